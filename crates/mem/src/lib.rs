@@ -1,1 +1,23 @@
-//! (being written)
+//! The memory the data path runs on.
+//!
+//! * [`Region`]: one anonymous mapping that several threads read and write by copying: the body
+//!   of a RAM disk, or the arena of a pool.
+//! * [`Pool`] and [`Buf`]: page-aligned buffers drawn from one arena that is mapped once,
+//!   faulted in and (where the limit allows) locked, so that the data path neither allocates nor
+//!   faults while a request is under way. A `Buf` can be cut in two and joined again without
+//!   copying, which is how a request that crosses chunks is spread over members.
+//!
+//! All `unsafe` that turns addresses into slices is here. Deliberately absent: file I/O, any
+//! notion of a block or a request, and growth: a pool has one size for its life and answers
+//! "not now" when it is spent, so that memory pressure becomes back-pressure.
+
+mod buddy;
+mod pool;
+mod region;
+
+pub use pool::{Buf, Pool};
+pub use region::{Advice, Region};
+
+/// The unit of allocation and of alignment, in bytes. O_DIRECT needs no more on any device with
+/// blocks of up to 4096 bytes.
+pub const PAGE: usize = 4096;

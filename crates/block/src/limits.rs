@@ -1,0 +1,62 @@
+//! What a device requires and offers.
+
+/// The properties of a device that do not change while it is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Capacity in bytes, a multiple of `logical_block`.
+    pub size: u64,
+    /// Smallest unit that can be addressed, in bytes: a power of two from 512 to 4096. Every
+    /// offset and length is a multiple of it.
+    pub logical_block: u32,
+    /// Smallest unit written without reading first, in bytes; at least `logical_block`.
+    pub physical_block: u32,
+    /// Size and alignment that serve the device best, in bytes (a full stripe); 0 if none is
+    /// better than another.
+    pub optimal_io: u32,
+    /// Refuses all that modifies.
+    pub read_only: bool,
+    /// Discards do something.
+    pub discard: bool,
+    /// Contents survive neither the process nor the power: a flush has nothing to do.
+    pub volatile: bool,
+    /// Access time depends on the position.
+    pub rotational: bool,
+}
+
+impl Limits {
+    /// A plain writable device of `size` bytes with logical and physical blocks of
+    /// `logical_block` bytes.
+    pub const fn new(size: u64, logical_block: u32) -> Limits {
+        Limits {
+            size,
+            logical_block,
+            physical_block: logical_block,
+            optimal_io: 0,
+            read_only: false,
+            discard: true,
+            volatile: false,
+            rotational: false,
+        }
+    }
+
+    /// What holds for a set of members taken together, except `size` and `optimal_io`, which
+    /// the array decides.
+    ///
+    /// # Panics
+    /// If there is no member.
+    pub fn combine(members: impl IntoIterator<Item = Limits>) -> Limits {
+        members
+            .into_iter()
+            .reduce(|all, one| Limits {
+                size: all.size.saturating_add(one.size),
+                logical_block: all.logical_block.max(one.logical_block),
+                physical_block: all.physical_block.max(one.physical_block),
+                optimal_io: all.optimal_io.max(one.optimal_io),
+                read_only: all.read_only || one.read_only,
+                discard: all.discard || one.discard,
+                volatile: all.volatile && one.volatile,
+                rotational: all.rotational || one.rotational,
+            })
+            .expect("an array has at least one member")
+    }
+}

@@ -1,0 +1,197 @@
+//! The memory of a request: one buffer, or several in order.
+
+use braid_mem::Buf;
+
+/// Bytes in order, in one or more buffers. Boundaries between buffers have no meaning: cutting
+/// and appending may move them.
+#[derive(Debug, Default)]
+pub enum Payload {
+    /// No bytes.
+    #[default]
+    None,
+    /// One buffer, the usual case; nothing on the heap.
+    One(Buf),
+    /// Several, after a request was cut and its pieces gathered.
+    Many(Vec<Buf>),
+}
+
+impl Payload {
+    /// Length in bytes.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        match self {
+            Payload::None => 0,
+            Payload::One(buf) => buf.len() as u64,
+            Payload::Many(bufs) => bufs.iter().map(|buf| buf.len() as u64).sum(),
+        }
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The buffers, in order.
+    #[inline]
+    pub fn bufs(&self) -> &[Buf] {
+        match self {
+            Payload::None => &[],
+            Payload::One(buf) => std::slice::from_ref(buf),
+            Payload::Many(bufs) => bufs,
+        }
+    }
+
+    /// The buffers, in order, to be filled.
+    #[inline]
+    pub fn bufs_mut(&mut self) -> &mut [Buf] {
+        match self {
+            Payload::None => &mut [],
+            Payload::One(buf) => std::slice::from_mut(buf),
+            Payload::Many(bufs) => bufs,
+        }
+    }
+
+    /// Takes the first `len` bytes out, cutting a buffer where they end inside one.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn take_front(&mut self, len: u64) -> Payload {
+        let mut front = Payload::None;
+        let mut wanted = len;
+        while wanted > 0 {
+            let mut first = self.pop_front();
+            if (first.len() as u64) > wanted {
+                self.push_front(first.split_off(wanted as usize));
+            }
+            wanted -= first.len() as u64;
+            front.push_back(first);
+        }
+        front
+    }
+
+    /// Puts `next` behind what is there, joining buffers that lie side by side in memory.
+    pub fn append(&mut self, next: Payload) {
+        match next {
+            Payload::None => {}
+            Payload::One(buf) => self.push_back(buf),
+            Payload::Many(bufs) => bufs.into_iter().for_each(|buf| self.push_back(buf)),
+        }
+    }
+
+    /// The one buffer, if there is exactly one.
+    pub fn into_one(self) -> Option<Buf> {
+        match self {
+            Payload::One(buf) => Some(buf),
+            Payload::Many(mut bufs) if bufs.len() == 1 => bufs.pop(),
+            _ => None,
+        }
+    }
+
+    /// Copies the bytes into a vector, for tests and messages.
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.bufs()
+            .iter()
+            .flat_map(|buf| buf.iter().copied())
+            .collect()
+    }
+
+    fn push_back(&mut self, next: Buf) {
+        match self {
+            Payload::None => *self = Payload::One(next),
+            Payload::One(last) => {
+                if let Err(next) = last.join(next) {
+                    let Payload::One(last) = std::mem::take(self) else {
+                        unreachable!()
+                    };
+                    *self = Payload::Many(vec![last, next]);
+                }
+            }
+            Payload::Many(bufs) => match bufs.last_mut() {
+                Some(last) => {
+                    if let Err(next) = last.join(next) {
+                        bufs.push(next);
+                    }
+                }
+                None => bufs.push(next),
+            },
+        }
+    }
+
+    fn pop_front(&mut self) -> Buf {
+        match std::mem::take(self) {
+            Payload::None => panic!("a payload was cut past its end"),
+            Payload::One(buf) => buf,
+            Payload::Many(mut bufs) => {
+                let first = bufs.remove(0);
+                *self = Payload::Many(bufs);
+                first
+            }
+        }
+    }
+
+    fn push_front(&mut self, buf: Buf) {
+        match self {
+            Payload::None => *self = Payload::One(buf),
+            Payload::One(_) => {
+                let Payload::One(old) = std::mem::take(self) else {
+                    unreachable!()
+                };
+                *self = Payload::Many(vec![buf, old]);
+            }
+            Payload::Many(bufs) => bufs.insert(0, buf),
+        }
+    }
+}
+
+impl From<Buf> for Payload {
+    #[inline]
+    fn from(buf: Buf) -> Payload {
+        Payload::One(buf)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_mem::Pool;
+    use proptest::prelude::*;
+
+    fn filled(pool: &Pool, len: usize, start: usize) -> Buf {
+        let mut buf = pool.get(len).unwrap();
+        buf.iter_mut()
+            .enumerate()
+            .for_each(|(i, byte)| *byte = (start + i) as u8);
+        buf
+    }
+
+    proptest! {
+        /// Cutting anywhere and appending in order gives the same bytes, whatever buffers they
+        /// started in; pieces of one buffer become one buffer again.
+        #[test]
+        fn cut_and_append_keep_the_bytes(lens in prop::collection::vec(1usize..9000, 1..5), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
+            let pool = Pool::new(1 << 20).unwrap();
+            let total: usize = lens.iter().sum();
+            let mut payload = Payload::None;
+            let mut start = 0;
+            for len in &lens {
+                payload.append(filled(&pool, *len, start).into());
+                start += len;
+            }
+            let before = payload.bufs().len();
+            let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(total)).collect();
+            at.sort_unstable();
+            let mut pieces = Vec::new();
+            let mut done = 0;
+            for cut in at {
+                pieces.push(payload.take_front((cut - done) as u64));
+                done = cut;
+            }
+            let mut whole = Payload::None;
+            pieces.into_iter().for_each(|piece| whole.append(piece));
+            whole.append(payload);
+            prop_assert_eq!(whole.len(), total as u64);
+            prop_assert_eq!(whole.bufs().len(), before);
+            prop_assert!(whole.to_vec().iter().enumerate().all(|(i, byte)| *byte == i as u8));
+        }
+    }
+}

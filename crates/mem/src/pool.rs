@@ -1,0 +1,325 @@
+//! Buffers drawn from one arena, that can be cut and joined without copying.
+//!
+//! ```text
+//! arena   | page | page | page | page | page | page | …
+//! block          |<------- order 2 (four pages) ------>|        refs = 3
+//! Buf             [ chunk 0 ][ chunk 1 ][   the rest   ]         three cuts of one block
+//! ```
+//!
+//! Invariants
+//! * The byte ranges of all live `Buf`s are disjoint, so each may be borrowed mutably.
+//! * A block goes back to the arena when its last `Buf` is dropped (`refs` counts them).
+//! * Every `Buf` from [`Pool::get`] starts on a page boundary. Bytes are whatever the last
+//!   holder left: a reader of a device must overwrite all it hands on.
+//!
+//! A pool and its buffers stay on one thread (`Rc`): each shard has its own.
+
+use std::cell::RefCell;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use crate::buddy::Buddy;
+use crate::{Advice, PAGE, Region};
+
+/// A fixed arena of page-aligned buffers; cheap to clone, all clones are the same pool.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    inner: Rc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    arena: Region,
+    state: RefCell<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    buddy: Buddy,
+    /// For the first page of each taken block: how many `Buf`s hold it, and its order.
+    blocks: Vec<Block>,
+    waiting: Vec<Waker>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    refs: u32,
+    order: u8,
+}
+
+impl Pool {
+    /// Maps and faults in an arena of `bytes` (rounded up to whole pages).
+    ///
+    /// # Errors
+    /// What `mmap` answers.
+    pub fn new(bytes: usize) -> io::Result<Pool> {
+        let pages = bytes.div_ceil(PAGE).max(1);
+        let pages = u32::try_from(pages).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let arena = Region::new(pages as usize * PAGE, Advice::SparseHuge)?;
+        arena.populate();
+        let state = State {
+            buddy: Buddy::new(pages),
+            blocks: vec![Block::default(); pages as usize],
+            waiting: Vec::new(),
+        };
+        Ok(Pool {
+            inner: Rc::new(Inner {
+                arena,
+                state: RefCell::new(state),
+            }),
+        })
+    }
+
+    /// Keeps the arena in memory.
+    ///
+    /// # Errors
+    /// `ENOMEM` or `EPERM` when the limit on locked memory is too low.
+    pub fn lock(&self) -> io::Result<()> {
+        self.inner.arena.lock()
+    }
+
+    /// A buffer of exactly `len` bytes, or `None` when the arena is spent for now.
+    ///
+    /// # Panics
+    /// If `len` is 0 or more than the arena could ever give.
+    #[inline]
+    pub fn get(&self, len: usize) -> Option<Buf> {
+        assert!(
+            len > 0 && len <= self.inner.arena.len(),
+            "a buffer of {len} bytes from a pool of {}",
+            self.inner.arena.len()
+        );
+        let order = Buddy::order_for(len.div_ceil(PAGE) as u32);
+        let mut state = self.inner.state.borrow_mut();
+        let page = state.buddy.take(order)?;
+        state.blocks[page as usize] = Block { refs: 1, order };
+        Some(Buf {
+            pool: Rc::clone(&self.inner),
+            page,
+            start: 0,
+            len: len as u32,
+        })
+    }
+
+    /// As [`Pool::get`], registering to be woken when a buffer comes back.
+    pub fn poll_get(&self, len: usize, cx: &mut Context<'_>) -> Poll<Buf> {
+        match self.get(len) {
+            Some(buf) => Poll::Ready(buf),
+            None => {
+                self.inner
+                    .state
+                    .borrow_mut()
+                    .waiting
+                    .push(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// As [`Pool::get`], waiting until there is one.
+    pub async fn get_wait(&self, len: usize) -> Buf {
+        std::future::poll_fn(|cx| self.poll_get(len, cx)).await
+    }
+
+    /// Bytes not lent out now.
+    pub fn free_bytes(&self) -> usize {
+        self.inner.state.borrow().buddy.free_pages() as usize * PAGE
+    }
+
+    /// Bytes in all.
+    pub fn total_bytes(&self) -> usize {
+        self.inner.arena.len()
+    }
+}
+
+/// An exclusive window onto pool memory. Dropping it gives the memory back.
+pub struct Buf {
+    pool: Rc<Inner>,
+    /// First page of the block this is a window of.
+    page: u32,
+    /// Start of the window in the block, in bytes.
+    start: u32,
+    len: u32,
+}
+
+impl Buf {
+    /// Length in bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether the window has no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Cuts the window: `self` keeps `..at`, the rest is returned.
+    ///
+    /// # Panics
+    /// If `at` is past the end.
+    pub fn split_off(&mut self, at: usize) -> Buf {
+        assert!(at <= self.len(), "cut at {at} of {} bytes", self.len);
+        self.pool.state.borrow_mut().blocks[self.page as usize].refs += 1;
+        let tail = Buf {
+            pool: Rc::clone(&self.pool),
+            page: self.page,
+            start: self.start + at as u32,
+            len: self.len - at as u32,
+        };
+        self.len = at as u32;
+        tail
+    }
+
+    /// Takes `next` in, if it is the memory right behind `self` in the same block.
+    ///
+    /// # Errors
+    /// `next` unchanged, if it is not.
+    pub fn join(&mut self, next: Buf) -> Result<(), Buf> {
+        let adjacent = Rc::ptr_eq(&self.pool, &next.pool)
+            && self.page == next.page
+            && self.start + self.len == next.start;
+        if !adjacent {
+            return Err(next);
+        }
+        self.len += next.len;
+        Ok(())
+    }
+
+    /// Shortens the window to its first `len` bytes; what is cut off stays with the block.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len as u32);
+    }
+
+    /// Address of the first byte, for handing to the kernel. It stays the same for the life of
+    /// this value, also when the value moves.
+    #[inline]
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.address()
+    }
+
+    #[inline]
+    fn address(&self) -> *mut u8 {
+        let offset = self.page as usize * PAGE + self.start as usize;
+        // SAFETY: `page` is a page of the arena and the window lies inside its block, so the
+        // result is inside (or one past) the mapping.
+        unsafe { self.pool.arena.base().as_ptr().add(offset) }
+    }
+}
+
+impl Deref for Buf {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the window lies in the arena, which is mapped, initialised (zeroes at first)
+        // and outlives `self`; windows are disjoint, so nobody writes these bytes meanwhile.
+        unsafe { std::slice::from_raw_parts(self.address(), self.len()) }
+    }
+}
+
+impl DerefMut for Buf {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `&mut self` makes this the only borrow of the window.
+        unsafe { std::slice::from_raw_parts_mut(self.address(), self.len()) }
+    }
+}
+
+impl Drop for Buf {
+    #[inline]
+    fn drop(&mut self) {
+        let mut state = self.pool.state.borrow_mut();
+        let block = &mut state.blocks[self.page as usize];
+        block.refs -= 1;
+        if block.refs == 0 {
+            let order = block.order;
+            state.buddy.give(self.page, order);
+            if !state.waiting.is_empty() {
+                let waiting = std::mem::take(&mut state.waiting);
+                drop(state);
+                waiting.into_iter().for_each(Waker::wake);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Buf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Buf({} bytes)", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn cut_pieces_keep_their_bytes_and_join_again() {
+        let pool = Pool::new(64 << 10).unwrap();
+        let mut buf = pool.get(10_000).unwrap();
+        for (index, byte) in buf.iter_mut().enumerate() {
+            *byte = index as u8;
+        }
+        let mut tail = buf.split_off(4096);
+        let rest = tail.split_off(100);
+        assert_eq!((buf.len(), tail.len(), rest.len()), (4096, 100, 5804));
+        assert_eq!(rest[0], (4196 % 256) as u8);
+        let rest = buf.join(rest).unwrap_err();
+        buf.join(tail).unwrap();
+        buf.join(rest).unwrap();
+        assert_eq!(buf.len(), 10_000);
+        assert!(
+            buf.iter()
+                .enumerate()
+                .all(|(index, byte)| *byte == index as u8)
+        );
+    }
+
+    #[test]
+    fn a_block_comes_back_with_its_last_window() {
+        let pool = Pool::new(16 << 10).unwrap();
+        let mut buf = pool.get(16 << 10).unwrap();
+        let tail = buf.split_off(5);
+        drop(buf);
+        assert!(pool.get(1).is_none());
+        drop(tail);
+        assert_eq!(pool.free_bytes(), 16 << 10);
+        assert!(pool.get(16 << 10).is_some());
+    }
+
+    #[test]
+    fn buffers_start_on_pages() {
+        let pool = Pool::new(1 << 20).unwrap();
+        let bufs: Vec<Buf> = (1..20).map_while(|n| pool.get(n * 1000)).collect();
+        assert!(bufs.len() > 10);
+        assert!(bufs.iter().all(|buf| buf.as_ptr().addr() % PAGE == 0));
+    }
+
+    proptest! {
+        /// Live buffers never share a byte: each is filled with its own value and keeps it.
+        #[test]
+        fn live_buffers_are_disjoint(lens in prop::collection::vec(1usize..20_000, 1..40), cuts in prop::collection::vec(any::<prop::sample::Index>(), 40)) {
+            let pool = Pool::new(256 << 10).unwrap();
+            let mut live: Vec<Buf> = Vec::new();
+            for (len, cut) in lens.into_iter().zip(cuts) {
+                if let Some(mut buf) = pool.get(len) {
+                    let at = cut.index(len);
+                    live.push(buf.split_off(at));
+                    live.push(buf);
+                } else {
+                    live.swap_remove(cut.index(live.len()));
+                }
+                for (index, buf) in live.iter_mut().enumerate() {
+                    buf.fill(index as u8);
+                }
+                for (index, buf) in live.iter().enumerate() {
+                    prop_assert!(buf.iter().all(|byte| *byte == index as u8));
+                }
+            }
+        }
+    }
+}
