@@ -1,0 +1,117 @@
+//! A geometry over members: carries out plans.
+
+use braid_array::plan::plan_span;
+use braid_array::{Fan, Geometry, MemberSpan, Plan};
+use braid_block::{Completion, Errno, Extent, Io, Limits, Op, Payload, Span};
+
+use crate::{Dev, Device, Pending, join_all};
+
+/// Most extents reported at once.
+const MAX_EXTENTS: usize = 1024;
+
+/// Members under a geometry, as one device.
+pub struct Array<G> {
+    geometry: G,
+    members: Box<[Dev]>,
+    limits: Limits,
+}
+
+impl<G: Geometry> Array<G> {
+    /// Joins `members` under `geometry`, which was made for their sizes in this order.
+    ///
+    /// # Panics
+    /// If the number of members is not the geometry's.
+    pub fn new(geometry: G, members: Vec<Dev>) -> Array<G> {
+        assert_eq!(members.len(), geometry.members(), "members of the geometry");
+        let combined = Limits::combine(members.iter().map(|member| *member.limits()));
+        let stripe = u32::try_from(geometry.stripe()).unwrap_or(0);
+        let optimal_io = if stripe == 0 { combined.optimal_io } else { stripe };
+        let limits = Limits { size: geometry.size(), optimal_io, ..combined };
+        Array { geometry, members: members.into(), limits }
+    }
+
+    /// Starts one I/O a stretch; done at once if all of them are.
+    fn start_fan(&self, mut io: Io, fan: Fan) -> Pending {
+        let mut payloads: Vec<Payload> = Vec::new();
+        payloads.resize_with(fan.spans.len(), Payload::default);
+        if io.op.has_data() {
+            for piece in &fan.pieces {
+                payloads[piece.span].append(io.payload.take_front(piece.len));
+            }
+        }
+        let started = fan.spans.iter().zip(payloads).map(|(one, payload)| {
+            let MemberSpan { member, span } = *one;
+            self.members[member].start(Io { op: io.op, span, flags: io.flags, payload })
+        });
+        finish_all(started.collect(), fan)
+    }
+
+    fn flush(&self) -> Pending {
+        let started = self.members.iter().map(|member| member.start(Io::flush())).collect();
+        finish_all(started, Fan { spans: Vec::new(), pieces: Vec::new() })
+    }
+}
+
+impl<G: Geometry> Device for Array<G> {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    #[inline]
+    fn start(&self, io: Io) -> Pending {
+        if io.op == Op::Flush {
+            return self.flush();
+        }
+        match plan_span(&self.geometry, io.span) {
+            Plan::Forward { member, offset } => {
+                let span = Span::new(offset, io.span.len);
+                self.members[member].start(Io { span, ..io })
+            }
+            Plan::Fan(fan) => self.start_fan(io, fan),
+        }
+    }
+
+    fn extents(&self, span: Span) -> Vec<Extent> {
+        let mut extents: Vec<Extent> = Vec::new();
+        let mut offset = span.offset;
+        while offset < span.end() && extents.len() < MAX_EXTENTS {
+            let run = self.geometry.locate(offset);
+            let wanted = Span::new(run.offset, run.len.min(span.end() - offset));
+            for extent in self.members[run.member].extents(wanted) {
+                offset += extent.len;
+                match extents.last_mut() {
+                    Some(last) if last.is_like(&extent) => last.len += extent.len,
+                    _ => extents.push(extent),
+                }
+            }
+        }
+        extents
+    }
+}
+
+/// The completion of a fan whose member I/Os were `started`.
+fn finish_all(mut started: Vec<Pending>, fan: Fan) -> Pending {
+    let all_done = started.iter().all(|pending| matches!(pending, Pending::Ready(_)));
+    if all_done {
+        let done = started.iter_mut().filter_map(|pending| match pending {
+            Pending::Ready(completion) => completion.take(),
+            Pending::Ticket(_) | Pending::Task(_) => None,
+        });
+        return Pending::ready(gather(done.collect(), &fan));
+    }
+    Pending::task(async move { gather(join_all(started).await, &fan) })
+}
+
+/// Puts the payload together again. Of several errors the first member I/O's is answered, so
+/// that the same failures give the same answer in whatever order they came.
+fn gather(mut completions: Vec<Completion>, fan: &Fan) -> Completion {
+    let result: Result<(), Errno> = completions.iter().try_for_each(|one| one.result);
+    let mut payload = Payload::None;
+    for piece in &fan.pieces {
+        let from = &mut completions[piece.span].payload;
+        if !from.is_empty() {
+            payload.append(from.take_front(piece.len));
+        }
+    }
+    Completion { result, payload }
+}

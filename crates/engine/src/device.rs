@@ -1,0 +1,102 @@
+//! The one interface of members, arrays and volumes, and the seam between them.
+
+use std::rc::Rc;
+
+use braid_block::{Errno, Extent, Io, Limits, Op, Span};
+
+use crate::Pending;
+
+/// Something that answers block requests.
+///
+/// Implementations are called only through [`Dev`], which has checked the request: they may rely
+/// on alignment, range, permission and payload length.
+pub trait Device {
+    /// What holds for every request; the same answer for the life of the device.
+    fn limits(&self) -> Limits;
+
+    /// Starts a request and answers at once. Never blocks; requests that overlap in time may be
+    /// carried out in any order.
+    fn start(&self, io: Io) -> Pending;
+
+    /// What lies behind `span`, as extents that cover it in order, or its beginning when there
+    /// are more than a few. A device that does not know answers "data".
+    fn extents(&self, span: Span) -> Vec<Extent> {
+        vec![Extent::data(span.len)]
+    }
+}
+
+/// A device behind the seam: each request is checked against the device's limits before, its
+/// completion's shape after. Cheap to clone, all clones are the same device.
+#[derive(Clone)]
+pub struct Dev {
+    device: Rc<dyn Device>,
+    limits: Limits,
+}
+
+impl Dev {
+    /// Puts `device` behind the seam.
+    ///
+    /// # Panics
+    /// If its limits contradict themselves.
+    pub fn new(device: impl Device + 'static) -> Dev {
+        let limits = device.limits();
+        assert!(
+            limits.logical_block.is_power_of_two() && (512..=4096).contains(&limits.logical_block),
+            "a logical block of {} bytes",
+            limits.logical_block
+        );
+        assert!(
+            limits.size.is_multiple_of(limits.logical_block.into()),
+            "{} bytes are not whole blocks of {}",
+            limits.size,
+            limits.logical_block
+        );
+        Dev { device: Rc::new(device), limits }
+    }
+
+    /// What holds for every request.
+    #[inline]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Starts a request.
+    ///
+    /// A write to a read-only device completes with [`Errno::PERM`]: it depends on how the
+    /// volume was opened, not on the caller's care.
+    ///
+    /// # Panics
+    /// If the request is out of range, unaligned or carries the wrong payload: an export checks
+    /// what its client sent, and an array what it computed.
+    #[inline]
+    pub fn start(&self, io: Io) -> Pending {
+        let Limits { size, logical_block, read_only, .. } = self.limits;
+        assert!(io.span.is_within(size), "{:?} of {} outside {size} bytes", io.op, io.span);
+        assert!(io.span.is_aligned(logical_block), "{:?} of {} unaligned", io.op, io.span);
+        let expected = if io.op.has_data() { io.span.len } else { 0 };
+        assert!(io.payload.len() == expected, "{:?} of {}: payload", io.op, io.span);
+        if read_only && io.op.is_modifying() {
+            return Pending::ready(io.complete(Err(Errno::PERM)));
+        }
+        if io.span.is_empty() && io.op != Op::Flush {
+            return Pending::ready(io.complete(Ok(())));
+        }
+        let pending = self.device.start(io);
+        if let Pending::Ready(Some(completion)) = &pending {
+            debug_assert!(completion.payload.len() == expected, "a payload went missing");
+        }
+        pending
+    }
+
+    /// What lies behind `span`.
+    ///
+    /// # Panics
+    /// If `span` is empty or out of range.
+    pub fn extents(&self, span: Span) -> Vec<Extent> {
+        assert!(!span.is_empty() && span.is_within(self.limits.size));
+        let extents = self.device.extents(span);
+        let covered: u64 = extents.iter().map(|extent| extent.len).sum();
+        assert!(covered > 0 && covered <= span.len, "extents of {covered} bytes for {span}");
+        extents
+    }
+}

@@ -1,0 +1,178 @@
+//! The requests a client has under way, polled only when one of them moved.
+//!
+//! A fixed table of slots, each with a waker made once: waking a slot puts its number on a list
+//! and wakes the task that owns the table. In the steady state nothing is allocated.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use braid_block::Completion;
+
+use crate::Pending;
+
+/// Up to a fixed number of requests, each with a tag that comes back with its completion.
+pub struct InFlight<T> {
+    slots: Vec<Slot<T>>,
+    free: Vec<u32>,
+    shared: Arc<Shared>,
+    /// Slots taken from the shared list and not polled yet.
+    ready: Vec<u32>,
+}
+
+struct Slot<T> {
+    request: Option<(T, Pending)>,
+    waker: Waker,
+    signal: Arc<Signal>,
+}
+
+/// What a slot's waker touches, from whatever thread.
+struct Signal {
+    index: u32,
+    queued: AtomicBool,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    woken: Mutex<(Vec<u32>, Option<Waker>)>,
+}
+
+impl Wake for Signal {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.queued.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let mut woken = self.shared.woken.lock().unwrap_or_else(PoisonError::into_inner);
+        woken.0.push(self.index);
+        if let Some(task) = woken.1.take() {
+            drop(woken);
+            task.wake();
+        }
+    }
+}
+
+impl<T> InFlight<T> {
+    /// Room for `capacity` requests.
+    pub fn new(capacity: usize) -> InFlight<T> {
+        let shared = Arc::new(Shared::default());
+        let slots = (0..capacity as u32).map(|index| {
+            let queued = AtomicBool::new(false);
+            let signal = Arc::new(Signal { index, queued, shared: Arc::clone(&shared) });
+            Slot { request: None, waker: Waker::from(Arc::clone(&signal)), signal }
+        });
+        InFlight {
+            slots: slots.collect(),
+            free: (0..capacity as u32).rev().collect(),
+            shared: Arc::clone(&shared),
+            ready: Vec::with_capacity(capacity),
+        }
+    }
+
+    /// Requests under way.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether no request is under way.
+    pub fn is_empty(&self) -> bool {
+        self.free.len() == self.slots.len()
+    }
+
+    /// Whether there is no room for another.
+    pub fn is_full(&self) -> bool {
+        self.free.is_empty()
+    }
+
+    /// Takes a request in. It is polled at the next [`InFlight::poll_next`].
+    ///
+    /// # Panics
+    /// If there is no room.
+    pub fn push(&mut self, tag: T, pending: Pending) {
+        let index = self.free.pop().expect("room for another request");
+        let slot = &mut self.slots[index as usize];
+        slot.request = Some((tag, pending));
+        slot.signal.queued.store(true, Ordering::Release);
+        self.ready.push(index);
+    }
+
+    /// The next request that completed, in the order in which they were woken; pending if none
+    /// has, also when there are none at all.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<(T, Completion)> {
+        loop {
+            let Some(index) = self.ready.pop() else {
+                let mut woken = self.shared.woken.lock().unwrap_or_else(PoisonError::into_inner);
+                if woken.0.is_empty() {
+                    if !woken.1.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                        woken.1 = Some(cx.waker().clone());
+                    }
+                    return Poll::Pending;
+                }
+                self.ready.extend(woken.0.drain(..).rev());
+                continue;
+            };
+            let slot = &mut self.slots[index as usize];
+            // Before polling, so that a wake during the poll is not lost.
+            slot.signal.queued.store(false, Ordering::Release);
+            let Some((_, pending)) = &mut slot.request else { continue };
+            let mut slot_cx = Context::from_waker(&slot.waker);
+            if let Poll::Ready(completion) = Pin::new(pending).poll(&mut slot_cx) {
+                let (tag, _) = slot.request.take().expect("polled just now");
+                self.free.push(index);
+                return Poll::Ready((tag, completion));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_block::{Io, Span};
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    fn done() -> Completion {
+        Io::discard(Span::new(0, 512), braid_block::Flags::NONE).complete(Ok(()))
+    }
+
+    fn poll<T>(inflight: &mut InFlight<T>) -> Option<T> {
+        match inflight.poll_next(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready((tag, _)) => Some(tag),
+            Poll::Pending => None,
+        }
+    }
+
+    /// A request that completes when its gate is open, and counts how often it is polled.
+    fn gated(gate: &Rc<Cell<Option<Waker>>>, open: &Rc<Cell<bool>>) -> Pending {
+        let (gate, open) = (Rc::clone(gate), Rc::clone(open));
+        Pending::task(std::future::poll_fn(move |cx| {
+            gate.set(Some(cx.waker().clone()));
+            if open.get() { Poll::Ready(done()) } else { Poll::Pending }
+        }))
+    }
+
+    #[test]
+    fn only_what_was_woken_is_polled_and_slots_are_used_again() {
+        let mut inflight = InFlight::new(2);
+        let (gate, open) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(false)));
+        inflight.push("slow", gated(&gate, &open));
+        inflight.push("fast", Pending::ready(done()));
+        assert!(inflight.is_full());
+        assert_eq!(poll(&mut inflight), Some("fast"));
+        assert_eq!(poll(&mut inflight), None);
+        inflight.push("again", Pending::ready(done()));
+        assert_eq!(poll(&mut inflight), Some("again"));
+        open.set(true);
+        assert_eq!(poll(&mut inflight), None, "nobody woke it");
+        gate.take().unwrap().wake();
+        assert_eq!(poll(&mut inflight), Some("slow"));
+        assert!(inflight.is_empty());
+    }
+}

@@ -1,0 +1,111 @@
+//! A request under way.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use braid_block::Completion;
+
+/// The future of a completion, in the three ways a device can answer.
+pub enum Pending {
+    /// Done already. `None` once the completion was taken.
+    Ready(Option<Completion>),
+    /// An operation that an executor's driver has under way.
+    Ticket(Ticket),
+    /// Several steps.
+    Task(Pin<Box<dyn Future<Output = Completion>>>),
+}
+
+impl Pending {
+    /// Done already.
+    #[inline]
+    pub fn ready(completion: Completion) -> Pending {
+        Pending::Ready(Some(completion))
+    }
+
+    /// Several steps, to be polled by whoever waits.
+    pub fn task(future: impl Future<Output = Completion> + 'static) -> Pending {
+        Pending::Task(Box::pin(future))
+    }
+}
+
+impl Future for Pending {
+    type Output = Completion;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Completion> {
+        match &mut *self {
+            Pending::Ready(completion) => {
+                Poll::Ready(completion.take().expect("a completion is taken once"))
+            }
+            Pending::Ticket(ticket) => Pin::new(ticket).poll(cx),
+            Pending::Task(future) => future.as_mut().poll(cx),
+        }
+    }
+}
+
+/// Where an executor keeps the operations it has under way.
+pub trait CompletionSource {
+    /// The completion of operation `id` if it is there, after which the id is free again;
+    /// otherwise the waker is kept.
+    fn poll_completion(&self, id: u32, cx: &mut Context<'_>) -> Poll<Completion>;
+
+    /// Nobody waits for `id` any more. The operation goes on, and the source keeps its memory
+    /// until it is done.
+    fn abandon(&self, id: u32);
+}
+
+/// A claim on one operation of a [`CompletionSource`].
+pub struct Ticket {
+    source: Rc<dyn CompletionSource>,
+    id: u32,
+    taken: bool,
+}
+
+impl Ticket {
+    /// A claim on operation `id`, of which there is one.
+    pub fn new(source: Rc<dyn CompletionSource>, id: u32) -> Ticket {
+        Ticket { source, id, taken: false }
+    }
+}
+
+impl Future for Ticket {
+    type Output = Completion;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Completion> {
+        let poll = self.source.poll_completion(self.id, cx);
+        self.taken = poll.is_ready();
+        poll
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if !self.taken {
+            self.source.abandon(self.id);
+        }
+    }
+}
+
+/// Waits for all of `pending` and answers their completions in the same order.
+pub async fn join_all(mut pending: Vec<Pending>) -> Vec<Completion> {
+    let mut done: Vec<Option<Completion>> = Vec::new();
+    done.resize_with(pending.len(), || None);
+    let mut left = pending.len();
+    std::future::poll_fn(move |cx| {
+        for (pending, done) in pending.iter_mut().zip(&mut done) {
+            if done.is_none()
+                && let Poll::Ready(completion) = Pin::new(pending).poll(cx)
+            {
+                *done = Some(completion);
+                left -= 1;
+            }
+        }
+        match left {
+            0 => Poll::Ready(done.iter_mut().filter_map(Option::take).collect()),
+            _ => Poll::Pending,
+        }
+    })
+    .await
+}
