@@ -1,6 +1,46 @@
 //! The one text form for a stack of devices, and for sizes, rates and latencies.
+//!
+//! ```text
+//!  "raid0(chunk=64K, ram(1G), a.img)"
+//!        │ lexer      words, quotes, ( ) , =            with byte spans
+//!        │ parser     Expr: calls and words             any name, any argument
+//!        ▼ check      Stack: Raid0 { chunk, members }   known names, ranges, counts
+//!  Stack ── Display ──▶ the canonical text, which parses back to an equal Stack
+//! ```
+//!
+//! Invariants:
+//! - Nothing here does I/O: a path is text. Whether it exists, and whether two paths are the same
+//!   file, is found out elsewhere.
+//! - No input panics or overflows the stack: the length ([`MAX_LENGTH`]) and the nesting
+//!   ([`MAX_DEPTH`]) are bounded before anything recurses.
+//! - Each error carries its values and its place, and can draw it under the expression.
+//!
+//! A level is added by one file in `level/` and one line in its registry.
+//!
+//! Deliberately absent: expansion of `~`, of globs and of variables (that is the shell's work), and
+//! paths that are not UTF-8 (an expression is text; a symbolic link reaches such a file).
 
+mod args;
+mod error;
+mod expr;
+mod level;
+mod lexer;
+mod parse;
 mod quantity;
 mod size;
+mod span;
+mod stack;
+mod suggest;
 
+pub use error::{ParseError, Problem};
+pub use expr::{Arg, Call, Expr, Word};
+pub use level::file::File;
+pub use level::linear::Linear;
+pub use level::model::{Model, ModelOverrides};
+pub use level::raid0::{Raid0, Raid0Layout};
+pub use level::ram::Ram;
+pub use level::{Node, RESERVED_NAMES, usages};
+pub use parse::{MAX_DEPTH, MAX_LENGTH, parse_expr};
 pub use size::{ByteSize, Latency, QuantityError, Rate};
+pub use span::Span;
+pub use stack::{MAX_MEMBERS, Stack};

@@ -84,9 +84,7 @@ pub(crate) fn parse_quantity(source: &str, quantity: &Quantity) -> Result<u64, Q
     let (number, unit) = split_number(text);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() || number.ends_with('.') || fraction.contains('.') {
-        return Err(QuantityError::NotANumber {
-            text: text.to_owned(),
-        });
+        return Err(QuantityError::NotANumber { text: text.to_owned() });
     }
     let multiplier = find_multiplier(text, number, unit, quantity)?;
     scale(whole, fraction, multiplier).map_err(|problem| problem.with_text(text, quantity.base))
@@ -94,9 +92,7 @@ pub(crate) fn parse_quantity(source: &str, quantity: &Quantity) -> Result<u64, Q
 
 /// Splits `1.5 GiB` into `1.5` and `GiB`.
 fn split_number(text: &str) -> (&str, &str) {
-    let end = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     (&text[..end], text[end..].trim_start())
 }
 
@@ -111,10 +107,7 @@ fn find_multiplier(
         return if quantity.bare || is_zero {
             Ok(1)
         } else {
-            Err(QuantityError::MissingUnit {
-                text: text.to_owned(),
-                known: quantity.known,
-            })
+            Err(QuantityError::MissingUnit { text: text.to_owned(), known: quantity.known })
         };
     }
     quantity
@@ -122,10 +115,7 @@ fn find_multiplier(
         .iter()
         .find(|(spelling, _)| spelling.eq_ignore_ascii_case(unit))
         .map(|(_, multiplier)| *multiplier)
-        .ok_or_else(|| QuantityError::UnknownUnit {
-            unit: unit.to_owned(),
-            known: quantity.known,
-        })
+        .ok_or_else(|| QuantityError::UnknownUnit { unit: unit.to_owned(), known: quantity.known })
 }
 
 /// The two ways in which an exact multiplication can fail, before the text is attached.
@@ -168,7 +158,8 @@ fn scale(whole: &str, fraction: &str, multiplier: u64) -> Result<u64, ScaleProbl
 }
 
 /// The shortest exact form: the unit that leaves the smallest whole number, the earlier one of
-/// `units` on a tie. `(1536, [K, KB])` is `1536`, `(2048, …)` is `2K`, `(64000, …)` is `64KB`.
+/// `units` on a tie. 1536 is `1536` and 2048 is `2K`;
+/// 30 000 000 is `30MB`, because 29296.875 K is not whole.
 pub(crate) fn canonical(value: u64, units: &[Unit]) -> (u64, &'static str) {
     let mut best = (value, "");
     if value == 0 {

@@ -1,0 +1,398 @@
+//! What can be wrong with an expression, where, and what to write instead.
+
+use std::fmt;
+
+use crate::size::{ByteSize, QuantityError};
+use crate::{MAX_MEMBERS, Span};
+
+/// What is wrong, with its values.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Nothing but white space.
+    #[error("the expression is empty")]
+    Empty,
+    /// Longer than an expression may be.
+    #[error("the expression has {length} bytes; at most {limit} are read")]
+    TooLong {
+        /// Length in bytes.
+        length: usize,
+        /// The largest length in bytes.
+        limit: usize,
+    },
+    /// Calls nest deeper than they may.
+    #[error("levels nest deeper than {limit}")]
+    TooDeep {
+        /// The greatest depth.
+        limit: usize,
+    },
+    /// A control character outside quotes.
+    #[error("stray character {character:?}")]
+    StrayCharacter {
+        /// The character.
+        character: char,
+    },
+    /// A `"` without its partner.
+    #[error("the quote is not closed")]
+    UnclosedQuote,
+    /// An unknown escape inside quotes.
+    #[error("`{escape}` is not an escape")]
+    BadEscape {
+        /// The backslash and what follows.
+        escape: String,
+    },
+    /// A token where another one is needed.
+    #[error("found {found} where {expected} is needed")]
+    Unexpected {
+        /// What stands there.
+        found: String,
+        /// What would be right.
+        expected: &'static str,
+    },
+    /// The text ends inside a call.
+    #[error("`)` is missing for `{name}(`")]
+    MissingParenthesis {
+        /// The name of the unclosed call.
+        name: String,
+    },
+    /// A name is followed by something else than its arguments.
+    #[error("`(` is missing behind `{name}`")]
+    MissingOpening {
+        /// The name.
+        name: String,
+    },
+    /// A word that cannot be a name is followed by `(`.
+    #[error("`(` inside the path `{word}`")]
+    ParenthesisInPath {
+        /// The word before the parenthesis.
+        word: String,
+    },
+    /// No level has this name.
+    #[error("`{name}` is not a level")]
+    UnknownName {
+        /// The name as written.
+        name: String,
+        /// The level that was perhaps meant.
+        suggestion: Option<&'static str>,
+        /// All levels of this version, comma-separated.
+        known: String,
+    },
+    /// The name is part of the language, but this version does not implement it.
+    #[error("`{name}` is not in this version")]
+    NotInThisVersion {
+        /// The reserved name.
+        name: String,
+        /// All levels of this version, comma-separated.
+        known: String,
+    },
+    /// The name of a level stands alone.
+    #[error("`{name}` needs its arguments in parentheses")]
+    BareLevel {
+        /// The name of the level.
+        name: &'static str,
+        /// How it is written.
+        usage: &'static str,
+    },
+    /// A word that is neither a level nor looks like a path.
+    #[error("`{word}` is neither a level nor a path")]
+    NotAPath {
+        /// The word.
+        word: String,
+    },
+    /// A path that no file can have.
+    #[error("a path cannot be empty or contain a NUL character")]
+    ImpossiblePath,
+    /// A parameter that the level does not have.
+    #[error("`{level}` has no parameter `{parameter}`")]
+    UnknownParameter {
+        /// The level.
+        level: &'static str,
+        /// The parameter as written.
+        parameter: String,
+        /// The parameter that was perhaps meant.
+        suggestion: Option<&'static str>,
+        /// How the level is written.
+        usage: &'static str,
+    },
+    /// A parameter given twice.
+    #[error("`{parameter}` is given twice")]
+    DuplicateParameter {
+        /// The parameter.
+        parameter: String,
+    },
+    /// A required argument is not there.
+    #[error("`{level}` needs {what}")]
+    MissingArgument {
+        /// The level.
+        level: &'static str,
+        /// What is missing.
+        what: &'static str,
+        /// How the level is written.
+        usage: &'static str,
+    },
+    /// An argument more than the level takes.
+    #[error("`{level}` does not take this argument")]
+    TooManyArguments {
+        /// The level.
+        level: &'static str,
+        /// How the level is written.
+        usage: &'static str,
+    },
+    /// A call where a plain value is needed.
+    #[error("`{what}` needs a plain value")]
+    NotAValue {
+        /// The parameter.
+        what: &'static str,
+    },
+    /// Too few or too many members.
+    #[error("`{level}` has {count} members; 1 to {MAX_MEMBERS} are possible")]
+    MemberCount {
+        /// The level.
+        level: &'static str,
+        /// How many were given.
+        count: usize,
+    },
+    /// A size, rate or latency that cannot be read.
+    #[error("`{what}` cannot be `{text}`: {reason}")]
+    BadQuantity {
+        /// The parameter.
+        what: &'static str,
+        /// The value as written.
+        text: String,
+        /// Why it cannot be read.
+        reason: QuantityError,
+    },
+    /// A zero where something is needed.
+    #[error("`{what}` cannot be zero")]
+    Zero {
+        /// The parameter.
+        what: &'static str,
+    },
+    /// A size that is not on the needed grid.
+    #[error("`{what}` {value} is not a multiple of {multiple}")]
+    NotMultiple {
+        /// The parameter.
+        what: &'static str,
+        /// The value.
+        value: ByteSize,
+        /// The grid.
+        multiple: ByteSize,
+    },
+    /// A size outside its range.
+    #[error("`{what}` {value} is outside {min} to {max}")]
+    OutOfRange {
+        /// The parameter.
+        what: &'static str,
+        /// The value.
+        value: ByteSize,
+        /// The least possible value.
+        min: ByteSize,
+        /// The greatest possible value.
+        max: ByteSize,
+    },
+    /// A word that is none of the choices.
+    #[error("`{text}` is not a {what}")]
+    UnknownChoice {
+        /// The parameter.
+        what: &'static str,
+        /// The value as written.
+        text: String,
+        /// The choice that was perhaps meant.
+        suggestion: Option<&'static str>,
+        /// All choices, comma-separated.
+        known: String,
+    },
+    /// A name of a profile or a bus with characters that it cannot have.
+    #[error("`{what}` cannot be `{text}`")]
+    BadName {
+        /// The parameter.
+        what: &'static str,
+        /// The value as written.
+        text: String,
+    },
+    /// Two members would be the same bytes of the same path.
+    #[error("`{path}` is a member twice")]
+    SamePathTwice {
+        /// The path as written the second time.
+        path: String,
+        /// The 1-based column of the first time.
+        first_column: usize,
+    },
+}
+
+impl Problem {
+    /// What to write instead, if there is something to say.
+    fn help(&self) -> Option<String> {
+        let text = match self {
+            Problem::Empty => {
+                "write a path, or for example raid0(chunk=64K, a.img, b.img)".to_owned()
+            }
+            Problem::UnclosedQuote => "end the path with \"".to_owned(),
+            Problem::BadEscape { .. } => {
+                "inside quotes write \\\\ for a backslash and \\\" for a quote".to_owned()
+            }
+            Problem::MissingParenthesis { .. } => "add `)`".to_owned(),
+            Problem::MissingOpening { name } => format!("write {name}(…)"),
+            Problem::ParenthesisInPath { .. } => {
+                "put a path with parentheses, commas or spaces in double quotes".to_owned()
+            }
+            Problem::UnknownName { suggestion: Some(name), .. } => {
+                format!("did you mean `{name}`?")
+            }
+            Problem::UnknownName { known, .. } | Problem::NotInThisVersion { known, .. } => {
+                format!("this version has {known}")
+            }
+            Problem::BareLevel { usage, .. }
+            | Problem::MissingArgument { usage, .. }
+            | Problem::TooManyArguments { usage, .. }
+            | Problem::UnknownParameter { suggestion: None, usage, .. } => {
+                format!("the form is {usage}")
+            }
+            Problem::NotAPath { word } => {
+                format!("write ./{word} for a file, /dev/{word} for a device")
+            }
+            Problem::UnknownParameter { suggestion: Some(name), .. } => {
+                format!("did you mean `{name}=`?")
+            }
+            Problem::DuplicateParameter { .. } => "keep one of them".to_owned(),
+            Problem::NotMultiple { value, multiple, .. } => {
+                let below = value.0 / multiple.0 * multiple.0;
+                match below.checked_add(multiple.0) {
+                    Some(above) if below > 0 => {
+                        format!("the nearest are {} and {}", ByteSize(below), ByteSize(above))
+                    }
+                    Some(above) => format!("the least is {}", ByteSize(above)),
+                    None => format!("the nearest is {}", ByteSize(below)),
+                }
+            }
+            Problem::UnknownChoice { suggestion: Some(name), .. } => {
+                format!("did you mean `{name}`?")
+            }
+            Problem::UnknownChoice { known, .. } => format!("use one of {known}"),
+            Problem::BadName { .. } => "use letters, digits, `.`, `_`, `-` and `:`".to_owned(),
+            Problem::SamePathTwice { first_column, .. } => {
+                format!(
+                    "it is already at column {first_column}; each member needs bytes of its own"
+                )
+            }
+            _ => return None,
+        };
+        Some(text)
+    }
+}
+
+/// A problem and its place, before the column is known.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) problem: Box<Problem>,
+    pub(crate) span: Span,
+}
+
+impl Fault {
+    pub(crate) fn new(problem: Problem, span: Span) -> Self {
+        Self { problem: Box::new(problem), span }
+    }
+
+    pub(crate) fn locate(self, source: &str) -> ParseError {
+        let column = self.span.column(source);
+        ParseError { problem: self.problem, span: self.span, column }
+    }
+}
+
+/// Why a text is not a stack, and where.
+///
+/// `Display` is one line with the column; [`ParseError::render`] draws the place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseError {
+    problem: Box<Problem>,
+    span: Span,
+    column: usize,
+}
+
+impl std::error::Error for ParseError {}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "column {}: {}", self.column, self.problem)
+    }
+}
+
+/// How many characters of the expression [`ParseError::render`] shows at most.
+const EXCERPT_WIDTH: usize = 72;
+
+impl ParseError {
+    /// What is wrong.
+    #[must_use]
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// The bytes of the source that are wrong.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// The 1-based column, counted in characters.
+    #[must_use]
+    pub fn column(&self) -> usize {
+        self.column
+    }
+
+    /// What to write instead, if there is something to say.
+    #[must_use]
+    pub fn help(&self) -> Option<String> {
+        self.problem.help()
+    }
+
+    /// The error, the expression with carets under the place, and the help. No newline at the end.
+    ///
+    /// `source` is the text that was parsed. White space and control characters are drawn as one
+    /// space each; a long expression is cut on both sides of the place.
+    ///
+    /// ```
+    /// let source = "raid0(chunk=5K, a.img, b.img)";
+    /// let error = braid_stack::Stack::parse(source).unwrap_err();
+    /// assert_eq!(error.render(source), "\
+    /// column 13: `chunk` 5K is not a multiple of 4K
+    ///   raid0(chunk=5K, a.img, b.img)
+    ///               ^^
+    /// help: the nearest are 4K and 8K");
+    /// ```
+    #[must_use]
+    pub fn render(&self, source: &str) -> String {
+        let (excerpt, indent, width) = excerpt(source, self.column - 1, self.span.width(source));
+        let mut text = format!("{self}\n  {excerpt}\n  {:indent$}{:^>width$}", "", "^");
+        if let Some(help) = self.help() {
+            text.push_str("\nhelp: ");
+            text.push_str(&help);
+        }
+        text
+    }
+}
+
+/// The part of `source` around the character at `at`, with where and how wide the carets are.
+///
+/// ```text
+///  source   raid0(…………………………………………………………………………………………………………)
+///  window            …▕──── EXCERPT_WIDTH ────▏…     starts a third of the width before `at`
+/// ```
+fn excerpt(source: &str, at: usize, width: usize) -> (String, usize, usize) {
+    let chars: Vec<char> =
+        source.chars().map(|c| if c.is_whitespace() || c.is_control() { ' ' } else { c }).collect();
+    if chars.len() <= EXCERPT_WIDTH {
+        return (chars.into_iter().collect(), at, width);
+    }
+    let start = at.saturating_sub(EXCERPT_WIDTH / 3).min(chars.len() - EXCERPT_WIDTH);
+    let end = start + EXCERPT_WIDTH;
+    let mut text = String::new();
+    if start > 0 {
+        text.push('…');
+    }
+    text.extend(&chars[start..end]);
+    if end < chars.len() {
+        text.push('…');
+    }
+    let indent = at - start + usize::from(start > 0);
+    (text, indent, width.min((end - at.min(end)).max(1)))
+}

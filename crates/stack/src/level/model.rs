@@ -1,0 +1,97 @@
+//! `model(PROFILE, size=…, bus=…, …)`: a member that behaves like a modelled device, in wall time.
+//!
+//! Deliberately absent: the profiles themselves. Whether a name is one is checked where they are.
+
+use std::fmt;
+
+use super::Level;
+use crate::args::Args;
+use crate::error::{Fault, Problem};
+use crate::expr::{Word, fmt_word};
+use crate::size::{ByteSize, Latency, Rate};
+
+/// A member that behaves like a modelled device, in wall time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Model {
+    /// The name of the profile, such as `usb-flash`: letters, digits, `.`, `_`, `-`, `:`.
+    pub profile: String,
+    /// Bytes: a multiple of 512, not zero.
+    pub size: ByteSize,
+    /// The bus that it shares with other models of the same bus, such as `usb2:0`; spelt as a
+    /// profile.
+    pub bus: Option<String>,
+    /// What replaces constants of the profile.
+    pub overrides: ModelOverrides,
+}
+
+/// What replaces constants of a profile; `None` keeps the profile's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ModelOverrides {
+    /// Rate of long sequential reads; not zero.
+    pub read: Option<Rate>,
+    /// Rate of long sequential writes; not zero.
+    pub write: Option<Rate>,
+    /// Time from request to first byte.
+    pub latency: Option<Latency>,
+    /// Rate of the bus; not zero.
+    pub bus_rate: Option<Rate>,
+}
+
+impl Level for Model {
+    const NAME: &'static str = "model";
+    const USAGE: &'static str =
+        "model(PROFILE, size=SIZE, bus=NAME, read=RATE, write=RATE, latency=TIME, bus_rate=RATE)";
+    const PARAMETERS: &'static [&'static str] =
+        &["size", "bus", "read", "write", "latency", "bus_rate"];
+
+    fn check(args: &Args<'_>) -> Result<Self, Fault> {
+        let profile = check_name("profile", args.only("profile", "the name of a profile")?)?;
+        let bus = args.word("bus")?.map(|word| check_name("bus", word)).transpose()?;
+        Ok(Self {
+            profile,
+            size: args.required_size("size", "a size")?,
+            bus,
+            overrides: ModelOverrides {
+                read: args.rate("read")?,
+                write: args.rate("write")?,
+                latency: args.quantity("latency")?,
+                bus_rate: args.rate("bus_rate")?,
+            },
+        })
+    }
+}
+
+fn check_name(what: &'static str, word: &Word) -> Result<String, Fault> {
+    let is_name = !word.text.is_empty()
+        && word.text.chars().all(|c| c.is_ascii_alphanumeric() || "._-:".contains(c));
+    if !is_name {
+        return Err(Fault::new(Problem::BadName { what, text: word.text.clone() }, word.span));
+    }
+    Ok(word.text.clone())
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("model(")?;
+        fmt_word(f, &self.profile)?;
+        write!(f, ", size={}", self.size)?;
+        if let Some(bus) = &self.bus {
+            f.write_str(", bus=")?;
+            fmt_word(f, bus)?;
+        }
+        let ModelOverrides { read, write, latency, bus_rate } = self.overrides;
+        if let Some(read) = read {
+            write!(f, ", read={read}")?;
+        }
+        if let Some(write) = write {
+            write!(f, ", write={write}")?;
+        }
+        if let Some(latency) = latency {
+            write!(f, ", latency={latency}")?;
+        }
+        if let Some(bus_rate) = bus_rate {
+            write!(f, ", bus_rate={bus_rate}")?;
+        }
+        f.write_str(")")
+    }
+}

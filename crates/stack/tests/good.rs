@@ -1,0 +1,125 @@
+//! Expressions that parse, what they mean, and their canonical text.
+
+use braid_stack::{
+    ByteSize, File, Latency, Linear, Model, ModelOverrides, Node, Raid0, Raid0Layout, Ram, Rate,
+    Stack,
+};
+
+/// (source, canonical); an empty canonical text means "the source itself".
+const GOOD: &[(&str, &str)] = &[
+    ("ram(1G)", ""),
+    (" ram ( 1024MiB ) ", "ram(1G)"),
+    ("/dev/sdb", ""),
+    ("./a.img", ""),
+    ("../a", ""),
+    ("~/a", ""),
+    ("a.img", ""),
+    ("images/a", ""),
+    ("/dev/disk/by-id/usb-SanDisk_Ultra:0=0", ""),
+    ("\"sdb\"", ""),
+    ("\"a.img\"", "a.img"),
+    ("\"/srv/my disk (1), old.img\"", ""),
+    ("\"/srv/\\\"x\\\"\\\\y\\n\\t\\u{1}.img\"", ""),
+    ("/srv/Größe.img", ""),
+    ("\"usb=1.img\"", ""),
+    ("file(/srv/a.img)", "/srv/a.img"),
+    ("file(sdb)", "\"sdb\""),
+    ("file(a.img, offset=0)", "a.img"),
+    ("file(a.img, offset=1M, length=1G)", ""),
+    ("file(length=1G, a.img)", "file(a.img, length=1G)"),
+    ("linear(a.img)", ""),
+    ("linear(a.img,b.img)", "linear(a.img, b.img)"),
+    ("linear(\n  a.img,\n  b.img\n)", "linear(a.img, b.img)"),
+    ("raid0(a.img, b.img)", "raid0(chunk=512K, a.img, b.img)"),
+    ("raid0(a.img, b.img, chunk=128K)", "raid0(chunk=128K, a.img, b.img)"),
+    ("raid0(chunk=12K, layout=original, a.img, b.img)", ""),
+    ("raid0(chunk=64M, layout=alternate, a.img)", "raid0(chunk=64M, a.img)"),
+    ("linear(ram(1G), raid0(a.img, b.img))", "linear(ram(1G), raid0(chunk=512K, a.img, b.img))"),
+    (
+        "model(usb-flash, size=2G, bus=usb2:0, read=30MB/s, write=8M/s, latency=1.5ms, bus_rate=35M/s)",
+        "model(usb-flash, size=2G, bus=usb2:0, read=30MB/s, write=8M/s, latency=1500us, bus_rate=35M/s)",
+    ),
+    ("model(hdd7200, size=2T)", ""),
+    // Two parts of one file that share no byte.
+    (
+        "linear(file(a.img, offset=0, length=1M), file(./a.img, offset=1M))",
+        "linear(file(a.img, length=1M), file(./a.img, offset=1M))",
+    ),
+];
+
+#[test]
+fn good_expressions_have_a_canonical_form() {
+    for (source, canonical) in GOOD {
+        let stack = Stack::parse(source).unwrap_or_else(|error| panic!("{}", error.render(source)));
+        let expected = if canonical.is_empty() { source } else { canonical };
+        assert_eq!(&stack.to_string(), expected);
+        assert_eq!(Stack::parse(expected).as_ref(), Ok(&stack));
+    }
+}
+
+#[test]
+fn every_value_arrives() {
+    let source = "linear(ram(1G), raid0(chunk=64K, layout=original, file(/a, offset=512, length=1K), b.img), \
+                  model(hdd, size=1T, bus=sata:1, read=150MB/s, latency=4ms))";
+    let file = |path: &str, offset, length: Option<u64>| {
+        Stack::from(Node::from(File {
+            path: path.to_owned(),
+            offset: ByteSize(offset),
+            length: length.map(ByteSize),
+        }))
+    };
+    let expected = Linear {
+        members: vec![
+            Node::Ram(Ram { size: ByteSize::gib(1) }).into(),
+            Node::Raid0(Raid0 {
+                chunk: ByteSize::kib(64),
+                layout: Raid0Layout::Original,
+                members: vec![file("/a", 512, Some(1024)), file("b.img", 0, None)],
+            })
+            .into(),
+            Node::Model(Model {
+                profile: "hdd".to_owned(),
+                size: ByteSize(1 << 40),
+                bus: Some("sata:1".to_owned()),
+                overrides: ModelOverrides {
+                    read: Some(Rate(150_000_000)),
+                    latency: Some(Latency(4_000_000)),
+                    ..ModelOverrides::default()
+                },
+            })
+            .into(),
+        ],
+    };
+    assert_eq!(Stack::parse(source), Ok(Node::Linear(expected).into()));
+}
+
+#[test]
+fn leaves_know_their_place() {
+    let source = "linear(ram(1G), raid0(a.img, \"ü b.img\"), model(hdd, size=1T))";
+    let stack = Stack::parse(source).unwrap();
+    let texts: Vec<&str> =
+        stack.leaves().iter().map(|leaf| &source[leaf.span.start..leaf.span.end]).collect();
+    assert_eq!(texts, ["ram(1G)", "a.img", "\"ü b.img\"", "model(hdd, size=1T)"]);
+    let paths: Vec<&str> = stack.member_paths().iter().filter_map(|path| path.to_str()).collect();
+    assert_eq!(paths, ["a.img", "ü b.img"]);
+    let names: Vec<&str> = stack.leaves().iter().map(|leaf| leaf.node.name()).collect();
+    assert_eq!(names, ["ram", "file", "file", "model"]);
+}
+
+#[test]
+fn serde_is_the_text() {
+    let stack: Stack = serde_json::from_str("\"raid0( a.img,b.img )\"").unwrap();
+    assert_eq!(serde_json::to_string(&stack).unwrap(), "\"raid0(chunk=512K, a.img, b.img)\"");
+    let error = serde_json::from_str::<Stack>("\"raid0()\"").unwrap_err().to_string();
+    assert!(error.contains("column 1: `raid0` needs at least one member"), "{error}");
+}
+
+#[test]
+fn limits_are_inclusive() {
+    let members = vec!["ram(1M)"; braid_stack::MAX_MEMBERS].join(", ");
+    assert!(Stack::parse(&format!("linear({members})")).is_ok());
+    let depth = braid_stack::MAX_DEPTH;
+    // `depth` levels of linear around a path.
+    let deep = format!("{}a.img{}", "linear(".repeat(depth), ")".repeat(depth));
+    assert_eq!(Stack::parse(&deep).unwrap().to_string(), deep);
+}

@@ -1,0 +1,113 @@
+//! What holds for every stack and for every text.
+
+use braid_stack::{
+    ByteSize, File, Latency, Linear, Model, ModelOverrides, Node, Raid0, Raid0Layout, Ram, Rate,
+    Stack, parse_expr,
+};
+use proptest::option;
+use proptest::prelude::*;
+
+fn size() -> impl Strategy<Value = ByteSize> {
+    prop_oneof![1_u64..1 << 20, (0_u32..40).prop_map(|shift| 1 << shift)]
+        .prop_map(|sectors| ByteSize(sectors * 512))
+}
+
+/// Paths of any text but NUL; the number makes each of them different.
+fn file() -> impl Strategy<Value = Node> {
+    let path = prop_oneof!["[^\\x00]{0,12}", "/dev/[a-z=:(), \"\\\\-]{0,12}", "[a-z~./=-]{0,9}"];
+    (path, any::<u64>(), size(), option::of(size()), any::<bool>()).prop_map(
+        |(path, unique, offset, length, from_start)| {
+            let path = format!("{path}{unique:016x}");
+            let offset = if from_start { ByteSize(0) } else { offset };
+            Node::File(File { path, offset, length })
+        },
+    )
+}
+
+fn model() -> impl Strategy<Value = Node> {
+    let name = "[A-Za-z0-9._:-]{1,9}";
+    let rate = || option::of((1_u64..).prop_map(Rate));
+    let latency = option::of(any::<u64>().prop_map(Latency));
+    (name, size(), option::of(name), rate(), rate(), latency, rate()).prop_map(
+        |(profile, size, bus, read, write, latency, bus_rate)| {
+            let overrides = ModelOverrides { read, write, latency, bus_rate };
+            Node::Model(Model { profile, size, bus, overrides })
+        },
+    )
+}
+
+fn stack() -> impl Strategy<Value = Stack> {
+    let leaf = prop_oneof![size().prop_map(|size| Node::Ram(Ram { size })), file(), model()];
+    leaf.prop_map(Stack::from).prop_recursive(4, 40, 5, |member| {
+        let members = || prop::collection::vec(member.clone(), 1..5);
+        let layout = prop_oneof![Just(Raid0Layout::Original), Just(Raid0Layout::Alternate)];
+        prop_oneof![
+            members().prop_map(|members| Node::Linear(Linear { members }).into()),
+            (1_u64..=16384, layout, members()).prop_map(|(chunk, layout, members)| {
+                Node::Raid0(Raid0 { chunk: ByteSize::kib(4 * chunk), layout, members }).into()
+            }),
+        ]
+    })
+}
+
+/// Pieces of the language in any order: nearly right, so it reaches deep into the checks.
+fn scramble() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "linear(",
+        "raid0(",
+        "ram(",
+        "file(",
+        "model(",
+        "raid1(",
+        "foo(",
+        "(",
+        ")",
+        ")",
+        ",",
+        ", ",
+        "=",
+        "chunk=",
+        "size=",
+        "layout=",
+        "offset=",
+        "1G",
+        "64K",
+        "0",
+        "a.img",
+        "./b",
+        "\"",
+        "\"x y\"",
+        "\\u{41}",
+        "usb-flash",
+        "original",
+        "ü",
+        "\u{0}",
+        "\n",
+        " ",
+    ]);
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn display_parses_back(stack in stack()) {
+        let text = stack.to_string();
+        let parsed = match Stack::parse(&text) {
+            Ok(parsed) => parsed,
+            Err(error) => return Err(TestCaseError::fail(error.render(&text))),
+        };
+        prop_assert_eq!(parsed.to_string(), text);
+        prop_assert_eq!(parsed, stack);
+    }
+
+    #[test]
+    fn no_text_panics(text in prop_oneof!["\\PC*", any::<String>(), scramble()]) {
+        let _ = parse_expr(&text);
+        if let Err(error) = Stack::parse(&text) {
+            prop_assert!(error.column() <= text.chars().count() + 1);
+            prop_assert!(!error.render(&text).is_empty());
+            // The caret can also be drawn under a text that the error does not come from.
+            let _ = error.render("");
+        }
+    }
+}
