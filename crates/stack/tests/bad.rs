@@ -10,7 +10,251 @@ fn rendered(source: &str) -> String {
 }
 
 /// Each text is the rendered error; its second line is the source.
-const BAD: &[&str] = &["@@"];
+const BAD: &[&str] = &[
+    "column 7: `)` is missing for `raid0(`
+  raid0(
+        ^
+help: add `)`",
+    "column 19: `)` is missing for `raid0(`
+  raid0(a.img, b.img
+                    ^
+help: add `)`",
+    "column 13: found the end where a member or a value is needed
+  raid0(chunk=
+              ^",
+    "column 36: `)` is missing for `linear(`
+  linear(ram(1G), raid0(a.img, b.img)
+                                     ^
+help: add `)`",
+    "column 4: `(` is missing behind `ram`
+  ram 1G
+     ^
+help: write ram(…)",
+    "column 1: `ram` needs its arguments in parentheses
+  ram
+  ^^^
+help: the form is ram(SIZE), for example ram(1G)",
+    "column 21: found `)` where the end of the expression is needed
+  linear(a.img, b.img))
+                      ^",
+    "column 14: found `b.img` where `,` or `)` is needed
+  linear(a.img b.img)
+               ^^^^^",
+    "column 14: found `,` where a member or a value is needed
+  linear(a.img,, b.img)
+               ^",
+    "column 21: found `)` where a member or a value is needed
+  linear(a.img, b.img,)
+                      ^",
+    "column 8: found `,` where a member or a value is needed
+  linear(, a.img)
+         ^",
+    "column 6: found `,` where the end of the expression is needed
+  a.img, b.img
+       ^",
+    "column 7: found `b.img` where the end of the expression is needed
+  a.img b.img
+        ^^^^^",
+    "column 1: found `(` where a member or a value is needed
+  (a.img)
+  ^",
+    "column 1: found `=` where a member or a value is needed
+  =
+  ^",
+    "column 14: found `=` where a member or a value is needed
+  linear(chunk==4K, a.img)
+               ^",
+    r#"column 15: the quote is not closed
+  linear(a.img, "b c.img)
+                ^
+help: end the path with ""#,
+    r#"column 10: `\q` is not an escape
+  linear("a\q.img")
+           ^^
+help: inside quotes write \\ for a backslash and \" for a quote"#,
+    "column 10: `(` inside the path `/srv/disk`
+  /srv/disk(1).img
+           ^
+help: put a path with parentheses, commas or spaces in double quotes",
+    "column 1: `liner` is not a level
+  liner(a.img)
+  ^^^^^
+help: did you mean `linear`?",
+    "column 1: `lienar` is not a level
+  lienar(a.img)
+  ^^^^^^
+help: did you mean `linear`?",
+    "column 1: `raid7` is not a level
+  raid7(a.img)
+  ^^^^^
+help: this version has ram, file, linear, raid0, model",
+    "column 1: `stripe` is not a level
+  stripe(a.img)
+  ^^^^^^
+help: this version has ram, file, linear, raid0, model",
+    "column 1: `RAID0` is not a level
+  RAID0(a.img)
+  ^^^^^
+help: did you mean `raid0`?",
+    "column 1: `raid1` is not in this version
+  raid1(a.img, missing)
+  ^^^^^
+help: this version has ram, file, linear, raid0, model",
+    "column 15: `missing` is not in this version
+  linear(a.img, missing)
+                ^^^^^^^
+help: this version has ram, file, linear, raid0, model",
+    "column 14: `nbd` is not in this version
+  raid0(a.img, nbd(nbd+unix:///?socket=/run/x.sock))
+               ^^^
+help: this version has ram, file, linear, raid0, model",
+    "column 1: `cache` is not in this version
+  cache(size=1G, origin=raid0(chunk=64K, a.img, b.img))
+  ^^^^^
+help: this version has ram, file, linear, raid0, model",
+    "column 1: `sdb` is neither a level nor a path
+  sdb
+  ^^^
+help: write ./sdb for a file, /dev/sdb for a device",
+    "column 8: `64K` is neither a level nor a path
+  linear(64K, a.img)
+         ^^^
+help: write ./64K for a file, /dev/64K for a device",
+    "column 1: `linear` needs at least one member
+  linear()
+  ^^^^^^^^
+help: the form is linear(MEMBER, MEMBER, …)",
+    "column 1: `raid0` needs at least one member
+  raid0(chunk=64K)
+  ^^^^^^^^^^^^^^^^
+help: the form is raid0(chunk=512K, layout=alternate, MEMBER, MEMBER, …)",
+    "column 13: `chunk` cannot be zero
+  raid0(chunk=0, a.img)
+              ^",
+    "column 13: `chunk` 1K is not a multiple of 4K
+  raid0(chunk=1K, a.img)
+              ^^
+help: the least is 4K",
+    "column 13: `chunk` 5K is not a multiple of 4K
+  raid0(chunk=5K, a.img)
+              ^^
+help: the nearest are 4K and 8K",
+    "column 13: `chunk` 128M is outside 4K to 64M
+  raid0(chunk=128M, a.img)
+              ^^^^",
+    "column 13: `chunk` 18446744073709551615 is not a multiple of 4K
+  raid0(chunk=18446744073709551615, a.img)
+              ^^^^^^^^^^^^^^^^^^^^
+help: the nearest is 18014398509481980K",
+    "column 13: `chunk` cannot be `64Q`: `Q` is not a unit here; use K, M, G, T, P (1024), KiB … PiB (1024) or KB … PB (1000)
+  raid0(chunk=64Q, a.img)
+              ^^^",
+    "column 13: `chunk` needs a plain value
+  raid0(chunk=ram(1G), a.img)
+              ^^^^^^^",
+    "column 18: `chunk` is given twice
+  raid0(chunk=64K, chunk=128K, a.img)
+                   ^^^^^
+help: keep one of them",
+    "column 7: `raid0` has no parameter `chnk`
+  raid0(chnk=64K, a.img)
+        ^^^^
+help: did you mean `chunk=`?",
+    "column 7: `raid0` has no parameter `size`
+  raid0(size=64K, a.img)
+        ^^^^
+help: the form is raid0(chunk=512K, layout=alternate, MEMBER, MEMBER, …)",
+    "column 14: `orginal` is not a layout
+  raid0(layout=orginal, a.img)
+               ^^^^^^^
+help: did you mean `original`?",
+    "column 14: `near` is not a layout
+  raid0(layout=near, a.img)
+               ^^^^
+help: use one of original, alternate",
+    "column 8: `linear` has no parameter `chunk`
+  linear(chunk=64K, a.img)
+         ^^^^^
+help: the form is linear(MEMBER, MEMBER, …)",
+    "column 1: `ram` needs a size
+  ram()
+  ^^^^^
+help: the form is ram(SIZE), for example ram(1G)",
+    "column 5: `size` cannot be zero
+  ram(0)
+      ^",
+    "column 5: `size` 1000 is not a multiple of 512
+  ram(1000)
+      ^^^^
+help: the nearest are 512 and 1K",
+    "column 10: `ram` does not take this argument
+  ram(16P, 1G)
+           ^^
+help: the form is ram(SIZE), for example ram(1G)",
+    "column 5: `size` 8192P is outside 512 to 4096P
+  ram(8192P)
+      ^^^^^",
+    "column 5: `ram` has no parameter `size`
+  ram(size=1G)
+      ^^^^
+help: the form is ram(SIZE), for example ram(1G)",
+    "column 5: `size` cannot be `big`: `big` does not begin with a number
+  ram(big)
+      ^^^",
+    "column 20: `offset` 100 is not a multiple of 512
+  file(a.img, offset=100)
+                     ^^^
+help: the least is 512",
+    "column 20: `length` cannot be zero
+  file(a.img, length=0)
+                     ^",
+    "column 1: `file` needs a path
+  file()
+  ^^^^^^
+help: the form is file(PATH, offset=SIZE, length=SIZE), or the path alone",
+    r#"column 1: a path cannot be empty or contain a NUL character
+  ""
+  ^^"#,
+    r#"column 1: a path cannot be empty or contain a NUL character
+  "a\u{0}b"
+  ^^^^^^^^^"#,
+    "column 6: `path` needs a plain value
+  file(ram(1G))
+       ^^^^^^^",
+    "column 1: `model` needs a size
+  model(hdd)
+  ^^^^^^^^^^
+help: the form is model(PROFILE, size=SIZE, bus=NAME, read=RATE, write=RATE, latency=TIME, bus_rate=RATE)",
+    "column 1: `model` needs the name of a profile
+  model(size=1G)
+  ^^^^^^^^^^^^^^
+help: the form is model(PROFILE, size=SIZE, bus=NAME, read=RATE, write=RATE, latency=TIME, bus_rate=RATE)",
+    r#"column 7: `profile` cannot be `a b`
+  model("a b", size=1G)
+        ^^^^^
+help: use letters, digits, `.`, `_`, `-` and `:`"#,
+    "column 26: `read` cannot be `30M`: `30M` has no unit; add `/s`, as in 30M/s or 30MB/s
+  model(hdd, size=1G, read=30M)
+                           ^^^",
+    "column 26: `read` cannot be zero
+  model(hdd, size=1G, read=0M/s)
+                           ^^^^",
+    "column 29: `latency` cannot be `5`: `5` has no unit; add ns, us, ms or s
+  model(hdd, size=1G, latency=5)
+                              ^",
+    "column 21: `./a.img` is a member twice
+  raid0(a.img, b.img, ./a.img)
+                      ^^^^^^^
+help: it is already at column 7; each member needs bytes of its own",
+    "column 32: `a.img` is a member twice
+  linear(file(a.img, length=1M), file(a.img, offset=512K))
+                                 ^^^^^^^^^^^^^^^^^^^^^^^^
+help: it is already at column 8; each member needs bytes of its own",
+    "column 19: `größe.img` is a member twice
+  linear(größe.img, größe.img)
+                    ^^^^^^^^^
+help: it is already at column 8; each member needs bytes of its own",
+];
 
 #[test]
 fn bad_expressions_are_drawn() {
@@ -19,4 +263,97 @@ fn bad_expressions_are_drawn() {
         let source = source.strip_prefix("  ").expect("the source is indented by two");
         assert_eq!(&rendered(source), expected);
     }
+}
+
+#[test]
+fn an_empty_expression() {
+    for source in ["", " \n\t "] {
+        assert!(
+            rendered(source).starts_with("column 1: the expression is empty\n"),
+            "{}",
+            rendered(source)
+        );
+    }
+}
+
+#[test]
+fn a_long_expression_is_cut_around_the_place() {
+    let disk = |n: u32| format!("/dev/disk/by-id/usb-SanDisk_Ultra_{n:04}");
+    let middle = format!("linear({}, {}, {}, ram(1000), {})", disk(1), disk(2), disk(3), disk(4));
+    assert_eq!(
+        rendered(&middle),
+        "\
+column 132: `size` 1000 is not a multiple of 512
+  …b-SanDisk_Ultra_0003, ram(1000), /dev/disk/by-id/usb-SanDisk_Ultra_0004)
+                             ^^^^
+help: the nearest are 512 and 1K"
+    );
+    let beginning = format!("liner({}, {})", disk(1), disk(2));
+    assert_eq!(
+        rendered(&beginning),
+        "\
+column 1: `liner` is not a level
+  liner(/dev/disk/by-id/usb-SanDisk_Ultra_0001, /dev/disk/by-id/usb-SanDis…
+  ^^^^^
+help: did you mean `linear`?"
+    );
+    let end = format!("linear({}, {}", disk(1), disk(2));
+    let lines: Vec<String> = rendered(&end).lines().map(str::to_owned).collect();
+    assert_eq!(lines[0], "column 86: `)` is missing for `linear(`");
+    assert!(lines[1].starts_with("  …") && lines[1].ends_with("Ultra_0002"), "{}", lines[1]);
+    assert_eq!(lines[2].chars().count(), lines[1].chars().count() + 1);
+    // The marked text itself is longer than the excerpt: the carets stay inside it.
+    let wide = format!("linear(file(a.img), file(a.img, offset={:>100}))", "512");
+    for line in rendered(&wide).lines().skip(1).take(2) {
+        assert!(line.chars().count() <= 2 + 72 + 2, "{line}");
+    }
+}
+
+#[test]
+fn a_text_over_several_lines_is_drawn_as_one() {
+    assert_eq!(
+        rendered("linear(\n\ta.img,\n\tram(1)\n)"),
+        "\
+column 22: `size` 1 is not a multiple of 512
+  linear(  a.img,  ram(1) )
+                       ^
+help: the least is 512"
+    );
+}
+
+#[test]
+fn too_many_members() {
+    let count = MAX_MEMBERS + 1;
+    let source = format!("linear({})", vec!["ram(1M)"; count].join(","));
+    let error = Stack::parse(&source).unwrap_err();
+    assert_eq!(error.to_string(), "column 3080: `linear` has 385 members; 1 to 384 are possible");
+}
+
+#[test]
+fn hostile_depth_and_length() {
+    let open = "linear(".repeat(MAX_DEPTH + 1);
+    let source = format!("{open}a.img{}", ")".repeat(MAX_DEPTH + 1));
+    let error = Stack::parse(&source).unwrap_err();
+    assert_eq!(error.to_string(), "column 449: levels nest deeper than 64");
+    for text in ["(", "linear(", "a=", "linear(x=linear(", "\"", ")"] {
+        assert!(Stack::parse(&text.repeat(MAX_LENGTH / text.len())).is_err());
+    }
+    let error = Stack::parse(&"a".repeat(MAX_LENGTH + 1)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "column 1: the expression has 262145 bytes; at most 262144 are read"
+    );
+}
+
+#[test]
+fn the_longest_text_is_checked_quickly() {
+    // 28 800 members: comparing each path with every other would take minutes.
+    let group = |g: usize| {
+        let paths: Vec<String> = (0..192).map(|n| format!("{g}/{n}")).collect();
+        format!("linear({})", paths.join(","))
+    };
+    let groups: Vec<String> = (0..150).map(group).collect();
+    let source = format!("linear({})", groups.join(","));
+    assert!(source.len() <= MAX_LENGTH);
+    assert_eq!(Stack::parse(&source).unwrap().leaves().len(), 150 * 192);
 }
