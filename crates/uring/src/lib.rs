@@ -1,1 +1,31 @@
-//! (being written)
+//! The production executor: one thread a shard, everything it waits for in one place.
+//!
+//! ```text
+//!   tasks ──submit──▶ operation table ──▶ driver: io_uring      one enter a turn
+//!     ▲                     │                     or poll(2) and a pool of threads
+//!     └──────wake───────────┘◀── results
+//! ```
+//!
+//! * [`Executor`] runs tasks on the thread that made it; [`Handle`] is how they reach it;
+//!   [`Remote`] reaches it from other threads.
+//! * Operations own what the kernel works on (buffers, descriptors) from submission to
+//!   completion, whatever happens to the future that waits for them.
+//! * Two drivers behind one operation table: io_uring, and for machines that forbid it, `poll`
+//!   for sockets with a pool of threads for files. The same conformance tests run on both.
+//!
+//! Deliberately absent: work stealing, priorities, and anything that knows what a block is for:
+//! devices and exports are built on top.
+
+mod executor;
+mod file;
+mod net;
+mod operation;
+mod pool;
+mod ring;
+mod table;
+mod threads;
+mod timer;
+
+pub use executor::{Config, Executor, Handle, Mode, Remote};
+pub use file::Fd;
+pub use net::Interest;

@@ -1,0 +1,416 @@
+//! The executor: tasks of one thread, and the loop that runs them.
+//!
+//! A turn: run every task that is ready (at most a budget, so that results are not starved),
+//! wake what is due, then enter the driver once, waiting only if nothing is left to run.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+use async_task::Runnable;
+use braid_engine::CompletionSource;
+
+use crate::operation::Operation;
+use crate::pool::{Job, Pool};
+use crate::ring::Ring;
+use crate::table::{After, Table};
+use crate::threads::Threads;
+use crate::timer::Timers;
+
+/// Tasks run between two visits to the driver.
+const BUDGET: usize = 128;
+
+/// Which driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// io_uring if it is to be had, else threads.
+    #[default]
+    Auto,
+    /// io_uring or an error.
+    Uring,
+    /// `poll` and a pool of threads.
+    Threads,
+}
+
+/// How to make an executor.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Which driver.
+    pub mode: Mode,
+    /// Most threads for operations that block.
+    pub threads: usize,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { mode: Mode::Auto, threads: 16 }
+    }
+}
+
+/// Runs tasks on the thread that made it.
+pub struct Executor {
+    inner: Rc<Inner>,
+}
+
+/// How tasks reach their executor; stays on its thread.
+#[derive(Clone)]
+pub struct Handle {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    table: Rc<Table>,
+    driver: Driver,
+    pool: RefCell<Option<Pool>>,
+    threads: usize,
+    timers: Timers,
+    inbox: Arc<Inbox>,
+}
+
+enum Driver {
+    Ring(Box<Ring>),
+    Threads(Threads),
+}
+
+/// What other threads leave for the executor.
+struct Inbox {
+    owner: ThreadId,
+    messages: Mutex<Vec<Message>>,
+    /// Whether the executor is, or is about to be, waiting in its driver.
+    waiting: AtomicBool,
+    eventfd: OwnedFd,
+}
+
+enum Message {
+    Run(Runnable),
+    Call(Box<dyn FnOnce(&Handle) + Send>),
+    Done(u32, i32),
+}
+
+thread_local! {
+    static READY: RefCell<VecDeque<Runnable>> = const { RefCell::new(VecDeque::new()) };
+    static OCCUPIED: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Executor {
+    /// An executor for the calling thread.
+    ///
+    /// # Errors
+    /// What the kernel answers when io_uring is asked for and not to be had.
+    ///
+    /// # Panics
+    /// If the thread has an executor already.
+    pub fn new(config: Config) -> io::Result<Executor> {
+        // SAFETY: a call without pointers; the result is checked and owned.
+        let eventfd = unsafe {
+            match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
+                -1 => return Err(io::Error::last_os_error()),
+                fd => OwnedFd::from_raw_fd(fd),
+            }
+        };
+        let ring = |eventfd: &OwnedFd| Ok(Driver::Ring(Box::new(Ring::new(eventfd.try_clone()?)?)));
+        let threads = |eventfd: &OwnedFd| Ok(Driver::Threads(Threads::new(eventfd.try_clone()?)));
+        let driver = match config.mode {
+            Mode::Uring => ring(&eventfd),
+            Mode::Threads => threads(&eventfd),
+            Mode::Auto => ring(&eventfd).or_else(|_: io::Error| threads(&eventfd)),
+        }?;
+        assert!(!OCCUPIED.replace(true), "a thread has one executor");
+        let inbox = Arc::new(Inbox {
+            owner: std::thread::current().id(),
+            messages: Mutex::default(),
+            waiting: AtomicBool::new(false),
+            eventfd,
+        });
+        let inner = Inner {
+            table: Rc::default(),
+            driver,
+            pool: RefCell::default(),
+            threads: config.threads,
+            timers: Timers::default(),
+            inbox,
+        };
+        Ok(Executor { inner: Rc::new(inner) })
+    }
+
+    /// For tasks.
+    pub fn handle(&self) -> Handle {
+        Handle { inner: Rc::clone(&self.inner) }
+    }
+
+    /// Runs until `future` is done; other tasks run meanwhile.
+    ///
+    /// # Panics
+    /// If the driver fails in a way that no operation can be blamed for.
+    pub fn block_on<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> T {
+        let result = Rc::new(Cell::new(None));
+        let slot = Rc::clone(&result);
+        let handle = self.handle();
+        handle.spawn(async move { slot.set(Some(future.await)) });
+        loop {
+            for _ in 0..BUDGET {
+                let Some(runnable) = READY.with_borrow_mut(VecDeque::pop_front) else { break };
+                runnable.run();
+            }
+            if let Some(value) = result.take() {
+                return value;
+            }
+            self.poll_driver(&handle);
+        }
+    }
+
+    fn poll_driver(&self, handle: &Handle) {
+        let inner = &self.inner;
+        let mut limit = None;
+        if let Some(deadline) = inner.timers.next_deadline() {
+            let now = Instant::now();
+            inner.timers.fire(now);
+            limit = Some(deadline.saturating_duration_since(now));
+        }
+        inner.inbox.waiting.store(true, Ordering::SeqCst);
+        let busy = READY.with_borrow(|ready| !ready.is_empty()) || !inner.inbox.is_empty();
+        let wait = if busy { None } else { Some(limit) };
+        let turned = match &inner.driver {
+            Driver::Ring(ring) => ring.turn(&inner.table, wait),
+            Driver::Threads(threads) => threads.turn(&inner.table, wait),
+        };
+        inner.inbox.waiting.store(false, Ordering::SeqCst);
+        if let Err(error) = turned {
+            panic!("the driver failed: {error}");
+        }
+        for message in inner.inbox.take() {
+            match message {
+                Message::Run(runnable) => {
+                    READY.with_borrow_mut(|ready| ready.push_back(runnable));
+                }
+                Message::Call(call) => call(handle),
+                Message::Done(id, result) => inner.complete(id, result),
+            }
+        }
+    }
+}
+
+impl Drop for Executor {
+    /// Ends all tasks, then waits until the kernel has let go of every operation's memory.
+    fn drop(&mut self) {
+        OCCUPIED.set(false);
+        let inner = &self.inner;
+        loop {
+            // Dropping a runnable drops its task, which may wake others.
+            while let Some(runnable) = READY.with_borrow_mut(VecDeque::pop_front) {
+                drop(runnable);
+            }
+            if inner.table.in_kernel() == 0 {
+                return;
+            }
+            let limit = Some(Some(Duration::from_millis(100)));
+            let turned = match &inner.driver {
+                Driver::Ring(ring) => {
+                    ring.cancel_all();
+                    ring.turn(&inner.table, limit)
+                }
+                Driver::Threads(threads) => {
+                    threads.cancel_all(&inner.table);
+                    threads.turn(&inner.table, limit)
+                }
+            };
+            if turned.is_err() {
+                // The memory may still be in use: keep it for the life of the process.
+                std::mem::forget(Rc::clone(&inner.table));
+                return;
+            }
+            for message in inner.inbox.take() {
+                if let Message::Done(id, result) = message {
+                    inner.complete(id, result);
+                }
+            }
+        }
+    }
+}
+
+impl Handle {
+    /// Runs `future` beside the other tasks of this thread, until it is done.
+    pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
+        let inbox = Arc::clone(&self.inner.inbox);
+        let schedule = move |runnable| {
+            if std::thread::current().id() == inbox.owner {
+                READY.with_borrow_mut(|ready| ready.push_back(runnable));
+            } else {
+                inbox.push(Message::Run(runnable));
+            }
+        };
+        let (runnable, task) = async_task::spawn_local(future, schedule);
+        runnable.schedule();
+        task.detach();
+    }
+
+    /// Reaches this executor from other threads.
+    pub fn remote(&self) -> Remote {
+        Remote { inbox: Arc::clone(&self.inner.inbox) }
+    }
+
+    /// The driver in use, as `status` names it.
+    pub fn driver_name(&self) -> &'static str {
+        match self.inner.driver {
+            Driver::Ring(_) => "uring",
+            Driver::Threads(_) => "threads",
+        }
+    }
+
+    /// Waits until `deadline`.
+    pub async fn sleep_until(&self, deadline: Instant) {
+        Sleep { inner: Rc::clone(&self.inner), deadline, key: None }.await;
+    }
+
+    /// Waits for `duration`.
+    pub async fn sleep(&self, duration: Duration) {
+        self.sleep_until(Instant::now() + duration).await;
+    }
+
+    pub(crate) fn start(&self, operation: Operation) -> u32 {
+        let id = self.inner.table.insert(operation);
+        self.inner.submit(id);
+        id
+    }
+
+    pub(crate) fn submit(&self, operation: Operation) -> Submitted {
+        let id = self.start(operation);
+        Submitted { table: Rc::clone(&self.inner.table), id: Some(id) }
+    }
+
+    pub(crate) fn submit_blocking(&self, job: Job) -> Submitted {
+        let id = self.inner.table.insert(Operation::Blocking);
+        self.inner.with_pool(|pool| pool.run(id, job));
+        Submitted { table: Rc::clone(&self.inner.table), id: Some(id) }
+    }
+
+    pub(crate) fn completion_source(&self) -> Rc<dyn CompletionSource> {
+        self.inner.table.clone()
+    }
+}
+
+impl Inner {
+    fn submit(&self, id: u32) {
+        match &self.driver {
+            Driver::Ring(ring) => ring.submit(&self.table, id),
+            Driver::Threads(threads) => {
+                self.with_pool(|pool| threads.submit(&self.table, id, pool));
+            }
+        }
+    }
+
+    fn complete(&self, id: u32, result: i32) {
+        if let After::Resubmit = self.table.complete(id, result) {
+            self.submit(id);
+        }
+    }
+
+    fn with_pool(&self, f: impl FnOnce(&Pool)) {
+        let mut pool = self.pool.borrow_mut();
+        f(pool.get_or_insert_with(|| {
+            let inbox = Arc::clone(&self.inbox);
+            Pool::new(
+                self.threads,
+                Arc::new(move |id, result| inbox.push(Message::Done(id, result))),
+            )
+        }));
+    }
+}
+
+impl Inbox {
+    fn push(&self, message: Message) {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+        if self.waiting.load(Ordering::SeqCst) {
+            let one = 1u64.to_ne_bytes();
+            // SAFETY: 8 valid bytes. It can only fail when the count is at its maximum, and
+            // then the executor is woken anyway.
+            unsafe { libc::write(self.eventfd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    fn take(&self) -> Vec<Message> {
+        std::mem::take(&mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Reaches an executor from other threads.
+#[derive(Clone)]
+pub struct Remote {
+    inbox: Arc<Inbox>,
+}
+
+impl Remote {
+    /// Has the executor's thread call `f`. If the executor has ended, nothing happens.
+    pub fn call(&self, f: impl FnOnce(&Handle) + Send + 'static) {
+        self.inbox.push(Message::Call(Box::new(f)));
+    }
+}
+
+/// An operation under way: the future of its result and its memory.
+pub(crate) struct Submitted {
+    table: Rc<Table>,
+    id: Option<u32>,
+}
+
+impl Future for Submitted {
+    type Output = (i32, Operation);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let id = self.id.expect("a result is taken once");
+        let poll = self.table.poll(id, cx);
+        if poll.is_ready() {
+            self.id = None;
+        }
+        poll
+    }
+}
+
+impl Drop for Submitted {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.table.abandon(id);
+        }
+    }
+}
+
+struct Sleep {
+    inner: Rc<Inner>,
+    deadline: Instant,
+    key: Option<(Instant, u64)>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(key) = self.key.take() {
+            self.inner.timers.remove(key);
+        }
+        if Instant::now() >= self.deadline {
+            return Poll::Ready(());
+        }
+        self.key = Some(self.inner.timers.insert(self.deadline, cx.waker().clone()));
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            self.inner.timers.remove(key);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What a driver can be asked to do, and what it needs while doing it.
+
+use std::os::fd::{AsRawFd, RawFd};
+
+use braid_block::{Completion, Errno, Payload};
+use braid_mem::Buf;
+
+use crate::Fd;
+use crate::net::Interest;
+
+/// One operation with all the memory and descriptors that the kernel uses for it.
+pub(crate) enum Operation {
+    Transfer(Transfer),
+    /// `fdatasync`.
+    Sync(Fd),
+    Fallocate {
+        fd: Fd,
+        mode: i32,
+        offset: u64,
+        len: u64,
+    },
+    Recv {
+        fd: Fd,
+        buf: Buf,
+        /// Bytes before this one are kept.
+        from: usize,
+        /// The socket was empty when last asked: wait before trying.
+        wait_first: bool,
+    },
+    Accept(Fd),
+    Poll {
+        fd: Fd,
+        interest: Interest,
+    },
+    /// A closure on a thread of the pool, whose result comes through `table::complete`.
+    Blocking,
+}
+
+/// A read or write at an offset, continued until all of it is done.
+pub(crate) struct Transfer {
+    pub(crate) fd: Fd,
+    pub(crate) write: bool,
+    /// Durable before it completes (`RWF_DSYNC`).
+    pub(crate) durable: bool,
+    pub(crate) offset: u64,
+    pub(crate) payload: Payload,
+    /// What is left, where there is more than one buffer.
+    vector: Vec<libc::iovec>,
+    done: u64,
+    total: u64,
+}
+
+impl Transfer {
+    pub(crate) fn new(
+        fd: Fd,
+        write: bool,
+        durable: bool,
+        offset: u64,
+        payload: Payload,
+    ) -> Transfer {
+        let mut transfer = Transfer {
+            fd,
+            write,
+            durable,
+            offset,
+            total: payload.len(),
+            payload,
+            vector: Vec::new(),
+            done: 0,
+        };
+        if transfer.payload.bufs().len() > 1 {
+            transfer.vector = transfer.payload.bufs_mut().iter_mut().map(iovec_of).collect();
+        }
+        transfer
+    }
+
+    /// Where the rest of it lies on the file.
+    pub(crate) fn position(&self) -> u64 {
+        self.offset + self.done
+    }
+
+    /// The one stretch of memory that is left, or the vector of several (at most `IOV_MAX`).
+    pub(crate) fn rest(&mut self) -> Rest<'_> {
+        if !self.vector.is_empty() {
+            return Rest::Many(&self.vector[..self.vector.len().min(libc::UIO_MAXIOV as usize)]);
+        }
+        match self.payload.bufs_mut() {
+            [buf] => {
+                let done = self.done as usize;
+                let rest = &mut buf[done..];
+                Rest::One { base: rest.as_mut_ptr(), len: rest.len() as u32 }
+            }
+            _ => Rest::Many(&[]),
+        }
+    }
+
+    /// Takes in what the kernel answered; `None` when the rest must be submitted again.
+    pub(crate) fn advance(&mut self, result: i32) -> Option<Result<(), Errno>> {
+        match result {
+            // A signal, or a file system that would have blocked: once more.
+            result if result == -libc::EINTR || result == -libc::EAGAIN => None,
+            result if result < 0 => Some(Err(Errno::from_raw(-result))),
+            // The end of a file that is shorter than its device claims.
+            0 => Some(Err(Errno::IO)),
+            count => {
+                self.done += count as u64;
+                if self.done >= self.total {
+                    return Some(Ok(()));
+                }
+                self.skip(count as usize);
+                None
+            }
+        }
+    }
+
+    fn skip(&mut self, mut count: usize) {
+        let whole = self
+            .vector
+            .iter()
+            .take_while(|part| {
+                let fits = part.iov_len <= count;
+                count -= if fits { part.iov_len } else { 0 };
+                fits
+            })
+            .count();
+        self.vector.drain(..whole);
+        if let Some(part) = self.vector.first_mut() {
+            part.iov_base = part.iov_base.wrapping_byte_add(count);
+            part.iov_len -= count;
+        }
+    }
+
+    pub(crate) fn complete(self, result: Result<(), Errno>) -> Completion {
+        Completion { result, payload: self.payload }
+    }
+}
+
+/// Memory that a [`Transfer`] has still to move.
+pub(crate) enum Rest<'a> {
+    One { base: *mut u8, len: u32 },
+    Many(&'a [libc::iovec]),
+}
+
+pub(crate) fn iovec_of(buf: &mut Buf) -> libc::iovec {
+    libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() }
+}
+
+pub(crate) fn raw(fd: &Fd) -> RawFd {
+    fd.as_raw_fd()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_mem::Pool;
+
+    fn transfer(lens: &[usize]) -> Transfer {
+        let pool = Pool::new(1 << 20).unwrap();
+        let mut payload = Payload::None;
+        for len in lens {
+            // Different blocks, so that they stay apart.
+            payload.append(pool.get(*len).unwrap().into());
+        }
+        let fd = Fd::new(std::fs::File::open("/dev/null").unwrap().into());
+        Transfer::new(fd, false, false, 1000, payload)
+    }
+
+    #[test]
+    fn short_results_continue_where_they_stopped() {
+        let mut one = transfer(&[4096, 512, 4096]);
+        assert_eq!(one.advance(4096 + 100), None);
+        let Rest::Many(rest) = one.rest() else { panic!() };
+        assert_eq!(rest.iter().map(|part| part.iov_len).collect::<Vec<_>>(), [412, 4096]);
+        assert_eq!(one.position(), 1000 + 4196);
+        assert_eq!(one.advance(412), None);
+        let Rest::Many(rest) = one.rest() else { panic!() };
+        assert_eq!(rest.len(), 1);
+        assert_eq!(one.advance(4096), Some(Ok(())));
+    }
+
+    #[test]
+    fn the_end_of_the_file_is_an_error_and_a_signal_is_not() {
+        let mut one = transfer(&[4096]);
+        assert_eq!(one.advance(-libc::EINTR), None);
+        assert_eq!(one.advance(1000), None);
+        let Rest::One { len, .. } = one.rest() else { panic!() };
+        assert_eq!(len, 3096);
+        assert_eq!(one.advance(0), Some(Err(Errno::IO)));
+        assert_eq!(transfer(&[512]).advance(-libc::ENOSPC), Some(Err(Errno::NOSPC)));
+    }
+}

@@ -1,0 +1,222 @@
+//! The io_uring driver.
+//!
+//! Submissions collect in the queue while tasks run; one `io_uring_enter` a turn hands them over
+//! and, if there is nothing else to do, waits. The ring is made for one thread (`SINGLE_ISSUER`)
+//! whose completions are worked on inside that call (`DEFER_TASKRUN`), so that no interrupt of
+//! the tasks, and no lock, is needed.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use io_uring::types::{Fd as RingFd, FsyncFlags, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode, squeue};
+
+use crate::operation::{Operation, Rest, raw};
+use crate::table::{After, Table};
+
+/// The user data of the poll on the inbox's descriptor.
+const INBOX: u64 = u64::MAX;
+/// The user data of cancellations, whose own results say nothing.
+const CANCEL: u64 = u64::MAX - 1;
+
+const SUBMISSIONS: u32 = 256;
+/// Twice what all connections may have under way, so that completions never overflow.
+const COMPLETIONS: u32 = 8192;
+
+pub(crate) struct Ring {
+    ring: RefCell<IoUring>,
+    results: RefCell<Vec<(u64, i32)>>,
+    inbox: OwnedFd,
+    armed: std::cell::Cell<bool>,
+}
+
+impl Ring {
+    /// A ring that also wakes when `inbox`, an eventfd, is written to.
+    ///
+    /// # Errors
+    /// What `io_uring_setup` answers: `ENOSYS` or `EPERM` where io_uring is not to be had.
+    pub(crate) fn new(inbox: OwnedFd) -> io::Result<Ring> {
+        let build = |single: bool| {
+            let mut builder = IoUring::builder();
+            builder.setup_cqsize(COMPLETIONS).setup_clamp();
+            if single {
+                builder.setup_single_issuer().setup_defer_taskrun();
+            }
+            builder.build(SUBMISSIONS)
+        };
+        // Kernels before 6.1 know neither flag and answer EINVAL.
+        let ring = build(true).or_else(|error| match error.raw_os_error() {
+            Some(libc::EINVAL) => build(false),
+            _ => Err(error),
+        })?;
+        if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this kernel's io_uring is older than Linux 5.11",
+            ));
+        }
+        Ok(Ring {
+            ring: RefCell::new(ring),
+            results: RefCell::default(),
+            inbox,
+            armed: std::cell::Cell::new(false),
+        })
+    }
+
+    pub(crate) fn submit(&self, table: &Table, id: u32) {
+        let entry = table.with(id, entry_of).user_data(id.into());
+        self.push(&entry);
+    }
+
+    /// Hands submissions over and takes results in; waits for one if `wait` says for how long
+    /// at most (`None`: without end).
+    pub(crate) fn turn(&self, table: &Table, wait: Option<Option<Duration>>) -> io::Result<()> {
+        if !self.armed.replace(true) {
+            let fd = RingFd(self.inbox.as_raw_fd());
+            self.push(&opcode::PollAdd::new(fd, libc::POLLIN as u32).build().user_data(INBOX));
+        }
+        let entered = {
+            let ring = self.ring.borrow();
+            match wait {
+                Some(Some(limit)) => {
+                    let timeout = Timespec::from(limit);
+                    let args = SubmitArgs::new().timespec(&timeout);
+                    ring.submitter().submit_with_args(1, &args)
+                }
+                Some(None) => ring.submitter().submit_and_wait(1),
+                None => self.poll_events(&ring),
+            }
+        };
+        match entered {
+            Ok(_) => {}
+            Err(error) => match error.raw_os_error() {
+                // The time is over; a signal came; completions must be taken first.
+                Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => {}
+                _ => return Err(error),
+            },
+        }
+        self.reap(table);
+        Ok(())
+    }
+
+    /// Asks for all that is under way to be cancelled, before the table is waited for.
+    pub(crate) fn cancel_all(&self) {
+        let any = io_uring::types::CancelBuilder::any().all();
+        self.push(&opcode::AsyncCancel2::new(any).build().user_data(CANCEL));
+    }
+
+    fn poll_events(&self, ring: &IoUring) -> io::Result<usize> {
+        const GETEVENTS: u32 = 1;
+        // SAFETY: no argument is passed; the entries in the queue obey `push`'s rule.
+        let submission = unsafe { ring.submission_shared() };
+        let pending = submission.len() as u32;
+        drop(submission);
+        // SAFETY: as above.
+        unsafe { ring.submitter().enter::<libc::sigset_t>(pending, 0, GETEVENTS, None) }
+    }
+
+    fn reap(&self, table: &Table) {
+        let mut results = self.results.take();
+        let mut ring = self.ring.borrow_mut();
+        results.extend(ring.completion().map(|entry| (entry.user_data(), entry.result())));
+        drop(ring);
+        for (user_data, result) in results.drain(..) {
+            match user_data {
+                INBOX => {
+                    drain_eventfd(&self.inbox);
+                    self.armed.set(false);
+                }
+                CANCEL => {}
+                id => {
+                    if let After::Resubmit = table.complete(id as u32, result) {
+                        self.submit(table, id as u32);
+                    }
+                }
+            }
+        }
+        self.results.replace(results);
+    }
+
+    fn push(&self, entry: &squeue::Entry) {
+        let mut ring = self.ring.borrow_mut();
+        loop {
+            // SAFETY: what the entry points at is owned by the operation table (or by the ring
+            // itself, for the inbox) until the kernel's result came in.
+            if unsafe { ring.submission().push(entry) }.is_ok() {
+                return;
+            }
+            // The queue is full: hand it over without waiting. A passing failure (EBUSY, EINTR)
+            // is met by trying again.
+            if let Err(error) = ring.submit() {
+                let passing = [libc::EBUSY, libc::EINTR, libc::EAGAIN];
+                assert!(
+                    error.raw_os_error().is_some_and(|number| passing.contains(&number)),
+                    "io_uring_enter: {error}"
+                );
+            }
+        }
+    }
+}
+
+/// The submission for an operation.
+fn entry_of(operation: &mut Operation) -> squeue::Entry {
+    match operation {
+        Operation::Transfer(transfer) => {
+            let (fd, offset) = (RingFd(raw(&transfer.fd)), transfer.position());
+            let flags = if transfer.durable { libc::RWF_DSYNC } else { 0 };
+            let write = transfer.write;
+            match (transfer.rest(), write) {
+                (Rest::One { base, len }, false) => {
+                    opcode::Read::new(fd, base, len).offset(offset).build()
+                }
+                (Rest::One { base, len }, true) => {
+                    opcode::Write::new(fd, base, len).offset(offset).rw_flags(flags).build()
+                }
+                (Rest::Many(parts), false) => {
+                    opcode::Readv::new(fd, parts.as_ptr(), parts.len() as u32)
+                        .offset(offset)
+                        .build()
+                }
+                (Rest::Many(parts), true) => {
+                    opcode::Writev::new(fd, parts.as_ptr(), parts.len() as u32)
+                        .offset(offset)
+                        .rw_flags(flags)
+                        .build()
+                }
+            }
+        }
+        Operation::Sync(fd) => {
+            opcode::Fsync::new(RingFd(raw(fd))).flags(FsyncFlags::DATASYNC).build()
+        }
+        Operation::Fallocate { fd, mode, offset, len } => {
+            opcode::Fallocate::new(RingFd(raw(fd)), *len).offset(*offset).mode(*mode).build()
+        }
+        Operation::Recv { fd, buf, from, wait_first } => {
+            let fd = RingFd(raw(fd));
+            let rest = &mut buf[*from..];
+            /// `IORING_RECVSEND_POLL_FIRST`: wait for data before the first attempt.
+            const POLL_FIRST: u16 = 1;
+            let first = if *wait_first { POLL_FIRST } else { 0 };
+            opcode::Recv::new(fd, rest.as_mut_ptr(), rest.len() as u32).ioprio(first).build()
+        }
+        Operation::Accept(fd) => {
+            opcode::Accept::new(RingFd(raw(fd)), std::ptr::null_mut(), std::ptr::null_mut())
+                .flags(libc::SOCK_CLOEXEC)
+                .build()
+        }
+        Operation::Poll { fd, interest } => {
+            opcode::PollAdd::new(RingFd(raw(fd)), interest.events() as u32).build()
+        }
+        Operation::Blocking => unreachable!("run by the pool"),
+    }
+}
+
+/// Takes the count out of an eventfd, so that it can wake again.
+pub(crate) fn drain_eventfd(fd: &OwnedFd) {
+    let mut count = [0u8; 8];
+    // SAFETY: the buffer is valid for the 8 bytes an eventfd gives. EAGAIN, the only failure of
+    // a non-blocking eventfd, means that it is empty already.
+    unsafe { libc::read(fd.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
+}

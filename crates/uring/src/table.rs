@@ -1,0 +1,155 @@
+//! The operations under way, and who waits for each.
+//!
+//! ```text
+//! insert ─▶ Submitted ─poll─▶ Waiting ─result─▶ Done ─poll─▶ (free)
+//!               └───────────────┴──abandon──▶ Abandoned ─result─▶ (free)
+//! ```
+//!
+//! Invariant: an entry, and with it the memory the kernel works on, leaves the table only after
+//! the kernel's result for it came in.
+
+use std::cell::RefCell;
+use std::task::{Context, Poll, Waker};
+
+use braid_block::{Completion, Errno};
+use braid_engine::CompletionSource;
+use slab::Slab;
+
+use crate::operation::Operation;
+
+#[derive(Default)]
+pub(crate) struct Table {
+    entries: RefCell<Slab<Entry>>,
+}
+
+struct Entry {
+    operation: Operation,
+    state: State,
+}
+
+enum State {
+    Submitted,
+    Waiting(Waker),
+    Abandoned,
+    Done(i32),
+}
+
+/// What to do after a result came in.
+pub(crate) enum After {
+    /// Nothing more.
+    Finished,
+    /// Submit the rest of a transfer.
+    Resubmit,
+}
+
+impl Table {
+    pub(crate) fn insert(&self, operation: Operation) -> u32 {
+        let entry = Entry { operation, state: State::Submitted };
+        self.entries.borrow_mut().insert(entry) as u32
+    }
+
+    /// Operations that the kernel has not answered.
+    pub(crate) fn in_kernel(&self) -> usize {
+        let entries = self.entries.borrow();
+        entries.iter().filter(|(_, entry)| !matches!(entry.state, State::Done(_))).count()
+    }
+
+    /// Looks at the operation `id`, for a driver that submits it.
+    pub(crate) fn with<R>(&self, id: u32, f: impl FnOnce(&mut Operation) -> R) -> R {
+        f(&mut self.entries.borrow_mut()[id as usize].operation)
+    }
+
+    /// Takes in the kernel's result for `id`: a count, a descriptor, or a negative error number.
+    #[inline]
+    pub(crate) fn complete(&self, id: u32, result: i32) -> After {
+        let mut entries = self.entries.borrow_mut();
+        let entry = &mut entries[id as usize];
+        let result = match &mut entry.operation {
+            Operation::Transfer(transfer) => match transfer.advance(result) {
+                None => return After::Resubmit,
+                Some(Ok(())) => 0,
+                Some(Err(errno)) => -errno.raw(),
+            },
+            _ => result,
+        };
+        match std::mem::replace(&mut entry.state, State::Done(result)) {
+            State::Waiting(waker) => {
+                drop(entries);
+                waker.wake();
+            }
+            State::Abandoned => {
+                let entry = entries.remove(id as usize);
+                drop(entries);
+                drop_abandoned(entry.operation, result);
+            }
+            State::Submitted | State::Done(_) => {}
+        }
+        After::Finished
+    }
+
+    /// The result of `id` and the operation with its memory, once it is there.
+    #[inline]
+    pub(crate) fn poll(&self, id: u32, cx: &mut Context<'_>) -> Poll<(i32, Operation)> {
+        let mut entries = self.entries.borrow_mut();
+        let entry = &mut entries[id as usize];
+        match &mut entry.state {
+            State::Done(result) => {
+                let result = *result;
+                Poll::Ready((result, entries.remove(id as usize).operation))
+            }
+            State::Waiting(waker) => {
+                waker.clone_from(cx.waker());
+                Poll::Pending
+            }
+            State::Submitted | State::Abandoned => {
+                entry.state = State::Waiting(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Nobody waits for `id` any more.
+    pub(crate) fn abandon(&self, id: u32) {
+        let mut entries = self.entries.borrow_mut();
+        let entry = &mut entries[id as usize];
+        match std::mem::replace(&mut entry.state, State::Abandoned) {
+            State::Done(result) => {
+                let entry = entries.remove(id as usize);
+                drop(entries);
+                drop_abandoned(entry.operation, result);
+            }
+            // The waker's task may be the one that is being dropped: let go of it last.
+            State::Waiting(waker) => {
+                drop(entries);
+                drop(waker);
+            }
+            State::Submitted | State::Abandoned => {}
+        }
+    }
+}
+
+/// An accepted connection that nobody wants any more must not stay open.
+fn drop_abandoned(operation: Operation, result: i32) {
+    if matches!(operation, Operation::Accept(_)) && result >= 0 {
+        // SAFETY: the kernel handed this descriptor to the operation, whose waiter is gone, so
+        // nothing else owns it.
+        drop(unsafe { <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(result) });
+    }
+}
+
+impl CompletionSource for Table {
+    #[inline]
+    fn poll_completion(&self, id: u32, cx: &mut Context<'_>) -> Poll<Completion> {
+        self.poll(id, cx).map(|(result, operation)| {
+            let result = if result < 0 { Err(Errno::from_raw(-result)) } else { Ok(()) };
+            match operation {
+                Operation::Transfer(transfer) => transfer.complete(result),
+                _ => Completion { result, payload: braid_block::Payload::None },
+            }
+        })
+    }
+
+    fn abandon(&self, id: u32) {
+        Table::abandon(self, id);
+    }
+}
