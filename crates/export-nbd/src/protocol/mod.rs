@@ -26,17 +26,24 @@ pub use negotiated::{HeaderMode, Negotiated, ReplyStyle};
 pub use reply::{Extent, ReplyHeader, ReplyTo};
 pub use request::{ParsedHeader, RawRequest, parse};
 
+/// Copies a fixed field out; the caller has checked that it is there.
+fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut field = [0; N];
+    field.copy_from_slice(&bytes[at..at + N]);
+    field
+}
+
 /// Reads a big-endian `u16` at `at`; the caller has checked the length.
 pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+    u16::from_be_bytes(field(bytes, at))
 }
 
 /// Reads a big-endian `u32` at `at`; the caller has checked the length.
 pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
-    u32::from(be16(bytes, at)) << 16 | u32::from(be16(bytes, at + 2))
+    u32::from_be_bytes(field(bytes, at))
 }
 
 /// Reads a big-endian `u64` at `at`; the caller has checked the length.
 pub(crate) fn be64(bytes: &[u8], at: usize) -> u64 {
-    u64::from(be32(bytes, at)) << 32 | u64::from(be32(bytes, at + 4))
+    u64::from_be_bytes(field(bytes, at))
 }
