@@ -1,1 +1,40 @@
-//! (being written)
+//! What a path holds and who uses it, before anything is written there.
+//!
+//! ```text
+//!  path ── identity   which file or device is it really      stat
+//!       ── facts      size, block sizes, model, serial       lseek, sysfs
+//!       ── usage      mounted, held, swap, open              mountinfo, sysfs, O_EXCL, /proc/*/fd
+//!       ── signature  ext4, md, GPT, LUKS, qcow2, …          reads of a few KiB
+//!       ▼
+//!  check_member ──▶ MemberFacts, or a Refusal that says what, why and the next command
+//! ```
+//!
+//! Invariants:
+//! - Nothing is ever written, and no file is opened for writing.
+//! - Default-deny: what cannot be examined is refused.
+//! - Signature detection is pure over [`ReadAt`]; it never trusts an offset or a length that it read.
+//!
+//! Deliberately absent: assembly of what the signatures describe, wiping, `udev`'s database (sysfs
+//! and the bytes themselves are the source), users that hold a file only through a memory map, and
+//! ioctls (they would need `unsafe`).
+//!
+//! A check is a snapshot: somebody can mount the member a moment later. Whoever opens it for writing
+//! keeps `O_EXCL` on block devices.
+
+mod error;
+mod facts;
+mod identity;
+mod mounts;
+mod refusal;
+pub mod signature;
+mod sysfs;
+mod usage;
+
+pub use error::ProbeError;
+pub use facts::{MemberFacts, physical_device, physical_devices};
+pub use identity::{
+    DeviceNumber, Duplicate, FileKind, Identity, Relation, find_duplicates, identify,
+};
+pub use refusal::{Policy, Reason, Refusal, check_member, check_members};
+pub use signature::{Class, ReadAt, Signature, scan_signatures};
+pub use usage::{Holder, Usage, find_users};

@@ -1,0 +1,197 @@
+//! What is known about a member: size, block sizes, model, serial, contents, users.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use braid_stack::ByteSize;
+use rustix::fs::OFlags;
+
+use crate::identity::{DeviceNumber, FileKind, Identity, identify};
+use crate::mounts::{mount_of, read_mounts};
+use crate::sysfs::BlockDevice;
+use crate::usage::Holder;
+use crate::{ProbeError, Signature};
+
+/// What is known about a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberFacts {
+    /// The path as it was given.
+    pub path: PathBuf,
+    /// A regular file or a block device.
+    pub kind: FileKind,
+    /// Which file or device it is.
+    pub identity: Identity,
+    /// Size in bytes.
+    pub size: u64,
+    /// Bytes of the device's smallest addressable unit; of the disk below for a regular file.
+    pub logical_block_size: Option<u32>,
+    /// Bytes that the device writes without reading first; of the disk below for a regular file.
+    pub physical_block_size: Option<u32>,
+    /// The kernel's name of the whole disk that it is on, such as `sda`, if there is exactly one.
+    pub disk: Option<String>,
+    /// Vendor and model of that disk; not for a regular file.
+    pub model: Option<String>,
+    /// Serial number of that disk; not for a regular file.
+    pub serial: Option<String>,
+    /// World-wide name of that disk; not for a regular file.
+    pub wwn: Option<String>,
+    /// What it contains.
+    pub signatures: Vec<Signature>,
+    /// Who uses it.
+    pub holders: Vec<Holder>,
+}
+
+impl fmt::Display for MemberFacts {
+    /// `/dev/sdb: SanDisk Ultra, serial 4C53…, 28.64 GiB, contains ext4 "photos"`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        match &self.model {
+            Some(model) => write!(f, "{model}")?,
+            None => write!(f, "{}", self.kind)?,
+        }
+        if let Some(serial) = &self.serial {
+            write!(f, ", serial {serial}")?;
+        }
+        write!(f, ", {:#}", ByteSize(self.size))?;
+        for (index, signature) in self.signatures.iter().enumerate() {
+            write!(f, "{}{signature}", if index == 0 { ", contains " } else { " and " })?;
+        }
+        Ok(())
+    }
+}
+
+/// Opens a regular file or block device for reading, sure that it is the one that was identified.
+///
+/// `O_NONBLOCK` keeps the open from waiting, should the path meanwhile be a named pipe.
+pub(crate) fn open_member(path: &Path, identity: Identity) -> Result<File, ProbeError> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)
+        .map_err(ProbeError::io("open", path))?;
+    let metadata = file.metadata().map_err(ProbeError::io("look at", path))?;
+    if Identity::of(&metadata) != identity {
+        return Err(ProbeError::Changed { path: path.to_owned() });
+    }
+    Ok(file)
+}
+
+/// Collects everything but contents and users.
+pub(crate) fn gather(
+    path: &Path,
+    kind: FileKind,
+    identity: Identity,
+    file: &mut File,
+) -> Result<MemberFacts, ProbeError> {
+    // The end of a block device is its size; `stat` says 0 for it.
+    let size = file.seek(SeekFrom::End(0)).map_err(ProbeError::io("find the end of", path))?;
+    let disk = match physical_device(path)? {
+        Some(name) => BlockDevice::find_name(&name)?,
+        None => None,
+    };
+    // A loop or device-mapper device has block sizes of its own.
+    let queue = match identity {
+        Identity::Block(number) => BlockDevice::find(number)?.map(|device| device.whole_disk()),
+        Identity::File { .. } => disk.clone(),
+    };
+    let number_of = |name: &str| queue.as_ref()?.attribute(name)?.parse().ok();
+    let described = disk.as_ref().filter(|_| kind == FileKind::Block);
+    Ok(MemberFacts {
+        path: path.to_owned(),
+        kind,
+        identity,
+        size,
+        logical_block_size: number_of("queue/logical_block_size"),
+        physical_block_size: number_of("queue/physical_block_size"),
+        disk: disk.as_ref().map(BlockDevice::name),
+        model: described.and_then(BlockDevice::model),
+        serial: described.and_then(BlockDevice::serial),
+        wwn: described.and_then(BlockDevice::wwn),
+        signatures: Vec::new(),
+        holders: Vec::new(),
+    })
+}
+
+/// The whole disk that `path` is on, when it is exactly one; see [`physical_devices`].
+///
+/// # Errors
+/// As [`physical_devices`].
+pub fn physical_device(path: &Path) -> Result<Option<String>, ProbeError> {
+    let mut devices = physical_devices(path)?.into_iter();
+    Ok(devices.next().filter(|_| devices.next().is_none()))
+}
+
+/// The kernel's names of the whole disks that `path` is on: of a block device itself or of the file
+/// system that a file is on, through partitions, device-mapper, md and loop devices.
+///
+/// Empty when there is none that the kernel names: tmpfs, network and overlay file systems. A btrfs
+/// of several disks names only the one that it was mounted by.
+///
+/// # Errors
+/// [`ProbeError::Io`] when the path or sysfs cannot be read.
+pub fn physical_devices(path: &Path) -> Result<BTreeSet<String>, ProbeError> {
+    let mut disks = BTreeSet::new();
+    collect_disks_of_path(path, 0, &mut disks)?;
+    Ok(disks)
+}
+
+/// Devices stack finitely (the kernel allows 8 levels of loop and of device-mapper); this is for
+/// safety only.
+const MAX_NESTING: usize = 32;
+
+fn collect_disks_of_path(
+    path: &Path,
+    depth: usize,
+    disks: &mut BTreeSet<String>,
+) -> Result<(), ProbeError> {
+    let (_, identity) = identify(path)?;
+    let number = match identity {
+        Identity::Block(number) => Some(number),
+        Identity::File { device, .. } => device_under(path, device)?,
+    };
+    match number.map(BlockDevice::find).transpose()?.flatten() {
+        Some(device) => collect_disks_of_device(&device, depth, disks),
+        None => Ok(()),
+    }
+}
+
+/// The block device of the file system that `path` is on. btrfs gives each subvolume an anonymous
+/// number that even mountinfo does not know, so there the mount's source has to tell.
+fn device_under(path: &Path, device: DeviceNumber) -> Result<Option<DeviceNumber>, ProbeError> {
+    if !device.is_anonymous() {
+        return Ok(Some(device));
+    }
+    let resolved = fs::canonicalize(path).map_err(ProbeError::io("resolve", path))?;
+    let mounts = read_mounts()?;
+    Ok(mount_of(&resolved, &mounts).and_then(|mount| mount.block_device()))
+}
+
+fn collect_disks_of_device(
+    device: &BlockDevice,
+    depth: usize,
+    disks: &mut BTreeSet<String>,
+) -> Result<(), ProbeError> {
+    let disk = device.whole_disk();
+    let slaves = disk.slaves()?;
+    if depth == MAX_NESTING {
+        disks.insert(disk.name());
+        return Ok(());
+    }
+    // A backing file that is deleted or in another namespace cannot be followed further.
+    if let Some(file) = disk.backing_file().filter(|file| file.exists()) {
+        return collect_disks_of_path(&file, depth + 1, disks);
+    }
+    if slaves.is_empty() {
+        disks.insert(disk.name());
+    }
+    for name in slaves {
+        if let Some(slave) = BlockDevice::find_name(&name)? {
+            collect_disks_of_device(&slave, depth + 1, disks)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! Which file or device a path really is, so that one member is never taken for two.
+//!
+//! Invariants: two paths have equal identities exactly when they name the same bytes: through
+//! symbolic links, hard links, or two device nodes with one number.
+//!
+//! Deliberately absent: devices that share bytes through a mapping (a loop device and its backing
+//! file, a device-mapper volume and its disk). Those are found as holders, see [`crate::find_users`].
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::ProbeError;
+use crate::sysfs::BlockDevice;
+
+/// The number of a device, `8:16`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceNumber {
+    /// The driver.
+    pub major: u32,
+    /// The device of that driver.
+    pub minor: u32,
+}
+
+impl DeviceNumber {
+    /// Takes apart a `dev_t` as `stat` gives it.
+    pub(crate) fn from_raw(raw: u64) -> Self {
+        Self { major: rustix::fs::major(raw), minor: rustix::fs::minor(raw) }
+    }
+
+    /// Whether the kernel made it up for a file system without a device of its own (tmpfs, btrfs,
+    /// overlay, …).
+    pub(crate) fn is_anonymous(self) -> bool {
+        self.major == 0
+    }
+}
+
+impl fmt::Display for DeviceNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+/// What makes two paths the same member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Identity {
+    /// A regular file (or anything else that is no device): its file system and inode.
+    File {
+        /// The file system's device number (`st_dev`).
+        device: DeviceNumber,
+        /// The inode number.
+        inode: u64,
+    },
+    /// A block device: its own number (`st_rdev`).
+    Block(DeviceNumber),
+}
+
+impl Identity {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        if metadata.file_type().is_block_device() {
+            return Identity::Block(DeviceNumber::from_raw(metadata.rdev()));
+        }
+        Identity::File { device: DeviceNumber::from_raw(metadata.dev()), inode: metadata.ino() }
+    }
+}
+
+/// What kind of thing a path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file.
+    Regular,
+    /// A block device.
+    Block,
+    /// A directory.
+    Directory,
+    /// A character device.
+    Character,
+    /// A named pipe.
+    Pipe,
+    /// A Unix socket.
+    Socket,
+    /// Something that this version does not know.
+    Other,
+}
+
+impl FileKind {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        let file_type = metadata.file_type();
+        if file_type.is_file() {
+            FileKind::Regular
+        } else if file_type.is_block_device() {
+            FileKind::Block
+        } else if file_type.is_dir() {
+            FileKind::Directory
+        } else if file_type.is_char_device() {
+            FileKind::Character
+        } else if file_type.is_fifo() {
+            FileKind::Pipe
+        } else if file_type.is_socket() {
+            FileKind::Socket
+        } else {
+            FileKind::Other
+        }
+    }
+}
+
+impl fmt::Display for FileKind {
+    /// With its article: `a regular file`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FileKind::Regular => "a regular file",
+            FileKind::Block => "a block device",
+            FileKind::Directory => "a directory",
+            FileKind::Character => "a character device",
+            FileKind::Pipe => "a named pipe",
+            FileKind::Socket => "a socket",
+            FileKind::Other => "neither a file nor a block device",
+        })
+    }
+}
+
+/// What `path` names, links followed. Nothing is opened.
+///
+/// # Errors
+/// [`ProbeError::Io`] when it does not exist or cannot be reached.
+pub fn identify(path: &Path) -> Result<(FileKind, Identity), ProbeError> {
+    let metadata = fs::metadata(path).map_err(ProbeError::io("look at", path))?;
+    Ok((FileKind::of(&metadata), Identity::of(&metadata)))
+}
+
+/// How two members share bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    /// They are the same file or device.
+    Same,
+    /// The second is a partition of the first.
+    PartOfFirst,
+    /// The first is a partition of the second.
+    PartOfSecond,
+}
+
+/// Two members that share bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Duplicate {
+    /// The path that is earlier in the list.
+    pub first: PathBuf,
+    /// The path that is later in the list.
+    pub second: PathBuf,
+    /// How they share bytes.
+    pub relation: Relation,
+}
+
+/// The members that are listed twice, also through a symbolic link, a hard link or another device
+/// node; and a partition listed beside its whole disk.
+///
+/// # Errors
+/// [`ProbeError::Io`] when one of the paths cannot be looked at.
+pub fn find_duplicates(paths: &[PathBuf]) -> Result<Vec<Duplicate>, ProbeError> {
+    let mut seen: HashMap<Identity, &PathBuf> = HashMap::new();
+    let mut duplicates = Vec::new();
+    for second in paths {
+        let (_, identity) = identify(second)?;
+        if let Some(first) = seen.get(&identity) {
+            let (first, second) = (first.to_path_buf(), second.clone());
+            duplicates.push(Duplicate { first, second, relation: Relation::Same });
+        } else {
+            seen.insert(identity, second);
+        }
+    }
+    duplicates.extend(find_partitions_beside_disks(paths, &seen)?);
+    Ok(duplicates)
+}
+
+fn find_partitions_beside_disks(
+    paths: &[PathBuf],
+    members: &HashMap<Identity, &PathBuf>,
+) -> Result<Vec<Duplicate>, ProbeError> {
+    let position = |path: &PathBuf| paths.iter().position(|other| other == path);
+    let mut found = Vec::new();
+    for (identity, part) in members {
+        let Identity::Block(number) = identity else { continue };
+        let Some(disk) = BlockDevice::find(*number)?.and_then(|device| device.parent_disk()) else {
+            continue;
+        };
+        let Some(whole) = members.get(&Identity::Block(disk)) else { continue };
+        let (part, whole) = (part.to_path_buf(), whole.to_path_buf());
+        found.push(if position(&whole) < position(&part) {
+            Duplicate { first: whole, second: part, relation: Relation::PartOfFirst }
+        } else {
+            Duplicate { first: part, second: whole, relation: Relation::PartOfSecond }
+        });
+    }
+    // The map's order is arbitrary; the report's must not be.
+    found.sort_by_key(|duplicate| (position(&duplicate.first), position(&duplicate.second)));
+    Ok(found)
+}

@@ -1,0 +1,171 @@
+//! `/proc/self/mountinfo` and `/proc/swaps`.
+//!
+//! ```text
+//!  36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
+//!        dev  root  mount point      optional   type source
+//! ```
+//!
+//! Source: the kernel's `Documentation/filesystems/proc.rst`, 3.5. Space, tab, newline and backslash
+//! in a field are `\040`, `\011`, `\012` and `\134`.
+//!
+//! Deliberately absent: other mount namespaces. What is mounted only there is still held
+//! exclusively, which the `O_EXCL` test finds.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use crate::ProbeError;
+use crate::identity::{DeviceNumber, FileKind, Identity, identify};
+
+const MOUNTINFO: &str = "/proc/self/mountinfo";
+const SWAPS: &str = "/proc/swaps";
+
+/// One mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mount {
+    /// The file system's device; anonymous for btrfs and others.
+    pub(crate) device: DeviceNumber,
+    pub(crate) mount_point: PathBuf,
+    /// What was mounted: a device node, or any other word.
+    pub(crate) source: PathBuf,
+}
+
+impl Mount {
+    /// The block device under it: by number, or for a file system with an anonymous number by its
+    /// source. `None` for file systems without a device.
+    pub(crate) fn block_device(&self) -> Option<DeviceNumber> {
+        if !self.device.is_anonymous() {
+            return Some(self.device);
+        }
+        if !self.source.is_absolute() {
+            return None;
+        }
+        match identify(&self.source) {
+            Ok((FileKind::Block, Identity::Block(number))) => Some(number),
+            // A source that is gone, or no device at all, names no block device.
+            _ => None,
+        }
+    }
+}
+
+/// All mounts of this process's namespace, in mount order.
+pub(crate) fn read_mounts() -> Result<Vec<Mount>, ProbeError> {
+    let bytes = fs::read(MOUNTINFO).map_err(ProbeError::io("read", Path::new(MOUNTINFO)))?;
+    lines(&bytes)
+        .map(|line| {
+            parse_mount(line).ok_or_else(|| ProbeError::Malformed {
+                file: MOUNTINFO,
+                line: String::from_utf8_lossy(line).into_owned(),
+            })
+        })
+        .collect()
+}
+
+/// The files and devices that are swapped to.
+pub(crate) fn read_swaps() -> Result<Vec<PathBuf>, ProbeError> {
+    match fs::read(SWAPS) {
+        Ok(bytes) => Ok(parse_swaps(&bytes)),
+        // A kernel without swap has no such file.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(ProbeError::io("read", Path::new(SWAPS))(error)),
+    }
+}
+
+/// The mount that holds `path`, which is absolute and resolved: the longest mount point wins, the
+/// latest mount wins between equals.
+pub(crate) fn mount_of<'a>(path: &Path, mounts: &'a [Mount]) -> Option<&'a Mount> {
+    mounts
+        .iter()
+        .filter(|mount| path.starts_with(&mount.mount_point))
+        .max_by_key(|mount| mount.mount_point.components().count())
+}
+
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
+}
+
+fn parse_mount(line: &[u8]) -> Option<Mount> {
+    let mut fields = line.split(|byte| *byte == b' ');
+    let number = std::str::from_utf8(fields.nth(2)?).ok()?;
+    let (major, minor) = number.split_once(':')?;
+    let device = DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? };
+    let mount_point = unescape(fields.nth(1)?);
+    // Options, then any number of optional fields, then `-`.
+    fields.find(|field| *field == b"-")?;
+    let source = unescape(fields.nth(1)?);
+    Some(Mount { device, mount_point, source })
+}
+
+/// The first column of every line but the heading; a deleted swap file ends in `\040(deleted)`.
+fn parse_swaps(bytes: &[u8]) -> Vec<PathBuf> {
+    lines(bytes)
+        .skip(1)
+        .filter_map(|line| line.split(u8::is_ascii_whitespace).next())
+        .map(unescape)
+        .collect()
+}
+
+/// Undoes the kernel's octal escapes.
+fn unescape(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&byte, tail)) = rest.split_first() {
+        match (byte, octal(tail)) {
+            (b'\\', Some(value)) => {
+                bytes.push(value);
+                rest = &tail[3..];
+            }
+            _ => {
+                bytes.push(byte);
+                rest = tail;
+            }
+        }
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+/// The value of three leading octal digits.
+fn octal(digits: &[u8]) -> Option<u8> {
+    let digits = std::str::from_utf8(digits.get(..3)?).ok()?;
+    u8::from_str_radix(digits, 8).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_line_with_optional_fields_and_escapes() {
+        let line =
+            br"36 35 98:1 /mnt1 /mnt\040two\134 rw,noatime master:1 shared:3 - ext3 /dev/a\011b rw";
+        let expected = Mount {
+            device: DeviceNumber { major: 98, minor: 1 },
+            mount_point: PathBuf::from("/mnt two\\"),
+            source: PathBuf::from("/dev/a\tb"),
+        };
+        assert_eq!(parse_mount(line), Some(expected));
+        assert_eq!(parse_mount(b"36 35 98:1 /mnt1"), None);
+    }
+
+    #[test]
+    fn swaps_without_the_heading() {
+        let text = b"Filename\t\t\t\tType\t\tSize\n/dev/sda2                               partition\t8\n/swap\\040file file 8\n";
+        assert_eq!(parse_swaps(text), [PathBuf::from("/dev/sda2"), PathBuf::from("/swap file")]);
+    }
+
+    #[test]
+    fn the_innermost_mount_wins() {
+        let mount = |minor, point: &str| Mount {
+            device: DeviceNumber { major: 8, minor },
+            mount_point: PathBuf::from(point),
+            source: PathBuf::from("x"),
+        };
+        let mounts = [mount(1, "/"), mount(2, "/srv"), mount(3, "/srv"), mount(4, "/srv2")];
+        let minor = |path: &str| mount_of(Path::new(path), &mounts).map(|mount| mount.device.minor);
+        assert_eq!(minor("/srv/a"), Some(3));
+        assert_eq!(minor("/srv2/a"), Some(4));
+        assert_eq!(minor("/var/a"), Some(1));
+    }
+}

@@ -1,0 +1,300 @@
+//! May this path become a member? Default-deny, with the reason and the next command.
+//!
+//! | found                              | to write             | to read only            |
+//! |------------------------------------|----------------------|-------------------------|
+//! | missing, directory, pipe, …        | refused              | refused                 |
+//! | smaller than `min_bytes`           | refused              | refused                 |
+//! | mounted, swap, held by a device    | refused              | refused                 |
+//! | backing file of an unused loop     | refused              | fine                    |
+//! | open by a process                  | refused (1)          | fine                    |
+//! | file system, md, GPT, LUKS, …      | refused, forceable   | fine                    |
+//! | qcow2, vmdk, vdi, vhd              | refused, forceable   | refused, forceable (2)  |
+//!
+//! (1) A block device only if the process can write: udev, SMART daemons and the like open block
+//!     devices for reading all the time.
+//! (2) Read as raw bytes it would give garbage, not the disk inside.
+//!
+//! "To read only" suits `cat` and `examine`. What is mounted or otherwise exclusively held is refused
+//! there too: its bytes change while they are read, so the answer would be a mixture.
+//!
+//! Invariants: only signatures can be forced, and only by the same path named again. Whatever cannot
+//! be examined is refused.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use braid_stack::ByteSize;
+
+use crate::ProbeError;
+use crate::facts::{MemberFacts, gather, open_member};
+use crate::identity::{FileKind, Relation, find_duplicates, identify};
+use crate::signature::{Class, FileImage, Signature, scan_signatures};
+use crate::usage::{Holder, find_users_of};
+
+/// What the caller intends.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Policy<'a> {
+    /// The paths named again by `--force`, spelt as the member is.
+    pub force: &'a [PathBuf],
+    /// Nothing will be written.
+    pub read_only: bool,
+    /// The least useful size in bytes.
+    pub min_bytes: u64,
+}
+
+/// Why a path may not become a member.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// There is no such path.
+    #[error("it does not exist")]
+    Missing,
+    /// It is not a regular file or a block device.
+    #[error("it is {kind}")]
+    WrongKind {
+        /// What it is.
+        kind: FileKind,
+    },
+    /// It has too few bytes.
+    #[error("it has {:#}, and at least {:#} are needed", ByteSize(*size), ByteSize(*min_bytes))]
+    TooSmall {
+        /// Its size in bytes.
+        size: u64,
+        /// The least size in bytes.
+        min_bytes: u64,
+    },
+    /// Somebody uses it.
+    #[error("it is {}", join(holders, ", "))]
+    InUse {
+        /// Who stands in the way.
+        holders: Vec<Holder>,
+    },
+    /// It contains something that would be overwritten.
+    #[error("it contains {}", join(signatures, " and "))]
+    Contents {
+        /// What.
+        signatures: Vec<Signature>,
+    },
+    /// It is the image of a virtual disk in a format of its own.
+    #[error("it is a {format} image, not a raw one")]
+    NotRaw {
+        /// The format, such as `qcow2`.
+        format: &'static str,
+    },
+    /// It shares bytes with another member.
+    #[error("{}", describe_relation(*relation, other))]
+    Shared {
+        /// The other member.
+        other: PathBuf,
+        /// How; "first" is this member, "second" is the other.
+        relation: Relation,
+    },
+    /// It could not be examined, so nothing is known about it.
+    #[error("it cannot be examined: {error}")]
+    Unknown {
+        /// What went wrong.
+        error: ProbeError,
+    },
+}
+
+/// A path that may not become a member: what, why, and the next command.
+#[derive(Debug)]
+pub struct Refusal {
+    /// The path as it was given.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: Reason,
+    /// What is known about it, if it could be examined.
+    pub facts: Option<Box<MemberFacts>>,
+}
+
+impl std::error::Error for Refusal {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.reason {
+            Reason::Unknown { error } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    /// Up to three lines: what is refused and why; what it is; what to do next.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is refused: {}", self.path.display(), self.reason)?;
+        if let Some(facts) = &self.facts {
+            write!(f, "\n  {facts}")?;
+        }
+        write!(f, "\n  next: {}", self.next())
+    }
+}
+
+impl Refusal {
+    fn new(path: &Path, reason: Reason, facts: Option<MemberFacts>) -> Self {
+        Self { path: path.to_owned(), reason, facts: facts.map(Box::new) }
+    }
+
+    /// Whether naming the path again with `--force` would help.
+    #[must_use]
+    pub fn is_forceable(&self) -> bool {
+        matches!(self.reason, Reason::Contents { .. } | Reason::NotRaw { .. })
+    }
+
+    /// The next command, or what to change.
+    #[must_use]
+    pub fn next(&self) -> String {
+        let path = self.path.display();
+        match &self.reason {
+            Reason::Missing => format!("for a new image file: truncate -s SIZE {path}"),
+            Reason::WrongKind { .. } => "name a regular file or a block device".to_owned(),
+            Reason::TooSmall { min_bytes, .. } if self.is_regular_file() => {
+                format!("truncate -s {min_bytes} {path}, or name a larger one")
+            }
+            Reason::TooSmall { .. } => "name a larger one".to_owned(),
+            Reason::InUse { holders } => holders
+                .first()
+                .map_or_else(|| "stop its users".to_owned(), |holder| release(holder, &path)),
+            Reason::Contents { .. } => format!("to overwrite it: --force {path}"),
+            Reason::NotRaw { .. } => {
+                format!(
+                    "qemu-img convert -O raw {path} {path}.raw; to take its bytes as they are: --force {path}"
+                )
+            }
+            Reason::Shared { .. } => "name each member once".to_owned(),
+            Reason::Unknown { error } if is_permission(error) => {
+                "run as a user who may read it".to_owned()
+            }
+            Reason::Unknown { .. } => "repair the cause, then try again".to_owned(),
+        }
+    }
+
+    fn is_regular_file(&self) -> bool {
+        self.facts.as_ref().is_some_and(|facts| facts.kind == FileKind::Regular)
+    }
+}
+
+fn is_permission(error: &ProbeError) -> bool {
+    matches!(error, ProbeError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+}
+
+/// What ends a use. It is never forced, so this is the only way on.
+fn release(holder: &Holder, path: &std::path::Display<'_>) -> String {
+    match holder {
+        Holder::Mounted { at } => format!("umount {}", at.display()),
+        Holder::Swap => format!("swapoff {path}"),
+        Holder::Device { name } => format!("stop /dev/{name} (see lsblk /dev/{name})"),
+        Holder::Exclusive => format!("find who holds it: lsblk {path}; fuser -v {path}"),
+        Holder::BackingFile { device } => format!("losetup --detach {}", device.display()),
+        Holder::Process { pid, command, .. } => format!("end {command} (pid {pid})"),
+    }
+}
+
+fn join(items: &[impl fmt::Display], separator: &str) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(separator)
+}
+
+fn describe_relation(relation: Relation, other: &Path) -> String {
+    let other = other.display();
+    match relation {
+        Relation::Same => format!("it is the same as {other}"),
+        Relation::PartOfFirst => format!("{other} is a partition of it"),
+        Relation::PartOfSecond => format!("it is a partition of {other}"),
+    }
+}
+
+/// Examines one path and says what is known about it.
+///
+/// # Errors
+/// A [`Refusal`] by the table above; the first row that applies.
+pub fn check_member(path: &Path, policy: &Policy<'_>) -> Result<MemberFacts, Refusal> {
+    let facts = examine(path)?;
+    if facts.size < policy.min_bytes {
+        let reason = Reason::TooSmall { size: facts.size, min_bytes: policy.min_bytes };
+        return Err(Refusal::new(path, reason, Some(facts)));
+    }
+    let is_obstacle = |holder: &&Holder| blocks(holder, facts.kind, policy);
+    let holders: Vec<Holder> = facts.holders.iter().filter(is_obstacle).cloned().collect();
+    if !holders.is_empty() {
+        return Err(Refusal::new(path, Reason::InUse { holders }, Some(facts)));
+    }
+    match find_contents_reason(&facts, policy) {
+        Some(reason) => Err(Refusal::new(path, reason, Some(facts))),
+        None => Ok(facts),
+    }
+}
+
+/// Examines all members and refuses the first that may not be one, or that shares bytes with an
+/// earlier one.
+///
+/// # Errors
+/// A [`Refusal`].
+pub fn check_members(paths: &[PathBuf], policy: &Policy<'_>) -> Result<Vec<MemberFacts>, Refusal> {
+    let facts: Vec<MemberFacts> =
+        paths.iter().map(|path| check_member(path, policy)).collect::<Result<_, _>>()?;
+    let duplicates = match find_duplicates(paths) {
+        Ok(duplicates) => duplicates,
+        Err(error) => {
+            let path = paths.first().map(PathBuf::as_path).unwrap_or(Path::new(""));
+            return Err(Refusal::new(path, Reason::Unknown { error }, None));
+        }
+    };
+    let Some(duplicate) = duplicates.into_iter().next() else { return Ok(facts) };
+    // A duplicate is told from its second path, the one that a person would take away.
+    let relation = match duplicate.relation {
+        Relation::Same => Relation::Same,
+        Relation::PartOfFirst => Relation::PartOfSecond,
+        Relation::PartOfSecond => Relation::PartOfFirst,
+    };
+    let second = facts.into_iter().rfind(|facts| facts.path == duplicate.second);
+    Err(Refusal::new(
+        &duplicate.second,
+        Reason::Shared { other: duplicate.first, relation },
+        second,
+    ))
+}
+
+/// Everything about the path, or why that cannot be found out.
+fn examine(path: &Path) -> Result<MemberFacts, Refusal> {
+    let refuse = |reason| Refusal::new(path, reason, None);
+    let (kind, identity) = match identify(path) {
+        Ok(identified) => identified,
+        Err(ProbeError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            return Err(refuse(Reason::Missing));
+        }
+        Err(error) => return Err(refuse(Reason::Unknown { error })),
+    };
+    if !matches!(kind, FileKind::Regular | FileKind::Block) {
+        return Err(refuse(Reason::WrongKind { kind }));
+    }
+    let look = || -> Result<MemberFacts, ProbeError> {
+        let mut file = open_member(path, identity)?;
+        let mut facts = gather(path, kind, identity, &mut file)?;
+        let image = FileImage { file: &file, size: facts.size };
+        facts.signatures = scan_signatures(&image).map_err(ProbeError::io("read", path))?;
+        facts.holders = find_users_of(path, identity)?.holders;
+        Ok(facts)
+    };
+    look().map_err(|error| refuse(Reason::Unknown { error }))
+}
+
+fn blocks(holder: &Holder, kind: FileKind, policy: &Policy<'_>) -> bool {
+    match holder {
+        _ if policy.read_only => holder.is_exclusive(),
+        Holder::Process { can_write, .. } => *can_write || kind == FileKind::Regular,
+        _ => true,
+    }
+}
+
+fn find_contents_reason(facts: &MemberFacts, policy: &Policy<'_>) -> Option<Reason> {
+    if policy.force.contains(&facts.path) {
+        return None;
+    }
+    let image = facts.signatures.iter().find(|signature| signature.class == Class::DiskImage);
+    if let Some(signature) = image {
+        return Some(Reason::NotRaw { format: signature.name });
+    }
+    if policy.read_only || facts.signatures.is_empty() {
+        return None;
+    }
+    Some(Reason::Contents { signatures: facts.signatures.clone() })
+}

@@ -1,0 +1,183 @@
+//! A block device as `/sys/dev/block/MAJOR:MINOR` describes it.
+//!
+//! ```text
+//!  /sys/devices/…/block/sda/            queue/  device/  holders/  slaves/     a whole disk
+//!  /sys/devices/…/block/sda/sda1/       partition        holders/  start       its partition
+//! ```
+//!
+//! Source: the kernel's `Documentation/ABI/stable/sysfs-block`.
+//!
+//! Invariants: a descriptive attribute that is absent or unreadable is `None` (many drivers do not
+//! have it); a list that safety depends on (holders, partitions) is either complete or an error.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::ProbeError;
+use crate::identity::DeviceNumber;
+
+const BY_NUMBER: &str = "/sys/dev/block";
+
+/// A block device that sysfs knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BlockDevice {
+    /// The resolved directory below `/sys/devices`.
+    directory: PathBuf,
+}
+
+impl BlockDevice {
+    /// The device with this number; `None` when sysfs does not have it (not mounted, or anonymous).
+    pub(crate) fn find(number: DeviceNumber) -> Result<Option<Self>, ProbeError> {
+        Self::resolve(&Path::new(BY_NUMBER).join(number.to_string()))
+    }
+
+    /// The device with this name in `/sys/class/block`.
+    pub(crate) fn find_name(name: &str) -> Result<Option<Self>, ProbeError> {
+        Self::resolve(&Path::new("/sys/class/block").join(name))
+    }
+
+    fn resolve(link: &Path) -> Result<Option<Self>, ProbeError> {
+        match fs::canonicalize(link) {
+            Ok(directory) => Ok(Some(Self { directory })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(ProbeError::io("look at", link)(error)),
+        }
+    }
+
+    /// The kernel's name, such as `sda1`.
+    pub(crate) fn name(&self) -> String {
+        let name = self.directory.file_name().unwrap_or_default().to_string_lossy();
+        // `cciss!c0d0` is the device node `cciss/c0d0`.
+        name.replace('!', "/")
+    }
+
+    pub(crate) fn number(&self) -> Option<DeviceNumber> {
+        let text = self.attribute("dev")?;
+        let (major, minor) = text.split_once(':')?;
+        Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    }
+
+    /// The trimmed text of an attribute; `None` when it is absent, unreadable or empty.
+    pub(crate) fn attribute(&self, name: &str) -> Option<String> {
+        read_attribute(&self.directory.join(name))
+    }
+
+    fn is_partition(&self) -> bool {
+        self.directory.join("partition").exists()
+    }
+
+    /// The whole disk: the parent of a partition, otherwise the device itself.
+    pub(crate) fn whole_disk(&self) -> Self {
+        match self.directory.parent() {
+            Some(parent) if self.is_partition() => Self { directory: parent.to_owned() },
+            _ => self.clone(),
+        }
+    }
+
+    /// The number of the disk that this is a partition of.
+    pub(crate) fn parent_disk(&self) -> Option<DeviceNumber> {
+        if self.is_partition() { self.whole_disk().number() } else { None }
+    }
+
+    /// The partitions of a whole disk.
+    pub(crate) fn partitions(&self) -> Result<Vec<Self>, ProbeError> {
+        let children = list(&self.directory)?;
+        let devices =
+            children.into_iter().map(|name| Self { directory: self.directory.join(name) });
+        Ok(devices.filter(Self::is_partition).collect())
+    }
+
+    /// Names of the devices built on top of this one, such as `dm-0`.
+    pub(crate) fn holders(&self) -> Result<Vec<String>, ProbeError> {
+        list(&self.directory.join("holders"))
+    }
+
+    /// Names of the devices that this one is built on.
+    pub(crate) fn slaves(&self) -> Result<Vec<String>, ProbeError> {
+        list(&self.directory.join("slaves"))
+    }
+
+    /// The file behind a loop device.
+    pub(crate) fn backing_file(&self) -> Option<PathBuf> {
+        read_attribute(&self.directory.join("loop/backing_file")).map(PathBuf::from)
+    }
+
+    /// Vendor and model, as far as the driver says.
+    pub(crate) fn model(&self) -> Option<String> {
+        let vendor = self.attribute("device/vendor").filter(|vendor| !is_number(vendor));
+        let model = self.attribute("device/model").or_else(|| self.attribute("device/name"));
+        match (vendor, model) {
+            // ATA disks all have the vendor `ATA`, which says nothing.
+            (Some(vendor), Some(model)) if vendor != "ATA" => Some(format!("{vendor} {model}")),
+            (_, model) => model,
+        }
+    }
+
+    /// The serial number: of the disk (virtio, NVMe), of SCSI's vital product data page 0x80, or of
+    /// the USB device that the disk is in.
+    pub(crate) fn serial(&self) -> Option<String> {
+        self.attribute("serial")
+            .or_else(|| self.attribute("device/serial"))
+            .or_else(|| self.scsi_serial())
+            .or_else(|| self.usb_serial())
+    }
+
+    /// Page 0x80: four bytes of header, then the serial in ASCII (SPC-4, 7.8.15).
+    fn scsi_serial(&self) -> Option<String> {
+        let page = fs::read(self.directory.join("device/vpd_pg80")).ok()?;
+        let text = String::from_utf8_lossy(page.get(4..)?).trim_matches(['\0', ' ']).to_owned();
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// The nearest ancestor with `idVendor` is the USB device; above it are only hubs, whose serial
+    /// numbers are not the disk's.
+    fn usb_serial(&self) -> Option<String> {
+        let device = self.directory.ancestors().find(|parent| parent.join("idVendor").exists())?;
+        read_attribute(&device.join("serial"))
+    }
+
+    /// The world-wide name, such as `naa.5000c500…` or `eui.0025…`.
+    pub(crate) fn wwn(&self) -> Option<String> {
+        self.attribute("wwid").or_else(|| self.attribute("device/wwid"))
+    }
+}
+
+/// Virtio's vendor is a number such as `0x1af4`, not a name.
+fn is_number(text: &str) -> bool {
+    text.starts_with("0x")
+}
+
+fn read_attribute(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Sorted names in a directory; empty when there is no such directory.
+fn list(directory: &Path) -> Result<Vec<String>, ProbeError> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(ProbeError::io("list", directory)(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(ProbeError::io("list", directory))?;
+        names.push(entry.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// All loop devices that have a backing file.
+pub(crate) fn loop_devices() -> Result<Vec<(BlockDevice, PathBuf)>, ProbeError> {
+    let mut loops = Vec::new();
+    for name in list(Path::new("/sys/block"))?.iter().filter(|name| name.starts_with("loop")) {
+        let Some(device) = BlockDevice::find_name(name)? else { continue };
+        if let Some(file) = device.backing_file() {
+            loops.push((device, file));
+        }
+    }
+    Ok(loops)
+}

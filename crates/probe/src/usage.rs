@@ -1,0 +1,253 @@
+//! Who uses a file or a block device.
+//!
+//! ```text
+//!  a block device, its partitions   mountinfo · /proc/swaps · sysfs holders/ · O_EXCL
+//!  a regular file                   /proc/swaps · loop devices that it backs, and their users
+//!  both                             /proc/PID/fd of every process but this one
+//! ```
+//!
+//! The `O_EXCL` test (`open(2)`: on a block device it fails with `EBUSY` while the kernel has it
+//! claimed) claims the device for a few microseconds; a mount at that very moment would fail.
+//!
+//! Deliberately absent: this process itself (it knows what it opened), processes that hold a file
+//! only through a memory map, and file locks.
+
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use crate::ProbeError;
+use crate::identity::{DeviceNumber, Identity, identify};
+use crate::mounts::{read_mounts, read_swaps};
+use crate::sysfs::{BlockDevice, loop_devices};
+
+/// Somebody who uses a file or a block device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Holder {
+    /// A mounted file system, of the device itself, a partition, or a loop device on the file.
+    Mounted {
+        /// Where.
+        at: PathBuf,
+    },
+    /// The kernel swaps to it.
+    Swap,
+    /// A device is built on it.
+    Device {
+        /// The kernel's name of that device, such as `dm-0` or `md127`.
+        name: String,
+    },
+    /// Something claims the block device exclusively and is not visible otherwise: another mount
+    /// namespace, another program with `O_EXCL`.
+    Exclusive,
+    /// It is the backing file of a loop device.
+    BackingFile {
+        /// The loop device, such as `/dev/loop3`.
+        device: PathBuf,
+    },
+    /// A process has it open.
+    Process {
+        /// The process.
+        pid: u32,
+        /// The name of its program, at most 15 bytes (`/proc/PID/comm`).
+        command: String,
+        /// Whether it may write through that file descriptor.
+        can_write: bool,
+    },
+}
+
+impl Holder {
+    /// Whether the holder relies on the bytes being its own, so that even reading them underneath
+    /// would see a changing mixture: everything but an open file descriptor and a loop device that
+    /// nobody uses.
+    #[must_use]
+    pub fn is_exclusive(&self) -> bool {
+        !matches!(self, Holder::BackingFile { .. } | Holder::Process { .. })
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Holder::Mounted { at } => write!(f, "mounted at {}", at.display()),
+            Holder::Swap => f.write_str("swap"),
+            Holder::Device { name } => write!(f, "held by {name}"),
+            Holder::Exclusive => f.write_str("in exclusive use"),
+            Holder::BackingFile { device } => write!(f, "backing file of {}", device.display()),
+            Holder::Process { pid, command, .. } => write!(f, "open by {command} (pid {pid})"),
+        }
+    }
+}
+
+/// Who uses something, and how much of the answer is missing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Everybody who was found; each one once.
+    pub holders: Vec<Holder>,
+    /// How many processes could not be looked into, because they belong to other users.
+    pub hidden_processes: usize,
+}
+
+/// Finds who uses the file or block device at `path`.
+///
+/// # Errors
+/// [`ProbeError`] when the path or one of the kernel's tables cannot be read.
+pub fn find_users(path: &Path) -> Result<Usage, ProbeError> {
+    let (_, identity) = identify(path)?;
+    find_users_of(path, identity)
+}
+
+pub(crate) fn find_users_of(path: &Path, identity: Identity) -> Result<Usage, ProbeError> {
+    let mut usage = Usage::default();
+    match identity {
+        Identity::Block(number) => {
+            find_kernel_users(number, &mut usage)?;
+            // The claim says nothing new when its reason is already known.
+            if usage.holders.is_empty() && is_claimed(path)? {
+                usage.push(Holder::Exclusive);
+            }
+        }
+        Identity::File { .. } => find_loop_users(identity, &mut usage)?,
+    }
+    find_swap(identity, &mut usage)?;
+    find_processes(identity, &mut usage)?;
+    Ok(usage)
+}
+
+impl Usage {
+    fn push(&mut self, holder: Holder) {
+        if !self.holders.contains(&holder) {
+            self.holders.push(holder);
+        }
+    }
+}
+
+/// Mounts, swap and devices on top of a block device and its partitions.
+fn find_kernel_users(number: DeviceNumber, usage: &mut Usage) -> Result<(), ProbeError> {
+    let mut numbers = vec![number];
+    if let Some(device) = BlockDevice::find(number)? {
+        let partitions = device.partitions()?;
+        for user in std::iter::once(&device).chain(&partitions) {
+            for name in user.holders()? {
+                usage.push(Holder::Device { name });
+            }
+        }
+        numbers.extend(partitions.iter().filter_map(BlockDevice::number));
+    }
+    for mount in read_mounts()? {
+        if mount.block_device().is_some_and(|device| numbers.contains(&device)) {
+            usage.push(Holder::Mounted { at: mount.mount_point });
+        }
+    }
+    numbers.into_iter().try_for_each(|number| find_swap(Identity::Block(number), usage))
+}
+
+/// Loop devices that a file backs, and the users of those.
+fn find_loop_users(file: Identity, usage: &mut Usage) -> Result<(), ProbeError> {
+    for (device, backing_file) in loop_devices()? {
+        // The path may be deleted or of another namespace: then it is not this file's path.
+        if identify(&backing_file).ok().is_none_or(|(_, identity)| identity != file) {
+            continue;
+        }
+        usage.push(Holder::BackingFile { device: Path::new("/dev").join(device.name()) });
+        if let Some(number) = device.number() {
+            find_kernel_users(number, usage)?;
+        }
+    }
+    Ok(())
+}
+
+fn find_swap(identity: Identity, usage: &mut Usage) -> Result<(), ProbeError> {
+    for swap in read_swaps()? {
+        // A swap file that was deleted has no path any more, so nobody can name it as a member.
+        if identify(&swap).is_ok_and(|(_, other)| other == identity) {
+            usage.push(Holder::Swap);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the kernel has the block device claimed.
+fn is_claimed(path: &Path) -> Result<bool, ProbeError> {
+    let flags = OFlags::EXCL | OFlags::NONBLOCK;
+    match OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path) {
+        Ok(_) => Ok(false),
+        Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => Ok(true),
+        Err(error) => Err(ProbeError::io("open", path)(error)),
+    }
+}
+
+/// Every process but this one that has `identity` open.
+fn find_processes(identity: Identity, usage: &mut Usage) -> Result<(), ProbeError> {
+    let own = std::process::id();
+    let processes = fs::read_dir("/proc").map_err(ProbeError::io("list", Path::new("/proc")))?;
+    for entry in processes {
+        let entry = entry.map_err(ProbeError::io("list", Path::new("/proc")))?;
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        if pid == own {
+            continue;
+        }
+        match find_descriptor(&entry.path(), identity) {
+            Ok(Some(can_write)) => {
+                let command = command_of(&entry.path());
+                usage.push(Holder::Process { pid, command, can_write });
+            }
+            Ok(None) => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                usage.hidden_processes += 1;
+            }
+            // It ended meanwhile, and so has nothing open.
+            Err(error) if has_ended(&error) => {}
+            Err(error) => return Err(ProbeError::io("look into", &entry.path())(error)),
+        }
+    }
+    Ok(())
+}
+
+fn has_ended(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    code == Some(Errno::NOENT.raw_os_error()) || code == Some(Errno::SRCH.raw_os_error())
+}
+
+/// Whether the process has `identity` open, and then whether it may write.
+fn find_descriptor(process: &Path, identity: Identity) -> io::Result<Option<bool>> {
+    let mut found = None;
+    for entry in fs::read_dir(process.join("fd"))? {
+        let link = entry?.path();
+        // Sockets, pipes and the like have names without a leading slash; no need to look at them.
+        let is_file = fs::read_link(&link).is_ok_and(|target| target.is_absolute());
+        if !is_file {
+            continue;
+        }
+        // A descriptor that was closed meanwhile is none.
+        let Ok(metadata) = fs::metadata(&link) else { continue };
+        if Identity::of(&metadata) == identity {
+            let can_write = can_write(process, &link).unwrap_or(true);
+            found = Some(found.unwrap_or(false) || can_write);
+        }
+    }
+    Ok(found)
+}
+
+/// The access mode in the line `flags:` (octal) of `/proc/PID/fdinfo/N`; `None` when it is gone.
+fn can_write(process: &Path, link: &Path) -> Option<bool> {
+    let text = fs::read_to_string(process.join("fdinfo").join(link.file_name()?)).ok()?;
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"))?;
+    let flags = u32::from_str_radix(flags.trim(), 8).ok()?;
+    // O_ACCMODE is the lowest two bits; 0 is O_RDONLY.
+    Some(flags & 3 != 0)
+}
+
+fn command_of(process: &Path) -> String {
+    match fs::read_to_string(process.join("comm")) {
+        Ok(name) => name.trim_end().to_owned(),
+        Err(_) => "a process".to_owned(),
+    }
+}
