@@ -1,1 +1,17 @@
-//! (being written)
+//! Leaf devices: what a stack stands on.
+//!
+//! Each comes in two parts. A *medium* ([`Ram`], [`File`], [`Modelled`]) holds what there is one
+//! of: the memory, the open file, the timetable. It may be shared by threads. From it each shard
+//! makes its own [`Device`](braid_engine::Device) with its own executor, so that shards share
+//! nothing but the medium.
+//!
+//! Deliberately absent: whether a path may be used at all (`braid-probe` answers that before
+//! anything is opened), and errors that are not the device's own.
+
+mod file;
+mod modelled;
+mod ram;
+
+pub use file::{Access, File, FileDevice};
+pub use modelled::{Buses, Modelled, ModelledDevice};
+pub use ram::{Ram, RamDevice};

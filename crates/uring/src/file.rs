@@ -2,6 +2,8 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use braid_block::{Errno, Payload};
 use braid_engine::{Pending, Ticket};
@@ -11,12 +13,52 @@ use crate::operation::{Operation, Transfer};
 
 /// A descriptor that stays open as long as a clone or an operation holds it.
 #[derive(Clone, Debug)]
-pub struct Fd(Rc<OwnedFd>);
+pub struct Fd(Rc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    fd: OwnedFd,
+    failures: Arc<Failures>,
+}
+
+/// What failed on a descriptor, counted from any thread.
+#[derive(Debug, Default)]
+pub struct Failures {
+    count: AtomicU64,
+    last: AtomicI32,
+}
+
+impl Failures {
+    /// Counts one.
+    pub fn record(&self, errno: Errno) {
+        self.last.store(errno.raw(), Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Release);
+    }
+
+    /// How many there were.
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// The last one.
+    pub fn last(&self) -> Option<Errno> {
+        (self.count() > 0).then(|| Errno::from_raw(self.last.load(Ordering::Relaxed)))
+    }
+}
 
 impl Fd {
     /// Takes the descriptor over.
     pub fn new(fd: OwnedFd) -> Fd {
-        Fd(Rc::new(fd))
+        Fd::counted(fd, Arc::default())
+    }
+
+    /// Takes the descriptor over; reads, writes and flushes that fail are counted.
+    pub fn counted(fd: OwnedFd, failures: Arc<Failures>) -> Fd {
+        Fd(Rc::new(Inner { fd, failures }))
+    }
+
+    pub(crate) fn record(&self, errno: Errno) {
+        self.0.failures.record(errno);
     }
 }
 
@@ -28,13 +70,13 @@ impl From<OwnedFd> for Fd {
 
 impl AsFd for Fd {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.0.fd.as_fd()
     }
 }
 
 impl AsRawFd for Fd {
     fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
+        self.0.fd.as_raw_fd()
     }
 }
 

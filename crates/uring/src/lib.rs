@@ -27,5 +27,5 @@ mod threads;
 mod timer;
 
 pub use executor::{Config, Executor, Handle, Mode, Remote};
-pub use file::Fd;
-pub use net::Interest;
+pub use file::{Failures, Fd};
+pub use net::{Interest, Receive};

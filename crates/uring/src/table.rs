@@ -15,7 +15,7 @@ use braid_block::{Completion, Errno};
 use braid_engine::CompletionSource;
 use slab::Slab;
 
-use crate::operation::Operation;
+use crate::operation::{Operation, Transfer};
 
 #[derive(Default)]
 pub(crate) struct Table {
@@ -142,6 +142,11 @@ impl CompletionSource for Table {
     fn poll_completion(&self, id: u32, cx: &mut Context<'_>) -> Poll<Completion> {
         self.poll(id, cx).map(|(result, operation)| {
             let result = if result < 0 { Err(Errno::from_raw(-result)) } else { Ok(()) };
+            if let (Err(errno), Operation::Transfer(Transfer { fd, .. }) | Operation::Sync(fd)) =
+                (result, &operation)
+            {
+                fd.record(errno);
+            }
             match operation {
                 Operation::Transfer(transfer) => transfer.complete(result),
                 _ => Completion { result, payload: braid_block::Payload::None },

@@ -1,0 +1,119 @@
+//! A device that behaves like a modelled one, in wall time.
+//!
+//! Contents are a RAM disk's; completions come when the model's timetable says. Devices of the
+//! same bus name share that bus's timetable, in whatever shard or array they are.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use braid_block::{Io, Limits, Op};
+use braid_engine::{Device, Pending};
+use braid_model::{Bus, Profile, Timetable, Work};
+use braid_uring::Handle;
+
+use crate::{Ram, RamDevice};
+
+/// The contents and the timetable of a modelled device.
+#[derive(Clone, Debug)]
+pub struct Modelled {
+    ram: Ram,
+    schedule: Arc<Schedule>,
+}
+
+#[derive(Debug)]
+struct Schedule {
+    device: Mutex<Timetable>,
+    bus: Arc<Mutex<Bus>>,
+    /// Time 0 of the timetables.
+    epoch: Instant,
+}
+
+/// The buses of a volume, by name.
+#[derive(Debug)]
+pub struct Buses {
+    named: BTreeMap<String, Arc<Mutex<Bus>>>,
+    epoch: Instant,
+}
+
+impl Default for Buses {
+    fn default() -> Buses {
+        Buses { named: BTreeMap::new(), epoch: Instant::now() }
+    }
+}
+
+impl Modelled {
+    /// A device of `size` bytes that takes the time of `profile`, on the bus called `bus` (or
+    /// one of its own). The first device of a bus sets its rate.
+    ///
+    /// # Errors
+    /// As [`Ram::new`].
+    pub fn new(
+        size: u64,
+        profile: Profile,
+        bus: Option<&str>,
+        buses: &mut Buses,
+    ) -> io::Result<Modelled> {
+        let make = || Arc::new(Mutex::new(Bus::new(profile.bus_rate)));
+        let bus = match bus {
+            Some(name) => Arc::clone(buses.named.entry(name.to_owned()).or_insert_with(make)),
+            None => make(),
+        };
+        let device = Mutex::new(Timetable::new(profile));
+        let schedule = Arc::new(Schedule { device, bus, epoch: buses.epoch });
+        Ok(Modelled { ram: Ram::new(size)?, schedule })
+    }
+
+    /// A device for the shard of `handle`.
+    pub fn device(&self, handle: &Handle) -> ModelledDevice {
+        ModelledDevice {
+            ram: self.ram.device(),
+            schedule: Arc::clone(&self.schedule),
+            handle: handle.clone(),
+        }
+    }
+}
+
+impl Schedule {
+    /// When a request that comes now is done.
+    fn serve(&self, work: Work) -> Instant {
+        let now_ns = self.epoch.elapsed().as_nanos() as u64;
+        let mut device = self.device.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bus = self.bus.lock().unwrap_or_else(PoisonError::into_inner);
+        self.epoch + Duration::from_nanos(device.serve(&mut bus, now_ns, work))
+    }
+}
+
+/// A modelled device as one shard sees it.
+pub struct ModelledDevice {
+    ram: RamDevice,
+    schedule: Arc<Schedule>,
+    handle: Handle,
+}
+
+impl Device for ModelledDevice {
+    fn limits(&self) -> Limits {
+        self.ram.limits()
+    }
+
+    fn start(&self, io: Io) -> Pending {
+        let work = match io.op {
+            Op::Read => Work::Read(io.span.len),
+            Op::Write => Work::Write(io.span.len),
+            Op::Flush | Op::Discard | Op::WriteZeroes => Work::Command,
+        };
+        let done_at = self.schedule.serve(work);
+        // The contents change when the request starts: what overlaps in time has no order.
+        let done = self.ram.start(io);
+        let handle = self.handle.clone();
+        Pending::task(async move {
+            handle.sleep_until(done_at).await;
+            done.await
+        })
+    }
+
+    fn extents(&self, span: braid_block::Span) -> Vec<braid_block::Extent> {
+        self.ram.extents(span)
+    }
+}

@@ -1,0 +1,147 @@
+//! Loop devices (`linux/loop.h`): a file as a block device.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use crate::check;
+
+const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
+const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
+const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
+const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
+
+const LO_FLAGS_READ_ONLY: u32 = 1;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+
+/// `struct loop_info64`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct LoopInfo64 {
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    size_limit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; 64],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+/// `struct loop_config`.
+#[repr(C)]
+struct LoopConfig {
+    fd: u32,
+    block_size: u32,
+    info: LoopInfo64,
+    reserved: [u64; 8],
+}
+
+const _: () = assert!(size_of::<LoopInfo64>() == 232 && size_of::<LoopConfig>() == 304);
+
+/// How to set a loop device up.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// Logical block size in bytes: 512 to 4096.
+    pub block_size: u32,
+    /// Refuse writes.
+    pub read_only: bool,
+    /// Shown as the backing file by `losetup`; at most 63 bytes are kept.
+    pub name: &'a str,
+}
+
+/// Sets up a free loop device over `file`, with direct I/O, and answers its number.
+///
+/// # Errors
+/// `ENOENT` without the loop driver, `EACCES` without permission, `EBUSY` when none came free in
+/// a few attempts, or what the kernel says about the file.
+pub fn attach(file: impl AsFd, setup: Setup<'_>) -> io::Result<u32> {
+    let control = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
+    let mut error = io::Error::from_raw_os_error(libc::EBUSY);
+    // Somebody else may take the same free number first.
+    for _ in 0..16 {
+        // SAFETY: a call without pointers.
+        let number = check(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) })? as u32;
+        let device = open(number, !setup.read_only)?;
+        match configure(&device, &file, setup) {
+            Ok(()) => return Ok(number),
+            Err(busy) if busy.raw_os_error() == Some(libc::EBUSY) => error = busy,
+            Err(other) => return Err(other),
+        }
+    }
+    Err(error)
+}
+
+fn configure(device: &File, file: impl AsFd, setup: Setup<'_>) -> io::Result<()> {
+    let mut flags = LO_FLAGS_DIRECT_IO;
+    if setup.read_only {
+        flags |= LO_FLAGS_READ_ONLY;
+    }
+    let mut config = LoopConfig {
+        fd: file.as_fd().as_raw_fd() as u32,
+        block_size: setup.block_size,
+        info: empty_info(),
+        reserved: [0; 8],
+    };
+    config.info.flags = flags;
+    let name = setup.name.as_bytes();
+    let kept = name.len().min(63);
+    config.info.file_name[..kept].copy_from_slice(&name[..kept]);
+    // SAFETY: the kernel reads a loop_config at the address of a live one of the same layout.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &config) }).map(drop)
+}
+
+/// Whether the loop device does direct I/O to its backing file.
+///
+/// # Errors
+/// `ENXIO` if it is not set up.
+pub fn is_direct(number: u32) -> io::Result<bool> {
+    let device = open(number, false)?;
+    let mut info = empty_info();
+    // SAFETY: the kernel writes a loop_info64 at the address of a live one.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64, &mut info) })?;
+    Ok(info.flags & LO_FLAGS_DIRECT_IO != 0)
+}
+
+/// Takes the backing file away. If the device is open elsewhere, the kernel does so when the
+/// last user closes it.
+///
+/// # Errors
+/// `ENXIO` if it is not set up.
+pub fn detach(number: u32) -> io::Result<()> {
+    let device = open(number, false)?;
+    // SAFETY: a call without pointers.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD) }).map(drop)
+}
+
+/// The path of loop device `number`.
+pub fn path(number: u32) -> String {
+    format!("/dev/loop{number}")
+}
+
+fn open(number: u32, write: bool) -> io::Result<File> {
+    OpenOptions::new().read(true).write(write).open(path(number))
+}
+
+fn empty_info() -> LoopInfo64 {
+    LoopInfo64 {
+        device: 0,
+        inode: 0,
+        rdevice: 0,
+        offset: 0,
+        size_limit: 0,
+        number: 0,
+        encrypt_type: 0,
+        encrypt_key_size: 0,
+        flags: 0,
+        file_name: [0; 64],
+        crypt_name: [0; 64],
+        encrypt_key: [0; 32],
+        init: [0; 2],
+    }
+}

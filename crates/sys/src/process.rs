@@ -1,0 +1,77 @@
+//! Settings of a process that the kernel waits for when it writes back memory.
+//!
+//! Such a process must not wait for the memory that only its own progress can free: it is told
+//! apart (`PR_SET_IO_FLUSHER`), and keeps its code and stacks in memory (`mlockall`). Source:
+//! prctl(2), mlockall(2), kernel commit 8d19f1c8e193.
+
+use std::io;
+
+use crate::check;
+
+/// `linux/prctl.h`.
+const PR_SET_IO_FLUSHER: libc::c_int = 57;
+
+/// Tells the kernel that this process is part of a storage path: its allocations never start
+/// write-back that could wait for itself, and it is throttled less.
+///
+/// # Errors
+/// `EPERM` without `CAP_SYS_RESOURCE`; `EINVAL` before Linux 5.6.
+pub fn set_io_flusher() -> io::Result<()> {
+    // SAFETY: a call without pointers.
+    check(unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) }).map(drop)
+}
+
+/// Keeps all that is mapped now in memory. What is mapped later (the body of a RAM disk that
+/// grows as it is written) is not included.
+///
+/// # Errors
+/// `ENOMEM` or `EPERM` when the limit on locked memory is too low.
+pub fn lock_memory() -> io::Result<()> {
+    // SAFETY: a call without pointers; it changes what may be paged out and nothing else.
+    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_ONFAULT) }).map(drop)
+}
+
+/// The limit on locked memory in bytes; `None` if there is none.
+///
+/// # Errors
+/// None is documented for valid arguments.
+pub fn locked_memory_limit() -> io::Result<Option<u64>> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes an rlimit at the address of a live one.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) })?;
+    Ok((limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur))
+}
+
+/// Lifts the limit on open files to its hard maximum, and answers it.
+///
+/// # Errors
+/// None is documented for valid arguments.
+pub fn raise_open_files() -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes an rlimit at the address of a live one.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: the kernel reads an rlimit at the address of a live one.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) })?;
+    Ok(limit.rlim_cur)
+}
+
+/// Starts a new session, so that a terminal that closes does not end this process.
+///
+/// # Errors
+/// `EPERM` if this process leads a process group already.
+pub fn new_session() -> io::Result<()> {
+    // SAFETY: a call without pointers.
+    check(unsafe { libc::setsid() }).map(drop)
+}
+
+/// Processor time that this process has used, user and system, in nanoseconds.
+///
+/// # Errors
+/// None is documented for valid arguments.
+pub fn cpu_time_ns() -> io::Result<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes a timespec at the address of a live one.
+    check(unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) })?;
+    Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
