@@ -1,1 +1,97 @@
-//! (being written)
+//! The laboratory: measure storage layouts against each other and say what can be believed.
+//!
+//! A campaign goes one way, and every arrow is a file or a table that can be looked at:
+//!
+//! ```text
+//! campaign.toml ──> matrix ──> schedule ──> runner ──> raw/NNNN.json + results.sqlite
+//! (campaign)       (matrix)    (matrix)     (runner)            (store)
+//!                                                                  │
+//!                   terminal table, report.html <── analysis <─────┘
+//!                            (report)              (analysis, stats)
+//! ```
+//!
+//! Invariants:
+//!
+//! * The laboratory drives processes (fio, `braid serve`) and never links the engine, so a bare
+//!   disk, kernel md or another program is measured by the same path.
+//! * A trial's samples are on disk before the next trial starts; any stage reruns without the
+//!   earlier ones.
+//! * Nothing that exists is written to unless the caller named it to be destroyed ([`safety`]).
+//! * The same campaign file and seed give the same trials in the same order.
+//!
+//! Deliberately absent: command-line parsing (the binary does it), any knowledge of RAID, and
+//! any averaging of percentiles.
+
+pub mod analysis;
+pub mod campaign;
+pub mod environment;
+pub mod error;
+pub mod facts;
+pub mod matrix;
+pub mod nbd;
+pub mod plan;
+pub mod preset;
+mod progress;
+pub mod report;
+mod rng;
+pub mod runner;
+pub mod safety;
+mod server;
+pub mod stats;
+pub mod store;
+pub mod tool;
+pub mod world;
+
+mod api;
+
+pub use api::{Summary, plan, presets, report, run, run_in};
+pub use braid_stack::ByteSize;
+pub use campaign::{Campaign, Job, Source, Subject};
+pub use error::LabError;
+pub use plan::Plan;
+pub use preset::{Preset, QuickOptions, quick_campaign};
+pub use world::{StopFlag, SystemWorld, World};
+
+use std::path::PathBuf;
+
+/// How a campaign is carried out; what is measured is in the [`Campaign`].
+#[derive(Debug, Clone)]
+pub struct LabOptions {
+    /// The program that serves `stack = ...` subjects (`braid serve STACK --nbd unix:SOCKET`).
+    pub braid_binary: PathBuf,
+    /// Further arguments for every `braid serve`, appended after the socket.
+    pub serve_args: Vec<String>,
+    /// Where `results.sqlite`, `campaign.toml`, `raw/` and `report.html` go; created if missing.
+    pub results_dir: PathBuf,
+    /// Files, block devices and NBD URIs whose content may be overwritten. A campaign that
+    /// writes to anything else that exists is refused.
+    pub destroy: Vec<PathBuf>,
+    /// No progress on standard error.
+    pub quiet: bool,
+    /// Whether the table in [`Summary`] may carry terminal colours.
+    pub colour: bool,
+    /// Set by a signal handler (or a test) to stop after the trial that is running.
+    pub stop: StopFlag,
+}
+
+impl LabOptions {
+    /// Options with this process's own executable as the server, nothing to destroy, progress
+    /// shown and no colour.
+    ///
+    /// # Errors
+    ///
+    /// When the path of the running executable cannot be found out.
+    pub fn new(results_dir: impl Into<PathBuf>) -> Result<Self, LabError> {
+        let braid_binary =
+            std::env::current_exe().map_err(|source| LabError::OwnExecutable { source })?;
+        Ok(Self {
+            braid_binary,
+            serve_args: Vec::new(),
+            results_dir: results_dir.into(),
+            destroy: Vec::new(),
+            quiet: false,
+            colour: false,
+            stop: StopFlag::default(),
+        })
+    }
+}

@@ -1,0 +1,219 @@
+//! What can go wrong in the laboratory. Each message says what, why, and what to do next.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An error of the laboratory.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// The running executable's path is unknown.
+    #[error(
+        "cannot find this program's own path ({source}); give the braid binary's path explicitly"
+    )]
+    OwnExecutable {
+        /// The cause.
+        source: io::Error,
+    },
+    /// A file operation failed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// What was tried, as an infinitive: "read", "create".
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The campaign file is not valid TOML of the expected form.
+    #[error("{origin} is not a valid campaign: {reason}")]
+    CampaignSyntax {
+        /// File name or "the stored campaign".
+        origin: String,
+        /// The parser's message, with line and column.
+        reason: String,
+    },
+    /// The campaign is well-formed but does not make sense.
+    #[error("the campaign {name:?} cannot be run: {reason}; {next}")]
+    CampaignRefused {
+        /// The campaign's name.
+        name: String,
+        /// What is wrong.
+        reason: String,
+        /// What to change.
+        next: String,
+    },
+    /// Something that exists would be overwritten without having been named.
+    #[error(
+        "refused to overwrite {}: the campaign writes there and it was not named to be destroyed; \
+         if its content is worthless, add {}",
+        list(paths),
+        flags(paths)
+    )]
+    WouldDestroy {
+        /// Paths (or NBD URIs) that would be overwritten.
+        paths: Vec<String>,
+    },
+    /// A program could not be started.
+    #[error("cannot start {program}: {source}; install it or put it on PATH")]
+    Spawn {
+        /// The program.
+        program: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A program that had been started could not be watched, read or stopped.
+    #[error("cannot {action} {program}: {source}")]
+    Process {
+        /// What was tried, as an infinitive.
+        action: &'static str,
+        /// The program.
+        program: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A tool is there but does not say its version.
+    #[error("{program} does not work: {reason}; run `{program} --version` by hand")]
+    ToolBroken {
+        /// The program.
+        program: String,
+        /// What it did.
+        reason: String,
+    },
+    /// A subject did not come up.
+    #[error(
+        "subject {subject:?} did not come up: {reason}\n  command: {command}{}",
+        indent(stderr)
+    )]
+    SubjectDown {
+        /// The subject's name.
+        subject: String,
+        /// Why.
+        reason: String,
+        /// The exact server command, or what was connected to.
+        command: String,
+        /// What the server said on standard error.
+        stderr: String,
+    },
+    /// Writing the subject before its first trial failed.
+    #[error("cannot fill subject {subject:?} before measuring it: {reason}\n  command: {command}")]
+    Fill {
+        /// The subject's name.
+        subject: String,
+        /// Why.
+        reason: String,
+        /// The exact command.
+        command: String,
+    },
+    /// An NBD server could not be asked for the size of its export.
+    #[error("the NBD server at {uri} gave no size: {reason}")]
+    Nbd {
+        /// The address.
+        uri: String,
+        /// Why.
+        reason: String,
+    },
+    /// Trial after trial failed.
+    #[error(
+        "{count} trials in a row failed, so the run was stopped; the last one said: {last}; \
+         everything measured before is saved in {}, and running again continues there",
+        results.display()
+    )]
+    TooManyFailures {
+        /// How many.
+        count: u32,
+        /// The last trial's error.
+        last: String,
+        /// The results directory.
+        results: PathBuf,
+    },
+    /// The results directory holds another campaign.
+    #[error(
+        "{} already holds results of another campaign ({held:?}); choose another directory, \
+         or remove that one",
+        dir.display()
+    )]
+    OtherCampaign {
+        /// The results directory.
+        dir: PathBuf,
+        /// The name of the campaign in it.
+        held: String,
+    },
+    /// A results directory has no results.
+    #[error("{} holds no results; run a campaign into it first", dir.display())]
+    NoResults {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The results were written by another version of the program.
+    #[error("{} has schema version {found}, this program knows {known}; use the program that wrote it", path.display())]
+    SchemaVersion {
+        /// The database.
+        path: PathBuf,
+        /// Version found.
+        found: i64,
+        /// Version known.
+        known: i64,
+    },
+    /// The database failed.
+    #[error("results store: cannot {action}: {source}")]
+    Store {
+        /// What was tried.
+        action: &'static str,
+        /// The cause.
+        source: rusqlite::Error,
+    },
+    /// A stored value cannot be understood.
+    #[error("results store: {what} holds {value:?}, which this program does not know")]
+    StoreContent {
+        /// Which column.
+        what: &'static str,
+        /// What is in it.
+        value: String,
+    },
+    /// The page could not be rendered.
+    #[error("cannot render the report: {source}")]
+    Render {
+        /// The cause.
+        #[from]
+        source: minijinja::Error,
+    },
+    /// A serialisation that should always work did not.
+    #[error("cannot write down {what}: {reason}")]
+    Serialise {
+        /// What.
+        what: &'static str,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl LabError {
+    /// For `map_err` on file operations.
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::File { action, path, source }
+    }
+
+    /// For `map_err` on database operations.
+    pub(crate) fn store(action: &'static str) -> impl FnOnce(rusqlite::Error) -> Self {
+        move |source| Self::Store { action, source }
+    }
+}
+
+fn list(paths: &[String]) -> String {
+    paths.join(", ")
+}
+
+fn flags(paths: &[String]) -> String {
+    let flags: Vec<String> =
+        paths.iter().map(|path| format!("--destroy {}", crate::world::shell_word(path))).collect();
+    flags.join(" ")
+}
+
+fn indent(stderr: &str) -> String {
+    if stderr.trim().is_empty() {
+        return "\n  it said nothing on standard error".to_owned();
+    }
+    stderr.trim_end().lines().map(|line| format!("\n  | {line}")).collect()
+}

@@ -1,0 +1,272 @@
+//! What lies under a subject: which members, on which physical devices.
+//!
+//! Whether a layout can scale at all is decided here: four image files on one disk are one disk.
+//! [`note_on_sharing`] says so in words, and the report shows them.
+//!
+//! Deliberately absent: any judgement of a number; this looks at names and `/sys` only.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::campaign::Source;
+
+mod members;
+pub use members::{Member, members_of};
+
+/// A member and where it lies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    /// The member as it is written in the stack.
+    pub member: String,
+    /// What carries it; equal places are one piece of hardware.
+    pub place: Place,
+}
+
+/// A piece of hardware, as far as it can be told.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// A whole disk, by its kernel name, with what the kernel knows about it.
+    Disk(Disk),
+    /// This machine's memory.
+    Memory,
+    /// A modelled bus.
+    Bus(String),
+    /// Another machine or process.
+    Remote(String),
+    /// It cannot be told, with the reason.
+    Unknown(String),
+}
+
+/// A whole disk.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Disk {
+    /// Kernel name: `sda`, `nvme0n1`.
+    pub name: String,
+    /// Model, if the kernel knows one.
+    pub model: Option<String>,
+    /// Size in bytes.
+    pub size_bytes: u64,
+    /// Whether it says that it rotates. Virtual disks often say so without a reason.
+    pub rotational: bool,
+}
+
+impl Place {
+    /// As a sentence names it.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Disk(disk) => match &disk.model {
+                Some(model) => format!("/dev/{} ({model})", disk.name),
+                None => format!("/dev/{}", disk.name),
+            },
+            Self::Memory => "this machine's memory".to_owned(),
+            Self::Bus(bus) => format!("the modelled bus {bus}"),
+            Self::Remote(uri) => uri.clone(),
+            Self::Unknown(why) => format!("a device that cannot be told ({why})"),
+        }
+    }
+}
+
+/// Where each member of a subject lies. Reads `/sys` and `/proc/self/mountinfo`.
+pub fn place_members(source: &Source) -> Vec<Placed> {
+    members_of(source)
+        .into_iter()
+        .enumerate()
+        .map(|(index, member)| {
+            let place = match &member {
+                Member::Path(path) => place_path(Path::new(path)),
+                Member::Memory(_) => Place::Memory,
+                // A model without a bus has one of its own.
+                Member::Model { bus: Some(bus), .. } => Place::Bus(bus.clone()),
+                Member::Model { bus: None, .. } => Place::Bus(format!("of member {}", index + 1)),
+                Member::Remote(uri) => Place::Remote(uri.clone()),
+            };
+            Placed { member: member.text().to_owned(), place }
+        })
+        .collect()
+}
+
+/// A sentence about members that share hardware, if any do.
+pub fn note_on_sharing(placed: &[Placed]) -> Option<String> {
+    let mut groups: BTreeMap<&Place, usize> = BTreeMap::new();
+    for member in placed {
+        if !matches!(member.place, Place::Unknown(_) | Place::Remote(_)) {
+            *groups.entry(&member.place).or_default() += 1;
+        }
+    }
+    let all = placed.len();
+    let sentences: Vec<String> = groups
+        .into_iter()
+        .filter(|(_, count)| *count > 1)
+        .map(|(place, count)| {
+            let who = if count == all && all == 2 {
+                "Both members lie".to_owned()
+            } else if count == all {
+                format!("All {all} members lie")
+            } else {
+                format!("{count} of the {all} members lie")
+            };
+            sentence(&who, place)
+        })
+        .collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
+fn sentence(who: &str, place: &Place) -> String {
+    let what = place.describe();
+    match place {
+        Place::Memory => format!(
+            "{who} in {what}: the numbers show the cost of the software and say nothing about disks."
+        ),
+        Place::Bus(_) => {
+            let who = who.replace(" lie", " hang");
+            format!("{who} on {what}: they share its bandwidth.")
+        }
+        _ => format!(
+            "{who} on one device, {what}: striping cannot add that device's bandwidth to itself, \
+             and mirroring does not outlive it."
+        ),
+    }
+}
+
+/// The hardware under a file or block device.
+fn place_path(path: &Path) -> Place {
+    match find_disk(path, 0) {
+        Ok(place) => place,
+        Err(why) => Place::Unknown(why),
+    }
+}
+
+fn find_disk(path: &Path, depth: u32) -> Result<Place, String> {
+    if depth > 8 {
+        return Err("loop devices are nested too deep".to_owned());
+    }
+    let meta = fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let device = if meta.file_type().is_block_device() { meta.rdev() } else { meta.dev() };
+    let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    let node = Path::new("/sys/dev/block").join(&number);
+    match fs::canonicalize(&node) {
+        Ok(sys) => find_under(&sys, depth),
+        // No block device: tmpfs, btrfs, overlay, a network file system.
+        Err(_) => find_by_mount(&number, depth),
+    }
+}
+
+/// From a `/sys` directory of a block device down to the whole disk.
+fn find_under(sys: &Path, depth: u32) -> Result<Place, String> {
+    if let Ok(backing) = fs::read_to_string(sys.join("loop/backing_file")) {
+        return find_disk(Path::new(backing.trim_end()), depth + 1);
+    }
+    let slaves: Vec<PathBuf> = fs::read_dir(sys.join("slaves"))
+        .map(|entries| entries.filter_map(Result::ok).map(|entry| entry.path()).collect())
+        .unwrap_or_default();
+    if let [only] = slaves.as_slice() {
+        let below = fs::canonicalize(only).map_err(|error| error.to_string())?;
+        return if depth > 8 {
+            Err("devices are nested too deep".to_owned())
+        } else {
+            find_under(&below, depth + 1)
+        };
+    }
+    let whole = match sys.parent() {
+        Some(parent) if sys.join("partition").exists() => parent,
+        _ => sys,
+    };
+    let name = whole.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if name.starts_with("ram") || name.starts_with("zram") {
+        return Ok(Place::Memory);
+    }
+    let read = |file: &str| fs::read_to_string(whole.join(file)).ok();
+    let sectors: u64 = read("size").and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    Ok(Place::Disk(Disk {
+        name,
+        model: read("device/model").map(|text| text.trim().to_owned()).filter(|m| !m.is_empty()),
+        // /sys counts in 512-byte sectors whatever the device's own block is.
+        size_bytes: sectors * 512,
+        rotational: read("queue/rotational").is_some_and(|text| text.trim() == "1"),
+    }))
+}
+
+fn find_by_mount(number: &str, depth: u32) -> Result<Place, String> {
+    let table = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
+    let (kind, source) = find_mount(&table, number)
+        .ok_or_else(|| format!("no mount has the device number {number}"))?;
+    match kind {
+        "tmpfs" | "ramfs" | "devtmpfs" => Ok(Place::Memory),
+        _ if source.starts_with("/dev/") => find_disk(Path::new(source), depth + 1),
+        _ => Err(format!("it is on {kind}")),
+    }
+}
+
+/// File system type and source of the mount with this `major:minor`.
+fn find_mount<'t>(table: &'t str, number: &str) -> Option<(&'t str, &'t str)> {
+    table.lines().find_map(|line| {
+        let (mount, system) = line.split_once(" - ")?;
+        if mount.split(' ').nth(2)? != number {
+            return None;
+        }
+        let mut words = system.split(' ');
+        Some((words.next()?, words.next()?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(member: &str, place: Place) -> Placed {
+        Placed { member: member.to_owned(), place }
+    }
+
+    fn disk(name: &str) -> Place {
+        Place::Disk(Disk { name: name.to_owned(), model: None, size_bytes: 0, rotational: false })
+    }
+
+    #[test]
+    fn members_on_one_disk_are_named() {
+        let four: Vec<Placed> = ["a", "b", "c", "d"].map(|m| on(m, disk("vda"))).to_vec();
+        let note = note_on_sharing(&four).unwrap();
+        assert!(note.starts_with("All 4 members lie on one device, /dev/vda:"), "{note}");
+        let two = [on("a", Place::Bus("usb2:0".into())), on("b", Place::Bus("usb2:0".into()))];
+        let note = note_on_sharing(&two).unwrap();
+        assert!(note.starts_with("Both members hang on the modelled bus usb2:0"), "{note}");
+        let part = [on("a", disk("sda")), on("b", disk("sda")), on("c", disk("sdb"))];
+        assert!(note_on_sharing(&part).unwrap().starts_with("2 of the 3 members lie"));
+    }
+
+    #[test]
+    fn members_apart_are_not() {
+        assert_eq!(note_on_sharing(&[on("a", disk("sda")), on("b", disk("sdb"))]), None);
+        assert_eq!(note_on_sharing(&[on("a", disk("sda"))]), None);
+        let unknown = |m: &str| on(m, Place::Unknown("?".into()));
+        assert_eq!(note_on_sharing(&[unknown("a"), unknown("b")]), None);
+    }
+
+    #[test]
+    fn models_without_a_bus_are_apart() {
+        let source = Source::Stack("raid0(model(hdd, size=1G), model(hdd, size=1G))".into());
+        assert_eq!(note_on_sharing(&place_members(&source)), None);
+    }
+
+    #[test]
+    fn two_files_of_one_directory_share_a_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let [a, b] = ["a", "b"].map(|name| dir.path().join(name));
+        fs::write(&a, b"").unwrap();
+        fs::write(&b, b"").unwrap();
+        assert_eq!(place_path(&a), place_path(&b));
+    }
+
+    #[test]
+    fn a_mount_is_found_by_its_number() {
+        let table = "22 1 0:21 / /run rw,nosuid shared:5 - tmpfs tmpfs rw,size=1k\n\
+                     30 1 0:35 /@ / rw,relatime - btrfs /dev/sda2 rw\n";
+        assert_eq!(find_mount(table, "0:21"), Some(("tmpfs", "tmpfs")));
+        assert_eq!(find_mount(table, "0:35"), Some(("btrfs", "/dev/sda2")));
+        assert_eq!(find_mount(table, "8:1"), None);
+    }
+}

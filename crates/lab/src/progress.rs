@@ -1,0 +1,128 @@
+//! One line that says which trial runs, how long it has taken and when it will be over.
+//!
+//! On a terminal the line is redrawn; elsewhere each trial is one plain line. Always on standard
+//! error. Deliberately absent: a redraw while the tool runs, which would wake a processor that is
+//! being measured.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+enum Face {
+    None,
+    Lines,
+    Bar(ProgressBar),
+}
+
+pub(crate) struct Progress {
+    face: Face,
+    /// Trials of this run, and of the campaign.
+    to_do: usize,
+    total: usize,
+    done: usize,
+    began: Option<Duration>,
+    /// When the trial that ended last did so.
+    now: Duration,
+}
+
+impl Progress {
+    pub(crate) fn new(to_do: usize, total: usize, quiet: bool) -> Self {
+        let face = if quiet || to_do == 0 {
+            Face::None
+        } else if std::io::stderr().is_terminal() {
+            let target = ProgressDrawTarget::stderr();
+            let bar = ProgressBar::with_draw_target(Some(to_do as u64), target);
+            // A template that is written here and does not parse is a mistake in this file; the
+            // default bar does until it is mended.
+            if let Ok(style) = ProgressStyle::with_template("[{bar:24}] {wide_msg}") {
+                bar.set_style(style.progress_chars("=> "));
+            }
+            Face::Bar(bar)
+        } else {
+            Face::Lines
+        };
+        Self { face, to_do, total, done: 0, began: None, now: Duration::ZERO }
+    }
+
+    pub(crate) fn begin(&mut self, number: u32, what: &str, now: Duration) {
+        let began = *self.began.get_or_insert(now);
+        self.now = now;
+        let line = describe(number as usize, self.total, what, now - began, self.remaining());
+        match &self.face {
+            Face::None => {}
+            Face::Lines => eprintln!("{line}"),
+            Face::Bar(bar) => bar.set_message(line),
+        }
+    }
+
+    pub(crate) fn end(&mut self, now: Duration) {
+        self.done += 1;
+        self.now = now;
+        if let Face::Bar(bar) = &self.face {
+            bar.inc(1);
+        }
+    }
+
+    pub(crate) fn warn(&self, text: &str) {
+        match &self.face {
+            Face::None | Face::Lines => eprintln!("warning: {text}"),
+            Face::Bar(bar) => bar.println(format!("warning: {text}")),
+        }
+    }
+
+    fn remaining(&self) -> Option<Duration> {
+        let elapsed = self.now.checked_sub(self.began?)?;
+        let each = elapsed.checked_div(u32::try_from(self.done).ok()?)?;
+        Some(each * u32::try_from(self.to_do - self.done).ok()?)
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Face::Bar(bar) = &self.face {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn describe(
+    number: usize,
+    total: usize,
+    what: &str,
+    elapsed: Duration,
+    remaining: Option<Duration>,
+) -> String {
+    let eta = remaining.map_or_else(String::new, |time| format!(", {} to go", clock(time)));
+    format!("trial {number}/{total}  {what}  ({}{eta})", clock(elapsed))
+}
+
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..3600 => format!("{}:{:02}", seconds / 60, seconds % 60),
+        _ => format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_names_trial_work_and_time() {
+        let line = describe(17, 48, "stripe: random read 4K", Duration::from_secs(75), None);
+        assert_eq!(line, "trial 17/48  stripe: random read 4K  (1:15)");
+        assert_eq!(clock(Duration::from_secs(3723)), "1:02:03");
+    }
+
+    #[test]
+    fn the_rest_is_estimated_from_the_mean() {
+        let mut progress = Progress::new(4, 4, true);
+        progress.begin(1, "", Duration::from_secs(100));
+        assert_eq!(progress.remaining(), None);
+        progress.end(Duration::from_secs(110));
+        progress.begin(2, "", Duration::from_secs(110));
+        assert_eq!(progress.remaining(), Some(Duration::from_secs(30)));
+    }
+}

@@ -1,0 +1,14 @@
+//! The analysis as a table for the terminal and as one page for the browser.
+//!
+//! The page is one file: no script, no font, no picture and no style from elsewhere, so that it
+//! can be mailed, archived and read in ten years. Every number that a chart draws is also in the
+//! table under the charts.
+
+mod charts;
+mod html;
+mod svg;
+mod table;
+mod units;
+
+pub use html::render_html;
+pub use table::render_table;

@@ -1,0 +1,110 @@
+//! Nothing that exists is overwritten unless the caller named it.
+//!
+//! A campaign that writes overwrites each member of each subject: the file or block device of a
+//! `path` subject, every path inside a `stack`, the export behind an `nbd` URI. RAM and models
+//! hold nothing worth keeping. The server has its own refusals (mounted, held, carrying a
+//! signature); this rule stands before them, because an image file without a signature may be
+//! somebody's database.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::campaign::{Campaign, Op, Source};
+use crate::error::LabError;
+use crate::facts::{Member, members_of};
+
+/// Whether the campaign writes at all.
+pub fn writes(campaign: &Campaign) -> bool {
+    campaign.jobs.iter().any(|job| job.op.0.contains(&Op::Write))
+}
+
+/// Everything that exists and that the campaign would overwrite: paths and NBD URIs.
+pub fn plan_overwrites(campaign: &Campaign) -> Vec<String> {
+    if !writes(campaign) {
+        return Vec::new();
+    }
+    let named: BTreeSet<String> = campaign
+        .subjects
+        .iter()
+        .flat_map(|subject| members_of(&subject.source))
+        .filter_map(|member| match member {
+            Member::Path(text) | Member::Remote(text) => Some(text),
+            Member::Memory(_) | Member::Model { .. } => None,
+        })
+        .collect();
+    named.into_iter().collect()
+}
+
+/// Refuses a campaign that would overwrite what is not in `destroy`.
+///
+/// # Errors
+///
+/// [`LabError::WouldDestroy`] with every path that is not allowed.
+pub fn check_overwrites(campaign: &Campaign, destroy: &[PathBuf]) -> Result<(), LabError> {
+    let allowed: BTreeSet<PathBuf> = destroy.iter().map(|path| identity(path)).collect();
+    let paths: Vec<String> = plan_overwrites(campaign)
+        .into_iter()
+        .filter(|path| !allowed.contains(&identity(Path::new(path))))
+        .collect();
+    if paths.is_empty() { Ok(()) } else { Err(LabError::WouldDestroy { paths }) }
+}
+
+/// What two sources have in common, so that they cannot be served at the same time.
+pub(crate) fn paths_of(source: &Source) -> BTreeSet<PathBuf> {
+    members_of(source)
+        .into_iter()
+        .filter_map(|member| match member {
+            Member::Path(path) => Some(identity(Path::new(&path))),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The same for every spelling of a path that exists; the text itself for anything else.
+fn identity(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::campaign::OneOrMany;
+    use crate::preset::quick_campaign;
+
+    fn campaign(baseline: &str, subject: &str) -> Campaign {
+        quick_campaign(baseline, &[("other".to_owned(), subject.to_owned())]).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_must_be_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let image = dir.path().join("a.img");
+        std::fs::write(&image, b"precious").unwrap();
+        let text = image.display().to_string();
+        let campaign = campaign(&text, &format!("raid0({text}, ram(1G))"));
+        let error = check_overwrites(&campaign, &[]).unwrap_err().to_string();
+        assert!(error.contains(&format!("--destroy {text}")), "{error}");
+        let other_spelling = dir.path().join(".").join("a.img");
+        check_overwrites(&campaign, &[other_spelling]).unwrap();
+    }
+
+    #[test]
+    fn memory_and_models_need_no_word() {
+        check_overwrites(&campaign("ram(1G)", "raid0(ram(1G), model(hdd, size=1G))"), &[]).unwrap();
+    }
+
+    #[test]
+    fn a_remote_volume_needs_one() {
+        let uri = "nbd+unix:///?socket=/run/x.sock";
+        let campaign = campaign(uri, "ram(1G)");
+        assert!(check_overwrites(&campaign, &[]).is_err());
+        check_overwrites(&campaign, &[PathBuf::from(uri)]).unwrap();
+    }
+
+    #[test]
+    fn reading_needs_none() {
+        let mut campaign = campaign("/dev/sda", "/dev/sdb");
+        campaign.jobs[0].op = OneOrMany(vec![Op::Read]);
+        check_overwrites(&campaign, &[]).unwrap();
+    }
+}

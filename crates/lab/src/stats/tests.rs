@@ -1,0 +1,90 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn medians_of_odd_and_even_counts() {
+    assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+    assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), Some(2.5));
+    assert_eq!(median(&[]), None);
+    assert_eq!(median(&[f64::MAX, f64::MAX]), Some(f64::MAX));
+}
+
+/// 100, 110, 90: the middle is 100 and the interval is the range, called that.
+#[test]
+fn three_repetitions_have_a_range() {
+    let estimate = estimate(&[100.0, 110.0, 90.0]).unwrap();
+    assert_eq!((estimate.median, estimate.low, estimate.high), (100.0, 90.0, 110.0));
+    assert_eq!(estimate.kind, IntervalKind::Range(3));
+}
+
+/// For 1..=9 the chance that a resampled median is at most k is that of at least 5 of 9 draws
+/// being at most k: 0.1 % for 1, 3.0 % for 2. So the 2.5 % quantile is 2, and by symmetry the
+/// 97.5 % quantile is 8.
+#[test]
+fn nine_repetitions_have_the_bootstrap_interval_that_theory_gives() {
+    let values: Vec<f64> = (1..=9).map(f64::from).collect();
+    let estimate = estimate(&values).unwrap();
+    assert_eq!((estimate.median, estimate.low, estimate.high), (5.0, 2.0, 8.0));
+    assert_eq!(estimate.kind, IntervalKind::Bootstrap95);
+}
+
+/// The baseline drifts from 100 to 50 and back; the stripe is always twice as fast.
+#[test]
+fn pairs_cancel_a_drift() {
+    let ratio = compare(&[(200.0, 100.0), (100.0, 50.0), (200.0, 100.0)]).unwrap();
+    assert_eq!(
+        (ratio.percent.low, ratio.percent.median, ratio.percent.high),
+        (200.0, 200.0, 200.0)
+    );
+    assert_eq!(ratio.verdict(), Verdict::Above);
+}
+
+#[test]
+fn a_verdict_needs_the_whole_interval_on_one_side() {
+    let verdict = |pairs: &[(f64, f64)]| compare(pairs).unwrap().verdict();
+    assert_eq!(
+        verdict(&[(99.0, 100.0), (101.0, 100.0), (120.0, 100.0)]),
+        Verdict::NotDistinguishable
+    );
+    assert_eq!(verdict(&[(90.0, 100.0), (80.0, 100.0), (99.0, 100.0)]), Verdict::Below);
+    assert_eq!(verdict(&[(500.0, 100.0)]), Verdict::NotDistinguishable);
+    assert_eq!(compare(&[(1.0, 0.0)]), None);
+}
+
+fn values() -> impl Strategy<Value = Vec<f64>> {
+    prop::collection::vec(1e-3..1e12_f64, 1..20)
+}
+
+proptest! {
+    #[test]
+    fn the_interval_holds_the_median_and_lies_in_the_range(values in values()) {
+        let estimate = estimate(&values).unwrap();
+        prop_assert!(estimate.holds(estimate.median));
+        let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let largest = values.iter().copied().fold(0.0, f64::max);
+        prop_assert!(smallest <= estimate.low && estimate.high <= largest);
+    }
+
+    /// Doubling is exact in floating point, so nothing may change but the scale.
+    #[test]
+    fn scale_does_not_matter(values in values(), power in 0_i32..20) {
+        let factor = f64::from(power).exp2();
+        let scaled: Vec<f64> = values.iter().map(|value| value * factor).collect();
+        prop_assert_eq!(estimate(&scaled).unwrap(), estimate(&values).unwrap().scaled(factor));
+    }
+
+    #[test]
+    fn order_does_not_matter(values in values()) {
+        let mut turned = values.clone();
+        turned.reverse();
+        prop_assert_eq!(estimate(&turned), estimate(&values));
+    }
+
+    #[test]
+    fn a_ratio_does_not_depend_on_the_unit(values in values()) {
+        let pairs: Vec<(f64, f64)> = values.iter().map(|value| (*value, value * 2.0)).collect();
+        let ratio = compare(&pairs).unwrap();
+        prop_assert_eq!(ratio.percent.median, 50.0);
+    }
+}

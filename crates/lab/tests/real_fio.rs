@@ -1,0 +1,54 @@
+//! A short campaign with the real fio on a temporary file. Skipped, saying so, without fio.
+
+use std::path::PathBuf;
+
+use braid_lab::campaign::parse_campaign;
+use braid_lab::store::Store;
+use braid_lab::tool::Metric;
+use braid_lab::{LabOptions, StopFlag};
+
+fn has_fio() -> bool {
+    let found = std::process::Command::new("fio").arg("--version").output().is_ok();
+    if !found {
+        println!("skipped: fio is not installed (apt install fio)");
+    }
+    found
+}
+
+fn options(dir: &std::path::Path, destroy: Vec<PathBuf>) -> LabOptions {
+    LabOptions {
+        destroy,
+        quiet: true,
+        stop: StopFlag::default(),
+        ..LabOptions::new(dir.join("results")).unwrap()
+    }
+}
+
+#[test]
+fn a_file_is_measured_with_real_fio() {
+    if !has_fio() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("with:colon.img");
+    std::fs::File::create(&image).unwrap().set_len(4 << 20).unwrap();
+    let text = format!(
+        "name = \"file\"\nrepetitions = 1\nruntime_s = 0.1\nregion = \"4M\"\n\
+         [[subject]]\nname = \"file\"\npath = {:?}\nbaseline = true\n\
+         [[job]]\npattern = \"rand\"\nop = [\"read\", \"write\"]\nblock_size = \"4K\"\ndirect = false\n",
+        image.display().to_string()
+    );
+    let campaign = parse_campaign(&text, "test").unwrap();
+    let refused = braid_lab::run(&campaign, &options(dir.path(), Vec::new())).unwrap_err();
+    assert!(refused.to_string().contains("--destroy"), "{refused}");
+
+    let summary = braid_lab::run(&campaign, &options(dir.path(), vec![image.clone()])).unwrap();
+    assert_eq!(summary.tally.unwrap().measured, 2, "{}", summary.table);
+    assert!(summary.html.is_file());
+    assert_eq!(std::fs::metadata(&image).unwrap().len(), 4 << 20, "fio must not grow the file");
+    let store = Store::open(&dir.path().join("results")).unwrap();
+    for (trial, samples) in store.trials().unwrap() {
+        let iops = samples.iter().find(|sample| sample.metric == Metric::Iops).unwrap();
+        assert!(iops.value > 0.0, "{trial:?}");
+    }
+}
