@@ -45,18 +45,21 @@ pub struct MemberFacts {
     pub holders: Vec<Holder>,
 }
 
+impl MemberFacts {
+    /// What it is without what it contains: `/dev/sdb: SanDisk Ultra, serial 4C53…, 28.64 GiB`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let what = self.model.clone().unwrap_or_else(|| self.kind.to_string());
+        let serial =
+            self.serial.as_ref().map(|serial| format!(", serial {serial}")).unwrap_or_default();
+        format!("{}: {what}{serial}, {:#}", self.path.display(), ByteSize(self.size))
+    }
+}
+
 impl fmt::Display for MemberFacts {
-    /// `/dev/sdb: SanDisk Ultra, serial 4C53…, 28.64 GiB, contains ext4 "photos"`.
+    /// As [`MemberFacts::describe`], and `, contains ext4 "photos"`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.path.display())?;
-        match &self.model {
-            Some(model) => write!(f, "{model}")?,
-            None => write!(f, "{}", self.kind)?,
-        }
-        if let Some(serial) = &self.serial {
-            write!(f, ", serial {serial}")?;
-        }
-        write!(f, ", {:#}", ByteSize(self.size))?;
+        f.write_str(&self.describe())?;
         for (index, signature) in self.signatures.iter().enumerate() {
             write!(f, "{}{signature}", if index == 0 { ", contains " } else { " and " })?;
         }

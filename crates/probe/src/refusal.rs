@@ -122,8 +122,11 @@ impl fmt::Display for Refusal {
     /// Up to three lines: what is refused and why; what it is; what to do next.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is refused: {}", self.path.display(), self.reason)?;
-        if let Some(facts) = &self.facts {
-            write!(f, "\n  {facts}")?;
+        match (&self.facts, &self.reason) {
+            // The first line has said what it contains.
+            (Some(facts), Reason::Contents { .. }) => write!(f, "\n  {}", facts.describe())?,
+            (Some(facts), _) => write!(f, "\n  {facts}")?,
+            (None, _) => {}
         }
         write!(f, "\n  next: {}", self.next())
     }
