@@ -33,11 +33,12 @@ pub struct MemberFacts {
     pub physical_block_size: Option<u32>,
     /// The kernel's name of the whole disk that it is on, such as `sda`, if there is exactly one.
     pub disk: Option<String>,
-    /// Vendor and model of that disk; not for a regular file.
+    /// Vendor and model of the device itself (of its whole disk for a partition); not for a regular
+    /// file, and not for a loop or mapped device, which has none.
     pub model: Option<String>,
-    /// Serial number of that disk; not for a regular file.
+    /// Serial number, as for the model.
     pub serial: Option<String>,
-    /// World-wide name of that disk; not for a regular file.
+    /// World-wide name, as for the model.
     pub wwn: Option<String>,
     /// What it contains.
     pub signatures: Vec<Signature>,
@@ -96,13 +97,13 @@ pub(crate) fn gather(
         Some(name) => BlockDevice::find_name(&name)?,
         None => None,
     };
-    // A loop or device-mapper device has block sizes of its own.
+    // A loop or device-mapper device has block sizes of its own, and is not the disk below it.
     let queue = match identity {
         Identity::Block(number) => BlockDevice::find(number)?.map(|device| device.whole_disk()),
         Identity::File { .. } => disk.clone(),
     };
     let number_of = |name: &str| queue.as_ref()?.attribute(name)?.parse().ok();
-    let described = disk.as_ref().filter(|_| kind == FileKind::Block);
+    let described = queue.as_ref().filter(|_| kind == FileKind::Block);
     Ok(MemberFacts {
         path: path.to_owned(),
         kind,

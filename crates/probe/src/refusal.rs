@@ -65,7 +65,7 @@ pub enum Reason {
         min_bytes: u64,
     },
     /// Somebody uses it.
-    #[error("it is {}", join(holders, ", "))]
+    #[error("it is in use: {}", join(holders, ", "))]
     InUse {
         /// Who stands in the way.
         holders: Vec<Holder>,
@@ -146,7 +146,7 @@ impl Refusal {
     /// The next command, or what to change.
     #[must_use]
     pub fn next(&self) -> String {
-        let path = self.path.display();
+        let path = shell_word(&self.path);
         match &self.reason {
             Reason::Missing => format!("for a new image file: truncate -s SIZE {path}"),
             Reason::WrongKind { .. } => "name a regular file or a block device".to_owned(),
@@ -154,13 +154,15 @@ impl Refusal {
                 format!("truncate -s {min_bytes} {path}, or name a larger one")
             }
             Reason::TooSmall { .. } => "name a larger one".to_owned(),
-            Reason::InUse { holders } => holders
-                .first()
-                .map_or_else(|| "stop its users".to_owned(), |holder| release(holder, &path)),
+            Reason::InUse { holders } => {
+                // A mount on a loop device goes before the loop device does.
+                let first = holders.iter().find(|holder| holder.is_exclusive()).or(holders.first());
+                first.map_or_else(|| "stop its users".to_owned(), |holder| release(holder, &path))
+            }
             Reason::Contents { .. } => format!("to overwrite it: --force {path}"),
             Reason::NotRaw { .. } => {
                 format!(
-                    "qemu-img convert -O raw {path} {path}.raw; to take its bytes as they are: --force {path}"
+                    "qemu-img convert -O raw {path} RAW; to take its bytes as they are: --force {path}"
                 )
             }
             Reason::Shared { .. } => "name each member once".to_owned(),
@@ -181,15 +183,25 @@ fn is_permission(error: &ProbeError) -> bool {
 }
 
 /// What ends a use. It is never forced, so this is the only way on.
-fn release(holder: &Holder, path: &std::path::Display<'_>) -> String {
+fn release(holder: &Holder, path: &str) -> String {
     match holder {
-        Holder::Mounted { at } => format!("umount {}", at.display()),
-        Holder::Swap => format!("swapoff {path}"),
+        Holder::Mounted { at } => format!("umount {}", shell_word(at)),
+        Holder::Swap => "swapoff it (see swapon --show)".to_owned(),
         Holder::Device { name } => format!("stop /dev/{name} (see lsblk /dev/{name})"),
         Holder::Exclusive => format!("find who holds it: lsblk {path}; fuser -v {path}"),
         Holder::BackingFile { device } => format!("losetup --detach {}", device.display()),
         Holder::Process { pid, command, .. } => format!("end {command} (pid {pid})"),
     }
+}
+
+/// A path as a shell takes it: in single quotes where it has other than the usual characters.
+fn shell_word(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:=@,%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.into_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 fn join(items: &[impl fmt::Display], separator: &str) -> String {

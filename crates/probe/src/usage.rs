@@ -77,7 +77,7 @@ impl fmt::Display for Holder {
             Holder::Mounted { at } => write!(f, "mounted at {}", at.display()),
             Holder::Swap => f.write_str("swap"),
             Holder::Device { name } => write!(f, "held by {name}"),
-            Holder::Exclusive => f.write_str("in exclusive use"),
+            Holder::Exclusive => f.write_str("claimed exclusively"),
             Holder::BackingFile { device } => write!(f, "backing file of {}", device.display()),
             Holder::Process { pid, command, .. } => write!(f, "open by {command} (pid {pid})"),
         }

@@ -3,9 +3,10 @@
 mod support;
 
 use std::fs::{self, File, hard_link};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use braid_probe::{
     FileKind, Holder, Policy, Reason, Refusal, Relation, check_member, check_members,
@@ -16,8 +17,32 @@ use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
 
-fn directory() -> TempDir {
-    tempfile::tempdir().expect("a temporary directory")
+/// A temporary directory, for one test at a time.
+///
+/// A process that another test has forked but not yet executed still has every file of this process
+/// open:
+///
+/// ```text
+///  this test     create a.img ───────── close ─── who has a.img open?
+///  another test            fork ──────────────────────────│────────── exec (closes it)
+/// ```
+struct Directory {
+    files: TempDir,
+    // Dropped after the files.
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Directory {
+    fn path(&self) -> &Path {
+        self.files.path()
+    }
+}
+
+fn directory() -> Directory {
+    static TURN: Mutex<()> = Mutex::new(());
+    // A test that failed leaves nothing behind that would disturb the next.
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    Directory { files: tempfile::tempdir().expect("a temporary directory"), _turn: turn }
 }
 
 fn refused(path: &Path, policy: &Policy<'_>) -> Refusal {
@@ -25,7 +50,7 @@ fn refused(path: &Path, policy: &Policy<'_>) -> Refusal {
 }
 
 /// The rendered refusal with the temporary directory's name taken out.
-fn rendered(refusal: &Refusal, directory: &TempDir) -> String {
+fn rendered(refusal: &Refusal, directory: &Directory) -> String {
     refusal.to_string().replace(text(directory.path()), "DIR")
 }
 
@@ -120,7 +145,7 @@ fn a_virtual_disk_is_not_raw_even_for_reading() {
         rendered(&refused(&path, &read_only), &directory),
         "DIR/a.qcow2 is refused: it is a qcow2 image, not a raw one\n  \
          DIR/a.qcow2: a regular file, 4.01 KiB, contains qcow2 (0 B)\n  \
-         next: qemu-img convert -O raw DIR/a.qcow2 DIR/a.qcow2.raw; \
+         next: qemu-img convert -O raw DIR/a.qcow2 RAW; \
          to take its bytes as they are: --force DIR/a.qcow2"
     );
 }
@@ -169,7 +194,7 @@ fn a_file_that_another_process_has_open() {
         assert_eq!(
             rendered(&refusal, &directory),
             format!(
-                "DIR/a.img is refused: it is open by {command} (pid {pid})\n  \
+                "DIR/a.img is refused: it is in use: open by {command} (pid {pid})\n  \
                  DIR/a.img: a regular file, 1 MiB\n  next: end {command} (pid {pid})"
             )
         );
@@ -197,7 +222,7 @@ fn lasting_holders(path: &Path) -> Vec<Holder> {
 }
 
 /// An image with an ext4 file system on a loop device, or why not.
-fn ext4_on_loop(directory: &TempDir) -> Result<(PathBuf, Loop), String> {
+fn ext4_on_loop(directory: &Directory) -> Result<(PathBuf, Loop), String> {
     let file = image(directory.path(), "ext4.img", 16 * MIB);
     run("mkfs.ext4", &["-q", "-L", "photos", text(&file)])?;
     let device = Loop::attach(&file)?;
@@ -271,6 +296,7 @@ fn a_mounted_device_is_refused_and_cannot_be_forced() {
             let refusal = refused(path, &Policy { force: &named, read_only, min_bytes: 0 });
             let text = rendered(&refusal, &directory);
             assert!(text.contains("mounted at DIR/mount point"), "{text}");
+            assert!(text.ends_with("next: umount 'DIR/mount point'"), "{text}");
             assert!(!refusal.is_forceable());
         }
     }
@@ -319,4 +345,56 @@ fn readers_of_a_block_device_are_no_obstacle_but_writers_are() {
     let writable = File::options().read(true).write(true).open(&device.device).unwrap();
     let _writer = Process::holding(writable);
     assert!(matches!(refused(&device.device, &Policy::default()).reason, Reason::InUse { .. }));
+}
+
+/// A disk of 16 MiB with one ext4 partition from 1 MiB on, or why not.
+fn partitioned_loop(directory: &Directory) -> Result<(PathBuf, Loop, PathBuf), String> {
+    let file = image(directory.path(), "disk.img", 16 * MIB);
+    // One entry, in sectors: Linux, 2048 to 32767; then the mark of an MBR.
+    let mut sector = vec![0; 512];
+    sector[450] = 0x83;
+    sector[454..458].copy_from_slice(&2048_u32.to_le_bytes());
+    sector[458..462].copy_from_slice(&30720_u32.to_le_bytes());
+    sector[510..].copy_from_slice(b"\x55\xaa");
+    File::options().write(true).open(&file).unwrap().write_all_at(&sector, 0).unwrap();
+    let device = Loop::attach(&file)?;
+    let partition = PathBuf::from(format!("{}p1", device.device.display()));
+    // A kernel without MBR support does not find it, but can be told.
+    if !partition.exists() {
+        run("addpart", &[text(&device.device), "1", "2048", "30720"])?;
+    }
+    if !partition.exists() {
+        return Err(format!("{} does not appear", partition.display()));
+    }
+    run("mkfs.ext4", &["-q", text(&partition)])?;
+    Ok((file, device, partition))
+}
+
+#[test]
+fn a_partition_and_its_whole_disk() {
+    let directory = directory();
+    let (file, disk, partition) = match partitioned_loop(&directory) {
+        Ok(made) => made,
+        Err(error) => return skip("partitions of loop devices", &error),
+    };
+    let found = find_duplicates(&[partition.clone(), disk.device.clone()]).unwrap();
+    assert_eq!((&found[0].first, &found[0].second), (&partition, &disk.device));
+    assert_eq!(found[0].relation, Relation::PartOfSecond);
+    let both = [disk.device.clone(), partition.clone()];
+    let refusal = check_members(&both, &Policy { force: &both, ..Policy::default() }).unwrap_err();
+    let expected = format!("it is a partition of {}", disk.device.display());
+    assert_eq!((refusal.path, refusal.reason.to_string()), (partition.clone(), expected));
+    assert_eq!(physical_devices(&partition).unwrap(), physical_devices(&file).unwrap());
+
+    let point = directory.path().join("mnt");
+    fs::create_dir(&point).unwrap();
+    let mount = match Mount::new(&partition, &point) {
+        Ok(mount) => mount,
+        Err(error) => return skip("mounts", &error),
+    };
+    // A mount of the partition is a use of the disk, and of the file behind it.
+    for path in [&partition, &disk.device, &file] {
+        let holders = find_users(path).unwrap().holders;
+        assert!(holders.contains(&Holder::Mounted { at: mount.at.clone() }), "{holders:?}");
+    }
 }

@@ -44,9 +44,9 @@ pub(crate) struct Loop {
 }
 
 impl Loop {
-    /// Any free loop device on `file`, or why there is none.
+    /// Any free loop device on `file`, with its partitions, or why there is none.
     pub(crate) fn attach(file: &Path) -> Result<Self, String> {
-        let device = run("losetup", &["--find", "--show", text(file)])?;
+        let device = run("losetup", &["--find", "--show", "--partscan", text(file)])?;
         Ok(Self { device: PathBuf::from(device.trim()) })
     }
 }
