@@ -1,21 +1,5 @@
-//! May this path become a member? Default-deny, with the reason and the next command.
-//!
-//! | found                              | to write             | to read only            |
-//! |------------------------------------|----------------------|-------------------------|
-//! | missing, directory, pipe, …        | refused              | refused                 |
-//! | smaller than `min_bytes`           | refused              | refused                 |
-//! | mounted, swap, held by a device    | refused              | refused                 |
-//! | backing file of an unused loop     | refused              | fine                    |
-//! | open by a process                  | refused (1)          | fine                    |
-//! | file system, md, GPT, LUKS, …      | refused, forceable   | fine                    |
-//! | qcow2, vmdk, vdi, vhd              | refused, forceable   | refused, forceable (2)  |
-//!
-//! (1) A block device only if the process can write: udev, SMART daemons and the like open block
-//!     devices for reading all the time.
-//! (2) Read as raw bytes it would give garbage, not the disk inside.
-//!
-//! "To read only" suits `cat` and `examine`. What is mounted or otherwise exclusively held is refused
-//! there too: its bytes change while they are read, so the answer would be a mixture.
+//! May this path become a member? Default-deny, with the reason and the next command. The table of
+//! what is refused when is at [`check_member`].
 //!
 //! Invariants: only signatures can be forced, and only by the same path named again. Whatever cannot
 //! be examined is refused.
@@ -219,8 +203,25 @@ fn describe_relation(relation: Relation, other: &Path) -> String {
 
 /// Examines one path and says what is known about it.
 ///
+/// | found                              | to write             | to read only            |
+/// |------------------------------------|----------------------|-------------------------|
+/// | missing, directory, pipe, …        | refused              | refused                 |
+/// | smaller than `min_bytes`           | refused              | refused                 |
+/// | mounted, swap, held by a device    | refused              | refused                 |
+/// | backing file of an unused loop     | refused              | fine                    |
+/// | open by a process                  | refused (1)          | fine                    |
+/// | file system, md, GPT, LUKS, …      | refused, forceable   | fine                    |
+/// | qcow2, vmdk, vdi, vhd              | refused, forceable   | refused, forceable (2)  |
+///
+/// (1) A block device only if the process can write: udev, SMART daemons and the like open block
+///     devices for reading all the time.
+/// (2) Read as raw bytes it would give garbage, not the disk inside.
+///
+/// "To read only" suits `cat` and `examine`. What is mounted or otherwise exclusively held is refused
+/// there too: its bytes change while they are read, so the answer would be a mixture.
+///
 /// # Errors
-/// A [`Refusal`] by the table above; the first row that applies.
+/// A [`Refusal`]: the first row of the table that applies, or what could not be examined.
 pub fn check_member(path: &Path, policy: &Policy<'_>) -> Result<MemberFacts, Refusal> {
     let facts = examine(path)?;
     if facts.size < policy.min_bytes {

@@ -12,10 +12,10 @@
 //! - Every offset and length that is read from the bytes is bounded before it is used; no content
 //!   can panic, overflow or cause more than a few MiB of reads.
 //! - Several formats can be there at once (md inside a partition table's gap, a file system left in
-//!   front of a new one); all are reported, in the order of [`DETECTORS`].
+//!   front of a new one); all are reported, in the order of `DETECTORS`.
 //!
 //! A format with a fixed magic number is one line in `magic.rs`; any other is one function in the
-//! file of its family and one line in [`DETECTORS`].
+//! file of its family and one line in `DETECTORS`.
 //!
 //! Deliberately absent: checksums (a damaged header still is somebody's data), and file systems
 //! whose only mark is two bytes without anything else to check.
