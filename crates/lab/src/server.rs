@@ -131,11 +131,22 @@ impl<'a> Subjects<'a> {
         if members.iter().any(Member::is_ephemeral) {
             self.states[subject].filled = false;
         }
-        match service.stop(STOP_GRACE)? {
-            (Exit::Code(0) | Exit::Signal(15), _) => Ok(()),
-            (exit, stderr) => {
-                Err(self.down(subject, format!("its server ended badly: {exit}"), stderr))
+        let (exit, stderr) = service.stop(STOP_GRACE)?;
+        self.remove_socket(subject)?;
+        match exit {
+            Exit::Code(0) | Exit::Signal(15) => Ok(()),
+            exit => Err(self.down(subject, format!("its server ended badly: {exit}"), stderr)),
+        }
+    }
+
+    /// Not every server removes its socket when it ends, and the next one cannot bind over it.
+    fn remove_socket(&self, subject: usize) -> Result<(), LabError> {
+        let socket = PathBuf::from(self.socket(subject));
+        match std::fs::remove_file(&socket) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(LabError::file("remove", &socket)(error))
             }
+            _ => Ok(()),
         }
     }
 

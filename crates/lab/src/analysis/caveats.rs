@@ -25,7 +25,7 @@ pub(super) fn write_caveats(
             all - good
         ));
     }
-    caveats.extend(on_repetitions(campaign.repetitions));
+    caveats.extend(on_repetitions(analysis));
     if campaign.runtime_s < SHORT_S {
         caveats.push(format!(
             "A trial measured {} s. That shows large differences; caches, garbage collection and heat \
@@ -48,20 +48,30 @@ pub(super) fn write_caveats(
     caveats
 }
 
-fn on_repetitions(repetitions: u32) -> Option<String> {
-    match repetitions as usize {
-        1 => Some(
-            "With one repetition nothing is known about the spread; take at least three."
-                .to_owned(),
-        ),
-        n if n < BOOTSTRAP_FROM => Some(format!(
-            "With {n} repetitions an interval is the range, smallest to largest. The true median lies \
-             outside the range of {n} with a chance of {:.0} %, so \"faster\" and \"slower\" are hints; \
-             from {BOOTSTRAP_FROM} repetitions on intervals are 95 %.",
-            200.0 * 0.5_f64.powi(n as i32)
-        )),
-        _ => None,
+fn on_repetitions(analysis: &Analysis) -> Option<String> {
+    let n = analysis.campaign.repetitions as usize;
+    if n == 1 {
+        let text = "With one repetition nothing is known about the spread; take at least three.";
+        return Some(text.to_owned());
     }
+    if n >= BOOTSTRAP_FROM {
+        return None;
+    }
+    let chance = 2.0 * 0.5_f64.powi(n as i32);
+    let comparisons = analysis
+        .groups
+        .iter()
+        .flat_map(|group| &group.rows)
+        .filter(|row| row.ratio.is_some())
+        .count();
+    Some(format!(
+        "With {n} repetitions an interval is the range, smallest to largest, and the true median \
+         lies outside the range of {n} with a chance of {:.0} %. So \"likely faster\" and \"likely \
+         slower\" are hints: among {comparisons} comparisons of equal subjects some {:.0} would be called \
+         that. From {BOOTSTRAP_FROM} repetitions on intervals are 95 %.",
+        chance * 100.0,
+        chance * comparisons as f64
+    ))
 }
 
 fn on_paths<'a>(sources: impl Iterator<Item = &'a Source>) -> Option<String> {

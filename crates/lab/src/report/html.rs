@@ -11,7 +11,7 @@ use super::svg::series;
 use super::units;
 use crate::analysis::{Analysis, Group, Row};
 use crate::error::LabError;
-use crate::stats::Verdict;
+use crate::stats::{Estimate, IntervalKind, Verdict};
 use crate::tool::Metric;
 use crate::world::shell_word;
 
@@ -30,6 +30,7 @@ pub fn render_html(analysis: &Analysis, results_dir: &Path) -> Result<String, La
     let page = engine.get_template("page")?.render(context! {
         campaign => analysis.campaign,
         started,
+        hint => (analysis.campaign.repetitions as usize) < crate::stats::BOOTSTRAP_FROM,
         done => analysis.progress.0,
         planned => analysis.progress.1,
         summaries => summaries(analysis),
@@ -157,6 +158,25 @@ fn environment_rows(analysis: &Analysis) -> Vec<(&'static str, String)> {
     rows
 }
 
+/// A median and, under it, its interval.
+#[derive(Serialize)]
+struct Numbers {
+    median: String,
+    interval: Option<String>,
+}
+
+impl Numbers {
+    fn plain(text: &str) -> Self {
+        Self { median: text.to_owned(), interval: None }
+    }
+
+    fn of(estimate: &Estimate, write: impl Fn(f64) -> String) -> Self {
+        let interval = (estimate.kind != IntervalKind::Range(1))
+            .then(|| format!("{} to {}", write(estimate.low), write(estimate.high)));
+        Self { median: write(estimate.median), interval }
+    }
+}
+
 #[derive(Serialize)]
 struct GroupView {
     label: String,
@@ -168,13 +188,13 @@ struct RowView {
     subject: String,
     class: String,
     repetitions: usize,
-    throughput: String,
-    iops: String,
-    p50: String,
-    p99: String,
-    p999: String,
-    cpu: String,
-    percent: String,
+    throughput: Numbers,
+    iops: Numbers,
+    p50: Numbers,
+    p99: Numbers,
+    p999: Numbers,
+    cpu: Numbers,
+    percent: Numbers,
     verdict: &'static str,
     verdict_class: &'static str,
 }
@@ -186,13 +206,13 @@ fn group_view(group: &Group) -> GroupView {
 
 fn row_view(row: &Row, index: usize) -> RowView {
     let cell = |metric, write: fn(f64) -> String| {
-        row.get(metric).map_or_else(|| "—".to_owned(), |e| units::interval(&e, write))
+        row.get(metric).map_or_else(|| Numbers::plain("—"), |e| Numbers::of(&e, write))
     };
     let (percent, verdict, verdict_class) = match &row.ratio {
         None if row.baseline && !row.throughputs.is_empty() => {
-            ("100 %".to_owned(), "baseline", "same")
+            (Numbers::plain("100"), "baseline", "same")
         }
-        None => ("—".to_owned(), "not measured", "same"),
+        None => (Numbers::plain("—"), "not measured", "same"),
         Some(ratio) => {
             let verdict = ratio.verdict();
             let class = match verdict {
@@ -200,7 +220,11 @@ fn row_view(row: &Row, index: usize) -> RowView {
                 Verdict::Below => "down",
                 Verdict::NotDistinguishable => "same",
             };
-            (units::percent(ratio), units::verdict(verdict), class)
+            (
+                Numbers::of(&ratio.percent, |value| format!("{value:.0}")),
+                units::verdict(ratio),
+                class,
+            )
         }
     };
     RowView {
@@ -212,7 +236,7 @@ fn row_view(row: &Row, index: usize) -> RowView {
         p50: cell(Metric::LatencyP50, units::time),
         p99: cell(Metric::LatencyP99, units::time),
         p999: cell(Metric::LatencyP999, units::time),
-        cpu: row.get(Metric::ServerCpu).map_or_else(|| "—".to_owned(), |e| units::time(e.median)),
+        cpu: cell(Metric::ServerCpu, units::time),
         percent,
         verdict,
         verdict_class,

@@ -62,12 +62,15 @@ pub(super) fn percent(ratio: &Ratio) -> String {
     }
 }
 
-/// A verdict on throughput in words.
-pub(super) fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Above => "faster",
-        Verdict::Below => "slower",
-        Verdict::NotDistinguishable => "not distinguishable",
+/// What a comparison of throughputs says, in words; a range of few repetitions only hints.
+pub(super) fn verdict(ratio: &Ratio) -> &'static str {
+    let hint = matches!(ratio.percent.kind, IntervalKind::Range(_));
+    match (ratio.verdict(), hint) {
+        (Verdict::Above, false) => "faster",
+        (Verdict::Above, true) => "likely faster",
+        (Verdict::Below, false) => "slower",
+        (Verdict::Below, true) => "likely slower",
+        (Verdict::NotDistinguishable, _) => "not distinguishable",
     }
 }
 
@@ -112,6 +115,14 @@ mod tests {
         let three = estimate(&[1.0, 2.0, 4.0]).unwrap();
         assert_eq!(interval(&three, digits), "2.00 [1.00, 4.00]");
         assert_eq!(interval(&estimate(&[2.0]).unwrap(), digits), "2.00");
+    }
+
+    #[test]
+    fn few_repetitions_only_hint() {
+        let ratio = |values: &[f64]| Ratio { percent: estimate(values).unwrap() };
+        assert_eq!(verdict(&ratio(&[150.0, 160.0, 170.0])), "likely faster");
+        assert_eq!(verdict(&ratio(&[50.0; 7])), "slower");
+        assert_eq!(verdict(&ratio(&[90.0, 100.0, 170.0])), "not distinguishable");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::report::units;
 use crate::tool::Metric;
 
 const LEFT: f64 = 330.0;
-const RIGHT: f64 = WIDTH - 150.0;
+const RIGHT: f64 = WIDTH - 165.0;
 const TOP: f64 = 34.0;
 const ROW: f64 = 20.0;
 const GAP: f64 = 12.0;
@@ -35,7 +35,6 @@ pub(in crate::report) fn draw_latency(analysis: &Analysis) -> Option<String> {
         svg.line("grid", (x(at), TOP - 8.0), (x(at), bottom));
         svg.text("tick", (x(at), TOP - 14.0), Anchor::Middle, &decade_label(decade));
     }
-    svg.text("tick", (RIGHT + 16.0, TOP - 14.0), Anchor::Start, "p50 / p99");
     let mut y = TOP;
     for group in &analysis.groups {
         let first = y + ROW / 2.0 + 4.0;
@@ -68,7 +67,7 @@ fn draw_row(svg: &mut Svg, row: &Row, index: usize, middle: f64, x: &dyn Fn(f64)
         let tip = format!("{}: {name} {}", row.subject, units::time(value));
         svg.dot(&class, (x(value), middle), radius, &tip);
     }
-    let numbers = format!("{} / {}", units::time(p50), units::time(p99));
+    let numbers = format!("{} – {}", units::time(p50), units::time(p99));
     svg.text("value", (RIGHT + 16.0, middle + 4.0), Anchor::Start, &numbers);
 }
 

@@ -28,14 +28,19 @@ pub(in crate::report) fn draw_throughput(group: &Group) -> String {
     svg.text("label", (0.0, 14.0), Anchor::Start, &shorten(&group.workload.label(), 60));
     let largest =
         group.rows.iter().flat_map(|row| row.throughputs.iter().copied()).fold(0.0, f64::max);
-    let end_mib = round_up(largest / f64::from(1 << 20));
-    let end = end_mib * f64::from(1 << 20);
+    // Small random requests are counted, everything else is weighed.
+    let (unit_bytes, unit) = match group.counts_requests() {
+        true => (group.workload.block_size.0 as f64, "/s"),
+        false => (f64::from(1 << 20), "MiB/s"),
+    };
+    let end_units = round_up(largest / unit_bytes);
+    let end = end_units * unit_bytes;
     let x = |value: f64| LEFT + value / end * (RIGHT - LEFT);
     for part in [0.0, 0.5, 1.0] {
         let class = if part == 0.0 { "axis" } else { "grid" };
         svg.line(class, (x(end * part), TOP - 4.0), (x(end * part), bottom));
-        let unit = if part == 1.0 { " MiB/s" } else { "" };
-        let text = format!("{}{unit}", shortest(end_mib * part));
+        let number = shortest(end_units * part);
+        let text = if part == 1.0 { format!("{number} {unit}") } else { number };
         svg.text("tick", (x(end * part), bottom + 16.0), Anchor::Middle, &text);
     }
     for (index, row) in group.rows.iter().enumerate() {
@@ -69,6 +74,9 @@ fn draw_row(svg: &mut Svg, group: &Group, row: &Row, index: usize, x: &dyn Fn(f6
 
 /// A tick's number without needless zeros: 0, 250, 2.5.
 fn shortest(value: f64) -> String {
+    if value >= 10_000.0 {
+        return format!("{}k", shortest(value / 1000.0));
+    }
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
