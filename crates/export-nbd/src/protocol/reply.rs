@@ -90,6 +90,7 @@ impl ReplyHeader {
     /// The header of a chunk with `payload` bytes behind it. A structured
     /// payload is below 2^32 because `maximum_payload` and `MAX_EXTENTS` are.
     fn chunk(extended: bool, to: ReplyTo, kind: u16, done: bool, payload: u64) -> Self {
+        debug_assert!(extended || payload <= u64::from(u32::MAX), "payload of {payload}");
         let flags = if done { NBD_REPLY_FLAG_DONE } else { 0 };
         let magic = if extended { NBD_EXTENDED_REPLY_MAGIC } else { NBD_STRUCTURED_REPLY_MAGIC };
         let header = Self::empty()

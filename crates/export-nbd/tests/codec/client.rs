@@ -8,7 +8,7 @@ use braid_export_nbd::client::{
 use braid_export_nbd::fuzz::sample_exports;
 use braid_export_nbd::handshake::{Handshake, Policy, Step};
 use braid_export_nbd::protocol::{
-    BlockSize, Command, HeaderMode, NbdErrno, Negotiated, ReplyStyle,
+    BlockSize, Command, Extent, HeaderMode, NbdErrno, Negotiated, ReplyStyle,
 };
 
 use crate::{bytes, option, option_reply};
@@ -218,6 +218,62 @@ fn broken_replies_are_fatal() {
     let error = ReplyError::BadMagic { magic: 0x668e_33ef };
     let message = chunk(1, [0, 0], &[]);
     assert_eq!(parse_reply(ReplyStyle::Simple, &message), ParsedReply::Fatal(error));
+}
+
+#[test]
+fn broken_extended_replies_are_fatal() {
+    let chunk = |kind: [u8; 2], payload: &[u8]| {
+        let length = (payload.len() as u64).to_be_bytes();
+        bytes(&[&[0x6e, 0x8a, 0x27, 0x8c, 0, 1], &kind, &[0; 16], &length, payload])
+    };
+    let extent = [0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 3];
+    let status = |count: u8, extra: &[u8]| {
+        chunk([0, 6], &bytes(&[&[0, 0, 0, 1, 0, 0, 0, count], &extent, extra]))
+    };
+    for (message, error) in [
+        (status(2, &[]), ReplyError::BadExtentCount { count: 2, actual: 1 }),
+        (status(1, &[0; 8]), ReplyError::BadLength { kind: 6, length: 32 }),
+        (chunk([0, 6], &[0; 8]), ReplyError::BadLength { kind: 6, length: 8 }),
+        (chunk([0, 6], &[0; 24]), ReplyError::EmptyExtent),
+    ] {
+        assert_eq!(parse_reply(ReplyStyle::Extended, &message), ParsedReply::Fatal(error));
+    }
+    // A count of zero says nothing, and the compact form is allowed, too.
+    let compact = chunk([0, 5], &[0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 0, 3]);
+    for message in [status(0, &[]), status(1, &[]), compact] {
+        let ParsedReply::Reply { reply, .. } = parse_reply(ReplyStyle::Extended, &message) else {
+            panic!("{message:x?}");
+        };
+        let Body::BlockStatus { context_id: 1, extents } = reply.body else {
+            panic!("{message:x?}");
+        };
+        let extent = Extent { length: 512, status: 3 };
+        assert_eq!(extents.collect::<Vec<_>>(), [extent]);
+    }
+    // More data than 32 bits count, in one chunk.
+    let mut message = chunk([0, 1], &[]);
+    message[24..].copy_from_slice(&(1_u64 << 40).to_be_bytes());
+    let (kind, length) = (1, 1 << 40);
+    let error = ReplyError::BadLength { kind, length };
+    assert_eq!(parse_reply(ReplyStyle::Extended, &message), ParsedReply::Fatal(error));
+}
+
+#[test]
+fn contexts_before_an_error_do_not_count() {
+    let mut client = ClientHandshake::new(config("v", ReplyStyle::Structured));
+    let input = [
+        GREETING.to_vec(),
+        option_reply(8, ACK, &[]),
+        option_reply(10, [0, 0, 0, 4], b"\x00\x00\x00\x01base:allocation"),
+        option_reply(10, [0x80, 0, 0, 9], &[]),
+        option_reply(7, [0, 0, 0, 3], &[0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 1]),
+        option_reply(7, ACK, &[]),
+    ];
+    let step = client.advance(&input.concat(), &mut Vec::new()).step;
+    let ClientStep::Transmission(negotiated) = step else {
+        panic!("{step:?}");
+    };
+    assert_eq!((negotiated.base_allocation, negotiated.block_size), (None, None));
 }
 
 #[test]
