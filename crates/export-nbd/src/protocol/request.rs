@@ -12,7 +12,7 @@
 //!
 //! Invariants: [`parse`] looks at one header and allocates nothing; it accepts
 //! every value of every field but the magic, because what a value means is
-//! the business of [`super::check`].
+//! the business of [`mod@super::check`].
 //!
 //! Absent on purpose: the payload of a write. It follows the header, and the
 //! session moves it straight to where it belongs.
