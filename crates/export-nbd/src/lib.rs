@@ -30,3 +30,18 @@ pub mod client;
 pub mod fuzz;
 pub mod handshake;
 pub mod protocol;
+
+mod address;
+mod counters;
+mod inbox;
+mod outbox;
+mod payload;
+mod serve;
+mod session;
+mod stop;
+
+pub use address::{Address, AddressError, ListenError, Listener};
+pub use counters::{Counters, Counts};
+pub use serve::{Bounds, Server};
+pub use session::End;
+pub use stop::Stop;

@@ -1,0 +1,250 @@
+//! Where an export listens.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+};
+
+/// NBD's registered port.
+const PORT: u16 = 10809;
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 1024;
+
+/// A Unix socket or a TCP address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A Unix socket at this path, open to its owner alone (0600).
+    Unix(PathBuf),
+    /// A TCP address.
+    Tcp(SocketAddr),
+}
+
+/// Why a text is no address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no address: unix:PATH, tcp:IP:PORT or tcp:PORT (which is on 127.0.0.1)")]
+pub struct AddressError {
+    /// The text.
+    pub text: String,
+}
+
+/// Why an address cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// NBD has neither authentication nor encryption: beyond this machine only if asked for.
+    #[error(
+        "{address} can be reached from other machines, and NBD without TLS protects nothing: \
+         listen on 127.0.0.1 or a Unix socket, or say --insecure"
+    )]
+    NotLoopback {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// Something is there already.
+    #[error("{path} exists and is {what}: choose another path")]
+    Occupied {
+        /// The path.
+        path: PathBuf,
+        /// What is there.
+        what: &'static str,
+    },
+    /// The kernel refused.
+    #[error("cannot listen on {address}: {source}")]
+    Failed {
+        /// The address.
+        address: Address,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl std::str::FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Address, AddressError> {
+        let error = || AddressError { text: text.to_owned() };
+        if let Some(path) = text.strip_prefix("unix:") {
+            return if path.is_empty() { Err(error()) } else { Ok(Address::Unix(path.into())) };
+        }
+        let address = text.strip_prefix("tcp:").ok_or_else(error)?;
+        if let Ok(port) = address.parse::<u16>() {
+            return Ok(Address::Tcp(([127, 0, 0, 1], port).into()));
+        }
+        if let Ok(ip) = address.parse::<std::net::IpAddr>() {
+            return Ok(Address::Tcp((ip, PORT).into()));
+        }
+        address.parse().map(Address::Tcp).map_err(|_| error())
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+            Address::Tcp(address) => write!(f, "tcp:{address}"),
+        }
+    }
+}
+
+impl Address {
+    /// The URI a client connects to for the default export.
+    pub fn uri(&self) -> String {
+        match self {
+            Address::Unix(path) => format!("nbd+unix:///?socket={}", escape(path)),
+            Address::Tcp(address) => format!("nbd://{address}"),
+        }
+    }
+
+    /// Listens. The socket file of a server that has gone is replaced.
+    ///
+    /// # Errors
+    /// A TCP address beyond the loopback unless `insecure`; anything at the path that is not
+    /// such a socket; what the kernel answers.
+    pub fn listen(&self, insecure: bool) -> Result<Listener, ListenError> {
+        let failed = |source: io::Error| ListenError::Failed { address: self.clone(), source };
+        match self {
+            Address::Unix(path) => {
+                remove_stale(path)?;
+                listen_unix(path).map_err(failed)
+            }
+            Address::Tcp(address) if !insecure && !address.ip().is_loopback() => {
+                Err(ListenError::NotLoopback { address: *address })
+            }
+            Address::Tcp(address) => {
+                let listener = std::net::TcpListener::bind(address).map_err(failed)?;
+                let bound = Address::Tcp(listener.local_addr().map_err(failed)?);
+                Ok(Listener { fd: listener.into(), address: bound, unlink: None })
+            }
+        }
+    }
+}
+
+/// A listening socket; a socket file is removed with it.
+#[derive(Debug)]
+pub struct Listener {
+    fd: OwnedFd,
+    address: Address,
+    unlink: Option<PathBuf>,
+}
+
+impl Listener {
+    /// Where it listens (with the port that was chosen for port 0).
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Another descriptor of it.
+    ///
+    /// # Errors
+    /// `EMFILE`.
+    pub fn try_clone_fd(&self) -> io::Result<OwnedFd> {
+        self.fd.try_clone()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(path) = &self.unlink {
+            // It may have been removed by hand, which is no harm.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Removes a socket that nobody listens on.
+fn remove_stale(path: &Path) -> Result<(), ListenError> {
+    let Ok(metadata) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    let occupied = |what| ListenError::Occupied { path: path.to_owned(), what };
+    if !metadata.file_type().is_socket() {
+        return Err(occupied("not a socket"));
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(|source| ListenError::Failed {
+                address: Address::Unix(path.to_owned()),
+                source,
+            })
+        }
+        _ => Err(occupied("the socket of a server that runs")),
+    }
+}
+
+/// Nobody can connect before `listen`, and by then only the owner may.
+fn listen_unix(path: &Path) -> io::Result<Listener> {
+    let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    bind(&fd, &SocketAddrUnix::new(path)?)?;
+    let listener =
+        Listener { fd, address: Address::Unix(path.to_owned()), unlink: Some(path.to_owned()) };
+    rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR)?;
+    listen(&listener.fd, BACKLOG)?;
+    Ok(listener)
+}
+
+fn escape(path: &Path) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())
+        .iter()
+        .map(
+            |&byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") },
+        )
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn addresses_are_read_and_named() {
+        for (text, uri) in [
+            ("unix:/run/x y.sock", "nbd+unix:///?socket=/run/x%20y.sock"),
+            ("tcp:127.0.0.1:1234", "nbd://127.0.0.1:1234"),
+            ("tcp:[::1]:1234", "nbd://[::1]:1234"),
+        ] {
+            let address: Address = text.parse().unwrap();
+            assert_eq!((address.to_string(), address.uri()), (text.to_owned(), uri.to_owned()));
+        }
+        assert_eq!("tcp:99".parse(), Ok(Address::Tcp(([127, 0, 0, 1], 99).into())));
+        assert_eq!("tcp:10.0.0.1".parse(), Ok(Address::Tcp(([10, 0, 0, 1], 10809).into())));
+        for text in ["", "unix:", "/run/x", "tcp:", "tcp:host:1", "tcp:1.2.3.4:99999"] {
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_unix_socket_is_its_owner_s_and_goes_with_the_listener() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let address = Address::Unix(path.clone());
+        let listener = address.listen(false).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(matches!(address.listen(false), Err(ListenError::Occupied { .. })));
+        drop(listener);
+        assert!(!path.exists());
+        // A server that was killed leaves its socket behind.
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        address.listen(false).unwrap();
+        std::fs::write(&path, "mine").unwrap();
+        assert!(matches!(address.listen(false), Err(ListenError::Occupied { .. })));
+        assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn tcp_stays_on_the_loopback_unless_told() {
+        let address: Address = "tcp:0.0.0.0:0".parse().unwrap();
+        assert!(matches!(address.listen(false), Err(ListenError::NotLoopback { .. })));
+        let loopback: Address = "tcp:127.0.0.1:0".parse().unwrap();
+        let listener = loopback.listen(false).unwrap();
+        assert_ne!(listener.address(), &loopback, "a port was chosen");
+    }
+}

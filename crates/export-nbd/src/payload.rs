@@ -1,0 +1,134 @@
+//! The memory of a request's data: taken all at once, filled as it comes.
+
+use std::collections::VecDeque;
+use std::task::{Context, Poll};
+
+use braid_block::Payload;
+use braid_mem::{Buf, Pool};
+use braid_uring::{Fd, Handle, Receive};
+
+/// Largest single buffer; a longer payload is made of several, so that it does not depend on
+/// finding one long free stretch.
+const PIECE: u64 = 1 << 20;
+
+/// `len` bytes from `pool`, or nothing, and then the task is woken when some come back.
+pub(crate) fn get_payload(pool: &Pool, len: u64, cx: &mut Context<'_>) -> Poll<Payload> {
+    if len <= PIECE {
+        return pool.poll_get(len as usize, cx).map(Payload::One);
+    }
+    let mut bufs = Vec::with_capacity(len.div_ceil(PIECE) as usize);
+    let mut left = len;
+    while left > 0 {
+        let piece = left.min(PIECE);
+        let Poll::Ready(buf) = pool.poll_get(piece as usize, cx) else { return Poll::Pending };
+        bufs.push(buf);
+        left -= piece;
+    }
+    Poll::Ready(Payload::Many(bufs))
+}
+
+/// The payload of a write while it is coming in.
+pub(crate) struct Incoming {
+    whole: Vec<Buf>,
+    /// The buffer being filled (absent while a receive has it), and how far.
+    current: Option<Buf>,
+    filled: usize,
+    rest: VecDeque<Buf>,
+}
+
+impl Incoming {
+    /// To be filled from the front.
+    pub(crate) fn new(payload: Payload) -> Incoming {
+        let mut rest = match payload {
+            Payload::None => VecDeque::new(),
+            Payload::One(buf) => VecDeque::from([buf]),
+            Payload::Many(bufs) => bufs.into(),
+        };
+        Incoming { whole: Vec::new(), current: rest.pop_front(), filled: 0, rest }
+    }
+
+    /// Copies from `bytes` what is wanted, and answers how much that was.
+    pub(crate) fn fill(&mut self, bytes: &[u8]) -> usize {
+        let mut taken = 0;
+        while let Some(buf) = &mut self.current {
+            let count = (buf.len() - self.filled).min(bytes.len() - taken);
+            buf[self.filled..self.filled + count].copy_from_slice(&bytes[taken..taken + count]);
+            taken += count;
+            self.advance(count);
+            if taken == bytes.len() {
+                break;
+            }
+        }
+        taken
+    }
+
+    /// Whether nothing is missing.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.current.is_none() && self.rest.is_empty()
+    }
+
+    /// Starts to receive into the buffer being filled.
+    ///
+    /// # Panics
+    /// If nothing is missing, or a receive is under way.
+    pub(crate) fn receive(&mut self, handle: &Handle, fd: &Fd) -> Receive {
+        let buf = self.current.take().expect("one receive at a time, and room for it");
+        handle.recv(fd, buf, self.filled, false)
+    }
+
+    /// Takes the buffer back with `count` more bytes in it.
+    pub(crate) fn received(&mut self, buf: Buf, count: usize) {
+        self.current = Some(buf);
+        self.advance(count);
+    }
+
+    /// All of it.
+    pub(crate) fn into_payload(mut self) -> Payload {
+        match self.whole.len() {
+            1 => self.whole.pop().map_or(Payload::None, Payload::One),
+            _ => Payload::Many(self.whole),
+        }
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.filled += count;
+        if let Some(buf) = self.current.take_if(|buf| buf.len() == self.filled) {
+            self.whole.push(buf);
+            self.current = self.rest.pop_front();
+            self.filled = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    #[test]
+    fn a_long_payload_is_filled_in_whatever_pieces_it_comes() {
+        let pool = Pool::new(4 << 20).unwrap();
+        let len = (2 << 20) + 5000;
+        let mut cx = Context::from_waker(Waker::noop());
+        let Poll::Ready(payload) = get_payload(&pool, len, &mut cx) else { panic!("no memory") };
+        let mut incoming = Incoming::new(payload);
+        let bytes: Vec<u8> = (0..len as usize + 10).map(|index| (index / 7) as u8).collect();
+        let mut at = 0;
+        for step in [1, 1 << 20, 3, 700_000, 1 << 20].into_iter().cycle() {
+            if incoming.is_whole() {
+                break;
+            }
+            at += incoming.fill(&bytes[at..bytes.len().min(at + step)]);
+        }
+        assert_eq!(at as u64, len, "what follows belongs to the next request");
+        assert_eq!(incoming.into_payload().to_vec(), bytes[..at]);
+    }
+
+    #[test]
+    fn all_of_the_memory_or_none() {
+        let pool = Pool::new(3 << 20).unwrap();
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(get_payload(&pool, 4 << 20, &mut cx).is_pending());
+        assert_eq!(pool.free_bytes(), 3 << 20);
+    }
+}

@@ -1,0 +1,291 @@
+//! Connections: accepted, greeted, served.
+//!
+//! One [`Server`] a shard. A listener is accepted from by one shard, which hands connections to
+//! all of them in turn; each lives and dies on its shard.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use braid_engine::Dev;
+use braid_mem::Pool;
+use braid_uring::{Fd, Handle, Interest};
+
+use crate::counters::{Counters, Counts};
+use crate::handshake::{Handshake, Policy, Step};
+use crate::inbox::Inbox;
+use crate::protocol::{BlockSize, ExportInfo, Exports, Negotiated};
+use crate::session::{End, Parts, Session};
+use crate::stop::Stop;
+
+/// What a connection receives into, in bytes: some thousand small requests.
+const INBOX: usize = 64 << 10;
+
+/// Bounds on what clients may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Connections of one shard at once; more are closed as they come.
+    pub connections: usize,
+    /// How long a client may take for the handshake, and for the next byte of a request.
+    pub stall: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds { connections: 256, stall: Duration::from_secs(30) }
+    }
+}
+
+/// One shard's end of an export.
+#[derive(Clone)]
+pub struct Server {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    handle: Handle,
+    dev: Dev,
+    pool: Pool,
+    /// Buffers that connections keep: apart from those that requests come and go with.
+    inboxes: Pool,
+    exports: Arc<Exports>,
+    export: Arc<ExportInfo>,
+    bounds: Bounds,
+    counters: Arc<Counters>,
+    stop: Stop,
+    open: Cell<usize>,
+    on_end: Box<dyn Fn(&End)>,
+}
+
+impl Server {
+    /// Serves `dev` as the one export called `name` to the connections it is given. `on_end`
+    /// hears why each ended.
+    ///
+    /// # Errors
+    /// No memory; or a device that NBD cannot describe (as [`io::ErrorKind::InvalidInput`]).
+    pub fn new(
+        handle: &Handle,
+        dev: Dev,
+        pool: Pool,
+        name: &str,
+        bounds: Bounds,
+        on_end: impl Fn(&End) + 'static,
+    ) -> io::Result<Server> {
+        let export = export_of(&dev, name);
+        let exports = Exports::new(vec![export.clone()])
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        Ok(Server {
+            inner: Rc::new(Inner {
+                handle: handle.clone(),
+                dev,
+                pool,
+                inboxes: Pool::new(bounds.connections * INBOX)?,
+                exports: Arc::new(exports),
+                export: Arc::new(export),
+                bounds,
+                counters: Arc::default(),
+                stop: Stop::default(),
+                open: Cell::new(0),
+                on_end: Box::new(on_end),
+            }),
+        })
+    }
+
+    /// What it counts.
+    pub fn counters(&self) -> Arc<Counters> {
+        Arc::clone(&self.inner.counters)
+    }
+
+    /// Connections now.
+    pub fn open_connections(&self) -> usize {
+        self.inner.open.get()
+    }
+
+    /// Takes no more requests; answers those that are under way, then closes.
+    pub fn stop(&self) {
+        self.inner.stop.raise();
+    }
+
+    /// Accepts until it is stopped, giving each connection to `place`.
+    ///
+    /// # Errors
+    /// What `accept` answers, other than for a connection that is gone again or for lack of
+    /// descriptors, after which it waits a moment and goes on.
+    pub async fn accept(&self, listener: &Fd, place: impl Fn(OwnedFd)) -> io::Result<()> {
+        let inner = &self.inner;
+        loop {
+            let accepted = {
+                let mut stopped = pin!(inner.stop.wait());
+                let mut accept = pin!(inner.handle.accept(listener));
+                std::future::poll_fn(|cx| {
+                    if stopped.as_mut().poll(cx).is_ready() {
+                        return Poll::Ready(None);
+                    }
+                    accept.as_mut().poll(cx).map(Some)
+                })
+                .await
+            };
+            match accepted {
+                None => return Ok(()),
+                Some(Ok(fd)) => place(fd),
+                Some(Err(error)) => match rustix::io::Errno::from_io_error(&error) {
+                    Some(rustix::io::Errno::CONNABORTED | rustix::io::Errno::INTR) => {}
+                    Some(
+                        rustix::io::Errno::MFILE
+                        | rustix::io::Errno::NFILE
+                        | rustix::io::Errno::NOBUFS
+                        | rustix::io::Errno::NOMEM,
+                    ) => inner.handle.sleep(Duration::from_millis(100)).await,
+                    _ => return Err(error),
+                },
+            }
+        }
+    }
+
+    /// Serves one connection, in a task of its own.
+    pub fn connect(&self, fd: OwnedFd) {
+        let inner = &self.inner;
+        let mut counts = Counts { connections: 1, ..Counts::default() };
+        if inner.open.get() >= inner.bounds.connections {
+            counts.connections_refused = 1;
+            counts.disconnections = 1;
+            inner.counters.add(&mut counts);
+            return;
+        }
+        inner.open.set(inner.open.get() + 1);
+        inner.counters.add(&mut counts);
+        let server = self.clone();
+        inner.handle.spawn(async move {
+            let end = server.inner.serve(fd).await;
+            server.inner.open.set(server.inner.open.get() - 1);
+            let protocol_errors = u64::from(end.is_protocol_error());
+            let mut counts = Counts { disconnections: 1, protocol_errors, ..Counts::default() };
+            server.inner.counters.add(&mut counts);
+            (server.inner.on_end)(&end);
+        });
+    }
+}
+
+impl Inner {
+    async fn serve(&self, fd: OwnedFd) -> End {
+        prepare_socket(&fd);
+        let fd = Fd::new(fd);
+        let Some(buf) = self.inboxes.get(INBOX) else {
+            return End::Failed(io::ErrorKind::OutOfMemory.into());
+        };
+        let mut inbox = Inbox::new(buf);
+        let negotiated = {
+            let mut limit = pin!(self.handle.sleep(self.bounds.stall));
+            let mut stopped = pin!(self.stop.wait());
+            let mut negotiate = pin!(self.negotiate(&fd, &mut inbox));
+            std::future::poll_fn(|cx| {
+                if let Poll::Ready(result) = negotiate.as_mut().poll(cx) {
+                    return Poll::Ready(result);
+                }
+                if stopped.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Err(End::Stopped));
+                }
+                limit.as_mut().poll(cx).map(|()| Err(End::Stalled(self.bounds.stall)))
+            })
+            .await
+        };
+        let negotiated = match negotiated {
+            Ok(negotiated) => negotiated,
+            Err(end) => return end,
+        };
+        let parts = Parts {
+            handle: self.handle.clone(),
+            fd,
+            dev: self.dev.clone(),
+            pool: self.pool.clone(),
+            export: Arc::clone(&self.export),
+            negotiated,
+            stall_limit: self.bounds.stall,
+            stop: self.stop.clone(),
+            counters: Arc::clone(&self.counters),
+        };
+        Session::new(parts, inbox).await
+    }
+
+    /// The handshake, up to the first request.
+    async fn negotiate(&self, fd: &Fd, inbox: &mut Inbox) -> Result<Negotiated, End> {
+        let mut handshake = Handshake::new(Arc::clone(&self.exports), Policy::default());
+        let mut answer = handshake.greeting().to_vec();
+        // An option may be longer than the inbox: they are collected here.
+        let mut input = Vec::new();
+        loop {
+            self.send_all(fd, &answer).await?;
+            answer.clear();
+            let (result, buf) = inbox.receive(&self.handle, fd).await;
+            let count = result?;
+            inbox.received(buf, count);
+            match count {
+                0 if input.is_empty() => return Err(End::Disconnected),
+                0 => return Err(End::Truncated),
+                _ => {}
+            }
+            input.extend_from_slice(inbox.bytes());
+            inbox.consume(inbox.bytes().len());
+            let progress = handshake.advance(&input, &mut answer);
+            input.drain(..progress.consumed);
+            match progress.step {
+                Step::NeedMore { .. } => {}
+                Step::Transmission(negotiated) => {
+                    self.send_all(fd, &answer).await?;
+                    inbox.put_back(&input);
+                    return Ok(negotiated);
+                }
+                Step::Aborted => {
+                    // The client may have gone already: it said that it would.
+                    let _ = self.send_all(fd, &answer).await;
+                    return Err(End::Disconnected);
+                }
+                Step::Fatal(error) => return Err(End::Handshake(error)),
+            }
+        }
+    }
+
+    async fn send_all(&self, fd: &Fd, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.handle.try_send(fd, &[io::IoSlice::new(bytes)]) {
+                Ok(count) => bytes = &bytes[count..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.handle.ready(fd, Interest::Writable).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How NBD describes a device.
+fn export_of(dev: &Dev, name: &str) -> ExportInfo {
+    let limits = dev.limits();
+    let preferred = limits.physical_block.max(4096).next_power_of_two();
+    ExportInfo {
+        read_only: limits.read_only,
+        can_trim: limits.discard,
+        can_cache: true,
+        rotational: limits.rotational,
+        block_size: BlockSize {
+            minimum: limits.logical_block,
+            preferred: preferred.min(1 << 20),
+            ..BlockSize::default()
+        },
+        ..ExportInfo::new(name, limits.size)
+    }
+}
+
+/// Replies leave at once, and long ones find room. Neither applies to every kind of socket, and
+/// neither is needed for correctness.
+fn prepare_socket(fd: &OwnedFd) {
+    let _ = rustix::net::sockopt::set_tcp_nodelay(fd, true);
+    let _ = rustix::net::sockopt::set_socket_send_buffer_size(fd, 4 << 20);
+}

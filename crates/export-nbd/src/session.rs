@@ -1,0 +1,459 @@
+//! The transmission phase of one connection, as a state machine.
+//!
+//! ```text
+//!             ┌────────── socket ──────────┐
+//!          receive                       send
+//!             ▼                            ▲
+//!          inbox ──parse──▶ Dev ──done──▶ outbox
+//!             │               │            ▲
+//!             └─payload─▶ InFlight ──done──┘
+//! ```
+//!
+//! One turn: parse all that was received, starting each request as it is parsed (what a device
+//! answers at once is a reply at once); take completions; send all replies with one call; then
+//! ask for more. So requests that arrive together are received, and answered, together.
+//!
+//! Invariants
+//! * Nothing is parsed while [`MOST_IN_FLIGHT`] requests are under way, while more than
+//!   [`MOST_UNSENT`] bytes wait to be sent, or while the pool is spent: a client that does not
+//!   read its replies stops being read.
+//! * A request gets all its memory at once or none, so that clients that each hold a part cannot
+//!   block each other for ever; one that stalls inside a request is cut off.
+//! * After the end was decided nothing more is parsed; what is under way is finished and sent.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use braid_block::{Completion, Flags, Io, Span};
+use braid_engine::{Dev, InFlight, Pending};
+use braid_mem::Pool;
+use braid_uring::{Fd, Handle, Interest, Receive};
+
+use crate::counters::{Counters, Counts};
+use crate::inbox::Inbox;
+use crate::outbox::Outbox;
+use crate::payload::{Incoming, get_payload};
+use crate::protocol::constants::{NBD_STATE_HOLE, NBD_STATE_ZERO};
+use crate::protocol::{
+    self, CheckedRequest, Command, ExportInfo, Extent, NbdErrno, Negotiated, ParsedHeader, Refusal,
+    RefusalReason,
+};
+use crate::stop::Stop;
+
+/// Requests of one connection under way at once.
+const MOST_IN_FLIGHT: usize = 128;
+/// Bytes of replies that may wait for the client to read them.
+const MOST_UNSENT: usize = 4 << 20;
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub enum End {
+    /// The client asked for it, or closed its side between two requests.
+    #[error("the client disconnected")]
+    Disconnected,
+    /// The volume is going down.
+    #[error("the volume is going down")]
+    Stopped,
+    /// The stream is out of step.
+    #[error("{0:#010x} where a request should start")]
+    BadMagic(u32),
+    /// A request behind which the next one cannot be found.
+    #[error("request refused: {0}")]
+    Refused(RefusalReason),
+    /// The client closed its side inside a request or a handshake.
+    #[error("the client left in the middle of a message")]
+    Truncated,
+    /// The client stalled inside a request or a handshake.
+    #[error("the client sent a part of a message and then nothing for {} s", .0.as_secs())]
+    Stalled(Duration),
+    /// The handshake broke the protocol.
+    #[error("handshake: {0}")]
+    Handshake(#[from] crate::handshake::HandshakeError),
+    /// The connection failed.
+    #[error("connection: {0}")]
+    Failed(#[from] io::Error),
+}
+
+impl End {
+    /// Whether the client is to blame.
+    pub fn is_protocol_error(&self) -> bool {
+        !matches!(self, End::Disconnected | End::Stopped | End::Failed(_))
+    }
+}
+
+/// What a session works with.
+pub(crate) struct Parts {
+    pub(crate) handle: Handle,
+    pub(crate) fd: Fd,
+    pub(crate) dev: Dev,
+    pub(crate) pool: Pool,
+    pub(crate) export: Arc<ExportInfo>,
+    pub(crate) negotiated: Negotiated,
+    pub(crate) stall_limit: Duration,
+    pub(crate) stop: Stop,
+    pub(crate) counters: Arc<Counters>,
+}
+
+pub(crate) struct Session {
+    parts: Parts,
+    inbox: Inbox,
+    receiving: Option<Receive>,
+    /// The write whose payload has not all come.
+    incoming: Option<(CheckedRequest, Incoming)>,
+    /// Bytes of a refused payload to throw away.
+    drain: usize,
+    in_flight: InFlight<CheckedRequest>,
+    outbox: Outbox,
+    writable: Option<Wait<io::Result<()>>>,
+    stall: Option<Stall>,
+    stopped: Wait<()>,
+    end: Option<End>,
+    counts: Counts,
+    received_bytes: u64,
+}
+
+type Wait<T> = Pin<Box<dyn Future<Output = T>>>;
+
+/// Watches that a request that was begun goes on.
+struct Stall {
+    timer: Wait<()>,
+    /// [`Session::received_bytes`] when the timer was set.
+    received_bytes: u64,
+}
+
+/// Why parsing stopped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// More bytes are needed.
+    Starved,
+    /// [`MOST_IN_FLIGHT`].
+    InFlight,
+    /// [`MOST_UNSENT`].
+    Unsent,
+    /// The pool is spent; it will wake this task.
+    Memory,
+    /// The end was decided.
+    Ending,
+}
+
+impl Future for Session {
+    type Output = End;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<End> {
+        let poll = self.turn(cx);
+        let session = &mut *self;
+        session.parts.counters.add(&mut session.counts);
+        poll
+    }
+}
+
+impl Session {
+    /// A session whose first bytes are `inbox`'s.
+    pub(crate) fn new(parts: Parts, inbox: Inbox) -> Session {
+        let stop = parts.stop.clone();
+        Session {
+            parts,
+            inbox,
+            receiving: None,
+            incoming: None,
+            drain: 0,
+            in_flight: InFlight::new(MOST_IN_FLIGHT),
+            outbox: Outbox::default(),
+            writable: None,
+            stall: None,
+            stopped: Box::pin(async move { stop.wait().await }),
+            end: None,
+            counts: Counts::default(),
+            received_bytes: 0,
+        }
+    }
+
+    /// Turns until nothing can move.
+    fn turn(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        if self.end.is_none() && self.stopped.as_mut().poll(cx).is_ready() {
+            self.end = Some(End::Stopped);
+        }
+        loop {
+            let held = self.parse(cx);
+            let completed = self.take_completions(cx);
+            if let Err(error) = self.send(cx) {
+                return Poll::Ready(End::Failed(error));
+            }
+            let moved = match held {
+                Held::Starved => match self.poll_receive(cx) {
+                    Poll::Ready(Ok(())) => true,
+                    Poll::Ready(Err(end)) => {
+                        self.end = Some(end);
+                        true
+                    }
+                    Poll::Pending => self.poll_stall(cx),
+                },
+                Held::InFlight => completed,
+                Held::Unsent => self.outbox.len() <= MOST_UNSENT,
+                Held::Memory => false,
+                Held::Ending if self.in_flight.is_empty() && self.outbox.is_empty() => {
+                    return Poll::Ready(self.end.take().unwrap_or(End::Disconnected));
+                }
+                Held::Ending => false,
+            };
+            if !moved {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Starts every request that has come whole.
+    fn parse(&mut self, cx: &mut Context<'_>) -> Held {
+        loop {
+            if self.end.is_some() {
+                return Held::Ending;
+            }
+            if self.receiving.is_some() || !self.take_payload() {
+                return Held::Starved;
+            }
+            if self.in_flight.is_full() {
+                return Held::InFlight;
+            }
+            if self.outbox.len() > MOST_UNSENT {
+                return Held::Unsent;
+            }
+            let mode = self.parts.negotiated.header_mode();
+            let raw = match protocol::parse(mode, self.inbox.bytes()) {
+                ParsedHeader::NeedMore => return Held::Starved,
+                ParsedHeader::BadMagic(magic) => {
+                    self.end = Some(End::BadMagic(magic));
+                    return Held::Ending;
+                }
+                ParsedHeader::Request(raw) => raw,
+            };
+            match protocol::check(&raw, &self.parts.export, &self.parts.negotiated) {
+                Ok(request) => {
+                    if self.begin(request, cx).is_pending() {
+                        return Held::Memory;
+                    }
+                }
+                Err(refusal) => self.refuse(refusal),
+            }
+            self.counts.requests += 1;
+            self.inbox.consume(mode.request_bytes());
+        }
+    }
+
+    /// Moves what was received to the payload it belongs to; false if that wants more.
+    fn take_payload(&mut self) -> bool {
+        if self.drain > 0 {
+            let count = self.drain.min(self.inbox.bytes().len());
+            self.inbox.consume(count);
+            self.drain -= count;
+            return self.drain == 0;
+        }
+        let Some((_, incoming)) = &mut self.incoming else { return true };
+        let count = incoming.fill(self.inbox.bytes());
+        self.inbox.consume(count);
+        if !incoming.is_whole() {
+            return false;
+        }
+        if let Some((request, incoming)) = self.incoming.take()
+            && let Command::Write { offset, fua, .. } = request.command
+        {
+            self.start(request, Io::write(offset, incoming.into_payload(), fua_flag(fua)));
+        }
+        true
+    }
+
+    /// Acts on a request; pending if there is no memory for it now.
+    fn begin(&mut self, request: CheckedRequest, cx: &mut Context<'_>) -> Poll<()> {
+        match request.command {
+            Command::Read { offset, length, .. } => {
+                let Poll::Ready(payload) = get_payload(&self.parts.pool, length.into(), cx) else {
+                    return Poll::Pending;
+                };
+                self.counts.read_bytes += u64::from(length);
+                self.start(request, Io::read(offset, payload));
+            }
+            Command::Write { length, .. } => {
+                let Poll::Ready(payload) = get_payload(&self.parts.pool, length.into(), cx) else {
+                    return Poll::Pending;
+                };
+                self.counts.written_bytes += u64::from(length);
+                self.incoming = Some((request, Incoming::new(payload)));
+            }
+            Command::Flush => self.start(request, Io::flush()),
+            Command::Trim { offset, length, fua } => {
+                self.start(request, Io::discard(Span::new(offset, length), fua_flag(fua)));
+            }
+            Command::WriteZeroes { offset, length, fua, no_hole, .. } => {
+                let keep = if no_hole { Flags::NO_UNMAP } else { Flags::NONE };
+                let flags = fua_flag(fua).union(keep);
+                self.start(request, Io::write_zeroes(Span::new(offset, length), flags));
+            }
+            // A hint, for which nothing in the stack has a use.
+            Command::Cache { .. } => self.reply_ok(request),
+            Command::BlockStatus { offset, length, one_extent } => {
+                self.reply_status(request, Span::new(offset, length), one_extent);
+            }
+            Command::Disconnect => self.end = Some(End::Disconnected),
+        }
+        Poll::Ready(())
+    }
+
+    #[inline]
+    fn start(&mut self, request: CheckedRequest, io: Io) {
+        match self.parts.dev.start(io) {
+            Pending::Ready(Some(completion)) => self.reply(request, completion),
+            pending => self.in_flight.push(request, pending),
+        }
+    }
+
+    fn take_completions(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut any = false;
+        while let Poll::Ready((request, completion)) = self.in_flight.poll_next(cx) {
+            self.reply(request, completion);
+            any = true;
+        }
+        any
+    }
+
+    #[inline]
+    fn reply(&mut self, request: CheckedRequest, completion: Completion) {
+        let style = self.parts.negotiated.style;
+        match (completion.result, request.command) {
+            (Err(errno), command) => {
+                let errno = command.answerable(NbdErrno::from_os(errno.raw()));
+                self.counts.replies += 1;
+                self.counts.errors += 1;
+                self.outbox.push_header(style.error(request.to, errno));
+            }
+            (Ok(()), Command::Read { offset, length, .. }) => {
+                self.counts.replies += 1;
+                self.outbox.push_header(style.read_data(request.to, offset, length, true));
+                self.outbox.push_payload(completion.payload);
+            }
+            (Ok(()), _) => self.reply_ok(request),
+        }
+    }
+
+    fn reply_ok(&mut self, request: CheckedRequest) {
+        self.counts.replies += 1;
+        self.outbox.push_header(self.parts.negotiated.style.ok(request.to));
+    }
+
+    fn reply_status(&mut self, request: CheckedRequest, span: Span, one_extent: bool) {
+        let extents: Vec<Extent> = self.parts.dev.extents(span).iter().map(extent_of).collect();
+        let id = self.parts.negotiated.base_allocation.unwrap_or_default();
+        let style = self.parts.negotiated.style;
+        let mut bytes = Vec::new();
+        style.block_status(request.to, id, span.len, one_extent, &extents, &mut bytes);
+        self.counts.replies += 1;
+        self.outbox.push_bytes(bytes);
+    }
+
+    fn refuse(&mut self, refusal: Refusal) {
+        let mut bytes = Vec::new();
+        let reason = refusal.reason.to_string();
+        let style = self.parts.negotiated.style;
+        style.error_message(refusal.to, refusal.errno, &reason, &mut bytes);
+        self.counts.replies += 1;
+        self.counts.errors += 1;
+        self.outbox.push_bytes(bytes);
+        match refusal.payload {
+            protocol::Payload::Drain(count) => self.drain = count as usize,
+            protocol::Payload::Close => self.end = Some(End::Refused(refusal.reason)),
+        }
+    }
+
+    /// Sends what the socket takes; waits for room if that is not all.
+    fn send(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        loop {
+            if let Some(writable) = &mut self.writable {
+                match writable.as_mut().poll(cx) {
+                    Poll::Ready(result) => result?,
+                    Poll::Pending => return Ok(()),
+                }
+                self.writable = None;
+            }
+            let (sends, sent) = self.outbox.send(&self.parts.handle, &self.parts.fd);
+            self.counts.sends += sends;
+            if sent? {
+                return Ok(());
+            }
+            let (handle, fd) = (self.parts.handle.clone(), self.parts.fd.clone());
+            self.writable =
+                Some(Box::pin(async move { handle.ready(&fd, Interest::Writable).await }));
+        }
+    }
+
+    /// Receives more: into the payload that is incomplete, or into the inbox.
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+        let Parts { handle, fd, .. } = &self.parts;
+        let receiving = match (&mut self.receiving, &mut self.incoming) {
+            (Some(receiving), _) => receiving,
+            (none, Some((_, incoming))) => none.insert(incoming.receive(handle, fd)),
+            (none, None) => none.insert(self.inbox.receive(handle, fd)),
+        };
+        let Poll::Ready((result, buf)) = Pin::new(receiving).poll(cx) else {
+            return Poll::Pending;
+        };
+        self.receiving = None;
+        let count = match &result {
+            Ok(count) => *count,
+            Err(_) => 0,
+        };
+        match &mut self.incoming {
+            Some((_, incoming)) => incoming.received(buf, count),
+            None => self.inbox.received(buf, count),
+        }
+        match result {
+            Ok(0) if self.is_inside_request() => return Poll::Ready(Err(End::Truncated)),
+            Ok(0) => return Poll::Ready(Err(End::Disconnected)),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Poll::Ready(Err(End::Failed(error))),
+        }
+        self.counts.receives += 1;
+        self.received_bytes += count as u64;
+        Poll::Ready(Ok(()))
+    }
+
+    fn is_inside_request(&self) -> bool {
+        self.incoming.is_some() || self.drain > 0 || self.inbox.has_unparsed()
+    }
+
+    /// Nothing came. True if the end was decided because that lasts too long.
+    fn poll_stall(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.is_inside_request() {
+            self.stall = None;
+            return false;
+        }
+        let received_bytes = self.received_bytes;
+        let stall_limit = self.parts.stall_limit;
+        let handle = self.parts.handle.clone();
+        let set = || {
+            let timer = Box::pin(async move { handle.sleep(stall_limit).await });
+            Stall { timer, received_bytes }
+        };
+        let stall = self.stall.get_or_insert_with(set);
+        if stall.timer.as_mut().poll(cx).is_pending() {
+            return false;
+        }
+        if stall.received_bytes == received_bytes {
+            self.end = Some(End::Stalled(stall_limit));
+        }
+        self.stall = None;
+        true
+    }
+}
+
+fn fua_flag(fua: bool) -> Flags {
+    if fua { Flags::FUA } else { Flags::NONE }
+}
+
+fn extent_of(extent: &braid_block::Extent) -> Extent {
+    let hole = if extent.allocated { 0 } else { NBD_STATE_HOLE };
+    let zero = if extent.zero { NBD_STATE_ZERO } else { 0 };
+    Extent { length: extent.len, status: hole | zero }
+}

@@ -1,0 +1,46 @@
+//! "The volume is going down", told once to all tasks of a shard.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+/// A flag that is raised once; clones are the same flag.
+#[derive(Clone, Default)]
+pub struct Stop {
+    inner: Rc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    raised: Cell<bool>,
+    waiting: RefCell<Vec<Waker>>,
+}
+
+impl Stop {
+    /// Raises it.
+    pub fn raise(&self) {
+        self.inner.raised.set(true);
+        self.inner.waiting.take().into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether it is raised.
+    pub fn is_raised(&self) -> bool {
+        self.inner.raised.get()
+    }
+
+    /// Waits until it is raised.
+    pub async fn wait(&self) {
+        let mut registered: Option<Waker> = None;
+        std::future::poll_fn(|cx| {
+            if self.is_raised() {
+                return Poll::Ready(());
+            }
+            if !registered.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                registered = Some(cx.waker().clone());
+                self.inner.waiting.borrow_mut().push(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+}
