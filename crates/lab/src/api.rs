@@ -8,7 +8,7 @@ use crate::campaign::Campaign;
 use crate::error::LabError;
 use crate::plan::{Plan, plan_campaign};
 use crate::preset::{PRESETS, Preset};
-use crate::report::{render_html, render_table};
+use crate::report::{render_csv, render_html, render_json, render_table};
 use crate::runner::{Tally, run_campaign};
 use crate::store::{Store, write_whole};
 use crate::world::{SystemWorld, World};
@@ -22,6 +22,10 @@ pub struct Summary {
     pub table: String,
     /// The page; open it in a browser.
     pub html: PathBuf,
+    /// The same for programs, with an `output_version`.
+    pub json: PathBuf,
+    /// Every sample, one line each.
+    pub csv: PathBuf,
 }
 
 /// The ready-made campaigns.
@@ -73,9 +77,13 @@ pub fn run_in(
 /// When the directory holds no results, or the page cannot be written.
 pub fn report(results_dir: &Path, colour: bool) -> Result<Summary, LabError> {
     let store = Store::open(results_dir)?;
-    let analysis =
-        analyse(&store.campaign()?, &store.trials()?, &store.sessions()?, &store.subjects()?);
+    let trials = store.trials()?;
+    let analysis = analyse(&store.campaign()?, &trials, &store.sessions()?, &store.subjects()?);
     let html = results_dir.join("report.html");
     write_whole(&html, &render_html(&analysis, results_dir)?)?;
-    Ok(Summary { tally: None, table: render_table(&analysis, colour), html })
+    let json = results_dir.join("report.json");
+    write_whole(&json, &render_json(&analysis)?)?;
+    let csv = results_dir.join("samples.csv");
+    write_whole(&csv, &render_csv(&trials))?;
+    Ok(Summary { tally: None, table: render_table(&analysis, colour), html, json, csv })
 }

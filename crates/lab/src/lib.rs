@@ -6,7 +6,7 @@
 //! campaign.toml ──> matrix ──> schedule ──> runner ──> raw/NNNN.json + results.sqlite
 //! (campaign)       (matrix)    (matrix)     (runner)            (store)
 //!                                                                  │
-//!                   terminal table, report.html <── analysis <─────┘
+//!      terminal table, report.html, .json, .csv <── analysis <─────┘
 //!                            (report)              (analysis, stats)
 //! ```
 //!

@@ -276,8 +276,12 @@ fn ask_versions(
             continue;
         }
         let done = world.run(&tool.version_command(), Duration::from_secs(30), &options.stop)?;
+        if done.exit == Exit::Stopped {
+            // The first trial notices it and nothing is measured.
+            break;
+        }
         let version = done.stdout.trim();
-        if done.exit != Exit::Code(0) && done.exit != Exit::Stopped || version.is_empty() {
+        if done.exit != Exit::Code(0) || version.is_empty() {
             let reason = format!("{} {}", done.exit, last_lines(&done.stderr));
             return Err(LabError::ToolBroken { program: tool.name().to_owned(), reason });
         }

@@ -4,7 +4,7 @@
 //! DIR/results.sqlite   campaign, session, subject, trial, sample
 //! DIR/campaign.toml    what was run, readable again
 //! DIR/raw/0017.txt     standard output of the tool in trial 17
-//! DIR/report.html      written by the report
+//! DIR/report.html, report.json, samples.csv    written by the report
 //! ```
 //!
 //! Invariants:

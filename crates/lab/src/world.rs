@@ -28,6 +28,9 @@ use service::SystemService;
 /// measurement and at most this much time after it.
 const POLL: Duration = Duration::from_millis(20);
 
+/// How long a tool may take to end after SIGTERM.
+const TOOL_GRACE: Duration = Duration::from_secs(5);
+
 /// A program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandLine {
@@ -266,7 +269,7 @@ impl World for SystemWorld {
                 (Instant::now() >= deadline).then_some(Exit::TimedOut)
             };
             if let Some(exit) = verdict {
-                kill_group(&mut child, command)?;
+                end_tool(&mut child, command)?;
                 break exit;
             }
             std::thread::sleep(POLL);
@@ -318,17 +321,45 @@ fn exit_of(status: std::process::ExitStatus) -> Exit {
     }
 }
 
-/// Kills the child's whole process group (fio forks its jobs) and reaps the child.
-fn kill_group(child: &mut Child, command: &CommandLine) -> Result<(), LabError> {
-    let failed =
-        |source| LabError::Process { action: "stop", program: command.program.clone(), source };
-    if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
-        match rustix::process::kill_process_group(group, rustix::process::Signal::KILL) {
-            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-            Err(errno) => return Err(failed(errno.into())),
+/// Ends a tool: SIGTERM, so that it can take its own children along, then SIGKILL.
+fn end_tool(child: &mut Child, command: &CommandLine) -> Result<(), LabError> {
+    signal_group(child, command, rustix::process::Signal::TERM)?;
+    let deadline = Instant::now() + TOOL_GRACE;
+    while Instant::now() < deadline {
+        if try_wait(child, command)?.is_some() {
+            return Ok(());
         }
+        std::thread::sleep(POLL);
     }
-    child.wait().map(|_| ()).map_err(failed)
+    kill_group(child, command)
+}
+
+/// Kills the child's whole process group and reaps the child.
+fn kill_group(child: &mut Child, command: &CommandLine) -> Result<(), LabError> {
+    signal_group(child, command, rustix::process::Signal::KILL)?;
+    child.wait().map(|_| ()).map_err(|source| LabError::Process {
+        action: "wait for",
+        program: command.program.clone(),
+        source,
+    })
+}
+
+fn signal_group(
+    child: &Child,
+    command: &CommandLine,
+    signal: rustix::process::Signal,
+) -> Result<(), LabError> {
+    let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) else {
+        return Ok(());
+    };
+    match rustix::process::kill_process_group(group, signal) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+        Err(errno) => Err(LabError::Process {
+            action: "stop",
+            program: command.program.clone(),
+            source: errno.into(),
+        }),
+    }
 }
 
 /// Reads a pipe to its end beside everything else.

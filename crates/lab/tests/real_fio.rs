@@ -52,3 +52,47 @@ fn a_file_is_measured_with_real_fio() {
         assert!(iops.value > 0.0, "{trial:?}");
     }
 }
+
+/// A server that is stopped even when the test fails.
+struct Server(std::process::Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.0.kill().expect("nbdkit can be killed");
+        self.0.wait().expect("nbdkit can be waited for");
+    }
+}
+
+#[test]
+fn an_nbd_server_is_measured_with_real_fio() {
+    if !has_fio() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("s.sock");
+    let started = std::process::Command::new("nbdkit")
+        .args(["memory", "8M", "-f", "-U"])
+        .arg(&socket)
+        .spawn();
+    let Ok(child) = started else {
+        println!("skipped: nbdkit is not installed (apt install nbdkit)");
+        return;
+    };
+    let _server = Server(child);
+    let uri = format!("nbd+unix:///?socket={}", socket.display());
+    // Ready as soon as it answers; a minute is for a machine that is very busy.
+    let ready = (0..6000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        braid_lab::nbd::query_size(&uri).is_ok_and(|size| size == 8 << 20)
+    });
+    assert!(ready, "nbdkit does not answer");
+    let text = format!(
+        "name = \"nbd\"\nrepetitions = 1\nruntime_s = 0.1\nregion = \"4M\"\n\
+         [[subject]]\nname = \"memory\"\nnbd = {uri:?}\nbaseline = true\n\
+         [[job]]\npattern = \"seq\"\nop = \"write\"\nblock_size = \"64K\"\nprocesses = 2\n"
+    );
+    let campaign = parse_campaign(&text, "test").unwrap();
+    let destroy = vec![PathBuf::from(&uri)];
+    let summary = braid_lab::run(&campaign, &options(dir.path(), destroy)).unwrap();
+    assert_eq!(summary.tally.unwrap().measured, 1, "{}", summary.table);
+}

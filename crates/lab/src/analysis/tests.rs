@@ -120,3 +120,16 @@ fn the_page_needs_nothing_from_elsewhere_and_escapes_names() {
         assert!(!page.contains(foreign), "{foreign} in the page");
     }
 }
+
+#[test]
+fn json_and_csv_hold_the_same_numbers() {
+    let trials = trials(&campaign(), 1.5);
+    let json = crate::report::render_json(&analysis(&trials)).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(value["output_version"], 1);
+    let two = &value["workloads"][0]["subjects"][1];
+    assert_eq!(two["metrics"]["throughput"]["median"], 300.0);
+    assert_eq!(two["throughput_of_baseline_percent"]["verdict"], "above");
+    let csv = crate::report::render_csv(&trials);
+    assert_eq!(csv.lines().count(), 1 + trials.len());
+}

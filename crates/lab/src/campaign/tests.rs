@@ -62,3 +62,9 @@ fn each_fault_names_its_remedy() {
         assert!(error.contains(expected), "expected {expected:?} in: {error}");
     }
 }
+
+#[test]
+fn the_example_is_a_campaign() {
+    let campaign = parse_campaign(include_str!("../../examples/campaign.toml"), "example").unwrap();
+    assert_eq!(crate::matrix::plan_matrix(&campaign).len(), 18);
+}

@@ -71,7 +71,9 @@ fn summaries(analysis: &Analysis) -> Vec<SummaryView> {
                 ratios()
                     .filter(|(_, ratio)| ratio.verdict() == verdict)
                     .max_by(|a, b| (middle(a.1) * sign).total_cmp(&(middle(b.1) * sign)))
-                    .map(|(group, ratio)| format!("{:.0} % ({})", middle(ratio), group.workload))
+                    .map(|(group, ratio)| {
+                        format!("{} % ({})", units::percent_number(middle(ratio)), group.workload)
+                    })
             };
             SummaryView {
                 name: subject.name.clone(),
@@ -172,7 +174,7 @@ impl Numbers {
 
     fn of(estimate: &Estimate, write: impl Fn(f64) -> String) -> Self {
         let interval = (estimate.kind != IntervalKind::Range(1))
-            .then(|| format!("{} to {}", write(estimate.low), write(estimate.high)));
+            .then(|| units::span(&write(estimate.low), &write(estimate.high)));
         Self { median: write(estimate.median), interval }
     }
 }
@@ -220,11 +222,7 @@ fn row_view(row: &Row, index: usize) -> RowView {
                 Verdict::Below => "down",
                 Verdict::NotDistinguishable => "same",
             };
-            (
-                Numbers::of(&ratio.percent, |value| format!("{value:.0}")),
-                units::verdict(ratio),
-                class,
-            )
+            (Numbers::of(&ratio.percent, units::percent_number), units::verdict(ratio), class)
         }
     };
     RowView {

@@ -48,16 +48,29 @@ pub(super) fn interval(estimate: &Estimate, write: impl Fn(f64) -> String) -> St
     }
 }
 
+/// `low to high` with the unit once where both have it: `8.85 to 15.9 ms`.
+pub(super) fn span(low: &str, high: &str) -> String {
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number} to {high}"),
+        _ => format!("{low} to {high}"),
+    }
+}
+
+/// A percent without its sign: whole from 10 on, else three digits.
+pub(super) fn percent_number(value: f64) -> String {
+    if value >= 9.995 { format!("{value:.0}") } else { digits(value) }
+}
+
 /// A ratio in percent with its interval.
 pub(super) fn percent(ratio: &Ratio) -> String {
-    let number = |value: f64| format!("{value:.0}");
-    match ratio.percent.kind {
-        IntervalKind::Range(1) => format!("{:.0} %", ratio.percent.median),
+    let percent = &ratio.percent;
+    match percent.kind {
+        IntervalKind::Range(1) => format!("{} %", percent_number(percent.median)),
         _ => format!(
             "{} % [{}, {}]",
-            number(ratio.percent.median),
-            number(ratio.percent.low),
-            number(ratio.percent.high)
+            percent_number(percent.median),
+            percent_number(percent.low),
+            percent_number(percent.high)
         ),
     }
 }
@@ -114,6 +127,8 @@ mod tests {
     fn intervals_are_written_out() {
         let three = estimate(&[1.0, 2.0, 4.0]).unwrap();
         assert_eq!(interval(&three, digits), "2.00 [1.00, 4.00]");
+        assert_eq!(span("8.85 ms", "15.9 ms"), "8.85 to 15.9 ms");
+        assert_eq!(span("831 µs", "4.15 ms"), "831 µs to 4.15 ms");
         assert_eq!(interval(&estimate(&[2.0]).unwrap(), digits), "2.00");
     }
 

@@ -5,7 +5,8 @@
 //!
 //! Choices that shape the numbers: a write trial ends with a flush that counts
 //! (`--end_fsync=1`), so a server's memory does not pass for a disk; random offsets are drawn
-//! with replacement (`--norandommap=1`), so fio keeps no map; fio never creates a file.
+//! with replacement (`--norandommap=1`), so fio keeps no map; fio never creates a file. Its jobs
+//! are threads (`--thread=1`), because forked jobs leave the process group and would survive it.
 
 use serde::Deserialize;
 
@@ -28,7 +29,7 @@ impl Tool for Fio {
     }
 
     fn fill_command(&self, target: &Target, region_bytes: u64) -> CommandLine {
-        with_target(CommandLine::new(NAME).arg("--name=fill"), target, true)
+        with_target(CommandLine::new(NAME).arg("--name=fill").arg("--thread=1"), target, true)
             .arg("--rw=write")
             .arg("--bs=1M")
             .arg("--iodepth=8")
@@ -40,11 +41,14 @@ impl Tool for Fio {
 
     fn trial_command(&self, spec: &TrialSpec<'_>) -> CommandLine {
         let work = spec.workload;
-        let mut command =
-            with_target(CommandLine::new(NAME).arg("--name=trial"), spec.target, work.direct)
-                .arg(format!("--rw={}", rw(work.pattern, work.op)))
-                .arg(format!("--bs={}", work.block_size.0))
-                .arg(format!("--iodepth={}", work.iodepth));
+        let mut command = with_target(
+            CommandLine::new(NAME).arg("--name=trial").arg("--thread=1"),
+            spec.target,
+            work.direct,
+        )
+        .arg(format!("--rw={}", rw(work.pattern, work.op)))
+        .arg(format!("--bs={}", work.block_size.0))
+        .arg(format!("--iodepth={}", work.iodepth));
         let processes = u64::from(work.processes);
         if processes > 1 && work.pattern == Pattern::Seq {
             // Each process streams through a part of its own.

@@ -7,7 +7,7 @@ use crate::report::svg::{Anchor, Svg, series, shorten};
 use crate::report::units;
 use crate::tool::Metric;
 
-const LEFT: f64 = 330.0;
+const LEFT: f64 = 372.0;
 const RIGHT: f64 = WIDTH - 165.0;
 const TOP: f64 = 34.0;
 const ROW: f64 = 20.0;

@@ -12,7 +12,7 @@ use crate::report::svg::{Anchor, Svg, series, shorten};
 use crate::report::units;
 use crate::stats::Verdict;
 
-const LEFT: f64 = 330.0;
+const LEFT: f64 = 372.0;
 const RIGHT: f64 = WIDTH - 150.0;
 const TOP: f64 = 34.0;
 const ROW: f64 = 24.0;
@@ -72,7 +72,12 @@ pub(in crate::report) fn draw_ratio(analysis: &Analysis) -> Option<String> {
         let x = axis.x(percent);
         let class = if percent == 100.0 { "base" } else { "grid" };
         svg.line(class, (x, TOP - 8.0), (x, bottom));
-        svg.text("tick", (x, TOP - 14.0), Anchor::Middle, &format!("{} %", trim(percent)));
+        svg.text(
+            "tick",
+            (x, TOP - 14.0),
+            Anchor::Middle,
+            &format!("{} %", units::percent_number(percent)),
+        );
     }
     svg.text(
         "tick",
@@ -99,15 +104,11 @@ pub(in crate::report) fn draw_ratio(analysis: &Analysis) -> Option<String> {
             let tip = format!("{}, {}: {}", row.subject, group.workload, units::percent(ratio));
             svg.dot(&class, (axis.x(ratio.percent.median), middle), 5.5, &tip);
             let word = if faint { " (≈)" } else { "" };
-            let text = format!("{:.0} %{word}", ratio.percent.median);
+            let text = format!("{} %{word}", units::percent_number(ratio.percent.median));
             svg.text("value", (RIGHT + 16.0, middle + 4.0), Anchor::Start, &text);
             y += ROW;
         }
         y += GAP;
     }
     Some(svg.finish())
-}
-
-fn trim(percent: f64) -> String {
-    if percent >= 10.0 { format!("{percent:.0}") } else { units::digits(percent) }
 }

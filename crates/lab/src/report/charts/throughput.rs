@@ -51,7 +51,7 @@ pub(in crate::report) fn draw_throughput(group: &Group) -> String {
 
 fn draw_row(svg: &mut Svg, group: &Group, row: &Row, index: usize, x: &dyn Fn(f64) -> f64) {
     let middle = TOP + index as f64 * ROW + ROW / 2.0;
-    svg.text("name", (LEFT - 8.0, middle + 4.0), Anchor::End, &shorten(&row.subject, 14));
+    svg.text("name", (LEFT - 8.0, middle + 4.0), Anchor::End, &shorten(&row.subject, 13));
     let Some(throughput) = row.get(Metric::Throughput) else {
         svg.text("tick", (LEFT + 8.0, middle + 4.0), Anchor::Start, "not measured");
         return;
@@ -74,6 +74,9 @@ fn draw_row(svg: &mut Svg, group: &Group, row: &Row, index: usize, x: &dyn Fn(f6
 
 /// A tick's number without needless zeros: 0, 250, 2.5.
 fn shortest(value: f64) -> String {
+    if value >= 1e6 {
+        return format!("{}M", shortest(value / 1e6));
+    }
     if value >= 10_000.0 {
         return format!("{}k", shortest(value / 1000.0));
     }
