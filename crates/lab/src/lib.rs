@@ -10,6 +10,22 @@
 //!                            (report)              (analysis, stats)
 //! ```
 //!
+//! ```no_run
+//! use braid_lab::{LabOptions, StopFlag, quick_campaign};
+//!
+//! let subjects = [("stripe".to_owned(), "raid0(chunk=64K, ./a.img, ./b.img)".to_owned())];
+//! let campaign = quick_campaign("./a.img", &subjects)?;
+//! print!("{}", braid_lab::plan::render_plan(&braid_lab::plan(&campaign)?));
+//! let options = LabOptions {
+//!     destroy: vec!["./a.img".into(), "./b.img".into()],
+//!     stop: StopFlag::on_signals()?,
+//!     ..LabOptions::new("results")?
+//! };
+//! let summary = braid_lab::run(&campaign, &options)?;
+//! println!("{}\n{}", summary.table, summary.html.display());
+//! # Ok::<(), braid_lab::LabError>(())
+//! ```
+//!
 //! Invariants:
 //!
 //! * The laboratory drives processes (fio, `braid serve`) and never links the engine, so a bare

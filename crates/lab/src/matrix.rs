@@ -201,4 +201,21 @@ mod tests {
             assert_eq!(twin.unwrap().seed, trial.seed);
         }
     }
+
+    proptest::proptest! {
+        /// For every seed, each repetition is a permutation of the matrix and the numbers count up.
+        #[test]
+        fn every_schedule_is_complete(seed: u64, repetitions in 1_u32..6) {
+            let campaign = Campaign { seed, repetitions, ..quick() };
+            let trials = plan_trials(&campaign);
+            let mut seen = std::collections::BTreeSet::new();
+            for (index, trial) in trials.iter().enumerate() {
+                proptest::prop_assert_eq!(trial.number as usize, index + 1);
+                proptest::prop_assert_eq!(trial.repetition as usize, index / 16 + 1);
+                let key = (trial.repetition, trial.cell.workload_index, trial.cell.subject);
+                proptest::prop_assert!(seen.insert(key));
+            }
+            proptest::prop_assert_eq!(seen.len(), 16 * repetitions as usize);
+        }
+    }
 }

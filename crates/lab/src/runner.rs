@@ -136,7 +136,11 @@ impl Run<'_, '_> {
 
     fn describe(&self, trial: &Trial) -> String {
         let subject = &self.campaign.subjects[trial.cell.subject].name;
-        format!("{subject}: {}", trial.cell.workload)
+        let fill = match self.subjects.needs_fill(trial.cell.subject) {
+            true => format!(", after filling {:#}", self.campaign.region),
+            false => String::new(),
+        };
+        format!("{subject}: {}{fill}", trial.cell.workload)
     }
 
     fn one_trial(&mut self, trial: &Trial, world: &mut dyn World) -> Result<Step, LabError> {

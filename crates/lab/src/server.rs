@@ -223,7 +223,8 @@ impl<'a> Subjects<'a> {
         }
     }
 
-    fn needs_fill(&self, subject: usize) -> bool {
+    /// Whether the region must be written before the subject is measured.
+    pub(crate) fn needs_fill(&self, subject: usize) -> bool {
         let members = members_of(&self.campaign.subjects[subject].source);
         // A model's time does not depend on what was written, and filling one takes model time.
         let only_models = members.iter().all(|member| matches!(member, Member::Model { .. }));

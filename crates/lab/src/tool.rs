@@ -1,4 +1,4 @@
-//! The tools that measure. A tool is one file under `tool/` and one line in [`TOOLS`].
+//! The tools that measure. A tool is one file under `tool/` and one line in `TOOLS`.
 //!
 //! A tool turns a trial into a command line and the command's output into samples; it starts
 //! nothing itself. Output is untrusted: whatever it holds gives samples or a [`ToolError`].

@@ -96,3 +96,51 @@ fn an_nbd_server_is_measured_with_real_fio() {
     let summary = braid_lab::run(&campaign, &options(dir.path(), destroy)).unwrap();
     assert_eq!(summary.tally.unwrap().measured, 1, "{}", summary.table);
 }
+
+#[test]
+fn stacks_are_served_and_leave_nothing_behind() {
+    let no_nbdkit = std::process::Command::new("nbdkit").arg("--version").output().is_err();
+    if !has_fio() || no_nbdkit {
+        println!("skipped: fio or nbdkit is not installed");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    // Both have the path, so they take turns although the stand-in opens nothing.
+    let shared = dir.path().join("a.img");
+    std::fs::write(&shared, b"").unwrap();
+    let text = format!(
+        "name = \"stacks\"\nrepetitions = 2\nruntime_s = 0.1\nregion = \"1M\"\n\
+         [[subject]]\nname = \"single\"\nstack = {0:?}\nbaseline = true\n\
+         [[subject]]\nname = \"two\"\nstack = \"linear({0}, ram(8M))\"\n\
+         [[job]]\npattern = \"rand\"\nop = \"read\"\nblock_size = \"4K\"\n",
+        shared.display().to_string()
+    );
+    let campaign = parse_campaign(&text, "test").unwrap();
+    let mut options = options(dir.path(), Vec::new());
+    options.braid_binary =
+        PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/serve-with-nbdkit.sh"));
+    let summary = braid_lab::run(&campaign, &options).unwrap();
+    assert_eq!(summary.tally.unwrap().measured, 4, "{}", summary.table);
+    let store = Store::open(&dir.path().join("results")).unwrap();
+    for facts in store.subjects().unwrap() {
+        let socket = facts.serve_command.unwrap().rsplit_once("unix:").unwrap().1.to_owned();
+        assert!(!std::path::Path::new(&socket).exists(), "{socket} was left");
+    }
+    let again = braid_lab::run(&campaign, &options).unwrap().tally.unwrap();
+    assert_eq!((again.skipped, again.measured), (4, 0));
+}
+
+#[test]
+fn a_server_that_refuses_is_quoted() {
+    let dir = tempfile::tempdir().unwrap();
+    if !has_fio() {
+        return;
+    }
+    let subjects = [("two".to_owned(), "linear(ram(8M), ram(8M))".to_owned())];
+    let campaign = braid_lab::quick_campaign("ram(8M)", &subjects).unwrap();
+    let mut options = options(dir.path(), Vec::new());
+    options.braid_binary = PathBuf::from("ls");
+    let error = braid_lab::run(&campaign, &options).unwrap_err().to_string();
+    assert!(error.contains("ended before it was ready: exit status 2"), "{error}");
+    assert!(error.contains("| ls: "), "{error}");
+}

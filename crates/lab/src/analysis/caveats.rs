@@ -38,6 +38,7 @@ pub(super) fn write_caveats(
         campaign.region,
         if campaign.fill { ", and are written once before" } else { "" }
     ));
+    caveats.extend(on_regions(trials));
     if campaign.jobs.iter().any(|job| job.op.0.contains(&Op::Write)) {
         caveats.push("A write trial ends with a flush, and the flush's time counts.".to_owned());
     }
@@ -46,6 +47,25 @@ pub(super) fn write_caveats(
     caveats.extend(on_wide_intervals(analysis));
     caveats.extend(on_busy_tool(analysis, trials));
     caveats
+}
+
+/// A smaller region is seeked over in less time.
+fn on_regions(trials: &[(StoredTrial, Vec<Sample>)]) -> Option<String> {
+    let regions: std::collections::BTreeMap<&str, u64> =
+        trials.iter().map(|(trial, _)| (trial.subject.as_str(), trial.region_bytes)).collect();
+    let (smallest, largest) = (regions.values().min()?, regions.values().max()?);
+    if smallest == largest {
+        return None;
+    }
+    let sizes: Vec<String> = regions
+        .iter()
+        .map(|(subject, bytes)| format!("{subject} {:#}", braid_stack::ByteSize(*bytes)))
+        .collect();
+    Some(format!(
+        "The subjects were used to differing extents, because some are smaller than the region: {}. \
+         Set region to the smallest.",
+        sizes.join(", ")
+    ))
 }
 
 fn on_repetitions(analysis: &Analysis) -> Option<String> {

@@ -133,3 +133,14 @@ fn json_and_csv_hold_the_same_numbers() {
     let csv = crate::report::render_csv(&trials);
     assert_eq!(csv.lines().count(), 1 + trials.len());
 }
+
+#[test]
+fn differing_regions_are_told() {
+    let mut trials = trials(&campaign(), 1.0);
+    assert!(!analysis(&trials).caveats.join(" ").contains("differing extents"));
+    for (trial, _) in trials.iter_mut().filter(|(trial, _)| trial.subject == "two") {
+        trial.region_bytes = 1 << 20;
+    }
+    let caveats = analysis(&trials).caveats.join(" ");
+    assert!(caveats.contains("single 1 B, two 1 MiB"), "{caveats}");
+}
