@@ -124,13 +124,16 @@ fn on_wide_intervals(analysis: &Analysis) -> Option<String> {
         .filter(|(_, row)| row.get(Metric::Throughput).is_some_and(|e| e.relative_width() > WIDE))
         .map(|(group, row)| format!("{} ({})", row.subject, group.workload))
         .collect();
-    (!wide.is_empty()).then(|| {
-        format!(
-            "Unsteady, the interval is wider than half of the median: {}. Something else used the machine, \
-             or the trial was too short.",
-            wide.join("; ")
-        )
-    })
+    let cells: usize = analysis.groups.iter().map(|group| group.rows.len()).sum();
+    let names = match wide.len() {
+        0 => return None,
+        1..=4 => wide.join("; "),
+        many => format!("{many} of {cells} cells"),
+    };
+    Some(format!(
+        "Unsteady, the interval is wider than half of the median: {names}. Something else used the \
+         machine, or the trials were too short."
+    ))
 }
 
 /// A tool that uses its core up measures itself.
