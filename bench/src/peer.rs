@@ -1,0 +1,106 @@
+//! The servers that are compared, each serving memory at a Unix socket.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::process::{Service, require};
+use crate::{Error, Result};
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    /// What it is called in tables.
+    pub name: &'static str,
+    socket: PathBuf,
+    service: Service,
+    /// What it serves, where that is a file; removed with it.
+    _file: Option<tempfile::NamedTempFile>,
+}
+
+impl Server {
+    /// `braid serve STACK`.
+    ///
+    /// # Errors
+    /// If it does not come up.
+    pub fn braid(braid: &Path, stack: &str, folder: &Path) -> Result<Server> {
+        let socket = folder.join("braid.sock");
+        let mut command = Command::new(braid);
+        command.args(["serve", stack, "--nbd"]).arg(format!("unix:{}", socket.display()));
+        Server::start("braid", command, socket, None)
+    }
+
+    /// nbdkit's memory plugin.
+    ///
+    /// # Errors
+    /// If it is not installed or does not come up.
+    pub fn nbdkit(size: &str, folder: &Path) -> Result<Server> {
+        let socket = folder.join("nbdkit.sock");
+        let mut command = Command::new(require("nbdkit", "nbdkit")?);
+        command.arg("-f").arg("-U").arg(&socket).args(["memory", size]);
+        Server::start("nbdkit", command, socket, None)
+    }
+
+    /// qemu-nbd over a file in `/dev/shm`.
+    ///
+    /// # Errors
+    /// If it is not installed or does not come up.
+    pub fn qemu(size: u64, folder: &Path) -> Result<Server> {
+        let qemu = require("qemu-nbd", "qemu-utils")?;
+        let file = file_in_memory(size)?;
+        let socket = folder.join("qemu.sock");
+        let mut command = Command::new(qemu);
+        // For as many clients as come, and beyond the first that leaves.
+        command.args(["-f", "raw", "--shared=0", "-t", "-k"]).arg(&socket).arg(file.path());
+        Server::start("qemu-nbd", command, socket, Some(file))
+    }
+
+    /// The bare socket: see [`crate::bare`]. `program` is `bare-nbd` of this crate.
+    ///
+    /// # Errors
+    /// If it does not come up.
+    pub fn bare(program: &Path, folder: &Path) -> Result<Server> {
+        let socket = folder.join("bare.sock");
+        if !program.is_file() {
+            let path = program.display();
+            let message = format!("no {path}: cargo build --release -p braid-bench --bins");
+            return Err(Error::Unexpected(message));
+        }
+        let mut command = Command::new(program);
+        command.arg("--socket").arg(&socket);
+        Server::start("bare socket", command, socket, None)
+    }
+
+    fn start(
+        name: &'static str,
+        command: Command,
+        socket: PathBuf,
+        file: Option<tempfile::NamedTempFile>,
+    ) -> Result<Server> {
+        let mut service = Service::start(command)?;
+        service.wait_for_socket(&socket)?;
+        Ok(Server { name, socket, service, _file: file })
+    }
+
+    /// Where it listens.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.service.pid()
+    }
+}
+
+/// A sparse file of `size` bytes on tmpfs.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn file_in_memory(size: u64) -> Result<tempfile::NamedTempFile> {
+    let failed = || Error::io("a file in /dev/shm");
+    let file =
+        tempfile::Builder::new().prefix("braid-bench-").tempfile_in("/dev/shm").map_err(failed())?;
+    File::set_len(file.as_file(), size).map_err(failed())?;
+    Ok(file)
+}
