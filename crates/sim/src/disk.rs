@@ -1,0 +1,335 @@
+//! A simulated disk: a medium with a volatile cache, random latency, faults and a trace.
+//!
+//! ```text
+//!          start            takes effect              completes
+//!            |------- drawn ------|-------- drawn --------|        in any order among requests
+//!  a crash   |  may leave it                              | may leave it until a flush or FUA
+//!  a read    |                    | sees it from here on
+//! ```
+//!
+//! Hostile where the contract leaves it free: a read that fails fills its memory with rubbish, a
+//! discard leaves the old contents, zeroes or rubbish, a write that fails has reached some of its
+//! blocks, a request that is abandoned is carried out all the same.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
+
+use braid_block::{Completion, Errno, Extent, Flags, Io, Limits, Op, Span};
+use braid_engine::{CompletionSource, Device, Pending, Ticket};
+
+use crate::media::{Media, Moment};
+use crate::{Faults, Handle, Rng, Witness};
+
+/// Latency is drawn from this range, in nanoseconds.
+const LATENCY_NS: std::ops::RangeInclusive<u64> = 5_000..=200_000;
+/// One request in this many takes ten times as long.
+const SLOW_ONE_IN: u64 = 16;
+
+/// A disk. Cheap to clone, all clones are the same disk.
+#[derive(Clone)]
+pub struct SimDisk {
+    inner: Rc<Inner>,
+}
+
+/// One request in a disk's trace; its place in the trace is its index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// What was asked.
+    pub op: Op,
+    /// Where.
+    pub span: Span,
+    /// Modifiers.
+    pub flags: Flags,
+    /// When it came, in nanoseconds.
+    pub start_ns: u64,
+    /// When it completed, and how.
+    pub end: Option<(u64, Result<(), Errno>)>,
+}
+
+struct Inner {
+    name: String,
+    limits: Limits,
+    handle: Handle,
+    faults: Faults,
+    rng: RefCell<Rng>,
+    media: RefCell<Media>,
+    requests: RefCell<BTreeMap<u32, Request>>,
+    trace: RefCell<Vec<Record>>,
+    completed: Cell<u64>,
+}
+
+/// A request from its start until its completion is taken.
+struct Request {
+    io: Io,
+    error: Option<Errno>,
+    start: Moment,
+    state: State,
+}
+
+enum State {
+    UnderWay(Option<Waker>),
+    Abandoned,
+    Done(Result<(), Errno>),
+}
+
+impl SimDisk {
+    /// A disk of zeroes.
+    pub fn new(handle: &Handle, name: impl Into<String>, limits: Limits) -> SimDisk {
+        SimDisk::with_contents(handle, name, limits, vec![0; limits.size as usize])
+    }
+
+    /// A disk that holds `contents`, as after a restart.
+    ///
+    /// # Panics
+    /// If `contents` is not `limits.size` long.
+    pub fn with_contents(
+        handle: &Handle,
+        name: impl Into<String>,
+        limits: Limits,
+        contents: Vec<u8>,
+    ) -> SimDisk {
+        assert_eq!(contents.len() as u64, limits.size, "the contents of a disk");
+        let inner = Rc::new(Inner {
+            name: name.into(),
+            limits,
+            handle: handle.clone(),
+            faults: Faults::default(),
+            rng: RefCell::new(handle.fork_rng()),
+            media: RefCell::new(Media::new(contents, limits.logical_block as usize)),
+            requests: RefCell::default(),
+            trace: RefCell::default(),
+            completed: Cell::new(0),
+        });
+        let weak: Weak<Inner> = Rc::downgrade(&inner);
+        handle.add_witness(weak);
+        SimDisk { inner }
+    }
+
+    /// What befalls its requests.
+    pub fn faults(&self) -> &Faults {
+        &self.inner.faults
+    }
+
+    /// Every request so far.
+    pub fn trace(&self) -> Vec<Record> {
+        self.inner.trace.borrow().clone()
+    }
+
+    /// The trace, a line a request.
+    pub fn render_trace(&self) -> String {
+        Witness::trace(&*self.inner).join("\n")
+    }
+
+    /// Requests completed so far.
+    pub fn completed(&self) -> u64 {
+        self.inner.completed.get()
+    }
+
+    /// What a read of everything would give now.
+    pub fn contents(&self) -> Vec<u8> {
+        self.inner.media.borrow().current().to_vec()
+    }
+
+    /// What a crash now might leave: of every block the durable contents or any that was written
+    /// since, acknowledged or not.
+    pub fn crash_image(&self, rng: &mut Rng) -> Vec<u8> {
+        self.inner.media.borrow().crash(rng)
+    }
+}
+
+impl Device for SimDisk {
+    fn limits(&self) -> Limits {
+        self.inner.limits
+    }
+
+    fn start(&self, io: Io) -> Pending {
+        let id = Inner::start(&self.inner, io);
+        let source: Rc<dyn CompletionSource> = self.inner.clone();
+        Pending::Ticket(Ticket::new(source, id))
+    }
+
+    /// Blocks that hold zeroes are holes.
+    fn extents(&self, span: Span) -> Vec<Extent> {
+        const MOST: usize = 16;
+        let media = self.inner.media.borrow();
+        let block = self.inner.limits.logical_block as usize;
+        let wanted = &media.current()[span.offset as usize..span.end() as usize];
+        let mut extents: Vec<Extent> = Vec::new();
+        for part in wanted.chunks(block) {
+            let len = part.len() as u64;
+            let zero = part.iter().all(|byte| *byte == 0);
+            let extent = if zero { Extent::hole(len) } else { Extent::data(len) };
+            match extents.last_mut() {
+                Some(last) if last.is_like(&extent) => last.len += len,
+                _ => extents.push(extent),
+            }
+        }
+        extents.truncate(MOST);
+        extents
+    }
+}
+
+impl Inner {
+    fn start(self: &Rc<Inner>, io: Io) -> u32 {
+        let now_ns = self.handle.now();
+        let index = self.trace.borrow().len() as u64;
+        let id = index as u32;
+        let record =
+            Record { op: io.op, span: io.span, flags: io.flags, start_ns: now_ns, end: None };
+        self.trace.borrow_mut().push(record);
+
+        let (effect_ns, done_ns) = self.draw_times(now_ns);
+        let not_before_ns = self.faults.not_before(index, &io);
+        let error = self.faults.error_for(index, &io);
+        let start = self.media.borrow_mut().moment();
+        if let Some(data) = self.data_of(&io) {
+            self.media.borrow_mut().begin(index, io.span.offset, &data);
+        }
+        let state = State::UnderWay(None);
+        self.requests.borrow_mut().insert(id, Request { io, error, start, state });
+
+        let inner = Rc::clone(self);
+        self.handle.call_at(effect_ns, move || inner.take_effect(id));
+        let inner = Rc::clone(self);
+        self.handle.call_at(done_ns.max(not_before_ns), move || inner.complete(id));
+        id
+    }
+
+    /// When a request that starts now takes effect, and when it completes.
+    fn draw_times(&self, now_ns: u64) -> (u64, u64) {
+        let mut rng = self.rng.borrow_mut();
+        let slow = if rng.below(SLOW_ONE_IN) == 0 { 10 } else { 1 };
+        let latency_ns = rng.within(LATENCY_NS) * slow;
+        (now_ns + rng.within(0..=latency_ns), now_ns + latency_ns)
+    }
+
+    /// What a modifying request makes of its span.
+    fn data_of(&self, io: &Io) -> Option<Vec<u8>> {
+        let span = io.span.offset as usize..io.span.end() as usize;
+        match io.op {
+            Op::Read | Op::Flush => None,
+            Op::Write => Some(io.payload.to_vec()),
+            Op::WriteZeroes => Some(vec![0; span.len()]),
+            Op::Discard => Some(match self.rng.borrow_mut().below(3) {
+                0 => vec![0; span.len()],
+                1 => vec![0xd1; span.len()],
+                _ => self.media.borrow().current()[span].to_vec(),
+            }),
+        }
+    }
+
+    fn take_effect(&self, id: u32) {
+        let mut requests = self.requests.borrow_mut();
+        let request = requests.get_mut(&id).expect("not completed yet");
+        let (span, failing) = (request.io.span, request.error.is_some());
+        let mut media = self.media.borrow_mut();
+        match request.io.op {
+            Op::Read => {
+                let mut from = &media.current()[span.offset as usize..];
+                for buf in request.io.payload.bufs_mut() {
+                    let (part, rest) = from.split_at(buf.len());
+                    if failing {
+                        buf.fill(0xee)
+                    } else {
+                        buf.copy_from_slice(part)
+                    }
+                    from = rest;
+                }
+            }
+            Op::Write | Op::WriteZeroes | Op::Discard => {
+                let mut rng = self.rng.borrow_mut();
+                media.take_effect(id.into(), span, || !failing || rng.percent(50));
+            }
+            Op::Flush => {}
+        }
+    }
+
+    fn complete(&self, id: u32) {
+        let mut requests = self.requests.borrow_mut();
+        let request = requests.get_mut(&id).expect("completed once");
+        let result = request.error.map_or(Ok(()), Err);
+        let io = &request.io;
+        match io.op {
+            Op::Read => {}
+            Op::Flush if result.is_ok() => self.media.borrow_mut().flush(request.start),
+            Op::Flush => {}
+            Op::Write | Op::WriteZeroes | Op::Discard => {
+                let durably = result.is_ok() && io.flags.contains(Flags::FUA);
+                self.media.borrow_mut().complete(id.into(), io.span, durably);
+            }
+        }
+        self.trace.borrow_mut()[id as usize].end = Some((self.handle.now(), result));
+        self.completed.set(self.completed.get() + 1);
+        match std::mem::replace(&mut request.state, State::Done(result)) {
+            State::Abandoned => {
+                let request = requests.remove(&id);
+                drop(requests);
+                drop(request);
+            }
+            State::UnderWay(waker) => {
+                drop(requests);
+                waker.into_iter().for_each(Waker::wake);
+            }
+            State::Done(_) => unreachable!("completed once"),
+        }
+    }
+}
+
+impl CompletionSource for Inner {
+    fn poll_completion(&self, id: u32, cx: &mut Context<'_>) -> Poll<Completion> {
+        let mut requests = self.requests.borrow_mut();
+        let request = requests.get_mut(&id).expect("a completion is taken once");
+        match &mut request.state {
+            State::Done(result) => {
+                let result = *result;
+                let request = requests.remove(&id).expect("found just now");
+                Poll::Ready(request.io.complete(result))
+            }
+            State::UnderWay(waker) => {
+                *waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            State::Abandoned => unreachable!("an abandoned request is polled"),
+        }
+    }
+
+    fn abandon(&self, id: u32) {
+        let mut requests = self.requests.borrow_mut();
+        let Some(request) = requests.get_mut(&id) else { return };
+        let state = std::mem::replace(&mut request.state, State::Abandoned);
+        // Its memory and its waker may belong to what is being dropped: let go of them last.
+        let done = matches!(state, State::Done(_)).then(|| requests.remove(&id));
+        drop(requests);
+        drop((state, done));
+    }
+}
+
+impl Witness for Inner {
+    fn pending(&self) -> Vec<String> {
+        let trace = self.trace.borrow();
+        let unfinished = trace.iter().enumerate().filter(|(_, record)| record.end.is_none());
+        unfinished.map(|(index, record)| format!("{} #{index} {record}", self.name)).collect()
+    }
+
+    fn trace(&self) -> Vec<String> {
+        let trace = self.trace.borrow();
+        let lines = trace.iter().enumerate();
+        lines.map(|(index, record)| format!("{} #{index} {record}", self.name)).collect()
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Record { op, span, flags, start_ns, end } = self;
+        let fua = if flags.contains(Flags::FUA) { " fua" } else { "" };
+        write!(f, "{op:?} {span}{fua} {start_ns}..")?;
+        match end {
+            None => write!(f, " under way"),
+            Some((end_ns, Ok(()))) => write!(f, "{end_ns} ok"),
+            Some((end_ns, Err(errno))) => write!(f, "{end_ns} {errno}"),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Faults, laid over a device whose data stays pristine: which requests, and what befalls them.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use braid_block::{Errno, Io, Op, Span};
+
+/// Which requests; every condition that is given must hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Target {
+    /// Requests of this kind.
+    pub op: Option<Op>,
+    /// The device's request of this number, counted from 0.
+    pub index: Option<u64>,
+    /// Requests that touch this range (so never a flush).
+    pub span: Option<Span>,
+}
+
+/// What befalls a request.
+#[derive(Clone, Copy, Debug)]
+pub enum Fault {
+    /// It fails. Any part of a modifying request may have been done.
+    Error(Errno),
+    /// It does not complete before this time, in nanoseconds; `u64::MAX`: never.
+    NotBefore(u64),
+}
+
+/// The faults of a device. Cheap to clone, all clones are the same list.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    rules: Rc<RefCell<Vec<(Target, Fault)>>>,
+}
+
+impl Target {
+    /// All requests.
+    pub const ALL: Target = Target { op: None, index: None, span: None };
+
+    /// All requests of a kind.
+    pub const fn op(op: Op) -> Target {
+        Target { op: Some(op), ..Target::ALL }
+    }
+
+    /// The one request of this number.
+    pub const fn index(index: u64) -> Target {
+        Target { index: Some(index), ..Target::ALL }
+    }
+
+    /// Of these, the ones that touch `span`.
+    #[must_use]
+    pub const fn touching(self, span: Span) -> Target {
+        Target { span: Some(span), ..self }
+    }
+
+    fn is_hit_by(&self, index: u64, io: &Io) -> bool {
+        self.op.is_none_or(|op| op == io.op)
+            && self.index.is_none_or(|wanted| wanted == index)
+            && self.span.is_none_or(|span| overlap(span, io.span))
+    }
+}
+
+impl Faults {
+    /// From now on `fault` befalls what `target` names.
+    pub fn add(&self, target: Target, fault: Fault) {
+        self.rules.borrow_mut().push((target, fault));
+    }
+
+    /// From now on nothing fails.
+    pub fn clear(&self) {
+        self.rules.borrow_mut().clear();
+    }
+
+    /// The error of request number `index`: that of the first rule it hits.
+    pub fn error_for(&self, index: u64, io: &Io) -> Option<Errno> {
+        self.rules.borrow().iter().find_map(|(target, fault)| match fault {
+            Fault::Error(errno) if target.is_hit_by(index, io) => Some(*errno),
+            _ => None,
+        })
+    }
+
+    /// The time before which request number `index` does not complete, in nanoseconds.
+    pub fn not_before(&self, index: u64, io: &Io) -> u64 {
+        let rules = self.rules.borrow();
+        let times = rules.iter().filter_map(|(target, fault)| match fault {
+            Fault::NotBefore(time_ns) if target.is_hit_by(index, io) => Some(*time_ns),
+            _ => None,
+        });
+        times.max().unwrap_or(0)
+    }
+}
+
+fn overlap(a: Span, b: Span) -> bool {
+    a.offset < b.end() && b.offset < a.end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_block::Flags;
+
+    #[test]
+    fn a_target_needs_all_its_conditions() {
+        let faults = Faults::default();
+        let zeroes = |offset| Io::write_zeroes(Span::new(offset, 512), Flags::NONE);
+        let target = Target::op(Op::WriteZeroes).touching(Span::new(1000, 100));
+        faults.add(target, Fault::Error(Errno::IO));
+        faults.add(Target::index(3), Fault::Error(Errno::NOSPC));
+        assert_eq!(faults.error_for(0, &zeroes(512)), Some(Errno::IO));
+        assert_eq!(faults.error_for(0, &zeroes(1100)), None);
+        assert_eq!(faults.error_for(3, &Io::flush()), Some(Errno::NOSPC));
+        assert_eq!(faults.error_for(2, &Io::flush()), None);
+        faults.clear();
+        assert_eq!(faults.error_for(3, &Io::flush()), None);
+    }
+}

@@ -1,0 +1,335 @@
+//! What a volume may answer.
+//!
+//! ```text
+//! time ───────────────────────────────────────────────────────▶
+//! write A  |---------|
+//! write B                |------|            B began after A was done: A is gone for
+//! write C                            |----   reads that begin after B is done
+//! read                               |---|   may show B or C
+//! crash                                  ✕   A, B or C, unless a flush that began after B was
+//!                                            done is itself done: then B or C
+//! ```
+//!
+//! One rule for both: a version is gone when another began after it was done and is itself
+//! settled (for a read: acknowledged before the read began; for a crash: durable). A write that
+//! failed may be there in part; it settles nothing. What was discarded reads as anything.
+//!
+//! And reads do not waver: once nothing is under way on a block, what one read showed every
+//! later one shows.
+//!
+//! Deliberately absent: the volume. The caller says what begins and what is done.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+
+use braid_block::Span;
+
+/// The possible contents of a volume, block by block.
+#[derive(Clone)]
+pub struct Oracle {
+    block: usize,
+    blocks: Vec<Vec<Version>>,
+    now: u64,
+    /// Reads under way: when each began.
+    reads: BTreeMap<u64, Span>,
+}
+
+/// A modifying request under way.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteToken {
+    began: u64,
+    span: Span,
+}
+
+/// A read under way.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadToken {
+    began: u64,
+    span: Span,
+}
+
+/// A block that holds what it must not.
+#[derive(Debug)]
+pub struct Mismatch {
+    /// Where, in bytes of the volume.
+    pub offset: u64,
+    /// The first bytes that are there.
+    pub found: Vec<u8>,
+    /// The first bytes of each version that may be there; `None` for one that may be anything.
+    pub allowed: Vec<Option<Vec<u8>>>,
+}
+
+#[derive(Clone)]
+struct Version {
+    began: u64,
+    done: Option<u64>,
+    acknowledged: bool,
+    durable: bool,
+    /// A read has shown that it was another one that came out on top.
+    lost: bool,
+    /// `None`: anything.
+    data: Option<Rc<[u8]>>,
+}
+
+impl Oracle {
+    /// A volume that holds `contents` durably, in blocks of `block` bytes.
+    ///
+    /// # Panics
+    /// If `contents` are not whole blocks.
+    pub fn new(contents: &[u8], block: u32) -> Oracle {
+        let block = block as usize;
+        assert!(contents.len().is_multiple_of(block), "whole blocks");
+        let settled = |data: &[u8]| {
+            let data = Some(data.into());
+            vec![Version {
+                began: 0,
+                done: Some(0),
+                acknowledged: true,
+                durable: true,
+                lost: false,
+                data,
+            }]
+        };
+        let blocks = contents.chunks_exact(block).map(settled).collect();
+        Oracle { block, blocks, now: 0, reads: BTreeMap::new() }
+    }
+
+    /// A write of `data` begins; `None` for a discard.
+    pub fn begin_write(&mut self, span: Span, data: Option<&[u8]>) -> WriteToken {
+        let began = self.tick();
+        for (index, block) in self.blocks(span).enumerate() {
+            let data = data.map(|data| data[index * self.block..][..self.block].into());
+            let version = Version {
+                began,
+                done: None,
+                acknowledged: false,
+                durable: false,
+                lost: false,
+                data,
+            };
+            self.blocks[block].push(version);
+        }
+        WriteToken { began, span }
+    }
+
+    /// It is done: acknowledged, or failed. `durable` if it was forced (FUA).
+    pub fn end_write(&mut self, write: WriteToken, acknowledged: bool, durable: bool) {
+        let now = self.tick();
+        for block in self.blocks(write.span) {
+            let versions = self.blocks[block].iter_mut();
+            for version in versions.filter(|version| version.began == write.began) {
+                version.done = Some(now);
+                version.acknowledged = acknowledged;
+                version.durable = acknowledged && durable;
+            }
+        }
+    }
+
+    /// A read begins.
+    pub fn begin_read(&mut self, span: Span) -> ReadToken {
+        let began = self.tick();
+        self.reads.insert(began, span);
+        ReadToken { began, span }
+    }
+
+    /// It is done: with these bytes, or failed.
+    ///
+    /// # Errors
+    /// A block that it must not have shown.
+    pub fn end_read(&mut self, read: ReadToken, shown: Option<&[u8]>) -> Result<(), Mismatch> {
+        self.reads.remove(&read.began);
+        let Some(shown) = shown else { return Ok(()) };
+        let before = |version: &Version| version.done.is_some_and(|done| done < read.began);
+        for (block, found) in self.blocks(read.span).zip(shown.chunks_exact(self.block)) {
+            let versions = &mut self.blocks[block];
+            let barrier = barrier(versions, |one| one.acknowledged && before(one));
+            let possible = possible(versions, barrier).filter(|version| !version.lost);
+            check((block * self.block) as u64, found, possible)?;
+            if versions.iter().all(before) {
+                versions.iter_mut().for_each(|version| version.lost |= !version.matches(found));
+            }
+        }
+        Ok(())
+    }
+
+    /// A flush begins; the answer is for [`Oracle::end_flush`].
+    pub fn begin_flush(&mut self) -> u64 {
+        self.tick()
+    }
+
+    /// It was acknowledged: what was acknowledged before it `began` is durable.
+    pub fn end_flush(&mut self, began: u64) {
+        let oldest_read = self.reads.keys().next().copied().unwrap_or(self.now);
+        for versions in &mut self.blocks {
+            for version in versions.iter_mut() {
+                let before = version.done.is_some_and(|done| done < began);
+                version.durable |= version.acknowledged && before;
+            }
+            // What is gone for crashes and for all reads under way is gone for good.
+            let barrier = barrier(versions, |one| one.durable && one.done < Some(oldest_read));
+            versions.retain(|version| version.done.is_none_or(|done| done >= barrier));
+        }
+    }
+
+    /// Whether a crash now may leave `contents`.
+    ///
+    /// # Errors
+    /// A block that it must not have left.
+    pub fn check_crash(&self, contents: &[u8]) -> Result<(), Mismatch> {
+        let blocks = self.blocks.iter().zip(contents.chunks_exact(self.block)).enumerate();
+        for (block, (versions, found)) in blocks {
+            let barrier = barrier(versions, |version| version.durable);
+            check((block * self.block) as u64, found, possible(versions, barrier))?;
+        }
+        Ok(())
+    }
+
+    /// Capacity in bytes.
+    pub fn size(&self) -> u64 {
+        (self.blocks.len() * self.block) as u64
+    }
+
+    fn blocks(&self, span: Span) -> std::ops::Range<usize> {
+        span.offset as usize / self.block..span.end() as usize / self.block
+    }
+
+    fn tick(&mut self) -> u64 {
+        self.now += 1;
+        self.now
+    }
+}
+
+/// The moment when the last of the `settled` versions began.
+fn barrier(versions: &[Version], settled: impl Fn(&Version) -> bool) -> u64 {
+    let settled = versions.iter().filter(|version| settled(version));
+    settled.map(|version| version.began).max().unwrap_or(0)
+}
+
+/// The versions that were not done when the one at `barrier` began: those that are not gone.
+fn possible(versions: &[Version], barrier: u64) -> impl Iterator<Item = &Version> + Clone {
+    versions.iter().filter(move |version| version.done.is_none_or(|done| done >= barrier))
+}
+
+fn check<'a>(
+    offset: u64,
+    found: &[u8],
+    possible: impl Iterator<Item = &'a Version> + Clone,
+) -> Result<(), Mismatch> {
+    if possible.clone().any(|version| version.matches(found)) {
+        return Ok(());
+    }
+    let head = |data: &[u8]| data[..data.len().min(8)].to_vec();
+    let allowed = possible.map(|version| version.data.as_deref().map(head)).collect();
+    Err(Mismatch { offset, found: head(found), allowed })
+}
+
+impl Version {
+    fn matches(&self, found: &[u8]) -> bool {
+        self.data.as_deref().is_none_or(|data| data == found)
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mismatch { offset, found, allowed } = self;
+        write!(f, "the block at {offset} holds {found:02x?}…, allowed are {allowed:02x?}")
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Span = Span::new(0, 2);
+
+    fn write(oracle: &mut Oracle, byte: u8) {
+        let token = oracle.begin_write(ALL, Some(&[byte; 2]));
+        oracle.end_write(token, true, false);
+    }
+
+    /// Which bytes a read of both blocks may show at this moment.
+    fn readable(oracle: &Oracle) -> Vec<u8> {
+        let shows = |byte: &u8| {
+            let mut oracle = oracle.clone();
+            let read = oracle.begin_read(ALL);
+            oracle.end_read(read, Some(&[*byte; 2])).is_ok()
+        };
+        (0..10).filter(shows).collect()
+    }
+
+    /// Which bytes a crash may leave in both blocks.
+    fn survivors(oracle: &Oracle) -> Vec<u8> {
+        (0..10).filter(|byte| oracle.check_crash(&[*byte; 2]).is_ok()).collect()
+    }
+
+    #[test]
+    fn an_acknowledged_write_replaces_what_was_done_before_it_began() {
+        let mut oracle = Oracle::new(&[0; 2], 1);
+        write(&mut oracle, 1);
+        assert_eq!(readable(&oracle), [1]);
+        let (a, b) =
+            (oracle.begin_write(ALL, Some(&[2; 2])), oracle.begin_write(ALL, Some(&[3; 2])));
+        assert_eq!(readable(&oracle), [1, 2, 3]);
+        oracle.end_write(a, true, false);
+        assert_eq!(readable(&oracle), [2, 3]);
+        oracle.end_write(b, true, false);
+        assert_eq!(readable(&oracle), [2, 3], "either came last");
+        let read = oracle.begin_read(ALL);
+        oracle.end_read(read, Some(&[2, 3])).unwrap();
+        let read = oracle.begin_read(ALL);
+        assert!(oracle.end_read(read, Some(&[3, 3])).is_err(), "what was read stays");
+    }
+
+    #[test]
+    fn a_read_may_show_what_was_there_while_it_ran() {
+        let mut oracle = Oracle::new(&[0; 2], 1);
+        let read = oracle.begin_read(ALL);
+        write(&mut oracle, 1);
+        write(&mut oracle, 2);
+        let flush = oracle.begin_flush();
+        oracle.end_flush(flush);
+        for byte in 0..3 {
+            oracle.clone().end_read(read, Some(&[byte; 2])).unwrap();
+        }
+        assert!(oracle.end_read(read, Some(&[3; 2])).is_err());
+    }
+
+    #[test]
+    fn a_failed_write_may_be_there_and_settles_nothing() {
+        let mut oracle = Oracle::new(&[0; 2], 1);
+        let token = oracle.begin_write(ALL, Some(&[1; 2]));
+        oracle.end_write(token, false, false);
+        assert_eq!(readable(&oracle), [0, 1]);
+        write(&mut oracle, 2);
+        assert_eq!(readable(&oracle), [2]);
+    }
+
+    #[test]
+    fn what_was_discarded_reads_as_anything() {
+        let mut oracle = Oracle::new(&[0; 2], 1);
+        let token = oracle.begin_write(ALL, None);
+        oracle.end_write(token, true, false);
+        assert_eq!(readable(&oracle).len(), 10);
+        write(&mut oracle, 4);
+        assert_eq!(readable(&oracle), [4]);
+    }
+
+    #[test]
+    fn a_crash_takes_what_no_flush_covered() {
+        let mut oracle = Oracle::new(&[0; 2], 1);
+        write(&mut oracle, 1);
+        let flush = oracle.begin_flush();
+        write(&mut oracle, 2);
+        assert_eq!(survivors(&oracle), [0, 1, 2]);
+        oracle.end_flush(flush);
+        assert_eq!(survivors(&oracle), [1, 2]);
+        let forced = oracle.begin_write(ALL, Some(&[3; 2]));
+        assert_eq!(survivors(&oracle), [1, 2, 3]);
+        oracle.end_write(forced, true, true);
+        assert_eq!(survivors(&oracle), [3]);
+        assert_eq!(readable(&oracle), [3]);
+    }
+}

@@ -1,0 +1,39 @@
+//! Running a test over seeds.
+//!
+//! `BRAID_SEED=n` runs one seed, `BRAID_SEEDS=n` that many instead of the test's own number.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// Runs `body` for each of the first `count` seeds, or for the one that `BRAID_SEED` names. On a
+/// failure it prints the command that repeats it; `test` is the test's name as `cargo test`
+/// takes it.
+///
+/// # Panics
+/// If `body` does, or if the variables hold no numbers.
+pub fn for_each_seed(test: &str, count: u64, body: impl Fn(u64)) {
+    let seeds = match (from_environment("BRAID_SEED"), from_environment("BRAID_SEEDS")) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, count_wanted) => 0..count_wanted.unwrap_or(count),
+    };
+    for seed in seeds {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(seed))) {
+            eprintln!("to repeat: BRAID_SEED={seed} cargo test -p {} {test}", package());
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// Whether one seed was asked for, and so all there is to know about it.
+pub(crate) fn is_repeating() -> bool {
+    std::env::var_os("BRAID_SEED").is_some()
+}
+
+fn from_environment(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
+}
+
+/// The package under test, which cargo tells the tests it runs.
+fn package() -> String {
+    std::env::var("CARGO_PKG_NAME").unwrap_or_else(|_| "braid-sim".to_owned())
+}
