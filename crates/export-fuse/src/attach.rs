@@ -1,0 +1,354 @@
+//! The loop device on the file: setting it up, and taking it away in peace or by force.
+//!
+//! ```text
+//!  attach        open MOUNT/volume ─ LOOP_CONFIGURE ─ check that I/O is direct
+//!  detach        nobody uses it ─ LOOP_CLR_FD ─ wait ─ umount ─ rmdir          all or an error
+//!  detach_force  save and lazily unmount what is on it ─ LOOP_CLR_FD           for some seconds
+//!                └─ then: end the connection ─ lazily unmount ─ rmdir          whatever happens
+//! ```
+//!
+//! Invariants
+//! * A loop device is touched only while its backing file is ours: numbers are used again.
+//! * Everything ends in bounded time. What may wait for the server runs beside a deadline, at
+//!   which the connection is ended and all waiting turns into errors.
+//! * Called from other threads than the one that serves, see the crate's page.
+//!
+//! Direct I/O matters twice: a second copy of the data in the page cache, and a kernel that
+//! waits for memory that only writing back to this very process can free.
+//!
+//! Source: `drivers/block/loop.c`. Deliberately absent: partitions on the loop device, and a
+//! swap area's end (`swapoff` would have to read back from a volume that may be gone).
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use braid_block::Limits;
+use braid_probe::{Holder, ProbeError, find_users};
+use braid_sys::loop_device::{self, Setup};
+use rustix::fs::OFlags;
+use rustix::mount::UnmountFlags;
+
+use crate::mount::{Aborter, Mount, MountError};
+use crate::mountinfo;
+
+/// For what waits for a healthy server, which answers in microseconds.
+const SERVER_LIMIT: Duration = Duration::from_secs(30);
+/// For descriptors that are just being closed.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+/// For saving what is on the device before the connection is ended.
+const SAVE_LIMIT: Duration = Duration::from_secs(10);
+/// Major number of loop devices (`linux/major.h`).
+const LOOP_MAJOR: u32 = 7;
+
+/// A volume as `/dev/loopN`. Dropping it is [`Attachment::detach_force`].
+#[derive(Debug)]
+pub struct Attachment {
+    mount: Mount,
+    /// N, while the loop device has the volume behind it.
+    number: Option<u32>,
+}
+
+/// Why there is no block device.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AttachError {
+    /// The volume's file cannot be opened.
+    #[error("cannot open {}: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The loop driver refused.
+    #[error("cannot set a loop device up on {}: {source}", path.display())]
+    Loop {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The loop driver fell back to the page cache.
+    #[error("{} does not do direct I/O with blocks of {logical_block} bytes", device.display())]
+    NotDirect {
+        /// The loop device, which is detached again.
+        device: PathBuf,
+        /// Its block size in bytes.
+        logical_block: u32,
+    },
+}
+
+/// Why the block device stays.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DetachError {
+    /// It is used.
+    #[error("{} is in use: {}", device.display(), list(holders))]
+    Busy {
+        /// The loop device.
+        device: PathBuf,
+        /// By whom.
+        holders: Vec<Holder>,
+    },
+    /// Who uses it cannot be found out.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+    /// Mounts cannot be looked at.
+    #[error("cannot read the tables of mounts: {0}")]
+    Mounts(io::Error),
+    /// The loop driver refused.
+    #[error("cannot detach {}: {source}", device.display())]
+    Loop {
+        /// The loop device.
+        device: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// It was opened while it was being detached, and goes when it is closed.
+    #[error("{} is still open and goes when it is closed", device.display())]
+    StillOpen {
+        /// The loop device.
+        device: PathBuf,
+    },
+    /// The block device is gone, but the FUSE mount is not.
+    #[error(transparent)]
+    Mount(#[from] MountError),
+}
+
+/// How far a detachment by force came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forced {
+    /// File systems on the device that were written out and taken out of the tree.
+    pub unmounted: Vec<PathBuf>,
+    /// All that was asked of the device in peace was done: nothing was lost that had reached
+    /// the kernel.
+    pub saved: bool,
+    /// Nothing keeps the loop device any more. Otherwise it goes, by itself, when those who
+    /// have files open on it close them; until then they get errors.
+    pub released: bool,
+}
+
+fn list(holders: &[Holder]) -> String {
+    holders.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl Attachment {
+    /// Makes a served `mount` a block device with the blocks of `limits`; `name` is what
+    /// `losetup` shows (of at most 63 bytes).
+    ///
+    /// # Errors
+    /// [`AttachError`]; the mount is gone then, too.
+    pub fn attach(mount: Mount, name: &str, limits: &Limits) -> Result<Attachment, AttachError> {
+        let path = mount.volume_path();
+        let number = within(SERVER_LIMIT, &mount.aborter(), || {
+            let file = open_volume(&path, limits.read_only)
+                .map_err(|source| AttachError::Open { path: path.clone(), source })?;
+            let setup =
+                Setup { block_size: limits.logical_block, read_only: limits.read_only, name };
+            loop_device::attach(&file, setup)
+                .map_err(|source| AttachError::Loop { path: path.clone(), source })
+        })?;
+        let attachment = Attachment { mount, number: Some(number) };
+        if loop_device::is_direct(number).unwrap_or(false) {
+            return Ok(attachment);
+        }
+        let device = loop_device::path(number).into();
+        Err(AttachError::NotDirect { device, logical_block: limits.logical_block })
+    }
+
+    /// What is at `dir` of a volume whose process may have ended: the mount, and the loop
+    /// device on it if there is one.
+    ///
+    /// # Errors
+    /// When the table of mounts cannot be read.
+    pub fn find(dir: &Path) -> Result<Option<Attachment>, MountError> {
+        let Some(mount) = Mount::find(dir)? else { return Ok(None) };
+        let volume = mount.volume_path();
+        let number = fs::read_dir("/sys/block").into_iter().flatten().flatten().find_map(|entry| {
+            let number = entry.file_name().to_str()?.strip_prefix("loop")?.parse().ok()?;
+            (backing_file(number)? == volume).then_some(number)
+        });
+        Ok(Some(Attachment { mount, number }))
+    }
+
+    /// The block device, `/dev/loopN`; `None` after it was detached.
+    pub fn device(&self) -> Option<PathBuf> {
+        self.number.map(|number| loop_device::path(number).into())
+    }
+
+    /// The file system that the block device stands on.
+    pub fn mount(&self) -> &Mount {
+        &self.mount
+    }
+
+    /// Who uses the block device, in whatever mount namespace. Mounts elsewhere are told as
+    /// `/proc/PID/root/…`. This process's own descriptors do not count.
+    ///
+    /// # Errors
+    /// When the kernel's tables cannot be read.
+    pub fn holders(&self) -> Result<Vec<Holder>, DetachError> {
+        let Some(number) = self.number.filter(|number| self.is_ours(*number)) else {
+            return Ok(Vec::new());
+        };
+        let path = PathBuf::from(loop_device::path(number));
+        let mut holders = find_users(&path)?.holders;
+        let elsewhere = mountinfo::find_elsewhere((LOOP_MAJOR, number), &path)
+            .map_err(DetachError::Mounts)?;
+        if !elsewhere.is_empty() {
+            // Now it is known whose the claim is.
+            holders.retain(|holder| *holder != Holder::Exclusive);
+        }
+        holders.extend(elsewhere.into_iter().map(|(pid, point)| {
+            let root = PathBuf::from(format!("/proc/{pid}/root"));
+            Holder::Mounted { at: root.join(point.strip_prefix("/").unwrap_or(&point)) }
+        }));
+        Ok(holders)
+    }
+
+    /// Takes block device and mount away, if nobody uses them.
+    ///
+    /// # Errors
+    /// [`DetachError`]. It may be called again, and goes on where it stopped.
+    pub fn detach(&mut self) -> Result<(), DetachError> {
+        if let Some(number) = self.number.filter(|number| self.is_ours(*number)) {
+            self.check_unused()?;
+            let device = PathBuf::from(loop_device::path(number));
+            loop_device::detach(number)
+                .map_err(|source| DetachError::Loop { device: device.clone(), source })?;
+            if !self.wait_for_release(CLOSE_LIMIT) {
+                return Err(DetachError::StillOpen { device });
+            }
+        }
+        self.number = None;
+        Ok(self.mount.unmount(CLOSE_LIMIT)?)
+    }
+
+    /// Takes block device and mount away, whoever uses them and whether or not the volume is
+    /// served. File systems on the device are written out and unmounted if that is done within
+    /// 10 seconds; after a few more everything that could wait for this volume gets an error
+    /// instead.
+    pub fn detach_force(&mut self) -> Forced {
+        let mut forced = Forced { unmounted: Vec::new(), saved: true, released: true };
+        if let Some(number) = self.number.filter(|number| self.is_ours(*number)) {
+            let (saved, unmounted) = save(number);
+            forced.unmounted = unmounted;
+            // What is open keeps the device: nobody knows for how long.
+            forced.saved = saved && self.wait_for_release(Duration::from_millis(500));
+            if self.is_ours(number) {
+                self.mount.aborter().abort();
+                // If saving took too long it may be at it still, and goes on with errors.
+                let _ = loop_device::detach(number);
+            }
+            self.mount.unmount_force();
+            forced.released = self.wait_for_release(CLOSE_LIMIT);
+        }
+        self.mount.unmount_force();
+        self.number = None;
+        forced
+    }
+
+    /// Programs that look at every new device (udev, blkid) open it for moments only.
+    fn check_unused(&self) -> Result<(), DetachError> {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        loop {
+            let holders = self.holders()?;
+            if holders.is_empty() {
+                return Ok(());
+            }
+            if holders.iter().any(Holder::is_exclusive) || Instant::now() >= deadline {
+                let device = self.device().unwrap_or_default();
+                return Err(DetachError::Busy { device, holders });
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Whether the loop device is without our file within `limit`.
+    fn wait_for_release(&self, limit: Duration) -> bool {
+        let Some(number) = self.number else { return true };
+        let deadline = Instant::now() + limit;
+        while self.is_ours(number) {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+
+    /// Whether our file is behind the loop device. A file whose mount was taken out of the tree
+    /// has the path that it has in its own file system.
+    fn is_ours(&self, number: u32) -> bool {
+        let volume = self.mount.volume_path();
+        let inside = Path::new("/").join(crate::session::VOLUME);
+        backing_file(number).is_some_and(|path| path == volume || path == inside)
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        if self.number.is_some() {
+            self.detach_force();
+        }
+    }
+}
+
+/// The file behind a loop device as the driver names it.
+fn backing_file(number: u32) -> Option<PathBuf> {
+    let path = fs::read_to_string(format!("/sys/block/loop{number}/loop/backing_file")).ok()?;
+    Some(path.trim_end_matches('\n').into())
+}
+
+fn open_volume(path: &Path, read_only: bool) -> io::Result<File> {
+    let flags = OFlags::DIRECT.bits().cast_signed();
+    OpenOptions::new().read(true).write(!read_only).custom_flags(flags).open(path)
+}
+
+/// Runs `work`, which waits for the server. After `limit` the connection is ended, which ends
+/// `work` with an error.
+fn within<T>(limit: Duration, aborter: &Aborter, work: impl FnOnce() -> T) -> T {
+    let (done, waiting) = mpsc::channel::<()>();
+    let aborter = aborter.clone();
+    std::thread::spawn(move || {
+        if waiting.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+            aborter.abort();
+        }
+    });
+    let result = work();
+    drop(done);
+    result
+}
+
+/// Writes out and lazily unmounts what is on a loop device, and tells the driver to let go of
+/// its file; on a thread of its own, because each of that may wait for the server. Answers
+/// whether that was done in time, and what was found mounted.
+fn save(number: u32) -> (bool, Vec<PathBuf>) {
+    let device = PathBuf::from(loop_device::path(number));
+    let mounts = mountinfo::read_own().unwrap_or_default().into_iter().rev();
+    let points: Vec<PathBuf> = mounts
+        .filter(|entry| entry.is_of((LOOP_MAJOR, number), &device))
+        .map(|entry| entry.point)
+        .collect();
+    let (done, waiting) = mpsc::channel();
+    let to_unmount = points.clone();
+    std::thread::spawn(move || {
+        let mut all = true;
+        for point in &to_unmount {
+            all &= sync_file_system(point).is_ok();
+            let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
+            all &= rustix::mount::unmount(point, flags).is_ok();
+        }
+        all &= loop_device::detach(number).is_ok();
+        // Nobody may be waiting any more.
+        let _ = done.send(all);
+    });
+    (waiting.recv_timeout(SAVE_LIMIT).unwrap_or(false), points)
+}
+
+fn sync_file_system(point: &Path) -> io::Result<()> {
+    Ok(rustix::fs::syncfs(File::open(point)?)?)
+}

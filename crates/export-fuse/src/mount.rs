@@ -1,0 +1,254 @@
+//! The file system in the tree of files: mount(2), and the ways out of it.
+//!
+//! Invariants
+//! * Nothing here waits for the server: paths inside the file system are not touched, and what
+//!   is to be known about it is read from `/proc` and `/sys`.
+//! * A [`Mount`] that is dropped leaves nothing behind, whoever may still use the file system.
+//!
+//! Source: `fs/fuse/inode.c` (options), `Documentation/filesystems/fuse/fuse.rst` (abort).
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno as Os;
+use rustix::mount::{MountFlags, UnmountFlags};
+
+use crate::mountinfo;
+use crate::protocol::MAX_DATA;
+use crate::session::VOLUME;
+
+/// Type of the file system, as in the third column of `/proc/mounts`.
+const KIND: &str = "fuse.braid";
+const CONNECTIONS: &str = "/sys/fs/fuse/connections";
+
+/// A mounted file system of one file.
+#[derive(Debug)]
+pub struct Mount {
+    dir: PathBuf,
+    /// Minor number of the file system's device, and name of its directory in
+    /// `/sys/fs/fuse/connections`.
+    connection: u32,
+    /// The directory was made for it.
+    made_dir: bool,
+    mounted: bool,
+}
+
+/// Why there is no mount, or why it stays.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MountError {
+    /// A volume's name must be fit for the table of mounts.
+    #[error("`{name}` cannot be the name of a mounted volume: it has other characters than letters, digits and . _ -")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// Another volume is mounted there, perhaps one whose process has ended.
+    #[error("{} is mounted already ({source_name})", dir.display())]
+    AlreadyMounted {
+        /// The directory.
+        dir: PathBuf,
+        /// What the table of mounts calls it.
+        source_name: String,
+    },
+    /// Files of the file system are open.
+    #[error("{} is in use", dir.display())]
+    Busy {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// A system call failed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+impl Mount {
+    /// Mounts a volume called `name` (letters, digits, `.`, `_`, `-`) at `dir`, which is made
+    /// if it is missing, and answers the descriptor that [`crate::serve()`] takes. Needs
+    /// `CAP_SYS_ADMIN`. Until the connection is served, whoever looks into `dir` waits.
+    ///
+    /// # Errors
+    /// [`MountError`]; nothing is left behind then.
+    pub fn new(dir: &Path, name: &str, read_only: bool) -> Result<(Mount, OwnedFd), MountError> {
+        let is_fit = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if name.is_empty() || !name.chars().all(is_fit) {
+            return Err(MountError::Name { name: name.to_owned() });
+        }
+        let dir = resolve(dir)?;
+        if let Some((entry, _)) = find_mount(&dir)? {
+            let source_name = entry.source.display().to_string();
+            return Err(MountError::AlreadyMounted { dir, source_name });
+        }
+        let made_dir = make_dir(&dir)?;
+        // From here on dropping it undoes what was done.
+        let mut mount = Mount { dir, connection: 0, made_dir, mounted: false };
+        let fd = open_device()?;
+        let options = format!(
+            "fd={},rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions,max_read={MAX_DATA}\0",
+            fd.as_raw_fd()
+        );
+        let options = std::ffi::CString::from_vec_with_nul(options.into_bytes())
+            .expect("one NUL, at the end");
+        let mut flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        if read_only {
+            flags |= MountFlags::RDONLY;
+        }
+        let source = format!("braid:{name}");
+        rustix::mount::mount(&source, &mount.dir, KIND, flags, Some(options.as_c_str()))
+            .map_err(failed("mount a volume at", &mount.dir))?;
+        mount.mounted = true;
+        match find_mount(&mount.dir)? {
+            Some((_, connection)) => mount.connection = connection,
+            None => return Err(failed("find the mount at", &mount.dir)(Os::NOENT)),
+        }
+        Ok((mount, fd))
+    }
+
+    /// The volume mounted at `dir`, if there is one, whoever serves it, and if anybody does.
+    ///
+    /// # Errors
+    /// When the table of mounts cannot be read.
+    pub fn find(dir: &Path) -> Result<Option<Mount>, MountError> {
+        let dir = resolve(dir)?;
+        let found = find_mount(&dir)?;
+        let mount = |(_, connection)| Mount { dir, connection, made_dir: true, mounted: true };
+        Ok(found.map(mount))
+    }
+
+    /// Where it is mounted.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The file that is the volume.
+    pub fn volume_path(&self) -> PathBuf {
+        self.dir.join(VOLUME)
+    }
+
+    /// What ends the connection, from any thread.
+    pub fn aborter(&self) -> Aborter {
+        Aborter { file: Path::new(CONNECTIONS).join(self.connection.to_string()).join("abort") }
+    }
+
+    /// Unmounts it, waiting up to `limit` for descriptors that are just being closed, and
+    /// removes the directory if it was made for it.
+    ///
+    /// # Errors
+    /// [`MountError::Busy`] when files of it stay open.
+    pub fn unmount(&mut self, limit: Duration) -> Result<(), MountError> {
+        let deadline = Instant::now() + limit;
+        while self.mounted {
+            match rustix::mount::unmount(&self.dir, UnmountFlags::NOFOLLOW) {
+                Ok(()) | Err(Os::INVAL) => self.mounted = false,
+                Err(Os::BUSY) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(Os::BUSY) => return Err(MountError::Busy { dir: self.dir.clone() }),
+                Err(other) => return Err(failed("unmount", &self.dir)(other)),
+            }
+        }
+        self.remove_dir();
+        Ok(())
+    }
+
+    /// Ends the connection, so that whoever waits for the server gets an error, takes the file
+    /// system out of the tree, and removes the directory if it was made for it. Waits for
+    /// nobody; failures are those of something that is gone already.
+    pub fn unmount_force(&mut self) {
+        // Somebody else may have unmounted it, and another file system have its number now.
+        let is_ours = |found: Option<(_, u32)>| found.is_some_and(|(_, n)| n == self.connection);
+        if std::mem::take(&mut self.mounted) && find_mount(&self.dir).is_ok_and(is_ours) {
+            self.aborter().abort();
+            // Without /sys/fs/fuse, MNT_FORCE ends the connection as well.
+            let flags = UnmountFlags::FORCE | UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
+            let _ = rustix::mount::unmount(&self.dir, flags);
+        }
+        self.remove_dir();
+    }
+
+    fn remove_dir(&mut self) {
+        if std::mem::take(&mut self.made_dir) {
+            // Somebody may have put it to other use.
+            let _ = fs::remove_dir(&self.dir);
+        }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        self.unmount_force();
+    }
+}
+
+/// Ends a FUSE connection: all requests under way and to come fail at once.
+#[derive(Clone, Debug)]
+pub struct Aborter {
+    file: PathBuf,
+}
+
+impl Aborter {
+    /// Does it. If there is no such connection any more, nothing happens.
+    pub fn abort(&self) {
+        let _ = fs::write(&self.file, "1");
+    }
+}
+
+/// The absolute path of `dir`, whose last component is not looked at: it may be missing, or a
+/// dead mount.
+fn resolve(dir: &Path) -> Result<PathBuf, MountError> {
+    let parent = match dir.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => Path::new("/"),
+    };
+    let absolute = fs::canonicalize(parent).map_err(failed("resolve", parent))?;
+    Ok(absolute.join(dir.file_name().unwrap_or_default()))
+}
+
+/// Makes `dir`, and says whether it had to.
+fn make_dir(dir: &Path) -> Result<bool, MountError> {
+    match fs::create_dir(dir) {
+        Ok(()) => Ok(true),
+        // A link would be followed by mount(2), and the mount then be somewhere else.
+        Err(error)
+            if error.kind() == io::ErrorKind::AlreadyExists
+                && fs::symlink_metadata(dir).is_ok_and(|metadata| metadata.is_dir()) =>
+        {
+            Ok(false)
+        }
+        Err(source) => Err(failed("make the directory", dir)(source)),
+    }
+}
+
+fn open_device() -> Result<OwnedFd, MountError> {
+    let path = Path::new("/dev/fuse");
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    rustix::fs::open(path, flags, Mode::empty()).map_err(failed("open", path))
+}
+
+/// What is mounted at `dir` on top, if it is a volume, and its connection's number.
+fn find_mount(dir: &Path) -> Result<Option<(mountinfo::Entry, u32)>, MountError> {
+    let entries =
+        mountinfo::read_own().map_err(failed("read", Path::new("/proc/self/mountinfo")))?;
+    let top = entries.into_iter().rfind(|entry| entry.point == dir);
+    Ok(top.filter(|entry| entry.kind == KIND).map(|entry| {
+        let (_, minor) = entry.device;
+        (entry, minor)
+    }))
+}
+
+/// For `map_err`: attaches what was tried, and on what.
+fn failed<E: Into<io::Error>>(action: &'static str, path: &Path) -> impl FnOnce(E) -> MountError {
+    move |source| MountError::Io { action, path: path.to_owned(), source: source.into() }
+}

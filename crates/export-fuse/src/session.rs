@@ -1,0 +1,272 @@
+//! What each request is answered with: the state of one connection. Pure.
+//!
+//! ```text
+//! /            directory, mode 0555, node 1
+//! └── volume   regular file, mode 0600 (0400 if read-only), node 2, as long as the volume
+//! ```
+//!
+//! Invariants
+//! * What becomes a block request was checked here: its node, its alignment, its range, the
+//!   permission to write. A device behind [`braid_engine::Dev`] panics at anything else.
+//! * Nothing changes after INIT, so names and attributes may be kept by the kernel for ever, and
+//!   several shards may each have a session of the same connection.
+//!
+//! Deliberately absent: file handles (there is nothing to tell openings apart by), locks,
+//! extended attributes, and a page cache: the file is opened for direct I/O only, so what is
+//! written has reached the volume when `write` returns, and caching is left to the block device
+//! on top.
+
+use braid_block::{Errno, Flags, Limits, Span};
+
+use crate::protocol::{
+    Attributes, DirectoryEntry, FileSystemSize, InitReply, MAJOR, MAX_DATA, Malformed,
+    OLDEST_MINOR, Operation, ROOT_NODE, Reply, Request, falloc, init, open, seek,
+};
+
+/// Name of the file that is the volume.
+pub const VOLUME: &str = "volume";
+const VOLUME_NODE: u64 = 2;
+
+/// Asynchronous requests that the kernel sends before it waits for answers. Its default of 12
+/// would be the queue depth of the block device on top; a loop device has at most 128 under way.
+const MAX_BACKGROUND: u16 = 1024;
+
+/// What to do about a request.
+#[derive(Debug)]
+pub enum Answer {
+    /// Send this.
+    Reply(Reply),
+    /// Send nothing.
+    Silence,
+    /// Read `span` and send what was read.
+    Read(Span),
+    /// Write the body to `span`, then say so.
+    Write(Span),
+    /// Make durable what was written, then say so.
+    Flush,
+    /// Make `span` read as zeroes, then say so.
+    WriteZeroes(Span, Flags),
+    /// Find the next data (or, if false, the next hole) from `offset` on, which is inside.
+    Seek {
+        /// Where to start, in bytes.
+        offset: u64,
+        /// Data, or a hole.
+        data: bool,
+    },
+}
+
+/// One connection between the kernel and a volume.
+#[derive(Debug)]
+pub struct Session {
+    limits: Limits,
+}
+
+impl Session {
+    /// A session for a volume with these limits.
+    pub fn new(limits: Limits) -> Session {
+        Session { limits }
+    }
+
+    /// What to do about `request`.
+    #[inline]
+    pub fn answer(&self, request: &Request<'_>) -> Answer {
+        let node = request.header.node;
+        let unique = request.header.unique;
+        let answer = match request.operation {
+            Operation::Read { offset, size } => self.read(node, offset, size),
+            Operation::Write { offset, size } => self.write(node, offset, size),
+            Operation::Fsync if node == VOLUME_NODE => Ok(Answer::Flush),
+            Operation::Fallocate { offset, len, mode } => self.fallocate(unique, offset, len, mode),
+            Operation::Lseek { offset, whence } => self.lseek(offset, whence),
+            Operation::Forget => Ok(Answer::Silence),
+            _ => self.answer_about_files(request).map(Answer::Reply),
+        };
+        answer.unwrap_or_else(|errno| Answer::Reply(Reply::error(unique, errno)))
+    }
+
+    /// What to do about bytes that are no request.
+    pub fn answer_malformed(malformed: &Malformed) -> Answer {
+        match malformed.unique() {
+            Some(unique) => Answer::Reply(Reply::error(unique, Errno::INVAL)),
+            None => Answer::Silence,
+        }
+    }
+
+    /// What needs no block request.
+    fn answer_about_files(&self, request: &Request<'_>) -> Result<Reply, Errno> {
+        let (unique, node) = (request.header.unique, request.header.node);
+        match request.operation {
+            Operation::Init { major, minor, flags } => self.init(unique, major, minor, flags),
+            Operation::Lookup { name } => match (node, name) {
+                (ROOT_NODE, Some(name)) if name == VOLUME.as_bytes() => {
+                    Ok(Reply::entry(unique, &self.attributes(VOLUME_NODE)?))
+                }
+                _ => Err(NOENT),
+            },
+            Operation::GetAttr => Ok(Reply::attr(unique, &self.attributes(node)?)),
+            Operation::Open { flags } => self.open(unique, node, flags),
+            Operation::StatFs => Ok(Reply::statfs(unique, &self.file_system_size())),
+            Operation::OpenDir if node == ROOT_NODE => Ok(Reply::open(unique, 0)),
+            Operation::ReadDir { offset, size } if node == ROOT_NODE => {
+                Ok(list(unique, offset, size))
+            }
+            // `default_permissions` has the kernel check, and there is nothing to do at the end
+            // of an opening: writes are passed on as they come.
+            Operation::Access
+            | Operation::Flush
+            | Operation::Release
+            | Operation::Fsync
+            | Operation::FsyncDir
+            | Operation::ReleaseDir
+            | Operation::Destroy => Ok(Reply::ok(unique)),
+            Operation::OpenDir | Operation::ReadDir { .. } => Err(NOTDIR),
+            // As for a block device, whose size and attributes are not the writer's to change.
+            Operation::SetAttr => Err(Errno::PERM),
+            // After this the kernel sends no more of the kind, INTERRUPT included.
+            _ => Err(NOSYS),
+        }
+    }
+
+    fn init(&self, unique: u64, major: u32, minor: u32, offered: u32) -> Result<Reply, Errno> {
+        if major > MAJOR {
+            return Ok(Reply::other_major(unique));
+        }
+        if major < MAJOR || minor < OLDEST_MINOR {
+            return Err(PROTO);
+        }
+        const WANTED: u32 =
+            init::ASYNC_READ | init::BIG_WRITES | init::ASYNC_DIO | init::MAX_PAGES;
+        let reply = InitReply {
+            max_readahead: MAX_DATA as u32,
+            flags: offered & WANTED,
+            max_background: MAX_BACKGROUND,
+            congestion_threshold: MAX_BACKGROUND / 4 * 3,
+            max_write: MAX_DATA as u32,
+            max_pages: (MAX_DATA / 4096) as u16,
+        };
+        Ok(Reply::init(unique, &reply))
+    }
+
+    fn open(&self, unique: u64, node: u64, flags: u32) -> Result<Reply, Errno> {
+        const ACCESS_MODE: u32 = 3;
+        match node {
+            VOLUME_NODE if self.limits.read_only && flags & ACCESS_MODE != 0 => Err(ROFS),
+            VOLUME_NODE => {
+                Ok(Reply::open(unique, open::DIRECT_IO | open::PARALLEL_DIRECT_WRITES))
+            }
+            _ => Err(ISDIR),
+        }
+    }
+
+    /// A read that crosses the end is cut there; one behind it finds nothing.
+    #[inline]
+    fn read(&self, node: u64, offset: u64, size: u32) -> Result<Answer, Errno> {
+        let rest = self.limits.size.saturating_sub(offset);
+        let span = Span::new(offset, u64::from(size).min(rest));
+        if node != VOLUME_NODE || size as usize > MAX_DATA {
+            return Err(Errno::INVAL);
+        }
+        // A span without bytes is not compared with the volume's size by anybody.
+        if span.is_empty() { Ok(Answer::Read(Span::default())) } else { self.check(span).map(Answer::Read) }
+    }
+
+    #[inline]
+    fn write(&self, node: u64, offset: u64, size: u32) -> Result<Answer, Errno> {
+        if node != VOLUME_NODE || size as usize > MAX_DATA {
+            return Err(Errno::INVAL);
+        }
+        self.check_writable()?;
+        self.check(Span::new(offset, size.into())).map(Answer::Write)
+    }
+
+    /// The loop driver sends `PUNCH_HOLE` for a discard as well as for zeroes that may be
+    /// unmapped, and `ZERO_RANGE` for zeroes that may not; all of them with `KEEP_SIZE`. So a
+    /// hole has to read as zeroes (`drivers/block/loop.c`, `lo_fallocate`).
+    fn fallocate(&self, unique: u64, offset: u64, len: u64, mode: u32) -> Result<Answer, Errno> {
+        const HOLE: u32 = falloc::PUNCH_HOLE | falloc::KEEP_SIZE;
+        const ZERO: u32 = falloc::ZERO_RANGE;
+        self.check_writable()?;
+        let inside = Span::new(offset, len).is_within(self.limits.size);
+        let flags = match mode & !falloc::KEEP_SIZE {
+            // What is inside is allocated as far as anybody can tell.
+            0 if inside => return Ok(Answer::Reply(Reply::ok(unique))),
+            0 => return Err(Errno::NOSPC),
+            // Where discards do nothing, zeroes would be written to the members for each. The
+            // block layer then sends zeroes itself where it needs them.
+            falloc::PUNCH_HOLE if mode == HOLE && self.limits.discard => Flags::NONE,
+            ZERO => Flags::NO_UNMAP,
+            _ => return Err(Errno::OPNOTSUPP),
+        };
+        let span = self.check(Span::new(offset, len))?;
+        Ok(Answer::WriteZeroes(span, flags))
+    }
+
+    fn lseek(&self, offset: u64, whence: u32) -> Result<Answer, Errno> {
+        let data = match whence {
+            seek::DATA => true,
+            seek::HOLE => false,
+            _ => return Err(Errno::INVAL),
+        };
+        if offset < self.limits.size { Ok(Answer::Seek { offset, data }) } else { Err(NXIO) }
+    }
+
+    fn check_writable(&self) -> Result<(), Errno> {
+        if self.limits.read_only { Err(ROFS) } else { Ok(()) }
+    }
+
+    /// `span`, if the device takes it.
+    #[inline]
+    fn check(&self, span: Span) -> Result<Span, Errno> {
+        if span.is_within(self.limits.size) && span.is_aligned(self.limits.logical_block) {
+            Ok(span)
+        } else {
+            Err(Errno::INVAL)
+        }
+    }
+
+    fn attributes(&self, node: u64) -> Result<Attributes, Errno> {
+        const DIRECTORY: u32 = 0o040_000;
+        const FILE: u32 = 0o100_000;
+        let block_size = self.limits.physical_block;
+        match node {
+            ROOT_NODE => {
+                Ok(Attributes { node, size: 0, mode: DIRECTORY | 0o555, links: 2, block_size })
+            }
+            VOLUME_NODE => {
+                let permissions = if self.limits.read_only { 0o400 } else { 0o600 };
+                let size = self.limits.size;
+                Ok(Attributes { node, size, mode: FILE | permissions, links: 1, block_size })
+            }
+            _ => Err(STALE),
+        }
+    }
+
+    /// The block size becomes the loop device's granularity of discards.
+    fn file_system_size(&self) -> FileSystemSize {
+        let block_size = self.limits.physical_block;
+        FileSystemSize { blocks: self.limits.size / u64::from(block_size), block_size }
+    }
+}
+
+fn list(unique: u64, offset: u64, room: u32) -> Reply {
+    const DIRECTORY: u32 = 4;
+    const FILE: u32 = 8;
+    let entry = |node, next, kind, name| DirectoryEntry { node, next, kind, name };
+    let entries = [
+        entry(ROOT_NODE, 1, DIRECTORY, "."),
+        entry(ROOT_NODE, 2, DIRECTORY, ".."),
+        entry(VOLUME_NODE, 3, FILE, VOLUME),
+    ];
+    let first = usize::try_from(offset).unwrap_or(usize::MAX).min(entries.len());
+    Reply::directory(unique, &entries[first..], room)
+}
+
+const NOENT: Errno = Errno::from_raw(2);
+/// Also what tells a seeker that there is nothing more.
+pub(crate) const NXIO: Errno = Errno::from_raw(6);
+const NOTDIR: Errno = Errno::from_raw(20);
+const ISDIR: Errno = Errno::from_raw(21);
+const ROFS: Errno = Errno::from_raw(30);
+const NOSYS: Errno = Errno::from_raw(38);
+const PROTO: Errno = Errno::from_raw(71);
+const STALE: Errno = Errno::from_raw(116);
