@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::process::{Service, require};
+use crate::process::{Service, Undo, require};
 use crate::{Error, Result};
 
 /// A running server.
@@ -15,7 +15,7 @@ pub struct Server {
     socket: PathBuf,
     service: Service,
     /// What it serves, where that is a file; removed with it.
-    _file: Option<tempfile::NamedTempFile>,
+    _file: Option<FileInMemory>,
 }
 
 impl Server {
@@ -47,7 +47,7 @@ impl Server {
     /// If it is not installed or does not come up.
     pub fn qemu(size: u64, folder: &Path) -> Result<Server> {
         let qemu = require("qemu-nbd", "qemu-utils")?;
-        let file = file_in_memory(size)?;
+        let file = FileInMemory::new(size)?;
         let socket = folder.join("qemu.sock");
         let mut command = Command::new(qemu);
         // For as many clients as come, and beyond the first that leaves.
@@ -75,7 +75,7 @@ impl Server {
         name: &'static str,
         command: Command,
         socket: PathBuf,
-        file: Option<tempfile::NamedTempFile>,
+        file: Option<FileInMemory>,
     ) -> Result<Server> {
         let mut service = Service::start(command)?;
         service.wait_for_socket(&socket)?;
@@ -93,14 +93,57 @@ impl Server {
     }
 }
 
-/// A sparse file of `size` bytes on tmpfs.
-///
-/// # Errors
-/// If it cannot be made.
-pub fn file_in_memory(size: u64) -> Result<tempfile::NamedTempFile> {
-    let failed = || Error::io("a file in /dev/shm");
-    let file =
-        tempfile::Builder::new().prefix("braid-bench-").tempfile_in("/dev/shm").map_err(failed())?;
-    File::set_len(file.as_file(), size).map_err(failed())?;
-    Ok(file)
+/// A file on tmpfs, removed with the value.
+#[derive(Debug)]
+pub struct FileInMemory {
+    file: tempfile::NamedTempFile,
+    _undo: Undo,
+}
+
+impl FileInMemory {
+    /// A sparse file of `size` bytes.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn new(size: u64) -> Result<FileInMemory> {
+        let failed = || Error::io("a file in /dev/shm");
+        let mut builder = tempfile::Builder::new();
+        let file = builder.prefix("braid-bench-").tempfile_in("/dev/shm").map_err(failed())?;
+        File::set_len(file.as_file(), size).map_err(failed())?;
+        let undo = Undo::with(&format!("rm -f {}", file.path().display()))?;
+        Ok(FileInMemory { file, _undo: undo })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+}
+
+/// A directory for sockets and mounts, removed with the value.
+#[derive(Debug)]
+pub struct Folder {
+    folder: tempfile::TempDir,
+    _undo: Undo,
+}
+
+impl Folder {
+    /// An empty directory whose path is short enough for a socket's.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn new() -> Result<Folder> {
+        let mut builder = tempfile::Builder::new();
+        let folder = builder.prefix("braid-bench-").tempdir();
+        let folder = folder.map_err(Error::io("a temporary directory"))?;
+        // Only what can be in it: sockets. A mount in it that was not undone stays visible.
+        let path = folder.path().display();
+        let undo = Undo::with(&format!("rm -f {path}/*.sock; rmdir {path}"))?;
+        Ok(Folder { folder, _undo: undo })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
 }
