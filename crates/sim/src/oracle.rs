@@ -66,8 +66,8 @@ struct Version {
     done: Option<u64>,
     acknowledged: bool,
     durable: bool,
-    /// A read has shown that it was another one that came out on top.
-    lost: bool,
+    /// When a read had shown that another one came out on top.
+    lost: Option<u64>,
     /// `None`: anything.
     data: Option<Rc<[u8]>>,
 }
@@ -87,7 +87,7 @@ impl Oracle {
                 done: Some(0),
                 acknowledged: true,
                 durable: true,
-                lost: false,
+                lost: None,
                 data,
             }]
         };
@@ -105,7 +105,7 @@ impl Oracle {
                 done: None,
                 acknowledged: false,
                 durable: false,
-                lost: false,
+                lost: None,
                 data,
             };
             self.blocks[block].push(version);
@@ -140,14 +140,17 @@ impl Oracle {
     pub fn end_read(&mut self, read: ReadToken, shown: Option<&[u8]>) -> Result<(), Mismatch> {
         self.reads.remove(&read.began);
         let Some(shown) = shown else { return Ok(()) };
+        let now = self.tick();
         let before = |version: &Version| version.done.is_some_and(|done| done < read.began);
         for (block, found) in self.blocks(read.span).zip(shown.chunks_exact(self.block)) {
             let versions = &mut self.blocks[block];
             let barrier = barrier(versions, |one| one.acknowledged && before(one));
-            let possible = possible(versions, barrier).filter(|version| !version.lost);
+            let possible = possible(versions, barrier)
+                .filter(|version| version.lost.is_none_or(|lost| lost > read.began));
             check((block * self.block) as u64, found, possible)?;
             if versions.iter().all(before) {
-                versions.iter_mut().for_each(|version| version.lost |= !version.matches(found));
+                let others = versions.iter_mut().filter(|version| !version.matches(found));
+                others.for_each(|version| version.lost = version.lost.or(Some(now)));
             }
         }
         Ok(())
