@@ -21,11 +21,7 @@ impl Args {
         Args::parse(std::env::args().skip(1), known, usage)
     }
 
-    fn parse(
-        mut words: impl Iterator<Item = String>,
-        known: &[&str],
-        usage: &str,
-    ) -> Result<Args> {
+    fn parse(mut words: impl Iterator<Item = String>, known: &[&str], usage: &str) -> Result<Args> {
         let mut given = Vec::new();
         while let Some(word) = words.next() {
             // What `cargo bench` adds.
@@ -57,9 +53,9 @@ impl Args {
     pub fn value<T: FromStr>(&self, name: &str, default: T) -> Result<T> {
         match self.text(name) {
             None => Ok(default),
-            Some(text) => text
-                .parse()
-                .map_err(|_| Error::Usage(format!("{name}: {text:?} cannot be read"))),
+            Some(text) => {
+                text.parse().map_err(|_| Error::Usage(format!("{name}: {text:?} cannot be read")))
+            }
         }
     }
 

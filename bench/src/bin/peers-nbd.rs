@@ -252,9 +252,8 @@ fn add_ratios(
         ]);
     };
     let ours = &samples[0];
-    let rate = |theirs: &Samples| {
-        Estimate::of_ratio(&ours.bytes_per_second, &theirs.bytes_per_second)
-    };
+    let rate =
+        |theirs: &Samples| Estimate::of_ratio(&ours.bytes_per_second, &theirs.bytes_per_second);
     let peers = || servers[1..].iter().zip(&samples[1..]);
     // The better peer is the one that leaves braid the lower ratio.
     let better = peers().map(|(_, theirs)| rate(theirs).median).fold(f64::INFINITY, f64::min);
