@@ -152,7 +152,7 @@ impl Client {
         let mut data = Vec::new();
         if op == Op::Write {
             self.fill(&mut io.payload);
-            data = io.payload.to_vec();
+            data = bytes_of(&io.payload);
         }
         let mut oracle = self.oracle.borrow_mut();
         let token = match op {
@@ -197,12 +197,15 @@ impl Client {
         let expected = if op.has_data() { span.len } else { 0 };
         assert_eq!(payload.len(), expected, "{op:?} of {span}: the payload's length, {result:?}");
         if op == Op::Write {
-            assert!(payload.to_vec() == data, "{op:?} of {span}: the payload's bytes, {result:?}");
+            assert!(
+                bytes_of(&payload) == data,
+                "{op:?} of {span}: the payload's bytes, {result:?}"
+            );
         }
         let mut oracle = self.oracle.borrow_mut();
         match token {
             Token::Read(read) => {
-                let shown = result.is_ok().then(|| payload.to_vec());
+                let shown = result.is_ok().then(|| bytes_of(&payload));
                 if let Err(mismatch) = oracle.end_read(read, shown.as_deref()) {
                     panic!("{op:?} of {span}: {mismatch}");
                 }
@@ -218,6 +221,14 @@ impl Client {
             Err(errno) => report.errors.push((op, span, errno)),
         }
     }
+}
+
+/// The bytes of `payload`, copied a buffer at a time: the simulation moves many of them in
+/// builds that are not optimised.
+pub(crate) fn bytes_of(payload: &Payload) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(payload.len() as usize);
+    payload.bufs().iter().for_each(|buf| bytes.extend_from_slice(buf));
+    bytes
 }
 
 fn conflict(op: Op, span: Span, other: &Asked) -> bool {

@@ -20,6 +20,7 @@ use std::task::{Context, Poll, Waker};
 use braid_block::{Completion, Errno, Extent, Flags, Io, Limits, Op, Span};
 use braid_engine::{CompletionSource, Device, Pending, Ticket};
 
+use crate::client::bytes_of;
 use crate::media::{Media, Moment};
 use crate::{Faults, Handle, Rng, Witness};
 
@@ -211,7 +212,7 @@ impl Inner {
         let span = io.span.offset as usize..io.span.end() as usize;
         match io.op {
             Op::Read | Op::Flush => None,
-            Op::Write => Some(io.payload.to_vec()),
+            Op::Write => Some(bytes_of(&io.payload)),
             Op::WriteZeroes => Some(vec![0; span.len()]),
             Op::Discard => Some(match self.rng.borrow_mut().below(3) {
                 0 => vec![0; span.len()],

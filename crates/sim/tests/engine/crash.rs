@@ -15,6 +15,7 @@ use std::rc::Rc;
 
 use braid_block::{Flags, Io, Limits, Op};
 use braid_engine::{Dev, Device, Pending};
+use braid_mem::Pool;
 use braid_sim::{Client, Load, Mismatch, Oracle, Rng, SimDisk, for_each_seed};
 
 use crate::stack::Stack;
@@ -47,10 +48,11 @@ fn crash_everywhere(seed: u64, crashes: &Rc<Cell<u64>>, wrap: fn(Dev) -> Dev) ->
 
     let (disks, oracle) = (world.disks(), Rc::clone(&client.oracle));
     let (seen, crashes, mut dice) = (Rc::clone(&finding), Rc::clone(crashes), rng(!seed));
+    let pool = Pool::new(1 << 20).unwrap();
     world.sim.observe(move || {
         if seen.borrow().is_none() {
             crashes.set(crashes.get() + 1);
-            let result = crash(&disks, seed, &oracle.borrow(), &mut dice);
+            let result = crash(&disks, &pool, seed, &oracle.borrow(), &mut dice);
             *seen.borrow_mut() = result.err();
         }
     });
@@ -61,8 +63,14 @@ fn crash_everywhere(seed: u64, crashes: &Rc<Cell<u64>>, wrap: fn(Dev) -> Dev) ->
 }
 
 /// Opens what a crash now leaves of `disks` as a volume again and reads it.
-fn crash(disks: &[SimDisk], seed: u64, oracle: &Oracle, dice: &mut Rng) -> Result<(), Mismatch> {
-    let world = Simulation::new(seed);
+fn crash(
+    disks: &[SimDisk],
+    pool: &Pool,
+    seed: u64,
+    oracle: &Oracle,
+    dice: &mut Rng,
+) -> Result<(), Mismatch> {
+    let world = Simulation::with_pool(seed, pool.clone());
     let mut images = disks.iter().map(|disk| disk.crash_image(dice));
     let mut next = |size: u64| -> Member {
         let image = images.next().expect("as many disks as before");
@@ -70,10 +78,11 @@ fn crash(disks: &[SimDisk], seed: u64, oracle: &Oracle, dice: &mut Rng) -> Resul
         world.member_with(image, false)
     };
     let volume = Stack::number(seed).build(world.unit(), &mut next);
-    let payload = world.pool().get(volume.size() as usize).unwrap();
-    let done = world.sim.block_on(volume.dev.start(Io::read(0, payload)));
+    let buf = pool.get(volume.size() as usize).unwrap();
+    let done = world.sim.block_on(volume.dev.start(Io::read(0, buf)));
     assert_eq!(done.result, Ok(()));
-    oracle.check_crash(&done.payload.to_vec())
+    let contents = done.payload.into_one().expect("one buffer comes back as one");
+    oracle.check_crash(&contents)
 }
 
 /// A device that acknowledges what it did not do.

@@ -93,7 +93,10 @@ pub(crate) struct Simulation {
 
 impl Simulation {
     pub(crate) fn new(seed: u64) -> Simulation {
-        let pool = Pool::new(POOL).unwrap();
+        Simulation::with_pool(seed, Pool::new(POOL).unwrap())
+    }
+
+    pub(crate) fn with_pool(seed: u64, pool: Pool) -> Simulation {
         Simulation { sim: Sim::new(seed), disks: RefCell::default(), pool }
     }
 
