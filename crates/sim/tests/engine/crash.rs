@@ -13,8 +13,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use braid_block::{Flags, Io, Limits, Op};
-use braid_engine::{Dev, Device, Pending};
+use braid_block::{Flags, Io, Limits, Op, Span};
+use braid_engine::{Dev, Device, Pending, join_all};
 use braid_mem::Pool;
 use braid_sim::{Client, Load, Mismatch, Oracle, Rng, SimDisk, for_each_seed};
 
@@ -83,6 +83,46 @@ fn crash(
     assert_eq!(done.result, Ok(()));
     let contents = done.payload.into_one().expect("one buffer comes back as one");
     oracle.check_crash(&contents)
+}
+
+/// The plain story: write everything, flush, write everything again. At every moment after the
+/// flush each block holds the first bytes or the second, never what was there before.
+#[test]
+fn what_was_flushed_is_there_or_what_was_written_later() {
+    let name = "crash::what_was_flushed_is_there_or_what_was_written_later";
+    for_each_seed(name, 24, |seed| {
+        let world = Simulation::new(seed);
+        let (volume, pool) = (volume(&world, seed), world.pool());
+        let size = volume.size();
+        let flushed: Rc<RefCell<Option<Oracle>>> = Rc::default();
+
+        let (disks, oracle, mut dice) = (world.disks(), Rc::clone(&flushed), rng(seed));
+        let spare = pool.clone();
+        world.sim.observe(move || {
+            if let Some(oracle) = &*oracle.borrow() {
+                crash(&disks, &spare, seed, oracle, &mut dice).unwrap();
+            }
+        });
+        world.sim.block_on(async move {
+            write_everywhere(&volume.dev, &pool, 1).await;
+            volume.dev.start(Io::flush()).await.result.unwrap();
+            let mut oracle = Oracle::new(&vec![1; size as usize], 512);
+            oracle.begin_write(Span::new(0, size), Some(&vec![2; size as usize]));
+            flushed.replace(Some(oracle));
+            write_everywhere(&volume.dev, &pool, 2).await;
+        });
+    });
+}
+
+async fn write_everywhere(dev: &Dev, pool: &Pool, byte: u8) {
+    let size = dev.limits().size;
+    let write = |offset: u64| {
+        let mut buf = pool.get(5120.min(size - offset) as usize).unwrap();
+        buf.fill(byte);
+        dev.start(Io::write(offset, buf, Flags::NONE))
+    };
+    let all = join_all((0..size).step_by(5120).map(write).collect()).await;
+    all.iter().for_each(|done| done.result.unwrap());
 }
 
 /// A device that acknowledges what it did not do.
