@@ -9,6 +9,7 @@
 
 use nix::time::{ClockId, clock_getcpuclockid};
 use nix::unistd::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::{Error, Result};
 
@@ -31,6 +32,20 @@ pub fn thread_ns() -> Result<u64> {
     let now = ClockId::CLOCK_THREAD_CPUTIME_ID.now();
     let time = now.map_err(|errno| Error::io("processor time")(errno.into()))?;
     Ok(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+}
+
+/// Keeps this thread, and the programs it starts from now on, on one processor.
+///
+/// # Errors
+/// What the kernel answers.
+pub fn stay_on_one_core() -> Result<()> {
+    let failed = || Error::io("processor affinity");
+    let allowed = sched_getaffinity(None).map_err(|errno| failed()(errno.into()))?;
+    // The last one: the first is where interrupts usually go.
+    let last = (0..CpuSet::MAX_CPU).rev().find(|&cpu| allowed.is_set(cpu));
+    let mut one = CpuSet::new();
+    one.set(last.ok_or_else(|| Error::Unexpected("no processor is allowed".into()))?);
+    sched_setaffinity(None, &one).map_err(|errno| failed()(errno.into()))
 }
 
 #[cfg(test)]

@@ -28,7 +28,6 @@ use braid_block::{Flags, Io, Payload};
 use braid_device::Ram;
 use braid_engine::{Array, Dev, InFlight, Pending};
 use braid_mem::{Advice, Buf, Pool, Region};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 const USAGE: &str = "\
 engine [--rounds N] [--runtime SECONDS] [--member MIB]
@@ -52,7 +51,8 @@ fn run() -> Result<()> {
     let rounds = args.value("--rounds", 15usize)?.max(1);
     let runtime = Duration::from_secs_f64(args.value("--runtime", 0.2)?);
     let member = args.value("--member", 256u64)?.max(1) << 20;
-    stay_on_one_core()?;
+    // The scheduler would move the thread now and then, and its cache with it.
+    cpu::stay_on_one_core()?;
     let pool = Pool::new(4 << 20).map_err(Error::io("buffers"))?;
     let mut subjects = [
         Subject::Engine(EngineLoop::new(&pool, member, false)?),
@@ -85,17 +85,6 @@ fn run() -> Result<()> {
     }
     println!("raid0(chunk=64K) over 4 RAM members of {} MiB\n\n{table}", member >> 20);
     Ok(())
-}
-
-/// The scheduler would move the thread now and then, and its cache with it.
-fn stay_on_one_core() -> Result<()> {
-    let failed = || Error::io("processor affinity");
-    let allowed = sched_getaffinity(None).map_err(|errno| failed()(errno.into()))?;
-    // The last one: the first is where interrupts usually go.
-    let last = (0..CpuSet::MAX_CPU).rev().find(|&cpu| allowed.is_set(cpu));
-    let mut one = CpuSet::new();
-    one.set(last.ok_or_else(|| Error::Unexpected("no processor is allowed".into()))?);
-    sched_setaffinity(None, &one).map_err(|errno| failed()(errno.into()))
 }
 
 enum Subject {

@@ -14,13 +14,14 @@ use braid_bench::fio::{self, Subject, Workload};
 use braid_bench::peer::{Folder, Server};
 use braid_bench::stats::{Estimate, Target, median};
 use braid_bench::table::Table;
-use braid_bench::{Result, cpu, load};
+use braid_bench::{Error, Result, cpu, load};
 
 const USAGE: &str = "\
-peers-nbd [--rounds N] [--runtime SECONDS] [--only NAME] [--braid PATH]
+peers-nbd [--rounds N] [--runtime SECONDS] [--only NAME] [--cores all|one] [--braid PATH]
   --rounds   rounds of each workload (7)
   --runtime  seconds at each server in a round (2)
   --only     workloads whose name contains NAME
+  --cores    one: clients and servers share one core, so that their placement is no luck (all)
   --braid    the braid binary (the one beside this program)";
 
 const KIB: u64 = 1 << 10;
@@ -115,10 +116,15 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let known = ["--rounds", "--runtime", "--only", "--braid"];
+    let known = ["--rounds", "--runtime", "--only", "--cores", "--braid"];
     let args = Args::from_command_line(&known, USAGE)?;
     let rounds = args.value("--rounds", 7usize)?.max(1);
     let seconds: f64 = args.value("--runtime", 2.0)?;
+    match args.text("--cores") {
+        None | Some("all") => {}
+        Some("one") => cpu::stay_on_one_core()?,
+        Some(_) => return Err(Error::Usage(USAGE.to_owned())),
+    }
     fio::require()?;
     let folder = Folder::new()?;
     let braid = Server::braid(&args.braid()?, "ram(1G)", folder.path())?;
