@@ -65,6 +65,11 @@ impl Modelled {
         Ok(Modelled { ram: Ram::new(size)?, schedule })
     }
 
+    /// Capacity and block sizes.
+    pub fn limits(&self) -> Limits {
+        self.ram.device().limits()
+    }
+
     /// A device for the shard of `handle`.
     pub fn device(&self, handle: &Handle) -> ModelledDevice {
         ModelledDevice {

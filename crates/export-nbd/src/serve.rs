@@ -112,6 +112,11 @@ impl Server {
         self.inner.stop.raise();
     }
 
+    /// Waits until it is stopped.
+    pub async fn stopped(&self) {
+        self.inner.stop.wait().await;
+    }
+
     /// Accepts until it is stopped, giving each connection to `place`.
     ///
     /// # Errors

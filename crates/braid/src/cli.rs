@@ -1,0 +1,181 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::volume::{Attach, IoMode};
+
+/// Software RAID in user space, and the laboratory that measures it
+///
+/// A stack expression says what a volume is made of:
+///
+///     raid0(chunk=64K, /dev/sdb, /dev/sdc)     linear(a.img, b.img)
+///     ram(1G)                                  model(usb-flash, size=2G, bus=usb2:0)
+///
+/// Exit status: 0 well, 1 failed, 2 wrong usage, 3 refused by a safety rule.
+#[derive(Debug, Parser)]
+#[command(name = "braid", version, verbatim_doc_comment, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Bring a volume up in the background and print its device or URI
+    Up(Up),
+    /// Serve a volume over NBD in the foreground, until interrupted
+    Serve(Serve),
+    /// End a volume: detach it, answer what is under way, flush
+    Down(Down),
+    /// Say how volumes are
+    Status(Status),
+    /// Say what this machine offers, and what to do about what it lacks
+    Doctor(Doctor),
+    /// Measure layouts against each other
+    #[command(subcommand)]
+    Lab(Lab),
+    /// The process of a volume (started by `up`)
+    #[command(hide = true, name = "__volume")]
+    Volume,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// Open members for reading only, and refuse writes
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Accept this member whatever it carries (give the path again; may be repeated)
+    #[arg(long, value_name = "MEMBER")]
+    pub(crate) force: Vec<PathBuf>,
+    /// Let TCP be reached from other machines, without encryption or authentication
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// What carries out input and output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) io: IoMode,
+    /// Threads that serve [default: half of the processors, at most 4]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) shards: Option<u16>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Up {
+    /// A stack expression, the name of a volume that was up before, or a NAME.toml
+    #[arg(value_name = "STACK|NAME|FILE.toml")]
+    pub(crate) target: String,
+    /// What to call a new volume [default: vol0, vol1, …]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// How it becomes a block device of this machine
+    #[arg(long, value_enum)]
+    pub(crate) attach: Option<Attach>,
+    /// Listen for NBD clients: unix:PATH, tcp:IP:PORT, tcp:PORT (may be repeated)
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) nbd: Vec<String>,
+    /// Stay in the foreground (for a service manager)
+    #[arg(long)]
+    pub(crate) foreground: bool,
+    /// Print what is ready as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// A stack expression
+    #[arg(value_name = "STACK")]
+    pub(crate) stack: String,
+    /// Listen for NBD clients: unix:PATH, tcp:IP:PORT, tcp:PORT (may be repeated)
+    #[arg(long, value_name = "ADDRESS", required = true)]
+    pub(crate) nbd: Vec<String>,
+    /// What to call the export
+    #[arg(long, default_value = "braid")]
+    pub(crate) name: String,
+    /// Print nothing when ready
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Down {
+    /// The volume's name
+    pub(crate) name: String,
+    /// Take the device away from whoever holds it, and end a process that does not answer
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// The volume's name [default: all]
+    pub(crate) name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print again every second, until interrupted
+    #[arg(long)]
+    pub(crate) watch: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Lab {
+    /// List the ready-made campaigns
+    Presets,
+    /// Print what a campaign would do, write, and take
+    Plan(LabTarget),
+    /// Run a campaign, or go on with one that was interrupted
+    Run(LabRun),
+    /// Print the table of a finished or running campaign, and write its page again
+    Report {
+        /// The folder that `run` wrote
+        folder: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabTarget {
+    /// A campaign file, or the name of a preset
+    #[arg(value_name = "FILE.toml|PRESET")]
+    pub(crate) campaign: String,
+    /// The stack that the others are compared with (for a preset)
+    #[arg(long, value_name = "STACK")]
+    pub(crate) baseline: Option<String>,
+    /// A stack to measure (for a preset; may be repeated)
+    #[arg(long, value_name = "NAME=STACK")]
+    pub(crate) subject: Vec<String>,
+    /// Seconds of each trial (for a preset)
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) runtime: Option<f64>,
+    /// How often everything is repeated (for a preset)
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) repetitions: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabRun {
+    #[command(flatten)]
+    pub(crate) target: LabTarget,
+    /// The folder for results; one that holds a part of them is gone on with
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
+    /// This file or device may be written to, though there may be something on it (may be
+    /// repeated)
+    #[arg(long, value_name = "PATH")]
+    pub(crate) destroy: Vec<PathBuf>,
+    /// No progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}

@@ -1,0 +1,239 @@
+//! `braid doctor`: what this machine offers, and what to do about what it lacks.
+//!
+//! Reading only: nothing is loaded, mounted or set.
+
+use std::fs;
+use std::path::Path;
+
+use braid_stack::ByteSize;
+use serde::Serialize;
+
+use crate::cli;
+use crate::control::OUTPUT_VERSION;
+use crate::failure::Failure;
+
+/// Locked memory that a shard wants: its buffers and some room for the program.
+const WANTED_LOCK: u64 = 256 << 20;
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    /// There, and used.
+    Ok,
+    /// Works, but less well.
+    Limited,
+    /// Not there; something else is used.
+    Missing,
+}
+
+#[derive(Serialize)]
+struct Finding {
+    what: &'static str,
+    verdict: Verdict,
+    /// What was found.
+    found: String,
+    /// What to do about it.
+    advice: Option<String>,
+}
+
+impl Finding {
+    fn ok(what: &'static str, found: impl Into<String>) -> Finding {
+        Finding { what, verdict: Verdict::Ok, found: found.into(), advice: None }
+    }
+
+    fn lacking(
+        what: &'static str,
+        verdict: Verdict,
+        found: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Finding {
+        Finding { what, verdict, found: found.into(), advice: Some(advice.into()) }
+    }
+}
+
+pub(super) fn doctor(options: &cli::Doctor) -> Result<(), Failure> {
+    let findings = [
+        kernel(),
+        user(),
+        io_uring(),
+        fuse(),
+        loop_device(),
+        ublk(),
+        nbd(),
+        memory_lock(),
+        huge_pages(),
+        tools(),
+    ];
+    if options.json {
+        println!(
+            "{}",
+            serde_json::json!({ "output_version": OUTPUT_VERSION, "findings": findings })
+        );
+        return Ok(());
+    }
+    for finding in &findings {
+        let mark = match finding.verdict {
+            Verdict::Ok => "ok",
+            Verdict::Limited => "limited",
+            Verdict::Missing => "missing",
+        };
+        println!("{:>14}  {mark:<8} {}", finding.what, finding.found);
+        if let Some(advice) = &finding.advice {
+            println!("{:>14}  {:<8} -> {advice}", "", "");
+        }
+    }
+    Ok(())
+}
+
+fn kernel() -> Finding {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    Finding::ok("kernel", format!("Linux {release}"))
+}
+
+fn user() -> Finding {
+    if rustix::process::geteuid().is_root() {
+        return Finding::ok("user", "root: volumes can become block devices");
+    }
+    Finding::lacking(
+        "user",
+        Verdict::Limited,
+        "not root: volumes are served over NBD on a Unix socket",
+        "run as root to attach a volume as a block device",
+    )
+}
+
+fn io_uring() -> Finding {
+    let config = braid_uring::Config { mode: braid_uring::Mode::Uring, ..Default::default() };
+    let Err(error) = braid_uring::Executor::new(config) else {
+        return Finding::ok("io_uring", "allowed, and used");
+    };
+    let disabled = fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
+    let advice = match disabled.trim() {
+        "0" | "" => {
+            "a seccomp filter (of a container?) or an old kernel forbids it: allow \
+                     io_uring_setup, io_uring_enter and io_uring_register"
+        }
+        _ => "sysctl kernel.io_uring_disabled=0",
+    };
+    let found = format!("not to be had ({error}): threads do its work, with more processor time");
+    Finding::lacking("io_uring", Verdict::Limited, found, advice)
+}
+
+fn fuse() -> Finding {
+    if fs::File::options().read(true).write(true).open("/dev/fuse").is_ok() {
+        return Finding::ok("FUSE", "/dev/fuse can be opened");
+    }
+    Finding::lacking(
+        "FUSE",
+        Verdict::Missing,
+        "/dev/fuse is missing or may not be opened: no block device by way of it",
+        "modprobe fuse; in a container, pass the device /dev/fuse in",
+    )
+}
+
+fn loop_device() -> Finding {
+    if fs::File::options().read(true).write(true).open("/dev/loop-control").is_ok() {
+        return Finding::ok("loop", "/dev/loop-control can be opened");
+    }
+    Finding::lacking(
+        "loop",
+        Verdict::Missing,
+        "/dev/loop-control is missing or may not be opened",
+        "modprobe loop, as root; in a container, pass /dev/loop-control and /dev/loop* in",
+    )
+}
+
+fn ublk() -> Finding {
+    if Path::new("/dev/ublk-control").exists() {
+        return Finding::ok(
+            "ublk",
+            "/dev/ublk-control is there (this version does not use it yet)",
+        );
+    }
+    Finding::lacking(
+        "ublk",
+        Verdict::Missing,
+        "no /dev/ublk-control: FUSE and loop are used instead",
+        "nothing needed; modprobe ublk_drv where the kernel has it (6.0 or later)",
+    )
+}
+
+fn nbd() -> Finding {
+    if Path::new("/dev/nbd0").exists() {
+        return Finding::ok(
+            "nbd",
+            "/dev/nbd0 is there: `nbd-client` attaches an export of braid's",
+        );
+    }
+    Finding::lacking(
+        "nbd",
+        Verdict::Missing,
+        "no /dev/nbd0: this kernel cannot attach NBD exports (serving them needs nothing)",
+        "nothing needed; modprobe nbd where the kernel has it",
+    )
+}
+
+fn memory_lock() -> Finding {
+    match braid_sys::process::locked_memory_limit() {
+        Ok(None) => Finding::ok("locked memory", "without limit"),
+        Ok(Some(limit)) if limit >= WANTED_LOCK => {
+            Finding::ok("locked memory", format!("up to {:#}", ByteSize(limit)))
+        }
+        // Root locks whatever the limit says (CAP_IPC_LOCK).
+        Ok(Some(_)) if rustix::process::geteuid().is_root() => {
+            Finding::ok("locked memory", "as much as needed (root)")
+        }
+        Ok(Some(limit)) => Finding::lacking(
+            "locked memory",
+            Verdict::Limited,
+            format!("up to {:#}: buffers may be paged out", ByteSize(limit)),
+            "LimitMEMLOCK=infinity in the service, or `ulimit -l unlimited`",
+        ),
+        Err(error) => Finding::lacking(
+            "locked memory",
+            Verdict::Limited,
+            format!("the limit cannot be read: {error}"),
+            "`ulimit -l` shows it",
+        ),
+    }
+}
+
+fn huge_pages() -> Finding {
+    let path = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let setting = fs::read_to_string(path).unwrap_or_default();
+    if setting.contains("[never]") || setting.is_empty() {
+        return Finding::lacking(
+            "huge pages",
+            Verdict::Limited,
+            "off: RAM disks use small pages, and more processor time",
+            format!("echo madvise > {path}"),
+        );
+    }
+    Finding::ok("huge pages", "used for RAM disks")
+}
+
+fn tools() -> Finding {
+    let missing: Vec<&str> =
+        [("fio", "fio"), ("nbdinfo", "libnbd-bin"), ("mkfs.ext4", "e2fsprogs")]
+            .into_iter()
+            .filter(|(tool, _)| !is_installed(tool))
+            .map(|(_, package)| package)
+            .collect();
+    if missing.is_empty() {
+        return Finding::ok("tools", "the laboratory's are installed");
+    }
+    let packages = missing.join(" ");
+    Finding::lacking(
+        "tools",
+        Verdict::Limited,
+        format!("the laboratory lacks: {packages}"),
+        format!("apt-get install {packages}"),
+    )
+}
+
+fn is_installed(tool: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .any(|folder| folder.join(tool).is_file())
+}

@@ -1,0 +1,71 @@
+//! `braid down`: the end of a volume.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::cli::Down;
+use crate::control::{self, ControlError};
+use crate::failure::Failure;
+use crate::places::{Places, check_name};
+use crate::volume::clean_up_after;
+
+/// A volume answers what is under way and flushes before it says that it has ended.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Who forces does not wait so long.
+const IMPATIENCE: Duration = Duration::from_secs(15);
+
+pub(super) fn down(down: &Down) -> Result<(), Failure> {
+    check_name(&down.name)?;
+    let places = Places::from_environment();
+    let name = &down.name;
+    let socket = places.control(name);
+    let limit = if down.force { IMPATIENCE } else { PATIENCE };
+    match control::post_stop(&socket, down.force, limit) {
+        Ok(answer) if answer.stopped => match answer.error {
+            None => {
+                remove_traces(&places, name);
+                Ok(())
+            }
+            Some(error) => Err(Failure::failed(format!("{name} has ended, but: {error}"))),
+        },
+        Ok(answer) if !answer.holders.is_empty() => {
+            let holders = answer.holders.join("\n  ");
+            Err(Failure::refused(format!("{name} is in use:\n  {holders}")).next(format!(
+                "unmount or close it; or `braid down {name} --force` takes it away from them"
+            )))
+        }
+        Ok(answer) => Err(Failure::failed(format!(
+            "{name} goes on: {}",
+            answer.error.unwrap_or_else(|| "it does not say why".to_owned())
+        ))),
+        Err(ControlError::Unreachable(_)) => gone(&places, name, &socket),
+        Err(_) if down.force => {
+            clean_up_after(&places.traces(name)).map_err(Failure::failed)?;
+            remove_traces(&places, name);
+            Ok(())
+        }
+        Err(error) => Err(Failure::failed(error).next(format!(
+            "`braid down {name} --force` ends its process and gets the device back"
+        ))),
+    }
+}
+
+/// No process is there: take away what one that was killed left.
+fn gone(places: &Places, name: &str, socket: &Path) -> Result<(), Failure> {
+    let left_something = socket.exists() || places.traces(name).exists();
+    if !left_something {
+        return Err(Failure::failed(format!("no volume called {name} is up"))
+            .next("`braid status` lists those that are"));
+    }
+    clean_up_after(&places.traces(name)).map_err(Failure::failed)?;
+    remove_traces(places, name);
+    eprintln!("{name}'s process was gone already; what it left was removed");
+    Ok(())
+}
+
+fn remove_traces(places: &Places, name: &str) {
+    for path in [places.control(name), places.traces(name), places.log(name), places.nbd(name)] {
+        // Those that are not there are no harm.
+        let _ = std::fs::remove_file(path);
+    }
+}

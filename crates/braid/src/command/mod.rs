@@ -1,0 +1,28 @@
+//! The commands, one file each.
+
+mod doctor;
+mod down;
+mod lab;
+mod serve;
+mod stacks;
+mod status;
+mod up;
+
+use std::process::ExitCode;
+
+use crate::cli::{Cli, Command};
+use crate::failure::Failure;
+
+/// Does what was typed.
+pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    match cli.command {
+        Command::Up(up) => up::up(&up),
+        Command::Serve(serve) => serve::serve(&serve),
+        Command::Down(down) => down::down(&down),
+        Command::Status(status) => status::status(&status),
+        Command::Doctor(doctor) => doctor::doctor(&doctor),
+        Command::Lab(lab) => lab::lab(&lab),
+        Command::Volume => up::volume_process(),
+    }
+    .map(|()| ExitCode::SUCCESS)
+}

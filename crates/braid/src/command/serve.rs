@@ -1,0 +1,41 @@
+//! `braid serve`: a volume in the foreground.
+
+use crate::cli::Serve;
+use crate::failure::Failure;
+use crate::volume::{Attach, RunError, Spec, run};
+
+use super::stacks;
+
+pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
+    crate::places::check_name(&serve.name)?;
+    let spec = Spec {
+        name: serve.name.clone(),
+        stack: stacks::parse(&serve.stack)?,
+        nbd: serve.nbd.clone(),
+        insecure: serve.common.insecure,
+        attach: Attach::None,
+        read_only: serve.common.read_only,
+        accepted: serve.common.force.clone(),
+        io: serve.common.io,
+        shards: serve.common.shards.map_or(0, usize::from),
+        control: None,
+        mount: std::path::PathBuf::new(),
+    };
+    raise_open_files();
+    let ready = |ready: &crate::volume::Ready| {
+        ready.warnings.iter().for_each(|warning| eprintln!("braid: warning: {warning}"));
+        if !serve.quiet {
+            ready.uris.iter().for_each(|uri| println!("{uri}"));
+        }
+    };
+    run(&spec, ready).map_err(|error| failure_of(&error))
+}
+
+/// Many clients need many descriptors; with fewer, some are turned away, and that is said then.
+pub(super) fn raise_open_files() {
+    let _ = braid_sys::process::raise_open_files();
+}
+
+pub(super) fn failure_of(error: &RunError) -> Failure {
+    if error.is_refusal() { Failure::refused(error) } else { Failure::failed(error) }
+}

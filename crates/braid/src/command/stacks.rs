@@ -1,0 +1,51 @@
+//! Stack expressions as they are typed: read, with errors drawn, and made absolute.
+
+use std::path::{Path, PathBuf};
+
+use braid_stack::{Node, Stack};
+
+use crate::failure::Failure;
+
+/// Reads an expression.
+pub(super) fn parse(text: &str) -> Result<Stack, Failure> {
+    let stack = Stack::parse(text).map_err(|error| {
+        Failure::usage(format!("this stack cannot be read\n{}", error.render(text)))
+    })?;
+    absolute(stack)
+}
+
+/// Makes every path absolute: a volume's process, and its record, do not depend on where the
+/// command was typed.
+fn absolute(mut stack: Stack) -> Result<Stack, Failure> {
+    match &mut stack.node {
+        Node::File(file) => {
+            let path = expand_home(Path::new(&file.path));
+            let path = std::path::absolute(&path)
+                .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+            // The stack language is text; what came from it stays text.
+            file.path = path.to_string_lossy().into_owned();
+        }
+        Node::Linear(linear) => absolute_all(&mut linear.members)?,
+        Node::Raid0(raid0) => absolute_all(&mut raid0.members)?,
+        _ => {}
+    }
+    Ok(stack)
+}
+
+fn absolute_all(members: &mut Vec<Stack>) -> Result<(), Failure> {
+    *members = std::mem::take(members).into_iter().map(absolute).collect::<Result<_, _>>()?;
+    Ok(())
+}
+
+/// A path in quotes is not expanded by the shell.
+fn expand_home(path: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), std::env::var_os("HOME")) {
+        (Ok(rest), Some(home)) => PathBuf::from(home).join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+/// Whether `text` is meant as an expression, rather than a name or a file.
+pub(super) fn is_expression(text: &str) -> bool {
+    text.contains(['(', '/', ',']) && !text.ends_with(".toml")
+}

@@ -1,0 +1,295 @@
+//! `braid up`: a volume in the background, and the process it becomes.
+//!
+//! ```text
+//!   braid up ──spec as JSON──▶ braid __volume        (new session, log file, folder /)
+//!      │                            │ checks, opens, attaches
+//!      ◀──── one line of JSON ──────┘ Ready or what went wrong
+//!      writes NAME.toml, prints the device
+//! ```
+
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use super::{serve, stacks};
+use crate::cli::Up;
+use crate::control;
+use crate::failure::{Context, Failure};
+use crate::places::{Places, check_name};
+use crate::record::Record;
+use crate::volume::{Attach, Ready, RunError, Spec, run};
+
+/// What the volume's process tells the command that started it.
+#[derive(Serialize, Deserialize)]
+enum Outcome {
+    Ready(Ready),
+    Refused(String),
+    Failed(String),
+}
+
+pub(super) fn up(up: &Up) -> Result<(), Failure> {
+    let places = Places::from_environment();
+    places.prepare_run()?;
+    let (name, mut record, is_new) = find(up, &places)?;
+    refuse_if_running(&places, &name)?;
+    apply_options(up, &mut record);
+    let mut accepted = record.recognised();
+    accepted.extend(up.common.force.iter().cloned());
+    if is_new {
+        record.accept_members();
+    }
+    let spec = spec_of(&record, &name, accepted, &places);
+    if up.foreground {
+        return run_in_foreground(up, &places, &name, &record, &spec);
+    }
+    let ready = start_process(&places, &spec)?;
+    remember(&places, &name, &record)?;
+    print_ready(up, &ready);
+    Ok(())
+}
+
+/// The volume that is meant: its name, how it is brought up, and whether it is a new one.
+fn find(up: &Up, places: &Places) -> Result<(String, Record, bool), Failure> {
+    let target = up.target.as_str();
+    if stacks::is_expression(target) {
+        let stack = stacks::parse(target)?;
+        let name = match &up.name {
+            Some(name) => name.clone(),
+            None => unused_name(places),
+        };
+        check_name(&name)?;
+        let file = places.config_file(&name);
+        if file.exists() {
+            let record = Record::read(&file)?;
+            if record.stack == stack {
+                return Ok((name, record, false));
+            }
+            return Err(Failure::refused(format!(
+                "there is a volume called {name} with another stack: {}",
+                record.stack
+            ))
+            .next(format!(
+                "`braid up {name}` brings that one up; --name gives this one another name; \
+                 removing {} forgets that one",
+                file.display()
+            )));
+        }
+        return Ok((name, new_record(stack), true));
+    }
+    let file = match target.strip_suffix(".toml") {
+        Some(_) => PathBuf::from(target),
+        None => {
+            check_name(target)?;
+            places.config_file(target)
+        }
+    };
+    if !file.exists() {
+        return Err(Failure::usage(format!("{} does not exist, so {target:?} names no volume", file.display()))
+            .next("`braid up STACK --name NAME` makes one, for instance: braid up 'raid0(a.img, b.img)' --name scratch"));
+    }
+    let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    check_name(&name)?;
+    Ok((name, Record::read(&file)?, false))
+}
+
+fn new_record(stack: braid_stack::Stack) -> Record {
+    Record {
+        stack,
+        attach: Attach::Auto,
+        nbd: Vec::new(),
+        read_only: false,
+        insecure: false,
+        io: crate::volume::IoMode::Auto,
+        shards: 0,
+        members: Vec::new(),
+    }
+}
+
+fn unused_name(places: &Places) -> String {
+    (0..)
+        .map(|number| format!("vol{number}"))
+        .find(|name| !places.config_file(name).exists() && !places.control(name).exists())
+        .unwrap_or_default()
+}
+
+/// A process may have left its socket behind; only one that answers is in the way.
+fn refuse_if_running(places: &Places, name: &str) -> Result<(), Failure> {
+    let socket = places.control(name);
+    match control::get_status(&socket) {
+        Ok(status) => {
+            Err(Failure::refused(format!("{name} is up already (process {})", status.pid))
+                .next(format!("`braid status {name}` shows it, `braid down {name}` ends it")))
+        }
+        Err(control::ControlError::Unreachable(_)) => Ok(()),
+        Err(error) => Err(Failure::refused(format!("{name} seems to be up: {error}"))
+            .next(format!("`braid down {name} --force` ends it"))),
+    }
+}
+
+/// Options that were given replace what the record says.
+fn apply_options(up: &Up, record: &mut Record) {
+    if let Some(attach) = up.attach {
+        record.attach = attach;
+    }
+    if !up.nbd.is_empty() {
+        record.nbd = up.nbd.iter().map(|address| absolute_address(address)).collect();
+    }
+    record.read_only |= up.common.read_only;
+    record.insecure |= up.common.insecure;
+    if up.common.io != crate::volume::IoMode::Auto {
+        record.io = up.common.io;
+    }
+    if let Some(shards) = up.common.shards {
+        record.shards = shards.into();
+    }
+}
+
+/// The process does not stay in the folder where the command was typed.
+fn absolute_address(address: &str) -> String {
+    match address.strip_prefix("unix:").map(|path| std::path::absolute(path)) {
+        Some(Ok(path)) => format!("unix:{}", path.display()),
+        _ => address.to_owned(),
+    }
+}
+
+fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places) -> Spec {
+    let mut nbd = record.nbd.clone();
+    // A volume that cannot be attached must be reachable somehow.
+    if nbd.is_empty() && !crate::volume::would_attach(record.attach) {
+        nbd.push(format!("unix:{}", places.nbd(name).display()));
+    }
+    Spec {
+        name: name.to_owned(),
+        stack: record.stack.clone(),
+        nbd,
+        insecure: record.insecure,
+        attach: record.attach,
+        read_only: record.read_only,
+        accepted,
+        io: record.io,
+        shards: record.shards,
+        control: Some(places.control(name)),
+        mount: places.mount(name),
+    }
+}
+
+fn remember(places: &Places, name: &str, record: &Record) -> Result<(), Failure> {
+    places.prepare_config()?;
+    record.write(&places.config_file(name))
+}
+
+fn run_in_foreground(
+    up: &Up,
+    places: &Places,
+    name: &str,
+    record: &Record,
+    spec: &Spec,
+) -> Result<(), Failure> {
+    serve::raise_open_files();
+    let ready = |ready: &Ready| {
+        if let Err(failure) = remember(places, name, record) {
+            eprintln!("braid: {}", failure.text());
+        }
+        print_ready(up, ready);
+    };
+    run(spec, ready).map_err(|error| serve::failure_of(&error))
+}
+
+fn print_ready(up: &Up, ready: &Ready) {
+    if up.json {
+        println!(
+            "{}",
+            serde_json::json!({
+                "output_version": control::OUTPUT_VERSION,
+                "name": ready.name,
+                "device": ready.device,
+                "nbd": ready.uris,
+                "warnings": ready.warnings,
+            })
+        );
+        return;
+    }
+    ready.warnings.iter().for_each(|warning| eprintln!("braid: warning: {warning}"));
+    if let Some(device) = &ready.device {
+        println!("{}", device.display());
+    }
+    ready.uris.iter().for_each(|uri| println!("{uri}"));
+    if up.name.is_none() && stacks::is_expression(&up.target) {
+        eprintln!("the volume is called {}: `braid down {}` ends it", ready.name, ready.name);
+    }
+}
+
+/// Starts the volume's process and waits until it is ready, or has said why not.
+fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
+    let log = places.log(&spec.name);
+    let log_file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(&log)
+        .context(format_args!("cannot open the log {}", log.display()))?;
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let mut child = Command::new(program)
+        .arg("__volume")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(log_file)
+        .current_dir("/")
+        .spawn()
+        .context("cannot start the volume's process")?;
+    let text = serde_json::to_string(spec).context("cannot describe the volume")?;
+    let stdin = child.stdin.take();
+    let written = stdin.map_or(Ok(()), |mut stdin| stdin.write_all(text.as_bytes()));
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        BufReader::new(stdout).read_line(&mut line).context("the volume's process")?;
+    }
+    match serde_json::from_str(&line) {
+        Ok(Outcome::Ready(ready)) => return Ok(ready),
+        Ok(Outcome::Refused(message)) => Err(Failure::refused(message)),
+        Ok(Outcome::Failed(message)) => Err(Failure::failed(message)),
+        Err(_) => {
+            written.context("the volume's process took no orders")?;
+            Err(Failure::failed("the volume's process ended without a word")
+                .next(format!("its log is {}", log.display())))
+        }
+    }
+    .inspect_err(|_| {
+        // It said all that it had to say and ends by itself.
+        let _ = child.wait();
+    })
+}
+
+/// The process that `up` starts.
+pub(super) fn volume_process() -> Result<(), Failure> {
+    let spec: Spec = serde_json::from_reader(std::io::stdin())
+        .map_err(|error| Failure::usage(format!("`braid up` starts this process: {error}")))?;
+    // A process that leads its group already has a session of its own.
+    let _ = braid_sys::process::new_session();
+    serve::raise_open_files();
+    let result = run(&spec, |ready| say(&Outcome::Ready(ready.clone())));
+    result.map_err(|error| {
+        say(&outcome_of(&error));
+        serve::failure_of(&error)
+    })
+}
+
+fn outcome_of(error: &RunError) -> Outcome {
+    if error.is_refusal() {
+        Outcome::Refused(error.to_string())
+    } else {
+        Outcome::Failed(error.to_string())
+    }
+}
+
+/// Nobody listens any more once the volume is ready: then the log has it.
+fn say(outcome: &Outcome) {
+    if let Ok(line) = serde_json::to_string(outcome) {
+        let _ = writeln!(std::io::stdout(), "{line}");
+        let _ = std::io::stdout().flush();
+    }
+}

@@ -1,0 +1,108 @@
+//! The volume's end of the control socket. It runs on a thread and a runtime of its own, so that
+//! no request of a client and no slow reader of a status touches the data path.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+
+use super::Status;
+
+/// What the main thread of a volume waits for.
+pub(crate) enum Event {
+    /// SIGTERM or SIGINT.
+    Signal,
+    /// Somebody asked for the end, and wants to know how that went.
+    Stop { force: bool, answer: oneshot::Sender<StopAnswer> },
+    /// A shard's thread ended by itself.
+    ShardEnded,
+    /// The FUSE mount is gone.
+    Unmounted,
+}
+
+/// How it went.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct StopAnswer {
+    pub(crate) stopped: bool,
+    /// Who holds the device, if that is why not.
+    pub(crate) holders: Vec<String>,
+    pub(crate) error: Option<String>,
+}
+
+#[derive(Clone)]
+struct Shared {
+    status: Arc<dyn Fn() -> Status + Send + Sync>,
+    events: Sender<Event>,
+}
+
+#[derive(Deserialize)]
+struct StopQuery {
+    #[serde(default)]
+    force: bool,
+}
+
+/// Serves the socket at `path` on a new thread, for the rest of the process's life.
+///
+/// # Errors
+/// The socket cannot be made, or the thread cannot be started.
+pub(crate) fn serve(
+    path: &Path,
+    status: Arc<dyn Fn() -> Status + Send + Sync>,
+    events: Sender<Event>,
+) -> std::io::Result<()> {
+    // The caller made sure that no other process owns this name.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let app = Router::new()
+        .route("/v1/status", get(get_status))
+        .route("/v1/stop", post(post_stop))
+        .with_state(Shared { status, events });
+    std::thread::Builder::new().name("control".to_owned()).spawn(move || {
+        let served = runtime.block_on(async move {
+            let listener = tokio::net::UnixListener::from_std(listener)?;
+            axum::serve(listener, app).await
+        });
+        if let Err(error) = served {
+            eprintln!("control: {error}");
+        }
+    })?;
+    Ok(())
+}
+
+async fn get_status(State(shared): State<Shared>) -> Json<Status> {
+    Json((shared.status)())
+}
+
+async fn post_stop(
+    State(shared): State<Shared>,
+    Query(query): Query<StopQuery>,
+) -> impl IntoResponse {
+    let (answer, receive) = oneshot::channel();
+    let sent = shared.events.send(Event::Stop { force: query.force, answer });
+    let gone = StopAnswer {
+        stopped: false,
+        holders: Vec::new(),
+        error: Some("the volume is ending already".to_owned()),
+    };
+    let answer = match sent {
+        Ok(()) => receive.await.unwrap_or(gone),
+        Err(_) => gone,
+    };
+    let code = if answer.stopped { StatusCode::OK } else { StatusCode::CONFLICT };
+    (code, Json(answer))
+}

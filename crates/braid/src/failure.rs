@@ -1,0 +1,82 @@
+//! How a command fails: a message, what to do next, and an exit status.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// Why a command did not do what it was told.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: Kind,
+    message: String,
+    next: Option<String>,
+}
+
+/// The exit statuses, which scripts may rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// 1
+    Failed,
+    /// 2
+    Usage,
+    /// 3
+    Refused,
+    /// 130, as shells have it
+    Interrupted,
+}
+
+impl Failure {
+    /// It was tried and did not work.
+    pub(crate) fn failed(message: impl Display) -> Failure {
+        Failure { kind: Kind::Failed, message: message.to_string(), next: None }
+    }
+
+    /// What was asked for makes no sense.
+    pub(crate) fn usage(message: impl Display) -> Failure {
+        Failure { kind: Kind::Usage, message: message.to_string(), next: None }
+    }
+
+    /// A safety rule says no.
+    pub(crate) fn refused(message: impl Display) -> Failure {
+        Failure { kind: Kind::Refused, message: message.to_string(), next: None }
+    }
+
+    /// The user ended it before it was done.
+    pub(crate) fn interrupted(message: impl Display) -> Failure {
+        Failure { kind: Kind::Interrupted, message: message.to_string(), next: None }
+    }
+
+    /// Adds the next command.
+    pub(crate) fn next(mut self, next: impl Display) -> Failure {
+        self.next = Some(next.to_string());
+        self
+    }
+
+    /// The text for a person.
+    pub(crate) fn text(&self) -> String {
+        match &self.next {
+            Some(next) => format!("{}\n  next: {next}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self.kind {
+            Kind::Failed => 1,
+            Kind::Usage => 2,
+            Kind::Refused => 3,
+            Kind::Interrupted => 130,
+        })
+    }
+}
+
+/// Adds what was being done to an error of the system.
+pub(crate) trait Context<T> {
+    /// `what`: "cannot …", without a full stop.
+    fn context(self, what: impl Display) -> Result<T, Failure>;
+}
+
+impl<T, E: Display> Context<T> for Result<T, E> {
+    fn context(self, what: impl Display) -> Result<T, Failure> {
+        self.map_err(|error| Failure::failed(format!("{what}: {error}")))
+    }
+}

@@ -1,0 +1,126 @@
+//! Where things are kept.
+//!
+//! | what                         | root          | anybody else                            |
+//! |------------------------------|---------------|-----------------------------------------|
+//! | `NAME.toml`: how to bring up | /etc/braid    | $XDG_CONFIG_HOME/braid, ~/.config/braid |
+//! | sockets, logs, mounts        | /run/braid    | $XDG_RUNTIME_DIR/braid, /tmp/braid-UID  |
+//!
+//! `BRAID_CONFIG_DIR` and `BRAID_RUN_DIR` replace them.
+
+use std::env;
+use std::fs::{DirBuilder, Metadata};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Context, Failure};
+
+/// Longest name: a socket's path has 107 bytes in all.
+const LONGEST_NAME: usize = 40;
+
+/// The folders in use.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    config: PathBuf,
+    run: PathBuf,
+}
+
+impl Places {
+    pub(crate) fn from_environment() -> Places {
+        let root = rustix::process::geteuid().is_root();
+        let folder = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let config = folder("BRAID_CONFIG_DIR").unwrap_or_else(|| match root {
+            true => "/etc/braid".into(),
+            false => folder("XDG_CONFIG_HOME")
+                .or_else(|| folder("HOME").map(|home| home.join(".config")))
+                .unwrap_or_else(|| "/".into())
+                .join("braid"),
+        });
+        let run = folder("BRAID_RUN_DIR").unwrap_or_else(|| match root {
+            true => "/run/braid".into(),
+            false => match folder("XDG_RUNTIME_DIR") {
+                Some(runtime) => runtime.join("braid"),
+                None => format!("/tmp/braid-{}", rustix::process::geteuid().as_raw()).into(),
+            },
+        });
+        Places { config, run }
+    }
+
+    /// Makes the folder of sockets, for this user alone.
+    pub(crate) fn prepare_run(&self) -> Result<(), Failure> {
+        make_private(&self.run)
+    }
+
+    /// Makes the folder of configurations.
+    pub(crate) fn prepare_config(&self) -> Result<(), Failure> {
+        std::fs::create_dir_all(&self.config)
+            .context(format_args!("cannot make the folder {}", self.config.display()))
+    }
+
+    pub(crate) fn config_file(&self, name: &str) -> PathBuf {
+        self.config.join(format!("{name}.toml"))
+    }
+
+    pub(crate) fn control(&self, name: &str) -> PathBuf {
+        self.run.join(format!("{name}.sock"))
+    }
+
+    pub(crate) fn nbd(&self, name: &str) -> PathBuf {
+        self.run.join(format!("{name}.nbd"))
+    }
+
+    pub(crate) fn log(&self, name: &str) -> PathBuf {
+        self.run.join(format!("{name}.log"))
+    }
+
+    pub(crate) fn mount(&self, name: &str) -> PathBuf {
+        self.run.join(format!("{name}.mount"))
+    }
+
+    /// What `down` needs to know of a process that does not answer any more.
+    pub(crate) fn traces(&self, name: &str) -> PathBuf {
+        self.run.join(format!("{name}.json"))
+    }
+
+    /// Names of all volumes that have, or had, a control socket.
+    pub(crate) fn running_names(&self) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(&self.run) else { return Vec::new() };
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter_map(|file| Some(file.strip_suffix(".sock")?.to_owned()))
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+/// Whether `name` can name a volume: files and devices are named after it.
+pub(crate) fn check_name(name: &str) -> Result<(), Failure> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let starts_well = name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
+    if starts_well && name.len() <= LONGEST_NAME && name.bytes().all(plain) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{name:?} cannot name a volume: 1 to {LONGEST_NAME} letters, digits, '-', '_' and '.', \
+         beginning with a letter or a digit"
+    )))
+}
+
+/// A folder that only this user can enter; somebody else's is refused, as its owner could
+/// exchange the sockets in it.
+fn make_private(folder: &Path) -> Result<(), Failure> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.context(format_args!("cannot make the folder {}", folder.display()))?;
+    let ours = |metadata: &Metadata| {
+        metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw()
+    };
+    match std::fs::symlink_metadata(folder) {
+        Ok(metadata) if ours(&metadata) => Ok(()),
+        Ok(_) => Err(Failure::refused(format!(
+            "{} belongs to somebody else, who could take the volume's sockets over",
+            folder.display()
+        ))
+        .next("set BRAID_RUN_DIR to a folder of your own")),
+        Err(error) => Err(Failure::failed(format!("cannot look at {}: {error}", folder.display()))),
+    }
+}

@@ -1,0 +1,32 @@
+//! A volume: one process, its shards, its exports, its end.
+//!
+//! ```text
+//!   main thread          events: signals, control requests, shards that end
+//!      │
+//!      ├─ shard 0        executor, pool, devices, NBD sessions; accepts; serves FUSE
+//!      ├─ shard 1 …      executor, pool, devices, NBD sessions
+//!      ├─ control        HTTP on a Unix socket (its own runtime)
+//!      └─ signals        SIGTERM, SIGINT
+//! ```
+//!
+//! Invariant: the main thread owns the volume's life and is the only one that ends it: detach
+//! (or refuse to), stop taking requests, answer those under way, flush, exit.
+
+mod attachment;
+mod media;
+mod run;
+mod shard;
+mod spec;
+
+pub(crate) use attachment::clean_up_after;
+pub(crate) use run::{Ready, RunError, run};
+pub(crate) use spec::{Attach, IoMode, Spec};
+
+/// Whether a volume told to `attach` so becomes a block device here.
+pub(crate) fn would_attach(attach: Attach) -> bool {
+    match attach {
+        Attach::Auto => attachment::Attached::is_possible(),
+        Attach::Fuse => true,
+        Attach::None => false,
+    }
+}

@@ -1,0 +1,392 @@
+//! A volume's life, from its first check to its last flush.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use braid_block::Limits;
+use braid_export_nbd::{Address, Counts, ListenError, Listener};
+use braid_probe::{Policy, Refusal, check_members};
+use serde::{Deserialize, Serialize};
+
+use super::attachment::{AttachError, Attached};
+use super::media::{Media, MediaError, Medium};
+use super::shard::{self, Shard};
+use super::{Attach, Spec};
+use crate::control::{
+    self, AttachedStatus, DeviceStatus, Event, ExportStatus, MemberStatus, OUTPUT_VERSION, Status,
+    StopAnswer,
+};
+
+/// What a volume that is ready offers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Ready {
+    pub(crate) name: String,
+    /// The block device, if it is attached.
+    pub(crate) device: Option<PathBuf>,
+    /// Where NBD clients connect.
+    pub(crate) uris: Vec<String>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Why a volume did not come up, or did not end well.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RunError {
+    #[error("{0}")]
+    Refused(Box<Refusal>),
+    #[error("{0}")]
+    Media(#[from] MediaError),
+    #[error("{0}")]
+    Address(#[from] braid_export_nbd::AddressError),
+    #[error("{0}")]
+    Listen(#[from] ListenError),
+    #[error("{0}")]
+    Attach(#[from] AttachError),
+    #[error("io_uring is not to be had here ({0}): --io threads does without it")]
+    NoUring(io::Error),
+    #[error("{what}: {source}")]
+    System { what: &'static str, source: io::Error },
+    #[error("the last flush failed, so what was written last may be lost: {0}")]
+    LastFlush(io::Error),
+    #[error("a shard ended by itself: {0}")]
+    ShardFailed(io::Error),
+}
+
+impl RunError {
+    /// Whether a safety rule said no.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, RunError::Refused(_) | RunError::Listen(ListenError::NotLoopback { .. }))
+    }
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> RunError {
+    move |source| RunError::System { what, source }
+}
+
+/// Brings the volume up, calls `ready`, and serves until it is told to end.
+///
+/// # Errors
+/// Before `ready`: nothing was changed. After: how it ended.
+pub(crate) fn run(spec: &Spec, ready: impl FnOnce(&Ready)) -> Result<(), RunError> {
+    let volume = Volume::bring_up(spec)?;
+    ready(&volume.ready());
+    volume.serve()
+}
+
+struct Volume {
+    shards: Vec<Shard>,
+    listeners: Vec<Listener>,
+    attached: Option<Attached>,
+    shared: Arc<Shared>,
+    events: Receiver<Event>,
+    control: Option<PathBuf>,
+}
+
+/// What a status is made of.
+struct Shared {
+    spec: Spec,
+    media: Arc<Media>,
+    limits: Limits,
+    nbd: Vec<Arc<braid_export_nbd::Counters>>,
+    uris: Vec<String>,
+    attached: Option<super::attachment::Facts>,
+    warnings: Vec<String>,
+    driver: &'static str,
+    started: Instant,
+}
+
+impl Volume {
+    fn bring_up(spec: &Spec) -> Result<Volume, RunError> {
+        check_paths(spec)?;
+        let media = Arc::new(Media::open(&spec.stack, spec.read_only)?);
+        let mut warnings = media.warnings();
+        let listeners = spec
+            .nbd
+            .iter()
+            .map(|text| Ok(text.parse::<Address>()?.listen(spec.insecure)?))
+            .collect::<Result<Vec<Listener>, RunError>>()?;
+        let (send, events) = channel();
+        watch_signals(send.clone()).map_err(system("cannot watch for signals"))?;
+        let shards = start_shards(spec, &media, &send)?;
+        accept_on(&listeners, &shards).map_err(system("cannot accept connections"))?;
+        let limits = shards[0].facts.limits;
+        let attached = match spec.attach {
+            Attach::None => None,
+            Attach::Auto if !Attached::is_possible() => None,
+            Attach::Auto | Attach::Fuse => {
+                Some(Attached::attach(spec, &shards[0], limits, send.clone())?)
+            }
+        };
+        warnings.extend(process_warnings(&shards, attached.is_some()));
+        let shared = Arc::new(Shared {
+            spec: spec.clone(),
+            media,
+            limits,
+            nbd: shards.iter().map(|shard| Arc::clone(&shard.facts.counters)).collect(),
+            uris: listeners.iter().map(|listener| listener.address().uri()).collect(),
+            attached: attached.as_ref().map(Attached::facts),
+            warnings,
+            driver: shards[0].facts.driver,
+            started: Instant::now(),
+        });
+        if let Some(path) = &spec.control {
+            let status = Arc::clone(&shared);
+            control::serve(path, Arc::new(move || status.status()), send)
+                .map_err(system("cannot make the control socket"))?;
+        }
+        let control = spec.control.clone();
+        Ok(Volume { shards, listeners, attached, shared, events, control })
+    }
+
+    fn ready(&self) -> Ready {
+        Ready {
+            name: self.shared.spec.name.clone(),
+            device: self.attached.as_ref().map(|attached| attached.facts().path.into()),
+            uris: self.shared.uris.clone(),
+            warnings: self.shared.warnings.clone(),
+        }
+    }
+
+    /// Waits for the end.
+    fn serve(mut self) -> Result<(), RunError> {
+        let mut warned: Option<Instant> = None;
+        loop {
+            match self.events.recv() {
+                Ok(Event::Signal) => {
+                    // A second signal soon after the first means it.
+                    let force = warned.is_some_and(|at| at.elapsed() < Duration::from_secs(10));
+                    match self.detach(force) {
+                        Ok(()) => return self.end(),
+                        Err(error) => {
+                            eprintln!(
+                                "{error}; once more within 10 s ends the volume all the same"
+                            );
+                            warned = Some(Instant::now());
+                        }
+                    }
+                }
+                Ok(Event::Stop { force, answer }) => match self.detach(force) {
+                    Ok(()) => {
+                        let ended = self.end();
+                        let error = ended.as_ref().err().map(ToString::to_string);
+                        let stopped = StopAnswer { stopped: true, holders: Vec::new(), error };
+                        if answer.send(stopped).is_ok() {
+                            // The control thread must get the answer out before the process ends.
+                            std::thread::sleep(Duration::from_millis(20));
+                        }
+                        return ended;
+                    }
+                    Err(error) => {
+                        let holders = error.holders();
+                        let error = Some(error.to_string());
+                        // Whoever asked may have gone; the volume goes on all the same.
+                        let _ = answer.send(StopAnswer { stopped: false, holders, error });
+                    }
+                },
+                Ok(Event::Unmounted) => {
+                    eprintln!("the file system below the device was unmounted from outside");
+                    self.attached = None;
+                    return self.end();
+                }
+                Ok(Event::ShardEnded) => return self.end(),
+                Err(_) => return self.end(),
+            }
+        }
+    }
+
+    fn detach(&mut self, force: bool) -> Result<(), AttachError> {
+        match &mut self.attached {
+            None => Ok(()),
+            Some(attached) => {
+                attached.detach(force)?;
+                self.attached = None;
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes no more requests, answers those under way, flushes.
+    fn end(&mut self) -> Result<(), RunError> {
+        self.listeners.clear();
+        let shards = std::mem::take(&mut self.shards);
+        shards.iter().for_each(Shard::stop);
+        let mut result = Ok(());
+        for shard in shards {
+            if let Err(error) = shard.join() {
+                result = Err(RunError::LastFlush(error));
+            }
+        }
+        if let Some(path) = self.control.take() {
+            // The process ends now; a socket that stays is recognised as stale.
+            let _ = std::fs::remove_file(path);
+        }
+        result
+    }
+}
+
+impl Shared {
+    fn status(&self) -> Status {
+        let members = self.members();
+        let failing = members.iter().find(|member| member.failures > 0);
+        let why = failing.map(|member| {
+            format!(
+                "{} failed {} times, last with: {}",
+                member.member,
+                member.failures,
+                member.last_failure.as_deref().unwrap_or("unknown")
+            )
+        });
+        let next = failing.map(|_| {
+            "this level has no redundancy: copy what can still be read, then replace the member"
+                .to_owned()
+        });
+        Status {
+            output_version: OUTPUT_VERSION,
+            name: self.spec.name.clone(),
+            state: if failing.is_some() { "failing" } else { "online" }.to_owned(),
+            why,
+            next,
+            stack: self.spec.stack.to_string(),
+            device: DeviceStatus {
+                size_bytes: self.limits.size,
+                logical_block_bytes: self.limits.logical_block,
+                physical_block_bytes: self.limits.physical_block,
+                optimal_io_bytes: self.limits.optimal_io,
+                read_only: self.limits.read_only,
+                volatile: self.limits.volatile,
+            },
+            attached: self.attached.as_ref().map(|facts| facts.status()),
+            nbd: (!self.uris.is_empty()).then(|| self.nbd_status()),
+            members,
+            warnings: self.warnings.clone(),
+            pid: std::process::id(),
+            uptime_seconds: self.started.elapsed().as_secs(),
+            io: self.driver.to_owned(),
+            shards: self.nbd.len(),
+            cpu_ns: braid_sys::process::cpu_time_ns().unwrap_or(0),
+        }
+    }
+
+    fn members(&self) -> Vec<MemberStatus> {
+        let member = |leaf: &super::media::Leaf| {
+            let (direct, failures) = match &leaf.medium {
+                Medium::File(file) => (Some(file.is_direct()), Some(file.failures())),
+                Medium::Ram(_) | Medium::Modelled(_) => (None, None),
+            };
+            MemberStatus {
+                member: leaf.label.clone(),
+                size_bytes: leaf.limits().size,
+                direct,
+                failures: failures.map_or(0, |failures| failures.count()),
+                last_failure: failures
+                    .and_then(|failures| failures.last())
+                    .map(|errno| errno.to_string()),
+            }
+        };
+        self.media.leaves.iter().map(member).collect()
+    }
+
+    fn nbd_status(&self) -> ExportStatus {
+        let mut counts = Counts::default();
+        for counters in &self.nbd {
+            counts += counters.read();
+        }
+        let ratio = |a: u64, b: u64| if b == 0 { 0.0 } else { a as f64 / b as f64 };
+        ExportStatus {
+            uris: self.uris.clone(),
+            connections: counts.connections.saturating_sub(counts.disconnections),
+            connections_accepted: counts.connections,
+            connections_refused: counts.connections_refused,
+            protocol_errors: counts.protocol_errors,
+            requests: counts.requests,
+            replies: counts.replies,
+            errors: counts.errors,
+            receives: counts.receives,
+            sends: counts.sends,
+            requests_per_receive: ratio(counts.requests, counts.receives),
+            replies_per_send: ratio(counts.replies, counts.sends),
+            read_bytes: counts.read_bytes,
+            written_bytes: counts.written_bytes,
+        }
+    }
+}
+
+fn check_paths(spec: &Spec) -> Result<(), RunError> {
+    let paths: Vec<PathBuf> =
+        spec.stack.member_paths().into_iter().map(ToOwned::to_owned).collect();
+    let policy = Policy { force: &spec.accepted, read_only: spec.read_only, min_bytes: 4096 };
+    check_members(&paths, &policy).map_err(|refusal| RunError::Refused(Box::new(refusal)))?;
+    Ok(())
+}
+
+fn start_shards(
+    spec: &Spec,
+    media: &Arc<Media>,
+    events: &Sender<Event>,
+) -> Result<Vec<Shard>, RunError> {
+    let mode = spec.io.executor_mode();
+    let start = |index| {
+        let events = events.clone();
+        let ended = move || {
+            // Nobody listens any more when the volume is ending: then it is no news.
+            let _ = events.send(Event::ShardEnded);
+        };
+        Shard::start(index, &spec.name, media, &spec.stack, mode, ended)
+    };
+    (0..spec.shard_count()).map(start).collect::<io::Result<_>>().map_err(|error| {
+        if mode == braid_uring::Mode::Uring {
+            RunError::NoUring(error)
+        } else {
+            RunError::System { what: "cannot start a shard", source: error }
+        }
+    })
+}
+
+fn accept_on(listeners: &[Listener], shards: &[Shard]) -> io::Result<()> {
+    for listener in listeners {
+        let fd = listener.try_clone_fd()?;
+        let remotes = shards.iter().map(|shard| shard.facts.remote.clone()).collect();
+        shards[0].call(move |handle, local| shard::accept(handle, local, fd, remotes));
+    }
+    Ok(())
+}
+
+fn watch_signals(events: Sender<Event>) -> io::Result<()> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for _ in signals.forever() {
+            if events.send(Event::Signal).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// A process that serves a block device to its own kernel must not wait for memory that only
+/// its own progress can free. What could not be had is said, not passed over.
+fn process_warnings(shards: &[Shard], attached: bool) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(Err(kind)) = shards.iter().map(|shard| shard.facts.locked).find(Result::is_err) {
+        warnings.push(format!(
+            "memory of requests could not be locked ({kind}): raise the limit on locked memory \
+             (`braid doctor` shows it)"
+        ));
+    }
+    if !attached {
+        return warnings;
+    }
+    if let Err(error) = braid_sys::process::set_io_flusher() {
+        warnings.push(format!(
+            "the kernel was not told that this process serves a block device ({error}): under \
+             memory pressure, writing to the device may stall"
+        ));
+    }
+    if let Err(error) = braid_sys::process::lock_memory() {
+        warnings.push(format!("the program could not be locked in memory ({error})"));
+    }
+    warnings
+}

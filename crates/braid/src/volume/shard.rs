@@ -1,0 +1,181 @@
+//! A shard: one thread with its own executor, memory and devices.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use braid_block::{Io, Limits};
+use braid_engine::Dev;
+use braid_export_nbd::{Bounds, Counters, Server};
+use braid_mem::Pool;
+use braid_stack::Stack;
+use braid_uring::{Config, Executor, Handle, Mode, Remote};
+
+use super::media::Media;
+
+/// Memory of a shard for requests under way, in bytes.
+const POOL: usize = 64 << 20;
+/// How long connections may take to end when the volume goes down.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// A shard that runs.
+pub(crate) struct Shard {
+    pub(crate) facts: Facts,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+/// What a shard says when it has started.
+pub(crate) struct Facts {
+    pub(crate) remote: Remote,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) limits: Limits,
+    /// `uring` or `threads`.
+    pub(crate) driver: &'static str,
+    /// Whether its memory is locked.
+    pub(crate) locked: Result<(), io::ErrorKind>,
+}
+
+/// What a shard's thread has at hand for calls from the main thread.
+pub(crate) struct Local {
+    pub(crate) server: Server,
+    pub(crate) dev: Dev,
+    pub(crate) pool: Pool,
+}
+
+thread_local! {
+    static LOCAL: std::cell::RefCell<Option<Local>> = const { std::cell::RefCell::new(None) };
+}
+
+impl Shard {
+    /// Starts shard number `index`. `ended` is told when its thread has ended.
+    ///
+    /// # Errors
+    /// Whatever keeps its executor, memory or devices from being made.
+    pub(crate) fn start(
+        index: usize,
+        name: &str,
+        media: &Arc<Media>,
+        stack: &Stack,
+        mode: Mode,
+        ended: impl Fn() + Send + 'static,
+    ) -> io::Result<Shard> {
+        let (send, receive) = channel();
+        let (media, stack, name) = (Arc::clone(media), stack.clone(), name.to_owned());
+        let thread =
+            std::thread::Builder::new().name(format!("shard-{index}")).spawn(move || {
+                let result = run(&media, &stack, &name, mode, &send);
+                ended();
+                result
+            })?;
+        match receive.recv() {
+            Ok(facts) => Ok(Shard { facts, thread }),
+            // It ended before it had started: its result says why.
+            Err(_) => Err(join(thread).err().unwrap_or_else(|| io::ErrorKind::Other.into())),
+        }
+    }
+
+    /// Calls `f` on the shard's thread.
+    pub(crate) fn call(&self, f: impl FnOnce(&Handle, &Local) + Send + 'static) {
+        call(&self.facts.remote, f);
+    }
+
+    /// Takes no more requests; the thread answers what is under way, flushes and ends.
+    pub(crate) fn stop(&self) {
+        self.call(|_, local| local.server.stop());
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// The last flush failed.
+    pub(crate) fn join(self) -> io::Result<()> {
+        join(self.thread)
+    }
+}
+
+/// Calls `f` on the thread of `remote`.
+pub(crate) fn call(remote: &Remote, f: impl FnOnce(&Handle, &Local) + Send + 'static) {
+    remote.call(|handle| {
+        LOCAL.with_borrow(|local| {
+            if let Some(local) = local {
+                f(handle, local);
+            }
+        });
+    });
+}
+
+fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
+    thread.join().unwrap_or_else(|panic| {
+        let what = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("it gave no reason");
+        Err(io::Error::other(format!("a shard panicked: {what}")))
+    })
+}
+
+fn run(
+    media: &Media,
+    stack: &Stack,
+    name: &str,
+    mode: Mode,
+    started: &Sender<Facts>,
+) -> io::Result<()> {
+    let executor = Executor::new(Config { mode, ..Config::default() })?;
+    let handle = executor.handle();
+    let pool = Pool::new(POOL)?;
+    let locked = pool.lock().map_err(|error| error.kind());
+    let dev = media.build(stack, &handle, &pool)?;
+    let on_end = |end: &braid_export_nbd::End| {
+        if end.is_protocol_error() {
+            eprintln!("nbd: {end}");
+        }
+    };
+    let server = Server::new(&handle, dev.clone(), pool.clone(), name, Bounds::default(), on_end)?;
+    let local = Local { server: server.clone(), dev: dev.clone(), pool };
+    LOCAL.with_borrow_mut(|slot| *slot = Some(local));
+    let facts = Facts {
+        remote: handle.remote(),
+        counters: server.counters(),
+        limits: *dev.limits(),
+        driver: handle.driver_name(),
+        locked,
+    };
+    if started.send(facts).is_err() {
+        return Ok(());
+    }
+    let result = executor.block_on(async move {
+        server.stopped().await;
+        let deadline = Instant::now() + DRAIN;
+        while server.open_connections() > 0 && Instant::now() < deadline {
+            handle.sleep(Duration::from_millis(2)).await;
+        }
+        if dev.limits().read_only {
+            return Ok(());
+        }
+        dev.start(Io::flush()).await.result.map_err(io::Error::from)
+    });
+    LOCAL.with_borrow_mut(|slot| *slot = None);
+    result
+}
+
+/// Accepts connections on `listener` and deals them out to `shards` in turn.
+pub(crate) fn accept(handle: &Handle, local: &Local, listener: OwnedFd, shards: Vec<Remote>) {
+    let server = local.server.clone();
+    let listener = braid_uring::Fd::new(listener);
+    let next = std::cell::Cell::new(0);
+    handle.spawn(async move {
+        let place = |fd: OwnedFd| {
+            let index = next.get();
+            next.set((index + 1) % shards.len());
+            call(&shards[index], move |_, local| local.server.connect(fd));
+        };
+        if let Err(error) = server.accept(&listener, place).await {
+            eprintln!("nbd: no more connections are accepted: {error}");
+        }
+    });
+}

@@ -1,0 +1,81 @@
+//! What a volume process is told to do.
+
+use std::path::PathBuf;
+
+use braid_stack::Stack;
+use serde::{Deserialize, Serialize};
+
+/// How a volume becomes a block device of this machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Attach {
+    /// The best that this machine and user have, or none
+    #[default]
+    Auto,
+    /// A file system of one file, and a loop device on it
+    Fuse,
+    /// Not at all
+    None,
+}
+
+/// What carries out the volume's input and output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum IoMode {
+    /// io_uring where it is allowed, else threads
+    #[default]
+    Auto,
+    /// io_uring, or an error
+    Uring,
+    /// System calls on a pool of threads
+    Threads,
+}
+
+impl IoMode {
+    pub(crate) fn executor_mode(self) -> braid_uring::Mode {
+        match self {
+            IoMode::Auto => braid_uring::Mode::Auto,
+            IoMode::Uring => braid_uring::Mode::Uring,
+            IoMode::Threads => braid_uring::Mode::Threads,
+        }
+    }
+}
+
+/// Everything a volume process needs; handed to it as JSON on its standard input.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Spec {
+    /// What `status` and `down` call it.
+    pub(crate) name: String,
+    /// With absolute paths.
+    pub(crate) stack: Stack,
+    /// Where NBD clients connect.
+    pub(crate) nbd: Vec<String>,
+    /// Allow TCP beyond the loopback.
+    pub(crate) insecure: bool,
+    pub(crate) attach: Attach,
+    pub(crate) read_only: bool,
+    /// Members whose contents are accepted, whatever they are.
+    pub(crate) accepted: Vec<PathBuf>,
+    pub(crate) io: IoMode,
+    /// Threads that serve; 0 for the machine's best.
+    pub(crate) shards: usize,
+    /// The control socket; none for a volume in the foreground that nobody asks.
+    pub(crate) control: Option<PathBuf>,
+    /// The folder of a FUSE mount.
+    pub(crate) mount: PathBuf,
+}
+
+impl Spec {
+    /// How many shards: what was asked for, or half of the processors (the clients run on the
+    /// others), at most four. One serves several connections with less processor time than two
+    /// do, because it finds more to do each time it wakes; more only pay when one is saturated.
+    pub(crate) fn shard_count(&self) -> usize {
+        match self.shards {
+            0 => {
+                let processors = std::thread::available_parallelism().map_or(1, usize::from);
+                (processors / 2).clamp(1, 4)
+            }
+            count => count,
+        }
+    }
+}
