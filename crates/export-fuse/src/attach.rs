@@ -196,8 +196,8 @@ impl Attachment {
         };
         let path = PathBuf::from(loop_device::path(number));
         let mut holders = find_users(&path)?.holders;
-        let elsewhere = mountinfo::find_elsewhere((LOOP_MAJOR, number), &path)
-            .map_err(DetachError::Mounts)?;
+        let elsewhere =
+            mountinfo::find_elsewhere((LOOP_MAJOR, number), &path).map_err(DetachError::Mounts)?;
         if !elsewhere.is_empty() {
             // Now it is known whose the claim is.
             holders.retain(|holder| *holder != Holder::Exclusive);

@@ -35,5 +35,5 @@ mod serve;
 pub mod session;
 
 pub use attach::{AttachError, Attachment, DetachError, Forced};
-pub use mount::{Mount, MountError};
+pub use mount::{Aborter, Mount, MountError};
 pub use serve::{Counters, ServeError, serve};

@@ -42,7 +42,9 @@ pub struct Mount {
 #[non_exhaustive]
 pub enum MountError {
     /// A volume's name must be fit for the table of mounts.
-    #[error("`{name}` cannot be the name of a mounted volume: it has other characters than letters, digits and . _ -")]
+    #[error(
+        "`{name}` cannot be the name of a mounted volume: it has other characters than letters, digits and . _ -"
+    )]
     Name {
         /// The name.
         name: String,

@@ -109,7 +109,8 @@ mod tests {
 
     #[test]
     fn lines_with_optional_fields_and_escapes() {
-        let bytes = br"36 35 0:52 / /run/a\040b\134 rw,nosuid shared:3 master:1 - fuse.braid braid:x rw
+        let bytes =
+            br"36 35 0:52 / /run/a\040b\134 rw,nosuid shared:3 master:1 - fuse.braid braid:x rw
 short line
 37 35 7:3 / /mnt rw - ext4 /dev/loop3 rw
 ";

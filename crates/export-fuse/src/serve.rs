@@ -107,8 +107,7 @@ pub async fn serve(
     }
     let session = Session::new(*dev.limits());
     let inflight = InFlight::new(IN_FLIGHT);
-    let server =
-        Server { fd, dev, pool, session, counters, inflight, head: [0; HEAD], body: None };
+    let server = Server { fd, dev, pool, session, counters, inflight, head: [0; HEAD], body: None };
     server.run(&handle).await
 }
 
@@ -323,8 +322,9 @@ impl Server {
             [] => self.send(&[header]),
             [one] => self.send(&[header, IoSlice::new(one)]),
             many if many.len() < MOST_SLICES => {
-                let parts: Vec<_> =
-                    std::iter::once(header).chain(many.iter().map(|buf| IoSlice::new(buf))).collect();
+                let parts: Vec<_> = std::iter::once(header)
+                    .chain(many.iter().map(|buf| IoSlice::new(buf)))
+                    .collect();
                 self.send(&parts)
             }
             many => {

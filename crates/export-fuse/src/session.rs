@@ -134,8 +134,7 @@ impl Session {
         if major < MAJOR || minor < OLDEST_MINOR {
             return Err(PROTO);
         }
-        const WANTED: u32 =
-            init::ASYNC_READ | init::BIG_WRITES | init::ASYNC_DIO | init::MAX_PAGES;
+        const WANTED: u32 = init::ASYNC_READ | init::BIG_WRITES | init::ASYNC_DIO | init::MAX_PAGES;
         let reply = InitReply {
             max_readahead: MAX_DATA as u32,
             flags: offered & WANTED,
@@ -151,9 +150,7 @@ impl Session {
         const ACCESS_MODE: u32 = 3;
         match node {
             VOLUME_NODE if self.limits.read_only && flags & ACCESS_MODE != 0 => Err(ROFS),
-            VOLUME_NODE => {
-                Ok(Reply::open(unique, open::DIRECT_IO | open::PARALLEL_DIRECT_WRITES))
-            }
+            VOLUME_NODE => Ok(Reply::open(unique, open::DIRECT_IO | open::PARALLEL_DIRECT_WRITES)),
             _ => Err(ISDIR),
         }
     }
@@ -167,7 +164,11 @@ impl Session {
             return Err(Errno::INVAL);
         }
         // A span without bytes is not compared with the volume's size by anybody.
-        if span.is_empty() { Ok(Answer::Read(Span::default())) } else { self.check(span).map(Answer::Read) }
+        if span.is_empty() {
+            Ok(Answer::Read(Span::default()))
+        } else {
+            self.check(span).map(Answer::Read)
+        }
     }
 
     #[inline]
@@ -270,3 +271,173 @@ const ROFS: Errno = Errno::from_raw(30);
 const NOSYS: Errno = Errno::from_raw(38);
 const PROTO: Errno = Errno::from_raw(71);
 const STALE: Errno = Errno::from_raw(116);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{HEAD, Header, OUT_HEADER, parse};
+    use proptest::prelude::*;
+
+    const SIZE: u64 = 1 << 20;
+
+    fn session(read_only: bool) -> Session {
+        Session::new(Limits { read_only, physical_block: 4096, ..Limits::new(SIZE, 512) })
+    }
+
+    fn ask(session: &Session, node: u64, operation: Operation<'_>) -> Answer {
+        let header = Header { len: 80, opcode: 0, unique: 5, node };
+        session.answer(&Request { header, operation })
+    }
+
+    /// The positive error number of a reply, 0 for success; `None` for another answer.
+    fn errno(answer: &Answer) -> Option<i32> {
+        let Answer::Reply(reply) = answer else { return None };
+        let bytes = reply.as_bytes();
+        assert_eq!(u32::from_ne_bytes(bytes[..4].try_into().unwrap()) as usize, bytes.len());
+        Some(-i32::from_ne_bytes(bytes[4..8].try_into().unwrap()))
+    }
+
+    #[test]
+    fn what_reaches_the_volume() {
+        let session = session(false);
+        let read = |offset, size| match ask(&session, 2, Operation::Read { offset, size }) {
+            Answer::Read(span) => Ok(span),
+            other => Err(errno(&other)),
+        };
+        assert_eq!(read(512, 4096), Ok(Span::new(512, 4096)));
+        assert_eq!(read(SIZE - 512, 4096), Ok(Span::new(SIZE - 512, 512)), "cut at the end");
+        assert_eq!(read(SIZE, 512), Ok(Span::default()));
+        assert_eq!(read(u64::MAX, 512), Ok(Span::default()));
+        assert_eq!(read(1, 512), Err(Some(22)));
+        assert_eq!(read(0, 100), Err(Some(22)));
+        assert_eq!(read(0, 2 << 20), Err(Some(22)), "more than was agreed on");
+
+        let write = |offset, size| match ask(&session, 2, Operation::Write { offset, size }) {
+            Answer::Write(span) => Ok(span),
+            other => Err(errno(&other)),
+        };
+        assert_eq!(write(0, 1 << 20), Ok(Span::new(0, 1 << 20)));
+        for (offset, size) in [(SIZE, 512), (SIZE - 512, 1024), (!511, 1024), (3, 512), (0, 7)] {
+            assert_eq!(write(offset, size), Err(Some(22)), "{offset}+{size}");
+        }
+        assert!(matches!(ask(&session, 2, Operation::Fsync), Answer::Flush));
+        assert_eq!(errno(&ask(&session, 1, Operation::Read { offset: 0, size: 512 })), Some(22));
+    }
+
+    #[test]
+    fn holes_and_zeroes() {
+        let ask_with = |limits: Limits, mode, offset, len| {
+            let operation = Operation::Fallocate { offset, len, mode };
+            match ask(&Session::new(limits), 2, operation) {
+                Answer::WriteZeroes(span, flags) => Ok((span, flags)),
+                other => Err(errno(&other)),
+            }
+        };
+        let limits = Limits::new(SIZE, 512);
+        let span = Span::new(4096, 8192);
+        assert_eq!(ask_with(limits, 3, 4096, 8192), Ok((span, Flags::NONE)));
+        assert_eq!(ask_with(limits, 17, 4096, 8192), Ok((span, Flags::NO_UNMAP)));
+        assert_eq!(ask_with(limits, 16, 4096, 8192), Ok((span, Flags::NO_UNMAP)));
+        assert_eq!(ask_with(limits, 3, SIZE, 512), Err(Some(22)));
+        assert_eq!(ask_with(limits, 3, 0, 100), Err(Some(22)));
+        assert_eq!(ask_with(limits, 0, 0, SIZE), Err(Some(0)), "allocated already");
+        assert_eq!(ask_with(limits, 1, 0, SIZE + 1), Err(Some(28)), "it does not grow");
+        assert_eq!(ask_with(limits, 8, 0, 512), Err(Some(95)), "collapse");
+        let plain = Limits { discard: false, ..limits };
+        assert_eq!(ask_with(plain, 3, 0, 512), Err(Some(95)), "not worth writing zeroes for");
+        let read_only = Limits { read_only: true, ..limits };
+        assert_eq!(ask_with(read_only, 3, 0, 512), Err(Some(30)));
+    }
+
+    #[test]
+    fn files_and_directories() {
+        let both = [session(false), session(true)];
+        let table: &[(u64, Operation<'_>, [i32; 2])] = &[
+            (1, Operation::Lookup { name: Some(b"volume") }, [0, 0]),
+            (1, Operation::Lookup { name: Some(b"other") }, [2, 2]),
+            (1, Operation::Lookup { name: None }, [2, 2]),
+            (2, Operation::Lookup { name: Some(b"volume") }, [2, 2]),
+            (1, Operation::GetAttr, [0, 0]),
+            (2, Operation::GetAttr, [0, 0]),
+            (3, Operation::GetAttr, [116, 116]),
+            (2, Operation::SetAttr, [1, 1]),
+            (2, Operation::Open { flags: 0 }, [0, 0]),
+            (2, Operation::Open { flags: 1 }, [0, 30]),
+            (2, Operation::Open { flags: 0o40_002 }, [0, 30]),
+            (1, Operation::Open { flags: 0 }, [21, 21]),
+            (2, Operation::Write { offset: 0, size: 512 }, [-1, 30]),
+            (2, Operation::Lseek { offset: 0, whence: 0 }, [22, 22]),
+            (2, Operation::Lseek { offset: SIZE, whence: 3 }, [6, 6]),
+            (1, Operation::OpenDir, [0, 0]),
+            (2, Operation::OpenDir, [20, 20]),
+            (2, Operation::ReadDir { offset: 0, size: 4096 }, [20, 20]),
+            (1, Operation::FsyncDir, [0, 0]),
+            (2, Operation::Flush, [0, 0]),
+            (2, Operation::Release, [0, 0]),
+            (1, Operation::Access, [0, 0]),
+            (0, Operation::Destroy, [0, 0]),
+            (0, Operation::Interrupt, [38, 38]),
+            (2, Operation::Unsupported, [38, 38]),
+        ];
+        for (node, operation, expected) in table {
+            for (session, expected) in both.iter().zip(expected) {
+                let answer = ask(session, *node, *operation);
+                assert_eq!(errno(&answer).unwrap_or(-1), *expected, "{operation:?} of {node}");
+            }
+        }
+        assert!(matches!(ask(&both[0], 2, Operation::Forget), Answer::Silence));
+    }
+
+    #[test]
+    fn what_is_agreed_on() {
+        let session = session(false);
+        let init =
+            |major, minor| ask(&session, 0, Operation::Init { major, minor, flags: u32::MAX });
+        let Answer::Reply(reply) = init(7, 45) else { panic!() };
+        let flags = u32::from_ne_bytes(reply.as_bytes()[28..32].try_into().unwrap());
+        assert_eq!(flags, 1 | 1 << 5 | 1 << 15 | 1 << 22);
+        assert_eq!(errno(&init(8, 0)), Some(0), "it asks again with our version");
+        assert_eq!(errno(&init(7, 30)), Some(71));
+        assert_eq!(errno(&init(6, 99)), Some(71));
+    }
+
+    #[test]
+    fn a_listing_goes_on_where_it_stopped() {
+        let session = session(false);
+        let list = |offset| match ask(&session, 1, Operation::ReadDir { offset, size: 4096 }) {
+            Answer::Reply(reply) => reply.as_bytes().len() - OUT_HEADER,
+            _ => panic!(),
+        };
+        assert_eq!([list(0), list(1), list(2), list(3), list(u64::MAX)], [96, 64, 32, 0, 0]);
+    }
+
+    proptest! {
+        /// Whatever bytes come, what is started is what a device takes.
+        #[test]
+        fn no_bytes_get_past_the_checks(bytes in prop::collection::vec(any::<u8>(), HEAD), opcode in prop::sample::select(vec![1u32, 3, 14, 15, 16, 20, 26, 28, 43, 46, 99]), node in 0u64..4, offset in 0u64..3_000_000, size in 0u32..3_000_000, read_only in any::<bool>(), shift in 0u32..12, wild in any::<bool>()) {
+            let mut head: [u8; HEAD] = bytes.try_into().unwrap();
+            let received = if opcode == 16 { HEAD + size as usize } else { HEAD };
+            head[..4].copy_from_slice(&(received as u32).to_ne_bytes());
+            head[4..8].copy_from_slice(&opcode.to_ne_bytes());
+            head[16..24].copy_from_slice(&node.to_ne_bytes());
+            if !wild {
+                head[48..56].copy_from_slice(&(offset >> shift << shift).to_ne_bytes());
+                head[56..60].copy_from_slice(&(size >> shift << shift).to_ne_bytes());
+            }
+            let session = session(read_only);
+            let Ok(request) = parse(&head, received) else { return Ok(()) };
+            match session.answer(&request) {
+                Answer::Read(span) => {
+                    prop_assert!(span.is_within(SIZE) && span.is_aligned(512));
+                }
+                Answer::Write(span) | Answer::WriteZeroes(span, _) => {
+                    prop_assert!(!read_only);
+                    prop_assert!(span.is_within(SIZE) && span.is_aligned(512));
+                }
+                Answer::Seek { offset, .. } => prop_assert!(offset < SIZE),
+                Answer::Reply(reply) => prop_assert!(reply.as_bytes().len() >= OUT_HEADER),
+                Answer::Flush | Answer::Silence => {}
+            }
+        }
+    }
+}

@@ -278,9 +278,8 @@ mod tests {
         Attributes { node: 2, size: 0x1_0000_2000, mode: 0o100_600, links: 1, block_size: 4096 };
     /// `struct fuse_attr` of `FILE`, in 22 words.
     #[cfg(target_endian = "little")]
-    const FILE_WORDS: [u32; 22] = [
-        2, 0, 0x2000, 1, 0x80_0010, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0o100_600, 1, 0, 0, 0, 4096, 0,
-    ];
+    const FILE_WORDS: [u32; 22] =
+        [2, 0, 0x2000, 1, 0x80_0010, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0o100_600, 1, 0, 0, 0, 4096, 0];
 
     #[test]
     fn plain_replies_to_the_byte() {
