@@ -9,11 +9,13 @@
 //! * [`cpu`]: processor time of a process. [`fio`]: one run of fio.
 //! * [`nbd`], [`load`], [`bare`]: a client, a load generator that sends many requests with one
 //!   call, and a server without an engine behind it, which is the floor.
-//! * [`peer`]: the servers that are compared. [`stats`], [`table`]: ratios and how they print.
+//! * [`peer`]: the servers that are compared; [`attached`]: block devices made of them.
+//! * [`stats`], [`table`]: ratios and how they print.
 //!
 //! Deliberately absent: absolute figures as targets, and anything that a test depends on.
 
 pub mod args;
+pub mod attached;
 pub mod bare;
 pub mod cpu;
 pub mod error;

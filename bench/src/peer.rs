@@ -19,15 +19,15 @@ pub struct Server {
 }
 
 impl Server {
-    /// `braid serve STACK`.
+    /// `braid serve STACK`, called `name`.
     ///
     /// # Errors
     /// If it does not come up.
-    pub fn braid(braid: &Path, stack: &str, folder: &Path) -> Result<Server> {
-        let socket = folder.join("braid.sock");
+    pub fn braid(braid: &Path, name: &'static str, stack: &str, folder: &Path) -> Result<Server> {
+        let socket = folder.join(format!("{name}.sock"));
         let mut command = Command::new(braid);
         command.args(["serve", stack, "--nbd"]).arg(format!("unix:{}", socket.display()));
-        Server::start("braid", command, socket, None)
+        Server::start(name, command, socket, None)
     }
 
     /// nbdkit's memory plugin.

@@ -127,7 +127,7 @@ fn run() -> Result<()> {
     }
     fio::require()?;
     let folder = Folder::new()?;
-    let braid = Server::braid(&args.braid()?, "ram(1G)", folder.path())?;
+    let braid = Server::braid(&args.braid()?, "braid", "ram(1G)", folder.path())?;
     fio::fill(Subject::Nbd(braid.socket()))?;
     let mut ratios = Table::new(["workload", "braid's", "ratio to", "median [95 %]", "target", ""]);
     let mut absolute = absolute_table();
