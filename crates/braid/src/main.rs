@@ -8,6 +8,7 @@ mod command;
 mod control;
 mod failure;
 mod places;
+mod process;
 mod record;
 mod volume;
 

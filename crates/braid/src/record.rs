@@ -9,7 +9,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use braid_probe::{MemberFacts, Policy, check_member};
+use braid_probe::{Identity, MemberFacts, Policy, check_member};
 use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,10 @@ impl Known {
             .or_else(|| facts.serial.as_ref().map(|serial| format!("serial {serial}")));
         Known {
             path: facts.path.clone(),
-            identity: lasting.unwrap_or_else(|| format!("{:?}", facts.identity)),
+            identity: lasting.unwrap_or_else(|| match facts.identity {
+                Identity::File { device, inode } => format!("device {device} inode {inode}"),
+                Identity::Block(device) => format!("device {device}"),
+            }),
             size_bytes: facts.size,
         }
     }

@@ -21,13 +21,15 @@ pub(super) fn down(down: &Down) -> Result<(), Failure> {
     let socket = places.control(name);
     let limit = if down.force { IMPATIENCE } else { PATIENCE };
     match control::post_stop(&socket, down.force, limit) {
-        Ok(answer) if answer.stopped => match answer.error {
-            None => {
-                remove_traces(&places, name);
-                Ok(())
+        Ok(answer) if answer.stopped => {
+            // Its members are free when the process is gone.
+            answer.process.wait(limit);
+            remove_traces(&places, name);
+            match answer.error {
+                None => Ok(()),
+                Some(error) => Err(Failure::failed(format!("{name} has ended, but: {error}"))),
             }
-            Some(error) => Err(Failure::failed(format!("{name} has ended, but: {error}"))),
-        },
+        }
         Ok(answer) if !answer.holders.is_empty() => {
             let holders = answer.holders.join("\n  ");
             Err(Failure::refused(format!("{name} is in use:\n  {holders}")).next(format!(

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::Status;
+use crate::process::Process;
 
 /// What the main thread of a volume waits for.
 pub(crate) enum Event {
@@ -33,6 +34,8 @@ pub(crate) enum Event {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StopAnswer {
     pub(crate) stopped: bool,
+    /// The process, which ends right after a stop.
+    pub(crate) process: Process,
     /// Who holds the device, if that is why not.
     pub(crate) holders: Vec<String>,
     pub(crate) error: Option<String>,
@@ -96,6 +99,7 @@ async fn post_stop(
     let sent = shared.events.send(Event::Stop { force: query.force, answer });
     let gone = StopAnswer {
         stopped: false,
+        process: Process::this(),
         holders: Vec::new(),
         error: Some("the volume is ending already".to_owned()),
     };

@@ -52,7 +52,9 @@ pub(crate) struct AttachedStatus {
     pub(crate) path: String,
     /// The folder of the file system below it.
     pub(crate) mount: String,
-    pub(crate) requests: u64,
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+    pub(crate) flushes: u64,
     pub(crate) errors: u64,
     pub(crate) read_bytes: u64,
     pub(crate) written_bytes: u64,

@@ -1,46 +1,176 @@
-//! temporary
+//! A volume as a block device of this machine: a FUSE file system of one file, served by shard
+//! 0, and a loop device on that file, set up from the main thread.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+
+use braid_block::Limits;
+use braid_export_fuse::{Attachment, Counters, DetachError, Mount, MountError};
+use serde::{Deserialize, Serialize};
+
 use super::Spec;
 use super::shard::Shard;
 use crate::control::{AttachedStatus, Event};
-use braid_block::Limits;
-use std::sync::mpsc::Sender;
+use crate::process::Process;
+
+/// Why a volume is not attached, or stays so.
 #[derive(Debug, thiserror::Error)]
-#[error("no")]
-pub(crate) struct AttachError;
+pub(crate) enum AttachError {
+    #[error("only root can attach a volume as a block device: --attach none serves it over NBD")]
+    NotRoot,
+    #[error("{0}")]
+    Mount(#[from] MountError),
+    #[error("{0}")]
+    Loop(#[from] braid_export_fuse::AttachError),
+    #[error("{0}")]
+    Detach(#[from] DetachError),
+    #[error("cannot note the process in {path}: {source}")]
+    Traces { path: PathBuf, source: io::Error },
+}
+
 impl AttachError {
+    /// Who uses the device, if that is why it stays.
     pub(crate) fn holders(&self) -> Vec<String> {
-        Vec::new()
+        match self {
+            AttachError::Detach(DetachError::Busy { holders, .. }) => {
+                holders.iter().map(ToString::to_string).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 }
-pub(crate) struct Attached;
+
+/// What is needed to clear away what a process left that does not answer any more.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Traces {
+    process: Process,
+    mount: PathBuf,
+}
+
+/// An attached volume.
+pub(crate) struct Attached {
+    attachment: Attachment,
+    facts: Facts,
+}
+
+/// What a status says of it.
 #[derive(Clone)]
 pub(crate) struct Facts {
-    pub(crate) path: String,
+    pub(crate) path: PathBuf,
+    mount: PathBuf,
+    counters: Arc<Counters>,
 }
+
 impl Facts {
     pub(crate) fn status(&self) -> AttachedStatus {
-        unreachable!()
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &self.counters;
+        AttachedStatus {
+            by: "fuse".to_owned(),
+            path: self.path.display().to_string(),
+            mount: self.mount.display().to_string(),
+            reads: read(&counters.reads),
+            writes: read(&counters.writes),
+            flushes: read(&counters.flushes),
+            errors: read(&counters.failures),
+            read_bytes: read(&counters.read_bytes),
+            written_bytes: read(&counters.written_bytes),
+        }
     }
 }
+
 impl Attached {
+    /// Whether this user, on this machine, can attach a volume.
     pub(crate) fn is_possible() -> bool {
-        false
+        rustix::process::geteuid().is_root()
+            && Path::new("/dev/fuse").exists()
+            && Path::new("/dev/loop-control").exists()
     }
+
+    /// Attaches the volume that `shard` serves. `events` hears when the mount goes from outside.
     pub(crate) fn attach(
-        _: &Spec,
-        _: &Shard,
-        _: Limits,
-        _: Sender<Event>,
+        spec: &Spec,
+        shard: &Shard,
+        limits: Limits,
+        events: Sender<Event>,
     ) -> Result<Attached, AttachError> {
-        Err(AttachError)
+        if !rustix::process::geteuid().is_root() {
+            return Err(AttachError::NotRoot);
+        }
+        // A process that was killed may have left its own here.
+        if let Some(mut left) = Attachment::find(&spec.mount)? {
+            left.detach()?;
+        }
+        Traces::of_this_process(&spec.mount).write(&spec.traces())?;
+        let (mount, fd) = Mount::new(&spec.mount, &spec.name, limits.read_only)?;
+        let counters = Arc::new(Counters::default());
+        let served = Arc::clone(&counters);
+        shard.call(move |handle, local| {
+            let fd = braid_uring::Fd::new(fd);
+            let (dev, pool) = (local.dev.clone(), local.pool.clone());
+            let serve = braid_export_fuse::serve(handle.clone(), fd, dev, pool, served);
+            handle.spawn(async move {
+                if let Err(error) = serve.await {
+                    eprintln!("fuse: {error}");
+                }
+                // The volume may be ending, and then nobody listens.
+                let _ = events.send(Event::Unmounted);
+            });
+        });
+        let attachment = Attachment::attach(mount, &spec.name, &limits)?;
+        let path = attachment.device().unwrap_or_default();
+        let facts = Facts { path, mount: spec.mount.clone(), counters };
+        Ok(Attached { attachment, facts })
     }
-    pub(crate) fn facts(&self) -> Facts {
-        unreachable!()
+
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
     }
-    pub(crate) fn detach(&mut self, _: bool) -> Result<(), AttachError> {
+
+    /// Takes device and mount away: if nobody uses them, or with `force` whoever does.
+    pub(crate) fn detach(&mut self, force: bool) -> Result<(), AttachError> {
+        if !force {
+            return Ok(self.attachment.detach()?);
+        }
+        let forced = self.attachment.detach_force();
+        if !forced.saved {
+            eprintln!("detached by force: what the kernel had not written yet is lost");
+        }
         Ok(())
     }
 }
-pub(crate) fn clean_up_after(_: &std::path::Path) -> Result<(), String> {
+
+impl Traces {
+    fn of_this_process(mount: &Path) -> Traces {
+        Traces { process: Process::this(), mount: mount.to_owned() }
+    }
+
+    fn write(&self, path: &Path) -> Result<(), AttachError> {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        std::fs::write(path, text)
+            .map_err(|source| AttachError::Traces { path: path.to_owned(), source })
+    }
+}
+
+/// Ends the process that left `traces`, if it is still there, and gets its device back. Without
+/// traces there was none.
+pub(crate) fn clean_up_after(traces: &Path) -> Result<(), String> {
+    let text = match std::fs::read_to_string(traces) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(format!("cannot read {}: {error}", traces.display())),
+    };
+    let traces: Traces =
+        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", traces.display()))?;
+    if !traces.process.kill() {
+        return Err("its process does not end, though it was killed".to_owned());
+    }
+    let found = Attachment::find(&traces.mount).map_err(|error| error.to_string())?;
+    if let Some(mut attachment) = found {
+        attachment.detach_force();
+    }
     Ok(())
 }

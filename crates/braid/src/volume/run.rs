@@ -16,9 +16,9 @@ use super::media::{Media, MediaError, Medium};
 use super::shard::{self, Shard};
 use super::{Attach, Spec};
 use crate::control::{
-    self, AttachedStatus, DeviceStatus, Event, ExportStatus, MemberStatus, OUTPUT_VERSION, Status,
-    StopAnswer,
+    self, DeviceStatus, Event, ExportStatus, MemberStatus, OUTPUT_VERSION, Status, StopAnswer,
 };
+use crate::process::Process;
 
 /// What a volume that is ready offers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -48,10 +48,8 @@ pub(crate) enum RunError {
     NoUring(io::Error),
     #[error("{what}: {source}")]
     System { what: &'static str, source: io::Error },
-    #[error("the last flush failed, so what was written last may be lost: {0}")]
+    #[error("what was written last may be lost: {0}")]
     LastFlush(io::Error),
-    #[error("a shard ended by itself: {0}")]
-    ShardFailed(io::Error),
 }
 
 impl RunError {
@@ -126,7 +124,7 @@ impl Volume {
             limits,
             nbd: shards.iter().map(|shard| Arc::clone(&shard.facts.counters)).collect(),
             uris: listeners.iter().map(|listener| listener.address().uri()).collect(),
-            attached: attached.as_ref().map(Attached::facts),
+            attached: attached.as_ref().map(|attached| attached.facts().clone()),
             warnings,
             driver: shards[0].facts.driver,
             started: Instant::now(),
@@ -143,7 +141,7 @@ impl Volume {
     fn ready(&self) -> Ready {
         Ready {
             name: self.shared.spec.name.clone(),
-            device: self.attached.as_ref().map(|attached| attached.facts().path.into()),
+            device: self.attached.as_ref().map(|attached| attached.facts().path.clone()),
             uris: self.shared.uris.clone(),
             warnings: self.shared.warnings.clone(),
         }
@@ -171,7 +169,9 @@ impl Volume {
                     Ok(()) => {
                         let ended = self.end();
                         let error = ended.as_ref().err().map(ToString::to_string);
-                        let stopped = StopAnswer { stopped: true, holders: Vec::new(), error };
+                        let process = Process::this();
+                        let holders = Vec::new();
+                        let stopped = StopAnswer { stopped: true, process, holders, error };
                         if answer.send(stopped).is_ok() {
                             // The control thread must get the answer out before the process ends.
                             std::thread::sleep(Duration::from_millis(20));
@@ -182,10 +182,14 @@ impl Volume {
                         let holders = error.holders();
                         let error = Some(error.to_string());
                         // Whoever asked may have gone; the volume goes on all the same.
-                        let _ = answer.send(StopAnswer { stopped: false, holders, error });
+                        let process = Process::this();
+                        let _ = answer.send(StopAnswer { stopped: false, process, holders, error });
                     }
                 },
                 Ok(Event::Unmounted) => {
+                    if self.attached.is_none() {
+                        continue;
+                    }
                     eprintln!("the file system below the device was unmounted from outside");
                     self.attached = None;
                     return self.end();

@@ -66,6 +66,11 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
+    /// Where the process notes what must be cleared away if it is killed.
+    pub(crate) fn traces(&self) -> PathBuf {
+        self.mount.with_extension("json")
+    }
+
     /// How many shards: what was asked for, or half of the processors (the clients run on the
     /// others), at most four. One serves several connections with less processor time than two
     /// do, because it finds more to do each time it wakes; more only pay when one is saturated.

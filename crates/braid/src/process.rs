@@ -1,0 +1,61 @@
+//! Telling processes apart, and waiting for their end.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+/// A process, also after its number was given to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Process {
+    pid: i32,
+    /// When it started, in clock ticks since boot.
+    start_ticks: u64,
+}
+
+impl Process {
+    /// This one.
+    pub(crate) fn this() -> Process {
+        let pid = std::process::id().cast_signed();
+        Process { pid, start_ticks: start_ticks(pid).unwrap_or(0) }
+    }
+
+    /// Whether it runs.
+    pub(crate) fn runs(self) -> bool {
+        start_ticks(self.pid) == Some(self.start_ticks)
+    }
+
+    /// Waits for its end, but not longer than `limit`; answers whether it has ended.
+    pub(crate) fn wait(self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        while self.runs() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        true
+    }
+
+    /// Ends it without asking, and waits for that.
+    pub(crate) fn kill(self) -> bool {
+        if let Some(pid) = rustix::process::Pid::from_raw(self.pid)
+            && self.runs()
+        {
+            // It may have gone since: that is what is wanted.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+        self.wait(Duration::from_secs(10))
+    }
+}
+
+/// Field 22 of `/proc/PID/stat`, for a process that has not ended.
+fn start_ticks(pid: i32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in field 2 may contain anything, but nothing behind it a parenthesis.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    if state == "Z" || state == "X" {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
