@@ -1,9 +1,10 @@
 //! Where the engine runs: the same bodies on the simulation and on the production executors.
 
 use std::cell::{Cell, RefCell};
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::time::Duration;
 
 use braid_block::{Extent, Io, Limits, Op, Span};
 use braid_device::{Access, File, Ram};
@@ -16,6 +17,9 @@ use crate::stack::{Stack, Volume};
 
 /// Bytes that requests under way may have among them.
 const POOL: usize = 8 << 20;
+
+/// How long a body may take on a real clock before it is taken to wait for what never comes.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a body of the conformance tests needs of its surroundings.
 pub(crate) trait World {
@@ -194,8 +198,16 @@ impl World for Real {
         matches!(self.place, Place::Ram)
     }
 
-    fn run(&self, task: Pin<Box<dyn Future<Output = ()>>>) {
-        self.executor.block_on(task);
+    fn run(&self, mut task: Pin<Box<dyn Future<Output = ()>>>) {
+        let handle = self.executor.handle();
+        self.executor.block_on(async move {
+            let mut limit = pin!(handle.sleep(PATIENCE));
+            poll_fn(|cx| {
+                assert!(limit.as_mut().poll(cx).is_pending(), "stuck for {PATIENCE:?}");
+                task.as_mut().poll(cx)
+            })
+            .await;
+        });
     }
 
     fn pool(&self) -> Pool {
