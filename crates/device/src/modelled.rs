@@ -104,8 +104,8 @@ impl Device for ModelledDevice {
 
     fn start(&self, io: Io) -> Pending {
         let work = match io.op {
-            Op::Read => Work::Read(io.span.len),
-            Op::Write => Work::Write(io.span.len),
+            Op::Read => Work::Read { offset: io.span.offset, bytes: io.span.len },
+            Op::Write => Work::Write { offset: io.span.offset, bytes: io.span.len },
             Op::Flush | Op::Discard | Op::WriteZeroes => Work::Command,
         };
         let done_at = self.schedule.serve(work);

@@ -1,15 +1,15 @@
 //! When a device that does one request at a time, over a bus that it shares, is done.
 //!
 //! ```text
-//! device 0   |latency|....... medium .......|
+//! device 0   |latency|........ medium ........|..... continues .....|
 //! bus                |== transfer ==|
-//! device 1   |latency|. waits .......|==|........ medium ........|
+//! device 1   |latency|.............. medium ..............|
 //! bus                               |== transfer ==|
 //! ```
 //!
-//! A request starts when the device is free, and takes the latency and then the time of the
-//! medium. Its transfer starts with the medium's, or when the bus is free, and cannot end
-//! before the medium has. The completion is the later end of the two.
+//! A request starts when the device is free. One that does not continue where the request before
+//! it ended waits the latency first. Then the medium takes its time; the transfer starts with
+//! the medium, or when the bus is free, and the completion is the later end of the two.
 //!
 //! Schedules are kept, not clocks: a caller that is woken late loses nothing while requests are
 //! queued, so the rates hold however coarse its timers are.
@@ -19,10 +19,20 @@ use crate::Profile;
 /// What a request moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// That many bytes from the device.
-    Read(u64),
-    /// That many bytes to the device.
-    Write(u64),
+    /// Bytes from the device.
+    Read {
+        /// First byte.
+        offset: u64,
+        /// How many.
+        bytes: u64,
+    },
+    /// Bytes to the device.
+    Write {
+        /// First byte.
+        offset: u64,
+        /// How many.
+        bytes: u64,
+    },
     /// No bytes: a flush, a discard.
     Command,
 }
@@ -32,6 +42,8 @@ pub enum Work {
 pub struct Timetable {
     profile: Profile,
     free_at_ns: u64,
+    /// Where the last request ended: what begins there continues it.
+    position: Option<(bool, u64)>,
 }
 
 /// The schedule of a bus.
@@ -61,17 +73,25 @@ impl Bus {
 impl Timetable {
     /// A device that is free at time 0.
     pub fn new(profile: Profile) -> Timetable {
-        Timetable { profile, free_at_ns: 0 }
+        Timetable { profile, free_at_ns: 0, position: None }
     }
 
     /// Takes a request in at `now_ns` and answers when it is done.
     pub fn serve(&mut self, bus: &mut Bus, now_ns: u64, work: Work) -> u64 {
-        let (bytes, rate) = match work {
-            Work::Read(bytes) => (bytes, self.profile.read_rate),
-            Work::Write(bytes) => (bytes, self.profile.write_rate),
-            Work::Command => (0, 1),
+        let (write, offset, bytes) = match work {
+            Work::Read { offset, bytes } => (false, offset, bytes),
+            Work::Write { offset, bytes } => (true, offset, bytes),
+            // It moves nothing and leaves the position as it is.
+            Work::Command => {
+                self.free_at_ns = now_ns.max(self.free_at_ns) + self.profile.latency_ns;
+                return self.free_at_ns;
+            }
         };
-        let ready = now_ns.max(self.free_at_ns) + self.profile.latency_ns;
+        let rate = if write { self.profile.write_rate } else { self.profile.read_rate };
+        let continues = self.position == Some((write, offset));
+        self.position = Some((write, offset + bytes));
+        let latency_ns = if continues { 0 } else { self.profile.latency_ns };
+        let ready = now_ns.max(self.free_at_ns) + latency_ns;
         let medium_done = ready + nanoseconds(bytes, rate);
         let transfer_done = bus.reserve(ready, bytes);
         self.free_at_ns = medium_done.max(transfer_done);
@@ -93,13 +113,26 @@ mod tests {
     const STICK: Profile =
         Profile { read_rate: 20_000_000, write_rate: 10_000_000, latency_ns: 1000, bus_rate: 0 };
 
+    fn read(offset: u64, bytes: u64) -> Work {
+        Work::Read { offset, bytes }
+    }
+
     #[test]
     fn one_request_at_a_time() {
         let (mut device, mut bus) = (Timetable::new(STICK), Bus::new(0));
         // 20 MB/s: 50 ns a byte.
-        assert_eq!(device.serve(&mut bus, 0, Work::Read(100)), 1000 + 5000);
-        assert_eq!(device.serve(&mut bus, 0, Work::Write(100)), 6000 + 1000 + 10_000);
+        assert_eq!(device.serve(&mut bus, 0, read(0, 100)), 1000 + 5000);
+        let write = Work::Write { offset: 100, bytes: 100 };
+        assert_eq!(device.serve(&mut bus, 0, write), 6000 + 1000 + 10_000);
         assert_eq!(device.serve(&mut bus, 50_000, Work::Command), 51_000);
+    }
+
+    #[test]
+    fn what_continues_does_not_wait_for_the_latency() {
+        let (mut device, mut bus) = (Timetable::new(STICK), Bus::new(0));
+        assert_eq!(device.serve(&mut bus, 0, read(500, 100)), 6000);
+        assert_eq!(device.serve(&mut bus, 0, read(600, 100)), 11_000);
+        assert_eq!(device.serve(&mut bus, 0, read(800, 100)), 17_000);
     }
 
     #[test]
@@ -108,9 +141,9 @@ mod tests {
         let mut bus = Bus::new(25_000_000);
         let mut devices = [Timetable::new(STICK), Timetable::new(STICK)];
         let mut done = 0;
-        for _ in 0..1000 {
+        for round in 0..1000 {
             for device in &mut devices {
-                done = device.serve(&mut bus, 0, Work::Read(100_000));
+                done = device.serve(&mut bus, 0, read(round * 100_000, 100_000));
             }
         }
         let rate = 2000.0 * 100_000.0 / (done as f64 / 1e9);
@@ -122,16 +155,17 @@ mod tests {
         #[test]
         fn time_only_goes_forward(
             bus_rate in prop_oneof![Just(0u64), 1_000u64..100_000_000],
-            steps in prop::collection::vec((0u64..1_000_000, 0u64..1_000_000, any::<bool>()), 1..50),
+            steps in prop::collection::vec(
+                (0u64..1_000_000, 0u64..4, 0u64..1_000_000, any::<bool>()), 1..50),
         ) {
             let (mut device, mut bus) = (Timetable::new(STICK), Bus::new(bus_rate));
             let (mut now, mut last) = (0, 0);
-            for (wait, bytes, write) in steps {
+            for (wait, offset, bytes, write) in steps {
                 now += wait;
-                let work = if write { Work::Write(bytes) } else { Work::Read(bytes) };
+                let work = if write { Work::Write { offset, bytes } } else { read(offset, bytes) };
                 let done = device.serve(&mut bus, now, work);
                 let least = if write { bytes * 100 } else { bytes * 50 };
-                prop_assert!(done >= now.max(last) + 1000 + least);
+                prop_assert!(done >= now.max(last) + least);
                 last = done;
             }
         }

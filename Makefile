@@ -1,0 +1,37 @@
+# A thin front: what is done is in scripts/ and in cargo.
+
+CARGO ?= cargo
+FLAGS ?= --locked
+
+.PHONY: all build demo test lint bench setup clean
+
+all: build
+
+build:
+	@scripts/setup.sh build
+	$(CARGO) build $(FLAGS) --release --package braid
+
+# The main job on real data: a few minutes, in a temporary folder.
+demo:
+	@scripts/setup.sh build demo
+	$(CARGO) build $(FLAGS) --release --package braid
+	@scripts/demo.sh
+
+# Everything that must hold.
+test:
+	@scripts/setup.sh build test
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy $(FLAGS) --workspace --all-targets -- --deny warnings
+	$(CARGO) test $(FLAGS) --workspace
+
+# Side by side with peers; each prints a table of ratios. See bench/README.md.
+bench:
+	@scripts/setup.sh build bench
+	$(CARGO) build $(FLAGS) --release --package braid --package braid-bench
+	target/release/engine
+	target/release/peers-nbd
+	target/release/modelled
+	target/release/attach
+
+clean:
+	$(CARGO) clean

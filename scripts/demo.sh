@@ -1,0 +1,99 @@
+#!/bin/sh
+# The main job, end to end, on real data, in a temporary folder that is removed afterwards.
+#
+#   1. four files become one striped block device
+#   2. a file system on it takes a source tree, and gives it back after down and up
+#   3. the laboratory compares the stripe with one member: files on this disk
+#   4. the same over four modelled USB sticks, where the stripe scales
+set -eu
+
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+braid=${BRAID:-$root/target/release/braid}
+keep=${DEMO_RESULTS:-$root/demo-results}
+PATH="$PATH:/usr/sbin:/sbin"
+started=$(date +%s)
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/braid-demo.XXXXXX")
+export BRAID_RUN_DIR="$work/run" BRAID_CONFIG_DIR="$work/config"
+
+clean_up() {
+    status=$?
+    trap - EXIT INT TERM
+    cd /
+    if mountpoint -q "$work/mnt" 2>/dev/null; then umount "$work/mnt" || true; fi
+    if [ -S "$BRAID_RUN_DIR/demo.sock" ]; then "$braid" down demo --force || true; fi
+    rm -rf "$work"
+    exit "$status"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+say() { printf '\n== %s\n' "$*"; }
+run() { printf '   $ %s\n' "$*" >&2; "$@"; }
+
+cd "$work"
+say "1. Four files become one device"
+for member in a b c d; do truncate -s 1G "$member.img"; done
+stack='raid0(chunk=64K, a.img, b.img, c.img, d.img)'
+volume=$(run "$braid" up "$stack" --name demo)
+echo "   $volume"
+"$braid" status demo
+
+tree=$(ls /usr/src/linux-source-*.tar.xz | tail -n 1)
+if [ -b "$volume" ]; then
+    say "2. ext4, a source tree, its checksums; down, up, and again"
+    run mkfs.ext4 -q "$volume"
+    mkdir mnt
+    run mount "$volume" mnt
+    printf '   unpacking %s without its drivers\n' "$tree"
+    tar -C mnt -xf "$tree" --exclude='*/drivers'
+    (cd mnt && find . -type f -print0 | sort -z | xargs -0 sha256sum) >sums
+    echo "   $(wc -l <sums) files, $(du -sh mnt | cut -f1)"
+    run umount mnt
+    run "$braid" down demo
+    volume=$(run "$braid" up demo)
+    run fsck.ext4 -fn "$volume"
+    run mount "$volume" mnt
+    (cd mnt && sha256sum --quiet -c ../sums)
+    echo "   every one of $(wc -l <sums) files has the same SHA-256"
+    run umount mnt
+else
+    say "2. Not root: an ext4 image with a source tree is copied to the volume and back, over NBD"
+    mkdir tree
+    printf '   unpacking %s without its drivers\n' "$tree"
+    tar -C tree -xf "$tree" --exclude='*/drivers'
+    echo "   $(find tree -type f | wc -l) files, $(du -sh tree | cut -f1)"
+    run mke2fs -q -t ext4 -d tree image 4G
+    rm -rf tree
+    sha256sum <image >sum
+    run nbdcopy image "$volume"
+    run "$braid" down demo
+    volume=$(run "$braid" up demo)
+    rm image
+    run nbdcopy "$volume" image
+    sha256sum -c sum <image
+    run e2fsck -fn image
+    rm image
+fi
+run "$braid" down demo
+rm -f ./*.img
+
+mkdir -p "$keep"
+say "3. One member against the stripe: files on this disk"
+for member in a b c d; do truncate -s 256M "$member.img"; done
+rm -rf "$keep/files"
+run "$braid" lab run quick --runtime 0.4 --out "$keep/files" \
+    --baseline a.img --subject "stripe=$stack" \
+    --destroy a.img --destroy b.img --destroy c.img --destroy d.img
+
+say "4. The same over four modelled USB sticks, each on a bus of its own"
+stick() { echo "model(usb-flash, size=64M, bus=usb2:$1)"; }
+rm -rf "$keep/models"
+run "$braid" lab run quick --runtime 0.4 --out "$keep/models" \
+    --baseline "$(stick 0)" \
+    --subject "stripe=raid0(chunk=64K, $(stick 0), $(stick 1), $(stick 2), $(stick 3))"
+
+say "Done in $(($(date +%s) - started)) s. The pages:"
+echo "   $keep/files/report.html"
+echo "   $keep/models/report.html"

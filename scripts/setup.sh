@@ -1,0 +1,78 @@
+#!/bin/sh
+# Installs what is missing, by Debian package: setup.sh [build] [test] [demo] [bench]
+#
+# Root or sudo: apt-get. Anybody else: the packages are printed by name, and it stops.
+# Nothing is touched where everything is there already.
+set -eu
+
+wanted=''
+need() { # COMMAND-OR-FILE PACKAGE
+    case $1 in
+        /*) for found in $1; do [ -e "$found" ] && return 0; done ;;
+        *) PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null 2>&1 && return 0 ;;
+    esac
+    wanted="$wanted $2"
+}
+
+for purpose in "${@:-build}"; do
+    case $purpose in
+        build)
+            need cc gcc
+            need '/usr/include/stdio.h' libc6-dev
+            ;;
+        test)
+            need fio fio
+            need nbdkit nbdkit
+            need nbdcopy libnbd-bin
+            need '/usr/lib/python3/dist-packages/nbd.py' python3-libnbd
+            need qemu-img qemu-utils
+            need mkfs.ext4 e2fsprogs
+            need mkfs.xfs xfsprogs
+            need mkfs.btrfs btrfs-progs
+            need losetup mount
+            need blkid util-linux
+            need sfdisk fdisk
+            need mdadm mdadm
+            need xz xz-utils
+            ;;
+        demo)
+            need fio fio
+            need nbdcopy libnbd-bin
+            need mkfs.ext4 e2fsprogs
+            need losetup mount
+            need xz xz-utils
+            need '/usr/src/linux-source-*.tar.xz' linux-source-6.1
+            ;;
+        bench)
+            need fio fio
+            need nbdkit nbdkit
+            need nbdfuse libnbd-bin
+            need qemu-nbd qemu-utils
+            need valgrind valgrind
+            need losetup mount
+            ;;
+        *)
+            echo "setup.sh: unknown purpose '$purpose': build, test, demo or bench" >&2
+            exit 2
+            ;;
+    esac
+done
+
+if [ -z "$wanted" ]; then
+    exit 0
+fi
+if [ "$(id -u)" = 0 ]; then
+    as_root=''
+elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
+    as_root='sudo'
+else
+    echo "These Debian packages are missing, and only root can install them:" >&2
+    echo "   $wanted" >&2
+    echo "As root: apt-get update && apt-get install --no-install-recommends$wanted" >&2
+    exit 1
+fi
+echo "installing:$wanted"
+export DEBIAN_FRONTEND=noninteractive
+$as_root apt-get update -q -q
+# shellcheck disable=SC2086 # the list is split on purpose
+$as_root apt-get install -q -y --no-install-recommends $wanted >/dev/null
