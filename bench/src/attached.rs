@@ -60,31 +60,6 @@ pub fn is_direct(device: &Path) -> Option<bool> {
     Some(dio.trim() == "1")
 }
 
-/// A device to be measured.
-#[derive(Debug)]
-pub enum Attached {
-    /// One that was there, which stays.
-    Given(PathBuf),
-    /// A volume of braid's.
-    Braid(BraidUp),
-    /// nbdkit behind nbdfuse behind a loop.
-    NbdFuse(NbdFuseLoop),
-    /// A file on tmpfs behind a loop.
-    Plain(PlainLoop),
-}
-
-impl Attached {
-    /// The block device.
-    pub fn path(&self) -> &Path {
-        match self {
-            Attached::Given(path) => path,
-            Attached::Braid(up) => &up.device,
-            Attached::NbdFuse(stack) => stack.device.path(),
-            Attached::Plain(stack) => stack.device.path(),
-        }
-    }
-}
-
 /// A volume that `braid up` attached.
 #[derive(Debug)]
 pub struct BraidUp {
@@ -94,6 +69,13 @@ pub struct BraidUp {
     /// Where braid keeps its sockets, logs and configuration, apart from the machine's own.
     places: Folder,
     _undo: Undo,
+}
+
+impl AsRef<Path> for BraidUp {
+    /// The block device.
+    fn as_ref(&self) -> &Path {
+        &self.device
+    }
 }
 
 impl BraidUp {
@@ -147,6 +129,13 @@ pub struct NbdFuseLoop {
     _mount: Mount,
     _server: Server,
     _folder: Folder,
+}
+
+impl AsRef<Path> for NbdFuseLoop {
+    /// The block device.
+    fn as_ref(&self) -> &Path {
+        self.device.path()
+    }
 }
 
 impl NbdFuseLoop {
@@ -214,6 +203,13 @@ impl Drop for Mount {
 pub struct PlainLoop {
     device: Loop,
     _file: FileInMemory,
+}
+
+impl AsRef<Path> for PlainLoop {
+    /// The block device.
+    fn as_ref(&self) -> &Path {
+        self.device.path()
+    }
 }
 
 impl PlainLoop {

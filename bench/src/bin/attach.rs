@@ -3,10 +3,11 @@
 //! `cargo run --release -p braid-bench --bin attach`, as root. All three are up all the time, each
 //! over 1 GiB of memory that was written once, and are measured in turn by fio with direct I/O.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use braid_bench::args::{Args, finish};
-use braid_bench::attached::{Attached, BraidUp, NbdFuseLoop, PlainLoop, is_direct};
+use braid_bench::attached::{BraidUp, NbdFuseLoop, PlainLoop, is_direct};
 use braid_bench::fio::{self, Subject, Workload};
 use braid_bench::stats::{Estimate, Target, median};
 use braid_bench::table::Table;
@@ -47,23 +48,25 @@ fn run() -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Err(Error::Usage("loop devices and mounts want root".into()));
     }
-    let ours = match args.text("--device") {
-        Some(device) => Attached::Given(device.into()),
-        None => Attached::Braid(BraidUp::new(&args.braid()?, "ram(1G)")?),
+    // Each is taken down when it is dropped, except a given one.
+    let ours: Box<dyn AsRef<Path>> = match args.text("--device") {
+        Some(device) => Box::new(PathBuf::from(device)),
+        None => Box::new(BraidUp::new(&args.braid()?, "ram(1G)")?),
     };
-    let devices = [
+    let devices: [(&str, Box<dyn AsRef<Path>>); 3] = [
         ("braid", ours),
-        ("nbdfuse + loop", Attached::NbdFuse(NbdFuseLoop::new("1G")?)),
-        ("plain loop", Attached::Plain(PlainLoop::new(1 << 30)?)),
+        ("nbdfuse + loop", Box::new(NbdFuseLoop::new("1G")?)),
+        ("plain loop", Box::new(PlainLoop::new(1 << 30)?)),
     ];
     for (name, device) in &devices {
-        let direct = match is_direct(device.path()) {
+        let path = (**device).as_ref();
+        let direct = match is_direct(path) {
             Some(true) => "direct I/O",
             Some(false) => "through the page cache",
             None => "not a loop device",
         };
-        println!("{name}: {}, {direct}", device.path().display());
-        fio::fill(Subject::Device(device.path()))?;
+        println!("{name}: {}, {direct}", path.display());
+        fio::fill(Subject::Device(path))?;
     }
     println!();
     let mut absolute = Table::new(["workload", "device", "requests/s", "MB/s"]);
@@ -74,7 +77,7 @@ fn run() -> Result<()> {
         for round in 0..rounds {
             for turn in 0..devices.len() {
                 let index = (round + turn) % devices.len();
-                let subject = Subject::Device(devices[index].1.path());
+                let subject = Subject::Device((*devices[index].1).as_ref());
                 rates[index].push(fio::run(subject, workload, seconds)?.rate());
             }
         }
