@@ -1,12 +1,13 @@
 //! Where an export listens.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::Mode;
 use rustix::net::{
@@ -165,15 +166,31 @@ fn remove_stale(path: &Path) -> Result<(), ListenError> {
     if !metadata.file_type().is_socket() {
         return Err(occupied("not a socket"));
     }
-    match UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path).map_err(|source| ListenError::Failed {
-                address: Address::Unix(path.to_owned()),
-                source,
-            })
-        }
-        _ => Err(occupied("the socket of a server that runs")),
+    if is_served(path) {
+        return Err(occupied("the socket of a server that runs"));
     }
+    std::fs::remove_file(path)
+        .map_err(|source| ListenError::Failed { address: Address::Unix(path.to_owned()), source })
+}
+
+/// Whether anybody listens on a socket. That of a process that was killed takes connections for
+/// another moment, until the kernel has ended the accept that was under way in its io_uring:
+/// nobody greets there, and they are closed.
+fn is_served(path: &Path) -> bool {
+    for _ in 0..20 {
+        let mut stream = match UnixStream::connect(path) {
+            Ok(stream) => stream,
+            Err(error) => return error.kind() != io::ErrorKind::ConnectionRefused,
+        };
+        let limited = stream.set_read_timeout(Some(Duration::from_secs(1)));
+        match limited.and_then(|()| stream.read(&mut [0])) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
+            Ok(0) => {}
+            _ => return true,
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    true
 }
 
 /// Nobody can connect before `listen`, and by then only the owner may.

@@ -15,7 +15,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         insecure: serve.common.insecure,
         attach: Attach::None,
         read_only: serve.common.read_only,
-        accepted: serve.common.force.clone(),
+        accepted: stacks::forced(&serve.common)?,
         io: serve.common.io,
         shards: serve.common.shards.map_or(0, usize::from),
         control: None,
@@ -37,5 +37,11 @@ pub(super) fn raise_open_files() {
 }
 
 pub(super) fn failure_of(error: &RunError) -> Failure {
-    if error.is_refusal() { Failure::refused(error) } else { Failure::failed(error) }
+    if error.is_refusal() {
+        Failure::refused(error)
+    } else if error.is_usage() {
+        Failure::usage(error)
+    } else {
+        Failure::failed(error)
+    }
 }

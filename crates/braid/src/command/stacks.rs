@@ -4,14 +4,18 @@ use std::path::{Path, PathBuf};
 
 use braid_stack::{Node, Stack};
 
+use crate::cli::Common;
 use crate::failure::Failure;
 
 /// Reads an expression.
 pub(super) fn parse(text: &str) -> Result<Stack, Failure> {
-    let stack = Stack::parse(text).map_err(|error| {
-        Failure::usage(format!("this stack cannot be read\n{}", error.render(text)))
-    })?;
-    absolute(stack)
+    let read = |text: &str| {
+        Stack::parse(text).map_err(|error| {
+            Failure::usage(format!("this stack cannot be read\n{}", error.render(text)))
+        })
+    };
+    // Two spellings of a path may be one now: that is found by reading once more.
+    read(&absolute(read(text)?)?.to_string())
 }
 
 /// Makes every path absolute: a volume's process, and its record, do not depend on where the
@@ -19,9 +23,7 @@ pub(super) fn parse(text: &str) -> Result<Stack, Failure> {
 fn absolute(mut stack: Stack) -> Result<Stack, Failure> {
     match &mut stack.node {
         Node::File(file) => {
-            let path = expand_home(Path::new(&file.path));
-            let path = std::path::absolute(&path)
-                .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+            let path = absolute_path(Path::new(&file.path))?;
             // The stack language is text; what came from it stays text.
             file.path = path.to_string_lossy().into_owned();
         }
@@ -35,6 +37,18 @@ fn absolute(mut stack: Stack) -> Result<Stack, Failure> {
 fn absolute_all(members: &mut Vec<Stack>) -> Result<(), Failure> {
     *members = std::mem::take(members).into_iter().map(absolute).collect::<Result<_, _>>()?;
     Ok(())
+}
+
+/// The path of a member, as the stack has it once it is absolute.
+pub(super) fn absolute_path(path: &Path) -> Result<PathBuf, Failure> {
+    let path = expand_home(path);
+    std::path::absolute(&path)
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+}
+
+/// The members that `--force` names again, however their paths are spelt.
+pub(super) fn forced(common: &Common) -> Result<Vec<PathBuf>, Failure> {
+    common.force.iter().map(|path| absolute_path(path)).collect()
 }
 
 /// A path in quotes is not expanded by the shell.

@@ -12,6 +12,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -28,18 +29,21 @@ use crate::volume::{Attach, Ready, RunError, Spec, run};
 enum Outcome {
     Ready(Ready),
     Refused(String),
+    Usage(String),
     Failed(String),
 }
 
 pub(super) fn up(up: &Up) -> Result<(), Failure> {
     let places = Places::from_environment();
     places.prepare_run()?;
-    let (name, mut record, is_new) = find(up, &places)?;
+    let (name, mut record) = find(up, &places)?;
     refuse_if_running(&places, &name)?;
     apply_options(up, &mut record);
     let mut accepted = record.recognised();
-    accepted.extend(up.common.force.iter().cloned());
-    if is_new {
+    accepted.extend(stacks::forced(&up.common)?);
+    // What is judged now and taken for writing is the volume's from now on. To be looked at, a
+    // member may carry anything; that makes it nobody's.
+    if !record.read_only {
         record.accept_members();
     }
     let spec = spec_of(&record, &name, accepted, &places);
@@ -47,13 +51,17 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
         return run_in_foreground(up, &places, &name, &record, &spec);
     }
     let ready = start_process(&places, &spec)?;
-    remember(&places, &name, &record)?;
+    if let Err(failure) = remember(&places, &name, &record) {
+        // Who reads that it failed would not look for a volume that is up.
+        let _ = control::post_stop(&places.control(&name), true, Duration::from_secs(15));
+        return Err(failure);
+    }
     print_ready(up, &ready);
     Ok(())
 }
 
-/// The volume that is meant: its name, how it is brought up, and whether it is a new one.
-fn find(up: &Up, places: &Places) -> Result<(String, Record, bool), Failure> {
+/// The volume that is meant: its name, and how it is brought up.
+fn find(up: &Up, places: &Places) -> Result<(String, Record), Failure> {
     let target = up.target.as_str();
     if stacks::is_expression(target) {
         let stack = stacks::parse(target)?;
@@ -66,7 +74,7 @@ fn find(up: &Up, places: &Places) -> Result<(String, Record, bool), Failure> {
         if file.exists() {
             let record = Record::read(&file)?;
             if record.stack == stack {
-                return Ok((name, record, false));
+                return Ok((name, record));
             }
             return Err(Failure::refused(format!(
                 "there is a volume called {name} with another stack: {}",
@@ -78,7 +86,7 @@ fn find(up: &Up, places: &Places) -> Result<(String, Record, bool), Failure> {
                 file.display()
             )));
         }
-        return Ok((name, new_record(stack), true));
+        return Ok((name, new_record(stack)));
     }
     let file = match target.strip_suffix(".toml") {
         Some(_) => PathBuf::from(target),
@@ -93,7 +101,7 @@ fn find(up: &Up, places: &Places) -> Result<(String, Record, bool), Failure> {
     }
     let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     check_name(&name)?;
-    Ok((name, Record::read(&file)?, false))
+    Ok((name, Record::read(&file)?))
 }
 
 fn new_record(stack: braid_stack::Stack) -> Record {
@@ -251,6 +259,7 @@ fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
     match serde_json::from_str(&line) {
         Ok(Outcome::Ready(ready)) => return Ok(ready),
         Ok(Outcome::Refused(message)) => Err(Failure::refused(message)),
+        Ok(Outcome::Usage(message)) => Err(Failure::usage(message)),
         Ok(Outcome::Failed(message)) => Err(Failure::failed(message)),
         Err(_) => {
             written.context("the volume's process took no orders")?;
@@ -281,6 +290,8 @@ pub(super) fn volume_process() -> Result<(), Failure> {
 fn outcome_of(error: &RunError) -> Outcome {
     if error.is_refusal() {
         Outcome::Refused(error.to_string())
+    } else if error.is_usage() {
+        Outcome::Usage(error.to_string())
     } else {
         Outcome::Failed(error.to_string())
     }

@@ -21,7 +21,7 @@ pub(crate) enum MediaError {
     Locked { path: PathBuf },
     #[error("no memory for {what}: {source}")]
     Memory { what: String, source: io::Error },
-    #[error("{what} is more than the {total} of memory that this machine has")]
+    #[error("{what} is more than the {total:#} of memory that this machine has")]
     TooMuchMemory { what: String, total: braid_stack::ByteSize },
     #[error("{level}: {source}")]
     Geometry { level: String, source: GeometryError },

@@ -57,6 +57,11 @@ impl RunError {
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self, RunError::Refused(_) | RunError::Listen(ListenError::NotLoopback { .. }))
     }
+
+    /// Whether what was typed makes no sense, whatever the members are.
+    pub(crate) fn is_usage(&self) -> bool {
+        matches!(self, RunError::Address(_) | RunError::Media(MediaError::UnknownModel { .. }))
+    }
 }
 
 fn system(what: &'static str) -> impl Fn(io::Error) -> RunError {

@@ -1,0 +1,219 @@
+//! Members that are not there, not whole, not free, or not empty.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::common::{
+    KIB, LoopDevice, MIB, Mounted, Scratch, Tool, pattern, skip_unless_root, skip_without,
+};
+use crate::{REFUSED, USAGE, refuses};
+
+#[test]
+fn what_is_not_there() {
+    let scratch = Scratch::new();
+    scratch.file("a.img", MIB, 1);
+    let parts = ["nope.img is refused", "it does not exist", "next:", "truncate -s SIZE"];
+    refuses(&scratch, "./nope.img", &[], REFUSED, &parts);
+    refuses(&scratch, "linear(./a.img, ./nope.img)", &[], REFUSED, &parts);
+    refuses(&scratch, "./nope.img", &["--force", "./nope.img"], REFUSED, &parts);
+    std::os::unix::fs::symlink("gone", scratch.join("dangling")).unwrap();
+    refuses(&scratch, "./dangling", &[], REFUSED, &["dangling is refused", "does not exist"]);
+}
+
+#[test]
+fn what_is_neither_file_nor_device() {
+    let scratch = Scratch::new();
+    std::fs::create_dir(scratch.join("folder")).unwrap();
+    Tool::new("mkfifo").arg(scratch.join("pipe")).run().ok();
+    let next = "next: name a regular file or a block device";
+    refuses(&scratch, "./folder", &[], REFUSED, &["folder is refused", "it is a directory", next]);
+    refuses(&scratch, "./pipe", &[], REFUSED, &["pipe is refused", next]);
+    refuses(&scratch, "/dev/null", &[], REFUSED, &["/dev/null is refused", next]);
+    refuses(&scratch, "./folder", &["--read-only"], REFUSED, &["it is a directory"]);
+}
+
+#[test]
+fn what_is_too_small() {
+    let scratch = Scratch::new();
+    scratch.file("small.img", 4095, 1);
+    scratch.sparse("empty.img", 0);
+    let parts = ["small.img is refused", "at least 4 KiB are needed", "next: truncate -s 4096"];
+    refuses(&scratch, "./small.img", &[], REFUSED, &parts);
+    refuses(&scratch, "./small.img", &["--force", "./small.img"], REFUSED, &parts);
+    refuses(&scratch, "./empty.img", &[], REFUSED, &["it has 0 B", "next: truncate"]);
+}
+
+#[test]
+fn what_is_mounted_or_behind_a_loop_device() {
+    skip_unless_root!();
+    skip_without!("mkfs.ext4", "losetup");
+    let scratch = Scratch::new();
+    let image = scratch.sparse("fs.img", 8 * MIB);
+    Tool::new("mkfs.ext4").arg("-q").arg(&image).run().ok();
+    let Some(device) = LoopDevice::attach(&image) else { return };
+    // The file behind an unused loop device: two ways to the same bytes.
+    let parts = ["fs.img is refused", "backing file of", "next: losetup --detach"];
+    refuses(&scratch, "./fs.img", &["--force", "./fs.img"], REFUSED, &parts);
+    let point = scratch.join("mnt");
+    let mounted = Mounted::device(device.path(), &point);
+    std::fs::write(point.join("file"), "precious").unwrap();
+    // The file system writes as it likes, so that bytes cannot be compared here.
+    let mount = format!("mounted at {}", point.display());
+    let umount = format!("next: umount {}", point.display());
+    for options in [&[][..], &["--force", device.text()], &["--read-only"]] {
+        let Err(output) = scratch.try_serve(device.text(), options) else {
+            panic!("a mounted device was taken")
+        };
+        output.fails(REFUSED, &["is refused: it is in use", &mount, &umount]);
+    }
+    assert_eq!(std::fs::read(point.join("file")).unwrap(), b"precious");
+    mounted.unmount();
+}
+
+#[test]
+fn what_another_volume_uses() {
+    let scratch = Scratch::new();
+    scratch.file("a.img", MIB, 1);
+    let mut volume = scratch.serve("./a.img", &[]);
+    let parts = ["a.img is refused: it is in use", "open by braid", "next: end braid (pid"];
+    refuses(&scratch, "./a.img", &[], REFUSED, &parts);
+    refuses(&scratch, "linear(ram(1M), ./a.img)", &[], REFUSED, &parts);
+    refuses(&scratch, "./a.img", &["--force", "./a.img"], REFUSED, &parts);
+    volume.assert_serves();
+    drop(volume);
+    scratch.serve("./a.img", &[]).assert_serves();
+}
+
+#[test]
+fn what_any_other_process_has_locked() {
+    let scratch = Scratch::new();
+    let file = File::options().append(true).open(scratch.file("a.img", MIB, 1)).unwrap();
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    refuses(&scratch, "./a.img", &[], REFUSED, &["a.img is refused: it is in use", "next:"]);
+}
+
+#[test]
+fn a_block_device_that_another_volume_claims() {
+    skip_unless_root!();
+    skip_without!("losetup");
+    let scratch = Scratch::new();
+    let image = scratch.file("a.img", MIB, 1);
+    let Some(device) = LoopDevice::attach(&image) else { return };
+    let mut volume = scratch.serve(device.text(), &[]);
+    let parts = ["is refused: it is in use", "claimed exclusively", "next: find who holds it"];
+    refuses(&scratch, device.text(), &[], REFUSED, &parts);
+    refuses(&scratch, device.text(), &["--force", device.text()], REFUSED, &parts);
+    volume.assert_serves();
+}
+
+#[test]
+fn the_same_bytes_twice() {
+    let scratch = Scratch::new();
+    scratch.file("a.img", MIB, 1);
+    std::os::unix::fs::symlink("a.img", scratch.join("link.img")).unwrap();
+    std::fs::hard_link(scratch.join("a.img"), scratch.join("hard.img")).unwrap();
+    let twice = ["`./a.img` is a member twice", "already at column 8"];
+    refuses(&scratch, "linear(./a.img, ./a.img)", &[], USAGE, &twice);
+    for other in ["link.img", "hard.img"] {
+        let refused = format!("{other} is refused: it is the same as");
+        let parts = [refused.as_str(), "a.img", "next: name each member once"];
+        refuses(&scratch, &format!("linear(./a.img, ./{other})"), &[], REFUSED, &parts);
+        refuses(&scratch, &format!("raid0(linear(./a.img), ./{other})"), &[], REFUSED, &parts);
+    }
+    let plain = scratch.join("a.img");
+    let absolute = format!("linear(./a.img, {})", plain.display());
+    refuses(&scratch, &absolute, &[], USAGE, &["a.img` is a member twice"]);
+}
+
+/// Makes a member that carries something: how it is called, and what the refusal calls it.
+fn carriers(scratch: &Scratch) -> Vec<(&'static str, &'static str)> {
+    let mut carriers = vec![("md.img", "md 1.2"), ("mbr.img", "MBR (2 MiB)")];
+    let md = scratch.sparse("md.img", 16 * MIB);
+    let superblock = include_bytes!("../../crates/probe/tests/golden/md-1.2.sb");
+    patch(&md, 4096, superblock);
+    // One partition of type 0x83: 2048 sectors from sector 2048 on.
+    let mbr = scratch.sparse("mbr.img", 4 * MIB);
+    let entry = [0, 0, 2, 0, 0x83, 0, 2, 0, 0, 8, 0, 0, 0, 8, 0, 0];
+    patch(&mbr, 446, &entry);
+    patch(&mbr, 510, &[0x55, 0xaa]);
+    for (name, contains, size, program) in [
+        ("ext4.img", "ext4", 8 * MIB, "mkfs.ext4"),
+        ("xfs.img", "xfs", 300 * MIB, "mkfs.xfs"),
+        ("btrfs.img", "btrfs", 128 * MIB, "mkfs.btrfs"),
+        ("swap.img", "swap", MIB, "mkswap"),
+    ] {
+        if crate::common::first_missing(&[program]).is_some() {
+            println!("skipped: {program} is not installed");
+            continue;
+        }
+        let image = scratch.sparse(name, size);
+        Tool::new(program).arg("-q").arg(&image).run();
+        Tool::new(program).arg(&image).run();
+        carriers.push((name, contains));
+    }
+    carriers
+}
+
+fn patch(path: &Path, offset: u64, bytes: &[u8]) {
+    let file = File::options().write(true).open(path).unwrap();
+    file.write_all_at(bytes, offset).unwrap();
+}
+
+#[test]
+fn what_carries_something() {
+    let scratch = Scratch::new();
+    for (name, contains) in carriers(&scratch) {
+        let alone = Scratch::new();
+        std::fs::rename(scratch.join(name), alone.join(name)).unwrap();
+        let image = alone.join(name);
+        let refused = format!("{name} is refused: it contains {contains}");
+        let next = format!("next: to overwrite it: --force {}", image.display());
+        refuses(&alone, &format!("./{name}"), &[], REFUSED, &[&refused, &next]);
+        let pair = format!("raid0(chunk=4K, ram(1M), ./{name})");
+        refuses(&alone, &pair, &[], REFUSED, &[&refused, &next]);
+        // Another member's name does not help.
+        refuses(&alone, &pair, &["--force", "other.img"], REFUSED, &[&refused, &next]);
+        // To look at it is no harm.
+        alone.serve(&format!("./{name}"), &["--read-only"]).assert_serves();
+    }
+}
+
+#[test]
+fn an_image_of_a_format_of_its_own() {
+    skip_without!("qemu-img");
+    let scratch = Scratch::new();
+    let image = scratch.join("a.qcow2");
+    Tool::new("qemu-img").args(["create", "-f", "qcow2"]).arg(&image).arg("8M").run().ok();
+    let parts = ["it is a qcow2 image, not a raw one", "next: qemu-img convert -O raw", "--force"];
+    refuses(&scratch, "./a.qcow2", &[], REFUSED, &parts);
+    // Its bytes as they are would be garbage to whoever reads them.
+    refuses(&scratch, "./a.qcow2", &["--read-only"], REFUSED, &parts);
+    scratch.serve("./a.qcow2", &["--force", "./a.qcow2"]).assert_serves();
+}
+
+#[test]
+fn force_takes_what_is_named_again() {
+    skip_without!("mkfs.ext4");
+    let scratch = Scratch::new();
+    for name in ["a.img", "b.img"] {
+        Tool::new("mkfs.ext4").arg("-q").arg(scratch.sparse(name, 8 * MIB)).run().ok();
+    }
+    let stack = "raid0(chunk=4K, ./a.img, ./b.img)";
+    let parts = ["b.img is refused: it contains ext4", "--force"];
+    refuses(&scratch, stack, &["--force", "./a.img"], REFUSED, &parts);
+    // As the stack spells it, without its `./`, and as the refusal spells it.
+    let whole = scratch.join("b.img");
+    for again in ["./b.img", "b.img", whole.to_str().unwrap()] {
+        let options = ["--force", "./a.img", "--force", again];
+        scratch.serve(stack, &options).assert_serves();
+        let up = scratch.up(
+            stack,
+            &["--name", "v", "--attach", "none", options[0], options[1], options[2], options[3]],
+        );
+        let bytes = pattern(7, 0, 64 * KIB);
+        up.client().write(0, &bytes, true).unwrap();
+        up.down();
+        std::fs::remove_file(scratch.config_file("v")).unwrap();
+    }
+}
