@@ -9,8 +9,9 @@
 //!
 //! Invariants
 //! * A loop device is touched only while its backing file is ours: numbers are used again.
-//! * Everything ends in bounded time. What may wait for the server runs beside a deadline, at
-//!   which the connection is ended and all waiting turns into errors.
+//! * `attach` and `detach_force` end in bounded time, whether or not the server answers. What may
+//!   wait for it runs beside a deadline, at which the connection is ended and all waiting turns
+//!   into errors.
 //! * Called from other threads than the one that serves, see the crate's page.
 //!
 //! Direct I/O matters twice: a second copy of the data in the page cache, and a kernel that

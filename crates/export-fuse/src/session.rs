@@ -8,6 +8,9 @@
 //! Invariants
 //! * What becomes a block request was checked here: its node, its alignment, its range, the
 //!   permission to write. A device behind [`braid_engine::Dev`] panics at anything else.
+//! * Requests that are no whole blocks are refused with `EINVAL`, as `O_DIRECT` does elsewhere.
+//!   The kernel cuts what is longer than 1 MiB at pages of the caller's memory, so a long transfer
+//!   from memory that is not aligned to blocks is refused, too. A loop device never asks that.
 //! * Nothing changes after INIT, so names and attributes may be kept by the kernel for ever, and
 //!   several shards may each have a session of the same connection.
 //!

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use braid_export_fuse::{Mount, MountError};
+use braid_uring::Mode;
 use rustix::fs::{FallocateFlags, SeekFrom};
 use support::{Served, Wish, is_possible, open_direct, pattern, read_at, write_at};
 
@@ -50,11 +51,13 @@ fn what_is_written_is_read() {
     if !is_possible() {
         return;
     }
-    let served = Served::new(Wish::default());
-    write_and_read(&served);
-    assert!(served.counters.flushes.load(Relaxed) >= 1);
-    assert_eq!(served.counters.read_bytes.load(Relaxed) % 512, 0);
-    unmount(served);
+    for mode in [Mode::Auto, Mode::Threads] {
+        let served = Served::new(Wish { mode, ..Wish::default() });
+        write_and_read(&served);
+        assert!(served.counters.flushes.load(Relaxed) >= 1);
+        assert_eq!(served.counters.read_bytes.load(Relaxed) % 512, 0);
+        unmount(served);
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ use braid_device::{Ram, RamDevice};
 use braid_engine::{Dev, Device, Pending};
 use braid_export_fuse::{Aborter, Attachment, Counters, Mount, ServeError, serve};
 use braid_mem::Pool;
-use braid_uring::{Config, Executor, Fd, Handle};
+use braid_uring::{Config, Executor, Fd, Handle, Mode};
 use rustix::fs::OFlags;
 use tempfile::TempDir;
 
@@ -76,11 +76,18 @@ pub(crate) struct Wish {
     pub(crate) logical_block: u32,
     pub(crate) read_only: bool,
     pub(crate) pool: usize,
+    pub(crate) mode: Mode,
 }
 
 impl Default for Wish {
     fn default() -> Wish {
-        Wish { size: 64 << 20, logical_block: 512, read_only: false, pool: 16 << 20 }
+        Wish {
+            size: 64 << 20,
+            logical_block: 512,
+            read_only: false,
+            pool: 16 << 20,
+            mode: Mode::Auto,
+        }
     }
 }
 
@@ -104,7 +111,8 @@ impl Served {
             let (ram, counters) = (ram.device(), Arc::clone(&counters));
             let trouble = Arc::clone(&trouble);
             move || {
-                let executor = Executor::new(Config::default()).unwrap();
+                let executor =
+                    Executor::new(Config { mode: wish.mode, ..Config::default() }).unwrap();
                 let handle = executor.handle();
                 let ram = Rc::new(ram);
                 let device = Tried { ram, limits, trouble, handle: handle.clone() };
