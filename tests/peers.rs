@@ -186,7 +186,7 @@ fn nbdcopy_copies_from_one_volume_to_another() {
     Tool::new("nbdcopy").args([from.uri(), to.uri()]).run().ok();
     let back = scratch.join("back");
     Tool::new("nbdcopy").args([to.uri(), text(&back)]).run().ok();
-    std::fs::File::options().write(true).open(&back).unwrap().set_len(8 * MIB).unwrap();
+    scratch.resize("back", 8 * MIB);
     assert_same_bytes(&source, &back);
 }
 
@@ -388,7 +388,8 @@ assert extents == [(1 << 20, 3)], extents
 fn nbdsh_cannot_write_what_is_read_only() {
     skip_without!("nbdsh");
     let scratch = with_members();
-    let before = std::fs::read(scratch.file("a.img", 8 * MIB, 4)).unwrap();
+    scratch.file("a.img", 8 * MIB, 4);
+    let before = scratch.read("a.img");
     for style in ["False", "True"] {
         let volume = scratch.serve("./a.img", &["--read-only"]);
         let style = format!("h.set_request_structured_replies({style})");
@@ -402,7 +403,7 @@ assert h.pread(512, 0) != bytes(512)
 ";
         nbdsh(volume.uri(), &style, script);
     }
-    assert!(std::fs::read(scratch.join("a.img")).unwrap() == before, "nothing was written");
+    assert!(scratch.read("a.img") == before, "nothing was written");
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! Members that are not there, not whole, not free, or not empty.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use crate::common::{
     KIB, LoopDevice, MIB, Mounted, Scratch, Tool, pattern, skip_unless_root, skip_without,
@@ -129,14 +127,14 @@ fn the_same_bytes_twice() {
 /// Makes a member that carries something: how it is called, and what the refusal calls it.
 fn carriers(scratch: &Scratch) -> Vec<(&'static str, &'static str)> {
     let mut carriers = vec![("md.img", "md 1.2"), ("mbr.img", "MBR (2 MiB)")];
-    let md = scratch.sparse("md.img", 16 * MIB);
+    scratch.sparse("md.img", 16 * MIB);
     let superblock = include_bytes!("../../crates/probe/tests/golden/md-1.2.sb");
-    patch(&md, 4096, superblock);
+    scratch.patch("md.img", 4096, superblock);
     // One partition of type 0x83: 2048 sectors from sector 2048 on.
-    let mbr = scratch.sparse("mbr.img", 4 * MIB);
+    scratch.sparse("mbr.img", 4 * MIB);
     let entry = [0, 0, 2, 0, 0x83, 0, 2, 0, 0, 8, 0, 0, 0, 8, 0, 0];
-    patch(&mbr, 446, &entry);
-    patch(&mbr, 510, &[0x55, 0xaa]);
+    scratch.patch("mbr.img", 446, &entry);
+    scratch.patch("mbr.img", 510, &[0x55, 0xaa]);
     for (name, contains, size, program) in [
         ("ext4.img", "ext4", 8 * MIB, "mkfs.ext4"),
         ("xfs.img", "xfs", 300 * MIB, "mkfs.xfs"),
@@ -153,11 +151,6 @@ fn carriers(scratch: &Scratch) -> Vec<(&'static str, &'static str)> {
         carriers.push((name, contains));
     }
     carriers
-}
-
-fn patch(path: &Path, offset: u64, bytes: &[u8]) {
-    let file = File::options().write(true).open(path).unwrap();
-    file.write_all_at(bytes, offset).unwrap();
 }
 
 #[test]

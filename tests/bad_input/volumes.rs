@@ -108,9 +108,7 @@ fn a_member_that_is_gone_or_grew() {
     let force = ["--force", "./a.img", "--name", "v", NONE[0], NONE[1]];
     scratch.up("./a.img", &force).down();
     // Of another size it is not what was accepted.
-    let file = std::fs::File::options().write(true).open(scratch.join("a.img")).unwrap();
-    file.set_len(9 * MIB).unwrap();
-    drop(file);
+    scratch.resize("a.img", 9 * MIB);
     scratch.run(&["up", "v"]).fails(REFUSED, &["a.img is refused: it contains ext4", "--force"]);
     std::fs::remove_file(scratch.join("a.img")).unwrap();
     scratch.run(&["up", "v"]).fails(REFUSED, &["a.img is refused: it does not exist", "next:"]);

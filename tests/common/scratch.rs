@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::pattern::fill;
-use super::tool::{Output, Tool};
+use super::tool::{Output, Tool, with_members_open};
 use super::volume::{UpVolume, Volume};
 
 /// A folder that goes with this value.
@@ -45,24 +45,43 @@ impl Scratch {
     /// Makes a file of `size` bytes without any allocated.
     pub(crate) fn sparse(&self, name: &str, size: u64) -> PathBuf {
         let path = self.join(name);
-        let file = File::create(&path).expect("a member can be made");
-        file.set_len(size).expect("a member can be made");
+        let make = || File::create(&path)?.set_len(size);
+        with_members_open(make).expect("a member can be made");
         path
     }
 
     /// Makes a file of `size` bytes of [`fill`]'s pattern.
     pub(crate) fn file(&self, name: &str, size: u64, seed: u64) -> PathBuf {
         let path = self.sparse(name, size);
-        let file = File::options().write(true).open(&path).expect("the member is there");
         let mut bytes = vec![0; (1 << 20).min(size as usize)];
         let mut offset = 0;
         while offset < size {
             let count = (size - offset).min(bytes.len() as u64) as usize;
             fill(&mut bytes[..count], seed, offset);
-            file.write_all_at(&bytes[..count], offset).expect("a member can be filled");
+            self.patch(name, offset, &bytes[..count]);
             offset += count as u64;
         }
         path
+    }
+
+    /// Writes into a member behind braid's back.
+    pub(crate) fn patch(&self, name: &str, offset: u64, bytes: &[u8]) {
+        let path = self.join(name);
+        let write = || File::options().write(true).open(path)?.write_all_at(bytes, offset);
+        with_members_open(write).expect("a member can be written");
+    }
+
+    /// Makes a member shorter or longer behind braid's back.
+    pub(crate) fn resize(&self, name: &str, size: u64) {
+        let path = self.join(name);
+        let resize = || File::options().write(true).open(path)?.set_len(size);
+        with_members_open(resize).expect("a member can be resized");
+    }
+
+    /// What a member holds.
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        let path = self.join(name);
+        with_members_open(|| std::fs::read(path)).expect("a member can be read")
     }
 
     /// `braid`, in this folder.

@@ -5,8 +5,28 @@ use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+/// Held for writing while a process is started, for reading while a member is open here.
+static STARTING: RwLock<()> = RwLock::new(());
+
+/// Does something with members' files, while no other test of this process starts a program.
+///
+/// A new process has all of our descriptors until it executes its program. For that moment a
+/// member that is open here would be open in a process that braid does not know, and refused.
+pub(crate) fn with_members_open<T>(work: impl FnOnce() -> T) -> T {
+    // A test that failed meanwhile has spoilt nothing that this guards.
+    let _reading = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+    work()
+}
+
+/// Starts a process, while no member is open here.
+pub(crate) fn start(command: &mut Command) -> std::io::Result<Child> {
+    let _writing = STARTING.write().unwrap_or_else(PoisonError::into_inner);
+    command.spawn()
+}
 
 /// How long anything may take. Generous: it ends what hangs, and judges nothing.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
@@ -148,7 +168,7 @@ impl Tool {
     #[track_caller]
     fn spawn(&mut self) -> Running {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = match self.command.spawn() {
+        let mut child = match start(&mut self.command) {
             Ok(child) => child,
             Err(error) => panic!("{:?}: {error}", self.command),
         };

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::client::Client;
 use super::scratch::Scratch;
-use super::tool::{LIMIT, Output, Tool, wait_until};
+use super::tool::{LIMIT, Output, Tool, start, wait_until};
 
 /// Sends a signal to one process; one that is gone is fine.
 pub(crate) fn send_signal(pid: u32, signal: Signal) {
@@ -20,13 +20,15 @@ pub(crate) fn send_signal(pid: u32, signal: Signal) {
     }
 }
 
-/// Whether there is a process of this number that has not ended (a zombie has).
+/// Whether there is a process of this number that has not ended. A zombie has, unless threads
+/// of it are still going: they keep its files open.
 pub(crate) fn is_alive(pid: u32) -> bool {
     let there = Pid::from_raw(pid.cast_signed()).is_some_and(|pid| test_kill_process(pid).is_ok());
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The state follows the name, which is in parentheses.
     let zombie = stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim().starts_with('Z'));
-    there && !zombie
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    there && (!zombie || threads > 1)
 }
 
 /// `braid serve`: killed when dropped.
@@ -54,12 +56,8 @@ impl<'a> Volume<'a> {
         let tool = scratch.braid().args(["serve", stack, "--nbd"]);
         let tool = tool.arg(format!("unix:{}", socket.display())).args(options);
         let mut command = tool.into_command();
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(errors)
-            .spawn()
-            .expect("braid can be started");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
+        let mut child = start(&mut command).expect("braid can be started");
         let stdout = child.stdout.take().expect("it is piped");
         let (send, receive) = mpsc::channel();
         std::thread::spawn(move || {

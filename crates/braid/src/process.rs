@@ -48,14 +48,19 @@ impl Process {
     }
 }
 
-/// Field 22 of `/proc/PID/stat`, for a process that has not ended.
+/// Field 22 of `/proc/PID/stat`, for a process that has not ended. One whose first thread has
+/// ended keeps its files open until the others have, too.
 fn start_ticks(pid: i32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in field 2 may contain anything, but nothing behind it a parenthesis.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
-    if state == "Z" || state == "X" {
+    if state == "X" || (state == "Z" && threads(pid) <= 1) {
         return None;
     }
     fields.nth(18)?.parse().ok()
+}
+
+fn threads(pid: i32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
 }

@@ -104,7 +104,7 @@ impl Attached {
         if let Some(mut left) = Attachment::find(&spec.mount)? {
             left.detach()?;
         }
-        Traces::of_this_process(&spec.mount).write(&spec.traces())?;
+        leave_traces(spec)?;
         let (mount, fd) = Mount::new(&spec.mount, &spec.name, limits.read_only)?;
         let counters = Arc::new(Counters::default());
         let served = Arc::clone(&counters);
@@ -141,6 +141,11 @@ impl Attached {
         }
         Ok(())
     }
+}
+
+/// Notes this process, for a `down` that gets no answer from it.
+pub(crate) fn leave_traces(spec: &Spec) -> Result<(), AttachError> {
+    Traces::of_this_process(&spec.mount).write(&spec.traces())
 }
 
 impl Traces {

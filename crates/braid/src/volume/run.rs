@@ -11,7 +11,7 @@ use braid_export_nbd::{Address, Counts, ListenError, Listener};
 use braid_probe::{Policy, Refusal, check_members};
 use serde::{Deserialize, Serialize};
 
-use super::attachment::{AttachError, Attached};
+use super::attachment::{AttachError, Attached, leave_traces};
 use super::media::{Media, MediaError, Medium};
 use super::shard::{self, Shard};
 use super::{Attach, Spec};
@@ -135,6 +135,9 @@ impl Volume {
             started: Instant::now(),
         });
         if let Some(path) = &spec.control {
+            if attached.is_none() {
+                leave_traces(spec)?;
+            }
             let status = Arc::clone(&shared);
             control::serve(path, Arc::new(move || status.status()), send)
                 .map_err(system("cannot make the control socket"))?;
@@ -230,6 +233,7 @@ impl Volume {
         if let Some(path) = self.control.take() {
             // The process ends now; a socket that stays is recognised as stale.
             let _ = std::fs::remove_file(path);
+            let _ = std::fs::remove_file(self.shared.spec.traces());
         }
         result
     }

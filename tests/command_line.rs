@@ -1,0 +1,326 @@
+//! The command line as a person and as a script meet it: help, a volume's round trip, JSON, exit
+//! statuses. What is refused is in `bad_input`.
+
+mod common;
+
+use common::{Client, KIB, MIB, Scratch, is_alive, pattern, wait_until};
+use rustix::process::Signal;
+
+#[test]
+fn every_command_explains_itself() {
+    let scratch = Scratch::new();
+    for (command, parts) in [
+        (
+            &["--help"][..],
+            &[
+                "Usage: braid <COMMAND>",
+                "up ",
+                "serve ",
+                "down ",
+                "status ",
+                "doctor ",
+                "lab ",
+                "Exit status: 0 well, 1 failed, 2 wrong usage, 3 refused",
+                "raid0(chunk=64K, /dev/sdb, /dev/sdc)",
+            ][..],
+        ),
+        (
+            &["up", "--help"],
+            &[
+                "Usage: braid up [OPTIONS] <STACK|NAME|FILE.toml>",
+                "--name <NAME>",
+                "--attach <ATTACH>",
+                "--nbd <ADDRESS>",
+                "--read-only",
+                "--force <MEMBER>",
+                "--insecure",
+                "--foreground",
+                "--json",
+            ],
+        ),
+        (
+            &["serve", "--help"],
+            &[
+                "Usage: braid serve [OPTIONS] --nbd <ADDRESS> <STACK>",
+                "unix:PATH, tcp:IP:PORT, tcp:PORT",
+                "--io <IO>",
+                "--shards <COUNT>",
+                "--quiet",
+            ],
+        ),
+        (&["down", "--help"], &["Usage: braid down [OPTIONS] <NAME>", "--force"]),
+        (&["status", "--help"], &["Usage: braid status [OPTIONS] [NAME]", "--json", "--watch"]),
+        (&["doctor", "--help"], &["Usage: braid doctor [OPTIONS]", "--json"]),
+        (&["lab", "--help"], &["Usage: braid lab <COMMAND>", "presets", "plan", "run", "report"]),
+        (
+            &["lab", "plan", "--help"],
+            &["<FILE.toml|PRESET>", "--baseline <STACK>", "--subject <NAME=STACK>"],
+        ),
+        (&["lab", "run", "--help"], &["--out <FOLDER>", "--destroy <PATH>"]),
+        (&["lab", "report", "--help"], &["<FOLDER>"]),
+    ] {
+        let output = scratch.run(command).ok();
+        for part in parts {
+            assert!(output.out.contains(part), "{part:?} is not in {output}");
+        }
+        assert!(
+            !output.out.contains("__volume"),
+            "the volume's process is not for people: {output}"
+        );
+        assert!(output.out.lines().all(|line| line.chars().count() <= 100), "narrow: {output}");
+    }
+    let version = scratch.run(&["--version"]).ok();
+    assert!(version.out.starts_with("braid "), "{version}");
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    let scratch = Scratch::new();
+    for args in [
+        &[][..],
+        &["conjure"],
+        &["up"],
+        &["serve", "ram(1M)"],
+        &["serve", "--nbd", "unix:s"],
+        &["up", "ram(1M)", "--attach", "glue"],
+        &["up", "ram(1M)", "--io", "steam"],
+        &["up", "ram(1M)", "--shards", "0"],
+        &["up", "ram(1M)", "--shards", "many"],
+        &["down"],
+        &["status", "a", "b"],
+        &["lab"],
+        &["lab", "plan", "no-such-preset"],
+    ] {
+        let output = scratch.run(args);
+        assert_eq!(output.code(), 2, "{output}");
+        assert!(!output.err.is_empty(), "{output}");
+    }
+    // The volume's process is started by `up` alone, and says so.
+    scratch.run(&["__volume"]).fails(2, &["`braid up` starts this process"]);
+}
+
+#[test]
+fn a_volume_goes_up_down_and_up_again() {
+    let scratch = Scratch::new();
+    for name in ["a.img", "b.img"] {
+        scratch.sparse(name, 2 * MIB);
+    }
+    let stack = "raid0(chunk=64K, ./a.img, ./b.img)";
+    let bytes = pattern(1, 0, 300 * KIB);
+    let volume = scratch.up(stack, &["--name", "v", "--attach", "none"]);
+    assert_eq!(volume.device, None);
+    assert_eq!(volume.uris.len(), 1, "without an address it listens in the run folder");
+    volume.client().write(64 * KIB, &bytes, false).unwrap();
+    volume.down();
+    assert!(!scratch.run_folder().join("v.nbd").exists(), "its socket went with it");
+    assert!(!scratch.run_folder().join("v.sock").exists(), "its control socket, too");
+    // By its name, by the same stack under its name, and by its record.
+    let record = scratch.config_file("v");
+    for (target, options) in [
+        ("v", &[][..]),
+        (stack, &["--name", "v", "--attach", "none"]),
+        (record.to_str().unwrap(), &[]),
+    ] {
+        let volume = scratch.up(target, options);
+        assert_eq!(volume.name, "v");
+        let mut client = volume.client();
+        assert_eq!(client.size(), 4 * MIB);
+        assert!(client.read(64 * KIB, bytes.len() as u32).unwrap() == bytes, "by {target}");
+        volume.down();
+    }
+}
+
+#[test]
+fn volumes_without_a_name_get_one() {
+    let scratch = Scratch::new();
+    let first = scratch.up("ram(1M)", &["--attach", "none"]);
+    let second = scratch.up("ram(1M)", &["--attach", "none"]);
+    assert_eq!([first.name.as_str(), second.name.as_str()], ["vol0", "vol1"]);
+    let plain = scratch.run(&["up", "ram(1M)", "--attach", "none"]).ok();
+    assert!(plain.out.starts_with("nbd+unix:///?socket="), "{plain}");
+    assert!(plain.err.contains("the volume is called vol2: `braid down vol2` ends it"), "{plain}");
+    let all = scratch.run(&["status"]).ok();
+    for name in ["vol0", "vol1", "vol2"] {
+        assert!(all.out.contains(&format!("volume: {name}")), "{all}");
+    }
+    scratch.run(&["down", "vol2"]).ok();
+    let json = scratch.run(&["status", "--json"]).ok().json();
+    assert_eq!(json["volumes"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn the_record_keeps_options_and_new_ones_replace_them() {
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", MIB);
+    let address = "unix:own.sock";
+    let options = ["--name", "v", "--attach", "none", "--nbd", address, "--io", "threads"];
+    scratch.up("./a.img", &options).down();
+    let volume = scratch.up("v", &[]);
+    let own = scratch.join("own.sock");
+    assert!(volume.uris[0].ends_with(own.to_str().unwrap()), "{:?}", volume.uris);
+    assert_eq!(volume.status()["io"], "threads");
+    Client::connect(&own).expect("it listens where it was told to");
+    volume.down();
+    let volume = scratch.up("v", &["--read-only", "--nbd", "unix:other.sock"]);
+    assert_eq!(volume.status()["device"]["read_only"], true);
+    Client::connect(&scratch.join("other.sock")).expect("it listens where it is told to now");
+    volume.down();
+}
+
+#[test]
+fn status_tells_a_script_everything() {
+    let scratch = Scratch::new();
+    for name in ["a.img", "b.img"] {
+        scratch.sparse(name, MIB);
+    }
+    let stack = "raid0(chunk=64K, ./a.img, ./b.img)";
+    let volume = scratch.up(stack, &["--name", "v", "--attach", "none", "--shards", "2"]);
+    let mut client = volume.client();
+    client.write(0, &pattern(1, 0, 64 * KIB), false).unwrap();
+    client.read(0, 4096).unwrap();
+    client.flush().unwrap();
+    let whole = scratch.run(&["status", "v", "--json"]).ok().json();
+    assert_eq!(whole["output_version"], 1);
+    let status = &whole["volumes"][0];
+    assert_eq!(status["output_version"], 1);
+    for (key, value) in [("name", "v"), ("state", "online")] {
+        assert_eq!(status[key], value, "{status:#}");
+    }
+    assert!(status["why"].is_null() && status["next"].is_null() && status["attached"].is_null());
+    assert_eq!(status["shards"], 2);
+    assert!(["uring", "threads"].contains(&status["io"].as_str().unwrap()));
+    assert!(is_alive(status["pid"].as_u64().unwrap() as u32));
+    let device = &status["device"];
+    assert_eq!(device["size_bytes"], 2 * MIB);
+    assert_eq!([&device["read_only"], &device["volatile"]], [false, false]);
+    let nbd = &status["nbd"];
+    assert_eq!(nbd["connections"], 1);
+    assert_eq!(nbd["connections_accepted"], 1);
+    assert_eq!([&nbd["requests"], &nbd["replies"]], [3, 3]);
+    assert_eq!([&nbd["errors"], &nbd["protocol_errors"]], [0, 0]);
+    assert_eq!([&nbd["written_bytes"], &nbd["read_bytes"]], [64 * KIB, 4096]);
+    for key in ["requests_per_receive", "replies_per_send"] {
+        let ratio = nbd[key].as_f64().unwrap_or_else(|| panic!("{key} in {nbd:#}"));
+        assert!(ratio > 0.0, "{key} in {nbd:#}");
+    }
+    for (member, name) in status["members"].as_array().unwrap().iter().zip(["a.img", "b.img"]) {
+        assert!(member["member"].as_str().unwrap().ends_with(name));
+        assert_eq!(member["size_bytes"], MIB);
+        assert_eq!(member["failures"], 0);
+        assert!(member["last_failure"].is_null());
+    }
+    let plain = scratch.run(&["status", "v"]).ok();
+    for part in ["volume: v", "state: online", "size: 2 MiB", "a.img", "1 connected; 3 requests"] {
+        assert!(plain.out.contains(part), "{part:?} is not in {plain}");
+    }
+    assert!(!plain.out.contains('\u{1b}'), "a pipe gets plain lines: {plain}");
+}
+
+#[test]
+fn status_of_nothing() {
+    let scratch = Scratch::new();
+    let plain = scratch.run(&["status"]).ok();
+    assert_eq!(plain.out.trim(), "no volumes are up");
+    let json = scratch.run(&["status", "--json"]).ok().json();
+    assert_eq!(json, serde_json::json!({ "output_version": 1, "volumes": [] }));
+}
+
+#[test]
+fn memory_is_called_volatile() {
+    let scratch = Scratch::new();
+    let volume = scratch.up("linear(ram(1M), ram(2M))", &["--name", "v", "--attach", "none"]);
+    assert_eq!(volume.status()["device"]["volatile"], true);
+    let plain = scratch.run(&["status", "v"]).ok();
+    assert!(plain.out.contains("3 MiB, blocks of 512 bytes, in memory only"), "{plain}");
+}
+
+#[test]
+fn serve_tells_where_it_listens_and_ends_on_a_signal() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let scratch = Scratch::new();
+        scratch.sparse("a.img", MIB);
+        let mut volume = scratch.serve("./a.img", &["--nbd", "tcp:127.0.0.1:0"]);
+        assert!(volume.uri().starts_with("nbd+unix:///?socket="), "{}", volume.uri());
+        volume.assert_serves();
+        assert!(volume.socket().exists());
+        volume.signal(signal);
+        let status = volume.wait();
+        assert!(status.success(), "{signal:?}: {status} {}", volume.errors());
+        assert!(!volume.socket().exists(), "its socket went with it");
+    }
+}
+
+#[test]
+fn up_in_the_foreground_answers_to_down() {
+    let scratch = Scratch::new();
+    let command = scratch.braid().args(["up", "ram(1M)", "--name", "v", "--attach", "none"]);
+    let command = command.arg("--foreground");
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| command.run());
+        wait_until("the volume", || scratch.run(&["status", "v"]).status.success());
+        assert!(scratch.config_file("v").exists(), "it is remembered");
+        scratch.run(&["down", "v"]).ok();
+        let output = running.join().expect("it ends").ok();
+        assert!(output.out.starts_with("nbd+unix:///?socket="), "{output}");
+    });
+}
+
+#[test]
+fn a_volume_that_was_killed_is_told_and_comes_up_again() {
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", MIB);
+    let volume = scratch.up("./a.img", &["--name", "v", "--attach", "none"]);
+    volume.kill();
+    let parts = ["v: its process is gone", "next: `braid down v` removes what it left"];
+    scratch.run(&["status", "v"]).fails(1, &parts);
+    let down = volume.try_down(&[]).ok();
+    assert!(down.err.contains("what it left was removed"), "{down}");
+    scratch.run(&["status", "v"]).fails(1, &["no volume called v is up"]);
+    // And without `down` in between.
+    let volume = scratch.up("v", &[]);
+    volume.kill();
+    let again = scratch.up("v", &[]);
+    again.client().flush().unwrap();
+    again.down();
+}
+
+#[test]
+fn down_force_ends_a_process_that_does_not_answer() {
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", MIB);
+    let volume = scratch.up("./a.img", &["--name", "v", "--attach", "none"]);
+    common::send_signal(volume.pid, Signal::STOP);
+    volume.try_down(&["--force"]).ok();
+    wait_until("the end of the stopped process", || !is_alive(volume.pid));
+    // Its member is free again.
+    scratch.up("v", &[]).down();
+}
+
+#[test]
+fn doctor_finds_out_what_this_machine_offers() {
+    let scratch = Scratch::new();
+    let plain = scratch.run(&["doctor"]).ok();
+    let json = scratch.run(&["doctor", "--json"]).ok().json();
+    assert_eq!(json["output_version"], 1);
+    let findings = json["findings"].as_array().expect("a list");
+    for what in ["kernel", "io_uring", "FUSE", "loop", "locked memory", "tools"] {
+        assert!(plain.out.contains(what), "{what} is not in {plain}");
+        let finding = findings.iter().find(|finding| finding["what"] == what);
+        let finding = finding.unwrap_or_else(|| panic!("{what} is not in {json:#}"));
+        let verdict = finding["verdict"].as_str().expect("a word");
+        assert!(["ok", "limited", "missing"].contains(&verdict), "{finding:#}");
+        assert_eq!(
+            verdict == "ok",
+            finding["advice"].is_null(),
+            "advice for what lacks: {finding:#}"
+        );
+    }
+}
+
+#[test]
+fn the_laboratory_lists_and_plans() {
+    let scratch = Scratch::new();
+    let presets = scratch.run(&["lab", "presets"]).ok();
+    let first = presets.out.split_whitespace().next().expect("there are presets").to_owned();
+    scratch.run(&["lab", "plan", &first]).fails(2, &["--baseline STACK", "next: braid lab run"]);
+}
