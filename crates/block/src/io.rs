@@ -97,30 +97,17 @@ impl Io {
     #[inline]
     fn with_data(op: Op, offset: u64, flags: Flags, payload: Payload) -> Io {
         let span = Span::new(offset, payload.len());
-        Io {
-            op,
-            span,
-            flags,
-            payload,
-        }
+        Io { op, span, flags, payload }
     }
 
     fn without_data(op: Op, span: Span, flags: Flags) -> Io {
-        Io {
-            op,
-            span,
-            flags,
-            payload: Payload::default(),
-        }
+        Io { op, span, flags, payload: Payload::default() }
     }
 
     /// The answer to this request.
     #[inline]
     pub fn complete(self, result: Result<(), Errno>) -> Completion {
-        Completion {
-            result,
-            payload: self.payload,
-        }
+        Completion { result, payload: self.payload }
     }
 }
 
@@ -148,20 +135,12 @@ pub struct Extent {
 impl Extent {
     /// Allocated data of unknown content.
     pub const fn data(len: u64) -> Extent {
-        Extent {
-            len,
-            allocated: true,
-            zero: false,
-        }
+        Extent { len, allocated: true, zero: false }
     }
 
     /// A hole, which reads as zeroes.
     pub const fn hole(len: u64) -> Extent {
-        Extent {
-            len,
-            allocated: false,
-            zero: true,
-        }
+        Extent { len, allocated: false, zero: true }
     }
 
     /// Whether `other` is of the same kind, so that the two can be joined.

@@ -89,10 +89,9 @@ impl Payload {
 
     /// Copies the bytes into a vector, for tests and messages.
     pub fn to_vec(&self) -> Vec<u8> {
-        self.bufs()
-            .iter()
-            .flat_map(|buf| buf.iter().copied())
-            .collect()
+        let mut bytes = Vec::with_capacity(self.len() as usize);
+        self.bufs().iter().for_each(|buf| bytes.extend_from_slice(buf));
+        bytes
     }
 
     fn push_back(&mut self, next: Buf) {
@@ -100,9 +99,7 @@ impl Payload {
             Payload::None => *self = Payload::One(next),
             Payload::One(last) => {
                 if let Err(next) = last.join(next) {
-                    let Payload::One(last) = std::mem::take(self) else {
-                        unreachable!()
-                    };
+                    let Payload::One(last) = std::mem::take(self) else { unreachable!() };
                     *self = Payload::Many(vec![last, next]);
                 }
             }
@@ -133,9 +130,7 @@ impl Payload {
         match self {
             Payload::None => *self = Payload::One(buf),
             Payload::One(_) => {
-                let Payload::One(old) = std::mem::take(self) else {
-                    unreachable!()
-                };
+                let Payload::One(old) = std::mem::take(self) else { unreachable!() };
                 *self = Payload::Many(vec![buf, old]);
             }
             Payload::Many(bufs) => bufs.insert(0, buf),
@@ -158,9 +153,7 @@ mod tests {
 
     fn filled(pool: &Pool, len: usize, start: usize) -> Buf {
         let mut buf = pool.get(len).unwrap();
-        buf.iter_mut()
-            .enumerate()
-            .for_each(|(i, byte)| *byte = (start + i) as u8);
+        buf.iter_mut().enumerate().for_each(|(i, byte)| *byte = (start + i) as u8);
         buf
     }
 

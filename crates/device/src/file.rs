@@ -95,7 +95,8 @@ impl File {
                 pool: pool.clone(),
                 fd: Fd::counted(fd, Arc::clone(&self.shared.failures)),
                 shared: Arc::clone(&self.shared),
-                no_fallocate: Cell::new(false),
+                no_punch_hole: Cell::new(false),
+                no_zero_range: Cell::new(false),
                 no_discard: Cell::new(false),
             }),
         })
@@ -185,8 +186,9 @@ struct Inner {
     pool: Pool,
     fd: Fd,
     shared: Arc<Shared>,
-    /// The file system answered once that it cannot.
-    no_fallocate: Cell<bool>,
+    /// The file system, or the device, answered once that it cannot.
+    no_punch_hole: Cell<bool>,
+    no_zero_range: Cell<bool>,
     no_discard: Cell<bool>,
 }
 
@@ -261,10 +263,13 @@ impl Inner {
 
     async fn write_zeroes(&self, span: Span, flags: Flags) -> Result<(), Errno> {
         let keep = flags.contains(Flags::NO_UNMAP);
-        let mode = if keep { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
-        if !self.no_fallocate.get() {
+        let (mode, cannot) = match keep {
+            true => (FallocateFlags::ZERO_RANGE, &self.no_zero_range),
+            false => (FallocateFlags::PUNCH_HOLE, &self.no_punch_hole),
+        };
+        if !cannot.get() {
             match self.fallocate(mode, span).await {
-                Err(Errno::OPNOTSUPP) => self.no_fallocate.set(true),
+                Err(Errno::OPNOTSUPP) => cannot.set(true),
                 result => return result,
             }
         }
@@ -278,7 +283,8 @@ impl Inner {
 
     async fn write_zero_buffers(&self, span: Span) -> Result<(), Errno> {
         const STEP: u64 = 256 << 10;
-        let mut buf = self.pool.get_wait(STEP.min(span.len) as usize).await;
+        let step = STEP.min(span.len).min(self.pool.largest() as u64);
+        let mut buf = self.pool.get_wait(step as usize).await;
         buf.fill(0);
         let mut payload = Payload::One(buf);
         let mut offset = span.offset;
@@ -303,13 +309,22 @@ fn file_extents(file: &StdFile, span: Span) -> Vec<Extent> {
     const MOST: usize = 1024;
     let mut extents = Vec::new();
     let mut offset = span.offset;
-    while offset < span.end() && extents.len() < MOST {
+    for _ in 0..MOST {
         let (allocated, next) = next_change(file, offset);
         // Where the file system does not say, the rest is data, which is always true.
         let end = next.unwrap_or(span.end()).min(span.end());
         let len = end - offset;
-        extents.push(if allocated { Extent::data(len) } else { Extent::hole(len) });
+        // It may change between two questions, and then a stretch of data ends where it starts.
+        if len > 0 {
+            extents.push(if allocated { Extent::data(len) } else { Extent::hole(len) });
+        }
         offset = end;
+        if offset == span.end() {
+            break;
+        }
+    }
+    if extents.is_empty() {
+        extents.push(Extent::data(span.len));
     }
     extents
 }

@@ -119,12 +119,14 @@ impl RamDevice {
 
     #[inline]
     fn write(&self, io: &Io) {
-        self.mark_written(io.span);
         let mut offset = io.span.offset as usize;
         for buf in io.payload.bufs() {
             self.shared.region.write(offset, buf);
             offset += buf.len();
         }
+        // Behind the copy: beside a discard on another shard, data must never lie where the
+        // bitmap says that there is none.
+        self.mark_written(io.span);
     }
 
     fn zero(&self, span: Span, keep: bool) {

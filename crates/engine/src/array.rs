@@ -102,8 +102,9 @@ fn finish_all(mut started: Vec<Pending>, fan: Fan) -> Pending {
     Pending::task(async move { gather(join_all(started).await, &fan) })
 }
 
-/// Puts the payload together again. Of several errors the first member I/O's is answered, so
-/// that the same failures give the same answer in whatever order they came.
+/// Puts the payload together again. Of several errors the one nearest to the start of the request
+/// is answered (of a flush, the first member's), so that the same failures give the same answer
+/// in whatever order they came.
 fn gather(mut completions: Vec<Completion>, fan: &Fan) -> Completion {
     let result: Result<(), Errno> = completions.iter().try_for_each(|one| one.result);
     let mut payload = Payload::None;

@@ -3,6 +3,7 @@
 //! A fixed table of slots, each with a waker made once: waking a slot puts its number on a list
 //! and wakes the task that owns the table. In the steady state nothing is allocated.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,8 +19,8 @@ pub struct InFlight<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
     shared: Arc<Shared>,
-    /// Slots taken from the shared list and not polled yet.
-    ready: Vec<u32>,
+    /// Slots to be polled, in the order in which they were woken or taken in.
+    ready: VecDeque<u32>,
 }
 
 struct Slot<T> {
@@ -37,6 +38,8 @@ struct Signal {
 
 #[derive(Default)]
 struct Shared {
+    /// Whether `woken` lists any slot; spares the lock when it does not.
+    any: AtomicBool,
     woken: Mutex<(Vec<u32>, Option<Waker>)>,
 }
 
@@ -51,6 +54,7 @@ impl Wake for Signal {
         }
         let mut woken = self.shared.woken.lock().unwrap_or_else(PoisonError::into_inner);
         woken.0.push(self.index);
+        self.shared.any.store(true, Ordering::Release);
         if let Some(task) = woken.1.take() {
             drop(woken);
             task.wake();
@@ -71,7 +75,7 @@ impl<T> InFlight<T> {
             slots: slots.collect(),
             free: (0..capacity as u32).rev().collect(),
             shared: Arc::clone(&shared),
-            ready: Vec::with_capacity(capacity),
+            ready: VecDeque::with_capacity(capacity),
         }
     }
 
@@ -99,23 +103,27 @@ impl<T> InFlight<T> {
         let slot = &mut self.slots[index as usize];
         slot.request = Some((tag, pending));
         slot.signal.queued.store(true, Ordering::Release);
-        self.ready.push(index);
+        self.ready.push_back(index);
     }
 
     /// The next request that completed, in the order in which they were woken; pending if none
     /// has, also when there are none at all.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<(T, Completion)> {
         loop {
-            let Some(index) = self.ready.pop() else {
+            // At each step, so that a client that keeps taking in what is done at once does not
+            // starve what it took in before.
+            if self.shared.any.load(Ordering::Acquire) {
+                self.take_woken();
+            }
+            let Some(index) = self.ready.pop_front() else {
                 let mut woken = self.shared.woken.lock().unwrap_or_else(PoisonError::into_inner);
-                if woken.0.is_empty() {
-                    if !woken.1.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-                        woken.1 = Some(cx.waker().clone());
-                    }
-                    return Poll::Pending;
+                if !woken.0.is_empty() {
+                    continue;
                 }
-                self.ready.extend(woken.0.drain(..).rev());
-                continue;
+                if !woken.1.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                    woken.1 = Some(cx.waker().clone());
+                }
+                return Poll::Pending;
             };
             let slot = &mut self.slots[index as usize];
             // Before polling, so that a wake during the poll is not lost.
@@ -128,6 +136,12 @@ impl<T> InFlight<T> {
                 return Poll::Ready((tag, completion));
             }
         }
+    }
+
+    fn take_woken(&mut self) {
+        let mut woken = self.shared.woken.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.any.store(false, Ordering::Release);
+        self.ready.extend(woken.0.drain(..));
     }
 }
 
@@ -174,5 +188,25 @@ mod tests {
         gate.take().unwrap().wake();
         assert_eq!(poll(&mut inflight), Some("slow"));
         assert!(inflight.is_empty());
+    }
+
+    #[test]
+    fn what_is_done_at_once_does_not_starve_what_was_there_before() {
+        let mut inflight = InFlight::new(2);
+        let (gate, open) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(true)));
+        inflight.push("old", gated(&gate, &open));
+        inflight.push("new", Pending::ready(done()));
+        assert_eq!(poll(&mut inflight), Some("old"));
+        open.set(false);
+        inflight.push("old", gated(&gate, &open));
+        assert_eq!(poll(&mut inflight), Some("new"));
+        assert_eq!(poll(&mut inflight), None);
+        open.set(true);
+        gate.take().unwrap().wake();
+        // A client that takes in another for each that is done, and each is done at once.
+        inflight.push("new", Pending::ready(done()));
+        assert_eq!(poll(&mut inflight), Some("new"));
+        inflight.push("new", Pending::ready(done()));
+        assert_eq!(poll(&mut inflight), Some("old"));
     }
 }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use braid_block::Completion;
 
@@ -24,9 +24,14 @@ impl Pending {
         Pending::Ready(Some(completion))
     }
 
-    /// Several steps, to be polled by whoever waits.
+    /// Several steps, of which the first is made now: to start a request is to start it, whether
+    /// anybody waits for it or not. The others are made as the result is polled.
     pub fn task(future: impl Future<Output = Completion> + 'static) -> Pending {
-        Pending::Task(Box::pin(future))
+        let mut future = Box::pin(future);
+        match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(completion) => Pending::ready(completion),
+            Poll::Pending => Pending::Task(future),
+        }
     }
 }
 

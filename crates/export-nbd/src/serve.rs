@@ -27,6 +27,9 @@ use crate::stop::Stop;
 /// What a connection receives into, in bytes: some thousand small requests.
 const INBOX: usize = 64 << 10;
 
+/// What a socket may hold for a client to read, in bytes: two of the longest usual replies.
+const SEND_BUFFER: usize = 2 << 20;
+
 /// Bounds on what clients may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
@@ -288,9 +291,14 @@ fn export_of(dev: &Dev, name: &str) -> ExportInfo {
     }
 }
 
-/// Replies leave at once, and long ones find room. Neither applies to every kind of socket, and
-/// neither is needed for correctness.
+/// Replies leave at once, and long ones find room: with the default of some 200 KiB, a reply of
+/// 1 MiB takes seven calls and as many waits. None of it is needed for correctness, so what the
+/// kind of socket or the user's rights do not allow is left as it is.
 fn prepare_socket(fd: &OwnedFd) {
-    let _ = rustix::net::sockopt::set_tcp_nodelay(fd, true);
-    let _ = rustix::net::sockopt::set_socket_send_buffer_size(fd, 4 << 20);
+    use rustix::net::sockopt;
+    let _ = sockopt::set_tcp_nodelay(fd, true);
+    // Beyond the system's limit only with CAP_NET_ADMIN.
+    if sockopt::set_socket_send_buffer_size_force(fd, SEND_BUFFER).is_err() {
+        let _ = sockopt::set_socket_send_buffer_size(fd, SEND_BUFFER);
+    }
 }

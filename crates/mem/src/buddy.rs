@@ -31,6 +31,11 @@ impl Buddy {
         buddy
     }
 
+    /// Pages of the largest block that an arena of `pages` can give.
+    pub(crate) fn largest(pages: u32) -> u32 {
+        1 << pages.ilog2().min(ORDERS as u32 - 1)
+    }
+
     /// The order of the smallest block that holds `pages` pages.
     pub(crate) fn order_for(pages: u32) -> u8 {
         pages.max(1).next_power_of_two().trailing_zeros() as u8
@@ -109,11 +114,7 @@ impl Buddy {
 
     /// Free pages in all.
     pub(crate) fn free_pages(&self) -> u32 {
-        let free = self
-            .free
-            .iter()
-            .enumerate()
-            .map(|(order, list)| (list.len() as u32) << order);
+        let free = self.free.iter().enumerate().map(|(order, list)| (list.len() as u32) << order);
         let sum = free.sum();
         debug_assert!(sum <= self.pages);
         sum

@@ -32,6 +32,7 @@ pub struct Pool {
 #[derive(Debug)]
 struct Inner {
     arena: Region,
+    largest: usize,
     state: RefCell<State>,
 }
 
@@ -64,12 +65,8 @@ impl Pool {
             blocks: vec![Block::default(); pages as usize],
             waiting: Vec::new(),
         };
-        Ok(Pool {
-            inner: Rc::new(Inner {
-                arena,
-                state: RefCell::new(state),
-            }),
-        })
+        let largest = Buddy::largest(pages) as usize * PAGE;
+        Ok(Pool { inner: Rc::new(Inner { arena, largest, state: RefCell::new(state) }) })
     }
 
     /// Keeps the arena in memory.
@@ -83,24 +80,19 @@ impl Pool {
     /// A buffer of exactly `len` bytes, or `None` when the arena is spent for now.
     ///
     /// # Panics
-    /// If `len` is 0 or more than the arena could ever give.
+    /// If `len` is 0 or more than [`Pool::largest`].
     #[inline]
     pub fn get(&self, len: usize) -> Option<Buf> {
         assert!(
-            len > 0 && len <= self.inner.arena.len(),
-            "a buffer of {len} bytes from a pool of {}",
-            self.inner.arena.len()
+            len > 0 && len <= self.inner.largest,
+            "a buffer of {len} bytes from a pool that gives up to {}",
+            self.inner.largest
         );
         let order = Buddy::order_for(len.div_ceil(PAGE) as u32);
         let mut state = self.inner.state.borrow_mut();
         let page = state.buddy.take(order)?;
         state.blocks[page as usize] = Block { refs: 1, order };
-        Some(Buf {
-            pool: Rc::clone(&self.inner),
-            page,
-            start: 0,
-            len: len as u32,
-        })
+        Some(Buf { pool: Rc::clone(&self.inner), page, start: 0, len: len as u32 })
     }
 
     /// As [`Pool::get`], registering to be woken when a buffer comes back.
@@ -108,11 +100,7 @@ impl Pool {
         match self.get(len) {
             Some(buf) => Poll::Ready(buf),
             None => {
-                self.inner
-                    .state
-                    .borrow_mut()
-                    .waiting
-                    .push(cx.waker().clone());
+                self.inner.state.borrow_mut().waiting.push(cx.waker().clone());
                 Poll::Pending
             }
         }
@@ -126,6 +114,11 @@ impl Pool {
     /// Bytes not lent out now.
     pub fn free_bytes(&self) -> usize {
         self.inner.state.borrow().buddy.free_pages() as usize * PAGE
+    }
+
+    /// Longest buffer that it can ever give, in bytes: the largest power of two in it.
+    pub fn largest(&self) -> usize {
+        self.inner.largest
     }
 
     /// Bytes in all.
@@ -272,11 +265,7 @@ mod tests {
         buf.join(tail).unwrap();
         buf.join(rest).unwrap();
         assert_eq!(buf.len(), 10_000);
-        assert!(
-            buf.iter()
-                .enumerate()
-                .all(|(index, byte)| *byte == index as u8)
-        );
+        assert!(buf.iter().enumerate().all(|(index, byte)| *byte == index as u8));
     }
 
     #[test]
@@ -289,6 +278,22 @@ mod tests {
         drop(tail);
         assert_eq!(pool.free_bytes(), 16 << 10);
         assert!(pool.get(16 << 10).is_some());
+    }
+
+    #[test]
+    fn the_largest_buffer_can_be_had_from_any_size_of_pool() {
+        for pages in 1..40 {
+            let pool = Pool::new(pages * PAGE).unwrap();
+            assert!(pool.largest() * 2 > pages * PAGE);
+            assert!(pool.get(pool.largest()).is_some(), "{pages} pages");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "from a pool that gives up to 8192")]
+    fn what_can_never_be_had_is_not_waited_for() {
+        let pool = Pool::new(3 * PAGE).unwrap();
+        let _ = pool.get(3 * PAGE);
     }
 
     #[test]

@@ -120,12 +120,7 @@ impl Region {
         let page = crate::PAGE;
         let first = offset.next_multiple_of(page);
         let last = (offset + len) / page * page;
-        if keep
-            || first >= last
-            || self
-                .advise(first, last - first, libc::MADV_DONTNEED)
-                .is_err()
-        {
+        if keep || first >= last || self.advise(first, last - first, libc::MADV_DONTNEED).is_err() {
             return self.fill_zero(offset, len);
         }
         self.fill_zero(offset, first - offset);
@@ -222,8 +217,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "outside a region")]
     fn an_access_past_the_end_panics() {
-        Region::new(4096, Advice::Sparse)
-            .unwrap()
-            .read(4090, &mut [0; 7]);
+        Region::new(4096, Advice::Sparse).unwrap().read(4090, &mut [0; 7]);
     }
 }

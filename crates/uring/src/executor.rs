@@ -204,6 +204,8 @@ impl Drop for Executor {
     fn drop(&mut self) {
         OCCUPIED.set(false);
         let inner = &self.inner;
+        // Sleepers hold their tasks, and those this executor.
+        inner.timers.clear();
         loop {
             // Dropping a runnable drops its task, which may wake others.
             while let Some(runnable) = READY.with_borrow_mut(VecDeque::pop_front) {

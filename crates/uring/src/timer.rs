@@ -25,6 +25,12 @@ impl Timers {
         drop(removed);
     }
 
+    /// Forgets all of them.
+    pub(crate) fn clear(&self) {
+        let forgotten = self.queue.take();
+        drop(forgotten);
+    }
+
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.queue.borrow().first_key_value().map(|((deadline, _), _)| *deadline)
     }
