@@ -184,6 +184,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
+        self.service.may_end();
         let unmount = |how| run(Command::new(&self.fusermount).arg(how).arg(self.folder.path()));
         // The loop lets go of the file a moment after it is taken down.
         for _ in 0..200 {

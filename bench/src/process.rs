@@ -98,6 +98,7 @@ pub struct Service {
     child: Child,
     command: String,
     output: File,
+    may_end: bool,
     _undo: Undo,
 }
 
@@ -114,7 +115,7 @@ impl Service {
         let child = command.spawn().map_err(Error::io(&line))?;
         // The number could be another process's only if it wrapped around in between.
         let undo = Undo::with(&format!("kill {}", child.id()))?;
-        Ok(Service { child, command: line, output, _undo: undo })
+        Ok(Service { child, command: line, output, may_end: false, _undo: undo })
     }
 
     /// Its process id.
@@ -151,6 +152,11 @@ impl Service {
         Ok(())
     }
 
+    /// From now on it may end by itself: what it serves was taken away.
+    pub fn may_end(&mut self) {
+        self.may_end = true;
+    }
+
     /// What it has said so far.
     pub fn said(&mut self) -> String {
         let mut said = Vec::new();
@@ -163,9 +169,15 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        if let Some(pid) = Pid::from_raw(self.child.id() as i32)
-            && matches!(self.child.try_wait(), Ok(None))
-        {
+        if let Ok(Some(status)) = self.child.try_wait() {
+            // Not what was asked of it, and perhaps why a measurement failed.
+            if !self.may_end {
+                let said = self.said();
+                eprintln!("{} ended by itself: {status}\n{said}", self.command);
+            }
+            return;
+        }
+        if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
             let _ = kill_process(pid, Signal::TERM);
             let start = Instant::now();
             while matches!(self.child.try_wait(), Ok(None)) {
@@ -190,8 +202,9 @@ pub fn run(command: &mut Command) -> Result<String> {
     let output = command.stdin(Stdio::null()).output().map_err(Error::io(&line))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     if !output.status.success() {
-        let output_text = text(&output.stderr) + &text(&output.stdout);
-        return Err(Error::Command { command: line, status: output.status, output: output_text });
+        // A report that goes with a message only hides it.
+        let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
+        return Err(Error::Command { command: line, status: output.status, output: text(said) });
     }
     Ok(text(&output.stdout))
 }
