@@ -108,6 +108,7 @@ impl Attached {
         let (mount, fd) = Mount::new(&spec.mount, &spec.name, limits.read_only)?;
         let counters = Arc::new(Counters::default());
         let served = Arc::clone(&counters);
+        let aborter = mount.aborter();
         shard.call(move |handle, local| {
             let fd = braid_uring::Fd::new(fd);
             let (dev, pool) = (local.dev.clone(), local.pool.clone());
@@ -115,6 +116,8 @@ impl Attached {
             handle.spawn(async move {
                 if let Err(error) = serve.await {
                     eprintln!("fuse: {error}");
+                    // Whoever waits for an answer gets an error instead.
+                    aborter.abort();
                 }
                 // The volume may be ending, and then nobody listens.
                 let _ = events.send(Event::Unmounted);
