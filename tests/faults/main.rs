@@ -1,0 +1,11 @@
+//! Members that fail, disks that are full, and processes that end at the wrong moment.
+//!
+//! A member's error must reach the client that asked, be counted and told by `braid status`, and
+//! touch nothing else. Whatever ends a volume's process, what the volume has acknowledged is on
+//! its members.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod ends;
+mod ledger;
+mod members;
