@@ -152,11 +152,11 @@ impl Tool {
                 break status;
             }
             if Instant::now() >= deadline {
-                running.kill_group();
+                let limit = self.limit;
+                assert!(running.kill_group(), "{command}\nwaits in the kernel for ever");
                 let (out, err) = running.texts();
                 panic!(
-                    "{command}\ndid not end within {:?}\n--- output\n{out}\n--- errors\n{err}",
-                    self.limit
+                    "{command}\ndid not end within {limit:?}\n--- output\n{out}\n--- errors\n{err}"
                 );
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -193,12 +193,20 @@ struct Running {
 }
 
 impl Running {
-    fn kill_group(&mut self) {
+    /// Ends it and its children; false if it does not even end so.
+    fn kill_group(&mut self) -> bool {
         if let Some(pid) = rustix::process::Pid::from_raw(self.child.id().cast_signed()) {
             // It may have ended by itself this moment.
             let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
         }
-        let _ = self.child.wait();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < deadline {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        false
     }
 
     fn texts(self) -> (String, String) {
