@@ -8,13 +8,17 @@
 //! bare     32 buffers ─▶ the member and offset by arithmetic ─▶ copy
 //! ```
 //!
-//! Both draw the same places from the same generator, out of members of the same size, made the
-//! same way, into buffers of one pool. The driver does what a session of an export does: what is
+//! Both draw the same places from the same generator, out of the same memory, into buffers of one
+//! pool. The memory must be the same and not only alike: what backs a stretch of it (the size of
+//! the host's pages, where it lies) moves the ratio by a third from run to run. As a
+//! `braid_device::Ram` keeps its memory to itself, the members here are a device of their own that
+//! reads as it does; `engine_instructions` counts the real one. The driver does what a session of an export does: what is
 //! completed when it starts is answered at once, the rest goes through the table of requests in
 //! flight. The second row sends everything through that table.
 
 use std::collections::VecDeque;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -24,9 +28,8 @@ use braid_bench::rng::Rng;
 use braid_bench::stats::{Estimate, Target, median};
 use braid_bench::table::Table;
 use braid_bench::{Error, Result, cpu};
-use braid_block::{Flags, Io, Payload};
-use braid_device::Ram;
-use braid_engine::{Array, Dev, InFlight, Pending};
+use braid_block::{Io, Limits, Payload};
+use braid_engine::{Array, Dev, Device, InFlight, Pending};
 use braid_mem::{Advice, Buf, Pool, Region};
 
 const USAGE: &str = "\
@@ -54,10 +57,11 @@ fn run() -> Result<()> {
     // The scheduler would move the thread now and then, and its cache with it.
     cpu::stay_on_one_core()?;
     let pool = Pool::new(4 << 20).map_err(Error::io("buffers"))?;
+    let memory = memory(member)?;
     let mut subjects = [
-        Subject::Engine(EngineLoop::new(&pool, member, false)?),
-        Subject::Engine(EngineLoop::new(&pool, member, true)?),
-        Subject::Bare(BareLoop::new(&pool, member)?),
+        Subject::Engine(EngineLoop::new(&pool, &memory, false)?),
+        Subject::Engine(EngineLoop::new(&pool, &memory, true)?),
+        Subject::Bare(BareLoop { members: memory, buffers: buffers(&pool)?, next: 0 }),
     ];
     let mut rates: [Vec<f64>; 3] = Default::default();
     for round in 0..rounds {
@@ -120,15 +124,10 @@ struct EngineLoop {
 }
 
 impl EngineLoop {
-    fn new(pool: &Pool, member: u64, all_in_flight: bool) -> Result<EngineLoop> {
-        let mut members = Vec::new();
-        for _ in 0..MEMBERS {
-            let ram = Ram::new(member).map_err(Error::io("memory"))?;
-            let dev = Dev::new(ram.device());
-            fill(&dev, pool)?;
-            members.push(dev);
-        }
-        let sizes = [member; MEMBERS as usize];
+    fn new(pool: &Pool, memory: &[Arc<Region>], all_in_flight: bool) -> Result<EngineLoop> {
+        let member = |region: &Arc<Region>| Dev::new(Member { region: Arc::clone(region) });
+        let members: Vec<Dev> = memory.iter().map(member).collect();
+        let sizes: Vec<u64> = members.iter().map(|member| member.limits().size).collect();
         let geometry = Raid0::new(&sizes, CHUNK, Raid0Layout::default(), 512)
             .map_err(|error| Error::Unexpected(error.to_string()))?;
         Ok(EngineLoop {
@@ -164,18 +163,39 @@ impl EngineLoop {
     }
 }
 
-/// Writes all of a device once.
-fn fill(dev: &Dev, pool: &Pool) -> Result<()> {
-    const STEP: usize = 1 << 20;
-    for offset in (0..dev.limits().size).step_by(STEP) {
-        let mut buf = take(pool, STEP)?;
-        buf.fill(offset as u8 | 1);
-        match dev.start(Io::write(offset, buf, Flags::NONE)) {
-            Pending::Ready(Some(completion)) if completion.result.is_ok() => {}
-            _ => return Err(Error::Unexpected("a RAM disk did not write at once".into())),
-        }
+/// A member that reads as a RAM disk does.
+struct Member {
+    region: Arc<Region>,
+}
+
+impl Device for Member {
+    fn limits(&self) -> Limits {
+        Limits { read_only: true, volatile: true, ..Limits::new(self.region.len() as u64, 512) }
     }
-    Ok(())
+
+    #[inline]
+    fn start(&self, mut io: Io) -> Pending {
+        let mut offset = io.span.offset as usize;
+        for buf in io.payload.bufs_mut() {
+            self.region.read(offset, buf);
+            offset += buf.len();
+        }
+        Pending::ready(io.complete(Ok(())))
+    }
+}
+
+/// The members' memory, all written once.
+fn memory(member: u64) -> Result<Vec<Arc<Region>>> {
+    let mut regions = Vec::new();
+    for _ in 0..MEMBERS {
+        let region = Region::new(member as usize, Advice::SparseHuge);
+        let region = region.map_err(Error::io("memory"))?;
+        for offset in (0..member).step_by(BLOCK as usize) {
+            region.write(offset as usize, &[offset as u8 | 1; BLOCK as usize]);
+        }
+        regions.push(Arc::new(region));
+    }
+    Ok(regions)
 }
 
 fn buffers(pool: &Pool) -> Result<Vec<Buf>> {
@@ -187,25 +207,12 @@ fn take(pool: &Pool, len: usize) -> Result<Buf> {
 }
 
 struct BareLoop {
-    members: Vec<Region>,
+    members: Vec<Arc<Region>>,
     buffers: Vec<Buf>,
     next: usize,
 }
 
 impl BareLoop {
-    fn new(pool: &Pool, member: u64) -> Result<BareLoop> {
-        let mut members = Vec::new();
-        for _ in 0..MEMBERS {
-            let region = Region::new(member as usize, Advice::SparseHuge);
-            let region = region.map_err(Error::io("memory"))?;
-            for offset in (0..member).step_by(BLOCK as usize) {
-                region.write(offset as usize, &[offset as u8 | 1; BLOCK as usize]);
-            }
-            members.push(region);
-        }
-        Ok(BareLoop { members, buffers: buffers(pool)?, next: 0 })
-    }
-
     fn copy(&mut self, count: u64, place: &mut impl FnMut() -> u64) {
         for _ in 0..count {
             let offset = place();
