@@ -73,7 +73,7 @@ impl Incoming {
     /// If nothing is missing, or a receive is under way.
     pub(crate) fn receive(&mut self, handle: &Handle, fd: &Fd) -> Receive {
         let buf = self.current.take().expect("one receive at a time, and room for it");
-        handle.recv(fd, buf, self.filled, false)
+        handle.recv_whole(fd, buf, self.filled)
     }
 
     /// Takes the buffer back with `count` more bytes in it.

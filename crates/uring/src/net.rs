@@ -56,7 +56,15 @@ impl Handle {
     /// other side has ended. `wait_first` says that the socket is known to be empty, which
     /// saves a useless attempt.
     pub fn recv(&self, fd: &Fd, buf: Buf, from: usize, wait_first: bool) -> Receive {
-        let operation = Operation::Recv { fd: fd.clone(), buf, from, wait_first };
+        let operation = Operation::Recv { fd: fd.clone(), buf, from, wait_first, whole: false };
+        Receive { operation: self.submit(operation) }
+    }
+
+    /// Receives behind the first `from` bytes until the buffer is full, if the driver can do so
+    /// by itself; otherwise as [`Handle::recv`] does.
+    pub fn recv_whole(&self, fd: &Fd, buf: Buf, from: usize) -> Receive {
+        let fd = fd.clone();
+        let operation = Operation::Recv { fd, buf, from, wait_first: false, whole: true };
         Receive { operation: self.submit(operation) }
     }
 

@@ -26,6 +26,8 @@ pub(crate) enum Operation {
         from: usize,
         /// The socket was empty when last asked: wait before trying.
         wait_first: bool,
+        /// Come back when the buffer is full, if the driver can.
+        whole: bool,
     },
     Accept(Fd),
     Poll {

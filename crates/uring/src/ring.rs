@@ -193,13 +193,17 @@ fn entry_of(operation: &mut Operation) -> squeue::Entry {
         Operation::Fallocate { fd, mode, offset, len } => {
             opcode::Fallocate::new(RingFd(raw(fd)), *len).offset(*offset).mode(*mode).build()
         }
-        Operation::Recv { fd, buf, from, wait_first } => {
+        Operation::Recv { fd, buf, from, wait_first, whole } => {
             let fd = RingFd(raw(fd));
             let rest = &mut buf[*from..];
             /// `IORING_RECVSEND_POLL_FIRST`: wait for data before the first attempt.
             const POLL_FIRST: u16 = 1;
             let first = if *wait_first { POLL_FIRST } else { 0 };
-            opcode::Recv::new(fd, rest.as_mut_ptr(), rest.len() as u32).ioprio(first).build()
+            let flags = if *whole { libc::MSG_WAITALL } else { 0 };
+            opcode::Recv::new(fd, rest.as_mut_ptr(), rest.len() as u32)
+                .ioprio(first)
+                .flags(flags)
+                .build()
         }
         Operation::Accept(fd) => {
             opcode::Accept::new(RingFd(raw(fd)), std::ptr::null_mut(), std::ptr::null_mut())
