@@ -21,6 +21,9 @@ pub struct Limits {
     pub volatile: bool,
     /// Access time depends on the position.
     pub rotational: bool,
+    /// Requests are carried out in the call that starts them, so that cutting one into several
+    /// costs nothing.
+    pub immediate: bool,
 }
 
 impl Limits {
@@ -36,6 +39,7 @@ impl Limits {
             discard: true,
             volatile: false,
             rotational: false,
+            immediate: false,
         }
     }
 
@@ -56,6 +60,7 @@ impl Limits {
                 discard: all.discard || one.discard,
                 volatile: all.volatile && one.volatile,
                 rotational: all.rotational || one.rotational,
+                immediate: all.immediate && one.immediate,
             })
             .expect("an array has at least one member")
     }

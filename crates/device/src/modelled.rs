@@ -99,7 +99,7 @@ pub struct ModelledDevice {
 
 impl Device for ModelledDevice {
     fn limits(&self) -> Limits {
-        self.ram.limits()
+        Limits { immediate: false, ..self.ram.limits() }
     }
 
     fn start(&self, io: Io) -> Pending {

@@ -72,6 +72,7 @@ impl Device for RamDevice {
         Limits {
             physical_block: 4096,
             volatile: true,
+            immediate: true,
             ..Limits::new(self.shared.region.len() as u64, 512)
         }
     }

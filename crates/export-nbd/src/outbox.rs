@@ -19,6 +19,9 @@ use crate::protocol::ReplyHeader;
 /// Most parts handed over at once; the kernel's own limit is 1024.
 const MOST_PARTS: usize = 256;
 
+/// Parts of a few replies, for which a shorter array is cleared.
+const FEW_PARTS: usize = 8;
+
 enum Part {
     Header(ReplyHeader),
     Bytes(Vec<u8>),
@@ -94,8 +97,15 @@ impl Outbox {
     }
 
     fn send_once(&self, handle: &Handle, fd: &Fd) -> io::Result<usize> {
-        let mut slices = [IoSlice::new(&[]); MOST_PARTS];
-        let count = self.parts.len().min(MOST_PARTS);
+        match self.parts.len() {
+            0..=FEW_PARTS => self.send_parts::<FEW_PARTS>(handle, fd),
+            _ => self.send_parts::<MOST_PARTS>(handle, fd),
+        }
+    }
+
+    fn send_parts<const MOST: usize>(&self, handle: &Handle, fd: &Fd) -> io::Result<usize> {
+        let mut slices = [IoSlice::new(&[]); MOST];
+        let count = self.parts.len().min(MOST);
         for (slice, part) in slices.iter_mut().zip(&self.parts) {
             *slice = IoSlice::new(part.bytes());
         }

@@ -9,17 +9,23 @@ use braid_uring::{Fd, Handle, Receive};
 
 /// Largest single buffer; a longer payload is made of several, so that it does not depend on
 /// finding one long free stretch.
-const PIECE: u64 = 1 << 20;
+pub(crate) const PIECE: u64 = 1 << 20;
 
-/// `len` bytes from `pool`, or nothing, and then the task is woken when some come back.
-pub(crate) fn get_payload(pool: &Pool, len: u64, cx: &mut Context<'_>) -> Poll<Payload> {
-    if len <= PIECE {
+/// `len` bytes from `pool` in buffers of at most `piece`, or nothing, and then the task is woken
+/// when some come back.
+pub(crate) fn get_payload(
+    pool: &Pool,
+    len: u64,
+    piece: u64,
+    cx: &mut Context<'_>,
+) -> Poll<Payload> {
+    if len <= piece {
         return pool.poll_get(len as usize, cx).map(Payload::One);
     }
-    let mut bufs = Vec::with_capacity(len.div_ceil(PIECE) as usize);
+    let mut bufs = Vec::with_capacity(len.div_ceil(piece) as usize);
     let mut left = len;
     while left > 0 {
-        let piece = left.min(PIECE);
+        let piece = left.min(piece);
         let Poll::Ready(buf) = pool.poll_get(piece as usize, cx) else { return Poll::Pending };
         bufs.push(buf);
         left -= piece;
@@ -82,11 +88,12 @@ impl Incoming {
         self.advance(count);
     }
 
-    /// All of it.
-    pub(crate) fn into_payload(mut self) -> Payload {
+    /// Takes out what has come whole, if anything has.
+    pub(crate) fn take_filled(&mut self) -> Option<Payload> {
         match self.whole.len() {
-            1 => self.whole.pop().map_or(Payload::None, Payload::One),
-            _ => Payload::Many(self.whole),
+            0 => None,
+            1 => self.whole.pop().map(Payload::One),
+            _ => Some(Payload::Many(std::mem::take(&mut self.whole))),
         }
     }
 
@@ -110,7 +117,9 @@ mod tests {
         let pool = Pool::new(4 << 20).unwrap();
         let len = (2 << 20) + 5000;
         let mut cx = Context::from_waker(Waker::noop());
-        let Poll::Ready(payload) = get_payload(&pool, len, &mut cx) else { panic!("no memory") };
+        let Poll::Ready(payload) = get_payload(&pool, len, PIECE, &mut cx) else {
+            panic!("no memory")
+        };
         let mut incoming = Incoming::new(payload);
         let bytes: Vec<u8> = (0..len as usize + 10).map(|index| (index / 7) as u8).collect();
         let mut at = 0;
@@ -121,14 +130,16 @@ mod tests {
             at += incoming.fill(&bytes[at..bytes.len().min(at + step)]);
         }
         assert_eq!(at as u64, len, "what follows belongs to the next request");
-        assert_eq!(incoming.into_payload().to_vec(), bytes[..at]);
+        let filled = incoming.take_filled().unwrap();
+        assert_eq!(filled.to_vec(), bytes[..at]);
+        assert!(incoming.take_filled().is_none());
     }
 
     #[test]
     fn all_of_the_memory_or_none() {
         let pool = Pool::new(3 << 20).unwrap();
         let mut cx = Context::from_waker(Waker::noop());
-        assert!(get_payload(&pool, 4 << 20, &mut cx).is_pending());
+        assert!(get_payload(&pool, 4 << 20, PIECE, &mut cx).is_pending());
         assert_eq!(pool.free_bytes(), 3 << 20);
     }
 }

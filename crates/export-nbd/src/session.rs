@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use braid_block::{Completion, Flags, Io, Span};
+use braid_block::{Completion, Errno, Flags, Io, Span};
 use braid_engine::{Dev, InFlight, Pending};
 use braid_mem::Pool;
 use braid_uring::{Fd, Handle, Interest, Receive};
@@ -36,7 +36,7 @@ use braid_uring::{Fd, Handle, Interest, Receive};
 use crate::counters::{Counters, Counts};
 use crate::inbox::Inbox;
 use crate::outbox::Outbox;
-use crate::payload::{Incoming, get_payload};
+use crate::payload::{Incoming, PIECE, get_payload};
 use crate::protocol::constants::{NBD_STATE_HOLE, NBD_STATE_ZERO};
 use crate::protocol::{
     self, CheckedRequest, Command, ExportInfo, Extent, NbdErrno, Negotiated, ParsedHeader, Refusal,
@@ -46,8 +46,12 @@ use crate::stop::Stop;
 
 /// Requests of one connection under way at once.
 const MOST_IN_FLIGHT: usize = 128;
-/// Bytes of replies that may wait for the client to read them.
-const MOST_UNSENT: usize = 4 << 20;
+/// Length of the parts in which a long write goes to a device that answers at once, in bytes:
+/// less than a socket holds.
+const PART: u64 = 128 << 10;
+/// Bytes of replies that may wait to be sent: beyond, they are sent before more are made, while
+/// they are still in the processor's cache, and while the client has something to do.
+const MOST_UNSENT: usize = 512 << 10;
 
 /// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
@@ -103,7 +107,7 @@ pub(crate) struct Session {
     inbox: Inbox,
     receiving: Option<Receive>,
     /// The write whose payload has not all come.
-    incoming: Option<(CheckedRequest, Incoming)>,
+    incoming: Option<Write>,
     /// Bytes of a refused payload to throw away.
     drain: usize,
     in_flight: InFlight<CheckedRequest>,
@@ -114,6 +118,21 @@ pub(crate) struct Session {
     end: Option<End>,
     counts: Counts,
     received_bytes: u64,
+}
+
+/// A write whose payload is coming in.
+///
+/// A device that carries requests out in the call gets each part as it is whole: while it is
+/// copied, the client fills the socket again. (A client that leaves in the middle leaves a part
+/// written, as a disk does that loses power.) Any other device gets one request.
+struct Write {
+    request: CheckedRequest,
+    flags: Flags,
+    /// Where the next part goes.
+    offset: u64,
+    incoming: Incoming,
+    /// How the parts before went.
+    result: Result<(), Errno>,
 }
 
 type Wait<T> = Pin<Box<dyn Future<Output = T>>>;
@@ -251,16 +270,27 @@ impl Session {
             self.drain -= count;
             return self.drain == 0;
         }
-        let Some((_, incoming)) = &mut self.incoming else { return true };
-        let count = incoming.fill(self.inbox.bytes());
+        let Some(write) = &mut self.incoming else { return true };
+        let count = write.incoming.fill(self.inbox.bytes());
         self.inbox.consume(count);
-        if !incoming.is_whole() {
+        let is_whole = write.incoming.is_whole();
+        if !is_whole && !self.parts.dev.limits().immediate {
             return false;
         }
-        if let Some((request, incoming)) = self.incoming.take()
-            && let Command::Write { offset, fua, .. } = request.command
-        {
-            self.start(request, Io::write(offset, incoming.into_payload(), fua_flag(fua)));
+        let Some(payload) = write.incoming.take_filled() else { return false };
+        let io = Io::write(write.offset, payload, write.flags);
+        write.offset += io.span.len;
+        let mut pending = self.parts.dev.start(io);
+        if let Pending::Ready(Some(completion)) = &mut pending {
+            write.result = write.result.and(completion.result);
+            completion.result = write.result;
+        }
+        if !is_whole {
+            assert!(matches!(pending, Pending::Ready(_)), "an immediate device answers at once");
+            return false;
+        }
+        if let Some(write) = self.incoming.take() {
+            self.answer(write.request, pending);
         }
         true
     }
@@ -269,18 +299,28 @@ impl Session {
     fn begin(&mut self, request: CheckedRequest, cx: &mut Context<'_>) -> Poll<()> {
         match request.command {
             Command::Read { offset, length, .. } => {
-                let Poll::Ready(payload) = get_payload(&self.parts.pool, length.into(), cx) else {
+                let pool = &self.parts.pool;
+                let Poll::Ready(payload) = get_payload(pool, length.into(), PIECE, cx) else {
                     return Poll::Pending;
                 };
                 self.counts.read_bytes += u64::from(length);
                 self.start(request, Io::read(offset, payload));
             }
-            Command::Write { length, .. } => {
-                let Poll::Ready(payload) = get_payload(&self.parts.pool, length.into(), cx) else {
+            Command::Write { offset, length, fua } => {
+                let immediate = self.parts.dev.limits().immediate;
+                let piece = if immediate { PART } else { PIECE };
+                let pool = &self.parts.pool;
+                let Poll::Ready(payload) = get_payload(pool, length.into(), piece, cx) else {
                     return Poll::Pending;
                 };
                 self.counts.written_bytes += u64::from(length);
-                self.incoming = Some((request, Incoming::new(payload)));
+                self.incoming = Some(Write {
+                    request,
+                    flags: fua_flag(fua),
+                    offset,
+                    incoming: Incoming::new(payload),
+                    result: Ok(()),
+                });
             }
             Command::Flush => self.start(request, Io::flush()),
             Command::Trim { offset, length, fua } => {
@@ -303,7 +343,14 @@ impl Session {
 
     #[inline]
     fn start(&mut self, request: CheckedRequest, io: Io) {
-        match self.parts.dev.start(io) {
+        let pending = self.parts.dev.start(io);
+        self.answer(request, pending);
+    }
+
+    /// Answers a request that is done, or waits for it.
+    #[inline]
+    fn answer(&mut self, request: CheckedRequest, pending: Pending) {
+        match pending {
             Pending::Ready(Some(completion)) => self.reply(request, completion),
             pending => self.in_flight.push(request, pending),
         }
@@ -392,7 +439,7 @@ impl Session {
         let Parts { handle, fd, .. } = &self.parts;
         let receiving = match (&mut self.receiving, &mut self.incoming) {
             (Some(receiving), _) => receiving,
-            (none, Some((_, incoming))) => none.insert(incoming.receive(handle, fd)),
+            (none, Some(write)) => none.insert(write.incoming.receive(handle, fd)),
             (none, None) => none.insert(self.inbox.receive(handle, fd)),
         };
         let Poll::Ready((result, buf)) = Pin::new(receiving).poll(cx) else {
@@ -404,7 +451,7 @@ impl Session {
             Err(_) => 0,
         };
         match &mut self.incoming {
-            Some((_, incoming)) => incoming.received(buf, count),
+            Some(write) => write.incoming.received(buf, count),
             None => self.inbox.received(buf, count),
         }
         match result {
