@@ -158,7 +158,7 @@ fn apply_options(up: &Up, record: &mut Record) {
 
 /// The process does not stay in the folder where the command was typed.
 fn absolute_address(address: &str) -> String {
-    match address.strip_prefix("unix:").map(|path| std::path::absolute(path)) {
+    match address.strip_prefix("unix:").map(std::path::absolute) {
         Some(Ok(path)) => format!("unix:{}", path.display()),
         _ => address.to_owned(),
     }
