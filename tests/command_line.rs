@@ -296,6 +296,31 @@ fn down_force_ends_a_process_that_does_not_answer() {
     scratch.up("v", &[]).down();
 }
 
+/// ```text
+///   up v   no such volume is up ── start ── claims the name ── ready
+///   up v   no such volume is up ── start ──────────── is late ── refused
+/// ```
+#[test]
+fn of_several_commands_at_once_one_brings_the_volume_up() {
+    // In memory: no member stands in the way of a second process. Attached, if that can be.
+    for attach in ["none", "auto"] {
+        let scratch = Scratch::new();
+        let up = || scratch.run(&["up", "ram(1M)", "--name", "v", "--attach", attach]);
+        let outputs = std::thread::scope(|scope| {
+            let commands = [(); 4].map(|()| scope.spawn(up));
+            commands.map(|command| command.join().expect("each command ends"))
+        });
+        let (ready, late): (Vec<_>, Vec<_>) =
+            outputs.into_iter().partition(|output| output.status.success());
+        assert_eq!(ready.len(), 1, "--attach {attach}: {late:?}");
+        for output in late {
+            output.fails(3, &["v is up already", "next: `braid status v`"]);
+        }
+        scratch.run(&["status", "v"]).ok();
+        scratch.run(&["down", "v"]).ok();
+    }
+}
+
 #[test]
 fn doctor_finds_out_what_this_machine_offers() {
     let scratch = Scratch::new();

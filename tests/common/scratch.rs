@@ -117,3 +117,18 @@ impl Scratch {
         UpVolume::start(self, target, options).unwrap_or_else(|output| panic!("{output}"))
     }
 }
+
+impl Drop for Scratch {
+    /// Ends what no guard has ended: a volume whose test failed before it had one.
+    fn drop(&mut self) {
+        let entries = std::fs::read_dir(self.run_folder()).into_iter().flatten().flatten();
+        for path in entries.map(|entry| entry.path()) {
+            if path.extension().is_some_and(|extension| extension == "sock") {
+                let name = path.file_stem().unwrap_or_default();
+                let down = self.braid().arg("down").arg(name).arg("--force");
+                // A panic inside a panic would end all tests.
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| down.run()));
+            }
+        }
+    }
+}

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 
 use crate::common::{Mounted, Scratch, UpVolume, is_alive, send_signal, wait_until};
 use crate::tree::Tree;
-use crate::{EXT4, backing_file, can_attach, is_anything_mounted, up_new};
+use crate::{EXT4, can_attach, is_anything_mounted, is_behind, up_new};
 
 /// A volume with an ext4 mounted at `mnt`, and a tree on it that is durable.
 fn mounted_ext4(scratch: &Scratch) -> (UpVolume<'_>, Mounted, Tree) {
@@ -22,11 +22,7 @@ fn mounted_ext4(scratch: &Scratch) -> (UpVolume<'_>, Mounted, Tree) {
 #[track_caller]
 fn assert_all_is_gone(scratch: &Scratch, volume: &UpVolume) {
     wait_until("the end of the volume's process", || !is_alive(volume.pid));
-    wait_until("the release of the loop device", || {
-        !backing_file(volume.device()).is_some_and(|path| {
-            path.contains(scratch.path().to_str().expect("scratch paths are plain"))
-        })
-    });
+    wait_until("the release of the loop device", || !is_behind(volume.device(), scratch));
     assert!(!is_anything_mounted(scratch.path()), "nothing is mounted");
     scratch.run(&["status", "v"]).fails(1, &["no volume called v is up"]);
 }
@@ -137,4 +133,54 @@ fn killed_while_nothing_is_mounted_it_comes_up_without_down() {
     mounted.unmount();
     volume.kill();
     assert_comes_back(&scratch, &tree);
+}
+
+#[test]
+fn down_by_force_of_a_process_that_hangs() {
+    if !can_attach() || !EXT4.is_installed() {
+        return;
+    }
+    let scratch = crate::with_members(EXT4.size);
+    let (volume, mounted, tree) = mounted_ext4(&scratch);
+    // Pages that only the process could take, and it takes nothing any more.
+    Tree::new(9, 50).write(mounted.point(), false);
+    send_signal(volume.pid, Signal::STOP);
+    volume.try_down(&["--force"]).ok();
+    assert_all_is_gone(&scratch, &volume);
+    drop(mounted);
+    assert_comes_back(&scratch, &tree);
+}
+
+#[test]
+fn down_refuses_while_somebody_has_the_device_open() {
+    if !can_attach() {
+        return;
+    }
+    let scratch = crate::with_members(crate::EXT4.size);
+    let volume = up_new(&scratch, &[]);
+    let file = std::fs::File::open(volume.device()).expect("root opens devices");
+    let reader = format!("(pid {})", std::process::id());
+    volume
+        .try_down(&[])
+        .fails(3, &["v is in use:", "open by", &reader, "next: unmount or close it"]);
+    drop(file);
+    volume.try_down(&[]).ok();
+    assert_all_is_gone(&scratch, &volume);
+}
+
+#[test]
+fn a_volume_on_a_volume_goes_first() {
+    if !can_attach() || !EXT4.is_installed() {
+        return;
+    }
+    let scratch = crate::with_members(EXT4.size);
+    let lower = up_new(&scratch, &[]);
+    let stack = format!("linear({}, ram(1M))", lower.device().display());
+    let upper = scratch.up(&stack, &["--name", "upper", "--attach", "fuse"]);
+    EXT4.make(upper.device());
+    lower.try_down(&[]).fails(3, &["v is in use:"]);
+    EXT4.check(upper.device());
+    upper.down();
+    lower.try_down(&[]).ok();
+    assert_all_is_gone(&scratch, &lower);
 }

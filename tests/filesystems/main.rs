@@ -98,10 +98,11 @@ fn up_new<'a>(scratch: &'a Scratch, options: &[&str]) -> UpVolume<'a> {
     volume
 }
 
-/// The file behind a loop device, if there is one.
-fn backing_file(device: &Path) -> Option<String> {
-    let name = device.file_name()?.to_str()?;
-    std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).ok()
+/// Whether a volume of this test is behind a loop device. (Another test's may be by now.)
+fn is_behind(device: &Path, scratch: &Scratch) -> bool {
+    let name = device.file_name().expect("a device has a name").to_string_lossy();
+    let file = std::fs::read_to_string(format!("/sys/block/{name}/loop/backing_file"));
+    file.is_ok_and(|file| Path::new(&file).starts_with(scratch.path()))
 }
 
 /// Whether anything is mounted at or below this folder.

@@ -1,5 +1,6 @@
 //! A volume's life, from its first check to its last flush.
 
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,6 +47,10 @@ pub(crate) enum RunError {
     Attach(#[from] AttachError),
     #[error("io_uring is not to be had here ({0}): --io threads does without it")]
     NoUring(io::Error),
+    #[error(
+        "{name} is up already, or being brought up by another command\n  next: `braid status {name}`"
+    )]
+    NameTaken { name: String },
     #[error("{what}: {source}")]
     System { what: &'static str, source: io::Error },
     #[error("what was written last may be lost: {0}")]
@@ -55,7 +60,12 @@ pub(crate) enum RunError {
 impl RunError {
     /// Whether a safety rule said no.
     pub(crate) fn is_refusal(&self) -> bool {
-        matches!(self, RunError::Refused(_) | RunError::Listen(ListenError::NotLoopback { .. }))
+        matches!(
+            self,
+            RunError::Refused(_)
+                | RunError::NameTaken { .. }
+                | RunError::Listen(ListenError::NotLoopback { .. })
+        )
     }
 
     /// Whether what was typed makes no sense, whatever the members are.
@@ -85,6 +95,8 @@ struct Volume {
     shared: Arc<Shared>,
     events: Receiver<Event>,
     control: Option<PathBuf>,
+    /// Held for the life of the process.
+    _name: Option<File>,
 }
 
 /// What a status is made of.
@@ -102,6 +114,7 @@ struct Shared {
 
 impl Volume {
     fn bring_up(spec: &Spec) -> Result<Volume, RunError> {
+        let name = claim_name(spec)?;
         check_paths(spec)?;
         let media = Arc::new(Media::open(&spec.stack, spec.read_only)?);
         let mut warnings = media.warnings();
@@ -143,7 +156,7 @@ impl Volume {
                 .map_err(system("cannot make the control socket"))?;
         }
         let control = spec.control.clone();
-        Ok(Volume { shards, listeners, attached, shared, events, control })
+        Ok(Volume { shards, listeners, attached, shared, events, control, _name: name })
     }
 
     fn ready(&self) -> Ready {
@@ -322,6 +335,33 @@ impl Shared {
             replies_per_send: ratio(counts.replies, counts.sends),
             read_bytes: counts.read_bytes,
             written_bytes: counts.written_bytes,
+        }
+    }
+}
+
+/// Locks the name of a volume that is known by one: of two commands at once that bring it up,
+/// one is late, and must not take what the other has made for leftovers.
+fn claim_name(spec: &Spec) -> Result<Option<File>, RunError> {
+    let Some(control) = &spec.control else { return Ok(None) };
+    let cannot = system("cannot lock the volume's name");
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(control.with_extension("lock"))
+        .map_err(&cannot)?;
+    // A process that was killed a moment ago may still be on its way out.
+    let deadline = Instant::now() + Duration::from_secs(1);
+    loop {
+        match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Some(file)),
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(RunError::NameTaken { name: spec.name.clone() });
+            }
+            Err(error) => return Err(cannot(error.into())),
         }
     }
 }
