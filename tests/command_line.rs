@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{Client, KIB, MIB, Scratch, is_alive, pattern, wait_until};
+use std::process::Stdio;
+
+use common::{Client, KIB, MIB, RawClient, Scratch, Volume, is_alive, pattern, wait_until};
 use rustix::process::Signal;
 
 #[test]
@@ -248,6 +250,47 @@ fn serve_tells_where_it_listens_and_ends_on_a_signal() {
         assert!(status.success(), "{signal:?}: {status} {}", volume.errors());
         assert!(!volume.socket().exists(), "its socket went with it");
     }
+}
+
+/// ```text
+///   braid serve … 2>&1 | head -1
+/// ```
+#[test]
+fn a_volume_goes_on_when_nobody_reads_what_it_says() {
+    let scratch = Scratch::new();
+    let sockets = ["one.sock", "two.sock"].map(|name| scratch.join(name));
+    let addresses = sockets.each_ref().map(|socket| format!("unix:{}", socket.display()));
+    let tool = scratch.braid().args(["serve", "ram(1M)", "--nbd", &addresses[0], "--nbd"]);
+    let mut command = tool.arg(&addresses[1]).into_command();
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = common::start(&mut command).expect("braid can be started");
+    drop((child.stdout.take(), child.stderr.take()));
+    let mut volume = Volume::adopt(&scratch, child, &sockets[1]);
+    wait_until("the volume", || Client::connect(&sockets[1]).is_ok());
+    // It has something to say of this client.
+    let mut hostile = RawClient::connect(&sockets[0]).expect("it takes clients");
+    hostile.send(&[0xff; 64]).expect("a few bytes find room");
+    hostile.assert_closed();
+    volume.assert_serves();
+    assert!(volume.stop().success());
+}
+
+#[test]
+fn commands_end_when_nobody_reads_what_they_say() {
+    let scratch = Scratch::new();
+    let volume = scratch.up("ram(1M)", &["--name", "v", "--attach", "none"]);
+    for args in [&["status"][..], &["status", "--watch"], &["doctor"], &["doctor", "--json"]] {
+        let mut command = scratch.braid().args(args).into_command();
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = common::start(&mut command).expect("braid can be started");
+        drop(child.stdout.take());
+        wait_until("its end", || child.try_wait().is_ok_and(|status| status.is_some()));
+        let output = child.wait_with_output().expect("it has ended");
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(!err.contains("panicked"), "{args:?}: {err}");
+        assert!(output.status.code().is_some_and(|code| code <= 1), "{args:?}: {}", output.status);
+    }
+    volume.down();
 }
 
 #[test]

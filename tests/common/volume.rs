@@ -87,6 +87,12 @@ impl<'a> Volume<'a> {
         self.child.id()
     }
 
+    /// One that was started by other means, and listens on `socket`.
+    pub(crate) fn adopt(scratch: &'a Scratch, child: Child, socket: &Path) -> Volume<'a> {
+        let (uri, log) = (String::new(), scratch.join("adopted.log"));
+        Volume { child, socket: socket.to_owned(), uri, log, _scratch: scratch }
+    }
+
     /// What it has written to standard error.
     pub(crate) fn errors(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()

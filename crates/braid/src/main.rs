@@ -3,6 +3,31 @@
 //! Parsing, configuration and wiring only: what a stack does is in `braid-engine` and the crates
 //! below it, what the laboratory does in `braid-lab`.
 
+/// Shadows the standard macro, which panics when nobody reads: `braid serve … | head -1` must
+/// not end the volume.
+macro_rules! println {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
+/// The same, without the end of the line.
+macro_rules! print {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = write!(std::io::stdout(), $($text)*);
+    }};
+}
+
+/// The same for what is logged, perhaps to a disk that is full.
+macro_rules! eprintln {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 mod cli;
 mod command;
 mod control;

@@ -22,7 +22,6 @@ pub(super) fn status(options: &cli::Status) -> Result<(), Failure> {
             print!("\x1b[H\x1b[J");
         }
         print(options, &places)?;
-        std::io::stdout().flush().context("standard output")?;
         std::thread::sleep(Duration::from_secs(1));
     }
 }
@@ -32,15 +31,20 @@ fn print(options: &cli::Status, places: &Places) -> Result<(), Failure> {
         Some(name) => {
             check_name(name)?;
             let status = ask(places, name)?;
-            print_all(options, &[Ok(status)]);
+            write_out(&render_all(options, &[Ok(status)]))
         }
         None => {
             let names = places.running_names();
             let answers: Vec<_> = names.iter().map(|name| ask(places, name)).collect();
-            print_all(options, &answers);
+            write_out(&render_all(options, &answers))
         }
     }
-    Ok(())
+}
+
+/// Fails when nobody reads any more, which ends a watch.
+fn write_out(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
 }
 
 fn ask(places: &Places, name: &str) -> Result<Status, Failure> {
@@ -59,24 +63,23 @@ fn ask(places: &Places, name: &str) -> Result<Status, Failure> {
     })
 }
 
-fn print_all(options: &cli::Status, answers: &[Result<Status, Failure>]) {
+fn render_all(options: &cli::Status, answers: &[Result<Status, Failure>]) -> String {
     if options.json {
         let volumes: Vec<_> = answers.iter().filter_map(|answer| answer.as_ref().ok()).collect();
-        println!("{}", serde_json::json!({ "output_version": OUTPUT_VERSION, "volumes": volumes }));
-        return;
+        let json = serde_json::json!({ "output_version": OUTPUT_VERSION, "volumes": volumes });
+        return format!("{json}\n");
     }
     if answers.is_empty() {
-        println!("no volumes are up");
+        return "no volumes are up\n".to_owned();
     }
-    for (index, answer) in answers.iter().enumerate() {
-        if index > 0 {
-            println!();
-        }
-        match answer {
-            Ok(status) => print!("{}", render(status)),
-            Err(failure) => println!("{}", failure.text()),
-        }
-    }
+    let volumes: Vec<String> = answers
+        .iter()
+        .map(|answer| match answer {
+            Ok(status) => render(status),
+            Err(failure) => format!("{}\n", failure.text()),
+        })
+        .collect();
+    volumes.join("\n")
 }
 
 /// State, why, what to do next; then what it is, and what it has done.
