@@ -61,6 +61,7 @@ pub(super) fn doctor(options: &cli::Doctor) -> Result<(), Failure> {
         ublk(),
         nbd(),
         memory_lock(),
+        io_flusher(),
         huge_pages(),
         tools(),
     ];
@@ -196,6 +197,26 @@ fn memory_lock() -> Finding {
             "`ulimit -l` shows it",
         ),
     }
+}
+
+/// `PR_SET_IO_FLUSHER` needs `CAP_SYS_RESOURCE`, which a container's root often lacks.
+fn io_flusher() -> Finding {
+    const CAP_SYS_RESOURCE: u64 = 1 << 24;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
+    if effective & CAP_SYS_RESOURCE != 0 {
+        return Finding::ok("I/O flusher", "the kernel can be told who serves its block devices");
+    }
+    Finding::lacking(
+        "I/O flusher",
+        Verdict::Limited,
+        "without CAP_SYS_RESOURCE, an attached volume may stall when memory is short",
+        "run as root outside of a container, or give it that capability; NBD needs none",
+    )
 }
 
 fn huge_pages() -> Finding {
