@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::io::Read;
 use std::process::Stdio;
 
 use common::{Client, KIB, MIB, RawClient, Scratch, Volume, is_alive, pattern, wait_until};
@@ -284,11 +285,12 @@ fn commands_end_when_nobody_reads_what_they_say() {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = common::start(&mut command).expect("braid can be started");
         drop(child.stdout.take());
-        wait_until("its end", || child.try_wait().is_ok_and(|status| status.is_some()));
-        let output = child.wait_with_output().expect("it has ended");
-        let err = String::from_utf8_lossy(&output.stderr);
+        let mut stderr = child.stderr.take().expect("it is piped");
+        let status = Volume::adopt(&scratch, child, &scratch.join("none")).wait();
+        let mut err = String::new();
+        stderr.read_to_string(&mut err).expect("it has ended");
         assert!(!err.contains("panicked"), "{args:?}: {err}");
-        assert!(output.status.code().is_some_and(|code| code <= 1), "{args:?}: {}", output.status);
+        assert!(status.code().is_some_and(|code| code <= 1), "{args:?}: {status}");
     }
     volume.down();
 }
@@ -301,7 +303,7 @@ fn up_in_the_foreground_answers_to_down() {
     std::thread::scope(|scope| {
         let running = scope.spawn(|| command.run());
         wait_until("the volume", || scratch.run(&["status", "v"]).status.success());
-        assert!(scratch.config_file("v").exists(), "it is remembered");
+        wait_until("its record", || scratch.config_file("v").exists());
         scratch.run(&["down", "v"]).ok();
         let output = running.join().expect("it ends").ok();
         assert!(output.out.starts_with("nbd+unix:///?socket="), "{output}");

@@ -20,7 +20,7 @@ mod volumes;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use common::{Output, Scratch, UpVolume, with_members_open};
+use common::{Output, Scratch, UpVolume, with_files_open};
 
 const FAILED: i32 = 1;
 const USAGE: i32 = 2;
@@ -38,7 +38,7 @@ fn contents(scratch: &Scratch) -> BTreeMap<PathBuf, Vec<u8>> {
     });
     files
         .map(|path| {
-            let bytes = with_members_open(|| std::fs::read(&path)).expect("a member can be read");
+            let bytes = with_files_open(|| std::fs::read(&path)).expect("a member can be read");
             (path, bytes)
         })
         .collect()

@@ -4,6 +4,7 @@ use std::fs::File;
 
 use crate::common::{
     KIB, LoopDevice, MIB, Mounted, Scratch, Tool, pattern, skip_unless_root, skip_without,
+    with_files_open,
 };
 use crate::{REFUSED, USAGE, refuses};
 
@@ -55,7 +56,7 @@ fn what_is_mounted_or_behind_a_loop_device() {
     refuses(&scratch, "./fs.img", &["--force", "./fs.img"], REFUSED, &parts);
     let point = scratch.join("mnt");
     let mounted = Mounted::device(device.path(), &point);
-    std::fs::write(point.join("file"), "precious").unwrap();
+    with_files_open(|| std::fs::write(point.join("file"), "precious")).unwrap();
     // The file system writes as it likes, so that bytes cannot be compared here.
     let mount = format!("mounted at {}", point.display());
     let umount = format!("next: umount {}", point.display());
@@ -65,7 +66,8 @@ fn what_is_mounted_or_behind_a_loop_device() {
         };
         output.fails(REFUSED, &["is refused: it is in use", &mount, &umount]);
     }
-    assert_eq!(std::fs::read(point.join("file")).unwrap(), b"precious");
+    let file = with_files_open(|| std::fs::read(point.join("file"))).unwrap();
+    assert_eq!(file, b"precious");
     mounted.unmount();
 }
 

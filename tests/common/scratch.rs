@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::pattern::fill;
-use super::tool::{Output, Tool, with_members_open};
+use super::tool::{Output, Tool, with_files_open};
 use super::volume::{UpVolume, Volume};
 
 /// A folder that goes with this value.
@@ -46,7 +46,7 @@ impl Scratch {
     pub(crate) fn sparse(&self, name: &str, size: u64) -> PathBuf {
         let path = self.join(name);
         let make = || File::create(&path)?.set_len(size);
-        with_members_open(make).expect("a member can be made");
+        with_files_open(make).expect("a member can be made");
         path
     }
 
@@ -68,20 +68,20 @@ impl Scratch {
     pub(crate) fn patch(&self, name: &str, offset: u64, bytes: &[u8]) {
         let path = self.join(name);
         let write = || File::options().write(true).open(path)?.write_all_at(bytes, offset);
-        with_members_open(write).expect("a member can be written");
+        with_files_open(write).expect("a member can be written");
     }
 
     /// Makes a member shorter or longer behind braid's back.
     pub(crate) fn resize(&self, name: &str, size: u64) {
         let path = self.join(name);
         let resize = || File::options().write(true).open(path)?.set_len(size);
-        with_members_open(resize).expect("a member can be resized");
+        with_files_open(resize).expect("a member can be resized");
     }
 
     /// What a member holds.
     pub(crate) fn read(&self, name: &str) -> Vec<u8> {
         let path = self.join(name);
-        with_members_open(|| std::fs::read(path)).expect("a member can be read")
+        with_files_open(|| std::fs::read(path)).expect("a member can be read")
     }
 
     /// `braid`, in this folder.

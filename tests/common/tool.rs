@@ -9,20 +9,23 @@ use std::sync::{PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Held for writing while a process is started, for reading while a member is open here.
+/// Held for writing while a process is started, for reading while a file is open here that
+/// somebody must find closed afterwards.
 static STARTING: RwLock<()> = RwLock::new(());
 
-/// Does something with members' files, while no other test of this process starts a program.
+/// Does something with members, or with files on a mounted volume, while no other test of this
+/// process starts a program.
 ///
 /// A new process has all of our descriptors until it executes its program. For that moment a
-/// member that is open here would be open in a process that braid does not know, and refused.
-pub(crate) fn with_members_open<T>(work: impl FnOnce() -> T) -> T {
+/// member that was open here is open in a process that braid does not know, and refused; and a
+/// file system cannot be unmounted.
+pub(crate) fn with_files_open<T>(work: impl FnOnce() -> T) -> T {
     // A test that failed meanwhile has spoilt nothing that this guards.
     let _reading = STARTING.read().unwrap_or_else(PoisonError::into_inner);
     work()
 }
 
-/// Starts a process, while no member is open here.
+/// Starts a process, while no such file is open here.
 pub(crate) fn start(command: &mut Command) -> std::io::Result<Child> {
     let _writing = STARTING.write().unwrap_or_else(PoisonError::into_inner);
     command.spawn()

@@ -2,7 +2,9 @@
 
 use rustix::process::Signal;
 
-use crate::common::{Mounted, Scratch, UpVolume, is_alive, send_signal, wait_until};
+use crate::common::{
+    Mounted, Scratch, UpVolume, is_alive, send_signal, wait_until, with_files_open,
+};
 use crate::tree::Tree;
 use crate::{EXT4, can_attach, is_anything_mounted, is_behind, up_new};
 
@@ -114,7 +116,7 @@ fn killed_while_it_is_mounted() {
     Tree::new(9, 50).write(mounted.point(), false);
     volume.kill();
     // Its files cannot be reached any more, but nobody waits for ever.
-    let _ = std::fs::write(mounted.point().join("after"), "too late");
+    let _ = with_files_open(|| std::fs::write(mounted.point().join("after"), "too late"));
     scratch.run(&["status", "v"]).fails(1, &["v: its process is gone", "next: `braid down v`"]);
     let down = volume.try_down(&[]).ok();
     assert!(down.err.contains("what it left was removed"), "{down}");

@@ -1,8 +1,9 @@
 //! What is written is there: after an unmount, after a check, after `down` and `up`.
 
-use std::path::Path;
+use std::fs::File;
+use std::io::Write;
 
-use crate::common::{MIB, Mounted, Tool, drivers, skip_without};
+use crate::common::{MIB, Mounted, Tool, drivers, skip_without, with_files_open};
 use crate::tree::Tree;
 use crate::{BTRFS, EXT4, Kind, XFS, can_attach, is_anything_mounted, is_behind, up_new};
 
@@ -34,7 +35,7 @@ fn round_trip(kind: &Kind, drivers: &[&str]) {
         let mounted = Mounted::device(volume.device(), &point);
         first.check(&point);
         second.write(&point, true);
-        std::fs::remove_dir_all(point.join("1-0")).expect("a folder of the first tree");
+        with_files_open(|| std::fs::remove_dir_all(point.join("1-0"))).expect("a folder");
         mounted.unmount();
         kind.check(volume.device());
         let mounted = Mounted::device(volume.device(), &point);
@@ -116,14 +117,13 @@ fn a_read_only_volume_is_a_read_only_device() {
     volume.down();
     let before = [scratch.read("a.img"), scratch.read("b.img")];
     let volume = scratch.up("v", &["--read-only"]);
-    let write = |path: &Path| std::fs::File::options().write(true).open(path);
-    let opened = write(volume.device());
-    let written = opened.and_then(|mut file| std::io::Write::write_all(&mut file, &[0; 512]));
+    let write = || File::options().write(true).open(volume.device())?.write_all(&[0; 512]);
+    let written = with_files_open(write);
     assert!(written.is_err(), "a read-only device takes no writes");
     // `mount` falls back to a read-only mount by itself.
     let mounted = Mounted::device(volume.device(), &point);
     tree.check(&point);
-    assert!(std::fs::write(point.join("new"), "x").is_err());
+    assert!(with_files_open(|| std::fs::write(point.join("new"), "x")).is_err());
     mounted.unmount();
     volume.down();
     assert!(before == [scratch.read("a.img"), scratch.read("b.img")], "no byte was changed");

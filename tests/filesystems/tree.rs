@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::common::{Random, pattern};
+use crate::common::{Random, pattern, with_files_open};
 
 /// Some hundred files of one seed: their names, lengths and contents follow from it.
 pub(crate) struct Tree {
@@ -36,12 +36,14 @@ impl Tree {
     pub(crate) fn write(&self, root: &Path, durable: bool) {
         for index in 0..self.files {
             let (path, length) = self.file(root, index);
-            std::fs::create_dir_all(path.parent().expect("it has a folder")).expect("a folder");
-            let mut file = File::create(&path).expect("a file can be made");
-            file.write_all(&self.contents(index, length)).expect("a file can be written");
-            if durable {
-                file.sync_all().expect("a file can be made durable");
-            }
+            let contents = self.contents(index, length);
+            with_files_open(|| {
+                std::fs::create_dir_all(path.parent().expect("it has a folder"))?;
+                let mut file = File::create(&path)?;
+                file.write_all(&contents)?;
+                if durable { file.sync_all() } else { Ok(()) }
+            })
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         }
     }
 
@@ -50,8 +52,8 @@ impl Tree {
     pub(crate) fn check(&self, root: &Path) {
         for index in 0..self.files {
             let (path, length) = self.file(root, index);
-            let found =
-                std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let found = with_files_open(|| std::fs::read(&path))
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             assert!(found == self.contents(index, length), "{} has changed", path.display());
         }
     }
