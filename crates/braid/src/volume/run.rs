@@ -424,9 +424,14 @@ fn watch_signals(events: Sender<Event>) -> io::Result<()> {
 fn process_warnings(shards: &[Shard], attached: bool) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(Err(kind)) = shards.iter().map(|shard| shard.facts.locked).find(Result::is_err) {
+        let why = match kind {
+            io::ErrorKind::OutOfMemory | io::ErrorKind::PermissionDenied => {
+                "the limit is too low".to_owned()
+            }
+            other => other.to_string(),
+        };
         warnings.push(format!(
-            "memory of requests could not be locked ({kind}): raise the limit on locked memory \
-             (`braid doctor` shows it)"
+            "memory of requests could not be locked: {why} (`braid doctor` says what to do)"
         ));
     }
     if !attached {
