@@ -47,6 +47,7 @@ for purpose in "${@:-build}"; do
             need fio fio
             need nbdkit nbdkit
             need nbdfuse libnbd-bin
+            need fusermount3 fuse3
             need qemu-nbd qemu-utils
             need valgrind valgrind
             need losetup mount

@@ -70,7 +70,6 @@ fn assert_serves_soon(volume: &Volume) {
 }
 
 #[test]
-#[ignore = "known: a shard's memory can be held by clients that stall, for as long as they may"]
 fn payloads_that_never_come_do_not_take_all_memory() {
     let scratch = Scratch::new();
     let volume = scratch.serve(STACK, &["--shards", "1"]);
@@ -95,7 +94,6 @@ fn small_replies_that_are_never_read_hold_nobody_up() {
 }
 
 #[test]
-#[ignore = "known: a shard's memory can be held, for ever, by clients that do not read replies"]
 fn replies_that_are_never_read_do_not_take_all_memory() {
     // Memory answers at once, a file later: by then all its requests have their memory.
     for (driver, stack) in

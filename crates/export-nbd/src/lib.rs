@@ -39,6 +39,7 @@ mod payload;
 mod serve;
 mod session;
 mod stop;
+mod watch;
 
 pub use address::{Address, AddressError, ListenError, Listener};
 pub use counters::{Counters, Counts};

@@ -18,7 +18,7 @@
 //!   [`MOST_UNSENT`] bytes wait to be sent, or while the pool is spent: a client that does not
 //!   read its replies stops being read.
 //! * A request gets all its memory at once or none, so that clients that each hold a part cannot
-//!   block each other for ever; one that stalls inside a request is cut off.
+//!   block each other for ever; one that does not go on is cut off ([`crate::watch`]).
 //! * After the end was decided nothing more is parsed; what is under way is finished and sent.
 
 use std::future::Future;
@@ -43,6 +43,7 @@ use crate::protocol::{
     RefusalReason,
 };
 use crate::stop::Stop;
+use crate::watch::{Owes, Watch};
 
 /// Requests of one connection under way at once.
 const MOST_IN_FLIGHT: usize = 128;
@@ -52,6 +53,9 @@ const PART: u64 = 128 << 10;
 /// Bytes of replies that may wait to be sent: beyond, they are sent before more are made, while
 /// they are still in the processor's cache, and while the client has something to do.
 const MOST_UNSENT: usize = 512 << 10;
+/// Bytes of memory that one connection's requests and replies may hold when another request is
+/// taken.
+const MOST_HELD: u64 = 8 << 20;
 
 /// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
@@ -71,8 +75,11 @@ pub enum End {
     /// The client closed its side inside a request or a handshake.
     #[error("the client left in the middle of a message")]
     Truncated,
-    /// The client stalled inside a request or a handshake.
-    #[error("the client sent a part of a message and then nothing for {} s", .0.as_secs())]
+    /// The client did not go on: inside a message, or with memory that others wait for.
+    #[error(
+        "the client did not go on for {} s, inside a message or with replies unread",
+        .0.as_secs()
+    )]
     Stalled(Duration),
     /// The handshake broke the protocol.
     #[error("handshake: {0}")]
@@ -113,11 +120,14 @@ pub(crate) struct Session {
     in_flight: InFlight<CheckedRequest>,
     outbox: Outbox,
     writable: Option<Wait<io::Result<()>>>,
-    stall: Option<Stall>,
+    watch: Watch,
     stopped: Wait<()>,
     end: Option<End>,
     counts: Counts,
     received_bytes: u64,
+    sent_bytes: u64,
+    /// Of requests in flight.
+    in_flight_bytes: u64,
 }
 
 /// A write whose payload is coming in.
@@ -137,13 +147,6 @@ struct Write {
 
 type Wait<T> = Pin<Box<dyn Future<Output = T>>>;
 
-/// Watches that a request that was begun goes on.
-struct Stall {
-    timer: Wait<()>,
-    /// [`Session::received_bytes`] when the timer was set.
-    received_bytes: u64,
-}
-
 /// Why parsing stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Held {
@@ -151,7 +154,7 @@ enum Held {
     Starved,
     /// [`MOST_IN_FLIGHT`].
     InFlight,
-    /// [`MOST_UNSENT`].
+    /// [`MOST_UNSENT`] or [`MOST_HELD`].
     Unsent,
     /// The pool is spent; it will wake this task.
     Memory,
@@ -174,6 +177,7 @@ impl Session {
     /// A session whose first bytes are `inbox`'s.
     pub(crate) fn new(parts: Parts, inbox: Inbox) -> Session {
         let stop = parts.stop.clone();
+        let watch = Watch::new(parts.handle.clone(), parts.pool.clone(), parts.stall_limit);
         Session {
             parts,
             inbox,
@@ -183,11 +187,13 @@ impl Session {
             in_flight: InFlight::new(MOST_IN_FLIGHT),
             outbox: Outbox::default(),
             writable: None,
-            stall: None,
+            watch,
             stopped: Box::pin(async move { stop.wait().await }),
             end: None,
             counts: Counts::default(),
             received_bytes: 0,
+            sent_bytes: 0,
+            in_flight_bytes: 0,
         }
     }
 
@@ -209,10 +215,10 @@ impl Session {
                         self.end = Some(end);
                         true
                     }
-                    Poll::Pending => self.poll_stall(cx),
+                    Poll::Pending => false,
                 },
                 Held::InFlight => completed,
-                Held::Unsent => self.outbox.len() <= MOST_UNSENT,
+                Held::Unsent => !self.holds_much(),
                 Held::Memory => false,
                 Held::Ending if self.in_flight.is_empty() && self.outbox.is_empty() => {
                     return Poll::Ready(self.end.take().unwrap_or(End::Disconnected));
@@ -220,7 +226,8 @@ impl Session {
                 Held::Ending => false,
             };
             if !moved {
-                return Poll::Pending;
+                let moved_bytes = self.received_bytes + self.sent_bytes;
+                return self.watch.poll(self.owes(held), moved_bytes, cx).map(End::Stalled);
             }
         }
     }
@@ -237,7 +244,7 @@ impl Session {
             if self.in_flight.is_full() {
                 return Held::InFlight;
             }
-            if self.outbox.len() > MOST_UNSENT {
+            if self.holds_much() {
                 return Held::Unsent;
             }
             let mode = self.parts.negotiated.header_mode();
@@ -260,6 +267,12 @@ impl Session {
             self.counts.requests += 1;
             self.inbox.consume(mode.request_bytes());
         }
+    }
+
+    /// Whether replies must be sent, or requests done, before more are taken.
+    fn holds_much(&self) -> bool {
+        self.outbox.len() > MOST_UNSENT
+            || self.outbox.len() as u64 + self.in_flight_bytes > MOST_HELD
     }
 
     /// Moves what was received to the payload it belongs to; false if that wants more.
@@ -352,13 +365,17 @@ impl Session {
     fn answer(&mut self, request: CheckedRequest, pending: Pending) {
         match pending {
             Pending::Ready(Some(completion)) => self.reply(request, completion),
-            pending => self.in_flight.push(request, pending),
+            pending => {
+                self.in_flight_bytes += data_bytes(&request.command);
+                self.in_flight.push(request, pending);
+            }
         }
     }
 
     fn take_completions(&mut self, cx: &mut Context<'_>) -> bool {
         let mut any = false;
         while let Poll::Ready((request, completion)) = self.in_flight.poll_next(cx) {
+            self.in_flight_bytes -= data_bytes(&request.command);
             self.reply(request, completion);
             any = true;
         }
@@ -423,8 +440,10 @@ impl Session {
                 }
                 self.writable = None;
             }
+            let before = self.outbox.len();
             let (sends, sent) = self.outbox.send(&self.parts.handle, &self.parts.fd);
             self.counts.sends += sends;
+            self.sent_bytes += (before - self.outbox.len()) as u64;
             if sent? {
                 return Ok(());
             }
@@ -470,28 +489,24 @@ impl Session {
         self.incoming.is_some() || self.drain > 0 || self.inbox.has_unparsed()
     }
 
-    /// Nothing came. True if the end was decided because that lasts too long.
-    fn poll_stall(&mut self, cx: &mut Context<'_>) -> bool {
-        if !self.is_inside_request() {
-            self.stall = None;
-            return false;
+    /// What the client has to do before this session can go on, or let go of memory. A request
+    /// that came whole and waits here, for memory or for others, is not the client's debt.
+    fn owes(&self, held: Held) -> Owes {
+        match held {
+            Held::Starved if self.is_inside_request() => Owes::Message,
+            // The end waits for it, and no longer at leisure.
+            Held::Ending if !self.outbox.is_empty() => Owes::Message,
+            _ if !self.outbox.is_empty() => Owes::Reading,
+            _ => Owes::Nothing,
         }
-        let received_bytes = self.received_bytes;
-        let stall_limit = self.parts.stall_limit;
-        let handle = self.parts.handle.clone();
-        let set = || {
-            let timer = Box::pin(async move { handle.sleep(stall_limit).await });
-            Stall { timer, received_bytes }
-        };
-        let stall = self.stall.get_or_insert_with(set);
-        if stall.timer.as_mut().poll(cx).is_pending() {
-            return false;
-        }
-        if stall.received_bytes == received_bytes {
-            self.end = Some(End::Stalled(stall_limit));
-        }
-        self.stall = None;
-        true
+    }
+}
+
+/// Bytes of memory that a request holds while it is in flight.
+fn data_bytes(command: &Command) -> u64 {
+    match command {
+        Command::Read { length, .. } | Command::Write { length, .. } => u64::from(*length),
+        _ => 0,
     }
 }
 

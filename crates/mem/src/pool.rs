@@ -111,6 +111,11 @@ impl Pool {
         std::future::poll_fn(|cx| self.poll_get(len, cx)).await
     }
 
+    /// Whether somebody waits for a buffer.
+    pub fn is_wanted(&self) -> bool {
+        !self.inner.state.borrow().waiting.is_empty()
+    }
+
     /// Bytes not lent out now.
     pub fn free_bytes(&self) -> usize {
         self.inner.state.borrow().buddy.free_pages() as usize * PAGE

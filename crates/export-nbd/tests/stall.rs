@@ -1,0 +1,70 @@
+//! A client that falls silent inside a request is cut off after the limit; one that is idle
+//! between two requests is not.
+
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use braid_device::Ram;
+use braid_engine::Dev;
+use braid_export_nbd::{Bounds, Server};
+use braid_mem::Pool;
+use braid_uring::{Config, Executor, Mode};
+
+/// Fixed newstyle, no zeroes, and the default export by its name.
+const HELLO: &[u8] = b"\x00\x00\x00\x03IHAVEOPT\x00\x00\x00\x01\x00\x00\x00\x00";
+/// A read of 512 bytes at 0 with the cookie "ABCDEFGH".
+const READ: &[u8] = b"\x25\x60\x95\x13\x00\x00\x00\x00ABCDEFGH\
+    \x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00";
+
+/// Connects to the server and takes the handshake's answers.
+fn greet(mut stream: UnixStream) -> UnixStream {
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.read_exact(&mut [0; 18]).unwrap();
+    stream.write_all(HELLO).unwrap();
+    stream.read_exact(&mut [0; 10]).unwrap();
+    stream
+}
+
+fn on(mode: Mode) {
+    let Ok(executor) = Executor::new(Config { mode, ..Config::default() }) else {
+        println!("skipped {mode:?}: this machine forbids it");
+        return;
+    };
+    let handle = executor.handle();
+    let pool = Pool::new(4 << 20).unwrap();
+    let dev = Dev::new(Ram::new(1 << 20).unwrap().device());
+    let bounds = Bounds { connections: 4, stall: Duration::from_millis(600) };
+    let server = Server::new(&handle, dev, pool, "ram", bounds, |_| {}).unwrap();
+    let pairs = [(); 2].map(|()| UnixStream::pair().unwrap());
+    let [idle, silent] = pairs.map(|(ours, theirs)| {
+        server.connect(OwnedFd::from(ours));
+        theirs
+    });
+    let clients = std::thread::spawn(move || {
+        let (mut idle, mut silent) = (greet(idle), greet(silent));
+        silent.write_all(&READ[..10]).unwrap();
+        assert_eq!(silent.read(&mut [0; 1]).unwrap(), 0, "the connection is closed");
+        // Idle for longer than the limit by now.
+        idle.write_all(READ).unwrap();
+        let mut reply = [1; 16 + 512];
+        idle.read_exact(&mut reply).unwrap();
+        assert_eq!(&reply[8..16], b"ABCDEFGH");
+        assert_eq!(reply[16..], [0; 512]);
+    });
+    let counters = server.counters();
+    executor.block_on(async move {
+        while !clients.is_finished() {
+            handle.sleep(Duration::from_millis(10)).await;
+        }
+        clients.join().unwrap();
+    });
+    assert_eq!(counters.read().protocol_errors, 1);
+}
+
+#[test]
+fn silence_inside_a_request_ends_the_connection_and_idleness_does_not() {
+    on(Mode::Uring);
+    on(Mode::Threads);
+}
