@@ -170,7 +170,11 @@ impl Server {
         inner.counters.add(&mut counts);
         let server = self.clone();
         inner.handle.spawn(async move {
-            let end = server.inner.serve(fd).await;
+            let fd = Fd::new(fd);
+            let end = server.inner.serve(&fd).await;
+            // A receive that is still under way holds the descriptor, and memory: this ends it.
+            // The client may have ended the connection already.
+            let _ = rustix::net::shutdown(&fd, rustix::net::Shutdown::Both);
             server.inner.open.set(server.inner.open.get() - 1);
             let protocol_errors = u64::from(end.is_protocol_error());
             let mut counts = Counts { disconnections: 1, protocol_errors, ..Counts::default() };
@@ -181,9 +185,8 @@ impl Server {
 }
 
 impl Inner {
-    async fn serve(&self, fd: OwnedFd) -> End {
-        prepare_socket(&fd);
-        let fd = Fd::new(fd);
+    async fn serve(&self, fd: &Fd) -> End {
+        prepare_socket(fd);
         let Some(buf) = self.inboxes.get(INBOX) else {
             return End::Failed(io::ErrorKind::OutOfMemory.into());
         };
@@ -191,7 +194,7 @@ impl Inner {
         let negotiated = {
             let mut limit = pin!(self.handle.sleep(self.bounds.stall));
             let mut stopped = pin!(self.stop.wait());
-            let mut negotiate = pin!(self.negotiate(&fd, &mut inbox));
+            let mut negotiate = pin!(self.negotiate(fd, &mut inbox));
             std::future::poll_fn(|cx| {
                 if let Poll::Ready(result) = negotiate.as_mut().poll(cx) {
                     return Poll::Ready(result);
@@ -209,7 +212,7 @@ impl Inner {
         };
         let parts = Parts {
             handle: self.handle.clone(),
-            fd,
+            fd: fd.clone(),
             dev: self.dev.clone(),
             pool: self.pool.clone(),
             export: Arc::clone(&self.export),
@@ -294,7 +297,7 @@ fn export_of(dev: &Dev, name: &str) -> ExportInfo {
 /// Replies leave at once, and long ones find room: with the default of some 200 KiB, a reply of
 /// 1 MiB takes seven calls and as many waits. None of it is needed for correctness, so what the
 /// kind of socket or the user's rights do not allow is left as it is.
-fn prepare_socket(fd: &OwnedFd) {
+fn prepare_socket(fd: &Fd) {
     use rustix::net::sockopt;
     let _ = sockopt::set_tcp_nodelay(fd, true);
     // Beyond the system's limit only with CAP_NET_ADMIN.
