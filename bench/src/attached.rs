@@ -163,7 +163,7 @@ struct Mount {
 
 impl Mount {
     fn new(socket: &Path) -> Result<Mount> {
-        let nbdfuse = require("nbdfuse", "nbdfuse")?;
+        let nbdfuse = require("nbdfuse", "libnbd-bin")?;
         let fusermount = require("fusermount3", "fuse3")?;
         let folder = Folder::new()?;
         let (program, at) = (fusermount.display(), folder.path().display());

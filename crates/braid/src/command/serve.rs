@@ -8,14 +8,15 @@ use super::stacks;
 
 pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
     crate::places::check_name(&serve.name)?;
+    let stack = stacks::parse(&serve.stack)?;
     let spec = Spec {
         name: serve.name.clone(),
-        stack: stacks::parse(&serve.stack)?,
+        stack: stack.clone(),
         nbd: serve.nbd.clone(),
         insecure: serve.common.insecure,
         attach: Attach::None,
         read_only: serve.common.read_only,
-        accepted: stacks::forced(&serve.common)?,
+        accepted: stacks::forced(&serve.common, &stack)?,
         io: serve.common.io,
         shards: serve.common.shards.map_or(0, usize::from),
         control: None,
@@ -38,10 +39,10 @@ pub(super) fn raise_open_files() {
 
 pub(super) fn failure_of(error: &RunError) -> Failure {
     if error.is_refusal() {
-        Failure::refused(error)
+        Failure::refused(error.text())
     } else if error.is_usage() {
-        Failure::usage(error)
+        Failure::usage(error.text())
     } else {
-        Failure::failed(error)
+        Failure::failed(error.text())
     }
 }

@@ -46,9 +46,17 @@ pub(super) fn absolute_path(path: &Path) -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
 }
 
-/// The members that `--force` names again, however their paths are spelt.
-pub(super) fn forced(common: &Common) -> Result<Vec<PathBuf>, Failure> {
-    common.force.iter().map(|path| absolute_path(path)).collect()
+/// The members of `stack` that `--force` names again, however their paths are spelt.
+pub(super) fn forced(common: &Common, stack: &Stack) -> Result<Vec<PathBuf>, Failure> {
+    let members = stack.member_paths();
+    let known = |path: &PathBuf| match absolute_path(path)? {
+        member if members.contains(&member.as_path()) => Ok(member),
+        other => Err(Failure::usage(format!(
+            "--force {}: the stack has no such member: {stack}",
+            other.display()
+        ))),
+    };
+    common.force.iter().map(known).collect()
 }
 
 /// A path in quotes is not expanded by the shell.

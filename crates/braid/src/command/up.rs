@@ -40,7 +40,7 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
     refuse_if_running(&places, &name)?;
     apply_options(up, &mut record);
     let mut accepted = record.recognised();
-    accepted.extend(stacks::forced(&up.common)?);
+    accepted.extend(stacks::forced(&up.common, &record.stack)?);
     // What is judged now and taken for writing is the volume's from now on. To be looked at, a
     // member may carry anything; that makes it nobody's.
     if !record.read_only {
@@ -127,7 +127,16 @@ fn unused_name(places: &Places) -> String {
 /// A process may have left its socket behind; only one that answers is in the way.
 fn refuse_if_running(places: &Places, name: &str) -> Result<(), Failure> {
     let socket = places.control(name);
-    match control::get_status(&socket) {
+    // A process that is just ending answers with less and less, and then is gone.
+    let mut answer = control::get_status(&socket);
+    for _ in 0..20 {
+        if !matches!(answer, Err(control::ControlError::Malformed(_))) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        answer = control::get_status(&socket);
+    }
+    match answer {
         Ok(status) => {
             Err(Failure::refused(format!("{name} is up already (process {})", status.pid))
                 .next(format!("`braid status {name}` shows it, `braid down {name}` ends it")))
@@ -289,11 +298,11 @@ pub(super) fn volume_process() -> Result<(), Failure> {
 
 fn outcome_of(error: &RunError) -> Outcome {
     if error.is_refusal() {
-        Outcome::Refused(error.to_string())
+        Outcome::Refused(error.text())
     } else if error.is_usage() {
-        Outcome::Usage(error.to_string())
+        Outcome::Usage(error.text())
     } else {
-        Outcome::Failed(error.to_string())
+        Outcome::Failed(error.text())
     }
 }
 

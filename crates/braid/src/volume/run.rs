@@ -68,6 +68,32 @@ impl RunError {
         )
     }
 
+    /// What to do about it, where the message does not say.
+    fn next(&self) -> Option<&'static str> {
+        match self {
+            RunError::Media(MediaError::Geometry { .. }) => {
+                Some("another chunk, or the stack without that member")
+            }
+            RunError::Media(MediaError::TooMuchMemory { .. } | MediaError::Memory { .. }) => {
+                Some("smaller sizes, or files instead of memory")
+            }
+            RunError::Media(MediaError::Locked { .. }) => Some(
+                "`braid status` shows whether a volume has it; `braid down NAME` ends that one",
+            ),
+            RunError::Listen(ListenError::Failed { .. }) => Some("another address for --nbd"),
+            RunError::LastFlush(_) => Some("look at the members: `dmesg` says what failed"),
+            _ => None,
+        }
+    }
+
+    /// The message, with what to do about it.
+    pub(crate) fn text(&self) -> String {
+        match self.next() {
+            Some(next) => format!("{self}\n  next: {next}"),
+            None => self.to_string(),
+        }
+    }
+
     /// Whether what was typed makes no sense, whatever the members are.
     pub(crate) fn is_usage(&self) -> bool {
         matches!(self, RunError::Address(_) | RunError::Media(MediaError::UnknownModel { .. }))
