@@ -14,6 +14,7 @@
 mod buddy;
 mod pool;
 mod region;
+mod stream;
 
 pub use pool::{Buf, Pool};
 pub use region::{Advice, Region};

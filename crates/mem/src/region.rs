@@ -12,6 +12,8 @@
 use std::io;
 use std::ptr::NonNull;
 
+use crate::stream;
+
 /// What the kernel is told about a mapping when it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
@@ -103,11 +105,11 @@ impl Region {
         self.check(offset, from.len());
         // SAFETY: as in `read`, with the roles exchanged.
         unsafe {
-            std::ptr::copy_nonoverlapping(
-                from.as_ptr(),
-                self.base.as_ptr().add(offset),
-                from.len(),
-            );
+            let to = self.base.as_ptr().add(offset);
+            match from.len() {
+                0..stream::LEAST => std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()),
+                len => stream::copy(from.as_ptr(), to, len),
+            }
         }
     }
 
