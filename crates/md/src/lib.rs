@@ -1,0 +1,27 @@
+//! Linux md's on-disk metadata: bytes in, checked facts out, and back to bytes.
+//!
+//! ```text
+//!   bytes ──parse──▶ Superblock (checked) ──several──▶ Assembly ──▶ what to start, or why not
+//!     ▲                   │
+//!     └──────encode───────┘        bitmap, bad-block log: the same way
+//! ```
+//!
+//! * [`superblock`]: versions 0.90, 1.0, 1.1 and 1.2 as one type.
+//!
+//! Invariants: a [`Superblock`] was checked (checksum, ranges, what its version can say), so that
+//! no arithmetic on it overflows; what was read and is not understood is written back as it was;
+//! sizes and offsets are in bytes, whatever unit the disk has. Deliberately absent: I/O, clocks,
+//! and randomness: times and identifiers are arguments.
+
+pub mod level;
+pub mod superblock;
+pub mod uuid;
+pub mod version;
+
+pub use level::Level;
+pub use superblock::{Features, Reshape, Resync, Role, Superblock, Timestamp};
+pub use uuid::Uuid;
+pub use version::Version;
+
+/// md's unit of size and position on disk, in bytes.
+pub const SECTOR: u64 = 512;

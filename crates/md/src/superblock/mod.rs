@@ -1,0 +1,231 @@
+//! A member's superblock, of whatever version, as one type.
+//!
+//! Invariants of a checked superblock
+//! * every size and offset is a number of bytes below 2^63, and the data lies inside the member;
+//! * `raid_disks` is at most 384 (27 for 0.90), and there is a role for each of `roles`;
+//! * `raw` is what was read: writing keeps every byte that has no meaning here.
+//!
+//! Source: Linux `include/uapi/linux/raid/md_p.h`, `drivers/md/md.c` (`super_90_*`, `super_1_*`).
+
+use crate::{Level, Uuid, Version};
+
+/// What a member says about itself and its array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// Which format.
+    pub version: Version,
+
+    // Of the array: the same on every member that is up to date.
+    /// The array's identifier.
+    pub array_uuid: Uuid,
+    /// The array's name, often `host:name`; empty for 0.90, which has none. At most 32 bytes.
+    pub name: String,
+    /// When the array was made.
+    pub created: Timestamp,
+    /// When this superblock was last written.
+    pub updated: Timestamp,
+    /// How data is kept.
+    pub level: Level,
+    /// md's number of the layout: raid10's copies, raid5's rotation, raid0's 0 (not recorded),
+    /// 1 (original) or 2 (alternate).
+    pub layout: u32,
+    /// Chunk in bytes; 0 where there is none.
+    pub chunk: u64,
+    /// Bytes used of each member, for levels that use the same of all; 0 for linear and raid0
+    /// of version 1.
+    pub component_size: u64,
+    /// Members that take part.
+    pub raid_disks: u32,
+    /// How often the array's state changed; the member with more knows better.
+    pub events: u64,
+    /// Whether the copies agree.
+    pub resync: Resync,
+    /// What else the superblock uses (version 1; for 0.90 only `BITMAP` can be set).
+    pub features: Features,
+    /// The write-intent bitmap's place in bytes from the superblock, if there is one.
+    pub bitmap_offset: Option<i64>,
+    /// The partial parity log's place in bytes from the superblock and size in bytes.
+    pub ppl: Option<(i64, u64)>,
+    /// A change of shape that was not finished.
+    pub reshape: Option<Reshape>,
+    /// The role of each device number, in order. For 0.90 made from its table of disks.
+    pub roles: Vec<Role>,
+    /// The logical block size that the array was made for, in bytes (since Linux 6.19, at byte
+    /// 224); 0 where it is not recorded.
+    pub logical_block_size: u32,
+
+    // Of this member.
+    /// Where the superblock lies on the member.
+    pub super_offset: u64,
+    /// Where its data starts.
+    pub data_offset: u64,
+    /// How many bytes of the member may hold data.
+    pub data_size: u64,
+    /// Its own identifier; nil for 0.90, which has none.
+    pub device_uuid: Uuid,
+    /// Its index in `roles`.
+    pub device_number: u32,
+    /// Read errors that were corrected so far.
+    pub corrected_reads: u32,
+    /// Reads avoid it.
+    pub write_mostly: bool,
+    /// Errors on it are not retried.
+    pub fail_fast: bool,
+    /// Up to where this member, which is being rebuilt, is in sync, in bytes of its data.
+    pub recovery_offset: Option<u64>,
+    /// The bad-block log: place in bytes from the superblock, size in bytes, and its unit as a
+    /// power of two of sectors.
+    pub bad_block_log: Option<BadBlockLog>,
+    /// What only 0.90 has.
+    pub old: Option<Old>,
+    /// The bytes as they were read, or zeroes.
+    pub raw: Vec<u8>,
+}
+
+/// Where a member's bad-block log lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadBlockLog {
+    /// In bytes from the superblock; may be negative.
+    pub offset: i64,
+    /// In bytes.
+    pub size: u64,
+    /// Entries count in units of `512 << shift` bytes.
+    pub shift: u8,
+}
+
+/// What only version 0.90 has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Old {
+    /// The number of the `/dev/md` device that was preferred.
+    pub preferred_minor: u32,
+    /// 0.90 or the 0.91 of a reshape.
+    pub minor_version: u32,
+    /// Whether the array was marked as having errors.
+    pub errors: bool,
+    /// Counted when it was written: active, working, failed and spare members.
+    pub counts: [u32; 4],
+}
+
+/// Seconds and microseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, PartialOrd, Ord)]
+pub struct Timestamp {
+    /// Seconds, 40 bits in version 1, 32 in 0.90.
+    pub seconds: u64,
+    /// Microseconds, below 1,000,000 when written by md.
+    pub micros: u32,
+}
+
+/// Whether the copies of an array agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resync {
+    /// They do.
+    Clean,
+    /// They do below this many bytes (of the array for raid10, of each member otherwise).
+    From(u64),
+}
+
+/// What a device is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Takes part, as member of this number.
+    Active(u16),
+    /// Waits for a member to fail.
+    Spare,
+    /// Failed.
+    Faulty,
+    /// Holds a journal.
+    Journal,
+}
+
+/// A change of shape under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reshape {
+    /// Up to where it got, in bytes of the array.
+    pub position: u64,
+    /// How many members come (or go).
+    pub delta_disks: i32,
+    /// md's number of the new level.
+    pub new_level: i32,
+    /// md's number of the new layout.
+    pub new_layout: u32,
+    /// In bytes.
+    pub new_chunk: u64,
+    /// How far the data moves on this member, in bytes.
+    pub new_offset: i64,
+    /// Whether it goes from the end to the start.
+    pub backwards: bool,
+}
+
+/// The feature bits of version 1 (`MD_FEATURE_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Features(pub u32);
+
+impl Features {
+    /// There is a write-intent bitmap (or, with [`Features::PPL`], a partial parity log).
+    pub const BITMAP: Features = Features(1);
+    /// `recovery_offset` holds.
+    pub const RECOVERY_OFFSET: Features = Features(2);
+    /// A reshape is under way.
+    pub const RESHAPE: Features = Features(4);
+    /// There is a bad-block log with entries.
+    pub const BAD_BLOCKS: Features = Features(8);
+    /// This device stands in for another of the same role, which still works.
+    pub const REPLACEMENT: Features = Features(16);
+    /// The reshape goes from the end to the start.
+    pub const RESHAPE_BACKWARDS: Features = Features(32);
+    /// The reshape moves the data.
+    pub const NEW_OFFSET: Features = Features(64);
+    /// Recovery is by the bitmap, not by `recovery_offset`.
+    pub const RECOVERY_BITMAP: Features = Features(128);
+    /// A clustered array.
+    pub const CLUSTERED: Features = Features(256);
+    /// Has a journal device.
+    pub const JOURNAL: Features = Features(512);
+    /// Has a partial parity log.
+    pub const PPL: Features = Features(1024);
+    /// Has a partial parity log with several entries.
+    pub const MULTIPLE_PPLS: Features = Features(2048);
+    /// raid0's layout is recorded.
+    pub const RAID0_LAYOUT: Features = Features(4096);
+    /// All that Linux 6.18 knows.
+    pub const KNOWN: Features = Features(8191);
+
+    /// Whether all of `other` are set.
+    #[must_use]
+    pub const fn contains(self, other: Features) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Both sets.
+    #[must_use]
+    pub const fn union(self, other: Features) -> Features {
+        Features(self.0 | other.0)
+    }
+
+    /// These without `other`.
+    #[must_use]
+    pub const fn without(self, other: Features) -> Features {
+        Features(self.0 & !other.0)
+    }
+
+    /// Those that nobody knows.
+    #[must_use]
+    pub const fn unknown(self) -> Features {
+        self.without(Features::KNOWN)
+    }
+}
+
+impl Superblock {
+    /// What this device is for, by its own account.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.roles.get(self.device_number as usize).copied().unwrap_or(Role::Spare)
+    }
+
+    /// Whether this device is a replacement that is still being filled beside the member that it
+    /// replaces.
+    #[must_use]
+    pub fn is_replacement(&self) -> bool {
+        self.features.contains(Features::REPLACEMENT)
+    }
+}
