@@ -78,6 +78,23 @@ impl Payload {
         }
     }
 
+    /// The same bytes once more, to be stored elsewhere at the same time. Until
+    /// [`Payload::reclaim`], neither can be filled.
+    pub fn share(&mut self) -> Payload {
+        match self {
+            Payload::None => Payload::None,
+            Payload::One(buf) => Payload::One(buf.share()),
+            Payload::Many(bufs) => Payload::Many(bufs.iter_mut().map(Buf::share).collect()),
+        }
+    }
+
+    /// After the copies made by [`Payload::share`] are gone: the bytes can be filled again.
+    pub fn reclaim(&mut self) {
+        self.bufs_mut().iter_mut().for_each(|buf| {
+            buf.reclaim();
+        });
+    }
+
     /// The one buffer, if there is exactly one.
     pub fn into_one(self) -> Option<Buf> {
         match self {

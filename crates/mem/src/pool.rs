@@ -7,7 +7,9 @@
 //! ```
 //!
 //! Invariants
-//! * The byte ranges of all live `Buf`s are disjoint, so each may be borrowed mutably.
+//! * The byte ranges of all live `Buf`s are disjoint, so each may be borrowed mutably; but for
+//!   those that were lent ([`Buf::share`]), which nobody may borrow mutably until all copies of
+//!   the window are gone ([`Buf::reclaim`]).
 //! * A block goes back to the arena when its last `Buf` is dropped (`refs` counts them).
 //! * Every `Buf` from [`Pool::get`] starts on a page boundary. Bytes are whatever the last
 //!   holder left: a reader of a device must overwrite all it hands on.
@@ -47,6 +49,8 @@ struct State {
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
     refs: u32,
+    /// How many of them are copies made by `share`.
+    copies: u32,
     order: u8,
 }
 
@@ -91,8 +95,9 @@ impl Pool {
         let order = Buddy::order_for(len.div_ceil(PAGE) as u32);
         let mut state = self.inner.state.borrow_mut();
         let page = state.buddy.take(order)?;
-        state.blocks[page as usize] = Block { refs: 1, order };
-        Some(Buf { pool: Rc::clone(&self.inner), page, start: 0, len: len as u32 })
+        state.blocks[page as usize] = Block { refs: 1, copies: 0, order };
+        let pool = Rc::clone(&self.inner);
+        Some(Buf { pool, page, start: 0, len: len as u32, hold: Hold::Only })
     }
 
     /// As [`Pool::get`], registering to be woken when a buffer comes back.
@@ -140,6 +145,18 @@ pub struct Buf {
     /// Start of the window in the block, in bytes.
     start: u32,
     len: u32,
+    hold: Hold,
+}
+
+/// Whether a window is the only one on its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hold {
+    /// It is.
+    Only,
+    /// Copies of it were made.
+    Lent,
+    /// It is a copy.
+    Copy,
 }
 
 impl Buf {
@@ -161,15 +178,37 @@ impl Buf {
     /// If `at` is past the end.
     pub fn split_off(&mut self, at: usize) -> Buf {
         assert!(at <= self.len(), "cut at {at} of {} bytes", self.len);
-        self.pool.state.borrow_mut().blocks[self.page as usize].refs += 1;
-        let tail = Buf {
-            pool: Rc::clone(&self.pool),
-            page: self.page,
-            start: self.start + at as u32,
-            len: self.len - at as u32,
-        };
+        let tail = self.second(self.start + at as u32, self.len - at as u32, self.hold);
         self.len = at as u32;
         tail
+    }
+
+    /// A second window on the same bytes, so that several devices can store them at the same
+    /// time. Until [`Buf::reclaim`], neither can be borrowed mutably.
+    pub fn share(&mut self) -> Buf {
+        if self.hold == Hold::Only {
+            self.hold = Hold::Lent;
+        }
+        self.second(self.start, self.len, Hold::Copy)
+    }
+
+    /// Makes a window that was lent the only one again, if no copy of any window of its block is
+    /// left; answers whether it is.
+    pub fn reclaim(&mut self) -> bool {
+        let copies = self.pool.state.borrow().blocks[self.page as usize].copies;
+        if self.hold == Hold::Lent && copies == 0 {
+            self.hold = Hold::Only;
+        }
+        self.hold == Hold::Only
+    }
+
+    /// Another window on this block.
+    fn second(&self, start: u32, len: u32, hold: Hold) -> Buf {
+        let mut state = self.pool.state.borrow_mut();
+        let block = &mut state.blocks[self.page as usize];
+        block.refs += 1;
+        block.copies += u32::from(hold == Hold::Copy);
+        Buf { pool: Rc::clone(&self.pool), page: self.page, start, len, hold }
     }
 
     /// Takes `next` in, if it is the memory right behind `self` in the same block.
@@ -179,6 +218,7 @@ impl Buf {
     pub fn join(&mut self, next: Buf) -> Result<(), Buf> {
         let adjacent = Rc::ptr_eq(&self.pool, &next.pool)
             && self.page == next.page
+            && self.hold == next.hold
             && self.start + self.len == next.start;
         if !adjacent {
             return Err(next);
@@ -195,7 +235,11 @@ impl Buf {
     /// Address of the first byte, for handing to the kernel. It stays the same for the life of
     /// this value, also when the value moves.
     #[inline]
+    ///
+    /// # Panics
+    /// If the window was lent.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        assert!(self.hold == Hold::Only, "a lent buffer is not to be written");
         self.address()
     }
 
@@ -213,7 +257,8 @@ impl Deref for Buf {
     #[inline]
     fn deref(&self) -> &[u8] {
         // SAFETY: the window lies in the arena, which is mapped, initialised (zeroes at first)
-        // and outlives `self`; windows are disjoint, so nobody writes these bytes meanwhile.
+        // and outlives `self`; other windows are disjoint, or copies that `deref_mut` and
+        // `as_mut_ptr` refuse to write through, so nobody writes these bytes meanwhile.
         unsafe { std::slice::from_raw_parts(self.address(), self.len()) }
     }
 }
@@ -221,7 +266,9 @@ impl Deref for Buf {
 impl DerefMut for Buf {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`, and `&mut self` makes this the only borrow of the window.
+        assert!(self.hold == Hold::Only, "a lent buffer is not to be written");
+        // SAFETY: as in `deref`, and `&mut self` makes this the only borrow of the window, which
+        // is the only one on its bytes.
         unsafe { std::slice::from_raw_parts_mut(self.address(), self.len()) }
     }
 }
@@ -232,6 +279,7 @@ impl Drop for Buf {
         let mut state = self.pool.state.borrow_mut();
         let block = &mut state.blocks[self.page as usize];
         block.refs -= 1;
+        block.copies -= u32::from(self.hold == Hold::Copy);
         if block.refs == 0 {
             let order = block.order;
             state.buddy.give(self.page, order);
@@ -299,6 +347,33 @@ mod tests {
     fn what_can_never_be_had_is_not_waited_for() {
         let pool = Pool::new(3 * PAGE).unwrap();
         let _ = pool.get(3 * PAGE);
+    }
+
+    #[test]
+    fn a_lent_window_is_its_owners_again_when_the_copies_are_gone() {
+        let pool = Pool::new(64 << 10).unwrap();
+        let mut buf = pool.get(8192).unwrap();
+        buf.fill(7);
+        let mut copy = buf.share();
+        let tail = copy.split_off(4096);
+        assert!(copy.iter().chain(tail.iter()).all(|byte| *byte == 7));
+        assert!(!buf.reclaim() && !copy.reclaim());
+        drop(copy);
+        assert!(!buf.reclaim());
+        drop(tail);
+        assert!(buf.reclaim());
+        buf.fill(8);
+        drop(buf);
+        assert_eq!(pool.free_bytes(), 64 << 10);
+    }
+
+    #[test]
+    #[should_panic(expected = "a lent buffer is not to be written")]
+    fn a_lent_window_is_not_written() {
+        let pool = Pool::new(64 << 10).unwrap();
+        let mut buf = pool.get(8192).unwrap();
+        let _copy = buf.share();
+        buf.fill(1);
     }
 
     #[test]

@@ -71,7 +71,8 @@ impl Transfer {
             done: 0,
         };
         if transfer.payload.bufs().len() > 1 {
-            transfer.vector = transfer.payload.bufs_mut().iter_mut().map(iovec_of).collect();
+            let bufs = transfer.payload.bufs_mut().iter_mut();
+            transfer.vector = bufs.map(|buf| iovec_of(buf, write)).collect();
         }
         transfer
     }
@@ -88,9 +89,9 @@ impl Transfer {
         }
         match self.payload.bufs_mut() {
             [buf] => {
-                let done = self.done as usize;
-                let rest = &mut buf[done..];
-                Rest::One { base: rest.as_mut_ptr(), len: rest.len() as u32 }
+                let rest = buf.len() - self.done as usize;
+                let base = address(buf, self.write).wrapping_add(self.done as usize);
+                Rest::One { base, len: rest as u32 }
             }
             _ => Rest::Many(&[]),
         }
@@ -143,8 +144,16 @@ pub(crate) enum Rest<'a> {
     Many(&'a [libc::iovec]),
 }
 
-pub(crate) fn iovec_of(buf: &mut Buf) -> libc::iovec {
-    libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() }
+fn iovec_of(buf: &mut Buf, write: bool) -> libc::iovec {
+    libc::iovec { iov_base: address(buf, write).cast(), iov_len: buf.len() }
+}
+
+/// Where the kernel finds the bytes. What it only reads may be lent to several operations.
+fn address(buf: &mut Buf, write: bool) -> *mut u8 {
+    match write {
+        true => buf.as_ptr().cast_mut(),
+        false => buf.as_mut_ptr(),
+    }
 }
 
 pub(crate) fn raw(fd: &Fd) -> RawFd {
