@@ -3,14 +3,14 @@
 //! * [`geometry`]: one file a level; each answers where a byte of the array lies.
 //! * [`plan`]: cuts a request along the geometry and gathers what falls on one member.
 //!
-//! Invariants: a geometry's map is a bijection between the array's bytes and the bytes of the
-//! members that it uses; a plan covers its request exactly once, in order. Deliberately absent:
+//! Invariants: a geometry's map is a bijection between the array's bytes (of a mirrored level: the
+//! copies of them) and the bytes of the members that it uses; a plan covers its request exactly once, in order. Deliberately absent:
 //! I/O, memory, and any state that a request could change.
 
 pub mod geometry;
 pub mod plan;
 
-pub use geometry::{Geometry, GeometryError, Run};
+pub use geometry::{Geometry, GeometryError, Mirrored, Owner, Run};
 pub use plan::{Fan, MemberSpan, Piece, Plan};
 
 /// Most members an array can have: md's limit for version 1 superblocks (384 roles fit the

@@ -11,7 +11,7 @@
 
 use braid_block::Span;
 
-use crate::Geometry;
+use crate::{Geometry, Run};
 
 /// What to do for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,18 +54,31 @@ pub struct Piece {
     pub len: u64,
 }
 
-/// Plans a request over the bytes of `span`.
+/// Plans a request over the bytes of `span`, each of which lies in one place.
 ///
 /// # Panics
 /// If `span` is not within the array.
 #[inline]
 pub fn plan_span<G: Geometry + ?Sized>(geometry: &G, span: Span) -> Plan {
     debug_assert!(span.is_within(geometry.size()));
-    let run = geometry.locate(span.offset);
-    if run.len >= span.len {
-        return Plan::Forward { member: run.member, offset: run.offset };
+    plan_span_with(geometry.members(), span, |offset| geometry.locate(offset))
+}
+
+/// Plans a request over the bytes of `span` of an array of `members`, where `locate` says in which
+/// place each piece is to be read or written: with one [`crate::Mirrored::locate`] for each copy a
+/// write makes as many plans as there are copies, and a read chooses a copy for each piece.
+///
+/// `locate` is called once for each piece, from front to back, with the piece's first byte.
+///
+/// # Panics
+/// If `locate` answers a member that is not below `members`, or an empty run.
+#[inline]
+pub fn plan_span_with(members: usize, span: Span, mut locate: impl FnMut(u64) -> Run) -> Plan {
+    let first = locate(span.offset);
+    if first.len >= span.len {
+        return Plan::Forward { member: first.member, offset: first.offset };
     }
-    let fan = plan_fan(geometry, span);
+    let fan = plan_fan(members, span, first, locate);
     match fan.spans[..] {
         // Chunks of one member that lie one behind the other.
         [MemberSpan { member, span }] => Plan::Forward { member, offset: span.offset },
@@ -73,15 +86,16 @@ pub fn plan_span<G: Geometry + ?Sized>(geometry: &G, span: Span) -> Plan {
     }
 }
 
-/// Deals `span` out to the members, from front to back.
+/// Deals `span` out to the members, from front to back; `first` is where its first byte lies.
 #[cold]
-fn plan_fan<G: Geometry + ?Sized>(geometry: &G, span: Span) -> Fan {
+fn plan_fan(members: usize, span: Span, first: Run, mut locate: impl FnMut(u64) -> Run) -> Fan {
     let mut fan = Fan { spans: Vec::new(), pieces: Vec::new() };
     // The span that each member's last piece went to.
-    let mut open: Vec<Option<usize>> = vec![None; geometry.members()];
+    let mut open: Vec<Option<usize>> = vec![None; members];
     let mut offset = span.offset;
-    while offset < span.end() {
-        let run = geometry.locate(offset);
+    let mut run = first;
+    loop {
+        assert!(run.len > 0, "a run has bytes");
         let len = run.len.min(span.end() - offset);
         let index = match open[run.member] {
             Some(index) if fan.spans[index].span.end() == run.offset => {
@@ -99,8 +113,11 @@ fn plan_fan<G: Geometry + ?Sized>(geometry: &G, span: Span) -> Fan {
             _ => fan.pieces.push(Piece { span: index, len }),
         }
         offset += len;
+        if offset == span.end() {
+            return fan;
+        }
+        run = locate(offset);
     }
-    fan
 }
 
 #[cfg(test)]

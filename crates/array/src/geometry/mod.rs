@@ -2,9 +2,15 @@
 
 mod linear;
 mod raid0;
+mod raid1;
+mod raid10;
+mod raid10_layout;
 
 pub use linear::Linear;
 pub use raid0::{Raid0, Raid0Layout};
+pub use raid1::Raid1;
+pub use raid10::Raid10;
+pub use raid10_layout::{FarSets, ParseLayoutError, Raid10Layout};
 
 /// A stretch of an array that lies in one piece on one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +41,52 @@ pub trait Geometry {
     fn stripe(&self) -> u64;
 }
 
+/// The map of a level that keeps several copies of each byte.
+///
+/// Invariants: the copies of a byte lie on different members; a byte of a member holds at most one
+/// byte of the array; [`Mirrored::owner`] is the inverse of [`Mirrored::locate`].
+pub trait Mirrored {
+    /// Capacity of the array in bytes.
+    fn size(&self) -> u64;
+
+    /// Number of members.
+    fn members(&self) -> usize;
+
+    /// How many copies of each byte there are, at most as many as members.
+    fn copies(&self) -> usize;
+
+    /// Where copy `copy` of byte `offset` of the array lies.
+    ///
+    /// # Panics
+    /// May panic if `offset` is not below [`Mirrored::size`] or `copy` not below
+    /// [`Mirrored::copies`].
+    fn locate(&self, offset: u64, copy: usize) -> Run;
+
+    /// What byte `offset` of `member` holds; `None` if it holds nothing: behind
+    /// [`Mirrored::member_size`], or a last chunk that the copies do not fill.
+    fn owner(&self, member: usize, offset: u64) -> Option<Owner>;
+
+    /// Bytes of one full stripe, the size that keeps all members busy; 0 if there is none.
+    fn stripe(&self) -> u64;
+
+    /// How many bytes of each member the array uses, from the member's first on.
+    fn member_size(&self) -> u64;
+
+    /// Whether each byte of the array has a copy on a member for which `alive` holds.
+    fn is_readable(&self, alive: &dyn Fn(usize) -> bool) -> bool;
+}
+
+/// A stretch of a member that holds one copy of a stretch of the array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Where it starts in the array, in bytes.
+    pub offset: u64,
+    /// Which copy of it this is.
+    pub copy: usize,
+    /// How many bytes follow in one piece, at least 1.
+    pub len: u64,
+}
+
 /// Why members and parameters do not make an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GeometryError {
@@ -63,6 +115,40 @@ pub enum GeometryError {
         size: u64,
         /// The least it must have, in bytes.
         least: u64,
+    },
+    /// Members too small for a level that takes the same of each.
+    #[error("members of {size} bytes: at least {least} are needed of each")]
+    MemberSize {
+        /// What was given, in bytes.
+        size: u64,
+        /// The least, in bytes.
+        least: u64,
+    },
+    /// A chunk that raid10 cannot have.
+    #[error("a raid10 chunk of {chunk} bytes: it must be a power of two from 4096 to 549755813888")]
+    Raid10Chunk {
+        /// What was given, in bytes.
+        chunk: u64,
+    },
+    /// Fewer members than copies of each byte.
+    #[error(
+        "raid10 layout {layout} keeps {copies} copies on different members; there are {members}"
+    )]
+    Copies {
+        /// The layout.
+        layout: Raid10Layout,
+        /// Copies of each byte.
+        copies: usize,
+        /// Number of members.
+        members: usize,
+    },
+    /// A layout number that means nothing, or that md gives no sound meaning.
+    #[error("raid10 layout {number:#x}: {reason}")]
+    Raid10Layout {
+        /// md's number.
+        number: u32,
+        /// Why it is refused.
+        reason: &'static str,
     },
     /// The sizes add up to more than an array can have.
     #[error("the members have more than 2^63 bytes together")]
