@@ -95,7 +95,7 @@ fn finish_all(mut started: Vec<Pending>, fan: Fan) -> Pending {
     if all_done {
         let done = started.iter_mut().filter_map(|pending| match pending {
             Pending::Ready(completion) => completion.take(),
-            Pending::Ticket(_) | Pending::Task(_) => None,
+            _ => None,
         });
         return Pending::ready(gather(done.collect(), &fan));
     }

@@ -13,6 +13,8 @@ pub enum Pending {
     Ready(Option<Completion>),
     /// An operation that an executor's driver has under way.
     Ticket(Ticket),
+    /// The same, where somebody looks at the completion before it is handed on.
+    Watched(Watched),
     /// Several steps.
     Task(Pin<Box<dyn Future<Output = Completion>>>),
 }
@@ -40,12 +42,64 @@ impl Future for Pending {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Completion> {
-        match &mut *self {
-            Pending::Ready(completion) => {
-                Poll::Ready(completion.take().expect("a completion is taken once"))
+        loop {
+            match &mut *self {
+                Pending::Ready(completion) => {
+                    return Poll::Ready(completion.take().expect("a completion is taken once"));
+                }
+                Pending::Ticket(ticket) => return Pin::new(ticket).poll(cx),
+                Pending::Task(future) => return future.as_mut().poll(cx),
+                Pending::Watched(watched) => match Pin::new(&mut watched.ticket).poll(cx) {
+                    Poll::Ready(completion) => *self = watched.judge(completion),
+                    Poll::Pending => return Poll::Pending,
+                },
             }
-            Pending::Ticket(ticket) => Pin::new(ticket).poll(cx),
-            Pending::Task(future) => future.as_mut().poll(cx),
+        }
+    }
+}
+
+/// Who looks at the completions of operations that it passed on, so that passing on takes no
+/// memory of its own.
+pub trait Watch {
+    /// The operation of `token` completed: what is to be answered, which may take further steps.
+    fn completed(self: Rc<Self>, token: Token, completion: Completion) -> Pending;
+
+    /// Nobody waits for the operation of `token` any more.
+    fn abandoned(&self, token: Token);
+}
+
+/// What a [`Watch`] needs to know of an operation: which member, and which byte of the array.
+#[derive(Clone, Copy, Debug)]
+pub struct Token {
+    /// The watcher's number for the member that was asked.
+    pub member: u32,
+    /// Where the request starts, in bytes of the watcher.
+    pub offset: u64,
+}
+
+/// A ticket, and who looks at its completion.
+pub struct Watched {
+    ticket: Ticket,
+    watch: Option<Rc<dyn Watch>>,
+    token: Token,
+}
+
+impl Watched {
+    /// Has `watch` look at the completion of `ticket`.
+    pub fn new(ticket: Ticket, watch: Rc<dyn Watch>, token: Token) -> Watched {
+        Watched { ticket, watch: Some(watch), token }
+    }
+
+    fn judge(&mut self, completion: Completion) -> Pending {
+        let watch = self.watch.take().expect("a completion is taken once");
+        watch.completed(self.token, completion)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(watch) = self.watch.take() {
+            watch.abandoned(self.token);
         }
     }
 }

@@ -1,0 +1,107 @@
+//! Work that goes on whether or not anybody waits for it.
+//!
+//! A write that a client no longer waits for must still reach every copy, and a superblock that
+//! is half written must be written: their futures are taken in here when they are dropped, and
+//! polled by a task of the volume's own.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
+
+use braid_block::Completion;
+
+use crate::Pending;
+use crate::signal::Signal;
+
+type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Futures without an owner.
+#[derive(Default)]
+pub(crate) struct Background {
+    taken_in: RefCell<Vec<Task>>,
+    running: std::cell::Cell<usize>,
+    changed: Signal,
+}
+
+impl Background {
+    /// Sees `future` through to its end.
+    pub(crate) fn spawn(&self, future: impl Future<Output = ()> + 'static) {
+        self.take_in(Box::pin(future));
+    }
+
+    fn take_in(&self, task: Task) {
+        self.taken_in.borrow_mut().push(task);
+        self.changed.notify();
+    }
+
+    /// A request's future, whose first step is made now, and which is taken in when it is
+    /// dropped.
+    pub(crate) fn request(
+        self: &Rc<Self>,
+        future: impl Future<Output = Completion> + 'static,
+    ) -> Pending {
+        let mut future: Pin<Box<dyn Future<Output = Completion>>> = Box::pin(future);
+        match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(completion) => Pending::ready(completion),
+            Poll::Pending => {
+                let owned = Owned { future: Some(future), background: Rc::downgrade(self) };
+                Pending::Task(Box::pin(owned))
+            }
+        }
+    }
+
+    /// Whether nothing is left to be seen through.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.running.get() == 0 && self.taken_in.borrow().is_empty()
+    }
+
+    /// Polls what was taken in, without end.
+    pub(crate) async fn run(&self) {
+        let mut tasks: Vec<Task> = Vec::new();
+        loop {
+            let mut waiting = Box::pin(
+                self.changed.until(|| !self.taken_in.borrow().is_empty()),
+            );
+            poll_fn(|cx| {
+                tasks.retain_mut(|task| task.as_mut().poll(cx).is_pending());
+                self.running.set(tasks.len());
+                waiting.as_mut().poll(cx)
+            })
+            .await;
+            drop(waiting);
+            tasks.append(&mut self.taken_in.borrow_mut());
+            self.running.set(tasks.len());
+        }
+    }
+}
+
+/// A future that is not lost when it is dropped.
+struct Owned {
+    future: Option<Pin<Box<dyn Future<Output = Completion>>>>,
+    background: Weak<Background>,
+}
+
+impl Future for Owned {
+    type Output = Completion;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Completion> {
+        let future = self.future.as_mut().expect("polled until it is ready");
+        let poll = future.as_mut().poll(cx);
+        if poll.is_ready() {
+            self.future = None;
+        }
+        poll
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if let (Some(future), Some(background)) = (self.future.take(), self.background.upgrade()) {
+            background.spawn(async move {
+                future.await;
+            });
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Which copy to read.
+//!
+//! In this order: a member that is not write-mostly; one whose last read ended where this one
+//! starts, so that a sequential stream stays where it is; the one with the fewest reads under
+//! way; the one whose last read ended nearest.
+//!
+//! While the copies may differ, the first of them is read, always: what was read once is then
+//! read again, until the resync has made it the truth.
+
+use braid_array::Mirrored;
+
+use super::member::Slot;
+
+/// The copy of the byte at `offset` that is best read, of those that can be read for `len` bytes
+/// (or up to the end of the piece): `None` if there is none. `first` asks for the first of them.
+#[inline]
+pub(crate) fn choose(
+    geometry: &dyn Mirrored,
+    slots: &[Slot],
+    offset: u64,
+    len: u64,
+    first: bool,
+) -> Option<usize> {
+    let mut best = None;
+    for copy in 0..geometry.copies() {
+        let run = geometry.locate(offset, copy);
+        let Some(member) = slots[run.member].readable() else { continue };
+        if member.is_bad(run.offset, len.min(run.len)) {
+            continue;
+        }
+        if first {
+            return Some(copy);
+        }
+        let distance = member.head.get().abs_diff(run.offset);
+        let rank = (member.write_mostly, distance != 0, member.reads.get(), distance);
+        if best.is_none_or(|(least, _)| rank < least) {
+            best = Some((rank, copy));
+        }
+    }
+    best.map(|(_, copy)| copy)
+}

@@ -1,0 +1,388 @@
+//! What an operator does with an array, and what it says of itself.
+
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use braid_array::Mirrored;
+use braid_array::geometry::Raid1;
+use braid_block::Span;
+use braid_md::Resync;
+
+use super::member::{Member, MemberState, NewMember, Slot};
+use super::throttle::Speed;
+use super::{Inner, Mirror};
+
+/// Why something is not done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ControlError {
+    /// Nobody has that name.
+    #[error("{label} is no member: there are {known}")]
+    NoSuchMember {
+        /// What was asked for.
+        label: String,
+        /// Who there is.
+        known: String,
+    },
+    /// Without it, data would be gone.
+    #[error("{label} holds the only copy of some of the data: it is kept")]
+    LastCopy {
+        /// Who.
+        label: String,
+    },
+    /// It takes part.
+    #[error("{label} is {state}: only a faulty member or a spare can be removed")]
+    InUse {
+        /// Who.
+        label: String,
+        /// What it does.
+        state: &'static str,
+    },
+    /// It is there already.
+    #[error("{label} is a member already")]
+    Twice {
+        /// Who.
+        label: String,
+    },
+    /// It cannot hold its part.
+    #[error("{label} has room for {has} bytes of data, {needed} are needed")]
+    TooSmall {
+        /// Who.
+        label: String,
+        /// What it can hold, in bytes.
+        has: u64,
+        /// What it would have to.
+        needed: u64,
+    },
+    /// There is a replacement already, or nothing to replace.
+    #[error("{label} cannot be replaced: {why}")]
+    NoReplacement {
+        /// Who.
+        label: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// The volume is for reading only.
+    #[error("the volume is read-only")]
+    ReadOnly,
+    /// A change that the level does not have.
+    #[error("{0}")]
+    Unsuitable(String),
+}
+
+/// What a pass is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobKind {
+    /// After a crash: copies that may differ are made the same.
+    Resync,
+    /// A member is filled.
+    Recovery,
+    /// A member is filled beside the one that it replaces.
+    Replace,
+    /// Copies are compared.
+    Check,
+    /// Copies are compared and made the same.
+    Repair,
+}
+
+impl fmt::Display for JobKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            JobKind::Resync => "resync",
+            JobKind::Recovery => "recovery",
+            JobKind::Replace => "replace",
+            JobKind::Check => "check",
+            JobKind::Repair => "repair",
+        })
+    }
+}
+
+/// A pass under way.
+#[derive(Clone, Debug)]
+pub struct JobStatus {
+    /// What it is for.
+    pub kind: JobKind,
+    /// The member that is filled.
+    pub member: Option<String>,
+    /// How far it is, and how far it goes, in bytes.
+    pub done: u64,
+    /// In bytes.
+    pub total: u64,
+    /// In bytes a second, of late.
+    pub rate: u64,
+    /// How long the rest takes: at best and at worst, by the last minute.
+    pub eta: Option<(Duration, Duration)>,
+}
+
+/// A member, as it is now.
+#[derive(Clone, Debug)]
+pub struct MemberStatus {
+    /// Its path.
+    pub label: String,
+    /// md's device number.
+    pub number: u32,
+    /// Its role, if it has one.
+    pub role: Option<u16>,
+    /// What it is good for.
+    pub state: MemberState,
+    /// Fills up beside the member that it replaces.
+    pub replacement: bool,
+    /// Spared by reads.
+    pub write_mostly: bool,
+    /// Read errors that were put right.
+    pub corrected_reads: u32,
+    /// Known bad ranges.
+    pub bad_blocks: usize,
+    /// Why it is faulty.
+    pub remark: String,
+}
+
+/// An array, as it is now.
+#[derive(Clone, Debug)]
+pub struct MirrorStatus {
+    /// How many members take part.
+    pub raid_disks: usize,
+    /// For each role, whether a member has it and is in sync.
+    pub in_sync: Vec<bool>,
+    /// All members that are there.
+    pub members: Vec<MemberStatus>,
+    /// The superblocks say that writes may be under way.
+    pub active: bool,
+    /// Whether the copies agree.
+    pub resync: Resync,
+    /// Changes of state so far.
+    pub events: u64,
+    /// Nothing can be recorded any more.
+    pub broken: bool,
+    /// What is done now.
+    pub job: Option<JobStatus>,
+    /// A scrub that was asked for and waits.
+    pub requested: Option<JobKind>,
+    /// The last scrub that ended: which, when (unix time), and how many bytes differed.
+    pub last_scrub: Option<(JobKind, Duration, u64)>,
+    /// Bytes that differed in the pass that runs or ran last, and the first places.
+    pub mismatches: u64,
+    /// In bytes of the array.
+    pub mismatch_places: Vec<u64>,
+    /// The bitmap's chunk in bytes, how many chunks there are, and how many are set.
+    pub bitmap: Option<(u64, usize, usize)>,
+    /// Limits of passes.
+    pub speed: Speed,
+    /// What happened (unix time), oldest first.
+    pub log: Vec<(Duration, String)>,
+}
+
+impl Mirror {
+    /// The array as it is now.
+    pub fn status(&self) -> MirrorStatus {
+        let inner = &self.inner;
+        let slots = inner.slots.borrow();
+        let found = inner.work.found();
+        let bitmap = inner.intent.borrow().as_ref().map(|intent| {
+            let bitmap = intent.bitmap();
+            (bitmap.chunk_size(), bitmap.chunk_count(), bitmap.count_set())
+        });
+        MirrorStatus {
+            raid_disks: slots.len(),
+            in_sync: slots.iter().map(|slot| slot.readable().is_some()).collect(),
+            members: inner.members.borrow().iter().map(|member| member.status()).collect(),
+            active: inner.active.get(),
+            resync: inner.resync.get(),
+            events: inner.publisher.events(),
+            broken: inner.broken.get(),
+            job: inner.work.status(inner.clock.now()),
+            requested: inner.work.requested(),
+            last_scrub: inner.work.last(),
+            mismatches: found.mismatches,
+            mismatch_places: found.places,
+            bitmap,
+            speed: inner.work.speed(),
+            log: inner.log.borrow().clone(),
+        }
+    }
+
+    /// Takes a member out, as if it had failed.
+    ///
+    /// # Errors
+    /// It is not there, or holds the last copy of something.
+    pub async fn fail(&self, label: &str) -> Result<(), ControlError> {
+        let inner = self.writable()?;
+        let member = inner.named(label)?;
+        if !inner.fail(&member, "somebody said so") {
+            return Err(ControlError::LastCopy { label: label.to_owned() });
+        }
+        inner.fence().await;
+        Ok(())
+    }
+
+    /// Lets go of a member that is faulty or a spare.
+    ///
+    /// # Errors
+    /// It is not there, or takes part.
+    pub async fn remove(&self, label: &str) -> Result<(), ControlError> {
+        let inner = self.writable()?;
+        let member = inner.named(label)?;
+        let state = match member.state.get() {
+            MemberState::InSync => "in sync",
+            MemberState::Recovering(_) => "being filled",
+            MemberState::Spare | MemberState::Faulty => {
+                inner.members.borrow_mut().retain(|one| !Rc::ptr_eq(one, &member));
+                inner.note(format!("{label} was removed"));
+                inner.publish().await;
+                return Ok(());
+            }
+        };
+        Err(ControlError::InUse { label: label.to_owned(), state })
+    }
+
+    /// The lowest device number that no member has.
+    pub fn free_number(&self) -> u32 {
+        let members = self.inner.members.borrow();
+        (0..).find(|number| members.iter().all(|one| one.number != *number)).unwrap_or(u32::MAX)
+    }
+
+    /// Takes a member in: as a spare, which takes over a role that is missing one; or, with a
+    /// role and `by_bitmap`, again in its old role, to be brought up to date by the bitmap.
+    ///
+    /// # Errors
+    /// It is there already, is too small, or its role is taken.
+    pub async fn add(&self, new: NewMember) -> Result<(), ControlError> {
+        let inner = self.writable()?;
+        let member = inner.admit(new)?;
+        if let (Some(role), MemberState::Recovering(_)) = (member.role.get(), member.state.get()) {
+            let slot = &mut inner.slots.borrow_mut()[usize::from(role)];
+            slot.primary = Some(Rc::clone(&member));
+        }
+        inner.members.borrow_mut().push(Rc::clone(&member));
+        inner.note(format!("{} was added", member.label));
+        inner.reconsider();
+        inner.publish().await;
+        Ok(())
+    }
+
+    /// Fills `new` beside the member `label`, which it then replaces.
+    ///
+    /// # Errors
+    /// As [`Mirror::add`]; and `label` must take part and not be replaced already.
+    pub async fn replace(&self, label: &str, new: NewMember) -> Result<(), ControlError> {
+        let inner = self.writable()?;
+        let old = inner.named(label)?;
+        let refuse = |why| Err(ControlError::NoReplacement { label: label.to_owned(), why });
+        let Some(role) = old.role.get().filter(|_| old.is_in_sync()) else {
+            return refuse("it is not in sync");
+        };
+        if inner.slots.borrow()[usize::from(role)].replacement.is_some() {
+            return refuse("it is being replaced already");
+        }
+        let member = inner.admit(new)?;
+        member.role.set(Some(role));
+        member.replacement.set(true);
+        member.state.set(MemberState::Recovering(0));
+        inner.slots.borrow_mut()[usize::from(role)].replacement = Some(Rc::clone(&member));
+        inner.members.borrow_mut().push(Rc::clone(&member));
+        inner.note(format!("{} is to replace {label}", member.label));
+        inner.reconsider();
+        inner.publish().await;
+        Ok(())
+    }
+
+    /// Starts a check or a repair, or with `None` ends the one that runs.
+    ///
+    /// # Errors
+    /// The volume is read-only.
+    pub fn scrub(&self, kind: Option<JobKind>) -> Result<(), ControlError> {
+        let inner = self.writable()?;
+        debug_assert!(matches!(kind, None | Some(JobKind::Check | JobKind::Repair)));
+        inner.work.request(kind);
+        Ok(())
+    }
+
+    /// Sets the limits of passes.
+    pub fn set_speed(&self, speed: Speed) {
+        self.inner.work.set_speed(speed);
+    }
+
+    /// Lets a raid1 have `count` members: new roles wait for spares, roles at the end that no
+    /// member has can be given up.
+    ///
+    /// # Errors
+    /// Another level; a member would have to go.
+    pub async fn set_raid_disks(&self, count: usize) -> Result<(), ControlError> {
+        let inner = self.writable()?;
+        let geometry = inner.geometry();
+        if geometry.copies() != geometry.members() {
+            let why = "only raid1 can have members added while it works";
+            return Err(ControlError::Unsuitable(why.to_owned()));
+        }
+        let taken = inner.slots.borrow().iter().skip(count).any(|slot| slot.primary.is_some());
+        if taken {
+            let why = format!("{count} roles are fewer than the members that take part");
+            return Err(ControlError::Unsuitable(why));
+        }
+        let grown = Raid1::new(geometry.member_size(), count)
+            .map_err(|error| ControlError::Unsuitable(error.to_string()))?;
+        // Nobody is on its way to the members of before.
+        let locked = inner.ranges.lock(Span::new(0, geometry.size())).await;
+        inner.slots.borrow_mut().resize(count, Slot::default());
+        inner.geometry.replace(Rc::new(grown));
+        drop(locked);
+        inner.note(format!("the array has {count} roles"));
+        inner.reconsider();
+        inner.publish().await;
+        Ok(())
+    }
+
+    fn writable(&self) -> Result<&Rc<Inner>, ControlError> {
+        if self.inner.read_only { Err(ControlError::ReadOnly) } else { Ok(&self.inner) }
+    }
+}
+
+impl Inner {
+    fn named(&self, label: &str) -> Result<Rc<Member>, ControlError> {
+        let members = self.members.borrow();
+        members.iter().find(|member| member.label == label).cloned().ok_or_else(|| {
+            let known: Vec<&str> = members.iter().map(|member| member.label.as_str()).collect();
+            ControlError::NoSuchMember { label: label.to_owned(), known: known.join(", ") }
+        })
+    }
+
+    /// Checks what comes in.
+    fn admit(&self, new: NewMember) -> Result<Rc<Member>, ControlError> {
+        let label = new.label.clone();
+        let members = self.members.borrow();
+        if members.iter().any(|member| member.label == label || member.number == new.number) {
+            return Err(ControlError::Twice { label });
+        }
+        let needed = self.geometry.borrow().member_size();
+        let size = new.superblock.as_ref().map_or(new.dev.limits().size, |one| {
+            one.data_size.min(new.dev.limits().size.saturating_sub(new.data_offset))
+        });
+        if size < needed {
+            return Err(ControlError::TooSmall { label, has: size, needed });
+        }
+        if let Some(role) = new.role {
+            let slots = self.slots.borrow();
+            if slots.get(usize::from(role)).is_none_or(|slot| slot.primary.is_some()) {
+                let why = format!("{label}: role {role} is taken");
+                return Err(ControlError::Unsuitable(why));
+            }
+        }
+        Ok(Rc::new(Member::new(new)))
+    }
+}
+
+impl Member {
+    fn status(&self) -> MemberStatus {
+        MemberStatus {
+            label: self.label.clone(),
+            number: self.number,
+            role: self.role.get(),
+            state: self.state.get(),
+            replacement: self.replacement.get(),
+            write_mostly: self.write_mostly,
+            corrected_reads: self.corrected.get(),
+            bad_blocks: self.bad_blocks.borrow().len(),
+            remark: self.remark.borrow().clone(),
+        }
+    }
+}

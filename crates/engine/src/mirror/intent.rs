@@ -1,0 +1,196 @@
+//! The write-intent bitmap in memory: which chunks are being written, and what the members' copy
+//! of the bitmap says of them.
+//!
+//! ```text
+//!            begin                written            end                 swept twice, quiet
+//!   clean ──────────▶ wanted ──────────────▶ set ──────────▶ set, quiet ──────────▶ clean
+//!                     (bit in memory)  (bit on the members)                (bit cleared, lazily)
+//!                                             end, with a copy missing: stays set: `needed`
+//! ```
+//!
+//! Invariant: no write is under way in a chunk whose bit is not on the members. Pure: pages are
+//! handed out to be stored, and [`Intent::stored`] is told when they are.
+//!
+//! Source: Linux `drivers/md/md-bitmap.c` (`md_bitmap_startwrite`, `md_bitmap_daemon_work`).
+
+use braid_block::Span;
+use braid_md::bitmap::Bitmap;
+
+/// A chunk of the array, as the bitmap divides it.
+#[derive(Clone, Copy, Default)]
+struct Chunk {
+    /// Writes under way.
+    writes: u32,
+    /// The bit is set on the members.
+    on_members: bool,
+    /// Copies may differ here until a resync or recovery went over it.
+    needed: bool,
+    /// Nothing was written since the last sweep.
+    quiet: bool,
+}
+
+/// A bitmap and what is going on in its chunks.
+pub(crate) struct Intent {
+    bitmap: Bitmap,
+    chunks: Vec<Chunk>,
+    /// Pages that differ from the members'.
+    changed: Vec<bool>,
+}
+
+impl Intent {
+    /// The bitmap as it was found: what is set in it must be synchronised.
+    pub(crate) fn new(bitmap: Bitmap) -> Intent {
+        let chunk = |index| {
+            let set = bitmap.is_set(index);
+            Chunk { on_members: set, needed: set, ..Chunk::default() }
+        };
+        let chunks = (0..bitmap.chunk_count()).map(chunk).collect();
+        let changed = vec![false; bitmap.page_count()];
+        Intent { bitmap, chunks, changed }
+    }
+
+    pub(crate) fn bitmap(&self) -> &Bitmap {
+        &self.bitmap
+    }
+
+    pub(crate) fn bitmap_mut(&mut self) -> &mut Bitmap {
+        &mut self.bitmap
+    }
+
+    fn range(&self, span: Span) -> std::ops::Range<usize> {
+        let chunk = self.bitmap.chunk_size();
+        let first = (span.offset / chunk) as usize;
+        let end = span.end().div_ceil(chunk) as usize;
+        first..end.min(self.chunks.len())
+    }
+
+    /// Whether the bits of `span` are on the members, so that it may be written.
+    #[inline]
+    pub(crate) fn is_on_members(&self, span: Span) -> bool {
+        self.chunks[self.range(span)].iter().all(|chunk| chunk.on_members)
+    }
+
+    /// Notes a write that is over before anything else happens; `everywhere` if every copy has
+    /// it.
+    #[inline]
+    pub(crate) fn touch(&mut self, span: Span, everywhere: bool) {
+        let range = self.range(span);
+        for chunk in &mut self.chunks[range] {
+            chunk.quiet = false;
+            chunk.needed |= !everywhere;
+        }
+    }
+
+    /// Takes a write in; answers whether it may start at once. If not, the changed pages must be
+    /// stored first.
+    pub(crate) fn begin(&mut self, span: Span) -> bool {
+        let mut ready = true;
+        for index in self.range(span) {
+            let chunk = &mut self.chunks[index];
+            chunk.writes += 1;
+            chunk.quiet = false;
+            ready &= chunk.on_members;
+            if !self.bitmap.is_set(index) {
+                self.bitmap.set(index);
+                self.changed[self.bitmap.page_of(index)] = true;
+            }
+        }
+        ready
+    }
+
+    /// A write that was taken in is over; `everywhere` if every copy has it.
+    pub(crate) fn end(&mut self, span: Span, everywhere: bool) {
+        let range = self.range(span);
+        for chunk in &mut self.chunks[range] {
+            chunk.writes -= 1;
+            chunk.needed |= !everywhere;
+        }
+    }
+
+    /// The pages to be stored now, with their numbers. The caller stores all of them before it
+    /// asks again, and then calls [`Intent::stored`].
+    pub(crate) fn take_changed(&mut self) -> Vec<usize> {
+        let changed = (0..self.changed.len()).filter(|page| self.changed[*page]).collect();
+        self.changed.fill(false);
+        changed
+    }
+
+    /// Whether there are pages to be stored.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.changed.contains(&true)
+    }
+
+    /// `page` was stored as it was when `set` was its list of set chunks.
+    pub(crate) fn stored(&mut self, chunks: impl IntoIterator<Item = usize>) {
+        chunks.into_iter().for_each(|index| self.chunks[index].on_members = true);
+    }
+
+    /// The set chunks of `page`.
+    pub(crate) fn set_in(&self, page: usize) -> Vec<usize> {
+        let chunks = self.bitmap.chunks_of(page);
+        chunks.filter(|index| self.bitmap.is_set(*index)).collect()
+    }
+
+    /// Clears what was quiet since the last sweep and is not needed. Only for an array that has
+    /// all its copies.
+    pub(crate) fn sweep(&mut self) -> bool {
+        let mut any = false;
+        for index in 0..self.chunks.len() {
+            let chunk = &mut self.chunks[index];
+            if chunk.writes > 0 || chunk.needed || !self.bitmap.is_set(index) {
+                continue;
+            }
+            if chunk.quiet {
+                chunk.on_members = false;
+                self.bitmap.clear(index);
+                self.changed[self.bitmap.page_of(index)] = true;
+                any = true;
+            }
+            chunk.quiet = true;
+        }
+        any
+    }
+
+    /// Whether a sweep may find something.
+    pub(crate) fn has_set(&self) -> bool {
+        self.chunks.iter().any(|chunk| chunk.on_members && !chunk.needed)
+    }
+
+    /// Everything must be synchronised.
+    pub(crate) fn need_all(&mut self) {
+        for index in 0..self.chunks.len() {
+            self.bitmap.set(index);
+            self.chunks[index].needed = true;
+        }
+        self.changed.fill(true);
+    }
+
+    /// Copies agree everywhere again.
+    pub(crate) fn need_nothing(&mut self) {
+        self.chunks.iter_mut().for_each(|chunk| chunk.needed = false);
+    }
+
+    /// Copies agree in `span` again, which is whole chunks but for the array's end.
+    pub(crate) fn synced(&mut self, span: Span) {
+        let range = self.range(span);
+        self.chunks[range].iter_mut().for_each(|chunk| chunk.needed = false);
+    }
+
+    /// The first chunk at or behind `offset` that must be synchronised, as bytes of the array.
+    pub(crate) fn next_needed(&self, offset: u64) -> Option<Span> {
+        let chunk = self.bitmap.chunk_size();
+        let first = (offset / chunk) as usize;
+        let found = (first..self.chunks.len()).find(|index| self.chunks[*index].needed)?;
+        Some(Span::new(found as u64 * chunk, chunk))
+    }
+
+    /// Whether any byte of `span` must be synchronised.
+    pub(crate) fn is_needed(&self, span: Span) -> bool {
+        self.chunks[self.range(span)].iter().any(|chunk| chunk.needed)
+    }
+
+    /// How many chunks must be synchronised.
+    pub(crate) fn needed(&self) -> usize {
+        self.chunks.iter().filter(|chunk| chunk.needed).count()
+    }
+}

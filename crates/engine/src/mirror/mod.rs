@@ -1,0 +1,315 @@
+//! raid1 and raid10: every byte on several members, kept the same through failures.
+//!
+//! ```text
+//!   read  ──▶ the copy that is best placed ── failed? ──▶ another copy, and the first is rewritten
+//!   write ──▶ superblocks say "active" ──▶ bits on the members ──▶ every copy ──▶ answer
+//!                                                                     │ a copy failed
+//!                         superblocks of the others say so, before ◀──┘ the answer
+//! ```
+//!
+//! | file | what |
+//! |---|---|
+//! | `read`, `balance` | where to read from; what to do when that fails |
+//! | `write` | to every copy, in the order that a crash at any moment asks for |
+//! | `publish` | superblocks and the bitmap's pages to the members |
+//! | `sync`, `window`, `throttle` | resync, recovery, scrub: passes over the array, and their speed |
+//! | `keep` | after the writes: marks clean, clears bits; the array's own tasks |
+//! | `control` | what an operator does: fail, remove, add, replace, scrub, grow; the status |
+//! | `member`, `ranges`, `intent`, `background` | the parts these are made of |
+//!
+//! Invariants
+//! * A write is answered when every member that counts as in sync has it; whatever member does
+//!   not is faulty by the superblocks of the others first ([`Inner::fence`]).
+//! * Data is written only while the superblocks say "active" and the bits of its chunks are set.
+//! * A copy is made under a lock that keeps writes out ([`ranges`]).
+//! * The last copy is never given up: its errors are answered as errors.
+//! * A request that nobody waits for any more is seen through ([`background`]).
+//!
+//! Deliberately absent: several shards. A mirrored array lives on one thread, which is why none
+//! of this is locked.
+//!
+//! Source: Linux `drivers/md/{md.c,raid1.c,raid10.c,md-bitmap.c}` for what members expect.
+
+mod background;
+mod balance;
+mod control;
+mod intent;
+mod keep;
+mod member;
+mod publish;
+mod ranges;
+mod read;
+mod sync;
+mod throttle;
+mod window;
+mod write;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use braid_array::Mirrored;
+use braid_block::{Errno, Extent, Io, Limits, Op, Span};
+use braid_md::bitmap::Bitmap;
+use braid_md::{Resync, Superblock};
+use braid_mem::Pool;
+
+use crate::clock::Clock;
+use crate::{Device, Pending};
+
+use background::Background;
+use intent::Intent;
+use member::{Member, Slot};
+use publish::Publisher;
+use ranges::Ranges;
+use sync::Work;
+
+pub use control::{ControlError, JobKind, JobStatus, MemberStatus, MirrorStatus};
+pub use member::{MemberState, NewMember};
+pub use throttle::Speed;
+
+/// Memory for superblocks and the bitmap's pages, and for passes; of the array's own, so that
+/// requests which wait for it cannot have taken it.
+const METADATA_POOL: usize = 1 << 20;
+
+/// What a mirrored array is made of.
+pub struct Setup {
+    /// Where each copy lies.
+    pub geometry: Rc<dyn Mirrored>,
+    /// The members that are there, also spares.
+    pub members: Vec<NewMember>,
+    /// The superblock of the freshest member, of which the array's part is used; none for an
+    /// array without superblocks.
+    pub array: Option<Superblock>,
+    /// The write-intent bitmap: set where copies may differ.
+    pub bitmap: Option<Bitmap>,
+    /// Whether the copies agree.
+    pub resync: Resync,
+    /// Nothing is to be written, not even superblocks.
+    pub read_only: bool,
+    /// Time.
+    pub clock: Rc<dyn Clock>,
+    /// Limits of passes over the array.
+    pub speed: Speed,
+}
+
+/// A mirrored array. Cheap to clone, all clones are the same array.
+#[derive(Clone)]
+pub struct Mirror {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    geometry: RefCell<Rc<dyn Mirrored>>,
+    slots: RefCell<Vec<Slot>>,
+    /// All that are there, also spares and faulty ones.
+    members: RefCell<Vec<Rc<Member>>>,
+    limits: Limits,
+    read_only: bool,
+    clock: Rc<dyn Clock>,
+    metadata_pool: Pool,
+    ranges: Rc<Ranges>,
+    background: Rc<Background>,
+    intent: RefCell<Option<Intent>>,
+    publisher: Publisher,
+    work: Work,
+
+    /// Whether the copies agree, apart from writes under way.
+    resync: Cell<Resync>,
+    /// The superblocks say that writes may be under way.
+    active: Cell<bool>,
+    /// Writes that were let in, or are about to be.
+    writers: Cell<u32>,
+    /// Something was written since this was last reset.
+    touched: Cell<bool>,
+    /// A role has no member that is in sync.
+    degraded: Cell<bool>,
+    /// Every member that is written answers in the call that asks.
+    immediate: Cell<bool>,
+    /// A write may go straight to the members if no lock and no bit is in its way.
+    open: Cell<bool>,
+    /// The state could not be recorded anywhere: nothing is written any more.
+    broken: Cell<bool>,
+    /// What happened, for people: oldest first.
+    log: RefCell<Vec<(Duration, String)>>,
+}
+
+impl Mirror {
+    /// Puts the members under the geometry.
+    ///
+    /// The array answers requests at once; [`Mirror::run`] must be polled beside them.
+    ///
+    /// # Errors
+    /// No memory for metadata and passes.
+    ///
+    /// # Panics
+    /// If the setup contradicts itself: a role out of range or taken twice.
+    pub fn new(setup: Setup) -> std::io::Result<Mirror> {
+        let limits = limits_of(&setup);
+        let count = setup.geometry.members();
+        let mut slots = vec![Slot::default(); count];
+        let members: Vec<Rc<Member>> =
+            setup.members.into_iter().map(|new| Rc::new(Member::new(new))).collect();
+        for member in members.iter().filter(|member| member.is_written()) {
+            let role = member.role.get().expect("a member that is written has a role");
+            let slot = &mut slots[usize::from(role)];
+            let place = match member.replacement.get() {
+                true => &mut slot.replacement,
+                false => &mut slot.primary,
+            };
+            assert!(place.replace(Rc::clone(member)).is_none(), "role {role} is taken twice");
+        }
+        let inner = Inner {
+            geometry: RefCell::new(setup.geometry),
+            slots: RefCell::new(slots),
+            members: RefCell::new(members),
+            limits,
+            read_only: setup.read_only,
+            clock: setup.clock,
+            metadata_pool: Pool::new(METADATA_POOL)?,
+            ranges: Rc::default(),
+            background: Rc::default(),
+            intent: RefCell::new(setup.bitmap.map(Intent::new)),
+            publisher: Publisher::new(setup.array),
+            work: Work::new(setup.speed)?,
+            resync: Cell::new(setup.resync),
+            active: Cell::new(false),
+            writers: Cell::new(0),
+            touched: Cell::new(false),
+            degraded: Cell::new(false),
+            immediate: Cell::new(false),
+            open: Cell::new(false),
+            broken: Cell::new(false),
+            log: RefCell::default(),
+        };
+        inner.reconsider();
+        Ok(Mirror { inner: Rc::new(inner) })
+    }
+}
+
+fn limits_of(setup: &Setup) -> Limits {
+    let members = setup.members.iter().map(|member| *member.dev.limits());
+    let combined = Limits::combine(members);
+    let stripe = u32::try_from(setup.geometry.stripe()).unwrap_or(0);
+    Limits {
+        size: setup.geometry.size(),
+        optimal_io: if stripe == 0 { combined.optimal_io } else { stripe },
+        read_only: setup.read_only,
+        ..combined
+    }
+}
+
+impl Device for Mirror {
+    fn limits(&self) -> Limits {
+        self.inner.limits
+    }
+
+    #[inline]
+    fn start(&self, io: Io) -> Pending {
+        match io.op {
+            Op::Read => self.inner.start_read(io),
+            Op::Flush => self.inner.start_flush(io),
+            Op::Write | Op::Discard | Op::WriteZeroes => self.inner.start_write(io),
+        }
+    }
+
+    fn extents(&self, span: Span) -> Vec<Extent> {
+        self.inner.extents(span)
+    }
+}
+
+impl Inner {
+    fn geometry(&self) -> Rc<dyn Mirrored> {
+        Rc::clone(&self.geometry.borrow())
+    }
+
+    /// Takes note of a change of members: what follows from it for the paths of requests.
+    fn reconsider(&self) {
+        let slots = self.slots.borrow();
+        self.degraded.set(slots.iter().any(|slot| slot.readable().is_none()));
+        let immediate = |member: &Rc<Member>| member.dev.limits().immediate;
+        self.immediate.set(slots.iter().all(|slot| slot.written().all(immediate)));
+        drop(slots);
+        self.reopen();
+        self.work.changed.notify();
+    }
+
+    /// Whether writes may go straight to the members.
+    fn reopen(&self) {
+        let open = self.active.get() && self.publisher.is_settled() && !self.broken.get();
+        self.open.set(open && !self.work.is_timing());
+    }
+
+    /// Takes `member` out because of `why`. Answers false, and leaves it in, if the array could
+    /// not be read without it.
+    fn fail(&self, member: &Rc<Member>, why: &str) -> bool {
+        if member.state.get() == MemberState::Faulty {
+            return true;
+        }
+        if member.is_in_sync() && !self.can_do_without(&[member]) {
+            return false;
+        }
+        self.take_out(member, why);
+        true
+    }
+
+    /// Whether every byte is on a member in sync other than `members`.
+    fn can_do_without(&self, members: &[&Rc<Member>]) -> bool {
+        let slots = self.slots.borrow();
+        let alive = |role: usize| {
+            slots[role]
+                .readable()
+                .is_some_and(|one| !members.iter().any(|member| Rc::ptr_eq(one, member)))
+        };
+        self.geometry.borrow().is_readable(&alive)
+    }
+
+    fn take_out(&self, member: &Rc<Member>, why: &str) {
+        member.state.set(MemberState::Faulty);
+        member.remark.replace(why.to_owned());
+        if let Some(role) = member.role.get() {
+            let slot = &mut self.slots.borrow_mut()[usize::from(role)];
+            let is = |place: &Option<Rc<Member>>| {
+                place.as_ref().is_some_and(|one| Rc::ptr_eq(one, member))
+            };
+            if is(&slot.replacement) {
+                slot.replacement = None;
+            } else if is(&slot.primary) {
+                // What was to replace it goes on in its place.
+                slot.primary = slot.replacement.take();
+                if let Some(successor) = &slot.primary {
+                    successor.replacement.set(false);
+                }
+            }
+        }
+        self.note(format!("{} is faulty: {why}", member.label));
+        self.publisher.require();
+        self.reconsider();
+    }
+
+    fn note(&self, text: String) {
+        const MOST: usize = 200;
+        let mut log = self.log.borrow_mut();
+        if log.len() == MOST {
+            log.remove(0);
+        }
+        log.push((self.clock.unix_time(), text));
+    }
+
+    fn member(&self, number: u32) -> Option<Rc<Member>> {
+        self.members.borrow().iter().find(|member| member.number == number).cloned()
+    }
+
+    fn extents(&self, span: Span) -> Vec<Extent> {
+        let geometry = self.geometry();
+        let slots = self.slots.borrow();
+        for copy in 0..geometry.copies() {
+            let run = geometry.locate(span.offset, copy);
+            if let Some(member) = slots[run.member].readable() {
+                let len = span.len.min(run.len);
+                return member.dev.extents(Span::new(member.data_offset + run.offset, len));
+            }
+        }
+        vec![Extent::data(span.len)]
+    }
+}

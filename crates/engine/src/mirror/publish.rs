@@ -1,0 +1,336 @@
+//! Superblocks and the bitmap's pages, to the members.
+//!
+//! ```text
+//!   bitmap's first page (it counts events, too) ──▶ flush ──▶ superblocks, durable
+//! ```
+//!
+//! The flush is what makes a "clean" true: the data of all members is durable before any
+//! superblock says that they agree.
+//!
+//! Invariants
+//! * One writing at a time; what is asked for meanwhile is in the next one.
+//! * [`Inner::fence`] returns when every change that was required before it is on the members
+//!   that are left, or the array is broken.
+//! * An array without superblocks has the same order of events; there is nothing to write.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use braid_block::{Flags, Io, Payload, Span};
+use braid_md::{Features, Resync, Role, Superblock, Timestamp};
+
+use super::Inner;
+use super::member::{Member, MemberState};
+use crate::join_all;
+use crate::signal::Signal;
+
+/// What an area of metadata is written in, in bytes.
+const PAGE: usize = 4096;
+
+/// What is to be recorded, and how far that is done.
+pub(super) struct Publisher {
+    /// The array's part of the superblocks; none for an array without.
+    pub(super) array: RefCell<Option<Superblock>>,
+    /// How many changes were required, and how many of them are on the members.
+    required: Cell<u64>,
+    done: Cell<u64>,
+    busy: Cell<bool>,
+    changed: Signal,
+}
+
+impl Publisher {
+    pub(super) fn new(array: Option<Superblock>) -> Publisher {
+        Publisher {
+            array: RefCell::new(array),
+            required: Cell::new(0),
+            done: Cell::new(0),
+            busy: Cell::new(false),
+            changed: Signal::default(),
+        }
+    }
+
+    /// The state changed: what is answered from now on depends on its being recorded.
+    pub(super) fn require(&self) {
+        self.required.set(self.required.get() + 1);
+    }
+
+    /// Whether everything is recorded.
+    #[inline]
+    pub(super) fn is_settled(&self) -> bool {
+        self.done.get() == self.required.get()
+    }
+
+    /// Waits for the turn to write metadata.
+    async fn turn(self: &Publisher) -> Turn<'_> {
+        self.changed.until(|| !self.busy.get()).await;
+        self.busy.set(true);
+        Turn { publisher: self }
+    }
+
+    pub(super) fn events(&self) -> u64 {
+        self.array.borrow().as_ref().map_or(0, |array| array.events)
+    }
+}
+
+struct Turn<'a> {
+    publisher: &'a Publisher,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.publisher.busy.set(false);
+        self.publisher.changed.notify();
+    }
+}
+
+impl Inner {
+    /// Records the state as it is now.
+    pub(super) async fn publish(self: &Rc<Self>) {
+        self.publisher.require();
+        self.fence().await;
+    }
+
+    /// Returns when all that was required up to now is recorded.
+    pub(super) async fn fence(self: &Rc<Self>) {
+        let required = self.publisher.required.get();
+        while self.publisher.done.get() < required && !self.broken.get() {
+            let _turn = self.publisher.turn().await;
+            if self.publisher.done.get() < required && !self.broken.get() {
+                self.write_superblocks().await;
+            }
+        }
+    }
+
+    /// Writes until all members that are left have it.
+    async fn write_superblocks(self: &Rc<Self>) {
+        loop {
+            let required = self.publisher.required.get();
+            if self.publisher.array.borrow().is_none() || self.read_only {
+                self.publisher.done.set(required);
+                break;
+            }
+            let failed = self.write_superblocks_once().await;
+            if failed.is_empty() {
+                self.publisher.done.set(required);
+                break;
+            }
+            for (member, why) in failed {
+                if !self.fail(&member, &why) {
+                    self.note(format!("{}: {why}: nothing is written any more", member.label));
+                    self.broken.set(true);
+                    self.publisher.changed.notify();
+                    return;
+                }
+            }
+        }
+        self.reopen();
+    }
+
+    /// Answers the members that failed.
+    async fn write_superblocks_once(self: &Rc<Self>) -> Vec<(Rc<Member>, String)> {
+        let superblocks = self.next_superblocks();
+        let mut failed = Vec::new();
+        if self.intent.borrow().is_some() {
+            failed.extend(self.store_pages(&[0]).await);
+        }
+        let (members, superblocks): (Vec<_>, Vec<_>) = superblocks.into_iter().unzip();
+        let flushes = members.iter().map(|member: &Rc<Member>| member.dev.start(Io::flush()));
+        let flushed = join_all(flushes.collect()).await;
+        let mut writes = Vec::new();
+        for (member, superblock) in members.iter().zip(&superblocks) {
+            writes.push((superblock.super_offset, self.metadata(member, &superblock.encode()).await));
+        }
+        let started = members.iter().zip(writes).map(|(member, (offset, payload))| {
+            member.dev.start(Io::write(offset, payload, Flags::FUA))
+        });
+        let written = join_all(started.collect()).await;
+        for ((member, superblock), (flushed, written)) in
+            members.into_iter().zip(superblocks).zip(flushed.into_iter().zip(written))
+        {
+            match flushed.result.and(written.result) {
+                Ok(()) => *member.superblock.borrow_mut() = Some(superblock),
+                Err(errno) => {
+                    failed.push((member, format!("its superblock could not be written: {errno}")));
+                }
+            }
+        }
+        failed
+    }
+
+    /// What the superblock of each known member says next.
+    fn next_superblocks(&self) -> Vec<(Rc<Member>, Superblock)> {
+        let members = self.members.borrow();
+        let now = self.clock.unix_time();
+        let mut array = self.publisher.array.borrow_mut();
+        let array = array.as_mut().expect("asked only where there are superblocks");
+        array.events += 1;
+        array.updated = Timestamp { seconds: now.as_secs(), micros: now.subsec_micros() };
+        array.resync = match (self.active.get(), self.resync.get()) {
+            (true, _) => Resync::From(0),
+            (false, resync) => resync,
+        };
+        array.raid_disks = self.slots.borrow().len() as u32;
+        for role in &mut array.roles {
+            *role = if matches!(role, Role::Journal) { Role::Journal } else { Role::Spare };
+        }
+        for member in members.iter() {
+            let number = member.number as usize;
+            if array.roles.len() <= number {
+                array.roles.resize(number + 1, Role::Spare);
+            }
+            array.roles[number] = member.md_role();
+        }
+        if let Some(intent) = &mut *self.intent.borrow_mut() {
+            let header = &mut intent.bitmap_mut().header;
+            header.events = array.events;
+            header.events_cleared = header.events_cleared.min(array.events);
+        }
+        let known = members.iter().filter(|member| member.is_known());
+        known
+            .filter_map(|member| {
+                let own = member.superblock.borrow();
+                Some((Rc::clone(member), superblock_of(member, array, own.as_ref()?)))
+            })
+            .collect()
+    }
+
+    /// `bytes` in memory of the array's own, filled up to what `member` writes in one piece.
+    async fn metadata(&self, member: &Member, bytes: &[u8]) -> Payload {
+        let block = member.dev.limits().logical_block as usize;
+        let mut buf = self.metadata_pool.get_wait(bytes.len().next_multiple_of(block)).await;
+        buf[..bytes.len()].copy_from_slice(bytes);
+        buf[bytes.len()..].fill(0);
+        buf.into()
+    }
+
+    /// Has the bits of `span` on the members.
+    pub(super) async fn store_bits(self: &Rc<Self>, span: Span) {
+        let is_there = || {
+            let intent = self.intent.borrow();
+            intent.as_ref().is_none_or(|intent| intent.is_on_members(span))
+        };
+        while !is_there() && !self.broken.get() {
+            let turn = self.publisher.turn().await;
+            if !is_there() {
+                self.store_changed_pages().await;
+            }
+            drop(turn);
+        }
+    }
+
+    /// Clears the bits that nobody needs, once the data that they stood for is durable.
+    pub(super) async fn sweep_bits(self: &Rc<Self>) {
+        let _turn = self.publisher.turn().await;
+        let members = self.written_members();
+        let flushes = members.iter().map(|member| member.dev.start(Io::flush()));
+        let flushed = join_all(flushes.collect()).await;
+        if flushed.iter().any(|one| one.result.is_err()) || self.degraded.get() {
+            return; // Left to whoever comes upon the failure; the bits stay.
+        }
+        let events = self.publisher.events();
+        if let Some(intent) = &mut *self.intent.borrow_mut() {
+            if !intent.sweep() {
+                return;
+            }
+            intent.bitmap_mut().header.events_cleared = events;
+        }
+        self.store_changed_pages().await;
+    }
+
+    async fn store_changed_pages(self: &Rc<Self>) {
+        let (pages, set) = match &mut *self.intent.borrow_mut() {
+            Some(intent) => {
+                let pages = intent.take_changed();
+                let set: Vec<usize> =
+                    pages.iter().flat_map(|page| intent.set_in(*page)).collect();
+                (pages, set)
+            }
+            None => return,
+        };
+        for (member, why) in self.store_pages(&pages).await {
+            if !self.fail(&member, &why) {
+                self.note(format!("{}: {why}: nothing is written any more", member.label));
+                self.broken.set(true);
+                return;
+            }
+        }
+        if let Some(intent) = &mut *self.intent.borrow_mut() {
+            intent.stored(set);
+        }
+    }
+
+    /// Writes pages of the bitmap to every member that is written; answers those that failed.
+    async fn store_pages(self: &Rc<Self>, pages: &[usize]) -> Vec<(Rc<Member>, String)> {
+        let mut failed: Vec<(Rc<Member>, String)> = Vec::new();
+        for page in pages {
+            let members = self.written_members();
+            let bytes = match &*self.intent.borrow() {
+                Some(intent) => intent.bitmap().page(*page),
+                None => return failed,
+            };
+            let mut started = Vec::new();
+            let mut asked = Vec::new();
+            for member in members {
+                let Some(area) = bitmap_area(&member) else { continue };
+                let payload = self.metadata(&member, &bytes).await;
+                let offset = area + (*page * PAGE) as u64;
+                started.push(member.dev.start(Io::write(offset, payload, Flags::FUA)));
+                asked.push(member);
+            }
+            for (member, done) in asked.into_iter().zip(join_all(started).await) {
+                if let Err(errno) = done.result {
+                    failed.push((member, format!("its bitmap could not be written: {errno}")));
+                }
+            }
+        }
+        failed
+    }
+}
+
+/// Where the bitmap lies on `member`, in bytes.
+fn bitmap_area(member: &Member) -> Option<u64> {
+    let superblock = member.superblock.borrow();
+    let superblock = superblock.as_ref()?;
+    superblock.super_offset.checked_add_signed(superblock.bitmap_offset?)
+}
+
+/// The array's part, with what is `member`'s own.
+fn superblock_of(member: &Member, array: &Superblock, own: &Superblock) -> Superblock {
+    let mut features = array
+        .features
+        .without(Features::RECOVERY_OFFSET)
+        .without(Features::REPLACEMENT)
+        .without(Features::RECOVERY_BITMAP)
+        .without(Features::BAD_BLOCKS);
+    if own.features.contains(Features::BAD_BLOCKS) {
+        features = features.union(Features::BAD_BLOCKS);
+    }
+    let mut recovery_offset = None;
+    if let MemberState::Recovering(done) = member.state.get() {
+        features = features.union(Features::RECOVERY_OFFSET);
+        recovery_offset = Some(done);
+        if member.by_bitmap.get() {
+            features = features.union(Features::RECOVERY_BITMAP);
+        }
+    }
+    if member.replacement.get() {
+        features = features.union(Features::REPLACEMENT);
+    }
+    Superblock {
+        features,
+        recovery_offset,
+        version: own.version,
+        super_offset: own.super_offset,
+        data_offset: own.data_offset,
+        data_size: own.data_size,
+        device_uuid: own.device_uuid,
+        device_number: member.number,
+        corrected_reads: member.corrected.get(),
+        write_mostly: own.write_mostly,
+        fail_fast: own.fail_fast,
+        bad_block_log: own.bad_block_log,
+        bitmap_offset: own.bitmap_offset,
+        raw: own.raw.clone(),
+        ..array.clone()
+    }
+}

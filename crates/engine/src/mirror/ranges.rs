@@ -1,0 +1,109 @@
+//! Who may touch which part of an array now.
+//!
+//! ```text
+//!   writes   enter ──▶ under way ──▶ leave        many at once, also overlapping
+//!   locks         lock ──▶ waits for the overlapping writes ──▶ exclusive ──▶ unlock
+//! ```
+//!
+//! A lock keeps overlapping writes out while one copy is made from another: what was read is
+//! then what is on the disk when it is stored. New writes wait as soon as the lock is asked for,
+//! so a lock is had after the writes of that moment, however many follow.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use braid_block::Span;
+
+use crate::signal::Signal;
+
+/// The writes under way and the locks on an array.
+#[derive(Default)]
+pub(crate) struct Ranges {
+    writes: RefCell<Vec<Option<Span>>>,
+    free: RefCell<Vec<u32>>,
+    under_way: Cell<u32>,
+    locks: RefCell<Vec<(u64, Span)>>,
+    next_lock: Cell<u64>,
+    changed: Signal,
+}
+
+/// A write under way; it leaves when this is dropped.
+pub(crate) struct Entered {
+    ranges: Rc<Ranges>,
+    slot: u32,
+}
+
+/// A part of the array that is locked until this is dropped.
+pub(crate) struct Locked {
+    ranges: Rc<Ranges>,
+    id: u64,
+}
+
+fn overlap(a: Span, b: Span) -> bool {
+    a.offset < b.end() && b.offset < a.end()
+}
+
+impl Ranges {
+    /// Whether no lock touches `span`.
+    #[inline]
+    pub(crate) fn is_free(&self, span: Span) -> bool {
+        let locks = self.locks.borrow();
+        locks.is_empty() || !locks.iter().any(|(_, lock)| overlap(*lock, span))
+    }
+
+    /// Writes under way.
+    pub(crate) fn writes_under_way(&self) -> u32 {
+        self.under_way.get()
+    }
+
+    /// Takes part with a write to `span`, once no lock touches it.
+    pub(crate) async fn enter(self: &Rc<Self>, span: Span) -> Entered {
+        if !self.is_free(span) {
+            self.changed.until(|| self.is_free(span)).await;
+        }
+        let slot = self.free.borrow_mut().pop();
+        let mut writes = self.writes.borrow_mut();
+        let slot = slot.unwrap_or_else(|| {
+            writes.push(None);
+            writes.len() as u32 - 1
+        });
+        writes[slot as usize] = Some(span);
+        self.under_way.set(self.under_way.get() + 1);
+        Entered { ranges: Rc::clone(self), slot }
+    }
+
+    /// Locks `span`: waits for other locks on it, then for the writes in it.
+    pub(crate) async fn lock(self: &Rc<Self>, span: Span) -> Locked {
+        if !self.is_free(span) {
+            self.changed.until(|| self.is_free(span)).await;
+        }
+        let id = self.next_lock.get();
+        self.next_lock.set(id + 1);
+        self.locks.borrow_mut().push((id, span));
+        let locked = Locked { ranges: Rc::clone(self), id };
+        self.changed.until(|| !self.is_written(span)).await;
+        locked
+    }
+
+    fn is_written(&self, span: Span) -> bool {
+        self.under_way.get() > 0
+            && self.writes.borrow().iter().flatten().any(|write| overlap(*write, span))
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let ranges = &self.ranges;
+        ranges.writes.borrow_mut()[self.slot as usize] = None;
+        ranges.free.borrow_mut().push(self.slot);
+        ranges.under_way.set(ranges.under_way.get() - 1);
+        ranges.changed.notify();
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        self.ranges.locks.borrow_mut().retain(|(id, _)| *id != self.id);
+        self.ranges.changed.notify();
+    }
+}

@@ -1,0 +1,331 @@
+//! Reading: from the copy that is best placed, and from another when that fails.
+//!
+//! ```text
+//!   one member ── ok ──▶ answer                        the usual case: nothing is allocated
+//!       │ error
+//!       ▼
+//!   piece by piece: every copy in turn, halves, down to blocks ──▶ answer
+//!       │ a copy failed where another did not
+//!       ▼
+//!   afterwards: locked, read again from the good copy, written to the bad one, read back
+//! ```
+
+use std::pin::Pin;
+use std::rc::Rc;
+
+use braid_array::Plan;
+use braid_array::plan::plan_span_with;
+use braid_block::{Completion, Errno, Flags, Io, Payload, Span};
+
+use super::balance::choose;
+use super::member::Member;
+use super::{Inner, Resync};
+use crate::pending::{Token, Watch, Watched};
+use crate::{Pending, join_all};
+
+/// The most that is asked of one copy at a time once something failed, in bytes.
+const CAREFUL: u64 = 64 << 10;
+/// What is not halved any more, in bytes.
+const BLOCK: u64 = 4096;
+/// Read errors in an hour after which a member is given up: md's `MD_DEFAULT_MAX_CORRECTED_READ_ERRORS`.
+const MOST_ERRORS: u32 = 20;
+
+impl Inner {
+    #[inline]
+    pub(super) fn start_read(self: &Rc<Self>, io: Io) -> Pending {
+        if !self.work.is_timing() {
+            return self.read(io);
+        }
+        let pending = self.read(io);
+        let inner = Rc::clone(self);
+        let start = self.clock.now();
+        Pending::task(async move {
+            let completion = pending.await;
+            let now = inner.clock.now();
+            inner.work.record_latency(now, now - start);
+            completion
+        })
+    }
+
+    #[inline]
+    fn read(self: &Rc<Self>, io: Io) -> Pending {
+        let span = io.span;
+        let mut careful = false;
+        let geometry = self.geometry.borrow();
+        let slots = self.slots.borrow();
+        let first = matches!(self.resync.get(), Resync::From(from) if span.end() > from);
+        let plan = plan_span_with(slots.len(), span, |offset| {
+            let len = span.end() - offset;
+            let copy = choose(&**geometry, &slots, offset, len, first);
+            careful |= copy.is_none();
+            let run = geometry.locate(offset, copy.unwrap_or(0));
+            if let Some(member) = slots[run.member].readable() {
+                member.head.set(run.offset + run.len.min(len));
+            }
+            run
+        });
+        if careful {
+            drop((geometry, slots));
+            return self.retry(span, io.payload, None);
+        }
+        match plan {
+            Plan::Forward { member, offset } => {
+                let member = slots[member].readable().expect("chosen because it is readable");
+                let at = Span::new(member.data_offset + offset, span.len);
+                let pending = member.dev.start(Io { span: at, ..io });
+                match pending {
+                    Pending::Ready(Some(Completion { result: Ok(()), .. })) => pending,
+                    _ => self.follow(Rc::clone(member), span, pending),
+                }
+            }
+            Plan::Fan(fan) => {
+                let mut payload = io.payload;
+                let mut payloads: Vec<Payload> = Vec::new();
+                payloads.resize_with(fan.spans.len(), Payload::default);
+                for piece in &fan.pieces {
+                    payloads[piece.span].append(payload.take_front(piece.len));
+                }
+                let mut asked = Vec::with_capacity(fan.spans.len());
+                let mut started = Vec::with_capacity(fan.spans.len());
+                for (one, payload) in fan.spans.iter().zip(payloads) {
+                    let member = slots[one.member].readable().expect("chosen as it is readable");
+                    let offset = member.data_offset + one.span.offset;
+                    started.push(member.dev.start(Io::read(offset, payload)));
+                    asked.push(Reading::new(Rc::clone(member)));
+                }
+                let inner = Rc::clone(self);
+                drop((geometry, slots));
+                Pending::task(async move {
+                    let mut completions = join_all(started).await;
+                    drop(asked);
+                    let result: Result<(), Errno> =
+                        completions.iter().try_for_each(|one| one.result);
+                    let mut payload = Payload::None;
+                    for piece in &fan.pieces {
+                        payload.append(completions[piece.span].payload.take_front(piece.len));
+                    }
+                    match result {
+                        Ok(()) => Completion { result, payload },
+                        // Which piece failed is found out again, with care.
+                        Err(_) => inner.retry(span, payload, None).await,
+                    }
+                })
+            }
+        }
+    }
+
+    /// Looks at the answer of the one member that was asked.
+    fn follow(self: &Rc<Self>, member: Rc<Member>, span: Span, pending: Pending) -> Pending {
+        match pending {
+            Pending::Ready(Some(completion)) => {
+                self.retry(span, completion.payload, Some(member.number))
+            }
+            Pending::Ticket(ticket) => {
+                member.reads.set(member.reads.get() + 1);
+                let token = Token { member: member.number, offset: span.offset };
+                Pending::Watched(Watched::new(ticket, Rc::clone(self) as Rc<dyn Watch>, token))
+            }
+            pending => {
+                let inner = Rc::clone(self);
+                Pending::task(async move {
+                    let number = member.number;
+                    let reading = Reading::new(member);
+                    let completion = pending.await;
+                    drop(reading);
+                    match completion.result {
+                        Ok(()) => completion,
+                        Err(_) => inner.retry(span, completion.payload, Some(number)).await,
+                    }
+                })
+            }
+        }
+    }
+
+    /// Reads what could not be read in one go; `failed` is the member that was asked first.
+    fn retry(self: &Rc<Self>, span: Span, payload: Payload, failed: Option<u32>) -> Pending {
+        let inner = Rc::clone(self);
+        self.background.request(async move {
+            let (result, payload) = inner.read_carefully(span, payload, failed).await;
+            Completion { result, payload }
+        })
+    }
+
+    async fn read_carefully(
+        self: &Rc<Self>,
+        span: Span,
+        mut payload: Payload,
+        failed: Option<u32>,
+    ) -> (Result<(), Errno>, Payload) {
+        let mut done = Payload::None;
+        let mut result = Ok(());
+        let mut offset = span.offset;
+        while offset < span.end() && result.is_ok() {
+            let run = self.geometry().locate(offset, 0);
+            let len = run.len.min(span.end() - offset).min(CAREFUL);
+            let part = payload.take_front(len);
+            let (answer, part) = self.read_part(Span::new(offset, len), part, failed).await;
+            result = answer;
+            done.append(part);
+            offset += len;
+        }
+        done.append(payload);
+        (result, done)
+    }
+
+    /// Reads what lies in one piece from whichever copy can be read; block by block from
+    /// different ones, if it must be.
+    pub(super) fn read_part(
+        self: &Rc<Self>,
+        span: Span,
+        mut payload: Payload,
+        failed: Option<u32>,
+    ) -> Pin<Box<dyn Future<Output = (Result<(), Errno>, Payload)> + '_>> {
+        Box::pin(async move {
+            let mut bad: Vec<Rc<Member>> = Vec::new();
+            for (member, offset) in self.candidates(span, failed) {
+                let io = Io::read(member.data_offset + offset, payload);
+                let completion = member.dev.start(io).await;
+                payload = completion.payload;
+                match completion.result {
+                    Ok(()) => {
+                        bad.into_iter().for_each(|bad| self.put_right(bad, span));
+                        return (Ok(()), payload);
+                    }
+                    Err(_) => bad.push(member),
+                }
+            }
+            if span.len <= BLOCK {
+                return (Err(Errno::IO), payload);
+            }
+            let half = (span.len / 2).next_multiple_of(BLOCK);
+            let mut front = payload.take_front(half);
+            let rest = Span::new(span.offset + half, span.len - half);
+            let (first, part) =
+                self.read_part(Span::new(span.offset, half), front, failed).await;
+            front = part;
+            let (second, part) = self.read_part(rest, payload, failed).await;
+            front.append(part);
+            (first.and(second), front)
+        })
+    }
+
+    /// The members that have a copy of `span`, which lies in one piece, and where; the one that
+    /// failed already comes last.
+    pub(super) fn candidates(&self, span: Span, failed: Option<u32>) -> Vec<(Rc<Member>, u64)> {
+        let geometry = self.geometry();
+        let slots = self.slots.borrow();
+        let mut candidates: Vec<(Rc<Member>, u64)> = (0..geometry.copies())
+            .filter_map(|copy| {
+                let run = geometry.locate(span.offset, copy);
+                let member = slots[run.member].readable()?;
+                (!member.is_bad(run.offset, span.len)).then(|| (Rc::clone(member), run.offset))
+            })
+            .collect();
+        candidates.sort_by_key(|(member, _)| (Some(member.number) == failed, member.write_mostly));
+        candidates
+    }
+
+    /// Has `span` written again on `member`, which could not read it, from a copy that can.
+    fn put_right(self: &Rc<Self>, member: Rc<Member>, span: Span) {
+        if self.read_only || self.limits.read_only {
+            return;
+        }
+        let inner = Rc::clone(self);
+        self.background.spawn(async move { inner.rewrite(&member, span).await });
+    }
+
+    async fn rewrite(self: &Rc<Self>, member: &Rc<Member>, span: Span) {
+        let Some(buf) = self.work.pool().get(span.len as usize) else {
+            return; // The next read of it tries again.
+        };
+        let _locked = self.ranges.lock(span).await;
+        if !member.is_in_sync() {
+            return;
+        }
+        let number = member.number;
+        let others = self.candidates(span, Some(number));
+        let Some((_, offset)) = others.iter().find(|(one, _)| Rc::ptr_eq(one, member)) else {
+            return;
+        };
+        let at = member.data_offset + offset;
+        let mut payload = Payload::One(buf);
+        let mut good = false;
+        for (other, offset) in others.iter().filter(|(one, _)| one.number != number) {
+            let io = Io::read(other.data_offset + offset, payload);
+            let completion = other.dev.start(io).await;
+            payload = completion.payload;
+            good = completion.result.is_ok();
+            if good {
+                break;
+            }
+        }
+        if !good {
+            return;
+        }
+        let written = member.dev.start(Io::write(at, payload, Flags::FUA)).await;
+        let result = match written.result {
+            Ok(()) => {
+                let io = Io::read(at, written.payload);
+                member.dev.start(io).await.result
+            }
+            error => error,
+        };
+        match result {
+            Ok(()) => {
+                member.corrected.set(member.corrected.get() + 1);
+                self.note(format!(
+                    "{}: {} bytes at {} could not be read and were written again",
+                    member.label, span.len, offset
+                ));
+                if member.count_error(self.clock.now()) > MOST_ERRORS {
+                    self.fail(member, "more than 20 read errors within an hour");
+                }
+            }
+            Err(errno) => {
+                let why = format!("what could not be read could not be written again: {errno}");
+                self.fail(member, &why);
+            }
+        }
+        self.fence().await;
+    }
+}
+
+impl Watch for Inner {
+    #[inline]
+    fn completed(self: Rc<Self>, token: Token, completion: Completion) -> Pending {
+        self.abandoned(token);
+        match completion.result {
+            Ok(()) => Pending::ready(completion),
+            Err(_) => {
+                let span = Span::new(token.offset, completion.payload.len());
+                self.retry(span, completion.payload, Some(token.member))
+            }
+        }
+    }
+
+    #[inline]
+    fn abandoned(&self, token: Token) {
+        let members = self.members.borrow();
+        if let Some(member) = members.iter().find(|member| member.number == token.member) {
+            member.reads.set(member.reads.get().saturating_sub(1));
+        }
+    }
+}
+
+/// A read under way on a member, for the balance.
+struct Reading {
+    member: Rc<Member>,
+}
+
+impl Reading {
+    fn new(member: Rc<Member>) -> Reading {
+        member.reads.set(member.reads.get() + 1);
+        Reading { member }
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.member.reads.set(self.member.reads.get().saturating_sub(1));
+    }
+}

@@ -1,0 +1,177 @@
+//! How fast a pass over the array may go.
+//!
+//! ```text
+//!   no client about            max
+//!   clients, no target         min, as md does
+//!   clients, and a target      a rate that is felt out: more while the 99th percentile of their
+//!                              latency stays well below the target, half as soon as it does not
+//! ```
+//!
+//! Pure: time and what was measured are arguments.
+
+use std::time::Duration;
+
+/// How often the rate is judged against the target.
+const INTERVAL: Duration = Duration::from_millis(250);
+/// How long after its last request a client counts as about.
+const ABOUT: Duration = Duration::from_millis(200);
+/// The rate at which a pass with a target starts, in bytes a second, if `min` is less.
+const START: u64 = 4 << 20;
+/// What a pass may catch up on at once.
+const BURST: Duration = Duration::from_millis(100);
+
+/// Limits of a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Speed {
+    /// At least this many bytes a second, whatever clients do.
+    pub min: u64,
+    /// At most this many bytes a second; none for as fast as it goes.
+    pub max: Option<u64>,
+    /// What 99 of 100 requests of clients are to stay below.
+    pub latency: Option<Duration>,
+}
+
+impl Default for Speed {
+    fn default() -> Speed {
+        Speed { min: 10 << 20, max: None, latency: None }
+    }
+}
+
+/// The state of the limits.
+pub(super) struct Throttle {
+    speed: Speed,
+    /// When what was let through is paid for.
+    paid_at: Duration,
+    /// The rate that the target leaves, in bytes a second.
+    rate: u64,
+    judged_at: Duration,
+    /// Latencies since then.
+    latencies: Vec<Duration>,
+    last_request: Option<Duration>,
+}
+
+impl Throttle {
+    pub(super) fn new(speed: Speed) -> Throttle {
+        Throttle {
+            speed,
+            paid_at: Duration::ZERO,
+            rate: speed.min.max(START),
+            judged_at: Duration::ZERO,
+            latencies: Vec::new(),
+            last_request: None,
+        }
+    }
+
+    pub(super) fn set(&mut self, speed: Speed) {
+        self.speed = speed;
+        self.rate = self.rate.max(speed.min);
+    }
+
+    pub(super) fn speed(&self) -> Speed {
+        self.speed
+    }
+
+    /// A client's request took `latency` and is over at `now`.
+    pub(super) fn record(&mut self, now: Duration, latency: Duration) {
+        self.last_request = Some(now);
+        if self.speed.latency.is_some() {
+            self.latencies.push(latency);
+        }
+    }
+
+    /// Whether clients are about.
+    pub(super) fn is_shared(&self, now: Duration) -> bool {
+        self.last_request.is_some_and(|last| now.saturating_sub(last) < ABOUT)
+    }
+
+    /// How long to wait at `now` before another `len` bytes.
+    pub(super) fn wait(&mut self, now: Duration, len: u64) -> Duration {
+        self.judge(now);
+        let max = self.speed.max.unwrap_or(u64::MAX);
+        let rate = match (self.is_shared(now), self.speed.latency) {
+            (false, _) => max,
+            (true, None) => self.speed.min.min(max),
+            (true, Some(_)) => self.rate.min(max),
+        };
+        if rate == u64::MAX {
+            return Duration::ZERO;
+        }
+        let start = self.paid_at.max(now.saturating_sub(BURST));
+        let cost = Duration::from_secs_f64(len as f64 / rate.max(1) as f64);
+        self.paid_at = start + cost;
+        start.saturating_sub(now)
+    }
+
+    /// Feels out the rate: down at once, up slowly.
+    fn judge(&mut self, now: Duration) {
+        let Some(target) = self.speed.latency else { return };
+        if now.saturating_sub(self.judged_at) < INTERVAL {
+            return;
+        }
+        self.judged_at = now;
+        let mut latencies = std::mem::take(&mut self.latencies);
+        latencies.sort_unstable();
+        let p99 = match latencies.len() {
+            0 => Duration::ZERO,
+            count => latencies[(count * 99).div_ceil(100) - 1],
+        };
+        let max = self.speed.max.unwrap_or(u64::MAX);
+        self.rate = match () {
+            () if p99 > target * 3 / 4 => (self.rate / 2).max(self.speed.min),
+            () if p99 < target / 2 => (self.rate + self.rate / 8).min(max),
+            () => self.rate,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn alone_it_goes_at_the_maximum() {
+        let mut throttle = Throttle::new(Speed { max: Some(100 << 20), ..Speed::default() });
+        let mut now = Duration::from_secs(10);
+        let start = now;
+        for _ in 0..1000 {
+            now += throttle.wait(now, 1 << 20);
+        }
+        let rate = 1000.0 / (now - start).as_secs_f64();
+        assert!((95.0..=115.0).contains(&rate), "{rate} MiB/s");
+        assert_eq!(Throttle::new(Speed::default()).wait(now, 1 << 20), Duration::ZERO);
+    }
+
+    #[test]
+    fn beside_clients_it_goes_at_the_minimum() {
+        let mut throttle = Throttle::new(Speed::default());
+        let mut now = Duration::from_secs(10);
+        let start = now;
+        for _ in 0..200 {
+            throttle.record(now, MS);
+            now += throttle.wait(now, 1 << 20);
+        }
+        let rate = 200.0 / (now - start).as_secs_f64();
+        assert!((9.5..=10.6).contains(&rate), "{rate} MiB/s");
+    }
+
+    #[test]
+    fn a_target_is_felt_out() {
+        // Clients whose latency is a millisecond for each 10 MiB/s of the pass.
+        let speed = Speed { min: 1 << 20, max: None, latency: Some(5 * MS) };
+        let mut throttle = Throttle::new(speed);
+        let mut now = Duration::ZERO;
+        let mut rates = Vec::new();
+        for round in 0..20_000 {
+            let latency = MS.mul_f64(throttle.rate as f64 / (10 << 20) as f64);
+            throttle.record(now, latency);
+            now += throttle.wait(now, 64 << 10).max(MS);
+            if round > 10_000 {
+                assert!(latency <= 5 * MS, "{latency:?}");
+                rates.push(throttle.rate);
+            }
+        }
+        assert!(rates.iter().max() > Some(&(20 << 20)), "{:?}", rates.iter().max());
+    }
+}

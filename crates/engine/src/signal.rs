@@ -1,0 +1,35 @@
+//! Waiting for a condition that other tasks of the same thread bring about.
+
+use std::cell::RefCell;
+use std::task::{Poll, Waker};
+
+/// Tasks that wait until something changed.
+#[derive(Default)]
+pub(crate) struct Signal {
+    waiting: RefCell<Vec<Waker>>,
+}
+
+impl Signal {
+    /// Has every waiting task look again.
+    pub(crate) fn notify(&self) {
+        if !self.waiting.borrow().is_empty() {
+            let waiting = self.waiting.take();
+            waiting.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Waits until `condition` holds, which is asked now and after each [`Signal::notify`].
+    pub(crate) async fn until(&self, mut condition: impl FnMut() -> bool) {
+        std::future::poll_fn(|cx| {
+            if condition() {
+                return Poll::Ready(());
+            }
+            let mut waiting = self.waiting.borrow_mut();
+            if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                waiting.push(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+}
