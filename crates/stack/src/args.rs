@@ -5,9 +5,10 @@
 
 use std::str::FromStr;
 
+use crate::Span;
 use crate::error::{Fault, Problem};
 use crate::expr::{Arg, Call, Expr, Word};
-use crate::level::check_expr;
+use crate::level::{Level, Node, check_expr, check_member_or_missing};
 use crate::size::{ByteSize, QuantityError, Rate};
 use crate::stack::{MAX_MEMBERS, Stack};
 use crate::suggest::suggest;
@@ -23,26 +24,29 @@ pub(crate) struct Args<'a> {
     call: &'a Call,
     level: &'static str,
     usage: &'static str,
+    takes_missing: bool,
     positional: Vec<&'a Expr>,
     named: Vec<(&'a Word, &'a Expr)>,
 }
 
 impl<'a> Args<'a> {
-    /// Sorts the arguments of `call`.
+    /// Sorts the arguments of `call`, which is one of level `L`.
     ///
     /// # Errors
-    /// A named argument that is not one of `parameters`, or is given twice.
-    pub(crate) fn new(
-        call: &'a Call,
-        level: &'static str,
-        usage: &'static str,
-        parameters: &'static [&'static str],
-    ) -> Result<Self, Fault> {
-        let mut args = Self { call, level, usage, positional: Vec::new(), named: Vec::new() };
+    /// A named argument that is not one of the level's parameters, or is given twice.
+    pub(crate) fn new<L: Level>(call: &'a Call) -> Result<Self, Fault> {
+        let mut args = Self {
+            call,
+            level: L::NAME,
+            usage: L::USAGE,
+            takes_missing: L::TAKES_MISSING,
+            positional: Vec::new(),
+            named: Vec::new(),
+        };
         for arg in &call.args {
             match arg {
                 Arg::Positional(expr) => args.positional.push(expr),
-                Arg::Named { key, value } => args.push_named(key, value, parameters)?,
+                Arg::Named { key, value } => args.push_named(key, value, L::PARAMETERS)?,
             }
         }
         Ok(args)
@@ -69,6 +73,11 @@ impl<'a> Args<'a> {
         }
         self.named.push((key, value));
         Ok(())
+    }
+
+    /// The place of the whole call.
+    pub(crate) fn span(&self) -> Span {
+        self.call.span
     }
 
     fn missing(&self, what: &'static str) -> Fault {
@@ -165,7 +174,8 @@ impl<'a> Args<'a> {
     /// The positional arguments as members.
     ///
     /// # Errors
-    /// None, or more than [`MAX_MEMBERS`]; a member that is itself wrong.
+    /// None, or more than [`MAX_MEMBERS`]; a member that is itself wrong; all of them `missing`, or
+    /// one where the level does not take it.
     pub(crate) fn members(&self) -> Result<Vec<Stack>, Fault> {
         let count = self.positional.len();
         if count == 0 {
@@ -180,7 +190,18 @@ impl<'a> Args<'a> {
             let problem = Problem::MemberCount { level: self.level, count };
             return Err(Fault::new(problem, self.positional[MAX_MEMBERS].span()));
         }
-        self.positional.iter().map(|expr| check_expr(expr)).collect()
+        if !self.takes_missing {
+            return self.positional.iter().map(|expr| check_expr(expr)).collect();
+        }
+        let members: Vec<Stack> = self
+            .positional
+            .iter()
+            .map(|expr| check_member_or_missing(expr))
+            .collect::<Result<_, _>>()?;
+        if members.iter().all(|member| matches!(member.node, Node::Missing(_))) {
+            return Err(Fault::new(Problem::AllMissing { level: self.level }, self.call.span));
+        }
+        Ok(members)
     }
 }
 

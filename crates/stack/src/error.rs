@@ -152,6 +152,34 @@ pub enum Problem {
         /// How many were given.
         count: usize,
     },
+    /// `missing` where no member may be missing, or with parentheses.
+    #[error("`missing` can only stand alone, in place of a member of a level with copies")]
+    MisplacedMissing {
+        /// The levels that take it, comma-separated.
+        levels: String,
+    },
+    /// No member is there.
+    #[error("all members of `{level}` are missing; at least one must be there")]
+    AllMissing {
+        /// The level.
+        level: &'static str,
+    },
+    /// A raid10 whose copies cannot lie on different members.
+    #[error("`{level}` has {count} members; {copies} copies of everything need {copies}")]
+    FewerMembersThanCopies {
+        /// The level.
+        level: &'static str,
+        /// How many members were given.
+        count: usize,
+        /// How many copies the layout keeps.
+        copies: u8,
+    },
+    /// A member that cannot carry a superblock that describes the array.
+    #[error("`{level}` takes files and block devices, which describe the array themselves")]
+    NotAFile {
+        /// The level.
+        level: &'static str,
+    },
     /// A size, rate or latency that cannot be read.
     #[error("`{what}` cannot be `{text}`: {reason}")]
     BadQuantity {
@@ -177,6 +205,14 @@ pub enum Problem {
         value: ByteSize,
         /// The grid.
         multiple: ByteSize,
+    },
+    /// A size that must be a power of two.
+    #[error("`{what}` {value} is not a power of two")]
+    NotPowerOfTwo {
+        /// The parameter.
+        what: &'static str,
+        /// The value.
+        value: ByteSize,
     },
     /// A size outside its range.
     #[error("`{what}` {value} is outside {min} to {max}")]
@@ -265,6 +301,16 @@ impl Problem {
                     None => format!("the nearest is {}", ByteSize(below)),
                 }
             }
+            Problem::NotPowerOfTwo { value, .. } => {
+                let above = value.0.checked_next_power_of_two().unwrap_or(1 << 63);
+                format!("the nearest are {} and {}", ByteSize(above / 2), ByteSize(above))
+            }
+            Problem::MisplacedMissing { levels } => format!("the levels with copies are {levels}"),
+            Problem::AllMissing { .. } => "name the members that hold the data".to_owned(),
+            Problem::FewerMembersThanCopies { .. } => {
+                "add members, or `missing` for those that come later".to_owned()
+            }
+            Problem::NotAFile { .. } => "write their paths".to_owned(),
             Problem::UnknownChoice { suggestion: Some(name), .. } => {
                 format!("did you mean `{name}`?")
             }

@@ -77,7 +77,21 @@ impl Stack {
         self.node.members()
     }
 
-    /// The devices without members, from left to right: RAM disks, files, models.
+    /// As [`Stack::members`], to be changed in place: what they become is not checked, nor whether
+    /// a path is there twice.
+    #[must_use]
+    pub fn members_mut(&mut self) -> &mut [Stack] {
+        self.node.members_mut()
+    }
+
+    /// Whether it is the place of a member that is not there.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self.node, Node::Missing(_))
+    }
+
+    /// The devices without members, from left to right: RAM disks, files, models. A
+    /// [`crate::Missing`] member is no device and not among them.
     #[must_use]
     pub fn leaves(&self) -> Vec<&Stack> {
         let mut leaves = Vec::new();
@@ -86,7 +100,7 @@ impl Stack {
     }
 
     fn collect_leaves<'a>(&'a self, leaves: &mut Vec<&'a Stack>) {
-        if self.members().is_empty() {
+        if self.members().is_empty() && !self.is_missing() {
             leaves.push(self);
         }
         for member in self.members() {

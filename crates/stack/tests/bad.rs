@@ -87,31 +87,79 @@ help: did you mean `linear`?",
     "column 1: `raid7` is not a level
   raid7(a.img)
   ^^^^^
-help: this version has ram, file, linear, raid0, model",
+help: this version has ram, file, linear, raid0, raid1, raid10, md, model, missing",
     "column 1: `stripe` is not a level
   stripe(a.img)
   ^^^^^^
-help: this version has ram, file, linear, raid0, model",
+help: this version has ram, file, linear, raid0, raid1, raid10, md, model, missing",
     "column 1: `RAID0` is not a level
   RAID0(a.img)
   ^^^^^
 help: did you mean `raid0`?",
-    "column 1: `raid1` is not in this version
-  raid1(a.img, missing)
+    "column 1: `raid5` is not in this version
+  raid5(a.img, missing)
   ^^^^^
-help: this version has ram, file, linear, raid0, model",
-    "column 15: `missing` is not in this version
+help: this version has ram, file, linear, raid0, raid1, raid10, md, model, missing",
+    "column 15: `missing` can only stand alone, in place of a member of a level with copies
   linear(a.img, missing)
                 ^^^^^^^
-help: this version has ram, file, linear, raid0, model",
+help: the levels with copies are raid1, raid10",
+    "column 1: `missing` can only stand alone, in place of a member of a level with copies
+  missing
+  ^^^^^^^
+help: the levels with copies are raid1, raid10",
+    "column 14: `missing` can only stand alone, in place of a member of a level with copies
+  raid1(a.img, missing())
+               ^^^^^^^^^
+help: the levels with copies are raid1, raid10",
+    "column 11: `missing` can only stand alone, in place of a member of a level with copies
+  md(a.img, missing)
+            ^^^^^^^
+help: the levels with copies are raid1, raid10",
+    "column 1: all members of `raid1` are missing; at least one must be there
+  raid1(missing, missing)
+  ^^^^^^^^^^^^^^^^^^^^^^^
+help: name the members that hold the data",
+    "column 1: `raid1` needs at least one member
+  raid1()
+  ^^^^^^^
+help: the form is raid1(MEMBER, MEMBER|missing, …)",
+    "column 7: `raid1` has no parameter `chunk`
+  raid1(chunk=64K, a.img)
+        ^^^^^
+help: the form is raid1(MEMBER, MEMBER|missing, …)",
+    "column 1: `raid10` has 2 members; 3 copies of everything need 3
+  raid10(layout=n3, a.img, missing)
+  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+help: add members, or `missing` for those that come later",
+    "column 14: `chunk` 12K is not a power of two
+  raid10(chunk=12K, a.img, b.img)
+               ^^^
+help: the nearest are 8K and 16K",
+    "column 15: `n1` is not a layout
+  raid10(layout=n1, a.img, b.img)
+                ^^
+help: use one of n2 (near), f2 (far), o2 (offset), with 2 to 255 copies",
+    "column 11: `md` takes files and block devices, which describe the array themselves
+  md(a.img, ram(1G))
+            ^^^^^^^
+help: write their paths",
+    "column 4: `md` has no parameter `level`
+  md(level=1, a.img)
+     ^^^^^
+help: the form is md(PATH, PATH, …)",
+    "column 14: `./a.img` is a member twice
+  raid1(a.img, ./a.img)
+               ^^^^^^^
+help: it is already at column 7; each member needs bytes of its own",
     "column 14: `nbd` is not in this version
   raid0(a.img, nbd(nbd+unix:///?socket=/run/x.sock))
                ^^^
-help: this version has ram, file, linear, raid0, model",
+help: this version has ram, file, linear, raid0, raid1, raid10, md, model, missing",
     "column 1: `cache` is not in this version
   cache(size=1G, origin=raid0(chunk=64K, a.img, b.img))
   ^^^^^
-help: this version has ram, file, linear, raid0, model",
+help: this version has ram, file, linear, raid0, raid1, raid10, md, model, missing",
     "column 1: `sdb` is neither a level nor a path
   sdb
   ^^^

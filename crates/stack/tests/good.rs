@@ -1,8 +1,8 @@
 //! Expressions that parse, what they mean, and their canonical text.
 
 use braid_stack::{
-    ByteSize, File, Latency, Linear, Model, ModelOverrides, Node, Raid0, Raid0Layout, Ram, Rate,
-    Stack,
+    ByteSize, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Raid0, Raid0Layout,
+    Raid1, Raid10, Raid10Kind, Raid10Layout, Ram, Rate, Stack,
 };
 
 /// (source, canonical); an empty canonical text means "the source itself".
@@ -40,6 +40,21 @@ const GOOD: &[(&str, &str)] = &[
         "model(usb-flash, size=2G, bus=usb2:0, read=30MB/s, write=8M/s, latency=1500us, bus_rate=35M/s)",
     ),
     ("model(hdd7200, size=2T)", ""),
+    ("raid1(a.img)", ""),
+    ("raid1( a.img,missing )", "raid1(a.img, missing)"),
+    ("raid1(missing, a.img, missing)", ""),
+    // In quotes it is a path.
+    ("raid1(\"missing\", missing)", ""),
+    ("raid1(raid0(chunk=64K, a.img, b.img), ram(1G))", ""),
+    ("raid10(a.img, b.img)", "raid10(chunk=512K, layout=n2, a.img, b.img)"),
+    (
+        "raid10(layout=f3, a.img, missing, b.img, chunk=4K)",
+        "raid10(chunk=4K, layout=f3, a.img, missing, b.img)",
+    ),
+    ("raid10(chunk=64M, layout=o2, a.img, b.img, c.img)", ""),
+    ("md(a.img)", ""),
+    ("md(/dev/sdb,file(b.img, offset=1M), \"c\")", "md(/dev/sdb, file(b.img, offset=1M), \"c\")"),
+    ("linear(md(a.img, b.img), ram(1M))", ""),
     // Two parts of one file that share no byte.
     (
         "linear(file(a.img, offset=0, length=1M), file(./a.img, offset=1M))",
@@ -91,6 +106,49 @@ fn every_value_arrives() {
         ],
     };
     assert_eq!(Stack::parse(source), Ok(Node::Linear(expected).into()));
+}
+
+#[test]
+fn every_value_of_the_levels_with_copies_arrives() {
+    let source = "raid1(md(b.img), missing, raid10(chunk=64K, layout=o3, ./a, missing, ram(1G)))";
+    let file = |path: &str| {
+        Stack::from(Node::File(File { path: path.to_owned(), offset: ByteSize(0), length: None }))
+    };
+    let raid10 = Raid10 {
+        chunk: ByteSize::kib(64),
+        layout: Raid10Layout { kind: Raid10Kind::Offset, copies: 3 },
+        members: vec![
+            file("./a"),
+            Node::Missing(Missing).into(),
+            Node::Ram(Ram { size: ByteSize::gib(1) }).into(),
+        ],
+    };
+    let expected = Raid1 {
+        members: vec![
+            Node::Md(Md { members: vec![file("b.img")] }).into(),
+            Node::Missing(Missing).into(),
+            Node::Raid10(raid10).into(),
+        ],
+    };
+    assert_eq!(Stack::parse(source), Ok(Node::Raid1(expected).into()));
+}
+
+#[test]
+fn what_is_missing_is_a_member_and_no_leaf() {
+    let source = "raid1(a.img, missing, linear(raid10(missing, b.img), ram(1M)))";
+    let mut stack = Stack::parse(source).unwrap();
+    assert_eq!(stack.members().len(), 3);
+    assert!(stack.members()[1].is_missing());
+    assert_eq!(stack.members()[1].span.start, 13);
+    let leaves: Vec<String> = stack.leaves().iter().map(ToString::to_string).collect();
+    assert_eq!(leaves, ["a.img", "b.img", "ram(1M)"]);
+    let paths: Vec<&str> = stack.member_paths().iter().filter_map(|path| path.to_str()).collect();
+    assert_eq!(paths, ["a.img", "b.img"]);
+    for member in stack.members_mut() {
+        *member = Node::Missing(Missing).into();
+    }
+    assert_eq!(stack.to_string(), "raid1(missing, missing, missing)");
+    assert!(stack.leaves().is_empty());
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! What holds for every stack and for every text.
 
 use braid_stack::{
-    ByteSize, File, Latency, Linear, Model, ModelOverrides, Node, Raid0, Raid0Layout, Ram, Rate,
-    Stack, parse_expr,
+    ByteSize, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Raid0, Raid0Layout,
+    Raid1, Raid10, Raid10Kind, Raid10Layout, Ram, Rate, Stack, parse_expr,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -36,8 +36,31 @@ fn model() -> impl Strategy<Value = Node> {
     )
 }
 
+fn md() -> impl Strategy<Value = Node> {
+    let members = prop::collection::vec(file().prop_map(Stack::from), 1..4);
+    members.prop_map(|members| Node::Md(Md { members }))
+}
+
+/// A layout of raid10 over `members`: with at most as many copies.
+fn raid10_layout(members: usize) -> impl Strategy<Value = Raid10Layout> {
+    let kind = prop_oneof![Just(Raid10Kind::Near), Just(Raid10Kind::Far), Just(Raid10Kind::Offset)];
+    (kind, 2..=members as u8).prop_map(|(kind, copies)| Raid10Layout { kind, copies })
+}
+
+/// At least `least` members, of which the first is there.
+fn some_missing(
+    least: usize,
+    member: impl Strategy<Value = Stack> + Clone,
+) -> impl Strategy<Value = Vec<Stack>> {
+    let other = prop_oneof![3 => member.clone(), 1 => Just(Node::Missing(Missing).into())];
+    (member, prop::collection::vec(other, least - 1..5)).prop_map(|(first, mut members)| {
+        members.insert(0, first);
+        members
+    })
+}
+
 fn stack() -> impl Strategy<Value = Stack> {
-    let leaf = prop_oneof![size().prop_map(|size| Node::Ram(Ram { size })), file(), model()];
+    let leaf = prop_oneof![size().prop_map(|size| Node::Ram(Ram { size })), file(), model(), md()];
     leaf.prop_map(Stack::from).prop_recursive(4, 40, 5, |member| {
         let members = || prop::collection::vec(member.clone(), 1..5);
         let layout = prop_oneof![Just(Raid0Layout::Original), Just(Raid0Layout::Alternate)];
@@ -46,6 +69,13 @@ fn stack() -> impl Strategy<Value = Stack> {
             (1_u64..=16384, layout, members()).prop_map(|(chunk, layout, members)| {
                 Node::Raid0(Raid0 { chunk: ByteSize::kib(4 * chunk), layout, members }).into()
             }),
+            some_missing(1, member.clone())
+                .prop_map(|members| Node::Raid1(Raid1 { members }).into()),
+            some_missing(2, member.clone())
+                .prop_flat_map(|members| (12_u32..=26, raid10_layout(members.len()), Just(members)))
+                .prop_map(|(shift, layout, members)| {
+                    Node::Raid10(Raid10 { chunk: ByteSize(1 << shift), layout, members }).into()
+                }),
         ]
     })
 }
@@ -59,6 +89,11 @@ fn scramble() -> impl Strategy<Value = String> {
         "file(",
         "model(",
         "raid1(",
+        "raid10(",
+        "raid5(",
+        "md(",
+        "missing",
+        "n2",
         "foo(",
         "(",
         ")",

@@ -25,8 +25,9 @@
 //! shift goes round within a few members instead of all. Copy `n × far + f` is near copy `n` of
 //! repetition `f`, which is md's order.
 //!
-//! md accepts layouts whose formula puts two chunks in one place or two copies on one member; none
-//! of them is one that mdadm makes. They are refused here.
+//! md accepts layouts whose formula puts two chunks in one place or two copies on one member, such
+//! as n2o2 over five members: a kernel that fills such an array overwrites what it has just
+//! written. mdadm makes none of them. They are refused here.
 //!
 //! Source: Linux `drivers/md/raid10.c` (`setup_geo`, `calc_sectors`, `raid10_size`,
 //! `__raid10_find_phys`, `raid10_find_virt`).

@@ -25,6 +25,8 @@ pub(crate) enum MediaError {
     TooMuchMemory { what: String, total: braid_stack::ByteSize },
     #[error("{level}: {source}")]
     Geometry { level: String, source: GeometryError },
+    #[error("{level} is not served yet")]
+    NotServed { level: &'static str },
     #[error("there is no model called {name:?}; there are: {known}")]
     UnknownModel { name: String, known: String },
 }
@@ -60,6 +62,7 @@ pub(crate) struct Media {
 impl Media {
     /// Opens every leaf of `stack` and checks that its arrays can be made of them.
     pub(crate) fn open(stack: &Stack, read_only: bool) -> Result<Media, MediaError> {
+        check_served(stack)?;
         check_memory(stack)?;
         let access = if read_only { Access::ReadOnly } else { Access::Exclusive };
         let mut buses = Buses::default();
@@ -200,6 +203,16 @@ fn open_leaf(node: &Node, access: Access, buses: &mut Buses) -> Result<Medium, M
                 .map_err(|source| MediaError::Memory { what: model.to_string(), source })
         }
         _ => unreachable!("a level with members is no leaf"),
+    }
+}
+
+/// The language has levels that the engine does not have yet.
+fn check_served(stack: &Stack) -> Result<(), MediaError> {
+    match &stack.node {
+        Node::Raid1(_) | Node::Raid10(_) | Node::Md(_) => {
+            Err(MediaError::NotServed { level: stack.node.name() })
+        }
+        _ => stack.members().iter().try_for_each(check_served),
     }
 }
 

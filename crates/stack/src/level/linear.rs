@@ -30,6 +30,10 @@ impl Level for Linear {
     fn members(&self) -> &[Stack] {
         &self.members
     }
+
+    fn members_mut(&mut self) -> &mut [Stack] {
+        &mut self.members
+    }
 }
 
 impl fmt::Display for Linear {

@@ -6,12 +6,17 @@
 
 pub(crate) mod file;
 pub(crate) mod linear;
+pub(crate) mod md;
+pub(crate) mod missing;
 pub(crate) mod model;
 pub(crate) mod raid0;
+pub(crate) mod raid1;
+pub(crate) mod raid10;
 pub(crate) mod ram;
 
 use std::fmt;
 
+use crate::Span;
 use crate::args::Args;
 use crate::error::{Fault, Problem};
 use crate::expr::{Call, Expr, Word, looks_like_path};
@@ -27,6 +32,8 @@ pub(crate) trait Level: Sized + fmt::Display {
     const USAGE: &'static str;
     /// The named parameters.
     const PARAMETERS: &'static [&'static str];
+    /// Whether `missing` may stand for a member.
+    const TAKES_MISSING: bool = false;
 
     /// Checks the arguments of a call.
     fn check(args: &Args<'_>) -> Result<Self, Fault>;
@@ -35,12 +42,18 @@ pub(crate) trait Level: Sized + fmt::Display {
     fn members(&self) -> &[Stack] {
         &[]
     }
+
+    /// As [`Level::members`], to be changed.
+    fn members_mut(&mut self) -> &mut [Stack] {
+        &mut []
+    }
 }
 
 /// A level as the registry knows it.
 struct Entry {
     name: &'static str,
     usage: &'static str,
+    takes_missing: bool,
     check: fn(&Call) -> Result<Node, Fault>,
 }
 
@@ -56,14 +69,9 @@ macro_rules! levels {
         const REGISTRY: &[Entry] = &[$(Entry {
             name: <$level as Level>::NAME,
             usage: <$level as Level>::USAGE,
+            takes_missing: <$level as Level>::TAKES_MISSING,
             check: |call| {
-                let args = Args::new(
-                    call,
-                    <$level as Level>::NAME,
-                    <$level as Level>::USAGE,
-                    <$level as Level>::PARAMETERS,
-                )?;
-                <$level as Level>::check(&args).map(Node::$variant)
+                <$level as Level>::check(&Args::new::<$level>(call)?).map(Node::$variant)
             },
         },)*];
 
@@ -81,6 +89,14 @@ macro_rules! levels {
             pub fn members(&self) -> &[Stack] {
                 match self {
                     $(Node::$variant(level) => Level::members(level),)*
+                }
+            }
+
+            /// As [`Node::members`], to be changed in place: what they become is not checked.
+            #[must_use]
+            pub fn members_mut(&mut self) -> &mut [Stack] {
+                match self {
+                    $(Node::$variant(level) => Level::members_mut(level),)*
                 }
             }
         }
@@ -110,13 +126,20 @@ levels! {
     Linear(linear::Linear),
     /// Stripes over the members.
     Raid0(raid0::Raid0),
+    /// The same on every member.
+    Raid1(raid1::Raid1),
+    /// Copies of each chunk, dealt to the members.
+    Raid10(raid10::Raid10),
+    /// Members that describe their array themselves.
+    Md(md::Md),
     /// A member that behaves like a modelled device, in wall time.
     Model(model::Model),
+    /// The place of a member that is not there; no device.
+    Missing(missing::Missing),
 }
 
 /// Names of the language that this version refuses.
-pub const RESERVED_NAMES: &[&str] =
-    &["raid1", "raid10", "raid4", "raid5", "raid6", "cache", "nbd", "md", "missing"];
+pub const RESERVED_NAMES: &[&str] = &["raid4", "raid5", "raid6", "cache", "nbd"];
 
 /// How each level is written, in the order of the manual.
 pub fn usages() -> impl Iterator<Item = &'static str> {
@@ -161,6 +184,9 @@ fn check_word(word: &Word) -> Result<Node, Fault> {
         return file::File::whole(word).map(Node::File);
     }
     let name = word.text.as_str();
+    if name == missing::Missing::NAME {
+        return Err(misplaced_missing(word.span));
+    }
     let problem = if let Some(entry) = REGISTRY.iter().find(|entry| entry.name == name) {
         Problem::BareLevel { name: entry.name, usage: entry.usage }
     } else if RESERVED_NAMES.contains(&name) {
@@ -169,6 +195,22 @@ fn check_word(word: &Word) -> Result<Node, Fault> {
         Problem::NotAPath { word: name.to_owned() }
     };
     Err(Fault::new(problem, word.span))
+}
+
+/// Checks a member of a level that takes `missing`.
+pub(crate) fn check_member_or_missing(expr: &Expr) -> Result<Stack, Fault> {
+    match expr {
+        Expr::Word(word) if !word.quoted && word.text == missing::Missing::NAME => {
+            Ok(Stack { node: Node::Missing(missing::Missing), span: word.span })
+        }
+        _ => check_expr(expr),
+    }
+}
+
+fn misplaced_missing(span: Span) -> Fault {
+    let levels = REGISTRY.iter().filter(|entry| entry.takes_missing).map(|entry| entry.name);
+    let levels = levels.collect::<Vec<_>>().join(", ");
+    Fault::new(Problem::MisplacedMissing { levels }, span)
 }
 
 /// Prints `member, member`.

@@ -79,6 +79,10 @@ impl Level for Raid0 {
     fn members(&self) -> &[Stack] {
         &self.members
     }
+
+    fn members_mut(&mut self) -> &mut [Stack] {
+        &mut self.members
+    }
 }
 
 impl fmt::Display for Raid0 {

@@ -1,0 +1,49 @@
+//! `md(MEMBER, …)`: files and block devices that carry md superblocks, and so describe the array
+//! themselves.
+//!
+//! The order of the members, the level and all parameters are in the superblocks; nothing of it is
+//! written here. A member that is not there is left out, not `missing`.
+
+use std::fmt;
+
+use super::{Level, Node, fmt_members};
+use crate::args::Args;
+use crate::error::{Fault, Problem};
+use crate::stack::Stack;
+
+/// Members that describe their array themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Md {
+    /// 1 to [`crate::MAX_MEMBERS`] [`Node::File`]s, in any order.
+    pub members: Vec<Stack>,
+}
+
+impl Level for Md {
+    const NAME: &'static str = "md";
+    const USAGE: &'static str = "md(PATH, PATH, …)";
+    const PARAMETERS: &'static [&'static str] = &[];
+
+    fn check(args: &Args<'_>) -> Result<Self, Fault> {
+        let members = args.members()?;
+        match members.iter().find(|member| !matches!(member.node, Node::File(_))) {
+            Some(other) => Err(Fault::new(Problem::NotAFile { level: Self::NAME }, other.span)),
+            None => Ok(Self { members }),
+        }
+    }
+
+    fn members(&self) -> &[Stack] {
+        &self.members
+    }
+
+    fn members_mut(&mut self) -> &mut [Stack] {
+        &mut self.members
+    }
+}
+
+impl fmt::Display for Md {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("md(")?;
+        fmt_members(f, &self.members)?;
+        f.write_str(")")
+    }
+}
