@@ -6,7 +6,7 @@
 //!     └──────encode───────┘        bitmap, bad-block log: the same way
 //! ```
 //!
-//! * [`superblock`]: versions 0.90, 1.0, 1.1 and 1.2 as one type.
+//! * [`superblock`]: versions 0.90, 1.0, 1.1 and 1.2 as one type; [`Rejection`]: why bytes are none.
 //!
 //! Invariants: a [`Superblock`] was checked (checksum, ranges, what its version can say), so that
 //! no arithmetic on it overflows; what was read and is not understood is written back as it was;
@@ -14,11 +14,13 @@
 //! and randomness: times and identifiers are arguments.
 
 pub mod level;
+pub mod rejection;
 pub mod superblock;
 pub mod uuid;
 pub mod version;
 
 pub use level::Level;
+pub use rejection::Rejection;
 pub use superblock::{Features, Reshape, Resync, Role, Superblock, Timestamp};
 pub use uuid::Uuid;
 pub use version::Version;

@@ -7,7 +7,19 @@
 //!
 //! Source: Linux `include/uapi/linux/raid/md_p.h`, `drivers/md/md.c` (`super_90_*`, `super_1_*`).
 
-use crate::{Level, Uuid, Version};
+mod check;
+mod fields;
+mod v0;
+mod v1;
+
+pub use fields::ByteOrder;
+
+use crate::{Level, Rejection, Uuid, Version};
+
+/// md's magic number, the first of every superblock.
+pub const MAGIC: u32 = 0xa92b_4efc;
+/// As many bytes as the longest superblock of either version has; md reads that many.
+pub const SUPERBLOCK_BYTES: usize = 4096;
 
 /// What a member says about itself and its array.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,12 +110,33 @@ pub struct BadBlockLog {
 pub struct Old {
     /// The number of the `/dev/md` device that was preferred.
     pub preferred_minor: u32,
-    /// 0.90 or the 0.91 of a reshape.
+    /// 90, or the 91 of a reshape; follows from [`Superblock::reshape`] when it is written.
     pub minor_version: u32,
+    /// The third part of the version, which mdadm prints.
+    pub patch_version: u32,
     /// Whether the array was marked as having errors.
     pub errors: bool,
+    /// Counted when it was written: devices, which mdadm prints as total.
+    pub nr_disks: u32,
     /// Counted when it was written: active, working, failed and spare members.
     pub counts: [u32; 4],
+    /// The order of the bytes on disk: that of the host that made the array.
+    pub byte_order: ByteOrder,
+}
+
+/// A device's descriptor in the table of version 0.90.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct OldDisk {
+    /// Its number, which is its place in the table.
+    pub number: u32,
+    /// Major number of the block device that it last was.
+    pub major: u32,
+    /// Minor number of it.
+    pub minor: u32,
+    /// Its role.
+    pub raid_disk: u32,
+    /// `MD_DISK_*` bits: 0 faulty, 1 active, 2 in sync, 3 removed, 9 write-mostly, 10 fail-fast.
+    pub state: u32,
 }
 
 /// Seconds and microseconds since 1970.
@@ -215,7 +248,96 @@ impl Features {
     }
 }
 
+/// The checksum that is stored in a superblock's bytes and the one that they add up to, also of
+/// bytes that are no valid superblock; `None` if there are fewer of them than they claim, or none
+/// of md's at all.
+#[must_use]
+pub fn checksum(version: Version, bytes: &[u8]) -> Option<(u32, u32)> {
+    match version {
+        Version::V0_90 => v0::checksum(bytes),
+        Version::V1_0 | Version::V1_1 | Version::V1_2 => v1::checksum(bytes),
+    }
+}
+
 impl Superblock {
+    /// Checks a superblock of `version` that was found `super_offset` bytes from the start of a
+    /// member of `device_size` bytes. `bytes` may be longer than the superblock; with
+    /// [`SUPERBLOCK_BYTES`] there are enough for any.
+    ///
+    /// Features that nobody knows are no error: such an array may be read, and whoever writes
+    /// asks [`Superblock::has_unknown`].
+    ///
+    /// # Errors
+    /// [`Rejection`] if anything is out of range, contradicts itself or is not on the member.
+    pub fn parse(
+        version: Version,
+        super_offset: u64,
+        device_size: u64,
+        bytes: &[u8],
+    ) -> Result<Superblock, Rejection> {
+        match version {
+            Version::V0_90 => v0::parse(super_offset, device_size, bytes),
+            Version::V1_0 | Version::V1_1 | Version::V1_2 => {
+                v1::parse(version, super_offset, device_size, bytes)
+            }
+        }
+    }
+
+    /// The bytes to be written at `super_offset`: whole sectors, with a new checksum.
+    ///
+    /// Bytes of `raw` that have no meaning here stay. With an empty `raw` they are zeroes, and
+    /// version 1 gets room for a multiple of 128 roles. The feature bits of fields that are
+    /// options (bitmap, log, reshape, recovery) follow from the fields. Sizes and positions must
+    /// be whole sectors (KiB for `component_size` of 0.90) and fit the disk's fields: whoever
+    /// makes a superblock rather than reading it can parse the result to be sure.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        match self.version {
+            Version::V0_90 => v0::encode(self),
+            Version::V1_0 | Version::V1_1 | Version::V1_2 => v1::encode(self),
+        }
+    }
+
+    /// Whether the superblock uses something that braid does not know: then it must not be
+    /// written. Unknown feature bits, or something in bytes that are zero so far.
+    #[must_use]
+    pub fn has_unknown(&self) -> bool {
+        self.features.unknown() != Features::default()
+            || self.version != Version::V0_90 && v1::has_unknown_padding(&self.raw)
+    }
+
+    /// Whether the copies agree by this superblock's account.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.resync == Resync::Clean
+    }
+
+    /// The numbers of the devices in a role, lowest first: none, one, or a member and its
+    /// replacement.
+    pub fn devices_in(&self, role: u16) -> impl Iterator<Item = u32> + '_ {
+        (0..)
+            .zip(&self.roles)
+            .filter(move |(_, found)| **found == Role::Active(role))
+            .map(|(number, _)| number)
+    }
+
+    /// The array's identifier as its bytes lie on disk, which is how a bitmap's header has it:
+    /// words of the host's byte order for 0.90.
+    #[must_use]
+    pub fn uuid_on_disk(&self) -> [u8; 16] {
+        let mut bytes = self.array_uuid.0;
+        if self.old.is_some_and(|old| old.byte_order == ByteOrder::Little) {
+            bytes.chunks_exact_mut(4).for_each(<[u8]>::reverse);
+        }
+        bytes
+    }
+
+    /// For 0.90: this device's descriptor and the table of 27, as they would be written.
+    #[must_use]
+    pub fn old_disks(&self) -> Option<(OldDisk, Vec<OldDisk>)> {
+        if self.version == Version::V0_90 { v0::disks(&self.encode()) } else { None }
+    }
+
     /// What this device is for, by its own account.
     #[must_use]
     pub fn role(&self) -> Role {
