@@ -6,7 +6,7 @@
 //!                                                        members hold, metadata included
 //! ```
 //!
-//! A member's image is 8 or 16 MiB of metadata that md wrote and of data that follow a formula,
+//! A member's image is some MiB of metadata that md wrote and of data that follow a formula,
 //! so it is kept as a list of runs ([`runs`]) over the array's known content ([`pattern`]).
 //!
 //! Invariants: an expanded member has the SHA-256 that the image had when md let go of it; the

@@ -125,6 +125,8 @@ pub struct Member {
     pub examine: Option<String>,
     /// What `mdadm --examine-bitmap` printed.
     pub examine_bitmap: Option<String>,
+    /// What `mdadm --examine-badblocks mN.img` printed, if the log holds a range.
+    pub examine_badblocks: Option<String>,
 }
 
 impl Member {
@@ -168,7 +170,8 @@ pub struct Golden {
     pub pattern: Vec<Piece>,
     /// How many slots had no member in sync.
     pub degraded: u32,
-    /// Whether it was stopped; if not, the machine was stopped dead.
+    /// Whether the superblocks say clean; if not, the machine was stopped dead while they said
+    /// active.
     pub clean_shutdown: bool,
     /// The members, by index.
     pub members: Vec<Member>,

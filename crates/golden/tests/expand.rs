@@ -104,9 +104,27 @@ fn expanded_files_are_the_images() {
 }
 
 #[test]
+fn what_only_some_members_have_is_in_their_manifests() {
+    let bad = &named("raid1-2-badblocks").members[1];
+    assert_eq!(bad.bad_blocks, [(6400, 8), (7048, 100)]);
+    assert!(bad.examine_badblocks.as_ref().unwrap().contains("7048 for 100 sectors"));
+    let recovering = &named("raid1-2-recovering").members[1];
+    assert_eq!(recovering.recovery_offset_sectors, Some(8192));
+    let replacement = &named("raid10-4-n2-replacing").members[4];
+    assert_eq!(
+        (replacement.role, replacement.recovery_offset_sectors),
+        (Role::Slot(1), Some(8192))
+    );
+    assert_eq!(named("raid1-3-writemostly-spare").members[3].role, Role::Spare);
+    let dirty = named("raid1-2-dirty-bitmap");
+    assert!(!dirty.clean_shutdown);
+    assert!(dirty.present().all(|member| member.bitmap_offset_bytes == Some(8192)));
+}
+
+#[test]
 fn the_set_is_whole_and_says_what_a_test_needs() {
     let arrays = all();
-    assert!(arrays.len() >= 49, "{} golden arrays", arrays.len());
+    assert!(arrays.len() >= 57, "{} golden arrays", arrays.len());
     for golden in &arrays {
         let slots = |member: &&Member| matches!(member.role, Role::Slot(_));
         let in_slots = golden.members.iter().filter(slots).count();
