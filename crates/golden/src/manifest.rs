@@ -1,0 +1,306 @@
+//! What is known of a golden array: its manifest, and the way to its bytes.
+//!
+//! Field names are the manifest's. Sizes and offsets are in bytes unless the name says sectors.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+use crate::pattern::{Content, SECTOR};
+use crate::runs;
+
+/// What a reader must make of the members that are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expect {
+    /// Assemble, and read as the content.
+    Read,
+    /// The same, with members missing or stale.
+    ReadDegraded,
+    /// Refuse with a reason, or read as the content; never read as anything else.
+    RefuseOrRead,
+}
+
+/// What a member is to the array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "RoleText")]
+pub enum Role {
+    /// The number of its slot.
+    Slot(u32),
+    /// A spare.
+    Spare,
+    /// The journal of a raid4, 5 or 6.
+    Journal,
+}
+
+/// A role as the manifest writes it: a number or a word.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RoleText {
+    Slot(u32),
+    Word(RoleWord),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RoleWord {
+    Spare,
+    Journal,
+}
+
+impl From<RoleText> for Role {
+    fn from(text: RoleText) -> Role {
+        match text {
+            RoleText::Slot(slot) => Role::Slot(slot),
+            RoleText::Word(RoleWord::Spare) => Role::Spare,
+            RoleText::Word(RoleWord::Journal) => Role::Journal,
+        }
+    }
+}
+
+/// A piece of the content: `length` bytes from `offset`, of the pattern with this key.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Piece {
+    /// Where in the array, in bytes.
+    pub offset: u64,
+    /// How much, in bytes.
+    pub length: u64,
+    /// The pattern's key.
+    pub key: String,
+}
+
+/// Versions of what made the array.
+#[derive(Clone, Debug, Deserialize)]
+pub struct MadeWith {
+    /// How the kernel was run.
+    pub engine: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// What `mdadm --version` printed.
+    pub mdadm: String,
+}
+
+/// A member. All but index, bytes, role and state is absent of a member that is missing.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Member {
+    /// Its place in the order in which mdadm was given the members.
+    pub index: usize,
+    /// The size of its image.
+    pub bytes: u64,
+    /// What it is to the array, or was before it went missing or stale.
+    pub role: Role,
+    /// `in_sync`, `missing`, `stale`, `spare`, `recovering`, ... and flags behind commas, such as
+    /// `write_mostly`, as in sysfs.
+    pub state: String,
+    /// The SHA-256 of its image, in hexadecimal.
+    pub sha256: Option<String>,
+    /// Its superblock's count of events.
+    pub events: Option<u64>,
+    /// Where its superblock is.
+    pub super_offset_bytes: Option<u64>,
+    /// Where its data are.
+    pub data_offset_bytes: Option<u64>,
+    /// How much of it is data.
+    pub data_bytes: Option<u64>,
+    /// The superblock's feature map (version 1 only).
+    pub feature_map: Option<u32>,
+    /// How far a resync came: the superblock's field; `None` if none is due, or in version 0.90.
+    pub resync_offset_sectors: Option<u64>,
+    /// How far a recovery came, if one was under way.
+    pub recovery_offset_sectors: Option<u64>,
+    /// Where its bitmap is, if it has one.
+    pub bitmap_offset_bytes: Option<u64>,
+    /// Where its partial parity log is, if it has one.
+    pub ppl_sector: Option<u64>,
+    /// The size of the log.
+    pub ppl_size_sectors: Option<u64>,
+    /// Ranges of its bad-block log: first sector and count, on the member.
+    #[serde(default)]
+    pub bad_blocks: Vec<(u64, u64)>,
+    /// What `mdadm --examine mN.img` printed.
+    pub examine: Option<String>,
+    /// What `mdadm --examine-bitmap` printed.
+    pub examine_bitmap: Option<String>,
+    /// What `mdadm --examine-badblocks mN.img` printed, if the log holds a range.
+    pub examine_badblocks: Option<String>,
+}
+
+impl Member {
+    /// Whether there is an image of it.
+    #[must_use]
+    pub fn present(&self) -> bool {
+        self.sha256.is_some()
+    }
+}
+
+/// An array that the kernel made.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Golden {
+    /// Its name, and the folder's.
+    pub name: String,
+    /// What it is, in a line.
+    pub title: String,
+    /// What a reader must make of it.
+    pub expect: Expect,
+    /// What else there is to know.
+    pub notes: String,
+    /// The level, as mdadm names it.
+    pub level: String,
+    /// The layout's number; for a raid0 -1, which means that it is not stored.
+    pub layout_number: i64,
+    /// The layout's name, if mdadm has one.
+    pub layout: Option<String>,
+    /// The chunk; 0 for levels without.
+    pub chunk_bytes: u64,
+    /// How many slots there are.
+    pub raid_disks: u32,
+    /// The superblock's version: `0.90`, `1.0`, `1.1` or `1.2`.
+    pub metadata: String,
+    /// The array's UUID, as mdadm prints it.
+    pub uuid: String,
+    /// The array's size.
+    pub array_bytes: u64,
+    /// The SHA-256 of its content, in hexadecimal.
+    pub sha256: String,
+    /// The pieces of its content.
+    pub pattern: Vec<Piece>,
+    /// How many slots had no member in sync.
+    pub degraded: u32,
+    /// Whether the superblocks say clean; if not, the machine was stopped dead while they said
+    /// active.
+    pub clean_shutdown: bool,
+    /// The members, by index.
+    pub members: Vec<Member>,
+    /// What `mdadm --detail` printed, just before the array was stopped.
+    pub detail: String,
+    /// `/proc/mdstat`, at the same time.
+    pub mdstat: String,
+    /// Files of `/sys/block/md0/md`, at the same time.
+    pub sysfs: BTreeMap<String, String>,
+    /// What the kernel must be told to assemble it, such as `module_params`.
+    pub assemble: BTreeMap<String, serde_json::Value>,
+    /// The command that created it.
+    pub create: String,
+    /// What was done to it then.
+    pub steps: String,
+    /// With which versions.
+    pub made_with: MadeWith,
+    #[serde(skip)]
+    content: OnceLock<Content>,
+}
+
+/// Where the golden arrays are.
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/md/golden")
+}
+
+/// All golden arrays, by name.
+///
+/// # Panics
+///
+/// If a manifest cannot be read.
+#[must_use]
+pub fn all() -> Vec<Golden> {
+    let entries = fs::read_dir(folder()).expect("the folder of golden arrays");
+    let paths = entries.map(|entry| entry.expect("an entry of the folder").path());
+    let mut names: Vec<String> = paths
+        .filter(|path| path.join("manifest.json").exists())
+        .map(|path| path.file_name().expect("a name").to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names.iter().map(|name| named(name)).collect()
+}
+
+/// The golden array of this name.
+///
+/// # Panics
+///
+/// If there is none.
+#[must_use]
+pub fn named(name: &str) -> Golden {
+    let path = folder().join(name).join("manifest.json");
+    let text = fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("no golden array {name:?}: {}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+impl Golden {
+    /// The members of which there are images.
+    pub fn present(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| member.present())
+    }
+
+    /// The image of the member with this index.
+    ///
+    /// # Panics
+    ///
+    /// If it is missing.
+    #[must_use]
+    pub fn expand_member(&self, index: usize) -> Vec<u8> {
+        let path = folder().join(&self.name).join(format!("m{index}.runs"));
+        let text = fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("no member {index}: {}: {error}", path.display()));
+        runs::expand(&text, self.content())
+    }
+
+    /// Writes the images of the members that are present to `m0.img`, ... in a folder that
+    /// exists, with holes where they are zero; their paths, by index.
+    ///
+    /// # Errors
+    ///
+    /// Those of creating and writing the files.
+    pub fn expand_into(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        self.present()
+            .map(|member| {
+                let path = folder.join(format!("m{}.img", member.index));
+                write_sparse(&path, &self.expand_member(member.index))?;
+                Ok(path)
+            })
+            .collect()
+    }
+
+    /// What the array must read as: `length` bytes at `offset`, on any boundary.
+    ///
+    /// # Panics
+    ///
+    /// If that is not within the array.
+    #[must_use]
+    pub fn content_block(&self, offset: u64, length: usize) -> Vec<u8> {
+        let end = offset.checked_add(length as u64).filter(|end| *end <= self.array_bytes);
+        let end = end.unwrap_or_else(|| {
+            panic!("{length} bytes at {offset} are not within {} bytes", self.array_bytes)
+        });
+        let sectors = offset / SECTOR as u64..end.div_ceil(SECTOR as u64);
+        let skip = (offset % SECTOR as u64) as usize;
+        let mut bytes = Vec::with_capacity(length + 2 * SECTOR);
+        for sector in sectors {
+            let age = self.content().last_age();
+            bytes.extend_from_slice(&self.content().sector(age, sector).bytes());
+        }
+        bytes.drain(..skip);
+        bytes.truncate(length);
+        bytes
+    }
+
+    fn content(&self) -> &Content {
+        self.content.get_or_init(|| Content::new(&self.pattern))
+    }
+}
+
+/// Writes a file of these bytes, with holes for the blocks of them that are zero.
+fn write_sparse(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    const BLOCK: usize = 64 << 10;
+    let mut file = fs::File::create(path)?;
+    file.set_len(bytes.len() as u64)?;
+    for (index, block) in bytes.chunks(BLOCK).enumerate() {
+        if block.iter().any(|byte| *byte != 0) {
+            file.seek(SeekFrom::Start((index * BLOCK) as u64))?;
+            file.write_all(block)?;
+        }
+    }
+    Ok(())
+}
