@@ -13,11 +13,15 @@
 //! leaf devices and polls.
 
 mod array;
+mod clock;
 mod device;
 mod inflight;
+pub mod mirror;
 mod pending;
+mod signal;
 
 pub use array::Array;
+pub use clock::Clock;
 pub use device::{Dev, Device};
 pub use inflight::InFlight;
-pub use pending::{CompletionSource, Pending, Ticket, join_all};
+pub use pending::{CompletionSource, Pending, Ticket, Token, Watch, Watched, join_all};

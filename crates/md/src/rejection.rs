@@ -216,3 +216,51 @@ pub enum Rejection {
         why: &'static str,
     },
 }
+
+/// Why a write-intent bitmap was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BitmapRejection {
+    /// Fewer bytes than a header has.
+    #[error("the bitmap is cut off: its header has 256 bytes, {got} were read")]
+    Truncated {
+        /// Bytes that there are.
+        got: usize,
+    },
+    /// No bitmap.
+    #[error("the bitmap's magic number is {0:08x}, md's is 6d746962")]
+    Magic(u32),
+    /// A version that nobody knows.
+    #[error("the bitmap's version is {0}, known are 3 and 4")]
+    Version(u32),
+    /// A bitmap of several hosts that share the array.
+    #[error("the bitmap is a clustered one (version 5, {nodes} nodes), which braid cannot share")]
+    Clustered {
+        /// Hosts.
+        nodes: u32,
+    },
+    /// A byte for each chunk instead of a bit, since Linux 6.18.
+    #[error("the bitmap is a lockless one (version 6), which braid does not know")]
+    Lockless,
+    /// A chunk that md refuses.
+    #[error("the bitmap's chunk is {0} bytes, it must be a power of two from 512")]
+    ChunkSize(u64),
+    /// A period of nothing.
+    #[error("the bitmap's flush period is 0 s, it must be at least 1")]
+    DaemonSleep,
+    /// More than md counts.
+    #[error("the bitmap's write-behind limit is {0}, it must be at most 16383")]
+    WriteBehind(u32),
+    /// 2^63 bytes or more.
+    #[error("the bitmap covers {0} sectors, it must be below 2^63 bytes")]
+    SyncSize(u64),
+    /// Not all bits lie in the area.
+    #[error("the bitmap has {chunks} chunks and {needed} bytes, there is room for {area}")]
+    AreaTooSmall {
+        /// Chunks.
+        chunks: u64,
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes that there are.
+        area: u64,
+    },
+}

@@ -61,9 +61,7 @@ impl Background {
     pub(crate) async fn run(&self) {
         let mut tasks: Vec<Task> = Vec::new();
         loop {
-            let mut waiting = Box::pin(
-                self.changed.until(|| !self.taken_in.borrow().is_empty()),
-            );
+            let mut waiting = Box::pin(self.changed.until(|| !self.taken_in.borrow().is_empty()));
             poll_fn(|cx| {
                 tasks.retain_mut(|task| task.as_mut().poll(cx).is_pending());
                 self.running.set(tasks.len());

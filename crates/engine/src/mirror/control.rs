@@ -4,7 +4,6 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-use braid_array::Mirrored;
 use braid_array::geometry::Raid1;
 use braid_block::Span;
 use braid_md::Resync;
@@ -165,7 +164,7 @@ pub struct MirrorStatus {
     /// In bytes of the array.
     pub mismatch_places: Vec<u64>,
     /// The bitmap's chunk in bytes, how many chunks there are, and how many are set.
-    pub bitmap: Option<(u64, usize, usize)>,
+    pub bitmap: Option<(u64, u64, u64)>,
     /// Limits of passes.
     pub speed: Speed,
     /// What happened (unix time), oldest first.
@@ -180,7 +179,7 @@ impl Mirror {
         let found = inner.work.found();
         let bitmap = inner.intent.borrow().as_ref().map(|intent| {
             let bitmap = intent.bitmap();
-            (bitmap.chunk_size(), bitmap.chunk_count(), bitmap.count_set())
+            (bitmap.header.chunk_size, bitmap.chunk_count(), bitmap.count_set())
         });
         MirrorStatus {
             raid_disks: slots.len(),
@@ -381,7 +380,7 @@ impl Member {
             replacement: self.replacement.get(),
             write_mostly: self.write_mostly,
             corrected_reads: self.corrected.get(),
-            bad_blocks: self.bad_blocks.borrow().len(),
+            bad_blocks: self.bad_blocks.borrow().entries(),
             remark: self.remark.borrow().clone(),
         }
     }

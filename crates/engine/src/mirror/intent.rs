@@ -40,12 +40,12 @@ pub(crate) struct Intent {
 impl Intent {
     /// The bitmap as it was found: what is set in it must be synchronised.
     pub(crate) fn new(bitmap: Bitmap) -> Intent {
-        let chunk = |index| {
+        let chunk = |index: u64| {
             let set = bitmap.is_set(index);
             Chunk { on_members: set, needed: set, ..Chunk::default() }
         };
         let chunks = (0..bitmap.chunk_count()).map(chunk).collect();
-        let changed = vec![false; bitmap.page_count()];
+        let changed = vec![false; bitmap.page_count() as usize];
         Intent { bitmap, chunks, changed }
     }
 
@@ -58,7 +58,7 @@ impl Intent {
     }
 
     fn range(&self, span: Span) -> std::ops::Range<usize> {
-        let chunk = self.bitmap.chunk_size();
+        let chunk = self.bitmap.header.chunk_size;
         let first = (span.offset / chunk) as usize;
         let end = span.end().div_ceil(chunk) as usize;
         first..end.min(self.chunks.len())
@@ -90,9 +90,9 @@ impl Intent {
             chunk.writes += 1;
             chunk.quiet = false;
             ready &= chunk.on_members;
-            if !self.bitmap.is_set(index) {
-                self.bitmap.set(index);
-                self.changed[self.bitmap.page_of(index)] = true;
+            if !self.bitmap.is_set(index as u64) {
+                self.bitmap.set(index as u64);
+                self.changed[self.bitmap.page_of(index as u64) as usize] = true;
             }
         }
         ready
@@ -115,20 +115,31 @@ impl Intent {
         changed
     }
 
-    /// Whether there are pages to be stored.
-    pub(crate) fn has_changed(&self) -> bool {
-        self.changed.contains(&true)
-    }
-
     /// `page` was stored as it was when `set` was its list of set chunks.
     pub(crate) fn stored(&mut self, chunks: impl IntoIterator<Item = usize>) {
         chunks.into_iter().for_each(|index| self.chunks[index].on_members = true);
     }
 
+    /// The first chunk whose bit is on `page`.
+    fn first_of(&self, page: usize) -> usize {
+        let (mut low, mut high) = (0, self.chunks.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.bitmap.page_of(middle as u64) as usize >= page {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        low
+    }
+
     /// The set chunks of `page`.
     pub(crate) fn set_in(&self, page: usize) -> Vec<usize> {
-        let chunks = self.bitmap.chunks_of(page);
-        chunks.filter(|index| self.bitmap.is_set(*index)).collect()
+        let on_page = |chunk: &usize| self.bitmap.page_of(*chunk as u64) as usize == page;
+        // Chunks are in order, so those of a page are neighbours.
+        let first = self.first_of(page);
+        let chunks = (first..self.chunks.len()).take_while(on_page);
+        chunks.filter(|index| self.bitmap.is_set(*index as u64)).collect()
     }
 
     /// Clears what was quiet since the last sweep and is not needed. Only for an array that has
@@ -137,13 +148,13 @@ impl Intent {
         let mut any = false;
         for index in 0..self.chunks.len() {
             let chunk = &mut self.chunks[index];
-            if chunk.writes > 0 || chunk.needed || !self.bitmap.is_set(index) {
+            if chunk.writes > 0 || chunk.needed || !self.bitmap.is_set(index as u64) {
                 continue;
             }
             if chunk.quiet {
                 chunk.on_members = false;
-                self.bitmap.clear(index);
-                self.changed[self.bitmap.page_of(index)] = true;
+                self.bitmap.clear(index as u64);
+                self.changed[self.bitmap.page_of(index as u64) as usize] = true;
                 any = true;
             }
             chunk.quiet = true;
@@ -156,29 +167,14 @@ impl Intent {
         self.chunks.iter().any(|chunk| chunk.on_members && !chunk.needed)
     }
 
-    /// Everything must be synchronised.
-    pub(crate) fn need_all(&mut self) {
-        for index in 0..self.chunks.len() {
-            self.bitmap.set(index);
-            self.chunks[index].needed = true;
-        }
-        self.changed.fill(true);
-    }
-
     /// Copies agree everywhere again.
     pub(crate) fn need_nothing(&mut self) {
         self.chunks.iter_mut().for_each(|chunk| chunk.needed = false);
     }
 
-    /// Copies agree in `span` again, which is whole chunks but for the array's end.
-    pub(crate) fn synced(&mut self, span: Span) {
-        let range = self.range(span);
-        self.chunks[range].iter_mut().for_each(|chunk| chunk.needed = false);
-    }
-
     /// The first chunk at or behind `offset` that must be synchronised, as bytes of the array.
     pub(crate) fn next_needed(&self, offset: u64) -> Option<Span> {
-        let chunk = self.bitmap.chunk_size();
+        let chunk = self.bitmap.header.chunk_size;
         let first = (offset / chunk) as usize;
         let found = (first..self.chunks.len()).find(|index| self.chunks[*index].needed)?;
         Some(Span::new(found as u64 * chunk, chunk))

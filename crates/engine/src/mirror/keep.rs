@@ -81,7 +81,8 @@ impl Inner {
         if self.read_only || self.intent.borrow().is_none() {
             return;
         }
-        let daemon_sleep = self.intent.borrow().as_ref().map(|one| one.bitmap().header.daemon_sleep);
+        let daemon_sleep =
+            self.intent.borrow().as_ref().map(|one| one.bitmap().header.daemon_sleep);
         let pause = daemon_sleep.map_or(SWEEP, |seconds| Duration::from_secs(seconds.into()));
         loop {
             self.clock.sleep(pause.max(Duration::from_secs(1))).await;

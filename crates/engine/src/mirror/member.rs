@@ -135,7 +135,9 @@ impl Member {
     /// Whether what lies at `offset` of its data, `len` bytes, is known not to be readable.
     #[inline]
     pub(crate) fn is_bad(&self, offset: u64, len: u64) -> bool {
-        self.has_bad_blocks.get() && self.bad_blocks.borrow().overlaps(offset, len)
+        // The log counts from the start of the device (`is_badblock` in md.h).
+        self.has_bad_blocks.get()
+            && self.bad_blocks.borrow().overlaps(self.data_offset + offset, len).is_some()
     }
 }
 

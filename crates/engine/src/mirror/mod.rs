@@ -45,11 +45,12 @@ mod window;
 mod write;
 
 use std::cell::{Cell, RefCell};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
 use braid_array::Mirrored;
-use braid_block::{Errno, Extent, Io, Limits, Op, Span};
+use braid_block::{Extent, Io, Limits, Op, Span};
 use braid_md::bitmap::Bitmap;
 use braid_md::{Resync, Superblock};
 use braid_mem::Pool;
@@ -67,6 +68,9 @@ use sync::Work;
 pub use control::{ControlError, JobKind, JobStatus, MemberStatus, MirrorStatus};
 pub use member::{MemberState, NewMember};
 pub use throttle::Speed;
+
+/// A future on the heap.
+type Later<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// Memory for superblocks and the bitmap's pages, and for passes; of the array's own, so that
 /// requests which wait for it cannot have taken it.
@@ -294,10 +298,6 @@ impl Inner {
             log.remove(0);
         }
         log.push((self.clock.unix_time(), text));
-    }
-
-    fn member(&self, number: u32) -> Option<Rc<Member>> {
-        self.members.borrow().iter().find(|member| member.number == number).cloned()
     }
 
     fn extents(&self, span: Span) -> Vec<Extent> {

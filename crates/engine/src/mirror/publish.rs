@@ -138,7 +138,8 @@ impl Inner {
         let flushed = join_all(flushes.collect()).await;
         let mut writes = Vec::new();
         for (member, superblock) in members.iter().zip(&superblocks) {
-            writes.push((superblock.super_offset, self.metadata(member, &superblock.encode()).await));
+            writes
+                .push((superblock.super_offset, self.metadata(member, &superblock.encode()).await));
         }
         let started = members.iter().zip(writes).map(|(member, (offset, payload))| {
             member.dev.start(Io::write(offset, payload, Flags::FUA))
@@ -241,8 +242,7 @@ impl Inner {
         let (pages, set) = match &mut *self.intent.borrow_mut() {
             Some(intent) => {
                 let pages = intent.take_changed();
-                let set: Vec<usize> =
-                    pages.iter().flat_map(|page| intent.set_in(*page)).collect();
+                let set: Vec<usize> = pages.iter().flat_map(|page| intent.set_in(*page)).collect();
                 (pages, set)
             }
             None => return,
@@ -265,7 +265,7 @@ impl Inner {
         for page in pages {
             let members = self.written_members();
             let bytes = match &*self.intent.borrow() {
-                Some(intent) => intent.bitmap().page(*page),
+                Some(intent) => intent.bitmap().page(*page as u64),
                 None => return failed,
             };
             let mut started = Vec::new();

@@ -51,11 +51,6 @@ impl Ranges {
         locks.is_empty() || !locks.iter().any(|(_, lock)| overlap(*lock, span))
     }
 
-    /// Writes under way.
-    pub(crate) fn writes_under_way(&self) -> u32 {
-        self.under_way.get()
-    }
-
     /// Takes part with a write to `span`, once no lock touches it.
     pub(crate) async fn enter(self: &Rc<Self>, span: Span) -> Entered {
         if !self.is_free(span) {

@@ -10,7 +10,6 @@
 //!   afterwards: locked, read again from the good copy, written to the bad one, read back
 //! ```
 
-use std::pin::Pin;
 use std::rc::Rc;
 
 use braid_array::Plan;
@@ -19,7 +18,7 @@ use braid_block::{Completion, Errno, Flags, Io, Payload, Span};
 
 use super::balance::choose;
 use super::member::Member;
-use super::{Inner, Resync};
+use super::{Inner, Later, Resync};
 use crate::pending::{Token, Watch, Watched};
 use crate::{Pending, join_all};
 
@@ -179,7 +178,7 @@ impl Inner {
         span: Span,
         mut payload: Payload,
         failed: Option<u32>,
-    ) -> Pin<Box<dyn Future<Output = (Result<(), Errno>, Payload)> + '_>> {
+    ) -> Later<'_, (Result<(), Errno>, Payload)> {
         Box::pin(async move {
             let mut bad: Vec<Rc<Member>> = Vec::new();
             for (member, offset) in self.candidates(span, failed) {
@@ -200,8 +199,7 @@ impl Inner {
             let half = (span.len / 2).next_multiple_of(BLOCK);
             let mut front = payload.take_front(half);
             let rest = Span::new(span.offset + half, span.len - half);
-            let (first, part) =
-                self.read_part(Span::new(span.offset, half), front, failed).await;
+            let (first, part) = self.read_part(Span::new(span.offset, half), front, failed).await;
             front = part;
             let (second, part) = self.read_part(rest, payload, failed).await;
             front.append(part);

@@ -14,8 +14,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -28,7 +27,7 @@ use super::control::{JobKind, JobStatus};
 use super::member::{Member, MemberState};
 use super::throttle::{Speed, Throttle};
 use super::window::Found;
-use super::{Inner, MemberState as State};
+use super::{Inner, Later, MemberState as State};
 use crate::signal::Signal;
 
 /// A window when nobody else is about, and when clients are, in bytes.
@@ -176,7 +175,8 @@ impl Current {
         let mean = recent.map_or(0.0, |from| rate(*from, latest));
         let samples: Vec<_> = self.samples.iter().copied().chain([latest]).collect();
         let rates = samples.windows(6).map(|six| rate(six[0], six[5]));
-        let (slow, fast) = rates.fold((mean, mean), |(low, high), one| (low.min(one), high.max(one)));
+        let (slow, fast) =
+            rates.fold((mean, mean), |(low, high), one| (low.min(one), high.max(one)));
         let left = self.total.saturating_sub(self.done) as f64;
         let eta = |rate: f64| (rate > 0.0).then(|| Duration::from_secs_f64((left / rate).min(1e9)));
         JobStatus {
@@ -263,15 +263,15 @@ impl Inner {
                 Some(owner) => {
                     let array = Span::new(owner.offset, owner.len.min(len));
                     let intent = self.intent.borrow();
-                    let skip = by_bitmap
-                        && intent.as_ref().is_some_and(|intent| !intent.is_needed(array));
+                    let skip =
+                        by_bitmap && intent.as_ref().is_some_and(|intent| !intent.is_needed(array));
                     (array.len, (!skip).then_some(array))
                 }
                 // The last chunks of a layout may hold nothing.
                 None => (len.min(4096), None),
             }
         };
-        let unit = |array: Span, offset: u64| -> Pin<Box<dyn Future<Output = Result<(), String>>>> {
+        let unit = |array: Span, offset: u64| -> Later<'static, Result<(), String>> {
             let (inner, member) = (Rc::clone(self), Rc::clone(member));
             Box::pin(async move { inner.fill_window(&member, offset, array).await })
         };
@@ -282,7 +282,8 @@ impl Inner {
             }
         };
         let kind = if member.replacement.get() { JobKind::Replace } else { JobKind::Recovery };
-        let end = self.pass(kind, Some(member.label.clone()), from, total, next, unit, still, checkpoint);
+        let end =
+            self.pass(kind, Some(member.label.clone()), from, total, next, unit, still, checkpoint);
         match end.await {
             End::Done if still() => self.finish_recovery(member).await,
             End::Failed(why) => {
@@ -349,17 +350,18 @@ impl Inner {
                 Some(needed) => (needed.offset.min(total) - offset, None),
             }
         };
-        let unit = |array: Span, _| -> Pin<Box<dyn Future<Output = Result<(), String>>>> {
+        let unit = |array: Span, _| -> Later<'static, Result<(), String>> {
             let inner = Rc::clone(self);
             Box::pin(async move {
-                let found = inner.compare_window(array, kind).await;
+                let found = Rc::clone(&inner).compare_window(array, kind).await;
                 inner.work.found.borrow_mut().add(found, MOST_PLACES);
                 Ok(())
             })
         };
         // Filling a member comes first: it gives back redundancy.
         let still = || {
-            let wanted = if resync { self.needs_resync() } else { self.work.requested.get() == Some(kind) };
+            let wanted =
+                if resync { self.needs_resync() } else { self.work.requested.get() == Some(kind) };
             wanted && !self.is_recovering() && !self.has_takeover()
         };
         let checkpoint = |frontier: u64| {
@@ -408,7 +410,7 @@ impl Inner {
         from: u64,
         total: u64,
         next: impl Fn(u64, u64) -> (u64, Option<Span>),
-        unit: impl Fn(Span, u64) -> Pin<Box<dyn Future<Output = Result<(), String>>>>,
+        unit: impl Fn(Span, u64) -> Later<'static, Result<(), String>>,
         still: impl Fn() -> bool,
         checkpoint: impl Fn(u64),
     ) -> End {
@@ -420,11 +422,12 @@ impl Inner {
         let mut windows: VecDeque<Window> = VecDeque::new();
         let mut cursor = from;
         let mut recorded = now;
-        let mut pause: Option<Pin<Box<dyn Future<Output = ()>>>> = None;
+        let mut pause: Option<Later<'static, ()>> = None;
         loop {
             let go_on = !self.work.stop.get() && !self.broken.get() && still();
             let shared = self.work.throttle.borrow().is_shared(self.clock.now());
-            let (most, windows_at_once) = if shared { (SMALL_WINDOW, 1) } else { (WINDOW, MOST_WINDOWS) };
+            let (most, windows_at_once) =
+                if shared { (SMALL_WINDOW, 1) } else { (WINDOW, MOST_WINDOWS) };
             while go_on
                 && pause.is_none()
                 && cursor < total
@@ -479,7 +482,8 @@ impl Inner {
                     // What is under way is seen through: it holds locks and memory.
                     while !windows.is_empty() {
                         poll_fn(|cx| {
-                            windows.retain_mut(|window| !window.poll(cx) && window.result.is_none());
+                            windows
+                                .retain_mut(|window| !window.poll(cx) && window.result.is_none());
                             if windows.is_empty() { Poll::Ready(()) } else { Poll::Pending }
                         })
                         .await;
@@ -496,7 +500,7 @@ impl Inner {
 struct Window {
     start: u64,
     len: u64,
-    work: Option<Pin<Box<dyn Future<Output = Result<(), String>>>>>,
+    work: Option<Later<'static, Result<(), String>>>,
     result: Option<Result<(), String>>,
 }
 

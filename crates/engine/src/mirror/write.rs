@@ -55,8 +55,7 @@ impl Inner {
         let geometry = self.geometry.borrow();
         let slots = self.slots.borrow();
         for copy in 0..geometry.copies() {
-            let plan =
-                plan_span_with(slots.len(), span, |offset| geometry.locate(offset, copy));
+            let plan = plan_span_with(slots.len(), span, |offset| geometry.locate(offset, copy));
             let Plan::Forward { member, offset } = plan else {
                 drop((geometry, slots));
                 let inner = Rc::clone(self);
@@ -182,11 +181,7 @@ impl Inner {
 
     /// Takes out the members that failed to store `span`, unless that leaves bytes without any
     /// copy: then it is the write that failed, and the copies may differ.
-    fn judge_failed_writes(
-        &self,
-        span: Span,
-        failed: &[(Rc<Member>, Errno)],
-    ) -> Result<(), Errno> {
+    fn judge_failed_writes(&self, span: Span, failed: &[(Rc<Member>, Errno)]) -> Result<(), Errno> {
         let in_sync: Vec<&Rc<Member>> =
             failed.iter().map(|(member, _)| member).filter(|member| member.is_in_sync()).collect();
         let bearable = self.can_do_without(&in_sync);

@@ -1,0 +1,217 @@
+//! A member's bad-block log: what of it cannot be read, and is not to be trusted.
+//!
+//! ```text
+//!   8 bytes an entry, little-endian:   63 … 10 sector | 9 … 0 sectors
+//!   all ones: no more.   Both numbers count in units of 512 << shift bytes.
+//! ```
+//!
+//! Positions are on the member, not in its data. Invariants: ranges are sorted, do not touch, and
+//! need no more entries than the log has room for. Deliberately absent: where the log lies
+//! ([`BadBlockLog`](crate::superblock::BadBlockLog)), and acknowledging, which is the superblock's
+//! being written afterwards.
+//!
+//! Source: Linux `drivers/md/md.c` (`super_1_load`, `super_1_sync`, `rdev_set_badblocks`),
+//! `block/badblocks.c`.
+
+use crate::SECTOR;
+
+/// Entries of the longest log, a page.
+pub const MOST_ENTRIES: usize = 512;
+/// The longest range that md puts into an entry, in units.
+const MOST_UNITS: u64 = 512;
+const END: u64 = u64::MAX;
+
+/// Why a bad-block log cannot be read or extended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadBlocksError {
+    /// A position of 2^63 bytes or more.
+    #[error("entry {index} of the bad-block log is sector {sector} << {shift}, beyond 2^63 bytes")]
+    TooLarge {
+        /// The entry.
+        index: usize,
+        /// As read.
+        sector: u64,
+        /// The log's.
+        shift: u8,
+    },
+    /// A unit of 2^63 bytes or more.
+    #[error("the bad-block log's shift is {0}, it must be below 54")]
+    Shift(u8),
+    /// No room: md then fails the member.
+    #[error("the bad-block log needs {needed} entries, it has room for {room}")]
+    Full {
+        /// Entries needed.
+        needed: usize,
+        /// Entries that there are.
+        room: usize,
+    },
+}
+
+/// A range of bad bytes, on the member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadRange {
+    /// In bytes from the member's start.
+    pub offset: u64,
+    /// In bytes, more than 0.
+    pub len: u64,
+}
+
+impl BadRange {
+    fn end(self) -> u64 {
+        self.offset + self.len
+    }
+}
+
+/// The bad blocks of a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadBlocks {
+    ranges: Vec<BadRange>,
+    unit: u64,
+    room: usize,
+}
+
+impl BadBlocks {
+    /// None yet, in a log of `size` bytes whose unit is `512 << shift` bytes.
+    ///
+    /// # Errors
+    /// [`BadBlocksError::Shift`].
+    pub fn new(size: u64, shift: u8) -> Result<BadBlocks, BadBlocksError> {
+        if shift >= 54 {
+            return Err(BadBlocksError::Shift(shift));
+        }
+        let room = usize::try_from(size / 8).unwrap_or(MOST_ENTRIES).min(MOST_ENTRIES);
+        Ok(BadBlocks { ranges: Vec::new(), unit: SECTOR << shift, room })
+    }
+
+    /// Reads a log, up to its end mark. `bytes` is the whole of it.
+    ///
+    /// # Errors
+    /// [`BadBlocksError`] if an entry lies beyond all members.
+    pub fn parse(bytes: &[u8], shift: u8) -> Result<BadBlocks, BadBlocksError> {
+        let mut log = BadBlocks::new(bytes.len() as u64, shift)?;
+        for (index, entry) in bytes.chunks_exact(8).take(MOST_ENTRIES).enumerate() {
+            let entry = u64::from_le_bytes(std::array::from_fn(|index| entry[index]));
+            if entry == END {
+                break;
+            }
+            let (sector, units) = (entry >> 10, entry & 1023);
+            let too_large = BadBlocksError::TooLarge { index, sector, shift };
+            let (Some(offset), Some(len)) =
+                (sector.checked_mul(log.unit), units.checked_mul(log.unit))
+            else {
+                return Err(too_large);
+            };
+            if offset.checked_add(len).is_none_or(|end| end >= 1 << 63) {
+                return Err(too_large);
+            }
+            log.join(BadRange { offset, len });
+        }
+        // Entries longer than md writes may need more than one of md's.
+        log.check_room()?;
+        Ok(log)
+    }
+
+    /// The whole log: entries, then all ones.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(8 * self.room);
+        for range in &self.ranges {
+            let (mut at, end) = (range.offset / self.unit, range.end() / self.unit);
+            while at < end {
+                let units = (end - at).min(MOST_UNITS);
+                bytes.extend_from_slice(&(at << 10 | units).to_le_bytes());
+                at += units;
+            }
+        }
+        bytes.resize(8 * self.room, 0xff);
+        bytes
+    }
+
+    /// The ranges, lowest first.
+    pub fn iter(&self) -> impl Iterator<Item = BadRange> + '_ {
+        self.ranges.iter().copied()
+    }
+
+    /// Whether nothing is bad.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Entries in use.
+    #[must_use]
+    pub fn entries(&self) -> usize {
+        let units = |range: &BadRange| (range.len / self.unit).div_ceil(MOST_UNITS) as usize;
+        self.ranges.iter().map(units).sum()
+    }
+
+    /// The first bad range of which something lies in `len` bytes from `offset` of the member.
+    #[must_use]
+    pub fn overlaps(&self, offset: u64, len: u64) -> Option<BadRange> {
+        let first = self.ranges.partition_point(|range| range.end() <= offset);
+        self.ranges
+            .get(first)
+            .copied()
+            .filter(|range| len > 0 && range.offset < offset.saturating_add(len))
+    }
+
+    /// Adds `len` bytes from `offset`, and what else is in the units that they touch.
+    ///
+    /// # Errors
+    /// [`BadBlocksError::Full`], and nothing was added.
+    ///
+    /// # Panics
+    /// If the range ends at 2^62 bytes or beyond: members are smaller.
+    pub fn insert(&mut self, offset: u64, len: u64) -> Result<(), BadBlocksError> {
+        let end = offset.saturating_add(len);
+        assert!(end < 1 << 62, "a bad range at {offset} of {len} bytes");
+        let start = offset / self.unit * self.unit;
+        let before = self.ranges.clone();
+        self.join(BadRange { offset: start, len: end.next_multiple_of(self.unit) - start });
+        self.check_room().inspect_err(|_| self.ranges = before)
+    }
+
+    /// Takes the units out that lie wholly in `len` bytes from `offset`: they were written.
+    ///
+    /// # Errors
+    /// [`BadBlocksError::Full`] if a range would be cut in two and there is no room; nothing was
+    /// taken out then.
+    pub fn remove(&mut self, offset: u64, len: u64) -> Result<(), BadBlocksError> {
+        let end = offset.saturating_add(len) / self.unit * self.unit;
+        let Some(start) = offset.checked_next_multiple_of(self.unit).filter(|at| *at < end) else {
+            return Ok(());
+        };
+        let pieces = |range: &BadRange| {
+            let left = (range.offset, range.end().min(start));
+            let right = (range.offset.max(end), range.end());
+            [left, right]
+        };
+        let kept = self
+            .ranges
+            .iter()
+            .flat_map(pieces)
+            .filter(|(from, to)| from < to)
+            .map(|(from, to)| BadRange { offset: from, len: to - from })
+            .collect();
+        let before = std::mem::replace(&mut self.ranges, kept);
+        self.check_room().inspect_err(|_| self.ranges = before)
+    }
+
+    fn check_room(&self) -> Result<(), BadBlocksError> {
+        let (needed, room) = (self.entries(), self.room);
+        if needed > room { Err(BadBlocksError::Full { needed, room }) } else { Ok(()) }
+    }
+
+    /// Adds a range in whole units, joined with those that it touches.
+    fn join(&mut self, range: BadRange) {
+        if range.len == 0 {
+            return;
+        }
+        let first = self.ranges.partition_point(|other| other.end() < range.offset);
+        let after = self.ranges.partition_point(|other| other.offset <= range.end());
+        let touched = &self.ranges[first..after];
+        let start = touched.first().map_or(range.offset, |other| other.offset.min(range.offset));
+        let end = touched.last().map_or(range.end(), |other| other.end().max(range.end()));
+        self.ranges.splice(first..after, [BadRange { offset: start, len: end - start }]);
+    }
+}
