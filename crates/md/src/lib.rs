@@ -7,12 +7,14 @@
 //! ```
 //!
 //! * [`superblock`]: versions 0.90, 1.0, 1.1 and 1.2 as one type; [`Rejection`]: why bytes are none.
+//! * [`assembly`]: which members make an array, and whether it can be started.
 //!
 //! Invariants: a [`Superblock`] was checked (checksum, ranges, what its version can say), so that
 //! no arithmetic on it overflows; what was read and is not understood is written back as it was;
 //! sizes and offsets are in bytes, whatever unit the disk has. Deliberately absent: I/O, clocks,
 //! and randomness: times and identifiers are arguments.
 
+pub mod assembly;
 pub mod level;
 pub mod rejection;
 pub mod superblock;
