@@ -8,6 +8,7 @@
 //!
 //! * [`superblock`]: versions 0.90, 1.0, 1.1 and 1.2 as one type; [`Rejection`]: why bytes are none.
 //! * [`assembly`]: which members make an array, and whether it can be started.
+//! * [`create`]: what a new array's metadata is.
 //!
 //! Invariants: a [`Superblock`] was checked (checksum, ranges, what its version can say), so that
 //! no arithmetic on it overflows; what was read and is not understood is written back as it was;
@@ -15,6 +16,7 @@
 //! and randomness: times and identifiers are arguments.
 
 pub mod assembly;
+pub mod create;
 pub mod level;
 pub mod rejection;
 pub mod superblock;
