@@ -2,8 +2,9 @@
 
 mod common;
 
+use braid_md::fuzz::{assert_in_range, seal};
 use braid_md::{BadBlocks, Bitmap, BitmapHeader, Rejection, Version};
-use common::{Golden, assert_in_range, goldens, seal};
+use common::{Golden, goldens};
 
 /// Damage of a byte is always seen: every byte is under the checksum.
 #[test]

@@ -236,7 +236,7 @@ fn again(superblock: &Superblock, device_size: u64) -> Superblock {
     let read = Superblock::parse(superblock.version, superblock.super_offset, device_size, &bytes);
     let read = read.unwrap_or_else(|why| panic!("{why}: {superblock:?}"));
     assert_eq!(read.encode(), bytes);
-    common::assert_in_range(&read, device_size);
+    braid_md::fuzz::assert_in_range(&read, device_size);
     read
 }
 
