@@ -7,16 +7,19 @@
 //! ```
 //!
 //! * [`superblock`]: versions 0.90, 1.0, 1.1 and 1.2 as one type; [`Rejection`]: why bytes are none.
-//! * [`assembly`]: which members make an array, and whether it can be started.
-//! * [`create`]: what a new array's metadata is.
+//! * [`detect`]: which of them lie on a member, and which one holds.
+//! * [`bitmap`], [`bad_blocks`]: what lies beside it.
+//! * [`fuzz`]: entry points that take `&[u8]` and assert the invariants.
 //!
 //! Invariants: a [`Superblock`] was checked (checksum, ranges, what its version can say), so that
 //! no arithmetic on it overflows; what was read and is not understood is written back as it was;
 //! sizes and offsets are in bytes, whatever unit the disk has. Deliberately absent: I/O, clocks,
 //! and randomness: times and identifiers are arguments.
 
-pub mod assembly;
-pub mod create;
+pub mod bad_blocks;
+pub mod bitmap;
+pub mod detect;
+pub mod fuzz;
 pub mod level;
 pub mod rejection;
 pub mod superblock;

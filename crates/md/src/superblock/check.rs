@@ -26,6 +26,7 @@ const SIZE_LIMIT: u64 = 1 << 63;
 /// Checks all that is the same for both versions. `device_size` is the member's, in bytes.
 pub(super) fn check(superblock: &Superblock, device_size: u64) -> Result<(), Rejection> {
     let Superblock { super_offset, .. } = *superblock;
+    let device_size = device_size.min(SIZE_LIMIT - 1);
     check_inside("the superblock", super_offset, superblock.raw.len() as u64, device_size)?;
     check_shapes(superblock)?;
     check_features(superblock)?;

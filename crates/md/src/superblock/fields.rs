@@ -26,7 +26,9 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn array<const N: usize>(self, at: usize) -> [u8; N] {
-        std::array::from_fn(|index| self.bytes[at + index])
+        let mut array = [0; N];
+        array.copy_from_slice(&self.bytes[at..at + N]);
+        array
     }
 
     pub(super) fn u8(self, at: usize) -> u8 {
