@@ -10,6 +10,7 @@
 //! * [`detect`]: which of them lie on a member, and which one holds.
 //! * [`bitmap`], [`bad_blocks`]: what lies beside it.
 //! * [`fuzz`]: entry points that take `&[u8]` and assert the invariants.
+//! * [`assembly`]: which members make an array, and whether it can be started.
 //!
 //! Invariants: a [`Superblock`] was checked (checksum, ranges, what its version can say), so that
 //! no arithmetic on it overflows; what was read and is not understood is written back as it was;
@@ -20,6 +21,7 @@ pub mod bad_blocks;
 pub mod bitmap;
 pub mod detect;
 pub mod fuzz;
+pub mod assembly;
 pub mod level;
 pub mod rejection;
 pub mod superblock;

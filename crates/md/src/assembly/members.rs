@@ -1,0 +1,455 @@
+//! Who takes which role, and who is left out.
+//!
+//! Each candidate is asked in this order, and the first answer counts:
+//!
+//! 1. Is it a second copy of another one?
+//! 2. Does it describe the same array, and is it large enough?
+//! 3. Does it call all of the freshest members failed? Then both went on alone.
+//! 4. Is it more than one event behind? (One is allowed: a crash may come between the writes of
+//!    two superblocks.)
+//! 5. Does the freshest member's table still give it its role?
+//! 6. Does another one hold the role as well?
+
+use super::{BitmapFacts, Candidate, Risk, suffice, usable};
+use crate::{Features, Level, Role, Superblock};
+
+/// A candidate that takes part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its index in [`super::Set::candidates`].
+    pub candidate: usize,
+    /// What the user calls it.
+    pub label: String,
+    /// Where its data starts, in bytes.
+    pub data_offset: u64,
+    /// How many bytes from there the array uses.
+    pub usable: u64,
+}
+
+impl Member {
+    fn new(candidates: &[Candidate], candidate: usize) -> Member {
+        let Candidate { label, superblock, .. } = &candidates[candidate];
+        let (data_offset, usable) = (superblock.data_offset, usable(superblock));
+        Member { candidate, label: label.clone(), data_offset, usable }
+    }
+}
+
+/// Who has a role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// A member with all of its data.
+    InSync(Member),
+    /// A member that is being rebuilt.
+    Recovering {
+        /// Who.
+        member: Member,
+        /// It has its data below this many bytes.
+        from: u64,
+        /// Whether it had all before, so that it lacks only what the bitmap says.
+        by_bitmap: bool,
+    },
+    /// Nobody.
+    Missing,
+}
+
+impl Slot {
+    /// Who has the role.
+    #[must_use]
+    pub fn member(&self) -> Option<&Member> {
+        match self {
+            Slot::InSync(member) | Slot::Recovering { member, .. } => Some(member),
+            Slot::Missing => None,
+        }
+    }
+
+    /// Whether its data can be read.
+    #[must_use]
+    pub fn is_in_sync(&self) -> bool {
+        matches!(self, Slot::InSync(_))
+    }
+}
+
+/// A candidate that takes no part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its index in [`super::Set::candidates`].
+    pub candidate: usize,
+    /// What the user calls it.
+    pub label: String,
+    /// Why.
+    pub reason: Reason,
+    /// The role that it can come back to by copying only what the bitmap says.
+    pub re_add: Option<u16>,
+}
+
+/// Why a candidate takes no part.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// The array went on without it.
+    #[error(
+        "it is stale: {events} events against {freshest}, last written {behind} s before the freshest"
+    )]
+    Stale {
+        /// Its events.
+        events: u64,
+        /// The freshest member's.
+        freshest: u64,
+        /// Seconds between the last writes of the two superblocks.
+        behind: u64,
+    },
+    /// It and the freshest member each went on without the other.
+    #[error("it went on by itself: it calls {freshest} failed, after {events} events")]
+    Diverged {
+        /// The freshest member's label.
+        freshest: String,
+        /// Its own events.
+        events: u64,
+    },
+    /// The freshest member gives it another role than it claims.
+    #[error("it claims role {claimed}, but {freshest} calls it {}", words(*now))]
+    Disowned {
+        /// The role in its own superblock.
+        claimed: u16,
+        /// The role in the freshest member's.
+        now: Role,
+        /// The freshest member's label.
+        freshest: String,
+    },
+    /// It calls itself failed.
+    #[error("it is marked as failed")]
+    Faulty,
+    /// It describes another array.
+    #[error("its {what} is {own}, but the freshest member's is {freshest}")]
+    OtherShape {
+        /// Which value differs.
+        what: &'static str,
+        /// Its own.
+        own: String,
+        /// The freshest member's.
+        freshest: String,
+    },
+    /// It cannot hold what the array needs of each member.
+    #[error("it has {size} bytes for data, but the array uses {needed} of each member")]
+    TooSmall {
+        /// Its room for data in bytes.
+        size: u64,
+        /// What the array uses, in bytes.
+        needed: u64,
+    },
+    /// It is an older copy of another candidate.
+    #[error("it is an older copy of {of}")]
+    OldCopy {
+        /// The newer one's label.
+        of: String,
+    },
+    /// It cannot be told from another candidate.
+    #[error("it is the same member as {of}, given twice or copied")]
+    Duplicate {
+        /// The other's label.
+        of: String,
+    },
+    /// Another candidate has the role as well.
+    #[error("it claims role {role}, which {other} has")]
+    SameRole {
+        /// The role.
+        role: u16,
+        /// The other's label.
+        other: String,
+        /// Whether nothing says which of the two is right.
+        equal: bool,
+    },
+    /// Its role is beyond the array.
+    #[error("it claims role {role} of an array with {raid_disks} members")]
+    NoSuchRole {
+        /// The role.
+        role: u16,
+        /// The array's members.
+        raid_disks: u32,
+    },
+}
+
+fn words(role: Role) -> String {
+    match role {
+        Role::Active(role) => format!("role {role}"),
+        Role::Spare => "a spare, or removed".to_owned(),
+        Role::Faulty => "failed".to_owned(),
+        Role::Journal => "a journal".to_owned(),
+    }
+}
+
+/// What a candidate is good for.
+enum Claim {
+    Active(u16),
+    Replacement(u16),
+    Spare,
+    Journal,
+}
+
+/// Who has which role.
+pub(super) struct Selection {
+    pub(super) freshest: usize,
+    pub(super) slots: Vec<Slot>,
+    pub(super) replacements: Vec<(u16, Member, u64)>,
+    pub(super) spares: Vec<Member>,
+    pub(super) journal: Option<Member>,
+    pub(super) left_out: Vec<LeftOut>,
+}
+
+/// The candidate that knows best: of those with a role the one with the most events, and of
+/// several one whose data is complete, then the first. Spares know nothing.
+pub(super) fn freshest(candidates: &[Candidate]) -> usize {
+    let rank = |index: &usize| {
+        let superblock = &candidates[*index].superblock;
+        let takes_part = matches!(superblock.role(), Role::Active(_));
+        let complete = superblock.recovery_offset.is_none() && !superblock.is_replacement();
+        (takes_part, superblock.events, complete, std::cmp::Reverse(*index))
+    };
+    (0..candidates.len()).max_by_key(rank).unwrap_or(0)
+}
+
+impl Selection {
+    pub(super) fn of(candidates: &[Candidate]) -> Selection {
+        let freshest = freshest(candidates);
+        let authority = &candidates[freshest].superblock;
+        let mut selection = Selection {
+            freshest,
+            slots: vec![Slot::Missing; authority.raid_disks as usize],
+            replacements: Vec::new(),
+            spares: Vec::new(),
+            journal: None,
+            left_out: Vec::new(),
+        };
+        // The freshest first, so that no older one has its role when it comes.
+        let mut order: Vec<usize> = (0..candidates.len()).collect();
+        order.sort_by_key(|index| {
+            (std::cmp::Reverse(candidates[*index].superblock.events), *index != freshest, *index)
+        });
+        let mut seen: Vec<usize> = Vec::new();
+        for index in order {
+            let claim = match twin(candidates, &seen, index) {
+                Some(reason) => Err(reason),
+                None => claim(candidates, freshest, index),
+            };
+            seen.push(index);
+            match claim.and_then(|claim| selection.place(candidates, index, claim)) {
+                Ok(()) => {}
+                Err(reason) => selection.leave_out(candidates, index, reason),
+            }
+        }
+        selection.left_out.sort_by_key(|left_out| left_out.candidate);
+        selection.spares.sort_by_key(|spare| spare.candidate);
+        selection.note_who_can_come_back(candidates);
+        selection
+    }
+
+    /// Gives a candidate what it claims, unless somebody has it.
+    fn place(
+        &mut self,
+        candidates: &[Candidate],
+        index: usize,
+        claim: Claim,
+    ) -> Result<(), Reason> {
+        let superblock = &candidates[index].superblock;
+        let member = Member::new(candidates, index);
+        match claim {
+            Claim::Active(role) => {
+                let slot = &mut self.slots[usize::from(role)];
+                if let Some(holder) = slot.member() {
+                    let equal = candidates[holder.candidate].superblock.events == superblock.events;
+                    return Err(Reason::SameRole { role, other: holder.label.clone(), equal });
+                }
+                *slot = match superblock.recovery_offset {
+                    None => Slot::InSync(member),
+                    Some(from) => {
+                        let by_bitmap = superblock.features.contains(Features::RECOVERY_BITMAP);
+                        Slot::Recovering { member, from, by_bitmap }
+                    }
+                };
+            }
+            Claim::Replacement(role) => {
+                let filled = superblock.recovery_offset.unwrap_or(member.usable);
+                self.replacements.push((role, member, filled));
+            }
+            Claim::Spare => self.spares.push(member),
+            Claim::Journal => self.journal = Some(member),
+        }
+        Ok(())
+    }
+
+    fn leave_out(&mut self, candidates: &[Candidate], candidate: usize, reason: Reason) {
+        let label = candidates[candidate].label.clone();
+        self.left_out.push(LeftOut { candidate, label, reason, re_add: None });
+    }
+
+    /// Marks who left late enough for the bitmap to know everything that was written since, and
+    /// finds its role free.
+    fn note_who_can_come_back(&mut self, candidates: &[Candidate]) {
+        let Some(BitmapFacts { events_cleared, .. }) = candidates[self.freshest].bitmap else {
+            return;
+        };
+        for left_out in &mut self.left_out {
+            let superblock = &candidates[left_out.candidate].superblock;
+            let was_complete = superblock.recovery_offset.is_none()
+                || superblock.features.contains(Features::RECOVERY_BITMAP);
+            if let (Reason::Stale { .. } | Reason::Disowned { .. }, Role::Active(role)) =
+                (&left_out.reason, superblock.role())
+                && was_complete
+                && superblock.events >= events_cleared
+                && self.slots.get(usize::from(role)) == Some(&Slot::Missing)
+            {
+                left_out.re_add = Some(role);
+            }
+        }
+    }
+
+    /// Takes in stale members, the freshest first and all of the same age together, until the
+    /// rest suffices: mdadm's rule for `--force`.
+    pub(super) fn take_in_stale(&mut self, candidates: &[Candidate], risks: &mut Vec<Risk>) {
+        let freshest = &candidates[self.freshest].superblock;
+        while !self.suffices(freshest) {
+            let usable: Vec<usize> = (0..self.left_out.len())
+                .filter(|index| self.can_be_forced(candidates, &self.left_out[*index]))
+                .collect();
+            let events =
+                |index: &usize| candidates[self.left_out[*index].candidate].superblock.events;
+            let Some(newest) = usable.iter().map(events).max() else { return };
+            let chosen: Vec<usize> =
+                usable.into_iter().filter(|index| events(index) == newest).collect();
+            for index in chosen.into_iter().rev() {
+                let candidate = self.left_out[index].candidate;
+                let Role::Active(role) = candidates[candidate].superblock.role() else { continue };
+                if self.place(candidates, candidate, Claim::Active(role)).is_ok() {
+                    let LeftOut { label, .. } = self.left_out.remove(index);
+                    let freshest = freshest.events;
+                    risks.push(Risk::StaleMember { label, role, events: newest, freshest });
+                }
+            }
+        }
+    }
+
+    /// Whether `force` may take it in: it has complete, if old, data for a role that is free.
+    fn can_be_forced(&self, candidates: &[Candidate], left_out: &LeftOut) -> bool {
+        let superblock = &candidates[left_out.candidate].superblock;
+        let is_free = match superblock.role() {
+            Role::Active(role) => self.slots.get(usize::from(role)) == Some(&Slot::Missing),
+            _ => false,
+        };
+        is_free
+            && matches!(left_out.reason, Reason::Stale { .. } | Reason::Disowned { .. })
+            && superblock.recovery_offset.is_none()
+            && !superblock.is_replacement()
+            && superblock.reshape.is_none()
+    }
+
+    /// Whether the members in sync hold all data.
+    pub(super) fn suffices(&self, array: &Superblock) -> bool {
+        let present: Vec<bool> = self.slots.iter().map(Slot::is_in_sync).collect();
+        suffice(array.level, array.layout, &present)
+    }
+}
+
+/// Whether one of the candidates `seen`, all with at least as many events, is the same member.
+fn twin(candidates: &[Candidate], seen: &[usize], index: usize) -> Option<Reason> {
+    let this = &candidates[index].superblock;
+    let is_same = |other: &&usize| {
+        let other = &candidates[**other].superblock;
+        if this.device_uuid.is_nil() {
+            other.device_uuid.is_nil() && other.device_number == this.device_number
+        } else {
+            other.device_uuid == this.device_uuid
+        }
+    };
+    let other = &candidates[*seen.iter().find(is_same)?];
+    let of = other.label.clone();
+    Some(if other.superblock.events == this.events {
+        Reason::Duplicate { of }
+    } else {
+        Reason::OldCopy { of }
+    })
+}
+
+/// What a candidate may be, or why nothing.
+fn claim(candidates: &[Candidate], freshest: usize, index: usize) -> Result<Claim, Reason> {
+    let authority = &candidates[freshest].superblock;
+    let this = &candidates[index].superblock;
+    same_shape(this, authority)?;
+    let needs_room = !matches!(authority.level, Level::Linear | Level::Raid0);
+    if needs_room && this.role() != Role::Journal && this.data_size < authority.component_size {
+        let (size, needed) = (this.data_size, authority.component_size);
+        return Err(Reason::TooSmall { size, needed });
+    }
+    let now = authority.roles.get(this.device_number as usize).copied().unwrap_or(Role::Spare);
+    let claimed = match this.role() {
+        Role::Active(role) => role,
+        Role::Faulty => return Err(Reason::Faulty),
+        // A spare holds no data, so its events do not matter.
+        Role::Spare if now == Role::Faulty => return Err(Reason::Faulty),
+        Role::Spare => return Ok(Claim::Spare),
+        Role::Journal => {
+            not_stale(this, authority)?;
+            return Ok(Claim::Journal);
+        }
+    };
+    if u32::from(claimed) >= authority.raid_disks {
+        let raid_disks = authority.raid_disks;
+        return Err(Reason::NoSuchRole { role: claimed, raid_disks });
+    }
+    if index != freshest && knows_none_of_the_freshest(candidates, authority.events, index) {
+        let freshest = candidates[freshest].label.clone();
+        return Err(Reason::Diverged { freshest, events: this.events });
+    }
+    not_stale(this, authority)?;
+    if now != Role::Active(claimed) {
+        let freshest = candidates[freshest].label.clone();
+        return Err(Reason::Disowned { claimed, now, freshest });
+    }
+    Ok(if this.is_replacement() { Claim::Replacement(claimed) } else { Claim::Active(claimed) })
+}
+
+/// md takes in a member that is one event behind, not more.
+fn not_stale(this: &Superblock, authority: &Superblock) -> Result<(), Reason> {
+    if this.events.saturating_add(1) >= authority.events {
+        return Ok(());
+    }
+    let behind = authority.updated.seconds.saturating_sub(this.updated.seconds);
+    Err(Reason::Stale { events: this.events, freshest: authority.events, behind })
+}
+
+/// Whether, by this candidate's table, none of the freshest members has its role: then it was
+/// written when they were gone, and they went on when it was gone.
+fn knows_none_of_the_freshest(candidates: &[Candidate], events: u64, index: usize) -> bool {
+    let table = &candidates[index].superblock.roles;
+    !candidates.iter().enumerate().any(|(other_index, other)| {
+        let other = &other.superblock;
+        let role = other.role();
+        other_index != index
+            && other.events == events
+            && matches!(role, Role::Active(_))
+            && table.contains(&role)
+    })
+}
+
+/// Whether a candidate describes the array that the freshest member describes.
+fn same_shape(this: &Superblock, authority: &Superblock) -> Result<(), Reason> {
+    type Show = fn(&Superblock) -> String;
+    let compared: [(&'static str, Show); 8] = [
+        ("metadata version", |array| array.version.to_string()),
+        ("creation time", |array| array.created.seconds.to_string()),
+        ("level", |array| array.level.to_string()),
+        ("layout", |array| array.layout.to_string()),
+        ("chunk", |array| array.chunk.to_string()),
+        ("component size", |array| array.component_size.to_string()),
+        ("number of members", |array| array.raid_disks.to_string()),
+        ("reshape position", |array| match array.reshape {
+            Some(reshape) => reshape.position.to_string(),
+            None => "none".to_owned(),
+        }),
+    ];
+    for (what, show) in compared {
+        let (own, freshest) = (show(this), show(authority));
+        if own != freshest {
+            return Err(Reason::OtherShape { what, own, freshest });
+        }
+    }
+    Ok(())
+}

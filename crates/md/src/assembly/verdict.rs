@@ -1,0 +1,515 @@
+//! What state an array is in, whether it can be started, and what to do next.
+//!
+//! | state | for writing | read-only |
+//! |---|---|---|
+//! | clean, dirty | yes | yes |
+//! | degraded, known to the array | yes | yes |
+//! | degraded, not known to it | `degraded` or `force` | yes |
+//! | degraded and dirty, mirrors | as degraded | yes |
+//! | degraded and dirty, parity without a log | `force` | if asked for |
+//! | two sides that went on alone | `force` takes the freshest | if asked for |
+//! | partial, or members that contradict each other | no | no |
+
+use std::fmt;
+
+use super::geometry::Copies;
+use super::members::{Member, Reason, Selection, Slot};
+use super::{Assembly, Options, Set, array_size, suffice};
+use crate::{Features, Level, Resync, Role, Superblock};
+
+/// The state of an array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// All members are in sync, and the copies agree.
+    Clean,
+    /// All members are in sync, but a crash left copies that may not agree.
+    Dirty(ResyncDue),
+    /// Members are missing, but all data is there.
+    Degraded(Absent),
+    /// The same after a crash.
+    DegradedDirty {
+        /// Who is not in sync.
+        absent: Absent,
+        /// What is to be resynced.
+        resync: ResyncDue,
+        /// Parity may not match the data that was being written, so that what is computed in
+        /// place of a missing member may be wrong.
+        write_hole: bool,
+    },
+    /// Too few members for all data.
+    Partial(Absent),
+    /// Members that contradict each other: their labels.
+    Conflicting(Vec<String>),
+    /// Complete, but of a kind that cannot be served, or not for writing.
+    Unsupported(Obstacle),
+}
+
+/// The roles that nobody fills.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absent {
+    /// Roles without a member.
+    pub missing: Vec<u16>,
+    /// Roles whose member is being rebuilt.
+    pub recovering: Vec<u16>,
+    /// How many members the array has.
+    pub raid_disks: usize,
+}
+
+/// What a resync has to compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResyncDue {
+    /// From where on, in bytes (of the array for raid10, of each member otherwise).
+    pub from: u64,
+    /// Only these chunks, if there is a bitmap: how many, of how many bytes.
+    pub chunks: Option<(u64, u64)>,
+}
+
+/// Why an array cannot be served, or not for writing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Obstacle {
+    /// The level.
+    #[error("{0} is not served")]
+    Level(Level),
+    /// The layout.
+    #[error("layout {layout:#x} of {level} is not known")]
+    Layout {
+        /// Of which level.
+        level: Level,
+        /// md's number.
+        layout: u32,
+    },
+    /// raid0 over members of unequal sizes without a record of how it was laid out.
+    #[error(
+        "the members differ in size, and which of raid0's two layouts was used is not recorded"
+    )]
+    LayoutNotRecorded,
+    /// Feature bits that nobody knows.
+    #[error("unknown feature bits {0:#x}: somebody newer wrote it")]
+    UnknownFeatures(u32),
+    /// A reshape is under way.
+    #[error("a reshape is under way, at {position} bytes of the array")]
+    Reshape {
+        /// Up to where it got, in bytes of the array.
+        position: u64,
+        /// Whether data lies in the same place before and behind that position.
+        readable: bool,
+    },
+    /// A journal device may hold data that the members do not.
+    #[error("it has a write journal, which may hold newer data than the members")]
+    Journal,
+    /// Other machines may be writing.
+    #[error("it is clustered: other machines may be writing to it")]
+    Clustered,
+}
+
+impl Obstacle {
+    /// What it allows.
+    #[must_use]
+    pub fn start(&self) -> Start {
+        match self {
+            Obstacle::UnknownFeatures(_)
+            | Obstacle::Clustered
+            | Obstacle::Reshape { readable: true, .. } => Start::ReadOnly,
+            _ => Start::Refused,
+        }
+    }
+}
+
+/// Whether an array can be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Start {
+    /// No.
+    Refused,
+    /// Nothing may be written.
+    ReadOnly,
+    /// Yes.
+    ReadWrite,
+}
+
+/// What was accepted although it may lose or damage data.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Risk {
+    /// A stale member was taken in.
+    #[error(
+        "{label} (role {role}) is taken in with {events} events against {freshest}: what was written since is old there"
+    )]
+    StaleMember {
+        /// Who.
+        label: String,
+        /// As what.
+        role: u16,
+        /// Its events.
+        events: u64,
+        /// The freshest member's.
+        freshest: u64,
+    },
+    /// Degraded and dirty parity.
+    #[error("what is computed in place of a missing member may be wrong where the crash came")]
+    WriteHole,
+    /// Another member went on alone.
+    #[error("{label} went on by itself: what was written there is given up")]
+    Diverged {
+        /// Who.
+        label: String,
+    },
+    /// Members that the array was last seen with are not here, and will have to be rebuilt.
+    #[error("role {role} was there when the array was last written: without it, it becomes stale")]
+    LeftBehind {
+        /// Whose.
+        role: u16,
+    },
+}
+
+/// Puts everything together.
+pub(super) fn judge(
+    set: &Set,
+    selection: Selection,
+    options: Options<'_>,
+    mut risks: Vec<Risk>,
+) -> Assembly {
+    let candidates = set.candidates();
+    let array = &candidates[selection.freshest].superblock;
+    let obstacle = obstacle(set, &selection, options.supported);
+    let state = state(set, &selection, obstacle);
+    let can_start = start(array, &selection, &state, options, &mut risks);
+    let next = next(set, &selection, &state, can_start, options);
+    let usable: Option<Vec<u64>> = match array.level {
+        Level::Linear | Level::Raid0 => {
+            selection.slots.iter().map(|slot| slot.member().map(|member| member.usable)).collect()
+        }
+        _ => Some(vec![array.component_size; selection.slots.len()]),
+    };
+    let size = |usable: Vec<u64>| array_size(array.level, array.layout, array.chunk, &usable);
+    let Selection { freshest, slots, replacements, spares, journal, left_out } = selection;
+    Assembly {
+        freshest,
+        array_size: usable.and_then(size),
+        slots,
+        replacements,
+        spares,
+        journal,
+        left_out,
+        state,
+        can_start,
+        risks,
+        next,
+    }
+}
+
+/// What stands against serving the array, however complete it is.
+fn obstacle(
+    set: &Set,
+    selection: &Selection,
+    supported: &dyn Fn(Level) -> bool,
+) -> Option<Obstacle> {
+    let array = &set.candidates()[selection.freshest].superblock;
+    let (level, layout) = (array.level, array.layout);
+    // Those that allow nothing first.
+    if !supported(level) {
+        return Some(Obstacle::Level(level));
+    }
+    let known = match level {
+        Level::Raid10 => Copies::from_number(layout, array.raid_disks).is_some(),
+        Level::Raid0 => layout <= 2,
+        _ => true,
+    };
+    if !known {
+        return Some(Obstacle::Layout { level, layout });
+    }
+    if level == Level::Raid0 && layout == 0 {
+        let mut sizes = selection.slots.iter().filter_map(Slot::member).map(|m| m.usable);
+        let first = sizes.next();
+        if sizes.any(|size| Some(size) != first) {
+            return Some(Obstacle::LayoutNotRecorded);
+        }
+    }
+    if array.features.contains(Features::JOURNAL) {
+        return Some(Obstacle::Journal);
+    }
+    if let Some(reshape) = array.reshape {
+        // A mirror's data lies in the same place whatever the number of its members.
+        let readable =
+            level == Level::Raid1 && reshape.new_level == level.number() && reshape.new_offset == 0;
+        return Some(Obstacle::Reshape { position: reshape.position, readable });
+    }
+    if array.features.contains(Features::CLUSTERED) {
+        return Some(Obstacle::Clustered);
+    }
+    let unknown = array.features.unknown();
+    (unknown != Features::default()).then_some(Obstacle::UnknownFeatures(unknown.0))
+}
+
+fn state(set: &Set, selection: &Selection, obstacle: Option<Obstacle>) -> State {
+    let array = &set.candidates()[selection.freshest].superblock;
+    let contradicting = contradicting(selection);
+    if !contradicting.is_empty() {
+        return State::Conflicting(contradicting);
+    }
+    let roles = |wanted: fn(&Slot) -> bool| {
+        let matching = selection.slots.iter().enumerate().filter(|(_, slot)| wanted(slot));
+        matching.map(|(role, _)| role as u16).collect::<Vec<u16>>()
+    };
+    let absent = Absent {
+        missing: roles(|slot| *slot == Slot::Missing),
+        recovering: roles(|slot| matches!(slot, Slot::Recovering { .. })),
+        raid_disks: selection.slots.len(),
+    };
+    let understood = !matches!(obstacle, Some(Obstacle::Layout { .. }));
+    if understood && !selection.suffices(array) {
+        return State::Partial(absent);
+    }
+    if let Some(obstacle) = obstacle {
+        return State::Unsupported(obstacle);
+    }
+    let is_degraded = !absent.missing.is_empty() || !absent.recovering.is_empty();
+    match (is_degraded, resync_due(set, selection.freshest)) {
+        (false, None) => State::Clean,
+        (false, Some(resync)) => State::Dirty(resync),
+        (true, None) => State::Degraded(absent),
+        (true, Some(resync)) => {
+            let has_parity = matches!(array.level, Level::Raid4 | Level::Raid5 | Level::Raid6);
+            let write_hole = has_parity && array.ppl.is_none();
+            State::DegradedDirty { absent, resync, write_hole }
+        }
+    }
+}
+
+/// Those between which nothing decides.
+fn contradicting(selection: &Selection) -> Vec<String> {
+    let mut labels: Vec<String> = Vec::new();
+    for left_out in &selection.left_out {
+        if let Reason::Duplicate { of: other } | Reason::SameRole { other, equal: true, .. } =
+            &left_out.reason
+        {
+            labels.extend([other.clone(), left_out.label.clone()]);
+        }
+    }
+    labels.sort();
+    labels.dedup();
+    labels
+}
+
+fn resync_due(set: &Set, freshest: usize) -> Option<ResyncDue> {
+    let candidate = &set.candidates()[freshest];
+    match candidate.superblock.resync {
+        Resync::From(from) if candidate.superblock.level.is_redundant() => {
+            let chunks = candidate.bitmap.map(|bitmap| (bitmap.dirty, bitmap.chunk));
+            Some(ResyncDue { from, chunks })
+        }
+        _ => None,
+    }
+}
+
+/// Those that went on alone.
+fn diverged(selection: &Selection) -> impl Iterator<Item = &str> {
+    let alone = |reason: &Reason| matches!(reason, Reason::Diverged { .. });
+    selection.left_out.iter().filter(move |one| alone(&one.reason)).map(|one| one.label.as_str())
+}
+
+/// The roles that are missing, though the freshest member's table has somebody for them.
+fn left_behind(array: &Superblock, selection: &Selection) -> Vec<u16> {
+    let is_missing = |role: &u16| selection.slots[usize::from(*role)] == Slot::Missing;
+    (0..selection.slots.len() as u16)
+        .filter(|role| is_missing(role) && array.roles.contains(&Role::Active(*role)))
+        .collect()
+}
+
+fn start(
+    array: &Superblock,
+    selection: &Selection,
+    state: &State,
+    options: Options<'_>,
+    risks: &mut Vec<Risk>,
+) -> Start {
+    let most = if options.read_only { Start::ReadOnly } else { Start::ReadWrite };
+    let allowed = match state {
+        State::Conflicting(_) | State::Partial(_) => return Start::Refused,
+        State::Unsupported(obstacle) => obstacle.start(),
+        _ => Start::ReadWrite,
+    };
+    for label in diverged(selection) {
+        if !options.force && !options.read_only {
+            return Start::Refused;
+        }
+        risks.push(Risk::Diverged { label: label.to_owned() });
+    }
+    if matches!(state, State::DegradedDirty { write_hole: true, .. }) {
+        if !options.force && !options.read_only {
+            return Start::Refused;
+        }
+        risks.push(Risk::WriteHole);
+    }
+    let left_behind = left_behind(array, selection);
+    if left_behind.is_empty() || options.read_only {
+        return most.min(allowed);
+    }
+    if !options.force && !options.degraded {
+        return Start::ReadOnly.min(allowed);
+    }
+    risks.extend(left_behind.into_iter().map(|role| Risk::LeftBehind { role }));
+    most.min(allowed)
+}
+
+/// Commands that lead on from here.
+fn next(
+    set: &Set,
+    selection: &Selection,
+    state: &State,
+    can_start: Start,
+    options: Options<'_>,
+) -> Vec<String> {
+    let array = &set.candidates()[selection.freshest].superblock;
+    let all: Vec<&str> = set.candidates().iter().map(|one| one.label.as_str()).collect();
+    let assemble = |labels: &[&str], flag: &str| {
+        let labels: Vec<String> = labels.iter().map(|label| quoted(label)).collect();
+        format!("braid assemble {}{flag}", labels.join(" "))
+    };
+    let without = |dropped: &[&str]| -> Vec<&str> {
+        all.iter().copied().filter(|label| !dropped.contains(label)).collect()
+    };
+    let alone: Vec<&str> = diverged(selection).collect();
+    let name = if set.name.is_empty() { "NAME".to_owned() } else { quoted(set.short_name()) };
+    let mut next = Vec::new();
+    match state {
+        State::Conflicting(labels) => {
+            next.extend(labels.iter().map(|label| format!("braid examine {}", quoted(label))));
+        }
+        State::Partial(absent) => {
+            if !options.force && would_suffice_with_force(set, array) {
+                next.push(assemble(&all, " --force"));
+            }
+            let roles: Vec<String> = absent.missing.iter().map(u16::to_string).collect();
+            if !roles.is_empty() {
+                next.push(format!(
+                    "braid assemble {} DEVICE..   (with {})",
+                    all.iter().map(|label| quoted(label)).collect::<Vec<_>>().join(" "),
+                    plural(&roles, "role")
+                ));
+            }
+        }
+        State::Unsupported(obstacle) => {
+            if obstacle.start() == Start::ReadOnly && !options.read_only {
+                next.push(assemble(&all, " --read-only"));
+            }
+        }
+        _ if can_start == Start::Refused && !alone.is_empty() => {
+            next.push(assemble(&without(&alone), ""));
+            next.push(assemble(&alone, " --read-only"));
+        }
+        _ if can_start == Start::Refused => {
+            next.push(assemble(&all, " --read-only"));
+            next.push(assemble(&all, " --force"));
+        }
+        _ if can_start == Start::ReadOnly && !options.read_only => {
+            next.push(assemble(&all, " --force"));
+        }
+        State::Degraded(absent) | State::DegradedDirty { absent, .. } => {
+            let mut free = absent.missing.len().saturating_sub(selection.spares.len());
+            for one in selection.left_out.iter().filter(|one| one.re_add.is_some()).take(free) {
+                next.push(format!("braid member re-add {name} {}", quoted(&one.label)));
+                free -= 1;
+            }
+            if free > 0 {
+                next.push(format!("braid member add {name} DEVICE"));
+            }
+        }
+        _ => {}
+    }
+    next
+}
+
+fn would_suffice_with_force(set: &Set, array: &Superblock) -> bool {
+    let mut forced = Selection::of(set.candidates());
+    forced.take_in_stale(set.candidates(), &mut Vec::new());
+    let present: Vec<bool> = forced.slots.iter().map(Slot::is_in_sync).collect();
+    suffice(array.level, array.layout, &present)
+}
+
+/// A path as a shell takes it.
+fn quoted(label: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._:=+-,@%".contains(char);
+    if !label.is_empty() && !label.starts_with('-') && label.chars().all(is_plain) {
+        label.to_owned()
+    } else {
+        format!("'{}'", label.replace('\'', r"'\''"))
+    }
+}
+
+/// `role 1`, or `roles 1, 2 and 5`.
+fn plural(roles: &[String], noun: &str) -> String {
+    match roles {
+        [] => format!("no {noun}"),
+        [one] => format!("{noun} {one}"),
+        [most @ .., last] => format!("{noun}s {} and {last}", most.join(", ")),
+    }
+}
+
+impl Assembly {
+    /// Those who hold data, in the order of their roles.
+    pub fn members(&self) -> impl Iterator<Item = &Member> {
+        self.slots.iter().filter_map(Slot::member)
+    }
+}
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let there = self.raid_disks - self.missing.len() - self.recovering.len();
+        write!(f, "{there} of {} members in sync", self.raid_disks)?;
+        for (roles, what) in [(&self.missing, "missing"), (&self.recovering, "being rebuilt")] {
+            if !roles.is_empty() {
+                let roles: Vec<String> = roles.iter().map(u16::to_string).collect();
+                write!(f, "; {} {what}", plural(&roles, "role"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ResyncDue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.chunks {
+            Some((dirty, chunk)) => write!(f, "resync of {dirty} chunks of {chunk} bytes is due"),
+            None if self.from == 0 => f.write_str("resync of all is due"),
+            None => write!(f, "resync from byte {} on is due", self.from),
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            State::Clean => f.write_str("clean"),
+            State::Dirty(resync) => write!(f, "dirty: {resync}"),
+            State::Degraded(absent) => write!(f, "degraded: {absent}"),
+            State::DegradedDirty { absent, resync, write_hole } => {
+                write!(f, "degraded and dirty: {absent}; {resync}")?;
+                if *write_hole {
+                    f.write_str("; parity may not match the data (write hole)")?;
+                }
+                Ok(())
+            }
+            State::Partial(absent) => write!(f, "too few members: {absent}"),
+            State::Conflicting(labels) => {
+                write!(f, "conflicting: {} contradict each other", labels.join(" and "))
+            }
+            State::Unsupported(obstacle) => write!(f, "unsupported: {obstacle}"),
+        }
+    }
+}
+
+impl fmt::Display for Start {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Start::Refused => "cannot be started",
+            Start::ReadOnly => "can be started read-only",
+            Start::ReadWrite => "can be started",
+        })
+    }
+}
+
+impl fmt::Display for Assembly {
+    /// The verdict in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.state, self.can_start)
+    }
+}
