@@ -11,6 +11,7 @@
 //! * [`bitmap`], [`bad_blocks`]: what lies beside it.
 //! * [`fuzz`]: entry points that take `&[u8]` and assert the invariants.
 //! * [`assembly`]: which members make an array, and whether it can be started.
+//! * [`create`]: what a new array's metadata is.
 //!
 //! Invariants: a [`Superblock`] was checked (checksum, ranges, what its version can say), so that
 //! no arithmetic on it overflows; what was read and is not understood is written back as it was;
@@ -22,6 +23,7 @@ pub mod bitmap;
 pub mod detect;
 pub mod fuzz;
 pub mod assembly;
+pub mod create;
 pub mod level;
 pub mod rejection;
 pub mod superblock;

@@ -28,6 +28,7 @@ mod geometry;
 mod members;
 mod verdict;
 
+pub(crate) use geometry::round_down;
 pub use geometry::{Copies, array_size, suffice, usable};
 pub use members::{LeftOut, Member, Reason, Slot};
 pub use verdict::{Absent, Obstacle, ResyncDue, Risk, Start, State};

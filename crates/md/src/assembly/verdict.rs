@@ -387,11 +387,12 @@ fn next(
                 ));
             }
         }
-        State::Unsupported(obstacle) => {
-            if obstacle.start() == Start::ReadOnly && !options.read_only {
-                next.push(assemble(&all, " --read-only"));
-            }
+        State::Unsupported(obstacle)
+            if obstacle.start() == Start::ReadOnly && !options.read_only =>
+        {
+            next.push(assemble(&all, " --read-only"));
         }
+        State::Unsupported(_) => {}
         _ if can_start == Start::Refused && !alone.is_empty() => {
             next.push(assemble(&without(&alone), ""));
             next.push(assemble(&alone, " --read-only"));
