@@ -354,7 +354,9 @@ fn twin(candidates: &[Candidate], seen: &[usize], index: usize) -> Option<Reason
     let is_same = |other: &&usize| {
         let other = &candidates[**other].superblock;
         if this.device_uuid.is_nil() {
-            other.device_uuid.is_nil() && other.device_number == this.device_number
+            // Version 0.90 has numbers only, and a member's successor has the same one.
+            other.device_uuid.is_nil()
+                && (other.device_number, other.events) == (this.device_number, this.events)
         } else {
             other.device_uuid == this.device_uuid
         }

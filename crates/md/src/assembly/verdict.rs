@@ -83,9 +83,14 @@ pub enum Obstacle {
         "the members differ in size, and which of raid0's two layouts was used is not recorded"
     )]
     LayoutNotRecorded,
-    /// Feature bits that nobody knows.
-    #[error("unknown feature bits {0:#x}: somebody newer wrote it")]
-    UnknownFeatures(u32),
+    /// Feature bits that nobody knows, or something where nothing is known to be.
+    #[error("{label} uses something unknown (feature bits {bits:#x}): somebody newer wrote it")]
+    UnknownFeatures {
+        /// Whose superblock.
+        label: String,
+        /// The unknown bits; none if it is in the padding.
+        bits: u32,
+    },
     /// A reshape is under way.
     #[error("a reshape is under way, at {position} bytes of the array")]
     Reshape {
@@ -107,7 +112,7 @@ impl Obstacle {
     #[must_use]
     pub fn start(&self) -> Start {
         match self {
-            Obstacle::UnknownFeatures(_)
+            Obstacle::UnknownFeatures { .. }
             | Obstacle::Clustered
             | Obstacle::Reshape { readable: true, .. } => Start::ReadOnly,
             _ => Start::Refused,
@@ -235,8 +240,11 @@ fn obstacle(
     if array.features.contains(Features::CLUSTERED) {
         return Some(Obstacle::Clustered);
     }
-    let unknown = array.features.unknown();
-    (unknown != Features::default()).then_some(Obstacle::UnknownFeatures(unknown.0))
+    let taking_part = selection.slots.iter().filter_map(Slot::member);
+    let mut superblocks = taking_part.map(|member| &set.candidates()[member.candidate]);
+    let strange = superblocks.find(|candidate| candidate.superblock.has_unknown())?;
+    let bits = strange.superblock.features.unknown().0;
+    Some(Obstacle::UnknownFeatures { label: strange.label.clone(), bits })
 }
 
 fn state(set: &Set, selection: &Selection, obstacle: Option<Obstacle>) -> State {

@@ -108,6 +108,15 @@ pub struct Area {
     pub what: What,
 }
 
+/// Bytes to be written to a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// Where, and what it is.
+    pub area: Area,
+    /// As many as the area has.
+    pub bytes: Vec<u8>,
+}
+
 /// Decides everything about a new array.
 ///
 /// # Errors
@@ -479,7 +488,12 @@ fn superblock(
         fail_fast: false,
         recovery_offset: None,
         bad_block_log: log.map(|offset| BadBlockLog { offset, size: BAD_BLOCKS, shift: 0 }),
-        old: is_old.then_some(Old { preferred_minor: 0, minor_version: 90, errors: false, counts }),
+        old: is_old.then_some(Old {
+            minor_version: 90,
+            nr_disks: counts[1] + counts[2],
+            counts,
+            ..Old::default()
+        }),
         raw: Vec::new(),
     })
 }
