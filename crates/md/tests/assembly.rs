@@ -1,0 +1,509 @@
+//! Which members make an array: small worlds, all of them, and the cases that have a story.
+
+use braid_md::assembly::{
+    Assembly, BitmapFacts, Candidate, Copies, Obstacle, Options, Reason, Risk, Set, Slot, Start,
+    State, group, suffice,
+};
+use braid_md::create::{BitmapChoice, Device, Place, Request, plan};
+use braid_md::{Features, Level, Resync, Role, Timestamp, Uuid, Version};
+
+const LEVELS: [Level; 7] = [
+    Level::Linear,
+    Level::Raid0,
+    Level::Raid1,
+    Level::Raid4,
+    Level::Raid5,
+    Level::Raid6,
+    Level::Raid10,
+];
+const EVENTS: u64 = 40;
+
+fn options() -> Options<'static> {
+    Options { force: false, read_only: false, degraded: false, supported: &|_| true }
+}
+
+fn force() -> Options<'static> {
+    Options { force: true, ..options() }
+}
+
+fn read_only() -> Options<'static> {
+    Options { read_only: true, ..options() }
+}
+
+/// A clean array that has been in use, of members `m0`, `m1`, …, and spares behind them.
+fn array_with(level: Level, disks: usize, spares: usize) -> Vec<Candidate> {
+    let device = |index: usize| Device {
+        label: format!("m{index}"),
+        size: 64 << 20,
+        uuid: Uuid([index as u8 + 1; 16]),
+        write_mostly: false,
+    };
+    let request = Request {
+        level,
+        layout: None,
+        version: Version::V1_2,
+        chunk: level.has_chunk().then_some(65536),
+        members: (0..disks).map(|index| Place::Device(device(index))).collect(),
+        spares: (disks..disks + spares).map(device).collect(),
+        size: None,
+        data_offset: None,
+        bitmap: BitmapChoice::None,
+        consistency: None,
+        assume_clean: true,
+        array_uuid: Uuid([7; 16]),
+        name: "v".to_owned(),
+        homehost: Some("host".to_owned()),
+        created: Timestamp { seconds: 1_700_000_000, micros: 0 },
+    };
+    let planned = plan(&request).expect("a plain array").members;
+    let candidate = |mut member: braid_md::create::Planned| {
+        member.superblock.events = EVENTS;
+        let (label, superblock) = (member.label, member.superblock);
+        Candidate { label, size: 64 << 20, superblock, bitmap: None }
+    };
+    planned.into_iter().map(candidate).collect()
+}
+
+fn array(level: Level, disks: usize) -> Vec<Candidate> {
+    array_with(level, disks, 0)
+}
+
+/// The worlds that are small: every level, 2 to 4 members.
+fn small_arrays() -> impl Iterator<Item = (Level, usize)> {
+    let all = LEVELS.into_iter().flat_map(|level| (2..=4).map(move |disks| (level, disks)));
+    all.filter(|(level, disks)| *level != Level::Raid6 || *disks == 4)
+}
+
+fn set(candidates: &[Candidate]) -> Set {
+    let mut sets = group(candidates.to_vec());
+    assert_eq!(sets.len(), 1);
+    sets.remove(0)
+}
+
+fn assess(candidates: &[Candidate], options: Options<'_>) -> Assembly {
+    set(candidates).assess(options)
+}
+
+/// Lets the members `who` go on without the others, for `events` more.
+fn go_on(candidates: &mut [Candidate], who: &[usize], events: u64) {
+    let others: Vec<usize> = (0..candidates.len()).filter(|one| !who.contains(one)).collect();
+    for index in who {
+        let superblock = &mut candidates[*index].superblock;
+        superblock.events += events;
+        superblock.updated.seconds += 60;
+        for other in &others {
+            superblock.roles[*other] = Role::Spare;
+        }
+    }
+}
+
+fn reason<'a>(assembly: &'a Assembly, label: &str) -> &'a Reason {
+    let found = assembly.left_out.iter().find(|left_out| left_out.label == label);
+    &found.unwrap_or_else(|| panic!("{label} is not left out: {assembly:?}")).reason
+}
+
+/// How many members a level can lose, whichever they are.
+fn spare_members(level: Level, disks: usize) -> usize {
+    match level {
+        Level::Linear | Level::Raid0 => 0,
+        Level::Raid1 => disks - 1,
+        Level::Raid4 | Level::Raid5 | Level::Raid10 => 1,
+        Level::Raid6 => 2,
+    }
+}
+
+/// The kernel's rule for raid10 (`_enough`): a window over as many neighbours as there are
+/// copies, moved on by the near copies, must have a member everywhere.
+fn enough_by_the_kernel(copies: Copies, present: &[bool]) -> bool {
+    let disks = present.len();
+    let (near, all) = (copies.near as usize, copies.total() as usize);
+    let mut first = 0;
+    loop {
+        if !(0..all).any(|next| present[(first + next) % disks]) {
+            return false;
+        }
+        first = (first + near) % disks;
+        if first == 0 {
+            return true;
+        }
+    }
+}
+
+#[test]
+fn raid10_survives_what_the_kernel_says_it_survives() {
+    let mut worlds = 0;
+    let layouts = (1..=4).flat_map(|near| (1..=4).map(move |far| (near, far)));
+    for ((near, far), offset) in layouts.flat_map(|copies| [(copies, false), (copies, true)]) {
+        for disks in 2..=7_u32 {
+            let copies = Copies { near, far, offset };
+            let known = Copies::from_number(copies.number(), disks);
+            assert_eq!(known, (near * far <= disks).then_some(copies), "{copies:?} on {disks}");
+            if known.is_none() {
+                continue;
+            }
+            for who in 0..1_u32 << disks {
+                let present: Vec<bool> = (0..disks).map(|role| who >> role & 1 == 1).collect();
+                let suffices = suffice(Level::Raid10, copies.number(), &present);
+                let expected = enough_by_the_kernel(copies, &present);
+                assert_eq!(suffices, expected, "{copies:?} {present:?}");
+                worlds += 1;
+            }
+        }
+    }
+    assert!(worlds > 3000);
+    for unknown in [1 << 17 | 0x102, 2 << 17 | 0x201, 1 << 19, 0] {
+        assert_eq!(Copies::from_number(unknown, 4), None);
+    }
+}
+
+/// Every subset of the members: what is there has its role, and the array starts exactly if the
+/// level can do without the rest.
+#[test]
+fn every_subset_of_members() {
+    for (level, disks) in small_arrays() {
+        let whole = array(level, disks);
+        for who in 1..1_usize << disks {
+            let present: Vec<bool> = (0..disks).map(|one| who >> one & 1 == 1).collect();
+            let there: Vec<Candidate> =
+                (0..disks).filter(|one| present[*one]).map(|one| whole[one].clone()).collect();
+            let missing = disks - there.len();
+            let survives = suffice(level, there[0].superblock.layout, &present);
+            if missing <= spare_members(level, disks) {
+                assert!(survives, "{level} {present:?}");
+            } else if level != Level::Raid10 {
+                assert!(!survives, "{level} {present:?}");
+            }
+            let assembly = assess(&there, options());
+            for (role, slot) in assembly.slots.iter().enumerate() {
+                let label = slot.member().map(|member| member.label.clone());
+                assert_eq!(label, present[role].then(|| format!("m{role}")));
+            }
+            assert_eq!(assembly.left_out, []);
+            // Nobody has told the array that they are gone: without being told to, braid does
+            // not make them stale.
+            let (can_start, forced) = match (survives, missing) {
+                (true, 0) => (Start::ReadWrite, Start::ReadWrite),
+                (true, _) => (Start::ReadOnly, Start::ReadWrite),
+                (false, _) => (Start::Refused, Start::Refused),
+            };
+            assert_eq!(assembly.can_start, can_start, "{level} {present:?}: {assembly}");
+            assert_eq!(assess(&there, force()).can_start, forced, "{level} {present:?}");
+            match assembly.state {
+                State::Clean => assert_eq!(missing, 0),
+                State::Degraded(absent) => assert!(survives && absent.missing.len() == missing),
+                State::Partial(absent) => assert!(!survives && absent.missing.len() == missing),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+/// For every subset that went on without the others, by one event or by many: the others have no
+/// role, because one event behind is fine only for who was not thrown out.
+#[test]
+fn those_who_were_left_behind_have_no_role() {
+    for (level, disks) in small_arrays().filter(|(level, _)| level.is_redundant()) {
+        for who in 1..(1_usize << disks) - 1 {
+            let went_on: Vec<usize> = (0..disks).filter(|one| who >> one & 1 == 1).collect();
+            for events in [1, 2, 17] {
+                let mut candidates = array(level, disks);
+                go_on(&mut candidates, &went_on, events);
+                let assembly = assess(&candidates, options());
+                for role in 0..disks {
+                    let is_in = assembly.slots[role].is_in_sync();
+                    assert_eq!(is_in, went_on.contains(&role), "{level} {went_on:?} {events}");
+                }
+                for left_out in &assembly.left_out {
+                    match &left_out.reason {
+                        Reason::Disowned { .. } => assert_eq!(events, 1),
+                        Reason::Stale { freshest, .. } => {
+                            assert_eq!(*freshest, EVENTS + events);
+                            assert!(events > 1);
+                        }
+                        other => panic!("{other}"),
+                    }
+                    assert_eq!(left_out.re_add, None, "there is no bitmap");
+                }
+                // The array knows who is gone, so it may go on without them.
+                let survives = !matches!(assembly.state, State::Partial(_));
+                let expected = if survives { Start::ReadWrite } else { Start::Refused };
+                assert_eq!(assembly.can_start, expected);
+                // With force there is always enough, and no more is taken than it takes.
+                let forced = assess(&candidates, force());
+                assert_eq!(forced.can_start, Start::ReadWrite, "{level} {went_on:?}");
+                let is_stale = |risk: &&Risk| matches!(risk, Risk::StaleMember { .. });
+                assert_eq!(forced.risks.iter().any(|risk| is_stale(&risk)), !survives);
+            }
+        }
+    }
+}
+
+/// A crash between the writes of two superblocks: one event behind, and still in the table.
+#[test]
+fn one_event_behind_is_fine_two_are_not() {
+    for behind in 0..4 {
+        let mut candidates = array(Level::Raid1, 2);
+        candidates[1].superblock.events -= behind;
+        let assembly = assess(&candidates, options());
+        assert_eq!(assembly.slots[1].is_in_sync(), behind <= 1, "{behind} behind");
+    }
+}
+
+#[test]
+fn the_order_in_which_devices_are_found_changes_nothing() {
+    let mut candidates = array_with(Level::Raid5, 4, 1);
+    go_on(&mut candidates, &[0, 1, 3, 4], 5);
+    let expected = assess(&candidates, options());
+    for turn in 0..5 {
+        candidates.rotate_left(1);
+        assert_eq!(assess(&candidates, options()), expected, "turn {turn}");
+        candidates.swap(0, 3);
+        assert_eq!(assess(&candidates, options()), expected, "turn {turn}, swapped");
+        candidates.swap(0, 3);
+    }
+    assert_eq!(expected.spares.iter().map(|spare| &*spare.label).collect::<Vec<_>>(), ["m4"]);
+}
+
+#[test]
+fn a_stale_member_comes_back_by_the_bitmap_if_it_left_late_enough() {
+    for (cleared, comes_back) in [(EVENTS, true), (EVENTS - 5, true), (EVENTS + 1, false)] {
+        let mut candidates = array(Level::Raid1, 2);
+        go_on(&mut candidates, &[0], 6);
+        candidates[0].bitmap =
+            Some(BitmapFacts { events_cleared: cleared, chunk: 65536, dirty: 3 });
+        let assembly = assess(&candidates, options());
+        assert_eq!(
+            reason(&assembly, "m1").to_string(),
+            "it is stale: 40 events against 46, last written 60 s before the freshest"
+        );
+        assert_eq!(assembly.left_out[0].re_add, comes_back.then_some(1));
+        let next =
+            if comes_back { "braid member re-add v m1" } else { "braid member add v DEVICE" };
+        assert_eq!(assembly.next, [next]);
+        assert_eq!(
+            assembly.to_string(),
+            "degraded: 1 of 2 members in sync; role 1 missing; can be started"
+        );
+    }
+}
+
+/// Both halves of a mirror were run alone: whatever the events, nobody is chosen.
+#[test]
+fn two_sides_that_went_on_alone() {
+    for (ahead, back) in [(5, 5), (9, 5), (6, 5)] {
+        let mut candidates = array(Level::Raid1, 2);
+        go_on(&mut candidates, &[0], ahead);
+        go_on(&mut candidates, &[1], back);
+        candidates[0].bitmap = Some(BitmapFacts { events_cleared: 0, chunk: 65536, dirty: 3 });
+        let assembly = assess(&candidates, options());
+        assert!(matches!(reason(&assembly, "m1"), Reason::Diverged { .. }), "{assembly:?}");
+        assert_eq!(assembly.left_out[0].re_add, None);
+        assert_eq!(assembly.can_start, Start::Refused);
+        assert_eq!(assembly.next, ["braid assemble m0", "braid assemble m1 --read-only"]);
+        assert_eq!(assess(&candidates, read_only()).can_start, Start::ReadOnly);
+        let forced = assess(&candidates, force());
+        assert_eq!(forced.can_start, Start::ReadWrite);
+        assert_eq!(forced.risks, [Risk::Diverged { label: "m1".to_owned() }]);
+        assert_eq!(assess(&candidates[..1], options()).can_start, Start::ReadWrite);
+    }
+}
+
+#[test]
+fn the_same_member_twice_is_not_guessed_at() {
+    let mut candidates = array(Level::Raid1, 2);
+    let mut copy = candidates[1].clone();
+    copy.label = "copy of m1".to_owned();
+    candidates.push(copy);
+    for options in [options(), force(), read_only()] {
+        let assembly = assess(&candidates, options);
+        assert_eq!(assembly.state, State::Conflicting(vec!["copy of m1".into(), "m1".into()]));
+        assert_eq!(assembly.can_start, Start::Refused);
+        assert_eq!(assembly.next, ["braid examine 'copy of m1'", "braid examine m1"]);
+    }
+    candidates[2].superblock.events -= 1;
+    let assembly = assess(&candidates, options());
+    assert_eq!(*reason(&assembly, "copy of m1"), Reason::OldCopy { of: "m1".into() });
+    assert_eq!(assembly.can_start, Start::ReadWrite);
+    // Another device with the same role: the one with fewer events gives way, equals do not.
+    candidates[2].superblock.device_uuid = Uuid([99; 16]);
+    let assembly = assess(&candidates, options());
+    assert!(matches!(reason(&assembly, "copy of m1"), Reason::SameRole { equal: false, .. }));
+    assert_eq!(assembly.can_start, Start::ReadWrite);
+    candidates[2].superblock.events += 1;
+    assert_eq!(assess(&candidates, force()).can_start, Start::Refused);
+}
+
+#[test]
+fn other_shapes_and_small_members_are_left_out() {
+    let mut candidates = array(Level::Raid1, 3);
+    candidates[1].superblock.component_size -= 65536;
+    candidates[2].superblock.data_size = 65536;
+    let assembly = assess(&candidates, options());
+    let other_shape = reason(&assembly, "m1");
+    assert!(matches!(other_shape, Reason::OtherShape { what: "component size", .. }));
+    assert!(matches!(reason(&assembly, "m2"), Reason::TooSmall { size: 65536, .. }));
+    assert_eq!(assembly.can_start, Start::ReadOnly);
+}
+
+fn dirty(level: Level, disks: usize) -> Vec<Candidate> {
+    let mut candidates = array(level, disks);
+    for candidate in &mut candidates {
+        candidate.superblock.resync = Resync::From(1 << 20);
+    }
+    candidates
+}
+
+#[test]
+fn mirrors_after_a_crash() {
+    let mut mirror = dirty(Level::Raid1, 2);
+    assert_eq!(
+        assess(&mirror, options()).to_string(),
+        "dirty: resync from byte 1048576 on is due; can be started"
+    );
+    for candidate in &mut mirror {
+        candidate.bitmap = Some(BitmapFacts { events_cleared: EVENTS, chunk: 65536, dirty: 3 });
+    }
+    assert_eq!(
+        assess(&mirror, options()).to_string(),
+        "dirty: resync of 3 chunks of 65536 bytes is due; can be started"
+    );
+    go_on(&mut mirror, &[0], 2);
+    let assembly = assess(&mirror, options());
+    assert!(matches!(assembly.state, State::DegradedDirty { write_hole: false, .. }));
+    assert_eq!(assembly.can_start, Start::ReadWrite);
+    // Levels without redundancy have nothing to resync.
+    assert_eq!(assess(&dirty(Level::Raid0, 2), options()).state, State::Clean);
+}
+
+#[test]
+fn parity_after_a_crash() {
+    let mut parity = dirty(Level::Raid5, 3);
+    assert_eq!(assess(&parity, options()).can_start, Start::ReadWrite);
+    go_on(&mut parity, &[0, 1], 2);
+    let assembly = assess(&parity, options());
+    assert_eq!(assembly.can_start, Start::Refused);
+    assert!(assembly.state.to_string().ends_with("(write hole)"), "{}", assembly.state);
+    assert_eq!(
+        assembly.next,
+        ["braid assemble m0 m1 m2 --read-only", "braid assemble m0 m1 m2 --force"]
+    );
+    assert_eq!(assess(&parity, read_only()).can_start, Start::ReadOnly);
+    let forced = assess(&parity, force());
+    assert_eq!((forced.can_start, forced.risks), (Start::ReadWrite, vec![Risk::WriteHole]));
+    // A log closes the hole.
+    for candidate in &mut parity {
+        candidate.superblock.ppl = Some((4096, 1 << 20));
+    }
+    assert_eq!(assess(&parity, options()).can_start, Start::ReadWrite);
+}
+
+#[test]
+fn a_member_that_is_being_rebuilt_is_no_source_of_data() {
+    let mut candidates = array(Level::Raid5, 3);
+    candidates[2].superblock.recovery_offset = Some(1 << 20);
+    let assembly = assess(&candidates, options());
+    let recovering = &assembly.slots[2];
+    assert!(matches!(recovering, Slot::Recovering { from: 0x10_0000, by_bitmap: false, .. }));
+    assert_eq!(assembly.can_start, Start::ReadWrite);
+    let partial = assess(&candidates[1..], force());
+    assert!(matches!(partial.state, State::Partial(_)));
+}
+
+#[test]
+fn a_replacement_stands_beside_the_member_that_it_replaces() {
+    let mut candidates = array_with(Level::Raid5, 3, 1);
+    for candidate in &mut candidates {
+        candidate.superblock.roles[3] = Role::Active(1);
+    }
+    candidates[3].superblock.features = Features::REPLACEMENT.union(Features::RECOVERY_OFFSET);
+    candidates[3].superblock.recovery_offset = Some(65536);
+    let assembly = assess(&candidates, options());
+    assert_eq!(assembly.state, State::Clean);
+    let [(role, member, filled)] = &assembly.replacements[..] else { panic!("{assembly:?}") };
+    assert_eq!((*role, &*member.label, *filled), (1, "m3", 65536));
+}
+
+/// `--force` takes the freshest of the stale, and no more than it needs.
+#[test]
+fn force_takes_the_freshest_first() {
+    let mut candidates = array(Level::Raid5, 4);
+    go_on(&mut candidates, &[0, 1, 2], 10);
+    go_on(&mut candidates, &[0, 1], 10);
+    let assembly = assess(&candidates, options());
+    assert_eq!(
+        assembly.state.to_string(),
+        "too few members: 2 of 4 members in sync; roles 2 and 3 missing"
+    );
+    assert_eq!(assembly.next[0], "braid assemble m0 m1 m2 m3 --force");
+    let forced = assess(&candidates, force());
+    let label = "m2".to_owned();
+    let taken = Risk::StaleMember { label, role: 2, events: EVENTS + 10, freshest: EVENTS + 20 };
+    assert_eq!(forced.risks, [taken]);
+    assert_eq!(forced.slots[3], Slot::Missing);
+    assert_eq!(forced.can_start, Start::ReadWrite);
+}
+
+#[test]
+fn what_is_not_served() {
+    let mut candidates = array(Level::Raid1, 2);
+    candidates[1].superblock.features = Features(1 << 20);
+    let assembly = assess(&candidates, options());
+    let unknown = Obstacle::UnknownFeatures { label: "m1".to_owned(), bits: 1 << 20 };
+    assert_eq!(assembly.state, State::Unsupported(unknown));
+    assert_eq!(assembly.can_start, Start::ReadOnly);
+    assert_eq!(assembly.next, ["braid assemble m0 m1 --read-only"]);
+
+    let no_parity = |level: Level| level != Level::Raid5;
+    let assembly = assess(&array(Level::Raid5, 3), Options { supported: &no_parity, ..options() });
+    assert_eq!(assembly.to_string(), "unsupported: raid5 is not served; cannot be started");
+    assert!(assembly.slots.iter().all(Slot::is_in_sync));
+
+    for (feature, start) in
+        [(Features::JOURNAL, Start::Refused), (Features::CLUSTERED, Start::ReadOnly)]
+    {
+        let mut candidates = array(Level::Raid5, 3);
+        for candidate in &mut candidates {
+            candidate.superblock.features = feature;
+        }
+        assert_eq!(assess(&candidates, options()).can_start, start);
+    }
+}
+
+/// Without a record of its layout, raid0 over unequal members could be read in two ways.
+#[test]
+fn raid0_without_a_recorded_layout() {
+    let mut candidates = array(Level::Raid0, 2);
+    for candidate in &mut candidates {
+        candidate.superblock.layout = 0;
+    }
+    assert_eq!(assess(&candidates, options()).can_start, Start::ReadWrite);
+    candidates[1].superblock.data_size -= 65536;
+    let assembly = assess(&candidates, options());
+    assert_eq!(assembly.state, State::Unsupported(Obstacle::LayoutNotRecorded));
+    assert_eq!(assembly.can_start, Start::Refused);
+}
+
+#[test]
+fn arrays_are_told_apart_and_clashing_names_are_noted() {
+    let first = array(Level::Raid1, 2);
+    let renamed = |uuid: u8, name: &str| {
+        let mut candidates = array(Level::Raid1, 2);
+        for candidate in &mut candidates {
+            candidate.superblock.array_uuid = Uuid([uuid; 16]);
+            candidate.superblock.name = name.to_owned();
+        }
+        candidates
+    };
+    let sets = group([renamed(9, "w"), first, renamed(3, "elsewhere:v")].concat());
+    let seen: Vec<_> =
+        sets.iter().map(|set| (&*set.name, set.name_conflict, set.candidates().len())).collect();
+    assert_eq!(
+        seen,
+        [
+            ("elsewhere:v", Some(Uuid([7; 16])), 2),
+            ("host:v", Some(Uuid([3; 16])), 2),
+            ("w", None, 2)
+        ]
+    );
+    assert_eq!(group(Vec::new()), []);
+}
