@@ -1,0 +1,408 @@
+//! New arrays: what is planned is what is read back, nothing overlaps, and what cannot be is
+//! refused with its values.
+
+use braid_md::assembly::{Candidate, Options, Start, State, group};
+use braid_md::create::{
+    BitmapChoice, Consistency, CreateError, Device, Place, Plan, Request, What, layout_name,
+    parse_layout, plan,
+};
+use braid_md::{Features, Level, Resync, Role, Superblock, Timestamp, Uuid, Version};
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+fn device(index: usize, size: u64) -> Device {
+    let uuid = Uuid([index as u8 + 1; 16]);
+    Device { label: format!("m{index}"), size, uuid, write_mostly: false }
+}
+
+fn request(level: Level, version: Version, sizes: &[u64]) -> Request {
+    let place = |(index, size): (usize, &u64)| Place::Device(device(index, *size));
+    Request {
+        level,
+        layout: None,
+        version,
+        chunk: None,
+        members: sizes.iter().enumerate().map(place).collect(),
+        spares: Vec::new(),
+        size: None,
+        data_offset: None,
+        bitmap: BitmapChoice::Default,
+        consistency: None,
+        assume_clean: false,
+        array_uuid: Uuid([7; 16]),
+        name: "v".to_owned(),
+        homehost: Some("host".to_owned()),
+        created: Timestamp { seconds: 1_700_000_000, micros: 0 },
+    }
+}
+
+fn planned(request: &Request) -> Plan {
+    plan(request).unwrap_or_else(|error| panic!("{error}: {request:?}"))
+}
+
+fn refused(request: &Request) -> String {
+    plan(request)
+        .map(|plan| panic!("{plan:?}"))
+        .unwrap_or_else(|error: CreateError| error.to_string())
+}
+
+/// Many requests that can be: all levels and versions, even and uneven sizes, spares and members
+/// that are missing, bitmaps.
+fn requests() -> Vec<Request> {
+    const LEVELS: [(Level, usize); 7] = [
+        (Level::Linear, 0),
+        (Level::Raid0, 0),
+        (Level::Raid1, 1),
+        (Level::Raid4, 1),
+        (Level::Raid5, 1),
+        (Level::Raid6, 2),
+        (Level::Raid10, 1),
+    ];
+    let mut requests = Vec::new();
+    for (level, most_missing) in LEVELS {
+        for version in Version::ALL {
+            for size in [16 * MIB, 16 * MIB + 12345, 100 * MIB, 9 * GIB, 250 * GIB, 3 << 40] {
+                for missing in 0..=most_missing {
+                    let mut request = request(level, version, &[size; 4]);
+                    for place in request.members.iter_mut().skip(1).take(missing) {
+                        *place = Place::Missing;
+                    }
+                    requests.push(request.clone());
+                    if level.is_redundant() {
+                        request.spares = vec![device(9, size + 5 * MIB)];
+                        request.bitmap = BitmapChoice::Internal { chunk: None };
+                        requests.push(request.clone());
+                        request.assume_clean = true;
+                        requests.push(request);
+                    }
+                }
+            }
+        }
+    }
+    requests
+}
+
+fn size_of(request: &Request, label: &str) -> u64 {
+    request.devices().find(|device| device.label == label).expect("a device").size
+}
+
+#[test]
+fn what_is_planned_is_what_is_read_back() {
+    for request in requests() {
+        let plan = planned(&request);
+        assert_eq!(plan.members.len(), request.devices().count());
+        for member in &plan.members {
+            let ours = &member.superblock;
+            let size = size_of(&request, &member.label);
+            let read = Superblock::parse(ours.version, ours.super_offset, size, &ours.encode())
+                .unwrap_or_else(|rejection| panic!("{rejection}: {request:?}"));
+            let known = ours.roles.len();
+            assert!(read.roles[known..].iter().all(|role| *role == Role::Spare));
+            let read = Superblock { roles: read.roles[..known].to_vec(), raw: Vec::new(), ..read };
+            assert_eq!(read, *ours, "{request:?}");
+        }
+    }
+}
+
+#[test]
+fn areas_lie_on_the_member_and_overlap_nothing() {
+    for request in requests() {
+        let plan = planned(&request);
+        let areas = plan.areas();
+        for (index, member) in plan.members.iter().enumerate() {
+            let superblock = &member.superblock;
+            let mut places: Vec<(u64, u64)> = areas
+                .iter()
+                .filter(|area| area.member == index)
+                .map(|area| (area.offset, area.len))
+                .collect();
+            places.push((superblock.data_offset, superblock.data_size));
+            places.sort_unstable();
+            for pair in places.windows(2) {
+                assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{places:?} of {request:?}");
+            }
+            let (offset, len) = places[places.len() - 1];
+            assert!(offset + len <= size_of(&request, &member.label), "{places:?}");
+            assert!(superblock.component_size <= superblock.data_size);
+        }
+        // The superblocks come last.
+        let first = areas.iter().position(|area| area.what == What::Superblock);
+        assert_eq!(first, Some(areas.len() - plan.members.len()));
+    }
+}
+
+/// What was made can be started at once, and is what was asked for.
+#[test]
+fn what_is_planned_can_be_assembled() {
+    for request in requests() {
+        let plan = planned(&request);
+        let candidates = plan.members.iter().map(|member| Candidate {
+            label: member.label.clone(),
+            size: size_of(&request, &member.label),
+            superblock: member.superblock.clone(),
+            bitmap: None,
+        });
+        let sets = group(candidates.collect());
+        let options =
+            Options { force: false, read_only: false, degraded: false, supported: &|_| true };
+        let assembly = sets[0].assess(options);
+        assert_eq!(assembly.can_start, Start::ReadWrite, "{assembly}: {request:?}");
+        assert_eq!(assembly.array_size, Some(plan.array_size));
+        let missing = request.members.iter().filter(|place| **place == Place::Missing).count();
+        let resync = plan.members[0].superblock.resync != Resync::Clean;
+        match assembly.state {
+            State::Clean => assert!(missing == 0 && !resync),
+            State::Dirty(_) => assert!(missing == 0 && resync),
+            State::Degraded(_) => assert!(missing > 0 && !resync),
+            State::DegradedDirty { write_hole, .. } => assert!(missing > 0 && !write_hole),
+            other => panic!("{other}"),
+        }
+    }
+}
+
+/// With one of raid6's members missing, mdadm makes the last one a spare: what is missing is
+/// defined by nothing else.
+#[test]
+fn raid6_with_one_missing_rebuilds_another() {
+    for (missing, spare) in [(0, 3), (1, 3), (3, 2)] {
+        let mut request = request(Level::Raid6, Version::V1_2, &[16 * MIB; 4]);
+        request.members[missing] = Place::Missing;
+        let plan = planned(&request);
+        let spares: Vec<&str> = plan
+            .members
+            .iter()
+            .filter(|member| member.superblock.role() == Role::Spare)
+            .map(|member| &*member.label)
+            .collect();
+        assert_eq!(spares, [format!("m{spare}")]);
+        assert_eq!(plan.members[0].superblock.resync, Resync::Clean);
+        request.assume_clean = true;
+        let roles = planned(&request).members;
+        assert!(roles.iter().all(|one| matches!(one.superblock.role(), Role::Active(_))));
+    }
+}
+
+/// What mdadm 4.2 chooses, from its own printouts of arrays on disks of these sizes.
+#[test]
+fn data_offset_and_bitmap_of_large_members() {
+    const SECTORS_OF_4_TB: u64 = 7_814_037_168;
+    let request = request(Level::Raid1, Version::V1_2, &[SECTORS_OF_4_TB * 512; 2]);
+    let plan = planned(&request);
+    assert_eq!(plan.members[0].superblock.data_offset, 264_192 * 512);
+    let bitmap = plan.bitmap.expect("more than 100 GiB of each member");
+    assert_eq!((bitmap.chunk, bitmap.offset), (64 * MIB, 4096));
+    assert!(bitmap.all_set);
+    // Up to 100 GiB of each member there is none unless it is asked for.
+    for (size, has_bitmap) in [(100 * GIB, false), (101 * GIB, true)] {
+        let small = self::request(Level::Raid5, Version::V1_2, &[size; 3]);
+        assert_eq!(planned(&small).bitmap.is_some(), has_bitmap, "{size}");
+        let none = Request { bitmap: BitmapChoice::None, ..small.clone() };
+        assert_eq!(planned(&none).bitmap, None);
+        let resync = Request { consistency: Some(Consistency::Resync), ..small.clone() };
+        assert_eq!(planned(&resync).bitmap, None);
+        let wanted = Request { consistency: Some(Consistency::Bitmap), ..small };
+        assert!(planned(&wanted).bitmap.is_some());
+    }
+    // A chunk that would make more bits than there is room for is refused, with the smallest.
+    let chunk = BitmapChoice::Internal { chunk: Some(4096) };
+    let crowded = Request { bitmap: chunk, ..request };
+    assert_eq!(
+        refused(&crowded),
+        "a bitmap's chunk of 4096 bytes is not possible: it is a power of two from 4194304"
+    );
+}
+
+#[test]
+fn layouts_as_mdadm_spells_them() {
+    let cases = [
+        (Level::Raid10, None, 0x102, "near=2"),
+        (Level::Raid10, Some("n3"), 0x103, "near=3"),
+        (Level::Raid10, Some("f2"), 0x201, "far=2"),
+        (Level::Raid10, Some("o3"), 0x1_0301, "offset=3"),
+        (Level::Raid10, Some("near"), 0x102, "near=2"),
+        (Level::Raid10, Some("far=3"), 0x301, "far=3"),
+        (Level::Raid10, Some("offset2"), 0x1_0201, "offset=2"),
+        (Level::Raid5, None, 2, "left-symmetric"),
+        (Level::Raid5, Some("la"), 0, "left-asymmetric"),
+        (Level::Raid5, Some("parity-last"), 5, "parity-last"),
+        (Level::Raid6, Some("ddf-N-restart"), 9, "ddf-N-restart"),
+        (Level::Raid6, Some("left-symmetric-6"), 18, "left-symmetric-6"),
+        (Level::Raid0, None, 2, "alternate"),
+        (Level::Raid0, Some("original"), 1, "original"),
+        (Level::Raid1, None, 0, ""),
+    ];
+    for (level, text, number, name) in cases {
+        assert_eq!(parse_layout(level, text), Ok(number), "{level} {text:?}");
+        assert_eq!(layout_name(level, number), name);
+    }
+    for (level, text) in [
+        (Level::Raid10, "n1"),
+        (Level::Raid10, "n"),
+        (Level::Raid10, "x2"),
+        (Level::Raid10, "n2x"),
+        (Level::Raid10, "n="),
+        (Level::Raid10, "256"),
+        (Level::Raid5, "ddf-N-restart"),
+        (Level::Raid0, "left-symmetric"),
+        (Level::Raid1, "n2"),
+    ] {
+        let is_default = (level, text) == (Level::Raid10, "n");
+        assert_eq!(parse_layout(level, Some(text)).is_ok(), is_default, "{level} {text}");
+    }
+}
+
+#[test]
+fn names_and_hosts() {
+    let name = |name: &str, host: Option<&str>| {
+        let mut request = request(Level::Raid1, Version::V1_2, &[16 * MIB; 2]);
+        (request.name, request.homehost) = (name.to_owned(), host.map(str::to_owned));
+        plan(&request).map(|plan| plan.members[0].superblock.name.clone())
+    };
+    let (eleven, twenty) = ("elevenbytes", "twentytwentytwenty20");
+    assert_eq!(name("v", Some("host")), Ok("host:v".to_owned()));
+    assert_eq!(name("v", None), Ok("v".to_owned()));
+    assert_eq!(name("other:v", Some("host")), Ok("other:v".to_owned()));
+    assert_eq!(name(twenty, Some("tenbytes10")), Ok(format!("tenbytes10:{twenty}")));
+    assert_eq!(name(twenty, Some(eleven)), Ok(twenty.to_owned()), "32 bytes are too many");
+    assert!(name(&"x".repeat(32), None).is_ok());
+    assert!(matches!(name(&"x".repeat(33), None), Err(CreateError::Name { len: 33, .. })));
+}
+
+#[test]
+fn raid0_records_its_layout() {
+    for sizes in [[16 * MIB, 16 * MIB], [16 * MIB, 20 * MIB]] {
+        let plan = planned(&request(Level::Raid0, Version::V1_2, &sizes));
+        let superblock = &plan.members[0].superblock;
+        assert_eq!((superblock.layout, superblock.component_size), (2, 0));
+        assert!(superblock.features.contains(Features::RAID0_LAYOUT));
+    }
+    let old = request(Level::Raid0, Version::V0_90, &[16 * MIB, 16 * MIB]);
+    assert_eq!(planned(&old).members[0].superblock.layout, 0);
+    let uneven = request(Level::Raid0, Version::V0_90, &[16 * MIB, 20 * MIB]);
+    assert_eq!(plan(&uneven), Err(CreateError::UnequalForOld));
+}
+
+#[test]
+fn refusals_carry_their_values() {
+    let base = |level| request(level, Version::V1_2, &[16 * MIB; 4]);
+    let with = |level, change: &dyn Fn(&mut Request)| {
+        let mut request = base(level);
+        change(&mut request);
+        refused(&request)
+    };
+    let cases: [(Level, &dyn Fn(&mut Request), &str); 16] = [
+        (
+            Level::Raid6,
+            &|request| request.members.truncate(3),
+            "raid6 needs at least 4 members, and 3 were given",
+        ),
+        (
+            Level::Raid1,
+            &|request| request.members.resize(385, Place::Missing),
+            "385 members and spares are too many: metadata 1.2 has room for 384",
+        ),
+        (
+            Level::Raid1,
+            &|request| {
+                request.version = Version::V0_90;
+                request.members.resize(28, Place::Missing);
+            },
+            "28 members and spares are too many: metadata 0.90 has room for 27",
+        ),
+        (
+            Level::Raid0,
+            &|request| request.members[1] = Place::Missing,
+            "raid0 needs all of its members, and 1 are \"missing\"",
+        ),
+        (
+            Level::Raid10,
+            &|request| {
+                request.members[0] = Place::Missing;
+                request.members[1] = Place::Missing;
+            },
+            "raid10 does not hold its data without the 2 members that are \"missing\"",
+        ),
+        (
+            Level::Linear,
+            &|request| request.spares = vec![device(9, MIB)],
+            "linear has no redundancy, so that no spare can replace a member",
+        ),
+        (
+            Level::Raid10,
+            &|request| request.layout = Some("n5".to_owned()),
+            "5 copies of each chunk need as many members, and 4 were given",
+        ),
+        (
+            Level::Raid1,
+            &|request| request.chunk = Some(65536),
+            "raid1 has no chunk, and 65536 bytes were given",
+        ),
+        (
+            Level::Raid5,
+            &|request| request.chunk = Some(3 * 4096),
+            "a chunk of 12288 bytes is not possible for raid5: it is a power of two, from 4096",
+        ),
+        (
+            Level::Raid1,
+            &|request| request.members[2] = Place::Device(device(2, MIB)),
+            "m2 is too small: of its 1048576 bytes 0 are free for data, and 65536 are needed",
+        ),
+        (
+            Level::Raid1,
+            &|request| request.size = Some(16 * MIB),
+            "m0 is too small: of its 16777216 bytes 15728640 are free for data, and 16777216 are needed",
+        ),
+        (
+            Level::Raid0,
+            &|request| request.size = Some(MIB),
+            "a size for each member means nothing to raid0, which uses all of them",
+        ),
+        (
+            Level::Raid1,
+            &|request| request.data_offset = Some(4096),
+            "data cannot start at 4096: it starts at a multiple of 4096, from 8192",
+        ),
+        (
+            Level::Raid0,
+            &|request| request.bitmap = BitmapChoice::Internal { chunk: None },
+            "a bitmap means nothing to raid0",
+        ),
+        (
+            Level::Raid5,
+            &|request| {
+                request.bitmap = BitmapChoice::None;
+                request.consistency = Some(Consistency::Bitmap);
+            },
+            "a consistency policy of bitmap does not go with no bitmap",
+        ),
+        (
+            Level::Raid5,
+            &|request| request.array_uuid = Uuid::default(),
+            "the array has no identifier: its UUID is all zeroes",
+        ),
+    ];
+    for (level, change, message) in cases {
+        assert_eq!(with(level, change), message);
+    }
+    let huge = request(Level::Raid1, Version::V0_90, &[5 << 40; 2]);
+    assert!(matches!(plan(&huge), Err(CreateError::TooLargeForOld { .. })));
+}
+
+#[test]
+fn the_plan_in_words() {
+    let plan = planned(&request(Level::Raid1, Version::V1_2, &[16 * MIB; 2]));
+    assert_eq!(
+        plan.explain(),
+        [
+            "raid1 of 2 members, metadata 1.2, 15 MiB (15728640 bytes)",
+            "a resync follows",
+            "m0: role 0, data 1048576..16777216",
+            "m1: role 1, data 1048576..16777216",
+            "write 4096 bytes at 12288 of m0: bad-block log",
+            "write 4096 bytes at 12288 of m1: bad-block log",
+            "write 4096 bytes at 4096 of m0: superblock",
+            "write 4096 bytes at 4096 of m1: superblock",
+        ]
+    );
+}
