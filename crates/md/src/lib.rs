@@ -10,6 +10,8 @@
 //! * [`detect`]: which of them lie on a member, and which one holds.
 //! * [`bitmap`], [`bad_blocks`]: what lies beside it.
 //! * [`fuzz`]: entry points that take `&[u8]` and assert the invariants.
+//! * [`assembly`]: which members make an array, and whether it can be started.
+//! * [`create`]: what a new array's metadata is.
 //!
 //! Invariants: a [`Superblock`] was checked (checksum, ranges, what its version can say), so that
 //! no arithmetic on it overflows; what was read and is not understood is written back as it was;
@@ -20,6 +22,8 @@ pub mod bad_blocks;
 pub mod bitmap;
 pub mod detect;
 pub mod fuzz;
+pub mod assembly;
+pub mod create;
 pub mod level;
 pub mod rejection;
 pub mod superblock;
