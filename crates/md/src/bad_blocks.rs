@@ -5,7 +5,9 @@
 //!   all ones: no more.   Both numbers count in units of 512 << shift bytes.
 //! ```
 //!
-//! Positions are on the member, not in its data. Invariants: ranges are sorted, do not touch, and
+//! Positions are on the member, not in its data. The log is read only if the superblock has
+//! [`BAD_BLOCKS`](crate::Features::BAD_BLOCKS): before the first entry the area holds whatever
+//! was there, mostly zeroes. Invariants: ranges are sorted, do not touch, and
 //! need no more entries than the log has room for. Deliberately absent: where the log lies
 //! ([`BadBlockLog`](crate::superblock::BadBlockLog)), and acknowledging, which is the superblock's
 //! being written afterwards.
