@@ -31,6 +31,15 @@ pub(crate) enum Command {
     Down(Down),
     /// Say how volumes are
     Status(Status),
+    /// Take members of an array out, in, or replace them, while it works
+    #[command(subcommand)]
+    Member(Member),
+    /// Compare the copies of an array, while it works
+    Scrub(Scrub),
+    /// Let an array have more members, or use more of each
+    Grow(Grow),
+    /// Set how fast resync, recovery and scrub may go
+    Speed(Speed),
     /// Say what this machine offers, and what to do about what it lacks
     Doctor(Doctor),
     /// Measure layouts against each other
@@ -124,6 +133,118 @@ pub(crate) struct Status {
     /// Print again every second, until interrupted
     #[arg(long)]
     pub(crate) watch: bool,
+    /// Say by the exit status how the volume's arrays are, as mdadm --detail --test does: 0 well,
+    /// 1 degraded, 2 failed, 4 not to be found
+    #[arg(long, conflicts_with = "watch")]
+    pub(crate) test: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Member {
+    /// Take a member out, as if it had failed
+    Fail(MemberTarget),
+    /// Let go of a member that failed, or of a spare
+    Remove(MemberTarget),
+    /// Take a device in: one that was a member is brought up to date, another becomes a spare,
+    /// which takes over where a member is missing
+    Add(NewMember),
+    /// Take a device in again as the member that it was, copying only what was written meanwhile
+    ReAdd(NewMember),
+    /// Fill a device beside a member that still works, and let it take over
+    Replace(Replace),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MemberTarget {
+    /// The volume's name
+    #[arg(value_name = "NAME")]
+    pub(crate) volume: String,
+    /// The member's path
+    pub(crate) member: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewMember {
+    #[command(flatten)]
+    pub(crate) target: MemberTarget,
+    /// Accept it whatever it carries
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Replace {
+    #[command(flatten)]
+    pub(crate) target: MemberTarget,
+    /// The device that takes over
+    pub(crate) with: PathBuf,
+    /// Accept it whatever it carries
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Scrub {
+    /// The volume's name
+    pub(crate) name: String,
+    /// Make copies that differ the same as the first
+    #[arg(long)]
+    pub(crate) repair: bool,
+    /// End the scrub that runs
+    #[arg(long, conflicts_with = "repair")]
+    pub(crate) cancel: bool,
+    /// Wait until it has ended, and print what it found; exit status 1 if copies differed
+    #[arg(long, conflicts_with = "cancel")]
+    pub(crate) wait: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct GrowBy {
+    /// Let a raid1 have so many members; spares take the new roles
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=384))]
+    pub(crate) raid_devices: Option<u16>,
+    /// Use so many bytes of each member, or all that all of them have
+    #[arg(long, value_name = "SIZE|max")]
+    pub(crate) size: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Grow {
+    /// The volume's name
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) by: GrowBy,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "While clients are about, a pass goes at the minimum, or, with a latency \
+                        target, as fast as the target allows; else at the maximum.")]
+pub(crate) struct Speed {
+    /// The volume's name
+    pub(crate) name: String,
+    /// At least so much a second, whatever clients do [default: 10M]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) min: Option<braid_stack::ByteSize>,
+    /// At most so much a second; 0 for as fast as it goes [default: 0]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max: Option<braid_stack::ByteSize>,
+    /// What 99 of 100 requests of clients are to stay below, such as 20ms; 0 for no target
+    /// [default: 0]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) latency: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

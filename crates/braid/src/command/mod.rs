@@ -3,6 +3,7 @@
 mod doctor;
 mod down;
 mod lab;
+mod member;
 mod serve;
 mod stacks;
 mod status;
@@ -19,7 +20,11 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Up(up) => up::up(&up),
         Command::Serve(serve) => serve::serve(&serve),
         Command::Down(down) => down::down(&down),
-        Command::Status(status) => status::status(&status),
+        Command::Status(status) => return status::status(&status),
+        Command::Member(member) => member::member(&member),
+        Command::Scrub(scrub) => member::scrub(&scrub),
+        Command::Grow(grow) => member::grow(&grow),
+        Command::Speed(speed) => member::speed(&speed),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Lab(lab) => lab::lab(&lab),
         Command::Volume => up::volume_process(),

@@ -78,7 +78,10 @@ enum Part {
     Leaf(Leaf),
     /// A member that is not there.
     Missing,
-    Joined { level: Level, members: Vec<Part> },
+    Joined {
+        level: Level,
+        members: Vec<Part>,
+    },
     /// Members that describe their array themselves.
     Md(MdArray),
 }
@@ -94,7 +97,7 @@ pub(crate) enum Level {
 
 /// An array that keeps copies, on its shard, with what people call it.
 pub(crate) struct Mirrored {
-    pub(crate) level: &'static str,
+    pub(crate) level: Level,
     pub(crate) mirror: Mirror,
 }
 
@@ -138,6 +141,12 @@ impl Media {
     /// Whether the stack keeps copies, which takes one shard for all of it.
     pub(crate) fn is_mirrored(&self) -> bool {
         self.root.is_mirrored()
+    }
+
+    /// Whether every array that keeps copies has superblocks, so that each is one of
+    /// [`Media::md_arrays`].
+    pub(crate) fn is_only_md(&self) -> bool {
+        self.root.is_only_md()
     }
 
     /// What is not as it should be, though it works.
@@ -255,6 +264,17 @@ impl Part {
     }
 }
 
+impl Part {
+    fn is_only_md(&self) -> bool {
+        match self {
+            Part::Leaf(_) | Part::Missing | Part::Md(_) => true,
+            Part::Joined { level, members } => {
+                !level.is_mirrored() && members.iter().all(Part::is_only_md)
+            }
+        }
+    }
+}
+
 impl Builder<'_> {
     /// The device of a part; none for a member that is not there.
     fn part(&mut self, part: &Part) -> io::Result<Option<Dev>> {
@@ -281,7 +301,7 @@ impl Builder<'_> {
             return self.join(&array.level, devs.into_iter().map(Some).collect());
         };
         let setup = array.setup(geometry, devs, Rc::new(ExecutorClock::new(self.handle)));
-        self.mirror(array.level.name(), setup)
+        self.mirror(&array.level, setup)
     }
 
     fn join(&mut self, level: &Level, members: Vec<Option<Dev>>) -> io::Result<Dev> {
@@ -321,12 +341,12 @@ impl Builder<'_> {
             clock: Rc::new(ExecutorClock::new(self.handle)),
             speed: Speed::default(),
         };
-        self.mirror(level.name(), setup)
+        self.mirror(level, setup)
     }
 
-    fn mirror(&mut self, level: &'static str, setup: Setup) -> io::Result<Dev> {
+    fn mirror(&mut self, level: &Level, setup: Setup) -> io::Result<Dev> {
         let mirror = Mirror::new(setup)?;
-        self.mirrors.push(Mirrored { level, mirror: mirror.clone() });
+        self.mirrors.push(Mirrored { level: level.clone(), mirror: mirror.clone() });
         Ok(Dev::new(mirror))
     }
 }

@@ -240,6 +240,13 @@ impl Mirror {
         (0..).find(|number| members.iter().all(|one| one.number != *number)).unwrap_or(u32::MAX)
     }
 
+    /// Up to which event the bitmap knows what was written: a member that left later can come back
+    /// by it. `None` without a bitmap.
+    pub fn events_cleared(&self) -> Option<u64> {
+        let intent = self.inner.intent.borrow();
+        intent.as_ref().map(|intent| intent.bitmap().header.events_cleared)
+    }
+
     /// Takes a member in: as a spare, which takes over a role that is missing one; or, with a
     /// role and `by_bitmap`, again in its old role, to be brought up to date by the bitmap.
     ///
@@ -331,7 +338,7 @@ impl Mirror {
         Ok(())
     }
 
-    fn writable(&self) -> Result<&Rc<Inner>, ControlError> {
+    pub(super) fn writable(&self) -> Result<&Rc<Inner>, ControlError> {
         if self.inner.read_only { Err(ControlError::ReadOnly) } else { Ok(&self.inner) }
     }
 }
