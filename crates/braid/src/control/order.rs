@@ -44,8 +44,6 @@ pub(crate) struct OrderAnswer {
     /// What was done, for people; or why nothing was.
     pub(crate) text: String,
     pub(crate) outcome: Outcome,
-    /// The members of the `md(…)` level from now on, if that changed.
-    pub(crate) members: Option<Vec<PathBuf>>,
 }
 
 /// Whether it was done.
@@ -60,14 +58,14 @@ pub(crate) enum Outcome {
 
 impl OrderAnswer {
     pub(crate) fn done(text: impl Into<String>) -> OrderAnswer {
-        OrderAnswer { text: text.into(), outcome: Outcome::Done, members: None }
+        OrderAnswer { text: text.into(), outcome: Outcome::Done }
     }
 
     pub(crate) fn refused(text: impl Into<String>) -> OrderAnswer {
-        OrderAnswer { text: text.into(), outcome: Outcome::Refused, members: None }
+        OrderAnswer { text: text.into(), outcome: Outcome::Refused }
     }
 
     pub(crate) fn failed(text: impl Into<String>) -> OrderAnswer {
-        OrderAnswer { text: text.into(), outcome: Outcome::Failed, members: None }
+        OrderAnswer { text: text.into(), outcome: Outcome::Failed }
     }
 }

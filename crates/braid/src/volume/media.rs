@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use braid_array::geometry::{Linear, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
 use braid_array::{Geometry, GeometryError};
@@ -75,7 +76,7 @@ pub(crate) struct Media {
 }
 
 enum Part {
-    Leaf(Leaf),
+    Leaf(Arc<Leaf>),
     /// A member that is not there.
     Missing,
     Joined {
@@ -125,7 +126,7 @@ impl Media {
     }
 
     /// All leaves, from left to right.
-    pub(crate) fn leaves(&self) -> Vec<&Leaf> {
+    pub(crate) fn leaves(&self) -> Vec<Arc<Leaf>> {
         let mut leaves = Vec::new();
         self.root.collect_leaves(&mut leaves);
         leaves
@@ -202,7 +203,7 @@ impl Opener {
         }
         if stack.members().is_empty() {
             let medium = open_leaf(&stack.node, self.options.access(), &mut self.buses)?;
-            return Ok(Part::Leaf(Leaf { label: stack.to_string(), medium }));
+            return Ok(Part::Leaf(Arc::new(Leaf { label: stack.to_string(), medium })));
         }
         let members: Vec<Part> =
             stack.members().iter().map(|member| self.part(member)).collect::<Result<_, _>>()?;
@@ -232,9 +233,9 @@ impl Part {
         })
     }
 
-    fn collect_leaves<'a>(&'a self, leaves: &mut Vec<&'a Leaf>) {
+    fn collect_leaves(&self, leaves: &mut Vec<Arc<Leaf>>) {
         match self {
-            Part::Leaf(leaf) => leaves.push(leaf),
+            Part::Leaf(leaf) => leaves.push(Arc::clone(leaf)),
             Part::Missing => {}
             Part::Md(array) => leaves.extend(array.leaves()),
             Part::Joined { members, .. } => {
@@ -296,7 +297,7 @@ impl Builder<'_> {
 
     fn md(&mut self, array: &MdArray) -> io::Result<Dev> {
         let devs: Vec<Dev> =
-            array.leaves().map(|leaf| self.leaf(leaf)).collect::<Result<_, _>>()?;
+            array.leaves().iter().map(|leaf| self.leaf(leaf)).collect::<Result<_, _>>()?;
         let Some(geometry) = array.level.mirrored() else {
             return self.join(&array.level, devs.into_iter().map(Some).collect());
         };

@@ -20,7 +20,7 @@ use braid_uring::{Handle, Remote};
 use super::md::{MdArray, Metadata};
 use super::media::{Leaf, Media, Medium};
 use super::shard::{self, Local};
-use crate::control::{Order, OrderAnswer};
+use crate::control::{Order, OrderAnswer, Outcome};
 
 /// How long an order may take: a superblock on every member, behind what is under way.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -41,10 +41,17 @@ pub(crate) fn carry_out(media: &Media, remote: &Remote, order: Order) -> OrderAn
             let text = format!("{member} is faulty now");
             async move { mirror.fail(&member).await.map(|()| text) }
         }),
-        Order::Remove { member } => on_mirror(remote, Some(member.clone()), |mirror| {
-            let text = format!("{member} was removed");
-            async move { mirror.remove(&member).await.map(|()| text) }
-        }),
+        Order::Remove { member } => {
+            let label = member.clone();
+            let answer = on_mirror(remote, Some(member.clone()), |mirror| {
+                let text = format!("{member} was removed");
+                async move { mirror.remove(&member).await.map(|()| text) }
+            });
+            if answer.outcome == Outcome::Done {
+                arrays.iter().for_each(|array| array.forget(&label));
+            }
+            answer
+        }
         Order::Scrub { repair, cancel } => on_mirror(remote, None, move |mirror| {
             let kind = match (cancel, repair) {
                 (true, _) => None,
@@ -165,9 +172,20 @@ impl Newcomer {
         let facts = check_member(path, &policy)
             .map_err(|refusal| OrderAnswer::refused(refusal.to_string()))?;
         let file = File::open(path, Access::Exclusive, 0, None).map_err(|error| {
-            OrderAnswer::failed(format!("cannot open {}: {error}", path.display()))
+            let path = path.display();
+            match error.kind() {
+                std::io::ErrorKind::WouldBlock => OrderAnswer::refused(format!(
+                    "{path} is in use: it is a member already, or another program has it locked\n  \
+                     next: `braid member remove` lets go of one that failed"
+                )),
+                _ => OrderAnswer::failed(format!("cannot open {path}: {error}")),
+            }
         })?;
         Ok(Newcomer { file, path: path.to_owned(), known, size: facts.size })
+    }
+
+    fn leaf(&self) -> Leaf {
+        Leaf { label: self.path.display().to_string(), medium: Medium::File(self.file.clone()) }
     }
 
     /// As the engine takes it in.
@@ -234,7 +252,8 @@ fn add(array: &MdArray, remote: &Remote, path: &Path, force: bool, again: bool) 
     };
     let superblock = array.superblock.clone();
     let label = path.display().to_string();
-    ask(remote, move |handle, local, answer| {
+    let leaf = newcomer.leaf();
+    let answer = ask(remote, move |handle, local, answer| {
         let Some(mirror) = the_mirror(local) else {
             return send(&answer, OrderAnswer::refused("this array keeps no copies"));
         };
@@ -259,7 +278,16 @@ fn add(array: &MdArray, remote: &Remote, path: &Path, force: bool, again: bool) 
             let result = mirror.add(new).await.map(|()| text);
             send(&answer, answer_of(result));
         });
-    })
+    });
+    keep(array, leaf, answer)
+}
+
+/// A member that was taken in stays open.
+fn keep(array: &MdArray, leaf: Leaf, answer: OrderAnswer) -> OrderAnswer {
+    if answer.outcome == Outcome::Done {
+        array.adopt(leaf);
+    }
+    answer
 }
 
 fn replace(
@@ -277,7 +305,8 @@ fn replace(
     newcomer.known = None;
     let superblock = array.superblock.clone();
     let (member, with) = (member.to_owned(), with.display().to_string());
-    ask(remote, move |handle, local, answer| {
+    let leaf = newcomer.leaf();
+    let answer = ask(remote, move |handle, local, answer| {
         let Some(mirror) = the_mirror(local) else {
             return send(&answer, OrderAnswer::refused("this array keeps no copies"));
         };
@@ -290,7 +319,8 @@ fn replace(
             let result = mirror.replace(&member, new).await.map(|()| text);
             send(&answer, answer_of(result));
         });
-    })
+    });
+    keep(array, leaf, answer)
 }
 
 fn the_mirror(local: &Local) -> Option<Mirror> {

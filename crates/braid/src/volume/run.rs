@@ -357,7 +357,7 @@ impl Shared {
     }
 
     fn members(&self) -> Vec<MemberStatus> {
-        let member = |leaf: &super::media::Leaf| {
+        let member = |leaf: &Arc<super::media::Leaf>| {
             let (direct, failures) = match &leaf.medium {
                 Medium::File(file) => (Some(file.is_direct()), Some(file.failures())),
                 Medium::Ram(_) | Medium::Modelled(_) => (None, None),
@@ -372,7 +372,7 @@ impl Shared {
                     .map(|errno| errno.to_string()),
             }
         };
-        self.media.leaves().into_iter().map(member).collect()
+        self.media.leaves().iter().map(member).collect()
     }
 
     fn nbd_status(&self) -> ExportStatus {

@@ -207,7 +207,7 @@ impl Mirror {
     pub async fn fail(&self, label: &str) -> Result<(), ControlError> {
         let inner = self.writable()?;
         let member = inner.named(label)?;
-        if !inner.fail(&member, "somebody said so") {
+        if !inner.fail(&member, "taken out by order") {
             return Err(ControlError::LastCopy { label: label.to_owned() });
         }
         inner.fence().await;
