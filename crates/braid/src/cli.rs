@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Down(Down),
     /// Say how volumes are
     Status(Status),
+    /// Show the arrays of volumes that are up as /proc/mdstat shows md's
+    Mdstat,
     /// Take members of an array out, in, or replace them, while it works
     #[command(subcommand)]
     Member(Member),

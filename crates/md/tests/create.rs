@@ -503,3 +503,20 @@ proptest! {
         }
     }
 }
+
+/// mdadm takes a descriptor of zeroes for that of member 0, and refuses the second of two.
+#[test]
+fn the_descriptor_of_a_0_90_spare_has_its_number() {
+    let mut request = request(Level::Raid1, Version::V0_90, &[64 * MIB; 2]);
+    request.spares = vec![device(9, 64 * MIB)];
+    let plan = planned(&request);
+    for member in &plan.members {
+        let bytes = member.superblock.encode();
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        // The third of the descriptors: its number, and the number of its role.
+        let third = 512 + 2 * 128;
+        assert_eq!((word(third), word(third + 12)), (2, 2), "{}", member.label);
+        // This device's own descriptor, at the end.
+        assert_eq!(word(992 * 4), member.superblock.device_number, "{}", member.label);
+    }
+}

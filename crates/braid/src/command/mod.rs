@@ -3,6 +3,7 @@
 mod doctor;
 mod down;
 mod lab;
+mod mdstat;
 mod member;
 mod serve;
 mod stacks;
@@ -21,6 +22,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Serve(serve) => serve::serve(&serve),
         Command::Down(down) => down::down(&down),
         Command::Status(status) => return status::status(&status),
+        Command::Mdstat => mdstat::print(),
         Command::Member(member) => member::member(&member),
         Command::Scrub(scrub) => member::scrub(&scrub),
         Command::Grow(grow) => member::grow(&grow),

@@ -22,7 +22,7 @@ pub(crate) struct Status {
     pub(crate) attached: Option<AttachedStatus>,
     pub(crate) nbd: Option<ExportStatus>,
     pub(crate) members: Vec<MemberStatus>,
-    /// The arrays that keep copies.
+    /// The arrays that keep copies, and those of other levels that have superblocks.
     #[serde(default)]
     pub(crate) arrays: Vec<ArrayStatus>,
     /// What is not as it should be, though it works.
@@ -96,7 +96,7 @@ pub(crate) struct MemberStatus {
     pub(crate) last_failure: Option<String>,
 }
 
-/// An array that keeps copies.
+/// An array.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ArrayStatus {
     /// Its name, if it has superblocks.
@@ -107,6 +107,8 @@ pub(crate) struct ArrayStatus {
     pub(crate) level: String,
     /// In md's words: `near=2` …; raid10 only.
     pub(crate) layout: Option<String>,
+    /// md's number of it.
+    pub(crate) layout_number: u32,
     pub(crate) chunk_bytes: Option<u64>,
     pub(crate) size_bytes: u64,
     /// As md's `array_state`: `clean`, `active`, `readonly`, `broken`.

@@ -36,9 +36,12 @@ pub(crate) fn status_of(
     read_only: bool,
 ) -> ArrayStatus {
     let superblock = md.map(|md| &md.superblock);
-    let (layout, chunk_bytes) = match level {
-        Level::Raid10(raid10) => (Some(format!("{:#}", raid10.layout())), Some(raid10.chunk())),
-        _ => (None, None),
+    let (layout, layout_number, chunk_bytes) = match level {
+        Level::Raid10(raid10) => {
+            let layout = raid10.layout();
+            (Some(format!("{layout:#}")), layout.number(), Some(raid10.chunk()))
+        }
+        _ => (None, 0, None),
     };
     let state = match () {
         () if status.broken => "broken",
@@ -52,6 +55,7 @@ pub(crate) fn status_of(
         metadata: superblock.map(|one| one.version.to_string()),
         level: level.name().to_owned(),
         layout,
+        layout_number,
         chunk_bytes,
         size_bytes,
         state: state.to_owned(),
@@ -79,6 +83,52 @@ pub(crate) fn status_of(
         speed_max_bytes_per_second: status.speed.max,
         speed_latency_us_p99: status.speed.latency.map(|latency| latency.as_micros() as u64),
         log: status.log.into_iter().map(|(at, what)| (at.as_secs(), what)).collect(),
+    }
+}
+
+/// An array that keeps no copies, and has superblocks: nothing about it changes while it is up.
+pub(crate) fn plain_status(md: &MdArray, read_only: bool) -> ArrayStatus {
+    let superblock = &md.superblock;
+    let leaves = md.leaves();
+    let members = leaves.iter().zip(0u16..).map(|(leaf, role)| ArrayMember {
+        member: leaf.label.clone(),
+        number: role.into(),
+        role: Some(role),
+        state: "in_sync".to_owned(),
+        recovered_bytes: None,
+        replacement: false,
+        write_mostly: false,
+        corrected_reads: 0,
+        bad_ranges: 0,
+        remark: None,
+    });
+    ArrayStatus {
+        name: Some(md.name.clone()),
+        uuid: Some(superblock.array_uuid.to_string()),
+        metadata: Some(superblock.version.to_string()),
+        level: md.level.name().to_owned(),
+        layout: None,
+        layout_number: superblock.layout,
+        chunk_bytes: (superblock.chunk > 0).then_some(superblock.chunk),
+        size_bytes: md.level.size(),
+        state: if read_only { "readonly" } else { "clean" }.to_owned(),
+        raid_disks: superblock.raid_disks as usize,
+        in_sync: vec![true; superblock.raid_disks as usize],
+        members: members.collect(),
+        resync_from_bytes: None,
+        events: superblock.events,
+        bitmap_chunk_bytes: None,
+        bitmap_chunks: None,
+        bitmap_chunks_set: None,
+        job: None,
+        requested: None,
+        last_scrub: None,
+        mismatch_bytes: 0,
+        mismatch_offsets: Vec::new(),
+        speed_min_bytes_per_second: 0,
+        speed_max_bytes_per_second: None,
+        speed_latency_us_p99: None,
+        log: Vec::new(),
     }
 }
 

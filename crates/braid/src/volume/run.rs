@@ -307,7 +307,7 @@ impl control::Volume for Shared {
         // Where there are copies, they say what a failure means.
         let (state, why, next) = match (judged, failing) {
             (Some((state, why, next)), _) => (state, Some(why), next),
-            (None, Some(_)) if arrays.is_empty() => ("failing".to_owned(), why, next),
+            (None, Some(_)) if !self.media.is_mirrored() => ("failing".to_owned(), why, next),
             (None, _) => ("online".to_owned(), None, None),
         };
         Status {
@@ -340,10 +340,14 @@ impl control::Volume for Shared {
 }
 
 impl Shared {
-    /// The arrays that keep copies; none if their shard does not answer.
+    /// The arrays that keep copies (none if their shard does not answer), and the others that
+    /// have superblocks.
     fn arrays(&self) -> Vec<ArrayStatus> {
+        let plain = self.media.md_arrays().into_iter().filter(|md| !md.level.is_mirrored());
+        let mut all: Vec<ArrayStatus> =
+            plain.map(|md| arrays::plain_status(md, self.limits.read_only)).collect();
         if !self.media.is_mirrored() {
-            return Vec::new();
+            return all;
         }
         // In the order in which they were built: those with superblocks know each other.
         let mut described = self.media.md_arrays().into_iter().filter(|md| md.level.is_mirrored());
@@ -353,7 +357,8 @@ impl Shared {
             let md = if only_md { described.next() } else { None };
             arrays::status_of(&level, size, status, md, self.limits.read_only)
         };
-        answers.into_iter().map(status).collect()
+        all.extend(answers.into_iter().map(status));
+        all
     }
 
     fn members(&self) -> Vec<MemberStatus> {
