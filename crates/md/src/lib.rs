@@ -18,12 +18,12 @@
 //! sizes and offsets are in bytes, whatever unit the disk has. Deliberately absent: I/O, clocks,
 //! and randomness: times and identifiers are arguments.
 
+pub mod assembly;
 pub mod bad_blocks;
 pub mod bitmap;
+pub mod create;
 pub mod detect;
 pub mod fuzz;
-pub mod assembly;
-pub mod create;
 pub mod level;
 pub mod rejection;
 pub mod superblock;
