@@ -46,6 +46,9 @@ pub(crate) struct Common {
     /// Open members for reading only, and refuse writes
     #[arg(long)]
     pub(crate) read_only: bool,
+    /// Start an array without members that it was last seen with
+    #[arg(long)]
+    pub(crate) degraded: bool,
     /// Accept this member whatever it carries (give the path again; may be repeated)
     #[arg(long, value_name = "MEMBER")]
     pub(crate) force: Vec<PathBuf>,

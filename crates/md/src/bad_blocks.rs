@@ -85,6 +85,12 @@ impl BadBlocks {
         Ok(BadBlocks { ranges: Vec::new(), unit: SECTOR << shift, room })
     }
 
+    /// None, and no log to note any in.
+    #[must_use]
+    pub fn none() -> BadBlocks {
+        BadBlocks { ranges: Vec::new(), unit: SECTOR, room: 0 }
+    }
+
     /// Reads a log, up to its end mark. `bytes` is the whole of it.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         insecure: serve.common.insecure,
         attach: Attach::None,
         read_only: serve.common.read_only,
+        degraded: serve.common.degraded,
         accepted: stacks::forced(&serve.common, &stack)?,
         io: serve.common.io,
         shards: serve.common.shards.map_or(0, usize::from),

@@ -46,7 +46,7 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
     if !record.read_only {
         record.accept_members();
     }
-    let spec = spec_of(&record, &name, accepted, &places);
+    let spec = Spec { degraded: up.common.degraded, ..spec_of(&record, &name, accepted, &places) };
     if up.foreground {
         return run_in_foreground(up, &places, &name, &record, &spec);
     }
@@ -186,6 +186,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         insecure: record.insecure,
         attach: record.attach,
         read_only: record.read_only,
+        degraded: false,
         accepted,
         io: record.io,
         shards: record.shards,

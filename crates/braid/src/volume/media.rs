@@ -2,15 +2,21 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 
-use braid_array::geometry::{Linear, Raid0, Raid0Layout};
+use braid_array::geometry::{Linear, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
 use braid_array::{Geometry, GeometryError};
 use braid_block::Limits;
 use braid_device::{Access, Buses, File, Modelled, Ram};
+use braid_engine::mirror::{MemberState, Mirror, NewMember, Setup, Speed};
 use braid_engine::{Array, Dev};
+use braid_md::{BadBlocks, Resync};
 use braid_mem::Pool;
 use braid_stack::{Node, Stack};
 use braid_uring::Handle;
+
+use super::clock::ExecutorClock;
+use super::md::{MdArray, MdError};
 
 /// Why a stack that reads well cannot be brought up.
 #[derive(Debug, thiserror::Error)]
@@ -25,10 +31,10 @@ pub(crate) enum MediaError {
     TooMuchMemory { what: String, total: braid_stack::ByteSize },
     #[error("{level}: {source}")]
     Geometry { level: String, source: GeometryError },
-    #[error("{level} is not served yet")]
-    NotServed { level: &'static str },
     #[error("there is no model called {name:?}; there are: {known}")]
     UnknownModel { name: String, known: String },
+    #[error("{0}")]
+    Md(#[source] MdError),
 }
 
 /// One leaf.
@@ -52,73 +58,320 @@ impl Leaf {
             Medium::Modelled(modelled) => modelled.limits(),
         }
     }
+
+    /// A device on it for the shard of `handle`.
+    pub(crate) fn device(&self, handle: &Handle, pool: &Pool) -> io::Result<Dev> {
+        Ok(match &self.medium {
+            Medium::Ram(ram) => Dev::new(ram.device()),
+            Medium::File(file) => Dev::new(file.device(handle, pool)?),
+            Medium::Modelled(modelled) => Dev::new(modelled.device(handle)),
+        })
+    }
 }
 
-/// All leaves of a stack, from left to right.
+/// A stack, opened: its leaves, and how they are joined.
 pub(crate) struct Media {
-    pub(crate) leaves: Vec<Leaf>,
+    root: Part,
+}
+
+enum Part {
+    Leaf(Leaf),
+    /// A member that is not there.
+    Missing,
+    Joined { level: Level, members: Vec<Part> },
+    /// Members that describe their array themselves.
+    Md(MdArray),
+}
+
+/// What members are joined by.
+#[derive(Clone)]
+pub(crate) enum Level {
+    Linear(Linear),
+    Raid0(Raid0),
+    Raid1(Raid1),
+    Raid10(Raid10),
+}
+
+/// An array that keeps copies, on its shard, with what people call it.
+pub(crate) struct Mirrored {
+    pub(crate) level: &'static str,
+    pub(crate) mirror: Mirror,
+}
+
+/// What a shard makes of the media.
+pub(crate) struct Built {
+    pub(crate) dev: Dev,
+    pub(crate) mirrors: Vec<Mirrored>,
+}
+
+/// What the parts of a stack are made with on a shard.
+struct Builder<'a> {
+    handle: &'a Handle,
+    pool: &'a Pool,
+    read_only: bool,
+    mirrors: Vec<Mirrored>,
 }
 
 impl Media {
     /// Opens every leaf of `stack` and checks that its arrays can be made of them.
-    pub(crate) fn open(stack: &Stack, read_only: bool) -> Result<Media, MediaError> {
-        check_served(stack)?;
+    pub(crate) fn open(stack: &Stack, options: OpenOptions) -> Result<Media, MediaError> {
         check_memory(stack)?;
-        let access = if read_only { Access::ReadOnly } else { Access::Exclusive };
-        let mut buses = Buses::default();
+        let root = Opener { options, buses: Buses::default() }.part(stack)?;
+        root.limits()?;
+        Ok(Media { root })
+    }
+
+    /// All leaves, from left to right.
+    pub(crate) fn leaves(&self) -> Vec<&Leaf> {
         let mut leaves = Vec::new();
-        for leaf in stack.leaves() {
-            let medium = open_leaf(&leaf.node, access, &mut buses)?;
-            leaves.push(Leaf { label: leaf.to_string(), medium });
-        }
-        let media = Media { leaves };
-        media.check_geometry(stack)?;
-        Ok(media)
+        self.root.collect_leaves(&mut leaves);
+        leaves
+    }
+
+    /// The arrays that members describe themselves.
+    pub(crate) fn md_arrays(&self) -> Vec<&MdArray> {
+        let mut arrays = Vec::new();
+        self.root.collect_md(&mut arrays);
+        arrays
+    }
+
+    /// Whether the stack keeps copies, which takes one shard for all of it.
+    pub(crate) fn is_mirrored(&self) -> bool {
+        self.root.is_mirrored()
     }
 
     /// What is not as it should be, though it works.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let buffered = self.leaves.iter().filter_map(|leaf| match &leaf.medium {
+        let buffered = self.leaves().into_iter().filter_map(|leaf| match &leaf.medium {
             Medium::File(file) if !file.is_direct() => Some(format!(
                 "{} is used through the page cache, because its file system refuses direct I/O",
                 file.path().display()
             )),
             _ => None,
         });
-        buffered.collect()
+        let arrays = self.md_arrays().into_iter().flat_map(|array| array.warnings.clone());
+        buffered.chain(arrays).collect()
     }
 
-    /// The device that `stack` is, for the shard of `handle`.
+    /// The device that the stack is, for the shard of `handle`.
     ///
     /// # Errors
-    /// `EMFILE`, when a file cannot be opened once more.
-    pub(crate) fn build(&self, stack: &Stack, handle: &Handle, pool: &Pool) -> io::Result<Dev> {
-        let mut leaves = self.leaves.iter();
-        build_node(stack, &mut |_| {
-            let leaf = leaves.next().expect("one leaf for each of the stack's");
-            Ok(match &leaf.medium {
-                Medium::Ram(ram) => Dev::new(ram.device()),
-                Medium::File(file) => Dev::new(file.device(handle, pool)?),
-                Medium::Modelled(modelled) => Dev::new(modelled.device(handle)),
-            })
+    /// `EMFILE`, when a file cannot be opened once more; no memory.
+    pub(crate) fn build(&self, handle: &Handle, pool: &Pool, read_only: bool) -> io::Result<Built> {
+        let mut builder = Builder { handle, pool, read_only, mirrors: Vec::new() };
+        let dev = builder.part(&self.root)?.expect("the whole of a stack is there");
+        Ok(Built { dev, mirrors: builder.mirrors })
+    }
+}
+
+/// How a stack is opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenOptions {
+    pub(crate) read_only: bool,
+    /// Start arrays without members that they were last seen with.
+    pub(crate) degraded: bool,
+}
+
+impl OpenOptions {
+    pub(crate) fn access(self) -> Access {
+        if self.read_only { Access::ReadOnly } else { Access::Exclusive }
+    }
+}
+
+struct Opener {
+    options: OpenOptions,
+    buses: Buses,
+}
+
+impl Opener {
+    fn part(&mut self, stack: &Stack) -> Result<Part, MediaError> {
+        if let Node::Md(md) = &stack.node {
+            return MdArray::open(&md.members, self.options).map(Part::Md).map_err(MediaError::Md);
+        }
+        if stack.is_missing() {
+            return Ok(Part::Missing);
+        }
+        if stack.members().is_empty() {
+            let medium = open_leaf(&stack.node, self.options.access(), &mut self.buses)?;
+            return Ok(Part::Leaf(Leaf { label: stack.to_string(), medium }));
+        }
+        let members: Vec<Part> =
+            stack.members().iter().map(|member| self.part(member)).collect::<Result<_, _>>()?;
+        let mut limits = Vec::new();
+        for member in &members {
+            limits.push(member.limits()?);
+        }
+        let level = level_of(stack, &limits)?;
+        Ok(Part::Joined { level, members })
+    }
+}
+
+impl Part {
+    /// What holds for the part; none for a member that is not there.
+    fn limits(&self) -> Result<Option<Limits>, MediaError> {
+        Ok(match self {
+            Part::Leaf(leaf) => Some(leaf.limits()),
+            Part::Missing => None,
+            Part::Md(array) => Some(array.limits()),
+            Part::Joined { level, members } => {
+                let mut limits = Vec::new();
+                for member in members {
+                    limits.extend(member.limits()?);
+                }
+                Some(Limits { size: level.size(), ..Limits::combine(limits) })
+            }
         })
     }
 
-    fn check_geometry(&self, stack: &Stack) -> Result<Limits, MediaError> {
-        let mut limits = self.leaves.iter().map(Leaf::limits);
-        check_node(stack, &mut limits)
+    fn collect_leaves<'a>(&'a self, leaves: &mut Vec<&'a Leaf>) {
+        match self {
+            Part::Leaf(leaf) => leaves.push(leaf),
+            Part::Missing => {}
+            Part::Md(array) => leaves.extend(array.leaves()),
+            Part::Joined { members, .. } => {
+                members.iter().for_each(|member| member.collect_leaves(leaves));
+            }
+        }
+    }
+
+    fn collect_md<'a>(&'a self, arrays: &mut Vec<&'a MdArray>) {
+        match self {
+            Part::Md(array) => arrays.push(array),
+            Part::Joined { members, .. } => {
+                members.iter().for_each(|member| member.collect_md(arrays));
+            }
+            Part::Leaf(_) | Part::Missing => {}
+        }
+    }
+
+    fn is_mirrored(&self) -> bool {
+        match self {
+            Part::Leaf(_) | Part::Missing => false,
+            Part::Md(array) => array.level.is_mirrored(),
+            Part::Joined { level, members } => {
+                level.is_mirrored() || members.iter().any(Part::is_mirrored)
+            }
+        }
     }
 }
 
-/// What each level that has members is made of.
-enum Level {
-    Linear(Linear),
-    Raid0(Raid0),
+impl Builder<'_> {
+    /// The device of a part; none for a member that is not there.
+    fn part(&mut self, part: &Part) -> io::Result<Option<Dev>> {
+        Ok(match part {
+            Part::Missing => None,
+            Part::Leaf(leaf) => Some(self.leaf(leaf)?),
+            Part::Md(array) => Some(self.md(array)?),
+            Part::Joined { level, members } => {
+                let devs: Vec<Option<Dev>> =
+                    members.iter().map(|member| self.part(member)).collect::<Result<_, _>>()?;
+                Some(self.join(level, devs)?)
+            }
+        })
+    }
+
+    fn leaf(&self, leaf: &Leaf) -> io::Result<Dev> {
+        leaf.device(self.handle, self.pool)
+    }
+
+    fn md(&mut self, array: &MdArray) -> io::Result<Dev> {
+        let devs: Vec<Dev> =
+            array.leaves().map(|leaf| self.leaf(leaf)).collect::<Result<_, _>>()?;
+        let Some(geometry) = array.level.mirrored() else {
+            return self.join(&array.level, devs.into_iter().map(Some).collect());
+        };
+        let setup = array.setup(geometry, devs, Rc::new(ExecutorClock::new(self.handle)));
+        self.mirror(array.level.name(), setup)
+    }
+
+    fn join(&mut self, level: &Level, members: Vec<Option<Dev>>) -> io::Result<Dev> {
+        let geometry = match level {
+            Level::Linear(linear) => {
+                return Ok(Dev::new(Array::new(linear.clone(), all_of(members))));
+            }
+            Level::Raid0(raid0) => {
+                return Ok(Dev::new(Array::new(raid0.clone(), all_of(members))));
+            }
+            Level::Raid1(_) | Level::Raid10(_) => level.mirrored(),
+        };
+        let volatile = members.iter().flatten().all(|dev| dev.limits().volatile);
+        let members = members.into_iter().enumerate().filter_map(|(role, dev)| {
+            Some(NewMember {
+                label: format!("member {role}"),
+                dev: dev?,
+                data_offset: 0,
+                number: role as u32,
+                role: Some(role as u16),
+                replacement: false,
+                state: MemberState::InSync,
+                by_bitmap: false,
+                write_mostly: false,
+                superblock: None,
+                bad_blocks: BadBlocks::none(),
+            })
+        });
+        let setup = Setup {
+            geometry: geometry.expect("a mirrored level"),
+            members: members.collect(),
+            array: None,
+            bitmap: None,
+            // Whether the copies agree is recorded nowhere. New memory is all zeroes.
+            resync: if volatile { Resync::Clean } else { Resync::From(0) },
+            read_only: self.read_only,
+            clock: Rc::new(ExecutorClock::new(self.handle)),
+            speed: Speed::default(),
+        };
+        self.mirror(level.name(), setup)
+    }
+
+    fn mirror(&mut self, level: &'static str, setup: Setup) -> io::Result<Dev> {
+        let mirror = Mirror::new(setup)?;
+        self.mirrors.push(Mirrored { level, mirror: mirror.clone() });
+        Ok(Dev::new(mirror))
+    }
 }
 
-fn level_of(stack: &Stack, members: &[Limits]) -> Result<Option<Level>, MediaError> {
-    let sizes: Vec<u64> = members.iter().map(|member| member.size).collect();
-    let block = members.iter().map(|member| member.logical_block).max().unwrap_or(512);
+/// The members of a level of which none may be missing.
+fn all_of(members: Vec<Option<Dev>>) -> Vec<Dev> {
+    members.into_iter().map(|member| member.expect("checked when the stack was read")).collect()
+}
+
+impl Level {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Level::Linear(_) => "linear",
+            Level::Raid0(_) => "raid0",
+            Level::Raid1(_) => "raid1",
+            Level::Raid10(_) => "raid10",
+        }
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        match self {
+            Level::Linear(linear) => linear.size(),
+            Level::Raid0(raid0) => raid0.size(),
+            Level::Raid1(raid1) => braid_array::Mirrored::size(raid1),
+            Level::Raid10(raid10) => braid_array::Mirrored::size(raid10),
+        }
+    }
+
+    pub(crate) fn is_mirrored(&self) -> bool {
+        matches!(self, Level::Raid1(_) | Level::Raid10(_))
+    }
+
+    fn mirrored(&self) -> Option<Rc<dyn braid_array::Mirrored>> {
+        match self {
+            Level::Raid1(raid1) => Some(Rc::new(raid1.clone())),
+            Level::Raid10(raid10) => Some(Rc::new(raid10.clone())),
+            Level::Linear(_) | Level::Raid0(_) => None,
+        }
+    }
+}
+
+fn level_of(stack: &Stack, members: &[Option<Limits>]) -> Result<Level, MediaError> {
+    let sizes: Vec<u64> = members.iter().flatten().map(|member| member.size).collect();
+    let block = members.iter().flatten().map(|member| member.logical_block).max().unwrap_or(512);
+    let least = sizes.iter().copied().min().unwrap_or(0);
     let level = match &stack.node {
         Node::Linear(_) => Linear::new(&sizes, block).map(Level::Linear),
         Node::Raid0(raid0) => {
@@ -128,46 +381,16 @@ fn level_of(stack: &Stack, members: &[Limits]) -> Result<Option<Level>, MediaErr
             };
             Raid0::new(&sizes, raid0.chunk.bytes(), layout, block).map(Level::Raid0)
         }
-        _ => return Ok(None),
+        Node::Raid1(_) => {
+            let whole = least / u64::from(block) * u64::from(block);
+            Raid1::new(whole, members.len()).map(Level::Raid1)
+        }
+        Node::Raid10(raid10) => Raid10Layout::from_number(raid10.layout.number())
+            .and_then(|layout| Raid10::new(least, members.len(), raid10.chunk.bytes(), layout))
+            .map(Level::Raid10),
+        _ => unreachable!("a leaf has no members"),
     };
-    level
-        .map(Some)
-        .map_err(|source| MediaError::Geometry { level: stack.node.name().to_owned(), source })
-}
-
-fn check_node(
-    stack: &Stack,
-    leaves: &mut impl Iterator<Item = Limits>,
-) -> Result<Limits, MediaError> {
-    if stack.members().is_empty() {
-        return Ok(leaves.next().expect("one leaf for each of the stack's"));
-    }
-    let mut members = Vec::new();
-    for member in stack.members() {
-        members.push(check_node(member, leaves)?);
-    }
-    let size = match level_of(stack, &members)? {
-        Some(Level::Linear(linear)) => linear.size(),
-        Some(Level::Raid0(raid0)) => raid0.size(),
-        None => unreachable!("a leaf has no members"),
-    };
-    Ok(Limits { size, ..Limits::combine(members) })
-}
-
-fn build_node(stack: &Stack, leaf: &mut impl FnMut(&Stack) -> io::Result<Dev>) -> io::Result<Dev> {
-    if stack.members().is_empty() {
-        return leaf(stack);
-    }
-    let mut members = Vec::new();
-    for member in stack.members() {
-        members.push(build_node(member, leaf)?);
-    }
-    let limits: Vec<Limits> = members.iter().map(|member| *member.limits()).collect();
-    Ok(match level_of(stack, &limits).expect("checked when the media were opened") {
-        Some(Level::Linear(linear)) => Dev::new(Array::new(linear, members)),
-        Some(Level::Raid0(raid0)) => Dev::new(Array::new(raid0, members)),
-        None => unreachable!("a leaf has no members"),
-    })
+    level.map_err(|source| MediaError::Geometry { level: stack.node.name().to_owned(), source })
 }
 
 fn open_leaf(node: &Node, access: Access, buses: &mut Buses) -> Result<Medium, MediaError> {
@@ -203,16 +426,6 @@ fn open_leaf(node: &Node, access: Access, buses: &mut Buses) -> Result<Medium, M
                 .map_err(|source| MediaError::Memory { what: model.to_string(), source })
         }
         _ => unreachable!("a level with members is no leaf"),
-    }
-}
-
-/// The language has levels that the engine does not have yet.
-fn check_served(stack: &Stack) -> Result<(), MediaError> {
-    match &stack.node {
-        Node::Raid1(_) | Node::Raid10(_) | Node::Md(_) => {
-            Err(MediaError::NotServed { level: stack.node.name() })
-        }
-        _ => stack.members().iter().try_for_each(check_served),
     }
 }
 

@@ -13,6 +13,8 @@
 //! (or refuse to), stop taking requests, answer those under way, flush, exit.
 
 mod attachment;
+mod clock;
+mod md;
 mod media;
 mod run;
 mod shard;

@@ -13,6 +13,7 @@ use braid_probe::{Policy, Refusal, check_members};
 use serde::{Deserialize, Serialize};
 
 use super::attachment::{AttachError, Attached, leave_traces};
+use super::md;
 use super::media::{Media, MediaError, Medium};
 use super::shard::{self, Shard};
 use super::{Attach, Spec};
@@ -142,7 +143,7 @@ impl Volume {
     fn bring_up(spec: &Spec) -> Result<Volume, RunError> {
         let name = claim_name(spec)?;
         check_paths(spec)?;
-        let media = Arc::new(Media::open(&spec.stack, spec.read_only)?);
+        let media = Arc::new(Media::open(&spec.stack, spec.open_options())?);
         let mut warnings = media.warnings();
         let listeners = spec
             .nbd
@@ -337,7 +338,7 @@ impl Shared {
                     .map(|errno| errno.to_string()),
             }
         };
-        self.media.leaves.iter().map(member).collect()
+        self.media.leaves().into_iter().map(member).collect()
     }
 
     fn nbd_status(&self) -> ExportStatus {
@@ -395,7 +396,9 @@ fn claim_name(spec: &Spec) -> Result<Option<File>, RunError> {
 fn check_paths(spec: &Spec) -> Result<(), RunError> {
     let paths: Vec<PathBuf> =
         spec.stack.member_paths().into_iter().map(ToOwned::to_owned).collect();
-    let policy = Policy { force: &spec.accepted, read_only: spec.read_only, min_bytes: 4096 };
+    let mut accepted = spec.accepted.clone();
+    accepted.extend(md::own_members(&spec.stack));
+    let policy = Policy { force: &accepted, read_only: spec.read_only, min_bytes: 4096 };
     check_members(&paths, &policy).map_err(|refusal| RunError::Refused(Box::new(refusal)))?;
     Ok(())
 }
@@ -412,9 +415,11 @@ fn start_shards(
             // Nobody listens any more when the volume is ending: then it is no news.
             let _ = events.send(Event::ShardEnded);
         };
-        Shard::start(index, &spec.name, media, &spec.stack, mode, ended)
+        Shard::start(index, &spec.name, media, spec.read_only, mode, ended)
     };
-    (0..spec.shard_count()).map(start).collect::<io::Result<_>>().map_err(|error| {
+    // What keeps copies is one thread's, which is why it needs no locks.
+    let count = if media.is_mirrored() { 1 } else { spec.shard_count() };
+    (0..count).map(start).collect::<io::Result<_>>().map_err(|error| {
         if mode == braid_uring::Mode::Uring {
             RunError::NoUring(error)
         } else {

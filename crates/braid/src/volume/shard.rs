@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
@@ -11,10 +12,9 @@ use braid_block::{Io, Limits};
 use braid_engine::Dev;
 use braid_export_nbd::{Bounds, Counters, Server};
 use braid_mem::Pool;
-use braid_stack::Stack;
 use braid_uring::{Config, Executor, Handle, Mode, Remote};
 
-use super::media::Media;
+use super::media::{Media, Mirrored};
 
 /// Memory of a shard for requests under way, in bytes.
 const POOL: usize = 64 << 20;
@@ -43,6 +43,7 @@ pub(crate) struct Local {
     pub(crate) server: Server,
     pub(crate) dev: Dev,
     pub(crate) pool: Pool,
+    pub(crate) mirrors: Vec<Rc<Mirrored>>,
 }
 
 thread_local! {
@@ -58,15 +59,15 @@ impl Shard {
         index: usize,
         name: &str,
         media: &Arc<Media>,
-        stack: &Stack,
+        read_only: bool,
         mode: Mode,
         ended: impl Fn() + Send + 'static,
     ) -> io::Result<Shard> {
         let (send, receive) = channel();
-        let (media, stack, name) = (Arc::clone(media), stack.clone(), name.to_owned());
+        let (media, name) = (Arc::clone(media), name.to_owned());
         let thread =
             std::thread::Builder::new().name(format!("shard-{index}")).spawn(move || {
-                let result = run(&media, &stack, &name, mode, &send);
+                let result = run(&media, read_only, &name, mode, &send);
                 ended();
                 result
             })?;
@@ -120,7 +121,7 @@ fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
 
 fn run(
     media: &Media,
-    stack: &Stack,
+    read_only: bool,
     name: &str,
     mode: Mode,
     started: &Sender<Facts>,
@@ -129,14 +130,18 @@ fn run(
     let handle = executor.handle();
     let pool = Pool::new(POOL)?;
     let locked = pool.lock().map_err(|error| error.kind());
-    let dev = media.build(stack, &handle, &pool)?;
+    let built = media.build(&handle, &pool, read_only)?;
+    let dev = built.dev;
+    let mirrors: Vec<Rc<Mirrored>> = built.mirrors.into_iter().map(Rc::new).collect();
+    mirrors.iter().for_each(|one| handle.spawn(one.mirror.run()));
     let on_end = |end: &braid_export_nbd::End| {
         if end.is_protocol_error() {
             eprintln!("nbd: {end}");
         }
     };
     let server = Server::new(&handle, dev.clone(), pool.clone(), name, Bounds::default(), on_end)?;
-    let local = Local { server: server.clone(), dev: dev.clone(), pool };
+    let local =
+        Local { server: server.clone(), dev: dev.clone(), pool, mirrors: mirrors.clone() };
     LOCAL.with_borrow_mut(|slot| *slot = Some(local));
     let facts = Facts {
         remote: handle.remote(),
@@ -157,7 +162,11 @@ fn run(
         if dev.limits().read_only {
             return Ok(());
         }
-        dev.start(Io::flush()).await.result.map_err(io::Error::from)
+        let flushed = dev.start(Io::flush()).await.result.map_err(io::Error::from);
+        for one in &mirrors {
+            one.mirror.shut_down().await;
+        }
+        flushed
     });
     LOCAL.with_borrow_mut(|slot| *slot = None);
     result

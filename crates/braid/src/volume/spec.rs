@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
+use super::media::OpenOptions;
+
 /// How a volume becomes a block device of this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -54,6 +56,9 @@ pub(crate) struct Spec {
     pub(crate) insecure: bool,
     pub(crate) attach: Attach,
     pub(crate) read_only: bool,
+    /// Start arrays without members that they were last seen with.
+    #[serde(default)]
+    pub(crate) degraded: bool,
     /// Members whose contents are accepted, whatever they are.
     pub(crate) accepted: Vec<PathBuf>,
     pub(crate) io: IoMode,
@@ -66,6 +71,11 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
+    /// How its stack is opened.
+    pub(crate) fn open_options(&self) -> OpenOptions {
+        OpenOptions { read_only: self.read_only, degraded: self.degraded }
+    }
+
     /// Where the process notes what must be cleared away if it is killed.
     pub(crate) fn traces(&self) -> PathBuf {
         self.mount.with_extension("json")

@@ -1,0 +1,36 @@
+//! Time for the engine: the machine's clocks and the executor's timers.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::{Duration, Instant, SystemTime};
+
+use braid_engine::Clock;
+use braid_uring::Handle;
+
+/// The clock of a shard.
+pub(crate) struct ExecutorClock {
+    handle: Handle,
+    start: Instant,
+}
+
+impl ExecutorClock {
+    pub(crate) fn new(handle: &Handle) -> ExecutorClock {
+        ExecutorClock { handle: handle.clone(), start: Instant::now() }
+    }
+}
+
+impl Clock for ExecutorClock {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn unix_time(&self) -> Duration {
+        // A clock before 1970 is wrong, and nothing depends on it.
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()>>> {
+        let handle = self.handle.clone();
+        Box::pin(async move { handle.sleep(duration).await })
+    }
+}
