@@ -3,10 +3,12 @@
 
 use braid_md::assembly::{Candidate, Options, Start, State, group};
 use braid_md::create::{
-    BitmapChoice, Consistency, CreateError, Device, Place, Plan, Request, What, layout_name,
+    BitmapChoice, Consistency, CreateError, Device, Place, Plan, Request, What, Write, layout_name,
     parse_layout, plan,
 };
-use braid_md::{Features, Level, Resync, Role, Superblock, Timestamp, Uuid, Version};
+use braid_md::{
+    BadBlocks, Bitmap, Features, Level, Resync, Role, Superblock, Timestamp, Uuid, Version,
+};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -101,6 +103,36 @@ fn what_is_planned_is_what_is_read_back() {
             assert!(read.roles[known..].iter().all(|role| *role == Role::Spare));
             let read = Superblock { roles: read.roles[..known].to_vec(), raw: Vec::new(), ..read };
             assert_eq!(read, *ours, "{request:?}");
+        }
+    }
+}
+
+/// The bytes themselves: each area once, whole, and readable as what it is.
+#[test]
+fn what_is_written_is_readable() {
+    for request in requests().iter().step_by(5) {
+        let plan = planned(request);
+        let writes: Vec<Write> = plan.writes().collect();
+        assert_eq!(writes.iter().map(|write| write.area).collect::<Vec<_>>(), plan.areas());
+        for Write { area, bytes } in writes {
+            assert_eq!(bytes.len() as u64, area.len);
+            let ours = &plan.members[area.member].superblock;
+            match area.what {
+                What::Superblock => assert!(bytes.starts_with(&ours.encode())),
+                What::BadBlockLog => {
+                    assert!(BadBlocks::parse(&bytes, 0).expect("a log").is_empty());
+                }
+                What::Bitmap => {
+                    let planned = plan.bitmap.expect("a bitmap");
+                    let bitmap = Bitmap::parse(&bytes).expect("a bitmap");
+                    assert_eq!(bitmap.header.uuid.0, ours.uuid_on_disk());
+                    assert_eq!(bitmap.header.events, ours.events);
+                    assert_eq!(bitmap.header.chunk_size, planned.chunk);
+                    let set = if planned.all_set { bitmap.chunk_count() } else { 0 };
+                    assert_eq!(bitmap.count_set(), set);
+                    assert!(bitmap.chunk_count() > 0);
+                }
+            }
         }
     }
 }

@@ -31,7 +31,7 @@ pub use request::{BitmapChoice, Consistency, Device, Place, Request};
 
 use crate::assembly::{Copies, array_size, round_down, suffice, usable};
 use crate::superblock::{BadBlockLog, Old};
-use crate::{Features, Level, Resync, Role, SECTOR, Superblock, Uuid, Version};
+use crate::{BitmapHeader, Features, Level, Resync, Role, SECTOR, Superblock, Uuid, Version};
 use place::{BAD_BLOCKS, SUPERBLOCK};
 
 /// mdadm's default chunk.
@@ -126,7 +126,7 @@ pub fn plan(request: &Request) -> Result<Plan, CreateError> {
     let layout = layout(request)?;
     let chunk = chunk(request)?;
     let data_offset = data_offset(request, chunk)?;
-    let component_size = component_size(request, chunk, data_offset)?;
+    let component_size = component_size(request, layout, chunk, data_offset)?;
     let disks = request.members.len();
     let sync_size = match request.level {
         Level::Raid10 => array_size(request.level, layout, chunk, &vec![component_size; disks])
@@ -276,7 +276,12 @@ fn data_offset(request: &Request, chunk: u64) -> Result<u64, CreateError> {
 }
 
 /// What is used of each member; 0 for linear and raid0, which use all of each.
-fn component_size(request: &Request, chunk: u64, data_offset: u64) -> Result<u64, CreateError> {
+fn component_size(
+    request: &Request,
+    layout: u32,
+    chunk: u64,
+    data_offset: u64,
+) -> Result<u64, CreateError> {
     let level = request.level;
     let uses_all = matches!(level, Level::Linear | Level::Raid0);
     let least = chunk.max(if level == Level::Raid1 { RAID1_ROUNDING } else { 4096 });
@@ -308,7 +313,21 @@ fn component_size(request: &Request, chunk: u64, data_offset: u64) -> Result<u64
     if request.version == Version::V0_90 && size >= MOST_COMPONENT_OLD {
         return Err(CreateError::TooLargeForOld { size, most: MOST_COMPONENT_OLD });
     }
-    Ok(size)
+    if level != Level::Raid10 {
+        return Ok(size);
+    }
+    whole_rows(layout, chunk, request.members.len() as u64, size)
+        .filter(|used| *used > 0)
+        .ok_or(CreateError::SizeBelowChunk { size, chunk })
+}
+
+/// How much of `size` raid10 needs for as many chunks as the array has: the kernel writes that
+/// down when it first runs the array (`calc_sectors`).
+fn whole_rows(layout: u32, chunk: u64, disks: u64, size: u64) -> Option<u64> {
+    let copies = Copies::from_number(layout, disks as u32)?;
+    let array = array_size(Level::Raid10, layout, chunk, &vec![size; disks as usize])?;
+    let chunks = (array / chunk).checked_mul(u64::from(copies.total()))?;
+    Some(chunks.div_ceil(disks) * chunk)
 }
 
 /// Whether there is a bitmap, and where.
@@ -512,6 +531,21 @@ impl Plan {
         all(What::Bitmap).chain(all(What::BadBlockLog)).chain(all(What::Superblock)).collect()
     }
 
+    /// All bytes to be written, in the order in which they must be: whoever writes them makes
+    /// what came before the first superblock durable before it.
+    pub fn writes(&self) -> impl Iterator<Item = Write> {
+        self.areas().into_iter().filter_map(|area| {
+            let superblock = &self.members[area.member].superblock;
+            let mut bytes = match area.what {
+                What::Bitmap => self.bitmap?.bytes(superblock),
+                What::BadBlockLog => vec![0xff; area.len as usize],
+                What::Superblock => superblock.encode(),
+            };
+            bytes.resize(area.len as usize, 0);
+            Some(Write { area, bytes })
+        })
+    }
+
     fn place(&self, superblock: &Superblock, what: What) -> Option<(u64, u64)> {
         let (offset, len) = match what {
             What::Bitmap => self.bitmap.map(|bitmap| (bitmap.offset, bitmap.size))?,
@@ -565,6 +599,38 @@ impl Plan {
             lines.push(format!("write {} bytes at {} of {label}: {what}", area.len, area.offset));
         }
         lines
+    }
+}
+
+impl NewBitmap {
+    /// The bitmap's bytes for a member, as mdadm has them but for the bits.
+    fn bytes(&self, superblock: &Superblock) -> Vec<u8> {
+        let header = BitmapHeader {
+            version: 4,
+            uuid: Uuid(superblock.uuid_on_disk()),
+            events: superblock.events,
+            events_cleared: 0,
+            sync_size: self.sync_size,
+            stale: false,
+            write_error: false,
+            host_endian: false,
+            chunk_size: self.chunk,
+            daemon_sleep: 5,
+            write_behind: 0,
+            reserved: 0,
+            nodes: 0,
+            cluster_name: [0; 64],
+            unknown: Default::default(),
+        };
+        let mut bytes = header.encode().to_vec();
+        let chunks = header.chunk_count();
+        let bits = (0..chunks.div_ceil(8)).map(|byte| match chunks - 8 * byte {
+            _ if !self.all_set => 0,
+            1..8 => (1 << (chunks % 8)) - 1,
+            _ => 0xff,
+        });
+        bytes.extend(bits);
+        bytes
     }
 }
 
