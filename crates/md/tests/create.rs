@@ -317,13 +317,14 @@ fn raid0_records_its_layout() {
 
 #[test]
 fn refusals_carry_their_values() {
+    type Change<'a> = &'a dyn Fn(&mut Request);
     let base = |level| request(level, Version::V1_2, &[16 * MIB; 4]);
-    let with = |level, change: &dyn Fn(&mut Request)| {
+    let with = |level, change: Change<'_>| {
         let mut request = base(level);
         change(&mut request);
         refused(&request)
     };
-    let cases: [(Level, &dyn Fn(&mut Request), &str); 16] = [
+    let cases: [(Level, Change<'_>, &str); 16] = [
         (
             Level::Raid6,
             &|request| request.members.truncate(3),
