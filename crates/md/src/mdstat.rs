@@ -331,3 +331,139 @@ fn write_bitmap(out: &mut String, bitmap: Bitmap) -> fmt::Result {
     let (count, unit) = if chunk < BLOCK { (chunk, "B") } else { (chunk / BLOCK, "KB") };
     writeln!(out, "bitmap: {used_pages}/{pages} pages [{used_kb}KB], {count}{unit} chunk")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(name: &str, number: u32) -> Member {
+        Member { name: name.to_owned(), number, ..Member::default() }
+    }
+
+    /// Three members of 15 MiB, the last of which is missing.
+    fn raid(level: Level, layout: u32, chunk: u64, action: Action) -> Array {
+        Array {
+            name: "md0".to_owned(),
+            running: Some(Running {
+                access: Access::ReadWrite,
+                level,
+                layout,
+                chunk,
+                in_sync: vec![true, true, false],
+                action,
+            }),
+            metadata: Metadata::Internal(Version::V1_2),
+            members: vec![member("sda1", 0), member("sdb1", 1)],
+            size: 30 << 20,
+            bitmap: None,
+        }
+    }
+
+    fn text(array: Array) -> String {
+        mdstat(&["raid1"], &[array])
+    }
+
+    #[test]
+    fn without_arrays_there_is_a_head_and_an_end() {
+        assert_eq!(mdstat(&[], &[]), "Personalities : \nunused devices: <none>\n");
+    }
+
+    #[test]
+    fn a_recovery_has_a_bar_and_a_bitmap_a_line() {
+        let progress = Progress {
+            work: Work::Recovery,
+            done: 1_910_016 << 10,
+            total: 15_360_000 << 10,
+            recent: 60_000 << 10,
+            window_s: 3,
+        };
+        let bitmap = Bitmap { used_pages: 1, pages: 8, page_size: 4096, chunk: 64 << 20 };
+        let array = raid(Level::Raid5, 2, 64 << 10, Action::Working(progress));
+        assert_eq!(
+            text(Array { bitmap: Some(bitmap), ..array }),
+            "Personalities : [raid1] \n\
+             md0 : active raid5 sdb1[1] sda1[0]\n      \
+             30720 blocks super 1.2 level 5, 64k chunk, algorithm 2 [3/2] [UU_]\n      \
+             [==>..................]  recovery = 12.4% (1910016/15360000) finish=11.2min speed=20000K/sec\n      \
+             bitmap: 1/8 pages [4KB], 65536KB chunk\n\n\
+             unused devices: <none>\n"
+        );
+    }
+
+    #[test]
+    fn bars_stay_within_their_ends() {
+        for (done, total, bar) in [
+            (0, 0, "[>....................]  check =  0.0% (0/0) finish=0.0min speed=0K/sec"),
+            (0, 1 << 30, "[>....................]  check =  0.0% (0/1048576)"),
+            (1 << 40, 1 << 40, "[===================>.]  check = 99.9%"),
+            (u64::MAX, u64::MAX, "[===================>.]  check = 99.9%"),
+            (u64::MAX, 1 << 20, "[=============>.......]  check = 66.6% (1024/1024)"),
+        ] {
+            let work = Work::Check;
+            let progress = Progress { work, done, total, recent: 0, window_s: 0 };
+            let text = text(raid(Level::Raid1, 0, 0, Action::Working(progress)));
+            assert!(text.contains(bar), "{done} of {total}: {text}");
+        }
+    }
+
+    #[test]
+    fn what_waits_says_so() {
+        for (action, word) in [(Action::Pending, "PENDING"), (Action::Delayed, "DELAYED")] {
+            let text = text(raid(Level::Raid1, 0, 0, action));
+            let line = format!(" [3/2] [UU_]\n      \tresync={word}\n      \nunused");
+            assert!(text.contains(&line), "{text}");
+        }
+    }
+
+    #[test]
+    fn members_come_by_number_with_their_flags() {
+        let mut array = raid(Level::Raid1, 0, 0, Action::Idle);
+        array.members = vec![
+            Member { write_mostly: true, ..member("a", 0) },
+            Member { faulty: true, spare: true, ..member("b", 3) },
+            Member { spare: true, ..member("c", 10) },
+            Member { replacement: true, ..member("d", 2) },
+            Member { journal: true, ..member("e", 4) },
+        ];
+        assert!(text(array).contains(" raid1 c[10](S) e[4](J) b[3](F) d[2](R) a[0](W)\n"));
+    }
+
+    #[test]
+    fn arrays_that_cannot_be_written_or_do_not_run() {
+        let array = raid(Level::Raid1, 0, 0, Action::Idle);
+        for (access, words) in [
+            (Access::ReadOnly, "active (read-only) raid1 "),
+            (Access::AutoReadOnly, "active (auto-read-only) raid1 "),
+        ] {
+            let running = Running { access, ..array.running.clone().expect("it runs") };
+            let text = text(Array { running: Some(running), ..array.clone() });
+            assert!(text.contains(words), "{text}");
+        }
+        let inactive = Array {
+            running: None,
+            metadata: Metadata::NonPersistent,
+            ..raid(Level::Raid1, 0, 0, Action::Idle)
+        };
+        assert_eq!(
+            text(inactive),
+            "Personalities : [raid1] \n\
+             md0 : inactive sdb1[1] sda1[0]\n      30720 blocks super non-persistent\n       \n\
+             unused devices: <none>\n"
+        );
+    }
+
+    #[test]
+    fn layouts_of_raid10() {
+        for (layout, words) in [
+            (0x102, " 64K chunks 2 near-copies [3/2]"),
+            (0x201, " 64K chunks 2 far-copies [3/2]"),
+            (0x10201, " 64K chunks 2 offset-copies [3/2]"),
+            (0x103, " 3 near-copies [3/2]"),
+            (0x20201, " 64K chunks 2 far-copies 1 devices per set [3/2]"),
+            (0x40201, " 64K chunks 2 far-copies 2 devices per set [3/2]"),
+        ] {
+            let text = text(raid(Level::Raid10, layout, 64 << 10, Action::Idle));
+            assert!(text.contains(&format!(" super 1.2{words}")), "{text}");
+        }
+    }
+}

@@ -1,5 +1,5 @@
 //! What braid prints of superblocks that no array of ours has is what mdadm prints, where mdadm
-//! is installed: golden superblocks with some of their fields overwritten.
+//! is installed: golden superblocks and bitmaps with some of their fields overwritten.
 //!
 //! Left out are values that mdadm 4.2 dies of (a raid10 of no copies divides by zero), and a
 //! bitmap's feature bit without a bitmap: mdadm shows that bit as unset, braid what is written.
@@ -58,7 +58,8 @@ const FIELDS_0_90: &[Field] = &[
     (40, 4, &[1, 2, 3, 5]),
     (44, 4, &[0, 127, 0xffff_ffff]),
     (48, 4, &[0, 1]),
-    (56, 4, &[0, 0x1234]),
+    // The second is made from the name klab.
+    (56, 8, &[0x1234, 0xf381_320a_9eaa_d9bb]),
     (128, 4, &[0, 1_700_000_000]),
     (132, 4, &[0, 1, 2, 3]),
     (148, 4, &[0, 1, 2]),
@@ -185,5 +186,46 @@ fn overwritten_with_bitmap_is_shown_as_by_mdadm() {
 
 #[test]
 fn overwritten_0_90_is_shown_as_by_mdadm() {
-    compare("raid5-3-v0.90", 150);
+    compare("raid5-3-v0.90", 200);
+}
+
+const FIELDS_BITMAP: &[Field] = &[
+    (4, 4, &[3, 4, 5]),
+    (24, 8, &[0, 17, u64::MAX]),
+    (32, 8, &[0, 17, u64::MAX]),
+    (40, 8, &[0, 1, 2047, 30_720, 30_721, 8_000_000_000]),
+    (48, 4, &[0, 1, 2, 4]),
+    (52, 4, &[0, 512, 1023, 65_536, 3 << 20, 1 << 30]),
+    (56, 4, &[0, 5, 0xffff_ffff]),
+    (60, 4, &[0, 256, 0xffff_ffff]),
+];
+
+#[test]
+fn overwritten_bitmaps_are_shown_as_by_mdadm() {
+    if !is_mdadm_4_2() {
+        eprintln!("skipped: there is no mdadm 4.2 at /usr/sbin/mdadm to compare with");
+        return;
+    }
+    let array = braid_golden::named("raid1-2-bitmap");
+    let at = array.members[0].bitmap_offset_bytes.expect("a bitmap") as usize;
+    let pristine = &array.expand_member(0)[at..][..4096];
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bitmap");
+    let name = path.to_str().expect("a name");
+    let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
+    for round in 0..150 {
+        let mut bitmap = pristine.to_vec();
+        for _ in 0..=numbers.below(4) {
+            let (offset, width, values) = FIELDS_BITMAP[numbers.below(FIELDS_BITMAP.len())];
+            let value = values[numbers.below(values.len())];
+            bitmap[offset..offset + width].copy_from_slice(&value.to_le_bytes()[..width]);
+            bitmap[256 + numbers.below(64)] ^= 1 << numbers.below(8);
+        }
+        // A file may end before the bits do.
+        bitmap.truncate(4096 - numbers.below(2) * 3830);
+        fs::write(&path, &bitmap).expect("written");
+        let text = mdadm(&["--examine-bitmap"], &path).expect("mdadm's text");
+        let ours = examine::bitmap_text(name, Version::V1_2, &bitmap).expect("a bitmap");
+        assert_eq!(ours, text, "round {round}");
+    }
 }
