@@ -73,7 +73,7 @@ fn a_member_that_fails_is_out_before_anybody_relies_on_the_others() {
         let (disks, oracle) = (Rc::clone(&world.disks), Rc::clone(&client.oracle));
         let (mut dice, counter) = (rng(!seed), Rc::clone(&crashes));
         world.sim.observe(move || {
-            if !dice.percent(30) {
+            if !dice.percent(10) {
                 return;
             }
             counter.set(counter.get() + 1);
@@ -85,8 +85,7 @@ fn a_member_that_fails_is_out_before_anybody_relies_on_the_others() {
         world.run(async move {
             let mut client = client;
             let report = client.run(LOAD).await;
-            let others = |(op, ..): &(Op, Span, Errno)| *op != Op::Discard;
-            assert!(!report.errors.iter().any(others), "{:?}", report.errors);
+            assert!(report.errors.is_empty(), "{:?}", report.errors);
             pause.await;
             let status = mirror.status();
             assert!(!status.active && !status.broken, "{status:#?}");
@@ -99,7 +98,7 @@ fn a_member_that_fails_is_out_before_anybody_relies_on_the_others() {
         world.check_copies_equal();
     });
     assert!(failures.get() > 100, "{} members failed", failures.get());
-    assert!(crashes.get() > 10_000, "{} crashes", crashes.get());
+    assert!(crashes.get() > 5_000, "{} crashes", crashes.get());
 }
 
 /// At the moment a degraded write is answered, what a crash leaves says that the member is faulty,
