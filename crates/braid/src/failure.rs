@@ -51,6 +51,12 @@ impl Failure {
         self
     }
 
+    /// Adds what else is to be known.
+    pub(crate) fn note(mut self, note: impl Display) -> Failure {
+        self.message = format!("{}; {note}", self.message);
+        self
+    }
+
     /// The text for a person.
     pub(crate) fn text(&self) -> String {
         match &self.next {

@@ -4,8 +4,9 @@
 //! |------------------------------|---------------|-----------------------------------------|
 //! | `NAME.toml`: how to bring up | /etc/braid    | $XDG_CONFIG_HOME/braid, ~/.config/braid |
 //! | sockets, logs, mounts        | /run/braid    | $XDG_RUNTIME_DIR/braid, /tmp/braid-UID  |
+//! | what `braid undo` puts back  | /var/lib/braid| $XDG_STATE_HOME/braid, ~/.local/state/… |
 //!
-//! `BRAID_CONFIG_DIR` and `BRAID_RUN_DIR` replace them.
+//! `BRAID_CONFIG_DIR`, `BRAID_RUN_DIR` and `BRAID_STATE_DIR` replace them.
 
 use std::env;
 use std::fs::{DirBuilder, Metadata};
@@ -22,6 +23,7 @@ const LONGEST_NAME: usize = 40;
 pub(crate) struct Places {
     config: PathBuf,
     run: PathBuf,
+    state: PathBuf,
 }
 
 impl Places {
@@ -42,7 +44,14 @@ impl Places {
                 None => format!("/tmp/braid-{}", rustix::process::geteuid().as_raw()).into(),
             },
         });
-        Places { config, run }
+        let state = folder("BRAID_STATE_DIR").unwrap_or_else(|| match root {
+            true => "/var/lib/braid".into(),
+            false => folder("XDG_STATE_HOME")
+                .or_else(|| folder("HOME").map(|home| home.join(".local/state")))
+                .unwrap_or_else(|| "/".into())
+                .join("braid"),
+        });
+        Places { config, run, state }
     }
 
     /// Makes the folder of sockets, for this user alone.
@@ -58,6 +67,11 @@ impl Places {
 
     pub(crate) fn config_file(&self, name: &str) -> PathBuf {
         self.config.join(format!("{name}.toml"))
+    }
+
+    /// The folder of what can be undone.
+    pub(crate) fn undo(&self) -> PathBuf {
+        self.state.join("undo")
     }
 
     pub(crate) fn control(&self, name: &str) -> PathBuf {

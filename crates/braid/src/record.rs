@@ -55,7 +55,8 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    fn of(facts: &MemberFacts) -> Known {
+    /// What tells the member apart that `facts` are about.
+    pub(crate) fn of(facts: &MemberFacts) -> Known {
         let lasting = facts
             .wwn
             .as_ref()
@@ -79,6 +80,20 @@ fn look_at(path: &Path) -> Option<Known> {
 }
 
 impl Record {
+    /// How `stack` is brought up if nothing else is said.
+    pub(crate) fn new(stack: Stack) -> Record {
+        Record {
+            stack,
+            attach: Attach::Auto,
+            nbd: Vec::new(),
+            read_only: false,
+            insecure: false,
+            io: IoMode::Auto,
+            shards: 0,
+            members: Vec::new(),
+        }
+    }
+
     /// Reads a record.
     pub(crate) fn read(path: &Path) -> Result<Record, Failure> {
         let text = std::fs::read_to_string(path)

@@ -9,6 +9,8 @@
 //! * [`superblock`]: versions 0.90, 1.0, 1.1 and 1.2 as one type; [`Rejection`]: why bytes are none.
 //! * [`detect`]: which of them lie on a member, and which one holds.
 //! * [`bitmap`], [`bad_blocks`]: what lies beside it.
+//! * [`examine`]: what `braid examine` prints of one member.
+//! * [`mdstat`]: arrays that run, in the format of `/proc/mdstat`.
 //! * [`fuzz`]: entry points that take `&[u8]` and assert the invariants.
 //! * [`assembly`]: which members make an array, and whether it can be started.
 //! * [`create`]: what a new array's metadata is.
@@ -23,8 +25,10 @@ pub mod bad_blocks;
 pub mod bitmap;
 pub mod create;
 pub mod detect;
+pub mod examine;
 pub mod fuzz;
 pub mod level;
+pub mod mdstat;
 pub mod rejection;
 pub mod superblock;
 pub mod uuid;

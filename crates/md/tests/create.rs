@@ -2,11 +2,15 @@
 //! refused with its values.
 
 use braid_md::assembly::{Candidate, Options, Start, State, group};
+use proptest::prelude::*;
+
 use braid_md::create::{
-    BitmapChoice, Consistency, CreateError, Device, Place, Plan, Request, What, layout_name,
+    BitmapChoice, Consistency, CreateError, Device, Place, Plan, Request, What, Write, layout_name,
     parse_layout, plan,
 };
-use braid_md::{Features, Level, Resync, Role, Superblock, Timestamp, Uuid, Version};
+use braid_md::{
+    BadBlocks, Bitmap, Features, Level, Resync, Role, Superblock, Timestamp, Uuid, Version,
+};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -101,6 +105,36 @@ fn what_is_planned_is_what_is_read_back() {
             assert!(read.roles[known..].iter().all(|role| *role == Role::Spare));
             let read = Superblock { roles: read.roles[..known].to_vec(), raw: Vec::new(), ..read };
             assert_eq!(read, *ours, "{request:?}");
+        }
+    }
+}
+
+/// The bytes themselves: each area once, whole, and readable as what it is.
+#[test]
+fn what_is_written_is_readable() {
+    for request in requests().iter().step_by(5) {
+        let plan = planned(request);
+        let writes: Vec<Write> = plan.writes().collect();
+        assert_eq!(writes.iter().map(|write| write.area).collect::<Vec<_>>(), plan.areas());
+        for Write { area, bytes } in writes {
+            assert_eq!(bytes.len() as u64, area.len);
+            let ours = &plan.members[area.member].superblock;
+            match area.what {
+                What::Superblock => assert!(bytes.starts_with(&ours.encode())),
+                What::BadBlockLog => {
+                    assert!(BadBlocks::parse(&bytes, 0).expect("a log").is_empty());
+                }
+                What::Bitmap => {
+                    let planned = plan.bitmap.expect("a bitmap");
+                    let bitmap = Bitmap::parse(&bytes).expect("a bitmap");
+                    assert_eq!(bitmap.header.uuid.0, ours.uuid_on_disk());
+                    assert_eq!(bitmap.header.events, ours.events);
+                    assert_eq!(bitmap.header.chunk_size, planned.chunk);
+                    let set = if planned.all_set { bitmap.chunk_count() } else { 0 };
+                    assert_eq!(bitmap.count_set(), set);
+                    assert!(bitmap.chunk_count() > 0);
+                }
+            }
         }
     }
 }
@@ -285,13 +319,14 @@ fn raid0_records_its_layout() {
 
 #[test]
 fn refusals_carry_their_values() {
+    type Change<'a> = &'a dyn Fn(&mut Request);
     let base = |level| request(level, Version::V1_2, &[16 * MIB; 4]);
-    let with = |level, change: &dyn Fn(&mut Request)| {
+    let with = |level, change: Change<'_>| {
         let mut request = base(level);
         change(&mut request);
         refused(&request)
     };
-    let cases: [(Level, &dyn Fn(&mut Request), &str); 16] = [
+    let cases: [(Level, Change<'_>, &str); 16] = [
         (
             Level::Raid6,
             &|request| request.members.truncate(3),
@@ -405,4 +440,83 @@ fn the_plan_in_words() {
             "write 4096 bytes at 4096 of m1: superblock",
         ]
     );
+}
+
+fn any_request() -> impl Strategy<Value = Request> {
+    let sizes = prop::collection::vec(
+        prop_oneof![20 => MIB..200 * MIB, 20 => 0..64 * GIB, 1 => Just(u64::MAX), 1 => Just(1 << 62)],
+        0..9,
+    );
+    let layout = prop::sample::select(vec![
+        None,
+        None,
+        None,
+        Some("n2"),
+        Some("f3"),
+        Some("o2"),
+        Some("ra"),
+    ]);
+    let number = prop_oneof![
+        6 => Just(None),
+        2 => (9..34_u32).prop_map(|shift| Some(1_u64 << shift)),
+        1 => any::<u64>().prop_map(Some),
+    ];
+    let level = prop::sample::select(vec![-1, 0, 1, 4, 5, 6, 10]);
+    let version = prop::sample::select(Version::ALL.to_vec());
+    let places = (0..2_usize, 0..2_usize, any::<bool>());
+    (
+        level,
+        version,
+        sizes,
+        layout,
+        [number.clone(), number.clone(), number.clone(), number],
+        places,
+    )
+        .prop_map(|(level, version, sizes, layout, numbers, (missing, spares, has_bitmap))| {
+            let mut request = request(Level::from_number(level).unwrap(), version, &sizes);
+            let [chunk, size, data_offset, bitmap_chunk] = numbers;
+            (request.chunk, request.size, request.data_offset) = (chunk, size, data_offset);
+            request.layout = layout.map(str::to_owned);
+            if has_bitmap {
+                request.bitmap = BitmapChoice::Internal { chunk: bitmap_chunk };
+            }
+            request.members.iter_mut().take(missing).for_each(|place| *place = Place::Missing);
+            request.spares = (20..20 + spares).map(|index| device(index, 300 * MIB)).collect();
+            request
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8000, failure_persistence: None, ..Default::default() })]
+
+    /// Whatever is asked for: a refusal, or superblocks that can be read.
+    #[test]
+    fn any_request_is_refused_or_readable(request in any_request()) {
+        let Ok(plan) = plan(&request) else { return Ok(()) };
+        prop_assert!(plan.array_size > 0);
+        prop_assert!(!plan.explain().is_empty());
+        for member in &plan.members {
+            let ours = &member.superblock;
+            let size = size_of(&request, &member.label);
+            let read = Superblock::parse(ours.version, ours.super_offset, size, &ours.encode());
+            prop_assert!(read.is_ok(), "{}", read.unwrap_err());
+        }
+    }
+}
+
+/// mdadm takes a descriptor of zeroes for that of member 0, and refuses the second of two.
+#[test]
+fn the_descriptor_of_a_0_90_spare_has_its_number() {
+    let mut request = request(Level::Raid1, Version::V0_90, &[64 * MIB; 2]);
+    request.spares = vec![device(9, 64 * MIB)];
+    let plan = planned(&request);
+    for member in &plan.members {
+        let bytes = member.superblock.encode();
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        // The third of the descriptors: its number, and the number of its role.
+        let third = 512 + 2 * 128;
+        assert_eq!((word(third), word(third + 12)), (2, 2), "{}", member.label);
+        // This device's own descriptor, at the end.
+        assert_eq!(word(992 * 4), member.superblock.device_number, "{}", member.label);
+    }
 }

@@ -184,7 +184,8 @@ impl Inner {
 
         let (effect_ns, done_ns) = self.draw_times(now_ns);
         let not_before_ns = self.faults.not_before(index, &io);
-        let error = self.faults.error_for(index, &io);
+        let latent = io.op == Op::Read && self.faults.is_latent(io.span);
+        let error = self.faults.error_for(index, &io).or(latent.then_some(Errno::IO));
         let start = self.media.borrow_mut().moment();
         if let Some(data) = self.data_of(&io) {
             self.media.borrow_mut().begin(index, io.span.offset, &data);
@@ -243,6 +244,9 @@ impl Inner {
             Op::Write | Op::WriteZeroes | Op::Discard => {
                 let mut rng = self.rng.borrow_mut();
                 media.take_effect(id.into(), span, || !failing || rng.percent(50));
+                if !failing {
+                    self.faults.heal(span);
+                }
             }
             Op::Flush => {}
         }

@@ -29,6 +29,8 @@ pub enum Fault {
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     rules: Rc<RefCell<Vec<(Target, Fault)>>>,
+    /// What cannot be read until it is written.
+    latent: Rc<RefCell<Vec<Span>>>,
 }
 
 impl Target {
@@ -67,6 +69,30 @@ impl Faults {
     /// From now on nothing fails.
     pub fn clear(&self) {
         self.rules.borrow_mut().clear();
+        self.latent.borrow_mut().clear();
+    }
+
+    /// From now on `span` cannot be read, until it is written.
+    pub fn add_latent(&self, span: Span) {
+        self.latent.borrow_mut().push(span);
+    }
+
+    /// Whether a read of `span` meets what cannot be read.
+    pub fn is_latent(&self, span: Span) -> bool {
+        self.latent.borrow().iter().any(|bad| overlap(*bad, span))
+    }
+
+    /// `span` was written: it can be read again.
+    pub fn heal(&self, span: Span) {
+        let mut latent = self.latent.borrow_mut();
+        let mut left = Vec::with_capacity(latent.len());
+        for bad in latent.drain(..) {
+            let before = (bad.offset, bad.end().min(span.offset));
+            let behind = (bad.offset.max(span.end()), bad.end());
+            let rests = [before, behind].into_iter().filter(|(start, end)| start < end);
+            left.extend(rests.map(|(start, end)| Span::new(start, end - start)));
+        }
+        *latent = left;
     }
 
     /// The error of request number `index`: that of the first rule it hits.
@@ -96,6 +122,18 @@ fn overlap(a: Span, b: Span) -> bool {
 mod tests {
     use super::*;
     use braid_block::Flags;
+
+    #[test]
+    fn what_is_written_can_be_read_again() {
+        let faults = Faults::default();
+        faults.add_latent(Span::new(1000, 500));
+        assert!(faults.is_latent(Span::new(0, 1001)) && !faults.is_latent(Span::new(0, 1000)));
+        faults.heal(Span::new(1100, 100));
+        assert!(faults.is_latent(Span::new(1000, 100)) && faults.is_latent(Span::new(1200, 300)));
+        assert!(!faults.is_latent(Span::new(1100, 100)));
+        faults.heal(Span::new(0, 4096));
+        assert!(!faults.is_latent(Span::new(0, 4096)));
+    }
 
     #[test]
     fn a_target_needs_all_its_conditions() {

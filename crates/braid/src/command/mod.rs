@@ -1,12 +1,21 @@
 //! The commands, one file each.
 
+mod assemble;
+mod cat;
+mod create;
 mod doctor;
 mod down;
+mod examine;
 mod lab;
+mod mdstat;
+mod member;
+mod members;
 mod serve;
 mod stacks;
 mod status;
+mod undo;
 mod up;
+mod wipe;
 
 use std::process::ExitCode;
 
@@ -19,7 +28,18 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Up(up) => up::up(&up),
         Command::Serve(serve) => serve::serve(&serve),
         Command::Down(down) => down::down(&down),
-        Command::Status(status) => status::status(&status),
+        Command::Status(status) => return status::status(&status),
+        Command::Mdstat => mdstat::print(),
+        Command::Member(member) => member::member(&member),
+        Command::Scrub(scrub) => member::scrub(&scrub),
+        Command::Grow(grow) => member::grow(&grow),
+        Command::Speed(speed) => member::speed(&speed),
+        Command::Examine(examine) => examine::examine(&examine),
+        Command::Create(create) => create::create(&create),
+        Command::Assemble(assemble) => assemble::assemble(&assemble),
+        Command::Wipe(wipe) => wipe::wipe(&wipe),
+        Command::Undo(undo) => undo::undo(&undo),
+        Command::Cat(cat) => cat::cat(&cat),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Lab(lab) => lab::lab(&lab),
         Command::Volume => up::volume_process(),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use braid_stack::{Node, Stack};
+use braid_stack::{ByteSize, File, Md, Node, Stack};
 
 use crate::cli::Common;
 use crate::failure::Failure;
@@ -14,29 +14,21 @@ pub(super) fn parse(text: &str) -> Result<Stack, Failure> {
             Failure::usage(format!("this stack cannot be read\n{}", error.render(text)))
         })
     };
+    let mut stack = read(text)?;
+    make_absolute(&mut stack)?;
     // Two spellings of a path may be one now: that is found by reading once more.
-    read(&absolute(read(text)?)?.to_string())
+    read(&stack.to_string())
 }
 
 /// Makes every path absolute: a volume's process, and its record, do not depend on where the
 /// command was typed.
-fn absolute(mut stack: Stack) -> Result<Stack, Failure> {
-    match &mut stack.node {
-        Node::File(file) => {
-            let path = absolute_path(Path::new(&file.path))?;
-            // The stack language is text; what came from it stays text.
-            file.path = path.to_string_lossy().into_owned();
-        }
-        Node::Linear(linear) => absolute_all(&mut linear.members)?,
-        Node::Raid0(raid0) => absolute_all(&mut raid0.members)?,
-        _ => {}
+fn make_absolute(stack: &mut Stack) -> Result<(), Failure> {
+    if let Node::File(file) = &mut stack.node {
+        let path = absolute_path(Path::new(&file.path))?;
+        // The stack language is text; what came from it stays text.
+        file.path = path.to_string_lossy().into_owned();
     }
-    Ok(stack)
-}
-
-fn absolute_all(members: &mut Vec<Stack>) -> Result<(), Failure> {
-    *members = std::mem::take(members).into_iter().map(absolute).collect::<Result<_, _>>()?;
-    Ok(())
+    stack.members_mut().iter_mut().try_for_each(make_absolute)
 }
 
 /// The path of a member, as the stack has it once it is absolute.
@@ -70,4 +62,23 @@ fn expand_home(path: &Path) -> PathBuf {
 /// Whether `text` is meant as an expression, rather than a name or a file.
 pub(super) fn is_expression(text: &str) -> bool {
     text.contains(['(', '/', ',']) && !text.ends_with(".toml")
+}
+
+/// The stack of members that describe their array themselves; their paths are absolute.
+///
+/// # Errors
+/// A path that the stack language, which is text, cannot hold.
+pub(super) fn md(paths: &[PathBuf]) -> Result<Stack, Failure> {
+    let member = |path: &PathBuf| match path.to_str() {
+        Some(path) if !path.contains('\0') => Ok(Stack::from(Node::File(File {
+            path: path.to_owned(),
+            offset: ByteSize(0),
+            length: None,
+        }))),
+        _ => Err(Failure::usage(format!("{}: a member's path must be UTF-8", path.display()))
+            .next("a symbolic link with another name reaches it")),
+    };
+    let members = paths.iter().map(member).collect::<Result<_, _>>()?;
+    // What is remembered as text is read once now.
+    parse(&Stack::from(Node::Md(Md { members })).to_string())
 }

@@ -86,7 +86,7 @@ fn find(up: &Up, places: &Places) -> Result<(String, Record), Failure> {
                 file.display()
             )));
         }
-        return Ok((name, new_record(stack)));
+        return Ok((name, Record::new(stack)));
     }
     let file = match target.strip_suffix(".toml") {
         Some(_) => PathBuf::from(target),
@@ -102,19 +102,6 @@ fn find(up: &Up, places: &Places) -> Result<(String, Record), Failure> {
     let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     check_name(&name)?;
     Ok((name, Record::read(&file)?))
-}
-
-fn new_record(stack: braid_stack::Stack) -> Record {
-    Record {
-        stack,
-        attach: Attach::Auto,
-        nbd: Vec::new(),
-        read_only: false,
-        insecure: false,
-        io: crate::volume::IoMode::Auto,
-        shards: 0,
-        members: Vec::new(),
-    }
 }
 
 fn unused_name(places: &Places) -> String {

@@ -12,15 +12,19 @@
 //! Invariant: the main thread owns the volume's life and is the only one that ends it: detach
 //! (or refuse to), stop taking requests, answer those under way, flush, exit.
 
+mod arrays;
 mod attachment;
 mod clock;
 mod md;
 mod media;
+mod orders;
 mod run;
 mod shard;
 mod spec;
 
 pub(crate) use attachment::clean_up_after;
+pub(crate) use md::{MdError, Metadata, is_served};
+pub(crate) use media::{Media, OpenOptions};
 pub(crate) use run::{Ready, RunError, run};
 pub(crate) use spec::{Attach, IoMode, Spec};
 

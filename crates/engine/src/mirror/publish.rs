@@ -27,6 +27,9 @@ use crate::signal::Signal;
 /// What an area of metadata is written in, in bytes.
 const PAGE: usize = 4096;
 
+/// Members that failed, and why.
+type Failures = Vec<(Rc<Member>, String)>;
+
 /// What is to be recorded, and how far that is done.
 pub(super) struct Publisher {
     /// The array's part of the superblocks; none for an array without.
@@ -126,29 +129,37 @@ impl Inner {
         self.reopen();
     }
 
-    /// Answers the members that failed.
-    async fn write_superblocks_once(self: &Rc<Self>) -> Vec<(Rc<Member>, String)> {
+    /// Answers the members that failed. What one step found out is in the superblocks before the
+    /// next is taken: no superblock counts on a member that could not be flushed.
+    async fn write_superblocks_once(self: &Rc<Self>) -> Failures {
         let superblocks = self.next_superblocks();
+        let failed = self.store_pages(&[0]).await;
+        if !failed.is_empty() {
+            return failed;
+        }
+        let members: Vec<Rc<Member>> =
+            superblocks.iter().map(|(member, _)| Rc::clone(member)).collect();
+        let failed = flush_all(&members).await;
+        if !failed.is_empty() {
+            return failed;
+        }
+        // Counted only now: a member that misses two events by no fault of its own is left out.
+        if let Some(array) = &mut *self.publisher.array.borrow_mut() {
+            array.events += 1;
+        }
+        let mut started = Vec::with_capacity(superblocks.len());
+        for (member, superblock) in &superblocks {
+            let payload = self.metadata(member, &superblock.encode()).await;
+            started.push(member.dev.start(Io::write(
+                superblock.super_offset,
+                payload,
+                Flags::FUA,
+            )));
+        }
         let mut failed = Vec::new();
-        if self.intent.borrow().is_some() {
-            failed.extend(self.store_pages(&[0]).await);
-        }
-        let (members, superblocks): (Vec<_>, Vec<_>) = superblocks.into_iter().unzip();
-        let flushes = members.iter().map(|member: &Rc<Member>| member.dev.start(Io::flush()));
-        let flushed = join_all(flushes.collect()).await;
-        let mut writes = Vec::new();
-        for (member, superblock) in members.iter().zip(&superblocks) {
-            writes
-                .push((superblock.super_offset, self.metadata(member, &superblock.encode()).await));
-        }
-        let started = members.iter().zip(writes).map(|(member, (offset, payload))| {
-            member.dev.start(Io::write(offset, payload, Flags::FUA))
-        });
-        let written = join_all(started.collect()).await;
-        for ((member, superblock), (flushed, written)) in
-            members.into_iter().zip(superblocks).zip(flushed.into_iter().zip(written))
+        for ((member, superblock), written) in superblocks.into_iter().zip(join_all(started).await)
         {
-            match flushed.result.and(written.result) {
+            match written.result {
                 Ok(()) => *member.superblock.borrow_mut() = Some(superblock),
                 Err(errno) => {
                     failed.push((member, format!("its superblock could not be written: {errno}")));
@@ -158,13 +169,13 @@ impl Inner {
         failed
     }
 
-    /// What the superblock of each known member says next.
+    /// What the superblock of each known member says next, with one more event.
     fn next_superblocks(&self) -> Vec<(Rc<Member>, Superblock)> {
         let members = self.members.borrow();
         let now = self.clock.unix_time();
         let mut array = self.publisher.array.borrow_mut();
         let array = array.as_mut().expect("asked only where there are superblocks");
-        array.events += 1;
+        let events = array.events + 1;
         array.updated = Timestamp { seconds: now.as_secs(), micros: now.subsec_micros() };
         array.resync = match (self.active.get(), self.resync.get()) {
             (true, _) => Resync::From(0),
@@ -183,14 +194,15 @@ impl Inner {
         }
         if let Some(intent) = &mut *self.intent.borrow_mut() {
             let header = &mut intent.bitmap_mut().header;
-            header.events = array.events;
-            header.events_cleared = header.events_cleared.min(array.events);
+            header.events = events;
+            header.events_cleared = header.events_cleared.min(events);
         }
         let known = members.iter().filter(|member| member.is_known());
         known
             .filter_map(|member| {
                 let own = member.superblock.borrow();
-                Some((Rc::clone(member), superblock_of(member, array, own.as_ref()?)))
+                let next = Superblock { events, ..superblock_of(member, array, own.as_ref()?) };
+                Some((Rc::clone(member), next))
             })
             .collect()
     }
@@ -260,8 +272,8 @@ impl Inner {
     }
 
     /// Writes pages of the bitmap to every member that is written; answers those that failed.
-    async fn store_pages(self: &Rc<Self>, pages: &[usize]) -> Vec<(Rc<Member>, String)> {
-        let mut failed: Vec<(Rc<Member>, String)> = Vec::new();
+    async fn store_pages(self: &Rc<Self>, pages: &[usize]) -> Failures {
+        let mut failed = Failures::new();
         for page in pages {
             let members = self.written_members();
             let bytes = match &*self.intent.borrow() {
@@ -285,6 +297,17 @@ impl Inner {
         }
         failed
     }
+}
+
+/// Makes what was written to `members` durable; answers those that failed.
+async fn flush_all(members: &[Rc<Member>]) -> Failures {
+    let started = members.iter().map(|member| member.dev.start(Io::flush())).collect();
+    let done = members.iter().zip(join_all(started).await);
+    done.filter_map(|(member, done)| {
+        let errno = done.result.err()?;
+        Some((Rc::clone(member), format!("a flush failed: {errno}")))
+    })
+    .collect()
 }
 
 /// Where the bitmap lies on `member`, in bytes.

@@ -1,9 +1,12 @@
 //! Who may touch which part of an array now.
 //!
 //! ```text
-//!   writes   enter ──▶ under way ──▶ leave        many at once, also overlapping
+//!   writes   enter ──▶ under way ──▶ leave        many at once that do not overlap
 //!   locks         lock ──▶ waits for the overlapping writes ──▶ exclusive ──▶ unlock
 //! ```
+//!
+//! Of overlapping writes one waits for the other: each member would carry them out in its own
+//! order, and the copies would differ for ever.
 //!
 //! A lock keeps overlapping writes out while one copy is made from another: what was read is
 //! then what is on the disk when it is stored. New writes wait as soon as the lock is asked for,
@@ -44,14 +47,17 @@ fn overlap(a: Span, b: Span) -> bool {
 }
 
 impl Ranges {
-    /// Whether no lock touches `span`.
+    /// Whether no lock and no write under way touches `span`.
     #[inline]
     pub(crate) fn is_free(&self, span: Span) -> bool {
-        let locks = self.locks.borrow();
-        locks.is_empty() || !locks.iter().any(|(_, lock)| overlap(*lock, span))
+        !self.is_locked(span) && !self.is_written(span)
     }
 
-    /// Takes part with a write to `span`, once no lock touches it.
+    fn is_locked(&self, span: Span) -> bool {
+        self.locks.borrow().iter().any(|(_, lock)| overlap(*lock, span))
+    }
+
+    /// Takes part with a write to `span`, once no lock and no other write touches it.
     pub(crate) async fn enter(self: &Rc<Self>, span: Span) -> Entered {
         if !self.is_free(span) {
             self.changed.until(|| self.is_free(span)).await;
@@ -69,8 +75,8 @@ impl Ranges {
 
     /// Locks `span`: waits for other locks on it, then for the writes in it.
     pub(crate) async fn lock(self: &Rc<Self>, span: Span) -> Locked {
-        if !self.is_free(span) {
-            self.changed.until(|| self.is_free(span)).await;
+        if self.is_locked(span) {
+            self.changed.until(|| !self.is_locked(span)).await;
         }
         let id = self.next_lock.get();
         self.next_lock.set(id + 1);

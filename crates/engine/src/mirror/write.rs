@@ -100,7 +100,12 @@ impl Inner {
         if !ready {
             self.store_bits(span).await;
         }
-        let (mut completion, everywhere) = self.store(io).await;
+        // A member that failed meanwhile does not have the bits: nobody must count on it any more.
+        self.fence().await;
+        let (mut completion, everywhere) = match self.broken.get() {
+            true => (io.complete(Err(Errno::IO)), true),
+            false => self.store(io).await,
+        };
         let everywhere = everywhere && !self.degraded.get();
         if let Some(intent) = &mut *self.intent.borrow_mut() {
             intent.end(span, everywhere);

@@ -26,6 +26,7 @@
 
 mod geometry;
 mod members;
+mod next;
 mod verdict;
 
 pub(crate) use geometry::round_down;

@@ -14,7 +14,7 @@ use std::fmt;
 
 use super::geometry::Copies;
 use super::members::{Member, Reason, Selection, Slot};
-use super::{Assembly, Options, Set, array_size, suffice};
+use super::{Assembly, Options, Set, array_size, next};
 use crate::{Features, Level, Resync, Role, Superblock};
 
 /// The state of an array.
@@ -177,7 +177,7 @@ pub(super) fn judge(
     let obstacle = obstacle(set, &selection, options.supported);
     let state = state(set, &selection, obstacle);
     let can_start = start(array, &selection, &state, options, &mut risks);
-    let next = next(set, &selection, &state, can_start, options);
+    let next = next::next(set, &selection, &state, can_start, options);
     let usable: Option<Vec<u64>> = match array.level {
         Level::Linear | Level::Raid0 => {
             selection.slots.iter().map(|slot| slot.member().map(|member| member.usable)).collect()
@@ -309,7 +309,7 @@ fn resync_due(set: &Set, freshest: usize) -> Option<ResyncDue> {
 }
 
 /// Those that went on alone.
-fn diverged(selection: &Selection) -> impl Iterator<Item = &str> {
+pub(super) fn diverged(selection: &Selection) -> impl Iterator<Item = &str> {
     let alone = |reason: &Reason| matches!(reason, Reason::Diverged { .. });
     selection.left_out.iter().filter(move |one| alone(&one.reason)).map(|one| one.label.as_str())
 }
@@ -358,94 +358,8 @@ fn start(
     most.min(allowed)
 }
 
-/// Commands that lead on from here.
-fn next(
-    set: &Set,
-    selection: &Selection,
-    state: &State,
-    can_start: Start,
-    options: Options<'_>,
-) -> Vec<String> {
-    let array = &set.candidates()[selection.freshest].superblock;
-    let all: Vec<&str> = set.candidates().iter().map(|one| one.label.as_str()).collect();
-    let assemble = |labels: &[&str], flag: &str| {
-        let labels: Vec<String> = labels.iter().map(|label| quoted(label)).collect();
-        format!("braid assemble {}{flag}", labels.join(" "))
-    };
-    let without = |dropped: &[&str]| -> Vec<&str> {
-        all.iter().copied().filter(|label| !dropped.contains(label)).collect()
-    };
-    let alone: Vec<&str> = diverged(selection).collect();
-    let name = if set.name.is_empty() { "NAME".to_owned() } else { quoted(set.short_name()) };
-    let mut next = Vec::new();
-    match state {
-        State::Conflicting(labels) => {
-            next.extend(labels.iter().map(|label| format!("braid examine {}", quoted(label))));
-        }
-        State::Partial(absent) => {
-            if !options.force && would_suffice_with_force(set, array) {
-                next.push(assemble(&all, " --force"));
-            }
-            let roles: Vec<String> = absent.missing.iter().map(u16::to_string).collect();
-            if !roles.is_empty() {
-                next.push(format!(
-                    "braid assemble {} DEVICE..   (with {})",
-                    all.iter().map(|label| quoted(label)).collect::<Vec<_>>().join(" "),
-                    plural(&roles, "role")
-                ));
-            }
-        }
-        State::Unsupported(obstacle)
-            if obstacle.start() == Start::ReadOnly && !options.read_only =>
-        {
-            next.push(assemble(&all, " --read-only"));
-        }
-        State::Unsupported(_) => {}
-        _ if can_start == Start::Refused && !alone.is_empty() => {
-            next.push(assemble(&without(&alone), ""));
-            next.push(assemble(&alone, " --read-only"));
-        }
-        _ if can_start == Start::Refused => {
-            next.push(assemble(&all, " --read-only"));
-            next.push(assemble(&all, " --force"));
-        }
-        _ if can_start == Start::ReadOnly && !options.read_only => {
-            next.push(assemble(&all, " --force"));
-        }
-        State::Degraded(absent) | State::DegradedDirty { absent, .. } => {
-            let mut free = absent.missing.len().saturating_sub(selection.spares.len());
-            for one in selection.left_out.iter().filter(|one| one.re_add.is_some()).take(free) {
-                next.push(format!("braid member re-add {name} {}", quoted(&one.label)));
-                free -= 1;
-            }
-            if free > 0 {
-                next.push(format!("braid member add {name} DEVICE"));
-            }
-        }
-        _ => {}
-    }
-    next
-}
-
-fn would_suffice_with_force(set: &Set, array: &Superblock) -> bool {
-    let mut forced = Selection::of(set.candidates());
-    forced.take_in_stale(set.candidates(), &mut Vec::new());
-    let present: Vec<bool> = forced.slots.iter().map(Slot::is_in_sync).collect();
-    suffice(array.level, array.layout, &present)
-}
-
-/// A path as a shell takes it.
-fn quoted(label: &str) -> String {
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._:=+-,@%".contains(char);
-    if !label.is_empty() && !label.starts_with('-') && label.chars().all(is_plain) {
-        label.to_owned()
-    } else {
-        format!("'{}'", label.replace('\'', r"'\''"))
-    }
-}
-
 /// `role 1`, or `roles 1, 2 and 5`.
-fn plural(roles: &[String], noun: &str) -> String {
+pub(super) fn plural(roles: &[String], noun: &str) -> String {
     match roles {
         [] => format!("no {noun}"),
         [one] => format!("{noun} {one}"),

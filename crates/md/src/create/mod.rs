@@ -24,15 +24,17 @@ mod error;
 mod layout;
 mod place;
 mod request;
+mod superblocks;
+mod writes;
 
 pub use error::CreateError;
 pub use layout::{layout_name, parse_layout};
 pub use request::{BitmapChoice, Consistency, Device, Place, Request};
 
 use crate::assembly::{Copies, array_size, round_down, suffice, usable};
-use crate::superblock::{BadBlockLog, Old};
-use crate::{Features, Level, Resync, Role, SECTOR, Superblock, Uuid, Version};
-use place::{BAD_BLOCKS, SUPERBLOCK};
+use crate::{Level, Resync, Superblock, Version};
+use place::SUPERBLOCK;
+use superblocks::superblocks;
 
 /// mdadm's default chunk.
 const DEFAULT_CHUNK: u64 = 512 * 1024;
@@ -46,8 +48,6 @@ const MOST_ROLES: usize = 384;
 const MOST_ROLES_OLD: usize = 27;
 /// Version 0.90 counts KiB in 32 bits.
 const MOST_COMPONENT_OLD: u64 = 4 << 40;
-/// mdadm makes room for this many roles at a time.
-const ROLES_STEP: usize = 128;
 
 /// All that is needed to make an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ pub fn plan(request: &Request) -> Result<Plan, CreateError> {
     let layout = layout(request)?;
     let chunk = chunk(request)?;
     let data_offset = data_offset(request, chunk)?;
-    let component_size = component_size(request, chunk, data_offset)?;
+    let component_size = component_size(request, layout, chunk, data_offset)?;
     let disks = request.members.len();
     let sync_size = match request.level {
         Level::Raid10 => array_size(request.level, layout, chunk, &vec![component_size; disks])
@@ -199,6 +199,9 @@ fn check_members(request: &Request) -> Result<(), CreateError> {
         if !request.spares.is_empty() {
             return Err(CreateError::SparesWithoutRedundancy { level });
         }
+    }
+    if let Some(device) = request.devices().find(|device| device.size >= 1 << 63) {
+        return Err(CreateError::DeviceTooLarge { label: device.label.clone(), size: device.size });
     }
     if level != Level::Raid1
         && let Some(device) = request.devices().find(|device| device.write_mostly)
@@ -276,7 +279,12 @@ fn data_offset(request: &Request, chunk: u64) -> Result<u64, CreateError> {
 }
 
 /// What is used of each member; 0 for linear and raid0, which use all of each.
-fn component_size(request: &Request, chunk: u64, data_offset: u64) -> Result<u64, CreateError> {
+fn component_size(
+    request: &Request,
+    layout: u32,
+    chunk: u64,
+    data_offset: u64,
+) -> Result<u64, CreateError> {
     let level = request.level;
     let uses_all = matches!(level, Level::Linear | Level::Raid0);
     let least = chunk.max(if level == Level::Raid1 { RAID1_ROUNDING } else { 4096 });
@@ -308,7 +316,21 @@ fn component_size(request: &Request, chunk: u64, data_offset: u64) -> Result<u64
     if request.version == Version::V0_90 && size >= MOST_COMPONENT_OLD {
         return Err(CreateError::TooLargeForOld { size, most: MOST_COMPONENT_OLD });
     }
-    Ok(size)
+    if level != Level::Raid10 {
+        return Ok(size);
+    }
+    whole_rows(layout, chunk, request.members.len() as u64, size)
+        .filter(|used| *used > 0)
+        .ok_or(CreateError::SizeBelowChunk { size, chunk })
+}
+
+/// How much of `size` raid10 needs for as many chunks as the array has: the kernel writes that
+/// down when it first runs the array (`calc_sectors`).
+fn whole_rows(layout: u32, chunk: u64, disks: u64, size: u64) -> Option<u64> {
+    let copies = Copies::from_number(layout, disks as u32)?;
+    let array = array_size(Level::Raid10, layout, chunk, &vec![size; disks as usize])?;
+    let chunks = (array / chunk).checked_mul(u64::from(copies.total()))?;
+    Some(chunks.div_ceil(disks) * chunk)
 }
 
 /// Whether there is a bitmap, and where.
@@ -364,216 +386,4 @@ fn resync(request: &Request) -> Resync {
         Level::Raid4 | Level::Raid5 | Level::Raid6 => missing > 0,
     };
     if request.assume_clean || is_defined { Resync::Clean } else { Resync::From(0) }
-}
-
-/// The role of raid6's member that starts as a spare: with one member missing, P alone would
-/// define the missing data while Q would have to be made, so mdadm makes the last member a spare
-/// and has it rebuilt.
-fn postponed(request: &Request) -> Option<usize> {
-    let missing: Vec<usize> = (0..request.members.len())
-        .filter(|role| request.members[*role] == Place::Missing)
-        .collect();
-    let [missing] = missing[..] else { return None };
-    let last = request.members.len() - 1;
-    let is_due = request.level == Level::Raid6 && !request.assume_clean;
-    is_due.then_some(if missing == last { last - 1 } else { last })
-}
-
-fn superblocks(
-    request: &Request,
-    shape: &Shape,
-    bitmap: Option<NewBitmap>,
-) -> Result<Vec<Planned>, CreateError> {
-    let is_old = request.version == Version::V0_90;
-    let postponed = postponed(request);
-    let disks = request.members.len();
-    let absent = if is_old { Role::Faulty } else { Role::Spare };
-    // Device numbers are roles first, then the spares.
-    let mut roles: Vec<Role> = request
-        .members
-        .iter()
-        .enumerate()
-        .map(|(role, place)| match place {
-            Place::Device(_) if postponed != Some(role) => Role::Active(role as u16),
-            _ => absent,
-        })
-        .collect();
-    let mut devices: Vec<(u32, &Device)> = Vec::new();
-    let mut extra = Vec::new();
-    for (role, place) in request.members.iter().enumerate() {
-        match place {
-            Place::Device(device) if postponed == Some(role) => extra.push(device),
-            Place::Device(device) => devices.push((role as u32, device)),
-            Place::Missing => {}
-        }
-    }
-    let active = devices.len();
-    for device in request.spares.iter().chain(extra) {
-        devices.push((roles.len() as u32, device));
-        roles.push(Role::Spare);
-    }
-    let spare = devices.len() - active;
-    let counts = [active, devices.len(), disks - active, spare].map(|count| count as u32);
-    if !is_old {
-        roles.resize(roles.len().next_multiple_of(ROLES_STEP), Role::Spare);
-    }
-    let mut planned = Vec::new();
-    for (device_number, device) in devices {
-        let superblock = superblock(request, shape, bitmap, device, device_number, &roles, counts)?;
-        planned.push(Planned { label: device.label.clone(), superblock });
-    }
-    Ok(planned)
-}
-
-fn superblock(
-    request: &Request,
-    shape: &Shape,
-    bitmap: Option<NewBitmap>,
-    device: &Device,
-    device_number: u32,
-    roles: &[Role],
-    counts: [u32; 4],
-) -> Result<Superblock, CreateError> {
-    let (version, level) = (request.version, request.level);
-    let is_old = version == Version::V0_90;
-    let too_small = || CreateError::TooSmall {
-        label: device.label.clone(),
-        size: device.size,
-        free: 0,
-        needed: shape.data_offset + shape.component_size,
-    };
-    let super_offset = version.superblock_offset(device.size).ok_or_else(too_small)?;
-    let (log, data_size) = place::log_and_data_size(
-        version,
-        device.size,
-        shape.data_offset,
-        shape.component_size,
-        bitmap.map(|bitmap| (bitmap.offset, bitmap.size)),
-    )
-    .ok_or_else(too_small)?;
-    let mut features = Features::default();
-    if bitmap.is_some() {
-        features = features.union(Features::BITMAP);
-    }
-    if level == Level::Raid0 && shape.layout != 0 {
-        features = features.union(Features::RAID0_LAYOUT);
-    }
-    Ok(Superblock {
-        version,
-        array_uuid: request.array_uuid,
-        name: if is_old { String::new() } else { request.full_name() },
-        created: request.created,
-        updated: request.created,
-        level,
-        layout: shape.layout,
-        chunk: shape.chunk,
-        component_size: shape.component_size,
-        raid_disks: request.members.len() as u32,
-        // What mdadm writes before the kernel counts on.
-        events: u64::from(is_old),
-        resync: resync(request),
-        features,
-        bitmap_offset: bitmap.map(|bitmap| bitmap.offset),
-        ppl: None,
-        reshape: None,
-        roles: roles.to_vec(),
-        logical_block_size: 0,
-        super_offset,
-        data_offset: shape.data_offset,
-        data_size,
-        device_uuid: if is_old { Uuid::default() } else { device.uuid },
-        device_number,
-        corrected_reads: 0,
-        write_mostly: device.write_mostly,
-        fail_fast: false,
-        recovery_offset: None,
-        bad_block_log: log.map(|offset| BadBlockLog { offset, size: BAD_BLOCKS, shift: 0 }),
-        old: is_old.then_some(Old {
-            minor_version: 90,
-            nr_disks: counts[1] + counts[2],
-            counts,
-            ..Old::default()
-        }),
-        raw: Vec::new(),
-    })
-}
-
-impl Plan {
-    /// All parts of devices that will be overwritten, in the order in which they are.
-    #[must_use]
-    pub fn areas(&self) -> Vec<Area> {
-        let all = |what: What| {
-            let area = move |(member, planned): (usize, &Planned)| {
-                let (offset, len) = self.place(&planned.superblock, what)?;
-                Some(Area { member, offset, len, what })
-            };
-            self.members.iter().enumerate().filter_map(area)
-        };
-        all(What::Bitmap).chain(all(What::BadBlockLog)).chain(all(What::Superblock)).collect()
-    }
-
-    fn place(&self, superblock: &Superblock, what: What) -> Option<(u64, u64)> {
-        let (offset, len) = match what {
-            What::Bitmap => self.bitmap.map(|bitmap| (bitmap.offset, bitmap.size))?,
-            What::BadBlockLog => superblock.bad_block_log.map(|log| (log.offset, log.size))?,
-            What::Superblock => (0, SUPERBLOCK),
-        };
-        Some((superblock.super_offset.checked_add_signed(offset)?, len))
-    }
-
-    /// What would be done, in lines.
-    #[must_use]
-    pub fn explain(&self) -> Vec<String> {
-        let Some(Planned { superblock: array, .. }) = self.members.first() else {
-            return Vec::new();
-        };
-        let mut lines = vec![format!(
-            "{} of {} members, metadata {}, {}",
-            array.level,
-            array.raid_disks,
-            array.version,
-            bytes(self.array_size)
-        )];
-        if array.chunk != 0 {
-            lines.push(format!("chunk {}", bytes(array.chunk)));
-        }
-        if !layout_name(array.level, array.layout).is_empty() {
-            lines.push(format!("layout {}", layout_name(array.level, array.layout)));
-        }
-        lines.push(match array.resync {
-            Resync::Clean => "clean: nothing has to be resynced".to_owned(),
-            Resync::From(_) => "a resync follows".to_owned(),
-        });
-        if let Some(bitmap) = self.bitmap {
-            lines.push(format!("bitmap of {} chunks", bytes(bitmap.chunk)));
-        }
-        for Planned { label, superblock } in &self.members {
-            let role = match superblock.role() {
-                Role::Active(role) => format!("role {role}"),
-                _ => "spare".to_owned(),
-            };
-            let end = superblock.data_offset + superblock.data_size;
-            lines.push(format!("{label}: {role}, data {}..{end}", superblock.data_offset));
-        }
-        for area in self.areas() {
-            let what = match area.what {
-                What::Bitmap => "bitmap",
-                What::BadBlockLog => "bad-block log",
-                What::Superblock => "superblock",
-            };
-            let label = &self.members[area.member].label;
-            lines.push(format!("write {} bytes at {} of {label}: {what}", area.len, area.offset));
-        }
-        lines
-    }
-}
-
-/// A size in the largest unit that leaves no rest, with the bytes beside it.
-fn bytes(size: u64) -> String {
-    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    let whole = |(_, shift): &&(&str, u32)| size != 0 && size.trailing_zeros() >= *shift;
-    match units.iter().find(whole) {
-        Some((unit, shift)) => format!("{} {unit} ({size} bytes)", size >> shift),
-        None => format!("{size} bytes ({} sectors)", size / SECTOR),
-    }
 }

@@ -1,0 +1,262 @@
+//! `braid create`: a new md array, from the request to superblocks and `NAME.toml`.
+//!
+//! ```text
+//!   members ──judge──▶ facts ──plan──▶ Plan ──┬─ --plan: printed, the end
+//!                                             └─ held, saved, written ──▶ NAME.toml
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use braid_md::create::{
+    BitmapChoice, Consistency, Device, Place, Plan, Planned, Request, What, plan,
+};
+use braid_md::{Resync, Role, Superblock};
+use braid_probe::MemberFacts;
+use braid_stack::{ByteSize, Stack};
+
+use super::{members, stacks};
+use crate::cli::{BitmapArg, ConsistencyArg, Create};
+use crate::control::OUTPUT_VERSION;
+use crate::failure::Failure;
+use crate::metadata::{
+    Change, Held, Patch, Saved, SavedMember, Trail, host_name, now, random_uuid,
+};
+use crate::places::{Places, check_name};
+use crate::record::Record;
+use crate::volume::is_served;
+
+/// What stands for a role that nobody takes yet.
+const MISSING: &str = "missing";
+
+pub(super) fn create(create: &Create) -> Result<(), Failure> {
+    check_name(&create.name)?;
+    let places = Places::from_environment();
+    let config = places.config_file(&create.name);
+    refuse_if_known(&create.name, &config)?;
+    let given: Vec<PathBuf> =
+        create.members.iter().filter(|path| !is_missing(path)).cloned().collect();
+    let paths = members::absolute(&[given, create.spare.clone()].concat())?;
+    let accepted = members::named_again("--force", &create.force, &paths)?;
+    let facts = members::judge(&paths, &accepted)?;
+    let request = request(create, &facts)?;
+    let plan = plan(&request).map_err(Failure::usage)?;
+    if create.plan {
+        print_plan(create, &plan, &config, false);
+        return Ok(());
+    }
+    let stack = stacks::md(&paths)?;
+    write(create, &places, &plan, &facts, stack)?;
+    match create.json {
+        true => print_plan(create, &plan, &config, true),
+        false => print_done(create, &plan),
+    }
+    Ok(())
+}
+
+fn is_missing(path: &Path) -> bool {
+    path.as_os_str() == MISSING
+}
+
+fn refuse_if_known(name: &str, config: &Path) -> Result<(), Failure> {
+    if !config.exists() {
+        return Ok(());
+    }
+    Err(Failure::refused(format!("there is a volume called {name}: {}", config.display()))
+        .next("take another name, or remove that file to forget that volume"))
+}
+
+fn request(create: &Create, facts: &[MemberFacts]) -> Result<Request, Failure> {
+    let paths: Vec<PathBuf> = facts.iter().map(|facts| facts.path.clone()).collect();
+    let write_mostly = members::named_again("--write-mostly", &create.write_mostly, &paths)?;
+    let device = |facts: &MemberFacts| -> Result<Device, Failure> {
+        Ok(Device {
+            label: facts.path.display().to_string(),
+            size: facts.size,
+            uuid: random_uuid()?,
+            write_mostly: write_mostly.contains(&facts.path),
+        })
+    };
+    let mut devices = facts.iter().map(device).collect::<Result<Vec<_>, _>>()?.into_iter();
+    let mut roles = Vec::new();
+    for path in &create.members {
+        roles.push(match is_missing(path) {
+            true => Place::Missing,
+            false => Place::Device(devices.next().expect("facts of each member")),
+        });
+    }
+    let bytes = |size: Option<ByteSize>| size.map(ByteSize::bytes);
+    Ok(Request {
+        level: create.level,
+        layout: create.layout.clone(),
+        version: create.metadata,
+        chunk: bytes(create.chunk),
+        members: roles,
+        spares: devices.collect(),
+        size: bytes(create.size),
+        data_offset: bytes(create.data_offset),
+        bitmap: match create.bitmap {
+            None => BitmapChoice::Default,
+            Some(BitmapArg::None) => BitmapChoice::None,
+            Some(BitmapArg::Internal) => BitmapChoice::Internal { chunk: None },
+            Some(BitmapArg::Chunk(chunk)) => BitmapChoice::Internal { chunk: Some(chunk.bytes()) },
+        },
+        consistency: create.consistency.map(|policy| match policy {
+            ConsistencyArg::Resync => Consistency::Resync,
+            ConsistencyArg::Bitmap => Consistency::Bitmap,
+        }),
+        assume_clean: create.assume_clean,
+        array_uuid: match create.uuid {
+            Some(uuid) => uuid,
+            None => random_uuid()?,
+        },
+        name: create.name.clone(),
+        homehost: match create.homehost.as_deref() {
+            Some("none" | "") => None,
+            Some(host) => Some(host.to_owned()),
+            None => Some(host_name()),
+        },
+        created: now(),
+    })
+}
+
+/// Writes all that is planned, and the record, or nothing.
+fn write(
+    create: &Create,
+    places: &Places,
+    plan: &Plan,
+    facts: &[MemberFacts],
+    stack: Stack,
+) -> Result<(), Failure> {
+    let held = facts.iter().map(Held::open).collect::<Result<Vec<_>, _>>()?;
+    // The plan has its members in an order of its own.
+    let index = |planned: &Planned| {
+        let is_it = |facts: &MemberFacts| facts.path.display().to_string() == planned.label;
+        facts.iter().position(is_it).expect("what is planned is a member")
+    };
+    let patches = plan.writes().map(|write| Patch {
+        member: index(&plan.members[write.area.member]),
+        offset: write.area.offset,
+        what: what_in_words(write.area.what),
+        bytes: write.bytes,
+    });
+    let change = Change { members: held, patches: patches.collect() };
+    let array = array_of(plan);
+    let config = places.config_file(&create.name);
+    let saved = Saved {
+        names: vec![create.name.clone()],
+        arrays: vec![array.array_uuid.to_string()],
+        record: Some((config.clone(), stack.to_string())),
+        members: facts.iter().map(SavedMember::of).collect(),
+        ..Saved::new("create")
+    };
+    let remember = || {
+        let mut record = Record::new(stack);
+        record.accept_members();
+        places.prepare_config()?;
+        record.write(&config)
+    };
+    change.carry_out(&Trail::new(places.undo()), saved, remember).map(drop)
+}
+
+fn array_of(plan: &Plan) -> &Superblock {
+    &plan.members.first().expect("an array has members").superblock
+}
+
+fn what_in_words(what: What) -> &'static str {
+    match what {
+        What::Bitmap => "bitmap",
+        What::BadBlockLog => "bad-block log",
+        What::Superblock => "superblock",
+    }
+}
+
+/// The next command.
+fn next(create: &Create) -> String {
+    match is_served(create.level) {
+        true => format!("braid up {}", create.name),
+        false => format!("braid serves no {} yet: `mdadm --assemble` starts it", create.level),
+    }
+}
+
+fn print_done(create: &Create, plan: &Plan) {
+    let array = array_of(plan);
+    println!(
+        "{} is created: {} of {} members, {:#}, {}",
+        create.name,
+        array.level,
+        array.raid_disks,
+        ByteSize(plan.array_size),
+        array.array_uuid
+    );
+    if array.resync != Resync::Clean {
+        println!("  its copies are made equal when it is up: it can be used meanwhile");
+    }
+    println!("  what was overwritten is saved: `braid undo {}` puts it back", create.name);
+    println!("  next: {}", next(create));
+}
+
+fn print_plan(create: &Create, plan: &Plan, config: &Path, is_written: bool) {
+    if create.json {
+        println!("{}", plan_as_json(create, plan, config, is_written));
+        return;
+    }
+    let mut lines = plan.explain().into_iter();
+    println!("{}: {}", create.name, lines.next().unwrap_or_default());
+    lines.for_each(|line| println!("  {line}"));
+    println!("  write {}", config.display());
+    println!("  before, what lies there is saved for `braid undo {}`", create.name);
+    println!("nothing was written");
+}
+
+fn plan_as_json(
+    create: &Create,
+    plan: &Plan,
+    config: &Path,
+    is_written: bool,
+) -> serde_json::Value {
+    let array = array_of(plan);
+    let member = |planned: &Planned| {
+        let superblock = &planned.superblock;
+        let role = match superblock.role() {
+            Role::Active(role) => Some(role),
+            _ => None,
+        };
+        serde_json::json!({
+            "path": planned.label,
+            "role": role,
+            "device_number": superblock.device_number,
+            "device_uuid": superblock.device_uuid.to_string(),
+            "super_offset_bytes": superblock.super_offset,
+            "data_offset_bytes": superblock.data_offset,
+            "data_bytes": superblock.data_size,
+            "write_mostly": superblock.write_mostly,
+        })
+    };
+    let write = |area: braid_md::create::Area| {
+        serde_json::json!({
+            "member": plan.members[area.member].label,
+            "offset_bytes": area.offset,
+            "length_bytes": area.len,
+            "what": what_in_words(area.what),
+        })
+    };
+    serde_json::json!({
+        "output_version": OUTPUT_VERSION,
+        "name": create.name,
+        "uuid": array.array_uuid.to_string(),
+        "metadata_version": array.version.to_string(),
+        "level": array.level.to_string(),
+        "layout_number": array.layout,
+        "chunk_bytes": array.chunk,
+        "raid_disks": array.raid_disks,
+        "component_bytes": array.component_size,
+        "array_bytes": plan.array_size,
+        "clean": array.resync == Resync::Clean,
+        "bitmap_chunk_bytes": plan.bitmap.map(|bitmap| bitmap.chunk),
+        "members": plan.members.iter().map(member).collect::<Vec<_>>(),
+        "writes": plan.areas().into_iter().map(write).collect::<Vec<_>>(),
+        "record": config,
+        "written": is_written,
+        "next": next(create),
+    })
+}

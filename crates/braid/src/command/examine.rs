@@ -1,0 +1,142 @@
+//! `braid examine`: what md's superblocks on members say. Nothing is written.
+
+use braid_md::detect::Found;
+use braid_md::examine::{self, Surroundings, Written};
+
+use super::members::shell_word;
+use crate::cli::Examine;
+use crate::control::OUTPUT_VERSION;
+use crate::failure::Failure;
+use crate::metadata::{Image, block_device_name, host_name, utc_offset};
+
+pub(super) fn examine(examine: &Examine) -> Result<(), Failure> {
+    let machine = Machine { host: host_name(), utc_offset: Box::new(utc_offset()) };
+    let mut failures = Vec::new();
+    let mut described = Vec::new();
+    for path in &examine.members {
+        let image = match Image::open(path) {
+            Ok(image) => image,
+            Err(failure) => {
+                described.push(serde_json::json!({ "path": path, "error": failure.text() }));
+                failures.push(failure.text());
+                continue;
+            }
+        };
+        let shown = match examine.json {
+            true => machine.describe(&image).map(|json| described.push(json)),
+            false => machine.print(examine, &image),
+        };
+        failures.extend(shown.and_then(|()| judge(&image)).err().map(|failure| failure.text()));
+    }
+    if examine.json {
+        println!(
+            "{}",
+            serde_json::json!({ "output_version": OUTPUT_VERSION, "members": described })
+        );
+    }
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::failed(failures.join("\nbraid: "))),
+    }
+}
+
+/// Whether a member has a superblock that holds.
+fn judge(image: &Image) -> Result<(), Failure> {
+    let path = image.path.display();
+    let Some(Found { version, offset, result, .. }) = image.best() else {
+        return Err(Failure::failed(format!("{path} has no md superblock: {}", image.places())));
+    };
+    match result {
+        Ok(_) => Ok(()),
+        Err(rejection) => Err(Failure::failed(format!(
+            "{path}: the superblock of version {version} at byte {offset} is damaged: {rejection}"
+        ))
+        .next(format!("`braid examine --explain {}` shows where", shell_word(&image.path)))),
+    }
+}
+
+/// What the text depends on besides the member.
+struct Machine {
+    host: String,
+    utc_offset: Box<dyn Fn(u64) -> i64>,
+}
+
+impl Machine {
+    fn around<'a>(&'a self, image: &Image, bitmap: Option<&'a [u8]>) -> Surroundings<'a> {
+        Surroundings {
+            device_size: image.size,
+            bitmap,
+            host: Some(&self.host),
+            utc_offset: &*self.utc_offset,
+            device_name: &block_device_name,
+        }
+    }
+
+    fn print(&self, examine: &Examine, image: &Image) -> Result<(), Failure> {
+        let Some(found) = image.best() else { return Ok(()) };
+        let bitmap = bitmap_of(image, found)?;
+        if examine.bitmap {
+            return print_bitmap(image, found, bitmap.as_deref());
+        }
+        let around = self.around(image, bitmap.as_deref());
+        let written = Written::new(found.version, &found.bytes);
+        if examine.export {
+            print!("{}", examine::export(&written));
+            return Ok(());
+        }
+        println!("{}:", image.path.display());
+        match examine.explain {
+            true => print!("{}", examine::explain(&written, &around)),
+            false => print!("{}", examine::text(&written, &around)),
+        }
+        for other in image.found.iter().filter(|other| other.version != found.version) {
+            let state = match &other.result {
+                Ok(_) => "older".to_owned(),
+                Err(rejection) => rejection.to_string(),
+            };
+            eprintln!(
+                "braid: {}: there is another superblock, of version {}: {state}",
+                image.path.display(),
+                other.version
+            );
+        }
+        Ok(())
+    }
+
+    /// A member with all superblocks on it, the one that holds first.
+    fn describe(&self, image: &Image) -> Result<serde_json::Value, Failure> {
+        let mut superblocks = Vec::new();
+        let best = image.best();
+        let others =
+            image.found.iter().filter(|one| Some(one.version) != best.map(|best| best.version));
+        for found in best.into_iter().chain(others) {
+            let bitmap = bitmap_of(image, found)?;
+            let around = self.around(image, bitmap.as_deref());
+            superblocks.push(examine::facts(&Written::new(found.version, &found.bytes), &around));
+        }
+        let error = judge(image).err().map(|failure| failure.text());
+        Ok(serde_json::json!({ "path": image.path, "superblocks": superblocks, "error": error }))
+    }
+}
+
+fn bitmap_of(image: &Image, found: &Found) -> Result<Option<Vec<u8>>, Failure> {
+    match &found.result {
+        Ok(superblock) => image.bitmap(superblock),
+        Err(_) => Ok(None),
+    }
+}
+
+fn print_bitmap(image: &Image, found: &Found, bitmap: Option<&[u8]>) -> Result<(), Failure> {
+    let path = image.path.display();
+    // A damaged superblock is said by whoever judges it.
+    let (Some(bitmap), Ok(_)) = (bitmap, &found.result) else {
+        return match found.result {
+            Ok(_) => Err(Failure::failed(format!("{path} has no write-intent bitmap"))),
+            Err(_) => Ok(()),
+        };
+    };
+    let text = examine::bitmap_text(&path.to_string(), found.version, bitmap)
+        .map_err(|error| Failure::failed(format!("{path}: {error}")))?;
+    print!("{text}");
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! `braid undo`: what `create`, `wipe` or `assemble --force` overwrote, put back.
+//!
+//! Each place must hold what was written there, or what was there before (an undo that was
+//! interrupted goes on): anything else was written since, and would be lost.
+
+use std::path::PathBuf;
+
+use super::members;
+use crate::cli::Undo;
+use crate::failure::Failure;
+use crate::metadata::{Change, Held, Patch, Saved, SavedMember, SavedPatch, Trail, utc_offset};
+use crate::places::Places;
+use crate::record::Record;
+
+pub(super) fn undo(undo: &Undo) -> Result<(), Failure> {
+    let trail = Trail::new(Places::from_environment().undo());
+    if undo.list {
+        list(&trail);
+        return Ok(());
+    }
+    let saved = find(&trail, undo.change.as_deref())?;
+    let paths: Vec<PathBuf> = saved.members.iter().map(|member| member.path.clone()).collect();
+    let facts = members::judge(&paths, &paths)?;
+    let now: Vec<SavedMember> = facts.iter().map(SavedMember::of).collect();
+    let strange = saved.members.iter().zip(&now).find(|(then, now)| then != now);
+    if let Some((then, now)) = strange.filter(|_| !undo.force) {
+        return Err(Failure::refused(format!(
+            "{} is not what it was: {} of {} bytes, then {} of {} bytes",
+            now.path.display(),
+            now.identity,
+            now.size_bytes,
+            then.identity,
+            then.size_bytes
+        ))
+        .next(format!("if it is a copy: `braid undo {} --force`", saved.number)));
+    }
+    let held = facts.iter().map(Held::open).collect::<Result<Vec<_>, _>>()?;
+    put_back(undo, &trail, &saved, held)?;
+    forget_record(&saved)?;
+    trail.remove(saved.number)?;
+    println!("undone: {}", saved.describe());
+    Ok(())
+}
+
+fn list(trail: &Trail) {
+    let ahead = utc_offset();
+    for saved in trail.list() {
+        let when = braid_md::examine::ctime(saved.time_s, ahead(saved.time_s));
+        println!("{}  {when}  {}", saved.number, saved.describe());
+        saved.members.iter().for_each(|member| println!("    {}", member.path.display()));
+    }
+}
+
+/// The latest change, or the latest one that is meant.
+fn find(trail: &Trail, meant: Option<&str>) -> Result<Saved, Failure> {
+    let is_meant = |saved: &Saved| meant.is_none_or(|text| saved.is_meant_by(text));
+    trail.list().into_iter().find(is_meant).ok_or_else(|| {
+        let what = meant.map_or(String::new(), |text| format!(" of {text:?}"));
+        Failure::failed(format!("there is no change{what} to undo"))
+            .next("`braid undo --list` lists those that there are")
+    })
+}
+
+fn put_back(undo: &Undo, trail: &Trail, saved: &Saved, held: Vec<Held>) -> Result<(), Failure> {
+    let contents = trail.contents(saved)?;
+    let patch = |(place, bytes): (&SavedPatch, &Vec<u8>)| Patch {
+        member: place.member,
+        offset: place.offset_bytes,
+        what: "",
+        bytes: bytes.clone(),
+    };
+    let patches = saved.patches.iter().zip(&contents.after).map(patch).collect();
+    let change = Change { members: held, patches };
+    let present = change.present()?;
+    let states = present.iter().zip(&contents.before).zip(&contents.after);
+    for (((now, before), after), place) in states.zip(&saved.patches) {
+        if now != before && now != after && !undo.force {
+            return Err(Failure::refused(format!(
+                "{} was used since: at byte {} the {} is not what `{}` wrote",
+                saved.members[place.member].path.display(),
+                place.offset_bytes,
+                place.what,
+                saved.command
+            ))
+            .next(format!("to lose that: `braid undo {} --force`", saved.number)));
+        }
+    }
+    change.put(&contents.before)
+}
+
+/// Removes the `NAME.toml` that was written with the change, unless it is about something else
+/// now.
+fn forget_record(saved: &Saved) -> Result<(), Failure> {
+    let Some((path, stack)) = &saved.record else { return Ok(()) };
+    if Record::read(path).is_ok_and(|record| record.stack.to_string() == *stack) {
+        std::fs::remove_file(path).map_err(|error| {
+            Failure::failed(format!("cannot remove {}: {error}", path.display()))
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! `braid wipe`: members without md's superblocks.
+
+use braid_md::superblock::SUPERBLOCK_BYTES;
+use braid_probe::MemberFacts;
+
+use super::members;
+use crate::cli::Wipe;
+use crate::failure::Failure;
+use crate::metadata::{Change, Held, Image, Patch, Saved, SavedMember, Trail};
+use crate::places::Places;
+
+pub(super) fn wipe(wipe: &Wipe) -> Result<(), Failure> {
+    let paths = members::absolute(&wipe.members)?;
+    // What else they carry is not touched, and so is nothing to be asked about.
+    let facts = members::judge(&paths, &paths)?;
+    let images = paths.iter().map(|path| Image::open(path)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(bare) = images.iter().find(|image| image.found.is_empty()) {
+        let (path, places) = (bare.path.display(), bare.places());
+        return Err(Failure::failed(format!("{path} has no md superblock: {places}")));
+    }
+    if wipe.plan {
+        images.iter().for_each(|image| describe(image, "would be"));
+        println!("nothing was written");
+        return Ok(());
+    }
+    let number = write(&images, &facts)?;
+    images.iter().for_each(|image| describe(image, "was"));
+    println!("  `braid undo {number}` puts back what was overwritten");
+    Ok(())
+}
+
+fn describe(image: &Image, tense: &str) {
+    for found in &image.found {
+        let of = match &found.result {
+            Ok(superblock) => format!("array {}", superblock.array_uuid),
+            Err(_) => "a damaged one".to_owned(),
+        };
+        println!(
+            "{}: the superblock of version {} at byte {} ({of}) {tense} removed",
+            image.path.display(),
+            found.version,
+            found.offset
+        );
+    }
+}
+
+/// Overwrites each superblock with zeroes. Answers the number of the change.
+fn write(images: &[Image], facts: &[MemberFacts]) -> Result<u64, Failure> {
+    let places = Places::from_environment();
+    let held = facts.iter().map(Held::open).collect::<Result<Vec<_>, _>>()?;
+    let mut patches = Vec::new();
+    let mut saved = Saved::new("wipe");
+    for (member, image) in images.iter().enumerate() {
+        for found in &image.found {
+            let bytes = vec![0; SUPERBLOCK_BYTES];
+            patches.push(Patch { member, offset: found.offset, what: "superblock", bytes });
+            if let Ok(superblock) = &found.result {
+                saved.names.push(superblock.name.clone());
+                saved.arrays.push(superblock.array_uuid.to_string());
+            }
+        }
+    }
+    for list in [&mut saved.names, &mut saved.arrays] {
+        list.sort();
+        list.dedup();
+        list.retain(|text| !text.is_empty());
+    }
+    saved.members = facts.iter().map(SavedMember::of).collect();
+    let change = Change { members: held, patches };
+    change.carry_out(&Trail::new(places.undo()), saved, || Ok(()))
+}

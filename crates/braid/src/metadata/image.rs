@@ -1,0 +1,109 @@
+//! A member opened for reading: what of md's is on it.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use braid_md::detect::{self, Found};
+use braid_md::{BitmapHeader, Superblock, Version, bitmap};
+use rustix::fs::OFlags;
+
+use crate::failure::{Context, Failure};
+
+/// As many bytes of a bitmap as are read: it stands for no more than its member has.
+const MOST_BITMAP: u64 = 64 << 20;
+
+/// A member, opened for reading.
+pub(crate) struct Image {
+    pub(crate) path: PathBuf,
+    /// In bytes.
+    pub(crate) size: u64,
+    /// Whatever has md's magic number in the place of a superblock.
+    pub(crate) found: Vec<Found>,
+    file: File,
+}
+
+impl Image {
+    /// Opens a regular file or block device and looks for superblocks.
+    ///
+    /// # Errors
+    /// It cannot be opened or read, or is neither.
+    pub(crate) fn open(path: &Path) -> Result<Image, Failure> {
+        // A named pipe would wait for somebody to write.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(path)
+            .context(format_args!("cannot open {}", path.display()))?;
+        let cannot_read = format!("cannot read {}", path.display());
+        let size = size_of(&file).context(&cannot_read)?;
+        let found = detect::find(size, &mut |offset, bytes| file.read_exact_at(bytes, offset))
+            .context(&cannot_read)?;
+        Ok(Image { path: path.to_owned(), size, found, file })
+    }
+
+    /// The superblock that holds, and what is damaged if there is none.
+    pub(crate) fn best(&self) -> Option<&Found> {
+        let chosen = detect::choose(&self.found).map(|choice| choice.superblock.version);
+        match chosen {
+            Some(version) => self.found.iter().find(|found| found.version == version),
+            None => self.found.first(),
+        }
+    }
+
+    /// The bytes of the bitmap that a superblock names, as far as its header says and the member
+    /// goes; at least a header's, if the member has them.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub(crate) fn bitmap(&self, superblock: &Superblock) -> Result<Option<Vec<u8>>, Failure> {
+        let place = superblock
+            .bitmap_offset
+            .and_then(|offset| superblock.super_offset.checked_add_signed(offset));
+        let Some(start) = place.filter(|start| *start < self.size) else { return Ok(None) };
+        let page = bitmap::PAGE_BYTES as u64;
+        let first = self.read(start, page)?;
+        let len = BitmapHeader::parse(&first).map_or(page, |header| header.byte_len());
+        self.read(start, len.clamp(page, MOST_BITMAP)).map(Some)
+    }
+
+    /// Up to `len` bytes from `offset` on, fewer where the member ends.
+    fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>, Failure> {
+        let len = len.min(self.size.saturating_sub(offset));
+        let mut bytes = vec![0; usize::try_from(len).context("too long")?];
+        self.file
+            .read_exact_at(&mut bytes, offset)
+            .context(format_args!("cannot read {} at {offset}", self.path.display()))?;
+        Ok(bytes)
+    }
+
+    /// Where superblocks were looked for, in words.
+    pub(crate) fn places(&self) -> String {
+        let place = |version: &Version| {
+            let offset = version.superblock_offset(self.size)?;
+            Some(format!("{offset} ({version})"))
+        };
+        let places: Vec<String> = Version::ALL.iter().filter_map(place).collect();
+        match places.is_empty() {
+            true => format!("its {} bytes have room for none", self.size),
+            false => format!("no a92b4efc at byte {}", places.join(", ")),
+        }
+    }
+}
+
+/// The size of a regular file or a block device in bytes.
+///
+/// # Errors
+/// It is neither.
+fn size_of(file: &File) -> io::Result<u64> {
+    let metadata = file.metadata()?;
+    if metadata.file_type().is_block_device() {
+        return braid_sys::block::size(file);
+    }
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is neither a regular file nor a block device"));
+    }
+    Ok(metadata.len())
+}

@@ -1,0 +1,27 @@
+//! Members while no volume runs on them: reading what md keeps there, and writing it so that it
+//! can be undone.
+//!
+//! ```text
+//!   image    a member opened for reading: its superblocks, its bitmap
+//!   host     this machine: its name, its time zone, the time, randomness
+//!   change   members opened for nobody else, bytes saved, bytes replaced
+//!   saved    the bytes that were there before, on stable storage: what `braid undo` reads
+//! ```
+//!
+//! Invariants
+//! * Reading opens nothing for writing.
+//! * No byte of a member is replaced before the bytes that were there are on stable storage.
+//! * What a member carries is believed only after `braid_md` has checked it.
+//!
+//! Deliberately absent: what is written and why, which are the commands'; members of a volume
+//! that runs, which are its own.
+
+mod change;
+mod host;
+mod image;
+mod saved;
+
+pub(crate) use change::{Change, Held, Patch};
+pub(crate) use host::{block_device_name, host_name, now, random_uuid, utc_offset};
+pub(crate) use image::Image;
+pub(crate) use saved::{Saved, SavedMember, SavedPatch, Trail};

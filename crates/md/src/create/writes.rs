@@ -1,0 +1,132 @@
+//! What a plan writes, where, in which order, and how it is told.
+
+use super::place::SUPERBLOCK;
+use super::{Area, NewBitmap, Plan, Planned, What, Write, layout_name};
+use crate::{BitmapHeader, Resync, Role, SECTOR, Superblock, Uuid};
+
+impl Plan {
+    /// All parts of devices that will be overwritten, in the order in which they are.
+    #[must_use]
+    pub fn areas(&self) -> Vec<Area> {
+        let all = |what: What| {
+            let area = move |(member, planned): (usize, &Planned)| {
+                let (offset, len) = self.place(&planned.superblock, what)?;
+                Some(Area { member, offset, len, what })
+            };
+            self.members.iter().enumerate().filter_map(area)
+        };
+        all(What::Bitmap).chain(all(What::BadBlockLog)).chain(all(What::Superblock)).collect()
+    }
+
+    /// All bytes to be written, in the order in which they must be: whoever writes them makes
+    /// what came before the first superblock durable before it.
+    pub fn writes(&self) -> impl Iterator<Item = Write> {
+        self.areas().into_iter().filter_map(|area| {
+            let superblock = &self.members[area.member].superblock;
+            let mut bytes = match area.what {
+                What::Bitmap => self.bitmap?.bytes(superblock),
+                What::BadBlockLog => vec![0xff; area.len as usize],
+                What::Superblock => superblock.encode(),
+            };
+            bytes.resize(area.len as usize, 0);
+            Some(Write { area, bytes })
+        })
+    }
+
+    fn place(&self, superblock: &Superblock, what: What) -> Option<(u64, u64)> {
+        let (offset, len) = match what {
+            What::Bitmap => self.bitmap.map(|bitmap| (bitmap.offset, bitmap.size))?,
+            What::BadBlockLog => superblock.bad_block_log.map(|log| (log.offset, log.size))?,
+            What::Superblock => (0, SUPERBLOCK),
+        };
+        Some((superblock.super_offset.checked_add_signed(offset)?, len))
+    }
+
+    /// What would be done, in lines.
+    #[must_use]
+    pub fn explain(&self) -> Vec<String> {
+        let Some(Planned { superblock: array, .. }) = self.members.first() else {
+            return Vec::new();
+        };
+        let mut lines = vec![format!(
+            "{} of {} members, metadata {}, {}",
+            array.level,
+            array.raid_disks,
+            array.version,
+            bytes(self.array_size)
+        )];
+        if array.chunk != 0 {
+            lines.push(format!("chunk {}", bytes(array.chunk)));
+        }
+        if !layout_name(array.level, array.layout).is_empty() {
+            lines.push(format!("layout {}", layout_name(array.level, array.layout)));
+        }
+        lines.push(match array.resync {
+            Resync::Clean => "clean: nothing has to be resynced".to_owned(),
+            Resync::From(_) => "a resync follows".to_owned(),
+        });
+        if let Some(bitmap) = self.bitmap {
+            lines.push(format!("bitmap of {} chunks", bytes(bitmap.chunk)));
+        }
+        for Planned { label, superblock } in &self.members {
+            let role = match superblock.role() {
+                Role::Active(role) => format!("role {role}"),
+                _ => "spare".to_owned(),
+            };
+            let end = superblock.data_offset + superblock.data_size;
+            lines.push(format!("{label}: {role}, data {}..{end}", superblock.data_offset));
+        }
+        for area in self.areas() {
+            let what = match area.what {
+                What::Bitmap => "bitmap",
+                What::BadBlockLog => "bad-block log",
+                What::Superblock => "superblock",
+            };
+            let label = &self.members[area.member].label;
+            lines.push(format!("write {} bytes at {} of {label}: {what}", area.len, area.offset));
+        }
+        lines
+    }
+}
+
+impl NewBitmap {
+    /// The bitmap's bytes for a member, as mdadm has them but for the bits.
+    fn bytes(&self, superblock: &Superblock) -> Vec<u8> {
+        let header = BitmapHeader {
+            version: 4,
+            uuid: Uuid(superblock.uuid_on_disk()),
+            events: superblock.events,
+            events_cleared: 0,
+            sync_size: self.sync_size,
+            stale: false,
+            write_error: false,
+            host_endian: false,
+            chunk_size: self.chunk,
+            daemon_sleep: 5,
+            write_behind: 0,
+            reserved: 0,
+            nodes: 0,
+            cluster_name: [0; 64],
+            unknown: Default::default(),
+        };
+        let mut bytes = header.encode().to_vec();
+        let chunks = header.chunk_count();
+        let bits = (0..chunks.div_ceil(8)).map(|byte| match chunks - 8 * byte {
+            _ if !self.all_set => 0,
+            1..8 => (1 << (chunks % 8)) - 1,
+            _ => 0xff,
+        });
+        bytes.extend(bits);
+        bytes
+    }
+}
+
+/// A size in the largest unit that leaves no rest, with the bytes beside it.
+fn bytes(size: u64) -> String {
+    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let whole = |(_, shift): &&(&str, u32)| size != 0 && size.trailing_zeros() >= *shift;
+    match units.iter().find(whole) {
+        Some((unit, shift)) => format!("{} {unit} ({size} bytes)", size >> shift),
+        None => format!("{size} bytes ({} sectors)", size / SECTOR),
+    }
+}

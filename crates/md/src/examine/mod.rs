@@ -1,0 +1,74 @@
+//! What `braid examine` prints of one member.
+//!
+//! ```text
+//!               ┌─ text      as `mdadm --examine`
+//!               ├─ bitmap    as `mdadm --examine-bitmap`
+//! bytes ─Written┼─ export    as `mdadm --examine --export`
+//!               ├─ facts     for `--json`
+//!               └─ explain   byte by byte, and who would refuse it: `rules`
+//! ```
+//!
+//! Invariants: everything works on [`Written`], the bytes as they are, so that a damaged
+//! superblock can be looked at too; whatever the bytes are, nothing panics, and the text's length
+//! is bounded; names are escaped where they could steer a terminal, which is the only intended
+//! difference from mdadm 4.2. Deliberately absent: I/O, the clock, the time zone and the names of
+//! devices (see [`Surroundings`]), and any decision: what is shown is not believed.
+
+mod bitmap;
+mod explain;
+mod explain_values;
+mod export;
+mod facts;
+mod fields;
+mod rules;
+mod rules_checks;
+mod sha1;
+mod space;
+mod text;
+mod text_old;
+mod words;
+mod written;
+
+pub use bitmap::{BitmapError, bitmap_text};
+pub use explain::explain;
+pub use export::export;
+pub use facts::{
+    BadBlockLogFacts, BitmapFacts, DiskFacts, Facts, PplFacts, RefusalFacts, ReshapeFacts, facts,
+};
+pub use rules::{Refusal, Who, refusals};
+pub use text::text;
+pub use words::ctime;
+pub use written::Written;
+
+/// What a superblock does not say, and its text depends on.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// The member's size in bytes.
+    pub device_size: u64,
+    /// The bytes at the place of the bitmap (its header at least), where there is one.
+    pub bitmap: Option<&'a [u8]>,
+    /// This machine's name: arrays that were made here are marked as local.
+    pub host: Option<&'a str>,
+    /// By how many seconds local time is ahead at a time given in seconds since 1970.
+    pub utc_offset: &'a dyn Fn(u64) -> i64,
+    /// The path of the block device of a major and a minor number (0.90's table has them).
+    pub device_name: &'a dyn Fn(u32, u32) -> Option<String>,
+}
+
+impl Surroundings<'_> {
+    /// A member of `device_size` bytes about which nothing else is known, in UTC.
+    #[must_use]
+    pub fn unknown(device_size: u64) -> Surroundings<'static> {
+        Surroundings {
+            device_size,
+            bitmap: None,
+            host: None,
+            utc_offset: &|_| 0,
+            device_name: &|_, _| None,
+        }
+    }
+
+    fn time(&self, seconds: u64) -> String {
+        words::ctime(seconds, (self.utc_offset)(seconds))
+    }
+}

@@ -1,0 +1,198 @@
+//! Members that fail.
+//!
+//! ```text
+//!   write ──▶ both members ──▶ one fails ──▶ the other's superblock says so ──▶ answer
+//!                                                              from here on, in every crash image
+//! ```
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use braid_block::{Errno, Flags, Io, Op, Payload, Span};
+use braid_engine::mirror::MemberState;
+
+use braid_md::Role;
+use braid_sim::{Client, Fault, Load, Oracle, SimDisk, Target, for_each_seed};
+
+use crate::world::{
+    Assembly, PAIR, PAIR_BITMAP, SHAPES, Shape, TRIPLE, World, copies, crash_images, pool, rng,
+};
+
+const LOAD: Load = Load { requests: 60, depth: 8, longest: 24, overlapping: true };
+
+/// That images of a crash are an array that shows what the oracle allows, whichever copy is read.
+pub(crate) fn check_crash(shape: &Shape, images: &[Option<Vec<u8>>], oracle: &Oracle) {
+    let assembly = Assembly::new(images);
+    let in_sync = assembly.in_sync(assembly.array.raid_disks as usize);
+    let mut contents: Vec<Vec<u8>> = vec![Vec::new(); 4];
+    let mut differing = Vec::new();
+    copies(shape, images, &in_sync, 512, |offset, copies| {
+        assert!(!copies.is_empty(), "no copy of {offset} is left: {in_sync:?}");
+        if copies.iter().any(|one| *one != copies[0]) {
+            differing.push(offset);
+        }
+        for (index, contents) in contents.iter_mut().enumerate() {
+            contents.extend_from_slice(copies[index % copies.len()]);
+        }
+    });
+    for contents in contents {
+        if let Err(mismatch) = oracle.check_crash(&contents) {
+            panic!("after a crash {mismatch}; {in_sync:?}");
+        }
+    }
+    assert!(differing.is_empty() || !assembly.is_clean(), "clean, but {differing:?} differ");
+    if let Some(bitmap) = &assembly.bitmap {
+        let covered = |offset: &u64| bitmap.is_set(bitmap.chunk_of(*offset));
+        assert!(differing.iter().all(covered), "{differing:?} differ outside the bitmap");
+    }
+}
+
+/// Fails member `bad`: from its request number `index` of `op` on.
+fn fail_from(disk: &SimDisk, op: Op, index: u64) {
+    for index in index..index + 400 {
+        disk.faults().add(Target { op: Some(op), ..Target::index(index) }, Fault::Error(Errno::IO));
+    }
+}
+
+/// A write or a flush fails, sooner or later, and all later ones: the load goes on, the array is
+/// degraded, and at no moment would a crash bring back what is stale.
+#[test]
+fn a_member_that_fails_is_out_before_anybody_relies_on_the_others() {
+    let name = "failure::a_member_that_fails_is_out_before_anybody_relies_on_the_others";
+    let crashes = Rc::new(Cell::new(0));
+    let failures = Rc::new(Cell::new(0));
+    for_each_seed(name, 200, |seed| {
+        let shape = Shape::number(seed);
+        let world = World::new(seed, shape);
+        let mut choices = rng(seed);
+        let bad = choices.index(shape.members);
+        let op = [Op::Write, Op::Write, Op::Flush, Op::WriteZeroes][choices.index(4)];
+        fail_from(&world.disk(bad), op, seed / 4 % 60);
+
+        let client = Client::new(world.dev.clone(), pool(), choices);
+        let (disks, oracle) = (Rc::clone(&world.disks), Rc::clone(&client.oracle));
+        let (mut dice, counter) = (rng(!seed), Rc::clone(&crashes));
+        world.sim.observe(move || {
+            if !dice.percent(10) {
+                return;
+            }
+            counter.set(counter.get() + 1);
+            let images = crash_images(&disks.borrow(), &mut dice);
+            check_crash(&shape, &images, &oracle.borrow());
+        });
+        let (mirror, pause) = (world.mirror.clone(), world.sleep(30));
+        let failures = Rc::clone(&failures);
+        world.run(async move {
+            let mut client = client;
+            let report = client.run(LOAD).await;
+            assert!(report.errors.is_empty(), "{:?}", report.errors);
+            pause.await;
+            let status = mirror.status();
+            assert!(!status.active && !status.broken, "{status:#?}");
+            for (index, member) in status.members.iter().enumerate() {
+                let faulty = member.state == MemberState::Faulty;
+                assert!(!faulty || index == bad, "{status:#?}");
+                failures.set(failures.get() + usize::from(faulty));
+            }
+        });
+        world.check_copies_equal();
+    });
+    assert!(failures.get() > 100, "{} members failed", failures.get());
+    assert!(crashes.get() > 5_000, "{} crashes", crashes.get());
+}
+
+/// At the moment a degraded write is answered, what a crash leaves says that the member is faulty,
+/// and it is two events behind: also kernels that believe a member that is one behind leave it out.
+#[test]
+fn the_answer_to_a_degraded_write_comes_after_the_superblocks() {
+    let name = "failure::the_answer_to_a_degraded_write_comes_after_the_superblocks";
+    for_each_seed(name, 100, |seed| {
+        let shape = [PAIR, PAIR_BITMAP, TRIPLE, SHAPES[5]][seed as usize % 4];
+        let world = World::new(seed, shape);
+        let faults = world.disk(0).faults().clone();
+        let data = Span::new(crate::world::DATA, shape.member_size);
+        faults.add(Target::op(Op::Write).touching(data), Fault::Error(Errno::IO));
+        let (dev, disks) = (world.dev.clone(), Rc::clone(&world.disks));
+        world.run(async move {
+            let done = dev.start(Io::write(0, filled(4096, 1), Flags::NONE)).await;
+            assert_eq!(done.result, Ok(()));
+            let mut dice = rng(seed);
+            for _ in 0..10 {
+                let images = crash_images(&disks.borrow(), &mut dice);
+                let stale = crate::world::superblock_of(images[0].as_deref().unwrap());
+                for image in images[1..].iter().flatten() {
+                    let own = crate::world::superblock_of(image);
+                    assert_eq!(own.roles[0], Role::Faulty);
+                    assert!(own.events >= stale.events + 2, "{} {}", own.events, stale.events);
+                }
+            }
+        });
+    });
+}
+
+/// Every write of superblocks or bitmap fails on one member, from the N-th on.
+#[test]
+fn metadata_that_cannot_be_written_takes_the_member_out() {
+    let name = "failure::metadata_that_cannot_be_written_takes_the_member_out";
+    for_each_seed(name, 100, |seed| {
+        let shape = Shape::number(seed);
+        let world = World::new(seed, shape);
+        let bad = rng(seed).index(shape.members);
+        let faults = world.disk(bad).faults().clone();
+        let metadata = Span::new(0, crate::world::DATA);
+        for index in seed / 10..500 {
+            let target = Target { op: Some(Op::Write), ..Target::index(index) };
+            faults.add(target.touching(metadata), Fault::Error(Errno::IO));
+        }
+        let mut client = Client::new(world.dev.clone(), pool(), rng(seed));
+        let (mirror, pause) = (world.mirror.clone(), world.sleep(20));
+        world.run(async move {
+            let report = client.run(LOAD).await;
+            assert!(report.errors.is_empty(), "{:?}", report.errors);
+            pause.await;
+            let status = mirror.status();
+            assert_eq!(status.members[bad].state, MemberState::Faulty, "{status:#?}");
+            assert!(!status.active && !status.broken, "{status:#?}");
+        });
+        world.check_copies_equal();
+    });
+}
+
+/// When both members fail, writes fail and what was there stays readable, always the same.
+#[test]
+fn the_last_copy_is_kept() {
+    for_each_seed("failure::the_last_copy_is_kept", 60, |seed| {
+        let shape = [PAIR, PAIR_BITMAP][seed as usize % 2];
+        let world = World::new(seed, shape);
+        let part = Span::new(crate::world::DATA + 16384, 4096);
+        for disk in [0, 1] {
+            let faults = world.disk(disk).faults().clone();
+            faults.add(Target::op(Op::Write).touching(part), Fault::Error(Errno::NOSPC));
+        }
+        let mut client = Client::new(world.dev.clone(), pool(), rng(seed));
+        let (mirror, pause) = (world.mirror.clone(), world.sleep(20));
+        let disks: Vec<SimDisk> = world.disks.borrow().clone();
+        world.run(async move {
+            let report = client.run(LOAD).await;
+            for (op, span, errno) in report.errors {
+                assert!(span.offset < 16384 + 4096 && span.end() > 16384, "{op:?} {span} {errno}");
+            }
+            let status = mirror.status();
+            // The resync may have found that one of them cannot be made like the other.
+            assert!(status.in_sync.contains(&true), "{status:#?}");
+            disks.iter().for_each(|disk| disk.faults().clear());
+            pause.await;
+            let status = mirror.status();
+            assert_eq!(status.resync, braid_md::Resync::Clean, "{status:#?}");
+            assert!(!status.active && status.job.is_none(), "{status:#?}");
+        });
+        world.check_copies_equal();
+    });
+}
+
+/// Memory that is full of `byte`.
+pub(crate) fn filled(len: usize, byte: u8) -> Payload {
+    let mut buf = pool().get(len).expect("memory");
+    buf.fill(byte);
+    buf.into()
+}

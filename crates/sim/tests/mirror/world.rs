@@ -1,0 +1,529 @@
+//! Arrays under test, and the way from images of disks to an array.
+//!
+//! ```text
+//!   member   | 4 KiB: superblock | 8 KiB: bitmap | … 64 KiB: data ............... |
+//!
+//!   images ──▶ superblocks ──▶ the freshest says who has which role ──▶ Setup ──▶ Mirror
+//! ```
+//!
+//! Images become an array as Linux since 6.8 assembles one: who has which role is what the member
+//! with the most events says, members that are two or more events behind are left out, and how
+//! far a member was filled is what it says itself.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::time::Duration;
+
+use braid_array::Mirrored;
+use braid_array::geometry::{Raid1, Raid10, Raid10Layout};
+use braid_block::{Extent, Io, Limits, Op, Span};
+use braid_engine::mirror::{MemberState, Mirror, NewMember, Setup, Speed};
+use braid_engine::{Clock, Dev, Device, Pending};
+use braid_md::{
+    BadBlocks, Bitmap, BitmapHeader, Features, Level, Resync, Role, Superblock, Timestamp, Uuid,
+    Version,
+};
+use braid_mem::Pool;
+use braid_sim::{Handle, Rng, Sim, SimDisk};
+
+/// Where superblocks, bitmaps and data lie, in bytes.
+pub(crate) const SUPERBLOCK: u64 = 4096;
+pub(crate) const BITMAP: u64 = 8192;
+pub(crate) const DATA: u64 = 64 << 10;
+/// Roles that a superblock has room for.
+const ROLES: usize = 128;
+/// How long a run may take, in steps of virtual time, before it is taken to wait for what never
+/// comes.
+const PATIENCE: u64 = 100_000;
+/// A step, in nanoseconds. Whoever waits long waits in steps: an event may overtake tasks that are
+/// ready, and so one long wait would leave the array no time to work.
+const STEP_NS: u64 = 50_000_000;
+
+/// An array, by construction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) level: Level,
+    pub(crate) members: usize,
+    /// md's number of a raid10 layout.
+    pub(crate) layout: u32,
+    pub(crate) chunk: u64,
+    pub(crate) member_size: u64,
+    /// The bitmap's chunk in bytes, if there is a bitmap.
+    pub(crate) bitmap: Option<u64>,
+}
+
+const fn raid1(members: usize, bitmap: Option<u64>) -> Shape {
+    Shape { level: Level::Raid1, members, layout: 0, chunk: 0, member_size: 192 << 10, bitmap }
+}
+
+const fn raid10(members: usize, layout: u32, bitmap: Option<u64>) -> Shape {
+    let (chunk, member_size) = (8 << 10, 96 << 10);
+    Shape { level: Level::Raid10, members, layout, chunk, member_size, bitmap }
+}
+
+pub(crate) const NEAR: u32 = 0x102;
+pub(crate) const FAR: u32 = 0x201;
+pub(crate) const OFFSET: u32 = 0x1_0201;
+
+/// Two copies on two members, the plainest of all.
+pub(crate) const PAIR: Shape = raid1(2, None);
+/// The same with a bitmap.
+pub(crate) const PAIR_BITMAP: Shape = raid1(2, Some(8 << 10));
+/// Three copies.
+pub(crate) const TRIPLE: Shape = raid1(3, None);
+
+/// Both levels, every kind of layout, with and without a bitmap.
+pub(crate) const SHAPES: [Shape; 10] = [
+    PAIR,
+    PAIR_BITMAP,
+    TRIPLE,
+    raid1(3, Some(4 << 10)),
+    raid10(4, NEAR, None),
+    raid10(4, NEAR, Some(16 << 10)),
+    raid10(3, FAR, Some(8 << 10)),
+    raid10(3, OFFSET, None),
+    raid10(4, FAR, None),
+    raid10(3, NEAR, Some(4 << 10)),
+];
+
+impl Shape {
+    /// One of them, every one in turn.
+    pub(crate) fn number(seed: u64) -> Shape {
+        SHAPES[seed as usize % SHAPES.len()]
+    }
+
+    pub(crate) fn geometry(&self) -> Rc<dyn Mirrored> {
+        match self.level {
+            Level::Raid1 => Rc::new(Raid1::new(self.member_size, self.members).unwrap()),
+            _ => {
+                let layout = Raid10Layout::from_number(self.layout).unwrap();
+                Rc::new(Raid10::new(self.member_size, self.members, self.chunk, layout).unwrap())
+            }
+        }
+    }
+
+    /// Capacity in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.geometry().size()
+    }
+
+    fn array(&self) -> Superblock {
+        let geometry = self.geometry();
+        Superblock {
+            version: Version::V1_2,
+            array_uuid: Uuid([7; 16]),
+            name: "sim:mirror".to_owned(),
+            created: Timestamp { seconds: 1_600_000_000, micros: 0 },
+            updated: Timestamp { seconds: 1_600_000_000, micros: 0 },
+            level: self.level,
+            layout: self.layout,
+            chunk: self.chunk,
+            component_size: geometry.member_size(),
+            raid_disks: self.members as u32,
+            events: 1,
+            resync: Resync::Clean,
+            features: Features::default(),
+            bitmap_offset: self.bitmap.map(|_| (BITMAP - SUPERBLOCK) as i64),
+            ppl: None,
+            reshape: None,
+            roles: vec![Role::Spare; ROLES],
+            logical_block_size: 0,
+            super_offset: SUPERBLOCK,
+            data_offset: DATA,
+            data_size: self.member_size,
+            device_uuid: Uuid([0; 16]),
+            device_number: 0,
+            corrected_reads: 0,
+            write_mostly: false,
+            fail_fast: false,
+            recovery_offset: None,
+            bad_block_log: None,
+            old: None,
+            raw: Vec::new(),
+        }
+    }
+
+    fn blank_bitmap(&self) -> Option<Bitmap> {
+        let sync_size = match self.level {
+            Level::Raid1 => self.member_size,
+            _ => self.size(),
+        };
+        let header = BitmapHeader {
+            version: 4,
+            uuid: Uuid([7; 16]),
+            events: 1,
+            events_cleared: 1,
+            sync_size,
+            stale: false,
+            write_error: false,
+            host_endian: false,
+            chunk_size: self.bitmap?,
+            daemon_sleep: 5,
+            write_behind: 0,
+            reserved: 0,
+            nodes: 0,
+            cluster_name: [0; 64],
+            unknown: Default::default(),
+        };
+        Some(Bitmap::new(header, DATA - BITMAP).unwrap())
+    }
+
+    /// A disk as `--create` leaves it: zeroes, and a superblock of device `number` that has
+    /// `role`.
+    pub(crate) fn image(&self, number: u32, role: Role) -> Vec<u8> {
+        let mut superblock = self.array();
+        for role in 0..self.members {
+            superblock.roles[role] = Role::Active(role as u16);
+        }
+        superblock.roles[number as usize] = role;
+        superblock.device_number = number;
+        superblock.device_uuid = Uuid([number as u8 + 1; 16]);
+        let mut image = vec![0; (DATA + self.member_size) as usize];
+        let bytes = superblock.encode();
+        image[SUPERBLOCK as usize..][..bytes.len()].copy_from_slice(&bytes);
+        if let Some(bitmap) = self.blank_bitmap() {
+            for page in 0..bitmap.page_count() {
+                let at = (BITMAP + page * 4096) as usize;
+                image[at..at + 4096].copy_from_slice(&bitmap.page(page));
+            }
+        }
+        image
+    }
+
+    /// The disks of a new array.
+    pub(crate) fn images(&self) -> Vec<Option<Vec<u8>>> {
+        let image = |role| Some(self.image(role as u32, Role::Active(role as u16)));
+        (0..self.members).map(image).collect()
+    }
+}
+
+/// What an image says of itself.
+pub(crate) fn superblock_of(image: &[u8]) -> Superblock {
+    let bytes = &image[SUPERBLOCK as usize..BITMAP as usize];
+    Superblock::parse(Version::V1_2, SUPERBLOCK, image.len() as u64, bytes)
+        .unwrap_or_else(|why| panic!("a superblock that is refused: {why}"))
+}
+
+/// The part of an image that the array uses.
+pub(crate) fn data_of(image: &[u8]) -> &[u8] {
+    &image[DATA as usize..]
+}
+
+/// What a set of images is, by what they say.
+#[derive(Clone)]
+pub(crate) struct Assembly {
+    pub(crate) array: Superblock,
+    pub(crate) bitmap: Option<Bitmap>,
+    /// By image.
+    pub(crate) members: Vec<Option<Assembled>>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Assembled {
+    pub(crate) superblock: Superblock,
+    pub(crate) role: Option<u16>,
+    pub(crate) state: MemberState,
+    pub(crate) replacement: bool,
+    pub(crate) by_bitmap: bool,
+}
+
+impl Assembly {
+    pub(crate) fn new(images: &[Option<Vec<u8>>]) -> Assembly {
+        let superblocks: Vec<Option<Superblock>> =
+            images.iter().map(|image| image.as_deref().map(superblock_of)).collect();
+        let there = || superblocks.iter().flatten();
+        let most = there().map(|one| one.events).max().expect("a disk");
+        let freshest = superblocks
+            .iter()
+            .position(|one| one.as_ref().is_some_and(|one| one.events == most))
+            .unwrap();
+        let array = superblocks[freshest].clone().unwrap();
+        let bitmap = array.bitmap_offset.map(|_| {
+            let image = images[freshest].as_deref().unwrap();
+            let bitmap = Bitmap::parse(&image[BITMAP as usize..DATA as usize]).unwrap();
+            assert!(bitmap.header.events >= array.events, "a stale bitmap");
+            bitmap
+        });
+        let member = |own: &Superblock| -> Option<Assembled> {
+            if own.events + 1 < most {
+                return None;
+            }
+            let place = |role, state| Assembled {
+                superblock: own.clone(),
+                role,
+                state,
+                replacement: own.is_replacement(),
+                by_bitmap: own.features.contains(Features::RECOVERY_BITMAP),
+            };
+            match array.roles[own.device_number as usize] {
+                Role::Active(role) => {
+                    let state =
+                        own.recovery_offset.map_or(MemberState::InSync, MemberState::Recovering);
+                    Some(place(Some(role), state))
+                }
+                Role::Spare => Some(place(None, MemberState::Spare)),
+                Role::Faulty | Role::Journal => None,
+            }
+        };
+        let members = superblocks.iter().map(|one| one.as_ref().and_then(member)).collect();
+        Assembly { array, bitmap, members }
+    }
+
+    /// The images that are in sync, by role.
+    pub(crate) fn in_sync(&self, roles: usize) -> Vec<Option<usize>> {
+        let mut found = vec![None; roles];
+        for (index, member) in self.members.iter().enumerate() {
+            if let Some(Assembled { role: Some(role), state: MemberState::InSync, .. }) = member {
+                let place = &mut found[usize::from(*role)];
+                assert!(place.replace(index).is_none(), "two members in sync of role {role}");
+            }
+        }
+        found
+    }
+
+    /// Whether the superblocks say that the copies agree.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.array.is_clean()
+    }
+}
+
+/// The bytes of every copy of an array that images hold in sync: for each logical block, each
+/// copy.
+pub(crate) fn copies(
+    shape: &Shape,
+    images: &[Option<Vec<u8>>],
+    in_sync: &[Option<usize>],
+    block: u64,
+    mut each: impl FnMut(u64, Vec<&[u8]>),
+) {
+    let geometry = geometry_of(shape, in_sync.len());
+    for offset in (0..geometry.size()).step_by(block as usize) {
+        let copies = (0..geometry.copies()).filter_map(|copy| {
+            let run = geometry.locate(offset, copy);
+            let image = images[in_sync[run.member]?].as_deref()?;
+            Some(&data_of(image)[run.offset as usize..][..block as usize])
+        });
+        each(offset, copies.collect());
+    }
+}
+
+/// The geometry of `shape` when it has `members` roles: a raid1 may have grown.
+pub(crate) fn geometry_of(shape: &Shape, members: usize) -> Rc<dyn Mirrored> {
+    Shape { members, ..*shape }.geometry()
+}
+
+/// The simulation's clock.
+pub(crate) struct SimClock(pub(crate) Handle);
+
+impl Clock for SimClock {
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.0.now())
+    }
+
+    fn unix_time(&self) -> Duration {
+        Duration::from_secs(1_700_000_000) + self.now()
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()>>> {
+        let handle = self.0.clone();
+        Box::pin(async move { handle.sleep(duration.as_nanos() as u64).await })
+    }
+}
+
+/// A disk on which discarded blocks stay as they are, so that discards leave equal copies equal:
+/// md makes no promise for them.
+struct Tidy(Dev);
+
+impl Device for Tidy {
+    fn limits(&self) -> Limits {
+        *self.0.limits()
+    }
+
+    fn start(&self, io: Io) -> Pending {
+        match io.op {
+            Op::Discard => Pending::ready(io.complete(Ok(()))),
+            _ => self.0.start(io),
+        }
+    }
+
+    fn extents(&self, span: Span) -> Vec<Extent> {
+        self.0.extents(span)
+    }
+}
+
+/// A simulation with an array.
+pub(crate) struct World {
+    pub(crate) sim: Sim,
+    pub(crate) shape: Shape,
+    /// All disks ever, in the order in which they came.
+    pub(crate) disks: Rc<RefCell<Vec<SimDisk>>>,
+    pub(crate) mirror: Mirror,
+    pub(crate) dev: Dev,
+}
+
+thread_local! {
+    /// Memory of clients, mapped once for all the short runs of a thread.
+    static POOL: Pool = Pool::new(8 << 20).unwrap();
+}
+
+/// Memory for clients.
+pub(crate) fn pool() -> Pool {
+    POOL.with(Pool::clone)
+}
+
+/// A generator for a test's own choices.
+pub(crate) fn rng(seed: u64) -> Rng {
+    Rng::new(seed ^ 0x6d69_7272_6f72)
+}
+
+impl World {
+    /// A new array.
+    pub(crate) fn new(seed: u64, shape: Shape) -> World {
+        World::with_images(seed, shape, &shape.images())
+    }
+
+    /// The array that `images` are.
+    pub(crate) fn with_images(seed: u64, shape: Shape, images: &[Option<Vec<u8>>]) -> World {
+        World::with(seed, shape, images, |_| {})
+    }
+
+    /// The same, with a last word on the setup.
+    pub(crate) fn with(
+        seed: u64,
+        shape: Shape,
+        images: &[Option<Vec<u8>>],
+        adjust: impl FnOnce(&mut Setup),
+    ) -> World {
+        let sim = Sim::new(seed);
+        let assembly = Assembly::new(images);
+        let shape = Shape { members: assembly.array.raid_disks as usize, ..shape };
+        let disks = Rc::new(RefCell::new(Vec::new()));
+        let mut members = Vec::new();
+        for (index, member) in assembly.members.into_iter().enumerate() {
+            let image = images[index].clone().unwrap_or_default();
+            let disk = new_disk(&sim.handle(), &disks, image);
+            members.extend(member.map(|member| new_member(&disk, index, member)));
+        }
+        let mut setup = Setup {
+            geometry: shape.geometry(),
+            members,
+            resync: assembly.array.resync,
+            array: Some(assembly.array),
+            bitmap: assembly.bitmap,
+            read_only: false,
+            clock: Rc::new(SimClock(sim.handle())),
+            speed: Speed { min: 100 << 20, ..Speed::default() },
+        };
+        adjust(&mut setup);
+        let mirror = Mirror::new(setup).unwrap();
+        sim.handle().spawn("mirror", mirror.run());
+        let dev = Dev::new(mirror.clone());
+        World { sim, shape, disks, mirror, dev }
+    }
+
+    /// Runs `future` to its end, which must come within a reasonable virtual time.
+    pub(crate) fn run<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> T {
+        let handle = self.sim.handle();
+        let mirror = self.mirror.clone();
+        self.sim.block_on(async move {
+            let mut limit = pin!(steps(handle, PATIENCE));
+            let mut future = pin!(future);
+            poll_fn(|cx| {
+                assert!(limit.as_mut().poll(cx).is_pending(), "stuck: {:#?}", mirror.status());
+                future.as_mut().poll(cx)
+            })
+            .await
+        })
+    }
+
+    /// Disk `index`.
+    pub(crate) fn disk(&self, index: usize) -> SimDisk {
+        self.disks.borrow()[index].clone()
+    }
+
+    /// A disk that comes new, as device `number`: a spare by its superblock.
+    pub(crate) fn spare(&self, number: u32) -> NewMember {
+        let image = self.shape.image(number, Role::Spare);
+        self.newcomer(image, None, MemberState::Spare)
+    }
+
+    /// A member that holds `image`.
+    pub(crate) fn newcomer(
+        &self,
+        image: Vec<u8>,
+        role: Option<u16>,
+        state: MemberState,
+    ) -> NewMember {
+        let superblock = superblock_of(&image);
+        let index = self.disks.borrow().len();
+        let disk = new_disk(&self.sim.handle(), &self.disks, image);
+        let member =
+            Assembled { superblock, role, state, replacement: false, by_bitmap: role.is_some() };
+        new_member(&disk, index, member)
+    }
+
+    /// What each disk holds now.
+    pub(crate) fn images(&self) -> Vec<Option<Vec<u8>>> {
+        images_of(&self.disks.borrow())
+    }
+
+    /// That all copies are the same on all members that take part, by their superblocks.
+    pub(crate) fn check_copies_equal(&self) {
+        let images = self.images();
+        let in_sync = Assembly::new(&images).in_sync(self.mirror.status().raid_disks);
+        copies(&self.shape, &images, &in_sync, 512, |offset, copies| {
+            assert!(copies.iter().all(|one| *one == copies[0]), "copies differ at {offset}");
+        });
+    }
+
+    /// Waits for `seconds`.
+    pub(crate) fn sleep(&self, seconds: u64) -> impl Future<Output = ()> + use<> {
+        steps(self.sim.handle(), seconds * 1_000_000_000 / STEP_NS)
+    }
+}
+
+async fn steps(handle: Handle, count: u64) {
+    for _ in 0..count {
+        handle.sleep(STEP_NS).await;
+    }
+}
+
+/// What each disk holds now; nothing for those that were missing.
+pub(crate) fn images_of(disks: &[SimDisk]) -> Vec<Option<Vec<u8>>> {
+    let contents = |disk: &SimDisk| Some(disk.contents()).filter(|image| !image.is_empty());
+    disks.iter().map(contents).collect()
+}
+
+/// What a crash now may leave of each disk.
+pub(crate) fn crash_images(disks: &[SimDisk], dice: &mut Rng) -> Vec<Option<Vec<u8>>> {
+    disks
+        .iter()
+        .map(|disk| Some(disk.crash_image(dice)).filter(|image| !image.is_empty()))
+        .collect()
+}
+
+fn new_disk(handle: &Handle, disks: &Rc<RefCell<Vec<SimDisk>>>, image: Vec<u8>) -> SimDisk {
+    let name = format!("disk{}", disks.borrow().len());
+    let limits = Limits::new(image.len() as u64, 512);
+    let disk = SimDisk::with_contents(handle, name, limits, image);
+    disks.borrow_mut().push(disk.clone());
+    disk
+}
+
+fn new_member(disk: &SimDisk, index: usize, member: Assembled) -> NewMember {
+    NewMember {
+        label: format!("disk{index}"),
+        dev: Dev::new(Tidy(Dev::new(disk.clone()))),
+        data_offset: DATA,
+        number: member.superblock.device_number,
+        role: member.role,
+        replacement: member.replacement,
+        state: member.state,
+        by_bitmap: member.by_bitmap,
+        write_mostly: member.superblock.write_mostly,
+        superblock: Some(member.superblock),
+        bad_blocks: BadBlocks::new(4096, 0).unwrap(),
+    }
+}
