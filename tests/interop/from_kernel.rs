@@ -75,14 +75,7 @@ fn hand_over(engine: &Engine, shapes: Vec<Shape>, trials: &mut Trials) {
     let answers = second.run(engine, &scratch);
     for shape in written {
         let name = shape.name();
-        let held = trials.attempt(&name, || {
-            let answer = answers.of(&name);
-            if shape.is_mirrored() {
-                format!("{} mismatches", answer.get("mismatches"))
-            } else {
-                "equal".into()
-            }
-        });
+        let held = trials.attempt(&name, || answers.of(&name).verdict());
         if let Some(result) = held {
             trials.held(engine, &name, &result);
         }

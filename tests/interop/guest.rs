@@ -37,10 +37,6 @@ impl Guest {
         Guest { script: PRELUDE.to_owned(), sections: Vec::new() }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.sections.is_empty()
-    }
-
     /// Adds a section, which begins with `images` attached.
     pub(crate) fn section(&mut self, id: &str, images: &[String], body: &str) {
         let number = self.sections.len();
@@ -72,6 +68,9 @@ echo \"@ {id} ended $?\"
     /// Boots, and answers what became of each section.
     pub(crate) fn run(self, engine: &Engine, scratch: &Scratch) -> Answers {
         let Guest { script, sections } = self;
+        if sections.is_empty() {
+            return Answers(BTreeMap::new());
+        }
         std::fs::write(scratch.join("guest-script.sh"), script).expect("a script can be written");
         let output = engine.run(scratch.path(), "guest-script.sh");
         let mut answers = BTreeMap::new();
@@ -130,5 +129,13 @@ impl Answer {
     pub(crate) fn number(&self, key: &str) -> u64 {
         let value = self.get(key);
         value.parse().unwrap_or_else(|error| panic!("{key} is {value:?}: {error}"))
+    }
+
+    /// What the table says of it.
+    pub(crate) fn verdict(&self) -> String {
+        match self.values.get("mismatches") {
+            Some(count) => format!("content equal, {count} mismatches"),
+            None => "content equal".into(),
+        }
     }
 }

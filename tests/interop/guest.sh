@@ -76,3 +76,16 @@ stop() {
     mdadm --stop "$MD"
     detach
 }
+
+# Makes a file system, puts `a` and `b` (their first MiB) into it, and checks it.
+filesystem() {
+    local folder=/tmp/$ID
+    mkfs.ext4 -q -F "$MD"
+    mkdir -p "$folder"
+    mount "$MD" "$folder"
+    mkdir "$folder/sub"
+    head -c 1M /share/a >"$folder/a"
+    head -c 1M /share/b >"$folder/sub/b"
+    umount "$folder"
+    fsck.ext4 -f -n "$MD"
+}

@@ -17,6 +17,7 @@ mod from_kernel;
 mod guest;
 mod lab;
 mod shapes;
+mod to_kernel;
 mod trials;
 
 use common::{Client, MIB, Scratch, Volume, fill};
@@ -27,7 +28,7 @@ use shapes::{SHAPES, Shape};
 const A: u64 = 0xa;
 const B: u64 = 0xb;
 /// Room for the largest array.
-const CONTENT_LEN: u64 = 48 * MIB;
+const CONTENT_LEN: u64 = 32 * MIB;
 const BLOCK: u64 = MIB;
 
 /// Whether to take everything.

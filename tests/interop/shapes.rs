@@ -1,6 +1,6 @@
 //! The arrays that are handed to and fro.
 
-/// What an array is made of. Its name says it all: `raid10-5-n3-v1.2-chunk32K`.
+/// What an array is made of. Its name says it all: `raid10-5-n3-1.2-32K`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) level: &'static str,
@@ -58,7 +58,7 @@ impl Shape {
     }
 }
 
-const EQUAL: [u64; 5] = [12; 5];
+const EQUAL: [u64; 5] = [8; 5];
 const TWO: &[u64] = EQUAL.split_at(2).0;
 const THREE: &[u64] = EQUAL.split_at(3).0;
 const FOUR: &[u64] = EQUAL.split_at(4).0;
@@ -68,17 +68,17 @@ const FIVE: &[u64] = &EQUAL;
 pub(crate) const SHAPES: &[Shape] = &[
     of("linear", "", TWO).v("0.90"),
     of("linear", "", TWO).v("1.0"),
-    of("linear", "", &[12, 20]).v("1.1"),
-    of("linear", "", &[12, 20, 9]),
+    of("linear", "", &[8, 13]).v("1.1"),
+    of("linear", "", &[8, 13, 6]),
     of("raid0", "", TWO).v("0.90").chunk(64),
     of("raid0", "", TWO).v("1.0").chunk(64),
     of("raid0", "", THREE).v("1.1").chunk(128),
     of("raid0", "", FOUR).quick(),
-    of("raid0", "alternate", &[9, 20, 12]).chunk(64).quick(),
-    of("raid0", "original", &[9, 20, 12]).v("1.0").chunk(64),
+    of("raid0", "alternate", &[6, 13, 8]).chunk(64).quick(),
+    of("raid0", "original", &[6, 13, 8]).v("1.0").chunk(64),
     of("raid1", "", TWO).v("0.90").quick(),
     of("raid1", "", TWO).v("1.0").bitmap(),
-    of("raid1", "", &[12, 20]).v("1.1"),
+    of("raid1", "", &[8, 13]).v("1.1"),
     of("raid1", "", TWO).bitmap().quick(),
     of("raid1", "", THREE).write_mostly(2),
     of("raid1", "", TWO).v("0.90").bitmap(),
@@ -86,7 +86,7 @@ pub(crate) const SHAPES: &[Shape] = &[
     of("raid1", "", THREE).missing(1).bitmap(),
     of("raid10", "n2", FOUR).v("0.90").chunk(64),
     of("raid10", "n2", FOUR).v("1.0").chunk(64).bitmap(),
-    of("raid10", "n2", &[12, 20, 12]).v("1.1").chunk(128),
+    of("raid10", "n2", &[8, 13, 8]).v("1.1").chunk(128),
     of("raid10", "n2", FIVE).spare(),
     of("raid10", "n3", FIVE).chunk(32).quick(),
     of("raid10", "n2", FOUR).missing(2).chunk(64),
@@ -103,17 +103,18 @@ pub(crate) const SHAPES: &[Shape] = &[
 ];
 
 impl Shape {
+    /// At most 32 bytes: it is the array's name too.
     pub(crate) fn name(&self) -> String {
         let mut name = format!("{}-{}", self.level, self.members.len());
         if !self.layout.is_empty() {
             name += &format!("-{}", self.layout);
         }
-        name += &format!("-v{}", self.metadata);
+        name += &format!("-{}", self.metadata);
         if self.chunk != 0 {
-            name += &format!("-chunk{}K", self.chunk);
+            name += &format!("-{}K", self.chunk);
         }
         for (is_so, word) in [
-            (self.members.iter().any(|size| *size != self.members[0]), "unequal"),
+            (self.members.iter().any(|size| *size != self.members[0]), "uneq"),
             (self.bitmap, "bitmap"),
             (self.spare, "spare"),
             (self.missing.is_some(), "missing"),
