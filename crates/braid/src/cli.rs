@@ -229,9 +229,10 @@ fn parse_bitmap(text: &str) -> Result<BitmapArg, String> {
     match text {
         "none" => Ok(BitmapArg::None),
         "internal" => Ok(BitmapArg::Internal),
-        size => size.parse().map(BitmapArg::Chunk).map_err(|error| {
-            format!("neither none nor internal nor the size of a chunk: {error}")
-        }),
+        size => size
+            .parse()
+            .map(BitmapArg::Chunk)
+            .map_err(|error| format!("neither none nor internal nor the size of a chunk: {error}")),
     }
 }
 

@@ -18,7 +18,9 @@ use super::{members, stacks};
 use crate::cli::{BitmapArg, ConsistencyArg, Create};
 use crate::control::OUTPUT_VERSION;
 use crate::failure::Failure;
-use crate::metadata::{Change, Held, Patch, Saved, SavedMember, Trail, host_name, now, random_uuid};
+use crate::metadata::{
+    Change, Held, Patch, Saved, SavedMember, Trail, host_name, now, random_uuid,
+};
 use crate::places::{Places, check_name};
 use crate::record::Record;
 use crate::volume::is_served;

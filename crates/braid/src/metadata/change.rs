@@ -210,7 +210,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let trail = Trail::new(folder.path().join("state"));
         let failing = change(folder.path(), [true, false]);
-        let failure = failing.carry_out(&trail, Saved::new("create"), || Ok(())).expect_err("a write fails");
+        let failure =
+            failing.carry_out(&trail, Saved::new("create"), || Ok(())).expect_err("a write fails");
         let text = failure.text();
         assert!(text.contains("cannot write") && text.contains("1.img at 4096"), "{text}");
         assert!(text.contains("what was there before was put back"), "{text}");

@@ -216,7 +216,9 @@ impl Trail {
     fn numbers(&self) -> Vec<u64> {
         let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
         let mut numbers: Vec<u64> = entries
-            .filter_map(|entry| Path::new(&entry.ok()?.file_name()).file_stem()?.to_str()?.parse().ok())
+            .filter_map(|entry| {
+                Path::new(&entry.ok()?.file_name()).file_stem()?.to_str()?.parse().ok()
+            })
             .collect();
         numbers.sort_unstable();
         numbers.dedup();

@@ -34,9 +34,13 @@ use super::media::{Leaf, Level, Medium, OpenOptions};
 pub(crate) enum MdError {
     #[error("cannot read {path}: {source}")]
     Read { path: PathBuf, source: io::Error },
-    #[error("{path} carries no md superblock\n  next: `braid examine {path}` says what was looked for")]
+    #[error(
+        "{path} carries no md superblock\n  next: `braid examine {path}` says what was looked for"
+    )]
     NoSuperblock { path: PathBuf },
-    #[error("{path}: its superblock cannot be used: {why}\n  next: `braid examine --explain {path}`")]
+    #[error(
+        "{path}: its superblock cannot be used: {why}\n  next: `braid examine --explain {path}`"
+    )]
     Damaged { path: PathBuf, why: String },
     #[error("{path} belongs to another array than {first}: {uuid} and {other}")]
     SeveralArrays { path: PathBuf, first: PathBuf, uuid: String, other: String },
@@ -361,12 +365,13 @@ fn open_members<'a>(
             false => (member.data_offset, Some(member.usable)),
         };
         let path = &metadata.path;
-        let file = File::open(path, options.access(), offset, length).map_err(|source| {
-            match source.kind() {
-                io::ErrorKind::WouldBlock => MdError::Locked { path: path.clone() },
-                _ => MdError::Open { path: path.clone(), source },
-            }
-        })?;
+        let file =
+            File::open(path, options.access(), offset, length).map_err(|source| {
+                match source.kind() {
+                    io::ErrorKind::WouldBlock => MdError::Locked { path: path.clone() },
+                    _ => MdError::Open { path: path.clone(), source },
+                }
+            })?;
         members.push(MdMember {
             leaf: Leaf { label: member.label.clone(), medium: Medium::File(file) },
             superblock: metadata.superblock.clone(),

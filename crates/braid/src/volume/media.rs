@@ -78,7 +78,10 @@ enum Part {
     Leaf(Leaf),
     /// A member that is not there.
     Missing,
-    Joined { level: Level, members: Vec<Part> },
+    Joined {
+        level: Level,
+        members: Vec<Part>,
+    },
     /// Members that describe their array themselves.
     Md(MdArray),
 }

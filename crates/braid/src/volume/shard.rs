@@ -140,8 +140,7 @@ fn run(
         }
     };
     let server = Server::new(&handle, dev.clone(), pool.clone(), name, Bounds::default(), on_end)?;
-    let local =
-        Local { server: server.clone(), dev: dev.clone(), pool, mirrors: mirrors.clone() };
+    let local = Local { server: server.clone(), dev: dev.clone(), pool, mirrors: mirrors.clone() };
     LOCAL.with_borrow_mut(|slot| *slot = Some(local));
     let facts = Facts {
         remote: handle.remote(),
