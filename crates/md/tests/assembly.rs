@@ -1,5 +1,7 @@
 //! Which members make an array: small worlds, all of them, and the cases that have a story.
 
+use proptest::prelude::*;
+
 use braid_md::assembly::{
     Assembly, BitmapFacts, Candidate, Copies, Obstacle, Options, Reason, Risk, Set, Slot, Start,
     State, group, suffice,
@@ -506,4 +508,79 @@ fn arrays_are_told_apart_and_clashing_names_are_noted() {
         ]
     );
     assert_eq!(group(Vec::new()), []);
+}
+
+/// Any history: levels, events, tables, members that are being rebuilt, copies.
+fn any_candidates() -> impl Strategy<Value = Vec<Candidate>> {
+    let role = prop_oneof![
+        6 => (0..5_u16).prop_map(Role::Active),
+        1 => Just(Role::Spare),
+        1 => Just(Role::Faulty),
+        1 => Just(Role::Journal),
+    ];
+    let table = prop::option::weighted(0.3, prop::collection::vec(role, 5));
+    let member = (37..=EVENTS, table, 0..12_u8, any::<prop::sample::Index>());
+    let level = prop::sample::select(LEVELS.to_vec());
+    (level, prop::collection::vec(member, 1..7)).prop_map(|(level, members)| {
+        let whole = array_with(level, 4, usize::from(level.is_redundant()));
+        let candidate = |(index, (events, table, what, which)): (usize, _)| {
+            let which: prop::sample::Index = which;
+            let mut candidate = whole[which.index(whole.len())].clone();
+            candidate.label = format!("d{index}");
+            let superblock = &mut candidate.superblock;
+            superblock.events = events;
+            if let Some(table) = table {
+                superblock.roles = table;
+            }
+            match what {
+                0 => superblock.recovery_offset = Some(65536),
+                1 => superblock.features = Features::REPLACEMENT,
+                2 => superblock.resync = Resync::From(0),
+                3 => superblock.device_uuid = Uuid([index as u8 + 100; 16]),
+                4 => {
+                    let (events_cleared, chunk, dirty) = (events - 1, 65536, 1);
+                    candidate.bitmap = Some(BitmapFacts { events_cleared, chunk, dirty });
+                }
+                _ => {}
+            }
+            candidate
+        };
+        members.into_iter().enumerate().map(candidate).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..Default::default() })]
+
+    /// Nobody is forgotten or counted twice, the order does not matter, read-only means
+    /// read-only, and `force` never makes less possible.
+    #[test]
+    fn any_history(candidates in any_candidates(), turn in 0..6_usize) {
+        let assembly = assess(&candidates, options());
+        let mut turned = candidates.clone();
+        turned.rotate_left(turn % candidates.len());
+        prop_assert_eq!(&assess(&turned, options()), &assembly);
+        let forced = assess(&candidates, force());
+        prop_assert!(forced.can_start >= assembly.can_start);
+        prop_assert!(assess(&candidates, read_only()).can_start <= Start::ReadOnly);
+        for assembly in [assembly, forced] {
+            let mut found: Vec<usize> = assembly.members().map(|member| member.candidate).collect();
+            found.extend(assembly.replacements.iter().map(|(_, member, _)| member.candidate));
+            found.extend(assembly.spares.iter().chain(&assembly.journal).map(|one| one.candidate));
+            found.extend(assembly.left_out.iter().map(|left_out| left_out.candidate));
+            found.sort_unstable();
+            prop_assert_eq!(found, (0..candidates.len()).collect::<Vec<_>>());
+            let set = set(&candidates);
+            for (role, slot) in assembly.slots.iter().enumerate() {
+                let Some(member) = slot.member() else { continue };
+                let claimed = set.candidates()[member.candidate].superblock.role();
+                prop_assert_eq!(claimed, Role::Active(role as u16));
+            }
+            if assembly.can_start == Start::ReadWrite {
+                let present: Vec<bool> = assembly.slots.iter().map(Slot::is_in_sync).collect();
+                let array = &set.candidates()[assembly.freshest].superblock;
+                prop_assert!(suffice(array.level, array.layout, &present));
+            }
+        }
+    }
 }

@@ -2,6 +2,8 @@
 //! refused with its values.
 
 use braid_md::assembly::{Candidate, Options, Start, State, group};
+use proptest::prelude::*;
+
 use braid_md::create::{
     BitmapChoice, Consistency, CreateError, Device, Place, Plan, Request, What, Write, layout_name,
     parse_layout, plan,
@@ -438,4 +440,83 @@ fn the_plan_in_words() {
             "write 4096 bytes at 4096 of m1: superblock",
         ]
     );
+}
+
+fn any_request() -> impl Strategy<Value = Request> {
+    let sizes = prop::collection::vec(
+        prop_oneof![20 => MIB..200 * MIB, 20 => 0..64 * GIB, 1 => Just(u64::MAX), 1 => Just(1 << 62)],
+        0..9,
+    );
+    let layout = prop::sample::select(vec![
+        None,
+        None,
+        None,
+        Some("n2"),
+        Some("f3"),
+        Some("o2"),
+        Some("ra"),
+    ]);
+    let number = prop_oneof![
+        6 => Just(None),
+        2 => (9..34_u32).prop_map(|shift| Some(1_u64 << shift)),
+        1 => any::<u64>().prop_map(Some),
+    ];
+    let level = prop::sample::select(vec![-1, 0, 1, 4, 5, 6, 10]);
+    let version = prop::sample::select(Version::ALL.to_vec());
+    let places = (0..2_usize, 0..2_usize, any::<bool>());
+    (
+        level,
+        version,
+        sizes,
+        layout,
+        [number.clone(), number.clone(), number.clone(), number],
+        places,
+    )
+        .prop_map(|(level, version, sizes, layout, numbers, (missing, spares, has_bitmap))| {
+            let mut request = request(Level::from_number(level).unwrap(), version, &sizes);
+            let [chunk, size, data_offset, bitmap_chunk] = numbers;
+            (request.chunk, request.size, request.data_offset) = (chunk, size, data_offset);
+            request.layout = layout.map(str::to_owned);
+            if has_bitmap {
+                request.bitmap = BitmapChoice::Internal { chunk: bitmap_chunk };
+            }
+            request.members.iter_mut().take(missing).for_each(|place| *place = Place::Missing);
+            request.spares = (20..20 + spares).map(|index| device(index, 300 * MIB)).collect();
+            request
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8000, failure_persistence: None, ..Default::default() })]
+
+    /// Whatever is asked for: a refusal, or superblocks that can be read.
+    #[test]
+    fn any_request_is_refused_or_readable(request in any_request()) {
+        let Ok(plan) = plan(&request) else { return Ok(()) };
+        prop_assert!(plan.array_size > 0);
+        prop_assert!(!plan.explain().is_empty());
+        for member in &plan.members {
+            let ours = &member.superblock;
+            let size = size_of(&request, &member.label);
+            let read = Superblock::parse(ours.version, ours.super_offset, size, &ours.encode());
+            prop_assert!(read.is_ok(), "{}", read.unwrap_err());
+        }
+    }
+}
+
+/// mdadm takes a descriptor of zeroes for that of member 0, and refuses the second of two.
+#[test]
+fn the_descriptor_of_a_0_90_spare_has_its_number() {
+    let mut request = request(Level::Raid1, Version::V0_90, &[64 * MIB; 2]);
+    request.spares = vec![device(9, 64 * MIB)];
+    let plan = planned(&request);
+    for member in &plan.members {
+        let bytes = member.superblock.encode();
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        // The third of the descriptors: its number, and the number of its role.
+        let third = 512 + 2 * 128;
+        assert_eq!((word(third), word(third + 12)), (2, 2), "{}", member.label);
+        // This device's own descriptor, at the end.
+        assert_eq!(word(992 * 4), member.superblock.device_number, "{}", member.label);
+    }
 }

@@ -6,8 +6,10 @@ mod create;
 mod doctor;
 mod down;
 mod examine;
+mod given;
 mod lab;
-mod members;
+mod mdstat;
+mod member;
 mod serve;
 mod stacks;
 mod status;
@@ -26,7 +28,12 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Up(up) => up::up(&up),
         Command::Serve(serve) => serve::serve(&serve),
         Command::Down(down) => down::down(&down),
-        Command::Status(status) => status::status(&status),
+        Command::Status(status) => return status::status(&status),
+        Command::Mdstat => mdstat::print(),
+        Command::Member(member) => member::member(&member),
+        Command::Scrub(scrub) => member::scrub(&scrub),
+        Command::Grow(grow) => member::grow(&grow),
+        Command::Speed(speed) => member::speed(&speed),
         Command::Examine(examine) => examine::examine(&examine),
         Command::Create(create) => create::create(&create),
         Command::Assemble(assemble) => assemble::assemble(&assemble),

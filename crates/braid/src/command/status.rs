@@ -1,19 +1,25 @@
 //! `braid status`: how volumes are.
 
 use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use braid_stack::ByteSize;
 
 use crate::cli;
-use crate::control::{self, ControlError, OUTPUT_VERSION, Status};
+use crate::control::{
+    self, ArrayMember, ArrayStatus, ControlError, JobStatus, MemberStatus, OUTPUT_VERSION, Status,
+};
 use crate::failure::{Context, Failure};
 use crate::places::{Places, check_name};
 
-pub(super) fn status(options: &cli::Status) -> Result<(), Failure> {
+pub(super) fn status(options: &cli::Status) -> Result<ExitCode, Failure> {
     let places = Places::from_environment();
+    if options.test {
+        return Ok(ExitCode::from(test(options, &places)));
+    }
     if !options.watch {
-        return print(options, &places);
+        return print(options, &places).map(|()| ExitCode::SUCCESS);
     }
     let terminal = std::io::stdout().is_terminal();
     loop {
@@ -24,6 +30,26 @@ pub(super) fn status(options: &cli::Status) -> Result<(), Failure> {
         print(options, &places)?;
         std::thread::sleep(Duration::from_secs(1));
     }
+}
+
+/// The worst of the volumes that were asked for, in the numbers of `mdadm --detail --test`.
+fn test(options: &cli::Status, places: &Places) -> u8 {
+    let names = match &options.name {
+        Some(name) => vec![name.clone()],
+        None => places.running_names(),
+    };
+    let rank = |name: &String| match check_name(name).and_then(|()| ask(places, name)) {
+        Ok(status) => match status.state.as_str() {
+            "online" | "resyncing" => 0,
+            "degraded" => 1,
+            _ => 2,
+        },
+        Err(_) => 4,
+    };
+    if let Err(failure) = print(options, places) {
+        eprintln!("braid: {}", failure.text());
+    }
+    names.iter().map(rank).max().unwrap_or(0)
 }
 
 fn print(options: &cli::Status, places: &Places) -> Result<(), Failure> {
@@ -137,8 +163,22 @@ fn render(status: &Status) -> String {
     }
     let mut text: String =
         lines.iter().map(|(key, value)| format!("{key:>8}: {value}\n")).collect();
+    for array in &status.arrays {
+        text.push_str(&render_array(array));
+    }
+    // An array that keeps copies has said how its members are.
+    let told: Vec<&str> = status
+        .arrays
+        .iter()
+        .flat_map(|array| array.members.iter().map(|member| member.member.as_str()))
+        .collect();
+    let untold = |member: &&MemberStatus| !told.contains(&member.member.as_str());
+    let members: Vec<&MemberStatus> = status.members.iter().filter(untold).collect();
+    if members.is_empty() {
+        return text;
+    }
     text.push_str(" members:\n");
-    for member in &status.members {
+    for member in members {
         let how = match (member.failures, member.direct) {
             (0, Some(false)) => "ok, through the page cache".to_owned(),
             (0, _) => "ok".to_owned(),
@@ -151,6 +191,74 @@ fn render(status: &Status) -> String {
         text.push_str(&format!("          {size:>10}  {how:<6}  {}\n", member.member));
     }
     text
+}
+
+/// An array: what it is, how its members are, what goes on.
+fn render_array(array: &ArrayStatus) -> String {
+    let mut lines = Vec::new();
+    let in_sync: String = array.in_sync.iter().map(|one| if *one { 'U' } else { '_' }).collect();
+    let mut what = array.level.clone();
+    if let (Some(layout), Some(chunk)) = (&array.layout, array.chunk_bytes) {
+        what = format!("{what} {layout}, chunk {:#}", ByteSize(chunk));
+    }
+    what = format!("{what}, {:#}, {} [{in_sync}]", ByteSize(array.size_bytes), array.state);
+    if let (Some(metadata), Some(uuid)) = (&array.metadata, &array.uuid) {
+        what = format!("{what}, metadata {metadata}, {uuid}, {} events", array.events);
+    }
+    lines.push(("array", what));
+    if let (Some(chunk), Some(all), Some(set)) =
+        (array.bitmap_chunk_bytes, array.bitmap_chunks, array.bitmap_chunks_set)
+    {
+        let text = format!("{set} of {all} chunks of {:#} set", ByteSize(chunk));
+        lines.push(("bitmap", text));
+    }
+    if let Some(job) = &array.job {
+        lines.push(("pass", render_job(job)));
+    }
+    if let Some(scrub) = &array.last_scrub {
+        let found = match scrub.mismatch_bytes {
+            0 => "all copies agree".to_owned(),
+            bytes => format!("{bytes} bytes differed, first at {:?}", array.mismatch_offsets),
+        };
+        lines.push(("scrub", format!("last {}: {found}", scrub.kind)));
+    }
+    let mut text: String =
+        lines.iter().map(|(key, value)| format!("{key:>8}: {value}\n")).collect();
+    for member in &array.members {
+        text.push_str(&format!("          {}\n", render_array_member(member)));
+    }
+    text
+}
+
+fn render_job(job: &JobStatus) -> String {
+    let percent = job.done_bytes as f64 * 100.0 / job.total_bytes.max(1) as f64;
+    let member = job.member.as_ref().map_or(String::new(), |member| format!(" of {member}"));
+    let rate = ByteSize(job.bytes_per_second);
+    let left = match job.eta_seconds {
+        Some((best, worst)) if best == worst => format!(", {} left", duration(best)),
+        Some((best, worst)) => format!(", {} to {} left", duration(best), duration(worst)),
+        None => String::new(),
+    };
+    format!("{}{member}: {percent:.1} %, {rate:#}/s{left}", job.kind)
+}
+
+fn render_array_member(member: &ArrayMember) -> String {
+    let role = member.role.map_or("-".to_owned(), |role| role.to_string());
+    let mut notes = vec![member.state.replace('_', " ")];
+    if member.replacement {
+        notes.push("replacement".to_owned());
+    }
+    if member.write_mostly {
+        notes.push("write-mostly".to_owned());
+    }
+    if member.corrected_reads > 0 {
+        notes.push(format!("{} read errors put right", member.corrected_reads));
+    }
+    if member.bad_ranges > 0 {
+        notes.push(format!("{} bad ranges", member.bad_ranges));
+    }
+    let remark = member.remark.as_ref().map_or(String::new(), |remark| format!(": {remark}"));
+    format!("{role:>3}  {}  {}{remark}", member.member, notes.join(", "))
 }
 
 fn duration(seconds: u64) -> String {

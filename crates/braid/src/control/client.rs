@@ -4,12 +4,12 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 
-use super::{Status, StopAnswer};
+use super::{Order, OrderAnswer, Status, StopAnswer};
 
 /// Why a volume did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub(crate) enum ControlError {
 
 /// Asks the volume at `socket` how it is.
 pub(crate) fn get_status(socket: &Path) -> Result<Status, ControlError> {
-    request(socket, "GET", "/v1/status", Duration::from_secs(5))
+    request(socket, "GET", "/v1/status", Bytes::new(), Duration::from_secs(5))
 }
 
 /// Asks the volume at `socket` to end.
@@ -36,13 +36,20 @@ pub(crate) fn post_stop(
     force: bool,
     limit: Duration,
 ) -> Result<StopAnswer, ControlError> {
-    request(socket, "POST", &format!("/v1/stop?force={force}"), limit)
+    request(socket, "POST", &format!("/v1/stop?force={force}"), Bytes::new(), limit)
+}
+
+/// Has the volume at `socket` carry out an order.
+pub(crate) fn post_order(socket: &Path, order: &Order) -> Result<OrderAnswer, ControlError> {
+    let body = serde_json::to_vec(order).map_err(malformed)?;
+    request(socket, "POST", "/v1/order", body.into(), Duration::from_secs(70))
 }
 
 fn request<T: DeserializeOwned>(
     socket: &Path,
     method: &str,
     target: &str,
+    body: Bytes,
     limit: Duration,
 ) -> Result<T, ControlError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -50,14 +57,19 @@ fn request<T: DeserializeOwned>(
         .build()
         .map_err(ControlError::Unreachable)?;
     runtime.block_on(async {
-        match tokio::time::timeout(limit, exchange(socket, method, target)).await {
+        match tokio::time::timeout(limit, exchange(socket, method, target, body)).await {
             Ok(body) => serde_json::from_slice(&body?).map_err(malformed),
             Err(_) => Err(ControlError::TimedOut(limit)),
         }
     })
 }
 
-async fn exchange(socket: &Path, method: &str, target: &str) -> Result<Bytes, ControlError> {
+async fn exchange(
+    socket: &Path,
+    method: &str,
+    target: &str,
+    body: Bytes,
+) -> Result<Bytes, ControlError> {
     let stream =
         tokio::net::UnixStream::connect(socket).await.map_err(ControlError::Unreachable)?;
     let (mut sender, connection) =
@@ -66,7 +78,8 @@ async fn exchange(socket: &Path, method: &str, target: &str) -> Result<Bytes, Co
         .method(method)
         .uri(target)
         .header("host", "braid")
-        .body(Empty::<Bytes>::new())
+        .header("content-type", "application/json")
+        .body(Full::new(body))
         .map_err(malformed)?;
     let answer = async {
         let response = sender.send_request(request).await.map_err(malformed)?;

@@ -15,7 +15,7 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use super::Status;
+use super::{Order, OrderAnswer, Status};
 use crate::process::Process;
 
 /// What the main thread of a volume waits for.
@@ -41,9 +41,18 @@ pub(crate) struct StopAnswer {
     pub(crate) error: Option<String>,
 }
 
+/// The volume, as its control socket reaches it from a thread of its own.
+pub(crate) trait Volume: Send + Sync {
+    /// How it is.
+    fn status(&self) -> Status;
+
+    /// Carries out an order, and waits until it is.
+    fn carry_out(&self, order: Order) -> OrderAnswer;
+}
+
 #[derive(Clone)]
 struct Shared {
-    status: Arc<dyn Fn() -> Status + Send + Sync>,
+    volume: Arc<dyn Volume>,
     events: Sender<Event>,
 }
 
@@ -59,7 +68,7 @@ struct StopQuery {
 /// The socket cannot be made, or the thread cannot be started.
 pub(crate) fn serve(
     path: &Path,
-    status: Arc<dyn Fn() -> Status + Send + Sync>,
+    volume: Arc<dyn Volume>,
     events: Sender<Event>,
 ) -> std::io::Result<()> {
     // The caller made sure that no other process owns this name.
@@ -74,7 +83,8 @@ pub(crate) fn serve(
     let app = Router::new()
         .route("/v1/status", get(get_status))
         .route("/v1/stop", post(post_stop))
-        .with_state(Shared { status, events });
+        .route("/v1/order", post(post_order))
+        .with_state(Shared { volume, events });
     std::thread::Builder::new().name("control".to_owned()).spawn(move || {
         let served = runtime.block_on(async move {
             let listener = tokio::net::UnixListener::from_std(listener)?;
@@ -88,7 +98,16 @@ pub(crate) fn serve(
 }
 
 async fn get_status(State(shared): State<Shared>) -> Json<Status> {
-    Json((shared.status)())
+    Json(shared.volume.status())
+}
+
+async fn post_order(
+    State(shared): State<Shared>,
+    Json(order): Json<Order>,
+) -> Result<Json<OrderAnswer>, StatusCode> {
+    // It waits for members, and the status must be had meanwhile.
+    let done = tokio::task::spawn_blocking(move || shared.volume.carry_out(order));
+    done.await.map(Json).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 async fn post_stop(

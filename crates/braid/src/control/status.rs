@@ -10,7 +10,8 @@ pub(crate) const OUTPUT_VERSION: u32 = 1;
 pub(crate) struct Status {
     pub(crate) output_version: u32,
     pub(crate) name: String,
-    /// `online`, or `failing` when members answered with errors.
+    /// `online`; `degraded` when copies are missing; `failing` when members answered with errors;
+    /// `failed` when nothing can be written any more.
     pub(crate) state: String,
     /// Why, if it is not online.
     pub(crate) why: Option<String>,
@@ -21,6 +22,9 @@ pub(crate) struct Status {
     pub(crate) attached: Option<AttachedStatus>,
     pub(crate) nbd: Option<ExportStatus>,
     pub(crate) members: Vec<MemberStatus>,
+    /// The arrays that keep copies, and those of other levels that have superblocks.
+    #[serde(default)]
+    pub(crate) arrays: Vec<ArrayStatus>,
     /// What is not as it should be, though it works.
     pub(crate) warnings: Vec<String>,
     pub(crate) pid: u32,
@@ -90,4 +94,87 @@ pub(crate) struct MemberStatus {
     /// Reads, writes and flushes that failed.
     pub(crate) failures: u64,
     pub(crate) last_failure: Option<String>,
+}
+
+/// An array.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ArrayStatus {
+    /// Its name, if it has superblocks.
+    pub(crate) name: Option<String>,
+    pub(crate) uuid: Option<String>,
+    /// `1.2` …, if it has superblocks.
+    pub(crate) metadata: Option<String>,
+    pub(crate) level: String,
+    /// In md's words: `near=2` …; raid10 only.
+    pub(crate) layout: Option<String>,
+    /// md's number of it.
+    pub(crate) layout_number: u32,
+    pub(crate) chunk_bytes: Option<u64>,
+    pub(crate) size_bytes: u64,
+    /// As md's `array_state`: `clean`, `active`, `readonly`, `broken`.
+    pub(crate) state: String,
+    pub(crate) raid_disks: usize,
+    /// For each role whether its member is in sync.
+    pub(crate) in_sync: Vec<bool>,
+    pub(crate) members: Vec<ArrayMember>,
+    /// Up to where copies agree, in bytes; none if they all do.
+    pub(crate) resync_from_bytes: Option<u64>,
+    pub(crate) events: u64,
+    pub(crate) bitmap_chunk_bytes: Option<u64>,
+    pub(crate) bitmap_chunks: Option<u64>,
+    pub(crate) bitmap_chunks_set: Option<u64>,
+    pub(crate) job: Option<JobStatus>,
+    /// `check` or `repair` that waits for its turn, or runs.
+    pub(crate) requested: Option<String>,
+    pub(crate) last_scrub: Option<ScrubStatus>,
+    /// Of the pass that runs, or ran last.
+    pub(crate) mismatch_bytes: u64,
+    /// The first places, in bytes of the array.
+    pub(crate) mismatch_offsets: Vec<u64>,
+    pub(crate) speed_min_bytes_per_second: u64,
+    pub(crate) speed_max_bytes_per_second: Option<u64>,
+    pub(crate) speed_latency_us_p99: Option<u64>,
+    /// What happened, oldest first: seconds since 1970 and what.
+    pub(crate) log: Vec<(u64, String)>,
+}
+
+/// A member of such an array.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ArrayMember {
+    pub(crate) member: String,
+    /// md's device number.
+    pub(crate) number: u32,
+    pub(crate) role: Option<u16>,
+    /// `in_sync`, `recovering`, `spare`, `faulty`.
+    pub(crate) state: String,
+    /// Up to where it was filled.
+    pub(crate) recovered_bytes: Option<u64>,
+    pub(crate) replacement: bool,
+    pub(crate) write_mostly: bool,
+    pub(crate) corrected_reads: u32,
+    pub(crate) bad_ranges: usize,
+    /// Why it is faulty.
+    pub(crate) remark: Option<String>,
+}
+
+/// A pass over the array.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct JobStatus {
+    /// `resync`, `recovery`, `replace`, `check`, `repair`.
+    pub(crate) kind: String,
+    pub(crate) member: Option<String>,
+    pub(crate) done_bytes: u64,
+    pub(crate) total_bytes: u64,
+    pub(crate) bytes_per_second: u64,
+    /// At best and at worst, by the rates of the last minute.
+    pub(crate) eta_seconds: Option<(u64, u64)>,
+}
+
+/// A check or repair that ran to its end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ScrubStatus {
+    pub(crate) kind: String,
+    /// Milliseconds since 1970.
+    pub(crate) ended_ms: u64,
+    pub(crate) mismatch_bytes: u64,
 }

@@ -15,6 +15,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use braid_array::GeometryError;
 use braid_array::geometry::{Linear, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
@@ -76,13 +77,17 @@ pub(crate) struct MdArray {
     /// The freshest superblock.
     pub(crate) superblock: Superblock,
     members: Vec<MdMember>,
+    /// The open members, those first that it was assembled of: a member that is let go of is
+    /// closed, so that others may have it.
+    open: Mutex<Vec<Arc<Leaf>>>,
     bitmap: Option<Bitmap>,
     resync: Resync,
     read_only: bool,
 }
 
 struct MdMember {
-    leaf: Leaf,
+    label: String,
+    limits: Limits,
     superblock: Superblock,
     bad_blocks: BadBlocks,
     role: Option<u16>,
@@ -234,7 +239,7 @@ impl MdArray {
         let freshest = of(assembly.freshest);
         let level = level_of(&freshest.superblock, &assembly)
             .map_err(|source| MdError::Geometry { what: what.clone(), source })?;
-        let members = open_members(&assembly, &level, &of, options)?;
+        let (members, open) = open_members(&assembly, &level, &of, options)?;
         let mut warnings: Vec<String> =
             assembly.risks.iter().map(|risk| format!("{what}: {risk}")).collect();
         for left_out in &assembly.left_out {
@@ -251,6 +256,7 @@ impl MdArray {
             warnings,
             superblock: freshest.superblock.clone(),
             members,
+            open: Mutex::new(open),
             bitmap,
             resync,
             read_only: options.read_only,
@@ -258,12 +264,23 @@ impl MdArray {
     }
 
     /// The members that take part, in the order in which the level has them.
-    pub(crate) fn leaves(&self) -> impl Iterator<Item = &Leaf> {
-        self.members.iter().map(|member| &member.leaf)
+    pub(crate) fn leaves(&self) -> Vec<Arc<Leaf>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps a member that came.
+    pub(crate) fn adopt(&self, leaf: Leaf) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(leaf));
+    }
+
+    /// Lets go of a member.
+    pub(crate) fn forget(&self, label: &str) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|leaf| leaf.label != label);
     }
 
     pub(crate) fn limits(&self) -> Limits {
-        let combined = Limits::combine(self.members.iter().map(|member| member.leaf.limits()));
+        let combined = Limits::combine(self.members.iter().map(|member| member.limits));
         Limits { size: self.level.size(), ..combined }
     }
 
@@ -275,7 +292,7 @@ impl MdArray {
         clock: Rc<dyn Clock>,
     ) -> Setup {
         let members = self.members.iter().zip(devs).map(|(member, dev)| NewMember {
-            label: member.leaf.label.clone(),
+            label: member.label.clone(),
             dev,
             data_offset: member.superblock.data_offset,
             number: member.superblock.device_number,
@@ -355,8 +372,8 @@ fn open_members<'a>(
     level: &Level,
     of: &impl Fn(usize) -> &'a Metadata,
     options: OpenOptions,
-) -> Result<Vec<MdMember>, MdError> {
-    let mut members = Vec::new();
+) -> Result<(Vec<MdMember>, Vec<Arc<Leaf>>), MdError> {
+    let (mut members, mut leaves) = (Vec::new(), Vec::new());
     let mut open = |member: &braid_md::assembly::Member, role, state, replacement, by_bitmap| {
         let metadata = of(member.candidate);
         // Without copies nothing is ever recorded, so only the data is opened.
@@ -373,7 +390,8 @@ fn open_members<'a>(
                 }
             })?;
         members.push(MdMember {
-            leaf: Leaf { label: member.label.clone(), medium: Medium::File(file) },
+            label: member.label.clone(),
+            limits: file.limits(),
             superblock: metadata.superblock.clone(),
             bad_blocks: metadata.bad_blocks.clone().unwrap_or_else(BadBlocks::none),
             role,
@@ -381,6 +399,7 @@ fn open_members<'a>(
             replacement,
             by_bitmap,
         });
+        leaves.push(Arc::new(Leaf { label: member.label.clone(), medium: Medium::File(file) }));
         Ok(())
     };
     for (role, slot) in (0..).zip(&assembly.slots) {
@@ -399,5 +418,5 @@ fn open_members<'a>(
     for member in &assembly.spares {
         open(member, None, MemberState::Spare, false, false)?;
     }
-    Ok(members)
+    Ok((members, leaves))
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use braid_array::geometry::{Linear, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
 use braid_array::{Geometry, GeometryError};
@@ -75,7 +76,7 @@ pub(crate) struct Media {
 }
 
 enum Part {
-    Leaf(Leaf),
+    Leaf(Arc<Leaf>),
     /// A member that is not there.
     Missing,
     Joined {
@@ -97,7 +98,7 @@ pub(crate) enum Level {
 
 /// An array that keeps copies, on its shard, with what people call it.
 pub(crate) struct Mirrored {
-    pub(crate) level: &'static str,
+    pub(crate) level: Level,
     pub(crate) mirror: Mirror,
 }
 
@@ -125,7 +126,7 @@ impl Media {
     }
 
     /// All leaves, from left to right.
-    pub(crate) fn leaves(&self) -> Vec<&Leaf> {
+    pub(crate) fn leaves(&self) -> Vec<Arc<Leaf>> {
         let mut leaves = Vec::new();
         self.root.collect_leaves(&mut leaves);
         leaves
@@ -141,6 +142,12 @@ impl Media {
     /// Whether the stack keeps copies, which takes one shard for all of it.
     pub(crate) fn is_mirrored(&self) -> bool {
         self.root.is_mirrored()
+    }
+
+    /// Whether every array that keeps copies has superblocks, so that each is one of
+    /// [`Media::md_arrays`].
+    pub(crate) fn is_only_md(&self) -> bool {
+        self.root.is_only_md()
     }
 
     /// What is not as it should be, though it works.
@@ -196,7 +203,7 @@ impl Opener {
         }
         if stack.members().is_empty() {
             let medium = open_leaf(&stack.node, self.options.access(), &mut self.buses)?;
-            return Ok(Part::Leaf(Leaf { label: stack.to_string(), medium }));
+            return Ok(Part::Leaf(Arc::new(Leaf { label: stack.to_string(), medium })));
         }
         let members: Vec<Part> =
             stack.members().iter().map(|member| self.part(member)).collect::<Result<_, _>>()?;
@@ -226,9 +233,9 @@ impl Part {
         })
     }
 
-    fn collect_leaves<'a>(&'a self, leaves: &mut Vec<&'a Leaf>) {
+    fn collect_leaves(&self, leaves: &mut Vec<Arc<Leaf>>) {
         match self {
-            Part::Leaf(leaf) => leaves.push(leaf),
+            Part::Leaf(leaf) => leaves.push(Arc::clone(leaf)),
             Part::Missing => {}
             Part::Md(array) => leaves.extend(array.leaves()),
             Part::Joined { members, .. } => {
@@ -258,6 +265,17 @@ impl Part {
     }
 }
 
+impl Part {
+    fn is_only_md(&self) -> bool {
+        match self {
+            Part::Leaf(_) | Part::Missing | Part::Md(_) => true,
+            Part::Joined { level, members } => {
+                !level.is_mirrored() && members.iter().all(Part::is_only_md)
+            }
+        }
+    }
+}
+
 impl Builder<'_> {
     /// The device of a part; none for a member that is not there.
     fn part(&mut self, part: &Part) -> io::Result<Option<Dev>> {
@@ -279,12 +297,12 @@ impl Builder<'_> {
 
     fn md(&mut self, array: &MdArray) -> io::Result<Dev> {
         let devs: Vec<Dev> =
-            array.leaves().map(|leaf| self.leaf(leaf)).collect::<Result<_, _>>()?;
+            array.leaves().iter().map(|leaf| self.leaf(leaf)).collect::<Result<_, _>>()?;
         let Some(geometry) = array.level.mirrored() else {
             return self.join(&array.level, devs.into_iter().map(Some).collect());
         };
         let setup = array.setup(geometry, devs, Rc::new(ExecutorClock::new(self.handle)));
-        self.mirror(array.level.name(), setup)
+        self.mirror(&array.level, setup)
     }
 
     fn join(&mut self, level: &Level, members: Vec<Option<Dev>>) -> io::Result<Dev> {
@@ -324,12 +342,12 @@ impl Builder<'_> {
             clock: Rc::new(ExecutorClock::new(self.handle)),
             speed: Speed::default(),
         };
-        self.mirror(level.name(), setup)
+        self.mirror(level, setup)
     }
 
-    fn mirror(&mut self, level: &'static str, setup: Setup) -> io::Result<Dev> {
+    fn mirror(&mut self, level: &Level, setup: Setup) -> io::Result<Dev> {
         let mirror = Mirror::new(setup)?;
-        self.mirrors.push(Mirrored { level, mirror: mirror.clone() });
+        self.mirrors.push(Mirrored { level: level.clone(), mirror: mirror.clone() });
         Ok(Dev::new(mirror))
     }
 }

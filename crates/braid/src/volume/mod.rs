@@ -12,10 +12,12 @@
 //! Invariant: the main thread owns the volume's life and is the only one that ends it: detach
 //! (or refuse to), stop taking requests, answer those under way, flush, exit.
 
+mod arrays;
 mod attachment;
 mod clock;
 mod md;
 mod media;
+mod orders;
 mod run;
 mod shard;
 mod spec;

@@ -13,12 +13,13 @@ use braid_probe::{Policy, Refusal, check_members};
 use serde::{Deserialize, Serialize};
 
 use super::attachment::{AttachError, Attached, leave_traces};
-use super::md;
 use super::media::{Media, MediaError, Medium};
 use super::shard::{self, Shard};
 use super::{Attach, Spec};
+use super::{arrays, md, orders};
 use crate::control::{
-    self, DeviceStatus, Event, ExportStatus, MemberStatus, OUTPUT_VERSION, Status, StopAnswer,
+    self, ArrayStatus, DeviceStatus, Event, ExportStatus, MemberStatus, OUTPUT_VERSION, Status,
+    StopAnswer,
 };
 use crate::process::Process;
 
@@ -130,6 +131,8 @@ struct Volume {
 struct Shared {
     spec: Spec,
     media: Arc<Media>,
+    /// The shard on which arrays that keep copies live.
+    remote: braid_uring::Remote,
     limits: Limits,
     nbd: Vec<Arc<braid_export_nbd::Counters>>,
     uris: Vec<String>,
@@ -166,6 +169,7 @@ impl Volume {
         let shared = Arc::new(Shared {
             spec: spec.clone(),
             media,
+            remote: shards[0].facts.remote.clone(),
             limits,
             nbd: shards.iter().map(|shard| Arc::clone(&shard.facts.counters)).collect(),
             uris: listeners.iter().map(|listener| listener.address().uri()).collect(),
@@ -179,8 +183,7 @@ impl Volume {
                 leave_traces(spec)?;
             }
             let status = Arc::clone(&shared);
-            control::serve(path, Arc::new(move || status.status()), send)
-                .map_err(system("cannot make the control socket"))?;
+            control::serve(path, status, send).map_err(system("cannot make the control socket"))?;
         }
         let control = spec.control.clone();
         Ok(Volume { shards, listeners, attached, shared, events, control, _name: name })
@@ -279,9 +282,15 @@ impl Volume {
     }
 }
 
-impl Shared {
+impl control::Volume for Shared {
+    fn carry_out(&self, order: control::Order) -> control::OrderAnswer {
+        orders::carry_out(&self.media, &self.remote, order)
+    }
+
     fn status(&self) -> Status {
         let members = self.members();
+        let arrays = self.arrays();
+        let judged = arrays::judge(&self.spec.name, &arrays);
         let failing = members.iter().find(|member| member.failures > 0);
         let why = failing.map(|member| {
             format!(
@@ -295,10 +304,16 @@ impl Shared {
             "this level has no redundancy: copy what can still be read, then replace the member"
                 .to_owned()
         });
+        // Where there are copies, they say what a failure means.
+        let (state, why, next) = match (judged, failing) {
+            (Some((state, why, next)), _) => (state, Some(why), next),
+            (None, Some(_)) if !self.media.is_mirrored() => ("failing".to_owned(), why, next),
+            (None, _) => ("online".to_owned(), None, None),
+        };
         Status {
             output_version: OUTPUT_VERSION,
             name: self.spec.name.clone(),
-            state: if failing.is_some() { "failing" } else { "online" }.to_owned(),
+            state,
             why,
             next,
             stack: self.spec.stack.to_string(),
@@ -313,6 +328,7 @@ impl Shared {
             attached: self.attached.as_ref().map(|facts| facts.status()),
             nbd: (!self.uris.is_empty()).then(|| self.nbd_status()),
             members,
+            arrays,
             warnings: self.warnings.clone(),
             pid: std::process::id(),
             uptime_seconds: self.started.elapsed().as_secs(),
@@ -321,9 +337,32 @@ impl Shared {
             cpu_ns: braid_sys::process::cpu_time_ns().unwrap_or(0),
         }
     }
+}
+
+impl Shared {
+    /// The arrays that keep copies (none if their shard does not answer), and the others that
+    /// have superblocks.
+    fn arrays(&self) -> Vec<ArrayStatus> {
+        let plain = self.media.md_arrays().into_iter().filter(|md| !md.level.is_mirrored());
+        let mut all: Vec<ArrayStatus> =
+            plain.map(|md| arrays::plain_status(md, self.limits.read_only)).collect();
+        if !self.media.is_mirrored() {
+            return all;
+        }
+        // In the order in which they were built: those with superblocks know each other.
+        let mut described = self.media.md_arrays().into_iter().filter(|md| md.level.is_mirrored());
+        let only_md = self.media.is_only_md();
+        let answers = arrays::ask(&self.remote).unwrap_or_default();
+        let status = |(level, size, status)| {
+            let md = if only_md { described.next() } else { None };
+            arrays::status_of(&level, size, status, md, self.limits.read_only)
+        };
+        all.extend(answers.into_iter().map(status));
+        all
+    }
 
     fn members(&self) -> Vec<MemberStatus> {
-        let member = |leaf: &super::media::Leaf| {
+        let member = |leaf: &Arc<super::media::Leaf>| {
             let (direct, failures) = match &leaf.medium {
                 Medium::File(file) => (Some(file.is_direct()), Some(file.failures())),
                 Medium::Ram(_) | Medium::Modelled(_) => (None, None),
@@ -338,7 +377,7 @@ impl Shared {
                     .map(|errno| errno.to_string()),
             }
         };
-        self.media.leaves().into_iter().map(member).collect()
+        self.media.leaves().iter().map(member).collect()
     }
 
     fn nbd_status(&self) -> ExportStatus {

@@ -207,7 +207,7 @@ impl Mirror {
     pub async fn fail(&self, label: &str) -> Result<(), ControlError> {
         let inner = self.writable()?;
         let member = inner.named(label)?;
-        if !inner.fail(&member, "somebody said so") {
+        if !inner.fail(&member, "taken out by order") {
             return Err(ControlError::LastCopy { label: label.to_owned() });
         }
         inner.fence().await;
@@ -238,6 +238,13 @@ impl Mirror {
     pub fn free_number(&self) -> u32 {
         let members = self.inner.members.borrow();
         (0..).find(|number| members.iter().all(|one| one.number != *number)).unwrap_or(u32::MAX)
+    }
+
+    /// Up to which event the bitmap knows what was written: a member that left later can come back
+    /// by it. `None` without a bitmap.
+    pub fn events_cleared(&self) -> Option<u64> {
+        let intent = self.inner.intent.borrow();
+        intent.as_ref().map(|intent| intent.bitmap().header.events_cleared)
     }
 
     /// Takes a member in: as a spare, which takes over a role that is missing one; or, with a
@@ -331,7 +338,7 @@ impl Mirror {
         Ok(())
     }
 
-    fn writable(&self) -> Result<&Rc<Inner>, ControlError> {
+    pub(super) fn writable(&self) -> Result<&Rc<Inner>, ControlError> {
         if self.inner.read_only { Err(ControlError::ReadOnly) } else { Ok(&self.inner) }
     }
 }

@@ -33,6 +33,7 @@
 mod background;
 mod balance;
 mod control;
+mod grow;
 mod intent;
 mod keep;
 mod member;

@@ -271,7 +271,10 @@ impl Selection {
                 self.replacements.push((role, member, filled));
             }
             Claim::Spare => self.spares.push(member),
-            Claim::Journal => self.journal = Some(member),
+            Claim::Journal => match &self.journal {
+                Some(journal) => return Err(Reason::Duplicate { of: journal.label.clone() }),
+                None => self.journal = Some(member),
+            },
         }
         Ok(())
     }

@@ -36,6 +36,8 @@ pub enum CreateError {
     SizeWithoutMeaning { level: Level },
     #[error("metadata 0.90 has no room for {size} bytes of a member: its limit is {most}")]
     TooLargeForOld { size: u64, most: u64 },
+    #[error("{label} has {size} bytes, and md's limit is 2^63")]
+    DeviceTooLarge { label: String, size: u64 },
     #[error("the array would be larger than 2^63 bytes")]
     TooLarge,
     #[error("metadata 0.90 cannot record how raid0 is laid out over members of unequal sizes")]

@@ -200,6 +200,9 @@ fn check_members(request: &Request) -> Result<(), CreateError> {
             return Err(CreateError::SparesWithoutRedundancy { level });
         }
     }
+    if let Some(device) = request.devices().find(|device| device.size >= 1 << 63) {
+        return Err(CreateError::DeviceTooLarge { label: device.label.clone(), size: device.size });
+    }
     if level != Level::Raid1
         && let Some(device) = request.devices().find(|device| device.write_mostly)
     {

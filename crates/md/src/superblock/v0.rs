@@ -356,7 +356,10 @@ fn put_disks(field: &mut FieldsMut<'_>, superblock: &Superblock) {
         let at = at::DISKS + DISK_BYTES * number as usize;
         let before = field.bytes[at..at + DISK_BYTES].to_vec();
         let wanted = superblock.roles.get(number as usize).copied().unwrap_or(Role::Spare);
-        if role(field.read(), at) != Ok(wanted) {
+        // A spare's descriptor has its number; one of zeroes reads as a spare, but as number 0.
+        let is_blank = superblock.old.is_some_and(|old| number < old.nr_disks)
+            && before.iter().all(|byte| *byte == 0);
+        if is_blank || role(field.read(), at) != Ok(wanted) {
             put_disk(field, at, number, wanted);
         }
         if number != superblock.device_number {

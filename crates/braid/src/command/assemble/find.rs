@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use braid_probe::{FileKind, Policy, check_members, identify};
 
 use crate::cli::Assemble;
-use crate::command::members;
+use crate::command::given;
 use crate::failure::{Context, Failure};
 use crate::volume::{MdError, Metadata};
 
@@ -20,7 +20,7 @@ pub(super) fn members(assemble: &Assemble) -> Result<Vec<Metadata>, Failure> {
         return Err(Failure::usage("nothing says where to look")
             .next("name members, or --scan for all block devices, or --in FOLDER for its files"));
     }
-    let named = members::absolute(&assemble.members)?;
+    let named = given::absolute(&assemble.members)?;
     let policy = Policy { force: &named, read_only: true, min_bytes: 0 };
     check_members(&named, &policy).map_err(Failure::refused)?;
     let mut found: Vec<Metadata> = named
@@ -33,7 +33,7 @@ pub(super) fn members(assemble: &Assemble) -> Result<Vec<Metadata>, Failure> {
     if assemble.scan {
         places.extend(block_devices()?);
     }
-    for folder in &members::absolute(&assemble.folders)? {
+    for folder in &given::absolute(&assemble.folders)? {
         places.extend(files_of(folder)?);
     }
     for path in places {

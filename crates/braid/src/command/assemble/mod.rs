@@ -22,7 +22,7 @@ use braid_md::assembly::{Assembly, Options, Set, Start, group};
 use braid_probe::{Policy, check_members};
 use braid_stack::{Node, Stack};
 
-use super::{members, stacks};
+use super::{given, stacks};
 use crate::cli::Assemble;
 use crate::failure::Failure;
 use crate::places::{Places, check_name};
@@ -74,7 +74,7 @@ fn judge<'a>(assemble: &Assemble, set: &'a Set) -> Verdict<'a> {
 fn next(set: &Set, assembly: &Assembly, is_accepted: bool) -> Vec<String> {
     let mut next = assembly.next.clone();
     let labels = || {
-        let words = set.candidates().iter().map(|one| members::shell_word(Path::new(&one.label)));
+        let words = set.candidates().iter().map(|one| given::shell_word(Path::new(&one.label)));
         words.collect::<Vec<_>>().join(" ")
     };
     let reads = |next: &[String]| next.iter().any(|command| command.ends_with("--read-only"));
@@ -130,7 +130,7 @@ fn take(assemble: &Assemble, verdict: &Verdict<'_>) -> Result<Taken, Failure> {
     let policy = Policy { force: &paths, read_only: assemble.read_only, min_bytes: 0 };
     let facts = match assemble.read_only {
         true => check_members(&paths, &policy).map_err(Failure::refused)?,
-        false => members::judge(&paths, &paths)?,
+        false => given::judge(&paths, &paths)?,
     };
     let mut record = record_for(&config, verdict.set, stacks::md(&paths)?)?;
     record.read_only = assemble.read_only;

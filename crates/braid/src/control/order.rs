@@ -1,0 +1,71 @@
+//! What an operator asks of the arrays of a volume that is up, and the answer.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// One order, for the array that it concerns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Order {
+    /// Take a member out, as if it had failed.
+    Fail { member: String },
+    /// Let go of a member that failed, or of a spare.
+    Remove { member: String },
+    /// Take a device in, as a spare; one that was a member is brought up to date.
+    Add {
+        member: PathBuf,
+        /// Whatever it carries.
+        force: bool,
+        /// Only as the member that it was.
+        again: bool,
+    },
+    /// Fill a device beside the member that it then replaces.
+    Replace { member: String, with: PathBuf, force: bool },
+    /// Compare the copies, or stop doing so.
+    Scrub { repair: bool, cancel: bool },
+    /// Set the limits of passes; what is not given stays.
+    Speed {
+        min_bytes_per_second: Option<u64>,
+        /// 0 for as fast as it goes.
+        max_bytes_per_second: Option<u64>,
+        /// 0 for no target.
+        latency_us_p99: Option<u64>,
+    },
+    /// Let a raid1 have so many members.
+    RaidDisks { count: usize },
+    /// Use so many bytes of each member, or all that all of them have.
+    MemberSize { bytes: Option<u64> },
+}
+
+/// What became of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct OrderAnswer {
+    /// What was done, for people; or why nothing was.
+    pub(crate) text: String,
+    pub(crate) outcome: Outcome,
+}
+
+/// Whether it was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Outcome {
+    Done,
+    /// A safety rule said no.
+    Refused,
+    Failed,
+}
+
+impl OrderAnswer {
+    pub(crate) fn done(text: impl Into<String>) -> OrderAnswer {
+        OrderAnswer { text: text.into(), outcome: Outcome::Done }
+    }
+
+    pub(crate) fn refused(text: impl Into<String>) -> OrderAnswer {
+        OrderAnswer { text: text.into(), outcome: Outcome::Refused }
+    }
+
+    pub(crate) fn failed(text: impl Into<String>) -> OrderAnswer {
+        OrderAnswer { text: text.into(), outcome: Outcome::Failed }
+    }
+}

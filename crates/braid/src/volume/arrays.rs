@@ -1,0 +1,240 @@
+//! What a volume's status says of its arrays: the engine's facts in the words of `status`.
+
+use std::time::Duration;
+
+use braid_engine::mirror::{self, MemberState, MirrorStatus};
+use braid_md::Resync;
+use braid_uring::Remote;
+
+use super::md::MdArray;
+use super::media::Level;
+use super::shard;
+use crate::control::{ArrayMember, ArrayStatus, JobStatus, ScrubStatus};
+
+/// How long a shard may take to say how its arrays are.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Asks the shard of `remote`; `None` if it does not answer.
+pub(crate) fn ask(remote: &Remote) -> Option<Vec<(Level, u64, MirrorStatus)>> {
+    let (send, receive) = std::sync::mpsc::channel();
+    shard::call(remote, move |_, local| {
+        let of = |one: &std::rc::Rc<super::media::Mirrored>| {
+            (one.level.clone(), one.level.size(), one.mirror.status())
+        };
+        // Whoever asked may have lost patience.
+        let _ = send.send(local.mirrors.iter().map(of).collect());
+    });
+    receive.recv_timeout(PATIENCE).ok()
+}
+
+/// In the words of `status`; `md` is the array's own description, if it has one.
+pub(crate) fn status_of(
+    level: &Level,
+    size_bytes: u64,
+    status: MirrorStatus,
+    md: Option<&MdArray>,
+    read_only: bool,
+) -> ArrayStatus {
+    let superblock = md.map(|md| &md.superblock);
+    let (layout, layout_number, chunk_bytes) = match level {
+        Level::Raid10(raid10) => {
+            let layout = raid10.layout();
+            (Some(format!("{layout:#}")), layout.number(), Some(raid10.chunk()))
+        }
+        _ => (None, 0, None),
+    };
+    let state = match () {
+        () if status.broken => "broken",
+        () if read_only => "readonly",
+        () if status.active => "active",
+        () => "clean",
+    };
+    ArrayStatus {
+        name: md.map(|md| md.name.clone()),
+        uuid: superblock.map(|one| one.array_uuid.to_string()),
+        metadata: superblock.map(|one| one.version.to_string()),
+        level: level.name().to_owned(),
+        layout,
+        layout_number,
+        chunk_bytes,
+        size_bytes,
+        state: state.to_owned(),
+        raid_disks: status.raid_disks,
+        in_sync: status.in_sync,
+        members: status.members.iter().map(member_of).collect(),
+        resync_from_bytes: match status.resync {
+            Resync::Clean => None,
+            Resync::From(from) => Some(from),
+        },
+        events: status.events,
+        bitmap_chunk_bytes: status.bitmap.map(|(chunk, ..)| chunk),
+        bitmap_chunks: status.bitmap.map(|(_, chunks, _)| chunks),
+        bitmap_chunks_set: status.bitmap.map(|(.., set)| set),
+        job: status.job.as_ref().map(job_of),
+        requested: status.requested.map(|kind| kind.to_string()),
+        last_scrub: status.last_scrub.map(|(kind, ended, mismatch_bytes)| ScrubStatus {
+            kind: kind.to_string(),
+            ended_ms: ended.as_millis() as u64,
+            mismatch_bytes,
+        }),
+        mismatch_bytes: status.mismatches,
+        mismatch_offsets: status.mismatch_places,
+        speed_min_bytes_per_second: status.speed.min,
+        speed_max_bytes_per_second: status.speed.max,
+        speed_latency_us_p99: status.speed.latency.map(|latency| latency.as_micros() as u64),
+        log: status.log.into_iter().map(|(at, what)| (at.as_secs(), what)).collect(),
+    }
+}
+
+/// An array that keeps no copies, and has superblocks: nothing about it changes while it is up.
+pub(crate) fn plain_status(md: &MdArray, read_only: bool) -> ArrayStatus {
+    let superblock = &md.superblock;
+    let leaves = md.leaves();
+    let members = leaves.iter().zip(0u16..).map(|(leaf, role)| ArrayMember {
+        member: leaf.label.clone(),
+        number: role.into(),
+        role: Some(role),
+        state: "in_sync".to_owned(),
+        recovered_bytes: None,
+        replacement: false,
+        write_mostly: false,
+        corrected_reads: 0,
+        bad_ranges: 0,
+        remark: None,
+    });
+    ArrayStatus {
+        name: Some(md.name.clone()),
+        uuid: Some(superblock.array_uuid.to_string()),
+        metadata: Some(superblock.version.to_string()),
+        level: md.level.name().to_owned(),
+        layout: None,
+        layout_number: superblock.layout,
+        chunk_bytes: (superblock.chunk > 0).then_some(superblock.chunk),
+        size_bytes: md.level.size(),
+        state: if read_only { "readonly" } else { "clean" }.to_owned(),
+        raid_disks: superblock.raid_disks as usize,
+        in_sync: vec![true; superblock.raid_disks as usize],
+        members: members.collect(),
+        resync_from_bytes: None,
+        events: superblock.events,
+        bitmap_chunk_bytes: None,
+        bitmap_chunks: None,
+        bitmap_chunks_set: None,
+        job: None,
+        requested: None,
+        last_scrub: None,
+        mismatch_bytes: 0,
+        mismatch_offsets: Vec::new(),
+        speed_min_bytes_per_second: 0,
+        speed_max_bytes_per_second: None,
+        speed_latency_us_p99: None,
+        log: Vec::new(),
+    }
+}
+
+fn member_of(member: &mirror::MemberStatus) -> ArrayMember {
+    let (state, recovered_bytes) = match member.state {
+        MemberState::InSync => ("in_sync", None),
+        MemberState::Recovering(done) => ("recovering", Some(done)),
+        MemberState::Spare => ("spare", None),
+        MemberState::Faulty => ("faulty", None),
+    };
+    ArrayMember {
+        member: member.label.clone(),
+        number: member.number,
+        role: member.role,
+        state: state.to_owned(),
+        recovered_bytes,
+        replacement: member.replacement,
+        write_mostly: member.write_mostly,
+        corrected_reads: member.corrected_reads,
+        bad_ranges: member.bad_blocks,
+        remark: (!member.remark.is_empty()).then(|| member.remark.clone()),
+    }
+}
+
+fn job_of(job: &mirror::JobStatus) -> JobStatus {
+    JobStatus {
+        kind: job.kind.to_string(),
+        member: job.member.clone(),
+        done_bytes: job.done,
+        total_bytes: job.total,
+        bytes_per_second: job.rate,
+        eta_seconds: job.eta.map(|(best, worst)| (best.as_secs(), worst.as_secs())),
+    }
+}
+
+/// State, why, and what to do next, of a volume with such arrays.
+pub(crate) fn judge(
+    name: &str,
+    arrays: &[ArrayStatus],
+) -> Option<(String, String, Option<String>)> {
+    let verdicts = arrays.iter().filter_map(|array| judge_one(name, array));
+    // The worst of them is the volume's.
+    verdicts.max_by_key(|(rank, ..)| *rank).map(|(_, state, why, next)| (state, why, next))
+}
+
+fn judge_one(volume: &str, array: &ArrayStatus) -> Option<(u8, String, String, Option<String>)> {
+    let say = |rank: u8, state: &str, why: String, next: Option<String>| {
+        Some((rank, state.to_owned(), why, next))
+    };
+    let level = &array.level;
+    if array.state == "broken" {
+        let last = array.log.last().map_or("", |(_, text)| text);
+        return say(
+            4,
+            "failed",
+            format!("{level}: nothing can be written any more: {last}"),
+            Some(
+                "what was acknowledged can be read; replace what failed, then bring it up again"
+                    .to_owned(),
+            ),
+        );
+    }
+    let missing = array.in_sync.iter().filter(|in_sync| !**in_sync).count();
+    let progress = array.job.as_ref().map(|job| {
+        format!(
+            "{} at {:.1} %",
+            job.kind,
+            job.done_bytes as f64 * 100.0 / job.total_bytes.max(1) as f64
+        )
+    });
+    if missing > 0 {
+        let faulty: Vec<String> = array
+            .members
+            .iter()
+            .filter(|member| member.state == "faulty")
+            .map(|member| {
+                format!("{}: {}", member.member, member.remark.as_deref().unwrap_or("faulty"))
+            })
+            .collect();
+        let mut why = format!("{level}: {missing} of {} members not in sync", array.raid_disks);
+        if !faulty.is_empty() {
+            why = format!("{why} ({})", faulty.join("; "));
+        }
+        return match progress {
+            Some(progress) => say(
+                2,
+                "degraded",
+                format!("{why}; {progress}"),
+                Some("wait: `braid status --watch` shows it".to_owned()),
+            ),
+            None => say(
+                3,
+                "degraded",
+                why,
+                Some(format!("`braid member add {volume} DEVICE` gives the array another member")),
+            ),
+        };
+    }
+    match &array.job {
+        Some(job) if job.kind == "resync" => {
+            let why = format!(
+                "{level}: copies may differ since they were last written; {}",
+                progress.unwrap_or_default()
+            );
+            say(1, "resyncing", why, None)
+        }
+        _ => None,
+    }
+}

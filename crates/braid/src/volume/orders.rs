@@ -1,0 +1,364 @@
+//! Carrying out what an operator asks of arrays that are up.
+//!
+//! ```text
+//!   control thread                                shard
+//!   checks, opens the device, reads it ──call──▶  the array's own operation, which may take
+//!   waits ◀────────────── answer ───────────────  superblock writes on every member
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use braid_device::{Access, File};
+use braid_engine::mirror::{ControlError, JobKind, MemberState, Mirror, NewMember};
+use braid_md::{BadBlocks, Role, Superblock, Uuid, Version};
+use braid_probe::{Policy, check_member};
+use braid_uring::{Handle, Remote};
+
+use super::md::{MdArray, Metadata};
+use super::media::{Leaf, Media, Medium};
+use super::shard::{self, Local};
+use crate::control::{Order, OrderAnswer, Outcome};
+
+/// How long an order may take: a superblock on every member, behind what is under way.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Carries out `order` on the arrays of `media`, which live on the shard of `remote`.
+pub(crate) fn carry_out(media: &Media, remote: &Remote, order: Order) -> OrderAnswer {
+    let arrays = media.md_arrays();
+    match order {
+        Order::Add { member, force, again } => match &arrays[..] {
+            [array] => add(array, remote, &member, force, again),
+            _ => not_one_array(arrays.len()),
+        },
+        Order::Replace { member, with, force } => match &arrays[..] {
+            [array] => replace(array, remote, &member, &with, force),
+            _ => not_one_array(arrays.len()),
+        },
+        Order::Fail { member } => on_mirror(remote, Some(member.clone()), |mirror| {
+            let text = format!("{member} is faulty now");
+            async move { mirror.fail(&member).await.map(|()| text) }
+        }),
+        Order::Remove { member } => {
+            let label = member.clone();
+            let answer = on_mirror(remote, Some(member.clone()), |mirror| {
+                let text = format!("{member} was removed");
+                async move { mirror.remove(&member).await.map(|()| text) }
+            });
+            if answer.outcome == Outcome::Done {
+                arrays.iter().for_each(|array| array.forget(&label));
+            }
+            answer
+        }
+        Order::Scrub { repair, cancel } => on_mirror(remote, None, move |mirror| {
+            let kind = match (cancel, repair) {
+                (true, _) => None,
+                (false, true) => Some(JobKind::Repair),
+                (false, false) => Some(JobKind::Check),
+            };
+            let text = kind.map_or("no scrub runs now".to_owned(), |kind| format!("{kind} starts"));
+            async move { mirror.scrub(kind).map(|()| text) }
+        }),
+        Order::Speed { min_bytes_per_second, max_bytes_per_second, latency_us_p99 } => {
+            on_mirror(remote, None, move |mirror| {
+                let mut speed = mirror.status().speed;
+                speed.min = min_bytes_per_second.unwrap_or(speed.min);
+                if let Some(max) = max_bytes_per_second {
+                    speed.max = (max > 0).then_some(max);
+                }
+                if let Some(latency) = latency_us_p99 {
+                    speed.latency = (latency > 0).then_some(Duration::from_micros(latency));
+                }
+                mirror.set_speed(speed);
+                async move { Ok("the limits are set".to_owned()) }
+            })
+        }
+        Order::RaidDisks { count } => on_mirror(remote, None, move |mirror| async move {
+            mirror.set_raid_disks(count).await.map(|()| format!("the array has {count} roles now"))
+        }),
+        Order::MemberSize { bytes } => on_mirror(remote, None, move |mirror| async move {
+            mirror.set_member_size(bytes).await.map(|size| {
+                format!(
+                    "the array uses {size} bytes of each member now; clients see its new size \
+                     when it is brought up again"
+                )
+            })
+        }),
+    }
+}
+
+fn not_one_array(count: usize) -> OrderAnswer {
+    OrderAnswer::refused(match count {
+        0 => "only an array with superblocks takes members in: nothing would remember them\n  \
+              next: `braid create` makes one"
+            .to_owned(),
+        _ => format!("the stack has {count} arrays with superblocks: which one is meant?"),
+    })
+}
+
+/// Has `f` work on the one array that keeps copies, or the one that has `member`.
+fn on_mirror<F, W>(remote: &Remote, member: Option<String>, f: F) -> OrderAnswer
+where
+    F: FnOnce(Mirror) -> W + Send + 'static,
+    W: Future<Output = Result<String, ControlError>> + 'static,
+{
+    ask(remote, move |handle, local, answer| {
+        let has = |mirror: &Mirror| match &member {
+            None => true,
+            Some(label) => mirror.status().members.iter().any(|one| one.label == *label),
+        };
+        let found: Vec<Mirror> =
+            local.mirrors.iter().map(|one| one.mirror.clone()).filter(has).collect();
+        let text = match (&found[..], &member) {
+            ([mirror], _) => {
+                let work = f(mirror.clone());
+                handle.spawn(async move { send(&answer, answer_of(work.await)) });
+                return;
+            }
+            ([], None) => "the volume has no array that keeps copies".to_owned(),
+            ([], Some(member)) => format!("{member} is no member of an array that keeps copies"),
+            (several, _) => format!("the stack has {} arrays that keep copies", several.len()),
+        };
+        send(&answer, OrderAnswer::refused(text));
+    })
+}
+
+fn answer_of(result: Result<String, ControlError>) -> OrderAnswer {
+    match result {
+        Ok(text) => OrderAnswer::done(text),
+        Err(error) => OrderAnswer::refused(error.to_string()),
+    }
+}
+
+/// Calls `f` on the shard and waits for what it sends.
+fn ask(
+    remote: &Remote,
+    f: impl FnOnce(&Handle, &Local, Sender<OrderAnswer>) + Send + 'static,
+) -> OrderAnswer {
+    let (send, receive) = channel();
+    shard::call(remote, move |handle, local| f(handle, local, send));
+    receive.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        OrderAnswer::failed(format!("the volume did not answer within {} s", PATIENCE.as_secs()))
+    })
+}
+
+fn send(to: &Sender<OrderAnswer>, answer: OrderAnswer) {
+    // Whoever asked may have lost patience.
+    let _ = to.send(answer);
+}
+
+/// A device that is to become a member.
+struct Newcomer {
+    file: File,
+    path: PathBuf,
+    /// What it carries of this array already.
+    known: Option<Metadata>,
+    size: u64,
+}
+
+impl Newcomer {
+    fn open(array: &MdArray, path: &Path, force: bool) -> Result<Newcomer, OrderAnswer> {
+        let known = Metadata::read(path)
+            .ok()
+            .filter(|known| known.superblock.array_uuid == array.superblock.array_uuid);
+        let forced = [path.to_owned()];
+        let policy = Policy {
+            force: if force || known.is_some() { &forced } else { &[] },
+            read_only: false,
+            min_bytes: 4096,
+        };
+        let facts = check_member(path, &policy)
+            .map_err(|refusal| OrderAnswer::refused(refusal.to_string()))?;
+        let file = File::open(path, Access::Exclusive, 0, None).map_err(|error| {
+            let path = path.display();
+            match error.kind() {
+                std::io::ErrorKind::WouldBlock => OrderAnswer::refused(format!(
+                    "{path} is in use: it is a member already, or another program has it locked\n  \
+                     next: `braid member remove` lets go of one that failed"
+                )),
+                _ => OrderAnswer::failed(format!("cannot open {path}: {error}")),
+            }
+        })?;
+        Ok(Newcomer { file, path: path.to_owned(), known, size: facts.size })
+    }
+
+    fn leaf(&self) -> Leaf {
+        Leaf { label: self.path.display().to_string(), medium: Medium::File(self.file.clone()) }
+    }
+
+    /// As the engine takes it in.
+    fn member(
+        &self,
+        array: &Superblock,
+        mirror: &Mirror,
+        handle: &Handle,
+        local: &Local,
+    ) -> Result<NewMember, String> {
+        let leaf = Leaf {
+            label: self.path.display().to_string(),
+            medium: Medium::File(self.file.clone()),
+        };
+        let dev = leaf.device(handle, &local.pool).map_err(|error| error.to_string())?;
+        let again = self.known.as_ref().and_then(|known| self.come_back(known, mirror));
+        let number = match &again {
+            Some((superblock, _)) => superblock.device_number,
+            None => mirror.free_number(),
+        };
+        let (superblock, role) = match again {
+            Some((superblock, role)) => (superblock, Some(role)),
+            None => (superblock_for(array, self.size, number)?, None),
+        };
+        Ok(NewMember {
+            label: leaf.label,
+            dev,
+            data_offset: superblock.data_offset,
+            number,
+            role,
+            replacement: false,
+            state: role.map_or(MemberState::Spare, |_| MemberState::Recovering(0)),
+            by_bitmap: role.is_some(),
+            write_mostly: superblock.write_mostly,
+            superblock: Some(superblock),
+            bad_blocks: self
+                .known
+                .as_ref()
+                .and_then(|known| known.bad_blocks.clone())
+                .unwrap_or_else(BadBlocks::none),
+        })
+    }
+
+    /// The role that it had, if it lacks nothing but what the array's bitmap says.
+    fn come_back(&self, known: &Metadata, mirror: &Mirror) -> Option<(Superblock, u16)> {
+        let superblock = &known.superblock;
+        let Role::Active(role) = superblock.role() else { return None };
+        let status = mirror.status();
+        let vacant = !status.members.iter().any(|one| {
+            one.role == Some(role) && one.state != MemberState::Faulty && !one.replacement
+        }) && usize::from(role) < status.raid_disks;
+        let number = superblock.device_number;
+        let free = !status.members.iter().any(|one| one.number == number);
+        let recent = mirror.events_cleared().is_some_and(|cleared| superblock.events >= cleared);
+        let whole = superblock.recovery_offset.is_none() && !superblock.is_replacement();
+        (vacant && free && recent && whole).then(|| (superblock.clone(), role))
+    }
+}
+
+fn add(array: &MdArray, remote: &Remote, path: &Path, force: bool, again: bool) -> OrderAnswer {
+    let newcomer = match Newcomer::open(array, path, force) {
+        Ok(newcomer) => newcomer,
+        Err(answer) => return answer,
+    };
+    let superblock = array.superblock.clone();
+    let label = path.display().to_string();
+    let leaf = newcomer.leaf();
+    let answer = ask(remote, move |handle, local, answer| {
+        let Some(mirror) = the_mirror(local) else {
+            return send(&answer, OrderAnswer::refused("this array keeps no copies"));
+        };
+        let new = match newcomer.member(&superblock, &mirror, handle, local) {
+            Ok(new) => new,
+            Err(why) => return send(&answer, OrderAnswer::failed(why)),
+        };
+        let text = match new.role {
+            Some(role) => format!(
+                "{label} is back in role {role}: what was written meanwhile is copied to it"
+            ),
+            None if again => {
+                let why = format!(
+                    "{label} cannot come back by the bitmap: too much may have changed\n  next: \
+                     `braid member add` takes it in anew"
+                );
+                return send(&answer, OrderAnswer::refused(why));
+            }
+            None => format!("{label} was added"),
+        };
+        handle.spawn(async move {
+            let result = mirror.add(new).await.map(|()| text);
+            send(&answer, answer_of(result));
+        });
+    });
+    keep(array, leaf, answer)
+}
+
+/// A member that was taken in stays open.
+fn keep(array: &MdArray, leaf: Leaf, answer: OrderAnswer) -> OrderAnswer {
+    if answer.outcome == Outcome::Done {
+        array.adopt(leaf);
+    }
+    answer
+}
+
+fn replace(
+    array: &MdArray,
+    remote: &Remote,
+    member: &str,
+    with: &Path,
+    force: bool,
+) -> OrderAnswer {
+    let mut newcomer = match Newcomer::open(array, with, force) {
+        Ok(newcomer) => newcomer,
+        Err(answer) => return answer,
+    };
+    // Whatever it was before, it starts anew.
+    newcomer.known = None;
+    let superblock = array.superblock.clone();
+    let (member, with) = (member.to_owned(), with.display().to_string());
+    let leaf = newcomer.leaf();
+    let answer = ask(remote, move |handle, local, answer| {
+        let Some(mirror) = the_mirror(local) else {
+            return send(&answer, OrderAnswer::refused("this array keeps no copies"));
+        };
+        let new = match newcomer.member(&superblock, &mirror, handle, local) {
+            Ok(new) => new,
+            Err(why) => return send(&answer, OrderAnswer::failed(why)),
+        };
+        handle.spawn(async move {
+            let text = format!("{with} is filled and then replaces {member}");
+            let result = mirror.replace(&member, new).await.map(|()| text);
+            send(&answer, answer_of(result));
+        });
+    });
+    keep(array, leaf, answer)
+}
+
+fn the_mirror(local: &Local) -> Option<Mirror> {
+    match &local.mirrors[..] {
+        [one] => Some(Rc::clone(one).mirror.clone()),
+        _ => None,
+    }
+}
+
+/// A superblock for a new member of `size` bytes, laid out as those of the other members are.
+fn superblock_for(array: &Superblock, size: u64, number: u32) -> Result<Superblock, String> {
+    let version = array.version;
+    let too_small = || format!("{size} bytes are too few for a superblock and data");
+    let super_offset = version.superblock_offset(size).ok_or_else(too_small)?;
+    let end = match version {
+        // What lies beside the superblock lies in front of it, or behind.
+        Version::V0_90 | Version::V1_0 => {
+            let areas = [array.bitmap_offset, array.bad_block_log.map(|log| log.offset)];
+            let front = areas.into_iter().flatten().map(|offset| offset.min(0)).min().unwrap_or(0);
+            super_offset.checked_add_signed(front).ok_or_else(too_small)?
+        }
+        Version::V1_1 | Version::V1_2 => size / 512 * 512,
+    };
+    let data_size =
+        end.checked_sub(array.data_offset).filter(|room| *room > 0).ok_or_else(too_small)?;
+    let mut uuid = [0; 16];
+    rustix::rand::getrandom(&mut uuid, rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| format!("no randomness for an identifier: {error}"))?;
+    Ok(Superblock {
+        super_offset,
+        data_size,
+        device_uuid: Uuid(uuid),
+        device_number: number,
+        corrected_reads: 0,
+        write_mostly: false,
+        fail_fast: false,
+        recovery_offset: None,
+        raw: Vec::new(),
+        ..array.clone()
+    })
+}
