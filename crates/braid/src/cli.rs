@@ -8,9 +8,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::volume::{Attach, IoMode};
 
-pub(crate) use metadata::{
-    Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe,
-};
+pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
 
 /// Software RAID in user space, and the laboratory that measures it
 ///

@@ -173,8 +173,8 @@ pub(crate) struct Undo {
 
 #[derive(Debug, Args)]
 pub(crate) struct Cat {
-    /// A stack expression, for instance md(a.img, b.img)
-    #[arg(value_name = "STACK")]
+    /// A stack expression, for instance md(a.img, b.img), or the name of a volume that is down
+    #[arg(value_name = "STACK|NAME")]
     pub(crate) stack: String,
     /// Where to begin
     #[arg(long, value_name = "SIZE", default_value = "0")]

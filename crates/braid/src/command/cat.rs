@@ -8,11 +8,14 @@ use braid_block::Io;
 use braid_engine::{Dev, Pending};
 use braid_mem::Pool;
 use braid_probe::{Policy, check_members};
+use braid_stack::Stack;
 use braid_uring::{Config, Executor};
 
 use super::stacks;
 use crate::cli::Cat;
 use crate::failure::{Context, Failure};
+use crate::places::{Places, check_name};
+use crate::record::Record;
 use crate::volume::{Media, OpenOptions};
 
 /// Bytes of a read.
@@ -23,7 +26,7 @@ const UNDER_WAY: usize = 8;
 const POOL: usize = 32 << 20;
 
 pub(super) fn cat(cat: &Cat) -> Result<(), Failure> {
-    let stack = stacks::parse(&cat.stack)?;
+    let stack = stack(&cat.stack)?;
     let paths: Vec<PathBuf> = stack.member_paths().into_iter().map(Into::into).collect();
     let policy = Policy { force: &[], read_only: true, min_bytes: 0 };
     check_members(&paths, &policy).map_err(Failure::refused)?;
@@ -37,6 +40,15 @@ pub(super) fn cat(cat: &Cat) -> Result<(), Failure> {
     let built = media.build(&handle, &pool, true).context("cannot open the members")?;
     let range = range(cat, built.dev.limits().size)?;
     executor.block_on(copy(built.dev, pool, range))
+}
+
+/// A stack as it is typed, or that of the volume with this name.
+fn stack(text: &str) -> Result<Stack, Failure> {
+    let config = Places::from_environment().config_file(text);
+    match check_name(text).is_ok() && config.exists() {
+        true => Ok(Record::read(&config)?.stack),
+        false => stacks::parse(text),
+    }
 }
 
 /// The bytes that are asked for: from, to.
