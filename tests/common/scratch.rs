@@ -89,6 +89,7 @@ impl Scratch {
         Tool::new(env!("CARGO_BIN_EXE_braid"))
             .env("BRAID_RUN_DIR", self.run_folder())
             .env("BRAID_CONFIG_DIR", self.join("config"))
+            .env("BRAID_STATE_DIR", self.join("state"))
             .env("NO_COLOR", "1")
             .folder(self.path())
     }

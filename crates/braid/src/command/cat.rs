@@ -1,6 +1,108 @@
-//! stub
+//! `braid cat`: a volume's content on standard output. Nothing is written, and nobody needs root.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use braid_block::Io;
+use braid_engine::{Dev, Pending};
+use braid_mem::Pool;
+use braid_probe::{Policy, check_members};
+use braid_stack::Stack;
+use braid_uring::{Config, Executor};
+
+use super::stacks;
 use crate::cli::Cat;
-use crate::failure::Failure;
-pub(super) fn cat(_cat: &Cat) -> Result<(), Failure> {
-    Ok(())
+use crate::failure::{Context, Failure};
+use crate::places::{Places, check_name};
+use crate::record::Record;
+use crate::volume::{Media, OpenOptions};
+
+/// Bytes of a read.
+const STEP: u64 = 1 << 20;
+/// Reads under way.
+const UNDER_WAY: usize = 8;
+/// Memory for them, and for what the levels need besides.
+const POOL: usize = 32 << 20;
+
+pub(super) fn cat(cat: &Cat) -> Result<(), Failure> {
+    let stack = stack(&cat.stack)?;
+    let paths: Vec<PathBuf> = stack.member_paths().into_iter().map(Into::into).collect();
+    let policy = Policy { force: &[], read_only: true, min_bytes: 0 };
+    check_members(&paths, &policy).map_err(Failure::refused)?;
+    let media = Media::open(&stack, OpenOptions { read_only: true, degraded: true })
+        .map_err(Failure::failed)?;
+    media.warnings().iter().for_each(|warning| eprintln!("braid: warning: {warning}"));
+    let executor = Executor::new(Config { mode: cat.io.executor_mode(), ..Config::default() })
+        .context("cannot start")?;
+    let handle = executor.handle();
+    let pool = Pool::new(POOL).context("no memory")?;
+    let built = media.build(&handle, &pool, true).context("cannot open the members")?;
+    let range = range(cat, built.dev.limits().size)?;
+    executor.block_on(copy(built.dev, pool, range))
+}
+
+/// A stack as it is typed, or that of the volume with this name.
+fn stack(text: &str) -> Result<Stack, Failure> {
+    let config = Places::from_environment().config_file(text);
+    match check_name(text).is_ok() && config.exists() {
+        true => Ok(Record::read(&config)?.stack),
+        false => stacks::parse(text),
+    }
+}
+
+/// The bytes that are asked for: from, to.
+fn range(cat: &Cat, size: u64) -> Result<(u64, u64), Failure> {
+    let from = cat.offset.bytes();
+    let to = cat.length.map_or(Some(size), |length| from.checked_add(length.bytes()));
+    match to {
+        Some(to) if from <= to && to <= size => Ok((from, to)),
+        _ => Err(Failure::usage(format!(
+            "the volume has {size} bytes, which is less than what --offset and --length ask for"
+        ))),
+    }
+}
+
+/// Reads in order, some ahead, and writes what has come.
+async fn copy(dev: Dev, pool: Pool, (from, to): (u64, u64)) -> Result<(), Failure> {
+    let block = u64::from(dev.limits().logical_block);
+    let mut reads: VecDeque<(u64, Pending)> = VecDeque::new();
+    let mut next = from / block * block;
+    let mut out = io::stdout().lock();
+    loop {
+        while reads.len() < UNDER_WAY && next < to {
+            let len = STEP.min(to.next_multiple_of(block) - next);
+            let buf = match pool.get(len as usize) {
+                Some(buf) => buf,
+                None if reads.is_empty() => pool.get_wait(len as usize).await,
+                None => break,
+            };
+            reads.push_back((next, dev.start(Io::read(next, buf))));
+            next += len;
+        }
+        let Some((offset, read)) = reads.pop_front() else { break };
+        let completion = read.await;
+        completion
+            .result
+            .map_err(io::Error::from)
+            .context(format_args!("cannot read the volume at {offset}"))?;
+        let bytes = completion.payload.to_vec();
+        let first = from.saturating_sub(offset) as usize;
+        let last = (to - offset).min(bytes.len() as u64) as usize;
+        if let Err(error) = out.write_all(&bytes[first..last]) {
+            return end_of_output(error);
+        }
+    }
+    match out.flush() {
+        Ok(()) => Ok(()),
+        Err(error) => end_of_output(error),
+    }
+}
+
+/// Who closes the pipe has read enough.
+fn end_of_output(error: io::Error) -> Result<(), Failure> {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(error).context("standard output"),
+    }
 }

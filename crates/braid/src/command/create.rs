@@ -14,7 +14,7 @@ use braid_md::{Resync, Role, Superblock};
 use braid_probe::MemberFacts;
 use braid_stack::{ByteSize, Stack};
 
-use super::{members, stacks};
+use super::{given, stacks};
 use crate::cli::{BitmapArg, ConsistencyArg, Create};
 use crate::control::OUTPUT_VERSION;
 use crate::failure::Failure;
@@ -35,9 +35,9 @@ pub(super) fn create(create: &Create) -> Result<(), Failure> {
     refuse_if_known(&create.name, &config)?;
     let given: Vec<PathBuf> =
         create.members.iter().filter(|path| !is_missing(path)).cloned().collect();
-    let paths = members::absolute(&[given, create.spare.clone()].concat())?;
-    let accepted = members::named_again("--force", &create.force, &paths)?;
-    let facts = members::judge(&paths, &accepted)?;
+    let paths = given::absolute(&[given, create.spare.clone()].concat())?;
+    let accepted = given::named_again("--force", &create.force, &paths)?;
+    let facts = given::judge(&paths, &accepted)?;
     let request = request(create, &facts)?;
     let plan = plan(&request).map_err(Failure::usage)?;
     if create.plan {
@@ -67,7 +67,7 @@ fn refuse_if_known(name: &str, config: &Path) -> Result<(), Failure> {
 
 fn request(create: &Create, facts: &[MemberFacts]) -> Result<Request, Failure> {
     let paths: Vec<PathBuf> = facts.iter().map(|facts| facts.path.clone()).collect();
-    let write_mostly = members::named_again("--write-mostly", &create.write_mostly, &paths)?;
+    let write_mostly = given::named_again("--write-mostly", &create.write_mostly, &paths)?;
     let device = |facts: &MemberFacts| -> Result<Device, Failure> {
         Ok(Device {
             label: facts.path.display().to_string(),

@@ -3,7 +3,7 @@
 use braid_md::detect::Found;
 use braid_md::examine::{self, Surroundings, Written};
 
-use super::members::shell_word;
+use super::given::shell_word;
 use crate::cli::Examine;
 use crate::control::OUTPUT_VERSION;
 use crate::failure::Failure;

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use super::members;
+use super::given;
 use crate::cli::Undo;
 use crate::failure::Failure;
 use crate::metadata::{Change, Held, Patch, Saved, SavedMember, SavedPatch, Trail, utc_offset};
@@ -20,7 +20,7 @@ pub(super) fn undo(undo: &Undo) -> Result<(), Failure> {
     }
     let saved = find(&trail, undo.change.as_deref())?;
     let paths: Vec<PathBuf> = saved.members.iter().map(|member| member.path.clone()).collect();
-    let facts = members::judge(&paths, &paths)?;
+    let facts = given::judge(&paths, &paths)?;
     let now: Vec<SavedMember> = facts.iter().map(SavedMember::of).collect();
     let strange = saved.members.iter().zip(&now).find(|(then, now)| then != now);
     if let Some((then, now)) = strange.filter(|_| !undo.force) {

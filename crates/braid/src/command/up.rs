@@ -22,7 +22,7 @@ use crate::control;
 use crate::failure::{Context, Failure};
 use crate::places::{Places, check_name};
 use crate::record::Record;
-use crate::volume::{Attach, Ready, RunError, Spec, run};
+use crate::volume::{Ready, RunError, Spec, run};
 
 /// What the volume's process tells the command that started it.
 #[derive(Serialize, Deserialize)]

@@ -3,16 +3,16 @@
 use braid_md::superblock::SUPERBLOCK_BYTES;
 use braid_probe::MemberFacts;
 
-use super::members;
+use super::given;
 use crate::cli::Wipe;
 use crate::failure::Failure;
 use crate::metadata::{Change, Held, Image, Patch, Saved, SavedMember, Trail};
 use crate::places::Places;
 
 pub(super) fn wipe(wipe: &Wipe) -> Result<(), Failure> {
-    let paths = members::absolute(&wipe.members)?;
+    let paths = given::absolute(&wipe.members)?;
     // What else they carry is not touched, and so is nothing to be asked about.
-    let facts = members::judge(&paths, &paths)?;
+    let facts = given::judge(&paths, &paths)?;
     let images = paths.iter().map(|path| Image::open(path)).collect::<Result<Vec<_>, _>>()?;
     if let Some(bare) = images.iter().find(|image| image.found.is_empty()) {
         let (path, places) = (bare.path.display(), bare.places());

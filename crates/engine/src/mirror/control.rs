@@ -262,6 +262,7 @@ impl Mirror {
         inner.members.borrow_mut().push(Rc::clone(&member));
         inner.note(format!("{} was added", member.label));
         inner.reconsider();
+        inner.store_whole_bitmap().await;
         inner.publish().await;
         Ok(())
     }
@@ -288,6 +289,7 @@ impl Mirror {
         inner.members.borrow_mut().push(Rc::clone(&member));
         inner.note(format!("{} is to replace {label}", member.label));
         inner.reconsider();
+        inner.store_whole_bitmap().await;
         inner.publish().await;
         Ok(())
     }

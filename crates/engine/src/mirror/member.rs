@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use braid_md::bad_blocks::BadBlocks;
-use braid_md::{Role, Superblock};
+use braid_md::{Role, Superblock, Version};
 
 use crate::Dev;
 
@@ -114,10 +114,12 @@ impl Member {
         self.state.get() != MemberState::Faulty
     }
 
-    /// What the superblocks say of it.
-    pub(crate) fn md_role(&self) -> Role {
+    /// What superblocks of `version` say of it. Version 0.90 has no word for a member that is
+    /// being filled: until it is in sync it is a spare.
+    pub(crate) fn md_role(&self, version: Version) -> Role {
         match (self.state.get(), self.role.get()) {
             (MemberState::Faulty, _) => Role::Faulty,
+            (MemberState::Recovering(_), _) if version == Version::V0_90 => Role::Spare,
             (MemberState::InSync | MemberState::Recovering(_), Some(role)) => Role::Active(role),
             _ => Role::Spare,
         }

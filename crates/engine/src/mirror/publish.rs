@@ -110,6 +110,7 @@ impl Inner {
             let required = self.publisher.required.get();
             if self.publisher.array.borrow().is_none() || self.read_only {
                 self.publisher.done.set(required);
+                self.refuse_to_forget();
                 break;
             }
             let failed = self.write_superblocks_once().await;
@@ -127,6 +128,24 @@ impl Inner {
             }
         }
         self.reopen();
+    }
+
+    /// Without superblocks nothing tells the next who brings the array up that a member was taken
+    /// out and holds old data. So nothing is written any more: what both had is what both have.
+    /// Memory is gone by then, and need not be told.
+    fn refuse_to_forget(&self) {
+        let members = self.members.borrow();
+        let faulty = members.iter().find(|member| {
+            member.state.get() == MemberState::Faulty && !member.dev.limits().volatile
+        });
+        if let Some(member) = faulty.filter(|_| !self.read_only && !self.broken.get()) {
+            self.broken.set(true);
+            self.note(format!(
+                "{} failed, and without superblocks that would be forgotten: nothing is written \
+                 any more",
+                member.label
+            ));
+        }
     }
 
     /// Answers the members that failed. What one step found out is in the superblocks before the
@@ -150,11 +169,7 @@ impl Inner {
         let mut started = Vec::with_capacity(superblocks.len());
         for (member, superblock) in &superblocks {
             let payload = self.metadata(member, &superblock.encode()).await;
-            started.push(member.dev.start(Io::write(
-                superblock.super_offset,
-                payload,
-                Flags::FUA,
-            )));
+            started.push(member.dev.start(Io::write(superblock.super_offset, payload, Flags::FUA)));
         }
         let mut failed = Vec::new();
         for ((member, superblock), written) in superblocks.into_iter().zip(join_all(started).await)
@@ -190,7 +205,7 @@ impl Inner {
             if array.roles.len() <= number {
                 array.roles.resize(number + 1, Role::Spare);
             }
-            array.roles[number] = member.md_role();
+            array.roles[number] = member.md_role(array.version);
         }
         if let Some(intent) = &mut *self.intent.borrow_mut() {
             let header = &mut intent.bitmap_mut().header;
@@ -246,6 +261,15 @@ impl Inner {
                 return;
             }
             intent.bitmap_mut().header.events_cleared = events;
+        }
+        self.store_changed_pages().await;
+    }
+
+    /// Has all of the bitmap on the members, also on one that came just now.
+    pub(super) async fn store_whole_bitmap(self: &Rc<Self>) {
+        let _turn = self.publisher.turn().await;
+        if let Some(intent) = &mut *self.intent.borrow_mut() {
+            intent.change_all();
         }
         self.store_changed_pages().await;
     }

@@ -247,6 +247,7 @@ impl Inner {
         self.slots.borrow_mut()[usize::from(role)].primary = Some(Rc::clone(spare));
         self.note(format!("{} takes over role {role}", spare.label));
         self.reconsider();
+        self.store_whole_bitmap().await;
         self.publish().await;
     }
 

@@ -1,11 +1,13 @@
-//! Members as they are typed: absolute, judged, free.
+//! Members as they are given on the command line: absolute, judged, free.
 
 use std::path::{Path, PathBuf};
 
-use braid_probe::{MemberFacts, Policy, check_members};
+use braid_probe::{Holder, MemberFacts, Policy, Reason, Refusal, check_members};
 
 use super::stacks::absolute_path;
+use crate::control;
 use crate::failure::Failure;
+use crate::places::Places;
 
 /// Paths that do not depend on where the command was typed.
 ///
@@ -25,7 +27,27 @@ pub(super) fn judge(
     accepted: &[PathBuf],
 ) -> Result<Vec<MemberFacts>, Failure> {
     let policy = Policy { force: accepted, read_only: false, min_bytes: 0 };
-    check_members(members, &policy).map_err(Failure::refused)
+    check_members(members, &policy).map_err(refused)
+}
+
+/// A refusal; if it is a volume that has the member, then by the volume's name.
+fn refused(refusal: Refusal) -> Failure {
+    let Reason::InUse { holders } = &refusal.reason else { return Failure::refused(refusal) };
+    let places = Places::from_environment();
+    let volume = places.running_names().into_iter().find(|name| {
+        let status = control::get_status(&places.control(name));
+        let is_it =
+            |holder: &Holder, of: u32| matches!(holder, Holder::Process { pid, .. } if *pid == of);
+        status.is_ok_and(|status| holders.iter().any(|holder| is_it(holder, status.pid)))
+    });
+    match volume {
+        Some(name) => Failure::refused(format!(
+            "{} is refused: it is a member of {name}, which is up",
+            refusal.path.display()
+        ))
+        .next(format!("braid down {name}")),
+        None => Failure::refused(refusal),
+    }
 }
 
 /// Those of `members` that an option names again, however their paths are spelt.

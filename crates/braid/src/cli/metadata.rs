@@ -1,0 +1,188 @@
+//! What can be typed about members while no volume runs on them.
+
+use std::path::PathBuf;
+
+use braid_md::{Level, Uuid, Version};
+use braid_stack::ByteSize;
+use clap::Args;
+
+use crate::volume::IoMode;
+
+#[derive(Debug, Args)]
+pub(crate) struct Examine {
+    /// Files or block devices; nothing is written to them
+    #[arg(value_name = "MEMBER", required = true)]
+    pub(crate) members: Vec<PathBuf>,
+    /// Print JSON, with all superblocks that were found
+    #[arg(long, group = "form")]
+    pub(crate) json: bool,
+    /// Print KEY=VALUE lines, as `mdadm --examine --export` does
+    #[arg(long, group = "form")]
+    pub(crate) export: bool,
+    /// Print each field with its bytes and meaning, and who would refuse the superblock and why
+    #[arg(long, group = "form")]
+    pub(crate) explain: bool,
+    /// Print the write-intent bitmap, as `mdadm --examine-bitmap` does
+    #[arg(long, group = "form")]
+    pub(crate) bitmap: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Create {
+    /// What to call the array, and the volume that it becomes
+    pub(crate) name: String,
+    /// Members in the order of their roles: files or block devices; `missing` leaves a role free
+    #[arg(value_name = "MEMBER|missing", required = true)]
+    pub(crate) members: Vec<PathBuf>,
+    /// linear, raid0, raid1, raid10, raid4, raid5 or raid6
+    #[arg(long, short)]
+    pub(crate) level: Level,
+    /// Chunk size [default: 512K]
+    #[arg(long, short, value_name = "SIZE")]
+    pub(crate) chunk: Option<ByteSize>,
+    /// Layout as mdadm spells it: n2, f2, o2 (raid10), left-symmetric, … (raid5, raid6)
+    #[arg(long, short = 'p')]
+    pub(crate) layout: Option<String>,
+    /// Version of the metadata: 1.2, 1.1, 1.0 or 0.90
+    #[arg(long, short = 'e', value_name = "VERSION", default_value = "1.2")]
+    pub(crate) metadata: Version,
+    /// Write-intent bitmap: none, internal, or the size of its chunk
+    /// [default: internal for redundant arrays that use more than 100 GiB of each member]
+    #[arg(long, short, value_name = "none|internal|SIZE", value_parser = parse_bitmap)]
+    pub(crate) bitmap: Option<BitmapArg>,
+    /// What protects after a crash: resync or bitmap [default: what --bitmap implies]
+    #[arg(long, value_name = "POLICY", value_enum)]
+    pub(crate) consistency: Option<ConsistencyArg>,
+    /// Where the data starts on each member [default: as mdadm chooses]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) data_offset: Option<ByteSize>,
+    /// How much of each member to use [default: as much as the smallest has]
+    #[arg(long, short = 'z', value_name = "SIZE")]
+    pub(crate) size: Option<ByteSize>,
+    /// The array's identifier [default: a random one]
+    #[arg(long)]
+    pub(crate) uuid: Option<Uuid>,
+    /// The host that the array belongs to, or `none` [default: this one]
+    #[arg(long, value_name = "HOST")]
+    pub(crate) homehost: Option<String>,
+    /// The copies, or data and parity, agree already: no resync
+    #[arg(long)]
+    pub(crate) assume_clean: bool,
+    /// A spare, which waits for a member to fail (may be repeated)
+    #[arg(long, value_name = "MEMBER")]
+    pub(crate) spare: Vec<PathBuf>,
+    /// Reads avoid this member (give the path again; may be repeated; raid1)
+    #[arg(long, value_name = "MEMBER")]
+    pub(crate) write_mostly: Vec<PathBuf>,
+    /// Print what would be written, and write nothing
+    #[arg(long)]
+    pub(crate) plan: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Take this member whatever it carries (give the path again; may be repeated)
+    #[arg(long, value_name = "MEMBER")]
+    pub(crate) force: Vec<PathBuf>,
+}
+
+/// `--bitmap`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BitmapArg {
+    None,
+    Internal,
+    Chunk(ByteSize),
+}
+
+fn parse_bitmap(text: &str) -> Result<BitmapArg, String> {
+    match text {
+        "none" => Ok(BitmapArg::None),
+        "internal" => Ok(BitmapArg::Internal),
+        size => size
+            .parse()
+            .map(BitmapArg::Chunk)
+            .map_err(|error| format!("neither none nor internal nor the size of a chunk: {error}")),
+    }
+}
+
+/// `--consistency`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ConsistencyArg {
+    /// A resync of everything
+    Resync,
+    /// A resync of what the write-intent bitmap says
+    Bitmap,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Assemble {
+    /// The members of one array: files or block devices
+    #[arg(value_name = "MEMBER")]
+    pub(crate) members: Vec<PathBuf>,
+    /// Look at all block devices of this machine
+    #[arg(long)]
+    pub(crate) scan: bool,
+    /// Look at all files in this folder (may be repeated)
+    #[arg(long = "in", value_name = "FOLDER")]
+    pub(crate) folders: Vec<PathBuf>,
+    /// Only the array with this identifier
+    #[arg(long)]
+    pub(crate) uuid: Option<Uuid>,
+    /// Only the array with this name, with its host or without
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// For reading only: also what cannot be written without a risk
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Take stale members in where the array cannot start without, and go on without members
+    /// that are not here: the risks are shown, superblocks are rewritten, `undo` puts them back
+    #[arg(long, conflicts_with = "read_only")]
+    pub(crate) force: bool,
+    /// What to call the volume [default: the array's name]
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) volume: Option<String>,
+    /// Print the verdict, and remember or write nothing
+    #[arg(long)]
+    pub(crate) plan: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Wipe {
+    /// Files or block devices
+    #[arg(value_name = "MEMBER", required = true)]
+    pub(crate) members: Vec<PathBuf>,
+    /// Print what would be removed, and write nothing
+    #[arg(long)]
+    pub(crate) plan: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Undo {
+    /// An array's name or identifier, or the number of a change [default: the latest change]
+    #[arg(value_name = "NAME|UUID|NUMBER")]
+    pub(crate) change: Option<String>,
+    /// List what can be undone
+    #[arg(long, conflicts_with_all = ["change", "force"])]
+    pub(crate) list: bool,
+    /// Put the bytes back though something else was written there since
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Cat {
+    /// A stack expression, for instance md(a.img, b.img), or the name of a volume that is down
+    #[arg(value_name = "STACK|NAME")]
+    pub(crate) stack: String,
+    /// Where to begin
+    #[arg(long, value_name = "SIZE", default_value = "0")]
+    pub(crate) offset: ByteSize,
+    /// How much to write [default: all that follows]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) length: Option<ByteSize>,
+    /// What carries out input and output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) io: IoMode,
+}

@@ -1,0 +1,85 @@
+//! Members to be looked at: those that are named, all block devices, all files of a folder.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use braid_probe::{FileKind, Policy, check_members, identify};
+
+use crate::cli::Assemble;
+use crate::command::given;
+use crate::failure::{Context, Failure};
+use crate::volume::{MdError, Metadata};
+
+/// The members that have a superblock.
+///
+/// # Errors
+/// A member that was named has none, or may not be one; a folder cannot be read.
+pub(super) fn members(assemble: &Assemble) -> Result<Vec<Metadata>, Failure> {
+    if assemble.members.is_empty() && !assemble.scan && assemble.folders.is_empty() {
+        return Err(Failure::usage("nothing says where to look")
+            .next("name members, or --scan for all block devices, or --in FOLDER for its files"));
+    }
+    let named = given::absolute(&assemble.members)?;
+    let policy = Policy { force: &named, read_only: true, min_bytes: 0 };
+    check_members(&named, &policy).map_err(Failure::refused)?;
+    let mut found: Vec<Metadata> = named
+        .iter()
+        .map(|path| Metadata::read(path).map_err(Failure::failed))
+        .collect::<Result<_, _>>()?;
+    let mut seen: HashSet<_> =
+        named.iter().filter_map(|path| identify(path).ok()).map(|(_, id)| id).collect();
+    let mut places = Vec::new();
+    if assemble.scan {
+        places.extend(block_devices()?);
+    }
+    for folder in &given::absolute(&assemble.folders)? {
+        places.extend(files_of(folder)?);
+    }
+    for path in places {
+        // One device has many names; the first one counts.
+        if identify(&path).is_ok_and(|(_, identity)| seen.insert(identity)) {
+            found.extend(look_at(&path));
+        }
+    }
+    Ok(found)
+}
+
+/// What has no superblock is passed over; what cannot be judged is named.
+fn look_at(path: &Path) -> Option<Metadata> {
+    match Metadata::read(path) {
+        Ok(metadata) => Some(metadata),
+        Err(MdError::NoSuperblock { .. }) => None,
+        Err(error) => {
+            eprintln!("braid: passed over: {error}");
+            None
+        }
+    }
+}
+
+/// All block devices that the kernel knows: the last column of `/proc/partitions`, behind a
+/// heading.
+fn block_devices() -> Result<Vec<PathBuf>, Failure> {
+    let text = fs::read_to_string("/proc/partitions").context("cannot read /proc/partitions")?;
+    let name = |line: &str| {
+        line.split_whitespace().nth(3).filter(|name| *name != "name").map(|name| {
+            // A slash in a device's name is a `!` in the kernel's.
+            Path::new("/dev").join(name.replace('!', "/"))
+        })
+    };
+    Ok(text.lines().filter_map(name).collect())
+}
+
+/// The regular files in a folder, not in those below it, by name.
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let what = format!("cannot list {}", folder.display());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).context(&what)? {
+        let path = entry.context(&what)?.path();
+        if identify(&path).is_ok_and(|(kind, _)| kind == FileKind::Regular) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}

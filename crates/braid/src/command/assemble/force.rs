@@ -1,0 +1,124 @@
+//! `--force`: superblocks rewritten so that the members taken in agree.
+//!
+//! As mdadm does it, a stale member gets the freshest member's count of events, and parity that
+//! nobody can vouch for is called clean; and every member's table of roles says who takes part
+//! and who does not, so that whoever was left behind is stale from now on.
+//!
+//! Invariant: what was rewritten is judged again before it is written, without force: only what
+//! can be started then is written at all.
+//!
+//! Source: mdadm `Assemble.c` (`force_array`), `super1.c` (`update_super1`: force-one,
+//! force-array, assemble).
+
+use std::path::Path;
+
+use braid_md::assembly::{Assembly, Candidate, Member, Options, Risk, Set, Start, group};
+use braid_md::{Resync, Role, Superblock, Version};
+use braid_probe::MemberFacts;
+
+use crate::failure::Failure;
+use crate::metadata::{Change, Held, Patch, Saved, SavedMember};
+use crate::volume::is_served;
+
+/// What has to be written, and how it can be undone; `None` if all agree.
+///
+/// # Errors
+/// The array could not be started even so, or a member is in use.
+pub(super) fn change(
+    set: &Set,
+    assembly: &Assembly,
+    facts: &[MemberFacts],
+) -> Result<Option<(Change, Saved)>, Failure> {
+    if assembly.risks.is_empty() {
+        return Ok(None);
+    }
+    let agreed = agreed(set, assembly);
+    check(set, &agreed)?;
+    let mut patches = Vec::new();
+    for (candidate, superblock) in &agreed {
+        let before = &set.candidates()[*candidate];
+        if before.superblock == *superblock {
+            continue;
+        }
+        let is_it = |facts: &MemberFacts| facts.path == Path::new(&before.label);
+        patches.push(Patch {
+            member: facts.iter().position(is_it).expect("who takes part was judged"),
+            offset: superblock.super_offset,
+            what: "superblock",
+            bytes: superblock.encode(),
+        });
+    }
+    if patches.is_empty() {
+        return Ok(None);
+    }
+    let saved = Saved {
+        names: vec![set.short_name().to_owned()],
+        arrays: vec![set.uuid.to_string()],
+        members: facts.iter().map(SavedMember::of).collect(),
+        ..Saved::new("assemble --force")
+    };
+    let members = facts.iter().map(Held::open).collect::<Result<Vec<_>, _>>()?;
+    Ok(Some((Change { members, patches }, saved)))
+}
+
+/// The superblocks of those who hold data, as they should be.
+fn agreed(set: &Set, assembly: &Assembly) -> Vec<(usize, Superblock)> {
+    let freshest = &set.candidates()[assembly.freshest].superblock;
+    let replacements = assembly.replacements.iter().map(|(_, member, _)| member);
+    let taking_part: Vec<&Member> = assembly.members().chain(replacements).collect();
+    let superblock = |member: &Member| &set.candidates()[member.candidate].superblock;
+    let is_here = |number: usize, role: Role| {
+        taking_part.iter().any(|member| {
+            let one = superblock(member);
+            one.device_number as usize == number && one.role() == role
+        })
+    };
+    let absent = if freshest.version == Version::V0_90 { Role::Faulty } else { Role::Spare };
+    let mut roles = freshest.roles.clone();
+    for (number, role) in roles.iter_mut().enumerate() {
+        if matches!(role, Role::Active(_)) && !is_here(number, *role) {
+            *role = absent;
+        }
+    }
+    for member in &taking_part {
+        let one = superblock(member);
+        if let Some(role) = roles.get_mut(one.device_number as usize) {
+            *role = one.role();
+        }
+    }
+    let has_hole = assembly.risks.contains(&Risk::WriteHole);
+    let resync = if has_hole { Resync::Clean } else { freshest.resync };
+    let agree = |member: &&Member| {
+        let (events, roles) = (freshest.events, roles.clone());
+        let superblock = Superblock { events, roles, resync, ..superblock(member).clone() };
+        (member.candidate, superblock)
+    };
+    taking_part.iter().map(agree).collect()
+}
+
+/// Whether the array can be started, without force, with these superblocks as they will be read.
+fn check(set: &Set, agreed: &[(usize, Superblock)]) -> Result<(), Failure> {
+    let refuse = |why: String| Failure::refused(format!("{} cannot be forced: {why}", set.uuid));
+    let mut candidates = Vec::new();
+    for (candidate, superblock) in agreed {
+        let before = &set.candidates()[*candidate];
+        if before.superblock.has_unknown() {
+            let label = &before.label;
+            return Err(refuse(format!("{label} uses something unknown, and must not be written")));
+        }
+        let Superblock { version, super_offset, .. } = *superblock;
+        let mut bytes = superblock.encode();
+        bytes.resize(braid_md::superblock::SUPERBLOCK_BYTES.max(bytes.len()), 0);
+        let superblock = Superblock::parse(version, super_offset, before.size, &bytes)
+            .map_err(|rejection| refuse(rejection.to_string()))?;
+        candidates.push(Candidate { superblock, ..before.clone() });
+    }
+    let options =
+        Options { force: false, read_only: false, degraded: false, supported: &is_served };
+    let verdicts: Vec<Assembly> = group(candidates).iter().map(|set| set.assess(options)).collect();
+    match &verdicts[..] {
+        [one] if one.can_start == Start::ReadWrite => Ok(()),
+        [one] => Err(refuse(one.to_string())),
+        _ => Err(refuse("its members would not be of one array".to_owned())),
+    }
+}

@@ -1,0 +1,199 @@
+//! `braid assemble`: which arrays members make, what state each is in, and the one that is meant
+//! remembered as a volume.
+//!
+//! ```text
+//!   members, --scan, --in ──find──▶ Metadata ──group, assess──▶ verdicts ──show──▶
+//!                                                                  │ exactly one, and it can start
+//!                              --force: superblocks rewritten ◀────┤
+//!                                                                  ▼
+//!                                                        NAME.toml: md(members taken in)
+//! ```
+//!
+//! Invariants: no choice is made between arrays, nor between members that contradict each other;
+//! without `--force` nothing is written to a member.
+
+mod find;
+mod force;
+mod show;
+
+use std::path::{Path, PathBuf};
+
+use braid_md::assembly::{Assembly, Options, Set, Start, group};
+use braid_probe::{Policy, check_members};
+use braid_stack::{Node, Stack};
+
+use super::{given, stacks};
+use crate::cli::Assemble;
+use crate::failure::Failure;
+use crate::places::{Places, check_name};
+use crate::record::Record;
+use crate::volume::{Metadata, is_served};
+
+use show::Verdict;
+
+pub(super) fn assemble(assemble: &Assemble) -> Result<(), Failure> {
+    let found = find::members(assemble)?;
+    let mut sets = group(found.iter().map(Metadata::candidate).collect());
+    sets.retain(|set| is_meant(assemble, set));
+    let verdicts: Vec<Verdict<'_>> = sets.iter().map(|set| judge(assemble, set)).collect();
+    let outcome = decide(assemble, &verdicts);
+    let remembered = match &outcome {
+        Ok(Some(verdict)) if !assemble.plan => take(assemble, verdict).map(Some),
+        Ok(_) => Ok(None),
+        // What is refused is shown all the same.
+        Err(_) => Ok(None),
+    };
+    let written = remembered.as_ref().ok().and_then(Option::as_ref);
+    match assemble.json {
+        true => show::print_json(&verdicts, written),
+        false => show::print(&verdicts, written),
+    }
+    remembered?;
+    outcome.map(drop)
+}
+
+fn is_meant(assemble: &Assemble, set: &Set) -> bool {
+    let is_named = |name: &String| *name == set.name || name == set.short_name();
+    assemble.uuid.is_none_or(|uuid| uuid == set.uuid) && assemble.name.as_ref().is_none_or(is_named)
+}
+
+fn judge<'a>(assemble: &Assemble, set: &'a Set) -> Verdict<'a> {
+    let assembly = set.assess(Options {
+        force: assemble.force,
+        read_only: assemble.read_only,
+        degraded: false,
+        supported: &is_served,
+    });
+    let needed = if assemble.read_only { Start::ReadOnly } else { Start::ReadWrite };
+    let is_accepted = assembly.can_start >= needed;
+    let next = next(set, &assembly, is_accepted);
+    Verdict { set, assembly, is_accepted, next }
+}
+
+/// What leads on: never nothing for what is refused.
+fn next(set: &Set, assembly: &Assembly, is_accepted: bool) -> Vec<String> {
+    let mut next = assembly.next.clone();
+    let labels = || {
+        let words = set.candidates().iter().map(|one| given::shell_word(Path::new(&one.label)));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let reads = |next: &[String]| next.iter().any(|command| command.ends_with("--read-only"));
+    if !is_accepted && assembly.can_start == Start::ReadOnly && !reads(&next) {
+        next.insert(0, format!("braid assemble {} --read-only", labels()));
+    }
+    if !is_accepted && next.is_empty() {
+        next.push(format!("braid examine {}", labels()));
+    }
+    next
+}
+
+/// The one array that is meant, if it can be started; `None` if several were found.
+fn decide<'a, 'b>(
+    assemble: &Assemble,
+    verdicts: &'b [Verdict<'a>],
+) -> Result<Option<&'b Verdict<'a>>, Failure> {
+    if let Some(refused) = verdicts.iter().find(|verdict| !verdict.is_accepted) {
+        let (name, assembly) = (show::title(refused.set), &refused.assembly);
+        let mut failure = Failure::refused(format!("{name}: {assembly}"));
+        if let Some(next) = refused.next.first() {
+            failure = failure.next(next);
+        }
+        return Err(failure);
+    }
+    match verdicts {
+        [] => Err(Failure::failed("no md array was found")
+            .next("name its members, or `braid assemble --scan` as root, or --in FOLDER")),
+        [one] => Ok(Some(one)),
+        [first, ..] if !assemble.members.is_empty() => {
+            let arrays: Vec<String> = verdicts.iter().map(|one| show::title(one.set)).collect();
+            Err(Failure::refused(format!("the members are of {}", arrays.join(" and of ")))
+                .next(format!("name the members of one, or add --uuid {}", first.set.uuid)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// What was done about the array that is meant.
+struct Taken {
+    volume: String,
+    config: PathBuf,
+    /// Superblocks that were rewritten, and the change that has what they were.
+    rewritten: Option<(usize, u64)>,
+}
+
+/// Rewrites what has to be, and remembers the volume.
+fn take(assemble: &Assemble, verdict: &Verdict<'_>) -> Result<Taken, Failure> {
+    let places = Places::from_environment();
+    let volume = volume_name(assemble, verdict.set)?;
+    let config = places.config_file(&volume);
+    let paths = taken_in(verdict);
+    let policy = Policy { force: &paths, read_only: assemble.read_only, min_bytes: 0 };
+    let facts = match assemble.read_only {
+        true => check_members(&paths, &policy).map_err(Failure::refused)?,
+        false => given::judge(&paths, &paths)?,
+    };
+    let mut record = record_for(&config, verdict.set, stacks::md(&paths)?)?;
+    record.read_only = assemble.read_only;
+    let mut remember = || {
+        if !record.read_only {
+            record.accept_members();
+        }
+        places.prepare_config()?;
+        record.write(&config)
+    };
+    let change = match assemble.force {
+        true => force::change(verdict.set, &verdict.assembly, &facts)?,
+        false => None,
+    };
+    let rewritten = match change {
+        None => remember().map(|()| None)?,
+        Some((change, saved)) => {
+            let count = change.patches.len();
+            let trail = crate::metadata::Trail::new(places.undo());
+            Some((count, change.carry_out(&trail, saved, remember)?))
+        }
+    };
+    Ok(Taken { volume, config, rewritten })
+}
+
+/// The members that take part, in the order of their roles, and those that may come to.
+fn taken_in(verdict: &Verdict<'_>) -> Vec<PathBuf> {
+    let assembly = &verdict.assembly;
+    let replacements = assembly.replacements.iter().map(|(_, member, _)| member);
+    let all = assembly.members().chain(replacements).chain(&assembly.spares);
+    all.map(|member| PathBuf::from(&member.label)).collect()
+}
+
+/// What the volume is called: as the user says, or as the array is called.
+fn volume_name(assemble: &Assemble, set: &Set) -> Result<String, Failure> {
+    let old = set.candidates().first().and_then(|one| one.superblock.old);
+    let name = match (&assemble.volume, set.short_name(), old) {
+        (Some(name), _, _) => name.clone(),
+        (None, "", Some(old)) => format!("md{}", old.preferred_minor),
+        (None, name, _) => name.to_owned(),
+    };
+    check_name(&name).map_err(|failure| failure.next("give it another name: --as NAME"))?;
+    Ok(name)
+}
+
+/// The record that is there, if it is about the same array; else a new one.
+fn record_for(config: &Path, set: &Set, stack: Stack) -> Result<Record, Failure> {
+    if !config.exists() {
+        return Ok(Record::new(stack));
+    }
+    let record = Record::read(config)?;
+    let is_of_set = |path: &Path| {
+        Metadata::read(path).is_ok_and(|found| found.superblock.array_uuid == set.uuid)
+    };
+    let is_same = matches!(record.stack.node, Node::Md(_))
+        && record.stack.member_paths().into_iter().any(is_of_set);
+    match is_same {
+        true => Ok(Record { stack, ..record }),
+        false => Err(Failure::refused(format!(
+            "{} is about another volume: {}",
+            config.display(),
+            record.stack
+        ))
+        .next("give this one another name: --as NAME")),
+    }
+}
