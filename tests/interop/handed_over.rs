@@ -163,19 +163,22 @@ const KERNEL_GOES_ON_WITH_RECOVERY: &str = "
 const KERNEL_STOPS_A_RECOVERY: &str = "
     create --level=1 --raid-devices=2 --bitmap=none \"${MEMBERS[0]}\" missing
     fill a
-    speed 2000
+    speed 1000
     mdadm \"$MD\" --add \"${MEMBERS[1]}\"
     reach 4096
+    speed 10
     mdadm --stop \"$MD\"
     speed 200000
     mdadm --examine \"${MEMBERS[1]}\"
     detach";
 
 const KERNEL_STOPS_A_RESYNC: &str = "
-    speed 2000
+    speed 10
     create --level=1 --raid-devices=2 --bitmap=none ${MEMBERS[*]}
-    reach 4096
     fill a
+    speed 1000
+    reach 4096
+    speed 10
     mdadm --stop \"$MD\"
     speed 200000
     mdadm --examine \"${MEMBERS[0]}\"
@@ -320,6 +323,7 @@ fn goes_on_with_resync(scratch: &Scratch, story: &Story, _: &Answer) {
 }
 
 fn goes_on(scratch: &Scratch, story: &Story) {
+    assert_begins_late(scratch, story);
     let volume = up(scratch, story);
     wait_until_in_sync(&volume);
     let mut client = volume.client();
@@ -327,4 +331,24 @@ fn goes_on(scratch: &Scratch, story: &Story) {
     check(&mut client, A, 0, size);
     drop(client);
     volume.down();
+}
+
+/// Shows, on copies of the members, that what the kernel had done is not done again: what is
+/// wrong there stays wrong.
+fn assert_begins_late(scratch: &Scratch, story: &Story) {
+    let copies = [0, 1].map(|index| format!("copy-of-{}", story.image(index)));
+    for (index, copy) in copies.iter().enumerate() {
+        std::fs::copy(scratch.join(&story.image(index)), scratch.join(copy)).expect("room for it");
+    }
+    let data_offset =
+        examine(scratch, &copies[1])["data_offset_bytes"].as_u64().expect("it has one");
+    let place = data_offset as usize + 64 * 1024;
+    scratch.patch(&copies[1], place as u64, &[0xee; 512]);
+    let stack = format!("md({}, {})", copies[0], copies[1]);
+    let volume = scratch.up(&stack, &["--name", "copies", "--attach", "none"]);
+    wait_until_in_sync(&volume);
+    volume.down();
+    std::fs::remove_file(scratch.config_file("copies")).expect("it was remembered");
+    let after = scratch.read(&copies[1]);
+    assert_eq!(after[place..][..512], [0xee; 512], "it was copied again");
 }

@@ -16,7 +16,7 @@ const ENGINES: [&str; 4] = ["uml612", "uml", "qemu", "qemu61"];
 /// The kernels that still have linear: it was removed in Linux 6.8.
 const WITH_LINEAR: [&str; 2] = ["uml", "qemu61"];
 /// How long a guest may take, in seconds: emulated processors are slow, and it ends what hangs.
-const GUEST_LIMIT: u64 = 900;
+const GUEST_LIMIT: u64 = 600;
 
 /// A kernel that boots here.
 #[derive(Clone, Debug)]
