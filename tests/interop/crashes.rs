@@ -30,6 +30,17 @@ fn crashes_in_the_middle_of_writes() {
 
 const STORIES: &[Story] = &[
     Story {
+        id: "spoilt",
+        images: 2,
+        begin: makes_a_difference,
+        first: KERNEL_FINDS_IT,
+        crash: false,
+        middle: |_, _, _| (),
+        second: "",
+        quick: false,
+        shows: "no crash, but one sector of one member spoilt: `check` counts it",
+    },
+    Story {
         id: "kernel-dies-raid1",
         images: 2,
         begin: nothing,
@@ -37,6 +48,7 @@ const STORIES: &[Story] = &[
         crash: true,
         middle: resyncs_all,
         second: WHOLE,
+        quick: false,
         shows: "the kernel was killed; braid found it dirty and resynced all: 0 mismatches",
     },
     Story {
@@ -47,6 +59,7 @@ const STORIES: &[Story] = &[
         crash: true,
         middle: resyncs_what_the_bitmap_says,
         second: WHOLE,
+        quick: true,
         shows: "the kernel was killed; braid resynced the bitmap's chunks only: 0 mismatches",
     },
     Story {
@@ -57,6 +70,7 @@ const STORIES: &[Story] = &[
         crash: true,
         middle: resyncs_all,
         second: WHOLE,
+        quick: false,
         shows: "raid10 near=2, the kernel was killed; braid resynced all: 0 mismatches",
     },
     Story {
@@ -67,6 +81,7 @@ const STORIES: &[Story] = &[
         crash: false,
         middle: kernel_resynced_all,
         second: "",
+        quick: false,
         shows: "braid was killed; the kernel resynced all: 0 mismatches, flushed data intact",
     },
     Story {
@@ -77,6 +92,7 @@ const STORIES: &[Story] = &[
         crash: false,
         middle: kernel_resynced_what_the_bitmap_says,
         second: "",
+        quick: true,
         shows: "braid was killed; the kernel resynced by braid's bitmap: 0 mismatches, flushed data intact",
     },
     Story {
@@ -93,9 +109,18 @@ const STORIES: &[Story] = &[
         crash: false,
         middle: kernel_resynced_what_the_bitmap_says,
         second: "",
+        quick: false,
         shows: "raid10 far=2, the same: 0 mismatches, flushed data intact",
     },
 ];
+
+/// What would be the matter if nothing were ever found.
+const KERNEL_FINDS_IT: &str = "
+    assemble
+    echo check >\"$SYS/sync_action\"
+    settle
+    [ $(<$SYS/mismatch_cnt) -gt 0 ]
+    stop";
 
 const KERNEL_WRITES_RAID1: &str = "
     create --level=1 --raid-devices=2 --bitmap=none ${MEMBERS[*]}
@@ -210,6 +235,19 @@ fn resyncs_what_the_bitmap_says(scratch: &Scratch, story: &Story, _: &Answer) {
     assert_eq!(sector(scratch, story, elsewhere), [0xee; 512], "more was resynced than was due");
     scratch.patch(&story.image(1), elsewhere, &good);
     make_whole(scratch, story);
+}
+
+fn makes_a_difference(scratch: &Scratch, story: &Story) {
+    let create = scratch.braid().args(["create", story.id, "--level=raid1", "--bitmap=none"]);
+    create.args(story.names()).run().ok();
+    let volume = scratch.up(story.id, &["--attach", "none"]);
+    let mut client = volume.client();
+    let size = client.size();
+    write(&mut client, A, 0, size);
+    drop(client);
+    wait_until("the end of the resync", || is_settled(&volume));
+    volume.down();
+    spoil(scratch, story, WRITTEN_AT);
 }
 
 /// Writes, and kills braid in the middle of it.

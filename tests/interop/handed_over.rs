@@ -23,6 +23,7 @@ const STORIES: &[Story] = &[
         crash: false,
         middle: stale_is_left_out_and_added,
         second: WHOLE,
+        quick: false,
         shows: "the kernel failed a member and wrote; braid left the stale one out, added it: 0 mismatches",
     },
     Story {
@@ -33,6 +34,7 @@ const STORIES: &[Story] = &[
         crash: false,
         middle: stale_is_left_out_and_re_added,
         second: WHOLE,
+        quick: true,
         shows: "raid10, bitmap: the same, re-added by the bitmap: 0 mismatches",
     },
     Story {
@@ -43,6 +45,7 @@ const STORIES: &[Story] = &[
         crash: false,
         middle: is_whole,
         second: "",
+        quick: false,
         shows: "braid failed a member and wrote; the kernel left it out, added it: 0 mismatches",
     },
     Story {
@@ -53,6 +56,7 @@ const STORIES: &[Story] = &[
         crash: false,
         middle: is_whole,
         second: "",
+        quick: false,
         shows: "the same with a bitmap: the kernel re-added it by braid's bits: 0 mismatches",
     },
     Story {
@@ -63,6 +67,7 @@ const STORIES: &[Story] = &[
         crash: false,
         middle: is_recovered,
         second: "",
+        quick: true,
         shows: "braid stopped in a recovery; the kernel went on from there: 0 mismatches",
     },
     Story {
@@ -73,6 +78,7 @@ const STORIES: &[Story] = &[
         crash: false,
         middle: goes_on_with_recovery,
         second: RECOVERED,
+        quick: true,
         shows: "the kernel stopped in a recovery; braid went on from there: 0 mismatches",
     },
     Story {
@@ -83,6 +89,7 @@ const STORIES: &[Story] = &[
         crash: false,
         middle: goes_on_with_resync,
         second: RECOVERED,
+        quick: false,
         shows: "the kernel stopped in a resync; braid went on from there: 0 mismatches",
     },
 ];
