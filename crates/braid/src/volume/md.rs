@@ -47,6 +47,11 @@ pub(crate) enum MdError {
     SeveralArrays { path: PathBuf, first: PathBuf, uuid: String, other: String },
     #[error("{what}: {state}{}", list(next))]
     Refused { what: String, state: String, next: Vec<String> },
+    #[error(
+        "{what}: the write-intent bitmap of {path} cannot be kept up to date: {why}\n  next: \
+         --read-only"
+    )]
+    Bitmap { what: String, path: PathBuf, why: String },
     #[error("{what}: {source}")]
     Geometry { what: String, source: GeometryError },
     #[error("cannot open {path}: {source}")]
@@ -65,6 +70,8 @@ pub(crate) struct Metadata {
     pub(crate) size: u64,
     pub(crate) superblock: Superblock,
     pub(crate) bitmap: Option<Bitmap>,
+    /// Why there is none that can be written, though the superblock points to one.
+    pub(crate) bitmap_trouble: Option<String>,
     pub(crate) bad_blocks: Option<BadBlocks>,
 }
 
@@ -125,18 +132,31 @@ impl Metadata {
             file.read_exact_at(&mut bytes, start).ok()?;
             Some(bytes)
         };
-        let bitmap = superblock.bitmap_offset.and_then(|offset| {
-            let header = braid_md::BitmapHeader::parse(&area(offset, 4096)?).ok()?;
+        let read_bitmap = |offset: i64| -> Result<Bitmap, String> {
+            let outside = || "it lies outside the device".to_owned();
+            let first = area(offset, 4096).ok_or_else(outside)?;
+            let header = braid_md::BitmapHeader::parse(&first).map_err(|why| why.to_string())?;
             let len = header.byte_len().next_multiple_of(4096);
-            Bitmap::parse(&area(offset, len)?).ok()
-        });
+            let bytes = area(offset, len).ok_or_else(outside)?;
+            let bitmap = Bitmap::parse(&bytes).map_err(|why| why.to_string())?;
+            match bitmap.header.is_portable() {
+                true => Ok(bitmap),
+                false => Err("its bits are in the order of an unknown host".to_owned()),
+            }
+        };
+        let (bitmap, bitmap_trouble) = match superblock.bitmap_offset.map(read_bitmap) {
+            None => (None, None),
+            Some(Ok(bitmap)) => (Some(bitmap), None),
+            Some(Err(why)) => (None, Some(why)),
+        };
         let bad_blocks = superblock.bad_block_log.and_then(|log| {
             if !superblock.features.contains(Features::BAD_BLOCKS) {
                 return None;
             }
             BadBlocks::parse(&area(log.offset, log.size)?, log.shift).ok()
         });
-        Ok(Metadata { path: path.to_owned(), size, superblock, bitmap, bad_blocks })
+        let path = path.to_owned();
+        Ok(Metadata { path, size, superblock, bitmap, bitmap_trouble, bad_blocks })
     }
 
     /// What assembly needs to know of it.
@@ -237,6 +257,11 @@ impl MdArray {
                 .expect("a candidate is one of the members")
         };
         let freshest = of(assembly.freshest);
+        // What is written must be in the bitmap, or the next who believes it loses data.
+        if let (Some(why), false) = (&freshest.bitmap_trouble, options.read_only) {
+            let (path, why) = (freshest.path.clone(), why.clone());
+            return Err(MdError::Bitmap { what, path, why });
+        }
         let level = level_of(&freshest.superblock, &assembly)
             .map_err(|source| MdError::Geometry { what: what.clone(), source })?;
         let (members, open) = open_members(&assembly, &level, &of, options)?;
@@ -364,6 +389,7 @@ fn intent_of(freshest: &Metadata, assembly: &Assembly) -> (Option<Bitmap>, Resyn
     if !known && (resync != Resync::Clean || degraded) {
         bitmap.set_all();
     }
+    bitmap.header.stale = false;
     (Some(bitmap), resync)
 }
 
