@@ -120,6 +120,8 @@ struct Inner {
 
     /// Whether the copies agree, apart from writes under way.
     resync: Cell<Resync>,
+    /// From where on copies came to differ since the pass that makes them equal began.
+    doubt: Cell<Option<u64>>,
     /// The superblocks say that writes may be under way.
     active: Cell<bool>,
     /// Writes that were let in, or are about to be.
@@ -177,6 +179,7 @@ impl Mirror {
             publisher: Publisher::new(setup.array),
             work: Work::new(setup.speed)?,
             resync: Cell::new(setup.resync),
+            doubt: Cell::new(None),
             active: Cell::new(false),
             writers: Cell::new(0),
             touched: Cell::new(false),
@@ -289,6 +292,22 @@ impl Inner {
         self.note(format!("{} is faulty: {why}", member.label));
         self.publisher.require();
         self.reconsider();
+    }
+
+    /// Copies may differ from `offset` on: until they are compared, the first of them is read.
+    fn doubt(&self, offset: u64) {
+        self.doubt.set(Some(self.doubt.get().map_or(offset, |other| other.min(offset))));
+        self.agree_up_to(match self.resync.get() {
+            Resync::Clean => offset,
+            Resync::From(from) => from,
+        });
+        self.work.changed.notify();
+    }
+
+    /// Copies agree below `frontier`, but for where they came to differ meanwhile.
+    fn agree_up_to(&self, frontier: u64) {
+        let from = self.doubt.get().map_or(frontier, |doubt| doubt.min(frontier));
+        self.resync.set(Resync::From(from));
     }
 
     fn note(&self, text: String) {

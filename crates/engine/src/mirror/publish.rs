@@ -150,11 +150,7 @@ impl Inner {
         let mut started = Vec::with_capacity(superblocks.len());
         for (member, superblock) in &superblocks {
             let payload = self.metadata(member, &superblock.encode()).await;
-            started.push(member.dev.start(Io::write(
-                superblock.super_offset,
-                payload,
-                Flags::FUA,
-            )));
+            started.push(member.dev.start(Io::write(superblock.super_offset, payload, Flags::FUA)));
         }
         let mut failed = Vec::new();
         for ((member, superblock), written) in superblocks.into_iter().zip(join_all(started).await)

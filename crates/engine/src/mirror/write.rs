@@ -17,8 +17,8 @@ use braid_array::Plan;
 use braid_array::plan::plan_span_with;
 use braid_block::{Completion, Errno, Io, Op, Payload, Span};
 
+use super::Inner;
 use super::member::{Member, MemberState};
-use super::{Inner, Resync};
 use crate::{Pending, join_all};
 
 impl Inner {
@@ -144,7 +144,9 @@ impl Inner {
             [(_, errno), ..] if io.op == Op::Discard => Err(*errno),
             _ => self.judge_failed_writes(io.span, &failed),
         };
-        (io.complete(result), failed.is_empty())
+        // What was discarded may be anything, on each copy.
+        let everywhere = failed.is_empty() || io.op == Op::Discard;
+        (io.complete(result), everywhere)
     }
 
     /// Starts one I/O for each stretch on each member that is written.
@@ -199,13 +201,7 @@ impl Inner {
             return Ok(());
         }
         self.note(format!("a write of {span} failed on the last copies: they may differ"));
-        if self.intent.borrow().is_none() {
-            let from = match self.resync.get() {
-                Resync::Clean => span.offset,
-                Resync::From(from) => from.min(span.offset),
-            };
-            self.resync.set(Resync::From(from));
-        }
+        self.doubt(span.offset);
         Err(failed[0].1)
     }
 
