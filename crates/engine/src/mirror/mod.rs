@@ -190,6 +190,9 @@ impl Mirror {
             log: RefCell::default(),
         };
         inner.reconsider();
+        if inner.degraded.get() {
+            inner.publisher.be_twice();
+        }
         Ok(Mirror { inner: Rc::new(inner) })
     }
 }
@@ -272,6 +275,9 @@ impl Inner {
     }
 
     fn take_out(&self, member: &Rc<Member>, why: &str) {
+        if !member.is_known() {
+            return;
+        }
         member.state.set(MemberState::Faulty);
         member.remark.replace(why.to_owned());
         if let Some(role) = member.role.get() {
@@ -290,6 +296,7 @@ impl Inner {
             }
         }
         self.note(format!("{} is faulty: {why}", member.label));
+        self.publisher.be_twice();
         self.publisher.require();
         self.reconsider();
     }
