@@ -244,6 +244,14 @@ impl Inner {
         self.work.changed.notify();
     }
 
+    /// What the superblocks are to say from now on; answers what they said. Whoever makes them
+    /// say "clean" has them written.
+    fn set_active(&self, active: bool) -> bool {
+        let before = self.active.replace(active);
+        self.reopen();
+        before
+    }
+
     /// Whether writes may go straight to the members.
     fn reopen(&self) {
         let open = self.active.get() && self.publisher.is_settled() && !self.broken.get();

@@ -249,8 +249,9 @@ impl Inner {
 
     /// Sees to it that the superblocks say that writes may be under way.
     async fn activate(self: &Rc<Self>) -> Result<(), Errno> {
-        if !self.active.replace(true) {
+        if !self.active.get() {
             self.publisher.require();
+            self.set_active(true);
         }
         // Also the writer that comes while another has the superblocks written waits for them.
         self.fence().await;
