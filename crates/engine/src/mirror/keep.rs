@@ -54,7 +54,7 @@ impl Mirror {
             inner.sweep_bits().await;
             inner.sweep_bits().await;
         }
-        if inner.active.replace(false) || !inner.publisher.is_settled() {
+        if inner.set_active(false) || !inner.publisher.is_settled() {
             inner.publish().await;
         }
     }
@@ -70,7 +70,7 @@ impl Inner {
             self.clock.sleep(SAFE_MODE_DELAY).await;
             let quiet = !self.touched.replace(false) && self.writers.get() == 0;
             if quiet && self.active.get() && self.resync.get() == Resync::Clean {
-                self.active.set(false);
+                self.set_active(false);
                 self.publish().await;
             }
         }

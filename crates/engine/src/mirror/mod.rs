@@ -121,6 +121,8 @@ struct Inner {
 
     /// Whether the copies agree, apart from writes under way.
     resync: Cell<Resync>,
+    /// From where on copies came to differ since the pass that makes them equal began.
+    doubt: Cell<Option<u64>>,
     /// The superblocks say that writes may be under way.
     active: Cell<bool>,
     /// Writes that were let in, or are about to be.
@@ -178,6 +180,7 @@ impl Mirror {
             publisher: Publisher::new(setup.array),
             work: Work::new(setup.speed)?,
             resync: Cell::new(setup.resync),
+            doubt: Cell::new(None),
             active: Cell::new(false),
             writers: Cell::new(0),
             touched: Cell::new(false),
@@ -188,6 +191,9 @@ impl Mirror {
             log: RefCell::default(),
         };
         inner.reconsider();
+        if inner.degraded.get() {
+            inner.publisher.be_twice();
+        }
         Ok(Mirror { inner: Rc::new(inner) })
     }
 }
@@ -239,6 +245,14 @@ impl Inner {
         self.work.changed.notify();
     }
 
+    /// What the superblocks are to say from now on; answers what they said. Whoever makes them
+    /// say "clean" has them written.
+    fn set_active(&self, active: bool) -> bool {
+        let before = self.active.replace(active);
+        self.reopen();
+        before
+    }
+
     /// Whether writes may go straight to the members.
     fn reopen(&self) {
         let open = self.active.get() && self.publisher.is_settled() && !self.broken.get();
@@ -270,6 +284,9 @@ impl Inner {
     }
 
     fn take_out(&self, member: &Rc<Member>, why: &str) {
+        if !member.is_known() {
+            return;
+        }
         member.state.set(MemberState::Faulty);
         member.remark.replace(why.to_owned());
         if let Some(role) = member.role.get() {
@@ -288,8 +305,25 @@ impl Inner {
             }
         }
         self.note(format!("{} is faulty: {why}", member.label));
+        self.publisher.be_twice();
         self.publisher.require();
         self.reconsider();
+    }
+
+    /// Copies may differ from `offset` on: until they are compared, the first of them is read.
+    fn doubt(&self, offset: u64) {
+        self.doubt.set(Some(self.doubt.get().map_or(offset, |other| other.min(offset))));
+        self.agree_up_to(match self.resync.get() {
+            Resync::Clean => offset,
+            Resync::From(from) => from,
+        });
+        self.work.changed.notify();
+    }
+
+    /// Copies agree below `frontier`, but for where they came to differ meanwhile.
+    fn agree_up_to(&self, frontier: u64) {
+        let from = self.doubt.get().map_or(frontier, |doubt| doubt.min(frontier));
+        self.resync.set(Resync::From(from));
     }
 
     fn note(&self, text: String) {

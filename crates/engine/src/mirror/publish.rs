@@ -11,6 +11,8 @@
 //! * One writing at a time; what is asked for meanwhile is in the next one.
 //! * [`Inner::fence`] returns when every change that was required before it is on the members
 //!   that are left, or the array is broken.
+//! * Before anybody relies on a member's absence, the others are two events ahead of it: kernels
+//!   before 6.8 take a member that is one behind for as good as the others.
 //! * An array without superblocks has the same order of events; there is nothing to write.
 
 use std::cell::{Cell, RefCell};
@@ -37,6 +39,8 @@ pub(super) struct Publisher {
     /// How many changes were required, and how many of them are on the members.
     required: Cell<u64>,
     done: Cell<u64>,
+    /// Somebody is missing: the next superblocks are to be written twice.
+    twice: Cell<bool>,
     busy: Cell<bool>,
     changed: Signal,
 }
@@ -47,6 +51,7 @@ impl Publisher {
             array: RefCell::new(array),
             required: Cell::new(0),
             done: Cell::new(0),
+            twice: Cell::new(false),
             busy: Cell::new(false),
             changed: Signal::default(),
         }
@@ -55,6 +60,11 @@ impl Publisher {
     /// The state changed: what is answered from now on depends on its being recorded.
     pub(super) fn require(&self) {
         self.required.set(self.required.get() + 1);
+    }
+
+    /// A member is missing: the next superblocks are to be two events ahead of it.
+    pub(super) fn be_twice(&self) {
+        self.twice.set(true);
     }
 
     /// Whether everything is recorded.
@@ -113,7 +123,11 @@ impl Inner {
                 self.refuse_to_forget();
                 break;
             }
-            let failed = self.write_superblocks_once().await;
+            let twice = self.publisher.twice.replace(false);
+            let mut failed = self.write_superblocks_once().await;
+            if failed.is_empty() && twice {
+                failed = self.write_superblocks_once().await;
+            }
             if failed.is_empty() {
                 self.publisher.done.set(required);
                 break;

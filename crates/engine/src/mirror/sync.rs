@@ -232,7 +232,7 @@ impl Inner {
     fn needs_resync(&self) -> bool {
         match self.resync.get() {
             Resync::Clean => {
-                // What a failed write left in doubt.
+                // What a bitmap said when the array was put together.
                 let intent = self.intent.borrow();
                 !self.degraded.get() && intent.as_ref().is_some_and(|intent| intent.needed() > 0)
             }
@@ -335,6 +335,9 @@ impl Inner {
             Resync::From(from) if resync => from.min(total),
             _ => 0,
         };
+        if resync {
+            self.doubt.set(None);
+        }
         // A bitmap says where copies can differ; a scrub looks everywhere.
         let by_bitmap = resync && self.intent.borrow().is_some();
         self.work.found.replace(Found::default());
@@ -367,12 +370,14 @@ impl Inner {
         };
         let checkpoint = |frontier: u64| {
             if let (true, Resync::From(_)) = (resync, self.resync.get()) {
-                self.resync.set(Resync::From(frontier));
+                self.agree_up_to(frontier);
             }
         };
         let end = self.pass(kind, None, from, total, next, unit, still, checkpoint).await;
         if end == End::Done {
-            if resync {
+            if resync && self.doubt.get().is_some() {
+                // They came to differ behind the pass: once more from there.
+            } else if resync {
                 self.resync.set(Resync::Clean);
                 self.note("the copies agree: resync done".to_owned());
                 self.forget_needs();

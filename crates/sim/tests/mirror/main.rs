@@ -4,7 +4,9 @@
 //!   a set of images.
 //! * `conformance`: a random load agrees with the oracle, whatever the shape.
 //! * `failure`: members that fail; what is on the disks when a degraded write is answered.
+//! * `memory`: members that answer in the call, where writes take a shorter way.
 
 mod conformance;
 mod failure;
+mod memory;
 mod world;

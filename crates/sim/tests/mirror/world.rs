@@ -396,7 +396,16 @@ impl World {
         images: &[Option<Vec<u8>>],
         adjust: impl FnOnce(&mut Setup),
     ) -> World {
-        let sim = Sim::new(seed);
+        World::on(Sim::new(seed), shape, images, adjust)
+    }
+
+    /// The same, in a simulation that is there already.
+    pub(crate) fn on(
+        sim: Sim,
+        shape: Shape,
+        images: &[Option<Vec<u8>>],
+        adjust: impl FnOnce(&mut Setup),
+    ) -> World {
         let assembly = Assembly::new(images);
         let shape = Shape { members: assembly.array.raid_disks as usize, ..shape };
         let disks = Rc::new(RefCell::new(Vec::new()));
