@@ -55,7 +55,7 @@ fn write(images: &[Image], facts: &[MemberFacts]) -> Result<u64, Failure> {
             let bytes = vec![0; SUPERBLOCK_BYTES];
             patches.push(Patch { member, offset: found.offset, what: "superblock", bytes });
             if let Ok(superblock) = &found.result {
-                saved.names.push(superblock.name.clone());
+                saved.names.push(without_host(&superblock.name).to_owned());
                 saved.arrays.push(superblock.array_uuid.to_string());
             }
         }
@@ -68,4 +68,9 @@ fn write(images: &[Image], facts: &[MemberFacts]) -> Result<u64, Failure> {
     saved.members = facts.iter().map(SavedMember::of).collect();
     let change = Change { members: held, patches };
     change.carry_out(&Trail::new(places.undo()), saved, || Ok(()))
+}
+
+/// An array's name without the host that it belongs to.
+fn without_host(name: &str) -> &str {
+    name.split_once(':').map_or(name, |(_host, name)| name)
 }
