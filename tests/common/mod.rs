@@ -31,7 +31,9 @@ pub(crate) use client::{Answer, Client, Failed, RawClient};
 pub(crate) use loops::{LoopDevice, Mounted};
 pub(crate) use pattern::{Random, assert_same_bytes, fill, pattern};
 pub(crate) use scratch::Scratch;
-pub(crate) use tool::{LIMIT, Output, Tool, start, wait_until, with_files_open};
+pub(crate) use tool::{
+    LIMIT, Output, Tool, find as find_program, start, wait_until, with_files_open,
+};
 pub(crate) use volume::{UpVolume, Volume, is_alive, send_signal};
 
 /// What volumes are driven by: each test of the data path runs with both.
