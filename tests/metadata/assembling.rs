@@ -1,6 +1,6 @@
 //! `braid assemble`: what is found, and what is remembered; `braid cat`.
 
-use crate::common::{MIB, Scratch, Tool, UpVolume};
+use crate::common::{LoopDevice, MIB, Scratch, Tool, UpVolume, skip_unless_root, skip_without};
 use crate::{FAILED, REFUSED, SIZE, USAGE, Unchanged, edit, members, refuses, superblock};
 
 /// A mirror of `a.img` and `b.img` without the record that `create` wrote.
@@ -181,4 +181,34 @@ fn cat_writes_what_is_asked_for() {
     refuses(&scratch, &too_much, USAGE, &["the volume has 12582912 bytes"]);
     refuses(&scratch, &["cat", "nothing"], USAGE, &["this stack cannot be read"]);
     refuses(&scratch, &["cat", "nope.img"], REFUSED, &["nope.img is refused"]);
+}
+
+#[test]
+fn block_devices_are_members_like_files() {
+    skip_unless_root!();
+    skip_without!("losetup");
+    let scratch = Scratch::new();
+    members(&scratch, &["a.img", "b.img"]);
+    let before = [scratch.read("a.img"), scratch.read("b.img")];
+    let Some(first) = LoopDevice::attach(&scratch.join("a.img")) else { return };
+    let Some(second) = LoopDevice::attach(&scratch.join("b.img")) else { return };
+    let paths = [&first, &second].map(|device| device.path().display().to_string());
+    let create = ["create", "loops", "--level", "raid1", "--assume-clean"];
+    scratch.run(&[&create[..], &[&paths[0], &paths[1]]].concat()).ok();
+    let members = record(&scratch, "loops");
+    for path in &paths {
+        assert!(members.contains(&format!("path = \"{path}\"")), "{path} in {members}");
+    }
+    let uuid = scratch.run(&["examine", "--export", &paths[0]]).ok();
+    let uuid = uuid.out.lines().find_map(|line| line.strip_prefix("MD_UUID="));
+    let scan = ["assemble", "--scan", "--in", ".", "--plan", "--json", "--uuid"];
+    let found = scratch.run(&[&scan[..], &[uuid.expect("an identifier")]].concat()).ok().json();
+    for (role, path) in paths.iter().enumerate() {
+        assert_eq!(found["arrays"][0]["roles"][role]["member"]["path"], **path, "{found}");
+    }
+    let volume = UpVolume::start(&scratch, "loops", &["--attach", "none", "--read-only"]);
+    drop(volume.unwrap_or_else(|output| panic!("{output}")));
+    scratch.run(&["undo", "loops"]).ok();
+    drop((first, second));
+    assert!([scratch.read("a.img"), scratch.read("b.img")] == before);
 }

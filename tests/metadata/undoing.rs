@@ -114,7 +114,13 @@ fn a_wipe_removes_all_superblocks_and_is_undone() {
     assert!(plan.out.contains("nothing was written"), "{plan}");
     unchanged.holds("--plan");
     let before = [scratch.read("a.img"), scratch.read("b.img")];
-    scratch.run(&["wipe", "a.img", "b.img"]).ok();
+    let wiped = scratch.run(&["wipe", "a.img", "b.img", "--json"]).ok().json();
+    assert_eq!(
+        (wiped["superblocks"].as_array().map(Vec::len), &wiped["undo"]),
+        (Some(4), &3.into())
+    );
+    let list = scratch.run(&["undo", "--list", "--json"]).ok().json();
+    assert_eq!(list["changes"][0]["command"], "wipe", "{list}");
     let parts = ["a.img has no md superblock: no a92b4efc at byte", "4096 (1.2)", "6225920 (0.90)"];
     refuses(&scratch, &["examine", "a.img"], FAILED, &parts);
     refuses(&scratch, &["wipe", "a.img"], FAILED, &parts);

@@ -156,6 +156,9 @@ pub(crate) struct Wipe {
     /// Print what would be removed, and write nothing
     #[arg(long)]
     pub(crate) plan: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -169,6 +172,9 @@ pub(crate) struct Undo {
     /// Put the bytes back though something else was written there since
     #[arg(long)]
     pub(crate) force: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

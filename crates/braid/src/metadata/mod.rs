@@ -24,4 +24,4 @@ mod saved;
 pub(crate) use change::{Change, Held, Patch};
 pub(crate) use host::{block_device_name, host_name, now, random_uuid, utc_offset};
 pub(crate) use image::Image;
-pub(crate) use saved::{Saved, SavedMember, SavedPatch, Trail};
+pub(crate) use saved::{Saved, SavedPatch, Trail};

@@ -26,7 +26,7 @@ use super::{given, stacks};
 use crate::cli::Assemble;
 use crate::failure::Failure;
 use crate::places::{Places, check_name};
-use crate::record::Record;
+use crate::record::{Known, Record};
 use crate::volume::{Metadata, is_served};
 
 use show::Verdict;
@@ -134,10 +134,11 @@ fn take(assemble: &Assemble, verdict: &Verdict<'_>) -> Result<Taken, Failure> {
     };
     let mut record = record_for(&config, verdict.set, stacks::md(&paths)?)?;
     record.read_only = assemble.read_only;
-    let mut remember = || {
-        if !record.read_only {
-            record.accept_members();
-        }
+    // What is only read is nobody's.
+    if !record.read_only {
+        record.members = facts.iter().map(Known::of).collect();
+    }
+    let remember = || {
         places.prepare_config()?;
         record.write(&config)
     };
