@@ -167,6 +167,14 @@ impl Intent {
         self.chunks.iter().any(|chunk| chunk.on_members && !chunk.needed)
     }
 
+    /// A member is gone, and with it perhaps what it had in its cache: whatever is still set is
+    /// what it may lack when it comes back.
+    pub(crate) fn need_all_set(&mut self) {
+        for (index, chunk) in self.chunks.iter_mut().enumerate() {
+            chunk.needed |= self.bitmap.is_set(index as u64);
+        }
+    }
+
     /// Copies agree everywhere again.
     pub(crate) fn need_nothing(&mut self) {
         self.chunks.iter_mut().for_each(|chunk| chunk.needed = false);
