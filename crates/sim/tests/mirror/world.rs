@@ -233,11 +233,13 @@ impl Assembly {
     pub(crate) fn new(images: &[Option<Vec<u8>>]) -> Assembly {
         let superblocks: Vec<Option<Superblock>> =
             images.iter().map(|image| image.as_deref().map(superblock_of)).collect();
-        let there = || superblocks.iter().flatten();
+        // A spare knows nothing of the array, whatever it counts.
+        let takes_part = |one: &&Superblock| one.role() != Role::Spare;
+        let there = || superblocks.iter().flatten().filter(takes_part);
         let most = there().map(|one| one.events).max().expect("a disk");
         let freshest = superblocks
             .iter()
-            .position(|one| one.as_ref().is_some_and(|one| one.events == most))
+            .position(|one| one.as_ref().is_some_and(|one| one.events == most && takes_part(&one)))
             .unwrap();
         let array = superblocks[freshest].clone().unwrap();
         let bitmap = array.bitmap_offset.map(|_| {
