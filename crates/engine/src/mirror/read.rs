@@ -24,8 +24,6 @@ use crate::{Pending, join_all};
 
 /// The most that is asked of one copy at a time once something failed, in bytes.
 const CAREFUL: u64 = 64 << 10;
-/// What is not halved any more, in bytes.
-const BLOCK: u64 = 4096;
 /// Read errors in an hour after which a member is given up: md's `MD_DEFAULT_MAX_CORRECTED_READ_ERRORS`.
 const MOST_ERRORS: u32 = 20;
 
@@ -193,10 +191,11 @@ impl Inner {
                     Err(_) => bad.push(member),
                 }
             }
-            if span.len <= BLOCK {
+            let block = u64::from(self.limits.logical_block);
+            if span.len <= block {
                 return (Err(Errno::IO), payload);
             }
-            let half = (span.len / 2).next_multiple_of(BLOCK);
+            let half = (span.len / 2).next_multiple_of(block);
             let mut front = payload.take_front(half);
             let rest = Span::new(span.offset + half, span.len - half);
             let (first, part) = self.read_part(Span::new(span.offset, half), front, failed).await;
