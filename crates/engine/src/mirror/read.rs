@@ -206,19 +206,25 @@ impl Inner {
         })
     }
 
-    /// The members that have a copy of `span`, which lies in one piece, and where; the one that
-    /// failed already comes last.
-    pub(super) fn candidates(&self, span: Span, failed: Option<u32>) -> Vec<(Rc<Member>, u64)> {
+    /// The members that hold a copy of `span`, which lies in one piece, and where: the one whose
+    /// copy counts while they may differ comes first.
+    pub(super) fn holders(&self, span: Span) -> Vec<(Rc<Member>, u64)> {
         let geometry = self.geometry();
         let slots = self.slots.borrow();
-        let mut candidates: Vec<(Rc<Member>, u64)> = (0..geometry.copies())
-            .filter_map(|copy| {
-                let run = geometry.locate(span.offset, copy);
-                let member = slots[run.member].readable()?;
-                (!member.is_bad(run.offset, span.len)).then(|| (Rc::clone(member), run.offset))
-            })
-            .collect();
-        candidates.sort_by_key(|(member, _)| (Some(member.number) == failed, member.write_mostly));
+        let copies = (0..geometry.copies()).filter_map(|copy| {
+            let run = geometry.locate(span.offset, copy);
+            Some((Rc::clone(slots[run.member].readable()?), run.offset))
+        });
+        let mut holders: Vec<(Rc<Member>, u64)> = copies.collect();
+        holders.sort_by_key(|(member, _)| member.write_mostly);
+        holders
+    }
+
+    /// Of these, those that `span` may be read from; the one that failed already comes last.
+    fn candidates(&self, span: Span, failed: Option<u32>) -> Vec<(Rc<Member>, u64)> {
+        let mut candidates = self.holders(span);
+        candidates.retain(|(member, offset)| !member.is_bad(*offset, span.len));
+        candidates.sort_by_key(|(member, _)| Some(member.number) == failed);
         candidates
     }
 
@@ -245,8 +251,13 @@ impl Inner {
             return;
         };
         let at = member.data_offset + offset;
-        let mut payload = Payload::One(buf);
-        let mut good = false;
+        // Of several reads that met the same error the first has it put right.
+        let again = member.dev.start(Io::read(at, buf)).await;
+        let mut good = again.result.is_ok();
+        if good {
+            return;
+        }
+        let mut payload = again.payload;
         for (other, offset) in others.iter().filter(|(one, _)| one.number != number) {
             let io = Io::read(other.data_offset + offset, payload);
             let completion = other.dev.start(io).await;

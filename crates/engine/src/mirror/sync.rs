@@ -346,9 +346,12 @@ impl Inner {
         // A bitmap says where copies can differ; a scrub looks everywhere.
         let by_bitmap = resync && self.intent.borrow().is_some();
         self.work.found.replace(Found::default());
+        // All copies of a window are in memory at once, and of several windows.
+        let fits = (POOL / 4 / geometry.copies()) as u64 & !4095;
         let next = |offset: u64, most: u64| {
             let run = geometry.locate(offset, 0);
-            self.stretch(Span::new(offset, run.len.min(total - offset)), most, by_bitmap)
+            let span = Span::new(offset, run.len.min(total - offset));
+            self.stretch(span, most.min(fits), by_bitmap)
         };
         let unit = |array: Span, _| -> Later<'static, Result<(), String>> {
             let inner = Rc::clone(self);
