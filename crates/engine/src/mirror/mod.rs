@@ -287,6 +287,11 @@ impl Inner {
         if !member.is_known() {
             return;
         }
+        if member.is_in_sync()
+            && let Some(intent) = &mut *self.intent.borrow_mut()
+        {
+            intent.need_all_set();
+        }
         member.state.set(MemberState::Faulty);
         member.remark.replace(why.to_owned());
         if let Some(role) = member.role.get() {

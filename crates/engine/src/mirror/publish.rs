@@ -13,6 +13,8 @@
 //!   that are left, or the array is broken.
 //! * Before anybody relies on a member's absence, the others are two events ahead of it: kernels
 //!   before 6.8 take a member that is one behind for as good as the others.
+//! * Whoever takes a role, or has been filled, has a superblock that says so before those of the
+//!   others do: who has which role is read from the freshest, how far it was filled from its own.
 //! * An array without superblocks has the same order of events; there is nothing to write.
 
 use std::cell::{Cell, RefCell};
@@ -176,16 +178,28 @@ impl Inner {
         if !failed.is_empty() {
             return failed;
         }
+        // Who takes a role, or is filled, says so itself before the others count on it.
+        let (first, then): (Vec<_>, Vec<_>) =
+            superblocks.into_iter().partition(|(member, next)| member.is_changed_by(next));
+        let failed = self.write_to(first).await;
+        if !failed.is_empty() {
+            return failed;
+        }
         // Counted only now: a member that misses two events by no fault of its own is left out.
         if let Some(array) = &mut *self.publisher.array.borrow_mut() {
             array.events += 1;
         }
+        self.write_to(then).await
+    }
+
+    /// Writes `superblocks`, all at once.
+    async fn write_to(&self, superblocks: Vec<(Rc<Member>, Superblock)>) -> Failures {
         let mut started = Vec::with_capacity(superblocks.len());
         for (member, superblock) in &superblocks {
             let payload = self.metadata(member, &superblock.encode()).await;
             started.push(member.dev.start(Io::write(superblock.super_offset, payload, Flags::FUA)));
         }
-        let mut failed = Vec::new();
+        let mut failed = Failures::new();
         for ((member, superblock), written) in superblocks.into_iter().zip(join_all(started).await)
         {
             match written.result {

@@ -259,17 +259,13 @@ impl Inner {
         let total = geometry.member_size();
         let by_bitmap = member.by_bitmap.get();
         let next = |offset: u64, most: u64| {
-            let len = (total - offset).min(most);
+            let left = total - offset;
             match geometry.owner(role.into(), offset) {
                 Some(owner) => {
-                    let array = Span::new(owner.offset, owner.len.min(len));
-                    let intent = self.intent.borrow();
-                    let skip =
-                        by_bitmap && intent.as_ref().is_some_and(|intent| !intent.is_needed(array));
-                    (array.len, (!skip).then_some(array))
+                    self.stretch(Span::new(owner.offset, owner.len.min(left)), most, by_bitmap)
                 }
                 // The last chunks of a layout may hold nothing.
-                None => (len.min(4096), None),
+                None => (left.min(4096), None),
             }
         };
         let unit = |array: Span, offset: u64| -> Later<'static, Result<(), String>> {
@@ -315,6 +311,16 @@ impl Inner {
         self.publish().await;
     }
 
+    /// What a pass does next of `span`, which lies in one piece: how many bytes that is, at most
+    /// `most` if there is anything to do, and which part of the array.
+    fn stretch(&self, span: Span, most: u64, by_bitmap: bool) -> (u64, Option<Span>) {
+        let (len, needed) = match &*self.intent.borrow() {
+            Some(intent) if by_bitmap => intent.stretch(span, most),
+            _ => (span.len.min(most), true),
+        };
+        (len, needed.then(|| Span::new(span.offset, len)))
+    }
+
     /// When every copy is there and they agree, no bit is needed any more.
     fn forget_needs(&self) {
         if !self.degraded.get()
@@ -341,18 +347,12 @@ impl Inner {
         // A bitmap says where copies can differ; a scrub looks everywhere.
         let by_bitmap = resync && self.intent.borrow().is_some();
         self.work.found.replace(Found::default());
+        // All copies of a window are in memory at once, and of several windows.
+        let fits = (POOL / 4 / geometry.copies()) as u64 & !4095;
         let next = |offset: u64, most: u64| {
             let run = geometry.locate(offset, 0);
-            let span = Span::new(offset, run.len.min(total - offset).min(most));
-            if !by_bitmap {
-                return (span.len, Some(span));
-            }
-            let intent = self.intent.borrow();
-            match intent.as_ref().and_then(|intent| intent.next_needed(offset)) {
-                None => (total - offset, None),
-                Some(needed) if needed.offset <= offset => (span.len, Some(span)),
-                Some(needed) => (needed.offset.min(total) - offset, None),
-            }
+            let span = Span::new(offset, run.len.min(total - offset));
+            self.stretch(span, most.min(fits), by_bitmap)
         };
         let unit = |array: Span, _| -> Later<'static, Result<(), String>> {
             let inner = Rc::clone(self);

@@ -23,11 +23,11 @@ const LOAD: Load = Load { requests: 60, depth: 8, longest: 24, overlapping: true
 /// That images of a crash are an array that shows what the oracle allows, whichever copy is read.
 pub(crate) fn check_crash(shape: &Shape, images: &[Option<Vec<u8>>], oracle: &Oracle) {
     let assembly = Assembly::new(images);
-    let in_sync = assembly.in_sync(assembly.array.raid_disks as usize);
+    let holders = assembly.holders();
     let mut contents: Vec<Vec<u8>> = vec![Vec::new(); 4];
     let mut differing = Vec::new();
-    copies(shape, images, &in_sync, 512, |offset, copies| {
-        assert!(!copies.is_empty(), "no copy of {offset} is left: {in_sync:?}");
+    copies(shape, images, &assembly, |offset, copies| {
+        assert!(!copies.is_empty(), "no copy of {offset} is left: {holders:?}");
         if copies.iter().any(|one| *one != copies[0]) {
             differing.push(offset);
         }
@@ -37,7 +37,7 @@ pub(crate) fn check_crash(shape: &Shape, images: &[Option<Vec<u8>>], oracle: &Or
     });
     for contents in contents {
         if let Err(mismatch) = oracle.check_crash(&contents) {
-            panic!("after a crash {mismatch}; {in_sync:?}");
+            panic!("after a crash {mismatch}; {holders:?}");
         }
     }
     assert!(differing.is_empty() || !assembly.is_clean(), "clean, but {differing:?} differ");

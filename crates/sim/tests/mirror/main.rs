@@ -4,9 +4,15 @@
 //!   a set of images.
 //! * `conformance`: a random load agrees with the oracle, whatever the shape.
 //! * `failure`: members that fail; what is on the disks when a degraded write is answered.
+//! * `crash`: what holds after a crash at any moment, and after the resync that follows.
+//! * `life`: members that come, go, take over and are replaced, under load, and crashes meanwhile.
+//! * `reads`: reads that fail, and where reads go.
 //! * `memory`: members that answer in the call, where writes take a shorter way.
 
 mod conformance;
+mod crash;
 mod failure;
+mod life;
 mod memory;
+mod reads;
 mod world;
