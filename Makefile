@@ -2,6 +2,8 @@
 
 CARGO ?= cargo
 FLAGS ?= --locked
+# About a minute of changed superblocks and bitmaps.
+FUZZ ?= 300000
 
 .PHONY: all build demo test lint bench setup clean
 
@@ -23,6 +25,7 @@ test:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(FLAGS) --workspace --all-targets -- --deny warnings
 	$(CARGO) test $(FLAGS) --workspace
+	BRAID_FUZZ_ITERATIONS=$(FUZZ) $(CARGO) test $(FLAGS) --package braid-md --test fuzz
 
 # Side by side with peers; each prints a table of ratios. See bench/README.md.
 bench:
