@@ -44,7 +44,7 @@ fn a_folder_is_searched_and_other_files_are_passed_over() {
     std::fs::hard_link(scratch.join("a.img"), scratch.join("again.img")).expect("a link");
     let output = scratch.run(&["assemble", "--in", ".", "--as", "mine", "--json"]).ok().json();
     assert_eq!(output["arrays"].as_array().map(Vec::len), Some(1), "{output}");
-    assert_eq!((&output["volume"], &output["next"]), (&"mine".into(), &"braid up mine".into()));
+    assert_eq!(output["next"], "braid up mine");
     assert!(scratch.config_file("mine").exists() && !scratch.config_file("data").exists());
 }
 
@@ -97,12 +97,18 @@ fn the_record_of_another_volume_is_kept() {
 #[test]
 fn a_degraded_array_needs_a_word_and_its_superblocks_come_back() {
     let scratch = mirror();
-    let parts = ["role 1 missing", "can be started read-only", "next: braid assemble"];
-    refuses(&scratch, &["assemble", "a.img"], REFUSED, &parts);
+    let parts = ["role 1 missing", "can be started read-only", "a.img --read-only"];
+    let refused = refuses(&scratch, &["assemble", "a.img"], REFUSED, &parts);
+    for way in ["a.img --read-only", "a.img --degraded", "a.img --force"] {
+        assert!(refused.out.contains(way), "{way} in {refused}");
+    }
     let before = [scratch.read("a.img"), scratch.read("b.img")];
     let read_only = scratch.run(&["assemble", "a.img", "--read-only", "--as", "look"]).ok();
     assert!(read_only.out.contains("state: degraded"), "{read_only}");
     assert!(scratch.read("a.img") == before[0], "--read-only writes to no member");
+    let degraded = scratch.run(&["assemble", "a.img", "--degraded", "--as", "alone"]).ok();
+    assert!(degraded.out.contains("next: braid up alone --degraded"), "{degraded}");
+    assert!(scratch.read("a.img") == before[0], "--degraded writes to no member");
     let forced = scratch.run(&["assemble", "a.img", "--force"]).ok();
     for part in ["risk: role 1 was there", "1 superblocks were rewritten: `braid undo 2`"] {
         assert!(forced.out.contains(part), "{part:?} in {forced}");
@@ -211,4 +217,23 @@ fn block_devices_are_members_like_files() {
     scratch.run(&["undo", "loops"]).ok();
     drop((first, second));
     assert!([scratch.read("a.img"), scratch.read("b.img")] == before);
+}
+
+#[test]
+fn an_array_goes_on_without_a_member_and_the_member_becomes_stale() {
+    let scratch = mirror();
+    scratch.run(&["assemble", "a.img", "--degraded"]).ok();
+    let up = |options: &[&str]| UpVolume::start(&scratch, "data", options);
+    let refused = up(&["--attach", "none"]).err().expect("it needs a word");
+    assert!(refused.err.contains("role 1 missing"), "{refused}");
+    let volume = up(&["--attach", "none", "--degraded"]);
+    let volume = volume.unwrap_or_else(|output| panic!("{output}"));
+    // A volume that nobody writes to writes nothing, either.
+    volume.client().write(0, &[0x5a; 4096], false).expect("it can be written");
+    volume.down();
+    let both = scratch.run(&["assemble", "a.img", "b.img", "--plan"]).ok();
+    assert!(both.out.contains("left out") && both.out.contains("state: degraded"), "{both}");
+    up(&["--attach", "none"]).unwrap_or_else(|output| panic!("{output}")).down();
+    assert!(cat(&scratch, "md(a.img, b.img)").starts_with(&[0x5a; 4096]));
+    refuses(&scratch, &["undo"], REFUSED, &["a.img was used since"]);
 }

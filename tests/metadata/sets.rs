@@ -122,6 +122,12 @@ fn two_sides_that_went_on_alone() {
     alone("b.img", 0, 40);
     let refused = refuses(&scratch, &BOTH, REFUSED, &["next: braid assemble", "b.img"]);
     assert!(refused.out.contains("a.img: it went on by itself"), "{refused}");
+    let before = [scratch.read("a.img"), scratch.read("b.img")];
+    let forced = scratch.run(&[&BOTH[..], &["--force"]].concat()).ok();
+    assert!(forced.out.contains("what was written there is given up"), "{forced}");
+    let record = std::fs::read_to_string(scratch.config_file("data")).expect("a record");
+    assert!(record.contains("b.img") && !record.contains("a.img"), "{record}");
+    assert!([scratch.read("a.img"), scratch.read("b.img")] == before, "nothing to rewrite");
 }
 
 #[test]
