@@ -178,16 +178,21 @@ impl Inner {
         failed: Option<u32>,
     ) -> Later<'_, (Result<(), Errno>, Payload)> {
         Box::pin(async move {
-            let mut bad: Vec<Rc<Member>> = Vec::new();
-            for (member, offset) in self.candidates(span, failed) {
+            let candidates = self.candidates(span, failed);
+            // Who failed at first is asked last, and put right even if nobody gets so far.
+            let first = candidates.iter().filter(|(member, _)| Some(member.number) == failed);
+            let mut bad: Vec<Rc<Member>> = first.map(|(member, _)| Rc::clone(member)).collect();
+            for (member, offset) in candidates {
                 let io = Io::read(member.data_offset + offset, payload);
                 let completion = member.dev.start(io).await;
                 payload = completion.payload;
                 match completion.result {
                     Ok(()) => {
-                        bad.into_iter().for_each(|bad| self.put_right(bad, span));
+                        let bad = bad.into_iter().filter(|bad| !Rc::ptr_eq(bad, &member));
+                        bad.for_each(|bad| self.put_right(bad, span));
                         return (Ok(()), payload);
                     }
+                    Err(_) if Some(member.number) == failed => {}
                     Err(_) => bad.push(member),
                 }
             }

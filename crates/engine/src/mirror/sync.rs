@@ -253,13 +253,18 @@ impl Inner {
 
     /// Fills `member`.
     async fn recover(self: &Rc<Self>, member: &Rc<Member>) {
-        let MemberState::Recovering(from) = member.state.get() else { return };
+        let MemberState::Recovering(filled) = member.state.get() else { return };
         let Some(role) = member.role.get() else { return };
         let geometry = self.geometry();
         let total = geometry.member_size();
         let by_bitmap = member.by_bitmap.get();
+        // After a crash what was filled is as doubtful as any copy, where the bitmap says so.
+        let doubtful = self.resync.get() != Resync::Clean;
+        let from = if doubtful { 0 } else { filled };
         let next = |offset: u64, most: u64| {
-            let left = total - offset;
+            let by_bitmap = by_bitmap || offset < filled;
+            let end = if offset < filled { filled } else { total };
+            let left = end - offset;
             match geometry.owner(role.into(), offset) {
                 Some(owner) => {
                     self.stretch(Span::new(owner.offset, owner.len.min(left)), most, by_bitmap)

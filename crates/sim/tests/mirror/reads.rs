@@ -143,7 +143,7 @@ fn too_many_read_errors_take_a_member_out() {
         let (dev, mirror) = (world.dev.clone(), world.mirror.clone());
         let faults = world.disk(0).faults().clone();
         let last = world.disk(1).faults().clone();
-        let handle = world.sim.handle();
+        let (handle, pause) = (world.sim.handle(), world.sleep(2));
         world.run(async move {
             for round in 0..21 {
                 assert_eq!(mirror.status().members[0].state, MemberState::InSync, "{round}");
@@ -154,6 +154,7 @@ fn too_many_read_errors_take_a_member_out() {
                 assert!(all.iter().all(|done| done.result.is_ok()));
                 handle.sleep(10_000_000).await;
             }
+            pause.await;
             let status = mirror.status();
             assert_eq!(status.members[0].state, MemberState::Faulty, "{status:#?}");
             last.add(Target::op(Op::Read), Fault::Error(Errno::IO));
