@@ -18,19 +18,38 @@ attach() {
 
 detach() { losetup --detach "${MEMBERS[@]}"; }
 
-# What sync_action says once nothing goes on any more.
+# Waits, without starting a program: each costs a tenth of a second here.
+exec {clock}<> <(:)
+pause() { read -r -t "$1" -u "$clock" || true; }
+
+# Waits until neither resync nor recovery nor check goes on.
 settle() {
-    local action=none tries
+    local tries
     [ -e "$SYS/sync_action" ] || return 0
-    for tries in {1..600}; do
-        # With the superblocks written, which comes after the last block.
-        action=$(<"$SYS/sync_action")
-        [ "$action" = idle ] && mdadm --wait "$MD" || true
-        [ "$action" = idle ] && return 0
-        sleep 0.2
+    for tries in {1..1200}; do
+        [ "$(<"$SYS/sync_action")" = idle ] && return 0
+        pause 0.1
     done
-    echo "still $action after a long time" >&2
+    echo "still $(<"$SYS/sync_action") after a long time" >&2
     return 1
+}
+
+# Waits until a pass has come that far, in sectors.
+reach() {
+    local tries
+    for tries in {1..1200}; do
+        read -r done _ <"$SYS/sync_completed"
+        [ "$done" != none ] && [ "$done" -ge "$1" ] && return 0
+        pause 0.02
+    done
+    echo "never came to sector $1" >&2
+    return 1
+}
+
+# speed KIB: how much md's passes do in a second.
+speed() {
+    echo "$1" >/proc/sys/dev/raid/speed_limit_min
+    echo "$1" >/proc/sys/dev/raid/speed_limit_max
 }
 
 create() { mdadm --create "$MD" --run --quiet --homehost=none "$@"; }
@@ -42,7 +61,6 @@ assemble() {
         said=$(mdadm --examine "$member" 2>&1 >/dev/null)
         [ -z "$said" ] || { echo "examine says: $said"; return 1; }
     done
-    # 0.90 and linear: without --run a degraded array is not started.
     mdadm --assemble "$MD" "$@" "${MEMBERS[@]}"
 }
 

@@ -15,8 +15,10 @@
 mod common;
 mod from_kernel;
 mod guest;
+mod handed_over;
 mod lab;
 mod shapes;
+mod stories;
 mod to_kernel;
 mod trials;
 

@@ -1,0 +1,330 @@
+//! Arrays that lack a member, or have one that is half filled, from one to the other.
+
+use crate::common::{MIB, Scratch, UpVolume, wait_until};
+use crate::guest::Answer;
+use crate::stories::{Story, nothing, tell};
+use crate::to_kernel::is_settled;
+use crate::{A, B, check, engine_or_skip, write};
+
+const DIRECTION: &str = "degraded, half rebuilt";
+
+#[test]
+fn degraded_and_half_rebuilt() {
+    let Some(engine) = engine_or_skip() else { return };
+    tell(engine, DIRECTION, STORIES);
+}
+
+const STORIES: &[Story] = &[
+    Story {
+        id: "kernel-fails-one",
+        images: 2,
+        begin: nothing,
+        first: KERNEL_FAILS_ONE_OF_RAID1,
+        crash: false,
+        middle: stale_is_left_out_and_added,
+        second: WHOLE,
+        shows: "the kernel failed a member and wrote; braid left the stale one out, added it: 0 mismatches",
+    },
+    Story {
+        id: "kernel-fails-one-bitmap",
+        images: 4,
+        begin: nothing,
+        first: KERNEL_FAILS_ONE_OF_RAID10,
+        crash: false,
+        middle: stale_is_left_out_and_re_added,
+        second: WHOLE,
+        shows: "raid10, bitmap: the same, re-added by the bitmap: 0 mismatches",
+    },
+    Story {
+        id: "braid-fails-one",
+        images: 2,
+        begin: braid_fails_one,
+        first: KERNEL_ADDS,
+        crash: false,
+        middle: is_whole,
+        second: "",
+        shows: "braid failed a member and wrote; the kernel left it out, added it: 0 mismatches",
+    },
+    Story {
+        id: "braid-fails-one-bitmap",
+        images: 2,
+        begin: braid_fails_one_with_bitmap,
+        first: KERNEL_RE_ADDS,
+        crash: false,
+        middle: is_whole,
+        second: "",
+        shows: "the same with a bitmap: the kernel re-added it by braid's bits: 0 mismatches",
+    },
+    Story {
+        id: "braid-stops-recovery",
+        images: 2,
+        begin: braid_stops_a_recovery,
+        first: KERNEL_GOES_ON_WITH_RECOVERY,
+        crash: false,
+        middle: is_recovered,
+        second: "",
+        shows: "braid stopped in a recovery; the kernel went on from there: 0 mismatches",
+    },
+    Story {
+        id: "kernel-stops-recovery",
+        images: 2,
+        begin: nothing,
+        first: KERNEL_STOPS_A_RECOVERY,
+        crash: false,
+        middle: goes_on_with_recovery,
+        second: RECOVERED,
+        shows: "the kernel stopped in a recovery; braid went on from there: 0 mismatches",
+    },
+    Story {
+        id: "kernel-stops-resync",
+        images: 2,
+        begin: nothing,
+        first: KERNEL_STOPS_A_RESYNC,
+        crash: false,
+        middle: goes_on_with_resync,
+        second: RECOVERED,
+        shows: "the kernel stopped in a resync; braid went on from there: 0 mismatches",
+    },
+];
+
+const KERNEL_FAILS_ONE_OF_RAID1: &str = "
+    create --level=1 --raid-devices=2 --bitmap=none ${MEMBERS[*]}
+    fill a
+    settle
+    mdadm \"$MD\" --fail \"${MEMBERS[1]}\"
+    fill b 0 1048576
+    stop";
+
+const KERNEL_FAILS_ONE_OF_RAID10: &str = "
+    create --level=10 --raid-devices=4 --chunk=64 --bitmap=internal --bitmap-chunk=64K ${MEMBERS[*]}
+    fill a
+    settle
+    mdadm \"$MD\" --fail \"${MEMBERS[1]}\"
+    fill b 0 1048576
+    stop";
+
+/// All members, the first MiB of `b`, the rest of `a`.
+const WHOLE: &str = "
+    assemble
+    [ $(<$SYS/degraded) = 0 ]
+    [ $(<$SYS/sync_action) = idle ]
+    same b 0 1048576
+    same a 1048576 $(($(size) - 1048576))
+    check
+    stop";
+
+const RECOVERED: &str = "
+    assemble
+    [ $(<$SYS/degraded) = 0 ]
+    [ $(<$SYS/sync_action) = idle ]
+    same a
+    check
+    stop";
+
+/// What braid failed is stale: mdadm starts the array without it.
+const KERNEL_ADDS: &str = "
+    assemble --run
+    [ $(<$SYS/degraded) = 1 ]
+    same b 0 1048576
+    mdadm --zero-superblock \"${MEMBERS[1]}\"
+    mdadm \"$MD\" --add \"${MEMBERS[1]}\"
+    settle
+    [ $(<$SYS/degraded) = 0 ]
+    same b 0 1048576
+    same a 1048576 $(($(size) - 1048576))
+    check
+    stop";
+
+const KERNEL_RE_ADDS: &str = "
+    assemble --run
+    [ $(<$SYS/degraded) = 1 ]
+    same b 0 1048576
+    mdadm \"$MD\" --re-add \"${MEMBERS[1]}\"
+    settle
+    [ $(<$SYS/degraded) = 0 ]
+    same b 0 1048576
+    same a 1048576 $(($(size) - 1048576))
+    check
+    stop";
+
+const KERNEL_GOES_ON_WITH_RECOVERY: &str = "
+    say offset $(mdadm --examine \"${MEMBERS[1]}\" | sed -n 's/.*Recovery Offset : \\([0-9]*\\) .*/\\1/p')
+    speed 100
+    assemble
+    say action $(<$SYS/sync_action)
+    say start $(<$SYS/rd1/recovery_start)
+    speed 200000
+    settle
+    [ $(<$SYS/degraded) = 0 ]
+    same a
+    check
+    stop";
+
+const KERNEL_STOPS_A_RECOVERY: &str = "
+    create --level=1 --raid-devices=2 --bitmap=none \"${MEMBERS[0]}\" missing
+    fill a
+    speed 2000
+    mdadm \"$MD\" --add \"${MEMBERS[1]}\"
+    reach 4096
+    mdadm --stop \"$MD\"
+    speed 200000
+    mdadm --examine \"${MEMBERS[1]}\"
+    detach";
+
+const KERNEL_STOPS_A_RESYNC: &str = "
+    speed 2000
+    create --level=1 --raid-devices=2 --bitmap=none ${MEMBERS[*]}
+    reach 4096
+    fill a
+    mdadm --stop \"$MD\"
+    speed 200000
+    mdadm --examine \"${MEMBERS[0]}\"
+    detach";
+
+/// The array of a volume that has one.
+fn array(volume: &UpVolume<'_>) -> serde_json::Value {
+    volume.status()["arrays"][0].clone()
+}
+
+/// What a superblock says, as `braid examine --json` has it.
+pub(crate) fn examine(scratch: &Scratch, image: &str) -> serde_json::Value {
+    let output = scratch.run(&["examine", "--json", image]).ok();
+    output.json()["members"][0]["superblocks"][0].clone()
+}
+
+pub(crate) fn up<'a>(scratch: &'a Scratch, story: &Story) -> UpVolume<'a> {
+    scratch.up(&story.stack(), &["--name", story.id, "--attach", "none"])
+}
+
+fn wait_until_in_sync(volume: &UpVolume<'_>) {
+    wait_until("all members to be in sync", || {
+        let array = array(volume);
+        let in_sync =
+            array["in_sync"].as_array().is_some_and(|all| all.iter().all(|one| one == true));
+        in_sync && is_settled(volume)
+    });
+}
+
+fn check_first_mib_of_b(volume: &UpVolume<'_>) {
+    let mut client = volume.client();
+    let size = client.size();
+    check(&mut client, B, 0, MIB);
+    check(&mut client, A, MIB, size - MIB);
+}
+
+/// Starts with the stale member given, and answers with the volume that has left it out.
+fn without_the_stale<'a>(scratch: &'a Scratch, story: &Story) -> UpVolume<'a> {
+    let volume = up(scratch, story);
+    let in_sync = array(&volume)["in_sync"].clone();
+    assert_eq!(in_sync[1], false, "the stale member takes no part: {}", array(&volume));
+    check_first_mib_of_b(&volume);
+    volume
+}
+
+fn stale_is_left_out_and_added(scratch: &Scratch, story: &Story, _: &Answer) {
+    let volume = without_the_stale(scratch, story);
+    scratch.run(&["member", "add", story.id, &story.image(1)]).ok();
+    wait_until_in_sync(&volume);
+    check_first_mib_of_b(&volume);
+    volume.down();
+}
+
+fn stale_is_left_out_and_re_added(scratch: &Scratch, story: &Story, _: &Answer) {
+    let volume = up(scratch, story);
+    // By the bitmap it comes back without being told to, if it is among the members.
+    if array(&volume)["in_sync"][1] == false && array(&volume)["job"].is_null() {
+        scratch.run(&["member", "re-add", story.id, &story.image(1)]).ok();
+    }
+    wait_until_in_sync(&volume);
+    check_first_mib_of_b(&volume);
+    volume.down();
+}
+
+fn create(scratch: &Scratch, story: &Story, options: &[&str], members: &[String]) {
+    scratch
+        .braid()
+        .args(["create", story.id, "--level=raid1"])
+        .args(options)
+        .args(members)
+        .run()
+        .ok();
+}
+
+fn fail_one(scratch: &Scratch, story: &Story, options: &[&str]) {
+    create(scratch, story, options, &story.names());
+    let volume = scratch.up(story.id, &["--attach", "none"]);
+    let mut client = volume.client();
+    let size = client.size();
+    write(&mut client, A, 0, size);
+    wait_until_in_sync(&volume);
+    scratch.run(&["member", "fail", story.id, &story.image(1)]).ok();
+    write(&mut client, B, 0, MIB);
+    drop(client);
+    volume.down();
+}
+
+fn braid_fails_one(scratch: &Scratch, story: &Story) {
+    fail_one(scratch, story, &["--bitmap=none"]);
+}
+
+fn braid_fails_one_with_bitmap(scratch: &Scratch, story: &Story) {
+    fail_one(scratch, story, &["--bitmap=64K"]);
+}
+
+fn is_whole(scratch: &Scratch, story: &Story, _: &Answer) {
+    let volume = up(scratch, story);
+    assert_eq!(array(&volume)["in_sync"], serde_json::json!([true, true]));
+    check_first_mib_of_b(&volume);
+    volume.down();
+}
+
+fn braid_stops_a_recovery(scratch: &Scratch, story: &Story) {
+    create(scratch, story, &["--bitmap=none"], &[story.image(0), "missing".into()]);
+    let volume = scratch.up(story.id, &["--attach", "none"]);
+    let mut client = volume.client();
+    let size = client.size();
+    write(&mut client, A, 0, size);
+    drop(client);
+    scratch.run(&["speed", story.id, "--min", "1M", "--max", "1M"]).ok();
+    scratch.run(&["member", "add", story.id, &story.image(1)]).ok();
+    wait_until("a part of the recovery", || {
+        array(&volume)["job"]["done_bytes"].as_u64().is_some_and(|done| done > MIB)
+    });
+    volume.down();
+    let superblock = examine(scratch, &story.image(1));
+    let offset = superblock["recovery_offset_bytes"].as_u64();
+    assert!(offset.is_some_and(|offset| 0 < offset && offset < size), "{superblock}");
+}
+
+fn is_recovered(scratch: &Scratch, story: &Story, answer: &Answer) {
+    let (offset, start) = (answer.number("offset"), answer.number("start"));
+    assert_eq!(answer.get("action"), "recover", "what the kernel did at once");
+    assert!(0 < offset && offset <= start, "recovery from {start}, not from {offset} sectors on");
+    let volume = up(scratch, story);
+    assert_eq!(array(&volume)["in_sync"], serde_json::json!([true, true]));
+    volume.down();
+}
+
+fn goes_on_with_recovery(scratch: &Scratch, story: &Story, _: &Answer) {
+    let superblock = examine(scratch, &story.image(1));
+    let offset = superblock["recovery_offset_bytes"].as_u64();
+    assert!(offset.is_some_and(|offset| offset > 0), "the kernel stopped it midway: {superblock}");
+    goes_on(scratch, story);
+}
+
+fn goes_on_with_resync(scratch: &Scratch, story: &Story, _: &Answer) {
+    let superblock = examine(scratch, &story.image(0));
+    let offset = superblock["resync_offset_bytes"].as_u64();
+    assert!(offset.is_some_and(|offset| offset > 0), "the kernel stopped it midway: {superblock}");
+    goes_on(scratch, story);
+}
+
+fn goes_on(scratch: &Scratch, story: &Story) {
+    let volume = up(scratch, story);
+    wait_until_in_sync(&volume);
+    let mut client = volume.client();
+    let size = client.size();
+    check(&mut client, A, 0, size);
+    drop(client);
+    volume.down();
+}

@@ -1,0 +1,99 @@
+//! Arrays that are handed over in a state: degraded, half rebuilt, after a crash.
+//!
+//! ```text
+//!   begin (host)  ──▶  first (guest)  ──▶  middle (host)  ──▶  second (guest)
+//! ```
+//!
+//! Each step finds the same images, and may be empty. All stories of a test go through the steps
+//! together, so that there are two boots whatever their number.
+
+use crate::common::{MIB, Scratch};
+use crate::guest::{Answer, Guest};
+use crate::lab::Engine;
+use crate::shared;
+use crate::trials::Trials;
+
+/// One array's way.
+pub(crate) struct Story {
+    /// The array's name too, of at most 32 bytes.
+    pub(crate) id: &'static str,
+    /// How many images there are; those after the first `members` are made, and used by hand.
+    pub(crate) images: usize,
+    /// What is done on the host before anything else.
+    pub(crate) begin: fn(&Scratch, &Story),
+    /// What the kernel does then.
+    pub(crate) first: &'static str,
+    /// Whether the kernel is killed during what `first` has left going on.
+    pub(crate) crash: bool,
+    /// What is done on the host with it.
+    pub(crate) middle: fn(&Scratch, &Story, &Answer),
+    /// What the kernel does in the end.
+    pub(crate) second: &'static str,
+    /// What this shows, for the table.
+    pub(crate) shows: &'static str,
+}
+
+/// A step of the host's that is not there.
+pub(crate) fn nothing(_: &Scratch, _: &Story) {}
+
+impl Story {
+    pub(crate) fn image(&self, index: usize) -> String {
+        format!("{}.{index}", self.id)
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        (0..self.images).map(|index| self.image(index)).collect()
+    }
+
+    /// The stack of all images.
+    pub(crate) fn stack(&self) -> String {
+        let names: Vec<String> = self.names().iter().map(|name| format!("./{name}")).collect();
+        format!("md({})", names.join(", "))
+    }
+}
+
+/// Tells them all.
+pub(crate) fn tell(engine: &Engine, direction: &'static str, stories: &[Story]) {
+    let scratch = shared();
+    let mut trials = Trials::new(direction);
+    let mut first = Guest::new();
+    // Those that end in a crash come last: nothing can be done after it.
+    let (crashing, others): (Vec<&Story>, Vec<&Story>) = stories.iter().partition(|one| one.crash);
+    let mut begun = Vec::new();
+    for &story in others.iter().chain(&crashing) {
+        for name in story.names() {
+            scratch.sparse(&name, 8 * MIB);
+        }
+        if trials.attempt(story.id, || (story.begin)(&scratch, story)).is_some() {
+            first.section(story.id, &story.names(), story.first);
+            begun.push(story);
+        }
+    }
+    if !crashing.is_empty() {
+        first.line("sleep 1\nsync\nklab-crash");
+    }
+    let answers = first.run(engine, &scratch);
+
+    let mut second = Guest::new();
+    let mut handed_back = Vec::new();
+    for story in begun {
+        let middle = || (story.middle)(&scratch, story, answers.of(story.id));
+        if trials.attempt(story.id, middle).is_none() {
+            continue;
+        }
+        match story.second {
+            "" => trials.held(engine, story.id, story.shows),
+            body => {
+                second.section(story.id, &story.names(), body);
+                handed_back.push(story);
+            }
+        }
+    }
+    let answers = second.run(engine, &scratch);
+    for story in handed_back {
+        if trials.attempt(story.id, || answers.of(story.id).verdict()).is_some() {
+            trials.held(engine, story.id, story.shows);
+        }
+    }
+    trials.finish();
+}
