@@ -84,7 +84,7 @@ enum Part {
         members: Vec<Part>,
     },
     /// Members that describe their array themselves.
-    Md(MdArray),
+    Md(Box<MdArray>),
 }
 
 /// What members are joined by.
@@ -196,7 +196,10 @@ struct Opener {
 impl Opener {
     fn part(&mut self, stack: &Stack) -> Result<Part, MediaError> {
         if let Node::Md(md) = &stack.node {
-            return MdArray::open(&md.members, self.options).map(Part::Md).map_err(MediaError::Md);
+            return MdArray::open(&md.members, self.options)
+                .map(Box::new)
+                .map(Part::Md)
+                .map_err(MediaError::Md);
         }
         if stack.is_missing() {
             return Ok(Part::Missing);
