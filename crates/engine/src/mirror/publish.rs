@@ -178,10 +178,7 @@ impl Inner {
         if !failed.is_empty() {
             return failed;
         }
-        // Who takes a role, or is filled, says so itself before the others count on it.
-        let (first, then): (Vec<_>, Vec<_>) =
-            superblocks.into_iter().partition(|(member, next)| member.is_changed_by(next));
-        let failed = self.write_to(first).await;
+        let failed = self.announce(&superblocks).await;
         if !failed.is_empty() {
             return failed;
         }
@@ -189,7 +186,28 @@ impl Inner {
         if let Some(array) = &mut *self.publisher.array.borrow_mut() {
             array.events += 1;
         }
-        self.write_to(then).await
+        self.write_to(superblocks).await
+    }
+
+    /// Has who takes a role, or was filled, say so itself before anybody else counts on it: one
+    /// after the other, since they would count on each other.
+    async fn announce(&self, superblocks: &[(Rc<Member>, Superblock)]) -> Failures {
+        let mut changed: Vec<_> =
+            superblocks.iter().filter(|(member, next)| member.is_changed_by(next)).collect();
+        // A replacement that is done first: its table has no place for the one it replaces.
+        changed.sort_by_key(|(member, _)| !member.is_in_sync());
+        for (index, (member, next)) in changed.iter().enumerate() {
+            let mut next = next.clone();
+            for (later, _) in &changed[index + 1..] {
+                let role = later.superblock.borrow().as_ref().map(Superblock::role);
+                next.roles[later.number as usize] = role.unwrap_or(Role::Spare);
+            }
+            let failed = self.write_to(vec![(Rc::clone(member), next)]).await;
+            if !failed.is_empty() {
+                return failed;
+            }
+        }
+        Failures::new()
     }
 
     /// Writes `superblocks`, all at once.

@@ -168,3 +168,190 @@ fn whatever_operators_do_the_data_is_there() {
     });
     assert!(crashes.get() > 50, "{} crashes", crashes.get());
 }
+
+/// Plants other bytes on one disk, behind the array's back.
+fn plant(images: &mut [Option<Vec<u8>>], disk: usize, offset: u64, len: usize) {
+    let at = (crate::world::DATA + offset) as usize;
+    images[disk].as_mut().unwrap()[at..at + len].fill(0xbd);
+}
+
+#[test]
+fn a_check_finds_what_differs_and_a_repair_makes_it_the_same() {
+    let name = "life::a_check_finds_what_differs_and_a_repair_makes_it_the_same";
+    for_each_seed(name, 60, |seed| {
+        let shape = Shape::number(seed);
+        let geometry = shape.geometry();
+        let mut images = shape.images();
+        let mut dice = rng(seed);
+        let mut places = std::collections::BTreeSet::new();
+        for _ in 0..dice.within(1..=6) {
+            let offset = dice.below(geometry.size() / 4096) * 4096;
+            let run = geometry.locate(offset, dice.index(geometry.copies()));
+            plant(&mut images, run.member, run.offset + 512 * dice.below(8), 512);
+            places.insert(offset);
+        }
+        // The same bytes planted on all copies of a block do not differ.
+        let world = World::with_images(seed, shape, &images);
+        let (mirror, dev, pause) = (world.mirror.clone(), world.dev.clone(), world.sleep(5));
+        let again = world.sleep(5);
+        let repaired = world.sleep(5);
+        let found = world.run(async move {
+            mirror.scrub(Some(JobKind::Check)).unwrap();
+            pause.await;
+            let found = mirror.status();
+            assert!(
+                found.last_scrub.is_some_and(|(kind, ..)| kind == JobKind::Check),
+                "{found:#?}"
+            );
+            mirror.scrub(Some(JobKind::Repair)).unwrap();
+            again.await;
+            assert_eq!(mirror.status().mismatches, found.mismatches, "a check changes nothing");
+            mirror.scrub(Some(JobKind::Check)).unwrap();
+            repaired.await;
+            assert_eq!(mirror.status().mismatches, 0);
+            drop(dev);
+            found
+        });
+        let found_places: Vec<u64> = found.mismatch_places;
+        assert!(found_places.iter().all(|place| places.contains(place)), "{found_places:?}");
+        assert_eq!(found.mismatches, found_places.len() as u64 * 4096, "{found_places:?}");
+        if places.len() == 1 {
+            assert_eq!(found_places.len(), 1, "{places:?}");
+        }
+        world.check_copies_equal();
+    });
+}
+
+/// A member that comes back gets the chunks that were written without it, and no others.
+#[test]
+fn a_member_that_comes_back_gets_what_it_missed() {
+    use crate::world::{DATA, PAIR_BITMAP};
+    use braid_block::{Flags, Io, Op};
+    for_each_seed("life::a_member_that_comes_back_gets_what_it_missed", 60, |seed| {
+        let world = World::new(seed, PAIR_BITMAP);
+        let chunk = PAIR_BITMAP.bitmap.unwrap();
+        let (dev, mirror, disks) =
+            (world.dev.clone(), world.mirror.clone(), Rc::clone(&world.disks));
+        let (handle, quiet, pause) = (world.sim.handle(), world.sleep(15), world.sleep(15));
+        let mut dice = rng(seed);
+        let missed = world.run(async move {
+            let io = Io::write(0, crate::failure::filled(32 << 10, 1), Flags::NONE);
+            dev.start(io).await.result.unwrap();
+            quiet.await;
+            mirror.fail("disk1").await.unwrap();
+            let mut missed = std::collections::BTreeSet::new();
+            for _ in 0..dice.within(1..=5) {
+                let offset = dice.below(PAIR_BITMAP.member_size / 512) * 512;
+                let io = Io::write(offset, crate::failure::filled(512, 2), Flags::NONE);
+                dev.start(io).await.result.unwrap();
+                missed.insert(offset / chunk);
+            }
+            mirror.remove("disk1").await.unwrap();
+            let member = World::comes_back(&handle, &disks, 1, &mut dice);
+            mirror.add(member).await.unwrap();
+            pause.await;
+            let status = mirror.status();
+            assert_eq!(status.in_sync, [true, true], "{status:#?}");
+            assert_eq!(status.bitmap.map(|(_, _, set)| set), Some(0), "{status:#?}");
+            missed.len() as u64
+        });
+        let trace = world.disk(1).trace();
+        let written = trace.iter().filter(|one| one.op == Op::Write && one.span.offset >= DATA);
+        assert_eq!(written.map(|one| one.span.len).sum::<u64>(), missed * chunk);
+        world.check_copies_equal();
+    });
+}
+
+/// One that was away while bits were cleared is filled from end to end.
+#[test]
+fn a_member_that_was_away_too_long_is_filled_whole() {
+    use crate::world::SHAPES;
+    use braid_block::{Flags, Io};
+    for_each_seed("life::a_member_that_was_away_too_long_is_filled_whole", 20, |seed| {
+        let shape = SHAPES[3];
+        let world = World::new(seed, shape);
+        let mut operator = Operator::new(&world, seed);
+        let (dev, mirror) = (world.dev.clone(), world.mirror.clone());
+        let pause = world.sleep(5);
+        world.run(async move {
+            mirror.fail("disk1").await.unwrap();
+            mirror.remove("disk1").await.unwrap();
+            let io = Io::write(8192, crate::failure::filled(4096, 1), Flags::NONE);
+            dev.start(io).await.result.unwrap();
+            // Another takes its place, and all bits are cleared; then that one goes.
+            operator.make_whole().await;
+            mirror.fail("disk3").await.unwrap();
+            mirror.remove("disk3").await.unwrap();
+            let (handle, disks) = (operator.handle.clone(), Rc::clone(&operator.disks));
+            let member = World::comes_back(&handle, &disks, 1, &mut operator.dice);
+            mirror.add(member).await.unwrap();
+            pause.await;
+            let status = mirror.status();
+            assert_eq!(status.in_sync, [true; 3], "{status:#?}");
+        });
+        world.check_copies_equal();
+    });
+}
+
+#[test]
+fn an_array_that_is_shut_down_is_clean() {
+    for_each_seed("life::an_array_that_is_shut_down_is_clean", 100, |seed| {
+        let world = World::new(seed, Shape::number(seed));
+        let mut client = Client::new(world.dev.clone(), pool(), rng(seed));
+        let (mirror, disks) = (world.mirror.clone(), Rc::clone(&world.disks));
+        let mut dice = rng(!seed);
+        let shape = world.shape;
+        world.run(async move {
+            if seed % 3 == 0 {
+                mirror.scrub(Some(JobKind::Repair)).unwrap();
+            }
+            client.run(Load { requests: 40, depth: 8, longest: 30, overlapping: true }).await;
+            mirror.shut_down().await;
+            let images = crash_images(&disks.borrow(), &mut dice);
+            let assembly = crate::world::Assembly::new(&images);
+            assert!(assembly.is_clean());
+            assert_eq!(assembly.bitmap.as_ref().map_or(0, |bitmap| bitmap.count_set()), 0);
+            check_crash(&shape, &images, &client.oracle.borrow());
+        });
+        world.check_copies_equal();
+    });
+}
+
+/// A raid1 gets another role, which a spare takes; and gives it up again when nobody has it.
+#[test]
+fn a_raid1_grows_and_shrinks_under_load() {
+    use crate::world::{PAIR, PAIR_BITMAP};
+    for_each_seed("life::a_raid1_grows_and_shrinks_under_load", 60, |seed| {
+        let world = World::new(seed, [PAIR, PAIR_BITMAP][seed as usize % 2]);
+        let mut client = Client::new(world.dev.clone(), pool(), rng(seed));
+        let mut operator = Operator::new(&world, seed);
+        world.sim.handle().spawn("client", async move {
+            let load = Load { requests: 150, depth: 5, longest: 16, overlapping: true };
+            assert!(client.run(load).await.errors.is_empty());
+        });
+        world.run(async move {
+            let mirror = operator.mirror.clone();
+            mirror.set_raid_disks(3).await.unwrap();
+            operator.rest().await;
+            operator.make_whole().await;
+            assert_eq!(mirror.status().in_sync, [true; 3]);
+            assert!(mirror.set_raid_disks(2).await.is_err(), "somebody has role 2");
+            mirror.fail("disk2").await.unwrap();
+            mirror.set_raid_disks(2).await.unwrap();
+            operator.make_whole().await;
+        });
+        world.check_copies_equal();
+    });
+}
+
+/// Two copies on two members is the order of a raid1 only for one layout, and never its level.
+#[test]
+fn a_raid10_does_not_become_a_raid1() {
+    use crate::world::{FAR, NEAR, OFFSET, SHAPES};
+    for layout in [NEAR, FAR, OFFSET] {
+        let shape = Shape { members: 2, layout, ..SHAPES[4] };
+        let world = World::new(1, shape);
+        let mirror = world.mirror.clone();
+        world.run(async move { assert!(mirror.set_raid_disks(3).await.is_err()) });
+    }
+}

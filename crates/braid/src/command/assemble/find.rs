@@ -9,7 +9,7 @@ use braid_probe::{FileKind, Holder, Policy, check_members, find_users, identify}
 use crate::cli::Assemble;
 use crate::command::given;
 use crate::failure::{Context, Failure};
-use crate::volume::{MdError, Metadata};
+use crate::metadata::{Metadata, MetadataError};
 
 /// The members that have a superblock.
 ///
@@ -49,7 +49,7 @@ pub(super) fn members(assemble: &Assemble) -> Result<Vec<Metadata>, Failure> {
 fn look_at(path: &Path) -> Option<Metadata> {
     match Metadata::read(path) {
         Ok(metadata) => Some(metadata),
-        Err(MdError::NoSuperblock { .. }) => None,
+        Err(MetadataError::NoSuperblock { .. }) => None,
         Err(error) => {
             eprintln!("braid: passed over: {error}");
             None

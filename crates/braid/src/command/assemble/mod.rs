@@ -25,9 +25,10 @@ use braid_stack::{Node, Stack};
 use super::{given, stacks};
 use crate::cli::Assemble;
 use crate::failure::Failure;
+use crate::metadata::Metadata;
 use crate::places::{Places, check_name};
 use crate::record::{Known, Record};
-use crate::volume::{Metadata, is_served};
+use crate::volume::is_served;
 
 use show::Verdict;
 
