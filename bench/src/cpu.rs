@@ -9,6 +9,7 @@
 
 use nix::time::{ClockId, clock_getcpuclockid};
 use nix::unistd::Pid;
+use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::{Error, Result};
@@ -46,6 +47,13 @@ pub fn stay_on_one_core() -> Result<()> {
     let mut one = CpuSet::new();
     one.set(last.ok_or_else(|| Error::Unexpected("no processor is allowed".into()))?);
     sched_setaffinity(None, &one).map_err(|errno| failed()(errno.into()))
+}
+
+/// Has this process, and the programs it starts from now on, run before others where that is
+/// allowed: for measurements in wall time, in which it mostly waits.
+pub fn go_first() {
+    // Without the right to it, the figures are noisier and no less true.
+    let _ = setpriority_process(None, -20);
 }
 
 #[cfg(test)]

@@ -127,6 +127,15 @@ impl World {
         }
         Ok(latencies)
     }
+
+    /// Writes a block in each chunk of the bitmap, so that its bits are set before anything is timed.
+    pub(crate) async fn set_bits(&self, dev: &Dev) -> Result<()> {
+        for offset in (0..dev.limits().size).step_by(BITMAP_CHUNK as usize) {
+            let buf = self.pool.get_wait(BLOCK as usize).await;
+            succeed(dev.start(Io::write(offset, buf, Flags::NONE)).await)?;
+        }
+        Ok(())
+    }
 }
 
 fn succeed(completion: Completion) -> Result<()> {
