@@ -34,6 +34,7 @@ bench:
 	target/release/engine
 	target/release/peers-nbd
 	target/release/modelled
+	target/release/recovery
 	target/release/attach
 	@command -v gungraun-runner >/dev/null || $(CARGO) install --locked gungraun-runner --version 0.20.0
 	$(CARGO) bench $(FLAGS) --package braid-bench --bench engine_instructions

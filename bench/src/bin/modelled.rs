@@ -8,17 +8,17 @@
 
 use std::process::ExitCode;
 
-use braid_bench::Result;
 use braid_bench::args::{Args, finish};
 use braid_bench::fio::{self, Subject, Workload};
 use braid_bench::peer::{Folder, Server};
 use braid_bench::stats::{Estimate, Target, median};
 use braid_bench::table::Table;
+use braid_bench::{Result, cpu};
 
 const USAGE: &str = "\
 modelled [--rounds N] [--runtime SECONDS] [--only NAME] [--braid PATH]
   --rounds   rounds of each row (3)
-  --runtime  seconds at each volume in a round (2)
+  --runtime  seconds at each volume in a round (1.2)
   --only     rows with this in their name
   --braid    the braid binary (the one beside this program)";
 
@@ -94,8 +94,9 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     let args = Args::from_command_line(&["--rounds", "--runtime", "--only", "--braid"], USAGE)?;
     let rounds = args.value("--rounds", 3usize)?.max(1);
-    let seconds: f64 = args.value("--runtime", 2.0)?;
+    let seconds: f64 = args.value("--runtime", 1.2)?;
     fio::require()?;
+    cpu::go_first();
     let braid = args.braid()?;
     let folder = Folder::new()?;
     let raid0 = Server::braid(&braid, "raid0", RAID0, folder.path())?;
