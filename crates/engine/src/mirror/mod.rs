@@ -314,6 +314,17 @@ impl Inner {
         self.reconsider();
     }
 
+    /// `member` has its role now, or is to get it: writes go to it from now on, and it has to be
+    /// given the bitmap before superblocks count on it.
+    fn put_in(&self, member: &Rc<Member>, role: u16, replacement: bool) {
+        let slot = &mut self.slots.borrow_mut()[usize::from(role)];
+        let place = if replacement { &mut slot.replacement } else { &mut slot.primary };
+        *place = Some(Rc::clone(member));
+        if let Some(intent) = &mut *self.intent.borrow_mut() {
+            intent.welcome();
+        }
+    }
+
     /// Copies may differ from `offset` on: until they are compared, the first of them is read.
     fn doubt(&self, offset: u64) {
         self.doubt.set(Some(self.doubt.get().map_or(offset, |other| other.min(offset))));

@@ -149,7 +149,7 @@ impl Inner {
     /// next is taken: no superblock counts on a member that could not be flushed.
     async fn write_superblocks_once(self: &Rc<Self>) -> Failures {
         let superblocks = self.next_superblocks();
-        let failed = self.store_pages(&[0]).await;
+        let failed = self.store_events().await;
         if !failed.is_empty() {
             return failed;
         }
@@ -168,6 +168,21 @@ impl Inner {
             array.events += 1;
         }
         self.write_to(superblocks).await
+    }
+
+    /// Stores the bitmap's first page, which counts events, and all of it if somebody is new.
+    async fn store_events(self: &Rc<Self>) -> Failures {
+        let pages = match &mut *self.intent.borrow_mut() {
+            Some(intent) => intent.pages_to_publish(),
+            None => return Failures::new(),
+        };
+        let failed = self.store_pages(&pages).await;
+        if let Some(intent) = &mut *self.intent.borrow_mut()
+            && !failed.is_empty()
+        {
+            intent.welcome();
+        }
+        failed
     }
 
     /// Has who takes a role, or was filled, say so itself before anybody else counts on it: one

@@ -244,7 +244,7 @@ impl Inner {
         spare.role.set(Some(role));
         spare.by_bitmap.set(false);
         spare.state.set(MemberState::Recovering(0));
-        self.slots.borrow_mut()[usize::from(role)].primary = Some(Rc::clone(spare));
+        self.put_in(spare, role, false);
         self.note(format!("{} takes over role {role}", spare.label));
         self.reconsider();
         self.publish().await;

@@ -88,7 +88,7 @@ fn a_newcomer_has_every_page_of_the_bitmap() {
         let io = Io::write(19 << 20, crate::failure::filled(512, 1), Flags::NONE);
         dev.start(io).await.result.unwrap();
         mirror.add(spare).await.unwrap();
-        while mirror.status().events < 9 && mirror.status().job.is_none() {
+        while mirror.status().job.is_none() {
             handle.sleep(1_000_000).await;
         }
         handle.sleep(10_000_000).await;

@@ -177,7 +177,7 @@ impl Shape {
         }
         superblock.roles[number as usize] = role;
         superblock.device_number = number;
-        superblock.device_uuid = Uuid([number as u8 + 1; 16]);
+        superblock.device_uuid = Uuid([(number % 255) as u8 + 1; 16]);
         let mut image = vec![0; (DATA + self.member_size) as usize];
         let bytes = superblock.encode();
         image[SUPERBLOCK as usize..][..bytes.len()].copy_from_slice(&bytes);
