@@ -241,7 +241,7 @@ impl Inner {
         self.immediate.set(slots.iter().all(|slot| slot.written().all(immediate)));
         drop(slots);
         self.reopen();
-        self.work.changed.notify();
+        self.work.tell();
     }
 
     /// What the superblocks are to say from now on; answers what they said. Whoever makes them
@@ -332,7 +332,7 @@ impl Inner {
             Resync::Clean => offset,
             Resync::From(from) => from,
         });
-        self.work.changed.notify();
+        self.work.tell();
     }
 
     /// Copies agree below `frontier`, but for where they came to differ meanwhile.
