@@ -264,8 +264,7 @@ impl Mirror {
         let inner = self.writable()?;
         let member = inner.admit(new)?;
         if let (Some(role), MemberState::Recovering(_)) = (member.role.get(), member.state.get()) {
-            let slot = &mut inner.slots.borrow_mut()[usize::from(role)];
-            slot.primary = Some(Rc::clone(&member));
+            inner.put_in(&member, role, false);
         }
         inner.members.borrow_mut().push(Rc::clone(&member));
         inner.note(format!("{} was added", member.label));
@@ -292,7 +291,7 @@ impl Mirror {
         member.role.set(Some(role));
         member.replacement.set(true);
         member.state.set(MemberState::Recovering(0));
-        inner.slots.borrow_mut()[usize::from(role)].replacement = Some(Rc::clone(&member));
+        inner.put_in(&member, role, true);
         inner.members.borrow_mut().push(Rc::clone(&member));
         inner.note(format!("{} is to replace {label}", member.label));
         inner.reconsider();

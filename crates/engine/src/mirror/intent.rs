@@ -35,6 +35,8 @@ pub(crate) struct Intent {
     chunks: Vec<Chunk>,
     /// Pages that differ from the members'.
     changed: Vec<bool>,
+    /// A member has none of the pages yet.
+    newcomer: bool,
 }
 
 impl Intent {
@@ -46,7 +48,7 @@ impl Intent {
         };
         let chunks = (0..bitmap.chunk_count()).map(chunk).collect();
         let changed = vec![false; bitmap.page_count() as usize];
-        Intent { bitmap, chunks, changed }
+        Intent { bitmap, chunks, changed, newcomer: false }
     }
 
     pub(crate) fn bitmap(&self) -> &Bitmap {
@@ -118,6 +120,18 @@ impl Intent {
         let changed = (0..self.changed.len()).filter(|page| self.changed[*page]).collect();
         self.changed.fill(false);
         changed
+    }
+
+    /// A member that has none of the bitmap is among those that are written from now on.
+    pub(crate) fn welcome(&mut self) {
+        self.newcomer = true;
+    }
+
+    /// The pages to be stored before superblocks are: the first, which counts events, and all if
+    /// there is a newcomer.
+    pub(crate) fn pages_to_publish(&mut self) -> Vec<usize> {
+        let pages = if std::mem::take(&mut self.newcomer) { self.changed.len() } else { 1 };
+        (0..pages).collect()
     }
 
     /// `page` was stored as it was when `set` was its list of set chunks.

@@ -42,7 +42,7 @@ impl Mirror {
     pub async fn shut_down(&self) {
         let inner = &self.inner;
         inner.work.stop();
-        inner.work.changed.until(|| inner.work.is_idle()).await;
+        inner.work.until_idle().await;
         while inner.writers.get() > 0 || !inner.background.is_idle() {
             inner.clock.sleep(Duration::from_millis(1)).await;
         }

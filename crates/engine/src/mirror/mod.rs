@@ -242,7 +242,7 @@ impl Inner {
         self.immediate.set(slots.iter().all(|slot| slot.written().all(immediate)));
         drop(slots);
         self.reopen();
-        self.work.changed.notify();
+        self.work.tell();
     }
 
     /// What the superblocks are to say from now on; answers what they said. Whoever makes them
@@ -315,6 +315,17 @@ impl Inner {
         self.reconsider();
     }
 
+    /// `member` has its role now, or is to get it: writes go to it from now on, and it has to be
+    /// given the bitmap before superblocks count on it.
+    fn put_in(&self, member: &Rc<Member>, role: u16, replacement: bool) {
+        let slot = &mut self.slots.borrow_mut()[usize::from(role)];
+        let place = if replacement { &mut slot.replacement } else { &mut slot.primary };
+        *place = Some(Rc::clone(member));
+        if let Some(intent) = &mut *self.intent.borrow_mut() {
+            intent.welcome();
+        }
+    }
+
     /// Copies may differ from `offset` on: until they are compared, the first of them is read.
     fn doubt(&self, offset: u64) {
         self.doubt.set(Some(self.doubt.get().map_or(offset, |other| other.min(offset))));
@@ -322,7 +333,7 @@ impl Inner {
             Resync::Clean => offset,
             Resync::From(from) => from,
         });
-        self.work.changed.notify();
+        self.work.tell();
     }
 
     /// Copies agree below `frontier`, but for where they came to differ meanwhile.

@@ -23,8 +23,8 @@ use std::rc::Rc;
 use braid_block::{Flags, Io, Payload, Span};
 use braid_md::{Features, Resync, Role, Superblock, Timestamp};
 
-use super::Inner;
 use super::member::{Member, MemberState};
+use super::{Inner, METADATA_POOL};
 use crate::join_all;
 use crate::signal::Signal;
 
@@ -168,7 +168,7 @@ impl Inner {
     /// next is taken: no superblock counts on a member that could not be flushed.
     async fn write_superblocks_once(self: &Rc<Self>) -> Failures {
         let superblocks = self.next_superblocks();
-        let failed = self.store_pages(&[0]).await;
+        let failed = self.store_events().await;
         if !failed.is_empty() {
             return failed;
         }
@@ -187,6 +187,21 @@ impl Inner {
             array.events += 1;
         }
         self.write_to(superblocks).await
+    }
+
+    /// Stores the bitmap's first page, which counts events, and all of it if somebody is new.
+    async fn store_events(self: &Rc<Self>) -> Failures {
+        let pages = match &mut *self.intent.borrow_mut() {
+            Some(intent) => intent.pages_to_publish(),
+            None => return Failures::new(),
+        };
+        let failed = self.store_pages(&pages).await;
+        if let Some(intent) = &mut *self.intent.borrow_mut()
+            && !failed.is_empty()
+        {
+            intent.welcome();
+        }
+        failed
     }
 
     /// Has who takes a role, or was filled, say so itself before anybody else counts on it: one
@@ -212,18 +227,33 @@ impl Inner {
 
     /// Writes `superblocks`, all at once.
     async fn write_to(&self, superblocks: Vec<(Rc<Member>, Superblock)>) -> Failures {
-        let mut started = Vec::with_capacity(superblocks.len());
-        for (member, superblock) in &superblocks {
-            let payload = self.metadata(member, &superblock.encode()).await;
-            started.push(member.dev.start(Io::write(superblock.super_offset, payload, Flags::FUA)));
+        let area = |(member, superblock): &(Rc<Member>, Superblock)| {
+            (Rc::clone(member), superblock.super_offset, superblock.encode())
+        };
+        let failed =
+            self.store_metadata("superblock", superblocks.iter().map(area).collect()).await;
+        for (member, superblock) in superblocks {
+            if !failed.iter().any(|(one, _)| Rc::ptr_eq(one, &member)) {
+                *member.superblock.borrow_mut() = Some(superblock);
+            }
         }
+        failed
+    }
+
+    /// Stores bytes at offsets of members, many at once; `what` is for the message.
+    async fn store_metadata(&self, what: &str, areas: Vec<(Rc<Member>, u64, Vec<u8>)>) -> Failures {
         let mut failed = Failures::new();
-        for ((member, superblock), written) in superblocks.into_iter().zip(join_all(started).await)
-        {
-            match written.result {
-                Ok(()) => *member.superblock.borrow_mut() = Some(superblock),
-                Err(errno) => {
-                    failed.push((member, format!("its superblock could not be written: {errno}")));
+        // No more at once than there is memory for.
+        for areas in areas.chunks(METADATA_POOL / PAGE / 2) {
+            let mut started = Vec::with_capacity(areas.len());
+            for (member, offset, bytes) in areas {
+                let payload = self.metadata(member, bytes).await;
+                started.push(member.dev.start(Io::write(*offset, payload, Flags::FUA)));
+            }
+            for ((member, ..), done) in areas.iter().zip(join_all(started).await) {
+                if let Err(errno) = done.result {
+                    let why = format!("its {what} could not be written: {errno}");
+                    failed.push((Rc::clone(member), why));
                 }
             }
         }
@@ -268,7 +298,7 @@ impl Inner {
             .collect()
     }
 
-    /// `bytes` in memory of the array's own, filled up to what `member` writes in one piece.
+    /// `bytes` in memory of the array's own, filled up with zeroes to whole blocks of `member`.
     async fn metadata(&self, member: &Member, bytes: &[u8]) -> Payload {
         let block = member.dev.limits().logical_block as usize;
         let mut buf = self.metadata_pool.get_wait(bytes.len().next_multiple_of(block)).await;
@@ -345,25 +375,20 @@ impl Inner {
     async fn store_pages(self: &Rc<Self>, pages: &[usize]) -> Failures {
         let mut failed = Failures::new();
         for page in pages {
-            let members = self.written_members();
             let bytes = match &*self.intent.borrow() {
-                Some(intent) => intent.bitmap().page(*page as u64),
+                Some(intent) => {
+                    let bitmap = intent.bitmap();
+                    // Something else may follow behind the last page.
+                    bitmap.page(*page as u64)[..bitmap.page_len(*page as u64)].to_vec()
+                }
                 None => return failed,
             };
-            let mut started = Vec::new();
-            let mut asked = Vec::new();
-            for member in members {
-                let Some(area) = bitmap_area(&member) else { continue };
-                let payload = self.metadata(&member, &bytes).await;
-                let offset = area + (*page * PAGE) as u64;
-                started.push(member.dev.start(Io::write(offset, payload, Flags::FUA)));
-                asked.push(member);
-            }
-            for (member, done) in asked.into_iter().zip(join_all(started).await) {
-                if let Err(errno) = done.result {
-                    failed.push((member, format!("its bitmap could not be written: {errno}")));
-                }
-            }
+            let area = |member: Rc<Member>| {
+                let area = bitmap_area(&member)?;
+                Some((member, area + (*page * PAGE) as u64, bytes.clone()))
+            };
+            let areas = self.written_members().into_iter().filter_map(area).collect();
+            failed.extend(self.store_metadata("bitmap", areas).await);
         }
         failed
     }

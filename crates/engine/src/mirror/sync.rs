@@ -14,7 +14,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -38,6 +39,8 @@ const UNDER_WAY: u64 = 2 << 20;
 const MOST_WINDOWS: usize = 32;
 /// Memory for the windows: a buffer for each of up to four copies, and rewriting.
 const POOL: usize = 16 << 20;
+/// How long a pass goes as if clients were about, until it would know of them.
+const GENTLE: Duration = Duration::from_millis(250);
 /// How often the frontier is recorded.
 const CHECKPOINT: Duration = Duration::from_secs(5);
 /// Places of mismatches that are kept for the report.
@@ -53,7 +56,9 @@ pub(super) struct Work {
     current: RefCell<Option<Current>>,
     found: RefCell<Found>,
     last: RefCell<Option<(JobKind, Duration, u64)>>,
-    pub(super) changed: Signal,
+    changed: Signal,
+    /// How often something changed.
+    changes: Cell<u64>,
 }
 
 /// A pass under way.
@@ -94,6 +99,7 @@ impl Work {
             found: RefCell::default(),
             last: RefCell::default(),
             changed: Signal::default(),
+            changes: Cell::new(0),
         })
     }
 
@@ -113,11 +119,18 @@ impl Work {
 
     pub(super) fn stop(&self) {
         self.stop.set(true);
+        self.tell();
+    }
+
+    /// What is to be done may be another thing now.
+    pub(super) fn tell(&self) {
+        self.changes.set(self.changes.get() + 1);
         self.changed.notify();
     }
 
-    pub(super) fn is_idle(&self) -> bool {
-        self.current.borrow().is_none()
+    /// Waits until no pass is under way.
+    pub(super) async fn until_idle(&self) {
+        self.changed.until(|| self.current.borrow().is_none()).await;
     }
 
     pub(super) fn speed(&self) -> Speed {
@@ -126,11 +139,12 @@ impl Work {
 
     pub(super) fn set_speed(&self, speed: Speed) {
         self.throttle.borrow_mut().set(speed);
+        self.tell();
     }
 
     pub(super) fn request(&self, kind: Option<JobKind>) {
         self.requested.set(kind);
-        self.changed.notify();
+        self.tell();
     }
 
     pub(super) fn requested(&self) -> Option<JobKind> {
@@ -244,7 +258,7 @@ impl Inner {
         spare.role.set(Some(role));
         spare.by_bitmap.set(false);
         spare.state.set(MemberState::Recovering(0));
-        self.slots.borrow_mut()[usize::from(role)].primary = Some(Rc::clone(spare));
+        self.put_in(spare, role, false);
         self.note(format!("{} takes over role {role}", spare.label));
         self.reconsider();
         self.store_whole_bitmap().await;
@@ -407,7 +421,7 @@ impl Inner {
         self.work.current.replace(None);
         self.work.timing.set(false);
         self.reopen();
-        self.work.changed.notify();
+        self.work.tell();
     }
 
     /// Goes from `from` to `total` in windows. `next` says, for an offset, how many bytes come
@@ -434,11 +448,14 @@ impl Inner {
         let mut cursor = from;
         let mut recorded = now;
         let mut pause: Option<Later<'static, ()>> = None;
+        let mut paid = false;
         loop {
+            let changes = self.work.changes.get();
             let go_on = !self.work.stop.get() && !self.broken.get() && still();
-            let shared = self.work.throttle.borrow().is_shared(self.clock.now());
+            let gently = self.clock.now().saturating_sub(now) < GENTLE
+                || self.work.throttle.borrow().is_shared(self.clock.now());
             let (most, windows_at_once) =
-                if shared { (SMALL_WINDOW, 1) } else { (WINDOW, MOST_WINDOWS) };
+                if gently { (SMALL_WINDOW, 1) } else { (WINDOW, MOST_WINDOWS) };
             while go_on
                 && pause.is_none()
                 && cursor < total
@@ -446,18 +463,19 @@ impl Inner {
                 && windows.iter().map(|window| window.len).sum::<u64>() < UNDER_WAY
             {
                 let (len, array) = next(cursor, most);
-                let start = cursor;
-                cursor += len;
-                let Some(array) = array else {
-                    windows.push_back(Window { start, len: 0, work: None, result: None });
-                    continue;
-                };
-                let wait = self.work.throttle.borrow_mut().wait(self.clock.now(), len);
-                let work = Some(unit(array, start));
-                windows.push_back(Window { start, len, work, result: None });
-                if !wait.is_zero() {
-                    pause = Some(self.clock.sleep(wait));
+                if array.is_some() && !paid {
+                    let wait = self.work.throttle.borrow_mut().wait(self.clock.now(), len);
+                    paid = true;
+                    if !wait.is_zero() {
+                        pause = Some(self.clock.sleep(wait));
+                        break;
+                    }
                 }
+                let work = array.map(|array| unit(array, cursor));
+                let in_memory = if work.is_some() { len } else { 0 };
+                paid &= work.is_none();
+                windows.push_back(Window { start: cursor, len: in_memory, work, result: None });
+                cursor += len;
             }
             let frontier = windows.front().map_or(cursor, |window| window.start);
             checkpoint(frontier);
@@ -473,8 +491,14 @@ impl Inner {
                 let inner = Rc::clone(self);
                 self.background.spawn(async move { inner.publish().await });
             }
+            let mut told = pin!(self.work.changed.until(|| self.work.changes.get() != changes));
             poll_fn(|cx| {
                 let mut moved = false;
+                if told.as_mut().poll(cx).is_ready() {
+                    // Perhaps to stop, or to hurry.
+                    pause = None;
+                    moved = true;
+                }
                 for window in &mut windows {
                     moved |= window.poll(cx);
                 }

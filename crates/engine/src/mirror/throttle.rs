@@ -17,6 +17,8 @@ const INTERVAL: Duration = Duration::from_millis(250);
 const ABOUT: Duration = Duration::from_millis(200);
 /// The rate at which a pass with a target starts, in bytes a second, if `min` is less.
 const START: u64 = 4 << 20;
+/// How many latencies are kept for a judgement, which may be long in coming.
+const MOST_LATENCIES: usize = 1 << 16;
 /// What a pass may catch up on at once.
 const BURST: Duration = Duration::from_millis(100);
 
@@ -65,6 +67,8 @@ impl Throttle {
     pub(super) fn set(&mut self, speed: Speed) {
         self.speed = speed;
         self.rate = self.rate.max(speed.min);
+        // What was let through at another rate is forgiven.
+        self.paid_at = Duration::ZERO;
     }
 
     pub(super) fn speed(&self) -> Speed {
@@ -74,7 +78,7 @@ impl Throttle {
     /// A client's request took `latency` and is over at `now`.
     pub(super) fn record(&mut self, now: Duration, latency: Duration) {
         self.last_request = Some(now);
-        if self.speed.latency.is_some() {
+        if self.speed.latency.is_some() && self.latencies.len() < MOST_LATENCIES {
             self.latencies.push(latency);
         }
     }

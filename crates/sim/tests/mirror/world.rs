@@ -32,8 +32,6 @@ use braid_sim::{Handle, Rng, Sim, SimDisk};
 pub(crate) const SUPERBLOCK: u64 = 4096;
 pub(crate) const BITMAP: u64 = 8192;
 pub(crate) const DATA: u64 = 64 << 10;
-/// Roles that a superblock has room for.
-const ROLES: usize = 128;
 /// How long a run may take, in steps of virtual time, before it is taken to wait for what never
 /// comes.
 const PATIENCE: u64 = 100_000;
@@ -128,7 +126,7 @@ impl Shape {
             bitmap_offset: self.bitmap.map(|_| (BITMAP - SUPERBLOCK) as i64),
             ppl: None,
             reshape: None,
-            roles: vec![Role::Spare; ROLES],
+            roles: vec![Role::Spare; (self.members + 1).next_multiple_of(128)],
             logical_block_size: 0,
             super_offset: SUPERBLOCK,
             data_offset: DATA,
@@ -179,7 +177,7 @@ impl Shape {
         }
         superblock.roles[number as usize] = role;
         superblock.device_number = number;
-        superblock.device_uuid = Uuid([number as u8 + 1; 16]);
+        superblock.device_uuid = Uuid([(number % 255) as u8 + 1; 16]);
         let mut image = vec![0; (DATA + self.member_size) as usize];
         let bytes = superblock.encode();
         image[SUPERBLOCK as usize..][..bytes.len()].copy_from_slice(&bytes);
