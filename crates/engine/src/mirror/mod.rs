@@ -60,6 +60,7 @@ use crate::clock::Clock;
 use crate::{Device, Pending};
 
 use background::Background;
+use balance::choose;
 use intent::Intent;
 use member::{Member, Slot};
 use publish::Publisher;
@@ -150,8 +151,13 @@ impl Mirror {
     /// No memory for metadata and passes.
     ///
     /// # Panics
-    /// If the setup contradicts itself: a role out of range or taken twice.
+    /// If the setup contradicts itself: a role out of range or taken twice, a bitmap that does
+    /// not cover the array.
     pub fn new(setup: Setup) -> std::io::Result<Mirror> {
+        let size = setup.geometry.size();
+        if let Some(covered) = setup.bitmap.as_ref().map(|bitmap| bitmap.header.sync_size) {
+            assert!(covered >= size, "a bitmap of {covered} bytes for an array of {size}");
+        }
         let limits = limits_of(&setup);
         let count = setup.geometry.members();
         let mut slots = vec![Slot::default(); count];
@@ -351,16 +357,18 @@ impl Inner {
         log.push((self.clock.unix_time(), text));
     }
 
+    /// Of the copy that reads begin with, up to the end of its piece.
     fn extents(&self, span: Span) -> Vec<Extent> {
         let geometry = self.geometry();
         let slots = self.slots.borrow();
-        for copy in 0..geometry.copies() {
-            let run = geometry.locate(span.offset, copy);
-            if let Some(member) = slots[run.member].readable() {
-                let len = span.len.min(run.len);
-                return member.dev.extents(Span::new(member.data_offset + run.offset, len));
-            }
-        }
-        vec![Extent::data(span.len)]
+        let Some(copy) = choose(&*geometry, &slots, span.offset, span.len, true) else {
+            return vec![Extent::data(span.len)];
+        };
+        let run = geometry.locate(span.offset, copy);
+        let Some(member) = slots[run.member].readable() else {
+            return vec![Extent::data(span.len)];
+        };
+        let there = Span::new(member.data_offset + run.offset, span.len.min(run.len));
+        member.dev.extents(there)
     }
 }

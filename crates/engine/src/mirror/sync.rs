@@ -394,21 +394,28 @@ impl Inner {
         };
         let end = self.pass(kind, None, from, total, next, unit, still, checkpoint).await;
         if end == End::Done {
-            if resync && self.doubt.get().is_some() {
-                // They came to differ behind the pass: once more from there.
-            } else if resync {
+            self.finish_comparison(kind);
+            self.publish().await;
+        }
+        self.end_pass();
+    }
+
+    fn finish_comparison(&self, kind: JobKind) {
+        match kind {
+            // They came to differ behind the pass: once more from there.
+            JobKind::Resync if self.doubt.get().is_some() => {}
+            JobKind::Resync => {
                 self.resync.set(Resync::Clean);
                 self.note("the copies agree: resync done".to_owned());
                 self.forget_needs();
-            } else {
+            }
+            _ => {
                 self.work.requested.set(None);
                 let found = self.work.found().mismatches;
                 self.work.last.replace(Some((kind, self.clock.unix_time(), found)));
                 self.note(format!("{kind}: {found} bytes differ"));
             }
-            self.publish().await;
         }
-        self.end_pass();
     }
 
     fn has_takeover(&self) -> bool {
