@@ -3,8 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use braid_block::{Errno, Op};
 use braid_engine::mirror::{JobKind, MemberState, Mirror};
-use braid_sim::{Client, Handle, Load, Rng, SimDisk, for_each_seed};
+use braid_sim::{Client, Fault, Handle, Load, Rng, SimDisk, Target, for_each_seed};
 
 use crate::crash::assemble_again;
 use crate::failure::check_crash;
@@ -51,7 +52,7 @@ impl Operator {
 
     /// One thing that an operator does, at random; what is refused is refused.
     async fn act(&mut self) {
-        match self.dice.below(12) {
+        match self.dice.below(13) {
             0..3 => {
                 let all = self.members(|state| state != MemberState::Faulty);
                 if let Some(label) = self.draw(all) {
@@ -80,6 +81,14 @@ impl Operator {
                 let kind = [None, Some(JobKind::Check), Some(JobKind::Repair)][self.dice.index(3)];
                 self.mirror.scrub(kind).unwrap();
             }
+            11 => {
+                // A disk fails while it is filled.
+                let filled = |state| matches!(state, MemberState::Recovering(_));
+                if let Some(label) = self.draw(self.members(filled)) {
+                    let disk = self.disks.borrow()[number_of(&label)].clone();
+                    disk.faults().add(Target::op(Op::Write), Fault::Error(Errno::IO));
+                }
+            }
             _ => self.rest().await,
         }
     }
@@ -89,7 +98,7 @@ impl Operator {
         let faulty = self.members(|state| state == MemberState::Faulty);
         let Some(label) = self.draw(faulty) else { return };
         self.mirror.remove(&label).await.unwrap();
-        let index: usize = label.trim_start_matches("disk").parse().unwrap();
+        let index = number_of(&label);
         let superblock = crate::world::superblock_of(&self.disks.borrow()[index].contents());
         if superblock.role() == braid_md::Role::Spare || superblock.recovery_offset.is_some() {
             return;
@@ -121,6 +130,11 @@ impl Operator {
         }
         panic!("the array does not come to rest: {:#?}", self.mirror.status());
     }
+}
+
+/// The disk that a label means.
+fn number_of(label: &str) -> usize {
+    label.trim_start_matches("disk").parse().expect("a disk's label")
 }
 
 #[test]
@@ -226,7 +240,7 @@ fn a_check_finds_what_differs_and_a_repair_makes_it_the_same() {
 #[test]
 fn a_member_that_comes_back_gets_what_it_missed() {
     use crate::world::{DATA, PAIR_BITMAP};
-    use braid_block::{Flags, Io, Op};
+    use braid_block::{Flags, Io};
     for_each_seed("life::a_member_that_comes_back_gets_what_it_missed", 60, |seed| {
         let world = World::new(seed, PAIR_BITMAP);
         let chunk = PAIR_BITMAP.bitmap.unwrap();
