@@ -21,7 +21,7 @@ const LOAD: Load = Load { requests: 120, depth: 10, longest: 40, overlapping: tr
 #[test]
 fn sectors_that_cannot_be_read_are_written_again() {
     let name = "reads::sectors_that_cannot_be_read_are_written_again";
-    for_each_seed(name, 200, |seed| {
+    for_each_seed(name, 100, |seed| {
         let shape = Shape::number(seed);
         let world = World::new(seed, shape);
         let (geometry, mut dice) = (shape.geometry(), rng(!seed));
