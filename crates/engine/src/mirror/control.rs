@@ -269,7 +269,7 @@ impl Mirror {
         inner.members.borrow_mut().push(Rc::clone(&member));
         inner.note(format!("{} was added", member.label));
         inner.reconsider();
-        inner.record_newcomer().await;
+        inner.record(true).await;
         Ok(())
     }
 
@@ -295,7 +295,7 @@ impl Mirror {
         inner.members.borrow_mut().push(Rc::clone(&member));
         inner.note(format!("{} is to replace {label}", member.label));
         inner.reconsider();
-        inner.record_newcomer().await;
+        inner.record(true).await;
         Ok(())
     }
 
@@ -368,17 +368,6 @@ impl Inner {
         }
         let inner = Rc::clone(self);
         self.background.see_through(async move { inner.fence().await }).await;
-    }
-
-    /// As [`Inner::record`], after the whole bitmap is on the members, of which one is new.
-    async fn record_newcomer(self: &Rc<Self>) {
-        self.publisher.require();
-        let inner = Rc::clone(self);
-        let work = async move {
-            inner.store_whole_bitmap().await;
-            inner.fence().await;
-        };
-        self.background.see_through(work).await;
     }
 
     fn named(&self, label: &str) -> Result<Rc<Member>, ControlError> {

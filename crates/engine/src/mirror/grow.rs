@@ -55,7 +55,10 @@ impl Mirror {
             inner.resync.set(Resync::From(now));
         }
         if let Some(bitmap) = bitmap {
-            inner.intent.replace(Some(Intent::new(bitmap)));
+            let mut grown = Intent::new(bitmap);
+            // All of it is new to every member.
+            grown.welcome();
+            inner.intent.replace(Some(grown));
         }
         if let Some(array) = &mut *inner.publisher.array.borrow_mut() {
             array.component_size = wanted;
@@ -67,7 +70,6 @@ impl Mirror {
             }
         }
         drop(locked);
-        inner.store_whole_bitmap().await;
         inner.note(format!("{wanted} bytes of each member are used"));
         inner.reconsider();
         inner.publish().await;

@@ -109,11 +109,6 @@ impl Intent {
         }
     }
 
-    /// Every page is to be stored again.
-    pub(crate) fn change_all(&mut self) {
-        self.changed.fill(true);
-    }
-
     /// The pages to be stored now, with their numbers. The caller stores all of them before it
     /// asks again, and then calls [`Intent::stored`].
     pub(crate) fn take_changed(&mut self) -> Vec<usize> {

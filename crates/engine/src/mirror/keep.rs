@@ -67,6 +67,7 @@ impl Inner {
             return;
         }
         loop {
+            self.activated.until(|| self.active.get()).await;
             self.clock.sleep(SAFE_MODE_DELAY).await;
             let quiet = !self.touched.replace(false) && self.writers.get() == 0;
             if quiet && self.active.get() && self.resync.get() == Resync::Clean {

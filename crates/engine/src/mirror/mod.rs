@@ -57,6 +57,7 @@ use braid_md::{Resync, Superblock};
 use braid_mem::Pool;
 
 use crate::clock::Clock;
+use crate::signal::Signal;
 use crate::{Device, Pending};
 
 use background::Background;
@@ -126,6 +127,8 @@ struct Inner {
     doubt: Cell<Option<u64>>,
     /// The superblocks say that writes may be under way.
     active: Cell<bool>,
+    /// They say so from now on.
+    activated: Signal,
     /// Writes that were let in, or are about to be.
     writers: Cell<u32>,
     /// Something was written since this was last reset.
@@ -188,6 +191,7 @@ impl Mirror {
             resync: Cell::new(setup.resync),
             doubt: Cell::new(None),
             active: Cell::new(false),
+            activated: Signal::default(),
             writers: Cell::new(0),
             touched: Cell::new(false),
             degraded: Cell::new(false),

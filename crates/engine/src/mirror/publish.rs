@@ -341,15 +341,6 @@ impl Inner {
         self.store_changed_pages().await;
     }
 
-    /// Has all of the bitmap on the members, also on one that came just now.
-    pub(super) async fn store_whole_bitmap(self: &Rc<Self>) {
-        let _turn = self.publisher.turn().await;
-        if let Some(intent) = &mut *self.intent.borrow_mut() {
-            intent.change_all();
-        }
-        self.store_changed_pages().await;
-    }
-
     async fn store_changed_pages(self: &Rc<Self>) {
         let (pages, set) = match &mut *self.intent.borrow_mut() {
             Some(intent) => {

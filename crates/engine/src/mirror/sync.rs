@@ -261,7 +261,6 @@ impl Inner {
         self.put_in(spare, role, false);
         self.note(format!("{} takes over role {role}", spare.label));
         self.reconsider();
-        self.store_whole_bitmap().await;
         self.publish().await;
     }
 

@@ -245,7 +245,18 @@ impl Inner {
                 self.take_out(member, &format!("a flush failed: {errno}"));
             }
         }
-        if bearable { Ok(()) } else { Err(failed[0].1) }
+        if bearable {
+            return Ok(());
+        }
+        // Nobody knows what of the only copy is durable, and no later flush can tell: a system
+        // that answered an error once may have dropped what it could not write.
+        self.note(format!(
+            "a flush of the last copies failed ({}): nothing is written any more",
+            failed[0].1
+        ));
+        self.broken.set(true);
+        self.reopen();
+        Err(failed[0].1)
     }
 
     /// Those that writes go to, each once.
@@ -259,6 +270,7 @@ impl Inner {
         if !self.active.get() {
             self.publisher.require();
             self.set_active(true);
+            self.activated.notify();
         }
         // Also the writer that comes while another has the superblocks written waits for them.
         self.fence().await;
