@@ -34,7 +34,7 @@ const USAGE: &str = "\
 recovery [--rounds N] [--runtime SECONDS] [--only NAME]
   --rounds   rounds (3)
   --runtime  seconds of clients without a recovery, and beside one without a target; beside one
-             with a target they run twice as long (2)
+             with a target they run twice as long (1.6)
   --only     rows with this in their name";
 
 const MIB: u64 = 1 << 20;
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     let args = Args::from_command_line(&["--rounds", "--runtime", "--only"], USAGE)?;
     let rounds = args.value("--rounds", 3usize)?.max(1);
-    let runtime = Duration::from_secs_f64(args.value("--runtime", 2.0)?);
+    let runtime = Duration::from_secs_f64(args.value("--runtime", 1.6)?);
     // Who is woken late has slower members than the models say.
     cpu::go_first();
     alone(&args, rounds)?;
