@@ -34,6 +34,8 @@ use crate::signal::Signal;
 /// A window when nobody else is about, and when clients are, in bytes.
 const WINDOW: u64 = 512 << 10;
 const SMALL_WINDOW: u64 = 64 << 10;
+/// How many small ones may be under way when the pass is slower than it may be.
+const SMALL_WINDOWS: usize = 4;
 /// What may be under way at once, in bytes, and in windows.
 const UNDER_WAY: u64 = 2 << 20;
 const MOST_WINDOWS: usize = 32;
@@ -131,6 +133,18 @@ impl Work {
     /// Waits until no pass is under way.
     pub(super) async fn until_idle(&self) {
         self.changed.until(|| self.current.borrow().is_none()).await;
+    }
+
+    /// How large the windows are at `now`, in bytes, and how many may be under way, of a pass
+    /// that began at `start`.
+    fn pace(&self, now: Duration, start: Duration) -> (u64, usize) {
+        let throttle = self.throttle.borrow();
+        let gently = now.saturating_sub(start) < GENTLE || throttle.is_shared(now);
+        match (gently, throttle.is_behind(now)) {
+            (false, _) => (WINDOW, MOST_WINDOWS),
+            (true, false) => (SMALL_WINDOW, 1),
+            (true, true) => (SMALL_WINDOW, SMALL_WINDOWS),
+        }
     }
 
     pub(super) fn speed(&self) -> Speed {
@@ -458,10 +472,7 @@ impl Inner {
         loop {
             let changes = self.work.changes.get();
             let go_on = !self.work.stop.get() && !self.broken.get() && still();
-            let gently = self.clock.now().saturating_sub(now) < GENTLE
-                || self.work.throttle.borrow().is_shared(self.clock.now());
-            let (most, windows_at_once) =
-                if gently { (SMALL_WINDOW, 1) } else { (WINDOW, MOST_WINDOWS) };
+            let (most, windows_at_once) = self.work.pace(self.clock.now(), now);
             while go_on
                 && pause.is_none()
                 && cursor < total
