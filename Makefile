@@ -4,8 +4,10 @@ CARGO ?= cargo
 FLAGS ?= --locked
 # About a minute of changed superblocks and bitmaps.
 FUZZ ?= 300000
+# What boots a real kernel for the interop tests; they are skipped without it.
+export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab/klab))
 
-.PHONY: all build demo test lint bench setup clean
+.PHONY: all build demo test interop lint bench setup clean
 
 all: build
 
@@ -26,6 +28,15 @@ test:
 	$(CARGO) clippy $(FLAGS) --workspace --all-targets -- --deny warnings
 	$(CARGO) test $(FLAGS) --workspace
 	BRAID_FUZZ_ITERATIONS=$(FUZZ) $(CARGO) test $(FLAGS) --package braid-md --test fuzz
+
+# braid and the kernel's md on the same members, every level and version: some ten minutes. The
+# table of what held goes into docs/interop.md. (`make test` has a few of these arrays.)
+interop: export BRAID_INTEROP = all
+interop: export BRAID_INTEROP_TABLE = $(CURDIR)/docs/interop.md
+interop:
+	@scripts/setup.sh build test
+	$(CARGO) test $(FLAGS) --package braid --test interop -- --nocapture
+	@sed -n '/table: begin/,/table: end/p' $(BRAID_INTEROP_TABLE)
 
 # Side by side with peers; each prints a table of ratios. See bench/README.md.
 bench:

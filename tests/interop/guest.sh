@@ -6,6 +6,7 @@ set -u
 modprobe -q loop
 exec 3>&1
 echo 0 >/proc/sys/kernel/printk
+echo 1 >/proc/sys/kernel/sysrq
 
 say() { echo "@ $ID $*" >&3; }
 

@@ -23,6 +23,7 @@ const STORIES: &[Story] = &[
         crash: false,
         middle: stale_is_left_out_and_added,
         second: WHOLE,
+        quick: false,
         shows: "the kernel failed a member and wrote; braid left the stale one out, added it: 0 mismatches",
     },
     Story {
@@ -33,6 +34,7 @@ const STORIES: &[Story] = &[
         crash: false,
         middle: stale_is_left_out_and_re_added,
         second: WHOLE,
+        quick: true,
         shows: "raid10, bitmap: the same, re-added by the bitmap: 0 mismatches",
     },
     Story {
@@ -43,6 +45,7 @@ const STORIES: &[Story] = &[
         crash: false,
         middle: is_whole,
         second: "",
+        quick: false,
         shows: "braid failed a member and wrote; the kernel left it out, added it: 0 mismatches",
     },
     Story {
@@ -53,6 +56,7 @@ const STORIES: &[Story] = &[
         crash: false,
         middle: is_whole,
         second: "",
+        quick: false,
         shows: "the same with a bitmap: the kernel re-added it by braid's bits: 0 mismatches",
     },
     Story {
@@ -63,6 +67,7 @@ const STORIES: &[Story] = &[
         crash: false,
         middle: is_recovered,
         second: "",
+        quick: true,
         shows: "braid stopped in a recovery; the kernel went on from there: 0 mismatches",
     },
     Story {
@@ -73,6 +78,7 @@ const STORIES: &[Story] = &[
         crash: false,
         middle: goes_on_with_recovery,
         second: RECOVERED,
+        quick: true,
         shows: "the kernel stopped in a recovery; braid went on from there: 0 mismatches",
     },
     Story {
@@ -83,6 +89,7 @@ const STORIES: &[Story] = &[
         crash: false,
         middle: goes_on_with_resync,
         second: RECOVERED,
+        quick: false,
         shows: "the kernel stopped in a resync; braid went on from there: 0 mismatches",
     },
 ];
@@ -163,19 +170,22 @@ const KERNEL_GOES_ON_WITH_RECOVERY: &str = "
 const KERNEL_STOPS_A_RECOVERY: &str = "
     create --level=1 --raid-devices=2 --bitmap=none \"${MEMBERS[0]}\" missing
     fill a
-    speed 2000
+    speed 1000
     mdadm \"$MD\" --add \"${MEMBERS[1]}\"
     reach 4096
+    speed 10
     mdadm --stop \"$MD\"
     speed 200000
     mdadm --examine \"${MEMBERS[1]}\"
     detach";
 
 const KERNEL_STOPS_A_RESYNC: &str = "
-    speed 2000
+    speed 10
     create --level=1 --raid-devices=2 --bitmap=none ${MEMBERS[*]}
-    reach 4096
     fill a
+    speed 1000
+    reach 4096
+    speed 10
     mdadm --stop \"$MD\"
     speed 200000
     mdadm --examine \"${MEMBERS[0]}\"
@@ -320,6 +330,7 @@ fn goes_on_with_resync(scratch: &Scratch, story: &Story, _: &Answer) {
 }
 
 fn goes_on(scratch: &Scratch, story: &Story) {
+    assert_begins_late(scratch, story);
     let volume = up(scratch, story);
     wait_until_in_sync(&volume);
     let mut client = volume.client();
@@ -327,4 +338,24 @@ fn goes_on(scratch: &Scratch, story: &Story) {
     check(&mut client, A, 0, size);
     drop(client);
     volume.down();
+}
+
+/// Shows, on copies of the members, that what the kernel had done is not done again: what is
+/// wrong there stays wrong.
+fn assert_begins_late(scratch: &Scratch, story: &Story) {
+    let copies = [0, 1].map(|index| format!("copy-of-{}", story.image(index)));
+    for (index, copy) in copies.iter().enumerate() {
+        std::fs::copy(scratch.join(&story.image(index)), scratch.join(copy)).expect("room for it");
+    }
+    let data_offset =
+        examine(scratch, &copies[1])["data_offset_bytes"].as_u64().expect("it has one");
+    let place = data_offset as usize + 64 * 1024;
+    scratch.patch(&copies[1], place as u64, &[0xee; 512]);
+    let stack = format!("md({}, {})", copies[0], copies[1]);
+    let volume = scratch.up(&stack, &["--name", "copies", "--attach", "none"]);
+    wait_until_in_sync(&volume);
+    volume.down();
+    std::fs::remove_file(scratch.config_file("copies")).expect("it was remembered");
+    let after = scratch.read(&copies[1]);
+    assert_eq!(after[place..][..512], [0xee; 512], "it was copied again");
 }

@@ -3,7 +3,7 @@
 //! `klab run --engine E --share FOLDER --timeout S --script FILE` boots kernel E, in which FOLDER
 //! is `/share`, runs the script there, and passes its output and exit status through.
 //!
-//! It is found by `$KLAB`, else in `$PATH`, else beside the repository at `../shared/klab/klab`.
+//! It is found by `$KLAB`, which the Makefile has a default for, else in `$PATH`.
 //! An engine counts only after a kernel has booted in it: some machines stop one kind at once.
 
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const ENGINES: [&str; 4] = ["uml612", "uml", "qemu", "qemu61"];
 /// The kernels that still have linear: it was removed in Linux 6.8.
 const WITH_LINEAR: [&str; 2] = ["uml", "qemu61"];
 /// How long a guest may take, in seconds: emulated processors are slow, and it ends what hangs.
-const GUEST_LIMIT: u64 = 900;
+const GUEST_LIMIT: u64 = 600;
 
 /// A kernel that boots here.
 #[derive(Clone, Debug)]
@@ -60,17 +60,12 @@ impl Engine {
 }
 
 fn find() -> Result<PathBuf, String> {
-    if let Some(path) = std::env::var_os("KLAB") {
-        let path = PathBuf::from(path);
-        return match path.is_file() {
-            true => Ok(path),
-            false => Err(format!("$KLAB is {}, which is no file", path.display())),
-        };
+    match std::env::var_os("KLAB").filter(|path| !path.is_empty()).map(PathBuf::from) {
+        Some(path) if path.is_file() => Ok(path),
+        Some(path) => Err(format!("$KLAB is {}, which is no file", path.display())),
+        None => crate::common::find_program("klab")
+            .ok_or_else(|| "there is no klab, neither by $KLAB nor in $PATH".into()),
     }
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/klab/klab");
-    crate::common::find_program("klab")
-        .or_else(|| beside.is_file().then_some(beside))
-        .ok_or_else(|| "there is no klab: neither $KLAB, nor in $PATH, nor beside braid".into())
 }
 
 /// The first engine of these that is prepared and boots.

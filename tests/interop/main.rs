@@ -13,6 +13,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod crashes;
 mod from_kernel;
 mod guest;
 mod handed_over;
