@@ -12,7 +12,8 @@
 //! | `read`, `balance` | where to read from; what to do when that fails |
 //! | `write` | to every copy, in the order that a crash at any moment asks for |
 //! | `publish` | superblocks and the bitmap's pages to the members |
-//! | `sync`, `window`, `throttle` | resync, recovery, scrub: passes over the array, and their speed |
+//! | `sync`, `pass`, `window` | what is to be done next, and doing it: resync, recovery, scrub |
+//! | `work`, `throttle` | memory, progress and speed of passes |
 //! | `keep` | after the writes: marks clean, clears bits; the array's own tasks |
 //! | `control` | what an operator does: fail, remove, add, replace, scrub, grow; the status |
 //! | `member`, `ranges`, `intent`, `background` | the parts these are made of |
@@ -37,12 +38,14 @@ mod grow;
 mod intent;
 mod keep;
 mod member;
+mod pass;
 mod publish;
 mod ranges;
 mod read;
 mod sync;
 mod throttle;
 mod window;
+mod work;
 mod write;
 
 use std::cell::{Cell, RefCell};
@@ -66,7 +69,7 @@ use intent::Intent;
 use member::{Member, Slot};
 use publish::Publisher;
 use ranges::Ranges;
-use sync::Work;
+use work::Work;
 
 pub use control::{ControlError, JobKind, JobStatus, MemberStatus, MirrorStatus};
 pub use member::{MemberState, NewMember};
