@@ -2,6 +2,8 @@
 
 CARGO ?= cargo
 FLAGS ?= --locked
+# About a minute of changed superblocks and bitmaps.
+FUZZ ?= 300000
 # What boots a real kernel for the interop tests; they are skipped without it.
 export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab/klab))
 
@@ -25,6 +27,7 @@ test:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(FLAGS) --workspace --all-targets -- --deny warnings
 	$(CARGO) test $(FLAGS) --workspace
+	BRAID_FUZZ_ITERATIONS=$(FUZZ) $(CARGO) test $(FLAGS) --package braid-md --test fuzz
 
 # braid and the kernel's md on the same members, every level and version: some ten minutes. The
 # table of what held goes into docs/interop.md. (`make test` has a few of these arrays.)
@@ -42,6 +45,7 @@ bench:
 	target/release/engine
 	target/release/peers-nbd
 	target/release/modelled
+	target/release/recovery
 	target/release/attach
 	@command -v gungraun-runner >/dev/null || $(CARGO) install --locked gungraun-runner --version 0.20.0
 	$(CARGO) bench $(FLAGS) --package braid-bench --bench engine_instructions

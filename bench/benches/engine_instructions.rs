@@ -1,13 +1,17 @@
-//! Instructions of one 4 KiB read of a RAID 0 over four RAM members, by valgrind.
+//! Instructions of one 4 KiB request of arrays over RAM members, by valgrind.
 //!
 //! `cargo bench -p braid-bench --bench engine_instructions` counts, with gungraun:
 //!
-//! * `raid0_read`: one read through `Dev::start`, with its completion, the copy included;
-//! * `raid0_read_in_flight`: the same through the table of requests in flight;
-//! * `bare_copy`: the member and offset by arithmetic, and the copy.
+//! * `raid0_read`: one read of four members through `Dev::start`, with its completion, the copy
+//!   included; `raid0_read_in_flight`: the same through the table of requests in flight;
+//! * `raid1_read`, `raid1_write`: one request of two healthy members, whose superblocks say
+//!   "active"; `raid1_write_bitmap`: the same where the bit is set already;
+//! * `bare_copy`: the member and offset by arithmetic, and the copy; `bare_two_copies`: into both
+//!   members.
 //!
-//! The target is `raid0_read - bare_copy <= 1500`. As a bench can only be held to a figure of its
-//! own, `raid0_read` itself is held to 1500, which is stricter by the copy.
+//! The targets are `raid0_read - bare_copy <= 1500` and `raid1_read - raid0_read <= 300`. As a
+//! bench can only be held to a figure of its own, `raid0_read` itself is held to 1500, and
+//! `raid1_read` to what `raid0_read` takes (RAID0) plus 300.
 //!
 //! Instructions do not depend on what else the machine does, so these figures can be compared
 //! between days and machines where those of the other programs cannot.
@@ -15,11 +19,14 @@
 #![allow(missing_docs)] // The macros make items that have none.
 
 use std::hint::black_box;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use braid_array::geometry::{Raid0, Raid0Layout};
-use braid_block::{Completion, Io};
+use braid_bench::mirrored::{DATA_OFFSET, NoTimers, Raid1Plan};
+use braid_block::{Completion, Flags, Io, Payload};
 use braid_device::Ram;
+use braid_engine::mirror::Mirror;
 use braid_engine::{Array, Dev, InFlight, Pending};
 use braid_mem::{Advice, Buf, Pool, Region};
 use gungraun::prelude::*;
@@ -32,6 +39,8 @@ const MEMBERS: u64 = 4;
 const MEMBER: u64 = 1 << 20;
 /// In the second chunk of the fourth member.
 const PLACE: u64 = 7 * CHUNK + 3 * BLOCK as u64;
+/// What `raid0_read` takes.
+const RAID0: u64 = 750;
 
 struct Engine {
     dev: Dev,
@@ -91,6 +100,51 @@ fn raid0_read_in_flight(engine: Engine) -> (Dev, InFlight<u64>, Completion) {
     (dev, in_flight, completion)
 }
 
+/// A healthy array of two members that has answered requests before, and a buffer.
+fn raid1(bitmap_chunk: Option<u64>) -> (Dev, Payload) {
+    let pool = Pool::new(1 << 20).expect("memory");
+    let member = || Dev::new(Ram::new(DATA_OFFSET + MEMBER).expect("memory").device());
+    let plan = Raid1Plan::new(MEMBER, 2, bitmap_chunk).expect("an array");
+    let setup = plan.setup(vec![member(), member()], Rc::new(NoTimers)).expect("an array");
+    let dev = Dev::new(Mirror::new(setup).expect("memory"));
+    let mut payload = Payload::from(pool.get(BLOCK).expect("a buffer"));
+    for _ in 0..3 {
+        payload = at_once(&dev, Io::write(PLACE, payload, Flags::NONE)).payload;
+        payload = at_once(&dev, Io::read(PLACE, payload)).payload;
+    }
+    (dev, payload)
+}
+
+#[inline(always)]
+fn at_once(dev: &Dev, io: Io) -> Completion {
+    match dev.start(io) {
+        Pending::Ready(Some(completion)) if completion.result.is_ok() => completion,
+        _ => unreachable!("a RAM disk answers at once"),
+    }
+}
+
+#[library_benchmark(config = LibraryBenchmarkConfig::default()
+    .tool(Callgrind::default().hard_limits([(EventKind::Ir, RAID0 + 300)])))]
+#[bench::one(raid1(None))]
+fn raid1_read((dev, payload): (Dev, Payload)) -> (Dev, Completion) {
+    let completion = at_once(&dev, Io::read(black_box(PLACE), payload));
+    (dev, completion)
+}
+
+#[library_benchmark]
+#[bench::one(raid1(None))]
+fn raid1_write((dev, payload): (Dev, Payload)) -> (Dev, Completion) {
+    let completion = at_once(&dev, Io::write(black_box(PLACE), payload, Flags::NONE));
+    (dev, completion)
+}
+
+#[library_benchmark]
+#[bench::one(raid1(Some(64 << 10)))]
+fn raid1_write_bitmap((dev, payload): (Dev, Payload)) -> (Dev, Completion) {
+    let completion = at_once(&dev, Io::write(black_box(PLACE), payload, Flags::NONE));
+    (dev, completion)
+}
+
 /// Four members and a buffer.
 fn memory() -> (Vec<Region>, Buf) {
     let member = || Region::new(MEMBER as usize, Advice::SparseHuge).expect("memory");
@@ -110,8 +164,26 @@ fn bare_copy((members, mut buf): (Vec<Region>, Buf)) -> (Vec<Region>, Buf) {
     (members, buf)
 }
 
+#[library_benchmark]
+#[bench::one(memory())]
+fn bare_two_copies((members, buf): (Vec<Region>, Buf)) -> (Vec<Region>, Buf) {
+    let offset = black_box(PLACE) as usize;
+    for member in &members[..2] {
+        member.write(offset, &buf);
+    }
+    (members, buf)
+}
+
 library_benchmark_group!(
     name = engine_instructions,
-    benchmarks = [raid0_read, raid0_read_in_flight, bare_copy]
+    benchmarks = [
+        raid0_read,
+        raid0_read_in_flight,
+        raid1_read,
+        raid1_write,
+        raid1_write_bitmap,
+        bare_copy,
+        bare_two_copies,
+    ]
 );
 main!(library_benchmark_groups = engine_instructions);

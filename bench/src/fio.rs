@@ -96,6 +96,10 @@ fn command(subject: Subject<'_>, workload: &Workload) -> Command {
         .arg(format!("--bs={block}"))
         .arg(format!("--iodepth={depth}"))
         .arg(format!("--numjobs={jobs}"));
+    if *jobs > 1 && !rw.starts_with("rand") {
+        // Sequential ones that go the same way would find each other's place.
+        command.arg(format!("--offset_increment={}%", 100 / jobs));
+    }
     match subject {
         Subject::Nbd(socket) => {
             command

@@ -116,6 +116,17 @@ pub fn median(values: &mut [f64]) -> f64 {
     }
 }
 
+/// The least of `values` that is not below `share` of them, which it sorts: 0.99 for the 99th
+/// percentile.
+///
+/// # Panics
+/// If there are none.
+pub fn percentile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let rank = (values.len() as f64 * share).ceil() as usize;
+    values[rank.clamp(1, values.len()) - 1]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +146,14 @@ mod tests {
         assert!(estimate.low >= 1.0 && estimate.low < 3.0);
         assert!(estimate.high <= 5.0 && estimate.high > 3.0);
         assert_eq!(median(&mut [1.0, 2.0]), 1.5);
+    }
+
+    #[test]
+    fn as_many_values_are_at_most_the_percentile() {
+        let mut values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        assert_eq!(percentile(&mut values, 0.99), 198.0);
+        assert_eq!(percentile(&mut values, 0.0), 1.0);
+        assert_eq!(percentile(&mut [7.0], 0.99), 7.0);
     }
 
     #[test]

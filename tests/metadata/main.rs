@@ -1,1 +1,111 @@
+//! The commands that work on members while no volume runs: `examine`, `create`, `assemble`,
+//! `wipe`, `undo`, `cat`.
+//!
+//! Outside judges: mdadm, which examines files as it does devices (skipped where it is not
+//! installed), and the golden arrays, which the kernel made and mdadm described.
+//!
+//! Whatever is refused, planned or read leaves every byte of every member as it was: see
+//! [`Unchanged`].
 
+#[path = "../common/mod.rs"]
+mod common;
+
+mod assembling;
+mod creation;
+mod golden;
+mod sets;
+mod undoing;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use braid_md::superblock::SUPERBLOCK_BYTES;
+use braid_md::{Superblock, detect};
+use common::{MIB, Output, Scratch, with_files_open};
+
+const FAILED: i32 = 1;
+const USAGE: i32 = 2;
+const REFUSED: i32 = 3;
+
+/// The size of most members.
+const SIZE: u64 = 6 * MIB;
+
+/// All files of a scratch folder and of the folders in it, as they were.
+struct Unchanged<'a> {
+    scratch: &'a Scratch,
+    before: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+impl<'a> Unchanged<'a> {
+    fn since_now(scratch: &'a Scratch) -> Unchanged<'a> {
+        Unchanged { scratch, before: contents(scratch) }
+    }
+
+    /// Checks that no file was made, removed or changed.
+    #[track_caller]
+    fn holds(&self, what: &str) {
+        let after = contents(self.scratch);
+        let (before, after): (Vec<_>, Vec<_>) =
+            (self.before.iter().collect(), after.iter().collect());
+        for (before, after) in before.iter().zip(&after) {
+            assert_eq!(before.0, after.0, "{what}: a file was made or removed");
+            assert!(before.1 == after.1, "{what}: {} was changed", before.0.display());
+        }
+        assert_eq!(before.len(), after.len(), "{what}: a file was made or removed");
+    }
+}
+
+fn contents(scratch: &Scratch) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut folders = vec![scratch.path().to_owned()];
+    let mut files = BTreeMap::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder can be listed") {
+            let path = entry.expect("a folder can be listed").path();
+            let kind = std::fs::metadata(&path).expect("a file").file_type();
+            if kind.is_dir() {
+                folders.push(path);
+            } else if kind.is_file() {
+                let bytes = with_files_open(|| std::fs::read(&path)).expect("a file can be read");
+                files.insert(path, bytes);
+            }
+        }
+    }
+    files
+}
+
+/// Runs a command that must fail with `code` and `parts` in its message, and change nothing.
+#[track_caller]
+fn refuses(scratch: &Scratch, args: &[&str], code: i32, parts: &[&str]) -> Output {
+    let unchanged = Unchanged::since_now(scratch);
+    let output = scratch.run(args).fails(code, parts);
+    unchanged.holds(&output.command);
+    output
+}
+
+/// Members of these names with a pattern of their own on each, so that what is put back is seen.
+fn members(scratch: &Scratch, names: &[&str]) {
+    for (seed, name) in names.iter().enumerate() {
+        scratch.file(name, SIZE, 100 + seed as u64);
+    }
+}
+
+/// The superblock of a member.
+fn superblock(scratch: &Scratch, name: &str) -> Superblock {
+    let bytes = scratch.read(name);
+    let found = detect::find(bytes.len() as u64, &mut |offset, buf| {
+        let start = offset as usize;
+        buf.copy_from_slice(&bytes[start..start + buf.len()]);
+        Ok(())
+    });
+    let found = found.expect("memory can be read");
+    detect::choose(&found).expect("a superblock").superblock.clone()
+}
+
+/// Changes a member's superblock, with a new checksum.
+fn edit(scratch: &Scratch, name: &str, change: impl FnOnce(&mut Superblock)) {
+    let mut superblock = superblock(scratch, name);
+    change(&mut superblock);
+    let mut bytes = superblock.encode();
+    bytes.resize(SUPERBLOCK_BYTES, 0);
+    scratch.patch(name, superblock.super_offset, &bytes);
+}

@@ -250,7 +250,7 @@ pub(crate) struct Grow {
 pub(crate) struct Speed {
     /// The volume's name
     pub(crate) name: String,
-    /// At least so much a second, whatever clients do [default: 10M]
+    /// At least so much a second, whatever clients do [default: 10M; with a target, 1M]
     #[arg(long, value_name = "SIZE")]
     pub(crate) min: Option<braid_stack::ByteSize>,
     /// At most so much a second; 0 for as fast as it goes [default: 0]

@@ -77,6 +77,8 @@ struct Core {
     /// By time; the number tells events of the same time apart, first scheduled first.
     events: RefCell<BTreeMap<EventKey, Event>>,
     next_event: Cell<u64>,
+    /// Events wait until no task is ready.
+    punctual: Cell<bool>,
     observer: RefCell<Option<Box<dyn FnMut()>>>,
     witnesses: RefCell<Vec<Weak<dyn Witness>>>,
 }
@@ -118,6 +120,7 @@ impl Sim {
             ready: Arc::default(),
             events: RefCell::default(),
             next_event: Cell::new(0),
+            punctual: Cell::new(false),
             observer: RefCell::default(),
             witnesses: RefCell::default(),
         };
@@ -127,6 +130,12 @@ impl Sim {
     /// For tasks and disks.
     pub fn handle(&self) -> Handle {
         Handle { core: Rc::clone(&self.core) }
+    }
+
+    /// From now on no event comes while tasks are ready: for tests of durations, which the time
+    /// that a task is kept waiting would spoil.
+    pub fn be_punctual(&self) {
+        self.core.punctual.set(true);
     }
 
     /// Has `observer` called after every event, before any task learns of it: the moments at
@@ -160,7 +169,8 @@ impl Sim {
                 return Ok(value);
             }
             let ready = self.core.ready_len() > 0;
-            let overtaken = ready && self.core.draw(|rng| rng.percent(OVERTAKING_PERCENT));
+            let may_overtake = ready && !self.core.punctual.get();
+            let overtaken = may_overtake && self.core.draw(|rng| rng.percent(OVERTAKING_PERCENT));
             if (!ready || overtaken) && self.core.fire_next_event() {
                 polls = 0;
             } else if ready && polls < MAX_POLLS_AT_ONCE {

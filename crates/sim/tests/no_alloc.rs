@@ -4,15 +4,20 @@
 //! every table reach its size), on arrays of RAM, where it is done at once, and of files, where
 //! it goes through the executor.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use allocation_counter::measure;
-use braid_array::geometry::{Linear, Raid0, Raid0Layout};
+use braid_array::Mirrored;
+use braid_array::geometry::{Linear, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
 use braid_block::{Completion, Flags, Io};
 use braid_device::{Access, File, Ram};
-use braid_engine::{Array, Dev, InFlight, Pending};
+use braid_engine::mirror::{MemberState, Mirror, NewMember, Setup, Speed};
+use braid_engine::{Array, Clock, Dev, InFlight, Pending};
+use braid_md::{BadBlocks, Resync};
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, Mode};
 
@@ -29,9 +34,68 @@ fn linear(members: Vec<Dev>) -> Dev {
     Dev::new(Array::new(Linear::new(&[MEMBER; 4], 4096).unwrap(), members))
 }
 
+/// A clock that nobody waits for: the array's own work is not done here.
+struct NoClock;
+
+impl Clock for NoClock {
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn unix_time(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// Members without superblocks, in roles as they come.
+fn mirror(geometry: Rc<dyn Mirrored>, members: Vec<Dev>) -> Dev {
+    let member = |(role, dev): (usize, Dev)| NewMember {
+        label: role.to_string(),
+        dev,
+        data_offset: 0,
+        number: role as u32,
+        role: Some(role as u16),
+        replacement: false,
+        state: MemberState::InSync,
+        by_bitmap: false,
+        write_mostly: false,
+        superblock: None,
+        bad_blocks: BadBlocks::new(4096, 0).unwrap(),
+    };
+    let setup = Setup {
+        geometry,
+        members: members.into_iter().enumerate().map(member).collect(),
+        array: None,
+        bitmap: None,
+        resync: Resync::Clean,
+        read_only: false,
+        clock: Rc::new(NoClock),
+        speed: Speed::default(),
+    };
+    Dev::new(Mirror::new(setup).unwrap())
+}
+
+fn raid10(members: Vec<Dev>) -> Dev {
+    let geometry = Raid10::new(2 * MEMBER, 4, CHUNK, Raid10Layout::NEAR_2).unwrap();
+    mirror(Rc::new(geometry), members)
+}
+
 type Join = fn(Vec<Dev>) -> Dev;
 
 const ARRAYS: [(&str, Join); 2] = [("raid0", raid0), ("linear", linear)];
+
+/// Both read and write at once over memory; a raid1 as large as the requests ask for.
+fn mirrors() -> [(&'static str, Dev); 2] {
+    let members = |count, size| -> Vec<Dev> {
+        (0..count).map(|_| Dev::new(Ram::new(size).unwrap().device())).collect()
+    };
+    let raid1 = mirror(Rc::new(Raid1::new(4 * MEMBER, 2).unwrap()), members(2, 4 * MEMBER));
+    [("raid1", raid1), ("raid10", raid10(members(4, 2 * MEMBER)))]
+}
 
 /// Request number `index`: over all members, chunks and offsets in chunks; every other writes.
 fn request(index: u64, pool: &Pool) -> Io {
@@ -53,8 +117,9 @@ fn assert_done(completion: &Completion) {
 
 #[test]
 fn a_request_to_memory_allocates_nothing() {
-    for (name, array) in ARRAYS {
-        let (dev, pool) = (array(ram_members()), Pool::new(1 << 20).unwrap());
+    let arrays = ARRAYS.map(|(name, array)| (name, array(ram_members())));
+    for (name, dev) in arrays.into_iter().chain(mirrors()) {
+        let pool = Pool::new(1 << 20).unwrap();
         let run = |count| {
             for index in 0..count {
                 let Pending::Ready(Some(done)) = dev.start(request(index, &pool)) else {

@@ -133,6 +133,10 @@ pub(crate) struct Assemble {
     /// For reading only: also what cannot be written without a risk
     #[arg(long)]
     pub(crate) read_only: bool,
+    /// Go on without members that the array was last seen with: they become stale once it is
+    /// written
+    #[arg(long, conflicts_with_all = ["read_only", "force"])]
+    pub(crate) degraded: bool,
     /// Take stale members in where the array cannot start without, and go on without members
     /// that are not here: the risks are shown, superblocks are rewritten, `undo` puts them back
     #[arg(long, conflicts_with = "read_only")]
@@ -156,6 +160,9 @@ pub(crate) struct Wipe {
     /// Print what would be removed, and write nothing
     #[arg(long)]
     pub(crate) plan: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -169,6 +176,9 @@ pub(crate) struct Undo {
     /// Put the bytes back though something else was written there since
     #[arg(long)]
     pub(crate) force: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

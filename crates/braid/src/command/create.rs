@@ -18,11 +18,9 @@ use super::{given, stacks};
 use crate::cli::{BitmapArg, ConsistencyArg, Create};
 use crate::control::OUTPUT_VERSION;
 use crate::failure::Failure;
-use crate::metadata::{
-    Change, Held, Patch, Saved, SavedMember, Trail, host_name, now, random_uuid,
-};
+use crate::metadata::{Change, Held, Patch, Saved, Trail, host_name, now, random_uuid};
 use crate::places::{Places, check_name};
-use crate::record::Record;
+use crate::record::{Known, Record};
 use crate::volume::is_served;
 
 /// What stands for a role that nobody takes yet.
@@ -146,12 +144,12 @@ fn write(
         names: vec![create.name.clone()],
         arrays: vec![array.array_uuid.to_string()],
         record: Some((config.clone(), stack.to_string())),
-        members: facts.iter().map(SavedMember::of).collect(),
+        members: facts.iter().map(Known::of).collect(),
         ..Saved::new("create")
     };
     let remember = || {
         let mut record = Record::new(stack);
-        record.accept_members();
+        record.members = facts.iter().map(Known::of).collect();
         places.prepare_config()?;
         record.write(&config)
     };

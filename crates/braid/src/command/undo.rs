@@ -7,21 +7,22 @@ use std::path::PathBuf;
 
 use super::given;
 use crate::cli::Undo;
+use crate::control::OUTPUT_VERSION;
 use crate::failure::Failure;
-use crate::metadata::{Change, Held, Patch, Saved, SavedMember, SavedPatch, Trail, utc_offset};
+use crate::metadata::{Change, Held, Patch, Saved, SavedPatch, Trail, utc_offset};
 use crate::places::Places;
-use crate::record::Record;
+use crate::record::{Known, Record};
 
 pub(super) fn undo(undo: &Undo) -> Result<(), Failure> {
     let trail = Trail::new(Places::from_environment().undo());
     if undo.list {
-        list(&trail);
+        list(undo, &trail);
         return Ok(());
     }
     let saved = find(&trail, undo.change.as_deref())?;
     let paths: Vec<PathBuf> = saved.members.iter().map(|member| member.path.clone()).collect();
     let facts = given::judge(&paths, &paths)?;
-    let now: Vec<SavedMember> = facts.iter().map(SavedMember::of).collect();
+    let now: Vec<Known> = facts.iter().map(Known::of).collect();
     let strange = saved.members.iter().zip(&now).find(|(then, now)| then != now);
     if let Some((then, now)) = strange.filter(|_| !undo.force) {
         return Err(Failure::refused(format!(
@@ -38,11 +39,21 @@ pub(super) fn undo(undo: &Undo) -> Result<(), Failure> {
     put_back(undo, &trail, &saved, held)?;
     forget_record(&saved)?;
     trail.remove(saved.number)?;
-    println!("undone: {}", saved.describe());
+    match undo.json {
+        true => {
+            println!("{}", serde_json::json!({ "output_version": OUTPUT_VERSION, "undone": saved }))
+        }
+        false => println!("undone: {}", saved.describe()),
+    }
     Ok(())
 }
 
-fn list(trail: &Trail) {
+fn list(undo: &Undo, trail: &Trail) {
+    if undo.json {
+        let json = serde_json::json!({ "output_version": OUTPUT_VERSION, "changes": trail.list() });
+        println!("{json}");
+        return;
+    }
     let ahead = utc_offset();
     for saved in trail.list() {
         let when = braid_md::examine::ctime(saved.time_s, ahead(saved.time_s));

@@ -1,13 +1,16 @@
 //! `braid wipe`: members without md's superblocks.
 
+use braid_md::detect::Found;
 use braid_md::superblock::SUPERBLOCK_BYTES;
 use braid_probe::MemberFacts;
 
 use super::given;
 use crate::cli::Wipe;
+use crate::control::OUTPUT_VERSION;
 use crate::failure::Failure;
-use crate::metadata::{Change, Held, Image, Patch, Saved, SavedMember, Trail};
+use crate::metadata::{Change, Held, Image, Patch, Saved, Trail};
 use crate::places::Places;
+use crate::record::Known;
 
 pub(super) fn wipe(wipe: &Wipe) -> Result<(), Failure> {
     let paths = given::absolute(&wipe.members)?;
@@ -18,15 +21,49 @@ pub(super) fn wipe(wipe: &Wipe) -> Result<(), Failure> {
         let (path, places) = (bare.path.display(), bare.places());
         return Err(Failure::failed(format!("{path} has no md superblock: {places}")));
     }
-    if wipe.plan {
-        images.iter().for_each(|image| describe(image, "would be"));
-        println!("nothing was written");
-        return Ok(());
+    let number = match wipe.plan {
+        true => None,
+        false => Some(write(&images, &facts)?),
+    };
+    match wipe.json {
+        true => print_json(&images, number),
+        false => print(&images, number),
     }
-    let number = write(&images, &facts)?;
-    images.iter().for_each(|image| describe(image, "was"));
-    println!("  `braid undo {number}` puts back what was overwritten");
     Ok(())
+}
+
+/// What was removed by the change of this number, or would be.
+fn print(images: &[Image], number: Option<u64>) {
+    let tense = if number.is_some() { "was" } else { "would be" };
+    images.iter().for_each(|image| describe(image, tense));
+    match number {
+        Some(number) => println!("  `braid undo {number}` puts back what was overwritten"),
+        None => println!("nothing was written"),
+    }
+}
+
+fn print_json(images: &[Image], number: Option<u64>) {
+    let mut superblocks = Vec::new();
+    for image in images {
+        let describe = |found: &Found| {
+            serde_json::json!({
+                "path": image.path,
+                "metadata_version": found.version.to_string(),
+                "super_offset_bytes": found.offset,
+                "array_uuid": found.result.as_ref().ok().map(|one| one.array_uuid.to_string()),
+            })
+        };
+        superblocks.extend(image.found.iter().map(describe));
+    }
+    println!(
+        "{}",
+        serde_json::json!({
+            "output_version": OUTPUT_VERSION,
+            "superblocks": superblocks,
+            "written": number.is_some(),
+            "undo": number,
+        })
+    );
 }
 
 fn describe(image: &Image, tense: &str) {
@@ -55,7 +92,7 @@ fn write(images: &[Image], facts: &[MemberFacts]) -> Result<u64, Failure> {
             let bytes = vec![0; SUPERBLOCK_BYTES];
             patches.push(Patch { member, offset: found.offset, what: "superblock", bytes });
             if let Ok(superblock) = &found.result {
-                saved.names.push(superblock.name.clone());
+                saved.names.push(without_host(&superblock.name).to_owned());
                 saved.arrays.push(superblock.array_uuid.to_string());
             }
         }
@@ -65,7 +102,12 @@ fn write(images: &[Image], facts: &[MemberFacts]) -> Result<u64, Failure> {
         list.dedup();
         list.retain(|text| !text.is_empty());
     }
-    saved.members = facts.iter().map(SavedMember::of).collect();
+    saved.members = facts.iter().map(Known::of).collect();
     let change = Change { members: held, patches };
     change.carry_out(&Trail::new(places.undo()), saved, || Ok(()))
+}
+
+/// An array's name without the host that it belongs to.
+fn without_host(name: &str) -> &str {
+    name.split_once(':').map_or(name, |(_host, name)| name)
 }

@@ -70,7 +70,7 @@ impl Image {
     }
 
     /// Up to `len` bytes from `offset` on, fewer where the member ends.
-    fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>, Failure> {
+    pub(super) fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>, Failure> {
         let len = len.min(self.size.saturating_sub(offset));
         let mut bytes = vec![0; usize::try_from(len).context("too long")?];
         self.file

@@ -38,12 +38,10 @@ pub(crate) struct Saved {
     pub(crate) arrays: Vec<String>,
     /// The `NAME.toml` that was written with it, and its stack.
     pub(crate) record: Option<(PathBuf, String)>,
-    pub(crate) members: Vec<SavedMember>,
+    /// As they were when they were changed.
+    pub(crate) members: Vec<Known>,
     pub(crate) patches: Vec<SavedPatch>,
 }
-
-/// A member as it was when it was changed.
-pub(crate) type SavedMember = Known;
 
 /// A place on a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -193,39 +193,27 @@ fn judge_one(volume: &str, array: &ArrayStatus) -> Option<(u8, String, String, O
     }
     let missing = array.in_sync.iter().filter(|in_sync| !**in_sync).count();
     let progress = array.job.as_ref().map(|job| {
-        format!(
-            "{} at {:.1} %",
-            job.kind,
-            job.done_bytes as f64 * 100.0 / job.total_bytes.max(1) as f64
-        )
+        let percent = job.done_bytes as f64 * 100.0 / job.total_bytes.max(1) as f64;
+        format!("{} at {percent:.1} %", job.kind)
     });
     if missing > 0 {
-        let faulty: Vec<String> = array
-            .members
-            .iter()
-            .filter(|member| member.state == "faulty")
-            .map(|member| {
-                format!("{}: {}", member.member, member.remark.as_deref().unwrap_or("faulty"))
-            })
-            .collect();
+        let faulty = array.members.iter().find(|member| member.state == "faulty");
         let mut why = format!("{level}: {missing} of {} members not in sync", array.raid_disks);
-        if !faulty.is_empty() {
-            why = format!("{why} ({})", faulty.join("; "));
+        if let Some(member) = faulty {
+            let remark = member.remark.as_deref().unwrap_or("faulty");
+            why = format!("{why} ({}: {remark})", member.member);
         }
-        return match progress {
-            Some(progress) => say(
-                2,
-                "degraded",
-                format!("{why}; {progress}"),
-                Some("wait: `braid status --watch` shows it".to_owned()),
-            ),
-            None => say(
-                3,
-                "degraded",
-                why,
-                Some(format!("`braid member add {volume} DEVICE` gives the array another member")),
-            ),
+        let add = format!("`braid member add {volume} DEVICE`");
+        let next = match (&progress, faulty) {
+            (Some(_), _) => format!("wait: `braid status {volume} --watch` shows how far it is"),
+            (None, Some(member)) => {
+                format!("`braid member remove {volume} {}`, then {add}", member.member)
+            }
+            (None, None) => format!("{add} gives the array another member"),
         };
+        let rank = if progress.is_some() { 2 } else { 3 };
+        let why = progress.map_or(why.clone(), |progress| format!("{why}; {progress}"));
+        return say(rank, "degraded", why, Some(next));
     }
     match &array.job {
         Some(job) if job.kind == "resync" => {

@@ -10,9 +10,7 @@
 //! Invariant: nothing is written here; and what is found on the members is only believed after
 //! `braid_md` has checked it.
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,30 +21,28 @@ use braid_block::Limits;
 use braid_device::File;
 use braid_engine::mirror::{MemberState, NewMember, Setup, Speed};
 use braid_engine::{Clock, Dev};
-use braid_md::assembly::{Assembly, BitmapFacts, Candidate, Options, Slot, Start, group};
-use braid_md::{BadBlocks, Bitmap, Features, Level as MdLevel, Resync, Superblock, detect};
+use braid_md::assembly::{Assembly, Options, Slot, Start, group};
+use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
 use braid_probe::{Policy, Reason, check_member};
 use braid_stack::{Node, Stack};
 
 use super::media::{Leaf, Level, Medium, OpenOptions};
+use crate::metadata::{Metadata, MetadataError};
 
 /// Why members do not make an array.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MdError {
-    #[error("cannot read {path}: {source}")]
-    Read { path: PathBuf, source: io::Error },
-    #[error(
-        "{path} carries no md superblock\n  next: `braid examine {path}` says what was looked for"
-    )]
-    NoSuperblock { path: PathBuf },
-    #[error(
-        "{path}: its superblock cannot be used: {why}\n  next: `braid examine --explain {path}`"
-    )]
-    Damaged { path: PathBuf, why: String },
+    #[error("{0}")]
+    Metadata(#[from] MetadataError),
     #[error("{path} belongs to another array than {first}: {uuid} and {other}")]
     SeveralArrays { path: PathBuf, first: PathBuf, uuid: String, other: String },
     #[error("{what}: {state}{}", list(next))]
     Refused { what: String, state: String, next: Vec<String> },
+    #[error(
+        "{what}: the write-intent bitmap of {path} cannot be kept up to date: {why}\n  next: \
+         --read-only"
+    )]
+    Bitmap { what: String, path: PathBuf, why: String },
     #[error("{what}: {source}")]
     Geometry { what: String, source: GeometryError },
     #[error("cannot open {path}: {source}")]
@@ -57,15 +53,6 @@ pub(crate) enum MdError {
 
 fn list(next: &[String]) -> String {
     next.iter().map(|next| format!("\n  next: {next}")).collect()
-}
-
-/// A member's metadata.
-pub(crate) struct Metadata {
-    pub(crate) path: PathBuf,
-    pub(crate) size: u64,
-    pub(crate) superblock: Superblock,
-    pub(crate) bitmap: Option<Bitmap>,
-    pub(crate) bad_blocks: Option<BadBlocks>,
 }
 
 /// An array that was assembled.
@@ -83,6 +70,8 @@ pub(crate) struct MdArray {
     bitmap: Option<Bitmap>,
     resync: Resync,
     read_only: bool,
+    /// The superblocks count on a member that does not take part.
+    pub(crate) is_changed: bool,
 }
 
 struct MdMember {
@@ -99,63 +88,6 @@ struct MdMember {
 /// Which levels are served.
 pub(crate) fn is_served(level: MdLevel) -> bool {
     matches!(level, MdLevel::Linear | MdLevel::Raid0 | MdLevel::Raid1 | MdLevel::Raid10)
-}
-
-impl Metadata {
-    /// Reads the superblock of `path` that holds, and what it points to.
-    pub(crate) fn read(path: &Path) -> Result<Metadata, MdError> {
-        let cannot = |source| MdError::Read { path: path.to_owned(), source };
-        let file = fs::File::open(path).map_err(cannot)?;
-        let size = size_of(&file).map_err(cannot)?;
-        let mut read = |offset: u64, buf: &mut [u8]| file.read_exact_at(buf, offset);
-        let found = detect::find(size, &mut read).map_err(cannot)?;
-        let superblock = match detect::choose(&found) {
-            Some(choice) => choice.superblock.clone(),
-            None => {
-                let rejected = found.into_iter().find_map(|one| one.result.err());
-                return Err(match rejected {
-                    Some(why) => MdError::Damaged { path: path.to_owned(), why: why.to_string() },
-                    None => MdError::NoSuperblock { path: path.to_owned() },
-                });
-            }
-        };
-        let area = |offset: i64, len: u64| -> Option<Vec<u8>> {
-            let start = superblock.super_offset.checked_add_signed(offset)?;
-            let mut bytes = vec![0; usize::try_from(len.min(size.saturating_sub(start))).ok()?];
-            file.read_exact_at(&mut bytes, start).ok()?;
-            Some(bytes)
-        };
-        let bitmap = superblock.bitmap_offset.and_then(|offset| {
-            let header = braid_md::BitmapHeader::parse(&area(offset, 4096)?).ok()?;
-            let len = header.byte_len().next_multiple_of(4096);
-            Bitmap::parse(&area(offset, len)?).ok()
-        });
-        let bad_blocks = superblock.bad_block_log.and_then(|log| {
-            if !superblock.features.contains(Features::BAD_BLOCKS) {
-                return None;
-            }
-            BadBlocks::parse(&area(log.offset, log.size)?, log.shift).ok()
-        });
-        Ok(Metadata { path: path.to_owned(), size, superblock, bitmap, bad_blocks })
-    }
-
-    /// What assembly needs to know of it.
-    pub(crate) fn candidate(&self) -> Candidate {
-        let fresh = |bitmap: &&Bitmap| {
-            bitmap.header.events >= self.superblock.events && !bitmap.header.stale
-        };
-        let facts = |bitmap: &Bitmap| BitmapFacts {
-            events_cleared: bitmap.header.events_cleared,
-            chunk: bitmap.header.chunk_size,
-            dirty: bitmap.count_set(),
-        };
-        Candidate {
-            label: self.path.display().to_string(),
-            size: self.size,
-            superblock: self.superblock.clone(),
-            bitmap: self.bitmap.as_ref().filter(fresh).map(facts),
-        }
-    }
 }
 
 /// The members of `md(…)` levels that carry nothing but what is the array's: its superblock, and
@@ -190,15 +122,6 @@ fn is_own(path: &Path) -> bool {
     }
 }
 
-fn size_of(file: &fs::File) -> io::Result<u64> {
-    use std::os::unix::fs::FileTypeExt;
-    let metadata = file.metadata()?;
-    match metadata.file_type().is_block_device() {
-        true => braid_sys::block::size(file),
-        false => Ok(metadata.len()),
-    }
-}
-
 impl MdArray {
     /// Reads the members' superblocks, decides who takes part, and opens those.
     pub(crate) fn open(members: &[Stack], options: OpenOptions) -> Result<MdArray, MdError> {
@@ -209,16 +132,15 @@ impl MdArray {
                 _ => None,
             })
             .map(Metadata::read)
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<_, MetadataError>>()?;
         one_array(&metadata)?;
         let sets = group(metadata.iter().map(Metadata::candidate).collect());
         let [set] = &sets[..] else { unreachable!("the members are of one array") };
-        let assembly = set.assess(Options {
-            force: false,
-            read_only: options.read_only,
-            degraded: options.degraded,
-            supported: &is_served,
-        });
+        let assess = |degraded| {
+            let read_only = options.read_only;
+            set.assess(Options { force: false, read_only, degraded, supported: &is_served })
+        };
+        let assembly = assess(options.degraded);
         let needed = if options.read_only { Start::ReadOnly } else { Start::ReadWrite };
         let what = match set.short_name() {
             "" => format!("the array {}", set.uuid),
@@ -226,7 +148,11 @@ impl MdArray {
         };
         if assembly.can_start < needed {
             let state = assembly.state.to_string();
-            return Err(MdError::Refused { what, state, next: assembly.next });
+            let next = match assess(true).can_start >= needed {
+                true => vec!["with the member that is missing; or with --degraded".to_owned()],
+                false => assembly.next,
+            };
+            return Err(MdError::Refused { what, state, next });
         }
         // The set has its candidates in an order of its own.
         let of = |candidate: usize| -> &Metadata {
@@ -237,6 +163,11 @@ impl MdArray {
                 .expect("a candidate is one of the members")
         };
         let freshest = of(assembly.freshest);
+        // What is written must be in the bitmap, or the next who believes it loses data.
+        if let (Some(why), false) = (&freshest.bitmap_trouble, options.read_only) {
+            let (path, why) = (freshest.path.clone(), why.clone());
+            return Err(MdError::Bitmap { what, path, why });
+        }
         let level = level_of(&freshest.superblock, &assembly)
             .map_err(|source| MdError::Geometry { what: what.clone(), source })?;
         let (members, open) = open_members(&assembly, &level, &of, options)?;
@@ -260,6 +191,7 @@ impl MdArray {
             bitmap,
             resync,
             read_only: options.read_only,
+            is_changed: counts_on_others(&freshest.superblock, &assembly),
         })
     }
 
@@ -317,6 +249,15 @@ impl MdArray {
     }
 }
 
+/// Whether superblocks count on a member that does not take part.
+fn counts_on_others(superblock: &Superblock, assembly: &Assembly) -> bool {
+    let taken = |role: u16| {
+        let slot = assembly.slots.get(usize::from(role));
+        slot.is_some_and(|slot| slot.member().is_some())
+    };
+    superblock.roles.iter().any(|role| matches!(role, Role::Active(role) if !taken(*role)))
+}
+
 fn one_array(metadata: &[Metadata]) -> Result<(), MdError> {
     let first = &metadata[0];
     match metadata.iter().find(|one| one.superblock.array_uuid != first.superblock.array_uuid) {
@@ -364,6 +305,7 @@ fn intent_of(freshest: &Metadata, assembly: &Assembly) -> (Option<Bitmap>, Resyn
     if !known && (resync != Resync::Clean || degraded) {
         bitmap.set_all();
     }
+    bitmap.header.stale = false;
     (Some(bitmap), resync)
 }
 
@@ -400,7 +342,7 @@ fn open_members<'a>(
             by_bitmap,
         });
         leaves.push(Arc::new(Leaf { label: member.label.clone(), medium: Medium::File(file) }));
-        Ok(())
+        Ok::<(), MdError>(())
     };
     for (role, slot) in (0..).zip(&assembly.slots) {
         match slot {

@@ -84,7 +84,7 @@ enum Part {
         members: Vec<Part>,
     },
     /// Members that describe their array themselves.
-    Md(MdArray),
+    Md(Box<MdArray>),
 }
 
 /// What members are joined by.
@@ -100,6 +100,8 @@ pub(crate) enum Level {
 pub(crate) struct Mirrored {
     pub(crate) level: Level,
     pub(crate) mirror: Mirror,
+    /// Who takes part is to be recorded at once.
+    pub(crate) is_changed: bool,
 }
 
 /// What a shard makes of the media.
@@ -196,7 +198,10 @@ struct Opener {
 impl Opener {
     fn part(&mut self, stack: &Stack) -> Result<Part, MediaError> {
         if let Node::Md(md) = &stack.node {
-            return MdArray::open(&md.members, self.options).map(Part::Md).map_err(MediaError::Md);
+            return MdArray::open(&md.members, self.options)
+                .map(Box::new)
+                .map(Part::Md)
+                .map_err(MediaError::Md);
         }
         if stack.is_missing() {
             return Ok(Part::Missing);
@@ -302,7 +307,7 @@ impl Builder<'_> {
             return self.join(&array.level, devs.into_iter().map(Some).collect());
         };
         let setup = array.setup(geometry, devs, Rc::new(ExecutorClock::new(self.handle)));
-        self.mirror(&array.level, setup)
+        self.mirror(&array.level, setup, array.is_changed)
     }
 
     fn join(&mut self, level: &Level, members: Vec<Option<Dev>>) -> io::Result<Dev> {
@@ -342,12 +347,12 @@ impl Builder<'_> {
             clock: Rc::new(ExecutorClock::new(self.handle)),
             speed: Speed::default(),
         };
-        self.mirror(level, setup)
+        self.mirror(level, setup, false)
     }
 
-    fn mirror(&mut self, level: &Level, setup: Setup) -> io::Result<Dev> {
+    fn mirror(&mut self, level: &Level, setup: Setup, is_changed: bool) -> io::Result<Dev> {
         let mirror = Mirror::new(setup)?;
-        self.mirrors.push(Mirrored { level: level.clone(), mirror: mirror.clone() });
+        self.mirrors.push(Mirrored { level: level.clone(), mirror: mirror.clone(), is_changed });
         Ok(Dev::new(mirror))
     }
 }

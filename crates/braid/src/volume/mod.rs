@@ -23,7 +23,7 @@ mod shard;
 mod spec;
 
 pub(crate) use attachment::clean_up_after;
-pub(crate) use md::{MdError, Metadata, is_served};
+pub(crate) use md::is_served;
 pub(crate) use media::{Media, OpenOptions};
 pub(crate) use run::{Ready, RunError, run};
 pub(crate) use spec::{Attach, IoMode, Spec};

@@ -12,18 +12,22 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use braid_device::{Access, File};
-use braid_engine::mirror::{ControlError, JobKind, MemberState, Mirror, NewMember};
-use braid_md::{BadBlocks, Role, Superblock, Uuid, Version};
+use braid_engine::mirror::{ControlError, JobKind, MemberState, Mirror, NewMember, Speed};
+use braid_md::{BadBlocks, Role, Superblock, Version};
 use braid_probe::{Policy, check_member};
 use braid_uring::{Handle, Remote};
 
-use super::md::{MdArray, Metadata};
+use super::md::MdArray;
 use super::media::{Leaf, Media, Medium};
 use super::shard::{self, Local};
 use crate::control::{Order, OrderAnswer, Outcome};
+use crate::metadata::{Metadata, random_uuid};
 
 /// How long an order may take: a superblock on every member, behind what is under way.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The minimum of a pass that has a latency target, if none is given, in bytes a second.
+const LEAST_WITH_TARGET: u64 = 1 << 20;
 
 /// Carries out `order` on the arrays of `media`, which live on the shard of `remote`.
 pub(crate) fn carry_out(media: &Media, remote: &Remote, order: Order) -> OrderAnswer {
@@ -70,6 +74,11 @@ pub(crate) fn carry_out(media: &Media, remote: &Remote, order: Order) -> OrderAn
                 }
                 if let Some(latency) = latency_us_p99 {
                     speed.latency = (latency > 0).then_some(Duration::from_micros(latency));
+                    // A minimum would be kept whatever the target says.
+                    if min_bytes_per_second.is_none() {
+                        let default = Speed::default().min;
+                        speed.min = if latency > 0 { LEAST_WITH_TARGET } else { default };
+                    }
                 }
                 mirror.set_speed(speed);
                 async move { Ok("the limits are set".to_owned()) }
@@ -346,13 +355,11 @@ fn superblock_for(array: &Superblock, size: u64, number: u32) -> Result<Superblo
     };
     let data_size =
         end.checked_sub(array.data_offset).filter(|room| *room > 0).ok_or_else(too_small)?;
-    let mut uuid = [0; 16];
-    rustix::rand::getrandom(&mut uuid, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| format!("no randomness for an identifier: {error}"))?;
+    let device_uuid = random_uuid().map_err(|failure| failure.text())?;
     Ok(Superblock {
         super_offset,
         data_size,
-        device_uuid: Uuid(uuid),
+        device_uuid,
         device_number: number,
         corrected_reads: 0,
         write_mostly: false,

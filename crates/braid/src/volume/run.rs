@@ -66,6 +66,7 @@ impl RunError {
             self,
             RunError::Refused(_)
                 | RunError::NameTaken { .. }
+                | RunError::Media(MediaError::Md(_))
                 | RunError::Listen(ListenError::NotLoopback { .. })
         )
     }

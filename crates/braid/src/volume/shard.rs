@@ -133,7 +133,13 @@ fn run(
     let built = media.build(&handle, &pool, read_only)?;
     let dev = built.dev;
     let mirrors: Vec<Rc<Mirrored>> = built.mirrors.into_iter().map(Rc::new).collect();
-    mirrors.iter().for_each(|one| handle.spawn(one.mirror.run()));
+    for one in &mirrors {
+        handle.spawn(one.mirror.run());
+        if one.is_changed {
+            let mirror = one.mirror.clone();
+            handle.spawn(async move { mirror.record().await });
+        }
+    }
     let on_end = |end: &braid_export_nbd::End| {
         if end.is_protocol_error() {
             eprintln!("nbd: {end}");

@@ -52,6 +52,16 @@ impl Background {
         }
     }
 
+    /// `future`, which is taken in when it is dropped before its end: an operator who no longer
+    /// waits does not leave half a superblock behind.
+    pub(crate) fn see_through<T: 'static>(
+        self: &Rc<Self>,
+        future: impl Future<Output = T> + 'static,
+    ) -> Owned<T> {
+        let future: Pin<Box<dyn Future<Output = T>>> = Box::pin(future);
+        Owned { future: Some(future), background: Rc::downgrade(self) }
+    }
+
     /// Whether nothing is left to be seen through.
     pub(crate) fn is_idle(&self) -> bool {
         self.running.get() == 0 && self.taken_in.borrow().is_empty()
@@ -76,15 +86,15 @@ impl Background {
 }
 
 /// A future that is not lost when it is dropped.
-struct Owned {
-    future: Option<Pin<Box<dyn Future<Output = Completion>>>>,
+pub(crate) struct Owned<T: 'static> {
+    future: Option<Pin<Box<dyn Future<Output = T>>>>,
     background: Weak<Background>,
 }
 
-impl Future for Owned {
-    type Output = Completion;
+impl<T: 'static> Future for Owned<T> {
+    type Output = T;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Completion> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let future = self.future.as_mut().expect("polled until it is ready");
         let poll = future.as_mut().poll(cx);
         if poll.is_ready() {
@@ -94,7 +104,7 @@ impl Future for Owned {
     }
 }
 
-impl Drop for Owned {
+impl<T: 'static> Drop for Owned<T> {
     fn drop(&mut self) {
         if let (Some(future), Some(background)) = (self.future.take(), self.background.upgrade()) {
             background.spawn(async move {

@@ -4,8 +4,8 @@
 //! starts, so that a sequential stream stays where it is; the one with the fewest reads under
 //! way; the one whose last read ended nearest.
 //!
-//! While the copies may differ, the first of them is read, always: what was read once is then
-//! read again, until the resync has made it the truth.
+//! While the copies may differ, the first of them that is not write-mostly is read, always: what
+//! was read once is then read again, until the resync has made it the truth.
 
 use braid_array::Mirrored;
 
@@ -28,11 +28,11 @@ pub(crate) fn choose(
         if member.is_bad(run.offset, len.min(run.len)) {
             continue;
         }
-        if first {
-            return Some(copy);
-        }
         let distance = member.head.get().abs_diff(run.offset);
-        let rank = (member.write_mostly, distance != 0, member.reads.get(), distance);
+        let rank = match first {
+            true => (member.write_mostly, false, 0, 0),
+            false => (member.write_mostly, distance != 0, member.reads.get(), distance),
+        };
         if best.is_none_or(|(least, _)| rank < least) {
             best = Some((rank, copy));
         }

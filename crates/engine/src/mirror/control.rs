@@ -4,9 +4,9 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-use braid_array::geometry::Raid1;
+use braid_array::geometry::{Raid1, Run};
 use braid_block::Span;
-use braid_md::Resync;
+use braid_md::{Level, Resync};
 
 use super::member::{Member, MemberState, NewMember, Slot};
 use super::throttle::Speed;
@@ -200,6 +200,14 @@ impl Mirror {
         }
     }
 
+    /// Records who takes part, where that is not what the members say: an array that is started
+    /// without some of them.
+    pub async fn record(&self) {
+        if !self.inner.read_only {
+            self.inner.record(true).await;
+        }
+    }
+
     /// Takes a member out, as if it had failed.
     ///
     /// # Errors
@@ -210,7 +218,7 @@ impl Mirror {
         if !inner.fail(&member, "taken out by order") {
             return Err(ControlError::LastCopy { label: label.to_owned() });
         }
-        inner.fence().await;
+        inner.record(false).await;
         Ok(())
     }
 
@@ -227,7 +235,7 @@ impl Mirror {
             MemberState::Spare | MemberState::Faulty => {
                 inner.members.borrow_mut().retain(|one| !Rc::ptr_eq(one, &member));
                 inner.note(format!("{label} was removed"));
-                inner.publish().await;
+                inner.record(true).await;
                 return Ok(());
             }
         };
@@ -256,14 +264,12 @@ impl Mirror {
         let inner = self.writable()?;
         let member = inner.admit(new)?;
         if let (Some(role), MemberState::Recovering(_)) = (member.role.get(), member.state.get()) {
-            let slot = &mut inner.slots.borrow_mut()[usize::from(role)];
-            slot.primary = Some(Rc::clone(&member));
+            inner.put_in(&member, role, false);
         }
         inner.members.borrow_mut().push(Rc::clone(&member));
         inner.note(format!("{} was added", member.label));
         inner.reconsider();
-        inner.store_whole_bitmap().await;
-        inner.publish().await;
+        inner.record(true).await;
         Ok(())
     }
 
@@ -285,12 +291,11 @@ impl Mirror {
         member.role.set(Some(role));
         member.replacement.set(true);
         member.state.set(MemberState::Recovering(0));
-        inner.slots.borrow_mut()[usize::from(role)].replacement = Some(Rc::clone(&member));
+        inner.put_in(&member, role, true);
         inner.members.borrow_mut().push(Rc::clone(&member));
         inner.note(format!("{} is to replace {label}", member.label));
         inner.reconsider();
-        inner.store_whole_bitmap().await;
-        inner.publish().await;
+        inner.record(true).await;
         Ok(())
     }
 
@@ -318,7 +323,16 @@ impl Mirror {
     pub async fn set_raid_disks(&self, count: usize) -> Result<(), ControlError> {
         let inner = self.writable()?;
         let geometry = inner.geometry();
-        if geometry.copies() != geometry.members() {
+        let level = inner.publisher.array.borrow().as_ref().map(|array| array.level);
+        // Of raid10, too, there may be as many copies as members, in another order.
+        let is_plain = (0..geometry.copies()).all(|copy| {
+            let whole = Run { member: copy, offset: 0, len: geometry.size() };
+            geometry.locate(0, copy) == whole
+        });
+        if geometry.copies() != geometry.members()
+            || !is_plain
+            || level.is_some_and(|level| level != Level::Raid1)
+        {
             let why = "only raid1 can have members added while it works";
             return Err(ControlError::Unsuitable(why.to_owned()));
         }
@@ -336,7 +350,7 @@ impl Mirror {
         drop(locked);
         inner.note(format!("the array has {count} roles"));
         inner.reconsider();
-        inner.publish().await;
+        inner.record(true).await;
         Ok(())
     }
 
@@ -346,6 +360,16 @@ impl Mirror {
 }
 
 impl Inner {
+    /// Waits until the state is on the members, all of it or with `changed` the one of now; which
+    /// comes to its end whether or not anybody waits.
+    async fn record(self: &Rc<Self>, changed: bool) {
+        if changed {
+            self.publisher.require();
+        }
+        let inner = Rc::clone(self);
+        self.background.see_through(async move { inner.fence().await }).await;
+    }
+
     fn named(&self, label: &str) -> Result<Rc<Member>, ControlError> {
         let members = self.members.borrow();
         members.iter().find(|member| member.label == label).cloned().ok_or_else(|| {
@@ -361,6 +385,23 @@ impl Inner {
         if members.iter().any(|member| member.label == label || member.number == new.number) {
             return Err(ControlError::Twice { label });
         }
+        let refuse = |why: String| Err(ControlError::Unsuitable(format!("{label}: {why}")));
+        let (theirs, ours) = (new.dev.limits(), &self.limits);
+        if theirs.logical_block > ours.logical_block {
+            return refuse(format!(
+                "its blocks of {} bytes are larger than the array's of {}",
+                theirs.logical_block, ours.logical_block
+            ));
+        }
+        if theirs.read_only {
+            return refuse("it cannot be written".to_owned());
+        }
+        if !matches!(
+            (new.role, new.state),
+            (None, MemberState::Spare) | (Some(_), MemberState::Recovering(_))
+        ) {
+            return refuse("it must come as a spare, or with a role and to be filled".to_owned());
+        }
         let needed = self.geometry.borrow().member_size();
         let size = new.superblock.as_ref().map_or(new.dev.limits().size, |one| {
             one.data_size.min(new.dev.limits().size.saturating_sub(new.data_offset))
@@ -371,11 +412,22 @@ impl Inner {
         if let Some(role) = new.role {
             let slots = self.slots.borrow();
             if slots.get(usize::from(role)).is_none_or(|slot| slot.primary.is_some()) {
-                let why = format!("{label}: role {role} is taken");
-                return Err(ControlError::Unsuitable(why));
+                return refuse(format!("role {role} is taken"));
             }
         }
-        Ok(Rc::new(Member::new(new)))
+        let member = Member::new(new);
+        member.by_bitmap.set(member.by_bitmap.get() && self.has_seen_what_is_cleared(&member));
+        Ok(Rc::new(member))
+    }
+}
+
+impl Inner {
+    /// Whether all that `member` may lack is still in the bitmap.
+    fn has_seen_what_is_cleared(&self, member: &Member) -> bool {
+        let intent = self.intent.borrow();
+        let superblock = member.superblock.borrow();
+        let (Some(intent), Some(superblock)) = (&*intent, &*superblock) else { return false };
+        superblock.events >= intent.bitmap().header.events_cleared
     }
 }
 

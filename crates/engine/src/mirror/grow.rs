@@ -4,9 +4,12 @@ use std::rc::Rc;
 
 use braid_array::geometry::Raid1;
 use braid_block::Span;
-use braid_md::Resync;
+use braid_md::bitmap::Bitmap;
+use braid_md::{Resync, SECTOR, Version};
 
 use super::control::ControlError;
+use super::intent::Intent;
+use super::member::Member;
 use super::{Inner, Mirror};
 
 impl Mirror {
@@ -16,8 +19,8 @@ impl Mirror {
     ///
     /// # Errors
     /// The volume is read-only; fewer bytes than now, or more than a member has; a level where
-    /// the place of data depends on the members' size; a bitmap, whose bits would change their
-    /// meaning.
+    /// the place of data depends on the members' size; superblocks at the end of the members,
+    /// which would have to move; a bitmap without room for so many chunks.
     pub async fn set_member_size(&self, bytes: Option<u64>) -> Result<u64, ControlError> {
         let inner = self.writable()?;
         let unsuitable = |why: String| Err(ControlError::Unsuitable(why));
@@ -25,10 +28,11 @@ impl Mirror {
         if geometry.copies() != geometry.members() {
             return unsuitable("only raid1 can use more of its members while it works".to_owned());
         }
-        if inner.intent.borrow().is_some() {
-            return unsuitable(
-                "the array has a bitmap, which covers the size that it has now".to_owned(),
-            );
+        if let Some(version) = inner.version().filter(|version| version.is_at_end()) {
+            return unsuitable(format!(
+                "superblocks of version {version} lie at the end of the members and would have to \
+                 move"
+            ));
         }
         let now = geometry.member_size();
         let most = inner.room();
@@ -44,13 +48,26 @@ impl Mirror {
         }
         let grown = Raid1::new(wanted, geometry.members())
             .map_err(|error| ControlError::Unsuitable(error.to_string()))?;
+        let bitmap = inner.grown_bitmap(now, wanted)?;
         let locked = inner.ranges.lock(Span::new(0, now)).await;
         inner.geometry.replace(Rc::new(grown));
         if inner.resync.get() == Resync::Clean {
             inner.resync.set(Resync::From(now));
         }
+        if let Some(bitmap) = bitmap {
+            let mut grown = Intent::new(bitmap);
+            // All of it is new to every member.
+            grown.welcome();
+            inner.intent.replace(Some(grown));
+        }
         if let Some(array) = &mut *inner.publisher.array.borrow_mut() {
             array.component_size = wanted;
+        }
+        for member in inner.written_members() {
+            let room = inner.room_of(&member);
+            if let Some(superblock) = &mut *member.superblock.borrow_mut() {
+                superblock.data_size = room;
+            }
         }
         drop(locked);
         inner.note(format!("{wanted} bytes of each member are used"));
@@ -61,14 +78,49 @@ impl Mirror {
 }
 
 impl Inner {
+    fn version(&self) -> Option<Version> {
+        self.publisher.array.borrow().as_ref().map(|array| array.version)
+    }
+
     /// The bytes of data that every member that takes part has.
     fn room(&self) -> u64 {
         let members = self.written_members();
-        let room = members.iter().map(|member| {
-            let size = member.dev.limits().size.saturating_sub(member.data_offset);
-            let end = member.superblock.borrow().as_ref().map_or(u64::MAX, |one| one.data_size);
-            size.min(end)
-        });
-        room.min().unwrap_or(0)
+        members.iter().map(|member| self.room_of(member)).min().unwrap_or(0)
+    }
+
+    fn room_of(&self, member: &Member) -> u64 {
+        member.dev.limits().size.saturating_sub(member.data_offset) / SECTOR * SECTOR
+    }
+
+    /// The bitmap for a larger array, in which all that is new is set.
+    fn grown_bitmap(&self, now: u64, wanted: u64) -> Result<Option<Bitmap>, ControlError> {
+        let intent = self.intent.borrow();
+        let Some(old) = intent.as_ref().map(Intent::bitmap) else { return Ok(None) };
+        let mut header = old.header.clone();
+        header.sync_size = wanted;
+        let cannot = |why: String| ControlError::Unsuitable(format!("the bitmap: {why}"));
+        let mut grown =
+            Bitmap::new(header, self.bitmap_room()).map_err(|error| cannot(error.to_string()))?;
+        let first_new = now / old.header.chunk_size;
+        let is_set = |chunk: &u64| *chunk >= first_new || old.is_set(*chunk);
+        for chunk in (0..grown.chunk_count()).filter(is_set) {
+            grown.set(chunk);
+        }
+        Ok(Some(grown))
+    }
+
+    /// The bytes that each member has for its bitmap: up to its bad-block log or its data.
+    fn bitmap_room(&self) -> u64 {
+        let room = |member: &Rc<Member>| {
+            let superblock = member.superblock.borrow();
+            let superblock = superblock.as_ref()?;
+            let start = superblock.bitmap_offset?;
+            let data = superblock.data_offset.checked_sub(superblock.super_offset)? as i64;
+            let log = superblock.bad_block_log.map(|log| log.offset);
+            let ends = [Some(data), log];
+            let end = ends.into_iter().flatten().filter(|end| *end > start).min()?;
+            u64::try_from(end - start).ok()
+        };
+        self.written_members().iter().filter_map(room).min().unwrap_or(0)
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Intent {
     chunks: Vec<Chunk>,
     /// Pages that differ from the members'.
     changed: Vec<bool>,
+    /// A member has none of the pages yet.
+    newcomer: bool,
 }
 
 impl Intent {
@@ -46,7 +48,7 @@ impl Intent {
         };
         let chunks = (0..bitmap.chunk_count()).map(chunk).collect();
         let changed = vec![false; bitmap.page_count() as usize];
-        Intent { bitmap, chunks, changed }
+        Intent { bitmap, chunks, changed, newcomer: false }
     }
 
     pub(crate) fn bitmap(&self) -> &Bitmap {
@@ -107,17 +109,24 @@ impl Intent {
         }
     }
 
-    /// Every page is to be stored again.
-    pub(crate) fn change_all(&mut self) {
-        self.changed.fill(true);
-    }
-
     /// The pages to be stored now, with their numbers. The caller stores all of them before it
     /// asks again, and then calls [`Intent::stored`].
     pub(crate) fn take_changed(&mut self) -> Vec<usize> {
         let changed = (0..self.changed.len()).filter(|page| self.changed[*page]).collect();
         self.changed.fill(false);
         changed
+    }
+
+    /// A member that has none of the bitmap is among those that are written from now on.
+    pub(crate) fn welcome(&mut self) {
+        self.newcomer = true;
+    }
+
+    /// The pages to be stored before superblocks are: the first, which counts events, and all if
+    /// there is a newcomer.
+    pub(crate) fn pages_to_publish(&mut self) -> Vec<usize> {
+        let pages = if std::mem::take(&mut self.newcomer) { self.changed.len() } else { 1 };
+        (0..pages).collect()
     }
 
     /// `page` was stored as it was when `set` was its list of set chunks.
@@ -172,22 +181,33 @@ impl Intent {
         self.chunks.iter().any(|chunk| chunk.on_members && !chunk.needed)
     }
 
+    /// A member is gone, and with it perhaps what it had in its cache: whatever is still set is
+    /// what it may lack when it comes back.
+    pub(crate) fn need_all_set(&mut self) {
+        for (index, chunk) in self.chunks.iter_mut().enumerate() {
+            chunk.needed |= self.bitmap.is_set(index as u64);
+        }
+    }
+
     /// Copies agree everywhere again.
     pub(crate) fn need_nothing(&mut self) {
         self.chunks.iter_mut().for_each(|chunk| chunk.needed = false);
     }
 
-    /// The first chunk at or behind `offset` that must be synchronised, as bytes of the array.
-    pub(crate) fn next_needed(&self, offset: u64) -> Option<Span> {
-        let chunk = self.bitmap.header.chunk_size;
-        let first = (offset / chunk) as usize;
-        let found = (first..self.chunks.len()).find(|index| self.chunks[*index].needed)?;
-        Some(Span::new(found as u64 * chunk, chunk))
-    }
-
-    /// Whether any byte of `span` must be synchronised.
-    pub(crate) fn is_needed(&self, span: Span) -> bool {
-        self.chunks[self.range(span)].iter().any(|chunk| chunk.needed)
+    /// How many bytes from the start of `span` on must all be synchronised (at most `most` of
+    /// them), or need not be; and which.
+    ///
+    /// A chunk that is being written counts: the write may not know of a member that came in
+    /// meanwhile.
+    pub(crate) fn stretch(&self, span: Span, most: u64) -> (u64, bool) {
+        let size = self.bitmap.header.chunk_size;
+        let is_needed = |index: usize| self.chunks[index].needed || self.chunks[index].writes > 0;
+        let range = self.range(span);
+        let needed = is_needed(range.start);
+        let span = if needed { Span::new(span.offset, span.len.min(most)) } else { span };
+        let end = self.range(span).find(|index| is_needed(*index) != needed);
+        let end = end.map_or(span.end(), |index| index as u64 * size);
+        (end - span.offset, needed)
     }
 
     /// How many chunks must be synchronised.

@@ -42,7 +42,7 @@ impl Mirror {
     pub async fn shut_down(&self) {
         let inner = &self.inner;
         inner.work.stop();
-        inner.work.changed.until(|| inner.work.is_idle()).await;
+        inner.work.until_idle().await;
         while inner.writers.get() > 0 || !inner.background.is_idle() {
             inner.clock.sleep(Duration::from_millis(1)).await;
         }
@@ -54,7 +54,7 @@ impl Mirror {
             inner.sweep_bits().await;
             inner.sweep_bits().await;
         }
-        if inner.active.replace(false) || !inner.publisher.is_settled() {
+        if inner.set_active(false) || !inner.publisher.is_settled() {
             inner.publish().await;
         }
     }
@@ -67,10 +67,11 @@ impl Inner {
             return;
         }
         loop {
+            self.activated.until(|| self.active.get()).await;
             self.clock.sleep(SAFE_MODE_DELAY).await;
             let quiet = !self.touched.replace(false) && self.writers.get() == 0;
             if quiet && self.active.get() && self.resync.get() == Resync::Clean {
-                self.active.set(false);
+                self.set_active(false);
                 self.publish().await;
             }
         }

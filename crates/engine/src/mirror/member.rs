@@ -125,6 +125,14 @@ impl Member {
         }
     }
 
+    /// Whether `next` says something else of this member than what is on it.
+    pub(crate) fn is_changed_by(&self, next: &Superblock) -> bool {
+        let says = |one: &Superblock| {
+            (one.role(), one.recovery_offset.is_some(), one.is_replacement(), one.device_number)
+        };
+        self.superblock.borrow().as_ref().is_some_and(|now| says(now) != says(next))
+    }
+
     /// Counts a read error; what was counted is halved for each hour that passed.
     pub(crate) fn count_error(&self, now: Duration) -> u32 {
         let (count, last) = self.errors.get();

@@ -12,7 +12,8 @@
 //! | `read`, `balance` | where to read from; what to do when that fails |
 //! | `write` | to every copy, in the order that a crash at any moment asks for |
 //! | `publish` | superblocks and the bitmap's pages to the members |
-//! | `sync`, `window`, `throttle` | resync, recovery, scrub: passes over the array, and their speed |
+//! | `sync`, `pass`, `window` | what is to be done next, and doing it: resync, recovery, scrub |
+//! | `work`, `throttle` | memory, progress and speed of passes |
 //! | `keep` | after the writes: marks clean, clears bits; the array's own tasks |
 //! | `control` | what an operator does: fail, remove, add, replace, scrub, grow; the status |
 //! | `member`, `ranges`, `intent`, `background` | the parts these are made of |
@@ -37,12 +38,14 @@ mod grow;
 mod intent;
 mod keep;
 mod member;
+mod pass;
 mod publish;
 mod ranges;
 mod read;
 mod sync;
 mod throttle;
 mod window;
+mod work;
 mod write;
 
 use std::cell::{Cell, RefCell};
@@ -57,14 +60,16 @@ use braid_md::{Resync, Superblock};
 use braid_mem::Pool;
 
 use crate::clock::Clock;
+use crate::signal::Signal;
 use crate::{Device, Pending};
 
 use background::Background;
+use balance::choose;
 use intent::Intent;
 use member::{Member, Slot};
 use publish::Publisher;
 use ranges::Ranges;
-use sync::Work;
+use work::Work;
 
 pub use control::{ControlError, JobKind, JobStatus, MemberStatus, MirrorStatus};
 pub use member::{MemberState, NewMember};
@@ -121,8 +126,12 @@ struct Inner {
 
     /// Whether the copies agree, apart from writes under way.
     resync: Cell<Resync>,
+    /// From where on copies came to differ since the pass that makes them equal began.
+    doubt: Cell<Option<u64>>,
     /// The superblocks say that writes may be under way.
     active: Cell<bool>,
+    /// They say so from now on.
+    activated: Signal,
     /// Writes that were let in, or are about to be.
     writers: Cell<u32>,
     /// Something was written since this was last reset.
@@ -148,8 +157,13 @@ impl Mirror {
     /// No memory for metadata and passes.
     ///
     /// # Panics
-    /// If the setup contradicts itself: a role out of range or taken twice.
+    /// If the setup contradicts itself: a role out of range or taken twice, a bitmap that does
+    /// not cover the array.
     pub fn new(setup: Setup) -> std::io::Result<Mirror> {
+        let size = setup.geometry.size();
+        if let Some(covered) = setup.bitmap.as_ref().map(|bitmap| bitmap.header.sync_size) {
+            assert!(covered >= size, "a bitmap of {covered} bytes for an array of {size}");
+        }
         let limits = limits_of(&setup);
         let count = setup.geometry.members();
         let mut slots = vec![Slot::default(); count];
@@ -178,7 +192,9 @@ impl Mirror {
             publisher: Publisher::new(setup.array),
             work: Work::new(setup.speed)?,
             resync: Cell::new(setup.resync),
+            doubt: Cell::new(None),
             active: Cell::new(false),
+            activated: Signal::default(),
             writers: Cell::new(0),
             touched: Cell::new(false),
             degraded: Cell::new(false),
@@ -188,6 +204,9 @@ impl Mirror {
             log: RefCell::default(),
         };
         inner.reconsider();
+        if inner.degraded.get() {
+            inner.publisher.be_twice();
+        }
         Ok(Mirror { inner: Rc::new(inner) })
     }
 }
@@ -236,7 +255,15 @@ impl Inner {
         self.immediate.set(slots.iter().all(|slot| slot.written().all(immediate)));
         drop(slots);
         self.reopen();
-        self.work.changed.notify();
+        self.work.tell();
+    }
+
+    /// What the superblocks are to say from now on; answers what they said. Whoever makes them
+    /// say "clean" has them written.
+    fn set_active(&self, active: bool) -> bool {
+        let before = self.active.replace(active);
+        self.reopen();
+        before
     }
 
     /// Whether writes may go straight to the members.
@@ -270,6 +297,14 @@ impl Inner {
     }
 
     fn take_out(&self, member: &Rc<Member>, why: &str) {
+        if !member.is_known() {
+            return;
+        }
+        if member.is_in_sync()
+            && let Some(intent) = &mut *self.intent.borrow_mut()
+        {
+            intent.need_all_set();
+        }
         member.state.set(MemberState::Faulty);
         member.remark.replace(why.to_owned());
         if let Some(role) = member.role.get() {
@@ -288,8 +323,36 @@ impl Inner {
             }
         }
         self.note(format!("{} is faulty: {why}", member.label));
+        self.publisher.be_twice();
         self.publisher.require();
         self.reconsider();
+    }
+
+    /// `member` has its role now, or is to get it: writes go to it from now on, and it has to be
+    /// given the bitmap before superblocks count on it.
+    fn put_in(&self, member: &Rc<Member>, role: u16, replacement: bool) {
+        let slot = &mut self.slots.borrow_mut()[usize::from(role)];
+        let place = if replacement { &mut slot.replacement } else { &mut slot.primary };
+        *place = Some(Rc::clone(member));
+        if let Some(intent) = &mut *self.intent.borrow_mut() {
+            intent.welcome();
+        }
+    }
+
+    /// Copies may differ from `offset` on: until they are compared, the first of them is read.
+    fn doubt(&self, offset: u64) {
+        self.doubt.set(Some(self.doubt.get().map_or(offset, |other| other.min(offset))));
+        self.agree_up_to(match self.resync.get() {
+            Resync::Clean => offset,
+            Resync::From(from) => from,
+        });
+        self.work.tell();
+    }
+
+    /// Copies agree below `frontier`, but for where they came to differ meanwhile.
+    fn agree_up_to(&self, frontier: u64) {
+        let from = self.doubt.get().map_or(frontier, |doubt| doubt.min(frontier));
+        self.resync.set(Resync::From(from));
     }
 
     fn note(&self, text: String) {
@@ -301,16 +364,18 @@ impl Inner {
         log.push((self.clock.unix_time(), text));
     }
 
+    /// Of the copy that reads begin with, up to the end of its piece.
     fn extents(&self, span: Span) -> Vec<Extent> {
         let geometry = self.geometry();
         let slots = self.slots.borrow();
-        for copy in 0..geometry.copies() {
-            let run = geometry.locate(span.offset, copy);
-            if let Some(member) = slots[run.member].readable() {
-                let len = span.len.min(run.len);
-                return member.dev.extents(Span::new(member.data_offset + run.offset, len));
-            }
-        }
-        vec![Extent::data(span.len)]
+        let Some(copy) = choose(&*geometry, &slots, span.offset, span.len, true) else {
+            return vec![Extent::data(span.len)];
+        };
+        let run = geometry.locate(span.offset, copy);
+        let Some(member) = slots[run.member].readable() else {
+            return vec![Extent::data(span.len)];
+        };
+        let there = Span::new(member.data_offset + run.offset, span.len.min(run.len));
+        member.dev.extents(there)
     }
 }

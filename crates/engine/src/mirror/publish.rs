@@ -11,6 +11,10 @@
 //! * One writing at a time; what is asked for meanwhile is in the next one.
 //! * [`Inner::fence`] returns when every change that was required before it is on the members
 //!   that are left, or the array is broken.
+//! * Before anybody relies on a member's absence, the others are two events ahead of it: kernels
+//!   before 6.8 take a member that is one behind for as good as the others.
+//! * Whoever takes a role, or has been filled, has a superblock that says so before those of the
+//!   others do: who has which role is read from the freshest, how far it was filled from its own.
 //! * An array without superblocks has the same order of events; there is nothing to write.
 
 use std::cell::{Cell, RefCell};
@@ -19,8 +23,8 @@ use std::rc::Rc;
 use braid_block::{Flags, Io, Payload, Span};
 use braid_md::{Features, Resync, Role, Superblock, Timestamp};
 
-use super::Inner;
 use super::member::{Member, MemberState};
+use super::{Inner, METADATA_POOL};
 use crate::join_all;
 use crate::signal::Signal;
 
@@ -37,6 +41,8 @@ pub(super) struct Publisher {
     /// How many changes were required, and how many of them are on the members.
     required: Cell<u64>,
     done: Cell<u64>,
+    /// Somebody is missing: the next superblocks are to be written twice.
+    twice: Cell<bool>,
     busy: Cell<bool>,
     changed: Signal,
 }
@@ -47,6 +53,7 @@ impl Publisher {
             array: RefCell::new(array),
             required: Cell::new(0),
             done: Cell::new(0),
+            twice: Cell::new(false),
             busy: Cell::new(false),
             changed: Signal::default(),
         }
@@ -55,6 +62,11 @@ impl Publisher {
     /// The state changed: what is answered from now on depends on its being recorded.
     pub(super) fn require(&self) {
         self.required.set(self.required.get() + 1);
+    }
+
+    /// A member is missing: the next superblocks are to be two events ahead of it.
+    pub(super) fn be_twice(&self) {
+        self.twice.set(true);
     }
 
     /// Whether everything is recorded.
@@ -113,7 +125,11 @@ impl Inner {
                 self.refuse_to_forget();
                 break;
             }
-            let failed = self.write_superblocks_once().await;
+            let twice = self.publisher.twice.replace(false);
+            let mut failed = self.write_superblocks_once().await;
+            if failed.is_empty() && twice {
+                failed = self.write_superblocks_once().await;
+            }
             if failed.is_empty() {
                 self.publisher.done.set(required);
                 break;
@@ -152,7 +168,7 @@ impl Inner {
     /// next is taken: no superblock counts on a member that could not be flushed.
     async fn write_superblocks_once(self: &Rc<Self>) -> Failures {
         let superblocks = self.next_superblocks();
-        let failed = self.store_pages(&[0]).await;
+        let failed = self.store_events().await;
         if !failed.is_empty() {
             return failed;
         }
@@ -162,22 +178,82 @@ impl Inner {
         if !failed.is_empty() {
             return failed;
         }
+        let failed = self.announce(&superblocks).await;
+        if !failed.is_empty() {
+            return failed;
+        }
         // Counted only now: a member that misses two events by no fault of its own is left out.
         if let Some(array) = &mut *self.publisher.array.borrow_mut() {
             array.events += 1;
         }
-        let mut started = Vec::with_capacity(superblocks.len());
-        for (member, superblock) in &superblocks {
-            let payload = self.metadata(member, &superblock.encode()).await;
-            started.push(member.dev.start(Io::write(superblock.super_offset, payload, Flags::FUA)));
-        }
-        let mut failed = Vec::new();
-        for ((member, superblock), written) in superblocks.into_iter().zip(join_all(started).await)
+        self.write_to(superblocks).await
+    }
+
+    /// Stores the bitmap's first page, which counts events, and all of it if somebody is new.
+    async fn store_events(self: &Rc<Self>) -> Failures {
+        let pages = match &mut *self.intent.borrow_mut() {
+            Some(intent) => intent.pages_to_publish(),
+            None => return Failures::new(),
+        };
+        let failed = self.store_pages(&pages).await;
+        if let Some(intent) = &mut *self.intent.borrow_mut()
+            && !failed.is_empty()
         {
-            match written.result {
-                Ok(()) => *member.superblock.borrow_mut() = Some(superblock),
-                Err(errno) => {
-                    failed.push((member, format!("its superblock could not be written: {errno}")));
+            intent.welcome();
+        }
+        failed
+    }
+
+    /// Has who takes a role, or was filled, say so itself before anybody else counts on it: one
+    /// after the other, since they would count on each other.
+    async fn announce(&self, superblocks: &[(Rc<Member>, Superblock)]) -> Failures {
+        let mut changed: Vec<_> =
+            superblocks.iter().filter(|(member, next)| member.is_changed_by(next)).collect();
+        // A replacement that is done first: its table has no place for the one it replaces.
+        changed.sort_by_key(|(member, _)| !member.is_in_sync());
+        for (index, (member, next)) in changed.iter().enumerate() {
+            let mut next = next.clone();
+            for (later, _) in &changed[index + 1..] {
+                let role = later.superblock.borrow().as_ref().map(Superblock::role);
+                next.roles[later.number as usize] = role.unwrap_or(Role::Spare);
+            }
+            let failed = self.write_to(vec![(Rc::clone(member), next)]).await;
+            if !failed.is_empty() {
+                return failed;
+            }
+        }
+        Failures::new()
+    }
+
+    /// Writes `superblocks`, all at once.
+    async fn write_to(&self, superblocks: Vec<(Rc<Member>, Superblock)>) -> Failures {
+        let area = |(member, superblock): &(Rc<Member>, Superblock)| {
+            (Rc::clone(member), superblock.super_offset, superblock.encode())
+        };
+        let failed =
+            self.store_metadata("superblock", superblocks.iter().map(area).collect()).await;
+        for (member, superblock) in superblocks {
+            if !failed.iter().any(|(one, _)| Rc::ptr_eq(one, &member)) {
+                *member.superblock.borrow_mut() = Some(superblock);
+            }
+        }
+        failed
+    }
+
+    /// Stores bytes at offsets of members, many at once; `what` is for the message.
+    async fn store_metadata(&self, what: &str, areas: Vec<(Rc<Member>, u64, Vec<u8>)>) -> Failures {
+        let mut failed = Failures::new();
+        // No more at once than there is memory for.
+        for areas in areas.chunks(METADATA_POOL / PAGE / 2) {
+            let mut started = Vec::with_capacity(areas.len());
+            for (member, offset, bytes) in areas {
+                let payload = self.metadata(member, bytes).await;
+                started.push(member.dev.start(Io::write(*offset, payload, Flags::FUA)));
+            }
+            for ((member, ..), done) in areas.iter().zip(join_all(started).await) {
+                if let Err(errno) = done.result {
+                    let why = format!("its {what} could not be written: {errno}");
+                    failed.push((Rc::clone(member), why));
                 }
             }
         }
@@ -222,7 +298,7 @@ impl Inner {
             .collect()
     }
 
-    /// `bytes` in memory of the array's own, filled up to what `member` writes in one piece.
+    /// `bytes` in memory of the array's own, filled up with zeroes to whole blocks of `member`.
     async fn metadata(&self, member: &Member, bytes: &[u8]) -> Payload {
         let block = member.dev.limits().logical_block as usize;
         let mut buf = self.metadata_pool.get_wait(bytes.len().next_multiple_of(block)).await;
@@ -265,15 +341,6 @@ impl Inner {
         self.store_changed_pages().await;
     }
 
-    /// Has all of the bitmap on the members, also on one that came just now.
-    pub(super) async fn store_whole_bitmap(self: &Rc<Self>) {
-        let _turn = self.publisher.turn().await;
-        if let Some(intent) = &mut *self.intent.borrow_mut() {
-            intent.change_all();
-        }
-        self.store_changed_pages().await;
-    }
-
     async fn store_changed_pages(self: &Rc<Self>) {
         let (pages, set) = match &mut *self.intent.borrow_mut() {
             Some(intent) => {
@@ -299,25 +366,20 @@ impl Inner {
     async fn store_pages(self: &Rc<Self>, pages: &[usize]) -> Failures {
         let mut failed = Failures::new();
         for page in pages {
-            let members = self.written_members();
             let bytes = match &*self.intent.borrow() {
-                Some(intent) => intent.bitmap().page(*page as u64),
+                Some(intent) => {
+                    let bitmap = intent.bitmap();
+                    // Something else may follow behind the last page.
+                    bitmap.page(*page as u64)[..bitmap.page_len(*page as u64)].to_vec()
+                }
                 None => return failed,
             };
-            let mut started = Vec::new();
-            let mut asked = Vec::new();
-            for member in members {
-                let Some(area) = bitmap_area(&member) else { continue };
-                let payload = self.metadata(&member, &bytes).await;
-                let offset = area + (*page * PAGE) as u64;
-                started.push(member.dev.start(Io::write(offset, payload, Flags::FUA)));
-                asked.push(member);
-            }
-            for (member, done) in asked.into_iter().zip(join_all(started).await) {
-                if let Err(errno) = done.result {
-                    failed.push((member, format!("its bitmap could not be written: {errno}")));
-                }
-            }
+            let area = |member: Rc<Member>| {
+                let area = bitmap_area(&member)?;
+                Some((member, area + (*page * PAGE) as u64, bytes.clone()))
+            };
+            let areas = self.written_members().into_iter().filter_map(area).collect();
+            failed.extend(self.store_metadata("bitmap", areas).await);
         }
         failed
     }

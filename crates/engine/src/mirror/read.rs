@@ -24,8 +24,6 @@ use crate::{Pending, join_all};
 
 /// The most that is asked of one copy at a time once something failed, in bytes.
 const CAREFUL: u64 = 64 << 10;
-/// What is not halved any more, in bytes.
-const BLOCK: u64 = 4096;
 /// Read errors in an hour after which a member is given up: md's `MD_DEFAULT_MAX_CORRECTED_READ_ERRORS`.
 const MOST_ERRORS: u32 = 20;
 
@@ -180,23 +178,29 @@ impl Inner {
         failed: Option<u32>,
     ) -> Later<'_, (Result<(), Errno>, Payload)> {
         Box::pin(async move {
-            let mut bad: Vec<Rc<Member>> = Vec::new();
-            for (member, offset) in self.candidates(span, failed) {
+            let candidates = self.candidates(span, failed);
+            // Who failed at first is asked last, and put right even if nobody gets so far.
+            let first = candidates.iter().filter(|(member, _)| Some(member.number) == failed);
+            let mut bad: Vec<Rc<Member>> = first.map(|(member, _)| Rc::clone(member)).collect();
+            for (member, offset) in candidates {
                 let io = Io::read(member.data_offset + offset, payload);
                 let completion = member.dev.start(io).await;
                 payload = completion.payload;
                 match completion.result {
                     Ok(()) => {
-                        bad.into_iter().for_each(|bad| self.put_right(bad, span));
+                        let bad = bad.into_iter().filter(|bad| !Rc::ptr_eq(bad, &member));
+                        bad.for_each(|bad| self.put_right(bad, span));
                         return (Ok(()), payload);
                     }
+                    Err(_) if Some(member.number) == failed => {}
                     Err(_) => bad.push(member),
                 }
             }
-            if span.len <= BLOCK {
+            let block = u64::from(self.limits.logical_block);
+            if span.len <= block {
                 return (Err(Errno::IO), payload);
             }
-            let half = (span.len / 2).next_multiple_of(BLOCK);
+            let half = (span.len / 2).next_multiple_of(block);
             let mut front = payload.take_front(half);
             let rest = Span::new(span.offset + half, span.len - half);
             let (first, part) = self.read_part(Span::new(span.offset, half), front, failed).await;
@@ -207,19 +211,25 @@ impl Inner {
         })
     }
 
-    /// The members that have a copy of `span`, which lies in one piece, and where; the one that
-    /// failed already comes last.
-    pub(super) fn candidates(&self, span: Span, failed: Option<u32>) -> Vec<(Rc<Member>, u64)> {
+    /// The members that hold a copy of `span`, which lies in one piece, and where: the one whose
+    /// copy counts while they may differ comes first.
+    pub(super) fn holders(&self, span: Span) -> Vec<(Rc<Member>, u64)> {
         let geometry = self.geometry();
         let slots = self.slots.borrow();
-        let mut candidates: Vec<(Rc<Member>, u64)> = (0..geometry.copies())
-            .filter_map(|copy| {
-                let run = geometry.locate(span.offset, copy);
-                let member = slots[run.member].readable()?;
-                (!member.is_bad(run.offset, span.len)).then(|| (Rc::clone(member), run.offset))
-            })
-            .collect();
-        candidates.sort_by_key(|(member, _)| (Some(member.number) == failed, member.write_mostly));
+        let copies = (0..geometry.copies()).filter_map(|copy| {
+            let run = geometry.locate(span.offset, copy);
+            Some((Rc::clone(slots[run.member].readable()?), run.offset))
+        });
+        let mut holders: Vec<(Rc<Member>, u64)> = copies.collect();
+        holders.sort_by_key(|(member, _)| member.write_mostly);
+        holders
+    }
+
+    /// Of these, those that `span` may be read from; the one that failed already comes last.
+    fn candidates(&self, span: Span, failed: Option<u32>) -> Vec<(Rc<Member>, u64)> {
+        let mut candidates = self.holders(span);
+        candidates.retain(|(member, offset)| !member.is_bad(*offset, span.len));
+        candidates.sort_by_key(|(member, _)| Some(member.number) == failed);
         candidates
     }
 
@@ -246,8 +256,13 @@ impl Inner {
             return;
         };
         let at = member.data_offset + offset;
-        let mut payload = Payload::One(buf);
-        let mut good = false;
+        // Of several reads that met the same error the first has it put right.
+        let again = member.dev.start(Io::read(at, buf)).await;
+        let mut good = again.result.is_ok();
+        if good {
+            return;
+        }
+        let mut payload = again.payload;
         for (other, offset) in others.iter().filter(|(one, _)| one.number != number) {
             let io = Io::read(other.data_offset + offset, payload);
             let completion = other.dev.start(io).await;

@@ -1,70 +1,25 @@
-//! Passes over the array: what is to be done next, and doing it, window by window.
+//! What is to be done next: filling members, making copies agree, comparing them.
 //!
 //! ```text
+//!   a spare and a role without a member ──▶ it takes over
 //!   a member to fill ──▶ recovery    in the order of its bytes; it says how far it got
 //!   copies may differ ──▶ resync     in the order of the array's bytes
 //!   somebody asked ──▶ check or repair
-//!
-//!   |■■■■■■■■■■■■■■■|▒▒|▒▒|▒▒|▒▒|                    |
-//!                   frontier     windows under way: locked, read, compared or copied
 //! ```
 //!
-//! A pass can be interrupted at any window: what it records is its frontier, below which
-//! everything is done.
+//! One thing at a time, in this order: redundancy first.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
-use std::time::Duration;
 
+use braid_array::Mirrored;
 use braid_block::Span;
 use braid_md::Resync;
-use braid_mem::Pool;
 
-use super::control::{JobKind, JobStatus};
+use super::control::JobKind;
 use super::member::{Member, MemberState};
-use super::throttle::{Speed, Throttle};
-use super::window::Found;
+use super::pass::{End, Walk};
+use super::work::POOL;
 use super::{Inner, Later, MemberState as State};
-use crate::signal::Signal;
-
-/// A window when nobody else is about, and when clients are, in bytes.
-const WINDOW: u64 = 512 << 10;
-const SMALL_WINDOW: u64 = 64 << 10;
-/// What may be under way at once, in bytes, and in windows.
-const UNDER_WAY: u64 = 2 << 20;
-const MOST_WINDOWS: usize = 32;
-/// Memory for the windows: a buffer for each of up to four copies, and rewriting.
-const POOL: usize = 16 << 20;
-/// How often the frontier is recorded.
-const CHECKPOINT: Duration = Duration::from_secs(5);
-/// Places of mismatches that are kept for the report.
-const MOST_PLACES: usize = 64;
-
-/// What the passes share.
-pub(super) struct Work {
-    pool: Pool,
-    throttle: RefCell<Throttle>,
-    timing: Cell<bool>,
-    stop: Cell<bool>,
-    requested: Cell<Option<JobKind>>,
-    current: RefCell<Option<Current>>,
-    found: RefCell<Found>,
-    last: RefCell<Option<(JobKind, Duration, u64)>>,
-    pub(super) changed: Signal,
-}
-
-/// A pass under way.
-struct Current {
-    kind: JobKind,
-    member: Option<String>,
-    done: u64,
-    total: u64,
-    /// When, and how far, a second apart.
-    samples: VecDeque<(Duration, u64)>,
-}
 
 /// What is to be done.
 enum Job {
@@ -74,129 +29,13 @@ enum Job {
     Compare(JobKind),
 }
 
-/// How a pass ended.
-#[derive(PartialEq, Eq)]
-enum End {
-    Done,
-    Interrupted,
-    Failed(String),
-}
-
-impl Work {
-    pub(super) fn new(speed: Speed) -> std::io::Result<Work> {
-        Ok(Work {
-            pool: Pool::new(POOL)?,
-            throttle: RefCell::new(Throttle::new(speed)),
-            timing: Cell::new(false),
-            stop: Cell::new(false),
-            requested: Cell::new(None),
-            current: RefCell::default(),
-            found: RefCell::default(),
-            last: RefCell::default(),
-            changed: Signal::default(),
-        })
-    }
-
-    pub(super) fn pool(&self) -> &Pool {
-        &self.pool
-    }
-
-    /// Whether the latencies of requests are wanted.
-    #[inline]
-    pub(super) fn is_timing(&self) -> bool {
-        self.timing.get()
-    }
-
-    pub(super) fn record_latency(&self, now: Duration, latency: Duration) {
-        self.throttle.borrow_mut().record(now, latency);
-    }
-
-    pub(super) fn stop(&self) {
-        self.stop.set(true);
-        self.changed.notify();
-    }
-
-    pub(super) fn is_idle(&self) -> bool {
-        self.current.borrow().is_none()
-    }
-
-    pub(super) fn speed(&self) -> Speed {
-        self.throttle.borrow().speed()
-    }
-
-    pub(super) fn set_speed(&self, speed: Speed) {
-        self.throttle.borrow_mut().set(speed);
-    }
-
-    pub(super) fn request(&self, kind: Option<JobKind>) {
-        self.requested.set(kind);
-        self.changed.notify();
-    }
-
-    pub(super) fn requested(&self) -> Option<JobKind> {
-        self.requested.get()
-    }
-
-    pub(super) fn found(&self) -> Found {
-        self.found.borrow().clone()
-    }
-
-    /// The last check or repair that ran to its end: when, in unix time, and what it found.
-    pub(super) fn last(&self) -> Option<(JobKind, Duration, u64)> {
-        *self.last.borrow()
-    }
-
-    pub(super) fn status(&self, now: Duration) -> Option<JobStatus> {
-        self.current.borrow().as_ref().map(|current| current.status(now))
-    }
-}
-
-impl Current {
-    fn progress(&mut self, now: Duration, done: u64) {
-        self.done = done;
-        let due = |(last, _): &(Duration, u64)| now.saturating_sub(*last) >= Duration::from_secs(1);
-        if self.samples.back().is_none_or(due) {
-            self.samples.push_back((now, done));
-            if self.samples.len() > 60 {
-                self.samples.pop_front();
-            }
-        }
-    }
-
-    /// The rate of the last half minute, and from the slowest and the fastest five seconds of
-    /// the last minute how long the rest may take.
-    fn status(&self, now: Duration) -> JobStatus {
-        let rate = |from: (Duration, u64), to: (Duration, u64)| {
-            let seconds = to.0.saturating_sub(from.0).as_secs_f64();
-            if seconds > 0.0 { to.1.saturating_sub(from.1) as f64 / seconds } else { 0.0 }
-        };
-        let latest = (now, self.done);
-        let recent = self.samples.iter().rev().nth(30).or(self.samples.front());
-        let mean = recent.map_or(0.0, |from| rate(*from, latest));
-        let samples: Vec<_> = self.samples.iter().copied().chain([latest]).collect();
-        let rates = samples.windows(6).map(|six| rate(six[0], six[5]));
-        let (slow, fast) =
-            rates.fold((mean, mean), |(low, high), one| (low.min(one), high.max(one)));
-        let left = self.total.saturating_sub(self.done) as f64;
-        let eta = |rate: f64| (rate > 0.0).then(|| Duration::from_secs_f64((left / rate).min(1e9)));
-        JobStatus {
-            kind: self.kind,
-            member: self.member.clone(),
-            done: self.done,
-            total: self.total,
-            rate: mean as u64,
-            eta: eta(fast).zip(eta(slow)),
-        }
-    }
-}
-
 impl Inner {
     pub(super) async fn work_without_end(self: Rc<Self>) {
         if self.read_only {
             return;
         }
         loop {
-            self.work.changed.until(|| self.next_job().is_some()).await;
+            self.work.until(|| self.next_job().is_some()).await;
             match self.next_job() {
                 Some(Job::TakeOver(spare, role)) => self.take_over(&spare, role).await,
                 Some(Job::Recover(member)) => self.recover(&member).await,
@@ -208,7 +47,7 @@ impl Inner {
 
     /// What is to be done next: the same answer until something changes.
     fn next_job(&self) -> Option<Job> {
-        if self.work.stop.get() || self.broken.get() {
+        if self.work.is_stopped() || self.broken.get() {
             return None;
         }
         let slots = self.slots.borrow();
@@ -226,13 +65,13 @@ impl Inner {
         if self.needs_resync() {
             return Some(Job::Compare(JobKind::Resync));
         }
-        self.work.requested.get().map(Job::Compare)
+        self.work.requested().map(Job::Compare)
     }
 
     fn needs_resync(&self) -> bool {
         match self.resync.get() {
             Resync::Clean => {
-                // What a failed write left in doubt.
+                // What a bitmap said when the array was put together.
                 let intent = self.intent.borrow();
                 !self.degraded.get() && intent.as_ref().is_some_and(|intent| intent.needed() > 0)
             }
@@ -244,49 +83,28 @@ impl Inner {
         spare.role.set(Some(role));
         spare.by_bitmap.set(false);
         spare.state.set(MemberState::Recovering(0));
-        self.slots.borrow_mut()[usize::from(role)].primary = Some(Rc::clone(spare));
+        self.put_in(spare, role, false);
         self.note(format!("{} takes over role {role}", spare.label));
         self.reconsider();
-        self.store_whole_bitmap().await;
         self.publish().await;
     }
 
     /// Fills `member`.
     async fn recover(self: &Rc<Self>, member: &Rc<Member>) {
-        let MemberState::Recovering(from) = member.state.get() else { return };
+        let MemberState::Recovering(filled) = member.state.get() else { return };
         let Some(role) = member.role.get() else { return };
-        let geometry = self.geometry();
-        let total = geometry.member_size();
-        let by_bitmap = member.by_bitmap.get();
-        let next = |offset: u64, most: u64| {
-            let len = (total - offset).min(most);
-            match geometry.owner(role.into(), offset) {
-                Some(owner) => {
-                    let array = Span::new(owner.offset, owner.len.min(len));
-                    let intent = self.intent.borrow();
-                    let skip =
-                        by_bitmap && intent.as_ref().is_some_and(|intent| !intent.is_needed(array));
-                    (array.len, (!skip).then_some(array))
-                }
-                // The last chunks of a layout may hold nothing.
-                None => (len.min(4096), None),
-            }
+        let filling = Filling {
+            inner: Rc::clone(self),
+            member: Rc::clone(member),
+            role,
+            geometry: self.geometry(),
+            filled,
+            by_bitmap: member.by_bitmap.get(),
         };
-        let unit = |array: Span, offset: u64| -> Later<'static, Result<(), String>> {
-            let (inner, member) = (Rc::clone(self), Rc::clone(member));
-            Box::pin(async move { inner.fill_window(&member, offset, array).await })
-        };
-        let still = || matches!(member.state.get(), MemberState::Recovering(_));
-        let checkpoint = |frontier: u64| {
-            if still() {
-                member.state.set(MemberState::Recovering(frontier));
-            }
-        };
-        let kind = if member.replacement.get() { JobKind::Replace } else { JobKind::Recovery };
-        let end =
-            self.pass(kind, Some(member.label.clone()), from, total, next, unit, still, checkpoint);
-        match end.await {
-            End::Done if still() => self.finish_recovery(member).await,
+        // After a crash what was filled is as doubtful as any copy, where the bitmap says so.
+        let from = if self.resync.get() == Resync::Clean { filled } else { 0 };
+        match self.pass(&filling, from).await {
+            End::Done if filling.is_wanted() => self.finish_recovery(member).await,
             End::Failed(why) => {
                 self.fail(member, &format!("it could not be filled: {why}"));
                 self.fence().await;
@@ -315,6 +133,16 @@ impl Inner {
         self.publish().await;
     }
 
+    /// What a pass does next of `span`, which lies in one piece: how many bytes that is, at most
+    /// `most` if there is anything to do, and which part of the array.
+    fn stretch(&self, span: Span, most: u64, by_bitmap: bool) -> (u64, Option<Span>) {
+        let (len, needed) = match &*self.intent.borrow() {
+            Some(intent) if by_bitmap => intent.stretch(span, most),
+            _ => (span.len.min(most), true),
+        };
+        (len, needed.then(|| Span::new(span.offset, len)))
+    }
+
     /// When every copy is there and they agree, no bit is needed any more.
     fn forget_needs(&self) {
         if !self.degraded.get()
@@ -328,63 +156,44 @@ impl Inner {
 
     /// Compares the copies, and but for a check makes them the same.
     async fn compare(self: &Rc<Self>, kind: JobKind) {
-        let geometry = self.geometry();
-        let total = geometry.size();
         let resync = kind == JobKind::Resync;
+        let comparing = Comparing {
+            inner: Rc::clone(self),
+            kind,
+            geometry: self.geometry(),
+            // A bitmap says where copies can differ; a scrub looks everywhere.
+            by_bitmap: resync && self.intent.borrow().is_some(),
+        };
         let from = match self.resync.get() {
-            Resync::From(from) if resync => from.min(total),
+            Resync::From(from) if resync => from.min(comparing.total()),
             _ => 0,
         };
-        // A bitmap says where copies can differ; a scrub looks everywhere.
-        let by_bitmap = resync && self.intent.borrow().is_some();
-        self.work.found.replace(Found::default());
-        let next = |offset: u64, most: u64| {
-            let run = geometry.locate(offset, 0);
-            let span = Span::new(offset, run.len.min(total - offset).min(most));
-            if !by_bitmap {
-                return (span.len, Some(span));
-            }
-            let intent = self.intent.borrow();
-            match intent.as_ref().and_then(|intent| intent.next_needed(offset)) {
-                None => (total - offset, None),
-                Some(needed) if needed.offset <= offset => (span.len, Some(span)),
-                Some(needed) => (needed.offset.min(total) - offset, None),
-            }
-        };
-        let unit = |array: Span, _| -> Later<'static, Result<(), String>> {
-            let inner = Rc::clone(self);
-            Box::pin(async move {
-                let found = Rc::clone(&inner).compare_window(array, kind).await;
-                inner.work.found.borrow_mut().add(found, MOST_PLACES);
-                Ok(())
-            })
-        };
-        // Filling a member comes first: it gives back redundancy.
-        let still = || {
-            let wanted =
-                if resync { self.needs_resync() } else { self.work.requested.get() == Some(kind) };
-            wanted && !self.is_recovering() && !self.has_takeover()
-        };
-        let checkpoint = |frontier: u64| {
-            if let (true, Resync::From(_)) = (resync, self.resync.get()) {
-                self.resync.set(Resync::From(frontier));
-            }
-        };
-        let end = self.pass(kind, None, from, total, next, unit, still, checkpoint).await;
-        if end == End::Done {
-            if resync {
-                self.resync.set(Resync::Clean);
-                self.note("the copies agree: resync done".to_owned());
-                self.forget_needs();
-            } else {
-                self.work.requested.set(None);
-                let found = self.work.found().mismatches;
-                self.work.last.replace(Some((kind, self.clock.unix_time(), found)));
-                self.note(format!("{kind}: {found} bytes differ"));
-            }
+        if resync {
+            self.doubt.set(None);
+        }
+        self.work.find_nothing();
+        if self.pass(&comparing, from).await == End::Done {
+            self.finish_comparison(kind);
             self.publish().await;
         }
         self.end_pass();
+    }
+
+    fn finish_comparison(&self, kind: JobKind) {
+        match kind {
+            // They came to differ behind the pass: once more from there.
+            JobKind::Resync if self.doubt.get().is_some() => {}
+            JobKind::Resync => {
+                self.resync.set(Resync::Clean);
+                self.note("the copies agree: resync done".to_owned());
+                self.forget_needs();
+            }
+            _ => {
+                let found = self.work.found().mismatches;
+                self.work.finish_request(kind, self.clock.unix_time());
+                self.note(format!("{kind}: {found} bytes differ"));
+            }
+        }
     }
 
     fn has_takeover(&self) -> bool {
@@ -392,136 +201,112 @@ impl Inner {
         self.slots.borrow().iter().any(|slot| slot.primary.is_none())
             && self.members.borrow().iter().any(spare)
     }
+}
 
-    fn end_pass(&self) {
-        self.work.current.replace(None);
-        self.work.timing.set(false);
-        self.reopen();
-        self.work.changed.notify();
+/// A member that is filled: over its bytes.
+struct Filling {
+    inner: Rc<Inner>,
+    member: Rc<Member>,
+    role: u16,
+    geometry: Rc<dyn Mirrored>,
+    /// How far it was filled before.
+    filled: u64,
+    by_bitmap: bool,
+}
+
+impl Walk for Filling {
+    fn kind(&self) -> JobKind {
+        if self.member.replacement.get() { JobKind::Replace } else { JobKind::Recovery }
     }
 
-    /// Goes from `from` to `total` in windows. `next` says, for an offset, how many bytes come
-    /// next (at most so many) and which part of the array that is, if there is anything to do;
-    /// `unit` does it; `still` says whether to go on; `checkpoint` takes the frontier.
-    #[allow(clippy::too_many_arguments)]
-    async fn pass(
-        self: &Rc<Self>,
-        kind: JobKind,
-        member: Option<String>,
-        from: u64,
-        total: u64,
-        next: impl Fn(u64, u64) -> (u64, Option<Span>),
-        unit: impl Fn(Span, u64) -> Later<'static, Result<(), String>>,
-        still: impl Fn() -> bool,
-        checkpoint: impl Fn(u64),
-    ) -> End {
-        let now = self.clock.now();
-        let samples = VecDeque::from([(now, from)]);
-        self.work.current.replace(Some(Current { kind, member, done: from, total, samples }));
-        self.work.timing.set(true);
-        self.reopen();
-        let mut windows: VecDeque<Window> = VecDeque::new();
-        let mut cursor = from;
-        let mut recorded = now;
-        let mut pause: Option<Later<'static, ()>> = None;
-        loop {
-            let go_on = !self.work.stop.get() && !self.broken.get() && still();
-            let shared = self.work.throttle.borrow().is_shared(self.clock.now());
-            let (most, windows_at_once) =
-                if shared { (SMALL_WINDOW, 1) } else { (WINDOW, MOST_WINDOWS) };
-            while go_on
-                && pause.is_none()
-                && cursor < total
-                && windows.len() < windows_at_once
-                && windows.iter().map(|window| window.len).sum::<u64>() < UNDER_WAY
-            {
-                let (len, array) = next(cursor, most);
-                let start = cursor;
-                cursor += len;
-                let Some(array) = array else {
-                    windows.push_back(Window { start, len: 0, work: None, result: None });
-                    continue;
-                };
-                let wait = self.work.throttle.borrow_mut().wait(self.clock.now(), len);
-                let work = Some(unit(array, start));
-                windows.push_back(Window { start, len, work, result: None });
-                if !wait.is_zero() {
-                    pause = Some(self.clock.sleep(wait));
-                }
+    fn member(&self) -> Option<String> {
+        Some(self.member.label.clone())
+    }
+
+    fn total(&self) -> u64 {
+        self.geometry.member_size()
+    }
+
+    fn is_wanted(&self) -> bool {
+        matches!(self.member.state.get(), MemberState::Recovering(_))
+    }
+
+    fn next(&self, offset: u64, most: u64) -> (u64, Option<Span>) {
+        let is_filled = offset < self.filled;
+        let left = if is_filled { self.filled - offset } else { self.total() - offset };
+        match self.geometry.owner(self.role.into(), offset) {
+            Some(owner) => {
+                let span = Span::new(owner.offset, owner.len.min(left));
+                self.inner.stretch(span, most, self.by_bitmap || is_filled)
             }
-            let frontier = windows.front().map_or(cursor, |window| window.start);
-            checkpoint(frontier);
-            let now = self.clock.now();
-            if let Some(current) = &mut *self.work.current.borrow_mut() {
-                current.progress(now, frontier);
-            }
-            if windows.is_empty() && (!go_on || cursor >= total) {
-                break;
-            }
-            if now.saturating_sub(recorded) >= CHECKPOINT && frontier > from {
-                recorded = now;
-                let inner = Rc::clone(self);
-                self.background.spawn(async move { inner.publish().await });
-            }
-            poll_fn(|cx| {
-                let mut moved = false;
-                for window in &mut windows {
-                    moved |= window.poll(cx);
-                }
-                if let Some(sleep) = &mut pause
-                    && sleep.as_mut().poll(cx).is_ready()
-                {
-                    pause = None;
-                    moved = true;
-                }
-                if moved { Poll::Ready(()) } else { Poll::Pending }
-            })
-            .await;
-            while let Some(Some(result)) = windows.front().map(|window| window.result.clone()) {
-                let window = windows.pop_front().expect("it was there just now");
-                if let Err(why) = result {
-                    // What is under way is seen through: it holds locks and memory.
-                    while !windows.is_empty() {
-                        poll_fn(|cx| {
-                            windows
-                                .retain_mut(|window| !window.poll(cx) && window.result.is_none());
-                            if windows.is_empty() { Poll::Ready(()) } else { Poll::Pending }
-                        })
-                        .await;
-                    }
-                    return End::Failed(format!("at {}: {why}", window.start));
-                }
-            }
+            // The last chunks of a layout may hold nothing.
+            None => (left.min(4096), None),
         }
-        if cursor >= total { End::Done } else { End::Interrupted }
+    }
+
+    fn work(&self, array: Span, offset: u64) -> Later<'static, Result<(), String>> {
+        let (inner, member) = (Rc::clone(&self.inner), Rc::clone(&self.member));
+        Box::pin(async move { inner.fill_window(&member, offset, array).await })
+    }
+
+    fn reached(&self, frontier: u64) {
+        if self.is_wanted() {
+            self.member.state.set(MemberState::Recovering(frontier));
+        }
     }
 }
 
-/// A part of a pass.
-struct Window {
-    start: u64,
-    len: u64,
-    work: Option<Later<'static, Result<(), String>>>,
-    result: Option<Result<(), String>>,
+/// Copies that are compared: over the array's bytes.
+struct Comparing {
+    inner: Rc<Inner>,
+    kind: JobKind,
+    geometry: Rc<dyn Mirrored>,
+    by_bitmap: bool,
 }
 
-impl Window {
-    /// Answers whether it came to its end now.
-    fn poll(&mut self, cx: &mut std::task::Context<'_>) -> bool {
-        if self.result.is_some() {
-            return false;
-        }
-        let result = match &mut self.work {
-            None => Poll::Ready(Ok(())),
-            Some(work) => work.as_mut().poll(cx),
+impl Walk for Comparing {
+    fn kind(&self) -> JobKind {
+        self.kind
+    }
+
+    fn member(&self) -> Option<String> {
+        None
+    }
+
+    fn total(&self) -> u64 {
+        self.geometry.size()
+    }
+
+    /// Filling a member comes first: it gives back redundancy.
+    fn is_wanted(&self) -> bool {
+        let inner = &self.inner;
+        let wanted = match self.kind {
+            JobKind::Resync => inner.needs_resync(),
+            kind => inner.work.requested() == Some(kind),
         };
-        match result {
-            Poll::Ready(result) => {
-                self.work = None;
-                self.result = Some(result);
-                true
-            }
-            Poll::Pending => false,
+        wanted && !inner.is_recovering() && !inner.has_takeover()
+    }
+
+    fn next(&self, offset: u64, most: u64) -> (u64, Option<Span>) {
+        let run = self.geometry.locate(offset, 0);
+        let span = Span::new(offset, run.len.min(self.total() - offset));
+        // All copies of a window are in memory at once, and of several windows.
+        let fits = (POOL / 4 / self.geometry.copies()) as u64 & !4095;
+        self.inner.stretch(span, most.min(fits), self.by_bitmap)
+    }
+
+    fn work(&self, array: Span, _: u64) -> Later<'static, Result<(), String>> {
+        let (inner, kind) = (Rc::clone(&self.inner), self.kind);
+        Box::pin(async move {
+            let found = Rc::clone(&inner).compare_window(array, kind).await;
+            inner.work.find(found);
+            Ok(())
+        })
+    }
+
+    fn reached(&self, frontier: u64) {
+        if let (JobKind::Resync, Resync::From(_)) = (self.kind, self.inner.resync.get()) {
+            self.inner.agree_up_to(frontier);
         }
     }
 }

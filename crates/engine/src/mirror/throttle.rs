@@ -11,12 +11,15 @@
 
 use std::time::Duration;
 
-/// How often the rate is judged against the target.
-const INTERVAL: Duration = Duration::from_millis(250);
+/// How many latencies tell a 99th percentile, and how long they are waited for.
+const ENOUGH: usize = 200;
+const PATIENCE: Duration = Duration::from_secs(2);
 /// How long after its last request a client counts as about.
 const ABOUT: Duration = Duration::from_millis(200);
 /// The rate at which a pass with a target starts, in bytes a second, if `min` is less.
 const START: u64 = 4 << 20;
+/// How many latencies are kept for a judgement, which may be long in coming.
+const MOST_LATENCIES: usize = 1 << 12;
 /// What a pass may catch up on at once.
 const BURST: Duration = Duration::from_millis(100);
 
@@ -65,6 +68,8 @@ impl Throttle {
     pub(super) fn set(&mut self, speed: Speed) {
         self.speed = speed;
         self.rate = self.rate.max(speed.min);
+        // What was let through at another rate is forgiven.
+        self.paid_at = Duration::ZERO;
     }
 
     pub(super) fn speed(&self) -> Speed {
@@ -74,7 +79,7 @@ impl Throttle {
     /// A client's request took `latency` and is over at `now`.
     pub(super) fn record(&mut self, now: Duration, latency: Duration) {
         self.last_request = Some(now);
-        if self.speed.latency.is_some() {
+        if self.speed.latency.is_some() && self.latencies.len() < MOST_LATENCIES {
             self.latencies.push(latency);
         }
     }
@@ -102,25 +107,29 @@ impl Throttle {
         start.saturating_sub(now)
     }
 
-    /// Feels out the rate: down at once, up slowly.
+    /// Whether the pass goes slower than it may: more of it at once would do no harm.
+    pub(super) fn is_behind(&self, now: Duration) -> bool {
+        self.paid_at + BURST < now
+    }
+
+    /// Feels out the rate: down as soon as one in a hundred was too slow, up when enough were
+    /// seen that were not, and only if it is the rate that holds the pass back.
     fn judge(&mut self, now: Duration) {
         let Some(target) = self.speed.latency else { return };
-        if now.saturating_sub(self.judged_at) < INTERVAL {
-            return;
+        let count = self.latencies.len();
+        let slow = self.latencies.iter().filter(|latency| **latency > target * 3 / 4).count();
+        let is_seen = count >= ENOUGH || now.saturating_sub(self.judged_at) >= PATIENCE;
+        let is_too_fast = slow > count.max(ENOUGH) / 100;
+        if is_too_fast {
+            self.rate = (self.rate / 2).max(self.speed.min);
+        } else if is_seen && !self.is_behind(now) {
+            let max = self.speed.max.unwrap_or(u64::MAX);
+            self.rate = (self.rate + self.rate / 4).min(max);
         }
-        self.judged_at = now;
-        let mut latencies = std::mem::take(&mut self.latencies);
-        latencies.sort_unstable();
-        let p99 = match latencies.len() {
-            0 => Duration::ZERO,
-            count => latencies[(count * 99).div_ceil(100) - 1],
-        };
-        let max = self.speed.max.unwrap_or(u64::MAX);
-        self.rate = match () {
-            () if p99 > target * 3 / 4 => (self.rate / 2).max(self.speed.min),
-            () if p99 < target / 2 => (self.rate + self.rate / 8).min(max),
-            () => self.rate,
-        };
+        if is_too_fast || is_seen {
+            self.judged_at = now;
+            self.latencies.clear();
+        }
     }
 }
 

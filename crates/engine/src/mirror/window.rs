@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use braid_block::{Flags, Io, Payload, Span};
+use braid_block::{Completion, Flags, Io, Payload, Span};
 
 use super::Inner;
 use super::control::JobKind;
@@ -56,62 +56,103 @@ impl Inner {
     /// Reads every copy of `array` and compares them; but for a check, what differs from the
     /// first is written again, and always what cannot be read.
     pub(super) async fn compare_window(self: Rc<Self>, array: Span, kind: JobKind) -> Found {
-        let count = self.candidates(array, None).len();
-        if count < 2 {
-            return Found::default();
-        }
-        let mut bufs = Vec::with_capacity(count);
-        // All at once, so that windows do not wait for each other's halves.
-        while bufs.len() < count {
-            match self.work.pool().get(array.len as usize) {
-                Some(buf) => bufs.push(buf),
-                None => {
-                    bufs.clear();
-                    bufs.push(self.work.pool().get_wait(array.len as usize).await);
-                }
-            }
-        }
-        let _locked = self.ranges.lock(array).await;
-        let mut candidates = self.candidates(array, None);
-        candidates.truncate(count);
-        let started = candidates.iter().zip(bufs).map(|((member, offset), buf)| {
-            member.dev.start(Io::read(member.data_offset + offset, buf))
-        });
-        let completions = join_all(started.collect()).await;
-        let Some(reference) = completions.iter().position(|one| one.result.is_ok()) else {
-            return Found::default(); // Nothing to learn here; a read of it says that it failed.
-        };
-        let truth = completions[reference].payload.bufs()[0].to_vec();
         let mut found = Found::default();
-        let mut rewrite = Vec::new();
-        for ((member, offset), completion) in candidates.into_iter().zip(completions) {
-            let unreadable = completion.result.is_err();
-            let copy = completion.payload;
-            let mut differs = false;
-            if unreadable {
-                found.unreadable += 1;
-            } else if *copy.bufs()[0] != truth[..] {
-                differs = true;
-                note_differences(&mut found, array.offset, &truth, &copy.bufs()[0]);
-            }
-            if unreadable || (differs && kind != JobKind::Check) {
-                let mut copy = copy;
-                copy.bufs_mut()[0].copy_from_slice(&truth);
-                let io = Io::write(member.data_offset + offset, copy, Flags::NONE);
-                rewrite.push((Rc::clone(&member), unreadable, member.dev.start(io)));
-            }
+        let count = self.holders(array).len();
+        if count < 2 {
+            return found;
         }
-        for (member, unreadable, written) in rewrite {
-            match written.await.result {
-                Ok(()) if unreadable => member.corrected.set(member.corrected.get() + 1),
-                Ok(()) => {}
-                Err(errno) => {
-                    self.fail(&member, &format!("a write failed: {errno}"));
-                    self.fence().await;
+        // In one piece, so that windows do not wait for each other's halves.
+        let memory = self.work.pool().get_wait(count * array.len as usize).await;
+        let mut memory = Payload::One(memory);
+        let mut bufs: Vec<Payload> = (0..count).map(|_| memory.take_front(array.len)).collect();
+        let _locked = self.ranges.lock(array).await;
+        let block = u64::from(self.limits.logical_block);
+        let mut parts = vec![array];
+        while let Some(part) = parts.pop() {
+            match self.compare_part(part, kind, &mut bufs).await {
+                Some(one) => found.add(one, usize::MAX),
+                None => {
+                    let half = (part.len / 2).next_multiple_of(block);
+                    parts.push(Span::new(part.offset + half, part.len - half));
+                    parts.push(Span::new(part.offset, half));
                 }
             }
         }
         found
+    }
+
+    /// Compares the copies of `part`, with memory in `bufs`. `None` if one of them cannot be read
+    /// as a whole: its halves are to be compared, so that each sector is judged by what was read
+    /// of it before.
+    async fn compare_part(
+        self: &Rc<Self>,
+        part: Span,
+        kind: JobKind,
+        bufs: &mut [Payload],
+    ) -> Option<Found> {
+        let is_whole = part.len > u64::from(self.limits.logical_block);
+        let mut holders = self.holders(part);
+        holders.truncate(bufs.len());
+        let is_bad = |(member, offset): &(Rc<Member>, u64)| member.is_bad(*offset, part.len);
+        if is_whole && holders.iter().any(is_bad) {
+            return None;
+        }
+        holders.retain(|one| !is_bad(one));
+        let started = holders.iter().zip(&mut *bufs).map(|((member, offset), buf)| {
+            member.dev.start(Io::read(member.data_offset + offset, buf.take_front(part.len)))
+        });
+        let completions = join_all(started.collect()).await;
+        let readable: Vec<bool> = completions.iter().map(|one| one.result.is_ok()).collect();
+        give_back(bufs.iter_mut(), completions);
+        let mut found = Found::default();
+        if is_whole && readable.contains(&false) {
+            return None;
+        }
+        let Some(reference) = readable.iter().position(|readable| *readable) else {
+            return Some(found); // Nothing to learn here; a read of it says that it failed.
+        };
+        let len = part.len as usize;
+        let truth = bufs[reference].bufs()[0][..len].to_vec();
+        let mut rewritten = Vec::new();
+        for (index, (member, offset)) in holders.iter().enumerate() {
+            let copy = &bufs[index].bufs()[0][..len];
+            let differs = readable[index] && *copy != truth[..];
+            if differs {
+                note_differences(&mut found, part.offset, &truth, copy);
+            }
+            found.unreadable += u64::from(!readable[index]);
+            if !readable[index] || (differs && kind != JobKind::Check) {
+                rewritten.push((index, member, *offset));
+            }
+        }
+        let started = rewritten.iter().map(|(index, member, offset)| {
+            let mut payload = bufs[*index].take_front(part.len);
+            payload.bufs_mut()[0].copy_from_slice(&truth);
+            member.dev.start(Io::write(member.data_offset + offset, payload, Flags::NONE))
+        });
+        let completions = join_all(started.collect()).await;
+        for ((index, member, _), written) in rewritten.iter().zip(&completions) {
+            match written.result {
+                Ok(()) if !readable[*index] => member.corrected.set(member.corrected.get() + 1),
+                Ok(()) => {}
+                Err(errno) => {
+                    self.fail(member, &format!("a write failed: {errno}"));
+                }
+            }
+        }
+        for ((index, ..), written) in rewritten.iter().zip(completions) {
+            give_back([&mut bufs[*index]].into_iter(), vec![written]);
+        }
+        self.fence().await;
+        Some(found)
+    }
+}
+
+/// Puts memory back in front of where it was taken from.
+fn give_back<'a>(bufs: impl Iterator<Item = &'a mut Payload>, completions: Vec<Completion>) {
+    for (buf, completion) in bufs.zip(completions) {
+        let rest = std::mem::replace(buf, completion.payload);
+        buf.append(rest);
     }
 }
 

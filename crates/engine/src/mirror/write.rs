@@ -17,8 +17,8 @@ use braid_array::Plan;
 use braid_array::plan::plan_span_with;
 use braid_block::{Completion, Errno, Io, Op, Payload, Span};
 
+use super::Inner;
 use super::member::{Member, MemberState};
-use super::{Inner, Resync};
 use crate::{Pending, join_all};
 
 impl Inner {
@@ -50,38 +50,45 @@ impl Inner {
     /// Stores on members that answer in the call. What does not go smoothly is done again, with
     /// care: the same bytes in the same places.
     #[inline]
-    fn store_now(self: &Rc<Self>, mut io: Io) -> Pending {
+    fn store_now(self: &Rc<Self>, io: Io) -> Pending {
+        let Io { op, span, flags, .. } = io;
+        match self.store_in_the_call(io) {
+            Ok(completion) => Pending::ready(completion),
+            Err(pending) => {
+                let inner = Rc::clone(self);
+                self.background.request(async move {
+                    let payload = pending.await.payload;
+                    inner.write(Io { op, span, flags, payload }).await
+                })
+            }
+        }
+    }
+
+    /// Answers the member's I/O that did not go smoothly, with the payload.
+    #[inline]
+    fn store_in_the_call(&self, mut io: Io) -> Result<Completion, Pending> {
         let span = io.span;
         let geometry = self.geometry.borrow();
         let slots = self.slots.borrow();
         for copy in 0..geometry.copies() {
             let plan = plan_span_with(slots.len(), span, |offset| geometry.locate(offset, copy));
             let Plan::Forward { member, offset } = plan else {
-                drop((geometry, slots));
-                let inner = Rc::clone(self);
-                return self.background.request(async move { inner.write(io).await });
+                return Err(Pending::ready(io.complete(Ok(()))));
             };
             for member in slots[member].written() {
                 let at = Span::new(member.data_offset + offset, span.len);
                 let Io { op, flags, payload, .. } = io;
                 let mut pending = member.dev.start(Io { op, span: at, flags, payload });
-                match &mut pending {
-                    Pending::Ready(completion @ Some(Completion { result: Ok(()), .. })) => {
-                        let payload = completion.take().map(|one| one.payload);
-                        io = Io { op, span, flags, payload: payload.unwrap_or_default() };
-                    }
-                    _ => {
-                        drop(geometry);
-                        let inner = Rc::clone(self);
-                        return self.background.request(async move {
-                            let payload = pending.await.payload;
-                            inner.write(Io { op, span, flags, payload }).await
-                        });
-                    }
-                }
+                let Pending::Ready(completion @ Some(Completion { result: Ok(()), .. })) =
+                    &mut pending
+                else {
+                    return Err(pending);
+                };
+                let payload = completion.take().map(|one| one.payload).unwrap_or_default();
+                io = Io { op, span, flags, payload };
             }
         }
-        Pending::ready(io.complete(Ok(())))
+        Ok(io.complete(Ok(())))
     }
 
     /// A write, a discard or zeroes, with all that belongs to it.
@@ -144,7 +151,9 @@ impl Inner {
             [(_, errno), ..] if io.op == Op::Discard => Err(*errno),
             _ => self.judge_failed_writes(io.span, &failed),
         };
-        (io.complete(result), failed.is_empty())
+        // What was discarded may be anything, on each copy.
+        let everywhere = failed.is_empty() || io.op == Op::Discard;
+        (io.complete(result), everywhere)
     }
 
     /// Starts one I/O for each stretch on each member that is written.
@@ -199,13 +208,7 @@ impl Inner {
             return Ok(());
         }
         self.note(format!("a write of {span} failed on the last copies: they may differ"));
-        if self.intent.borrow().is_none() {
-            let from = match self.resync.get() {
-                Resync::Clean => span.offset,
-                Resync::From(from) => from.min(span.offset),
-            };
-            self.resync.set(Resync::From(from));
-        }
+        self.doubt(span.offset);
         Err(failed[0].1)
     }
 
@@ -242,7 +245,18 @@ impl Inner {
                 self.take_out(member, &format!("a flush failed: {errno}"));
             }
         }
-        if bearable { Ok(()) } else { Err(failed[0].1) }
+        if bearable {
+            return Ok(());
+        }
+        // Nobody knows what of the only copy is durable, and no later flush can tell: a system
+        // that answered an error once may have dropped what it could not write.
+        self.note(format!(
+            "a flush of the last copies failed ({}): nothing is written any more",
+            failed[0].1
+        ));
+        self.broken.set(true);
+        self.reopen();
+        Err(failed[0].1)
     }
 
     /// Those that writes go to, each once.
@@ -253,8 +267,10 @@ impl Inner {
 
     /// Sees to it that the superblocks say that writes may be under way.
     async fn activate(self: &Rc<Self>) -> Result<(), Errno> {
-        if !self.active.replace(true) {
+        if !self.active.get() {
             self.publisher.require();
+            self.set_active(true);
+            self.activated.notify();
         }
         // Also the writer that comes while another has the superblocks written waits for them.
         self.fence().await;

@@ -56,8 +56,9 @@ pub(super) fn next(
             next.push(assemble(&all, " --read-only"));
             next.push(assemble(&all, " --force"));
         }
+        // Members that it counts on are not here: mdadm asks for `--run`.
         _ if can_start == Start::ReadOnly && !options.read_only => {
-            next.push(assemble(&all, " --force"));
+            next.push(assemble(&all, " --degraded"));
         }
         State::Degraded(absent) | State::DegradedDirty { absent, .. } => {
             let mut free = absent.missing.len().saturating_sub(selection.spares.len());

@@ -23,11 +23,11 @@ const LOAD: Load = Load { requests: 60, depth: 8, longest: 24, overlapping: true
 /// That images of a crash are an array that shows what the oracle allows, whichever copy is read.
 pub(crate) fn check_crash(shape: &Shape, images: &[Option<Vec<u8>>], oracle: &Oracle) {
     let assembly = Assembly::new(images);
-    let in_sync = assembly.in_sync(assembly.array.raid_disks as usize);
+    let holders = assembly.holders();
     let mut contents: Vec<Vec<u8>> = vec![Vec::new(); 4];
     let mut differing = Vec::new();
-    copies(shape, images, &in_sync, 512, |offset, copies| {
-        assert!(!copies.is_empty(), "no copy of {offset} is left: {in_sync:?}");
+    copies(shape, images, &assembly, |offset, copies| {
+        assert!(!copies.is_empty(), "no copy of {offset} is left: {holders:?}");
         if copies.iter().any(|one| *one != copies[0]) {
             differing.push(offset);
         }
@@ -37,7 +37,7 @@ pub(crate) fn check_crash(shape: &Shape, images: &[Option<Vec<u8>>], oracle: &Or
     });
     for contents in contents {
         if let Err(mismatch) = oracle.check_crash(&contents) {
-            panic!("after a crash {mismatch}; {in_sync:?}");
+            panic!("after a crash {mismatch}; {holders:?}");
         }
     }
     assert!(differing.is_empty() || !assembly.is_clean(), "clean, but {differing:?} differ");
@@ -61,7 +61,7 @@ fn a_member_that_fails_is_out_before_anybody_relies_on_the_others() {
     let name = "failure::a_member_that_fails_is_out_before_anybody_relies_on_the_others";
     let crashes = Rc::new(Cell::new(0));
     let failures = Rc::new(Cell::new(0));
-    for_each_seed(name, 200, |seed| {
+    for_each_seed(name, 80, |seed| {
         let shape = Shape::number(seed);
         let world = World::new(seed, shape);
         let mut choices = rng(seed);
@@ -97,8 +97,8 @@ fn a_member_that_fails_is_out_before_anybody_relies_on_the_others() {
         });
         world.check_copies_equal();
     });
-    assert!(failures.get() > 100, "{} members failed", failures.get());
-    assert!(crashes.get() > 5_000, "{} crashes", crashes.get());
+    assert!(failures.get() > 40, "{} members failed", failures.get());
+    assert!(crashes.get() > 2_000, "{} crashes", crashes.get());
 }
 
 /// At the moment a degraded write is answered, what a crash leaves says that the member is faulty,

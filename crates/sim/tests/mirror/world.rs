@@ -32,8 +32,6 @@ use braid_sim::{Handle, Rng, Sim, SimDisk};
 pub(crate) const SUPERBLOCK: u64 = 4096;
 pub(crate) const BITMAP: u64 = 8192;
 pub(crate) const DATA: u64 = 64 << 10;
-/// Roles that a superblock has room for.
-const ROLES: usize = 128;
 /// How long a run may take, in steps of virtual time, before it is taken to wait for what never
 /// comes.
 const PATIENCE: u64 = 100_000;
@@ -128,7 +126,7 @@ impl Shape {
             bitmap_offset: self.bitmap.map(|_| (BITMAP - SUPERBLOCK) as i64),
             ppl: None,
             reshape: None,
-            roles: vec![Role::Spare; ROLES],
+            roles: vec![Role::Spare; (self.members + 1).next_multiple_of(128)],
             logical_block_size: 0,
             super_offset: SUPERBLOCK,
             data_offset: DATA,
@@ -179,7 +177,7 @@ impl Shape {
         }
         superblock.roles[number as usize] = role;
         superblock.device_number = number;
-        superblock.device_uuid = Uuid([number as u8 + 1; 16]);
+        superblock.device_uuid = Uuid([(number % 255) as u8 + 1; 16]);
         let mut image = vec![0; (DATA + self.member_size) as usize];
         let bytes = superblock.encode();
         image[SUPERBLOCK as usize..][..bytes.len()].copy_from_slice(&bytes);
@@ -233,11 +231,13 @@ impl Assembly {
     pub(crate) fn new(images: &[Option<Vec<u8>>]) -> Assembly {
         let superblocks: Vec<Option<Superblock>> =
             images.iter().map(|image| image.as_deref().map(superblock_of)).collect();
-        let there = || superblocks.iter().flatten();
+        // A spare knows nothing of the array, whatever it counts.
+        let takes_part = |one: &&Superblock| one.role() != Role::Spare;
+        let there = || superblocks.iter().flatten().filter(takes_part);
         let most = there().map(|one| one.events).max().expect("a disk");
         let freshest = superblocks
             .iter()
-            .position(|one| one.as_ref().is_some_and(|one| one.events == most))
+            .position(|one| one.as_ref().is_some_and(|one| one.events == most && takes_part(&one)))
             .unwrap();
         let array = superblocks[freshest].clone().unwrap();
         let bitmap = array.bitmap_offset.map(|_| {
@@ -271,15 +271,23 @@ impl Assembly {
         Assembly { array, bitmap, members }
     }
 
-    /// The images that are in sync, by role.
-    pub(crate) fn in_sync(&self, roles: usize) -> Vec<Option<usize>> {
-        let mut found = vec![None; roles];
+    /// By role: the images that hold its data, and up to where in bytes.
+    pub(crate) fn holders(&self) -> Vec<Vec<(usize, u64)>> {
+        let mut found = vec![Vec::new(); self.array.raid_disks as usize];
         for (index, member) in self.members.iter().enumerate() {
-            if let Some(Assembled { role: Some(role), state: MemberState::InSync, .. }) = member {
-                let place = &mut found[usize::from(*role)];
-                assert!(place.replace(index).is_none(), "two members in sync of role {role}");
-            }
+            let Some(Assembled { role: Some(role), state, by_bitmap, .. }) = member else {
+                continue;
+            };
+            let up_to = match state {
+                MemberState::InSync => u64::MAX,
+                MemberState::Recovering(done) if !by_bitmap => *done,
+                _ => 0,
+            };
+            found[usize::from(*role)].push((index, up_to));
         }
+        let in_sync =
+            |role: &Vec<(usize, u64)>| role.iter().filter(|one| one.1 == u64::MAX).count();
+        assert!(found.iter().all(|role| in_sync(role) <= 1), "two in sync: {found:?}");
         found
     }
 
@@ -294,18 +302,24 @@ impl Assembly {
 pub(crate) fn copies(
     shape: &Shape,
     images: &[Option<Vec<u8>>],
-    in_sync: &[Option<usize>],
-    block: u64,
-    mut each: impl FnMut(u64, Vec<&[u8]>),
+    assembly: &Assembly,
+    mut each: impl FnMut(u64, &[&[u8]]),
 ) {
-    let geometry = geometry_of(shape, in_sync.len());
-    for offset in (0..geometry.size()).step_by(block as usize) {
-        let copies = (0..geometry.copies()).filter_map(|copy| {
+    const BLOCK: u64 = 512;
+    let holders = assembly.holders();
+    let geometry = geometry_of(shape, holders.len());
+    let mut found: Vec<&[u8]> = Vec::new();
+    for offset in (0..geometry.size()).step_by(BLOCK as usize) {
+        found.clear();
+        for copy in 0..geometry.copies() {
             let run = geometry.locate(offset, copy);
-            let image = images[in_sync[run.member]?].as_deref()?;
-            Some(&data_of(image)[run.offset as usize..][..block as usize])
-        });
-        each(offset, copies.collect());
+            let there = holders[run.member].iter().filter(|(_, up_to)| run.offset < *up_to);
+            found.extend(there.filter_map(|(index, _)| {
+                let image = images[*index].as_deref()?;
+                Some(&data_of(image)[run.offset as usize..][..BLOCK as usize])
+            }));
+        }
+        each(offset, &found);
     }
 }
 
@@ -396,7 +410,16 @@ impl World {
         images: &[Option<Vec<u8>>],
         adjust: impl FnOnce(&mut Setup),
     ) -> World {
-        let sim = Sim::new(seed);
+        World::on(Sim::new(seed), shape, images, adjust)
+    }
+
+    /// The same, in a simulation that is there already.
+    pub(crate) fn on(
+        sim: Sim,
+        shape: Shape,
+        images: &[Option<Vec<u8>>],
+        adjust: impl FnOnce(&mut Setup),
+    ) -> World {
         let assembly = Assembly::new(images);
         let shape = Shape { members: assembly.array.raid_disks as usize, ..shape };
         let disks = Rc::new(RefCell::new(Vec::new()));
@@ -438,30 +461,31 @@ impl World {
         })
     }
 
-    /// Disk `index`.
+    /// Disk number `index`.
     pub(crate) fn disk(&self, index: usize) -> SimDisk {
         self.disks.borrow()[index].clone()
     }
 
     /// A disk that comes new, as device `number`: a spare by its superblock.
     pub(crate) fn spare(&self, number: u32) -> NewMember {
-        let image = self.shape.image(number, Role::Spare);
-        self.newcomer(image, None, MemberState::Spare)
+        spare(&self.sim.handle(), &self.disks, &self.shape, number)
     }
 
-    /// A member that holds `image`.
-    pub(crate) fn newcomer(
-        &self,
-        image: Vec<u8>,
-        role: Option<u16>,
-        state: MemberState,
+    /// Takes disk `index` back in, as a crash now may leave it, in the role that it had.
+    pub(crate) fn comes_back(
+        handle: &Handle,
+        disks: &Rc<RefCell<Vec<SimDisk>>>,
+        index: usize,
+        dice: &mut Rng,
     ) -> NewMember {
+        let image = disks.borrow()[index].crash_image(dice);
         let superblock = superblock_of(&image);
-        let index = self.disks.borrow().len();
-        let disk = new_disk(&self.sim.handle(), &self.disks, image);
-        let member =
-            Assembled { superblock, role, state, replacement: false, by_bitmap: role.is_some() };
-        new_member(&disk, index, member)
+        let disk = new_disk(handle, disks, image);
+        disks.borrow_mut().swap_remove(index);
+        let Role::Active(role) = superblock.role() else { panic!("it had a role") };
+        let state = MemberState::Recovering(0);
+        let (role, replacement, by_bitmap) = (Some(role), false, true);
+        new_member(&disk, index, Assembled { superblock, role, state, replacement, by_bitmap })
     }
 
     /// What each disk holds now.
@@ -472,8 +496,7 @@ impl World {
     /// That all copies are the same on all members that take part, by their superblocks.
     pub(crate) fn check_copies_equal(&self) {
         let images = self.images();
-        let in_sync = Assembly::new(&images).in_sync(self.mirror.status().raid_disks);
-        copies(&self.shape, &images, &in_sync, 512, |offset, copies| {
+        copies(&self.shape, &images, &Assembly::new(&images), |offset, copies| {
             assert!(copies.iter().all(|one| *one == copies[0]), "copies differ at {offset}");
         });
     }
@@ -488,6 +511,21 @@ async fn steps(handle: Handle, count: u64) {
     for _ in 0..count {
         handle.sleep(STEP_NS).await;
     }
+}
+
+/// A disk that comes new, as device `number`: a spare by its superblock.
+pub(crate) fn spare(
+    handle: &Handle,
+    disks: &Rc<RefCell<Vec<SimDisk>>>,
+    shape: &Shape,
+    number: u32,
+) -> NewMember {
+    let image = shape.image(number, Role::Spare);
+    let (superblock, index) = (superblock_of(&image), disks.borrow().len());
+    let disk = new_disk(handle, disks, image);
+    let (role, state) = (None, MemberState::Spare);
+    let (replacement, by_bitmap) = (false, false);
+    new_member(&disk, index, Assembled { superblock, role, state, replacement, by_bitmap })
 }
 
 /// What each disk holds now; nothing for those that were missing.

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use braid_probe::{FileKind, Policy, check_members, identify};
+use braid_probe::{FileKind, Holder, Policy, check_members, find_users, identify};
 
 use crate::cli::Assemble;
 use crate::command::given;
 use crate::failure::{Context, Failure};
-use crate::volume::{MdError, Metadata};
+use crate::metadata::{Metadata, MetadataError};
 
 /// The members that have a superblock.
 ///
@@ -39,7 +39,7 @@ pub(super) fn members(assemble: &Assemble) -> Result<Vec<Metadata>, Failure> {
     for path in places {
         // One device has many names; the first one counts.
         if identify(&path).is_ok_and(|(_, identity)| seen.insert(identity)) {
-            found.extend(look_at(&path));
+            found.extend(look_at(&path).filter(|_| !assemble.scan || !is_behind_another(&path)));
         }
     }
     Ok(found)
@@ -49,7 +49,7 @@ pub(super) fn members(assemble: &Assemble) -> Result<Vec<Metadata>, Failure> {
 fn look_at(path: &Path) -> Option<Metadata> {
     match Metadata::read(path) {
         Ok(metadata) => Some(metadata),
-        Err(MdError::NoSuperblock { .. }) => None,
+        Err(MetadataError::NoSuperblock { .. }) => None,
         Err(error) => {
             eprintln!("braid: passed over: {error}");
             None
@@ -57,17 +57,24 @@ fn look_at(path: &Path) -> Option<Metadata> {
     }
 }
 
+/// Whether a loop or device-mapper device has the same bytes: that one is looked at instead.
+fn is_behind_another(path: &Path) -> bool {
+    let holders = find_users(path).map(|usage| usage.holders).unwrap_or_default();
+    holders.iter().any(|holder| match holder {
+        Holder::BackingFile { .. } => true,
+        Holder::Device { name } => name.starts_with("dm-"),
+        _ => false,
+    })
+}
+
 /// All block devices that the kernel knows: the last column of `/proc/partitions`, behind a
 /// heading.
 fn block_devices() -> Result<Vec<PathBuf>, Failure> {
     let text = fs::read_to_string("/proc/partitions").context("cannot read /proc/partitions")?;
-    let name = |line: &str| {
-        line.split_whitespace().nth(3).filter(|name| *name != "name").map(|name| {
-            // A slash in a device's name is a `!` in the kernel's.
-            Path::new("/dev").join(name.replace('!', "/"))
-        })
-    };
-    Ok(text.lines().filter_map(name).collect())
+    let name = |line: &str| line.split_whitespace().nth(3).map(str::to_owned);
+    // A slash in a device's name is a `!` in the kernel's.
+    let path = |name: String| Path::new("/dev").join(name.replace('!', "/"));
+    Ok(text.lines().skip(1).filter_map(name).map(path).collect())
 }
 
 /// The regular files in a folder, not in those below it, by name.

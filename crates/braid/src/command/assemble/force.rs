@@ -17,7 +17,8 @@ use braid_md::{Resync, Role, Superblock, Version};
 use braid_probe::MemberFacts;
 
 use crate::failure::Failure;
-use crate::metadata::{Change, Held, Patch, Saved, SavedMember};
+use crate::metadata::{Change, Held, Patch, Saved};
+use crate::record::Known;
 use crate::volume::is_served;
 
 /// What has to be written, and how it can be undone; `None` if all agree.
@@ -54,7 +55,7 @@ pub(super) fn change(
     let saved = Saved {
         names: vec![set.short_name().to_owned()],
         arrays: vec![set.uuid.to_string()],
-        members: facts.iter().map(SavedMember::of).collect(),
+        members: facts.iter().map(Known::of).collect(),
         ..Saved::new("assemble --force")
     };
     let members = facts.iter().map(Held::open).collect::<Result<Vec<_>, _>>()?;

@@ -18,16 +18,17 @@ mod show;
 
 use std::path::{Path, PathBuf};
 
-use braid_md::assembly::{Assembly, Options, Set, Start, group};
+use braid_md::assembly::{Assembly, Options, Risk, Set, Start, group};
 use braid_probe::{Policy, check_members};
 use braid_stack::{Node, Stack};
 
 use super::{given, stacks};
 use crate::cli::Assemble;
 use crate::failure::Failure;
+use crate::metadata::Metadata;
 use crate::places::{Places, check_name};
-use crate::record::Record;
-use crate::volume::{Metadata, is_served};
+use crate::record::{Known, Record};
+use crate::volume::is_served;
 
 use show::Verdict;
 
@@ -58,31 +59,40 @@ fn is_meant(assemble: &Assemble, set: &Set) -> bool {
 }
 
 fn judge<'a>(assemble: &Assemble, set: &'a Set) -> Verdict<'a> {
-    let assembly = set.assess(Options {
+    let options = Options {
         force: assemble.force,
         read_only: assemble.read_only,
-        degraded: false,
+        degraded: assemble.degraded,
         supported: &is_served,
-    });
+    };
+    let assembly = set.assess(options);
     let needed = if assemble.read_only { Start::ReadOnly } else { Start::ReadWrite };
     let is_accepted = assembly.can_start >= needed;
-    let next = next(set, &assembly, is_accepted);
+    let next = match is_accepted {
+        true => assembly.next.clone(),
+        false => next_of_refused(set, &assembly, options),
+    };
     Verdict { set, assembly, is_accepted, next }
 }
 
-/// What leads on: never nothing for what is refused.
-fn next(set: &Set, assembly: &Assembly, is_accepted: bool) -> Vec<String> {
+/// What leads on from a refusal: the mildest first, and never nothing.
+fn next_of_refused(set: &Set, assembly: &Assembly, options: Options<'_>) -> Vec<String> {
+    let words = set.candidates().iter().map(|one| given::shell_word(Path::new(&one.label)));
+    let members = words.collect::<Vec<_>>().join(" ");
     let mut next = assembly.next.clone();
-    let labels = || {
-        let words = set.candidates().iter().map(|one| given::shell_word(Path::new(&one.label)));
-        words.collect::<Vec<_>>().join(" ")
+    let mut offer = |flag: &str| {
+        if !next.iter().any(|command| command.ends_with(flag)) {
+            next.insert(0, format!("braid assemble {members} {flag}"));
+        }
     };
-    let reads = |next: &[String]| next.iter().any(|command| command.ends_with("--read-only"));
-    if !is_accepted && assembly.can_start == Start::ReadOnly && !reads(&next) {
-        next.insert(0, format!("braid assemble {} --read-only", labels()));
+    if set.assess(Options { degraded: true, ..options }).can_start == Start::ReadWrite {
+        offer("--degraded");
     }
-    if !is_accepted && next.is_empty() {
-        next.push(format!("braid examine {}", labels()));
+    if assembly.can_start == Start::ReadOnly {
+        offer("--read-only");
+    }
+    if next.is_empty() {
+        next.push(format!("braid examine {members}"));
     }
     next
 }
@@ -115,8 +125,9 @@ fn decide<'a, 'b>(
 
 /// What was done about the array that is meant.
 struct Taken {
-    volume: String,
     config: PathBuf,
+    /// The next command.
+    next: String,
     /// Superblocks that were rewritten, and the change that has what they were.
     rewritten: Option<(usize, u64)>,
 }
@@ -134,10 +145,11 @@ fn take(assemble: &Assemble, verdict: &Verdict<'_>) -> Result<Taken, Failure> {
     };
     let mut record = record_for(&config, verdict.set, stacks::md(&paths)?)?;
     record.read_only = assemble.read_only;
-    let mut remember = || {
-        if !record.read_only {
-            record.accept_members();
-        }
+    // What is only read is nobody's.
+    if !record.read_only {
+        record.members = facts.iter().map(Known::of).collect();
+    }
+    let remember = || {
         places.prepare_config()?;
         record.write(&config)
     };
@@ -153,7 +165,13 @@ fn take(assemble: &Assemble, verdict: &Verdict<'_>) -> Result<Taken, Failure> {
             Some((count, change.carry_out(&trail, saved, remember)?))
         }
     };
-    Ok(Taken { volume, config, rewritten })
+    // The array learns that it goes on without them when it is first written.
+    let left_behind = |risk: &Risk| matches!(risk, Risk::LeftBehind { .. });
+    let flag = match assemble.degraded && verdict.assembly.risks.iter().any(left_behind) {
+        true => " --degraded",
+        false => "",
+    };
+    Ok(Taken { config, next: format!("braid up {volume}{flag}"), rewritten })
 }
 
 /// The members that take part, in the order of their roles, and those that may come to.

@@ -31,7 +31,7 @@ pub(super) fn print(verdicts: &[Verdict<'_>], taken: Option<&Taken>) {
             println!("{count} superblocks were rewritten: `braid undo {number}` puts them back");
         }
         println!("{} was written", taken.config.display());
-        println!("  next: braid up {}", taken.volume);
+        println!("  next: {}", taken.next);
     } else if verdicts.len() > 1 && verdicts.iter().all(|verdict| verdict.is_accepted) {
         println!("several arrays were found; `braid assemble … --uuid UUID` takes one");
     }
@@ -96,11 +96,10 @@ pub(super) fn print_json(verdicts: &[Verdict<'_>], taken: Option<&Taken>) {
         serde_json::json!({
             "output_version": OUTPUT_VERSION,
             "arrays": arrays,
-            "volume": taken.map(|taken| &taken.volume),
             "record": taken.map(|taken| &taken.config),
             "rewritten_superblocks": taken.and_then(|taken| taken.rewritten).map_or(0, |(n, _)| n),
             "undo": taken.and_then(|taken| taken.rewritten).map(|(_, number)| number),
-            "next": taken.map(|taken| format!("braid up {}", taken.volume)),
+            "next": taken.map(|taken| &taken.next),
         })
     );
 }

@@ -1,0 +1,241 @@
+//! What is measured: an array behind its seam, and loops that only copy.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use braid_bench::{Error, Result};
+use braid_block::{Flags, Io, Limits, Op, Payload};
+use braid_engine::{Dev, Device, InFlight, Pending};
+use braid_mem::{Buf, Pool, Region};
+
+use crate::{BLOCK, CHUNK};
+
+const DEPTH: usize = 32;
+
+/// Something that requests a second are counted of.
+pub(crate) enum Subject {
+    Engine(EngineLoop),
+    BareReads(BareReads),
+    BareWrites(BareWrites),
+}
+
+impl Subject {
+    /// How many blocks there are to choose from.
+    pub(crate) fn blocks(&self) -> u64 {
+        match self {
+            Subject::Engine(engine) => engine.dev.limits().size / BLOCK,
+            Subject::BareReads(bare) => bare.size / BLOCK,
+            Subject::BareWrites(bare) => bare.size / BLOCK,
+        }
+    }
+
+    /// Completes `count` requests.
+    pub(crate) fn complete(&mut self, count: u64, place: &mut impl FnMut() -> u64) -> Result<()> {
+        match self {
+            Subject::Engine(engine) => engine.complete(count, place)?,
+            Subject::BareReads(bare) => bare.copy(count, place),
+            Subject::BareWrites(bare) => bare.copy(count, place),
+        }
+        Ok(())
+    }
+}
+
+pub(crate) struct EngineLoop {
+    dev: Dev,
+    write: bool,
+    /// Requests that wait to be issued: the buffers of what completed.
+    idle: VecDeque<Payload>,
+    in_flight: InFlight<()>,
+    /// Everything goes through `in_flight`.
+    all_in_flight: bool,
+}
+
+impl EngineLoop {
+    pub(crate) fn reads(pool: &Pool, dev: Dev, all_in_flight: bool) -> Result<EngineLoop> {
+        let idle = buffers(pool)?.into_iter().map(Payload::from).collect();
+        Ok(EngineLoop { dev, write: false, idle, in_flight: InFlight::new(DEPTH), all_in_flight })
+    }
+
+    pub(crate) fn writes(pool: &Pool, dev: Dev) -> Result<EngineLoop> {
+        Ok(EngineLoop { write: true, ..EngineLoop::reads(pool, dev, false)? })
+    }
+
+    /// Issues requests, each with the buffer of the one that completed first, until `count`
+    /// completed.
+    fn complete(&mut self, count: u64, place: &mut impl FnMut() -> u64) -> Result<()> {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut done = 0;
+        while done < count {
+            while let Some(payload) = self.idle.pop_front() {
+                let io = match self.write {
+                    true => Io::write(place(), payload, Flags::NONE),
+                    false => Io::read(place(), payload),
+                };
+                match self.dev.start(io) {
+                    Pending::Ready(Some(completion)) if !self.all_in_flight => {
+                        completion.result.map_err(failed)?;
+                        done += 1;
+                        self.idle.push_back(completion.payload);
+                        if done == count {
+                            return Ok(());
+                        }
+                    }
+                    pending => self.in_flight.push((), pending),
+                }
+            }
+            while let Poll::Ready(((), completion)) = self.in_flight.poll_next(&mut cx) {
+                completion.result.map_err(failed)?;
+                done += 1;
+                self.idle.push_back(completion.payload);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn failed(errno: braid_block::Errno) -> Error {
+    Error::Unexpected(format!("a request failed: {errno}"))
+}
+
+/// Writes a block of `dev` at each multiple of `step`.
+pub(crate) fn write_every(dev: &Dev, step: u64) -> Result<()> {
+    let pool = Pool::new(1 << 20).map_err(Error::io("buffers"))?;
+    let mut payload = Payload::from(take(&pool)?);
+    for offset in (0..dev.limits().size).step_by(step as usize) {
+        match dev.start(Io::write(offset, payload, Flags::NONE)) {
+            Pending::Ready(Some(completion)) => {
+                completion.result.map_err(failed)?;
+                payload = completion.payload;
+            }
+            _ => return Err(Error::Unexpected("a RAM disk answers at once".into())),
+        }
+    }
+    Ok(())
+}
+
+/// A member that works as a RAM disk does.
+pub(crate) struct Member {
+    region: Arc<Region>,
+    /// Which chunks were written: the disk keeps account of that.
+    written: Vec<AtomicU64>,
+}
+
+impl Member {
+    pub(crate) fn new(region: &Arc<Region>) -> Member {
+        let words = (region.len() as u64).div_ceil(CHUNK).div_ceil(64);
+        let written = (0..words).map(|_| AtomicU64::new(0)).collect();
+        Member { region: Arc::clone(region), written }
+    }
+
+    #[inline]
+    fn mark_written(&self, first: u64, last: u64) {
+        for chunk in first / CHUNK..=last / CHUNK {
+            let (word, bit) = (&self.written[(chunk / 64) as usize], 1 << (chunk % 64));
+            if word.load(Ordering::Relaxed) & bit == 0 {
+                word.fetch_or(bit, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Device for Member {
+    fn limits(&self) -> Limits {
+        let size = self.region.len() as u64;
+        Limits { volatile: true, immediate: true, ..Limits::new(size, 512) }
+    }
+
+    #[inline]
+    fn start(&self, mut io: Io) -> Pending {
+        let mut offset = io.span.offset as usize;
+        match io.op {
+            Op::Read => {
+                for buf in io.payload.bufs_mut() {
+                    self.region.read(offset, buf);
+                    offset += buf.len();
+                }
+            }
+            Op::Write => {
+                for buf in io.payload.bufs() {
+                    self.region.write(offset, buf);
+                    offset += buf.len();
+                }
+                self.mark_written(io.span.offset, io.span.end() - 1);
+            }
+            Op::Flush | Op::Discard | Op::WriteZeroes => {}
+        }
+        Pending::ready(io.complete(Ok(())))
+    }
+}
+
+fn buffers(pool: &Pool) -> Result<Vec<Buf>> {
+    (0..DEPTH).map(|_| take(pool)).collect()
+}
+
+/// A block that was written, so that it is memory of its own.
+fn take(pool: &Pool) -> Result<Buf> {
+    let mut buf = pool
+        .get(BLOCK as usize)
+        .ok_or_else(|| Error::Unexpected("the buffers are spent".into()))?;
+    buf.fill(0xb5);
+    Ok(buf)
+}
+
+/// Copies out of members that are striped.
+pub(crate) struct BareReads {
+    members: Vec<Arc<Region>>,
+    buffers: Vec<Buf>,
+    next: usize,
+    size: u64,
+}
+
+impl BareReads {
+    pub(crate) fn new(pool: &Pool, members: &[Arc<Region>]) -> Result<BareReads> {
+        let size = members.iter().map(|member| member.len() as u64).sum();
+        Ok(BareReads { members: members.to_vec(), buffers: buffers(pool)?, next: 0, size })
+    }
+
+    fn copy(&mut self, count: u64, place: &mut impl FnMut() -> u64) {
+        let members = self.members.len() as u64;
+        for _ in 0..count {
+            let offset = place();
+            let chunk = offset / CHUNK;
+            let member = &self.members[(chunk % members) as usize];
+            let at = chunk / members * CHUNK + offset % CHUNK;
+            member.read(at as usize, &mut self.buffers[self.next]);
+            self.next = (self.next + 1) % DEPTH;
+        }
+    }
+}
+
+/// Copies into every member, behind its metadata.
+pub(crate) struct BareWrites {
+    members: Vec<Arc<Region>>,
+    buffers: Vec<Buf>,
+    next: usize,
+    data_offset: u64,
+    size: u64,
+}
+
+impl BareWrites {
+    pub(crate) fn new(
+        pool: &Pool,
+        members: &[Arc<Region>],
+        data_offset: u64,
+    ) -> Result<BareWrites> {
+        let size = members[0].len() as u64 - data_offset;
+        let members = members.to_vec();
+        Ok(BareWrites { members, buffers: buffers(pool)?, next: 0, data_offset, size })
+    }
+
+    fn copy(&mut self, count: u64, place: &mut impl FnMut() -> u64) {
+        for _ in 0..count {
+            let offset = place() + self.data_offset;
+            for member in &self.members {
+                member.write(offset as usize, &self.buffers[self.next]);
+            }
+            self.next = (self.next + 1) % DEPTH;
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! How fast a new member is filled, and what clients feel of it.
+//!
+//! `cargo run --release -p braid-bench --bin recovery`
+//!
+//! ```text
+//!   alone            source ══▶ new member        beside the slower of the two by itself
+//!   beside clients   source ──▶ new member        99th percentile beside that without a recovery,
+//!                       ▲ 4 KiB, one at a time    with a target for it and without
+//!                    clients
+//! ```
+//!
+//! The array is the engine's, with superblocks and a bitmap, on the executor that volumes run on;
+//! the members take the time of their model, each on a bus of its own. So the figures are those
+//! of braid's scheduling, and hardly those of this machine.
+
+mod world;
+
+use std::cell::RefCell;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use braid_bench::args::{Args, finish};
+use braid_bench::mirrored::DATA_OFFSET;
+use braid_bench::stats::{Estimate, Target, median, percentile};
+use braid_bench::table::Table;
+use braid_bench::{Error, Result, cpu};
+use braid_engine::mirror::Speed;
+use braid_model::Profile;
+
+use world::{World, on_executor};
+
+const USAGE: &str = "\
+recovery [--rounds N] [--runtime SECONDS] [--only NAME]
+  --rounds   rounds (3)
+  --runtime  seconds of clients without a recovery, and beside one without a target; beside one
+             with a target they run twice as long (1.6)
+  --only     rows with this in their name";
+
+const MIB: u64 = 1 << 20;
+/// What the latency beside a recovery may be, in units of the latency without.
+const LATENCY: f64 = 3.0;
+
+fn main() -> ExitCode {
+    finish(run())
+}
+
+fn run() -> Result<()> {
+    let args = Args::from_command_line(&["--rounds", "--runtime", "--only"], USAGE)?;
+    let rounds = args.value("--rounds", 3usize)?.max(1);
+    let runtime = Duration::from_secs_f64(args.value("--runtime", 1.6)?);
+    // Who is woken late has slower members than the models say.
+    cpu::go_first();
+    alone(&args, rounds)?;
+    beside_clients(&args, rounds, runtime)
+}
+
+const STICK: Profile =
+    Profile { read_rate: 23_380_000, write_rate: 14_000_000, latency_ns: 3_790_000, bus_rate: 0 };
+/// A disk with a seek and a turn of 8 ms.
+const DISK: Profile =
+    Profile { read_rate: 150_000_000, write_rate: 150_000_000, latency_ns: 8_000_000, bus_rate: 0 };
+const SLOW_DISK: Profile = Profile { read_rate: 90_000_000, write_rate: 90_000_000, ..DISK };
+
+/// A recovery that nobody disturbs.
+struct Fill {
+    name: &'static str,
+    /// Of the members that are in sync.
+    source: Profile,
+    target: Profile,
+    /// The new member replaces one that works.
+    replace: bool,
+    size: u64,
+}
+
+const FILLS: [Fill; 4] = [
+    fill("alone: stick to stick", STICK, STICK, false, 32 * MIB),
+    fill("alone: disk to slower disk", DISK, SLOW_DISK, false, 160 * MIB),
+    fill("alone: slower disk to disk", SLOW_DISK, DISK, false, 160 * MIB),
+    fill("alone: disk replaced by slower disk", DISK, SLOW_DISK, true, 160 * MIB),
+];
+
+const fn fill(
+    name: &'static str,
+    source: Profile,
+    target: Profile,
+    replace: bool,
+    size: u64,
+) -> Fill {
+    Fill { name, source, target, replace, size }
+}
+
+fn alone(args: &Args, rounds: usize) -> Result<()> {
+    let columns = ["recovery", "MB/s", "slower member, MB/s", "ratio [95 %]", "target", ""];
+    let mut table = Table::new(columns);
+    for fill in FILLS.iter().filter(|fill| args.wants(fill.name)) {
+        eprintln!("{} ...", fill.name);
+        let (mut filled, mut slower) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            filled.push(on_executor(|world| fill_once(world, fill))?);
+            slower.push(on_executor(|world| slower_member(world, fill))?);
+        }
+        let estimate = Estimate::of_ratio(&filled, &slower);
+        let target = Target::AtLeast(0.95);
+        table.row([
+            fill.name.to_owned(),
+            format!("{:.1}", median(&mut filled) / 1e6),
+            format!("{:.1}", median(&mut slower) / 1e6),
+            format!("{estimate:.3}"),
+            target.to_string(),
+            target.verdict(estimate),
+        ]);
+    }
+    println!("{table}");
+    Ok(())
+}
+
+/// Bytes a second from the order to the moment when the new member is in sync.
+async fn fill_once(world: World, fill: &'static Fill) -> Result<f64> {
+    let device = |profile| world.device(profile, fill.size);
+    let mut sources = vec![device(fill.source)?];
+    if fill.replace {
+        sources.push(device(fill.source)?);
+    }
+    let array = world.raid1(fill.size, sources, Speed::default())?;
+    let target = device(fill.target)?;
+    let start = Instant::now();
+    let ordered = match fill.replace {
+        true => array.mirror.replace("member 1", array.third(target)).await,
+        false => array.mirror.add(array.newcomer(target)).await,
+    };
+    ordered.map_err(|error| Error::Unexpected(error.to_string()))?;
+    let done = || {
+        let status = array.mirror.status();
+        status.job.is_none() && status.in_sync.iter().all(|in_sync| *in_sync)
+    };
+    // A job is there once the array's own work was polled.
+    world.handle.sleep(Duration::from_millis(50)).await;
+    while !done() {
+        world.handle.sleep(Duration::from_millis(1)).await;
+    }
+    Ok(fill.size as f64 / start.elapsed().as_secs_f64())
+}
+
+/// Bytes a second of the slower of source and target, alone.
+async fn slower_member(world: World, fill: &'static Fill) -> Result<f64> {
+    let write = fill.target.write_rate <= fill.source.read_rate;
+    let profile = if write { fill.target } else { fill.source };
+    let dev = world.device(profile, fill.size)?;
+    // A part is enough: the rate is the same all over the device.
+    world.alone(&dev, write, DATA_OFFSET, fill.size / 2).await
+}
+
+/// A recovery beside clients.
+struct Load {
+    name: &'static str,
+    profile: Profile,
+    clients: u64,
+    /// Writes in a hundred requests.
+    writes: u64,
+}
+
+const LOADS: [Load; 3] = [
+    Load { name: "beside: stick, 1 client", profile: STICK, clients: 1, writes: 30 },
+    Load { name: "beside: disk, 1 client", profile: DISK, clients: 1, writes: 30 },
+    Load { name: "beside: disk, 4 clients", profile: DISK, clients: 4, writes: 30 },
+];
+
+/// What clients and the recovery had of it.
+struct Felt {
+    /// Seconds, and of the longest request.
+    p99: f64,
+    longest: f64,
+    /// Bytes a second, in the second half of the time.
+    recovery: f64,
+}
+
+fn beside_clients(args: &Args, rounds: usize, runtime: Duration) -> Result<()> {
+    let columns = [
+        "beside clients",
+        "longest, ms",
+        "p99, ms",
+        "recovery, MB/s",
+        "p99 / without [95 %]",
+        "target",
+        "",
+    ];
+    let mut table = Table::new(columns);
+    for load in LOADS.iter().filter(|load| args.wants(load.name)) {
+        eprintln!("{} ...", load.name);
+        let mut felt: [Vec<Felt>; 3] = Default::default();
+        for round in 0..rounds as u64 {
+            let once =
+                |speed, runtime| on_executor(|world| feel(world, load, round, speed, runtime));
+            let without = once(None, runtime)?;
+            let latency = Duration::from_secs_f64(without.p99 * LATENCY);
+            let target = Speed { min: MIB / 4, max: None, latency: Some(latency) };
+            felt[1].push(once(Some(target), runtime * 2)?);
+            felt[2].push(once(Some(Speed::default()), runtime)?);
+            felt[0].push(without);
+        }
+        let p99 = |felt: &[Felt]| felt.iter().map(|one| one.p99).collect::<Vec<f64>>();
+        let without = p99(&felt[0]);
+        let rows = [
+            ("no recovery", &felt[0], Target::None),
+            ("target", &felt[1], Target::AtMost(LATENCY)),
+            ("no target", &felt[2], Target::None),
+        ];
+        for (name, felt, target) in rows {
+            let estimate = Estimate::of_ratio(&p99(felt), &without);
+            let mut longest: Vec<f64> = felt.iter().map(|one| one.longest).collect();
+            let mut recovery: Vec<f64> = felt.iter().map(|one| one.recovery).collect();
+            table.row([
+                format!("{}, {name}", load.name),
+                format!("{:.1}", median(&mut longest) * 1e3),
+                format!("{:.1}", median(&mut p99(felt)) * 1e3),
+                format!("{:.2}", median(&mut recovery) / 1e6),
+                estimate.to_string(),
+                target.to_string(),
+                target.verdict(estimate),
+            ]);
+        }
+    }
+    println!("{table}");
+    Ok(())
+}
+
+/// Runs the clients beside a recovery of that speed, or none.
+async fn feel(
+    world: World,
+    load: &'static Load,
+    seed: u64,
+    speed: Option<Speed>,
+    runtime: Duration,
+) -> Result<Felt> {
+    // More than is filled in this time.
+    let size = 1024 * MIB;
+    let source = world.device(load.profile, size)?;
+    let array = world.raid1(size, vec![source], speed.unwrap_or_default())?;
+    world.set_bits(&array.dev).await?;
+    let latencies = Rc::new(RefCell::new(Vec::new()));
+    for client in 0..load.clients {
+        let (world, dev) = (world.clone(), array.dev.clone());
+        let latencies = Rc::clone(&latencies);
+        let handle = world.handle.clone();
+        handle.spawn(async move {
+            let seed = seed * load.clients + client;
+            let result = world.client(dev, seed, load.writes, runtime).await;
+            latencies.borrow_mut().push(result);
+        });
+    }
+    if speed.is_some() {
+        let target = world.device(load.profile, size)?;
+        let added = array.mirror.add(array.newcomer(target)).await;
+        added.map_err(|error| Error::Unexpected(error.to_string()))?;
+    }
+    world.handle.sleep(runtime / 2).await;
+    let (half, then) = (array.recovered(), Instant::now());
+    while latencies.borrow().len() < load.clients as usize {
+        world.handle.sleep(Duration::from_millis(1)).await;
+    }
+    let recovery = (array.recovered() - half) as f64 / then.elapsed().as_secs_f64();
+    let mut all = Vec::new();
+    for result in latencies.take() {
+        all.extend(result?);
+    }
+    let (p99, longest) = (percentile(&mut all, 0.99), percentile(&mut all, 1.0));
+    Ok(Felt { p99, longest, recovery })
+}

@@ -1,0 +1,109 @@
+//! What a member's superblock says, and what it points to.
+
+use std::path::{Path, PathBuf};
+
+use braid_md::assembly::{BitmapFacts, Candidate};
+use braid_md::{BadBlocks, Bitmap, Features, Superblock, detect};
+
+use super::Image;
+
+/// Why nothing can be learnt from a member.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MetadataError {
+    #[error("{0}")]
+    Unreadable(String),
+    #[error(
+        "{path} carries no md superblock: {looked}\n  next: `braid examine {path}` shows what it is"
+    )]
+    NoSuperblock { path: PathBuf, looked: String },
+    #[error(
+        "{path}: its superblock cannot be used: {why}\n  next: `braid examine --explain {path}`"
+    )]
+    Damaged { path: PathBuf, why: String },
+}
+
+/// A member's metadata, checked.
+pub(crate) struct Metadata {
+    pub(crate) path: PathBuf,
+    /// The member's, in bytes.
+    pub(crate) size: u64,
+    pub(crate) superblock: Superblock,
+    pub(crate) bitmap: Option<Bitmap>,
+    /// Why there is none that can be written, though the superblock points to one.
+    pub(crate) bitmap_trouble: Option<String>,
+    pub(crate) bad_blocks: Option<BadBlocks>,
+}
+
+impl Metadata {
+    /// Reads the superblock of `path` that holds, and what it points to.
+    ///
+    /// # Errors
+    /// It cannot be read, or has none that can be believed.
+    pub(crate) fn read(path: &Path) -> Result<Metadata, MetadataError> {
+        let unreadable =
+            |failure: crate::failure::Failure| MetadataError::Unreadable(failure.text());
+        let image = Image::open(path).map_err(unreadable)?;
+        let path = path.to_owned();
+        let superblock = match detect::choose(&image.found) {
+            Some(choice) => choice.superblock.clone(),
+            None => {
+                let looked = image.places();
+                let rejected = image.found.into_iter().find_map(|one| one.result.err());
+                return Err(match rejected {
+                    Some(why) => MetadataError::Damaged { path, why: why.to_string() },
+                    None => MetadataError::NoSuperblock { path, looked },
+                });
+            }
+        };
+        let (bitmap, bitmap_trouble) = match image.bitmap(&superblock).map_err(unreadable)? {
+            _ if superblock.bitmap_offset.is_none() => (None, None),
+            None => (None, Some("it lies outside the device".to_owned())),
+            Some(bytes) => match Bitmap::parse(&bytes) {
+                Ok(bitmap) if bitmap.header.is_portable() => (Some(bitmap), None),
+                Ok(_) => (None, Some("its bits are in the order of an unknown host".to_owned())),
+                Err(why) => (None, Some(why.to_string())),
+            },
+        };
+        let bad_blocks = bad_blocks_of(&image, &superblock).map_err(unreadable)?;
+        Ok(Metadata { path, size: image.size, superblock, bitmap, bitmap_trouble, bad_blocks })
+    }
+
+    /// What assembly needs to know of it.
+    pub(crate) fn candidate(&self) -> Candidate {
+        let fresh = |bitmap: &&Bitmap| {
+            bitmap.header.events >= self.superblock.events && !bitmap.header.stale
+        };
+        let facts = |bitmap: &Bitmap| BitmapFacts {
+            events_cleared: bitmap.header.events_cleared,
+            chunk: bitmap.header.chunk_size,
+            dirty: bitmap.count_set(),
+        };
+        Candidate {
+            label: self.path.display().to_string(),
+            size: self.size,
+            superblock: self.superblock.clone(),
+            bitmap: self.bitmap.as_ref().filter(fresh).map(facts),
+        }
+    }
+}
+
+/// The log, if its entries count.
+fn bad_blocks_of(
+    image: &Image,
+    superblock: &Superblock,
+) -> Result<Option<BadBlocks>, crate::failure::Failure> {
+    let Some(log) = superblock.bad_block_log else { return Ok(None) };
+    if !superblock.features.contains(Features::BAD_BLOCKS) {
+        return Ok(None);
+    }
+    let Some(start) = superblock.super_offset.checked_add_signed(log.offset) else {
+        return Ok(None);
+    };
+    let bytes = image.read(start, log.size)?;
+    BadBlocks::parse(&bytes, log.shift).map(Some).map_err(|why| {
+        crate::failure::Failure::failed(format!(
+            "{}: its bad-block log cannot be used: {why}",
+            image.path.display()
+        ))
+    })
+}

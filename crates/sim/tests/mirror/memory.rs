@@ -1,0 +1,139 @@
+//! Members that answer in the call, where a write takes a shorter way.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use braid_block::{Errno, Flags, Io, Limits, Op};
+use braid_engine::mirror::MemberState;
+use braid_engine::{Dev, Device, Pending};
+use braid_sim::{Client, Load, for_each_seed};
+
+use crate::failure::filled;
+use crate::world::{
+    DATA, PAIR, PAIR_BITMAP, SHAPES, Shape, TRIPLE, World, data_of, pool, rng, superblock_of,
+};
+
+/// Memory that fails as it is told.
+#[derive(Clone)]
+struct Memory {
+    bytes: Rc<RefCell<Vec<u8>>>,
+    /// How many writes to the data succeed.
+    good_writes: Rc<Cell<usize>>,
+}
+
+impl Memory {
+    fn new(image: Vec<u8>) -> Memory {
+        let bytes = Rc::new(RefCell::new(image));
+        Memory { bytes, good_writes: Rc::new(Cell::new(usize::MAX)) }
+    }
+
+    fn carry_out(&self, io: &mut Io) -> Result<(), Errno> {
+        let mut bytes = self.bytes.borrow_mut();
+        if io.op.is_modifying() && io.op != Op::Discard && io.span.offset >= DATA {
+            match self.good_writes.get().checked_sub(1) {
+                Some(left) => self.good_writes.set(left),
+                None => return Err(Errno::IO),
+            }
+        }
+        let there = &mut bytes[io.span.offset as usize..io.span.end() as usize];
+        match io.op {
+            Op::Read => {
+                let mut from = &there[..];
+                for buf in io.payload.bufs_mut() {
+                    let (part, rest) = from.split_at(buf.len());
+                    buf.copy_from_slice(part);
+                    from = rest;
+                }
+            }
+            Op::Write => there.copy_from_slice(&io.payload.to_vec()),
+            Op::WriteZeroes => there.fill(0),
+            Op::Flush | Op::Discard => {}
+        }
+        Ok(())
+    }
+}
+
+impl Device for Memory {
+    fn limits(&self) -> Limits {
+        let size = self.bytes.borrow().len() as u64;
+        Limits { immediate: true, ..Limits::new(size, 512) }
+    }
+
+    fn start(&self, mut io: Io) -> Pending {
+        let result = self.carry_out(&mut io);
+        Pending::ready(io.complete(result))
+    }
+}
+
+/// An array of memory.
+fn array(seed: u64, shape: Shape) -> (World, Vec<Memory>) {
+    let memories: Vec<Memory> = shape.images().into_iter().flatten().map(Memory::new).collect();
+    let world = World::with(seed, shape, &shape.images(), |setup| {
+        for (member, memory) in setup.members.iter_mut().zip(&memories) {
+            member.dev = Dev::new(memory.clone());
+        }
+    });
+    (world, memories)
+}
+
+#[test]
+fn random_requests_agree_with_the_oracle_while_a_member_fails() {
+    let name = "memory::random_requests_agree_with_the_oracle_while_a_member_fails";
+    for_each_seed(name, 100, |seed| {
+        let shape = Shape::number(seed);
+        let (world, memories) = array(seed, shape);
+        let bad = rng(seed).index(shape.members);
+        memories[bad].good_writes.set(seed as usize / 10 * 7);
+        let (mirror, pause) = (world.mirror.clone(), world.sleep(20));
+        let mut client = Client::new(world.dev.clone(), pool(), rng(seed));
+        world.run(async move {
+            let load = Load { requests: 150, depth: 4, longest: 24, overlapping: true };
+            let report = client.run(load).await;
+            assert!(report.errors.is_empty(), "{:?}", report.errors);
+            pause.await;
+            let status = mirror.status();
+            assert!(!status.active, "{status:#?}");
+            for (index, member) in status.members.iter().enumerate() {
+                assert!(index == bad || member.state == MemberState::InSync, "{status:#?}");
+            }
+        });
+        if shape.level == braid_md::Level::Raid1 {
+            let mut others = memories.iter().enumerate().filter(|(index, _)| *index != bad);
+            let first = others.next().unwrap().1.bytes.borrow().clone();
+            assert!(others.all(|(_, one)| data_of(&one.bytes.borrow()) == data_of(&first)));
+        }
+    });
+}
+
+/// A spare on a slow disk makes the writing of superblocks take its time.
+///
+/// ```text
+///   idle ──▶ superblocks "clean" under way ─────────────────────▶
+///                       write ──▶ must not be answered before "active" is on the members again
+/// ```
+#[test]
+fn no_write_is_answered_while_the_superblocks_say_clean() {
+    let name = "memory::no_write_is_answered_while_the_superblocks_say_clean";
+    for_each_seed(name, 40, |seed| {
+        let shape = [PAIR, PAIR_BITMAP, TRIPLE, SHAPES[4]][seed as usize % 4];
+        let (world, memories) = array(seed, shape);
+        let spare = world.spare(20);
+        let (dev, mirror, handle) = (world.dev.clone(), world.mirror.clone(), world.sim.handle());
+        let mut choices = rng(seed);
+        world.run(async move {
+            mirror.add(spare).await.unwrap();
+            for round in 0..300 {
+                // Around the moment when an array at rest is marked clean.
+                handle.sleep(choices.within(0..=60_000) * 10_000).await;
+                let done = dev.start(Io::write(4096, filled(512, round as u8), Flags::NONE)).await;
+                assert_eq!(done.result, Ok(()));
+                let status = mirror.status();
+                assert!(status.active, "{status:#?}");
+                for memory in &memories {
+                    let superblock = superblock_of(&memory.bytes.borrow());
+                    assert!(!superblock.is_clean(), "round {round}: {}", superblock.events);
+                }
+            }
+        });
+    });
+}
