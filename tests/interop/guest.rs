@@ -72,7 +72,7 @@ echo \"@ {id} ended $?\"
             return Answers(BTreeMap::new());
         }
         std::fs::write(scratch.join("guest-script.sh"), script).expect("a script can be written");
-        let output = engine.run(scratch.path(), "guest-script.sh");
+        let output = engine.run(scratch.path(), "guest-script.sh", sections.len());
         let mut answers = BTreeMap::new();
         for id in sections {
             let mut answer = Answer::default();

@@ -15,8 +15,10 @@ use crate::common::{Output, Tool};
 const ENGINES: [&str; 4] = ["uml612", "uml", "qemu", "qemu61"];
 /// The kernels that still have linear: it was removed in Linux 6.8.
 const WITH_LINEAR: [&str; 2] = ["uml", "qemu61"];
-/// How long a guest may take, in seconds: emulated processors are slow, and it ends what hangs.
-const GUEST_LIMIT: u64 = 600;
+/// How long a guest may take to boot, and for each array, in seconds: emulated processors are
+/// slow, and it ends what hangs.
+const BOOT_LIMIT: u64 = 180;
+const ARRAY_LIMIT: u64 = 40;
 
 /// A kernel that boots here.
 #[derive(Clone, Debug)]
@@ -45,16 +47,16 @@ impl Engine {
         }
     }
 
-    /// Runs the script `share/NAME`, with `share` as `/share`.
-    pub(crate) fn run(&self, share: &Path, name: &str) -> Output {
-        let limit = GUEST_LIMIT.to_string();
+    /// Runs the script `share/NAME`, which is about so many `arrays`, with `share` as `/share`.
+    pub(crate) fn run(&self, share: &Path, name: &str, arrays: usize) -> Output {
+        let limit = BOOT_LIMIT + ARRAY_LIMIT * arrays as u64;
         let script = share.join(name);
         Tool::new(&self.klab)
-            .args(["run", "--engine", self.name, "--timeout", &limit, "--share"])
+            .args(["run", "--engine", self.name, "--timeout", &limit.to_string(), "--share"])
             .arg(share)
             .arg("--script")
             .arg(script)
-            .limit(std::time::Duration::from_secs(GUEST_LIMIT + 60))
+            .limit(std::time::Duration::from_secs(limit + 60))
             .run()
     }
 }

@@ -15,7 +15,7 @@ mod status;
 
 pub(crate) use client::{ControlError, get_status, post_order, post_stop};
 pub(crate) use order::{Order, OrderAnswer, Outcome};
-pub(crate) use server::{Event, StopAnswer, Volume, serve};
+pub(crate) use server::{Event, Server, StopAnswer, Volume, serve};
 pub(crate) use status::{
     ArrayMember, ArrayStatus, AttachedStatus, DeviceStatus, ExportStatus, JobStatus, MemberStatus,
     OUTPUT_VERSION, ScrubStatus, Status,

@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{self, Sender};
+use std::time::Duration;
 
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
@@ -62,7 +63,26 @@ struct StopQuery {
     force: bool,
 }
 
-/// Serves the socket at `path` on a new thread, for the rest of the process's life.
+/// How long answers may take to get out once the volume has ended: a client that does not read
+/// its answer goes without.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// The socket as it is served.
+pub(crate) struct Server {
+    end: oneshot::Sender<()>,
+    ended: mpsc::Receiver<()>,
+}
+
+impl Server {
+    /// Takes no more requests, and waits until the answers to earlier ones are out.
+    pub(crate) fn end(self) {
+        // It may have ended by itself, which is as good.
+        let _ = self.end.send(());
+        let _ = self.ended.recv_timeout(LAST_ANSWERS);
+    }
+}
+
+/// Serves the socket at `path` on a new thread.
 ///
 /// # Errors
 /// The socket cannot be made, or the thread cannot be started.
@@ -70,7 +90,7 @@ pub(crate) fn serve(
     path: &Path,
     volume: Arc<dyn Volume>,
     events: Sender<Event>,
-) -> std::io::Result<()> {
+) -> std::io::Result<Server> {
     // The caller made sure that no other process owns this name.
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -85,16 +105,25 @@ pub(crate) fn serve(
         .route("/v1/stop", post(post_stop))
         .route("/v1/order", post(post_order))
         .with_state(Shared { volume, events });
+    let (end, asked_to_end) = oneshot::channel::<()>();
+    let (has_ended, ended) = mpsc::channel();
     std::thread::Builder::new().name("control".to_owned()).spawn(move || {
         let served = runtime.block_on(async move {
             let listener = tokio::net::UnixListener::from_std(listener)?;
-            axum::serve(listener, app).await
+            // A handle that is dropped asks for nothing: the process ends anyway.
+            let asked = async move {
+                if asked_to_end.await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            axum::serve(listener, app).with_graceful_shutdown(asked).await
         });
         if let Err(error) = served {
             eprintln!("control: {error}");
         }
+        let _ = has_ended.send(());
     })?;
-    Ok(())
+    Ok(Server { end, ended })
 }
 
 async fn get_status(State(shared): State<Shared>) -> Json<Status> {

@@ -124,6 +124,7 @@ struct Volume {
     shared: Arc<Shared>,
     events: Receiver<Event>,
     control: Option<PathBuf>,
+    server: Option<control::Server>,
     /// Held for the life of the process.
     _name: Option<File>,
 }
@@ -179,15 +180,17 @@ impl Volume {
             driver: shards[0].facts.driver,
             started: Instant::now(),
         });
+        let mut server = None;
         if let Some(path) = &spec.control {
             if attached.is_none() {
                 leave_traces(spec)?;
             }
             let status = Arc::clone(&shared);
-            control::serve(path, status, send).map_err(system("cannot make the control socket"))?;
+            let served = control::serve(path, status, send);
+            server = Some(served.map_err(system("cannot make the control socket"))?);
         }
         let control = spec.control.clone();
-        Ok(Volume { shards, listeners, attached, shared, events, control, _name: name })
+        Ok(Volume { shards, listeners, attached, shared, events, control, server, _name: name })
     }
 
     fn ready(&self) -> Ready {
@@ -224,9 +227,11 @@ impl Volume {
                         let process = Process::this();
                         let holders = Vec::new();
                         let stopped = StopAnswer { stopped: true, process, holders, error };
-                        if answer.send(stopped).is_ok() {
-                            // The control thread must get the answer out before the process ends.
-                            std::thread::sleep(Duration::from_millis(20));
+                        // The answer must be out before the process ends.
+                        if answer.send(stopped).is_ok()
+                            && let Some(server) = self.server.take()
+                        {
+                            server.end();
                         }
                         return ended;
                     }
