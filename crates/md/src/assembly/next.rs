@@ -59,6 +59,7 @@ pub(super) fn next(
         // Members that it counts on are not here: mdadm asks for `--run`.
         _ if can_start == Start::ReadOnly && !options.read_only => {
             next.push(assemble(&all, " --degraded"));
+            next.push(assemble(&all, " --force"));
         }
         State::Degraded(absent) | State::DegradedDirty { absent, .. } => {
             let mut free = absent.missing.len().saturating_sub(selection.spares.len());
