@@ -74,10 +74,10 @@ struct Fill {
 }
 
 const FILLS: [Fill; 4] = [
-    fill("alone: stick to stick", STICK, STICK, false, 32 * MIB),
-    fill("alone: disk to slower disk", DISK, SLOW_DISK, false, 160 * MIB),
-    fill("alone: slower disk to disk", SLOW_DISK, DISK, false, 160 * MIB),
-    fill("alone: disk replaced by slower disk", DISK, SLOW_DISK, true, 160 * MIB),
+    fill("alone: stick to stick", STICK, STICK, false, 64 * MIB),
+    fill("alone: disk to slower disk", DISK, SLOW_DISK, false, 480 * MIB),
+    fill("alone: slower disk to disk", SLOW_DISK, DISK, false, 480 * MIB),
+    fill("alone: disk replaced by slower disk", DISK, SLOW_DISK, true, 480 * MIB),
 ];
 
 const fn fill(

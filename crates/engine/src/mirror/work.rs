@@ -23,7 +23,7 @@ pub(super) const POOL: usize = 16 << 20;
 /// Places of mismatches that are kept for the report.
 const MOST_PLACES: usize = 64;
 /// How long a pass goes as if clients were about, until it would know of them.
-const GENTLE: Duration = Duration::from_millis(250);
+const GENTLE: Duration = Duration::from_millis(60);
 
 /// What the passes share.
 pub(super) struct Work {
