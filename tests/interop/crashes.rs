@@ -18,12 +18,15 @@ use crate::guest::Answer;
 use crate::handed_over::{examine, up};
 use crate::stories::{Story, nothing, tell};
 use crate::to_kernel::is_settled;
-use crate::{A, B, check, engine_or_skip, write};
+use crate::{A, B, check, engine_or_skip, is_too_slow, write};
 
 const DIRECTION: &str = "crash";
 
 #[test]
 fn crashes_in_the_middle_of_writes() {
+    if is_too_slow() {
+        return;
+    }
     let Some(engine) = engine_or_skip() else { return };
     tell(engine, DIRECTION, STORIES);
 }

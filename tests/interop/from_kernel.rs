@@ -16,6 +16,9 @@ fn is_made_by_mdadm(shape: &Shape) -> bool {
 
 #[test]
 fn kernel_to_braid_and_back() {
+    if crate::is_too_slow() {
+        return;
+    }
     let mut trials = Trials::new(DIRECTION);
     for (engine, shapes) in shapes_by_engine() {
         let shapes = shapes.into_iter().filter(is_made_by_mdadm).collect();

@@ -47,6 +47,11 @@ impl Engine {
         }
     }
 
+    /// Whether its processors are emulated.
+    pub(crate) fn is_emulated(&self) -> bool {
+        self.name.starts_with("qemu")
+    }
+
     /// Runs the script `share/NAME`, which is about so many `arrays`, with `share` as `/share`.
     pub(crate) fn run(&self, share: &Path, name: &str, arrays: usize) -> Output {
         let limit = BOOT_LIMIT + ARRAY_LIMIT * arrays as u64;

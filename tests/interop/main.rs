@@ -9,7 +9,8 @@
 //!
 //! Kernels are booted by `klab` (see `lab`), in seconds, so each test has one guest for each
 //! turn, and many arrays in it (see `guest`). Without klab the tests say so and are skipped.
-//! With `$BRAID_INTEROP=all` they take all arrays; else the few that are marked as quick.
+//! With `$BRAID_INTEROP=all` they take all arrays; else the few that are marked as quick, and
+//! where kernels are emulated half of the tests.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -42,6 +43,16 @@ fn all() -> bool {
 /// An engine, or nothing, with the reason said.
 fn engine_or_skip() -> Option<&'static Engine> {
     Engine::any().map_err(|why| println!("skipped: {why}")).ok()
+}
+
+/// Whether there is no time for a test whose ground others cover in part, with the reason said:
+/// an emulated processor takes minutes, and the tests are to be through in two.
+fn is_too_slow() -> bool {
+    let slow = !all() && Engine::any().is_ok_and(Engine::is_emulated);
+    if slow {
+        println!("skipped: the kernels that boot here are emulated; `make interop` has this test");
+    }
+    slow
 }
 
 /// The arrays of this run, grouped by the kernel that has all their levels.
