@@ -322,20 +322,11 @@ impl Mirror {
     /// Another level; a member would have to go.
     pub async fn set_raid_disks(&self, count: usize) -> Result<(), ControlError> {
         let inner = self.writable()?;
-        let geometry = inner.geometry();
-        let level = inner.publisher.array.borrow().as_ref().map(|array| array.level);
-        // Of raid10, too, there may be as many copies as members, in another order.
-        let is_plain = (0..geometry.copies()).all(|copy| {
-            let whole = Run { member: copy, offset: 0, len: geometry.size() };
-            geometry.locate(0, copy) == whole
-        });
-        if geometry.copies() != geometry.members()
-            || !is_plain
-            || level.is_some_and(|level| level != Level::Raid1)
-        {
+        if !inner.is_raid1() {
             let why = "only raid1 can have members added while it works";
             return Err(ControlError::Unsuitable(why.to_owned()));
         }
+        let geometry = inner.geometry();
         let taken = inner.slots.borrow().iter().skip(count).any(|slot| slot.primary.is_some());
         if taken {
             let why = format!("{count} roles are fewer than the members that take part");
@@ -360,9 +351,23 @@ impl Mirror {
 }
 
 impl Inner {
+    /// Whether each member has the whole of the array. Of raid10, too, there may be as many copies
+    /// as members, in another order.
+    pub(super) fn is_raid1(&self) -> bool {
+        let geometry = self.geometry();
+        let level = self.publisher.array.borrow().as_ref().map(|array| array.level);
+        let is_whole = |copy| {
+            let whole = Run { member: copy, offset: 0, len: geometry.size() };
+            geometry.locate(0, copy) == whole
+        };
+        geometry.copies() == geometry.members()
+            && (0..geometry.copies()).all(is_whole)
+            && level.is_none_or(|level| level == Level::Raid1)
+    }
+
     /// Waits until the state is on the members, all of it or with `changed` the one of now; which
     /// comes to its end whether or not anybody waits.
-    async fn record(self: &Rc<Self>, changed: bool) {
+    pub(super) async fn record(self: &Rc<Self>, changed: bool) {
         if changed {
             self.publisher.require();
         }

@@ -24,10 +24,10 @@ impl Mirror {
     pub async fn set_member_size(&self, bytes: Option<u64>) -> Result<u64, ControlError> {
         let inner = self.writable()?;
         let unsuitable = |why: String| Err(ControlError::Unsuitable(why));
-        let geometry = inner.geometry();
-        if geometry.copies() != geometry.members() {
+        if !inner.is_raid1() {
             return unsuitable("only raid1 can use more of its members while it works".to_owned());
         }
+        let geometry = inner.geometry();
         if let Some(version) = inner.version().filter(|version| version.is_at_end()) {
             return unsuitable(format!(
                 "superblocks of version {version} lie at the end of the members and would have to \
@@ -48,8 +48,9 @@ impl Mirror {
         }
         let grown = Raid1::new(wanted, geometry.members())
             .map_err(|error| ControlError::Unsuitable(error.to_string()))?;
-        let bitmap = inner.grown_bitmap(now, wanted)?;
         let locked = inner.ranges.lock(Span::new(0, now)).await;
+        // Only now: whoever was under way may have set bits.
+        let bitmap = inner.grown_bitmap(now, wanted)?;
         inner.geometry.replace(Rc::new(grown));
         if inner.resync.get() == Resync::Clean {
             inner.resync.set(Resync::From(now));
@@ -72,7 +73,7 @@ impl Mirror {
         drop(locked);
         inner.note(format!("{wanted} bytes of each member are used"));
         inner.reconsider();
-        inner.publish().await;
+        inner.record(true).await;
         Ok(wanted)
     }
 }

@@ -366,6 +366,10 @@ fn a_raid10_does_not_become_a_raid1() {
         let shape = Shape { members: 2, layout, ..SHAPES[4] };
         let world = World::new(1, shape);
         let mirror = world.mirror.clone();
-        world.run(async move { assert!(mirror.set_raid_disks(3).await.is_err()) });
+        world.run(async move {
+            assert!(mirror.set_raid_disks(3).await.is_err());
+            let refused = mirror.set_member_size(None).await.unwrap_err();
+            assert!(refused.to_string().contains("only raid1"), "{refused}");
+        });
     }
 }
