@@ -11,7 +11,7 @@
 use std::future::pending;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 use braid_array::geometry::Raid1;
 use braid_engine::mirror::{MemberState, NewMember, Setup, Speed};
@@ -19,7 +19,6 @@ use braid_engine::{Clock, Dev};
 use braid_md::bitmap::Bitmap;
 use braid_md::create::{BitmapChoice, Device, Place, Plan, Request, What, plan};
 use braid_md::{BadBlocks, Level, Resync, Timestamp, Uuid, Version};
-use braid_uring::Handle;
 
 use crate::{Error, Result};
 
@@ -126,33 +125,5 @@ impl Clock for NoTimers {
 
     fn sleep(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()>>> {
         Box::pin(pending())
-    }
-}
-
-/// The clocks of the machine and the timers of an executor.
-pub struct ExecutorClock {
-    handle: Handle,
-    start: Instant,
-}
-
-impl ExecutorClock {
-    /// For arrays that live on the executor of `handle`.
-    pub fn new(handle: &Handle) -> ExecutorClock {
-        ExecutorClock { handle: handle.clone(), start: Instant::now() }
-    }
-}
-
-impl Clock for ExecutorClock {
-    fn now(&self) -> Duration {
-        self.start.elapsed()
-    }
-
-    fn unix_time(&self) -> Duration {
-        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
-    }
-
-    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()>>> {
-        let handle = self.handle.clone();
-        Box::pin(async move { handle.sleep(duration).await })
     }
 }

@@ -16,6 +16,7 @@
 //! Deliberately absent: work stealing, priorities, and anything that knows what a block is for:
 //! devices and exports are built on top.
 
+mod clock;
 mod executor;
 mod file;
 mod net;
@@ -26,6 +27,7 @@ mod table;
 mod threads;
 mod timer;
 
+pub use clock::ExecutorClock;
 pub use executor::{Config, Executor, Handle, Mode, Remote};
 pub use file::{Failures, Fd};
 pub use net::{Interest, Receive};

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use braid_bench::mirrored::{DATA_OFFSET, ExecutorClock, Raid1Plan};
+use braid_bench::mirrored::{DATA_OFFSET, Raid1Plan};
 use braid_bench::rng::Rng;
 use braid_bench::{Error, Result};
 use braid_block::{Completion, Errno, Flags, Io};
@@ -17,7 +17,7 @@ use braid_engine::mirror::{Mirror, NewMember, Speed};
 use braid_engine::{Dev, Pending};
 use braid_mem::Pool;
 use braid_model::Profile;
-use braid_uring::{Config, Executor, Handle};
+use braid_uring::{Config, Executor, ExecutorClock, Handle};
 
 /// What a client moves with a request, in bytes.
 const BLOCK: u64 = 4096;

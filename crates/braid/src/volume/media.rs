@@ -14,9 +14,8 @@ use braid_engine::{Array, Dev};
 use braid_md::{BadBlocks, Resync};
 use braid_mem::Pool;
 use braid_stack::{Node, Stack};
-use braid_uring::Handle;
+use braid_uring::{ExecutorClock, Handle};
 
-use super::clock::ExecutorClock;
 use super::md::{MdArray, MdError};
 
 /// Why a stack that reads well cannot be brought up.

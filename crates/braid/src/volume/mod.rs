@@ -14,7 +14,6 @@
 
 mod arrays;
 mod attachment;
-mod clock;
 mod md;
 mod media;
 mod orders;

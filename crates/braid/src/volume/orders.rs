@@ -259,44 +259,22 @@ fn add(array: &MdArray, remote: &Remote, path: &Path, force: bool, again: bool) 
         Ok(newcomer) => newcomer,
         Err(answer) => return answer,
     };
-    let superblock = array.superblock.clone();
     let label = path.display().to_string();
-    let leaf = newcomer.leaf();
-    let answer = ask(remote, move |handle, local, answer| {
-        let Some(mirror) = the_mirror(local) else {
-            return send(&answer, OrderAnswer::refused("this array keeps no copies"));
-        };
-        let new = match newcomer.member(&superblock, &mirror, handle, local) {
-            Ok(new) => new,
-            Err(why) => return send(&answer, OrderAnswer::failed(why)),
-        };
+    take_in(array, remote, newcomer, move |mirror, new| async move {
         let text = match new.role {
             Some(role) => format!(
                 "{label} is back in role {role}: what was written meanwhile is copied to it"
             ),
             None if again => {
-                let why = format!(
+                return OrderAnswer::refused(format!(
                     "{label} cannot come back by the bitmap: too much may have changed\n  next: \
                      `braid member add` takes it in anew"
-                );
-                return send(&answer, OrderAnswer::refused(why));
+                ));
             }
             None => format!("{label} was added"),
         };
-        handle.spawn(async move {
-            let result = mirror.add(new).await.map(|()| text);
-            send(&answer, answer_of(result));
-        });
-    });
-    keep(array, leaf, answer)
-}
-
-/// A member that was taken in stays open.
-fn keep(array: &MdArray, leaf: Leaf, answer: OrderAnswer) -> OrderAnswer {
-    if answer.outcome == Outcome::Done {
-        array.adopt(leaf);
-    }
-    answer
+        answer_of(mirror.add(new).await.map(|()| text))
+    })
 }
 
 fn replace(
@@ -312,24 +290,37 @@ fn replace(
     };
     // Whatever it was before, it starts anew.
     newcomer.known = None;
-    let superblock = array.superblock.clone();
     let (member, with) = (member.to_owned(), with.display().to_string());
+    take_in(array, remote, newcomer, move |mirror, new| async move {
+        let text = format!("{with} is filled and then replaces {member}");
+        answer_of(mirror.replace(&member, new).await.map(|()| text))
+    })
+}
+
+/// Has `f` take `newcomer` in on the shard; a member that was taken in stays open.
+fn take_in<F, W>(array: &MdArray, remote: &Remote, newcomer: Newcomer, f: F) -> OrderAnswer
+where
+    F: FnOnce(Mirror, NewMember) -> W + Send + 'static,
+    W: Future<Output = OrderAnswer> + 'static,
+{
+    let superblock = array.superblock.clone();
     let leaf = newcomer.leaf();
     let answer = ask(remote, move |handle, local, answer| {
         let Some(mirror) = the_mirror(local) else {
             return send(&answer, OrderAnswer::refused("this array keeps no copies"));
         };
-        let new = match newcomer.member(&superblock, &mirror, handle, local) {
-            Ok(new) => new,
-            Err(why) => return send(&answer, OrderAnswer::failed(why)),
-        };
-        handle.spawn(async move {
-            let text = format!("{with} is filled and then replaces {member}");
-            let result = mirror.replace(&member, new).await.map(|()| text);
-            send(&answer, answer_of(result));
-        });
+        match newcomer.member(&superblock, &mirror, handle, local) {
+            Ok(new) => {
+                let work = f(mirror, new);
+                handle.spawn(async move { send(&answer, work.await) });
+            }
+            Err(why) => send(&answer, OrderAnswer::failed(why)),
+        }
     });
-    keep(array, leaf, answer)
+    if answer.outcome == Outcome::Done {
+        array.adopt(leaf);
+    }
+    answer
 }
 
 fn the_mirror(local: &Local) -> Option<Mirror> {

@@ -196,20 +196,26 @@ impl Inner {
     /// Takes out the members that failed to store `span`, unless that leaves bytes without any
     /// copy: then it is the write that failed, and the copies may differ.
     fn judge_failed_writes(&self, span: Span, failed: &[(Rc<Member>, Errno)]) -> Result<(), Errno> {
-        let in_sync: Vec<&Rc<Member>> =
-            failed.iter().map(|(member, _)| member).filter(|member| member.is_in_sync()).collect();
-        let bearable = self.can_do_without(&in_sync);
-        for (member, errno) in failed {
-            if bearable || !member.is_in_sync() {
-                self.take_out(member, &format!("a write failed: {errno}"));
-            }
-        }
-        if bearable {
+        if self.take_out_failed(failed, "a write") {
             return Ok(());
         }
         self.note(format!("a write of {span} failed on the last copies: they may differ"));
         self.doubt(span.offset);
         Err(failed[0].1)
+    }
+
+    /// Takes out the members that failed at `what`, but for those in sync if some byte has no
+    /// other copy; answers whether all of them are out.
+    fn take_out_failed(&self, failed: &[(Rc<Member>, Errno)], what: &str) -> bool {
+        let in_sync: Vec<&Rc<Member>> =
+            failed.iter().map(|(member, _)| member).filter(|member| member.is_in_sync()).collect();
+        let bearable = self.can_do_without(&in_sync);
+        for (member, errno) in failed {
+            if bearable || !member.is_in_sync() {
+                self.take_out(member, &format!("{what} failed: {errno}"));
+            }
+        }
+        bearable
     }
 
     /// Makes what was written durable on every member.
@@ -237,15 +243,7 @@ impl Inner {
     }
 
     fn judge_failed_flush(&self, failed: &[(Rc<Member>, Errno)]) -> Result<(), Errno> {
-        let in_sync: Vec<&Rc<Member>> =
-            failed.iter().map(|(member, _)| member).filter(|member| member.is_in_sync()).collect();
-        let bearable = self.can_do_without(&in_sync);
-        for (member, errno) in failed {
-            if bearable || !member.is_in_sync() {
-                self.take_out(member, &format!("a flush failed: {errno}"));
-            }
-        }
-        if bearable {
+        if self.take_out_failed(failed, "a flush") {
             return Ok(());
         }
         // Nobody knows what of the only copy is durable, and no later flush can tell: a system

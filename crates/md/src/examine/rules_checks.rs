@@ -1,9 +1,10 @@
 //! The checks behind the rules: each gives a sentence with the values if its rule is broken.
 
 use super::bitmap::Header;
-use super::written::{MAGIC, Written, old, role, v1};
+use super::written::{Written, old, role, v1};
 use super::{Surroundings, words};
 use crate::bitmap::BITMAP_MAGIC;
+use crate::superblock::MAGIC;
 use crate::{Features, SECTOR, Version};
 
 /// What a check finds.

@@ -7,8 +7,9 @@
 
 use std::fmt::{Result, Write as _};
 
-use super::written::{IN_SYNC, MAGIC, Written, role, v1};
+use super::written::{IN_SYNC, Written, role, v1};
 use super::{Surroundings, bitmap, space, text_old, words};
+use crate::superblock::MAGIC;
 use crate::{Features, Uuid};
 
 /// What mdadm prints of this superblock, without the line that names the member.

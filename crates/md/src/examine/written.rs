@@ -6,10 +6,8 @@
 //! Source: Linux `include/uapi/linux/raid/md_p.h` (`mdp_superblock_1`, `mdp_superblock_s`).
 
 use super::Surroundings;
+use crate::superblock::MAGIC;
 use crate::{Rejection, Superblock, Version};
-
-/// What a superblock of md starts with.
-pub(super) const MAGIC: u32 = 0xa92b_4efc;
 
 /// A resync offset that says: the copies agree.
 pub(super) const IN_SYNC: u64 = u64::MAX;

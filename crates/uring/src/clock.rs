@@ -4,17 +4,18 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::Handle;
 use braid_engine::Clock;
-use braid_uring::Handle;
 
-/// The clock of a shard.
-pub(crate) struct ExecutorClock {
+/// The clocks of the machine and the timers of an executor.
+pub struct ExecutorClock {
     handle: Handle,
     start: Instant,
 }
 
 impl ExecutorClock {
-    pub(crate) fn new(handle: &Handle) -> ExecutorClock {
+    /// For arrays that live on the executor of `handle`.
+    pub fn new(handle: &Handle) -> ExecutorClock {
         ExecutorClock { handle: handle.clone(), start: Instant::now() }
     }
 }
