@@ -154,7 +154,7 @@ fn cat(scratch: &Scratch, stack: &str) -> Vec<u8> {
 }
 
 /// A shell in the folder, with braid as `$0`.
-fn scratch_shell(scratch: &Scratch, command: &str) -> Tool {
+pub(crate) fn scratch_shell(scratch: &Scratch, command: &str) -> Tool {
     Tool::new("sh")
         .args(["-c", command, env!("CARGO_BIN_EXE_braid")])
         .env("BRAID_CONFIG_DIR", scratch.join("config"))

@@ -13,6 +13,7 @@ mod common;
 mod assembling;
 mod creation;
 mod golden;
+mod living;
 mod sets;
 mod undoing;
 

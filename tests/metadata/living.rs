@@ -1,0 +1,94 @@
+//! The life of an array that is up: members out, in, replaced; scrub, growth, limits, status.
+
+use crate::common::{MIB, Scratch, UpVolume, wait_until};
+use crate::{FAILED, REFUSED, SIZE, refuses};
+
+/// Bytes of each member's data that are written and compared.
+const LEN: usize = 1 << 20;
+
+fn write(volume: &UpVolume<'_>, byte: u8) {
+    let mut client = volume.client();
+    client.write(0, &[byte; LEN], false).expect("a write");
+    client.flush().expect("a flush");
+}
+
+fn wait_until_whole(volume: &UpVolume<'_>, members: usize) {
+    wait_until("every role has a member in sync", || {
+        let status = volume.status();
+        let in_sync = status["arrays"][0]["in_sync"].as_array().expect("a list").clone();
+        in_sync.len() == members && in_sync.iter().all(|one| one == true)
+    });
+}
+
+#[test]
+fn members_go_and_come_while_it_is_written() {
+    let scratch = Scratch::new();
+    for name in ["a.img", "b.img", "c.img"] {
+        scratch.sparse(name, SIZE);
+    }
+    let create = ["create", "home", "--level", "raid1", "--bitmap", "64K", "--assume-clean"];
+    scratch.run(&[&create[..], &["a.img", "b.img"]].concat()).ok();
+    let volume = UpVolume::start(&scratch, "home", &["--attach", "none"])
+        .unwrap_or_else(|output| panic!("{output}"));
+    write(&volume, 1);
+    scratch.run(&["status", "home", "--test"]).ok();
+
+    scratch.run(&["member", "fail", "home", "b.img"]).ok();
+    let status = scratch.run(&["status", "home", "--test"]).fails(FAILED, &[]);
+    assert!(status.out.contains("state: degraded") && status.out.contains("next: "), "{status}");
+    assert!(scratch.run(&["mdstat"]).ok().out.contains("b.img[1](F)"));
+    let last = "holds the only copy";
+    refuses(&scratch, &["member", "fail", "home", "a.img"], REFUSED, &[last]);
+    let in_use = "only a faulty member or a spare can be removed";
+    refuses(&scratch, &["member", "remove", "home", "a.img"], REFUSED, &[in_use]);
+    refuses(&scratch, &["member", "add", "home", "b.img"], REFUSED, &["it is a member already"]);
+    write(&volume, 2);
+
+    scratch.run(&["member", "remove", "home", "b.img"]).ok();
+    let back = scratch.run(&["member", "re-add", "home", "b.img"]).ok();
+    assert!(back.out.contains("is back in role 1"), "{back}");
+    wait_until_whole(&volume, 2);
+    let agreed = scratch.run(&["scrub", "home", "--wait"]).ok();
+    assert!(agreed.out.contains("all copies agree"), "{agreed}");
+
+    scratch.run(&["member", "replace", "home", "a.img", "c.img"]).ok();
+    wait_until("the old one is out", || {
+        let text = volume.status()["arrays"][0]["members"].to_string();
+        text.contains("replaced by")
+    });
+    scratch.run(&["member", "remove", "home", "a.img"]).ok();
+    scratch.run(&["grow", "home", "--raid-devices", "3"]).ok();
+    scratch.run(&["member", "add", "home", "a.img"]).ok();
+    wait_until_whole(&volume, 3);
+    scratch.run(&["speed", "home", "--max", "50M", "--latency", "20ms"]).ok();
+    assert_eq!(volume.status()["arrays"][0]["speed_latency_us_p99"], 20_000);
+    drop(volume);
+
+    // The record knows who is a member now, and each of them holds what was written.
+    for stack in ["home", "md(./a.img)", "md(./b.img)", "md(./c.img)"] {
+        let copy = format!("\"$0\" cat '{stack}' --length {LEN} > copy");
+        crate::assembling::scratch_shell(&scratch, &copy).run().ok();
+        assert!(scratch.read("copy") == [2; LEN], "{stack}");
+    }
+}
+
+#[test]
+fn a_scrub_finds_and_repairs_what_differs() {
+    let scratch = Scratch::new();
+    for name in ["a.img", "b.img"] {
+        scratch.sparse(name, SIZE);
+    }
+    let create = ["create", "home", "--level", "raid1", "--data-offset", "1M", "--assume-clean"];
+    scratch.run(&[&create[..], &["a.img", "b.img"]].concat()).ok();
+    assert!(SIZE > 3 * MIB);
+    scratch.patch("b.img", 2 * MIB + 4096, &[7; 512]);
+    let volume = UpVolume::start(&scratch, "home", &["--attach", "none"])
+        .unwrap_or_else(|output| panic!("{output}"));
+    let found = scratch.run(&["scrub", "home", "--wait"]);
+    found.fails(FAILED, &["4096 bytes differ, at 1052672", "--repair"]);
+    let repaired = scratch.run(&["scrub", "home", "--repair", "--wait"]).ok();
+    assert!(repaired.out.contains("4096 bytes differed"), "{repaired}");
+    scratch.run(&["scrub", "home", "--wait"]).ok();
+    drop(volume);
+    assert!(scratch.read("b.img")[2 << 20..3 << 20] == scratch.read("a.img")[2 << 20..3 << 20]);
+}
