@@ -26,7 +26,7 @@ use braid_array::geometry::{Raid0, Raid0Layout};
 use braid_bench::mirrored::{DATA_OFFSET, NoTimers, Raid1Plan};
 use braid_block::{Completion, Flags, Io, Payload};
 use braid_device::Ram;
-use braid_engine::mirror::Mirror;
+use braid_engine::redundant::Redundant;
 use braid_engine::{Array, Dev, InFlight, Pending};
 use braid_mem::{Advice, Buf, Pool, Region};
 use gungraun::prelude::*;
@@ -106,7 +106,7 @@ fn raid1(bitmap_chunk: Option<u64>) -> (Dev, Payload) {
     let member = || Dev::new(Ram::new(DATA_OFFSET + MEMBER).expect("memory").device());
     let plan = Raid1Plan::new(MEMBER, 2, bitmap_chunk).expect("an array");
     let setup = plan.setup(vec![member(), member()], Rc::new(NoTimers)).expect("an array");
-    let dev = Dev::new(Mirror::new(setup).expect("memory"));
+    let dev = Dev::new(Redundant::new(setup).expect("memory"));
     let mut payload = Payload::from(pool.get(BLOCK).expect("a buffer"));
     for _ in 0..3 {
         payload = at_once(&dev, Io::write(PLACE, payload, Flags::NONE)).payload;

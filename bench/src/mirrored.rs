@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use braid_array::geometry::Raid1;
-use braid_engine::mirror::{MemberState, NewMember, Setup, Speed};
+use braid_engine::redundant::{Layout, MemberState, NewMember, Setup, Speed};
 use braid_engine::{Clock, Dev};
 use braid_md::bitmap::Bitmap;
 use braid_md::create::{BitmapChoice, Device, Place, Plan, Request, What, plan};
@@ -99,7 +99,7 @@ impl Raid1Plan {
         let area = self.plan.writes().find(|write| write.area.what == What::Bitmap);
         let bitmap = area.map(|area| Bitmap::parse(&area.bytes)).transpose();
         Ok(Setup {
-            geometry: Rc::new(geometry.map_err(|error| unexpected(&error))?),
+            layout: Layout::Copies(Rc::new(geometry.map_err(|error| unexpected(&error))?)),
             members: members.collect(),
             array: Some(self.plan.members[0].superblock.clone()),
             bitmap: bitmap.map_err(|error| unexpected(&error))?,

@@ -16,7 +16,7 @@ mod array;
 mod clock;
 mod device;
 mod inflight;
-pub mod mirror;
+pub mod redundant;
 mod pending;
 mod signal;
 

@@ -15,7 +15,7 @@ use braid_array::Mirrored;
 use braid_array::geometry::{Linear, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
 use braid_block::{Completion, Flags, Io};
 use braid_device::{Access, File, Ram};
-use braid_engine::mirror::{MemberState, Mirror, NewMember, Setup, Speed};
+use braid_engine::redundant::{Layout, MemberState, NewMember, Redundant, Setup, Speed};
 use braid_engine::{Array, Clock, Dev, InFlight, Pending};
 use braid_md::{BadBlocks, Resync};
 use braid_mem::Pool;
@@ -67,7 +67,7 @@ fn mirror(geometry: Rc<dyn Mirrored>, members: Vec<Dev>) -> Dev {
         bad_blocks: BadBlocks::new(4096, 0).unwrap(),
     };
     let setup = Setup {
-        geometry,
+        layout: Layout::Copies(geometry),
         members: members.into_iter().enumerate().map(member).collect(),
         array: None,
         bitmap: None,
@@ -76,7 +76,7 @@ fn mirror(geometry: Rc<dyn Mirrored>, members: Vec<Dev>) -> Dev {
         clock: Rc::new(NoClock),
         speed: Speed::default(),
     };
-    Dev::new(Mirror::new(setup).unwrap())
+    Dev::new(Redundant::new(setup).unwrap())
 }
 
 fn raid10(members: Vec<Dev>) -> Dev {

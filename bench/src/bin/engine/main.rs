@@ -30,7 +30,7 @@ use braid_bench::rng::Rng;
 use braid_bench::stats::{Estimate, Target, median};
 use braid_bench::table::Table;
 use braid_bench::{Error, Result, cpu, mirrored};
-use braid_engine::mirror::Mirror;
+use braid_engine::redundant::Redundant;
 use braid_engine::{Array, Dev};
 use braid_mem::{Advice, Pool, Region};
 
@@ -167,7 +167,7 @@ fn raid0(memory: &[Arc<Region>]) -> Result<Dev> {
 fn raid1(memory: &[Arc<Region>], size: u64, bitmap_chunk: Option<u64>) -> Result<Dev> {
     let plan = Raid1Plan::new(size, memory.len(), bitmap_chunk)?;
     let setup = plan.setup(members(memory), Rc::new(NoTimers))?;
-    let mirror = Mirror::new(setup).map_err(Error::io("memory of an array"))?;
+    let mirror = Redundant::new(setup).map_err(Error::io("memory of an array"))?;
     let dev = Dev::new(mirror.clone());
     subject::write_every(&dev, bitmap_chunk.unwrap_or(size))?;
     let status = mirror.status();

@@ -25,7 +25,7 @@ use braid_bench::mirrored::DATA_OFFSET;
 use braid_bench::stats::{Estimate, Target, median, percentile};
 use braid_bench::table::Table;
 use braid_bench::{Error, Result, cpu};
-use braid_engine::mirror::Speed;
+use braid_engine::redundant::Speed;
 use braid_model::Profile;
 
 use world::{World, on_executor};

@@ -13,7 +13,7 @@ use braid_bench::rng::Rng;
 use braid_bench::{Error, Result};
 use braid_block::{Completion, Errno, Flags, Io};
 use braid_device::{Buses, Modelled};
-use braid_engine::mirror::{Mirror, NewMember, Speed};
+use braid_engine::redundant::{Redundant, NewMember, Speed};
 use braid_engine::{Dev, Pending};
 use braid_mem::Pool;
 use braid_model::Profile;
@@ -47,7 +47,7 @@ pub(crate) struct World {
 
 /// An array at work, until this is dropped.
 pub(crate) struct Running {
-    pub(crate) mirror: Mirror,
+    pub(crate) mirror: Redundant,
     pub(crate) dev: Dev,
     plan: Raid1Plan,
     own_work: Rc<RefCell<Option<OwnWork>>>,
@@ -67,8 +67,8 @@ impl World {
     pub(crate) fn raid1(&self, size: u64, members: Vec<Dev>, speed: Speed) -> Result<Running> {
         let plan = Raid1Plan::new(size, 2, Some(BITMAP_CHUNK))?;
         let clock = Rc::new(ExecutorClock::new(&self.handle));
-        let setup = braid_engine::mirror::Setup { speed, ..plan.setup(members, clock)? };
-        let mirror = Mirror::new(setup).map_err(Error::io("memory of an array"))?;
+        let setup = braid_engine::redundant::Setup { speed, ..plan.setup(members, clock)? };
+        let mirror = Redundant::new(setup).map_err(Error::io("memory of an array"))?;
         let own_work: OwnWork = Box::pin(mirror.run());
         let own_work = Rc::new(RefCell::new(Some(own_work)));
         let slot = Rc::clone(&own_work);

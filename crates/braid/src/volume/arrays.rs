@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use braid_engine::mirror::{self, MemberState, MirrorStatus};
+use braid_engine::redundant::{self, MemberState, Status};
 use braid_md::Resync;
 use braid_uring::Remote;
 
@@ -15,14 +15,14 @@ use crate::control::{ArrayMember, ArrayStatus, JobStatus, ScrubStatus};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Asks the shard of `remote`; `None` if it does not answer.
-pub(crate) fn ask(remote: &Remote) -> Option<Vec<(Level, u64, MirrorStatus)>> {
+pub(crate) fn ask(remote: &Remote) -> Option<Vec<(Level, u64, Status)>> {
     let (send, receive) = std::sync::mpsc::channel();
     shard::call(remote, move |_, local| {
-        let of = |one: &std::rc::Rc<super::media::Mirrored>| {
-            (one.level.clone(), one.level.size(), one.mirror.status())
+        let of = |one: &std::rc::Rc<super::media::AtWork>| {
+            (one.level.clone(), one.level.size(), one.array.status())
         };
         // Whoever asked may have lost patience.
-        let _ = send.send(local.mirrors.iter().map(of).collect());
+        let _ = send.send(local.arrays.iter().map(of).collect());
     });
     receive.recv_timeout(PATIENCE).ok()
 }
@@ -31,7 +31,7 @@ pub(crate) fn ask(remote: &Remote) -> Option<Vec<(Level, u64, MirrorStatus)>> {
 pub(crate) fn status_of(
     level: &Level,
     size_bytes: u64,
-    status: MirrorStatus,
+    status: Status,
     md: Option<&MdArray>,
     read_only: bool,
 ) -> ArrayStatus {
@@ -132,7 +132,7 @@ pub(crate) fn plain_status(md: &MdArray, read_only: bool) -> ArrayStatus {
     }
 }
 
-fn member_of(member: &mirror::MemberStatus) -> ArrayMember {
+fn member_of(member: &redundant::MemberStatus) -> ArrayMember {
     let (state, recovered_bytes) = match member.state {
         MemberState::InSync => ("in_sync", None),
         MemberState::Recovering(done) => ("recovering", Some(done)),
@@ -153,7 +153,7 @@ fn member_of(member: &mirror::MemberStatus) -> ArrayMember {
     }
 }
 
-fn job_of(job: &mirror::JobStatus) -> JobStatus {
+fn job_of(job: &redundant::JobStatus) -> JobStatus {
     JobStatus {
         kind: job.kind.to_string(),
         member: job.member.clone(),

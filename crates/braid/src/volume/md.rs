@@ -19,7 +19,7 @@ use braid_array::GeometryError;
 use braid_array::geometry::{Linear, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
 use braid_block::Limits;
 use braid_device::File;
-use braid_engine::mirror::{MemberState, NewMember, Setup, Speed};
+use braid_engine::redundant::{Layout, MemberState, NewMember, Setup, Speed};
 use braid_engine::{Clock, Dev};
 use braid_md::assembly::{Assembly, Options, Slot, Start, group};
 use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
@@ -219,7 +219,7 @@ impl MdArray {
     /// What the engine is given: `devs` are on the [`MdArray::leaves`].
     pub(crate) fn setup(
         &self,
-        geometry: Rc<dyn braid_array::Mirrored>,
+        layout: Layout,
         devs: Vec<Dev>,
         clock: Rc<dyn Clock>,
     ) -> Setup {
@@ -237,7 +237,7 @@ impl MdArray {
             bad_blocks: member.bad_blocks.clone(),
         });
         Setup {
-            geometry,
+            layout,
             members: members.collect(),
             array: Some(self.superblock.clone()),
             bitmap: self.bitmap.clone(),
@@ -319,7 +319,7 @@ fn open_members<'a>(
     let mut open = |member: &braid_md::assembly::Member, role, state, replacement, by_bitmap| {
         let metadata = of(member.candidate);
         // Without copies nothing is ever recorded, so only the data is opened.
-        let (offset, length) = match level.is_mirrored() {
+        let (offset, length) = match level.is_redundant() {
             true => (0, None),
             false => (member.data_offset, Some(member.usable)),
         };

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use braid_array::geometry::{Linear, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
+use braid_array::geometry::{Linear, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout, Raid456};
 use braid_array::{Geometry, GeometryError};
 use braid_block::Limits;
 use braid_device::{Access, Buses, File, Modelled, Ram};
-use braid_engine::mirror::{MemberState, Mirror, NewMember, Setup, Speed};
+use braid_engine::redundant::{Layout, MemberState, NewMember, Redundant, Setup, Speed};
 use braid_engine::{Array, Dev};
 use braid_md::{BadBlocks, Resync};
 use braid_mem::Pool;
@@ -93,12 +93,13 @@ pub(crate) enum Level {
     Raid0(Raid0),
     Raid1(Raid1),
     Raid10(Raid10),
+    Parity(Raid456),
 }
 
-/// An array that keeps copies, on its shard, with what people call it.
-pub(crate) struct Mirrored {
+/// An array that survives the loss of members, on its shard, with what people call it.
+pub(crate) struct AtWork {
     pub(crate) level: Level,
-    pub(crate) mirror: Mirror,
+    pub(crate) array: Redundant,
     /// Who takes part is to be recorded at once.
     pub(crate) is_changed: bool,
 }
@@ -106,7 +107,7 @@ pub(crate) struct Mirrored {
 /// What a shard makes of the media.
 pub(crate) struct Built {
     pub(crate) dev: Dev,
-    pub(crate) mirrors: Vec<Mirrored>,
+    pub(crate) arrays: Vec<AtWork>,
 }
 
 /// What the parts of a stack are made with on a shard.
@@ -114,7 +115,7 @@ struct Builder<'a> {
     handle: &'a Handle,
     pool: &'a Pool,
     read_only: bool,
-    mirrors: Vec<Mirrored>,
+    arrays: Vec<AtWork>,
 }
 
 impl Media {
@@ -140,12 +141,12 @@ impl Media {
         arrays
     }
 
-    /// Whether the stack keeps copies, which takes one shard for all of it.
-    pub(crate) fn is_mirrored(&self) -> bool {
-        self.root.is_mirrored()
+    /// Whether the stack has arrays that survive losses, which takes one shard for all of it.
+    pub(crate) fn is_redundant(&self) -> bool {
+        self.root.is_redundant()
     }
 
-    /// Whether every array that keeps copies has superblocks, so that each is one of
+    /// Whether every array that survives losses has superblocks, so that each is one of
     /// [`Media::md_arrays`].
     pub(crate) fn is_only_md(&self) -> bool {
         self.root.is_only_md()
@@ -169,9 +170,9 @@ impl Media {
     /// # Errors
     /// `EMFILE`, when a file cannot be opened once more; no memory.
     pub(crate) fn build(&self, handle: &Handle, pool: &Pool, read_only: bool) -> io::Result<Built> {
-        let mut builder = Builder { handle, pool, read_only, mirrors: Vec::new() };
+        let mut builder = Builder { handle, pool, read_only, arrays: Vec::new() };
         let dev = builder.part(&self.root)?.expect("the whole of a stack is there");
-        Ok(Built { dev, mirrors: builder.mirrors })
+        Ok(Built { dev, arrays: builder.arrays })
     }
 }
 
@@ -258,12 +259,12 @@ impl Part {
         }
     }
 
-    fn is_mirrored(&self) -> bool {
+    fn is_redundant(&self) -> bool {
         match self {
             Part::Leaf(_) | Part::Missing => false,
-            Part::Md(array) => array.level.is_mirrored(),
+            Part::Md(array) => array.level.is_redundant(),
             Part::Joined { level, members } => {
-                level.is_mirrored() || members.iter().any(Part::is_mirrored)
+                level.is_redundant() || members.iter().any(Part::is_redundant)
             }
         }
     }
@@ -274,7 +275,7 @@ impl Part {
         match self {
             Part::Leaf(_) | Part::Missing | Part::Md(_) => true,
             Part::Joined { level, members } => {
-                !level.is_mirrored() && members.iter().all(Part::is_only_md)
+                !level.is_redundant() && members.iter().all(Part::is_only_md)
             }
         }
     }
@@ -302,22 +303,22 @@ impl Builder<'_> {
     fn md(&mut self, array: &MdArray) -> io::Result<Dev> {
         let devs: Vec<Dev> =
             array.leaves().iter().map(|leaf| self.leaf(leaf)).collect::<Result<_, _>>()?;
-        let Some(geometry) = array.level.mirrored() else {
+        let Some(layout) = array.level.redundant() else {
             return self.join(&array.level, devs.into_iter().map(Some).collect());
         };
-        let setup = array.setup(geometry, devs, Rc::new(ExecutorClock::new(self.handle)));
-        self.mirror(&array.level, setup, array.is_changed)
+        let setup = array.setup(layout, devs, Rc::new(ExecutorClock::new(self.handle)));
+        self.redundant(&array.level, setup, array.is_changed)
     }
 
     fn join(&mut self, level: &Level, members: Vec<Option<Dev>>) -> io::Result<Dev> {
-        let geometry = match level {
+        let layout = match level {
             Level::Linear(linear) => {
                 return Ok(Dev::new(Array::new(linear.clone(), all_of(members))));
             }
             Level::Raid0(raid0) => {
                 return Ok(Dev::new(Array::new(raid0.clone(), all_of(members))));
             }
-            Level::Raid1(_) | Level::Raid10(_) => level.mirrored(),
+            Level::Raid1(_) | Level::Raid10(_) | Level::Parity(_) => level.redundant(),
         };
         let volatile = members.iter().flatten().all(|dev| dev.limits().volatile);
         let members = members.into_iter().enumerate().filter_map(|(role, dev)| {
@@ -336,7 +337,7 @@ impl Builder<'_> {
             })
         });
         let setup = Setup {
-            geometry: geometry.expect("a mirrored level"),
+            layout: layout.expect("a level that survives losses"),
             members: members.collect(),
             array: None,
             bitmap: None,
@@ -346,13 +347,13 @@ impl Builder<'_> {
             clock: Rc::new(ExecutorClock::new(self.handle)),
             speed: Speed::default(),
         };
-        self.mirror(level, setup, false)
+        self.redundant(level, setup, false)
     }
 
-    fn mirror(&mut self, level: &Level, setup: Setup, is_changed: bool) -> io::Result<Dev> {
-        let mirror = Mirror::new(setup)?;
-        self.mirrors.push(Mirrored { level: level.clone(), mirror: mirror.clone(), is_changed });
-        Ok(Dev::new(mirror))
+    fn redundant(&mut self, level: &Level, setup: Setup, is_changed: bool) -> io::Result<Dev> {
+        let array = Redundant::new(setup)?;
+        self.arrays.push(AtWork { level: level.clone(), array: array.clone(), is_changed });
+        Ok(Dev::new(array))
     }
 }
 
@@ -368,6 +369,7 @@ impl Level {
             Level::Raid0(_) => "raid0",
             Level::Raid1(_) => "raid1",
             Level::Raid10(_) => "raid10",
+            Level::Parity(parity) => parity.level().name(),
         }
     }
 
@@ -377,17 +379,19 @@ impl Level {
             Level::Raid0(raid0) => raid0.size(),
             Level::Raid1(raid1) => braid_array::Mirrored::size(raid1),
             Level::Raid10(raid10) => braid_array::Mirrored::size(raid10),
+            Level::Parity(parity) => parity.size(),
         }
     }
 
-    pub(crate) fn is_mirrored(&self) -> bool {
-        matches!(self, Level::Raid1(_) | Level::Raid10(_))
+    pub(crate) fn is_redundant(&self) -> bool {
+        matches!(self, Level::Raid1(_) | Level::Raid10(_) | Level::Parity(_))
     }
 
-    fn mirrored(&self) -> Option<Rc<dyn braid_array::Mirrored>> {
+    fn redundant(&self) -> Option<Layout> {
         match self {
-            Level::Raid1(raid1) => Some(Rc::new(raid1.clone())),
-            Level::Raid10(raid10) => Some(Rc::new(raid10.clone())),
+            Level::Raid1(raid1) => Some(Layout::Copies(Rc::new(raid1.clone()))),
+            Level::Raid10(raid10) => Some(Layout::Copies(Rc::new(raid10.clone()))),
+            Level::Parity(parity) => Some(Layout::Parity(parity.clone())),
             Level::Linear(_) | Level::Raid0(_) => None,
         }
     }

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use braid_device::{Access, File};
-use braid_engine::mirror::{ControlError, JobKind, MemberState, Mirror, NewMember, Speed};
+use braid_engine::redundant::{ControlError, JobKind, MemberState, Redundant, NewMember, Speed};
 use braid_md::{BadBlocks, Role, Superblock, Version};
 use braid_probe::{Policy, check_member};
 use braid_uring::{Handle, Remote};
@@ -41,33 +41,33 @@ pub(crate) fn carry_out(media: &Media, remote: &Remote, order: Order) -> OrderAn
             [array] => replace(array, remote, &member, &with, force),
             _ => not_one_array(arrays.len()),
         },
-        Order::Fail { member } => on_mirror(remote, Some(member.clone()), |mirror| {
+        Order::Fail { member } => on_array(remote, Some(member.clone()), |engine| {
             let text = format!("{member} is faulty now");
-            async move { mirror.fail(&member).await.map(|()| text) }
+            async move { engine.fail(&member).await.map(|()| text) }
         }),
         Order::Remove { member } => {
             let label = member.clone();
-            let answer = on_mirror(remote, Some(member.clone()), |mirror| {
+            let answer = on_array(remote, Some(member.clone()), |engine| {
                 let text = format!("{member} was removed");
-                async move { mirror.remove(&member).await.map(|()| text) }
+                async move { engine.remove(&member).await.map(|()| text) }
             });
             if answer.outcome == Outcome::Done {
                 arrays.iter().for_each(|array| array.forget(&label));
             }
             answer
         }
-        Order::Scrub { repair, cancel } => on_mirror(remote, None, move |mirror| {
+        Order::Scrub { repair, cancel } => on_array(remote, None, move |engine| {
             let kind = match (cancel, repair) {
                 (true, _) => None,
                 (false, true) => Some(JobKind::Repair),
                 (false, false) => Some(JobKind::Check),
             };
             let text = kind.map_or("no scrub runs now".to_owned(), |kind| format!("{kind} starts"));
-            async move { mirror.scrub(kind).map(|()| text) }
+            async move { engine.scrub(kind).map(|()| text) }
         }),
         Order::Speed { min_bytes_per_second, max_bytes_per_second, latency_us_p99 } => {
-            on_mirror(remote, None, move |mirror| {
-                let mut speed = mirror.status().speed;
+            on_array(remote, None, move |engine| {
+                let mut speed = engine.status().speed;
                 speed.min = min_bytes_per_second.unwrap_or(speed.min);
                 if let Some(max) = max_bytes_per_second {
                     speed.max = (max > 0).then_some(max);
@@ -80,15 +80,15 @@ pub(crate) fn carry_out(media: &Media, remote: &Remote, order: Order) -> OrderAn
                         speed.min = if latency > 0 { LEAST_WITH_TARGET } else { default };
                     }
                 }
-                mirror.set_speed(speed);
+                engine.set_speed(speed);
                 async move { Ok("the limits are set".to_owned()) }
             })
         }
-        Order::RaidDisks { count } => on_mirror(remote, None, move |mirror| async move {
-            mirror.set_raid_disks(count).await.map(|()| format!("the array has {count} roles now"))
+        Order::RaidDisks { count } => on_array(remote, None, move |engine| async move {
+            engine.set_raid_disks(count).await.map(|()| format!("the array has {count} roles now"))
         }),
-        Order::MemberSize { bytes } => on_mirror(remote, None, move |mirror| async move {
-            mirror.set_member_size(bytes).await.map(|size| {
+        Order::MemberSize { bytes } => on_array(remote, None, move |engine| async move {
+            engine.set_member_size(bytes).await.map(|size| {
                 format!(
                     "the array uses {size} bytes of each member now; clients see its new size \
                      when it is brought up again"
@@ -107,28 +107,28 @@ fn not_one_array(count: usize) -> OrderAnswer {
     })
 }
 
-/// Has `f` work on the one array that keeps copies, or the one that has `member`.
-fn on_mirror<F, W>(remote: &Remote, member: Option<String>, f: F) -> OrderAnswer
+/// Has `f` work on the one array that survives a failure, or the one that has `member`.
+fn on_array<F, W>(remote: &Remote, member: Option<String>, f: F) -> OrderAnswer
 where
-    F: FnOnce(Mirror) -> W + Send + 'static,
+    F: FnOnce(Redundant) -> W + Send + 'static,
     W: Future<Output = Result<String, ControlError>> + 'static,
 {
     ask(remote, move |handle, local, answer| {
-        let has = |mirror: &Mirror| match &member {
+        let has = |engine: &Redundant| match &member {
             None => true,
-            Some(label) => mirror.status().members.iter().any(|one| one.label == *label),
+            Some(label) => engine.status().members.iter().any(|one| one.label == *label),
         };
-        let found: Vec<Mirror> =
-            local.mirrors.iter().map(|one| one.mirror.clone()).filter(has).collect();
+        let found: Vec<Redundant> =
+            local.arrays.iter().map(|one| one.array.clone()).filter(has).collect();
         let text = match (&found[..], &member) {
-            ([mirror], _) => {
-                let work = f(mirror.clone());
+            ([engine], _) => {
+                let work = f(engine.clone());
                 handle.spawn(async move { send(&answer, answer_of(work.await)) });
                 return;
             }
-            ([], None) => "the volume has no array that keeps copies".to_owned(),
-            ([], Some(member)) => format!("{member} is no member of an array that keeps copies"),
-            (several, _) => format!("the stack has {} arrays that keep copies", several.len()),
+            ([], None) => "the volume has no array that survives a failure".to_owned(),
+            ([], Some(member)) => format!("{member} is no member of an array that survives a failure"),
+            (several, _) => format!("the stack has {} arrays that survive a failure", several.len()),
         };
         send(&answer, OrderAnswer::refused(text));
     })
@@ -201,7 +201,7 @@ impl Newcomer {
     fn member(
         &self,
         array: &Superblock,
-        mirror: &Mirror,
+        engine: &Redundant,
         handle: &Handle,
         local: &Local,
     ) -> Result<NewMember, String> {
@@ -210,10 +210,10 @@ impl Newcomer {
             medium: Medium::File(self.file.clone()),
         };
         let dev = leaf.device(handle, &local.pool).map_err(|error| error.to_string())?;
-        let again = self.known.as_ref().and_then(|known| self.come_back(known, mirror));
+        let again = self.known.as_ref().and_then(|known| self.come_back(known, engine));
         let number = match &again {
             Some((superblock, _)) => superblock.device_number,
-            None => mirror.free_number(),
+            None => engine.free_number(),
         };
         let (superblock, role) = match again {
             Some((superblock, role)) => (superblock, Some(role)),
@@ -239,16 +239,16 @@ impl Newcomer {
     }
 
     /// The role that it had, if it lacks nothing but what the array's bitmap says.
-    fn come_back(&self, known: &Metadata, mirror: &Mirror) -> Option<(Superblock, u16)> {
+    fn come_back(&self, known: &Metadata, engine: &Redundant) -> Option<(Superblock, u16)> {
         let superblock = &known.superblock;
         let Role::Active(role) = superblock.role() else { return None };
-        let status = mirror.status();
+        let status = engine.status();
         let vacant = !status.members.iter().any(|one| {
             one.role == Some(role) && one.state != MemberState::Faulty && !one.replacement
         }) && usize::from(role) < status.raid_disks;
         let number = superblock.device_number;
         let free = !status.members.iter().any(|one| one.number == number);
-        let recent = mirror.events_cleared().is_some_and(|cleared| superblock.events >= cleared);
+        let recent = engine.events_cleared().is_some_and(|cleared| superblock.events >= cleared);
         let whole = superblock.recovery_offset.is_none() && !superblock.is_replacement();
         (vacant && free && recent && whole).then(|| (superblock.clone(), role))
     }
@@ -260,7 +260,7 @@ fn add(array: &MdArray, remote: &Remote, path: &Path, force: bool, again: bool) 
         Err(answer) => return answer,
     };
     let label = path.display().to_string();
-    take_in(array, remote, newcomer, move |mirror, new| async move {
+    take_in(array, remote, newcomer, move |engine, new| async move {
         let text = match new.role {
             Some(role) => format!(
                 "{label} is back in role {role}: what was written meanwhile is copied to it"
@@ -273,7 +273,7 @@ fn add(array: &MdArray, remote: &Remote, path: &Path, force: bool, again: bool) 
             }
             None => format!("{label} was added"),
         };
-        answer_of(mirror.add(new).await.map(|()| text))
+        answer_of(engine.add(new).await.map(|()| text))
     })
 }
 
@@ -291,27 +291,27 @@ fn replace(
     // Whatever it was before, it starts anew.
     newcomer.known = None;
     let (member, with) = (member.to_owned(), with.display().to_string());
-    take_in(array, remote, newcomer, move |mirror, new| async move {
+    take_in(array, remote, newcomer, move |engine, new| async move {
         let text = format!("{with} is filled and then replaces {member}");
-        answer_of(mirror.replace(&member, new).await.map(|()| text))
+        answer_of(engine.replace(&member, new).await.map(|()| text))
     })
 }
 
 /// Has `f` take `newcomer` in on the shard; a member that was taken in stays open.
 fn take_in<F, W>(array: &MdArray, remote: &Remote, newcomer: Newcomer, f: F) -> OrderAnswer
 where
-    F: FnOnce(Mirror, NewMember) -> W + Send + 'static,
+    F: FnOnce(Redundant, NewMember) -> W + Send + 'static,
     W: Future<Output = OrderAnswer> + 'static,
 {
     let superblock = array.superblock.clone();
     let leaf = newcomer.leaf();
     let answer = ask(remote, move |handle, local, answer| {
-        let Some(mirror) = the_mirror(local) else {
-            return send(&answer, OrderAnswer::refused("this array keeps no copies"));
+        let Some(engine) = the_array(local) else {
+            return send(&answer, OrderAnswer::refused("this array survives no failure"));
         };
-        match newcomer.member(&superblock, &mirror, handle, local) {
+        match newcomer.member(&superblock, &engine, handle, local) {
             Ok(new) => {
-                let work = f(mirror, new);
+                let work = f(engine, new);
                 handle.spawn(async move { send(&answer, work.await) });
             }
             Err(why) => send(&answer, OrderAnswer::failed(why)),
@@ -323,9 +323,9 @@ where
     answer
 }
 
-fn the_mirror(local: &Local) -> Option<Mirror> {
-    match &local.mirrors[..] {
-        [one] => Some(Rc::clone(one).mirror.clone()),
+fn the_array(local: &Local) -> Option<Redundant> {
+    match &local.arrays[..] {
+        [one] => Some(Rc::clone(one).engine.clone()),
         _ => None,
     }
 }

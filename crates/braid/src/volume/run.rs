@@ -313,7 +313,7 @@ impl control::Volume for Shared {
         // Where there are copies, they say what a failure means.
         let (state, why, next) = match (judged, failing) {
             (Some((state, why, next)), _) => (state, Some(why), next),
-            (None, Some(_)) if !self.media.is_mirrored() => ("failing".to_owned(), why, next),
+            (None, Some(_)) if !self.media.is_redundant() => ("failing".to_owned(), why, next),
             (None, _) => ("online".to_owned(), None, None),
         };
         Status {
@@ -349,14 +349,14 @@ impl Shared {
     /// The arrays that keep copies (none if their shard does not answer), and the others that
     /// have superblocks.
     fn arrays(&self) -> Vec<ArrayStatus> {
-        let plain = self.media.md_arrays().into_iter().filter(|md| !md.level.is_mirrored());
+        let plain = self.media.md_arrays().into_iter().filter(|md| !md.level.is_redundant());
         let mut all: Vec<ArrayStatus> =
             plain.map(|md| arrays::plain_status(md, self.limits.read_only)).collect();
-        if !self.media.is_mirrored() {
+        if !self.media.is_redundant() {
             return all;
         }
         // In the order in which they were built: those with superblocks know each other.
-        let mut described = self.media.md_arrays().into_iter().filter(|md| md.level.is_mirrored());
+        let mut described = self.media.md_arrays().into_iter().filter(|md| md.level.is_redundant());
         let only_md = self.media.is_only_md();
         let answers = arrays::ask(&self.remote).unwrap_or_default();
         let status = |(level, size, status)| {
@@ -463,7 +463,7 @@ fn start_shards(
         Shard::start(index, &spec.name, media, spec.read_only, mode, ended)
     };
     // What keeps copies is one thread's, which is why it needs no locks.
-    let count = if media.is_mirrored() { 1 } else { spec.shard_count() };
+    let count = if media.is_redundant() { 1 } else { spec.shard_count() };
     (0..count).map(start).collect::<io::Result<_>>().map_err(|error| {
         if mode == braid_uring::Mode::Uring {
             RunError::NoUring(error)

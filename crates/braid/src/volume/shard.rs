@@ -14,7 +14,7 @@ use braid_export_nbd::{Bounds, Counters, Server};
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, Handle, Mode, Remote};
 
-use super::media::{Media, Mirrored};
+use super::media::{Media, AtWork};
 
 /// Memory of a shard for requests under way, in bytes.
 const POOL: usize = 64 << 20;
@@ -43,7 +43,7 @@ pub(crate) struct Local {
     pub(crate) server: Server,
     pub(crate) dev: Dev,
     pub(crate) pool: Pool,
-    pub(crate) mirrors: Vec<Rc<Mirrored>>,
+    pub(crate) arrays: Vec<Rc<AtWork>>,
 }
 
 thread_local! {
@@ -132,12 +132,12 @@ fn run(
     let locked = pool.lock().map_err(|error| error.kind());
     let built = media.build(&handle, &pool, read_only)?;
     let dev = built.dev;
-    let mirrors: Vec<Rc<Mirrored>> = built.mirrors.into_iter().map(Rc::new).collect();
-    for one in &mirrors {
-        handle.spawn(one.mirror.run());
+    let arrays: Vec<Rc<AtWork>> = built.arrays.into_iter().map(Rc::new).collect();
+    for one in &arrays {
+        handle.spawn(one.array.run());
         if one.is_changed {
-            let mirror = one.mirror.clone();
-            handle.spawn(async move { mirror.record().await });
+            let array = one.array.clone();
+            handle.spawn(async move { array.record().await });
         }
     }
     let on_end = |end: &braid_export_nbd::End| {
@@ -146,7 +146,7 @@ fn run(
         }
     };
     let server = Server::new(&handle, dev.clone(), pool.clone(), name, Bounds::default(), on_end)?;
-    let local = Local { server: server.clone(), dev: dev.clone(), pool, mirrors: mirrors.clone() };
+    let local = Local { server: server.clone(), dev: dev.clone(), pool, arrays: arrays.clone() };
     LOCAL.with_borrow_mut(|slot| *slot = Some(local));
     let facts = Facts {
         remote: handle.remote(),
@@ -168,8 +168,8 @@ fn run(
             return Ok(());
         }
         let flushed = dev.start(Io::flush()).await.result.map_err(io::Error::from);
-        for one in &mirrors {
-            one.mirror.shut_down().await;
+        for one in &arrays {
+            one.array.shut_down().await;
         }
         flushed
     });

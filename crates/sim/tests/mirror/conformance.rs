@@ -45,7 +45,7 @@ fn many_members_work_as_few_do() {
         let mut client = Client::new(dev, pool(), rng(1));
         let load = Load { requests: 6, depth: 3, longest: 8, overlapping: true };
         assert!(client.run(load).await.errors.is_empty());
-        mirror.scrub(Some(braid_engine::mirror::JobKind::Check)).unwrap();
+        mirror.scrub(Some(braid_engine::redundant::JobKind::Check)).unwrap();
         pause.await;
         let status = mirror.status();
         assert!(status.last_scrub.is_some() && status.mismatches == 0 && !status.active);

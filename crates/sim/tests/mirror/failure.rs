@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use braid_block::{Errno, Flags, Io, Op, Payload, Span};
-use braid_engine::mirror::MemberState;
+use braid_engine::redundant::MemberState;
 
 use braid_md::Role;
 use braid_sim::{Client, Fault, Load, Oracle, SimDisk, Target, for_each_seed};

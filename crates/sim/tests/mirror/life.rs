@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use braid_block::{Errno, Op};
-use braid_engine::mirror::{JobKind, MemberState, Mirror};
+use braid_engine::redundant::{JobKind, MemberState, Redundant};
 use braid_sim::{Client, Fault, Handle, Load, Rng, SimDisk, Target, for_each_seed};
 
 use crate::crash::assemble_again;
@@ -13,7 +13,7 @@ use crate::world::{Shape, World, crash_images, pool, rng, spare};
 
 /// Whoever changes members while a client works.
 struct Operator {
-    mirror: Mirror,
+    mirror: Redundant,
     handle: Handle,
     disks: Rc<RefCell<Vec<SimDisk>>>,
     shape: Shape,
@@ -46,7 +46,7 @@ impl Operator {
         (!labels.is_empty()).then(|| labels[self.dice.index(labels.len())].clone())
     }
 
-    fn spare(&mut self) -> braid_engine::mirror::NewMember {
+    fn spare(&mut self) -> braid_engine::redundant::NewMember {
         spare(&self.handle, &self.disks, &self.shape, self.mirror.free_number())
     }
 

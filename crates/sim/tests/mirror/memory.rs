@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use braid_block::{Errno, Flags, Io, Limits, Op};
-use braid_engine::mirror::MemberState;
+use braid_engine::redundant::MemberState;
 use braid_engine::{Dev, Device, Pending};
 use braid_sim::{Client, Load, for_each_seed};
 

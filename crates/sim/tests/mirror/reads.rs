@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use braid_block::{Errno, Flags, Io, Op, Span};
-use braid_engine::mirror::MemberState;
+use braid_engine::redundant::MemberState;
 use braid_sim::{Client, Fault, Load, Target, for_each_seed};
 
 use crate::failure::filled;
@@ -39,7 +39,7 @@ fn sectors_that_cannot_be_read_are_written_again() {
         world.run(async move {
             let report = client.run(LOAD).await;
             assert!(report.errors.is_empty(), "{:?}", report.errors);
-            mirror.scrub(Some(braid_engine::mirror::JobKind::Check)).unwrap();
+            mirror.scrub(Some(braid_engine::redundant::JobKind::Check)).unwrap();
             pause.await;
             let status = mirror.status();
             assert!(status.in_sync.iter().all(|in_sync| *in_sync), "{status:#?}");

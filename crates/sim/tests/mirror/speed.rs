@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use braid_block::{Flags, Io, Limits};
-use braid_engine::mirror::{JobKind, Mirror, Speed};
+use braid_engine::redundant::{JobKind, Redundant, Speed};
 use braid_engine::{Dev, Device, Pending};
 use braid_sim::{Handle, for_each_seed};
 
@@ -55,7 +55,7 @@ fn world_with(seed: u64, speed: Speed, one_arm: bool) -> World {
 }
 
 /// Starts a check and says how fast it goes after a while, in bytes a second.
-async fn rate_of_check(mirror: &Mirror, handle: &Handle) -> f64 {
+async fn rate_of_check(mirror: &Redundant, handle: &Handle) -> f64 {
     mirror.scrub(Some(JobKind::Check)).unwrap();
     let done = || mirror.status().job.expect("it takes longer").done;
     handle.sleep(1_000_000_000).await;

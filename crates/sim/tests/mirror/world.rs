@@ -3,7 +3,7 @@
 //! ```text
 //!   member   | 4 KiB: superblock | 8 KiB: bitmap | … 64 KiB: data ............... |
 //!
-//!   images ──▶ superblocks ──▶ the freshest says who has which role ──▶ Setup ──▶ Mirror
+//!   images ──▶ superblocks ──▶ the freshest says who has which role ──▶ Setup ──▶ Redundant
 //! ```
 //!
 //! Images become an array as Linux since 6.8 assembles one: who has which role is what the member
@@ -19,7 +19,7 @@ use std::time::Duration;
 use braid_array::Mirrored;
 use braid_array::geometry::{Raid1, Raid10, Raid10Layout};
 use braid_block::{Extent, Io, Limits, Op, Span};
-use braid_engine::mirror::{MemberState, Mirror, NewMember, Setup, Speed};
+use braid_engine::redundant::{Layout, MemberState, NewMember, Redundant, Setup, Speed};
 use braid_engine::{Clock, Dev, Device, Pending};
 use braid_md::{
     BadBlocks, Bitmap, BitmapHeader, Features, Level, Resync, Role, Superblock, Timestamp, Uuid,
@@ -373,7 +373,7 @@ pub(crate) struct World {
     pub(crate) shape: Shape,
     /// All disks ever, in the order in which they came.
     pub(crate) disks: Rc<RefCell<Vec<SimDisk>>>,
-    pub(crate) mirror: Mirror,
+    pub(crate) mirror: Redundant,
     pub(crate) dev: Dev,
 }
 
@@ -430,7 +430,7 @@ impl World {
             members.extend(member.map(|member| new_member(&disk, index, member)));
         }
         let mut setup = Setup {
-            geometry: shape.geometry(),
+            layout: Layout::Copies(shape.geometry()),
             members,
             resync: assembly.array.resync,
             array: Some(assembly.array),
@@ -440,7 +440,7 @@ impl World {
             speed: Speed { min: 100 << 20, ..Speed::default() },
         };
         adjust(&mut setup);
-        let mirror = Mirror::new(setup).unwrap();
+        let mirror = Redundant::new(setup).unwrap();
         sim.handle().spawn("mirror", mirror.run());
         let dev = Dev::new(mirror.clone());
         World { sim, shape, disks, mirror, dev }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use braid_mem::Pool;
 
 use super::control::{JobKind, JobStatus};
+use super::found::Found;
 use super::throttle::{Speed, Throttle};
-use super::window::Found;
 use crate::signal::Signal;
 
 /// A window when nobody else is about, and when clients are, in bytes.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use braid_md::Resync;
 
-use super::{Inner, Mirror};
+use super::{Inner, Redundant};
 
 /// How long nothing was written when an array is marked clean: md's `safe_mode_delay`.
 const SAFE_MODE_DELAY: Duration = Duration::from_millis(200);
@@ -16,7 +16,7 @@ const SAFE_MODE_DELAY: Duration = Duration::from_millis(200);
 /// How often quiet bits are looked for, if the bitmap does not say: md's default.
 const SWEEP: Duration = Duration::from_secs(5);
 
-impl Mirror {
+impl Redundant {
     /// The array's own work, without end: to be polled as long as the array is there.
     pub fn run(&self) -> impl Future<Output = ()> + use<> {
         let inner = Rc::clone(&self.inner);
@@ -38,7 +38,7 @@ impl Mirror {
     /// Ends the array's own work and records what there is to record: writes under way are
     /// waited for, everything is flushed, bits are cleared, the superblocks say "clean".
     ///
-    /// [`Mirror::run`] must be polled meanwhile.
+    /// [`Redundant::run`] must be polled meanwhile.
     pub async fn shut_down(&self) {
         let inner = &self.inner;
         inner.work.stop();

@@ -1,41 +1,18 @@
-//! One window of a pass: a part of the array that lies in one piece, under a lock.
+//! One window of a pass over copies: a part of the array that lies in one piece, under a lock.
 
 use std::rc::Rc;
 
 use braid_block::{Completion, Flags, Io, Payload, Span};
 
-use super::Inner;
-use super::control::JobKind;
-use super::member::{Member, MemberState};
 use crate::join_all;
-
-/// What copies are compared in, in bytes.
-const BLOCK: usize = 4096;
-
-/// What a comparison found.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Found {
-    /// Bytes, in whole blocks, that differed between copies.
-    pub(super) mismatches: u64,
-    /// Where in the array, from the first on.
-    pub(super) places: Vec<u64>,
-    /// Copies that could not be read and were written again.
-    pub(super) unreadable: u64,
-}
-
-impl Found {
-    pub(super) fn add(&mut self, other: Found, most_places: usize) {
-        self.mismatches += other.mismatches;
-        self.unreadable += other.unreadable;
-        self.places.extend(other.places);
-        self.places.sort_unstable();
-        self.places.truncate(most_places);
-    }
-}
+use crate::redundant::Inner;
+use crate::redundant::control::JobKind;
+use crate::redundant::found::{BLOCK, Found};
+use crate::redundant::member::{Member, MemberState};
 
 impl Inner {
     /// Copies `array` to `member`, where it lies at `offset` of its data.
-    pub(super) async fn fill_window(
+    pub(in crate::redundant) async fn fill_copy(
         self: Rc<Self>,
         member: &Rc<Member>,
         offset: u64,
@@ -55,7 +32,7 @@ impl Inner {
 
     /// Reads every copy of `array` and compares them; but for a check, what differs from the
     /// first is written again, and always what cannot be read.
-    pub(super) async fn compare_window(self: Rc<Self>, array: Span, kind: JobKind) -> Found {
+    pub(in crate::redundant) async fn compare_copies(self: Rc<Self>, array: Span, kind: JobKind) -> Found {
         let mut found = Found::default();
         let count = self.holders(array).len();
         if count < 2 {
@@ -134,7 +111,7 @@ impl Inner {
         for ((index, member, _), written) in rewritten.iter().zip(&completions) {
             match written.result {
                 Ok(()) if !readable[*index] => member.corrected.set(member.corrected.get() + 1),
-                Ok(()) => {}
+                Ok(()) => found.repaired += part.len,
                 Err(errno) => {
                     self.fail(member, &format!("a write failed: {errno}"));
                 }

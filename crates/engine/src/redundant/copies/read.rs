@@ -1,4 +1,4 @@
-//! Reading: from the copy that is best placed, and from another when that fails.
+//! Reading copies: from the copy that is best placed, and from another when that fails.
 //!
 //! ```text
 //!   one member ── ok ──▶ answer                        the usual case: nothing is allocated
@@ -14,12 +14,12 @@ use std::rc::Rc;
 
 use braid_array::Plan;
 use braid_array::plan::plan_span_with;
-use braid_block::{Completion, Errno, Flags, Io, Payload, Span};
+use braid_block::{Completion, Errno, Extent, Flags, Io, Payload, Span};
 
 use super::balance::choose;
-use super::member::Member;
-use super::{Inner, Later, Resync};
 use crate::pending::{Token, Watch, Watched};
+use crate::redundant::member::Member;
+use crate::redundant::{Inner, Later, Resync};
 use crate::{Pending, join_all};
 
 /// The most that is asked of one copy at a time once something failed, in bytes.
@@ -29,26 +29,10 @@ const MOST_ERRORS: u32 = 20;
 
 impl Inner {
     #[inline]
-    pub(super) fn start_read(self: &Rc<Self>, io: Io) -> Pending {
-        if !self.work.is_timing() {
-            return self.read(io);
-        }
-        let pending = self.read(io);
-        let inner = Rc::clone(self);
-        let start = self.clock.now();
-        Pending::task(async move {
-            let completion = pending.await;
-            let now = inner.clock.now();
-            inner.work.record_latency(now, now - start);
-            completion
-        })
-    }
-
-    #[inline]
-    fn read(self: &Rc<Self>, io: Io) -> Pending {
+    pub(in crate::redundant) fn read_copy(self: &Rc<Self>, io: Io) -> Pending {
         let span = io.span;
         let mut careful = false;
-        let geometry = self.geometry.borrow();
+        let geometry = self.copies().geometry.borrow();
         let slots = self.slots.borrow();
         let first = matches!(self.resync.get(), Resync::From(from) if span.end() > from);
         let plan = plan_span_with(slots.len(), span, |offset| {
@@ -157,7 +141,7 @@ impl Inner {
         let mut result = Ok(());
         let mut offset = span.offset;
         while offset < span.end() && result.is_ok() {
-            let run = self.geometry().locate(offset, 0);
+            let run = self.mirrored().locate(offset, 0);
             let len = run.len.min(span.end() - offset).min(CAREFUL);
             let part = payload.take_front(len);
             let (answer, part) = self.read_part(Span::new(offset, len), part, failed).await;
@@ -171,7 +155,7 @@ impl Inner {
 
     /// Reads what lies in one piece from whichever copy can be read; block by block from
     /// different ones, if it must be.
-    pub(super) fn read_part(
+    pub(in crate::redundant) fn read_part(
         self: &Rc<Self>,
         span: Span,
         mut payload: Payload,
@@ -213,8 +197,8 @@ impl Inner {
 
     /// The members that hold a copy of `span`, which lies in one piece, and where: the one whose
     /// copy counts while they may differ comes first.
-    pub(super) fn holders(&self, span: Span) -> Vec<(Rc<Member>, u64)> {
-        let geometry = self.geometry();
+    pub(in crate::redundant) fn holders(&self, span: Span) -> Vec<(Rc<Member>, u64)> {
+        let geometry = self.mirrored();
         let slots = self.slots.borrow();
         let copies = (0..geometry.copies()).filter_map(|copy| {
             let run = geometry.locate(span.offset, copy);
@@ -231,6 +215,21 @@ impl Inner {
         candidates.retain(|(member, offset)| !member.is_bad(*offset, span.len));
         candidates.sort_by_key(|(member, _)| Some(member.number) == failed);
         candidates
+    }
+
+    /// Of the copy that reads begin with, up to the end of its piece.
+    pub(in crate::redundant) fn extents_of_copy(&self, span: Span) -> Vec<Extent> {
+        let geometry = self.mirrored();
+        let slots = self.slots.borrow();
+        let Some(copy) = choose(&*geometry, &slots, span.offset, span.len, true) else {
+            return vec![Extent::data(span.len)];
+        };
+        let run = geometry.locate(span.offset, copy);
+        let Some(member) = slots[run.member].readable() else {
+            return vec![Extent::data(span.len)];
+        };
+        let there = Span::new(member.data_offset + run.offset, span.len.min(run.len));
+        member.dev.extents(there)
     }
 
     /// Has `span` written again on `member`, which could not read it, from a copy that can.

@@ -8,9 +8,10 @@ use braid_array::geometry::{Raid1, Run};
 use braid_block::Span;
 use braid_md::{Level, Resync};
 
+use super::data::Layout;
 use super::member::{Member, MemberState, NewMember, Slot};
 use super::throttle::Speed;
-use super::{Inner, Mirror};
+use super::{Inner, Redundant};
 
 /// Why something is not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -138,7 +139,7 @@ pub struct MemberStatus {
 
 /// An array, as it is now.
 #[derive(Clone, Debug)]
-pub struct MirrorStatus {
+pub struct Status {
     /// How many members take part.
     pub raid_disks: usize,
     /// For each role, whether a member has it and is in sync.
@@ -171,9 +172,9 @@ pub struct MirrorStatus {
     pub log: Vec<(Duration, String)>,
 }
 
-impl Mirror {
+impl Redundant {
     /// The array as it is now.
-    pub fn status(&self) -> MirrorStatus {
+    pub fn status(&self) -> Status {
         let inner = &self.inner;
         let slots = inner.slots.borrow();
         let found = inner.work.found();
@@ -181,7 +182,7 @@ impl Mirror {
             let bitmap = intent.bitmap();
             (bitmap.header.chunk_size, bitmap.chunk_count(), bitmap.count_set())
         });
-        MirrorStatus {
+        Status {
             raid_disks: slots.len(),
             in_sync: slots.iter().map(|slot| slot.readable().is_some()).collect(),
             members: inner.members.borrow().iter().map(|member| member.status()).collect(),
@@ -276,7 +277,7 @@ impl Mirror {
     /// Fills `new` beside the member `label`, which it then replaces.
     ///
     /// # Errors
-    /// As [`Mirror::add`]; and `label` must take part and not be replaced already.
+    /// As [`Redundant::add`]; and `label` must take part and not be replaced already.
     pub async fn replace(&self, label: &str, new: NewMember) -> Result<(), ControlError> {
         let inner = self.writable()?;
         let old = inner.named(label)?;
@@ -326,18 +327,18 @@ impl Mirror {
             let why = "only raid1 can have members added while it works";
             return Err(ControlError::Unsuitable(why.to_owned()));
         }
-        let geometry = inner.geometry();
+        let layout = inner.data.layout();
         let taken = inner.slots.borrow().iter().skip(count).any(|slot| slot.primary.is_some());
         if taken {
             let why = format!("{count} roles are fewer than the members that take part");
             return Err(ControlError::Unsuitable(why));
         }
-        let grown = Raid1::new(geometry.member_size(), count)
+        let grown = Raid1::new(layout.member_size(), count)
             .map_err(|error| ControlError::Unsuitable(error.to_string()))?;
         // Nobody is on its way to the members of before.
-        let locked = inner.ranges.lock(Span::new(0, geometry.size())).await;
+        let locked = inner.ranges.lock(Span::new(0, layout.sync_size())).await;
         inner.slots.borrow_mut().resize(count, Slot::default());
-        inner.geometry.replace(Rc::new(grown));
+        inner.data.replace(grown);
         drop(locked);
         inner.note(format!("the array has {count} roles"));
         inner.reconsider();
@@ -354,7 +355,7 @@ impl Inner {
     /// Whether each member has the whole of the array. Of raid10, too, there may be as many copies
     /// as members, in another order.
     pub(super) fn is_raid1(&self) -> bool {
-        let geometry = self.geometry();
+        let Layout::Copies(geometry) = self.data.layout() else { return false };
         let level = self.publisher.array.borrow().as_ref().map(|array| array.level);
         let is_whole = |copy| {
             let whole = Run { member: copy, offset: 0, len: geometry.size() };
@@ -407,7 +408,7 @@ impl Inner {
         ) {
             return refuse("it must come as a spare, or with a role and to be filled".to_owned());
         }
-        let needed = self.geometry.borrow().member_size();
+        let needed = self.data.layout().member_size();
         let size = new.superblock.as_ref().map_or(new.dev.limits().size, |one| {
             one.data_size.min(new.dev.limits().size.saturating_sub(new.data_offset))
         });

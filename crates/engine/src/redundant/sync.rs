@@ -3,7 +3,7 @@
 //! ```text
 //!   a spare and a role without a member ──▶ it takes over
 //!   a member to fill ──▶ recovery    in the order of its bytes; it says how far it got
-//!   copies may differ ──▶ resync     in the order of the array's bytes
+//!   members may not agree ──▶ resync in the order of the sync bytes
 //!   somebody asked ──▶ check or repair
 //! ```
 //!
@@ -11,11 +11,11 @@
 
 use std::rc::Rc;
 
-use braid_array::Mirrored;
 use braid_block::Span;
 use braid_md::Resync;
 
 use super::control::JobKind;
+use super::data::{Data, Layout};
 use super::member::{Member, MemberState};
 use super::pass::{End, Walk};
 use super::work::POOL;
@@ -97,7 +97,7 @@ impl Inner {
             inner: Rc::clone(self),
             member: Rc::clone(member),
             role,
-            geometry: self.geometry(),
+            layout: self.data.layout(),
             filled,
             by_bitmap: member.by_bitmap.get(),
         };
@@ -160,7 +160,7 @@ impl Inner {
         let comparing = Comparing {
             inner: Rc::clone(self),
             kind,
-            geometry: self.geometry(),
+            layout: self.data.layout(),
             // A bitmap says where copies can differ; a scrub looks everywhere.
             by_bitmap: resync && self.intent.borrow().is_some(),
         };
@@ -208,7 +208,7 @@ struct Filling {
     inner: Rc<Inner>,
     member: Rc<Member>,
     role: u16,
-    geometry: Rc<dyn Mirrored>,
+    layout: Layout,
     /// How far it was filled before.
     filled: u64,
     by_bitmap: bool,
@@ -224,7 +224,7 @@ impl Walk for Filling {
     }
 
     fn total(&self) -> u64 {
-        self.geometry.member_size()
+        self.layout.member_size()
     }
 
     fn is_wanted(&self) -> bool {
@@ -234,9 +234,9 @@ impl Walk for Filling {
     fn next(&self, offset: u64, most: u64) -> (u64, Option<Span>) {
         let is_filled = offset < self.filled;
         let left = if is_filled { self.filled - offset } else { self.total() - offset };
-        match self.geometry.owner(self.role.into(), offset) {
-            Some(owner) => {
-                let span = Span::new(owner.offset, owner.len.min(left));
+        match self.layout.piece_of_member(self.role.into(), offset) {
+            Some(piece) => {
+                let span = Span::new(piece.offset, piece.len.min(left));
                 self.inner.stretch(span, most, self.by_bitmap || is_filled)
             }
             // The last chunks of a layout may hold nothing.
@@ -246,7 +246,12 @@ impl Walk for Filling {
 
     fn work(&self, array: Span, offset: u64) -> Later<'static, Result<(), String>> {
         let (inner, member) = (Rc::clone(&self.inner), Rc::clone(&self.member));
-        Box::pin(async move { inner.fill_window(&member, offset, array).await })
+        Box::pin(async move {
+            match &inner.data {
+                Data::Copies(_) => Rc::clone(&inner).fill_copy(&member, offset, array).await,
+                Data::Parity(_) => Rc::clone(&inner).fill_column(&member, array).await,
+            }
+        })
     }
 
     fn reached(&self, frontier: u64) {
@@ -256,11 +261,11 @@ impl Walk for Filling {
     }
 }
 
-/// Copies that are compared: over the array's bytes.
+/// Members that are compared: over the sync bytes.
 struct Comparing {
     inner: Rc<Inner>,
     kind: JobKind,
-    geometry: Rc<dyn Mirrored>,
+    layout: Layout,
     by_bitmap: bool,
 }
 
@@ -274,7 +279,7 @@ impl Walk for Comparing {
     }
 
     fn total(&self) -> u64 {
-        self.geometry.size()
+        self.layout.sync_size()
     }
 
     /// Filling a member comes first: it gives back redundancy.
@@ -288,17 +293,19 @@ impl Walk for Comparing {
     }
 
     fn next(&self, offset: u64, most: u64) -> (u64, Option<Span>) {
-        let run = self.geometry.locate(offset, 0);
-        let span = Span::new(offset, run.len.min(self.total() - offset));
-        // All copies of a window are in memory at once, and of several windows.
-        let fits = (POOL / 4 / self.geometry.copies()) as u64 & !4095;
-        self.inner.stretch(span, most.min(fits), self.by_bitmap)
+        let piece = self.layout.piece_to_compare(offset);
+        // All of a window is in memory at once, and of several windows.
+        let fits = (POOL / 4 / self.layout.compared()) as u64 & !4095;
+        self.inner.stretch(piece, most.min(fits.max(4096)), self.by_bitmap)
     }
 
     fn work(&self, array: Span, _: u64) -> Later<'static, Result<(), String>> {
         let (inner, kind) = (Rc::clone(&self.inner), self.kind);
         Box::pin(async move {
-            let found = Rc::clone(&inner).compare_window(array, kind).await;
+            let found = match &inner.data {
+                Data::Copies(_) => Rc::clone(&inner).compare_copies(array, kind).await,
+                Data::Parity(_) => Rc::clone(&inner).compare_rows(array, kind).await,
+            };
             inner.work.find(found);
             Ok(())
         })

@@ -1,50 +1,60 @@
-//! raid1 and raid10: every byte on several members, kept the same through failures.
+//! Arrays that survive the loss of members: raid1 and raid10 by copies, raid4, raid5 and raid6
+//! by parity. What both have in common is here; the two ways of keeping data are
+//! [`copies`] and [`parity`].
 //!
 //! ```text
-//!   read  ──▶ the copy that is best placed ── failed? ──▶ another copy, and the first is rewritten
-//!   write ──▶ superblocks say "active" ──▶ bits on the members ──▶ every copy ──▶ answer
-//!                                                                     │ a copy failed
+//!   read  ──▶ where the data is ── failed? ──▶ from the others, and it is rewritten
+//!   write ──▶ superblocks say "active" ──▶ bits on the members ──▶ the members ──▶ answer
+//!                                                                     │ one failed
 //!                         superblocks of the others say so, before ◀──┘ the answer
 //! ```
 //!
 //! | file | what |
 //! |---|---|
-//! | `read`, `balance` | where to read from; what to do when that fails |
-//! | `write` | to every copy, in the order that a crash at any moment asks for |
+//! | `copies/` | every byte on several members: which to read, writing all, comparing them |
+//! | `parity/` | data and parity in stripes: planning, reconstruction, the logs that close the write hole |
+//! | `data` | which of the two, and what passes and the bitmap need to know of it |
+//! | `write` | what every change of data stands in, in the order that a crash at any moment asks for |
 //! | `publish` | superblocks and the bitmap's pages to the members |
-//! | `sync`, `pass`, `window` | what is to be done next, and doing it: resync, recovery, scrub |
+//! | `sync`, `pass` | what is to be done next, and doing it: resync, recovery, scrub |
 //! | `work`, `throttle` | memory, progress and speed of passes |
 //! | `keep` | after the writes: marks clean, clears bits; the array's own tasks |
 //! | `control` | what an operator does: fail, remove, add, replace, scrub, grow; the status |
 //! | `member`, `ranges`, `intent`, `background` | the parts these are made of |
 //!
+//! Places are counted in two ways: in bytes of the array, as clients do; and in *sync bytes*, in
+//! which passes go over an array, its bitmap is divided and ranges are locked. For copies both
+//! are the same; with parity, a sync byte is a row of the stripe: the byte at that offset of
+//! every member's data ([`data`]).
+//!
 //! Invariants
 //! * A write is answered when every member that counts as in sync has it; whatever member does
 //!   not is faulty by the superblocks of the others first ([`Inner::fence`]).
 //! * Data is written only while the superblocks say "active" and the bits of its chunks are set.
-//! * A copy is made under a lock that keeps writes out ([`ranges`]).
-//! * The last copy is never given up: its errors are answered as errors.
+//! * A copy is made, or a stripe recomputed, under a lock that keeps writes out ([`ranges`]).
+//! * What would make data unreadable is never given up: its errors are answered as errors.
 //! * A request that nobody waits for any more is seen through ([`background`]).
 //!
-//! Deliberately absent: several shards. A mirrored array lives on one thread, which is why none
+//! Deliberately absent: several shards. Such an array lives on one thread, which is why none
 //! of this is locked.
 //!
-//! Source: Linux `drivers/md/{md.c,raid1.c,raid10.c,md-bitmap.c}` for what members expect.
+//! Source: Linux `drivers/md/{md.c,raid1.c,raid10.c,raid5.c,md-bitmap.c}` for what members expect.
 
 mod background;
-mod balance;
 mod control;
+mod copies;
+mod data;
+mod found;
 mod grow;
 mod intent;
 mod keep;
 mod member;
+mod parity;
 mod pass;
 mod publish;
 mod ranges;
-mod read;
 mod sync;
 mod throttle;
-mod window;
 mod work;
 mod write;
 
@@ -53,7 +63,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use braid_array::Mirrored;
 use braid_block::{Extent, Io, Limits, Op, Span};
 use braid_md::bitmap::Bitmap;
 use braid_md::{Resync, Superblock};
@@ -64,14 +73,15 @@ use crate::signal::Signal;
 use crate::{Device, Pending};
 
 use background::Background;
-use balance::choose;
+use data::Data;
 use intent::Intent;
 use member::{Member, Slot};
 use publish::Publisher;
 use ranges::Ranges;
 use work::Work;
 
-pub use control::{ControlError, JobKind, JobStatus, MemberStatus, MirrorStatus};
+pub use control::{ControlError, JobKind, JobStatus, MemberStatus, Status};
+pub use data::Layout;
 pub use member::{MemberState, NewMember};
 pub use throttle::Speed;
 
@@ -82,10 +92,10 @@ type Later<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 /// requests which wait for it cannot have taken it.
 const METADATA_POOL: usize = 1 << 20;
 
-/// What a mirrored array is made of.
+/// What an array is made of.
 pub struct Setup {
-    /// Where each copy lies.
-    pub geometry: Rc<dyn Mirrored>,
+    /// Where data, and what protects it, lie.
+    pub layout: Layout,
     /// The members that are there, also spares.
     pub members: Vec<NewMember>,
     /// The superblock of the freshest member, of which the array's part is used; none for an
@@ -103,14 +113,14 @@ pub struct Setup {
     pub speed: Speed,
 }
 
-/// A mirrored array. Cheap to clone, all clones are the same array.
+/// An array that survives the loss of members. Cheap to clone, all clones are the same array.
 #[derive(Clone)]
-pub struct Mirror {
+pub struct Redundant {
     inner: Rc<Inner>,
 }
 
 struct Inner {
-    geometry: RefCell<Rc<dyn Mirrored>>,
+    data: Data,
     slots: RefCell<Vec<Slot>>,
     /// All that are there, also spares and faulty ones.
     members: RefCell<Vec<Rc<Member>>>,
@@ -148,10 +158,10 @@ struct Inner {
     log: RefCell<Vec<(Duration, String)>>,
 }
 
-impl Mirror {
+impl Redundant {
     /// Puts the members under the geometry.
     ///
-    /// The array answers requests at once; [`Mirror::run`] must be polled beside them.
+    /// The array answers requests at once; [`Redundant::run`] must be polled beside them.
     ///
     /// # Errors
     /// No memory for metadata and passes.
@@ -159,13 +169,13 @@ impl Mirror {
     /// # Panics
     /// If the setup contradicts itself: a role out of range or taken twice, a bitmap that does
     /// not cover the array.
-    pub fn new(setup: Setup) -> std::io::Result<Mirror> {
-        let size = setup.geometry.size();
+    pub fn new(setup: Setup) -> std::io::Result<Redundant> {
+        let size = setup.layout.sync_size();
         if let Some(covered) = setup.bitmap.as_ref().map(|bitmap| bitmap.header.sync_size) {
             assert!(covered >= size, "a bitmap of {covered} bytes for an array of {size}");
         }
         let limits = limits_of(&setup);
-        let count = setup.geometry.members();
+        let count = setup.layout.members();
         let mut slots = vec![Slot::default(); count];
         let members: Vec<Rc<Member>> =
             setup.members.into_iter().map(|new| Rc::new(Member::new(new))).collect();
@@ -179,7 +189,7 @@ impl Mirror {
             assert!(place.replace(Rc::clone(member)).is_none(), "role {role} is taken twice");
         }
         let inner = Inner {
-            geometry: RefCell::new(setup.geometry),
+            data: Data::new(setup.layout)?,
             slots: RefCell::new(slots),
             members: RefCell::new(members),
             limits,
@@ -207,23 +217,23 @@ impl Mirror {
         if inner.degraded.get() {
             inner.publisher.be_twice();
         }
-        Ok(Mirror { inner: Rc::new(inner) })
+        Ok(Redundant { inner: Rc::new(inner) })
     }
 }
 
 fn limits_of(setup: &Setup) -> Limits {
     let members = setup.members.iter().map(|member| *member.dev.limits());
     let combined = Limits::combine(members);
-    let stripe = u32::try_from(setup.geometry.stripe()).unwrap_or(0);
+    let stripe = u32::try_from(setup.layout.stripe()).unwrap_or(0);
     Limits {
-        size: setup.geometry.size(),
+        size: setup.layout.size(),
         optimal_io: if stripe == 0 { combined.optimal_io } else { stripe },
         read_only: setup.read_only,
         ..combined
     }
 }
 
-impl Device for Mirror {
+impl Device for Redundant {
     fn limits(&self) -> Limits {
         self.inner.limits
     }
@@ -238,15 +248,14 @@ impl Device for Mirror {
     }
 
     fn extents(&self, span: Span) -> Vec<Extent> {
-        self.inner.extents(span)
+        match &self.inner.data {
+            Data::Copies(_) => self.inner.extents_of_copy(span),
+            Data::Parity(_) => vec![Extent::data(span.len)],
+        }
     }
 }
 
 impl Inner {
-    fn geometry(&self) -> Rc<dyn Mirrored> {
-        Rc::clone(&self.geometry.borrow())
-    }
-
     /// Takes note of a change of members: what follows from it for the paths of requests.
     fn reconsider(&self) {
         let slots = self.slots.borrow();
@@ -293,7 +302,7 @@ impl Inner {
                 .readable()
                 .is_some_and(|one| !members.iter().any(|member| Rc::ptr_eq(one, member)))
         };
-        self.geometry.borrow().is_readable(&alive)
+        self.data.layout().is_readable(&alive)
     }
 
     fn take_out(&self, member: &Rc<Member>, why: &str) {
@@ -362,20 +371,5 @@ impl Inner {
             log.remove(0);
         }
         log.push((self.clock.unix_time(), text));
-    }
-
-    /// Of the copy that reads begin with, up to the end of its piece.
-    fn extents(&self, span: Span) -> Vec<Extent> {
-        let geometry = self.geometry();
-        let slots = self.slots.borrow();
-        let Some(copy) = choose(&*geometry, &slots, span.offset, span.len, true) else {
-            return vec![Extent::data(span.len)];
-        };
-        let run = geometry.locate(span.offset, copy);
-        let Some(member) = slots[run.member].readable() else {
-            return vec![Extent::data(span.len)];
-        };
-        let there = Span::new(member.data_offset + run.offset, span.len.min(run.len));
-        member.dev.extents(there)
     }
 }

@@ -10,9 +10,9 @@ use braid_md::{Resync, SECTOR, Version};
 use super::control::ControlError;
 use super::intent::Intent;
 use super::member::Member;
-use super::{Inner, Mirror};
+use super::{Inner, Redundant};
 
-impl Mirror {
+impl Redundant {
     /// Uses `bytes` of each member's data, or all that all of them have; answers how many. What
     /// is new is synchronised; clients see it when the volume is brought up again, because the
     /// size of a device does not change while it is there.
@@ -27,14 +27,14 @@ impl Mirror {
         if !inner.is_raid1() {
             return unsuitable("only raid1 can use more of its members while it works".to_owned());
         }
-        let geometry = inner.geometry();
+        let layout = inner.data.layout();
         if let Some(version) = inner.version().filter(|version| version.is_at_end()) {
             return unsuitable(format!(
                 "superblocks of version {version} lie at the end of the members and would have to \
                  move"
             ));
         }
-        let now = geometry.member_size();
+        let now = layout.member_size();
         let most = inner.room();
         let wanted = bytes.unwrap_or(most) / 4096 * 4096;
         if wanted > most {
@@ -46,12 +46,12 @@ impl Mirror {
         if wanted == now {
             return Ok(now);
         }
-        let grown = Raid1::new(wanted, geometry.members())
+        let grown = Raid1::new(wanted, layout.members())
             .map_err(|error| ControlError::Unsuitable(error.to_string()))?;
         let locked = inner.ranges.lock(Span::new(0, now)).await;
         // Only now: whoever was under way may have set bits.
         let bitmap = inner.grown_bitmap(now, wanted)?;
-        inner.geometry.replace(Rc::new(grown));
+        inner.data.replace(grown);
         if inner.resync.get() == Resync::Clean {
             inner.resync.set(Resync::From(now));
         }
