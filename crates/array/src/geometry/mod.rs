@@ -5,12 +5,20 @@ mod raid0;
 mod raid1;
 mod raid10;
 mod raid10_layout;
+mod raid456;
+mod raid456_layout;
 
 pub use linear::Linear;
 pub use raid0::{Raid0, Raid0Layout};
 pub use raid1::Raid1;
 pub use raid10::Raid10;
 pub use raid10_layout::{FarSets, ParseLayoutError, Raid10Layout};
+pub use raid456::{Column, Raid456};
+pub use raid456_layout::{ParityLayout, ParityLevel, ParseParityLayoutError};
+
+/// md's chunks where they are powers of two: a page at least; and what a signed 32-bit number of
+/// sectors can say.
+const CHUNKS: std::ops::RangeInclusive<u64> = 4096..=512 << 30;
 
 /// A stretch of an array that lies in one piece on one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +157,44 @@ pub enum GeometryError {
         number: u32,
         /// Why it is refused.
         reason: &'static str,
+    },
+    /// Too few or too many members for a level with parity.
+    #[error("{level} has {least} to {most} members, not {count}")]
+    ParityMembers {
+        /// The level.
+        level: ParityLevel,
+        /// What was given.
+        count: usize,
+        /// The fewest.
+        least: usize,
+        /// The most: of a raid6 fewer than of the others, by what md computes a Q of.
+        most: usize,
+    },
+    /// A chunk that a level with parity cannot have.
+    #[error(
+        "a {level} chunk of {chunk} bytes: it must be a power of two from 4096 to 549755813888"
+    )]
+    ParityChunk {
+        /// The level.
+        level: ParityLevel,
+        /// What was given, in bytes.
+        chunk: u64,
+    },
+    /// A layout that another level has.
+    #[error("{level} has no layout {layout}")]
+    ParityLayout {
+        /// The level.
+        level: ParityLevel,
+        /// What was given.
+        layout: ParityLayout,
+    },
+    /// A number that means no layout of the level.
+    #[error("{level} has no layout of number {number}")]
+    ParityLayoutNumber {
+        /// The level.
+        level: ParityLevel,
+        /// What was given.
+        number: u32,
     },
     /// The sizes add up to more than an array can have.
     #[error("the members have more than 2^63 bytes together")]

@@ -32,10 +32,7 @@
 //! Source: Linux `drivers/md/raid10.c` (`setup_geo`, `calc_sectors`, `raid10_size`,
 //! `__raid10_find_phys`, `raid10_find_virt`).
 
-use super::{FarSets, GeometryError, Mirrored, Owner, Raid10Layout, Run};
-
-/// md's chunks: a page at least; and what a signed 32-bit number of sectors can say.
-const CHUNKS: std::ops::RangeInclusive<u64> = 4096..=512 << 30;
+use super::{CHUNKS, FarSets, GeometryError, Mirrored, Owner, Raid10Layout, Run};
 
 /// Several copies of each chunk, dealt to the members.
 #[derive(Clone, Debug)]
