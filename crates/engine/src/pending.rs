@@ -168,3 +168,26 @@ pub async fn join_all(mut pending: Vec<Pending>) -> Vec<Completion> {
     })
     .await
 }
+
+/// Waits for all of `futures` and answers what they did in the same order.
+pub(crate) async fn join_futures<T>(
+    futures: Vec<Pin<Box<dyn Future<Output = T> + '_>>>,
+) -> Vec<T> {
+    let mut futures: Vec<_> = futures.into_iter().map(|future| (Some(future), None)).collect();
+    std::future::poll_fn(move |cx| {
+        let mut left = 0;
+        for (future, done) in &mut futures {
+            if let Some(pending) = future {
+                match pending.as_mut().poll(cx) {
+                    Poll::Ready(value) => (*future, *done) = (None, Some(value)),
+                    Poll::Pending => left += 1,
+                }
+            }
+        }
+        match left {
+            0 => Poll::Ready(futures.iter_mut().filter_map(|(_, done)| done.take()).collect()),
+            _ => Poll::Pending,
+        }
+    })
+    .await
+}

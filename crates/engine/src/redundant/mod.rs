@@ -14,6 +14,7 @@
 //! | `copies/` | every byte on several members: which to read, writing all, comparing them |
 //! | `parity/` | data and parity in stripes: planning, reconstruction, the logs that close the write hole |
 //! | `data` | which of the two, and what passes and the bitmap need to know of it |
+//! | `read` | one member first, with care when that fails |
 //! | `write` | what every change of data stands in, in the order that a crash at any moment asks for |
 //! | `publish` | superblocks and the bitmap's pages to the members |
 //! | `sync`, `pass` | what is to be done next, and doing it: resync, recovery, scrub |
@@ -53,6 +54,7 @@ mod parity;
 mod pass;
 mod publish;
 mod ranges;
+mod read;
 mod sync;
 mod throttle;
 mod work;

@@ -23,25 +23,6 @@ use crate::{Pending, join_all};
 
 impl Inner {
     #[inline]
-    pub(super) fn start_read(self: &Rc<Self>, io: Io) -> Pending {
-        let pending = match &self.data {
-            Data::Copies(_) => self.read_copy(io),
-            Data::Parity(_) => self.read_data(io),
-        };
-        if !self.work.is_timing() {
-            return pending;
-        }
-        let inner = Rc::clone(self);
-        let start = self.clock.now();
-        Pending::task(async move {
-            let completion = pending.await;
-            let now = inner.clock.now();
-            inner.work.record_latency(now, now - start);
-            completion
-        })
-    }
-
-    #[inline]
     pub(super) fn start_write(self: &Rc<Self>, io: Io) -> Pending {
         let is_copies = matches!(self.data, Data::Copies(_));
         if is_copies && self.open.get() && self.immediate.get() && self.may_write_now(io.span) {

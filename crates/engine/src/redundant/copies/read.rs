@@ -14,18 +14,14 @@ use std::rc::Rc;
 
 use braid_array::Plan;
 use braid_array::plan::plan_span_with;
-use braid_block::{Completion, Errno, Extent, Flags, Io, Payload, Span};
+use braid_block::{Completion, Errno, Extent, Io, Payload, Span};
 
 use super::balance::choose;
-use crate::pending::{Token, Watch, Watched};
 use crate::redundant::member::Member;
+use crate::redundant::read::{CAREFUL, Reading};
 use crate::redundant::{Inner, Later, Resync};
 use crate::{Pending, join_all};
 
-/// The most that is asked of one copy at a time once something failed, in bytes.
-const CAREFUL: u64 = 64 << 10;
-/// Read errors in an hour after which a member is given up: md's `MD_DEFAULT_MAX_CORRECTED_READ_ERRORS`.
-const MOST_ERRORS: u32 = 20;
 
 impl Inner {
     #[inline]
@@ -95,43 +91,7 @@ impl Inner {
         }
     }
 
-    /// Looks at the answer of the one member that was asked.
-    fn follow(self: &Rc<Self>, member: Rc<Member>, span: Span, pending: Pending) -> Pending {
-        match pending {
-            Pending::Ready(Some(completion)) => {
-                self.retry(span, completion.payload, Some(member.number))
-            }
-            Pending::Ticket(ticket) => {
-                member.reads.set(member.reads.get() + 1);
-                let token = Token { member: member.number, offset: span.offset };
-                Pending::Watched(Watched::new(ticket, Rc::clone(self) as Rc<dyn Watch>, token))
-            }
-            pending => {
-                let inner = Rc::clone(self);
-                Pending::task(async move {
-                    let number = member.number;
-                    let reading = Reading::new(member);
-                    let completion = pending.await;
-                    drop(reading);
-                    match completion.result {
-                        Ok(()) => completion,
-                        Err(_) => inner.retry(span, completion.payload, Some(number)).await,
-                    }
-                })
-            }
-        }
-    }
-
-    /// Reads what could not be read in one go; `failed` is the member that was asked first.
-    fn retry(self: &Rc<Self>, span: Span, payload: Payload, failed: Option<u32>) -> Pending {
-        let inner = Rc::clone(self);
-        self.background.request(async move {
-            let (result, payload) = inner.read_carefully(span, payload, failed).await;
-            Completion { result, payload }
-        })
-    }
-
-    async fn read_carefully(
+    pub(in crate::redundant) async fn read_copies_carefully(
         self: &Rc<Self>,
         span: Span,
         mut payload: Payload,
@@ -254,6 +214,7 @@ impl Inner {
         let Some((_, offset)) = others.iter().find(|(one, _)| Rc::ptr_eq(one, member)) else {
             return;
         };
+        let offset = *offset;
         let at = member.data_offset + offset;
         // Of several reads that met the same error the first has it put right.
         let again = member.dev.start(Io::read(at, buf)).await;
@@ -274,70 +235,6 @@ impl Inner {
         if !good {
             return;
         }
-        let written = member.dev.start(Io::write(at, payload, Flags::FUA)).await;
-        let result = match written.result {
-            Ok(()) => {
-                let io = Io::read(at, written.payload);
-                member.dev.start(io).await.result
-            }
-            error => error,
-        };
-        match result {
-            Ok(()) => {
-                member.corrected.set(member.corrected.get() + 1);
-                self.note(format!(
-                    "{}: {} bytes at {} could not be read and were written again",
-                    member.label, span.len, offset
-                ));
-                if member.count_error(self.clock.now()) > MOST_ERRORS {
-                    self.fail(member, "more than 20 read errors within an hour");
-                }
-            }
-            Err(errno) => {
-                let why = format!("what could not be read could not be written again: {errno}");
-                self.fail(member, &why);
-            }
-        }
-        self.fence().await;
-    }
-}
-
-impl Watch for Inner {
-    #[inline]
-    fn completed(self: Rc<Self>, token: Token, completion: Completion) -> Pending {
-        self.abandoned(token);
-        match completion.result {
-            Ok(()) => Pending::ready(completion),
-            Err(_) => {
-                let span = Span::new(token.offset, completion.payload.len());
-                self.retry(span, completion.payload, Some(token.member))
-            }
-        }
-    }
-
-    #[inline]
-    fn abandoned(&self, token: Token) {
-        let members = self.members.borrow();
-        if let Some(member) = members.iter().find(|member| member.number == token.member) {
-            member.reads.set(member.reads.get().saturating_sub(1));
-        }
-    }
-}
-
-/// A read under way on a member, for the balance.
-struct Reading {
-    member: Rc<Member>,
-}
-
-impl Reading {
-    fn new(member: Rc<Member>) -> Reading {
-        member.reads.set(member.reads.get() + 1);
-        Reading { member }
-    }
-}
-
-impl Drop for Reading {
-    fn drop(&mut self) {
-        self.member.reads.set(self.member.reads.get().saturating_sub(1));
+        self.write_again(member, Span::new(offset, span.len), payload).await;
     }
 }

@@ -1,0 +1,297 @@
+//! The rows of one stripe in memory: a buffer for each role.
+//!
+//! ```text
+//!   role          0      1      2      3
+//!   rows       | D 0  | D 1  |  P   |  Q   |     what was read, recovered or computed
+//! ```
+//!
+//! Pure but for [`Columns::read`]. Deliberately absent: which columns are read and why
+//! (`braid_array`'s planner), and the bytes that a client writes, which stay in its own memory.
+
+use std::rc::Rc;
+
+use braid_array::geometry::{Column, Raid456};
+use braid_block::{Io, Payload, Span};
+use braid_mem::Buf;
+
+use crate::join_all;
+use crate::redundant::Inner;
+use crate::redundant::member::Member;
+
+/// The rows of a stripe.
+pub(super) struct Columns {
+    pub(super) geometry: Raid456,
+    pub(super) stripe: u64,
+    /// In bytes of each member's data, inside the stripe.
+    pub(super) rows: Span,
+    /// By role. `None` where none is needed, and while a buffer is worked on.
+    bufs: Vec<Option<Buf>>,
+}
+
+impl Columns {
+    /// Cuts room for `rows` of each column that `is_needed` from the front of `memory`; answers
+    /// the rest.
+    pub(super) fn new(
+        geometry: &Raid456,
+        rows: Span,
+        mut memory: Buf,
+        is_needed: impl Fn(Column) -> bool,
+    ) -> (Columns, Buf) {
+        let stripe = rows.offset / geometry.chunk();
+        let room = |role: usize| {
+            is_needed(geometry.column_of(stripe, role)).then(|| {
+                let rest = memory.split_off(rows.len as usize);
+                std::mem::replace(&mut memory, rest)
+            })
+        };
+        let bufs = (0..geometry.members()).map(room).collect();
+        debug_assert_eq!((rows.end() - 1) / geometry.chunk(), stripe);
+        (Columns { geometry: geometry.clone(), stripe, rows, bufs }, memory)
+    }
+
+    pub(super) fn role_of(&self, column: Column) -> usize {
+        self.geometry.role_of(self.stripe, column)
+    }
+
+    fn q_role(&self) -> Option<usize> {
+        (self.geometry.parities() == 2).then(|| self.role_of(Column::Q))
+    }
+
+    fn range(&self, rows: Span) -> std::ops::Range<usize> {
+        let start = (rows.offset - self.rows.offset) as usize;
+        start..start + rows.len as usize
+    }
+
+    /// What `role` has of `rows`.
+    pub(super) fn get(&self, role: usize, rows: Span) -> &[u8] {
+        &self.bufs[role].as_ref().expect("nobody works on it")[self.range(rows)]
+    }
+
+    pub(super) fn get_mut(&mut self, role: usize, rows: Span) -> &mut [u8] {
+        let range = self.range(rows);
+        &mut self.bufs[role].as_mut().expect("nobody works on it")[range]
+    }
+
+    /// The buffer of `role`, to be stored; [`Columns::put_back`] afterwards.
+    pub(super) fn take(&mut self, role: usize) -> Payload {
+        Payload::One(self.bufs[role].take().expect("nobody works on it"))
+    }
+
+    pub(super) fn put_back(&mut self, role: usize, mut payload: Payload) {
+        payload.reclaim();
+        self.bufs[role] = Some(payload.into_one().expect("the pieces of one buffer"));
+    }
+
+    /// Reads `wanted`, role by role and in the order of the rows; answers whose reads failed.
+    pub(super) async fn read(
+        &mut self,
+        inner: &Inner,
+        wanted: &[(usize, Span)],
+    ) -> Vec<(usize, Rc<Member>)> {
+        let mut roles: Vec<Option<Rc<Member>>> = Vec::with_capacity(wanted.len());
+        let mut started = Vec::with_capacity(wanted.len());
+        let mut pieces = Vec::with_capacity(wanted.len());
+        {
+            let slots = inner.slots.borrow();
+            let mut rest: Option<(usize, u64, Payload)> = None;
+            for &(role, span) in wanted {
+                let (at, mut payload) = match rest.take() {
+                    Some((other, at, payload)) if other == role => (at, payload),
+                    other => {
+                        if let Some((role, _, payload)) = other {
+                            pieces.push((role, None, payload));
+                        }
+                        (self.rows.offset, self.take(role))
+                    }
+                };
+                pieces.push((role, None, payload.take_front(span.offset - at)));
+                let part = payload.take_front(span.len);
+                let member = slots[role].readable().cloned();
+                pieces.push((role, Some(started.len()), Payload::None));
+                started.push(match &member {
+                    Some(member) => {
+                        member.dev.start(Io::read(member.data_offset + span.offset, part))
+                    }
+                    None => crate::Pending::ready(
+                        Io::read(span.offset, part).complete(Err(braid_block::Errno::IO)),
+                    ),
+                });
+                roles.push(member);
+                rest = Some((role, span.end(), payload));
+            }
+            if let Some((role, _, payload)) = rest {
+                pieces.push((role, None, payload));
+            }
+        }
+        let mut completions = join_all(started).await;
+        let mut failed: Vec<(usize, Rc<Member>)> = Vec::new();
+        for (index, completion) in completions.iter().enumerate() {
+            let role = wanted[index].0;
+            if completion.result.is_err()
+                && let Some(member) = &roles[index]
+                && failed.iter().all(|(other, _)| *other != role)
+            {
+                failed.push((role, Rc::clone(member)));
+            }
+        }
+        let mut whole: Option<(usize, Payload)> = None;
+        for (role, read, mut payload) in pieces {
+            if let Some(index) = read {
+                payload = std::mem::take(&mut completions[index].payload);
+            }
+            match &mut whole {
+                Some((current, sum)) if *current == role => sum.append(payload),
+                _ => {
+                    if let Some((role, sum)) = whole.replace((role, payload)) {
+                        self.put_back(role, sum);
+                    }
+                }
+            }
+        }
+        if let Some((role, sum)) = whole {
+            self.put_back(role, sum);
+        }
+        failed
+    }
+
+    /// Fills the data columns of `rows` that are not among those for which `has` holds, from those
+    /// that are. Answers false, and does nothing, if they do not suffice.
+    pub(super) fn recover(&mut self, rows: Span, has: &dyn Fn(usize) -> bool) -> bool {
+        let data = self.geometry.data();
+        let lost: Vec<usize> =
+            (0..data).filter(|index| !has(self.role_of(Column::Data(*index)))).collect();
+        let p = self.role_of(Column::P);
+        let q = self.q_role().filter(|role| has(*role));
+        match (&lost[..], has(p), q) {
+            ([], ..) => true,
+            (&[index], true, _) => {
+                self.recover_by_p(rows, index);
+                true
+            }
+            (&[index], false, Some(q)) => {
+                self.recover_by_q(rows, index, q);
+                true
+            }
+            (&[a, b], true, Some(q)) => {
+                self.recover_two(rows, a, b, q);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn recover_by_p(&mut self, rows: Span, index: usize) {
+        let lost = self.role_of(Column::Data(index));
+        let mut target = self.bufs[lost].take().expect("nobody works on it");
+        let others = (0..self.geometry.data()).filter(|other| *other != index);
+        let mut sources: Vec<&[u8]> =
+            others.map(|other| self.get(self.role_of(Column::Data(other)), rows)).collect();
+        sources.push(self.get(self.role_of(Column::P), rows));
+        braid_parity::xor(&mut target[self.range(rows)], &sources);
+        self.bufs[lost] = Some(target);
+    }
+
+    fn recover_by_q(&mut self, rows: Span, index: usize, q: usize) {
+        let lost = self.role_of(Column::Data(index));
+        let mut target = self.bufs[lost].take().expect("nobody works on it");
+        let by_power = self.by_power(&|other| {
+            (other != index).then(|| self.get(self.role_of(Column::Data(other)), rows))
+        });
+        let power = self.geometry.power(self.stripe, index);
+        let range = self.range(rows);
+        braid_parity::recover_by_q(&mut target[range], power, self.get(q, rows), &by_power);
+        self.bufs[lost] = Some(target);
+    }
+
+    fn recover_two(&mut self, rows: Span, a: usize, b: usize, q: usize) {
+        let roles = [a, b].map(|index| self.role_of(Column::Data(index)));
+        let [mut first, mut second] =
+            roles.map(|role| self.bufs[role].take().expect("nobody works on it"));
+        let by_power = self.by_power(&|other| {
+            (other != a && other != b).then(|| self.get(self.role_of(Column::Data(other)), rows))
+        });
+        let [a, b] = [a, b].map(|index| self.geometry.power(self.stripe, index));
+        let (p, q) = (self.get(self.role_of(Column::P), rows), self.get(q, rows));
+        let range = self.range(rows);
+        let (one, other) = (&mut first[range.clone()], &mut second[range]);
+        braid_parity::recover_two(one, a, other, b, p, q, &by_power);
+        self.bufs[roles[0]] = Some(first);
+        self.bufs[roles[1]] = Some(second);
+    }
+
+    /// The data blocks in the order of Q's powers; `block` answers the one of a data column.
+    fn by_power<'a>(
+        &self,
+        block: &dyn Fn(usize) -> Option<&'a [u8]>,
+    ) -> Vec<Option<&'a [u8]>> {
+        let mut by_power = vec![None; self.geometry.powers()];
+        for index in 0..self.geometry.data() {
+            by_power[usize::from(self.geometry.power(self.stripe, index))] = block(index);
+        }
+        by_power
+    }
+
+    /// Computes the parity of `rows` that `is_wanted`, by role, into its buffers. `new` answers
+    /// what a data column is to hold, where that is not in its buffer.
+    pub(super) fn compute<'a>(
+        &mut self,
+        rows: Span,
+        is_wanted: &dyn Fn(usize) -> bool,
+        new: &dyn Fn(usize) -> Option<&'a [u8]>,
+    ) {
+        let range = self.range(rows);
+        let p_role = self.role_of(Column::P);
+        let q_role = self.q_role().filter(|role| is_wanted(*role));
+        let mut p = is_wanted(p_role).then(|| self.bufs[p_role].take().expect("in its place"));
+        let mut q = q_role.map(|role| self.bufs[role].take().expect("in its place"));
+        let block = |index: usize| {
+            new(index).unwrap_or_else(|| self.get(self.role_of(Column::Data(index)), rows))
+        };
+        match (&mut p, &mut q) {
+            (Some(p), Some(q)) => {
+                let by_power = self.by_power(&|index| Some(block(index)));
+                braid_parity::pq(&mut p[range.clone()], &mut q[range], &by_power);
+            }
+            (Some(p), None) => {
+                let sources: Vec<&[u8]> = (0..self.geometry.data()).map(block).collect();
+                braid_parity::xor(&mut p[range], &sources);
+            }
+            (None, Some(q)) => {
+                let by_power = self.by_power(&|index| Some(block(index)));
+                braid_parity::q(&mut q[range], &by_power);
+            }
+            (None, None) => {}
+        }
+        if p.is_some() {
+            self.bufs[p_role] = p;
+        }
+        if let Some(role) = q_role {
+            self.bufs[role] = q;
+        }
+    }
+
+    /// Changes the parity of `rows` that `is_wanted`, which was read, by the difference between
+    /// what data column `index` held, which was read too, and `new`. Its buffer then holds that
+    /// difference.
+    pub(super) fn update(
+        &mut self,
+        rows: Span,
+        index: usize,
+        new: &[u8],
+        is_wanted: &dyn Fn(usize) -> bool,
+    ) {
+        let role = self.role_of(Column::Data(index));
+        braid_parity::xor_into(self.get_mut(role, rows), new);
+        let difference = self.bufs[role].take().expect("nobody works on it");
+        let range = self.range(rows);
+        let p = self.role_of(Column::P);
+        if is_wanted(p) {
+            braid_parity::xor_into(self.get_mut(p, rows), &difference[range.clone()]);
+        }
+        if let Some(q) = self.q_role().filter(|role| is_wanted(*role)) {
+            let power = self.geometry.power(self.stripe, index);
+            braid_parity::update_q(self.get_mut(q, rows), power, &difference[range]);
+        }
+        self.bufs[role] = Some(difference);
+    }
+}

@@ -1,0 +1,256 @@
+//! Reading data: from the member that has it, or recovered from the other members' rows.
+//!
+//! What is recovered is read under a lock: between the writes of a unit's data and of its parity
+//! the rows mean nothing.
+
+use std::rc::Rc;
+
+use braid_array::Plan;
+use braid_array::geometry::{Column, Raid456};
+use braid_array::plan::plan_span;
+use braid_array::{Geometry, Run};
+use braid_block::{Completion, Errno, Io, Payload, Span};
+
+use super::columns::Columns;
+use crate::pending::join_futures;
+use crate::redundant::member::Member;
+use crate::redundant::read::{CAREFUL, Reading};
+use crate::redundant::{Inner, Later};
+use crate::{Pending, join_all};
+
+impl Inner {
+    #[inline]
+    pub(in crate::redundant) fn read_data(self: &Rc<Self>, io: Io) -> Pending {
+        let geometry = &self.parity().geometry;
+        let span = io.span;
+        let slots = self.slots.borrow();
+        let holder = |role: usize, rows: Span| {
+            slots[role].readable().filter(|member| !member.is_bad(rows.offset, rows.len))
+        };
+        match plan_span(geometry, span) {
+            Plan::Forward { member: role, offset } => {
+                let Some(member) = holder(role, Span::new(offset, span.len)) else {
+                    drop(slots);
+                    return self.retry(span, io.payload, None);
+                };
+                let at = Span::new(member.data_offset + offset, span.len);
+                let pending = member.dev.start(Io { span: at, ..io });
+                match pending {
+                    Pending::Ready(Some(Completion { result: Ok(()), .. })) => pending,
+                    _ => self.follow(Rc::clone(member), span, pending),
+                }
+            }
+            Plan::Fan(fan) => {
+                if fan.spans.iter().any(|one| holder(one.member, one.span).is_none()) {
+                    drop(slots);
+                    return self.retry(span, io.payload, None);
+                }
+                let mut payload = io.payload;
+                let mut payloads: Vec<Payload> = Vec::new();
+                payloads.resize_with(fan.spans.len(), Payload::default);
+                for piece in &fan.pieces {
+                    payloads[piece.span].append(payload.take_front(piece.len));
+                }
+                let mut asked = Vec::with_capacity(fan.spans.len());
+                let mut started = Vec::with_capacity(fan.spans.len());
+                for (one, payload) in fan.spans.iter().zip(payloads) {
+                    let member = holder(one.member, one.span).expect("looked at above");
+                    let offset = member.data_offset + one.span.offset;
+                    started.push(member.dev.start(Io::read(offset, payload)));
+                    asked.push(Reading::new(Rc::clone(member)));
+                }
+                drop(slots);
+                let inner = Rc::clone(self);
+                Pending::task(async move {
+                    let mut completions = join_all(started).await;
+                    drop(asked);
+                    let result: Result<(), Errno> =
+                        completions.iter().try_for_each(|one| one.result);
+                    let mut payload = Payload::None;
+                    for piece in &fan.pieces {
+                        payload.append(completions[piece.span].payload.take_front(piece.len));
+                    }
+                    match result {
+                        Ok(()) => Completion { result, payload },
+                        // Which piece failed is found out again, with care.
+                        Err(_) => inner.retry(span, payload, None).await,
+                    }
+                })
+            }
+        }
+    }
+
+    /// Reads piece by piece, each of one member; `failed` is the member that was asked first.
+    pub(in crate::redundant) async fn read_data_carefully(
+        self: &Rc<Self>,
+        span: Span,
+        mut payload: Payload,
+        failed: Option<u32>,
+    ) -> (Result<(), Errno>, Payload) {
+        let geometry = &self.parity().geometry;
+        let mut pieces = Vec::new();
+        let mut offset = span.offset;
+        while offset < span.end() {
+            let Run { member: role, offset: row, len } = geometry.locate(offset);
+            let len = len.min(span.end() - offset).min(CAREFUL);
+            let part = payload.take_front(len);
+            pieces.push(self.read_rows(role, Span::new(row, len), part, failed));
+            offset += len;
+        }
+        let mut whole = Payload::None;
+        let mut result = Ok(());
+        for (one, part) in join_futures(pieces).await {
+            result = result.and(one);
+            whole.append(part);
+        }
+        (result, whole)
+    }
+
+    /// Reads `rows` of `role`, of whichever member has it, or from the others; if they do not
+    /// suffice, in halves, down to blocks.
+    fn read_rows(
+        self: &Rc<Self>,
+        role: usize,
+        rows: Span,
+        mut payload: Payload,
+        failed: Option<u32>,
+    ) -> Later<'_, (Result<(), Errno>, Payload)> {
+        Box::pin(async move {
+            let holder = self.slots.borrow()[role].readable().cloned();
+            if let Some(member) = &holder
+                && !member.is_bad(rows.offset, rows.len)
+                && Some(member.number) != failed
+            {
+                let io = Io::read(member.data_offset + rows.offset, payload);
+                let completion = member.dev.start(io).await;
+                payload = completion.payload;
+                if completion.result.is_ok() {
+                    return (Ok(()), payload);
+                }
+            }
+            let (recovered, mut payload) = self.recover_rows(role, rows, payload).await;
+            if recovered {
+                if let Some(member) = holder {
+                    self.put_rows_right(member, rows);
+                }
+                return (Ok(()), payload);
+            }
+            let block = u64::from(self.limits.logical_block);
+            if rows.len <= block {
+                return (Err(Errno::IO), payload);
+            }
+            let half = (rows.len / 2).next_multiple_of(block);
+            let front = payload.take_front(half);
+            let rest = Span::new(rows.offset + half, rows.len - half);
+            let front = self.read_rows(role, Span::new(rows.offset, half), front, None).await;
+            let back = self.read_rows(role, rest, payload, None).await;
+            let mut payload = front.1;
+            payload.append(back.1);
+            (front.0.and(back.0), payload)
+        })
+    }
+
+    /// Fills `payload` with what `role` has of `rows`, from the other members; answers whether
+    /// they suffice.
+    async fn recover_rows(
+        self: &Rc<Self>,
+        role: usize,
+        rows: Span,
+        mut payload: Payload,
+    ) -> (bool, Payload) {
+        let parity = self.parity();
+        let count = parity.geometry.members() as u64;
+        let memory = parity.cache.get_wait((count * rows.len) as usize).await;
+        let (mut columns, _) = Columns::new(&parity.geometry, rows, memory, |_| true);
+        let entered = self.ranges.enter(rows).await;
+        let recovered = self.work_out(&mut columns, role).await;
+        drop(entered);
+        if recovered {
+            let mut from = columns.get(role, rows);
+            for buf in payload.bufs_mut() {
+                let (part, rest) = from.split_at(buf.len());
+                buf.copy_from_slice(part);
+                from = rest;
+            }
+        }
+        (recovered, payload)
+    }
+
+    /// Works out what `role` has of the rows of `columns`, which nobody else changes meanwhile,
+    /// from the other members; answers whether they suffice.
+    pub(super) async fn work_out(self: &Rc<Self>, columns: &mut Columns, role: usize) -> bool {
+        let rows = columns.rows;
+        let mut readable = self.readable_roles(rows);
+        readable[role] = false;
+        loop {
+            let Some(sources) = sources(&columns.geometry, columns.stripe, role, &readable) else {
+                return false;
+            };
+            let wanted: Vec<(usize, Span)> = sources.iter().map(|role| (*role, rows)).collect();
+            let failed = columns.read(self, &wanted).await;
+            if failed.is_empty() {
+                let recovered = columns.recover(rows, &|role| sources.contains(&role));
+                assert!(recovered, "the sources were chosen to suffice");
+                if !matches!(columns.geometry.column_of(columns.stripe, role), Column::Data(_)) {
+                    columns.compute(rows, &|wanted| wanted == role, &|_| None);
+                }
+                return true;
+            }
+            for (failed, member) in failed {
+                self.put_rows_right(member, rows);
+                readable[failed] = false;
+            }
+        }
+    }
+
+    /// Has `rows` written again on `member`, which could not read them, from the others.
+    pub(super) fn put_rows_right(self: &Rc<Self>, member: Rc<Member>, rows: Span) {
+        if self.read_only || self.limits.read_only {
+            return;
+        }
+        let inner = Rc::clone(self);
+        self.background.spawn(async move { inner.rewrite_rows(&member, rows).await });
+    }
+
+    async fn rewrite_rows(self: &Rc<Self>, member: &Rc<Member>, rows: Span) {
+        let parity = self.parity();
+        let count = parity.geometry.members() as u64;
+        let memory = parity.cache.get_wait((count * rows.len) as usize).await;
+        let (mut columns, _) = Columns::new(&parity.geometry, rows, memory, |_| true);
+        let _locked = self.ranges.lock(rows).await;
+        let Some(role) = member.role.get().map(usize::from) else { return };
+        let has_role = |one: &Rc<Member>| Rc::ptr_eq(one, member);
+        if !self.slots.borrow()[role].readable().is_some_and(has_role) {
+            return;
+        }
+        // Of several reads that met the same error the first has it put right.
+        if !member.is_bad(rows.offset, rows.len)
+            && columns.read(self, &[(role, rows)]).await.is_empty()
+        {
+            return;
+        }
+        if self.work_out(&mut columns, role).await {
+            let payload = columns.take(role);
+            self.write_again(member, rows, payload).await;
+        }
+    }
+}
+
+/// From which roles' rows that of `role` is worked out, if only those for which `readable` holds
+/// can be read; `None` if they do not suffice. No more than are needed: all other data that can
+/// be read, and as much parity as data cannot.
+fn sources(
+    geometry: &Raid456,
+    stripe: u64,
+    role: usize,
+    readable: &[bool],
+) -> Option<Vec<usize>> {
+    let can_be_read = |other: &usize| *other != role && readable[*other];
+    let data = (0..geometry.data()).map(|index| geometry.role_of(stripe, Column::Data(index)));
+    let mut sources: Vec<usize> = data.filter(can_be_read).collect();
+    let lost = geometry.data() - sources.len();
+    let parity = [Column::P, Column::Q].into_iter().take(geometry.parities());
+    let parity = parity.map(|column| geometry.role_of(stripe, column)).filter(can_be_read);
+    sources.extend(parity.take(lost));
+    (sources.len() == geometry.data()).then_some(sources)
+}

@@ -1,0 +1,167 @@
+//! A write, cut into units: rows of one stripe that are changed together.
+//!
+//! ```text
+//!   the array's bytes   | … 0 | 1 … |            stripe     D0    D1    D2
+//!                                                         |     |     | *** |
+//!                                                         | *** | *** | *** |   a unit: some rows
+//!                                                         | *** | *** |     |
+//! ```
+//!
+//! Pure. A stripe whose chunks are large has several units, one below the other: what a unit needs
+//! in memory is bounded.
+
+use braid_array::Geometry;
+use braid_array::geometry::Raid456;
+use braid_array::parity_plan::{Band, Bands, bands, split_stripes};
+use braid_block::{Payload, Span};
+
+/// What is written to one data column.
+#[derive(Debug)]
+pub(super) struct Piece {
+    /// Which, counted in the order of the array.
+    pub(super) column: usize,
+    /// In bytes of each member's data.
+    pub(super) rows: Span,
+    /// What; empty for zeroes.
+    pub(super) payload: Payload,
+}
+
+/// Rows of one stripe, and what is written there.
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub(super) stripe: u64,
+    /// From the first row that is written to the last.
+    pub(super) rows: Span,
+    pub(super) bands: Bands,
+    /// In the order of the columns.
+    pub(super) pieces: Vec<Piece>,
+}
+
+impl Piece {
+    /// What is written to `rows`, which lie in one of the payload's buffers.
+    pub(super) fn slice(&self, rows: Span) -> &[u8] {
+        let mut start = (rows.offset - self.rows.offset) as usize;
+        for buf in self.payload.bufs() {
+            if start < buf.len() {
+                return &buf[start..start + rows.len as usize];
+            }
+            start -= buf.len();
+        }
+        unreachable!("rows {rows} of a piece at {}", self.rows)
+    }
+}
+
+impl Unit {
+    /// Whether every data column is written, in every row.
+    pub(super) fn is_whole(&self, geometry: &Raid456) -> bool {
+        matches!(&self.bands[..], [band] if band.count == geometry.data())
+    }
+
+    /// What is written to `rows` of data column `index`, if anything is.
+    pub(super) fn new_data(&self, index: usize, rows: Span) -> Option<&[u8]> {
+        let is_here = |piece: &&Piece| {
+            piece.column == index
+                && piece.rows.offset <= rows.offset
+                && rows.end() <= piece.rows.end()
+        };
+        self.pieces.iter().find(is_here).map(|piece| piece.slice(rows))
+    }
+
+    /// Cuts `band` so that what is written to each part lies in one buffer a column.
+    pub(super) fn parts(&self, band: &Band) -> Vec<Span> {
+        let mut cuts = vec![band.rows.offset, band.rows.end()];
+        for piece in &self.pieces {
+            let mut at = piece.rows.offset;
+            for buf in piece.payload.bufs() {
+                at += buf.len() as u64;
+                if band.rows.offset < at && at < band.rows.end() {
+                    cuts.push(at);
+                }
+            }
+        }
+        if cuts.len() > 2 {
+            cuts.sort_unstable();
+            cuts.dedup();
+        }
+        cuts.windows(2).map(|pair| Span::new(pair[0], pair[1] - pair[0])).collect()
+    }
+}
+
+/// Cuts a write of `payload` to `span` into units of at most `most` rows, in the order of the
+/// stripes and their rows; whole stripes may have `most_of_whole` rows.
+pub(super) fn cut(
+    geometry: &Raid456,
+    span: Span,
+    mut payload: Payload,
+    most: u64,
+    most_of_whole: u64,
+) -> Vec<Unit> {
+    let mut units: Vec<Unit> = Vec::new();
+    for (stripe, part) in split_stripes(geometry, span) {
+        let is_whole = part.len == geometry.stripe();
+        let most = if is_whole { most.max(most_of_whole) } else { most };
+        let most = most.min(geometry.chunk());
+        let first_unit = units.len();
+        let all = bands(geometry, stripe, part);
+        let start = stripe * geometry.chunk();
+        for slice in 0..geometry.chunk() / most {
+            let bands = all.within(Span::new(start + slice * most, most));
+            if let (Some(first), Some(last)) = (bands.first(), bands.last()) {
+                let rows = Span::new(first.rows.offset, last.rows.end() - first.rows.offset);
+                units.push(Unit { stripe, rows, bands, pieces: Vec::new() });
+            }
+        }
+        for (column, rows) in columns_of(geometry, stripe, part) {
+            for unit in &mut units[first_unit..] {
+                let from = rows.offset.max(unit.rows.offset);
+                let to = rows.end().min(unit.rows.end());
+                if from < to {
+                    let rows = Span::new(from, to - from);
+                    let payload = match payload.is_empty() {
+                        false => payload.take_front(rows.len),
+                        true => Payload::None,
+                    };
+                    unit.pieces.push(Piece { column, rows, payload });
+                }
+            }
+        }
+    }
+    units
+}
+
+/// The data columns of `stripe` that `part` of the array touches, and their rows.
+fn columns_of(
+    geometry: &Raid456,
+    stripe: u64,
+    part: Span,
+) -> impl Iterator<Item = (usize, Span)> + use<> {
+    let (chunk, start) = (geometry.chunk(), stripe * geometry.stripe());
+    let first = (part.offset - start) / chunk;
+    let last = (part.end() - 1 - start) / chunk;
+    (first..=last).map(move |column| {
+        let from = part.offset.max(start + column * chunk);
+        let to = part.end().min(start + (column + 1) * chunk);
+        let row = stripe * chunk + (from - start) % chunk;
+        (column as usize, Span::new(row, to - from))
+    })
+}
+
+/// Puts the payload together again, in the order of the array.
+pub(super) fn join(mut units: Vec<Unit>) -> Payload {
+    let mut payload = Payload::None;
+    let mut rest = &mut units[..];
+    while let Some(stripe) = rest.first().map(|unit| unit.stripe) {
+        let count = rest.iter().take_while(|unit| unit.stripe == stripe).count();
+        let (same, others) = rest.split_at_mut(count);
+        let columns = same.iter().flat_map(|unit| unit.pieces.iter().map(|piece| piece.column));
+        let last = columns.max().unwrap_or(0);
+        for column in 0..=last {
+            for unit in same.iter_mut() {
+                let pieces = unit.pieces.iter_mut().filter(|piece| piece.column == column);
+                pieces.for_each(|piece| payload.append(std::mem::take(&mut piece.payload)));
+            }
+        }
+        rest = others;
+    }
+    payload
+}

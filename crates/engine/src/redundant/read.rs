@@ -1,0 +1,164 @@
+//! Reading, whatever keeps the data: one member first, and with care when that fails.
+//!
+//! ```text
+//!   one member ── ok ──▶ answer                        the usual case: nothing is allocated
+//!       │ error
+//!       ▼
+//!   piece by piece, from the other copies or by parity; halves, down to blocks ──▶ answer
+//!       │ a member failed where others did not
+//!       ▼
+//!   afterwards: locked, read again, written again from what the others have, read back
+//! ```
+
+use std::rc::Rc;
+
+use braid_block::{Completion, Flags, Io, Payload, Span};
+
+use super::Inner;
+use super::data::Data;
+use super::member::Member;
+use crate::Pending;
+use crate::pending::{Token, Watch, Watched};
+
+/// The most that is asked of one member at a time once something failed, in bytes.
+pub(super) const CAREFUL: u64 = 64 << 10;
+/// Read errors in an hour after which a member is given up: md's
+/// `MD_DEFAULT_MAX_CORRECTED_READ_ERRORS`.
+const MOST_ERRORS: u32 = 20;
+
+impl Inner {
+    #[inline]
+    pub(super) fn start_read(self: &Rc<Self>, io: Io) -> Pending {
+        if !self.work.is_timing() {
+            return self.read(io);
+        }
+        let pending = self.read(io);
+        let inner = Rc::clone(self);
+        let start = self.clock.now();
+        Pending::task(async move {
+            let completion = pending.await;
+            let now = inner.clock.now();
+            inner.work.record_latency(now, now - start);
+            completion
+        })
+    }
+
+    #[inline]
+    fn read(self: &Rc<Self>, io: Io) -> Pending {
+        match &self.data {
+            Data::Copies(_) => self.read_copy(io),
+            Data::Parity(_) => self.read_data(io),
+        }
+    }
+
+    /// Looks at the answer of the one member that was asked.
+    pub(super) fn follow(self: &Rc<Self>, member: Rc<Member>, span: Span, pending: Pending) -> Pending {
+        match pending {
+            Pending::Ready(Some(completion)) => {
+                self.retry(span, completion.payload, Some(member.number))
+            }
+            Pending::Ticket(ticket) => {
+                member.reads.set(member.reads.get() + 1);
+                let token = Token { member: member.number, offset: span.offset };
+                Pending::Watched(Watched::new(ticket, Rc::clone(self) as Rc<dyn Watch>, token))
+            }
+            pending => {
+                let inner = Rc::clone(self);
+                Pending::task(async move {
+                    let number = member.number;
+                    let reading = Reading::new(member);
+                    let completion = pending.await;
+                    drop(reading);
+                    match completion.result {
+                        Ok(()) => completion,
+                        Err(_) => inner.retry(span, completion.payload, Some(number)).await,
+                    }
+                })
+            }
+        }
+    }
+
+    /// Reads what could not be read in one go; `failed` is the member that was asked first.
+    pub(super) fn retry(self: &Rc<Self>, span: Span, payload: Payload, failed: Option<u32>) -> Pending {
+        let inner = Rc::clone(self);
+        self.background.request(async move {
+            let (result, payload) = match &inner.data {
+                Data::Copies(_) => inner.read_copies_carefully(span, payload, failed).await,
+                Data::Parity(_) => inner.read_data_carefully(span, payload, failed).await,
+            };
+            Completion { result, payload }
+        })
+    }
+
+    /// Writes again what `member` could not read at `place` of its data, and reads it back.
+    pub(super) async fn write_again(
+        self: &Rc<Self>,
+        member: &Rc<Member>,
+        place: Span,
+        payload: Payload,
+    ) {
+        let at = member.data_offset + place.offset;
+        let written = member.dev.start(Io::write(at, payload, Flags::FUA)).await;
+        let result = match written.result {
+            Ok(()) => member.dev.start(Io::read(at, written.payload)).await.result,
+            error => error,
+        };
+        match result {
+            Ok(()) => {
+                member.corrected.set(member.corrected.get() + 1);
+                self.note(format!(
+                    "{}: {} bytes at {} could not be read and were written again",
+                    member.label, place.len, place.offset
+                ));
+                if member.count_error(self.clock.now()) > MOST_ERRORS {
+                    self.fail(member, "more than 20 read errors within an hour");
+                }
+            }
+            Err(errno) => {
+                let why = format!("what could not be read could not be written again: {errno}");
+                self.fail(member, &why);
+            }
+        }
+        self.fence().await;
+    }
+}
+
+impl Watch for Inner {
+    #[inline]
+    fn completed(self: Rc<Self>, token: Token, completion: Completion) -> Pending {
+        self.abandoned(token);
+        match completion.result {
+            Ok(()) => Pending::ready(completion),
+            Err(_) => {
+                let span = Span::new(token.offset, completion.payload.len());
+                self.retry(span, completion.payload, Some(token.member))
+            }
+        }
+    }
+
+    #[inline]
+    fn abandoned(&self, token: Token) {
+        let members = self.members.borrow();
+        if let Some(member) = members.iter().find(|member| member.number == token.member) {
+            member.reads.set(member.reads.get().saturating_sub(1));
+        }
+    }
+}
+
+/// A read under way on a member, for the balance.
+pub(super) struct Reading {
+    member: Rc<Member>,
+}
+
+impl Reading {
+    pub(super) fn new(member: Rc<Member>) -> Reading {
+        member.reads.set(member.reads.get() + 1);
+        Reading { member }
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.member.reads.set(self.member.reads.get().saturating_sub(1));
+    }
+}
