@@ -225,8 +225,8 @@ fn column_and_row(offset: u64, chunk: u64) -> (usize, u64) {
 ///
 /// Of all that can be done, that with the fewest reads, then with the fewest bytes read, then the
 /// most Modify, which keeps to members that are written anyway. A band that needs no reads has none,
-/// not even to join two others. Where the parity is not known to be
-/// in sync, Modify only if there is no other way: it would keep a wrong parity wrong.
+/// not even to join two others. Where the parity is not known to be in sync, Modify only if there is
+/// no other way: it would keep a wrong parity wrong.
 #[must_use]
 pub fn choose(
     geometry: &Raid456,
