@@ -42,6 +42,7 @@ interop:
 bench:
 	@scripts/setup.sh build bench
 	$(CARGO) build $(FLAGS) --release --package braid --package braid-bench
+	target/release/parity
 	target/release/engine
 	target/release/peers-nbd
 	target/release/modelled

@@ -50,6 +50,7 @@ for purpose in "${@:-build}"; do
             need fusermount3 fuse3
             need qemu-nbd qemu-utils
             need valgrind valgrind
+            need '/usr/lib/*/libisal.so.2' libisal2
             need losetup mount
             ;;
         *)

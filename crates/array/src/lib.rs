@@ -2,12 +2,15 @@
 //!
 //! * [`geometry`]: one file a level; each answers where a byte of the array lies.
 //! * [`plan`]: cuts a request along the geometry and gathers what falls on one member.
+//! * [`parity_plan`]: how a write to an array with parity becomes reads, arithmetic and writes.
 //!
 //! Invariants: a geometry's map is a bijection between the array's bytes (of a mirrored level: the
-//! copies of them) and the bytes of the members that it uses; a plan covers its request exactly once, in order. Deliberately absent:
-//! I/O, memory, and any state that a request could change.
+//! copies of them; of a level with parity: them and the parity) and the bytes of the members that
+//! it uses; a plan covers its request exactly once, in order. Deliberately absent: I/O, memory, and
+//! any state that a request could change.
 
 pub mod geometry;
+pub mod parity_plan;
 pub mod plan;
 
 pub use geometry::{Geometry, GeometryError, Mirrored, Owner, Run};

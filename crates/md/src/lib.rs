@@ -9,6 +9,7 @@
 //! * [`superblock`]: versions 0.90, 1.0, 1.1 and 1.2 as one type; [`Rejection`]: why bytes are none.
 //! * [`detect`]: which of them lie on a member, and which one holds.
 //! * [`bitmap`], [`bad_blocks`]: what lies beside it.
+//! * [`ppl`]: md's partial parity log of raid5; [`stripe_log`]: braid's own of raid4, 5 and 6.
 //! * [`examine`]: what `braid examine` prints of one member.
 //! * [`mdstat`]: arrays that run, in the format of `/proc/mdstat`.
 //! * [`fuzz`]: entry points that take `&[u8]` and assert the invariants.
@@ -29,7 +30,9 @@ pub mod examine;
 pub mod fuzz;
 pub mod level;
 pub mod mdstat;
+pub mod ppl;
 pub mod rejection;
+pub mod stripe_log;
 pub mod superblock;
 pub mod uuid;
 pub mod version;

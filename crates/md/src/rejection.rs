@@ -4,7 +4,7 @@
 //! printed as it is. Reasons are about one member only: whether members fit together is decided
 //! where several are known.
 
-use crate::{Level, SECTOR};
+use crate::{Level, SECTOR, Uuid};
 
 /// Why a superblock was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -263,4 +263,86 @@ pub enum BitmapRejection {
         /// Bytes that there are.
         area: u64,
     },
+}
+
+/// Why a partial parity log, or a part of it, was not accepted. Sizes are in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its values are")]
+pub enum PplRejection {
+    #[error("the partial parity log is cut off: a header has 4096 bytes, {got} were read")]
+    Truncated { got: usize },
+    #[error("the log header's checksum is {stored:08x}, its bytes have {computed:08x}")]
+    Checksum { stored: u32, computed: u32 },
+    #[error("the log is signed {found:08x}, this array signs {expected:08x}")]
+    Signature { found: u32, expected: u32 },
+    #[error("the log header counts {count} entries, there is room for 148")]
+    TooManyEntries { count: u32 },
+    #[error("entry {entry} of the log is about sector {sector}, it must be below 2^54")]
+    DataSector { entry: usize, sector: u64 },
+    #[error("entry {entry} of the log has its parity at role {role}, it must be below 2^16")]
+    ParityRole { entry: usize, role: u32 },
+    #[error("partial parity at {start} to {end} goes beyond the log's area of {area} bytes")]
+    ParityOutside { start: usize, end: usize, area: usize },
+    #[error("the partial parity's checksum is {computed:08x}, its entry says {stored:08x}")]
+    ParityChecksum { stored: u32, computed: u32 },
+    #[error(
+        "an entry of {data_len} bytes at {data_start} with {parity_len} of partial parity cannot be: {why}"
+    )]
+    Shape { data_start: u64, data_len: u32, parity_len: u32, why: &'static str },
+    #[error("an entry is about byte {data_start}, the array has {array_size}")]
+    OutsideArray { data_start: u64, array_size: u64 },
+    #[error("an entry has its parity at role {role}, the array has {members} members")]
+    NoSuchRole { role: u16, members: usize },
+    #[error(
+        "an entry has its parity at role {role}, the layout has it at {by_layout}, and the log lies on role {member}"
+    )]
+    ParityElsewhere { role: u16, by_layout: u16, member: u16 },
+}
+
+/// Why a stripe log, or a part of it, was not accepted. Sizes are in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its values are")]
+pub enum LogRejection {
+    #[error("the {what} of the stripe log is cut off: it has 4096 bytes, {got} were read")]
+    Truncated { what: &'static str, got: usize },
+    #[error("no {what} of a stripe log: it starts with {found:02x?}")]
+    Magic { what: &'static str, found: [u8; 8] },
+    #[error("the {what} of the stripe log has version {found}, known is 1")]
+    Version { what: &'static str, found: u32 },
+    #[error(
+        "the checksum of the stripe log's {what} is {stored:08x}, its bytes have {computed:08x}"
+    )]
+    Checksum { what: &'static str, stored: u32, computed: u32 },
+    #[error("the stripe log is of array {found}, this is {expected}")]
+    OtherArray { found: Uuid, expected: Uuid },
+    #[error("the stripe log is of device number {found}, this is {expected}")]
+    OtherDevice { found: u32, expected: u32 },
+    #[error(
+        "the stripe log's area of {area} bytes cannot be: it has whole 4096, from {least} to {most}"
+    )]
+    Area { area: u64, least: u64, most: u64 },
+    #[error("the stripe log has {log} events, the array {array}: somebody else wrote it since")]
+    OldEvents { log: u64, array: u64 },
+    #[error("the record was made under number {found:016x}, the log's is {expected:016x}")]
+    OtherNonce { found: u64, expected: u64 },
+    #[error("the record has {found} parts, there are 1 to 64")]
+    Parts { found: u16 },
+    #[error(
+        "a part of the record, {len} bytes at {offset}, cannot be: it has whole sectors below 2^63"
+    )]
+    Part { offset: u64, len: u32 },
+    #[error("the record's parts have {parts} bytes, its payload {payload}")]
+    PayloadLen { parts: u64, payload: u32 },
+    #[error("the record of role {role} is none of its participants")]
+    Role { role: u16 },
+    #[error("the record's sequence {sequence} is below its tail {tail}")]
+    Sequence { sequence: u64, tail: u64 },
+    #[error("the {what} counts {value}, which must be below 2^63")]
+    Count { what: &'static str, value: u64 },
+    #[error("the payload's checksum is {computed:08x}, its record says {stored:08x}")]
+    PayloadChecksum { stored: u32, computed: u32 },
+    #[error("a record of {len} bytes at {start} goes beyond the ring of {ring}")]
+    OutsideRing { start: usize, len: u64, ring: usize },
+    #[error("role {role} is in sync and has no log, so that nothing is known to be complete")]
+    NoLog { role: u16 },
 }

@@ -53,15 +53,15 @@ pub(crate) fn power(exponent: u8) -> u8 {
 
 /// The exponent of g, 0 to 254, that gives `byte`; zero has none.
 #[must_use]
-pub(crate) fn exponent(byte: u8) -> Option<u8> {
-    (byte != 0).then(|| EXPONENTS[usize::from(byte)])
+pub(crate) const fn exponent(byte: u8) -> Option<u8> {
+    if byte == 0 { None } else { Some(EXPONENTS[byte as usize]) }
 }
 
 /// `a` times `b`.
 #[must_use]
-pub(crate) fn multiply(a: u8, b: u8) -> u8 {
+pub(crate) const fn multiply(a: u8, b: u8) -> u8 {
     match (exponent(a), exponent(b)) {
-        (Some(a), Some(b)) => POWERS[usize::from(a) + usize::from(b)],
+        (Some(a), Some(b)) => POWERS[a as usize + b as usize],
         _ => 0,
     }
 }

@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 
-use crate::{MAX_DATA, scalar};
+use crate::{MAX_DATA, scalar, simd};
 
 /// The data blocks of a stripe, by power.
 type Data<'a> = &'a [Option<&'a [u8]>];
@@ -43,7 +43,7 @@ static SCALAR: Kernel = Kernel {
 
 /// The kernels that this processor can run, the preferred one first; the last is `scalar`.
 pub fn kernels() -> impl Iterator<Item = &'static Kernel> {
-    std::iter::once(&SCALAR)
+    simd::kernels().chain(std::iter::once(&SCALAR))
 }
 
 /// The preferred kernel.

@@ -28,6 +28,7 @@ mod field;
 mod kernel;
 mod locate;
 mod scalar;
+mod simd;
 
 pub use kernel::{Kernel, kernels};
 pub use locate::{Suspect, locate};

@@ -8,7 +8,7 @@
 //! Source: Linux `include/uapi/linux/raid/md_p.h`, `drivers/md/md.c` (`super_90_*`, `super_1_*`).
 
 mod check;
-mod fields;
+pub(crate) mod fields;
 mod v0;
 mod v1;
 

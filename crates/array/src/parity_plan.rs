@@ -1,0 +1,359 @@
+//! How a write to an array with parity becomes reads, arithmetic and writes.
+//!
+//! ```text
+//! a write of the bytes * of one stripe         rows        columns     band
+//!
+//!          D0   D1   D2   D3    P   Q
+//!        |    |    | ** | ** |    |    |       0 … a       2, 3        0
+//!        |    | ** | ** | ** |    |    |       a … b       1, 2, 3     1
+//!        |    | ** | ** |    |    |    |       b … chunk   1, 2        2
+//! ```
+//!
+//! A write is cut into stripes ([`split_stripes`]), and what falls on a stripe into *bands*
+//! ([`bands`]): rows of the chunk in which the same columns are written, each of them whole. Rows
+//! have their parity for themselves, so each band is worked out by a [`Method`] of its own:
+//!
+//! ```text
+//! Full         all data are written       nothing is read         P, Q from the new data
+//! Reconstruct  the others are there       they are read           P, Q from new and read data
+//! Modify       the written are there      they and P, Q are read  P, Q changed by old + new
+//! Restore      one missing of each kind   all there is, is read   the missing first, then as above
+//! Plain        P and Q are missing        nothing is read         only data are written
+//! ```
+//!
+//! [`choose`] takes those with the fewest reads, where neighbouring bands of one member are one
+//! read. What is written is the same by all methods: the written data and the parity of their rows,
+//! each where its member is there ([`writes`]).
+//!
+//! Invariants: the bands of a stripe's part cover it exactly, their rows ascend and do not overlap;
+//! nothing that is lost is read or written. Deliberately absent: the arithmetic itself, and the
+//! order of reads and writes, which is what a crash asks about.
+//!
+//! Source: Linux `drivers/md/raid5.c` (`handle_stripe_dirtying`, whose rcw is Reconstruct and whose
+//! rmw is Modify, chosen for each page of a stripe; it does no rmw where a resync is due).
+
+use std::ops::Deref;
+
+use braid_block::Span;
+
+use crate::Geometry;
+use crate::geometry::{Column, Raid456};
+
+/// Most bands that a part of a stripe falls into.
+pub const MAX_BANDS: usize = 3;
+
+/// A rectangle of a stripe, all of it written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Band {
+    /// Which bytes of each member: stripe × chunk + place in the chunk.
+    pub rows: Span,
+    /// The first data column that is written.
+    pub first: usize,
+    /// How many data columns are written, at least 1.
+    pub count: usize,
+}
+
+impl Band {
+    /// Whether the request writes this column; parity is no part of a request.
+    #[must_use]
+    pub fn covers(&self, column: Column) -> bool {
+        match column {
+            Column::Data(index) => (self.first..self.first + self.count).contains(&index),
+            Column::P | Column::Q => false,
+        }
+    }
+
+    /// Whether `method` reads the band's rows of this column.
+    #[must_use]
+    pub fn reads(&self, method: Method, column: Column, lost: &Lost) -> bool {
+        let is_data = matches!(column, Column::Data(_));
+        match method {
+            Method::Full | Method::Plain => false,
+            Method::Modify => !lost.has(column) && (!is_data || self.covers(column)),
+            Method::Reconstruct => is_data && !self.covers(column),
+            Method::Restore => !lost.has(column),
+        }
+    }
+}
+
+/// The bands of a part of a stripe: 1 to [`MAX_BANDS`], from the first rows to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Bands {
+    bands: [Band; MAX_BANDS],
+    len: usize,
+}
+
+impl Bands {
+    /// Adds a band below the others, unless it is empty.
+    fn push(&mut self, rows: Span, columns: std::ops::Range<usize>) {
+        if !rows.is_empty() && !columns.is_empty() {
+            self.bands[self.len] = Band { rows, first: columns.start, count: columns.len() };
+            self.len += 1;
+        }
+    }
+}
+
+impl Deref for Bands {
+    type Target = [Band];
+
+    fn deref(&self) -> &[Band] {
+        &self.bands[..self.len]
+    }
+}
+
+/// How the parity of a band's rows is worked out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Method {
+    /// From the request alone, which writes every data column. Nothing is read.
+    #[default]
+    Full,
+    /// From the old parity, the old data and the new data. Every written column is there; what is
+    /// there of P and Q is read.
+    Modify,
+    /// From the new data and those that are not written, which are all there.
+    Reconstruct,
+    /// From everything: what is there is read, what is lost is worked out, the new data are laid
+    /// over it.
+    Restore,
+    /// Not at all: neither P nor Q is there. Nothing is read.
+    Plain,
+}
+
+/// Whether the parity of a stripe is known to fit its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParityState {
+    /// It fits.
+    InSync,
+    /// It may not: a resync is due, as after a crash or before the first one.
+    Unknown,
+}
+
+/// What is lost of a stripe: at most as many columns as it has parities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Lost {
+    columns: [Option<Column>; 2],
+}
+
+impl Lost {
+    /// Nothing is lost.
+    pub const NOTHING: Lost = Lost { columns: [None; 2] };
+
+    /// What is lost of `stripe` where only the members are there for which `available` holds;
+    /// `None` if that is more than the stripe's parity makes up for.
+    pub fn of(geometry: &Raid456, stripe: u64, available: &dyn Fn(usize) -> bool) -> Option<Lost> {
+        let mut lost = Lost::NOTHING;
+        let mut places = lost.columns.iter_mut().take(geometry.parities());
+        for role in (0..geometry.members()).filter(|&role| !available(role)) {
+            *places.next()? = Some(geometry.column_of(stripe, role));
+        }
+        Some(lost)
+    }
+
+    /// The lost columns.
+    pub fn columns(&self) -> impl Iterator<Item = Column> {
+        self.columns.into_iter().flatten()
+    }
+
+    /// Whether this column is lost.
+    #[must_use]
+    pub fn has(&self, column: Column) -> bool {
+        self.columns.contains(&Some(column))
+    }
+
+    /// Whether any data column is lost for which `which` holds.
+    fn has_data(&self, which: impl Fn(Column) -> bool) -> bool {
+        self.columns().any(|column| matches!(column, Column::Data(_)) && which(column))
+    }
+}
+
+/// Cuts `span` of the array at the stripes' ends: each stripe's number and its part of `span`, in
+/// bytes of the array.
+pub fn split_stripes(geometry: &Raid456, span: Span) -> impl Iterator<Item = (u64, Span)> + use<> {
+    debug_assert!(span.is_within(geometry.size()));
+    let width = geometry.stripe();
+    let stripes = span.offset / width..span.end().div_ceil(width);
+    stripes.filter(move |_| !span.is_empty()).map(move |stripe| {
+        let start = span.offset.max(stripe * width);
+        let end = span.end().min((stripe + 1) * width);
+        (stripe, Span::new(start, end - start))
+    })
+}
+
+/// The bands of `span` of the array, which lies within `stripe`; none if it is empty.
+///
+/// # Panics
+/// If it does not lie within the stripe.
+#[must_use]
+pub fn bands(geometry: &Raid456, stripe: u64, span: Span) -> Bands {
+    let (chunk, width) = (geometry.chunk(), geometry.stripe());
+    let start = stripe * width;
+    assert!(
+        span.offset >= start && span.end() <= start + width,
+        "{span} is not within stripe {stripe} of {width} bytes"
+    );
+    let mut bands = Bands::default();
+    if span.is_empty() {
+        return bands;
+    }
+    let rows = |from: u64, to: u64| Span::new(stripe * chunk + from, to - from);
+    // The first byte's column and row, and the last byte's column and the row behind it.
+    let (first, top) = column_and_row(span.offset - start, chunk);
+    let (last, row) = column_and_row(span.end() - 1 - start, chunk);
+    let bottom = row + 1;
+    if first == last {
+        bands.push(rows(top, bottom), first..first + 1);
+        return bands;
+    }
+    // The first column is written from `top` on, the last one down to `bottom`, those between
+    // whole.
+    bands.push(rows(0, top.min(bottom)), first + 1..last + 1);
+    if top < bottom {
+        bands.push(rows(top, bottom), first..last + 1);
+    } else {
+        bands.push(rows(bottom, top), first + 1..last);
+    }
+    bands.push(rows(top.max(bottom), chunk), first..last);
+    bands
+}
+
+/// The data column of a byte of a stripe, and its place in the chunk.
+fn column_and_row(offset: u64, chunk: u64) -> (usize, u64) {
+    ((offset / chunk) as usize, offset % chunk)
+}
+
+/// The method for each band, by index; what stands behind the last band has no meaning.
+///
+/// Of all that can be done, that with the fewest reads, then with the fewest bytes read, then the
+/// most Modify, which keeps to members that are written anyway. A band that needs no reads has none,
+/// not even to join two others. Where the parity is not known to be in sync, Modify only if there is
+/// no other way: it would keep a wrong parity wrong.
+#[must_use]
+pub fn choose(
+    geometry: &Raid456,
+    bands: &Bands,
+    lost: &Lost,
+    parity: ParityState,
+) -> [Method; MAX_BANDS] {
+    let mut choices = [(Method::Full, Method::Full); MAX_BANDS];
+    for (index, band) in bands.iter().enumerate() {
+        choices[index] = possible(geometry, band, lost, parity);
+    }
+    // Each bit of `seconds` stands for a band that takes its second choice.
+    let pick = |seconds: usize, index: usize| match (seconds >> index & 1, choices[index]) {
+        (0, (first, _)) => first,
+        (_, (_, second)) => second,
+    };
+    (0..1 << bands.len())
+        .map(|seconds| std::array::from_fn(|index| pick(seconds, index)))
+        .min_by_key(|methods| cost(geometry, bands, methods, lost))
+        .expect("there is a choice")
+}
+
+/// What a band can be worked out by: a first choice, and a second one, or the first again.
+fn possible(geometry: &Raid456, band: &Band, lost: &Lost, parity: ParityState) -> (Method, Method) {
+    if parities(geometry).all(|parity| lost.has(parity)) {
+        return (Method::Plain, Method::Plain);
+    }
+    if band.count == geometry.data() {
+        return (Method::Full, Method::Full);
+    }
+    let modify = !lost.has_data(|column| band.covers(column));
+    let reconstruct = !lost.has_data(|column| !band.covers(column));
+    match (modify, reconstruct) {
+        (true, true) if parity == ParityState::InSync => (Method::Modify, Method::Reconstruct),
+        (_, true) => (Method::Reconstruct, Method::Reconstruct),
+        (true, false) => (Method::Modify, Method::Modify),
+        (false, false) => (Method::Restore, Method::Restore),
+    }
+}
+
+/// How many reads, of how many bytes, and how many bands by Reconstruct.
+fn cost(
+    geometry: &Raid456,
+    bands: &Bands,
+    methods: &[Method; MAX_BANDS],
+    lost: &Lost,
+) -> (usize, u64, usize) {
+    let (mut count, mut bytes) = (0, 0);
+    for column in columns(geometry) {
+        let reads = |index: usize, band: &Band| band.reads(methods[index], column, lost);
+        merge(bands, reads, |rows| {
+            count += 1;
+            bytes += rows.len;
+        });
+    }
+    let chosen = methods.iter().take(bands.len());
+    (count, bytes, chosen.filter(|method| **method == Method::Reconstruct).count())
+}
+
+/// What the chosen methods read: members, and which bytes of them, in the order of the columns.
+/// Bands that touch are one read.
+#[must_use]
+pub fn reads(
+    geometry: &Raid456,
+    stripe: u64,
+    bands: &Bands,
+    methods: &[Method; MAX_BANDS],
+    lost: &Lost,
+) -> Vec<(usize, Span)> {
+    let mut reads = Vec::new();
+    for column in columns(geometry) {
+        merge(
+            bands,
+            |index, band| band.reads(methods[index], column, lost),
+            |rows| {
+                reads.push((geometry.role_of(stripe, column), rows));
+            },
+        );
+    }
+    reads
+}
+
+/// What a write of these bands writes, by whatever method: members, and which bytes of them, in the
+/// order of the columns. Bands that touch are one write.
+#[must_use]
+pub fn writes(geometry: &Raid456, stripe: u64, bands: &Bands, lost: &Lost) -> Vec<(usize, Span)> {
+    let mut writes = Vec::new();
+    for column in columns(geometry).filter(|column| !lost.has(*column)) {
+        let is_parity = !matches!(column, Column::Data(_));
+        merge(
+            bands,
+            |_, band| is_parity || band.covers(column),
+            |rows| {
+                writes.push((geometry.role_of(stripe, column), rows));
+            },
+        );
+    }
+    writes
+}
+
+/// Gives `each` the rows of the bands for which `which` holds, those that touch as one.
+fn merge(bands: &Bands, which: impl Fn(usize, &Band) -> bool, mut each: impl FnMut(Span)) {
+    let mut open: Option<Span> = None;
+    for (index, band) in bands.iter().enumerate() {
+        if !which(index, band) {
+            continue;
+        }
+        match &mut open {
+            Some(rows) if rows.end() == band.rows.offset => rows.len += band.rows.len,
+            _ => {
+                if let Some(rows) = open.replace(band.rows) {
+                    each(rows);
+                }
+            }
+        }
+    }
+    if let Some(rows) = open {
+        each(rows);
+    }
+}
+
+/// The columns of a stripe: data, then parity.
+fn columns(geometry: &Raid456) -> impl Iterator<Item = Column> + use<> {
+    (0..geometry.data()).map(Column::Data).chain(parities(geometry))
+}
+
+/// P, and of a raid6 Q.
+fn parities(geometry: &Raid456) -> impl Iterator<Item = Column> + use<> {
+    [Column::P, Column::Q].into_iter().take(geometry.parities())
+}

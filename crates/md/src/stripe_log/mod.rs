@@ -1,0 +1,89 @@
+//! braid's log of partial-stripe writes, for raid4, raid5 and raid6.
+//!
+//! ```text
+//!  a member:  | superblock, … | ring of records                    | head | data …
+//!                             ^ data_offset - area                 ^ - 4096  ^ data_offset
+//!
+//!  a record:  | header 4096 | payload, padded to 4096 |      contiguous; starts at whole 4096
+//!
+//!  head    0  "braidlog"              record   0  "braidrec"
+//!          8  version 1    le32                8  version 1          le32
+//!         12  checksum     le32               12  checksum of header le32
+//!         16  array UUID   16                 16  array UUID         16
+//!         32  device number le32              32  device number      le32
+//!         40  area         le64               36  role               le16
+//!         48  events       le64               38  parts              le16
+//!         56  tail         le64               40  sequence           le64
+//!         64  nonce        le64               48  tail               le64
+//!         72  zeroes                          56  nonce              le64
+//!                                             64  payload length     le32
+//!                                             68  payload checksum   le32
+//!                                             72  participants       384 bits
+//!                                            120  64 parts of: offset le64, length le32
+//!                                            888  zeroes
+//! ```
+//!
+//! A write of less than a stripe stores, on each member that it changes, what it will put there
+//! (data, P or Q) as a record; all records of one write have one *sequence*. Once they are durable
+//! on all of these members, its *participants*, it writes in place. After a crash a sequence is
+//! *complete* if every participant that still has a member in sync has its record. What is
+//! complete is written in place again, in order of sequence; what is not never began in place, and
+//! is dropped. So every stripe is old or new, also where members are missing.
+//!
+//! What the writer owes
+//! * In place only after all records are durable; on the same rows only one sequence at a time.
+//! * A record's place is used again only when heads with a higher tail are durable on all members
+//!   that are in sync ([`Ring::retire_below`]), and the writes in place of what is below that tail
+//!   are. Otherwise an older sequence could be complete after a crash where a newer one is not.
+//! * For the same reason nothing is written in place without a record (whole stripes, resync)
+//!   where an earlier record may still be replayed: first a durable tail above that record.
+//! * Before superblocks with more events are written, heads with as many are durable: a log whose
+//!   head has fewer events than the array is not used, because another program, which knows
+//!   nothing of the log, wrote the array since.
+//! * At a start, after replaying, heads with a new nonce and a tail above every sequence seen are
+//!   durable on all members before anything else is written.
+//!
+//! The *nonce* is a number that users of the array do not know: data that they write, which lie in
+//! payloads, cannot pass for records. The fields of the head lie in one sector, which a crash
+//! does not tear. The superblock does not know of the log: for md it is room in front of the data.
+//!
+//! Invariants: no bytes, whatever they are, lead to a panic, or to memory beyond a fixed factor of
+//! the area; a payload is used only after its checksum. Deliberately absent: I/O; who waits for
+//! whom; randomness (the nonce is an argument); parity.
+
+mod head;
+mod record;
+mod replay;
+mod ring;
+mod scan;
+
+pub use head::Head;
+pub use record::{Part, Record, Roles};
+pub use replay::{Dropped, MemberLog, Replay, ReplayPart, Transaction, plan_replay};
+pub use ring::Ring;
+pub use scan::{Found, scan};
+
+/// Bytes of a head, and of a record's header; the unit of places and sizes.
+pub const BLOCK: usize = 4096;
+/// Parts that a record has room for.
+pub const MOST_PARTS: usize = 64;
+/// Roles that can take part in a write.
+pub const MOST_ROLES: usize = 384;
+/// The smallest area: a head, and a record of one block.
+pub const LEAST_AREA: u64 = 3 * BLOCK as u64;
+
+const VERSION: u32 = 1;
+
+/// Where each field lies that heads and records have both, in bytes.
+mod at {
+    pub(super) const VERSION: usize = 8;
+    pub(super) const CHECKSUM: usize = 12;
+    pub(super) const ARRAY: usize = 16;
+    pub(super) const DEVICE: usize = 32;
+}
+
+/// A payload's bytes with its padding.
+#[must_use]
+pub fn padded(len: u64) -> u64 {
+    len.next_multiple_of(BLOCK as u64)
+}

@@ -1,0 +1,31 @@
+//! The operations on vectors of bytes: one text for all processors.
+//!
+//! ```text
+//!   work.rs     an operation, a stretch at a time ──┐
+//!   vector.rs   what it asks of a vector            ├──▶ one kernel for each instruction set
+//!   x86.rs      SSSE3, AVX2, AVX-512, GFNI          │
+//!   neon.rs     aarch64                           ──┘
+//! ```
+//!
+//! Safety: what is compiled for an instruction set may only run where the processor has it.
+//! [`kernels`] of each architecture asks the processor, and is the only way to a [`Kernel`](crate::Kernel) from
+//! here; hence whoever has one may call it. That is all that `unsafe` stands for here, but for the
+//! loads and stores of vectors, which take addresses: `work.rs` cuts a slice for each of them.
+
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod vector;
+mod work;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+#[cfg(target_arch = "aarch64")]
+pub(crate) use neon::kernels;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86::kernels;
+
+/// There are none for other processors.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(crate) fn kernels() -> impl Iterator<Item = &'static crate::Kernel> {
+    std::iter::empty()
+}
