@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use braid_array::geometry::Raid1;
-use braid_engine::redundant::{Layout, MemberState, NewMember, Setup, Speed};
+use braid_engine::redundant::{Layout, MemberState, NewMember, STRIPE_CACHE, Setup, Speed};
 use braid_engine::{Clock, Dev};
 use braid_md::bitmap::Bitmap;
 use braid_md::create::{BitmapChoice, Device, Place, Plan, Request, What, plan};
@@ -104,6 +104,8 @@ impl Raid1Plan {
             array: Some(self.plan.members[0].superblock.clone()),
             bitmap: bitmap.map_err(|error| unexpected(&error))?,
             resync: Resync::Clean,
+            log: None,
+            stripe_cache: STRIPE_CACHE,
             read_only: false,
             clock,
             speed: Speed::default(),

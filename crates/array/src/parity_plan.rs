@@ -84,6 +84,27 @@ pub struct Bands {
 }
 
 impl Bands {
+    /// What of the bands lies within `rows`.
+    #[must_use]
+    pub fn within(&self, rows: Span) -> Bands {
+        let mut within = Bands::default();
+        for band in self.iter() {
+            let from = band.rows.offset.max(rows.offset);
+            let to = band.rows.end().min(rows.end());
+            if from < to {
+                within.push(Span::new(from, to - from), band.first..band.first + band.count);
+            }
+        }
+        within
+    }
+
+    /// The rows of all bands, those that touch as one.
+    pub fn merged(&self) -> impl Iterator<Item = Span> {
+        let mut rows = Vec::with_capacity(MAX_BANDS);
+        merge(self, |_, _| true, |one| rows.push(one));
+        rows.into_iter()
+    }
+
     /// Adds a band below the others, unless it is empty.
     fn push(&mut self, rows: Span, columns: std::ops::Range<usize>) {
         if !rows.is_empty() && !columns.is_empty() {
@@ -132,11 +153,13 @@ pub enum ParityState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Lost {
     columns: [Option<Column>; 2],
+    /// Parity that is lost, but has a member that is to have it.
+    written: [Option<Column>; 2],
 }
 
 impl Lost {
     /// Nothing is lost.
-    pub const NOTHING: Lost = Lost { columns: [None; 2] };
+    pub const NOTHING: Lost = Lost { columns: [None; 2], written: [None; 2] };
 
     /// What is lost of `stripe` where only the members are there for which `available` holds;
     /// `None` if that is more than the stripe's parity makes up for.
@@ -147,6 +170,20 @@ impl Lost {
             *places.next()? = Some(geometry.column_of(stripe, role));
         }
         Some(lost)
+    }
+
+    /// `column` cannot be read, but has a member that is written: one that is being filled, or
+    /// that could not read these rows. Parity then has to be worked out without its old content;
+    /// of data the mark says nothing.
+    pub fn is_written(&mut self, column: Column) {
+        assert!(self.has(column), "what can be read needs no mark");
+        let free = self.written.iter_mut().find(|place| place.is_none());
+        *free.expect("no more is lost than there is parity") = Some(column);
+    }
+
+    /// Whether this column is lost, and nobody is to have it.
+    fn is_gone(&self, column: Column) -> bool {
+        self.has(column) && !self.written.contains(&Some(column))
     }
 
     /// The lost columns.
@@ -251,13 +288,14 @@ pub fn choose(
 
 /// What a band can be worked out by: a first choice, and a second one, or the first again.
 fn possible(geometry: &Raid456, band: &Band, lost: &Lost, parity: ParityState) -> (Method, Method) {
-    if parities(geometry).all(|parity| lost.has(parity)) {
+    if parities(geometry).all(|parity| lost.is_gone(parity)) {
         return (Method::Plain, Method::Plain);
     }
     if band.count == geometry.data() {
         return (Method::Full, Method::Full);
     }
-    let modify = !lost.has_data(|column| band.covers(column));
+    let is_blind = parities(geometry).any(|parity| lost.has(parity) && !lost.is_gone(parity));
+    let modify = !is_blind && !lost.has_data(|column| band.covers(column));
     let reconstruct = !lost.has_data(|column| !band.covers(column));
     match (modify, reconstruct) {
         (true, true) if parity == ParityState::InSync => (Method::Modify, Method::Reconstruct),

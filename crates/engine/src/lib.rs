@@ -16,8 +16,8 @@ mod array;
 mod clock;
 mod device;
 mod inflight;
-pub mod redundant;
 mod pending;
+pub mod redundant;
 mod signal;
 
 pub use array::Array;

@@ -170,9 +170,7 @@ pub async fn join_all(mut pending: Vec<Pending>) -> Vec<Completion> {
 }
 
 /// Waits for all of `futures` and answers what they did in the same order.
-pub(crate) async fn join_futures<T>(
-    futures: Vec<Pin<Box<dyn Future<Output = T> + '_>>>,
-) -> Vec<T> {
+pub(crate) async fn join_futures<T>(futures: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<T> {
     let mut futures: Vec<_> = futures.into_iter().map(|future| (Some(future), None)).collect();
     std::future::poll_fn(move |cx| {
         let mut left = 0;

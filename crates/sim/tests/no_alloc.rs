@@ -15,7 +15,9 @@ use braid_array::Mirrored;
 use braid_array::geometry::{Linear, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
 use braid_block::{Completion, Flags, Io};
 use braid_device::{Access, File, Ram};
-use braid_engine::redundant::{Layout, MemberState, NewMember, Redundant, Setup, Speed};
+use braid_engine::redundant::{
+    Layout, MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed,
+};
 use braid_engine::{Array, Clock, Dev, InFlight, Pending};
 use braid_md::{BadBlocks, Resync};
 use braid_mem::Pool;
@@ -72,6 +74,8 @@ fn mirror(geometry: Rc<dyn Mirrored>, members: Vec<Dev>) -> Dev {
         array: None,
         bitmap: None,
         resync: Resync::Clean,
+        log: None,
+        stripe_cache: STRIPE_CACHE,
         read_only: false,
         clock: Rc::new(NoClock),
         speed: Speed::default(),

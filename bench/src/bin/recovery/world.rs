@@ -13,7 +13,7 @@ use braid_bench::rng::Rng;
 use braid_bench::{Error, Result};
 use braid_block::{Completion, Errno, Flags, Io};
 use braid_device::{Buses, Modelled};
-use braid_engine::redundant::{Redundant, NewMember, Speed};
+use braid_engine::redundant::{NewMember, Redundant, Speed};
 use braid_engine::{Dev, Pending};
 use braid_mem::Pool;
 use braid_model::Profile;

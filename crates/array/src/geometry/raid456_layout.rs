@@ -37,6 +37,16 @@ pub enum ParityLevel {
 }
 
 impl ParityLevel {
+    /// `raid4`, `raid5` or `raid6`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ParityLevel::Raid4 => "raid4",
+            ParityLevel::Raid5 => "raid5",
+            ParityLevel::Raid6 => "raid6",
+        }
+    }
+
     /// How many parities a stripe has, which is how many members may be lost: 1 or 2.
     #[must_use]
     pub fn parities(self) -> usize {

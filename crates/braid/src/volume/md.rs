@@ -19,7 +19,7 @@ use braid_array::GeometryError;
 use braid_array::geometry::{Linear, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
 use braid_block::Limits;
 use braid_device::File;
-use braid_engine::redundant::{Layout, MemberState, NewMember, Setup, Speed};
+use braid_engine::redundant::{Layout, MemberState, NewMember, STRIPE_CACHE, Setup, Speed};
 use braid_engine::{Clock, Dev};
 use braid_md::assembly::{Assembly, Options, Slot, Start, group};
 use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
@@ -217,12 +217,7 @@ impl MdArray {
     }
 
     /// What the engine is given: `devs` are on the [`MdArray::leaves`].
-    pub(crate) fn setup(
-        &self,
-        layout: Layout,
-        devs: Vec<Dev>,
-        clock: Rc<dyn Clock>,
-    ) -> Setup {
+    pub(crate) fn setup(&self, layout: Layout, devs: Vec<Dev>, clock: Rc<dyn Clock>) -> Setup {
         let members = self.members.iter().zip(devs).map(|(member, dev)| NewMember {
             label: member.label.clone(),
             dev,
@@ -242,6 +237,8 @@ impl MdArray {
             array: Some(self.superblock.clone()),
             bitmap: self.bitmap.clone(),
             resync: self.resync,
+            log: None,
+            stripe_cache: STRIPE_CACHE,
             read_only: self.read_only,
             clock,
             speed: Speed::default(),

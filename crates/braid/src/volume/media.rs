@@ -9,7 +9,9 @@ use braid_array::geometry::{Linear, Raid0, Raid0Layout, Raid1, Raid10, Raid10Lay
 use braid_array::{Geometry, GeometryError};
 use braid_block::Limits;
 use braid_device::{Access, Buses, File, Modelled, Ram};
-use braid_engine::redundant::{Layout, MemberState, NewMember, Redundant, Setup, Speed};
+use braid_engine::redundant::{
+    Layout, MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed,
+};
 use braid_engine::{Array, Dev};
 use braid_md::{BadBlocks, Resync};
 use braid_mem::Pool;
@@ -343,6 +345,8 @@ impl Builder<'_> {
             bitmap: None,
             // Whether the copies agree is recorded nowhere. New memory is all zeroes.
             resync: if volatile { Resync::Clean } else { Resync::From(0) },
+            log: None,
+            stripe_cache: STRIPE_CACHE,
             read_only: self.read_only,
             clock: Rc::new(ExecutorClock::new(self.handle)),
             speed: Speed::default(),

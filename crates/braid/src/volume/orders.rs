@@ -7,12 +7,11 @@
 //! ```
 
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use braid_device::{Access, File};
-use braid_engine::redundant::{ControlError, JobKind, MemberState, Redundant, NewMember, Speed};
+use braid_engine::redundant::{ControlError, JobKind, MemberState, NewMember, Redundant, Speed};
 use braid_md::{BadBlocks, Role, Superblock, Version};
 use braid_probe::{Policy, check_member};
 use braid_uring::{Handle, Remote};
@@ -127,8 +126,12 @@ where
                 return;
             }
             ([], None) => "the volume has no array that survives a failure".to_owned(),
-            ([], Some(member)) => format!("{member} is no member of an array that survives a failure"),
-            (several, _) => format!("the stack has {} arrays that survive a failure", several.len()),
+            ([], Some(member)) => {
+                format!("{member} is no member of an array that survives a failure")
+            }
+            (several, _) => {
+                format!("the stack has {} arrays that survive a failure", several.len())
+            }
         };
         send(&answer, OrderAnswer::refused(text));
     })
@@ -325,7 +328,7 @@ where
 
 fn the_array(local: &Local) -> Option<Redundant> {
     match &local.arrays[..] {
-        [one] => Some(Rc::clone(one).engine.clone()),
+        [one] => Some(one.array.clone()),
         _ => None,
     }
 }

@@ -14,7 +14,7 @@ use braid_export_nbd::{Bounds, Counters, Server};
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, Handle, Mode, Remote};
 
-use super::media::{Media, AtWork};
+use super::media::{AtWork, Media};
 
 /// Memory of a shard for requests under way, in bytes.
 const POOL: usize = 64 << 20;

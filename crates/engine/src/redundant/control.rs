@@ -10,6 +10,7 @@ use braid_md::{Level, Resync};
 
 use super::data::Layout;
 use super::member::{Member, MemberState, NewMember, Slot};
+use super::parity::{Consistency, Kind};
 use super::throttle::Speed;
 use super::{Inner, Redundant};
 
@@ -162,8 +163,18 @@ pub struct Status {
     pub last_scrub: Option<(JobKind, Duration, u64)>,
     /// Bytes that differed in the pass that runs or ran last, and the first places.
     pub mismatches: u64,
-    /// In bytes of the array.
+    /// In bytes of the array; with parity, of each member's data.
     pub mismatch_places: Vec<u64>,
+    /// Bytes of mismatches that one role alone explains, for each such role (raid6).
+    pub suspects: Vec<(u16, u64)>,
+    /// Bytes of mismatches that nobody alone explains, where that could be told (raid6).
+    pub unexplained: u64,
+    /// Bytes that the pass wrote again.
+    pub repaired: u64,
+    /// What makes good what a crash leaves.
+    pub consistency: Consistency,
+    /// Bytes of the stripe cache, and how many of them are in use; only with parity.
+    pub stripe_cache: Option<(usize, usize)>,
     /// The bitmap's chunk in bytes, how many chunks there are, and how many are set.
     pub bitmap: Option<(u64, u64, u64)>,
     /// Limits of passes.
@@ -195,6 +206,11 @@ impl Redundant {
             last_scrub: inner.work.last(),
             mismatches: found.mismatches,
             mismatch_places: found.places,
+            suspects: found.suspects.into_iter().collect(),
+            unexplained: found.unexplained,
+            repaired: found.repaired,
+            consistency: inner.consistency(),
+            stripe_cache: inner.data.cache_bytes(),
             bitmap,
             speed: inner.work.speed(),
             log: inner.log.borrow().clone(),
@@ -352,6 +368,15 @@ impl Redundant {
 }
 
 impl Inner {
+    fn consistency(&self) -> Consistency {
+        match self.data.log().map(|log| &log.kind) {
+            Some(Kind::Partial(_)) => Consistency::Ppl,
+            Some(Kind::Records(_)) => Consistency::Log,
+            _ if self.intent.borrow().is_some() => Consistency::Bitmap,
+            _ => Consistency::Resync,
+        }
+    }
+
     /// Whether each member has the whole of the array. Of raid10, too, there may be as many copies
     /// as members, in another order.
     pub(super) fn is_raid1(&self) -> bool {

@@ -18,7 +18,7 @@ use braid_array::{Geometry, Mirrored};
 use braid_block::Span;
 
 use super::copies::Copies;
-use super::parity::Parity;
+use super::parity::{Kind, Log, LogSetup, Parity};
 
 /// Where an array's data, and what protects it, lie.
 #[derive(Clone)]
@@ -120,11 +120,36 @@ pub(super) enum Data {
 }
 
 impl Data {
-    pub(super) fn new(layout: Layout) -> std::io::Result<Data> {
+    pub(super) fn new(
+        layout: Layout,
+        cache: usize,
+        log: Option<LogSetup>,
+    ) -> std::io::Result<Data> {
         Ok(match layout {
             Layout::Copies(geometry) => Data::Copies(Copies { geometry: RefCell::new(geometry) }),
-            Layout::Parity(geometry) => Data::Parity(Parity::new(geometry)?),
+            Layout::Parity(geometry) => Data::Parity(Parity::new(geometry, cache, log)?),
         })
+    }
+
+    /// The log of stripes, if there can be one.
+    pub(super) fn log(&self) -> Option<&Log> {
+        match self {
+            Data::Copies(_) => None,
+            Data::Parity(parity) => Some(&parity.log),
+        }
+    }
+
+    /// Bytes of the stripe cache, and how many of them are in use.
+    pub(super) fn cache_bytes(&self) -> Option<(usize, usize)> {
+        match self {
+            Data::Copies(_) => None,
+            Data::Parity(parity) => Some(parity.cache_bytes()),
+        }
+    }
+
+    /// Whether md's partial parity log is kept.
+    pub(super) fn has_partial(&self) -> bool {
+        self.log().is_some_and(|log| matches!(log.kind, Kind::Partial(_)))
     }
 
     /// Another shape of raid1.

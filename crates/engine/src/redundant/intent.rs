@@ -210,11 +210,6 @@ impl Intent {
         (end - span.offset, needed)
     }
 
-    /// Whether members may not agree somewhere in `span`, apart from writes under way.
-    pub(crate) fn is_needed(&self, span: Span) -> bool {
-        self.chunks[self.range(span)].iter().any(|chunk| chunk.needed)
-    }
-
     /// How many chunks must be synchronised.
     pub(crate) fn needed(&self) -> usize {
         self.chunks.iter().filter(|chunk| chunk.needed).count()

@@ -71,6 +71,8 @@ pub(crate) struct Member {
     pub(crate) corrected: Cell<u32>,
     /// Read errors of late, and when the last one was.
     pub(crate) errors: Cell<(u32, Duration)>,
+    /// Its log was made ready for the array as it is.
+    pub(crate) has_log: Cell<bool>,
     /// Why it is faulty, or what was noticed last.
     pub(crate) remark: RefCell<String>,
 }
@@ -94,6 +96,7 @@ impl Member {
             reads: Cell::new(0),
             head: Cell::new(0),
             errors: Cell::new((0, Duration::ZERO)),
+            has_log: Cell::new(false),
             remark: RefCell::default(),
         }
     }

@@ -85,6 +85,7 @@ use work::Work;
 pub use control::{ControlError, JobKind, JobStatus, MemberStatus, Status};
 pub use data::Layout;
 pub use member::{MemberState, NewMember};
+pub use parity::{Consistency, LogSetup, RestartError, STRIPE_CACHE};
 pub use throttle::Speed;
 
 /// A future on the heap.
@@ -107,6 +108,11 @@ pub struct Setup {
     pub bitmap: Option<Bitmap>,
     /// Whether the copies agree.
     pub resync: Resync,
+    /// What protects stripes from being half written; only with parity.
+    pub log: Option<LogSetup>,
+    /// Memory for stripes under way, in bytes; only with parity. At least what two of the largest
+    /// need.
+    pub stripe_cache: usize,
     /// Nothing is to be written, not even superblocks.
     pub read_only: bool,
     /// Time.
@@ -191,7 +197,7 @@ impl Redundant {
             assert!(place.replace(Rc::clone(member)).is_none(), "role {role} is taken twice");
         }
         let inner = Inner {
-            data: Data::new(setup.layout)?,
+            data: Data::new(setup.layout, setup.stripe_cache, setup.log)?,
             slots: RefCell::new(slots),
             members: RefCell::new(members),
             limits,

@@ -1,7 +1,7 @@
 //! Superblocks and the bitmap's pages, to the members.
 //!
 //! ```text
-//!   bitmap's first page (it counts events, too) ──▶ flush ──▶ superblocks, durable
+//!   bitmap's first page (it counts events, too) ──▶ flush ──▶ logs ──▶ superblocks, durable
 //! ```
 //!
 //! The flush is what makes a "clean" true: the data of all members is durable before any
@@ -76,7 +76,7 @@ impl Publisher {
     }
 
     /// Waits for the turn to write metadata.
-    async fn turn(self: &Publisher) -> Turn<'_> {
+    pub(in crate::redundant) async fn turn(self: &Publisher) -> Turn<'_> {
         self.changed.until(|| !self.busy.get()).await;
         self.busy.set(true);
         Turn { publisher: self }
@@ -87,7 +87,7 @@ impl Publisher {
     }
 }
 
-struct Turn<'a> {
+pub(in crate::redundant) struct Turn<'a> {
     publisher: &'a Publisher,
 }
 
@@ -174,7 +174,12 @@ impl Inner {
         }
         let members: Vec<Rc<Member>> =
             superblocks.iter().map(|(member, _)| Rc::clone(member)).collect();
+        let written = self.data.log().map_or(0, |log| log.written());
         let failed = flush_all(&members).await;
+        if !failed.is_empty() {
+            return failed;
+        }
+        let failed = self.store_logs(written).await;
         if !failed.is_empty() {
             return failed;
         }
@@ -187,6 +192,18 @@ impl Inner {
             array.events += 1;
         }
         self.write_to(superblocks).await
+    }
+
+    /// Has the log follow: whoever is new gets an empty one, and the heads count events. All that
+    /// was in place when the flush before began is durable: the first `written` units.
+    async fn store_logs(self: &Rc<Self>, written: u64) -> Failures {
+        let Some(log) = self.data.log() else { return Failures::new() };
+        log.is_flushed(written);
+        let failed = self.store_empty_partial().await;
+        if !failed.is_empty() {
+            return failed;
+        }
+        self.store_heads(self.publisher.events() + 1).await
     }
 
     /// Stores the bitmap's first page, which counts events, and all of it if somebody is new.
@@ -241,7 +258,11 @@ impl Inner {
     }
 
     /// Stores bytes at offsets of members, many at once; `what` is for the message.
-    async fn store_metadata(&self, what: &str, areas: Vec<(Rc<Member>, u64, Vec<u8>)>) -> Failures {
+    pub(super) async fn store_metadata(
+        &self,
+        what: &str,
+        areas: Vec<(Rc<Member>, u64, Vec<u8>)>,
+    ) -> Failures {
         let mut failed = Failures::new();
         // No more at once than there is memory for.
         for areas in areas.chunks(METADATA_POOL / PAGE / 2) {
@@ -269,6 +290,8 @@ impl Inner {
         let events = array.events + 1;
         array.updated = Timestamp { seconds: now.as_secs(), micros: now.subsec_micros() };
         array.resync = match (self.active.get(), self.resync.get()) {
+            // What lies below is in sync but for what the log says of it.
+            (true, Resync::From(from)) if from > 0 && self.data.has_partial() => Resync::From(from),
             (true, _) => Resync::From(0),
             (false, resync) => resync,
         };

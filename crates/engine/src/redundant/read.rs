@@ -52,7 +52,12 @@ impl Inner {
     }
 
     /// Looks at the answer of the one member that was asked.
-    pub(super) fn follow(self: &Rc<Self>, member: Rc<Member>, span: Span, pending: Pending) -> Pending {
+    pub(super) fn follow(
+        self: &Rc<Self>,
+        member: Rc<Member>,
+        span: Span,
+        pending: Pending,
+    ) -> Pending {
         match pending {
             Pending::Ready(Some(completion)) => {
                 self.retry(span, completion.payload, Some(member.number))
@@ -79,7 +84,12 @@ impl Inner {
     }
 
     /// Reads what could not be read in one go; `failed` is the member that was asked first.
-    pub(super) fn retry(self: &Rc<Self>, span: Span, payload: Payload, failed: Option<u32>) -> Pending {
+    pub(super) fn retry(
+        self: &Rc<Self>,
+        span: Span,
+        payload: Payload,
+        failed: Option<u32>,
+    ) -> Pending {
         let inner = Rc::clone(self);
         self.background.request(async move {
             let (result, payload) = match &inner.data {

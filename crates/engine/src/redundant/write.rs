@@ -15,10 +15,10 @@ use std::rc::Rc;
 
 use braid_block::{Errno, Io, Span};
 
+use super::Inner;
 use super::data::Data;
 use super::member::{Member, MemberState};
 use super::ranges::Entered;
-use super::Inner;
 use crate::{Pending, join_all};
 
 impl Inner {
@@ -101,6 +101,7 @@ impl Inner {
         let inner = Rc::clone(self);
         self.background.request(async move {
             let members = inner.written_members();
+            let stored = inner.data.log().map_or(0, |log| log.written());
             let started = members.iter().map(|member| member.dev.start(Io::flush())).collect();
             let completions = join_all(started).await;
             let failed: Vec<(Rc<Member>, Errno)> = members
@@ -111,6 +112,8 @@ impl Inner {
             let mut result = Ok(());
             if !failed.is_empty() {
                 result = inner.judge_failed_flush(&failed);
+            } else if let Some(log) = inner.data.log() {
+                log.is_flushed(stored);
             }
             inner.fence().await;
             if inner.broken.get() {

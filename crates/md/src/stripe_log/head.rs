@@ -12,6 +12,7 @@ const AREA: usize = 40;
 const EVENTS: usize = 48;
 const TAIL: usize = 56;
 const NONCE: usize = 64;
+const SYNCED: usize = 72;
 
 /// What a member's log says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,10 @@ pub struct Head {
     pub tail: u64,
     /// What this run's records carry.
     pub nonce: u64,
+    /// Below this many bytes of each member's data, parity agreed with its data, apart from what
+    /// the log says; `u64::MAX` if it did everywhere. Superblocks of an array that is being
+    /// written only say that it may not.
+    pub synced: u64,
 }
 
 impl Head {
@@ -49,6 +54,7 @@ impl Head {
         field.put_u64(EVENTS, self.events);
         field.put_u64(TAIL, self.tail);
         field.put_u64(NONCE, self.nonce);
+        field.put_u64(SYNCED, self.synced);
         seal(block);
     }
 
@@ -77,6 +83,7 @@ impl Head {
             events: field.u64(EVENTS),
             tail,
             nonce: field.u64(NONCE),
+            synced: field.u64(SYNCED),
         })
     }
 

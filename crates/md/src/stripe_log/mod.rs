@@ -15,7 +15,7 @@
 //!         48  events       le64               38  parts              le16
 //!         56  tail         le64               40  sequence           le64
 //!         64  nonce        le64               48  tail               le64
-//!         72  zeroes                          56  nonce              le64
+//!         72  synced       le64               56  nonce              le64
 //!                                             64  payload length     le32
 //!                                             68  payload checksum   le32
 //!                                             72  participants       384 bits
@@ -29,6 +29,9 @@
 //! *complete* if every participant that still has a member in sync has its record. What is
 //! complete is written in place again, in order of sequence; what is not never began in place, and
 //! is dropped. So every stripe is old or new, also where members are missing.
+//!
+//! A record without a payload is of a whole stripe, every column of which is written: nothing in
+//! its rows is to be kept. After a crash their parity is made to fit whatever arrived.
 //!
 //! What the writer owes
 //! * In place only after all records are durable; on the same rows only one sequence at a time.

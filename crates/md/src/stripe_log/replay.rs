@@ -35,9 +35,11 @@ pub struct Replay {
 pub struct Transaction {
     /// Its number.
     pub sequence: u64,
-    /// What is to be written where.
+    /// What is to be written where; nothing of a whole stripe.
     pub parts: Vec<ReplayPart>,
-    /// Roles of participants that are being rebuilt and lack their record: [`Transaction::rows`]
+    /// From and up to where it writes, in bytes of each member's data; sorted, without overlaps.
+    pub rows: Vec<(u64, u64)>,
+    /// Roles of participants that are being rebuilt and lack their record: `rows`
     /// are to be filled again there.
     pub missing_roles: Vec<u16>,
 }
@@ -65,14 +67,6 @@ pub struct Dropped {
     /// From and up to where, in bytes of each member's data: where parity may be checked. Sorted,
     /// without overlaps; of the records that there are.
     pub rows: Vec<(u64, u64)>,
-}
-
-impl Transaction {
-    /// From and up to where it writes, in bytes of each member's data; sorted, without overlaps.
-    #[must_use]
-    pub fn rows(&self) -> Vec<(u64, u64)> {
-        merged(self.parts.iter().map(|part| (part.offset, part.offset + u64::from(part.len))))
-    }
 }
 
 /// The records of one sequence.
@@ -154,6 +148,9 @@ impl Gathered<'_> {
         let mut parts = Vec::new();
         for (member, found) in &self.records {
             let mut payload = found.payload.start;
+            if found.payload.is_empty() {
+                continue;
+            }
             for part in &found.record.parts {
                 let (role, offset, len) = (found.record.role, part.offset, part.len);
                 parts.push(ReplayPart { role, member: *member, offset, len, payload });
@@ -165,7 +162,7 @@ impl Gathered<'_> {
         };
         let missing = members.iter().enumerate().filter(lacks);
         let missing_roles = missing.map(|(_, member)| member.role).collect();
-        Transaction { sequence, parts, missing_roles }
+        Transaction { sequence, parts, rows: self.rows(), missing_roles }
     }
 
     fn rows(&self) -> Vec<(u64, u64)> {

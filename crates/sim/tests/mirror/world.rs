@@ -19,7 +19,9 @@ use std::time::Duration;
 use braid_array::Mirrored;
 use braid_array::geometry::{Raid1, Raid10, Raid10Layout};
 use braid_block::{Extent, Io, Limits, Op, Span};
-use braid_engine::redundant::{Layout, MemberState, NewMember, Redundant, Setup, Speed};
+use braid_engine::redundant::{
+    Layout, MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed,
+};
 use braid_engine::{Clock, Dev, Device, Pending};
 use braid_md::{
     BadBlocks, Bitmap, BitmapHeader, Features, Level, Resync, Role, Superblock, Timestamp, Uuid,
@@ -435,6 +437,8 @@ impl World {
             resync: assembly.array.resync,
             array: Some(assembly.array),
             bitmap: assembly.bitmap,
+            log: None,
+            stripe_cache: STRIPE_CACHE,
             read_only: false,
             clock: Rc::new(SimClock(sim.handle())),
             speed: Speed { min: 100 << 20, ..Speed::default() },

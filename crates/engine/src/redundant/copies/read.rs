@@ -22,7 +22,6 @@ use crate::redundant::read::{CAREFUL, Reading};
 use crate::redundant::{Inner, Later, Resync};
 use crate::{Pending, join_all};
 
-
 impl Inner {
     #[inline]
     pub(in crate::redundant) fn read_copy(self: &Rc<Self>, io: Io) -> Pending {

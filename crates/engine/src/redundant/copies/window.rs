@@ -32,7 +32,11 @@ impl Inner {
 
     /// Reads every copy of `array` and compares them; but for a check, what differs from the
     /// first is written again, and always what cannot be read.
-    pub(in crate::redundant) async fn compare_copies(self: Rc<Self>, array: Span, kind: JobKind) -> Found {
+    pub(in crate::redundant) async fn compare_copies(
+        self: Rc<Self>,
+        array: Span,
+        kind: JobKind,
+    ) -> Found {
         let mut found = Found::default();
         let count = self.holders(array).len();
         if count < 2 {

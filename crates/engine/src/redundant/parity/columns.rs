@@ -10,7 +10,9 @@
 
 use std::rc::Rc;
 
+use braid_array::Geometry;
 use braid_array::geometry::{Column, Raid456};
+use braid_array::parity_plan::{Band, Method};
 use braid_block::{Io, Payload, Span};
 use braid_mem::Buf;
 
@@ -72,12 +74,17 @@ impl Columns {
         &mut self.bufs[role].as_mut().expect("nobody works on it")[range]
     }
 
-    /// The buffer of `role`, to be stored; [`Columns::put_back`] afterwards.
+    /// What `role` has, to be stored.
+    pub(super) fn share(&mut self, role: usize) -> Payload {
+        Payload::One(self.bufs[role].as_mut().expect("nobody works on it").share())
+    }
+
+    /// The buffer of `role`, to be stored and not used again.
     pub(super) fn take(&mut self, role: usize) -> Payload {
         Payload::One(self.bufs[role].take().expect("nobody works on it"))
     }
 
-    pub(super) fn put_back(&mut self, role: usize, mut payload: Payload) {
+    fn put_back(&mut self, role: usize, mut payload: Payload) {
         payload.reclaim();
         self.bufs[role] = Some(payload.into_one().expect("the pieces of one buffer"));
     }
@@ -220,10 +227,7 @@ impl Columns {
     }
 
     /// The data blocks in the order of Q's powers; `block` answers the one of a data column.
-    fn by_power<'a>(
-        &self,
-        block: &dyn Fn(usize) -> Option<&'a [u8]>,
-    ) -> Vec<Option<&'a [u8]>> {
+    fn by_power<'a>(&self, block: &dyn Fn(usize) -> Option<&'a [u8]>) -> Vec<Option<&'a [u8]>> {
         let mut by_power = vec![None; self.geometry.powers()];
         for index in 0..self.geometry.data() {
             by_power[usize::from(self.geometry.power(self.stripe, index))] = block(index);
@@ -293,5 +297,18 @@ impl Columns {
             braid_parity::update_q(self.get_mut(q, rows), power, &difference[range]);
         }
         self.bufs[role] = Some(difference);
+    }
+
+    /// The XOR of the data of `band`'s rows that are not written, before [`Columns::update`]: what
+    /// parity and the old data are read for, or the other columns.
+    pub(super) fn partial(&self, band: &Band, method: Method, target: &mut [u8]) {
+        let is_written = |index: &usize| (band.first..band.first + band.count).contains(index);
+        let data = (0..self.geometry.data())
+            .filter(|index| is_written(index) == (method == Method::Modify))
+            .map(|index| self.role_of(Column::Data(index)));
+        let parity = (method == Method::Modify).then(|| self.role_of(Column::P));
+        let sources: Vec<&[u8]> =
+            data.chain(parity).map(|role| self.get(role, band.rows)).collect();
+        braid_parity::xor(target, &sources);
     }
 }

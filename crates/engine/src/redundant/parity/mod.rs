@@ -27,8 +27,8 @@
 //! * Nothing is recovered from rows that somebody writes.
 //! * A unit takes all its memory at once, before its rows: whoever has rows never waits for memory.
 //!   What there is bounds what is under way; the rest waits.
-//! * Old parity is believed only where it was made to agree with its data (below the resync's
-//!   frontier, and where the bitmap has no doubt).
+//! * Old parity is believed only where it was made to agree with its data: below the resync's
+//!   frontier.
 //!
 //! Source: Linux `drivers/md/raid5.c` (`handle_stripe_dirtying`, `raid5-ppl.c`).
 
@@ -43,6 +43,7 @@ mod store;
 mod units;
 mod window;
 
+use braid_array::Geometry;
 use braid_array::geometry::{Column, Raid456};
 use braid_block::Span;
 use braid_md::Resync;
@@ -51,9 +52,10 @@ use braid_mem::{Buf, Pool};
 use super::Inner;
 use super::data::Data;
 use gather::Gather;
-use log::Log;
 
 pub use log::{Consistency, LogSetup};
+pub(super) use log::{Kind, Log};
+pub use restart::RestartError;
 
 /// Memory of a unit, in bytes: it bounds how many rows a unit has.
 const UNIT: u64 = 2 << 20;
@@ -86,9 +88,10 @@ impl Parity {
         Ok(Parity { geometry, cache, gather: Gather::default(), log })
     }
 
-    /// Bytes of the stripe cache, and of these that nobody uses now.
+    /// Bytes of the stripe cache, and how many of them are in use.
     pub(in crate::redundant) fn cache_bytes(&self) -> (usize, usize) {
-        (self.cache.total_bytes(), self.cache.free_bytes())
+        let total = self.cache.total_bytes();
+        (total, total - self.cache.free_bytes())
     }
 
     /// Memory for a unit of `rows` bytes, its log included; one of a whole stripe reads nothing.
@@ -132,14 +135,14 @@ impl Inner {
         self.slots.borrow().iter().map(|slot| slot.written().next().is_some()).collect()
     }
 
-    /// Whether the parity of `rows` agrees with its data, apart from writes under way.
+    /// Whether the parity of `rows` agrees with its data, apart from writes under way. What the
+    /// bitmap says beside does not matter: where members are missing its bits stand for what those
+    /// lack.
     fn is_parity_trusted(&self, rows: Span) -> bool {
-        let is_synced = match self.resync.get() {
+        match self.resync.get() {
             Resync::Clean => true,
             Resync::From(from) => rows.end() <= from,
-        };
-        // Writes under way set bits, too: what they change is locked.
-        is_synced && self.intent.borrow().as_ref().is_none_or(|intent| !intent.is_needed(rows))
+        }
     }
 }
 

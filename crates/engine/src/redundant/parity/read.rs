@@ -239,12 +239,7 @@ impl Inner {
 /// From which roles' rows that of `role` is worked out, if only those for which `readable` holds
 /// can be read; `None` if they do not suffice. No more than are needed: all other data that can
 /// be read, and as much parity as data cannot.
-fn sources(
-    geometry: &Raid456,
-    stripe: u64,
-    role: usize,
-    readable: &[bool],
-) -> Option<Vec<usize>> {
+fn sources(geometry: &Raid456, stripe: u64, role: usize, readable: &[bool]) -> Option<Vec<usize>> {
     let can_be_read = |other: &usize| *other != role && readable[*other];
     let data = (0..geometry.data()).map(|index| geometry.role_of(stripe, Column::Data(index)));
     let mut sources: Vec<usize> = data.filter(can_be_read).collect();

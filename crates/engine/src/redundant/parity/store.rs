@@ -58,7 +58,8 @@ impl Inner {
             let is_plain = self.parity().log.is_none();
             if is_plain && offset.is_multiple_of(width) && left >= width {
                 let len = left / width * width;
-                let members = Span::new(offset / width * geometry.chunk(), len / width * geometry.chunk());
+                let members =
+                    Span::new(offset / width * geometry.chunk(), len / width * geometry.chunk());
                 result = self.zero_members(members, io.flags).await;
                 offset += len;
             } else {
@@ -137,8 +138,9 @@ impl Inner {
         let parity = self.parity();
         let is_whole = unit.is_whole(&parity.geometry);
         let memory = parity.unit_memory(unit.rows.len, is_whole).await;
-        let (mut columns, rest) =
-            Columns::new(&parity.geometry, unit.rows, memory, |column| !is_whole || is_parity(column));
+        let (mut columns, rest) = Columns::new(&parity.geometry, unit.rows, memory, |column| {
+            !is_whole || is_parity(column)
+        });
         let guard = match self.begin_write(unit.rows).await {
             Ok(guard) => guard,
             Err(errno) => return (Err(errno), unit),
@@ -238,7 +240,7 @@ impl Inner {
                 store(role, piece.rows, &mut piece.payload);
             }
             for role in (0..plan.parity.len()).filter(|role| plan.parity[*role]) {
-                let mut payload = columns.take(role);
+                let mut payload = columns.share(role);
                 let mut at = unit.rows.offset;
                 for rows in unit.bands.merged() {
                     payload.take_front(rows.offset - at);

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use braid_array::Geometry;
 use braid_array::geometry::Column;
 use braid_block::{Flags, Io, Span};
 use braid_mem::Buf;
@@ -48,7 +49,11 @@ impl Inner {
     /// repair writes what is proved wrong: with two parities that are there, the one member that
     /// explains the mismatch; else the parity, which protects nothing as it is. Always written
     /// again is what cannot be read.
-    pub(in crate::redundant) async fn compare_rows(self: Rc<Self>, rows: Span, kind: JobKind) -> Found {
+    pub(in crate::redundant) async fn compare_rows(
+        self: Rc<Self>,
+        rows: Span,
+        kind: JobKind,
+    ) -> Found {
         let geometry = self.parity().geometry.clone();
         let needed = (geometry.members() + geometry.parities()) * rows.len as usize;
         let mut memory = Some(self.work.pool().get_wait(needed).await);
@@ -162,8 +167,8 @@ fn judge(
     let parity = [Column::P, Column::Q].into_iter().take(columns.geometry.parities());
     let parity: Vec<usize> = parity.map(|column| columns.role_of(column)).collect();
     // What lacks is worked out first, by P if it can be, and with it nothing contradicts P.
-    let lost_data = (0..columns.geometry.data())
-        .any(|index| !is_there[columns.role_of(Column::Data(index))]);
+    let lost_data =
+        (0..columns.geometry.data()).any(|index| !is_there[columns.role_of(Column::Data(index))]);
     let recovered = columns.recover(rows, &|role| is_there[role]);
     assert!(recovered, "fewer are missing than there is parity");
     // What was stored goes aside, and what it should be comes in its place.

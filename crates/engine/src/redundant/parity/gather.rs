@@ -1,0 +1,208 @@
+//! Small writes in a row, put together into whole stripes.
+//!
+//! ```text
+//!   a client with several writes under way, each where the last one ends
+//!
+//!        stripe 7                 stripe 8
+//!   … | 3 | 4 | 5 | 6 |      | 0 | 1 | 2 | …
+//!       └───────────┘          └───────┘
+//!        under way              held until the stripe is full, or for HOLD at most
+//! ```
+//!
+//! A whole stripe is written without reading anything. So a write that goes on where another ends
+//! that is still under way is held for a moment: its client sends more. Of a client that waits for
+//! each write nothing is held, nor where members answer at once. A stream whose stripes do not get
+//! full in time is not held any more for a while.
+//!
+//! Bounds: one stripe and [`HOLD`] for each stream, and [`MOST_STREAMS`] streams. Nothing that is
+//! held is answered before it is stored.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use braid_array::Geometry;
+use braid_block::{Completion, Errno, Flags, Io, Payload};
+
+use crate::redundant::Inner;
+use crate::signal::Signal;
+
+/// How long a write is held at most.
+const HOLD: Duration = Duration::from_millis(1);
+/// How many streams are told apart.
+const MOST_STREAMS: usize = 8;
+/// After a stripe that did not get full, how many writes of its stream are not held.
+const PENALTY: u32 = 64;
+
+/// The streams of writes.
+#[derive(Default)]
+pub(super) struct Gather {
+    /// The one that was written last is the last.
+    streams: RefCell<Vec<Rc<Stream>>>,
+}
+
+/// Writes that go on where each other end.
+struct Stream {
+    /// Where the next one starts, in bytes of the array.
+    next: Cell<u64>,
+    under_way: Cell<u32>,
+    /// How many more are not held.
+    penalty: Cell<u32>,
+    held: RefCell<Option<Rc<Run>>>,
+}
+
+/// Writes that are held, to be stored as one.
+struct Run {
+    start: u64,
+    /// Where the stripe ends in which it starts.
+    end: u64,
+    flags: Cell<Flags>,
+    payload: RefCell<Payload>,
+    /// The payloads' lengths, and the payloads when they are stored, of all but the first.
+    followers: RefCell<Vec<(u64, Payload)>>,
+    /// No more of them.
+    is_closed: Cell<bool>,
+    result: Cell<Option<Result<(), Errno>>>,
+    changed: Signal,
+}
+
+/// A write of a stream, as long as it is under way.
+struct UnderWay(Rc<Stream>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.set(self.0.under_way.get() - 1);
+    }
+}
+
+impl Gather {
+    /// The stream that `io` goes on with, or a new one.
+    fn stream_of(&self, io: &Io) -> Rc<Stream> {
+        let mut streams = self.streams.borrow_mut();
+        let known = streams.iter().position(|stream| stream.next.get() == io.span.offset);
+        let stream = match known {
+            Some(index) => streams.remove(index),
+            None => {
+                if streams.len() == MOST_STREAMS {
+                    streams.remove(0);
+                }
+                Rc::new(Stream {
+                    next: Cell::new(0),
+                    under_way: Cell::new(0),
+                    penalty: Cell::new(0),
+                    held: RefCell::default(),
+                })
+            }
+        };
+        stream.next.set(io.span.end());
+        streams.push(Rc::clone(&stream));
+        stream
+    }
+}
+
+impl Run {
+    fn new(io: Io, end: u64) -> Run {
+        Run {
+            start: io.span.offset,
+            end,
+            flags: Cell::new(io.flags),
+            payload: RefCell::new(io.payload),
+            followers: RefCell::default(),
+            is_closed: Cell::new(false),
+            result: Cell::new(None),
+            changed: Signal::default(),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.start + self.payload.borrow().len() >= self.end
+    }
+
+    /// Puts `io` behind the others; answers which it is.
+    fn join(&self, io: Io) -> usize {
+        self.flags.set(self.flags.get().union(io.flags));
+        let mut followers = self.followers.borrow_mut();
+        followers.push((io.span.len, Payload::None));
+        self.payload.borrow_mut().append(io.payload);
+        followers.len() - 1
+    }
+
+    fn close(&self) {
+        self.is_closed.set(true);
+        self.changed.notify();
+    }
+}
+
+impl Inner {
+    /// Stores a write, together with those around it where that makes whole stripes.
+    pub(super) async fn gather(self: &Rc<Self>, io: Io) -> Completion {
+        let parity = self.parity();
+        let width = parity.geometry.stripe();
+        if self.immediate.get() || io.span.len >= width {
+            return self.store_span(io).await;
+        }
+        let stream = parity.gather.stream_of(&io);
+        let goes_on = stream.under_way.get() > 0;
+        stream.under_way.set(stream.under_way.get() + 1);
+        let _under_way = UnderWay(Rc::clone(&stream));
+        let held = stream.held.borrow().clone();
+        if let Some(run) = held.filter(|run| !run.is_closed.get()) {
+            return follow(&run, io).await;
+        }
+        let end = (io.span.offset / width + 1) * width;
+        match goes_on && io.span.end() < end && !take_one(&stream.penalty) {
+            true => self.lead(&stream, io, end).await,
+            false => self.store_span(io).await,
+        }
+    }
+
+    /// Holds `io` for others up to `end`, and stores what came.
+    async fn lead(self: &Rc<Self>, stream: &Rc<Stream>, io: Io, end: u64) -> Completion {
+        let len = io.span.len;
+        let run = Rc::new(Run::new(io, end));
+        stream.held.replace(Some(Rc::clone(&run)));
+        let mut time_is_up = self.clock.sleep(HOLD);
+        {
+            let mut closed = std::pin::pin!(run.changed.until(|| run.is_closed.get()));
+            poll_fn(|cx| match time_is_up.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => closed.as_mut().poll(cx),
+            })
+            .await;
+        }
+        run.is_closed.set(true);
+        if !run.is_full() {
+            stream.penalty.set(PENALTY);
+        }
+        let whole = Io::write(run.start, run.payload.take(), run.flags.get());
+        let Completion { result, mut payload } = self.store_span(whole).await;
+        let own = payload.take_front(len);
+        for (len, part) in run.followers.borrow_mut().iter_mut() {
+            *part = payload.take_front(*len);
+        }
+        run.result.set(Some(result));
+        run.changed.notify();
+        Completion { result, payload: own }
+    }
+}
+
+/// Has `io` stored with the others of `run`. What goes beyond the stripe's end goes with it.
+async fn follow(run: &Rc<Run>, io: Io) -> Completion {
+    let index = run.join(io);
+    if run.is_full() {
+        run.close();
+    }
+    run.changed.until(|| run.result.get().is_some()).await;
+    let result = run.result.get().unwrap_or(Err(Errno::IO));
+    let payload = std::mem::take(&mut run.followers.borrow_mut()[index].1);
+    Completion { result, payload }
+}
+
+/// Counts down; answers whether there was anything to count.
+fn take_one(counter: &Cell<u32>) -> bool {
+    let left = counter.get();
+    counter.set(left.saturating_sub(1));
+    left > 0
+}

@@ -1,0 +1,244 @@
+//! What closes the write hole: a log that says what is coming, before any of it does.
+//!
+//! ```text
+//!   a crash between the writes of a unit leaves its rows with parity that does not fit; if a
+//!   member is lost then, what it had of these rows is lost, also where nobody wrote
+//!
+//!   Partial   md's partial parity log (raid5): the XOR of what the write leaves alone goes to the
+//!             member that has the parity; parity is worked out anew from it and what arrived
+//!   Records   braid's stripe log: what each member is to hold goes to that member first; a write
+//!             that is complete there is done again, another one never began
+//! ```
+//!
+//! Rows whose parity is not known to fit are not logged: nothing could be made good there.
+//!
+//! Invariants
+//! * No unit is written in place before what the log says of it is durable.
+//! * What the log says of a unit is not written over before the unit is durable in place
+//!   ([`Log::is_durable`]).
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use braid_array::Geometry;
+use braid_array::geometry::Raid456;
+use braid_block::{Errno, Flags, Io, Payload};
+use braid_md::{Uuid, ppl};
+use braid_mem::Buf;
+
+use super::columns::Columns;
+use super::partial::Partial;
+use super::records::Records;
+use super::store::{Plan, compute};
+use super::units::Unit;
+use crate::join_all;
+use crate::redundant::Inner;
+use crate::redundant::member::Member;
+
+/// What protects the stripes of an array that is being written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consistency {
+    /// Nothing: after a crash all of it is resynchronised.
+    Resync,
+    /// The bitmap says what is to be resynchronised.
+    Bitmap,
+    /// md's partial parity log.
+    Ppl,
+    /// braid's stripe log.
+    Log,
+}
+
+/// The log that an array's members have room for.
+#[derive(Clone, Debug)]
+pub enum LogSetup {
+    /// Where each member's superblock says, of raid5.
+    Partial {
+        /// What headers are signed with ([`ppl::signature`]).
+        signature: u32,
+    },
+    /// In front of each member's data.
+    Records {
+        /// The array's identifier.
+        array_uuid: Uuid,
+        /// Bytes of each member's log, its head included.
+        area: u64,
+        /// A number that users of the array do not know.
+        nonce: u64,
+    },
+}
+
+pub(in crate::redundant) enum Kind {
+    None,
+    Partial(Partial),
+    Records(Records),
+}
+
+/// The log of an array.
+pub(in crate::redundant) struct Log {
+    pub(in crate::redundant) kind: Kind,
+    /// How many units were written in place, and how many of them are durable.
+    written: Cell<u64>,
+    durable: Cell<u64>,
+}
+
+/// A unit that the log knows of.
+pub(super) enum Logged {
+    Partial { role: usize },
+    Records { sequence: u64 },
+}
+
+impl Log {
+    pub(super) fn new(setup: Option<LogSetup>, members: usize) -> Log {
+        let kind = match setup {
+            None => Kind::None,
+            Some(LogSetup::Partial { signature }) => {
+                Kind::Partial(Partial::new(signature, members))
+            }
+            Some(LogSetup::Records { array_uuid, area, nonce }) => {
+                Kind::Records(Records::new(array_uuid, area, nonce))
+            }
+        };
+        Log { kind, written: Cell::new(0), durable: Cell::new(0) }
+    }
+
+    pub(super) fn is_none(&self) -> bool {
+        matches!(self.kind, Kind::None)
+    }
+
+    /// Memory that the log needs for a unit of `rows`, in bytes.
+    pub(super) fn memory(&self, geometry: &Raid456, rows: u64, is_whole: bool) -> u64 {
+        match &self.kind {
+            Kind::None => 0,
+            Kind::Partial(_) => ppl::HEADER_BYTES as u64 + if is_whole { 0 } else { rows },
+            // For each member a header, and what fills its payload up to whole blocks.
+            Kind::Records(_) => 2 * 4096 * geometry.members() as u64,
+        }
+    }
+
+    /// How many rows a unit may have, in bytes.
+    pub(super) fn most_rows(&self) -> u64 {
+        match &self.kind {
+            Kind::None => u64::MAX,
+            Kind::Partial(_) => ppl::RING_PARITY_BYTES,
+            Kind::Records(records) => records.most_rows(),
+        }
+    }
+
+    /// How many units were written in place so far. If a flush of all members that begins now
+    /// succeeds, these are durable: [`Log::is_flushed`] is to be told.
+    pub(in crate::redundant) fn written(&self) -> u64 {
+        self.written.get()
+    }
+
+    pub(in crate::redundant) fn is_flushed(&self, written: u64) {
+        self.durable.set(self.durable.get().max(written));
+    }
+
+    /// Whether the first `written` units are durable.
+    pub(super) fn is_durable(&self, written: u64) -> bool {
+        self.durable.get() >= written
+    }
+
+    fn count_unit(&self) -> u64 {
+        self.written.set(self.written.get() + 1);
+        self.written.get()
+    }
+}
+
+impl Inner {
+    /// Computes a unit's parity and has the log know of the unit.
+    pub(super) async fn log_unit(
+        self: &Rc<Self>,
+        unit: &mut Unit,
+        columns: &mut Columns,
+        plan: &Plan,
+        memory: Buf,
+    ) -> Result<Option<Logged>, Errno> {
+        let log = &self.parity().log;
+        if !self.is_parity_trusted(unit.rows) {
+            compute(unit, columns, plan);
+            return Ok(None);
+        }
+        let logged = match &log.kind {
+            Kind::None => {
+                compute(unit, columns, plan);
+                None
+            }
+            Kind::Partial(partial) => {
+                self.log_partial_parity(partial, unit, columns, plan, memory).await
+            }
+            Kind::Records(records) => {
+                compute(unit, columns, plan);
+                self.log_records(records, unit, columns, plan, memory).await
+            }
+        };
+        // Who could not be written is out before anybody relies on the log.
+        self.fence().await;
+        if self.broken.get() { Err(Errno::IO) } else { Ok(logged) }
+    }
+
+    /// A unit that was logged is in its place, or its write failed.
+    pub(super) fn unit_is_stored(&self, logged: Logged) {
+        let log = &self.parity().log;
+        let written = log.count_unit();
+        match (&log.kind, logged) {
+            (Kind::Partial(partial), Logged::Partial { role }) => partial.leave(role, written),
+            (Kind::Records(records), Logged::Records { sequence }) => {
+                records.stored(sequence, written);
+            }
+            _ => unreachable!("an array has one log"),
+        }
+    }
+
+    /// Has the first `written` units durable in place; answers whether they are.
+    pub(super) async fn make_durable(self: &Rc<Self>, written: u64) -> bool {
+        let log = &self.parity().log;
+        if log.is_durable(written) {
+            return true;
+        }
+        let members = self.written_members();
+        let now = log.written();
+        // What keeps nothing has nothing to be flushed.
+        if members.iter().all(|member| member.dev.limits().volatile) {
+            log.is_flushed(now);
+            return true;
+        }
+        let flushes = members.iter().map(|member| member.dev.start(Io::flush())).collect();
+        let flushed = join_all(flushes).await;
+        let mut all = true;
+        for (member, flushed) in members.iter().zip(flushed) {
+            if let Err(errno) = flushed.result {
+                all &= self.fail(member, &format!("a flush failed: {errno}"));
+            }
+        }
+        if all {
+            log.is_flushed(now);
+        } else {
+            self.note("a flush of the last members failed: nothing is written any more".to_owned());
+            self.broken.set(true);
+        }
+        all
+    }
+
+    /// Stores what the log has for each of these members, durably. Who fails is taken out; answers
+    /// whether that could be done.
+    pub(super) async fn store_log(self: &Rc<Self>, areas: Vec<(Rc<Member>, u64, Payload)>) -> bool {
+        let mut members = Vec::with_capacity(areas.len());
+        let mut started = Vec::with_capacity(areas.len());
+        for (member, offset, payload) in areas {
+            started.push(member.dev.start(Io::write(offset, payload, Flags::FUA)));
+            members.push(member);
+        }
+        let mut all = true;
+        for (member, done) in members.into_iter().zip(join_all(started).await) {
+            if let Err(errno) = done.result {
+                all &= self.fail(&member, &format!("its log could not be written: {errno}"));
+            }
+        }
+        if !all {
+            self.note("the log of the last members failed: nothing is written any more".to_owned());
+            self.broken.set(true);
+        }
+        all
+    }
+}
