@@ -10,7 +10,7 @@
 //!             that is complete there is done again, another one never began
 //! ```
 //!
-//! Rows whose parity is not known to fit are not logged: nothing could be made good there.
+//! Partial parity is not logged where parity is not known to fit: nothing could be made good there.
 //!
 //! Invariants
 //! * No unit is written in place before what the log says of it is durable.
@@ -115,10 +115,11 @@ impl Log {
         }
     }
 
-    /// How many rows a unit may have, in bytes.
-    pub(super) fn most_rows(&self) -> u64 {
+    /// How many rows a unit may have, in bytes; `is_whole` if it is of whole stripes.
+    pub(super) fn most_rows(&self, is_whole: bool) -> u64 {
         match &self.kind {
             Kind::None => u64::MAX,
+            Kind::Partial(_) if is_whole => u64::MAX,
             Kind::Partial(_) => ppl::RING_PARITY_BYTES,
             Kind::Records(records) => records.most_rows(),
         }
@@ -155,12 +156,12 @@ impl Inner {
         memory: Buf,
     ) -> Result<Option<Logged>, Errno> {
         let log = &self.parity().log;
-        if !self.is_parity_trusted(unit.rows) {
-            compute(unit, columns, plan);
-            return Ok(None);
-        }
         let logged = match &log.kind {
             Kind::None => {
+                compute(unit, columns, plan);
+                None
+            }
+            Kind::Partial(_) if !self.is_parity_trusted(unit.rows) => {
                 compute(unit, columns, plan);
                 None
             }

@@ -197,7 +197,7 @@ impl Inner {
                 return true;
             }
             for (failed, member) in failed {
-                self.put_rows_right(member, rows);
+                member.into_iter().for_each(|member| self.put_rows_right(member, rows));
                 readable[failed] = false;
             }
         }

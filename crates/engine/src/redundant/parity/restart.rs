@@ -206,8 +206,8 @@ impl Inner {
         let (mut columns, _) = Columns::new(&parity.geometry, rows, memory, |_| true);
         let mut wanted: Vec<(usize, Span)> = written.iter().map(|role| (*role, rows)).collect();
         wanted.sort_unstable_by_key(|(role, _)| *role);
-        if let Some((_, member)) = columns.read(self, &wanted).await.first() {
-            return Err(format!("{} cannot be read at {rows}", member.label));
+        if let Some((role, _)) = columns.read(self, &wanted).await.first() {
+            return Err(format!("the member in role {role} cannot be read at {rows}"));
         }
         let sum = {
             let mut sources: Vec<&[u8]> =
