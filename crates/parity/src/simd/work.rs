@@ -142,8 +142,11 @@ unsafe fn times<V: Vector, const N: usize>(mut vectors: [V; N], constant: u8) ->
 unsafe fn parity<V: Vector, const N: usize>(data: &[Option<&[u8]>], at: usize) -> ([V; N], [V; N]) {
     // SAFETY: the caller's.
     unsafe {
-        let (mut p, mut q) = ([V::zero(); N], [V::zero(); N]);
-        for block in data.iter().rev() {
+        let mut blocks = data.iter().rev().skip_while(|block| block.is_none());
+        let Some(Some(highest)) = blocks.next() else { return ([V::zero(); N], [V::zero(); N]) };
+        let mut p: [V; N] = load(highest, at);
+        let mut q = p;
+        for block in blocks {
             let next = match block {
                 Some(block) => load(block, at),
                 None => [V::zero(); N],
@@ -173,8 +176,11 @@ impl Task for Xor<'_> {
     unsafe fn stretch<V: Vector, const N: usize>(&mut self, at: usize) {
         // SAFETY: the caller's.
         unsafe {
-            let mut sums = [V::zero(); N];
-            for source in self.sources {
+            let Some((first, rest)) = self.sources.split_first() else {
+                return store(self.target, at, [V::zero(); N]);
+            };
+            let mut sums: [V; N] = load(first, at);
+            for source in rest {
                 sums = add(sums, load(source, at));
             }
             store(self.target, at, sums);

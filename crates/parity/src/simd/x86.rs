@@ -59,8 +59,8 @@ macro_rules! isa {
 
 isa!(Ssse3, "ssse3", Lanes16, 4);
 isa!(Avx2, "avx2", Lanes32, 4);
-isa!(Avx512, "avx512f,avx512bw", Lanes64, 8);
-isa!(Avx512Gfni, "avx512f,avx512bw,gfni", Lanes64Gfni, 8);
+isa!(Avx512, "avx512f,avx512bw", Lanes64, 4);
+isa!(Avx512Gfni, "avx512f,avx512bw,gfni", Lanes64Gfni, 4);
 
 /// SSSE3.
 #[derive(Clone, Copy)]
