@@ -173,10 +173,11 @@ unsafe fn parity<V: Vector, const N: usize>(data: &[Option<&[u8]>], at: usize) -
     }
 }
 
-/// See [`crate::xor`].
+/// See [`crate::xor`]; of at least one source.
 struct Xor<'a> {
     target: &'a mut [u8],
-    sources: &'a [&'a [u8]],
+    first: &'a [u8],
+    others: &'a [&'a [u8]],
 }
 
 impl Task for Xor<'_> {
@@ -191,11 +192,8 @@ impl Task for Xor<'_> {
     unsafe fn stretch<V: Vector, const N: usize>(&mut self, at: usize) {
         // SAFETY: the caller's.
         unsafe {
-            let Some((first, rest)) = self.sources.split_first() else {
-                return store(self.target, at, [V::zero(); N]);
-            };
-            let mut sums: [V; N] = load(first, at);
-            for source in rest {
+            let mut sums: [V; N] = load(self.first, at);
+            for source in self.others {
                 sums = add(sums, load(source, at));
             }
             store(self.target, at, sums);
@@ -363,8 +361,9 @@ impl Kernel {
         Kernel {
             name,
             xor: |target, sources| {
+                let Some((first, others)) = sources.split_first() else { return target.fill(0) };
                 // SAFETY: whoever calls this has the kernel, so the processor has the set.
-                unsafe { I::run(Xor { target, sources }) }
+                unsafe { I::run(Xor { target, first, others }) }
             },
             xor_into: |target, source| {
                 // SAFETY: as before.
