@@ -99,6 +99,14 @@ impl Layout {
         }
     }
 
+    /// How many buffers filling a member needs for each byte.
+    pub(super) fn read_to_fill(&self) -> usize {
+        match self {
+            Layout::Copies(_) => 1,
+            Layout::Parity(geometry) => geometry.members(),
+        }
+    }
+
     /// How many buffers a comparison needs for each byte that it goes over.
     pub(super) fn compared(&self) -> usize {
         match self {
