@@ -85,7 +85,7 @@ use work::Work;
 pub use control::{ControlError, JobKind, JobStatus, MemberStatus, Status};
 pub use data::Layout;
 pub use member::{MemberState, NewMember};
-pub use parity::{Consistency, LogSetup, RestartError, STRIPE_CACHE};
+pub use parity::{Consistency, LogCost, LogSetup, RestartError, STRIPE_CACHE};
 pub use throttle::Speed;
 
 /// A future on the heap.

@@ -163,6 +163,7 @@ impl Inner {
         memory: Buf,
         flags: Flags,
     ) -> (Result<(), Errno>, bool) {
+        let start = self.clock.now();
         let mut unreadable: Vec<usize> = Vec::new();
         let plan = loop {
             let Some(plan) = self.plan(unit, &unreadable) else {
@@ -182,19 +183,17 @@ impl Inner {
                 unreadable.push(role);
             }
         };
-        let logged = match &self.parity().log {
-            log if log.is_none() => {
-                compute(unit, columns, &plan);
-                None
-            }
-            _ => match self.log_unit(unit, columns, &plan, memory).await {
-                Ok(logged) => logged,
-                Err(errno) => return (Err(errno), true),
-            },
+        if self.parity().log.is_none() {
+            compute(unit, columns, &plan);
+            return self.store_columns(unit, columns, &plan, flags).await;
+        }
+        let logged = match self.log_unit(unit, columns, &plan, memory).await {
+            Ok(logged) => logged,
+            Err(errno) => return (Err(errno), true),
         };
         let (result, everywhere) = self.store_columns(unit, columns, &plan, flags).await;
         if let Some(logged) = logged {
-            self.unit_is_stored(logged);
+            self.unit_is_stored(logged, unit, start);
         }
         (result, everywhere)
     }
