@@ -163,7 +163,18 @@ fn stripe_logs() {
         payload_checksum: Record::checksum_of([&payload[..]]),
     };
     let Record { array_uuid, device_number, nonce, .. } = record;
-    let head = Head { array_uuid, device_number, area: 5 * 4096, events: 4, tail: 7, nonce };
+    let updated = braid_md::Timestamp::default();
+    let head = Head {
+        array_uuid,
+        device_number,
+        area: 5 * 4096,
+        events: 4,
+        tail: 7,
+        nonce,
+        synced: 0,
+        updated,
+        before: updated,
+    };
     let mut area = vec![0; 5 * 4096];
     record.encode_into(&mut area[..4096]);
     area[4096..4096 + 1536].copy_from_slice(&payload);

@@ -2,12 +2,12 @@
 
 mod common;
 
-use braid_md::Uuid;
 use braid_md::rejection::LogRejection;
 use braid_md::stripe_log::{
     BLOCK, Dropped, Found, Head, MOST_PARTS, MOST_ROLES, MemberLog, Part, Record, ReplayPart, Ring,
     Roles, plan_replay, scan,
 };
+use braid_md::{Timestamp, Uuid};
 use common::Random;
 use proptest::prelude::*;
 
@@ -22,6 +22,9 @@ fn head() -> Head {
         events: 40,
         tail: 5,
         nonce: 77,
+        synced: u64::MAX,
+        updated: Timestamp { seconds: 1_700_000_009, micros: 5 },
+        before: Timestamp { seconds: 1_700_000_002, micros: 999_999 },
     }
 }
 
@@ -108,9 +111,10 @@ proptest! {
 
     #[test]
     fn heads_round_trip(numbers in any::<[u64; 4]>(), device_number in any::<u32>(), blocks in 3..4000_u64) {
-        let [events, tail, nonce, _] = numbers;
+        let [events, tail, nonce, synced] = numbers;
         let area = blocks * BLOCK as u64;
-        let head = Head { array_uuid: ARRAY, device_number, area, events, tail: tail >> 1, nonce };
+        let tail = tail >> 1;
+        let head = Head { device_number, area, events, tail, nonce, synced, ..head() };
         prop_assert_eq!(Head::parse(&head.encode(), &ARRAY, device_number, area), Ok(head));
     }
 
@@ -199,17 +203,24 @@ fn heads_that_are_not_this_ones() {
     assert!(matches!(parse_head(&encoded(&record(9, &[1; 512]))), Err(LogRejection::Magic { .. })));
     assert!(matches!(parse_head(&[0; BLOCK]), Err(LogRejection::Magic { .. })));
     // What is behind the fields has no meaning yet.
-    assert_eq!(parse_head(&with(&block, 72, 1, 8)), Ok(head()));
+    assert_eq!(parse_head(&with(&block, 104, 1, 8)), Ok(head()));
 }
 
 #[test]
-fn a_log_older_than_the_array_does_not_count() {
-    assert_eq!(head().check_current(40), Ok(()));
-    assert_eq!(head().check_current(39), Ok(()), "written ahead of the superblocks");
+fn a_log_counts_only_with_superblocks_that_it_knows() {
+    let Head { updated, before, .. } = head();
+    assert_eq!(head().check_current(40, updated), Ok(()));
+    assert_eq!(head().check_current(39, before), Ok(()), "ahead of the superblocks");
+    assert_eq!(head().check_current(40, before), Ok(()), "written again, and not yet");
     assert_eq!(
-        head().check_current(41).unwrap_err().to_string(),
-        "the stripe log has 40 events, the array 41: somebody else wrote it since"
+        head().check_current(41, updated).unwrap_err().to_string(),
+        "the stripe log is of 40 events, the array has 41, or another time of update: somebody \
+         else wrote it since"
     );
+    // Somebody who counted to the same number.
+    let other = Timestamp { seconds: 1_700_000_010, micros: 0 };
+    assert!(head().check_current(40, other).is_err());
+    assert!(head().check_current(38, before).is_err());
 }
 
 #[test]
@@ -327,7 +338,7 @@ fn complete_ones_are_replayed_in_order() {
     assert_eq!(replay.dropped, [Dropped { sequence: 8, rows: vec![(8 * 4096, 8 * 4096 + 512)] }]);
     let first = &replay.transactions[0];
     assert_eq!(first.missing_roles, []);
-    assert_eq!(first.rows(), [(7 * 4096, 7 * 4096 + 512)]);
+    assert_eq!(first.rows, [(7 * 4096, 7 * 4096 + 512)]);
     let part = |role: u16, block: usize| ReplayPart {
         role,
         member: usize::from(role),

@@ -8,10 +8,10 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use braid_md::Uuid;
 use braid_md::stripe_log::{
     BLOCK, Head, MemberLog, Part, Record, Replay, Ring, Roles, plan_replay, scan,
 };
+use braid_md::{Timestamp, Uuid};
 use common::Random;
 
 const ARRAY: Uuid = Uuid([9; 16]);
@@ -126,6 +126,9 @@ impl World {
                 events: 1,
                 tail: 0,
                 nonce: 1,
+                synced: u64::MAX,
+                updated: Timestamp::default(),
+                before: Timestamp::default(),
             },
         };
         let mut world = World {

@@ -48,6 +48,9 @@ impl Plan {
             events: superblock.events,
             tail: 0,
             nonce: 0,
+            synced: 0,
+            updated: superblock.updated,
+            before: superblock.updated,
         })
     }
 
