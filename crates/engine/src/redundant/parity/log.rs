@@ -27,7 +27,7 @@ use braid_md::{Uuid, ppl};
 use braid_mem::Buf;
 
 use super::columns::Columns;
-use super::partial::Partial;
+use super::partial::{Partial, room_for_parity};
 use super::records::Records;
 use super::store::{Plan, compute};
 use super::units::Unit;
@@ -115,15 +115,6 @@ impl Log {
         }
     }
 
-    /// How many rows a unit may have, in bytes.
-    pub(super) fn most_rows(&self) -> u64 {
-        match &self.kind {
-            Kind::None => u64::MAX,
-            Kind::Partial(_) => ppl::RING_PARITY_BYTES,
-            Kind::Records(records) => records.most_rows(),
-        }
-    }
-
     /// How many units were written in place so far. If a flush of all members that begins now
     /// succeeds, these are durable: [`Log::is_flushed`] is to be told.
     pub(in crate::redundant) fn written(&self) -> u64 {
@@ -146,6 +137,15 @@ impl Log {
 }
 
 impl Inner {
+    /// How many rows a unit may have for the log, in bytes: a power of two.
+    pub(super) fn most_logged_rows(&self) -> u64 {
+        match &self.parity().log.kind {
+            Kind::None => 1 << 63,
+            Kind::Partial(_) => 1 << room_for_parity(&self.written_members()).max(1).ilog2(),
+            Kind::Records(records) => records.most_rows(),
+        }
+    }
+
     /// Computes a unit's parity and has the log know of the unit.
     pub(super) async fn log_unit(
         self: &Rc<Self>,
@@ -174,10 +174,15 @@ impl Inner {
         };
         // Who could not be written is out before anybody relies on the log.
         self.fence().await;
-        if self.broken.get() { Err(Errno::IO) } else { Ok(logged) }
+        if !self.broken.get() {
+            return Ok(logged);
+        }
+        // Nothing is written any more, and nobody is to wait for this unit.
+        logged.into_iter().for_each(|logged| self.unit_is_stored(logged));
+        Err(Errno::IO)
     }
 
-    /// A unit that was logged is in its place, or its write failed.
+    /// A unit that was logged is in its place, or its write failed, or nothing is written any more.
     pub(super) fn unit_is_stored(&self, logged: Logged) {
         let log = &self.parity().log;
         let written = log.count_unit();

@@ -110,7 +110,7 @@ impl Inner {
         let Io { span, flags, payload, .. } = io;
         let parity = self.parity();
         let geometry = &parity.geometry;
-        let most = rows_of_unit(geometry).min(parity.log.most_rows());
+        let most = rows_of_unit(geometry).min(self.most_logged_rows());
         let most_of_whole = WHOLE_STRIPE / geometry.parities() as u64;
         let mut units = cut(geometry, span, payload, most, most_of_whole);
         if let [_] = &units[..] {
