@@ -16,9 +16,7 @@ use std::time::Duration;
 
 use braid_array::Mirrored;
 use braid_block::{Extent, Io, Limits, Op, Payload, Span};
-use braid_engine::redundant::{
-    MemberState, NewMember, Redundant, RestartError, STRIPE_CACHE, Setup, Speed,
-};
+use braid_engine::redundant::{MemberState, NewMember, Redundant, RestartError, Setup, Speed};
 use braid_engine::{Clock, Dev, Device, Pending};
 use braid_md::{BadBlocks, Bitmap, Features, Role, Superblock, Version};
 use braid_mem::Pool;
@@ -285,7 +283,7 @@ impl World {
             log: shape.log(sim.handle().seed(), assembly.array.events),
             array: Some(assembly.array),
             bitmap: assembly.bitmap,
-            stripe_cache: STRIPE_CACHE,
+            stripe_cache: 1 << 20,
             read_only: false,
             clock: Rc::new(SimClock(sim.handle())),
             speed: Speed { min: 100 << 20, ..Speed::default() },

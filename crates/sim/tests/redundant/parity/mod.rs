@@ -2,6 +2,10 @@
 //!
 //! * `images`: what images of disks hold, by plain arithmetic.
 //! * `conformance`: a random load agrees with the oracle, whatever the shape.
+//! * `shapes`: every write and read within two stripes, with every loss.
+//! * `counted`: how many requests of its members a write costs.
 
 mod conformance;
+mod counted;
 mod images;
+mod shapes;
