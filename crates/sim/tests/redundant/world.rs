@@ -17,7 +17,7 @@ use std::time::Duration;
 use braid_array::Mirrored;
 use braid_block::{Extent, Io, Limits, Op, Payload, Span};
 use braid_engine::redundant::{MemberState, NewMember, Redundant, RestartError, Setup, Speed};
-use braid_engine::{Clock, Dev, Device, Pending};
+use braid_engine::{Clock, Dev, Device, InFlight, Pending};
 use braid_md::{BadBlocks, Bitmap, Features, Role, Superblock, Version};
 use braid_mem::Pool;
 use braid_sim::{Handle, Rng, Sim, SimDisk};
@@ -429,4 +429,16 @@ pub(crate) fn filled(len: usize, byte: u8) -> Payload {
     let mut buf = pool().get(len).expect("memory");
     buf.fill(byte);
     buf.into()
+}
+
+/// Waits for all of these requests, which go on at the same time, and each of which must succeed.
+pub(crate) async fn all_succeed(requests: Vec<Pending>) {
+    let mut under_way = InFlight::new(requests.len().max(1));
+    for (index, pending) in requests.into_iter().enumerate() {
+        under_way.push(index, pending);
+    }
+    while !under_way.is_empty() {
+        let (index, done) = poll_fn(|cx| under_way.poll_next(cx)).await;
+        assert_eq!(done.result, Ok(()), "request {index}");
+    }
 }

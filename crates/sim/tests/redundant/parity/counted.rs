@@ -10,11 +10,12 @@
 //! Superblocks do not count: the array is marked active before. What goes into the logs is counted
 //! for itself.
 
-use std::collections::VecDeque;
+use std::future::poll_fn;
 
 use braid_array::Geometry;
 use braid_block::{Flags, Io, Op};
 use braid_engine::redundant::Consistency;
+use braid_engine::{Dev, InFlight};
 use braid_md::Level;
 use braid_sim::{Sim, SimDisk};
 
@@ -143,17 +144,20 @@ fn a_whole_stripe_reads_nothing() {
 }
 
 /// Writes `count` blocks of 4 KiB in a row, `depth` of them at once.
-async fn write_in_a_row(dev: &braid_engine::Dev, count: u64, depth: usize) {
-    let mut under_way = VecDeque::new();
-    for index in 0..count {
-        if under_way.len() == depth {
-            let pending: braid_engine::Pending = under_way.pop_front().unwrap();
-            assert_eq!(pending.await.result, Ok(()));
+async fn write_in_a_row(dev: &Dev, count: u64, depth: usize) {
+    let mut under_way = InFlight::new(depth);
+    let mut free: Vec<usize> = (0..depth).collect();
+    let mut next = 0;
+    while next < count || !under_way.is_empty() {
+        if let Some(slot) = free.pop_if(|_| next < count) {
+            let io = Io::write(next * 4096, filled(4096, 7), Flags::NONE);
+            under_way.push(slot, dev.start(io));
+            next += 1;
+            continue;
         }
-        under_way.push_back(dev.start(Io::write(index * 4096, filled(4096, 7), Flags::NONE)));
-    }
-    for pending in under_way {
-        assert_eq!(pending.await.result, Ok(()));
+        let (slot, done) = poll_fn(|cx| under_way.poll_next(cx)).await;
+        assert_eq!(done.result, Ok(()));
+        free.push(slot);
     }
 }
 
@@ -219,12 +223,7 @@ fn what_is_held_is_not_held_for_long() {
     world.run(async move {
         write_in_a_row(&dev, 1, 1).await;
         let start = handle.now();
-        let pending: Vec<_> = (0..3)
-            .map(|index| dev.start(Io::write(index * 4096, filled(4096, 7), Flags::NONE)))
-            .collect();
-        for one in pending {
-            assert_eq!(one.await.result, Ok(()));
-        }
+        write_in_a_row(&dev, 3, 3).await;
         // A millisecond, and some ten requests of at most 2 ms one after the other.
         let took = handle.now() - start;
         assert!(took < 21_000_000, "{took} ns");
