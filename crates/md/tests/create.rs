@@ -8,8 +8,11 @@ use braid_md::create::{
     BitmapChoice, Consistency, CreateError, Device, Place, Plan, Request, What, Write, layout_name,
     parse_layout, plan,
 };
+use braid_md::ppl::{Header, Newest};
+use braid_md::stripe_log::Head;
 use braid_md::{
-    BadBlocks, Bitmap, Features, Level, Resync, Role, Superblock, Timestamp, Uuid, Version,
+    BadBlocks, Bitmap, Features, Level, Resync, Role, Superblock, Timestamp, Uuid, Version, ppl,
+    stripe_log,
 };
 
 const MIB: u64 = 1 << 20;
@@ -121,6 +124,20 @@ fn what_is_written_is_readable() {
             let ours = &plan.members[area.member].superblock;
             match area.what {
                 What::Superblock => assert!(bytes.starts_with(&ours.encode())),
+                What::Ppl => {
+                    let signature = ppl::signature(&ours.array_uuid);
+                    let newest = ppl::newest(&bytes, signature).expect("a log");
+                    assert_eq!(newest, Newest { header: Header::empty(signature), offset: 0 });
+                    assert_eq!(ours.ppl.map(|(_, size)| size), Some(area.len));
+                    assert!(bytes[ppl::HEADER_BYTES..].iter().all(|byte| *byte == 0));
+                }
+                What::StripeLog => {
+                    let place = stripe_log::place(ours).expect("room");
+                    assert_eq!(area.offset, place.head);
+                    let (uuid, number) = (&ours.array_uuid, ours.device_number);
+                    let head = Head::parse(&bytes, uuid, number, place.room).expect("a head");
+                    assert_eq!((head.events, Some(head.area)), (ours.events, plan.stripe_log));
+                }
                 What::BadBlockLog => {
                     assert!(BadBlocks::parse(&bytes, 0).expect("a log").is_empty());
                 }
@@ -151,6 +168,11 @@ fn areas_lie_on_the_member_and_overlap_nothing() {
                 .filter(|area| area.member == index)
                 .map(|area| (area.offset, area.len))
                 .collect();
+            if let Some(area) = plan.stripe_log {
+                // Its ring, which is not written.
+                let start = superblock.data_offset - area;
+                places.push((start, area - 4096));
+            }
             places.push((superblock.data_offset, superblock.data_size));
             places.sort_unstable();
             for pair in places.windows(2) {
@@ -176,6 +198,7 @@ fn what_is_planned_can_be_assembled() {
             size: size_of(&request, &member.label),
             superblock: member.superblock.clone(),
             bitmap: None,
+            log_head: None,
         });
         let sets = group(candidates.collect());
         let options =
@@ -229,7 +252,7 @@ fn data_offset_and_bitmap_of_large_members() {
     assert!(bitmap.all_set);
     // Up to 100 GiB of each member there is none unless it is asked for.
     for (size, has_bitmap) in [(100 * GIB, false), (101 * GIB, true)] {
-        let small = self::request(Level::Raid5, Version::V1_2, &[size; 3]);
+        let small = self::request(Level::Raid10, Version::V1_2, &[size; 3]);
         assert_eq!(planned(&small).bitmap.is_some(), has_bitmap, "{size}");
         let none = Request { bitmap: BitmapChoice::None, ..small.clone() };
         assert_eq!(planned(&none).bitmap, None);
