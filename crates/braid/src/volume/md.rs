@@ -16,18 +16,21 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use braid_array::GeometryError;
-use braid_array::geometry::{Linear, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
+use braid_array::geometry::{Linear, ParityLevel, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
 use braid_block::Limits;
 use braid_device::File;
-use braid_engine::redundant::{Layout, MemberState, NewMember, STRIPE_CACHE, Setup, Speed};
+use braid_engine::redundant::{
+    Layout, LogSetup, MemberState, NewMember, STRIPE_CACHE, Setup, Speed,
+};
 use braid_engine::{Clock, Dev};
-use braid_md::assembly::{Assembly, Options, Slot, Start, group};
-use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
+use braid_md::assembly::{Assembly, Member, Options, Set, Slot, Start, group};
+use braid_md::stripe_log::Head;
+use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock, ppl, stripe_log};
 use braid_probe::{Policy, Reason, check_member};
 use braid_stack::{Node, Stack};
 
-use super::media::{Leaf, Level, Medium, OpenOptions};
-use crate::metadata::{Metadata, MetadataError};
+use super::media::{Leaf, Level, Medium, OpenOptions, parity};
+use crate::metadata::{Metadata, MetadataError, random_number};
 
 /// Why members do not make an array.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +72,7 @@ pub(crate) struct MdArray {
     open: Mutex<Vec<Arc<Leaf>>>,
     bitmap: Option<Bitmap>,
     resync: Resync,
+    log: LogPlace,
     read_only: bool,
     /// The superblocks count on a member that does not take part.
     pub(crate) is_changed: bool,
@@ -85,9 +89,24 @@ struct MdMember {
     by_bitmap: bool,
 }
 
+/// The log that closes the write hole of an array with parity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogPlace {
+    None,
+    /// md's partial parity log, where each superblock says.
+    Partial,
+    /// braid's stripe log: so many bytes in front of the data of each member.
+    Records {
+        area: u64,
+    },
+}
+
 /// Which levels are served.
 pub(crate) fn is_served(level: MdLevel) -> bool {
-    matches!(level, MdLevel::Linear | MdLevel::Raid0 | MdLevel::Raid1 | MdLevel::Raid10)
+    match level {
+        MdLevel::Linear | MdLevel::Raid0 | MdLevel::Raid1 | MdLevel::Raid10 => true,
+        MdLevel::Raid4 | MdLevel::Raid5 | MdLevel::Raid6 => true,
+    }
 }
 
 /// The members of `md(…)` levels that carry nothing but what is the array's: its superblock, and
@@ -147,7 +166,10 @@ impl MdArray {
             name => format!("{name} ({})", set.uuid),
         };
         if assembly.can_start < needed {
-            let state = assembly.state.to_string();
+            let mut state = assembly.state.to_string();
+            for (label, why) in log_troubles(set, &assembly) {
+                state = format!("{state}; {label}: {why}");
+            }
             let next = match assess(true).can_start >= needed {
                 true => vec!["with the member that is missing; or with --degraded".to_owned()],
                 false => assembly.next,
@@ -176,7 +198,11 @@ impl MdArray {
         for left_out in &assembly.left_out {
             warnings.push(format!("{what}: {} takes no part: {}", left_out.label, left_out.reason));
         }
+        for (label, why) in log_troubles(set, &assembly) {
+            warnings.push(format!("{what}: {label} has a log that is not used: {why}"));
+        }
         let (bitmap, resync) = intent_of(freshest, &assembly);
+        let log = log_of(&freshest.superblock, set, &assembly);
         let name = match set.short_name() {
             "" => set.uuid.to_string(),
             name => name.to_owned(),
@@ -190,6 +216,7 @@ impl MdArray {
             open: Mutex::new(open),
             bitmap,
             resync,
+            log,
             read_only: options.read_only,
             is_changed: counts_on_others(&freshest.superblock, &assembly),
         })
@@ -216,8 +243,46 @@ impl MdArray {
         Limits { size: self.level.size(), ..combined }
     }
 
+    /// Whether a member with this superblock has room for the log that the others have.
+    ///
+    /// # Errors
+    /// How much is lacking.
+    pub(crate) fn check_room_for_log(&self, superblock: &Superblock) -> Result<(), String> {
+        match self.log {
+            LogPlace::None => Ok(()),
+            LogPlace::Partial if superblock.ppl.is_some() => Ok(()),
+            LogPlace::Partial => Err("it has no room for the partial parity log".to_owned()),
+            LogPlace::Records { area } => {
+                let room = stripe_log::place(superblock).map_or(0, |place| place.room);
+                match room >= area {
+                    true => Ok(()),
+                    false => Err(format!(
+                        "it has room for {room} bytes of a stripe log, and the other members have \
+                         {area}"
+                    )),
+                }
+            }
+        }
+    }
+
     /// What the engine is given: `devs` are on the [`MdArray::leaves`].
-    pub(crate) fn setup(&self, layout: Layout, devs: Vec<Dev>, clock: Rc<dyn Clock>) -> Setup {
+    ///
+    /// # Errors
+    /// No randomness for the log.
+    pub(crate) fn setup(
+        &self,
+        layout: Layout,
+        devs: Vec<Dev>,
+        clock: Rc<dyn Clock>,
+    ) -> io::Result<Setup> {
+        let array_uuid = self.superblock.array_uuid;
+        let log = match self.log {
+            LogPlace::None => None,
+            LogPlace::Partial => Some(LogSetup::Partial { signature: ppl::signature(&array_uuid) }),
+            LogPlace::Records { area } => {
+                Some(LogSetup::Records { array_uuid, area, nonce: random_number()? })
+            }
+        };
         let members = self.members.iter().zip(devs).map(|(member, dev)| NewMember {
             label: member.label.clone(),
             dev,
@@ -231,18 +296,18 @@ impl MdArray {
             superblock: Some(member.superblock.clone()),
             bad_blocks: member.bad_blocks.clone(),
         });
-        Setup {
+        Ok(Setup {
             layout,
             members: members.collect(),
             array: Some(self.superblock.clone()),
             bitmap: self.bitmap.clone(),
             resync: self.resync,
-            log: None,
+            log,
             stripe_cache: STRIPE_CACHE,
             read_only: self.read_only,
             clock,
             speed: Speed::default(),
-        }
+        })
     }
 }
 
@@ -284,10 +349,52 @@ fn level_of(superblock: &Superblock, assembly: &Assembly) -> Result<Level, Geome
             Raid0::new(&sizes, superblock.chunk, layout, 512).map(Level::Raid0)
         }
         MdLevel::Raid1 => Raid1::new(size, count).map(Level::Raid1),
-        _ => Raid10Layout::from_number(superblock.layout)
+        MdLevel::Raid10 => Raid10Layout::from_number(superblock.layout)
             .and_then(|layout| Raid10::new(size, count, superblock.chunk, layout))
             .map(Level::Raid10),
+        MdLevel::Raid4 => {
+            parity(size, count, superblock.chunk, ParityLevel::Raid4, superblock.layout)
+        }
+        MdLevel::Raid5 => {
+            parity(size, count, superblock.chunk, ParityLevel::Raid5, superblock.layout)
+        }
+        MdLevel::Raid6 => {
+            parity(size, count, superblock.chunk, ParityLevel::Raid6, superblock.layout)
+        }
     }
+}
+
+/// Members that take part, and why what they hold of a log cannot be used.
+fn log_troubles<'a>(
+    set: &'a Set,
+    assembly: &'a Assembly,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    assembly.members().filter_map(|member| {
+        let why = set.candidates()[member.candidate].log_trouble.as_deref()?;
+        Some((member.label.as_str(), why))
+    })
+}
+
+/// The log that all members have. One that not all members in sync have is none: what it does not
+/// say of one of them may be what was being written.
+fn log_of(superblock: &Superblock, set: &Set, assembly: &Assembly) -> LogPlace {
+    if superblock.ppl.is_some() && superblock.level == MdLevel::Raid5 {
+        return LogPlace::Partial;
+    }
+    let candidate = |member: &Member| &set.candidates()[member.candidate];
+    let in_sync = assembly.slots.iter().filter(|slot| slot.is_in_sync()).filter_map(Slot::member);
+    let heads: Option<Vec<&Head>> =
+        in_sync.map(|member| candidate(member).log_head.as_ref()).collect();
+    let Some(area) = heads.as_ref().and_then(|heads| Some(heads.first()?.area)) else {
+        return LogPlace::None;
+    };
+    // Who is being filled gets its log as well; a spare when it takes over.
+    let has_room = |member: &Member| {
+        stripe_log::place(&candidate(member).superblock).is_some_and(|place| place.room >= area)
+    };
+    let replacements = assembly.replacements.iter().map(|(_, member, _)| member);
+    let mut all = assembly.members().chain(replacements).chain(&assembly.spares);
+    if all.all(has_room) { LogPlace::Records { area } } else { LogPlace::None }
 }
 
 /// The bitmap that says where copies may differ, and from where on they may.
@@ -313,7 +420,7 @@ fn open_members<'a>(
     options: OpenOptions,
 ) -> Result<(Vec<MdMember>, Vec<Arc<Leaf>>), MdError> {
     let (mut members, mut leaves) = (Vec::new(), Vec::new());
-    let mut open = |member: &braid_md::assembly::Member, role, state, replacement, by_bitmap| {
+    let mut open = |member: &Member, role, state, replacement, by_bitmap| {
         let metadata = of(member.candidate);
         // Without copies nothing is ever recorded, so only the data is opened.
         let (offset, length) = match level.is_redundant() {

@@ -48,6 +48,10 @@ impl Plan {
             events: superblock.events,
             tail: 0,
             nonce: 0,
+            synced: match superblock.resync {
+                Resync::Clean => u64::MAX,
+                Resync::From(from) => from,
+            },
         })
     }
 
