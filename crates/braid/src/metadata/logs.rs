@@ -31,9 +31,6 @@ pub(crate) struct Logs {
 /// # Errors
 /// The member cannot be read.
 pub(super) fn read(image: &Image, superblock: &Superblock) -> Result<Logs, Failure> {
-    if !matches!(superblock.level, Level::Raid4 | Level::Raid5 | Level::Raid6) {
-        return Ok(Logs::default());
-    }
     // An array with a partial parity log has no other.
     if superblock.ppl.is_some() {
         return Ok(Logs { head: None, trouble: partial_parity_trouble(image, superblock)? });
@@ -45,8 +42,8 @@ pub(super) fn read(image: &Image, superblock: &Superblock) -> Result<Logs, Failu
     })
 }
 
-/// The head of a stripe log in front of the data, or what is wrong with it; `None` where nothing
-/// looks like one.
+/// The head of a stripe log in front of the data of an array with parity, or what is wrong with it;
+/// `None` where nothing looks like one.
 ///
 /// # Errors
 /// The member cannot be read.
@@ -54,7 +51,9 @@ pub(crate) fn stripe_log_head(
     image: &Image,
     superblock: &Superblock,
 ) -> Result<Option<Result<Head, LogRejection>>, Failure> {
-    let Some(place) = stripe_log::place(superblock) else { return Ok(None) };
+    let has_parity = matches!(superblock.level, Level::Raid4 | Level::Raid5 | Level::Raid6);
+    let place = stripe_log::place(superblock).filter(|_| has_parity);
+    let Some(place) = place else { return Ok(None) };
     let block = image.read(place.head, BLOCK as u64)?;
     let head = Head::parse(&block, &superblock.array_uuid, superblock.device_number, place.room);
     Ok(match head {

@@ -19,18 +19,16 @@ use braid_array::GeometryError;
 use braid_array::geometry::{Linear, ParityLevel, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
 use braid_block::Limits;
 use braid_device::File;
-use braid_engine::redundant::{
-    Layout, LogSetup, MemberState, NewMember, STRIPE_CACHE, Setup, Speed,
-};
+use braid_engine::redundant::{Layout, MemberState, NewMember, STRIPE_CACHE, Setup, Speed};
 use braid_engine::{Clock, Dev};
-use braid_md::assembly::{Assembly, Member, Options, Set, Slot, Start, group};
-use braid_md::stripe_log::Head;
-use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock, ppl, stripe_log};
+use braid_md::assembly::{Assembly, Member, Options, Slot, Start, group};
+use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
 use braid_probe::{Policy, Reason, check_member};
 use braid_stack::{Node, Stack};
 
 use super::media::{Leaf, Level, Medium, OpenOptions, parity};
-use crate::metadata::{Metadata, MetadataError, random_number};
+use super::write_hole::{self, LogPlace};
+use crate::metadata::{Metadata, MetadataError};
 
 /// Why members do not make an array.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +52,11 @@ pub(crate) enum MdError {
     Locked { path: PathBuf },
 }
 
+/// Of an array that is only read, after a crash, with members missing.
+const NOT_MADE_GOOD: &str = "it was being written when it was left, and its log makes that good \
+                             only when it is brought up for writing: until then, what is worked \
+                             out in place of a missing member may be wrong there";
+
 fn list(next: &[String]) -> String {
     next.iter().map(|next| format!("\n  next: {next}")).collect()
 }
@@ -72,7 +75,8 @@ pub(crate) struct MdArray {
     open: Mutex<Vec<Arc<Leaf>>>,
     bitmap: Option<Bitmap>,
     resync: Resync,
-    log: LogPlace,
+    /// What closes the write hole.
+    pub(super) log: LogPlace,
     read_only: bool,
     /// The superblocks count on a member that does not take part.
     pub(crate) is_changed: bool,
@@ -89,23 +93,16 @@ struct MdMember {
     by_bitmap: bool,
 }
 
-/// The log that closes the write hole of an array with parity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogPlace {
-    None,
-    /// md's partial parity log, where each superblock says.
-    Partial,
-    /// braid's stripe log: so many bytes in front of the data of each member.
-    Records {
-        area: u64,
-    },
-}
-
 /// Which levels are served.
 pub(crate) fn is_served(level: MdLevel) -> bool {
     match level {
-        MdLevel::Linear | MdLevel::Raid0 | MdLevel::Raid1 | MdLevel::Raid10 => true,
-        MdLevel::Raid4 | MdLevel::Raid5 | MdLevel::Raid6 => true,
+        MdLevel::Linear
+        | MdLevel::Raid0
+        | MdLevel::Raid1
+        | MdLevel::Raid10
+        | MdLevel::Raid4
+        | MdLevel::Raid5
+        | MdLevel::Raid6 => true,
     }
 }
 
@@ -167,7 +164,7 @@ impl MdArray {
         };
         if assembly.can_start < needed {
             let mut state = assembly.state.to_string();
-            for (label, why) in log_troubles(set, &assembly) {
+            for (label, why) in write_hole::troubles(set, &assembly) {
                 state = format!("{state}; {label}: {why}");
             }
             let next = match assess(true).can_start >= needed {
@@ -198,11 +195,21 @@ impl MdArray {
         for left_out in &assembly.left_out {
             warnings.push(format!("{what}: {} takes no part: {}", left_out.label, left_out.reason));
         }
-        for (label, why) in log_troubles(set, &assembly) {
+        for (label, why) in write_hole::troubles(set, &assembly) {
             warnings.push(format!("{what}: {label} has a log that is not used: {why}"));
         }
         let (bitmap, resync) = intent_of(freshest, &assembly);
-        let log = log_of(&freshest.superblock, set, &assembly);
+        let log = LogPlace::of(&freshest.superblock, set, &assembly);
+        if write_hole::is_closed_by_log(&assembly.state) {
+            if options.read_only {
+                warnings.push(format!("{what}: {NOT_MADE_GOOD}"));
+            } else if log == LogPlace::None {
+                let state = "it was being written when it was left, members are missing, and not \
+                             every member that is being filled has room for the stripe log";
+                let next = vec!["without the member that is being filled".to_owned()];
+                return Err(MdError::Refused { what, state: state.to_owned(), next });
+            }
+        }
         let name = match set.short_name() {
             "" => set.uuid.to_string(),
             name => name.to_owned(),
@@ -243,28 +250,6 @@ impl MdArray {
         Limits { size: self.level.size(), ..combined }
     }
 
-    /// Whether a member with this superblock has room for the log that the others have.
-    ///
-    /// # Errors
-    /// How much is lacking.
-    pub(crate) fn check_room_for_log(&self, superblock: &Superblock) -> Result<(), String> {
-        match self.log {
-            LogPlace::None => Ok(()),
-            LogPlace::Partial if superblock.ppl.is_some() => Ok(()),
-            LogPlace::Partial => Err("it has no room for the partial parity log".to_owned()),
-            LogPlace::Records { area } => {
-                let room = stripe_log::place(superblock).map_or(0, |place| place.room);
-                match room >= area {
-                    true => Ok(()),
-                    false => Err(format!(
-                        "it has room for {room} bytes of a stripe log, and the other members have \
-                         {area}"
-                    )),
-                }
-            }
-        }
-    }
-
     /// What the engine is given: `devs` are on the [`MdArray::leaves`].
     ///
     /// # Errors
@@ -275,14 +260,6 @@ impl MdArray {
         devs: Vec<Dev>,
         clock: Rc<dyn Clock>,
     ) -> io::Result<Setup> {
-        let array_uuid = self.superblock.array_uuid;
-        let log = match self.log {
-            LogPlace::None => None,
-            LogPlace::Partial => Some(LogSetup::Partial { signature: ppl::signature(&array_uuid) }),
-            LogPlace::Records { area } => {
-                Some(LogSetup::Records { array_uuid, area, nonce: random_number()? })
-            }
-        };
         let members = self.members.iter().zip(devs).map(|(member, dev)| NewMember {
             label: member.label.clone(),
             dev,
@@ -302,7 +279,7 @@ impl MdArray {
             array: Some(self.superblock.clone()),
             bitmap: self.bitmap.clone(),
             resync: self.resync,
-            log,
+            log: self.log.setup(&self.superblock)?,
             stripe_cache: STRIPE_CACHE,
             read_only: self.read_only,
             clock,
@@ -338,6 +315,7 @@ fn level_of(superblock: &Superblock, assembly: &Assembly) -> Result<Level, Geome
     let sizes: Vec<u64> =
         assembly.slots.iter().filter_map(|slot| Some(slot.member()?.usable)).collect();
     let size = superblock.component_size;
+    let with_parity = |level| parity(size, count, superblock.chunk, level, superblock.layout);
     match superblock.level {
         MdLevel::Linear => Linear::new(&sizes, 512).map(Level::Linear),
         MdLevel::Raid0 => {
@@ -352,49 +330,10 @@ fn level_of(superblock: &Superblock, assembly: &Assembly) -> Result<Level, Geome
         MdLevel::Raid10 => Raid10Layout::from_number(superblock.layout)
             .and_then(|layout| Raid10::new(size, count, superblock.chunk, layout))
             .map(Level::Raid10),
-        MdLevel::Raid4 => {
-            parity(size, count, superblock.chunk, ParityLevel::Raid4, superblock.layout)
-        }
-        MdLevel::Raid5 => {
-            parity(size, count, superblock.chunk, ParityLevel::Raid5, superblock.layout)
-        }
-        MdLevel::Raid6 => {
-            parity(size, count, superblock.chunk, ParityLevel::Raid6, superblock.layout)
-        }
+        MdLevel::Raid4 => with_parity(ParityLevel::Raid4),
+        MdLevel::Raid5 => with_parity(ParityLevel::Raid5),
+        MdLevel::Raid6 => with_parity(ParityLevel::Raid6),
     }
-}
-
-/// Members that take part, and why what they hold of a log cannot be used.
-fn log_troubles<'a>(
-    set: &'a Set,
-    assembly: &'a Assembly,
-) -> impl Iterator<Item = (&'a str, &'a str)> {
-    assembly.members().filter_map(|member| {
-        let why = set.candidates()[member.candidate].log_trouble.as_deref()?;
-        Some((member.label.as_str(), why))
-    })
-}
-
-/// The log that all members have. One that not all members in sync have is none: what it does not
-/// say of one of them may be what was being written.
-fn log_of(superblock: &Superblock, set: &Set, assembly: &Assembly) -> LogPlace {
-    if superblock.ppl.is_some() && superblock.level == MdLevel::Raid5 {
-        return LogPlace::Partial;
-    }
-    let candidate = |member: &Member| &set.candidates()[member.candidate];
-    let in_sync = assembly.slots.iter().filter(|slot| slot.is_in_sync()).filter_map(Slot::member);
-    let heads: Option<Vec<&Head>> =
-        in_sync.map(|member| candidate(member).log_head.as_ref()).collect();
-    let Some(area) = heads.as_ref().and_then(|heads| Some(heads.first()?.area)) else {
-        return LogPlace::None;
-    };
-    // Who is being filled gets its log as well; a spare when it takes over.
-    let has_room = |member: &Member| {
-        stripe_log::place(&candidate(member).superblock).is_some_and(|place| place.room >= area)
-    };
-    let replacements = assembly.replacements.iter().map(|(_, member, _)| member);
-    let mut all = assembly.members().chain(replacements).chain(&assembly.spares);
-    if all.all(has_room) { LogPlace::Records { area } } else { LogPlace::None }
 }
 
 /// The bitmap that says where copies may differ, and from where on they may.

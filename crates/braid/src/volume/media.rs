@@ -102,6 +102,8 @@ pub(crate) enum Level {
 
 /// An array that survives the loss of members, on its shard, with what people call it.
 pub(crate) struct AtWork {
+    /// What people call it.
+    pub(crate) name: String,
     pub(crate) level: Level,
     pub(crate) array: Redundant,
     /// Who takes part is to be recorded at once.
@@ -328,7 +330,7 @@ impl Builder<'_> {
             return self.join(&array.level, devs.into_iter().map(Some).collect());
         };
         let setup = array.setup(layout, devs, Rc::new(ExecutorClock::new(self.handle)))?;
-        self.redundant(&array.level, setup, array.is_changed)
+        self.redundant(&array.name, &array.level, setup, array.is_changed)
     }
 
     fn join(&mut self, level: &Level, members: Vec<Option<Dev>>) -> io::Result<Dev> {
@@ -370,12 +372,23 @@ impl Builder<'_> {
             clock: Rc::new(ExecutorClock::new(self.handle)),
             speed: Speed::default(),
         };
-        self.redundant(level, setup, false)
+        self.redundant(level.name(), level, setup, false)
     }
 
-    fn redundant(&mut self, level: &Level, setup: Setup, is_changed: bool) -> io::Result<Dev> {
+    fn redundant(
+        &mut self,
+        name: &str,
+        level: &Level,
+        setup: Setup,
+        is_changed: bool,
+    ) -> io::Result<Dev> {
         let array = Redundant::new(setup)?;
-        self.arrays.push(AtWork { level: level.clone(), array: array.clone(), is_changed });
+        self.arrays.push(AtWork {
+            name: name.to_owned(),
+            level: level.clone(),
+            array: array.clone(),
+            is_changed,
+        });
         Ok(Dev::new(array))
     }
 }
