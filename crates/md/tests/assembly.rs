@@ -432,6 +432,8 @@ fn parity_with_a_stripe_log_after_a_crash() {
                 tail: 0,
                 nonce: 1,
                 synced: u64::MAX,
+                updated: candidate.superblock.updated,
+                before: Timestamp::default(),
             });
         }
         let assembly = assess(&parity, options());

@@ -4,7 +4,8 @@
 use braid_parity::{Kernel, kernels};
 use proptest::prelude::*;
 
-/// How much lies around a block, at least once before or behind it: a vector.
+/// Where a block starts in its memory, at most, and how much there is behind it, at least: the
+/// longest vector.
 const MARGIN: usize = 64;
 
 /// SplitMix64: bytes, alignments and holes from a seed.
@@ -212,11 +213,18 @@ proptest! {
     }
 
     #[test]
-    fn an_update_is_what_a_new_parity_would_be(seed: u64, length in 0usize..700, members in 1usize..20) {
+    fn an_update_is_what_a_new_parity_would_be(
+        seed: u64,
+        length in 0usize..700,
+        members in 1usize..20,
+    ) {
+        let parity = |kernel: &Kernel, stripe: &Stripe| {
+            changed(&stripe.targets, |p, q| kernel.pq(p, q, &stripe.without(&[])))
+        };
         let mut stripe = Stripe::random(seed, length, members);
         let power = Rng(seed).below(members);
         for kernel in kernels() {
-            let [mut p, mut q] = changed(&stripe.targets, |p, q| kernel.pq(p, q, &stripe.without(&[])));
+            let [mut p, mut q] = parity(kernel, &stripe);
             let new = Block::random(&mut Rng(seed ^ 1), length);
             let mut difference = new.bytes().to_vec();
             if let Some(old) = &stripe.data[power] {
@@ -225,7 +233,7 @@ proptest! {
             kernel.xor_into(&mut p, &difference);
             kernel.update_q(&mut q, power as u8, &difference);
             stripe.data[power] = Some(new);
-            let after = changed(&stripe.targets, |p, q| kernel.pq(p, q, &stripe.without(&[])));
+            let after = parity(kernel, &stripe);
             prop_assert!([p, q] == after, "{}", kernel.name());
         }
     }

@@ -161,15 +161,16 @@ fn print_stripe_log(image: &Image, found: &Found) -> Result<(), Failure> {
     match head {
         Err(why) => println!("  not used: {why}"),
         Ok(head) => {
-            let Head { area, events, tail, synced, .. } = head;
+            let Head { area, events, tail, synced, .. } = &head;
             println!(
                 "  {area} bytes, {events} events, records from number {tail} on may be needed"
             );
-            if synced < u64::MAX {
+            if *synced < u64::MAX {
                 println!("  parity is known to fit below byte {synced} of each member's data");
             }
-            let array = found.result.as_ref().map_or(0, |superblock| superblock.events);
-            if let Err(why) = head.check_current(array) {
+            if let Ok(array) = &found.result
+                && let Err(why) = head.check_current(array.events, array.updated)
+            {
                 println!("  not used: {why}");
             }
         }

@@ -10,7 +10,7 @@ use braid_md::{Level, Resync};
 
 use super::data::Layout;
 use super::member::{Member, MemberState, NewMember, Slot};
-use super::parity::{Consistency, Kind};
+use super::parity::{Consistency, Kind, LogCost};
 use super::throttle::Speed;
 use super::{Inner, Redundant};
 
@@ -173,6 +173,8 @@ pub struct Status {
     pub repaired: u64,
     /// What makes good what a crash leaves.
     pub consistency: Consistency,
+    /// What the log has cost since the array was started, if there is one.
+    pub log_cost: Option<LogCost>,
     /// Bytes of the stripe cache, and how many of them are in use; only with parity.
     pub stripe_cache: Option<(usize, usize)>,
     /// The bitmap's chunk in bytes, how many chunks there are, and how many are set.
@@ -210,6 +212,7 @@ impl Redundant {
             unexplained: found.unexplained,
             repaired: found.repaired,
             consistency: inner.consistency(),
+            log_cost: inner.data.log().and_then(|log| log.cost()),
             stripe_cache: inner.data.cache_bytes(),
             bitmap,
             speed: inner.work.speed(),

@@ -99,6 +99,14 @@ impl Layout {
         }
     }
 
+    /// How many buffers filling a member needs for each byte.
+    pub(super) fn read_to_fill(&self) -> usize {
+        match self {
+            Layout::Copies(_) => 1,
+            Layout::Parity(geometry) => geometry.members(),
+        }
+    }
+
     /// How many buffers a comparison needs for each byte that it goes over.
     pub(super) fn compared(&self) -> usize {
         match self {
@@ -116,7 +124,7 @@ fn rest_of_chunk(geometry: &Raid456, offset: u64) -> Span {
 /// The data path of an array.
 pub(super) enum Data {
     Copies(Copies),
-    Parity(Parity),
+    Parity(Box<Parity>),
 }
 
 impl Data {
@@ -127,7 +135,7 @@ impl Data {
     ) -> std::io::Result<Data> {
         Ok(match layout {
             Layout::Copies(geometry) => Data::Copies(Copies { geometry: RefCell::new(geometry) }),
-            Layout::Parity(geometry) => Data::Parity(Parity::new(geometry, cache, log)?),
+            Layout::Parity(geometry) => Data::Parity(Box::new(Parity::new(geometry, cache, log)?)),
         })
     }
 

@@ -85,7 +85,7 @@ use work::Work;
 pub use control::{ControlError, JobKind, JobStatus, MemberStatus, Status};
 pub use data::Layout;
 pub use member::{MemberState, NewMember};
-pub use parity::{Consistency, LogSetup, RestartError, STRIPE_CACHE};
+pub use parity::{Consistency, LogCost, LogSetup, RestartError, STRIPE_CACHE};
 pub use throttle::Speed;
 
 /// A future on the heap.
@@ -356,8 +356,16 @@ impl Inner {
         }
     }
 
-    /// Copies may differ from `offset` on: until they are compared, the first of them is read.
+    /// Members may not agree from sync byte `offset` on: until they are compared, the first copy
+    /// is read, and parity is not believed. That is recorded: nothing the log says of what was
+    /// written before is to be made good then.
     fn doubt(&self, offset: u64) {
+        if self.data.has_partial() {
+            self.members.borrow().iter().for_each(|member| member.has_log.set(false));
+        }
+        if self.data.log().is_some() {
+            self.publisher.require();
+        }
         self.doubt.set(Some(self.doubt.get().map_or(offset, |other| other.min(offset))));
         self.agree_up_to(match self.resync.get() {
             Resync::Clean => offset,

@@ -203,6 +203,12 @@ impl Inner {
     }
 }
 
+/// How long a window may be that needs as many buffers for each byte, in bytes: all of it is in
+/// memory at once, and of several windows.
+fn fitting(buffers: usize) -> u64 {
+    ((POOL / 4 / buffers) as u64 & !4095).max(4096)
+}
+
 /// A member that is filled: over its bytes.
 struct Filling {
     inner: Rc<Inner>,
@@ -237,6 +243,7 @@ impl Walk for Filling {
         match self.layout.piece_of_member(self.role.into(), offset) {
             Some(piece) => {
                 let span = Span::new(piece.offset, piece.len.min(left));
+                let most = most.min(fitting(self.layout.read_to_fill()));
                 self.inner.stretch(span, most, self.by_bitmap || is_filled)
             }
             // The last chunks of a layout may hold nothing.
@@ -294,9 +301,8 @@ impl Walk for Comparing {
 
     fn next(&self, offset: u64, most: u64) -> (u64, Option<Span>) {
         let piece = self.layout.piece_to_compare(offset);
-        // All of a window is in memory at once, and of several windows.
-        let fits = (POOL / 4 / self.layout.compared()) as u64 & !4095;
-        self.inner.stretch(piece, most.min(fits.max(4096)), self.by_bitmap)
+        let most = most.min(fitting(self.layout.compared()));
+        self.inner.stretch(piece, most, self.by_bitmap)
     }
 
     fn work(&self, array: Span, _: u64) -> Later<'static, Result<(), String>> {

@@ -302,7 +302,7 @@ fn closed_by(set: &Set, selection: &Selection) -> Option<ClosedBy> {
     let array = &set.candidates()[selection.freshest].superblock;
     let is_current = |member: &Member| {
         let head = set.candidates()[member.candidate].log_head.as_ref();
-        head.is_some_and(|head| head.check_current(array.events).is_ok())
+        head.is_some_and(|head| head.check_current(array.events, array.updated).is_ok())
     };
     let is_usable = |member: &Member| set.candidates()[member.candidate].log_trouble.is_none();
     let mut in_sync = selection.slots.iter().filter_map(|slot| match slot {

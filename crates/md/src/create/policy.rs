@@ -16,6 +16,7 @@ use std::str::FromStr;
 
 use super::place::{self, BAD_BLOCKS, MIB, SUPERBLOCK};
 use super::{BITMAP_FROM, BitmapChoice, Consistency, CreateError, Request, super_start};
+use crate::assembly::round_down;
 use crate::stripe_log::{BLOCK, LEAST_AREA};
 use crate::{Level, Version, ppl};
 
@@ -132,7 +133,10 @@ pub(super) fn data_offset_and_log(
     let first = request.devices().next().map_or(0, |device| device.size);
     let smallest = request.devices().map(|device| device.size).min().unwrap_or(0);
     let reserved = policy.reserved(version, first);
-    let wanted = if policy == Policy::Log { log_area(chunk, smallest) } else { 0 };
+    let before = super_start(request) + SUPERBLOCK + reserved + BAD_BLOCKS;
+    // What a given size leaves, whichever way the data's start is rounded.
+    let left = smallest.saturating_sub(request.size.unwrap_or(0)).saturating_sub(before + MIB);
+    let wanted = if policy == Policy::Log { log_area(chunk, smallest, left) } else { 0 };
     let offset = match request.data_offset {
         None => place::default_data_offset(version, first, chunk, reserved, wanted),
         Some(offset) if version.is_at_end() => {
@@ -147,7 +151,6 @@ pub(super) fn data_offset_and_log(
     if wanted == 0 {
         return Ok((offset, 0));
     }
-    let before = super_start(request) + SUPERBLOCK + reserved + BAD_BLOCKS;
     let (room, needed) = (offset.saturating_sub(before), least_log_area(chunk));
     if room < needed {
         return Err(CreateError::NoRoomForLog { offset, room, needed });
@@ -155,12 +158,13 @@ pub(super) fn data_offset_and_log(
     Ok((offset, wanted.min(room)))
 }
 
-/// Bytes of the log: 4 MiB, or 8 records of a chunk; less where the member is small.
-fn log_area(chunk: u64, smallest: u64) -> u64 {
+/// Bytes of the log: 4 MiB, or 8 records of a chunk; less where the smallest member is small, or
+/// the data leaves less.
+fn log_area(chunk: u64, smallest: u64, left: u64) -> u64 {
     let records = LOG_RECORDS * (chunk + BLOCK as u64);
     let most = LOG_AREA.max(records.next_multiple_of(MIB));
-    let share = smallest / LOG_SHARE / BLOCK as u64 * BLOCK as u64;
-    most.min(share.max(least_log_area(chunk)))
+    let room = round_down(left.min(smallest / LOG_SHARE), BLOCK as u64);
+    most.min(room.max(least_log_area(chunk)))
 }
 
 /// The least that a log makes sense with: the head, and two records of a chunk.

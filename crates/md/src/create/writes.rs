@@ -48,10 +48,9 @@ impl Plan {
             events: superblock.events,
             tail: 0,
             nonce: 0,
-            synced: match superblock.resync {
-                Resync::Clean => u64::MAX,
-                Resync::From(from) => from,
-            },
+            synced: 0,
+            updated: superblock.updated,
+            before: superblock.updated,
         })
     }
 

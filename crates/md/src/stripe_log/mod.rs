@@ -16,9 +16,9 @@
 //!         56  tail         le64               40  sequence           le64
 //!         64  nonce        le64               48  tail               le64
 //!         72  synced       le64               56  nonce              le64
-//!                                             64  payload length     le32
-//!                                             68  payload checksum   le32
-//!                                             72  participants       384 bits
+//!         80  updated, and before it          64  payload length     le32
+//!             seconds le64, micros le32       68  payload checksum   le32
+//!        104  zeroes                          72  participants       384 bits
 //!                                            120  64 parts of: offset le64, length le32
 //!                                            888  zeroes
 //! ```
@@ -40,9 +40,9 @@
 //!   are. Otherwise an older sequence could be complete after a crash where a newer one is not.
 //! * For the same reason nothing is written in place without a record (whole stripes, resync)
 //!   where an earlier record may still be replayed: first a durable tail above that record.
-//! * Before superblocks with more events are written, heads with as many are durable: a log whose
-//!   head has fewer events than the array is not used, because another program, which knows
-//!   nothing of the log, wrote the array since.
+//! * Before superblocks are written, heads that know their events and time are durable: a log whose
+//!   head does not know the array's is not used, because another program, which knows nothing of
+//!   the log, wrote the array since.
 //! * At a start, after replaying, heads with a new nonce and a tail above every sequence seen are
 //!   durable on all members before anything else is written.
 //!

@@ -7,14 +7,21 @@
 //!   neon.rs     aarch64                           ──┘
 //! ```
 //!
+//! Of plain loops over bytes the compiler makes as good an XOR as there is here, but not as good a
+//! Q (P and Q of 8 blocks: two thirds of the speed, measured beside GFNI), and no look-up of
+//! nibbles; so all are in one style.
+//!
 //! Safety: what is compiled for an instruction set may only run where the processor has it.
-//! [`kernels`] of each architecture asks the processor, and is the only way to a [`Kernel`](crate::Kernel) from
-//! here; hence whoever has one may call it. That is all that `unsafe` stands for here, but for the
-//! loads and stores of vectors, which take addresses: `work.rs` cuts a slice for each of them.
+//! [`kernels`] of each architecture asks the processor, and is the only way from here to a
+//! [`Kernel`](crate::Kernel); hence whoever has one may call it. That is all that `unsafe` stands
+//! for here, but for the loads and stores of vectors, which take addresses: `work.rs` cuts a slice
+//! for each of them.
 
 #[cfg(target_arch = "aarch64")]
 mod neon;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod vector;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod work;
 #[cfg(target_arch = "x86_64")]
 mod x86;

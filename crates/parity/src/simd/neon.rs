@@ -29,7 +29,7 @@ impl Isa for Neon {
         #[target_feature(enable = "neon")]
         unsafe fn run<T: Task>(task: T) {
             // SAFETY: this function has the feature that the vector is made of.
-            unsafe { work::run::<Lanes16, 4>(task) }
+            unsafe { work::run::<Lanes16, 4, 8, T>(task) }
         }
         // SAFETY: the caller's: the processor has the feature.
         unsafe { run(task) }

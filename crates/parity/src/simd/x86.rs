@@ -37,10 +37,10 @@ pub(crate) fn kernels() -> impl Iterator<Item = &'static Kernel> {
     KERNELS.iter().zip(runs).filter_map(|(kernel, runs)| runs.then_some(kernel))
 }
 
-/// An instruction set, the vector that it works on, and how many of these are a stretch: all that
-/// the registers have room for, with P and Q and what is loaded.
+/// An instruction set, the vector that it works on, and how many of these are a stretch, and a
+/// long one: what the registers have room for, with P and Q and what is loaded, or with one sum.
 macro_rules! isa {
-    ($isa:ident, $features:literal, $vector:ty, $stretch:literal) => {
+    ($isa:ident, $features:literal, $vector:ty, $stretch:literal, $long:literal) => {
         struct $isa;
 
         impl Isa for $isa {
@@ -48,7 +48,7 @@ macro_rules! isa {
                 #[target_feature(enable = $features)]
                 unsafe fn run<T: Task>(task: T) {
                     // SAFETY: this function has the features that the vector is made of.
-                    unsafe { work::run::<$vector, $stretch>(task) }
+                    unsafe { work::run::<$vector, $stretch, $long, T>(task) }
                 }
                 // SAFETY: the caller's: the processor has these features.
                 unsafe { run(task) }
@@ -57,10 +57,10 @@ macro_rules! isa {
     };
 }
 
-isa!(Ssse3, "ssse3", Lanes16, 4);
-isa!(Avx2, "avx2", Lanes32, 4);
-isa!(Avx512, "avx512f,avx512bw", Lanes64, 8);
-isa!(Avx512Gfni, "avx512f,avx512bw,gfni", Lanes64Gfni, 8);
+isa!(Ssse3, "ssse3", Lanes16, 4, 8);
+isa!(Avx2, "avx2", Lanes32, 4, 8);
+isa!(Avx512, "avx512f,avx512bw", Lanes64, 4, 8);
+isa!(Avx512Gfni, "avx512f,avx512bw,gfni", Lanes64Gfni, 4, 8);
 
 /// SSSE3.
 #[derive(Clone, Copy)]

@@ -89,12 +89,13 @@ impl Columns {
         self.bufs[role] = Some(payload.into_one().expect("the pieces of one buffer"));
     }
 
-    /// Reads `wanted`, role by role and in the order of the rows; answers whose reads failed.
+    /// Reads `wanted`, role by role and in the order of the rows; answers the roles whose reads
+    /// failed, with the member that could not do it, if there is one.
     pub(super) async fn read(
         &mut self,
         inner: &Inner,
         wanted: &[(usize, Span)],
-    ) -> Vec<(usize, Rc<Member>)> {
+    ) -> Vec<(usize, Option<Rc<Member>>)> {
         let mut roles: Vec<Option<Rc<Member>>> = Vec::with_capacity(wanted.len());
         let mut started = Vec::with_capacity(wanted.len());
         let mut pieces = Vec::with_capacity(wanted.len());
@@ -131,14 +132,10 @@ impl Columns {
             }
         }
         let mut completions = join_all(started).await;
-        let mut failed: Vec<(usize, Rc<Member>)> = Vec::new();
-        for (index, completion) in completions.iter().enumerate() {
-            let role = wanted[index].0;
-            if completion.result.is_err()
-                && let Some(member) = &roles[index]
-                && failed.iter().all(|(other, _)| *other != role)
-            {
-                failed.push((role, Rc::clone(member)));
+        let mut failed: Vec<(usize, Option<Rc<Member>>)> = Vec::new();
+        for ((completion, (role, _)), member) in completions.iter().zip(wanted).zip(&roles) {
+            if completion.result.is_err() && failed.iter().all(|(other, _)| other != role) {
+                failed.push((*role, member.clone()));
             }
         }
         let mut whole: Option<(usize, Payload)> = None;

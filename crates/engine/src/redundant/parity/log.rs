@@ -10,7 +10,7 @@
 //!             that is complete there is done again, another one never began
 //! ```
 //!
-//! Rows whose parity is not known to fit are not logged: nothing could be made good there.
+//! Partial parity is not logged where parity is not known to fit: nothing could be made good there.
 //!
 //! Invariants
 //! * No unit is written in place before what the log says of it is durable.
@@ -19,6 +19,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use braid_array::Geometry;
 use braid_array::geometry::Raid456;
@@ -27,7 +28,7 @@ use braid_md::{Uuid, ppl};
 use braid_mem::Buf;
 
 use super::columns::Columns;
-use super::partial::Partial;
+use super::partial::{Partial, room_for_parity};
 use super::records::Records;
 use super::store::{Plan, compute};
 use super::units::Unit;
@@ -73,12 +74,28 @@ pub(in crate::redundant) enum Kind {
     Records(Records),
 }
 
+/// What a log has cost since the array was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogCost {
+    /// Writes that were logged: units, of a stripe's rows each.
+    pub writes: u64,
+    /// Bytes of data and parity that they stored in place.
+    pub stored_bytes: u64,
+    /// Bytes that the log stored for them.
+    pub log_bytes: u64,
+    /// How long they took, all added up.
+    pub time: Duration,
+    /// How long of that they waited for the log.
+    pub log_time: Duration,
+}
+
 /// The log of an array.
 pub(in crate::redundant) struct Log {
     pub(in crate::redundant) kind: Kind,
     /// How many units were written in place, and how many of them are durable.
     written: Cell<u64>,
     durable: Cell<u64>,
+    cost: Cell<LogCost>,
 }
 
 /// A unit that the log knows of.
@@ -98,7 +115,7 @@ impl Log {
                 Kind::Records(Records::new(array_uuid, area, nonce))
             }
         };
-        Log { kind, written: Cell::new(0), durable: Cell::new(0) }
+        Log { kind, written: Cell::new(0), durable: Cell::new(0), cost: Cell::default() }
     }
 
     pub(super) fn is_none(&self) -> bool {
@@ -112,15 +129,6 @@ impl Log {
             Kind::Partial(_) => ppl::HEADER_BYTES as u64 + if is_whole { 0 } else { rows },
             // For each member a header, and what fills its payload up to whole blocks.
             Kind::Records(_) => 2 * 4096 * geometry.members() as u64,
-        }
-    }
-
-    /// How many rows a unit may have, in bytes.
-    pub(super) fn most_rows(&self) -> u64 {
-        match &self.kind {
-            Kind::None => u64::MAX,
-            Kind::Partial(_) => ppl::RING_PARITY_BYTES,
-            Kind::Records(records) => records.most_rows(),
         }
     }
 
@@ -139,6 +147,18 @@ impl Log {
         self.durable.get() >= written
     }
 
+    /// What it has cost, if there is one.
+    pub(in crate::redundant) fn cost(&self) -> Option<LogCost> {
+        (!self.is_none()).then(|| self.cost.get())
+    }
+
+    /// Adds to what the log has cost.
+    pub(super) fn add_cost(&self, add: impl FnOnce(&mut LogCost)) {
+        let mut cost = self.cost.get();
+        add(&mut cost);
+        self.cost.set(cost);
+    }
+
     fn count_unit(&self) -> u64 {
         self.written.set(self.written.get() + 1);
         self.written.get()
@@ -146,6 +166,17 @@ impl Log {
 }
 
 impl Inner {
+    /// How many rows a unit may have for the log, in bytes: a power of two. `is_whole` if it is of
+    /// whole stripes.
+    pub(super) fn most_logged_rows(&self, is_whole: bool) -> u64 {
+        match &self.parity().log.kind {
+            Kind::None => 1 << 63,
+            Kind::Partial(_) if is_whole => 1 << 63,
+            Kind::Partial(_) => 1 << room_for_parity(&self.written_members()).max(1).ilog2(),
+            Kind::Records(records) => records.most_rows(),
+        }
+    }
+
     /// Computes a unit's parity and has the log know of the unit.
     pub(super) async fn log_unit(
         self: &Rc<Self>,
@@ -155,12 +186,13 @@ impl Inner {
         memory: Buf,
     ) -> Result<Option<Logged>, Errno> {
         let log = &self.parity().log;
-        if !self.is_parity_trusted(unit.rows) {
-            compute(unit, columns, plan);
-            return Ok(None);
-        }
+        let start = self.clock.now();
         let logged = match &log.kind {
             Kind::None => {
+                compute(unit, columns, plan);
+                None
+            }
+            Kind::Partial(_) if !self.is_parity_trusted(unit.rows) => {
                 compute(unit, columns, plan);
                 None
             }
@@ -174,13 +206,30 @@ impl Inner {
         };
         // Who could not be written is out before anybody relies on the log.
         self.fence().await;
-        if self.broken.get() { Err(Errno::IO) } else { Ok(logged) }
+        let log_time = self.clock.now() - start;
+        log.add_cost(|cost| cost.log_time += log_time);
+        if !self.broken.get() {
+            return Ok(logged);
+        }
+        // Nothing is written any more, and nobody is to wait for this unit.
+        logged.into_iter().for_each(|logged| self.unit_is_stored(logged, unit, start));
+        Err(Errno::IO)
     }
 
-    /// A unit that was logged is in its place, or its write failed.
-    pub(super) fn unit_is_stored(&self, logged: Logged) {
+    /// A unit that was logged is in its place, or its write failed, or nothing is written any more;
+    /// it began at `start`.
+    pub(super) fn unit_is_stored(&self, logged: Logged, unit: &Unit, start: Duration) {
         let log = &self.parity().log;
         let written = log.count_unit();
+        let time = self.clock.now() - start;
+        let parity = &self.parity().geometry;
+        let rows: u64 = unit.bands.iter().map(|band| band.rows.len).sum();
+        let data: u64 = unit.pieces.iter().map(|piece| piece.rows.len).sum();
+        log.add_cost(|cost| {
+            cost.writes += 1;
+            cost.stored_bytes += data + rows * parity.parities() as u64;
+            cost.time += time;
+        });
         match (&log.kind, logged) {
             (Kind::Partial(partial), Logged::Partial { role }) => partial.leave(role, written),
             (Kind::Records(records), Logged::Records { sequence }) => {
@@ -226,6 +275,7 @@ impl Inner {
         let mut members = Vec::with_capacity(areas.len());
         let mut started = Vec::with_capacity(areas.len());
         for (member, offset, payload) in areas {
+            self.parity().log.add_cost(|cost| cost.log_bytes += payload.len());
             started.push(member.dev.start(Io::write(offset, payload, Flags::FUA)));
             members.push(member);
         }

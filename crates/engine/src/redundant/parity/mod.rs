@@ -53,7 +53,7 @@ use super::Inner;
 use super::data::Data;
 use gather::Gather;
 
-pub use log::{Consistency, LogSetup};
+pub use log::{Consistency, LogCost, LogSetup};
 pub(super) use log::{Kind, Log};
 pub use restart::RestartError;
 

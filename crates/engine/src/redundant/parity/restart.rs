@@ -206,8 +206,8 @@ impl Inner {
         let (mut columns, _) = Columns::new(&parity.geometry, rows, memory, |_| true);
         let mut wanted: Vec<(usize, Span)> = written.iter().map(|role| (*role, rows)).collect();
         wanted.sort_unstable_by_key(|(role, _)| *role);
-        if let Some((_, member)) = columns.read(self, &wanted).await.first() {
-            return Err(format!("{} cannot be read at {rows}", member.label));
+        if let Some((role, _)) = columns.read(self, &wanted).await.first() {
+            return Err(format!("the member in role {role} cannot be read at {rows}"));
         }
         let sum = {
             let mut sources: Vec<&[u8]> =
@@ -309,8 +309,9 @@ impl Inner {
         if head.area != records.area() {
             return Err(format!("its log has {} bytes, not {}", head.area, records.area()));
         }
-        let events = member.superblock.borrow().as_ref().map_or(0, |one| one.events);
-        head.check_current(events.max(self.publisher.events())).map_err(|why| why.to_string())?;
+        if let Some(array) = &*self.publisher.array.borrow() {
+            head.check_current(array.events, array.updated).map_err(|why| why.to_string())?;
+        }
         Ok(head)
     }
 

@@ -91,9 +91,12 @@ impl Inner {
         guard.finish(failed.is_empty()).await.and(result)
     }
 
-    /// Stores zeroes as if a client had sent them, in parts for which there is memory.
+    /// Stores zeroes as if a client had sent them, in parts for which there is memory; `span` lies
+    /// within a stripe.
     async fn store_zeroes(self: &Rc<Self>, span: Span, flags: Flags) -> Result<(), Errno> {
-        let most = rows_of_unit(&self.parity().geometry);
+        const MOST: u64 = 2 << 20;
+        let geometry = &self.parity().geometry;
+        let most = if geometry.stripe() <= MOST { MOST } else { rows_of_unit(geometry) };
         let mut offset = span.offset;
         while offset < span.end() {
             let len = most.min(span.end() - offset);
@@ -110,8 +113,9 @@ impl Inner {
         let Io { span, flags, payload, .. } = io;
         let parity = self.parity();
         let geometry = &parity.geometry;
-        let most = rows_of_unit(geometry).min(parity.log.most_rows());
-        let most_of_whole = WHOLE_STRIPE / geometry.parities() as u64;
+        let most = rows_of_unit(geometry).min(self.most_logged_rows(false));
+        let most_of_whole =
+            (WHOLE_STRIPE / geometry.parities() as u64).min(self.most_logged_rows(true));
         let mut units = cut(geometry, span, payload, most, most_of_whole);
         if let [_] = &units[..] {
             let unit = units.remove(0);
@@ -159,6 +163,7 @@ impl Inner {
         memory: Buf,
         flags: Flags,
     ) -> (Result<(), Errno>, bool) {
+        let start = self.clock.now();
         let mut unreadable: Vec<usize> = Vec::new();
         let plan = loop {
             let Some(plan) = self.plan(unit, &unreadable) else {
@@ -174,23 +179,21 @@ impl Inner {
                 break plan;
             }
             for (role, member) in failed {
-                self.put_rows_right(member, unit.rows);
+                member.into_iter().for_each(|member| self.put_rows_right(member, unit.rows));
                 unreadable.push(role);
             }
         };
-        let logged = match &self.parity().log {
-            log if log.is_none() => {
-                compute(unit, columns, &plan);
-                None
-            }
-            _ => match self.log_unit(unit, columns, &plan, memory).await {
-                Ok(logged) => logged,
-                Err(errno) => return (Err(errno), true),
-            },
+        if self.parity().log.is_none() {
+            compute(unit, columns, &plan);
+            return self.store_columns(unit, columns, &plan, flags).await;
+        }
+        let logged = match self.log_unit(unit, columns, &plan, memory).await {
+            Ok(logged) => logged,
+            Err(errno) => return (Err(errno), true),
         };
         let (result, everywhere) = self.store_columns(unit, columns, &plan, flags).await;
         if let Some(logged) = logged {
-            self.unit_is_stored(logged);
+            self.unit_is_stored(logged, unit, start);
         }
         (result, everywhere)
     }
