@@ -7,8 +7,9 @@
 //! Absent on purpose: a fuzzer. `tests/fuzz.rs` mutates what the kernel wrote, `fuzz/` has
 //! targets for libFuzzer.
 
+use crate::stripe_log::{self, BLOCK, Head, MemberLog, Record};
 use crate::superblock::checksum;
-use crate::{BadBlocks, Bitmap, BitmapHeader, Level, Superblock, Version};
+use crate::{BadBlocks, Bitmap, BitmapHeader, Level, Superblock, Uuid, Version, ppl};
 
 /// Sizes of members: ordinary, tiny, and more than there can be.
 const DEVICE_SIZES: [u64; 4] = [16 << 20, 128 << 10, 8 << 10, u64::MAX];
@@ -62,6 +63,97 @@ pub fn fuzz_bad_blocks(data: &[u8]) {
         end = Some(range.offset + range.len);
     }
     assert_eq!(BadBlocks::parse(&log.encode(), shift), Ok(log));
+}
+
+/// Any bytes as the area of a partial parity log, as they are and with the first header's checksum
+/// put right.
+pub fn fuzz_ppl(data: &[u8]) {
+    let Some(signed) = data.get(512..516) else {
+        return;
+    };
+    let signature = u32::from_le_bytes([signed[0], signed[1], signed[2], signed[3]]);
+    let mut sealed = data.to_vec();
+    if let Some(header) = sealed.get_mut(..ppl::HEADER_BYTES) {
+        seal_block(header, 532);
+    }
+    for area in [data, &sealed] {
+        let Ok(newest) = ppl::newest(area, signature) else { continue };
+        let bytes = newest.header.encode();
+        assert_eq!(ppl::Header::parse(&bytes, signature), Ok(newest.header.clone()));
+        assert!(newest.offset + ppl::HEADER_BYTES <= area.len(), "a header outside");
+        for (entry, range) in newest.parity_ranges() {
+            if let Ok(parity) = ppl::Newest::parity(area, entry, range) {
+                assert_eq!(parity.len(), entry.parity_len as usize);
+            }
+            for (chunk, columns, size) in
+                [(4096, 1, 1 << 30), (65536, 2, 28 << 20), (512, 383, 1 << 62)]
+            {
+                let Ok(covered) = ppl::covered(entry, chunk, columns, size) else { continue };
+                assert!(covered.first + covered.count <= columns, "columns");
+                let (start, end) = covered.rows;
+                assert!(start < end && start / chunk == (end - 1) / chunk, "rows");
+                assert!(end * columns as u64 <= size.next_multiple_of(chunk * columns as u64));
+                assert_eq!((end - start) * covered.count as u64, u64::from(entry.data_len));
+            }
+        }
+    }
+}
+
+/// Any bytes as the head of a stripe log, with its ring behind it; as they are and with the
+/// checksums of all blocks that look like some put right.
+pub fn fuzz_stripe_log(data: &[u8]) {
+    let mut sealed = data.to_vec();
+    for block in sealed.chunks_exact_mut(BLOCK) {
+        if block.starts_with(b"braid") {
+            seal_block(block, 12);
+        }
+    }
+    for bytes in [data, &sealed] {
+        let Some((block, area)) = bytes.split_at_checked(BLOCK) else { continue };
+        let mut uuid = Uuid::default();
+        uuid.0.copy_from_slice(&block[16..32]);
+        let device = u32::from_le_bytes([block[32], block[33], block[34], block[35]]);
+        let room = bytes.len() as u64;
+        let Ok(head) = Head::parse(block, &uuid, device, room) else { continue };
+        assert_eq!(Head::parse(&head.encode(), &uuid, device, room), Ok(head.clone()));
+        assert!(head.area <= room, "a log outside");
+        let found = stripe_log::scan(area, &head);
+        let mut end = 0;
+        for one in &found {
+            assert!(end <= one.position && one.payload.start == one.position + BLOCK, "places");
+            end = one.payload.end;
+            assert!(end <= area.len() && end as u64 <= head.ring(), "a payload outside");
+            let mut again = vec![0; BLOCK];
+            one.record.encode_into(&mut again);
+            assert_eq!(Record::parse(&again, &head).as_ref(), Ok(&one.record));
+        }
+        assert_replayable(head, found);
+    }
+}
+
+/// What was found can be replayed: every part lies in its payload.
+fn assert_replayable(head: Head, found: Vec<stripe_log::Found>) {
+    let role = found.first().map_or(0, |one| one.record.role);
+    let payloads: Vec<_> = found.iter().map(|one| one.payload.clone()).collect();
+    let member = MemberLog { role, in_sync: true, head: Some(head), found };
+    let replay = stripe_log::plan_replay(&[member]).expect("a member with a head");
+    for transaction in &replay.transactions {
+        assert!(transaction.sequence < replay.next_sequence, "sequence");
+        for part in &transaction.parts {
+            let end = part.payload + part.len as usize;
+            let holds = |payload: &std::ops::Range<usize>| {
+                payload.start <= part.payload && end <= payload.end
+            };
+            assert!(payloads.iter().any(holds), "a part outside");
+        }
+    }
+}
+
+/// Puts a CRC-32C at `at` over a block, as if it was zero before.
+fn seal_block(block: &mut [u8], at: usize) {
+    block[at..at + 4].fill(0);
+    let sum = crc32c::crc32c(block);
+    block[at..at + 4].copy_from_slice(&sum.to_le_bytes());
 }
 
 /// Puts the checksum right, if the bytes are long enough to have one.

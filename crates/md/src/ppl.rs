@@ -50,6 +50,7 @@
 //!
 //! Where this module is stricter: more than 148 entries are refused (the kernel reads on behind the
 //! header), and so are entries that are no rectangle (which md never writes; Intel's firmware may).
+//! A header in the area's last page, which the kernel may write but does not look for, is found.
 //!
 //! Invariant: nothing that an entry says is used before [`covered`] has compared it with the array.
 //! Deliberately absent: I/O, arithmetic on parity, the logs of external metadata (signatures of

@@ -321,8 +321,11 @@ pub enum LogRejection {
         "the stripe log's area of {area} bytes cannot be: it has whole 4096, from {least} to {most}"
     )]
     Area { area: u64, least: u64, most: u64 },
-    #[error("the stripe log has {log} events, the array {array}: somebody else wrote it since")]
-    OldEvents { log: u64, array: u64 },
+    #[error(
+        "the stripe log is of {log} events, the array has {array}, or another time of update: \
+         somebody else wrote it since"
+    )]
+    NotCurrent { log: u64, array: u64 },
     #[error("the record was made under number {found:016x}, the log's is {expected:016x}")]
     OtherNonce { found: u64, expected: u64 },
     #[error("the record has {found} parts, there are 1 to 64")]

@@ -6,7 +6,8 @@ use braid_md::assembly::{
     Assembly, BitmapFacts, Candidate, Copies, Obstacle, Options, Reason, Risk, Set, Slot, Start,
     State, group, suffice,
 };
-use braid_md::create::{BitmapChoice, Device, Place, Request, plan};
+use braid_md::create::{BitmapChoice, Consistency, Device, Place, Request, plan};
+use braid_md::stripe_log::Head;
 use braid_md::{Features, Level, Resync, Role, Timestamp, Uuid, Version};
 
 const LEVELS: [Level; 7] = [
@@ -32,7 +33,7 @@ fn read_only() -> Options<'static> {
     Options { read_only: true, ..options() }
 }
 
-/// A clean array that has been in use, of members `m0`, `m1`, …, and spares behind them.
+/// A clean array without a log that has been in use, of members `m0`, `m1`, …, and spares behind them.
 fn array_with(level: Level, disks: usize, spares: usize) -> Vec<Candidate> {
     let device = |index: usize| Device {
         label: format!("m{index}"),
@@ -50,7 +51,7 @@ fn array_with(level: Level, disks: usize, spares: usize) -> Vec<Candidate> {
         size: None,
         data_offset: None,
         bitmap: BitmapChoice::None,
-        consistency: None,
+        consistency: Some(Consistency::Resync),
         assume_clean: true,
         array_uuid: Uuid([7; 16]),
         name: "v".to_owned(),
@@ -61,7 +62,7 @@ fn array_with(level: Level, disks: usize, spares: usize) -> Vec<Candidate> {
     let candidate = |mut member: braid_md::create::Planned| {
         member.superblock.events = EVENTS;
         let (label, superblock) = (member.label, member.superblock);
-        Candidate { label, size: 64 << 20, superblock, bitmap: None }
+        Candidate { label, size: 64 << 20, superblock, bitmap: None, log_head: None }
     };
     planned.into_iter().map(candidate).collect()
 }
@@ -396,7 +397,58 @@ fn parity_after_a_crash() {
     for candidate in &mut parity {
         candidate.superblock.ppl = Some((4096, 1 << 20));
     }
-    assert_eq!(assess(&parity, options()).can_start, Start::ReadWrite);
+    let assembly = assess(&parity, options());
+    assert_eq!(assembly.can_start, Start::ReadWrite);
+    assert!(assembly.state.to_string().ends_with("; the partial parity log closes the write hole"));
+}
+
+/// A stripe log closes the hole only where every member in sync has it, as new as the array.
+#[test]
+fn parity_with_a_stripe_log_after_a_crash() {
+    for level in [Level::Raid4, Level::Raid5, Level::Raid6] {
+        let mut parity = dirty(level, 4);
+        go_on(&mut parity, &[0, 1, 2], 2);
+        let events = parity[0].superblock.events;
+        for candidate in &mut parity {
+            candidate.log_head = Some(Head {
+                array_uuid: candidate.superblock.array_uuid,
+                device_number: candidate.superblock.device_number,
+                area: 4 << 20,
+                events,
+                tail: 0,
+                nonce: 1,
+                synced: u64::MAX,
+                updated: candidate.superblock.updated,
+                before: Timestamp::default(),
+            });
+        }
+        let assembly = assess(&parity, options());
+        assert_eq!(assembly.can_start, Start::ReadWrite, "{assembly}");
+        assert_eq!(assembly.risks, []);
+        assert!(assembly.state.to_string().ends_with("; the stripe log closes the write hole"));
+        // Who is missing needs none.
+        parity[3].log_head = None;
+        assert_eq!(assess(&parity, options()).can_start, Start::ReadWrite);
+        let mut older = parity.clone();
+        older[1].log_head.as_mut().expect("a head").events -= 1;
+        let mut without = parity.clone();
+        without[2].log_head = None;
+        for open in [older, without] {
+            let assembly = assess(&open, options());
+            assert_eq!(assembly.can_start, Start::Refused, "{assembly}");
+            assert!(assembly.state.to_string().ends_with("(write hole)"), "{assembly}");
+            assert_eq!(assess(&open, force()).risks, [Risk::WriteHole]);
+        }
+    }
+}
+
+/// Mirrors have no write hole, and a log says nothing about them.
+#[test]
+fn a_log_says_nothing_about_mirrors() {
+    let mut mirror = dirty(Level::Raid1, 3);
+    go_on(&mut mirror, &[0, 1], 2);
+    let state = assess(&mirror, options()).state;
+    assert!(matches!(state, State::DegradedDirty { write_hole: false, log: None, .. }), "{state}");
 }
 
 #[test]

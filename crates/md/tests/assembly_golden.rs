@@ -22,7 +22,7 @@ fn candidate(golden: &Golden, member: &Member) -> Candidate {
         BitmapFacts { events_cleared, chunk, dirty: bitmap.count_set() }
     };
     let bitmap = superblock.bitmap_offset.map(facts);
-    Candidate { label: format!("m{}", member.index), size, superblock, bitmap }
+    Candidate { label: format!("m{}", member.index), size, superblock, bitmap, log_head: None }
 }
 
 fn assess(golden: &Golden, options: Options<'_>) -> Assembly {

@@ -8,8 +8,11 @@ use braid_md::create::{
     BitmapChoice, Consistency, CreateError, Device, Place, Plan, Request, What, Write, layout_name,
     parse_layout, plan,
 };
+use braid_md::ppl::{Header, Newest};
+use braid_md::stripe_log::Head;
 use braid_md::{
-    BadBlocks, Bitmap, Features, Level, Resync, Role, Superblock, Timestamp, Uuid, Version,
+    BadBlocks, Bitmap, Features, Level, Resync, Role, Superblock, Timestamp, Uuid, Version, ppl,
+    stripe_log,
 };
 
 const MIB: u64 = 1 << 20;
@@ -121,6 +124,20 @@ fn what_is_written_is_readable() {
             let ours = &plan.members[area.member].superblock;
             match area.what {
                 What::Superblock => assert!(bytes.starts_with(&ours.encode())),
+                What::Ppl => {
+                    let signature = ppl::signature(&ours.array_uuid);
+                    let newest = ppl::newest(&bytes, signature).expect("a log");
+                    assert_eq!(newest, Newest { header: Header::empty(signature), offset: 0 });
+                    assert_eq!(ours.ppl.map(|(_, size)| size), Some(area.len));
+                    assert!(bytes[ppl::HEADER_BYTES..].iter().all(|byte| *byte == 0));
+                }
+                What::StripeLog => {
+                    let place = stripe_log::place(ours).expect("room");
+                    assert_eq!(area.offset, place.head);
+                    let (uuid, number) = (&ours.array_uuid, ours.device_number);
+                    let head = Head::parse(&bytes, uuid, number, place.room).expect("a head");
+                    assert_eq!((head.events, Some(head.area)), (ours.events, plan.stripe_log));
+                }
                 What::BadBlockLog => {
                     assert!(BadBlocks::parse(&bytes, 0).expect("a log").is_empty());
                 }
@@ -151,6 +168,11 @@ fn areas_lie_on_the_member_and_overlap_nothing() {
                 .filter(|area| area.member == index)
                 .map(|area| (area.offset, area.len))
                 .collect();
+            if let Some(area) = plan.stripe_log {
+                // Its ring, which is not written.
+                let start = superblock.data_offset - area;
+                places.push((start, area - 4096));
+            }
             places.push((superblock.data_offset, superblock.data_size));
             places.sort_unstable();
             for pair in places.windows(2) {
@@ -176,6 +198,7 @@ fn what_is_planned_can_be_assembled() {
             size: size_of(&request, &member.label),
             superblock: member.superblock.clone(),
             bitmap: None,
+            log_head: None,
         });
         let sets = group(candidates.collect());
         let options =
@@ -229,7 +252,7 @@ fn data_offset_and_bitmap_of_large_members() {
     assert!(bitmap.all_set);
     // Up to 100 GiB of each member there is none unless it is asked for.
     for (size, has_bitmap) in [(100 * GIB, false), (101 * GIB, true)] {
-        let small = self::request(Level::Raid5, Version::V1_2, &[size; 3]);
+        let small = self::request(Level::Raid10, Version::V1_2, &[size; 3]);
         assert_eq!(planned(&small).bitmap.is_some(), has_bitmap, "{size}");
         let none = Request { bitmap: BitmapChoice::None, ..small.clone() };
         assert_eq!(planned(&none).bitmap, None);
@@ -245,6 +268,140 @@ fn data_offset_and_bitmap_of_large_members() {
         refused(&crowded),
         "a bitmap's chunk of 4096 bytes is not possible: it is a power of two from 4194304"
     );
+}
+
+/// What a new array has against the write hole: which log, where its data starts, and how long the
+/// stripe log is.
+fn protection(request: &Request) -> (Option<Consistency>, u64, u64) {
+    let plan = planned(request);
+    let superblock = &plan.members[0].superblock;
+    let kinds = [
+        plan.bitmap.map(|_| Consistency::Bitmap),
+        superblock.ppl.map(|_| Consistency::Ppl),
+        plan.stripe_log.map(|_| Consistency::Log),
+    ];
+    let mut kinds = kinds.into_iter().flatten();
+    let kind = kinds.next();
+    assert_eq!(kinds.next(), None, "one of them");
+    assert_eq!(superblock.features.contains(Features::MULTIPLE_PPLS), superblock.ppl.is_some());
+    (kind, superblock.data_offset, plan.stripe_log.unwrap_or(0))
+}
+
+#[test]
+fn levels_with_parity_get_a_log() {
+    use Consistency::{Bitmap, Log, Ppl};
+    let of = |level, version, size| protection(&request(level, version, &[size; 4])).0;
+    for version in [Version::V1_1, Version::V1_2] {
+        assert_eq!(of(Level::Raid5, version, GIB), Some(Ppl));
+        assert_eq!(of(Level::Raid4, version, GIB), Some(Log));
+        assert_eq!(of(Level::Raid6, version, 3 << 40), Some(Log));
+        assert_eq!(of(Level::Raid1, version, GIB), None);
+        assert_eq!(of(Level::Raid0, version, 3 << 40), None);
+    }
+    assert_eq!(of(Level::Raid5, Version::V1_0, GIB), Some(Ppl));
+    assert_eq!(of(Level::Raid6, Version::V1_0, GIB), None);
+    assert_eq!(of(Level::Raid6, Version::V1_0, 3 << 40), Some(Bitmap));
+    assert_eq!(of(Level::Raid5, Version::V0_90, GIB), None);
+    assert_eq!(of(Level::Raid5, Version::V0_90, 250 * GIB), Some(Bitmap));
+    // A bitmap that is asked for is instead of a log; without one there still is a log.
+    let mut asked = request(Level::Raid5, Version::V1_2, &[GIB; 4]);
+    asked.bitmap = BitmapChoice::Internal { chunk: None };
+    assert_eq!(protection(&asked).0, Some(Bitmap));
+    asked.bitmap = BitmapChoice::None;
+    assert_eq!(protection(&asked).0, Some(Ppl));
+    // raid5 with the stripe log, raid4 and raid6 without.
+    asked.consistency = Some(Log);
+    assert_eq!(protection(&asked).0, Some(Log));
+    asked.consistency = Some(Consistency::Resync);
+    assert_eq!(protection(&asked).0, None);
+    // The kernel's limit.
+    let many = request(Level::Raid5, Version::V1_2, &[GIB; 65]);
+    assert_eq!(protection(&many).0, None);
+}
+
+#[test]
+fn the_room_of_a_stripe_log() {
+    let of = |size, chunk| {
+        let mut request = request(Level::Raid6, Version::V1_2, &[size, size + GIB, size, size]);
+        request.chunk = Some(chunk);
+        let (kind, data_offset, area) = protection(&request);
+        assert_eq!(kind, Some(Consistency::Log));
+        (data_offset, area)
+    };
+    // 4 MiB, in the headroom that large members have anyway.
+    assert_eq!(of(3 << 40, 65536), (129 * MIB, 4 * MIB));
+    assert_eq!(of(GIB, 65536), (5 * MIB, 4 * MIB));
+    // Eight records of a chunk.
+    assert_eq!(of(3 << 40, 512 * 1024), (129 * MIB, 5 * MIB));
+    assert_eq!(of(GIB, 4 * MIB), (34 * MIB, 33 * MIB));
+    // A sixteenth of a small member, but two records of a chunk.
+    assert_eq!(of(32 * MIB, 65536), (3 * MIB, 2 * MIB));
+    assert_eq!(of(16 * MIB, 512 * 1024), (2 * MIB, MIB + 3 * 4096));
+    // What fits in front of the data.
+    let mut request = request(Level::Raid6, Version::V1_2, &[GIB; 4]);
+    request.chunk = Some(65536);
+    request.data_offset = Some(MIB);
+    assert_eq!(protection(&request), (Some(Consistency::Log), MIB, MIB - 16 * 1024));
+    request.data_offset = Some(128 * 1024);
+    assert_eq!(protection(&request), (None, 128 * 1024, 0), "not asked for, and no room");
+    request.consistency = Some(Consistency::Log);
+    assert_eq!(
+        refused(&request),
+        "there is no room for a stripe log: 114688 bytes in front of the data at 131072, and 143360 are needed"
+    );
+    request.consistency = Some(Consistency::Ppl);
+    request.level = Level::Raid5;
+    assert_eq!(
+        refused(&request),
+        "data cannot start at 131072: it starts at a multiple of 4096, from 1056768"
+    );
+    // What a size that was asked for leaves.
+    let mut sized = self::request(Level::Raid6, Version::V1_2, &[64 * MIB; 4]);
+    (sized.chunk, sized.size) = (Some(65536), Some(62 * MIB));
+    assert_eq!(protection(&sized), (Some(Consistency::Log), MIB, MIB - 16 * 1024));
+    sized.size = Some(63 * MIB);
+    assert_eq!(protection(&sized), (Some(Consistency::Log), MIB, 35 * 4096));
+    sized.size = Some(63 * MIB + 65536);
+    assert_eq!(
+        refused(&sized),
+        "m0 is too small: of its 67108864 bytes 66060288 are free for data, and 66125824 are needed"
+    );
+}
+
+#[test]
+fn policies_that_make_no_sense() {
+    let refusal = |level, version, bitmap, policy: &str| {
+        let consistency = Some(policy.parse().expect("a policy"));
+        refused(&Request { bitmap, consistency, ..request(level, version, &[GIB; 4]) })
+    };
+    let (default, internal) = (BitmapChoice::Default, BitmapChoice::Internal { chunk: None });
+    let cases = [
+        (Level::Raid6, Version::V1_2, default, "ppl", "raid6, only with raid5"),
+        (Level::Raid5, Version::V0_90, default, "ppl", "metadata 0.90"),
+        (Level::Raid5, Version::V1_2, internal, "ppl", "a bitmap"),
+        (Level::Raid6, Version::V1_2, internal, "log", "a bitmap"),
+        (Level::Raid6, Version::V1_2, internal, "resync", "a bitmap"),
+        (Level::Raid6, Version::V1_0, default, "log", "metadata 1.0, only with 1.1 and 1.2"),
+        (Level::Raid10, Version::V1_2, default, "log", "raid10, which has no parity"),
+        (Level::Raid0, Version::V1_2, default, "log", "raid0, which has no parity"),
+    ];
+    for (level, version, bitmap, policy, with) in cases {
+        assert_eq!(
+            refusal(level, version, bitmap, policy),
+            format!("a consistency policy of {policy} does not go with {with}")
+        );
+    }
+    let mut many = request(Level::Raid5, Version::V1_2, &[GIB; 65]);
+    many.consistency = Some(Consistency::Ppl);
+    assert_eq!(
+        refused(&many),
+        "a consistency policy of ppl does not go with 65 members, only with up to 64"
+    );
+    for policy in Consistency::ALL {
+        assert_eq!(policy.to_string().parse(), Ok(policy));
+    }
+    let refused = "journal".parse::<Consistency>().unwrap_err();
+    assert!(refused.starts_with("\"journal\" is no consistency policy"), "{refused}");
 }
 
 #[test]
@@ -464,19 +621,23 @@ fn any_request() -> impl Strategy<Value = Request> {
     let level = prop::sample::select(vec![-1, 0, 1, 4, 5, 6, 10]);
     let version = prop::sample::select(Version::ALL.to_vec());
     let places = (0..2_usize, 0..2_usize, any::<bool>());
+    let policies = [&[None; 4][..], &Consistency::ALL.map(Some)].concat();
+    let policy = prop::sample::select(policies);
     (
         level,
         version,
         sizes,
         layout,
         [number.clone(), number.clone(), number.clone(), number],
-        places,
+        (places, policy),
     )
-        .prop_map(|(level, version, sizes, layout, numbers, (missing, spares, has_bitmap))| {
+        .prop_map(|(level, version, sizes, layout, numbers, (places, policy))| {
+            let (missing, spares, has_bitmap) = places;
             let mut request = request(Level::from_number(level).unwrap(), version, &sizes);
             let [chunk, size, data_offset, bitmap_chunk] = numbers;
             (request.chunk, request.size, request.data_offset) = (chunk, size, data_offset);
             request.layout = layout.map(str::to_owned);
+            request.consistency = policy;
             if has_bitmap {
                 request.bitmap = BitmapChoice::Internal { chunk: bitmap_chunk };
             }

@@ -6,13 +6,13 @@
 //! roles, whether it is clean) and what is drawn (device UUIDs).
 
 use braid_golden::{Golden, all};
-use braid_md::create::{BitmapChoice, Device, Place, Request, plan};
+use braid_md::create::{BitmapChoice, Consistency, Device, Place, Request, plan};
 use braid_md::{Features, Level, Superblock, Timestamp, Uuid, Version};
 
 /// What mdadm was asked for; `None` if mdadm was not asked, or for what braid does not make.
 fn request(golden: &Golden) -> Option<Request> {
     let mut words = golden.create.split_whitespace();
-    if words.next() != Some("mdadm") || golden.create.contains("ppl") {
+    if words.next() != Some("mdadm") {
         return None;
     }
     let mut request = Request {
@@ -25,7 +25,7 @@ fn request(golden: &Golden) -> Option<Request> {
         size: None,
         data_offset: None,
         bitmap: BitmapChoice::None,
-        consistency: None,
+        consistency: Some(Consistency::Resync),
         assume_clean: false,
         array_uuid: golden.uuid.parse().expect("a UUID"),
         name: "v".to_owned(),
@@ -55,6 +55,9 @@ fn request(golden: &Golden) -> Option<Request> {
             request.chunk = Some(kib(chunk));
         } else if let Some(chunk) = word.strip_prefix("--bitmap-chunk=") {
             request.bitmap = BitmapChoice::Internal { chunk: Some(kib(chunk)) };
+            request.consistency = Some(Consistency::Bitmap);
+        } else if let Some(policy) = word.strip_prefix("--consistency-policy=") {
+            request.consistency = Some(policy.parse().expect("a policy"));
         } else if word == "-l" {
             words.next();
         } else {

@@ -7,7 +7,10 @@
 
 mod common;
 
-use braid_md::fuzz::{fuzz_bad_blocks, fuzz_bitmap, fuzz_superblock};
+use braid_md::fuzz::{fuzz_bad_blocks, fuzz_bitmap, fuzz_ppl, fuzz_stripe_log, fuzz_superblock};
+use braid_md::stripe_log::{Head, Part, Record, Roles};
+use braid_md::{Uuid, ppl};
+use common::Random;
 
 /// Values at which checks tend to be wrong.
 const EDGES: [u64; 14] = [
@@ -27,33 +30,16 @@ const EDGES: [u64; 14] = [
     u64::MAX,
 ];
 
-/// Splitmix64: the same numbers from the same seed, everywhere.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.0;
-        value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ value >> 31
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
-    }
-
-    /// A place in `len` bytes, mostly in the header.
-    fn place(&mut self, len: usize) -> usize {
-        let len = if self.below(4) == 0 { len } else { len.min(272) };
-        self.below(len)
-    }
+/// A place in `len` bytes, mostly in the header.
+fn place(random: &mut Random, len: usize) -> usize {
+    let len = if random.below(4) == 0 { len } else { len.min(272) };
+    random.below(len)
 }
 
 fn mutate(random: &mut Random, corpus: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = corpus[random.below(corpus.len())].clone();
     for _ in 0..=random.below(5) {
-        let at = random.place(bytes.len());
+        let at = place(random, bytes.len());
         match random.below(8) {
             0 => bytes[at] ^= 1 << random.below(8),
             1 => bytes[at] = random.next() as u8,
@@ -140,4 +126,59 @@ fn bad_blocks() {
     }
     let corpus = [[&[0], &log.encode()[..]].concat(), [&[3], &log.encode()[..64]].concat()];
     run("bad_blocks", 5_000, &corpus, fuzz_bad_blocks);
+}
+
+#[test]
+fn partial_parity_logs() {
+    let entry = |start: u64, len: u32| ppl::Entry {
+        data_start: start,
+        data_len: len,
+        parity_len: len,
+        parity_role: 2,
+        checksum: ppl::parity_checksum([&vec![0; len as usize][..]]),
+    };
+    let mut area = vec![0; 64 << 10];
+    let entries = vec![entry(1 << 20, 4096), entry(3 << 20, 512)];
+    let first = ppl::Header { signature: 5, generation: 7, entries };
+    first.encode_into(&mut area[..4096]);
+    let behind = first.unit_len();
+    let second = ppl::Header { generation: 8, entries: vec![entry(0, 1024)], ..first };
+    second.encode_into(&mut area[behind..behind + 4096]);
+    run("partial_parity_logs", 3_000, &[area, second.encode()], fuzz_ppl);
+}
+
+#[test]
+fn stripe_logs() {
+    let payload = [0x5a; 1536];
+    let record = Record {
+        array_uuid: Uuid([3; 16]),
+        device_number: 2,
+        role: 1,
+        nonce: 77,
+        sequence: 9,
+        tail: 8,
+        participants: [1, 2, 3].into_iter().collect::<Roles>(),
+        parts: vec![Part { offset: 512, len: 1024 }, Part { offset: 8192, len: 512 }],
+        payload_len: 1536,
+        payload_checksum: Record::checksum_of([&payload[..]]),
+    };
+    let Record { array_uuid, device_number, nonce, .. } = record;
+    let updated = braid_md::Timestamp::default();
+    let head = Head {
+        array_uuid,
+        device_number,
+        area: 5 * 4096,
+        events: 4,
+        tail: 7,
+        nonce,
+        synced: 0,
+        updated,
+        before: updated,
+    };
+    let mut area = vec![0; 5 * 4096];
+    record.encode_into(&mut area[..4096]);
+    area[4096..4096 + 1536].copy_from_slice(&payload);
+    head.encode_into(&mut area[4 * 4096..]);
+    area.rotate_right(4096);
+    run("stripe_logs", 3_000, &[area], fuzz_stripe_log);
 }

@@ -163,6 +163,8 @@ fn array_of(plan: &Plan) -> &Superblock {
 fn what_in_words(what: What) -> &'static str {
     match what {
         What::Bitmap => "bitmap",
+        What::Ppl => "partial parity log",
+        What::StripeLog => "head of the stripe log",
         What::BadBlockLog => "bad-block log",
         What::Superblock => "superblock",
     }

@@ -83,6 +83,8 @@ impl Metadata {
             size: self.size,
             superblock: self.superblock.clone(),
             bitmap: self.bitmap.as_ref().filter(fresh).map(facts),
+            // Only who replays a stripe log may start an array because of it.
+            log_head: None,
         }
     }
 }

@@ -44,6 +44,8 @@ pub(super) struct Publisher {
     /// Somebody is missing: the next superblocks are to be written twice.
     twice: Cell<bool>,
     busy: Cell<bool>,
+    /// When the superblocks before the latest were written.
+    before: Cell<Timestamp>,
     changed: Signal,
 }
 
@@ -55,6 +57,7 @@ impl Publisher {
             done: Cell::new(0),
             twice: Cell::new(false),
             busy: Cell::new(false),
+            before: Cell::default(),
             changed: Signal::default(),
         }
     }
@@ -80,6 +83,12 @@ impl Publisher {
         self.changed.until(|| !self.busy.get()).await;
         self.busy.set(true);
         Turn { publisher: self }
+    }
+
+    /// When the superblocks are written, and when those before them were.
+    pub(super) fn times(&self) -> (Timestamp, Timestamp) {
+        let updated = self.array.borrow().as_ref().map_or(Timestamp::default(), |one| one.updated);
+        (updated, self.before.get())
     }
 
     pub(super) fn events(&self) -> u64 {
@@ -288,6 +297,7 @@ impl Inner {
         let mut array = self.publisher.array.borrow_mut();
         let array = array.as_mut().expect("asked only where there are superblocks");
         let events = array.events + 1;
+        self.publisher.before.set(array.updated);
         array.updated = Timestamp { seconds: now.as_secs(), micros: now.subsec_micros() };
         array.resync = match (self.active.get(), self.resync.get()) {
             // What lies below is in sync but for what the log says of it.

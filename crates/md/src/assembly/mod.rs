@@ -32,8 +32,9 @@ mod verdict;
 pub(crate) use geometry::round_down;
 pub use geometry::{Copies, array_size, suffice, usable};
 pub use members::{LeftOut, Member, Reason, Slot};
-pub use verdict::{Absent, Obstacle, ResyncDue, Risk, Start, State};
+pub use verdict::{Absent, ClosedBy, Obstacle, ResyncDue, Risk, Start, State};
 
+use crate::stripe_log::Head;
 use crate::{Level, Superblock, Uuid};
 use members::Selection;
 
@@ -49,6 +50,8 @@ pub struct Candidate {
     /// What its write-intent bitmap says; `None` without one, or if it is damaged or older than
     /// the superblock.
     pub bitmap: Option<BitmapFacts>,
+    /// The head of its stripe log; `None` without one that is sound and of this device.
+    pub log_head: Option<Head>,
 }
 
 /// What assembly needs to know of a write-intent bitmap.

@@ -6,6 +6,7 @@
 //! | degraded, known to the array | yes | yes |
 //! | degraded, not known to it | `degraded` or `force` | yes |
 //! | degraded and dirty, mirrors | as degraded | yes |
+//! | degraded and dirty, parity with a log | as degraded | yes |
 //! | degraded and dirty, parity without a log | `force` | if asked for |
 //! | two sides that went on alone | `force` takes the freshest | if asked for |
 //! | partial, or members that contradict each other | no | no |
@@ -35,6 +36,8 @@ pub enum State {
         /// Parity may not match the data that was being written, so that what is computed in
         /// place of a missing member may be wrong.
         write_hole: bool,
+        /// What closes the write hole.
+        log: Option<ClosedBy>,
     },
     /// Too few members for all data.
     Partial(Absent),
@@ -42,6 +45,16 @@ pub enum State {
     Conflicting(Vec<String>),
     /// Complete, but of a kind that cannot be served, or not for writing.
     Unsupported(Obstacle),
+}
+
+/// A log that makes parity match the data again after a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClosedBy {
+    /// md's partial parity log ([`ppl`](crate::ppl)).
+    Ppl,
+    /// The stripe log ([`stripe_log`](crate::stripe_log)), on every member that is in sync, and
+    /// not older than the array.
+    StripeLog,
 }
 
 /// The roles that nobody fills.
@@ -276,9 +289,29 @@ fn state(set: &Set, selection: &Selection, obstacle: Option<Obstacle>) -> State 
         (true, None) => State::Degraded(absent),
         (true, Some(resync)) => {
             let has_parity = matches!(array.level, Level::Raid4 | Level::Raid5 | Level::Raid6);
-            let write_hole = has_parity && array.ppl.is_none();
-            State::DegradedDirty { absent, resync, write_hole }
+            let log = if has_parity { closed_by(set, selection) } else { None };
+            let write_hole = has_parity && log.is_none();
+            State::DegradedDirty { absent, resync, write_hole, log }
         }
+    }
+}
+
+/// The log that an array with parity has. A stripe log counts if all members in sync have it:
+/// what one of them lacks may have been complete.
+fn closed_by(set: &Set, selection: &Selection) -> Option<ClosedBy> {
+    let array = &set.candidates()[selection.freshest].superblock;
+    let is_current = |member: &Member| {
+        let head = set.candidates()[member.candidate].log_head.as_ref();
+        head.is_some_and(|head| head.check_current(array.events, array.updated).is_ok())
+    };
+    let mut in_sync = selection.slots.iter().filter_map(|slot| match slot {
+        Slot::InSync(member) => Some(member),
+        Slot::Recovering { .. } | Slot::Missing => None,
+    });
+    if array.ppl.is_some() {
+        Some(ClosedBy::Ppl)
+    } else {
+        in_sync.all(is_current).then_some(ClosedBy::StripeLog)
     }
 }
 
@@ -404,12 +437,20 @@ impl fmt::Display for State {
             State::Clean => f.write_str("clean"),
             State::Dirty(resync) => write!(f, "dirty: {resync}"),
             State::Degraded(absent) => write!(f, "degraded: {absent}"),
-            State::DegradedDirty { absent, resync, write_hole } => {
+            State::DegradedDirty { absent, resync, write_hole, log } => {
                 write!(f, "degraded and dirty: {absent}; {resync}")?;
                 if *write_hole {
                     f.write_str("; parity may not match the data (write hole)")?;
                 }
-                Ok(())
+                match log {
+                    Some(ClosedBy::Ppl) => {
+                        f.write_str("; the partial parity log closes the write hole")
+                    }
+                    Some(ClosedBy::StripeLog) => {
+                        f.write_str("; the stripe log closes the write hole")
+                    }
+                    None => Ok(()),
+                }
             }
             State::Partial(absent) => write!(f, "too few members: {absent}"),
             State::Conflicting(labels) => {

@@ -52,6 +52,10 @@ pub enum CreateError {
     BitmapChunk { chunk: u64, least: u64 },
     #[error("there is no room for a bitmap")]
     NoRoomForBitmap,
+    #[error(
+        "there is no room for a stripe log: {room} bytes in front of the data at {offset}, and {needed} are needed"
+    )]
+    NoRoomForLog { offset: u64, room: u64, needed: u64 },
     #[error("a consistency policy of {policy} does not go with {with}")]
     Policy { policy: &'static str, with: String },
     #[error("the name {name:?} has {len} bytes: there is room for 32")]
@@ -62,4 +66,12 @@ pub enum CreateError {
     NotInOld { what: &'static str },
     #[error("the array has no identifier: its UUID is all zeroes")]
     NoUuid,
+}
+
+impl CreateError {
+    /// Whether the members, or what is free in front of the data, are too small.
+    pub(super) fn is_about_room(&self) -> bool {
+        use CreateError::{DataOffset, NoRoomForLog, TooSmall};
+        matches!(self, TooSmall { .. } | DataOffset { .. } | NoRoomForLog { .. })
+    }
 }

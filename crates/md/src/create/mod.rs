@@ -3,12 +3,13 @@
 //! ```text
 //!  Request ──plan──▶ Plan ─┬─ explain(): what would be done
 //!                          ├─ areas(): what will be overwritten, to be saved first
-//!                          └─ writes(): bitmaps, bad-block logs, then the superblocks
+//!                          └─ writes(): bitmaps, logs, then the superblocks
 //! ```
 //!
 //! The defaults are those of mdadm: chunk, places, the size used of each member, when there is a
 //! bitmap. Where braid differs: raid4 and raid5 are resynced like the others, while mdadm makes
-//! the last member a spare that is rebuilt; raid0 records its layout also over equal members, as
+//! the last member a spare that is rebuilt; levels with parity get a log that closes the write
+//! hole (`policy.rs`); raid0 records its layout also over equal members, as
 //! mdadm does since 4.3; a bad-block log is written empty, and the bitmap of an array that is
 //! assumed clean has no bit set.
 //!
@@ -23,6 +24,7 @@
 mod error;
 mod layout;
 mod place;
+mod policy;
 mod request;
 mod superblocks;
 mod writes;
@@ -34,6 +36,7 @@ pub use request::{BitmapChoice, Consistency, Device, Place, Request};
 use crate::assembly::{Copies, array_size, round_down, suffice, usable};
 use crate::{Level, Resync, Superblock, Version};
 use place::SUPERBLOCK;
+use policy::{Policy, data_offset_and_log, policies};
 use superblocks::superblocks;
 
 /// mdadm's default chunk.
@@ -58,6 +61,8 @@ pub struct Plan {
     pub members: Vec<Planned>,
     /// The bitmap on each of them.
     pub bitmap: Option<NewBitmap>,
+    /// Bytes of the stripe log in front of each member's data, its head included.
+    pub stripe_log: Option<u64>,
 }
 
 /// A device of a new array.
@@ -89,6 +94,10 @@ pub struct NewBitmap {
 pub enum What {
     /// A write-intent bitmap.
     Bitmap,
+    /// A partial parity log.
+    Ppl,
+    /// The head of a stripe log.
+    StripeLog,
     /// A bad-block log.
     BadBlockLog,
     /// A superblock.
@@ -125,17 +134,35 @@ pub fn plan(request: &Request) -> Result<Plan, CreateError> {
     check_members(request)?;
     let layout = layout(request)?;
     let chunk = chunk(request)?;
-    let data_offset = data_offset(request, chunk)?;
-    let component_size = component_size(request, layout, chunk, data_offset)?;
+    let (policy, otherwise) = policies(request)?;
+    match (plan_with(request, policy, layout, chunk), otherwise) {
+        (Err(error), Some(otherwise)) if error.is_about_room() => {
+            plan_with(request, otherwise, layout, chunk)
+        }
+        (planned, _) => planned,
+    }
+}
+
+/// The same with what protects the array decided.
+fn plan_with(
+    request: &Request,
+    policy: Policy,
+    layout: u32,
+    chunk: u64,
+) -> Result<Plan, CreateError> {
+    let (data_offset, stripe_log) = data_offset_and_log(request, policy, chunk)?;
+    let component_size = component_size(request, policy, layout, chunk, data_offset)?;
     let disks = request.members.len();
     let sync_size = match request.level {
         Level::Raid10 => array_size(request.level, layout, chunk, &vec![component_size; disks])
             .ok_or(CreateError::TooLarge)?,
         _ => component_size,
     };
-    let shape = Shape { layout, chunk, data_offset, component_size };
-    let bitmap = bitmap(request, &shape, sync_size)?;
-    let least_offset = SUPERBLOCK + bitmap.map_or(0, |bitmap| bitmap.size) + super_start(request);
+    let ppl = (policy == Policy::Ppl).then(|| place::ppl_place(request.version));
+    let shape = Shape { layout, chunk, data_offset, component_size, ppl, stripe_log };
+    let bitmap = bitmap(request, policy, &shape, sync_size)?;
+    let beside = bitmap.map(|bitmap| bitmap.size).or(ppl.map(|(_, size)| size)).unwrap_or(0);
+    let least_offset = super_start(request) + SUPERBLOCK + beside + stripe_log;
     if !request.version.is_at_end() && data_offset < least_offset {
         return Err(CreateError::DataOffset { offset: data_offset, least: least_offset });
     }
@@ -155,7 +182,7 @@ pub fn plan(request: &Request) -> Result<Plan, CreateError> {
     let array_size = array_size(request.level, layout, chunk, &used)
         .filter(|size| *size < 1 << 63)
         .ok_or(CreateError::TooLarge)?;
-    Ok(Plan { array_size, members, bitmap })
+    Ok(Plan { array_size, members, bitmap, stripe_log: (stripe_log > 0).then_some(stripe_log) })
 }
 
 /// What all members have in common.
@@ -164,6 +191,10 @@ struct Shape {
     chunk: u64,
     data_offset: u64,
     component_size: u64,
+    /// In bytes from the superblock, and how long it is.
+    ppl: Option<(i64, u64)>,
+    /// In bytes in front of the data; 0 without one.
+    stripe_log: u64,
 }
 
 /// Where the superblock starts, for versions that have it before the data.
@@ -263,24 +294,10 @@ fn chunk(request: &Request) -> Result<u64, CreateError> {
     }
 }
 
-fn data_offset(request: &Request, chunk: u64) -> Result<u64, CreateError> {
-    let version = request.version;
-    let first = request.devices().next().map_or(0, |device| device.size);
-    match request.data_offset {
-        None => Ok(place::default_data_offset(version, first, chunk)),
-        Some(offset) if version.is_at_end() => {
-            Err(CreateError::DataOffsetWithoutMeaning { version, offset })
-        }
-        Some(offset) if !offset.is_multiple_of(4096) => {
-            Err(CreateError::DataOffset { offset, least: super_start(request) + SUPERBLOCK })
-        }
-        Some(offset) => Ok(offset),
-    }
-}
-
 /// What is used of each member; 0 for linear and raid0, which use all of each.
 fn component_size(
     request: &Request,
+    policy: Policy,
     layout: u32,
     chunk: u64,
     data_offset: u64,
@@ -300,7 +317,9 @@ fn component_size(
     let needed = wanted.unwrap_or(least);
     let mut smallest = u64::MAX;
     for device in request.devices() {
-        let free = place::free_for_data(request.version, device.size, data_offset).unwrap_or(0);
+        let reserved = policy.reserved(request.version, device.size);
+        let free =
+            place::free_for_data(request.version, device.size, data_offset, reserved).unwrap_or(0);
         if free < needed {
             let (label, size) = (device.label.clone(), device.size);
             return Err(CreateError::TooSmall { label, size, free, needed });
@@ -336,27 +355,17 @@ fn whole_rows(layout: u32, chunk: u64, disks: u64, size: u64) -> Option<u64> {
 /// Whether there is a bitmap, and where.
 fn bitmap(
     request: &Request,
+    policy: Policy,
     shape: &Shape,
     sync_size: u64,
 ) -> Result<Option<NewBitmap>, CreateError> {
     let level = request.level;
-    let given = match (request.bitmap, request.consistency) {
-        (BitmapChoice::Internal { .. }, Some(Consistency::Resync)) => {
-            let with = "a bitmap".to_owned();
-            return Err(CreateError::Policy { policy: "resync", with });
-        }
-        (BitmapChoice::None, Some(Consistency::Bitmap)) => {
-            let with = "no bitmap".to_owned();
-            return Err(CreateError::Policy { policy: "bitmap", with });
-        }
-        (BitmapChoice::Internal { chunk }, _) => chunk,
-        (BitmapChoice::Default, Some(Consistency::Bitmap)) => None,
-        (BitmapChoice::Default, None)
-            if level.is_redundant() && shape.component_size > BITMAP_FROM =>
-        {
-            None
-        }
-        _ => return Ok(None),
+    if !policy.has_bitmap(shape.component_size) {
+        return Ok(None);
+    }
+    let given = match request.bitmap {
+        BitmapChoice::Internal { chunk } => chunk,
+        BitmapChoice::Default | BitmapChoice::None => None,
     };
     if !level.is_redundant() {
         return Err(CreateError::BitmapWithoutMeaning { level });

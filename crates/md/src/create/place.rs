@@ -1,17 +1,21 @@
 //! Where everything goes on a new member: mdadm's choices.
 //!
 //! ```text
-//! 1.2   | 4K | superblock | bitmap | bad blocks |  headroom …  | data …              |
-//!            4K           8K       +bitmap      +4K            data_offset (1 MiB units)
+//! 1.2   | 4K | superblock | bitmap | bad blocks |  headroom … stripe log | data …    |
+//!            4K           8K       +bitmap      +4K                       data_offset (1 MiB units)
 //! 1.0   | data …                        | bitmap | bad blocks | superblock |
 //! 0.90  | data …                        | superblock | bitmap |
 //! ```
+//!
+//! A partial parity log lies where the bitmap would. The stripe log ends where the data starts;
+//! mdadm knows nothing of it, and its places are the same with and without one, but for the
+//! data's start on small members.
 //!
 //! Source: mdadm 4.2 `super1.c` (`choose_bm_space`, `validate_geometry1`, `add_internal_bitmap1`,
 //! `write_init_super1`), `super0.c` (`add_internal_bitmap0`); formulas in sectors there.
 
 use crate::assembly::round_down;
-use crate::{SECTOR, Version};
+use crate::{SECTOR, Version, ppl};
 
 const K: u64 = 1024;
 /// The superblock, for all that may follow it.
@@ -22,7 +26,7 @@ pub(super) const BAD_BLOCKS: u64 = 4 * K;
 const BITMAP_HEADER: u64 = 256;
 /// Version 0.90's bitmap has the rest of the superblock's 64 KiB.
 const OLD_BITMAP_ROOM: u64 = 60 * K;
-const MIB: u64 = K * K;
+pub(super) const MIB: u64 = K * K;
 
 /// How much is kept free for a bitmap where `size` bytes are to be covered.
 pub(super) fn bitmap_room(version: Version, size: u64) -> u64 {
@@ -40,9 +44,16 @@ pub(super) fn bitmap_room(version: Version, size: u64) -> u64 {
     }
 }
 
-/// Where the data starts if nobody says: behind what is kept free and some headroom for a later
-/// reshape (a thousandth of the member, up to 128 MiB), rounded up to 1 MiB.
-pub(super) fn default_data_offset(version: Version, member_size: u64, chunk: u64) -> u64 {
+/// Where the data starts if nobody says: behind what is kept free (`reserved`, for a bitmap or a
+/// partial parity log) and some headroom for a later reshape (a thousandth of the member, up to
+/// 128 MiB), or more if a stripe log needs it, rounded up to 1 MiB.
+pub(super) fn default_data_offset(
+    version: Version,
+    member_size: u64,
+    chunk: u64,
+    reserved: u64,
+    stripe_log: u64,
+) -> u64 {
     if version.is_at_end() {
         return 0;
     }
@@ -50,16 +61,20 @@ pub(super) fn default_data_offset(version: Version, member_size: u64, chunk: u64
     while headroom << 10 > member_size && (chunk == 0 || headroom / 2 >= 2 * chunk) {
         headroom /= 2;
     }
-    (12 * K + bitmap_room(version, member_size) + headroom).next_multiple_of(MIB)
+    (12 * K + reserved + headroom.max(stripe_log)).next_multiple_of(MIB)
 }
 
-/// How many bytes of a member are free for data before any rounding; `None` if not even the
-/// metadata fits.
-pub(super) fn free_for_data(version: Version, member_size: u64, data_offset: u64) -> Option<u64> {
+/// How many bytes of a member are free for data before any rounding, with `reserved` bytes for a
+/// bitmap or a partial parity log; `None` if not even the metadata fits.
+pub(super) fn free_for_data(
+    version: Version,
+    member_size: u64,
+    data_offset: u64,
+    reserved: u64,
+) -> Option<u64> {
     match version {
         Version::V0_90 => version.superblock_offset(member_size),
-        Version::V1_0 => round_down(member_size, 4 * K)
-            .checked_sub(8 * K + BAD_BLOCKS + bitmap_room(version, member_size)),
+        Version::V1_0 => round_down(member_size, 4 * K).checked_sub(8 * K + BAD_BLOCKS + reserved),
         Version::V1_1 | Version::V1_2 => round_down(member_size, SECTOR).checked_sub(data_offset),
     }
     .filter(|free| *free > 0)
@@ -108,24 +123,35 @@ pub(super) fn bitmap_place(version: Version, sync_size: u64, chunk: u64) -> (i64
     }
 }
 
+/// Where a partial parity log lies, in bytes from the superblock, and how long it is.
+pub(super) fn ppl_place(version: Version) -> (i64, u64) {
+    let offset = match version {
+        Version::V1_0 => -((ppl::AREA_BYTES + BAD_BLOCKS) as i64),
+        _ => SUPERBLOCK as i64,
+    };
+    (offset, ppl::AREA_BYTES)
+}
+
 /// Where the bad-block log lies, in bytes from the superblock, and how many bytes of the member
-/// may hold data.
+/// may hold data. `beside` is the place of the bitmap, or of the partial parity log; `stripe_log`
+/// are the bytes in front of the data that it has.
 pub(super) fn log_and_data_size(
     version: Version,
     member_size: u64,
     data_offset: u64,
     component_size: u64,
-    bitmap: Option<(i64, u64)>,
+    beside: Option<(i64, u64)>,
+    stripe_log: u64,
 ) -> Option<(Option<i64>, u64)> {
     let super_offset = version.superblock_offset(member_size)?;
-    let bitmap_room = match bitmap {
+    let bitmap_room = match beside {
         Some((_, size)) => size,
         None => bitmap_room(version, component_size),
     };
     match version {
         Version::V0_90 => Some((None, super_offset)),
         Version::V1_0 => {
-            let room = match bitmap {
+            let room = match beside {
                 Some((offset, _)) => offset.unsigned_abs(),
                 None => bitmap_room + BAD_BLOCKS,
             };
@@ -136,12 +162,12 @@ pub(super) fn log_and_data_size(
         Version::V1_1 | Version::V1_2 => {
             let data_size = round_down(member_size, SECTOR).checked_sub(data_offset)?;
             let behind_bitmap = SUPERBLOCK + bitmap_room;
-            let before_data = data_offset.checked_sub(super_offset + BAD_BLOCKS)?;
+            let before_data = data_offset.checked_sub(stripe_log + super_offset + BAD_BLOCKS)?;
             let log = if before_data >= behind_bitmap {
                 Some(behind_bitmap)
             } else {
-                // Only without a bitmap: the room for one is not in use.
-                (bitmap.is_none() && before_data >= SUPERBLOCK).then_some(before_data)
+                // Only without one: its room is not in use.
+                (beside.is_none() && before_data >= SUPERBLOCK).then_some(before_data)
             };
             Some((log.map(|offset| offset as i64), data_size))
         }

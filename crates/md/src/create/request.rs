@@ -24,7 +24,8 @@ pub struct Request {
     pub data_offset: Option<u64>,
     /// Whether there is a write-intent bitmap.
     pub bitmap: BitmapChoice,
-    /// What protects after a crash; `None` for a bitmap on large arrays, else a resync.
+    /// What protects after a crash; `None` for a log where the level has parity and the metadata
+    /// room for one, else a bitmap on large arrays, else a resync.
     pub consistency: Option<Consistency>,
     /// Whether the copies agree already.
     pub assume_clean: bool,
@@ -75,14 +76,18 @@ pub enum BitmapChoice {
     },
 }
 
-/// What protects the array after a crash: mdadm's `--consistency-policy`. A partial parity log
-/// and a journal cannot be made yet.
+/// What protects the array after a crash: mdadm's `--consistency-policy`, but for a journal, and
+/// braid's own log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consistency {
     /// A resync of everything.
     Resync,
     /// A resync of what the bitmap says.
     Bitmap,
+    /// md's partial parity log, for raid5.
+    Ppl,
+    /// The stripe log, for raid4, raid5 and raid6.
+    Log,
 }
 
 impl Request {

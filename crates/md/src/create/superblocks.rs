@@ -97,12 +97,17 @@ fn superblock(
         device.size,
         shape.data_offset,
         shape.component_size,
-        bitmap.map(|bitmap| (bitmap.offset, bitmap.size)),
+        bitmap.map(|bitmap| (bitmap.offset, bitmap.size)).or(shape.ppl),
+        shape.stripe_log,
     )
     .ok_or_else(too_small)?;
     let mut features = Features::default();
     if bitmap.is_some() {
         features = features.union(Features::BITMAP);
+    }
+    if shape.ppl.is_some() {
+        // mdadm says "PPL"; a kernel that knows of rings makes this of it for such an area.
+        features = features.union(Features::MULTIPLE_PPLS);
     }
     if level == Level::Raid0 && shape.layout != 0 {
         features = features.union(Features::RAID0_LAYOUT);
@@ -123,7 +128,7 @@ fn superblock(
         resync: resync(request),
         features,
         bitmap_offset: bitmap.map(|bitmap| bitmap.offset),
-        ppl: None,
+        ppl: shape.ppl,
         reshape: None,
         roles: roles.to_vec(),
         logical_block_size: 0,

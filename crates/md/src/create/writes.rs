@@ -2,7 +2,8 @@
 
 use super::place::SUPERBLOCK;
 use super::{Area, NewBitmap, Plan, Planned, What, Write, layout_name};
-use crate::{BitmapHeader, Resync, Role, SECTOR, Superblock, Uuid};
+use crate::stripe_log::{BLOCK, Head};
+use crate::{BitmapHeader, Resync, Role, SECTOR, Superblock, Uuid, ppl};
 
 impl Plan {
     /// All parts of devices that will be overwritten, in the order in which they are.
@@ -15,7 +16,8 @@ impl Plan {
             };
             self.members.iter().enumerate().filter_map(area)
         };
-        all(What::Bitmap).chain(all(What::BadBlockLog)).chain(all(What::Superblock)).collect()
+        let logs = all(What::Ppl).chain(all(What::StripeLog)).chain(all(What::BadBlockLog));
+        all(What::Bitmap).chain(logs).chain(all(What::Superblock)).collect()
     }
 
     /// All bytes to be written, in the order in which they must be: whoever writes them makes
@@ -25,6 +27,9 @@ impl Plan {
             let superblock = &self.members[area.member].superblock;
             let mut bytes = match area.what {
                 What::Bitmap => self.bitmap?.bytes(superblock),
+                // Zeroes behind it, so that nothing of an earlier log follows.
+                What::Ppl => ppl::Header::empty(ppl::signature(&superblock.array_uuid)).encode(),
+                What::StripeLog => self.log_head(superblock)?.encode(),
                 What::BadBlockLog => vec![0xff; area.len as usize],
                 What::Superblock => superblock.encode(),
             };
@@ -33,8 +38,29 @@ impl Plan {
         })
     }
 
+    /// The head of a member's stripe log. Its nonce is 0, which no record has: whoever starts the
+    /// array draws one.
+    fn log_head(&self, superblock: &Superblock) -> Option<Head> {
+        Some(Head {
+            array_uuid: superblock.array_uuid,
+            device_number: superblock.device_number,
+            area: self.stripe_log?,
+            events: superblock.events,
+            tail: 0,
+            nonce: 0,
+            synced: 0,
+            updated: superblock.updated,
+            before: superblock.updated,
+        })
+    }
+
     fn place(&self, superblock: &Superblock, what: What) -> Option<(u64, u64)> {
         let (offset, len) = match what {
+            What::StripeLog => {
+                let len = self.stripe_log.map(|_| BLOCK as u64)?;
+                return Some((superblock.data_offset - len, len));
+            }
+            What::Ppl => superblock.ppl?,
             What::Bitmap => self.bitmap.map(|bitmap| (bitmap.offset, bitmap.size))?,
             What::BadBlockLog => superblock.bad_block_log.map(|log| (log.offset, log.size))?,
             What::Superblock => (0, SUPERBLOCK),
@@ -68,6 +94,12 @@ impl Plan {
         if let Some(bitmap) = self.bitmap {
             lines.push(format!("bitmap of {} chunks", bytes(bitmap.chunk)));
         }
+        if let Some((_, size)) = array.ppl {
+            lines.push(format!("partial parity log of {}", bytes(size)));
+        }
+        if let Some(size) = self.stripe_log {
+            lines.push(format!("stripe log of {} in front of the data", bytes(size)));
+        }
         for Planned { label, superblock } in &self.members {
             let role = match superblock.role() {
                 Role::Active(role) => format!("role {role}"),
@@ -79,6 +111,8 @@ impl Plan {
         for area in self.areas() {
             let what = match area.what {
                 What::Bitmap => "bitmap",
+                What::Ppl => "partial parity log",
+                What::StripeLog => "head of the stripe log",
                 What::BadBlockLog => "bad-block log",
                 What::Superblock => "superblock",
             };

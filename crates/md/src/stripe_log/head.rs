@@ -1,9 +1,9 @@
 //! The log's head, and what heads and records have in common.
 
 use super::{BLOCK, LEAST_AREA, VERSION, at};
-use crate::Uuid;
 use crate::rejection::LogRejection;
 use crate::superblock::fields::{ByteOrder, Fields, FieldsMut};
+use crate::{Timestamp, Uuid};
 
 const MAGIC: &[u8; 8] = b"braidlog";
 const WHAT: &str = "head";
@@ -13,6 +13,8 @@ const EVENTS: usize = 48;
 const TAIL: usize = 56;
 const NONCE: usize = 64;
 const SYNCED: usize = 72;
+const UPDATED: usize = 80;
+const BEFORE: usize = 92;
 
 /// What a member's log says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +35,11 @@ pub struct Head {
     /// the log says; `u64::MAX` if it did everywhere. Superblocks of an array that is being
     /// written only say that it may not.
     pub synced: u64,
+    /// When the superblocks with these events were written, and those before them: kernels count
+    /// events down again, so that a number alone may be anybody's.
+    pub updated: Timestamp,
+    /// See `updated`.
+    pub before: Timestamp,
 }
 
 impl Head {
@@ -55,6 +62,10 @@ impl Head {
         field.put_u64(TAIL, self.tail);
         field.put_u64(NONCE, self.nonce);
         field.put_u64(SYNCED, self.synced);
+        for (place, time) in [(UPDATED, self.updated), (BEFORE, self.before)] {
+            field.put_u64(place, time.seconds);
+            field.put_u32(place + 8, time.micros);
+        }
         seal(block);
     }
 
@@ -75,6 +86,8 @@ impl Head {
         if !area.is_multiple_of(BLOCK as u64) || area < LEAST_AREA || area > room {
             return Err(LogRejection::Area { area, least: LEAST_AREA, most: room });
         }
+        let time =
+            |place: usize| Timestamp { seconds: field.u64(place), micros: field.u32(place + 8) };
         let tail = below_limit("tail", field.u64(TAIL))?;
         Ok(Head {
             array_uuid: *array_uuid,
@@ -84,19 +97,23 @@ impl Head {
             tail,
             nonce: field.u64(NONCE),
             synced: field.u64(SYNCED),
+            updated: time(UPDATED),
+            before: time(BEFORE),
         })
     }
 
-    /// That nobody who does not know the log wrote the array since, whose superblocks have this
-    /// many events.
+    /// That nobody who does not know the log wrote the array since, whose freshest superblock has
+    /// these events and was updated then: the head knows both, or is the next one's.
     ///
     /// # Errors
-    /// [`LogRejection::OldEvents`].
-    pub fn check_current(&self, array_events: u64) -> Result<(), LogRejection> {
-        if self.events >= array_events {
+    /// [`LogRejection::NotCurrent`].
+    pub fn check_current(&self, events: u64, updated: Timestamp) -> Result<(), LogRejection> {
+        let is_known = [self.updated, self.before].contains(&updated);
+        let is_next = self.events == events || Some(self.events) == events.checked_add(1);
+        if is_known && is_next {
             Ok(())
         } else {
-            Err(LogRejection::OldEvents { log: self.events, array: array_events })
+            Err(LogRejection::NotCurrent { log: self.events, array: events })
         }
     }
 

@@ -16,9 +16,9 @@
 //!         56  tail         le64               40  sequence           le64
 //!         64  nonce        le64               48  tail               le64
 //!         72  synced       le64               56  nonce              le64
-//!                                             64  payload length     le32
-//!                                             68  payload checksum   le32
-//!                                             72  participants       384 bits
+//!         80  updated, and before it          64  payload length     le32
+//!             seconds le64, micros le32       68  payload checksum   le32
+//!        104  zeroes                          72  participants       384 bits
 //!                                            120  64 parts of: offset le64, length le32
 //!                                            888  zeroes
 //! ```
@@ -40,9 +40,9 @@
 //!   are. Otherwise an older sequence could be complete after a crash where a newer one is not.
 //! * For the same reason nothing is written in place without a record (whole stripes, resync)
 //!   where an earlier record may still be replayed: first a durable tail above that record.
-//! * Before superblocks with more events are written, heads with as many are durable: a log whose
-//!   head has fewer events than the array is not used, because another program, which knows
-//!   nothing of the log, wrote the array since.
+//! * Before superblocks are written, heads that know their events and time are durable: a log whose
+//!   head does not know the array's is not used, because another program, which knows nothing of
+//!   the log, wrote the array since.
 //! * At a start, after replaying, heads with a new nonce and a tail above every sequence seen are
 //!   durable on all members before anything else is written.
 //!
@@ -66,6 +66,9 @@ pub use replay::{Dropped, MemberLog, Replay, ReplayPart, Transaction, plan_repla
 pub use ring::Ring;
 pub use scan::{Found, scan};
 
+use crate::Superblock;
+use crate::assembly::round_down;
+
 /// Bytes of a head, and of a record's header; the unit of places and sizes.
 pub const BLOCK: usize = 4096;
 /// Parts that a record has room for.
@@ -83,6 +86,38 @@ mod at {
     pub(super) const CHECKSUM: usize = 12;
     pub(super) const ARRAY: usize = 16;
     pub(super) const DEVICE: usize = 32;
+}
+
+/// Where a member's log may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where its head would be, in bytes from the member's start.
+    pub head: u64,
+    /// Bytes in front of the data that nothing else has: the most of [`Head::area`].
+    pub room: u64,
+}
+
+/// Where the log of the member with this superblock may be; `None` where there is no room for one,
+/// as in versions whose superblock lies behind the data. Of a bitmap, whose length only its header
+/// tells, the first page is taken into account.
+#[must_use]
+pub fn place(superblock: &Superblock) -> Option<Place> {
+    let start = superblock.super_offset;
+    let data = superblock.data_offset;
+    if superblock.version.is_at_end() {
+        return None;
+    }
+    let areas = [
+        Some((0, BLOCK as u64)),
+        superblock.bitmap_offset.map(|offset| (offset, BLOCK as u64)),
+        superblock.ppl,
+        superblock.bad_block_log.map(|log| (log.offset, log.size)),
+    ];
+    let end = |(offset, len): (i64, u64)| start.checked_add_signed(offset)?.checked_add(len);
+    let ends = areas.into_iter().flatten().filter_map(end).filter(|end| *end <= data);
+    let room = data - ends.max()?;
+    let room = round_down(room, BLOCK as u64);
+    (room >= LEAST_AREA).then_some(Place { head: data - BLOCK as u64, room })
 }
 
 /// A payload's bytes with its padding.

@@ -280,6 +280,7 @@ impl Inner {
             Resync::Clean => u64::MAX,
             Resync::From(from) => from,
         };
+        let (updated, before) = self.publisher.times();
         let head = |member: Rc<Member>| {
             let head = Head {
                 array_uuid: records.array_uuid,
@@ -289,6 +290,8 @@ impl Inner {
                 tail,
                 nonce: records.nonce,
                 synced,
+                updated,
+                before,
             };
             let place = member.data_offset - BLOCK as u64;
             (member, place, head.encode())

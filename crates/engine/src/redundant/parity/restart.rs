@@ -309,8 +309,9 @@ impl Inner {
         if head.area != records.area() {
             return Err(format!("its log has {} bytes, not {}", head.area, records.area()));
         }
-        let events = member.superblock.borrow().as_ref().map_or(0, |one| one.events);
-        head.check_current(events.max(self.publisher.events())).map_err(|why| why.to_string())?;
+        if let Some(array) = &*self.publisher.array.borrow() {
+            head.check_current(array.events, array.updated).map_err(|why| why.to_string())?;
+        }
         Ok(head)
     }
 
