@@ -28,7 +28,7 @@ use braid_md::{Uuid, ppl};
 use braid_mem::Buf;
 
 use super::columns::Columns;
-use super::partial::Partial;
+use super::partial::{Partial, room_for_parity};
 use super::records::Records;
 use super::store::{Plan, compute};
 use super::units::Unit;
@@ -132,16 +132,6 @@ impl Log {
         }
     }
 
-    /// How many rows a unit may have, in bytes; `is_whole` if it is of whole stripes.
-    pub(super) fn most_rows(&self, is_whole: bool) -> u64 {
-        match &self.kind {
-            Kind::None => u64::MAX,
-            Kind::Partial(_) if is_whole => u64::MAX,
-            Kind::Partial(_) => ppl::RING_PARITY_BYTES,
-            Kind::Records(records) => records.most_rows(),
-        }
-    }
-
     /// How many units were written in place so far. If a flush of all members that begins now
     /// succeeds, these are durable: [`Log::is_flushed`] is to be told.
     pub(in crate::redundant) fn written(&self) -> u64 {
@@ -176,6 +166,17 @@ impl Log {
 }
 
 impl Inner {
+    /// How many rows a unit may have for the log, in bytes: a power of two. `is_whole` if it is of
+    /// whole stripes.
+    pub(super) fn most_logged_rows(&self, is_whole: bool) -> u64 {
+        match &self.parity().log.kind {
+            Kind::None => 1 << 63,
+            Kind::Partial(_) if is_whole => 1 << 63,
+            Kind::Partial(_) => 1 << room_for_parity(&self.written_members()).max(1).ilog2(),
+            Kind::Records(records) => records.most_rows(),
+        }
+    }
+
     /// Computes a unit's parity and has the log know of the unit.
     pub(super) async fn log_unit(
         self: &Rc<Self>,
@@ -207,10 +208,16 @@ impl Inner {
         self.fence().await;
         let log_time = self.clock.now() - start;
         log.add_cost(|cost| cost.log_time += log_time);
-        if self.broken.get() { Err(Errno::IO) } else { Ok(logged) }
+        if !self.broken.get() {
+            return Ok(logged);
+        }
+        // Nothing is written any more, and nobody is to wait for this unit.
+        logged.into_iter().for_each(|logged| self.unit_is_stored(logged, unit, start));
+        Err(Errno::IO)
     }
 
-    /// A unit that was logged is in its place, or its write failed; it began at `start`.
+    /// A unit that was logged is in its place, or its write failed, or nothing is written any more;
+    /// it began at `start`.
     pub(super) fn unit_is_stored(&self, logged: Logged, unit: &Unit, start: Duration) {
         let log = &self.parity().log;
         let written = log.count_unit();

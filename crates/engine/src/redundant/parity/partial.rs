@@ -59,12 +59,19 @@ struct Queue {
 struct Waiting {
     entries: Vec<Entry>,
     parity: Payload,
+    /// Room for a header, of which the first unit of a group gives its own.
+    header: Buf,
 }
 
 impl Partial {
     pub(super) fn new(signature: u32, members: usize) -> Partial {
         let queues = std::iter::repeat_with(Queue::default).take(members).collect();
         Partial { signature, generation: Cell::new(0), queues }
+    }
+
+    fn next_generation(&self) -> u64 {
+        self.generation.set(self.generation.get() + 1);
+        self.generation.get()
     }
 
     /// A unit of `role`'s log is in place.
@@ -85,6 +92,12 @@ pub(super) fn area_of(member: &Member) -> Option<(u64, u64)> {
     let superblock = superblock.as_ref()?;
     let (offset, size) = superblock.ppl?;
     Some((superblock.super_offset.checked_add_signed(offset)?, size))
+}
+
+/// How many bytes of partial parity have room behind a header in the log of each of `members`.
+pub(super) fn room_for_parity(members: &[Rc<Member>]) -> u64 {
+    let room = |member: &Rc<Member>| Some(area_of(member)?.1 - ppl::HEADER_BYTES as u64);
+    members.iter().filter_map(room).fold(ppl::RING_PARITY_BYTES, u64::min)
 }
 
 impl Inner {
@@ -123,7 +136,7 @@ impl Inner {
         parity.truncate(len);
         let parity = if len == 0 { Payload::None } else { Payload::One(parity) };
         let queue = &partial.queues[role];
-        queue.waiting.borrow_mut().push_back(Waiting { entries, parity });
+        queue.waiting.borrow_mut().push_back(Waiting { entries, parity, header });
         let ticket = queue.joined.get();
         queue.joined.set(ticket + 1);
         loop {
@@ -131,11 +144,11 @@ impl Inner {
             if queue.logged.get() > ticket {
                 return Some(Logged::Partial { role });
             }
+            // Whoever finds it idle has the next group logged, even if there is no room in it for
+            // its own unit.
             queue.is_busy.set(true);
-            self.log_group(partial, role, header).await;
+            self.log_group(partial, role).await;
             queue.changed.notify();
-            debug_assert!(queue.logged.get() > ticket, "the first who finds it idle is its first");
-            return Some(Logged::Partial { role });
         }
     }
 
@@ -171,37 +184,44 @@ impl Inner {
     }
 
     /// Writes a header for all that wait, as far as it has room.
-    async fn log_group(self: &Rc<Self>, partial: &Partial, role: usize, mut block: Buf) {
+    async fn log_group(self: &Rc<Self>, partial: &Partial, role: usize) {
         let queue = &partial.queues[role];
         // What the header before describes has to be durable in place.
         self.make_durable(queue.last.get()).await;
+        let members: Vec<Rc<Member>> = self.slots.borrow()[role].written().cloned().collect();
+        let room = room_for_parity(&members);
         let (mut entries, mut parity) = (Vec::new(), Payload::None);
         let mut units = 0;
+        let mut header = None;
         {
             let mut waiting = queue.waiting.borrow_mut();
             while let Some(next) = waiting.front() {
                 let fits = entries.len() + next.entries.len() <= ppl::MOST_ENTRIES
-                    && parity.len() + next.parity.len() <= ppl::RING_PARITY_BYTES;
+                    && parity.len() + next.parity.len() <= room;
                 if units > 0 && !fits {
                     break;
                 }
                 let next = waiting.pop_front().expect("it is there");
                 entries.extend(next.entries);
                 parity.append(next.parity);
+                header.get_or_insert(next.header);
                 units += 1;
             }
         }
-        partial.generation.set(partial.generation.get() + 1);
-        let generation = partial.generation.get();
-        Header { signature: partial.signature, generation, entries }.encode_into(&mut block);
-        let mut payload = Payload::One(block);
-        payload.append(parity);
-        let members: Vec<Rc<Member>> = self.slots.borrow()[role].written().cloned().collect();
-        let areas = members.into_iter().filter_map(|member| {
-            let (start, _) = area_of(&member)?;
-            Some((member, start, payload.share()))
-        });
-        self.store_log(areas.collect()).await;
+        let mut header = header.expect("whoever asks for a group waits for one");
+        // Otherwise nothing is written any more, and all of them are told so.
+        if !self.broken.get() {
+            let generation = partial.next_generation();
+            let signature = partial.signature;
+            Header { signature, generation, entries }.encode_into(&mut header);
+            let mut payload = Payload::One(header);
+            payload.append(parity);
+            let areas = members.into_iter().filter_map(|member| {
+                let (start, _) = area_of(&member)?;
+                Some((member, start, payload.share()))
+            });
+            self.store_log(areas.collect()).await;
+        }
         queue.active.set(units);
         queue.logged.set(queue.logged.get() + units as u64);
     }

@@ -5,16 +5,18 @@
 
 use std::rc::Rc;
 
+use braid_array::Geometry;
 use braid_array::Plan;
 use braid_array::geometry::{Column, Raid456};
 use braid_array::plan::plan_span;
-use braid_array::{Geometry, Run};
 use braid_block::{Completion, Errno, Io, Payload, Span};
 
 use super::columns::Columns;
+use super::rows_of_unit;
+use super::units::{Piece, Unit, cut, join};
 use crate::pending::join_futures;
 use crate::redundant::member::Member;
-use crate::redundant::read::{CAREFUL, Reading};
+use crate::redundant::read::Reading;
 use crate::redundant::{Inner, Later};
 use crate::{Pending, join_all};
 
@@ -80,30 +82,75 @@ impl Inner {
         }
     }
 
-    /// Reads piece by piece, each of one member; `failed` is the member that was asked first.
+    /// Reads stripe by stripe, whatever of it can be read; `failed` is the member that was asked
+    /// first.
     pub(in crate::redundant) async fn read_data_carefully(
         self: &Rc<Self>,
         span: Span,
-        mut payload: Payload,
+        payload: Payload,
         failed: Option<u32>,
     ) -> (Result<(), Errno>, Payload) {
         let geometry = &self.parity().geometry;
-        let mut pieces = Vec::new();
-        let mut offset = span.offset;
-        while offset < span.end() {
-            let Run { member: role, offset: row, len } = geometry.locate(offset);
-            let len = len.min(span.end() - offset).min(CAREFUL);
-            let part = payload.take_front(len);
-            pieces.push(self.read_rows(role, Span::new(row, len), part, failed));
-            offset += len;
-        }
-        let mut whole = Payload::None;
+        let most = rows_of_unit(geometry);
+        let units = cut(geometry, span, payload, most, most).into_iter();
+        let reading = units.map(|unit| Box::pin(self.read_unit(unit, failed)) as Later<'_, _>);
         let mut result = Ok(());
-        for (one, part) in join_futures(pieces).await {
+        let mut units = Vec::new();
+        for (one, unit) in join_futures(reading.collect()).await {
             result = result.and(one);
-            whole.append(part);
+            units.push(unit);
         }
-        (result, whole)
+        (result, join(units))
+    }
+
+    /// Fills the pieces of `unit`. Where a member is missing and several pieces are wanted, all
+    /// rows are read once, and what is missing is worked out from what the client wants anyway.
+    async fn read_unit(
+        self: &Rc<Self>,
+        mut unit: Unit,
+        failed: Option<u32>,
+    ) -> (Result<(), Errno>, Unit) {
+        let geometry = &self.parity().geometry;
+        let stripe = unit.stripe;
+        let role_of = |piece: &Piece| geometry.role_of(stripe, Column::Data(piece.column));
+        let lost = {
+            let slots = self.slots.borrow();
+            unit.pieces.iter().map(role_of).find(|role| slots[*role].readable().is_none())
+        };
+        if let (Some(role), true, None) = (lost, unit.pieces.len() > 1, failed)
+            && self.read_all_rows(&mut unit, role).await
+        {
+            return (Ok(()), unit);
+        }
+        let roles: Vec<usize> = unit.pieces.iter().map(role_of).collect();
+        let pieces = unit.pieces.iter_mut().zip(roles).map(|(piece, role)| {
+            self.read_rows(role, piece.rows, std::mem::take(&mut piece.payload), failed)
+        });
+        let done = join_futures(pieces.collect()).await;
+        let mut result = Ok(());
+        for (piece, (one, payload)) in unit.pieces.iter_mut().zip(done) {
+            result = result.and(one);
+            piece.payload = payload;
+        }
+        (result, unit)
+    }
+
+    /// Fills the pieces of `unit` from all rows of the members that are there, without `role`;
+    /// answers whether they suffice.
+    async fn read_all_rows(self: &Rc<Self>, unit: &mut Unit, role: usize) -> bool {
+        let parity = self.parity();
+        let memory = parity.cache.get_wait(parity.geometry.members() * unit.rows.len as usize);
+        let (mut columns, _) = Columns::new(&parity.geometry, unit.rows, memory.await, |_| true);
+        let entered = self.ranges.enter(unit.rows).await;
+        let recovered = self.work_out(&mut columns, role).await;
+        drop(entered);
+        if recovered {
+            for piece in &mut unit.pieces {
+                let role = columns.role_of(Column::Data(piece.column));
+                fill(&mut piece.payload, columns.get(role, piece.rows));
+            }
+        }
+        recovered
     }
 
     /// Reads `rows` of `role`, of whichever member has it, or from the others; if they do not
@@ -166,12 +213,7 @@ impl Inner {
         let recovered = self.work_out(&mut columns, role).await;
         drop(entered);
         if recovered {
-            let mut from = columns.get(role, rows);
-            for buf in payload.bufs_mut() {
-                let (part, rest) = from.split_at(buf.len());
-                buf.copy_from_slice(part);
-                from = rest;
-            }
+            fill(&mut payload, columns.get(role, rows));
         }
         (recovered, payload)
     }
@@ -233,6 +275,15 @@ impl Inner {
             let payload = columns.take(role);
             self.write_again(member, rows, payload).await;
         }
+    }
+}
+
+/// Copies `from` into `payload`, which is as long.
+fn fill(payload: &mut Payload, mut from: &[u8]) {
+    for buf in payload.bufs_mut() {
+        let (part, rest) = from.split_at(buf.len());
+        buf.copy_from_slice(part);
+        from = rest;
     }
 }
 

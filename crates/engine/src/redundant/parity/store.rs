@@ -113,9 +113,9 @@ impl Inner {
         let Io { span, flags, payload, .. } = io;
         let parity = self.parity();
         let geometry = &parity.geometry;
-        let most = rows_of_unit(geometry).min(parity.log.most_rows(false));
+        let most = rows_of_unit(geometry).min(self.most_logged_rows(false));
         let most_of_whole =
-            (WHOLE_STRIPE / geometry.parities() as u64).min(parity.log.most_rows(true));
+            (WHOLE_STRIPE / geometry.parities() as u64).min(self.most_logged_rows(true));
         let mut units = cut(geometry, span, payload, most, most_of_whole);
         if let [_] = &units[..] {
             let unit = units.remove(0);

@@ -7,8 +7,7 @@ use std::task::Poll;
 use braid_block::{Flags, Io, Span};
 use braid_sim::{Client, Load, for_each_seed};
 
-use crate::failure::filled;
-use crate::world::{SHAPES, Shape, World, pool, rng};
+use crate::world::{SHAPES, Shape, World, filled, pool, rng};
 
 /// Requests are dropped at any moment, and others made to the same places: all are seen through,
 /// in one order on all copies, and nothing is left behind.
@@ -17,7 +16,7 @@ fn what_nobody_waits_for_is_seen_through() {
     for_each_seed("cancel::what_nobody_waits_for_is_seen_through", 200, |seed| {
         let shape = Shape::number(seed);
         let world = World::new(seed, shape);
-        let (dev, mirror, handle) = (world.dev.clone(), world.mirror.clone(), world.sim.handle());
+        let (dev, mirror, handle) = (world.dev.clone(), world.array.clone(), world.sim.handle());
         if seed % 3 == 0 {
             let bad = world.disk(0).faults().clone();
             bad.add_latent(Span::new(crate::world::DATA + 8192, 4096));
@@ -62,7 +61,7 @@ fn an_operator_may_stop_waiting() {
     for_each_seed("cancel::an_operator_may_stop_waiting", 100, |seed| {
         let shape = [SHAPES[2], SHAPES[3], SHAPES[5]][seed as usize % 3];
         let world = World::new(seed, shape);
-        let (mirror, handle) = (world.mirror.clone(), world.sim.handle());
+        let (mirror, handle) = (world.array.clone(), world.sim.handle());
         let (mut dice, pause) = (rng(seed), world.sleep(30));
         let spare = world.spare(20);
         let mut client = Client::new(world.dev.clone(), pool(), rng(!seed));

@@ -7,8 +7,8 @@ use braid_block::{Errno, Op};
 use braid_engine::redundant::{JobKind, MemberState, Redundant};
 use braid_sim::{Client, Fault, Handle, Load, Rng, SimDisk, Target, for_each_seed};
 
-use crate::crash::assemble_again;
-use crate::failure::check_crash;
+use crate::copies::crash::assemble_again;
+use crate::copies::failure::check_crash;
 use crate::world::{Shape, World, crash_images, pool, rng, spare};
 
 /// Whoever changes members while a client works.
@@ -23,7 +23,7 @@ struct Operator {
 impl Operator {
     fn new(world: &World, seed: u64) -> Operator {
         Operator {
-            mirror: world.mirror.clone(),
+            mirror: world.array.clone(),
             handle: world.sim.handle(),
             disks: Rc::clone(&world.disks),
             shape: world.shape,
@@ -206,7 +206,7 @@ fn a_check_finds_what_differs_and_a_repair_makes_it_the_same() {
         }
         // The same bytes planted on all copies of a block do not differ.
         let world = World::with_images(seed, shape, &images);
-        let (mirror, dev, pause) = (world.mirror.clone(), world.dev.clone(), world.sleep(5));
+        let (mirror, dev, pause) = (world.array.clone(), world.dev.clone(), world.sleep(5));
         let again = world.sleep(5);
         let repaired = world.sleep(5);
         let found = world.run(async move {
@@ -245,18 +245,18 @@ fn a_member_that_comes_back_gets_what_it_missed() {
         let world = World::new(seed, PAIR_BITMAP);
         let chunk = PAIR_BITMAP.bitmap.unwrap();
         let (dev, mirror, disks) =
-            (world.dev.clone(), world.mirror.clone(), Rc::clone(&world.disks));
+            (world.dev.clone(), world.array.clone(), Rc::clone(&world.disks));
         let (handle, quiet, pause) = (world.sim.handle(), world.sleep(15), world.sleep(15));
         let mut dice = rng(seed);
         let missed = world.run(async move {
-            let io = Io::write(0, crate::failure::filled(32 << 10, 1), Flags::NONE);
+            let io = Io::write(0, crate::world::filled(32 << 10, 1), Flags::NONE);
             dev.start(io).await.result.unwrap();
             quiet.await;
             mirror.fail("disk1").await.unwrap();
             let mut missed = std::collections::BTreeSet::new();
             for _ in 0..dice.within(1..=5) {
                 let offset = dice.below(PAIR_BITMAP.member_size / 512) * 512;
-                let io = Io::write(offset, crate::failure::filled(512, 2), Flags::NONE);
+                let io = Io::write(offset, crate::world::filled(512, 2), Flags::NONE);
                 dev.start(io).await.result.unwrap();
                 missed.insert(offset / chunk);
             }
@@ -285,12 +285,12 @@ fn a_member_that_was_away_too_long_is_filled_whole() {
         let shape = SHAPES[3];
         let world = World::new(seed, shape);
         let mut operator = Operator::new(&world, seed);
-        let (dev, mirror) = (world.dev.clone(), world.mirror.clone());
+        let (dev, mirror) = (world.dev.clone(), world.array.clone());
         let pause = world.sleep(5);
         world.run(async move {
             mirror.fail("disk1").await.unwrap();
             mirror.remove("disk1").await.unwrap();
-            let io = Io::write(8192, crate::failure::filled(4096, 1), Flags::NONE);
+            let io = Io::write(8192, crate::world::filled(4096, 1), Flags::NONE);
             dev.start(io).await.result.unwrap();
             // Another takes its place, and all bits are cleared; then that one goes.
             operator.make_whole().await;
@@ -312,7 +312,7 @@ fn an_array_that_is_shut_down_is_clean() {
     for_each_seed("life::an_array_that_is_shut_down_is_clean", 100, |seed| {
         let world = World::new(seed, Shape::number(seed));
         let mut client = Client::new(world.dev.clone(), pool(), rng(seed));
-        let (mirror, disks) = (world.mirror.clone(), Rc::clone(&world.disks));
+        let (mirror, disks) = (world.array.clone(), Rc::clone(&world.disks));
         let mut dice = rng(!seed);
         let shape = world.shape;
         world.run(async move {
@@ -365,7 +365,7 @@ fn a_raid10_does_not_become_a_raid1() {
     for layout in [NEAR, FAR, OFFSET] {
         let shape = Shape { members: 2, layout, ..SHAPES[4] };
         let world = World::new(1, shape);
-        let mirror = world.mirror.clone();
+        let mirror = world.array.clone();
         world.run(async move {
             assert!(mirror.set_raid_disks(3).await.is_err());
             let refused = mirror.set_member_size(None).await.unwrap_err();

@@ -9,8 +9,7 @@ use braid_engine::redundant::{JobKind, Redundant, Speed};
 use braid_engine::{Dev, Device, Pending};
 use braid_sim::{Handle, for_each_seed};
 
-use crate::failure::filled;
-use crate::world::{PAIR, Shape, World, pool, rng};
+use crate::world::{PAIR, Shape, World, filled, pool, rng};
 
 const BIG: Shape = Shape { member_size: 8 << 20, ..PAIR };
 
@@ -69,7 +68,7 @@ fn a_pass_alone_keeps_to_the_maximum() {
     for_each_seed("speed::a_pass_alone_keeps_to_the_maximum", 5, |seed| {
         let speed = Speed { max: Some(1 << 20), ..Speed::default() };
         let world = world_with(seed, speed, false);
-        let (mirror, handle) = (world.mirror.clone(), world.sim.handle());
+        let (mirror, handle) = (world.array.clone(), world.sim.handle());
         world.run(async move {
             let rate = rate_of_check(&mirror, &handle).await / f64::from(1 << 20);
             assert!((0.95..1.05).contains(&rate), "{rate} MiB/s");
@@ -81,7 +80,7 @@ fn a_pass_alone_keeps_to_the_maximum() {
 fn a_pass_beside_a_client_keeps_to_the_minimum() {
     for_each_seed("speed::a_pass_beside_a_client_keeps_to_the_minimum", 5, |seed| {
         let world = world_with(seed, Speed { min: 1 << 20, ..Speed::default() }, false);
-        let (mirror, handle, dev) = (world.mirror.clone(), world.sim.handle(), world.dev.clone());
+        let (mirror, handle, dev) = (world.array.clone(), world.sim.handle(), world.dev.clone());
         let pause = handle.clone();
         handle.spawn("client", async move {
             loop {
@@ -103,7 +102,7 @@ fn a_pass_that_waits_hears_what_it_is_told() {
     for_each_seed("speed::a_pass_that_waits_hears_what_it_is_told", 10, |seed| {
         let speed = Speed { max: Some(1024), ..Speed::default() };
         let world = world_with(seed, speed, false);
-        let (mirror, handle) = (world.mirror.clone(), world.sim.handle());
+        let (mirror, handle) = (world.array.clone(), world.sim.handle());
         world.run(async move {
             mirror.scrub(Some(JobKind::Check)).unwrap();
             handle.sleep(1_000_000_000).await;
@@ -135,7 +134,7 @@ fn latency_beside_a_check(seed: u64, latency: Option<Duration>) -> Duration {
     let speed = Speed { min: 64 << 10, max: Some(12 << 20), latency };
     let speed = if latency.is_none() { Speed { min: 12 << 20, ..speed } } else { speed };
     let world = world_with(seed, speed, true);
-    let (mirror, handle, dev) = (world.mirror.clone(), world.sim.handle(), world.dev.clone());
+    let (mirror, handle, dev) = (world.array.clone(), world.sim.handle(), world.dev.clone());
     let latencies = Rc::new(RefCell::new(Vec::new()));
     let (seen, mut dice) = (Rc::clone(&latencies), rng(seed));
     let client = handle.clone();

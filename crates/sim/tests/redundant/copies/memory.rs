@@ -8,9 +8,9 @@ use braid_engine::redundant::MemberState;
 use braid_engine::{Dev, Device, Pending};
 use braid_sim::{Client, Load, for_each_seed};
 
-use crate::failure::filled;
 use crate::world::{
-    DATA, PAIR, PAIR_BITMAP, SHAPES, Shape, TRIPLE, World, data_of, pool, rng, superblock_of,
+    DATA, PAIR, PAIR_BITMAP, SHAPES, Shape, TRIPLE, World, data_of, filled, pool, rng,
+    superblock_of,
 };
 
 /// Memory that fails as it is told.
@@ -84,7 +84,7 @@ fn random_requests_agree_with_the_oracle_while_a_member_fails() {
         let (world, memories) = array(seed, shape);
         let bad = rng(seed).index(shape.members);
         memories[bad].good_writes.set(seed as usize / 10 * 7);
-        let (mirror, pause) = (world.mirror.clone(), world.sleep(20));
+        let (mirror, pause) = (world.array.clone(), world.sleep(20));
         let mut client = Client::new(world.dev.clone(), pool(), rng(seed));
         world.run(async move {
             let load = Load { requests: 150, depth: 4, longest: 24, overlapping: true };
@@ -118,7 +118,7 @@ fn no_write_is_answered_while_the_superblocks_say_clean() {
         let shape = [PAIR, PAIR_BITMAP, TRIPLE, SHAPES[4]][seed as usize % 4];
         let (world, memories) = array(seed, shape);
         let spare = world.spare(20);
-        let (dev, mirror, handle) = (world.dev.clone(), world.mirror.clone(), world.sim.handle());
+        let (dev, mirror, handle) = (world.dev.clone(), world.array.clone(), world.sim.handle());
         let mut choices = rng(seed);
         world.run(async move {
             mirror.add(spare).await.unwrap();

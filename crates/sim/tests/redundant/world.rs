@@ -1,8 +1,6 @@
 //! Arrays under test, and the way from images of disks to an array.
 //!
 //! ```text
-//!   member   | 4 KiB: superblock | 8 KiB: bitmap | … 64 KiB: data ............... |
-//!
 //!   images ──▶ superblocks ──▶ the freshest says who has which role ──▶ Setup ──▶ Redundant
 //! ```
 //!
@@ -17,187 +15,23 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use braid_array::Mirrored;
-use braid_array::geometry::{Raid1, Raid10, Raid10Layout};
-use braid_block::{Extent, Io, Limits, Op, Span};
+use braid_block::{Extent, Io, Limits, Op, Payload, Span};
 use braid_engine::redundant::{
-    Layout, MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed,
+    MemberState, NewMember, Redundant, RestartError, STRIPE_CACHE, Setup, Speed,
 };
 use braid_engine::{Clock, Dev, Device, Pending};
-use braid_md::{
-    BadBlocks, Bitmap, BitmapHeader, Features, Level, Resync, Role, Superblock, Timestamp, Uuid,
-    Version,
-};
+use braid_md::{BadBlocks, Bitmap, Features, Role, Superblock, Version};
 use braid_mem::Pool;
 use braid_sim::{Handle, Rng, Sim, SimDisk};
 
-/// Where superblocks, bitmaps and data lie, in bytes.
-pub(crate) const SUPERBLOCK: u64 = 4096;
-pub(crate) const BITMAP: u64 = 8192;
-pub(crate) const DATA: u64 = 64 << 10;
+pub(crate) use crate::shape::*;
+
 /// How long a run may take, in steps of virtual time, before it is taken to wait for what never
 /// comes.
 const PATIENCE: u64 = 100_000;
 /// A step, in nanoseconds. Whoever waits long waits in steps: an event may overtake tasks that are
 /// ready, and so one long wait would leave the array no time to work.
 const STEP_NS: u64 = 50_000_000;
-
-/// An array, by construction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub(crate) level: Level,
-    pub(crate) members: usize,
-    /// md's number of a raid10 layout.
-    pub(crate) layout: u32,
-    pub(crate) chunk: u64,
-    pub(crate) member_size: u64,
-    /// The bitmap's chunk in bytes, if there is a bitmap.
-    pub(crate) bitmap: Option<u64>,
-}
-
-const fn raid1(members: usize, bitmap: Option<u64>) -> Shape {
-    Shape { level: Level::Raid1, members, layout: 0, chunk: 0, member_size: 192 << 10, bitmap }
-}
-
-const fn raid10(members: usize, layout: u32, bitmap: Option<u64>) -> Shape {
-    let (chunk, member_size) = (8 << 10, 96 << 10);
-    Shape { level: Level::Raid10, members, layout, chunk, member_size, bitmap }
-}
-
-pub(crate) const NEAR: u32 = 0x102;
-pub(crate) const FAR: u32 = 0x201;
-pub(crate) const OFFSET: u32 = 0x1_0201;
-
-/// Two copies on two members, the plainest of all.
-pub(crate) const PAIR: Shape = raid1(2, None);
-/// The same with a bitmap.
-pub(crate) const PAIR_BITMAP: Shape = raid1(2, Some(8 << 10));
-/// Three copies.
-pub(crate) const TRIPLE: Shape = raid1(3, None);
-
-/// Both levels, every kind of layout, with and without a bitmap.
-pub(crate) const SHAPES: [Shape; 10] = [
-    PAIR,
-    PAIR_BITMAP,
-    TRIPLE,
-    raid1(3, Some(4 << 10)),
-    raid10(4, NEAR, None),
-    raid10(4, NEAR, Some(16 << 10)),
-    raid10(3, FAR, Some(8 << 10)),
-    raid10(3, OFFSET, None),
-    raid10(4, FAR, None),
-    raid10(3, NEAR, Some(4 << 10)),
-];
-
-impl Shape {
-    /// One of them, every one in turn.
-    pub(crate) fn number(seed: u64) -> Shape {
-        SHAPES[seed as usize % SHAPES.len()]
-    }
-
-    pub(crate) fn geometry(&self) -> Rc<dyn Mirrored> {
-        match self.level {
-            Level::Raid1 => Rc::new(Raid1::new(self.member_size, self.members).unwrap()),
-            _ => {
-                let layout = Raid10Layout::from_number(self.layout).unwrap();
-                Rc::new(Raid10::new(self.member_size, self.members, self.chunk, layout).unwrap())
-            }
-        }
-    }
-
-    /// Capacity in bytes.
-    pub(crate) fn size(&self) -> u64 {
-        self.geometry().size()
-    }
-
-    fn array(&self) -> Superblock {
-        let geometry = self.geometry();
-        Superblock {
-            version: Version::V1_2,
-            array_uuid: Uuid([7; 16]),
-            name: "sim:mirror".to_owned(),
-            created: Timestamp { seconds: 1_600_000_000, micros: 0 },
-            updated: Timestamp { seconds: 1_600_000_000, micros: 0 },
-            level: self.level,
-            layout: self.layout,
-            chunk: self.chunk,
-            component_size: geometry.member_size(),
-            raid_disks: self.members as u32,
-            events: 1,
-            resync: Resync::Clean,
-            features: Features::default(),
-            bitmap_offset: self.bitmap.map(|_| (BITMAP - SUPERBLOCK) as i64),
-            ppl: None,
-            reshape: None,
-            roles: vec![Role::Spare; (self.members + 1).next_multiple_of(128)],
-            logical_block_size: 0,
-            super_offset: SUPERBLOCK,
-            data_offset: DATA,
-            data_size: self.member_size,
-            device_uuid: Uuid([0; 16]),
-            device_number: 0,
-            corrected_reads: 0,
-            write_mostly: false,
-            fail_fast: false,
-            recovery_offset: None,
-            bad_block_log: None,
-            old: None,
-            raw: Vec::new(),
-        }
-    }
-
-    fn blank_bitmap(&self) -> Option<Bitmap> {
-        let sync_size = match self.level {
-            Level::Raid1 => self.member_size,
-            _ => self.size(),
-        };
-        let header = BitmapHeader {
-            version: 4,
-            uuid: Uuid([7; 16]),
-            events: 1,
-            events_cleared: 1,
-            sync_size,
-            stale: false,
-            write_error: false,
-            host_endian: false,
-            chunk_size: self.bitmap?,
-            daemon_sleep: 5,
-            write_behind: 0,
-            reserved: 0,
-            nodes: 0,
-            cluster_name: [0; 64],
-            unknown: Default::default(),
-        };
-        Some(Bitmap::new(header, DATA - BITMAP).unwrap())
-    }
-
-    /// A disk as `--create` leaves it: zeroes, and a superblock of device `number` that has
-    /// `role`.
-    pub(crate) fn image(&self, number: u32, role: Role) -> Vec<u8> {
-        let mut superblock = self.array();
-        for role in 0..self.members {
-            superblock.roles[role] = Role::Active(role as u16);
-        }
-        superblock.roles[number as usize] = role;
-        superblock.device_number = number;
-        superblock.device_uuid = Uuid([(number % 255) as u8 + 1; 16]);
-        let mut image = vec![0; (DATA + self.member_size) as usize];
-        let bytes = superblock.encode();
-        image[SUPERBLOCK as usize..][..bytes.len()].copy_from_slice(&bytes);
-        if let Some(bitmap) = self.blank_bitmap() {
-            for page in 0..bitmap.page_count() {
-                let at = (BITMAP + page * 4096) as usize;
-                image[at..at + 4096].copy_from_slice(&bitmap.page(page));
-            }
-        }
-        image
-    }
-
-    /// The disks of a new array.
-    pub(crate) fn images(&self) -> Vec<Option<Vec<u8>>> {
-        let image = |role| Some(self.image(role as u32, Role::Active(role as u16)));
-        (0..self.members).map(image).collect()
-    }
-}
 
 /// What an image says of itself.
 pub(crate) fn superblock_of(image: &[u8]) -> Superblock {
@@ -375,7 +209,7 @@ pub(crate) struct World {
     pub(crate) shape: Shape,
     /// All disks ever, in the order in which they came.
     pub(crate) disks: Rc<RefCell<Vec<SimDisk>>>,
-    pub(crate) mirror: Redundant,
+    pub(crate) array: Redundant,
     pub(crate) dev: Dev,
 }
 
@@ -422,6 +256,19 @@ impl World {
         images: &[Option<Vec<u8>>],
         adjust: impl FnOnce(&mut Setup),
     ) -> World {
+        let world = World::before_restart(sim, shape, images, adjust);
+        world.restart().expect("what a crash left is made good");
+        world
+    }
+
+    /// The array that `images` are, before anything is asked of it and before its own tasks run:
+    /// [`World::restart`] is to be called.
+    pub(crate) fn before_restart(
+        sim: Sim,
+        shape: Shape,
+        images: &[Option<Vec<u8>>],
+        adjust: impl FnOnce(&mut Setup),
+    ) -> World {
         let assembly = Assembly::new(images);
         let shape = Shape { members: assembly.array.raid_disks as usize, ..shape };
         let disks = Rc::new(RefCell::new(Vec::new()));
@@ -432,33 +279,42 @@ impl World {
             members.extend(member.map(|member| new_member(&disk, index, member)));
         }
         let mut setup = Setup {
-            layout: Layout::Copies(shape.geometry()),
+            layout: shape.layout(),
             members,
             resync: assembly.array.resync,
+            log: shape.log(sim.handle().seed(), assembly.array.events),
             array: Some(assembly.array),
             bitmap: assembly.bitmap,
-            log: None,
             stripe_cache: STRIPE_CACHE,
             read_only: false,
             clock: Rc::new(SimClock(sim.handle())),
             speed: Speed { min: 100 << 20, ..Speed::default() },
         };
         adjust(&mut setup);
-        let mirror = Redundant::new(setup).unwrap();
-        sim.handle().spawn("mirror", mirror.run());
-        let dev = Dev::new(mirror.clone());
-        World { sim, shape, disks, mirror, dev }
+        let array = Redundant::new(setup).unwrap();
+        let dev = Dev::new(array.clone());
+        World { sim, shape, disks, array, dev }
+    }
+
+    /// Has what a crash left made good, and lets the array's own tasks run.
+    pub(crate) fn restart(&self) -> Result<(), RestartError> {
+        if self.shape.has_parity() {
+            let array = self.array.clone();
+            self.run(async move { array.restart().await })?;
+        }
+        self.sim.handle().spawn("array", self.array.run());
+        Ok(())
     }
 
     /// Runs `future` to its end, which must come within a reasonable virtual time.
     pub(crate) fn run<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> T {
         let handle = self.sim.handle();
-        let mirror = self.mirror.clone();
+        let array = self.array.clone();
         self.sim.block_on(async move {
             let mut limit = pin!(steps(handle, PATIENCE));
             let mut future = pin!(future);
             poll_fn(|cx| {
-                assert!(limit.as_mut().poll(cx).is_pending(), "stuck: {:#?}", mirror.status());
+                assert!(limit.as_mut().poll(cx).is_pending(), "stuck: {:#?}", array.status());
                 future.as_mut().poll(cx)
             })
             .await
@@ -568,4 +424,11 @@ fn new_member(disk: &SimDisk, index: usize, member: Assembled) -> NewMember {
         superblock: Some(member.superblock),
         bad_blocks: BadBlocks::new(4096, 0).unwrap(),
     }
+}
+
+/// Memory that is full of `byte`.
+pub(crate) fn filled(len: usize, byte: u8) -> Payload {
+    let mut buf = pool().get(len).expect("memory");
+    buf.fill(byte);
+    buf.into()
 }

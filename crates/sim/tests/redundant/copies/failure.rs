@@ -8,14 +8,15 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use braid_block::{Errno, Flags, Io, Op, Payload, Span};
+use braid_block::{Errno, Flags, Io, Op, Span};
 use braid_engine::redundant::MemberState;
 
 use braid_md::Role;
 use braid_sim::{Client, Fault, Load, Oracle, SimDisk, Target, for_each_seed};
 
 use crate::world::{
-    Assembly, PAIR, PAIR_BITMAP, SHAPES, Shape, TRIPLE, World, copies, crash_images, pool, rng,
+    Assembly, PAIR, PAIR_BITMAP, SHAPES, Shape, TRIPLE, World, copies, crash_images, filled, pool,
+    rng,
 };
 
 const LOAD: Load = Load { requests: 60, depth: 8, longest: 24, overlapping: true };
@@ -80,7 +81,7 @@ fn a_member_that_fails_is_out_before_anybody_relies_on_the_others() {
             let images = crash_images(&disks.borrow(), &mut dice);
             check_crash(&shape, &images, &oracle.borrow());
         });
-        let (mirror, pause) = (world.mirror.clone(), world.sleep(30));
+        let (mirror, pause) = (world.array.clone(), world.sleep(30));
         let failures = Rc::clone(&failures);
         world.run(async move {
             let mut client = client;
@@ -145,7 +146,7 @@ fn metadata_that_cannot_be_written_takes_the_member_out() {
             faults.add(target.touching(metadata), Fault::Error(Errno::IO));
         }
         let mut client = Client::new(world.dev.clone(), pool(), rng(seed));
-        let (mirror, pause) = (world.mirror.clone(), world.sleep(20));
+        let (mirror, pause) = (world.array.clone(), world.sleep(20));
         world.run(async move {
             let report = client.run(LOAD).await;
             assert!(report.errors.is_empty(), "{:?}", report.errors);
@@ -170,7 +171,7 @@ fn the_last_copy_is_kept() {
             faults.add(Target::op(Op::Write).touching(part), Fault::Error(Errno::NOSPC));
         }
         let mut client = Client::new(world.dev.clone(), pool(), rng(seed));
-        let (mirror, pause) = (world.mirror.clone(), world.sleep(20));
+        let (mirror, pause) = (world.array.clone(), world.sleep(20));
         let disks: Vec<SimDisk> = world.disks.borrow().clone();
         world.run(async move {
             let report = client.run(LOAD).await;
@@ -188,11 +189,4 @@ fn the_last_copy_is_kept() {
         });
         world.check_copies_equal();
     });
-}
-
-/// Memory that is full of `byte`.
-pub(crate) fn filled(len: usize, byte: u8) -> Payload {
-    let mut buf = pool().get(len).expect("memory");
-    buf.fill(byte);
-    buf.into()
 }

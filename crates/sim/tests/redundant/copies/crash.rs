@@ -15,7 +15,7 @@ use braid_block::{Io, Op, Span};
 use braid_md::Resync;
 use braid_sim::{Client, Load, Oracle, for_each_seed};
 
-use crate::failure::check_crash;
+use crate::copies::failure::check_crash;
 use crate::world::{Assembly, DATA, Shape, World, crash_images, geometry_of, pool, rng};
 
 const LOAD: Load = Load { requests: 40, depth: 6, longest: 24, overlapping: true };
@@ -59,7 +59,7 @@ pub(crate) fn assemble_again(
     oracle: &Rc<RefCell<Oracle>>,
 ) {
     let world = World::with_images(seed, shape, images);
-    let (dev, mirror, pause) = (world.dev.clone(), world.mirror.clone(), world.sleep(1));
+    let (dev, mirror, pause) = (world.dev.clone(), world.array.clone(), world.sleep(1));
     let contents = world.run(async move {
         let first = read_all(&dev).await;
         pause.await;
@@ -71,7 +71,7 @@ pub(crate) fn assemble_again(
     if let Err(mismatch) = oracle.borrow().check_crash(&contents) {
         panic!("after a crash {mismatch}");
     }
-    let (mirror, pause) = (world.mirror.clone(), world.sleep(30));
+    let (mirror, pause) = (world.array.clone(), world.sleep(30));
     world.run(async move {
         pause.await;
         let status = mirror.status();

@@ -11,8 +11,7 @@ use braid_block::{Errno, Flags, Io, Op, Span};
 use braid_engine::redundant::MemberState;
 use braid_sim::{Client, Fault, Load, Target, for_each_seed};
 
-use crate::failure::filled;
-use crate::world::{DATA, PAIR, PAIR_BITMAP, SHAPES, Shape, World, pool, rng};
+use crate::world::{DATA, PAIR, PAIR_BITMAP, SHAPES, Shape, World, filled, pool, rng};
 
 const LOAD: Load = Load { requests: 120, depth: 10, longest: 40, overlapping: true };
 
@@ -35,7 +34,7 @@ fn sectors_that_cannot_be_read_are_written_again() {
             }
         }
         let mut client = Client::new(world.dev.clone(), pool(), rng(seed));
-        let (mirror, pause) = (world.mirror.clone(), world.sleep(20));
+        let (mirror, pause) = (world.array.clone(), world.sleep(20));
         world.run(async move {
             let report = client.run(LOAD).await;
             assert!(report.errors.is_empty(), "{:?}", report.errors);
@@ -111,7 +110,7 @@ fn only_what_no_copy_has_cannot_be_read() {
                 faults.add_latent(Span::new(DATA + 32768 + sector * 512, 512));
             }
         }
-        let (dev, mirror) = (world.dev.clone(), world.mirror.clone());
+        let (dev, mirror) = (world.dev.clone(), world.array.clone());
         let pause = world.sleep(5);
         world.run(async move {
             for (offset, expected) in [(7680, Ok(())), (8192, Err(Errno::IO)), (8704, Ok(()))] {
@@ -140,7 +139,7 @@ fn too_many_read_errors_take_a_member_out() {
         let world = World::with(seed, PAIR, &PAIR.images(), |setup| {
             setup.members[1].write_mostly = true;
         });
-        let (dev, mirror) = (world.dev.clone(), world.mirror.clone());
+        let (dev, mirror) = (world.dev.clone(), world.array.clone());
         let faults = world.disk(0).faults().clone();
         let last = world.disk(1).faults().clone();
         let (handle, pause) = (world.sim.handle(), world.sleep(2));

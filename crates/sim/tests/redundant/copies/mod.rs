@@ -1,7 +1,5 @@
-//! Mirrored arrays on simulated disks that hold md superblocks.
+//! Arrays of copies: raid1 and raid10.
 //!
-//! * `world`: shapes of arrays, their disks, how images become an array again, what must hold of
-//!   a set of images.
 //! * `cancel`: requests that nobody waits for any more.
 //! * `conformance`: a random load agrees with the oracle, whatever the shape.
 //! * `failure`: members that fail; what is on the disks when a degraded write is answered.
@@ -19,4 +17,3 @@ mod life;
 mod memory;
 mod reads;
 mod speed;
-mod world;

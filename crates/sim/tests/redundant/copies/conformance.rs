@@ -12,7 +12,7 @@ fn random_requests_agree_with_the_oracle() {
     let name = "conformance::random_requests_agree_with_the_oracle";
     for_each_seed(name, 300, |seed| {
         let world = World::new(seed, Shape::number(seed));
-        let (dev, mirror) = (world.dev.clone(), world.mirror.clone());
+        let (dev, mirror) = (world.dev.clone(), world.array.clone());
         let pause = world.sleep(30);
         world.run(async move {
             let mut client = Client::new(dev, pool(), rng(seed));
@@ -40,7 +40,7 @@ fn many_members_work_as_few_do() {
     let world = World::with(1, shape, &shape.images(), |setup| {
         setup.resync = braid_md::Resync::From(0);
     });
-    let (dev, mirror, pause) = (world.dev.clone(), world.mirror.clone(), world.sleep(10));
+    let (dev, mirror, pause) = (world.dev.clone(), world.array.clone(), world.sleep(10));
     world.run(async move {
         let mut client = Client::new(dev, pool(), rng(1));
         let load = Load { requests: 6, depth: 3, longest: 8, overlapping: true };
@@ -81,11 +81,11 @@ fn a_newcomer_has_every_page_of_the_bitmap() {
     let mut images = shape.images();
     images[2] = None;
     let world = World::with_images(1, shape, &images);
-    let (spare, mirror, dev) = (world.spare(9), world.mirror.clone(), world.dev.clone());
+    let (spare, mirror, dev) = (world.spare(9), world.array.clone(), world.dev.clone());
     let (handle, disks) = (world.sim.handle(), std::rc::Rc::clone(&world.disks));
     world.run(async move {
         // In the bits of the second page.
-        let io = Io::write(19 << 20, crate::failure::filled(512, 1), Flags::NONE);
+        let io = Io::write(19 << 20, crate::world::filled(512, 1), Flags::NONE);
         dev.start(io).await.result.unwrap();
         mirror.add(spare).await.unwrap();
         while mirror.status().job.is_none() {

@@ -1,0 +1,11 @@
+//! Arrays that survive losses, on simulated disks that hold md superblocks.
+//!
+//! * `shape`: arrays by construction, and their disks when they are new.
+//! * `world`: how images become an array again, and what must hold of a set of images.
+//! * `copies`: raid1 and raid10.
+//! * `parity`: raid4, raid5 and raid6.
+
+mod copies;
+mod parity;
+mod shape;
+mod world;
