@@ -7,7 +7,7 @@ use crate::common::{Scratch, Tool, with_files_open};
 use crate::{REFUSED, Unchanged};
 
 /// Levels that are served.
-const SERVED: [&str; 4] = ["linear", "raid0", "raid1", "raid10"];
+const SERVED: [&str; 7] = ["linear", "raid0", "raid1", "raid10", "raid4", "raid5", "raid6"];
 
 fn each_array(levels: &[&str], least: usize) {
     let arrays = braid_golden::all();
