@@ -10,7 +10,8 @@
 //! * [`nbd`], [`load`], [`bare`]: a client, a load generator that sends many requests with one
 //!   call, and a server without an engine behind it, which is the floor.
 //! * [`peer`]: the servers that are compared; [`attached`]: block devices made of them.
-//! * [`mirrored`]: arrays of RAID 1 over any devices, in this process.
+//! * [`mirrored`], [`parity`]: arrays of RAID 1, and of RAID 5 and 6, over any devices, in this
+//!   process.
 //! * [`stats`], [`table`]: ratios and how they print.
 //!
 //! Deliberately absent: absolute figures as targets, and anything that a test depends on.
@@ -24,6 +25,7 @@ pub mod fio;
 pub mod load;
 pub mod mirrored;
 pub mod nbd;
+pub mod parity;
 pub mod peer;
 pub mod process;
 pub mod rng;

@@ -16,6 +16,8 @@
 //! an export does: what is completed when it starts is answered at once, the rest goes through the
 //! table of requests in flight. Rows "in flight" send everything through that table.
 
+mod parity;
+mod stripes;
 mod subject;
 
 use std::process::ExitCode;
@@ -46,8 +48,8 @@ engine [--rounds N] [--runtime SECONDS] [--member MIB] [--only NAME]
 pub(crate) const BLOCK: u64 = 4096;
 pub(crate) const CHUNK: u64 = 64 << 10;
 const MEMBERS: usize = 4;
-/// Requests between two looks at the clock.
-const BATCH: u64 = 4096;
+/// Bytes of requests between two looks at the clock.
+const BATCH: u64 = 16 << 20;
 
 /// Two subjects of one round.
 struct Row {
@@ -84,20 +86,21 @@ fn run() -> Result<()> {
     let member = args.value("--member", 256u64)?.max(4) << 20;
     // The scheduler would move the thread now and then, and its cache with it.
     cpu::stay_on_one_core()?;
-    let pool = Pool::new(16 << 20).map_err(Error::io("buffers"))?;
-    let memory = memory(member)?;
-    let mut subjects = subjects(&pool, &memory, member)?;
+    let times = Times { rounds, runtime };
+    copies(&args, times, member)?;
+    parity::run(&args, times, member)
+}
+
+fn copies(args: &Args, times: Times, member: u64) -> Result<()> {
     let rows: Vec<&Row> = ROWS.iter().filter(|row| args.wants(row.name)).collect();
-    let wanted: Vec<usize> = (0..subjects.len())
-        .filter(|index| rows.iter().any(|row| [row.ours, row.theirs].contains(index)))
-        .collect();
-    let mut rates = vec![Vec::new(); subjects.len()];
-    for round in 0..rounds {
-        for turn in 0..wanted.len() {
-            let index = wanted[(round + turn) % wanted.len()];
-            rates[index].push(measure(&mut subjects[index], round, runtime)?);
-        }
+    if rows.is_empty() {
+        return Ok(());
     }
+    let pool = Pool::new(16 << 20).map_err(Error::io("buffers"))?;
+    let memory = memory(MEMBERS, member)?;
+    let mut subjects = subjects(&pool, &memory, member)?;
+    let pairs: Vec<[usize; 2]> = rows.iter().map(|row| [row.ours, row.theirs]).collect();
+    let rates = times.measure(&mut subjects, &pairs)?;
     let columns = ["array / beside", "array, 1/s", "beside, 1/s", "ratio [95 %]", "target", ""];
     let mut table = Table::new(columns);
     for row in rows {
@@ -116,16 +119,46 @@ fn run() -> Result<()> {
     Ok(())
 }
 
+/// How often and how long each subject is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Times {
+    rounds: usize,
+    /// Of a subject in a round.
+    runtime: Duration,
+}
+
+impl Times {
+    /// Measures the subjects that are in one of `pairs`, in turn; answers the rates of each, one
+    /// a round.
+    pub(crate) fn measure(
+        self,
+        subjects: &mut [Subject],
+        pairs: &[[usize; 2]],
+    ) -> Result<Vec<Vec<f64>>> {
+        let is_wanted = |index: &usize| pairs.iter().any(|pair| pair.contains(index));
+        let wanted: Vec<usize> = (0..subjects.len()).filter(is_wanted).collect();
+        let mut rates = vec![Vec::new(); subjects.len()];
+        for round in 0..self.rounds {
+            for turn in 0..wanted.len() {
+                let index = wanted[(round + turn) % wanted.len()];
+                rates[index].push(measure(&mut subjects[index], round, self.runtime)?);
+            }
+        }
+        Ok(rates)
+    }
+}
+
 /// Requests a second of this thread's own time: others may have the core in between.
 fn measure(subject: &mut Subject, round: usize, runtime: Duration) -> Result<f64> {
     let mut rng = Rng::new(round as u64);
-    let blocks = subject.blocks();
-    let mut place = || rng.below(blocks) * BLOCK;
+    let (places, request) = (subject.places(), subject.request());
+    let mut place = || rng.below(places) * request;
+    let batch = BATCH / request;
     let start_ns = cpu::thread_ns()?;
     let (mut done, mut used_ns) = (0, 0);
     while u128::from(used_ns) < runtime.as_nanos() {
-        subject.complete(BATCH, &mut place)?;
-        done += BATCH;
+        subject.complete(batch, &mut place)?;
+        done += batch;
         used_ns = cpu::thread_ns()? - start_ns;
     }
     Ok(done as f64 * 1e9 / used_ns as f64)
@@ -179,9 +212,9 @@ fn raid1(memory: &[Arc<Region>], size: u64, bitmap_chunk: Option<u64>) -> Result
 }
 
 /// The members' memory, all written once.
-fn memory(member: u64) -> Result<Vec<Arc<Region>>> {
+fn memory(members: usize, member: u64) -> Result<Vec<Arc<Region>>> {
     let mut regions = Vec::new();
-    for _ in 0..MEMBERS {
+    for _ in 0..members {
         let region = Region::new(member as usize, Advice::SparseHuge);
         let region = region.map_err(Error::io("memory"))?;
         for offset in (0..member).step_by(BLOCK as usize) {

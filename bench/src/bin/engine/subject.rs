@@ -10,25 +10,38 @@ use braid_block::{Flags, Io, Limits, Op, Payload};
 use braid_engine::{Dev, Device, InFlight, Pending};
 use braid_mem::{Buf, Pool, Region};
 
+use crate::stripes::BareStripes;
 use crate::{BLOCK, CHUNK};
 
-const DEPTH: usize = 32;
+pub(crate) const DEPTH: usize = 32;
 
 /// Something that requests a second are counted of.
 pub(crate) enum Subject {
     Engine(EngineLoop),
     BareReads(BareReads),
     BareWrites(BareWrites),
+    BareStripes(BareStripes),
 }
 
 impl Subject {
-    /// How many blocks there are to choose from.
-    pub(crate) fn blocks(&self) -> u64 {
+    /// Bytes of a request.
+    pub(crate) fn request(&self) -> u64 {
         match self {
-            Subject::Engine(engine) => engine.dev.limits().size / BLOCK,
-            Subject::BareReads(bare) => bare.size / BLOCK,
-            Subject::BareWrites(bare) => bare.size / BLOCK,
+            Subject::Engine(engine) => engine.request,
+            Subject::BareReads(_) | Subject::BareWrites(_) => BLOCK,
+            Subject::BareStripes(bare) => bare.request(),
         }
+    }
+
+    /// How many places there are to choose from, each as long as a request.
+    pub(crate) fn places(&self) -> u64 {
+        let size = match self {
+            Subject::Engine(engine) => engine.dev.limits().size,
+            Subject::BareReads(bare) => bare.size,
+            Subject::BareWrites(bare) => bare.size,
+            Subject::BareStripes(bare) => bare.size(),
+        };
+        size / self.request()
     }
 
     /// Completes `count` requests.
@@ -37,6 +50,7 @@ impl Subject {
             Subject::Engine(engine) => engine.complete(count, place)?,
             Subject::BareReads(bare) => bare.copy(count, place),
             Subject::BareWrites(bare) => bare.copy(count, place),
+            Subject::BareStripes(bare) => bare.run(count, place),
         }
         Ok(())
     }
@@ -45,6 +59,8 @@ impl Subject {
 pub(crate) struct EngineLoop {
     dev: Dev,
     write: bool,
+    /// Bytes of a request.
+    request: u64,
     /// Requests that wait to be issued: the buffers of what completed.
     idle: VecDeque<Payload>,
     in_flight: InFlight<()>,
@@ -54,12 +70,28 @@ pub(crate) struct EngineLoop {
 
 impl EngineLoop {
     pub(crate) fn reads(pool: &Pool, dev: Dev, all_in_flight: bool) -> Result<EngineLoop> {
-        let idle = buffers(pool)?.into_iter().map(Payload::from).collect();
-        Ok(EngineLoop { dev, write: false, idle, in_flight: InFlight::new(DEPTH), all_in_flight })
+        Ok(EngineLoop { all_in_flight, ..EngineLoop::new(pool, dev, BLOCK, DEPTH)? })
     }
 
     pub(crate) fn writes(pool: &Pool, dev: Dev) -> Result<EngineLoop> {
-        Ok(EngineLoop { write: true, ..EngineLoop::reads(pool, dev, false)? })
+        Ok(EngineLoop { write: true, ..EngineLoop::new(pool, dev, BLOCK, DEPTH)? })
+    }
+
+    /// Requests of `request` bytes, `depth` of them under way.
+    pub(crate) fn long(
+        pool: &Pool,
+        dev: Dev,
+        write: bool,
+        request: u64,
+        depth: usize,
+    ) -> Result<EngineLoop> {
+        Ok(EngineLoop { write, ..EngineLoop::new(pool, dev, request, depth)? })
+    }
+
+    fn new(pool: &Pool, dev: Dev, request: u64, depth: usize) -> Result<EngineLoop> {
+        let idle = buffers(pool, request, depth)?.into_iter().map(Payload::from).collect();
+        let in_flight = InFlight::new(depth);
+        Ok(EngineLoop { dev, write: false, request, idle, in_flight, all_in_flight: false })
     }
 
     /// Issues requests, each with the buffer of the one that completed first, until `count`
@@ -95,14 +127,14 @@ impl EngineLoop {
     }
 }
 
-fn failed(errno: braid_block::Errno) -> Error {
+pub(crate) fn failed(errno: braid_block::Errno) -> Error {
     Error::Unexpected(format!("a request failed: {errno}"))
 }
 
 /// Writes a block of `dev` at each multiple of `step`.
 pub(crate) fn write_every(dev: &Dev, step: u64) -> Result<()> {
     let pool = Pool::new(1 << 20).map_err(Error::io("buffers"))?;
-    let mut payload = Payload::from(take(&pool)?);
+    let mut payload = Payload::from(take(&pool, BLOCK)?);
     for offset in (0..dev.limits().size).step_by(step as usize) {
         match dev.start(Io::write(offset, payload, Flags::NONE)) {
             Pending::Ready(Some(completion)) => {
@@ -169,15 +201,14 @@ impl Device for Member {
     }
 }
 
-fn buffers(pool: &Pool) -> Result<Vec<Buf>> {
-    (0..DEPTH).map(|_| take(pool)).collect()
+pub(crate) fn buffers(pool: &Pool, len: u64, count: usize) -> Result<Vec<Buf>> {
+    (0..count).map(|_| take(pool, len)).collect()
 }
 
-/// A block that was written, so that it is memory of its own.
-fn take(pool: &Pool) -> Result<Buf> {
-    let mut buf = pool
-        .get(BLOCK as usize)
-        .ok_or_else(|| Error::Unexpected("the buffers are spent".into()))?;
+/// A buffer that was written, so that it is memory of its own.
+pub(crate) fn take(pool: &Pool, len: u64) -> Result<Buf> {
+    let mut buf =
+        pool.get(len as usize).ok_or_else(|| Error::Unexpected("the buffers are spent".into()))?;
     buf.fill(0xb5);
     Ok(buf)
 }
@@ -193,7 +224,12 @@ pub(crate) struct BareReads {
 impl BareReads {
     pub(crate) fn new(pool: &Pool, members: &[Arc<Region>]) -> Result<BareReads> {
         let size = members.iter().map(|member| member.len() as u64).sum();
-        Ok(BareReads { members: members.to_vec(), buffers: buffers(pool)?, next: 0, size })
+        Ok(BareReads {
+            members: members.to_vec(),
+            buffers: buffers(pool, BLOCK, DEPTH)?,
+            next: 0,
+            size,
+        })
     }
 
     fn copy(&mut self, count: u64, place: &mut impl FnMut() -> u64) {
@@ -226,7 +262,13 @@ impl BareWrites {
     ) -> Result<BareWrites> {
         let size = members[0].len() as u64 - data_offset;
         let members = members.to_vec();
-        Ok(BareWrites { members, buffers: buffers(pool)?, next: 0, data_offset, size })
+        Ok(BareWrites {
+            members,
+            buffers: buffers(pool, BLOCK, DEPTH)?,
+            next: 0,
+            data_offset,
+            size,
+        })
     }
 
     fn copy(&mut self, count: u64, place: &mut impl FnMut() -> u64) {
