@@ -62,7 +62,14 @@ fn array_with(level: Level, disks: usize, spares: usize) -> Vec<Candidate> {
     let candidate = |mut member: braid_md::create::Planned| {
         member.superblock.events = EVENTS;
         let (label, superblock) = (member.label, member.superblock);
-        Candidate { label, size: 64 << 20, superblock, bitmap: None, log_head: None }
+        Candidate {
+            label,
+            size: 64 << 20,
+            superblock,
+            bitmap: None,
+            log_head: None,
+            log_trouble: None,
+        }
     };
     planned.into_iter().map(candidate).collect()
 }
@@ -400,6 +407,13 @@ fn parity_after_a_crash() {
     let assembly = assess(&parity, options());
     assert_eq!(assembly.can_start, Start::ReadWrite);
     assert!(assembly.state.to_string().ends_with("; the partial parity log closes the write hole"));
+    // What is wrong with the log of who is missing, or only read to be written, does not matter.
+    parity[2].log_trouble = Some("torn".to_owned());
+    assert_eq!(assess(&parity, options()).can_start, Start::ReadWrite);
+    parity[0].log_trouble = Some("torn".to_owned());
+    let assembly = assess(&parity, options());
+    assert_eq!(assembly.can_start, Start::Refused, "{assembly}");
+    assert_eq!(assess(&parity, force()).risks, [Risk::WriteHole]);
 }
 
 /// A stripe log closes the hole only where every member in sync has it, as new as the array.

@@ -22,7 +22,8 @@ fn candidate(golden: &Golden, member: &Member) -> Candidate {
         BitmapFacts { events_cleared, chunk, dirty: bitmap.count_set() }
     };
     let bitmap = superblock.bitmap_offset.map(facts);
-    Candidate { label: format!("m{}", member.index), size, superblock, bitmap, log_head: None }
+    let label = format!("m{}", member.index);
+    Candidate { label, size, superblock, bitmap, log_head: None, log_trouble: None }
 }
 
 fn assess(golden: &Golden, options: Options<'_>) -> Assembly {

@@ -199,6 +199,7 @@ fn what_is_planned_can_be_assembled() {
             superblock: member.superblock.clone(),
             bitmap: None,
             log_head: None,
+            log_trouble: None,
         });
         let sets = group(candidates.collect());
         let options =

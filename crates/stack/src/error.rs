@@ -153,7 +153,7 @@ pub enum Problem {
         count: usize,
     },
     /// `missing` where no member may be missing, or with parentheses.
-    #[error("`missing` can only stand alone, in place of a member of a level with copies")]
+    #[error("`missing` can only stand alone, in place of a member of a level with redundancy")]
     MisplacedMissing {
         /// The levels that take it, comma-separated.
         levels: String,
@@ -173,6 +173,26 @@ pub enum Problem {
         count: usize,
         /// How many copies the layout keeps.
         copies: u8,
+    },
+    /// Fewer members than the level makes sense with.
+    #[error("`{level}` needs at least {least} members, not {count}")]
+    TooFewMembers {
+        /// The level.
+        level: &'static str,
+        /// How many members were given.
+        count: usize,
+        /// How many it needs.
+        least: usize,
+    },
+    /// More members are missing than the level can do without.
+    #[error("{missing} members of `{level}` are missing; it can do without {most}")]
+    TooManyMissing {
+        /// The level.
+        level: &'static str,
+        /// How many are missing.
+        missing: usize,
+        /// How many may be.
+        most: usize,
     },
     /// A member that cannot carry a superblock that describes the array.
     #[error("`{level}` takes files and block devices, which describe the array themselves")]
@@ -305,9 +325,13 @@ impl Problem {
                 let above = value.0.checked_next_power_of_two().unwrap_or(1 << 63);
                 format!("the nearest are {} and {}", ByteSize(above / 2), ByteSize(above))
             }
-            Problem::MisplacedMissing { levels } => format!("the levels with copies are {levels}"),
-            Problem::AllMissing { .. } => "name the members that hold the data".to_owned(),
-            Problem::FewerMembersThanCopies { .. } => {
+            Problem::MisplacedMissing { levels } => {
+                format!("the levels with redundancy are {levels}")
+            }
+            Problem::AllMissing { .. } | Problem::TooManyMissing { .. } => {
+                "name the members that hold the data".to_owned()
+            }
+            Problem::FewerMembersThanCopies { .. } | Problem::TooFewMembers { .. } => {
                 "add members, or `missing` for those that come later".to_owned()
             }
             Problem::NotAFile { .. } => "write their paths".to_owned(),

@@ -87,35 +87,75 @@ help: did you mean `linear`?",
     "column 1: `raid7` is not a level
   raid7(a.img)
   ^^^^^
-help: this version has ram, file, linear, raid0, raid1, raid10, md, model, missing",
+help: this version has ram, file, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, model, missing",
     "column 1: `stripe` is not a level
   stripe(a.img)
   ^^^^^^
-help: this version has ram, file, linear, raid0, raid1, raid10, md, model, missing",
+help: this version has ram, file, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, model, missing",
     "column 1: `RAID0` is not a level
   RAID0(a.img)
   ^^^^^
 help: did you mean `raid0`?",
-    "column 1: `raid5` is not in this version
-  raid5(a.img, missing)
+    "column 1: `raid5` needs at least 2 members, not 1
+  raid5(a.img)
+  ^^^^^^^^^^^^
+help: add members, or `missing` for those that come later",
+    "column 1: `raid6` needs at least 4 members, not 3
+  raid6(a.img, b.img, missing)
+  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+help: add members, or `missing` for those that come later",
+    "column 23: 2 members of `raid5` are missing; it can do without 1
+  raid5(a.img, missing, missing)
+                        ^^^^^^^
+help: name the members that hold the data",
+    "column 23: 2 members of `raid4` are missing; it can do without 1
+  raid4(missing, a.img, missing)
+                        ^^^^^^^
+help: name the members that hold the data",
+    "column 32: 3 members of `raid6` are missing; it can do without 2
+  raid6(a.img, missing, missing, missing)
+                                 ^^^^^^^
+help: name the members that hold the data",
+    "column 13: `chunk` 96K is not a power of two
+  raid5(chunk=96K, a.img, b.img, c.img)
+              ^^^
+help: the nearest are 64K and 128K",
+    "column 14: `left-symetric` is not a layout
+  raid5(layout=left-symetric, a.img, b.img)
+               ^^^^^^^^^^^^^
+help: did you mean `left-symmetric`?",
+    "column 14: `ddf-N-restart` is not a layout
+  raid5(layout=ddf-N-restart, a.img, b.img)
+               ^^^^^^^^^^^^^
+help: use one of left-symmetric (ls), left-asymmetric (la), right-symmetric (rs), right-asymmetric (ra), parity-first, parity-last",
+    "column 14: `n2` is not a layout
+  raid6(layout=n2, a.img, b.img, c.img, d.img)
+               ^^
+help: use one of left-symmetric (ls), left-asymmetric (la), right-symmetric (rs), right-asymmetric (ra), parity-first, parity-last, ddf-zero-restart, ddf-N-restart, ddf-N-continue, left-symmetric-6, left-asymmetric-6, right-symmetric-6, right-asymmetric-6, parity-first-6",
+    "column 7: `raid4` has no parameter `layout`
+  raid4(layout=ls, a.img, b.img)
+        ^^^^^^
+help: the form is raid4(chunk=512K, MEMBER, MEMBER|missing, …)",
+    "column 1: `raid6` needs its arguments in parentheses
+  raid6
   ^^^^^
-help: this version has ram, file, linear, raid0, raid1, raid10, md, model, missing",
-    "column 15: `missing` can only stand alone, in place of a member of a level with copies
+help: the form is raid6(chunk=512K, layout=left-symmetric, MEMBER, MEMBER|missing, …)",
+    "column 15: `missing` can only stand alone, in place of a member of a level with redundancy
   linear(a.img, missing)
                 ^^^^^^^
-help: the levels with copies are raid1, raid10",
-    "column 1: `missing` can only stand alone, in place of a member of a level with copies
+help: the levels with redundancy are raid1, raid10, raid4, raid5, raid6",
+    "column 1: `missing` can only stand alone, in place of a member of a level with redundancy
   missing
   ^^^^^^^
-help: the levels with copies are raid1, raid10",
-    "column 14: `missing` can only stand alone, in place of a member of a level with copies
+help: the levels with redundancy are raid1, raid10, raid4, raid5, raid6",
+    "column 14: `missing` can only stand alone, in place of a member of a level with redundancy
   raid1(a.img, missing())
                ^^^^^^^^^
-help: the levels with copies are raid1, raid10",
-    "column 11: `missing` can only stand alone, in place of a member of a level with copies
+help: the levels with redundancy are raid1, raid10, raid4, raid5, raid6",
+    "column 11: `missing` can only stand alone, in place of a member of a level with redundancy
   md(a.img, missing)
             ^^^^^^^
-help: the levels with copies are raid1, raid10",
+help: the levels with redundancy are raid1, raid10, raid4, raid5, raid6",
     "column 1: all members of `raid1` are missing; at least one must be there
   raid1(missing, missing)
   ^^^^^^^^^^^^^^^^^^^^^^^
@@ -155,11 +195,11 @@ help: it is already at column 7; each member needs bytes of its own",
     "column 14: `nbd` is not in this version
   raid0(a.img, nbd(nbd+unix:///?socket=/run/x.sock))
                ^^^
-help: this version has ram, file, linear, raid0, raid1, raid10, md, model, missing",
+help: this version has ram, file, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, model, missing",
     "column 1: `cache` is not in this version
   cache(size=1G, origin=raid0(chunk=64K, a.img, b.img))
   ^^^^^
-help: this version has ram, file, linear, raid0, raid1, raid10, md, model, missing",
+help: this version has ram, file, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, model, missing",
     "column 1: `sdb` is neither a level nor a path
   sdb
   ^^^

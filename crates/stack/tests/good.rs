@@ -1,8 +1,8 @@
 //! Expressions that parse, what they mean, and their canonical text.
 
 use braid_stack::{
-    ByteSize, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Raid0, Raid0Layout,
-    Raid1, Raid10, Raid10Kind, Raid10Layout, Ram, Rate, Stack,
+    ByteSize, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, ParityLayout, Raid0,
+    Raid0Layout, Raid1, Raid4, Raid5, Raid6, Raid10, Raid10Kind, Raid10Layout, Ram, Rate, Stack,
 };
 
 /// (source, canonical); an empty canonical text means "the source itself".
@@ -52,6 +52,18 @@ const GOOD: &[(&str, &str)] = &[
         "raid10(chunk=4K, layout=f3, a.img, missing, b.img)",
     ),
     ("raid10(chunk=64M, layout=o2, a.img, b.img, c.img)", ""),
+    ("raid4(a.img, b.img)", "raid4(chunk=512K, a.img, b.img)"),
+    ("raid4(a.img, missing, chunk=4K)", "raid4(chunk=4K, a.img, missing)"),
+    ("raid5(a.img, b.img)", "raid5(chunk=512K, layout=left-symmetric, a.img, b.img)"),
+    (
+        "raid5(layout=ra, missing, b.img, chunk=64K, ram(1G))",
+        "raid5(chunk=64K, layout=right-asymmetric, missing, b.img, ram(1G))",
+    ),
+    (
+        "raid6(a.img, missing, c.img, missing)",
+        "raid6(chunk=512K, layout=left-symmetric, a.img, missing, c.img, missing)",
+    ),
+    ("raid6(chunk=64M, layout=left-symmetric-6, a.img, b.img, c.img, d.img, e.img)", ""),
     ("md(a.img)", ""),
     ("md(/dev/sdb,file(b.img, offset=1M), \"c\")", "md(/dev/sdb, file(b.img, offset=1M), \"c\")"),
     ("linear(md(a.img, b.img), ram(1M))", ""),
@@ -131,6 +143,45 @@ fn every_value_of_the_levels_with_copies_arrives() {
         ],
     };
     assert_eq!(Stack::parse(source), Ok(Node::Raid1(expected).into()));
+}
+
+#[test]
+fn every_value_of_the_levels_with_parity_arrives() {
+    let source = "raid4(chunk=4K, raid5(chunk=8K, layout=la, ./a, ./b), missing, \
+                  raid6(layout=ddf-N-continue, missing, ./c, missing, ./d))";
+    let file = |path: &str| {
+        Stack::from(Node::File(File { path: path.to_owned(), offset: ByteSize(0), length: None }))
+    };
+    let missing = || Stack::from(Node::Missing(Missing));
+    let layout = |number| ParityLayout::of_raid6().find(|one| one.number() == number).unwrap();
+    let raid5 = Raid5 {
+        chunk: ByteSize::kib(8),
+        layout: layout(0),
+        members: vec![file("./a"), file("./b")],
+    };
+    let raid6 = Raid6 {
+        chunk: ByteSize::kib(512),
+        layout: layout(10),
+        members: vec![missing(), file("./c"), missing(), file("./d")],
+    };
+    let expected = Raid4 {
+        chunk: ByteSize::kib(4),
+        members: vec![Node::Raid5(raid5).into(), missing(), Node::Raid6(raid6).into()],
+    };
+    assert_eq!(Stack::parse(source), Ok(Node::Raid4(expected).into()));
+}
+
+#[test]
+fn every_layout_of_parity_is_read_as_it_is_printed() {
+    for (level, layouts) in [
+        ("raid5", ParityLayout::of_raid5().collect::<Vec<_>>()),
+        ("raid6", ParityLayout::of_raid6().collect()),
+    ] {
+        for layout in layouts {
+            let source = format!("{level}(chunk=4K, layout={layout}, ./a, ./b, ./c, ./d)");
+            assert_eq!(Stack::parse(&source).unwrap().to_string(), source);
+        }
+    }
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! What holds for every stack and for every text.
 
 use braid_stack::{
-    ByteSize, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Raid0, Raid0Layout,
-    Raid1, Raid10, Raid10Kind, Raid10Layout, Ram, Rate, Stack, parse_expr,
+    ByteSize, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, ParityLayout, Raid0,
+    Raid0Layout, Raid1, Raid4, Raid5, Raid6, Raid10, Raid10Kind, Raid10Layout, Ram, Rate, Stack,
+    parse_expr,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -59,6 +60,27 @@ fn some_missing(
     })
 }
 
+fn one_of(layouts: impl Iterator<Item = ParityLayout>) -> impl Strategy<Value = ParityLayout> {
+    prop::sample::select(layouts.collect::<Vec<_>>())
+}
+
+/// Members of a level with parity: at least `least`, of which up to `parities` are missing.
+fn with_parity(
+    least: usize,
+    parities: usize,
+    member: impl Strategy<Value = Stack>,
+) -> impl Strategy<Value = Vec<Stack>> {
+    let members = prop::collection::vec(member, least..least + 3);
+    (members, prop::collection::vec(any::<prop::sample::Index>(), 0..=parities)).prop_map(
+        |(mut members, missing)| {
+            for index in missing {
+                *index.get_mut(&mut members) = Node::Missing(Missing).into();
+            }
+            members
+        },
+    )
+}
+
 fn stack() -> impl Strategy<Value = Stack> {
     let leaf = prop_oneof![size().prop_map(|size| Node::Ram(Ram { size })), file(), model(), md()];
     leaf.prop_map(Stack::from).prop_recursive(4, 40, 5, |member| {
@@ -76,6 +98,17 @@ fn stack() -> impl Strategy<Value = Stack> {
                 .prop_map(|(shift, layout, members)| {
                     Node::Raid10(Raid10 { chunk: ByteSize(1 << shift), layout, members }).into()
                 }),
+            (12_u32..=26, with_parity(2, 1, member.clone())).prop_map(|(shift, members)| {
+                Node::Raid4(Raid4 { chunk: ByteSize(1 << shift), members }).into()
+            }),
+            (12_u32..=26, one_of(ParityLayout::of_raid5()), with_parity(2, 1, member.clone()))
+                .prop_map(|(shift, layout, members)| {
+                    Node::Raid5(Raid5 { chunk: ByteSize(1 << shift), layout, members }).into()
+                }),
+            (12_u32..=26, one_of(ParityLayout::of_raid6()), with_parity(4, 2, member.clone()))
+                .prop_map(|(shift, layout, members)| {
+                    Node::Raid6(Raid6 { chunk: ByteSize(1 << shift), layout, members }).into()
+                }),
         ]
     })
 }
@@ -90,7 +123,10 @@ fn scramble() -> impl Strategy<Value = String> {
         "model(",
         "raid1(",
         "raid10(",
+        "raid4(",
         "raid5(",
+        "raid6(",
+        "layout=ls",
         "md(",
         "missing",
         "n2",

@@ -50,7 +50,8 @@ pub(crate) struct Create {
     /// [default: internal for redundant arrays that use more than 100 GiB of each member]
     #[arg(long, short, value_name = "none|internal|SIZE", value_parser = parse_bitmap)]
     pub(crate) bitmap: Option<BitmapArg>,
-    /// What protects after a crash: resync or bitmap [default: what --bitmap implies]
+    /// What makes good what a crash interrupts [default: ppl for raid5, log for raid4 and raid6,
+    /// else what --bitmap implies]
     #[arg(long, value_name = "POLICY", value_enum)]
     pub(crate) consistency: Option<ConsistencyArg>,
     /// Where the data starts on each member [default: as mdadm chooses]
@@ -111,6 +112,10 @@ pub(crate) enum ConsistencyArg {
     Resync,
     /// A resync of what the write-intent bitmap says
     Bitmap,
+    /// md's partial parity log, which closes the write hole (raid5)
+    Ppl,
+    /// braid's stripe log, which closes the write hole (raid4, raid5, raid6; metadata 1.1 and 1.2)
+    Log,
 }
 
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use braid_md::create::{
     BitmapChoice, Consistency, Device, Place, Plan, Planned, Request, What, plan,
 };
-use braid_md::{Resync, Role, Superblock};
+use braid_md::{Level, Resync, Role, Superblock};
 use braid_probe::MemberFacts;
 use braid_stack::{ByteSize, Stack};
 
@@ -21,7 +21,6 @@ use crate::failure::Failure;
 use crate::metadata::{Change, Held, Patch, Saved, Trail, host_name, now, random_uuid};
 use crate::places::{Places, check_name};
 use crate::record::{Known, Record};
-use crate::volume::is_served;
 
 /// What stands for a role that nobody takes yet.
 const MISSING: &str = "missing";
@@ -101,6 +100,8 @@ fn request(create: &Create, facts: &[MemberFacts]) -> Result<Request, Failure> {
         consistency: create.consistency.map(|policy| match policy {
             ConsistencyArg::Resync => Consistency::Resync,
             ConsistencyArg::Bitmap => Consistency::Bitmap,
+            ConsistencyArg::Ppl => Consistency::Ppl,
+            ConsistencyArg::Log => Consistency::Log,
         }),
         assume_clean: create.assume_clean,
         array_uuid: match create.uuid {
@@ -170,12 +171,33 @@ fn what_in_words(what: What) -> &'static str {
     }
 }
 
+fn has_parity(level: Level) -> bool {
+    matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6)
+}
+
+/// What is done about the write hole of an array with parity.
+fn protection(plan: &Plan) -> Option<String> {
+    let array = array_of(plan);
+    if !has_parity(array.level) {
+        return None;
+    }
+    Some(match (array.ppl, plan.stripe_log, plan.bitmap) {
+        (Some(_), ..) => "its write hole is closed by md's partial parity log".to_owned(),
+        (_, Some(area), _) => format!(
+            "its write hole is closed by braid's stripe log, {:#} in front of each member's data",
+            ByteSize(area)
+        ),
+        (_, _, Some(_)) => {
+            "its write hole is open: after a crash what the bitmap says is resynchronised"
+                .to_owned()
+        }
+        _ => "its write hole is open: after a crash all of it is resynchronised".to_owned(),
+    })
+}
+
 /// The next command.
 fn next(create: &Create) -> String {
-    match is_served(create.level) {
-        true => format!("braid up {}", create.name),
-        false => format!("braid serves no {} yet: `mdadm --assemble` starts it", create.level),
-    }
+    format!("braid up {}", create.name)
 }
 
 fn print_done(create: &Create, plan: &Plan) {
@@ -189,7 +211,14 @@ fn print_done(create: &Create, plan: &Plan) {
         array.array_uuid
     );
     if array.resync != Resync::Clean {
-        println!("  its copies are made equal when it is up: it can be used meanwhile");
+        let what = match has_parity(array.level) {
+            true => "its parity is made",
+            false => "its copies are made equal",
+        };
+        println!("  {what} when it is up: it can be used meanwhile");
+    }
+    if let Some(text) = protection(plan) {
+        println!("  {text}");
     }
     println!("  what was overwritten is saved: `braid undo {}` puts it back", create.name);
     println!("  next: {}", next(create));
@@ -253,6 +282,8 @@ fn plan_as_json(
         "array_bytes": plan.array_size,
         "clean": array.resync == Resync::Clean,
         "bitmap_chunk_bytes": plan.bitmap.map(|bitmap| bitmap.chunk),
+        "ppl_bytes": array.ppl.map(|(_, size)| size),
+        "stripe_log_bytes": plan.stripe_log,
         "members": plan.members.iter().map(member).collect::<Vec<_>>(),
         "writes": plan.areas().into_iter().map(write).collect::<Vec<_>>(),
         "record": config,

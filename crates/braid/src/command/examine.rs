@@ -2,12 +2,13 @@
 
 use braid_md::detect::Found;
 use braid_md::examine::{self, Surroundings, Written};
+use braid_md::rejection::LogRejection;
+use braid_md::stripe_log::Head;
 
-use super::given::shell_word;
 use crate::cli::Examine;
 use crate::control::OUTPUT_VERSION;
-use crate::failure::Failure;
-use crate::metadata::{Image, block_device_name, host_name, utc_offset};
+use crate::failure::{Failure, shell_word};
+use crate::metadata::{Image, block_device_name, host_name, stripe_log_head, utc_offset};
 
 pub(super) fn examine(examine: &Examine) -> Result<(), Failure> {
     let machine = Machine { host: host_name(), utc_offset: Box::new(utc_offset()) };
@@ -86,7 +87,10 @@ impl Machine {
         }
         println!("{}:", image.path.display());
         match examine.explain {
-            true => print!("{}", examine::explain(&written, &around)),
+            true => {
+                print!("{}", examine::explain(&written, &around));
+                print_stripe_log(image, found)?;
+            }
             false => print!("{}", examine::text(&written, &around)),
         }
         for other in image.found.iter().filter(|other| other.version != found.version) {
@@ -115,8 +119,63 @@ impl Machine {
             superblocks.push(examine::facts(&Written::new(found.version, &found.bytes), &around));
         }
         let error = judge(image).err().map(|failure| failure.text());
-        Ok(serde_json::json!({ "path": image.path, "superblocks": superblocks, "error": error }))
+        let stripe_log = match best {
+            Some(found) => stripe_log_of(image, found)?.map(|head| stripe_log_as_json(&head)),
+            None => None,
+        };
+        Ok(serde_json::json!({
+            "path": image.path,
+            "superblocks": superblocks,
+            "stripe_log": stripe_log,
+            "error": error,
+        }))
     }
+}
+
+/// braid's stripe log in front of the data of a member of an array with parity, or why it is not
+/// the member's. md's superblock does not know of it, and neither does mdadm's text.
+fn stripe_log_of(
+    image: &Image,
+    found: &Found,
+) -> Result<Option<Result<Head, LogRejection>>, Failure> {
+    let Ok(superblock) = &found.result else { return Ok(None) };
+    stripe_log_head(image, superblock)
+}
+
+fn stripe_log_as_json(head: &Result<Head, LogRejection>) -> serde_json::Value {
+    match head {
+        Ok(head) => serde_json::json!({
+            "area_bytes": head.area,
+            "events": head.events,
+            "tail": head.tail,
+            "synced_bytes": (head.synced < u64::MAX).then_some(head.synced),
+            "error": null,
+        }),
+        Err(why) => serde_json::json!({ "error": why.to_string() }),
+    }
+}
+
+fn print_stripe_log(image: &Image, found: &Found) -> Result<(), Failure> {
+    let Some(head) = stripe_log_of(image, found)? else { return Ok(()) };
+    println!("braid's stripe log in front of the data:");
+    match head {
+        Err(why) => println!("  not used: {why}"),
+        Ok(head) => {
+            let Head { area, events, tail, synced, .. } = &head;
+            println!(
+                "  {area} bytes, {events} events, records from number {tail} on may be needed"
+            );
+            if *synced < u64::MAX {
+                println!("  parity is known to fit below byte {synced} of each member's data");
+            }
+            if let Ok(array) = &found.result
+                && let Err(why) = head.check_current(array.events, array.updated)
+            {
+                println!("  not used: {why}");
+            }
+        }
+    }
+    Ok(())
 }
 
 fn bitmap_of(image: &Image, found: &Found) -> Result<Option<Vec<u8>>, Failure> {

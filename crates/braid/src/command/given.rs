@@ -1,6 +1,6 @@
 //! Members as they are given on the command line: absolute, judged, free.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use braid_probe::{Holder, MemberFacts, Policy, Reason, Refusal, check_members};
 
@@ -67,14 +67,4 @@ pub(super) fn named_again(
         ))),
     };
     paths.iter().map(known).collect()
-}
-
-/// A path as a shell takes it: in single quotes where it has other than the usual characters.
-pub(super) fn shell_word(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:=@,%".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.into_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }

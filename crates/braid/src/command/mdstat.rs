@@ -11,7 +11,7 @@ use crate::failure::{Context, Failure};
 use crate::places::Places;
 
 /// What braid serves.
-const PERSONALITIES: &[&str] = &["linear", "raid0", "raid1", "raid10"];
+const PERSONALITIES: &[&str] = &["linear", "raid0", "raid1", "raid10", "raid6", "raid5", "raid4"];
 
 /// The bitmap's counters are kept in memory as they are on the members: a page holds the bits of
 /// so many chunks.

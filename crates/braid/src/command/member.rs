@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use braid_stack::{ByteSize, File, Latency, Node, Stack};
 
+use super::scrubbed;
 use super::stacks::absolute_path;
 use crate::cli;
 use crate::control::{
@@ -71,38 +72,57 @@ fn wait_for_scrub(scrub: &cli::Scrub, before: &Status) -> Result<(), Failure> {
         if ended(&now) == ended(before) {
             return Err(Failure::failed("the scrub was ended before it was through"));
         }
-        let found: u64 =
-            now.arrays.iter().filter_map(|one| Some(one.last_scrub.as_ref()?.mismatch_bytes)).sum();
-        let places: Vec<String> = now
-            .arrays
-            .iter()
-            .flat_map(|one| one.mismatch_offsets.iter().take(8).map(ToString::to_string))
-            .collect();
-        if scrub.json {
-            println!(
-                "{}",
-                serde_json::json!({
-                    "output_version": OUTPUT_VERSION,
-                    "mismatch_bytes": found,
-                    "mismatch_offsets": now.arrays.iter().flat_map(|one| &one.mismatch_offsets)
-                        .collect::<Vec<_>>(),
-                })
-            );
-        } else if found == 0 {
-            println!("all copies agree");
+        return report(scrub, &now);
+    }
+}
+
+/// What the scrub found, and whether that is well.
+fn report(scrub: &cli::Scrub, now: &Status) -> Result<(), Failure> {
+    let scrubbed: Vec<(&ArrayStatus, u64)> = now
+        .arrays
+        .iter()
+        .filter_map(|one| Some((one, one.last_scrub.as_ref()?.mismatch_bytes)))
+        .collect();
+    let found: u64 = scrubbed.iter().map(|(_, bytes)| bytes).sum();
+    let sum = |of: fn(&ArrayStatus) -> u64| scrubbed.iter().map(|(one, _)| of(one)).sum::<u64>();
+    let (unexplained, repaired) = (sum(|one| one.unexplained_bytes), sum(|one| one.repaired_bytes));
+    if scrub.json {
+        let of = |one: &&ArrayStatus| one.mismatch_offsets.clone();
+        let arrays: Vec<&ArrayStatus> = scrubbed.iter().map(|(one, _)| *one).collect();
+        println!(
+            "{}",
+            serde_json::json!({
+                "output_version": OUTPUT_VERSION,
+                "mismatch_bytes": found,
+                "mismatch_offsets": arrays.iter().flat_map(of).collect::<Vec<_>>(),
+                "suspects": arrays.iter().flat_map(|one| &one.suspects).collect::<Vec<_>>(),
+                "unexplained_bytes": unexplained,
+                "repaired_bytes": repaired,
+            })
+        );
+    }
+    let differ = if scrub.repair { "differed" } else { "differ" };
+    let worst = scrubbed.iter().max_by_key(|(_, bytes)| bytes);
+    let text = worst.map(|(one, bytes)| scrubbed::found(one, *bytes, differ)).unwrap_or_default();
+    match worst {
+        Some((array, 1..)) if !scrub.repair => Err(Failure::failed(text).next(format!(
+            "`braid scrub {} --repair` {}",
+            scrub.name,
+            scrubbed::repair_in_words(array)
+        ))),
+        Some((_, 1..)) if unexplained > 0 => Err(Failure::failed(format!(
+            "{text}; {repaired} bytes were written again, and what no member explains stays as it is"
+        ))
+        .next("restore what lies there from a backup: writing it makes its parity anew")),
+        Some((_, 1..)) if !scrub.json => {
+            println!("{text}: repaired, {repaired} bytes were written again");
+            Ok(())
         }
-        return match found {
-            0 => Ok(()),
-            _ if scrub.repair => {
-                println!("{found} bytes differed, at {}: repaired", places.join(", "));
-                Ok(())
-            }
-            _ => Err(Failure::failed(format!("{found} bytes differ, at {}", places.join(", ")))
-                .next(format!(
-                    "`braid scrub {} --repair` makes the copies the same as the first",
-                    scrub.name
-                ))),
-        };
+        _ if !scrub.json => {
+            println!("{text}");
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }
 

@@ -10,6 +10,7 @@ mod given;
 mod lab;
 mod mdstat;
 mod member;
+mod scrubbed;
 mod serve;
 mod stacks;
 mod status;

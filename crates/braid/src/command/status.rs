@@ -13,6 +13,8 @@ use crate::control::{
 use crate::failure::{Context, Failure};
 use crate::places::{Places, check_name};
 
+use super::scrubbed;
+
 pub(super) fn status(options: &cli::Status) -> Result<ExitCode, Failure> {
     let places = Places::from_environment();
     if options.test {
@@ -198,8 +200,11 @@ fn render_array(array: &ArrayStatus) -> String {
     let mut lines = Vec::new();
     let in_sync: String = array.in_sync.iter().map(|one| if *one { 'U' } else { '_' }).collect();
     let mut what = array.level.clone();
-    if let (Some(layout), Some(chunk)) = (&array.layout, array.chunk_bytes) {
-        what = format!("{what} {layout}, chunk {:#}", ByteSize(chunk));
+    if let Some(layout) = &array.layout {
+        what = format!("{what} {layout}");
+    }
+    if let Some(chunk) = array.chunk_bytes {
+        what = format!("{what}, chunk {:#}", ByteSize(chunk));
     }
     what = format!("{what}, {:#}, {} [{in_sync}]", ByteSize(array.size_bytes), array.state);
     if let (Some(metadata), Some(uuid)) = (&array.metadata, &array.uuid) {
@@ -212,14 +217,21 @@ fn render_array(array: &ArrayStatus) -> String {
         let text = format!("{set} of {all} chunks of {:#} set", ByteSize(chunk));
         lines.push(("bitmap", text));
     }
+    if let Some(text) = render_protection(array) {
+        lines.push(("crash", text));
+    }
+    if let (Some(all), Some(used)) = (array.stripe_cache_bytes, array.stripe_cache_used_bytes) {
+        let text = format!("{:#} of {:#} in use", ByteSize(used), ByteSize(all));
+        lines.push(("stripes", text));
+    }
     if let Some(job) = &array.job {
         lines.push(("pass", render_job(job)));
     }
     if let Some(scrub) = &array.last_scrub {
-        let found = match scrub.mismatch_bytes {
-            0 => "all copies agree".to_owned(),
-            bytes => format!("{bytes} bytes differed, first at {:?}", array.mismatch_offsets),
-        };
+        let mut found = scrubbed::found(array, scrub.mismatch_bytes, "differed");
+        if array.repaired_bytes > 0 {
+            found = format!("{found}; {} bytes were written again", array.repaired_bytes);
+        }
         lines.push(("scrub", format!("last {}: {found}", scrub.kind)));
     }
     let mut text: String =
@@ -228,6 +240,38 @@ fn render_array(array: &ArrayStatus) -> String {
         text.push_str(&format!("          {}\n", render_array_member(member)));
     }
     text
+}
+
+/// What protects data that a crash interrupts the writing of, and what that costs; only parity has
+/// a write hole.
+fn render_protection(array: &ArrayStatus) -> Option<String> {
+    let consistency = array.consistency.as_deref().filter(|_| array.has_parity())?;
+    let open = |what: &str| {
+        format!(
+            "write hole open: after a crash {what} is resynchronised; a member lost at the same \
+             time may take other data with it"
+        )
+    };
+    let closed = |by: &str, cost: &str| {
+        // Parity that is not known to fit cannot be made good.
+        let so_far = match array.resync_from_bytes {
+            Some(_) => ", as far as the resync has got",
+            None => "",
+        };
+        format!("write hole closed by {by}{so_far}; costs {cost}")
+    };
+    Some(match consistency {
+        "ppl" => closed(
+            "md's partial parity log",
+            "one more write, to the member with the parity, before each write",
+        ),
+        "log" => closed(
+            "braid's stripe log",
+            "writing twice: to the log, then in place; of whole stripes only a note",
+        ),
+        "bitmap" => open("what the bitmap says"),
+        _ => open("all"),
+    })
 }
 
 fn render_job(job: &JobStatus) -> String {

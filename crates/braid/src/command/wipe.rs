@@ -1,6 +1,8 @@
-//! `braid wipe`: members without md's superblocks.
+//! `braid wipe`: members without md's superblocks, and without the head of a stripe log, which
+//! would be found again when an array is made there.
 
 use braid_md::detect::Found;
+use braid_md::stripe_log::{self, BLOCK};
 use braid_md::superblock::SUPERBLOCK_BYTES;
 use braid_probe::MemberFacts;
 
@@ -8,7 +10,7 @@ use super::given;
 use crate::cli::Wipe;
 use crate::control::OUTPUT_VERSION;
 use crate::failure::Failure;
-use crate::metadata::{Change, Held, Image, Patch, Saved, Trail};
+use crate::metadata::{Change, Held, Image, Patch, Saved, Trail, stripe_log_head};
 use crate::places::Places;
 use crate::record::Known;
 
@@ -29,31 +31,31 @@ pub(super) fn wipe(wipe: &Wipe) -> Result<(), Failure> {
         true => print_json(&images, number),
         false => print(&images, number),
     }
-    Ok(())
 }
 
 /// What was removed by the change of this number, or would be.
-fn print(images: &[Image], number: Option<u64>) {
+fn print(images: &[Image], number: Option<u64>) -> Result<(), Failure> {
     let tense = if number.is_some() { "was" } else { "would be" };
-    images.iter().for_each(|image| describe(image, tense));
+    images.iter().try_for_each(|image| describe(image, tense))?;
     match number {
         Some(number) => println!("  `braid undo {number}` puts back what was overwritten"),
         None => println!("nothing was written"),
     }
+    Ok(())
 }
 
-fn print_json(images: &[Image], number: Option<u64>) {
+fn print_json(images: &[Image], number: Option<u64>) -> Result<(), Failure> {
     let mut superblocks = Vec::new();
     for image in images {
-        let describe = |found: &Found| {
-            serde_json::json!({
+        for found in &image.found {
+            superblocks.push(serde_json::json!({
                 "path": image.path,
                 "metadata_version": found.version.to_string(),
                 "super_offset_bytes": found.offset,
                 "array_uuid": found.result.as_ref().ok().map(|one| one.array_uuid.to_string()),
-            })
-        };
-        superblocks.extend(image.found.iter().map(describe));
+                "stripe_log_head_bytes": head_of_log(image, found)?,
+            }));
+        }
     }
     println!(
         "{}",
@@ -64,9 +66,10 @@ fn print_json(images: &[Image], number: Option<u64>) {
             "undo": number,
         })
     );
+    Ok(())
 }
 
-fn describe(image: &Image, tense: &str) {
+fn describe(image: &Image, tense: &str) -> Result<(), Failure> {
     for found in &image.found {
         let of = match &found.result {
             Ok(superblock) => format!("array {}", superblock.array_uuid),
@@ -78,10 +81,23 @@ fn describe(image: &Image, tense: &str) {
             found.version,
             found.offset
         );
+        if let Some(offset) = head_of_log(image, found)? {
+            let path = image.path.display();
+            println!("{path}: the head of its stripe log at byte {offset} {tense} removed");
+        }
     }
+    Ok(())
 }
 
-/// Overwrites each superblock with zeroes. Answers the number of the change.
+/// Where the head of a stripe log lies that belongs to this superblock, sound or not.
+fn head_of_log(image: &Image, found: &Found) -> Result<Option<u64>, Failure> {
+    let Ok(superblock) = &found.result else { return Ok(None) };
+    let is_there = stripe_log_head(image, superblock)?.is_some();
+    Ok(stripe_log::place(superblock).filter(|_| is_there).map(|place| place.head))
+}
+
+/// Overwrites each superblock, and the head of each log, with zeroes. Answers the number of the
+/// change.
 fn write(images: &[Image], facts: &[MemberFacts]) -> Result<u64, Failure> {
     let places = Places::from_environment();
     let held = facts.iter().map(Held::open).collect::<Result<Vec<_>, _>>()?;
@@ -91,6 +107,10 @@ fn write(images: &[Image], facts: &[MemberFacts]) -> Result<u64, Failure> {
         for found in &image.found {
             let bytes = vec![0; SUPERBLOCK_BYTES];
             patches.push(Patch { member, offset: found.offset, what: "superblock", bytes });
+            if let Some(offset) = head_of_log(image, found)? {
+                let (what, bytes) = ("head of the stripe log", vec![0; BLOCK]);
+                patches.push(Patch { member, offset, what, bytes });
+            }
             if let Ok(superblock) = &found.result {
                 saved.names.push(without_host(&superblock.name).to_owned());
                 saved.arrays.push(superblock.array_uuid.to_string());

@@ -18,5 +18,5 @@ pub(crate) use order::{Order, OrderAnswer, Outcome};
 pub(crate) use server::{Event, Server, StopAnswer, Volume, serve};
 pub(crate) use status::{
     ArrayMember, ArrayStatus, AttachedStatus, DeviceStatus, ExportStatus, JobStatus, MemberStatus,
-    OUTPUT_VERSION, ScrubStatus, Status,
+    OUTPUT_VERSION, ScrubStatus, Status, SuspectStatus,
 };

@@ -105,7 +105,7 @@ pub(crate) struct ArrayStatus {
     /// `1.2` …, if it has superblocks.
     pub(crate) metadata: Option<String>,
     pub(crate) level: String,
-    /// In md's words: `near=2` …; raid10 only.
+    /// In md's words: `near=2` …, `left-symmetric` …; raid10, raid5 and raid6 only.
     pub(crate) layout: Option<String>,
     /// md's number of it.
     pub(crate) layout_number: u32,
@@ -129,13 +129,48 @@ pub(crate) struct ArrayStatus {
     pub(crate) last_scrub: Option<ScrubStatus>,
     /// Of the pass that runs, or ran last.
     pub(crate) mismatch_bytes: u64,
-    /// The first places, in bytes of the array.
+    /// The first places, in bytes of the array; with parity, of each member's data.
     pub(crate) mismatch_offsets: Vec<u64>,
+    /// Members that alone explain mismatches of that pass (raid6).
+    #[serde(default)]
+    pub(crate) suspects: Vec<SuspectStatus>,
+    /// Bytes of mismatches that no member alone explains, where that can be told (raid6).
+    #[serde(default)]
+    pub(crate) unexplained_bytes: u64,
+    /// Bytes that the pass wrote again.
+    #[serde(default)]
+    pub(crate) repaired_bytes: u64,
+    /// What makes good what a crash leaves, in mdadm's words: `resync`, `bitmap`, `ppl`; or `log`,
+    /// braid's stripe log. None for levels that keep nothing twice.
+    #[serde(default)]
+    pub(crate) consistency: Option<String>,
+    /// Memory for stripes under way, with parity: all of it, and what is in use.
+    #[serde(default)]
+    pub(crate) stripe_cache_bytes: Option<u64>,
+    #[serde(default)]
+    pub(crate) stripe_cache_used_bytes: Option<u64>,
     pub(crate) speed_min_bytes_per_second: u64,
     pub(crate) speed_max_bytes_per_second: Option<u64>,
     pub(crate) speed_latency_us_p99: Option<u64>,
     /// What happened, oldest first: seconds since 1970 and what.
     pub(crate) log: Vec<(u64, String)>,
+}
+
+impl ArrayStatus {
+    /// Whether it is a raid4, raid5 or raid6.
+    pub(crate) fn has_parity(&self) -> bool {
+        matches!(self.level.as_str(), "raid4" | "raid5" | "raid6")
+    }
+}
+
+/// A member that alone explains why data and parity do not agree.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SuspectStatus {
+    pub(crate) role: u16,
+    /// None if nobody has the role any more.
+    pub(crate) member: Option<String>,
+    /// Of so many bytes of mismatches.
+    pub(crate) bytes: u64,
 }
 
 /// A member of such an array.

@@ -41,6 +41,16 @@ pub(crate) fn random_uuid() -> Result<Uuid, Failure> {
     Ok(Uuid(bytes))
 }
 
+/// A number that nobody knows.
+///
+/// # Errors
+/// The kernel has no randomness to give.
+pub(crate) fn random_number() -> std::io::Result<u64> {
+    let mut bytes = [0; 8];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
 /// The path of the block device of a major and a minor number, if there is one.
 pub(crate) fn block_device_name(major: u32, minor: u32) -> Option<String> {
     let text = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/uevent")).ok()?;

@@ -6,6 +6,7 @@ use braid_md::assembly::{BitmapFacts, Candidate};
 use braid_md::{BadBlocks, Bitmap, Features, Superblock, detect};
 
 use super::Image;
+use super::logs::{self, Logs};
 
 /// Why nothing can be learnt from a member.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,7 @@ pub(crate) struct Metadata {
     /// Why there is none that can be written, though the superblock points to one.
     pub(crate) bitmap_trouble: Option<String>,
     pub(crate) bad_blocks: Option<BadBlocks>,
+    pub(crate) logs: Logs,
 }
 
 impl Metadata {
@@ -65,7 +67,9 @@ impl Metadata {
             },
         };
         let bad_blocks = bad_blocks_of(&image, &superblock).map_err(unreadable)?;
-        Ok(Metadata { path, size: image.size, superblock, bitmap, bitmap_trouble, bad_blocks })
+        let logs = logs::read(&image, &superblock).map_err(unreadable)?;
+        let size = image.size;
+        Ok(Metadata { path, size, superblock, bitmap, bitmap_trouble, bad_blocks, logs })
     }
 
     /// What assembly needs to know of it.
@@ -83,8 +87,8 @@ impl Metadata {
             size: self.size,
             superblock: self.superblock.clone(),
             bitmap: self.bitmap.as_ref().filter(fresh).map(facts),
-            // Only who replays a stripe log may start an array because of it.
-            log_head: None,
+            log_head: self.logs.head.clone(),
+            log_trouble: self.logs.trouble.clone(),
         }
     }
 }

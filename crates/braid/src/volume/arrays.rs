@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use braid_engine::redundant::{self, MemberState, Status};
+use braid_array::geometry::ParityLevel;
+use braid_engine::redundant::{self, Consistency, MemberState, Status};
 use braid_md::Resync;
 use braid_uring::Remote;
 
 use super::md::MdArray;
 use super::media::Level;
 use super::shard;
-use crate::control::{ArrayMember, ArrayStatus, JobStatus, ScrubStatus};
+use crate::control::{ArrayMember, ArrayStatus, JobStatus, ScrubStatus, SuspectStatus};
 
 /// How long a shard may take to say how its arrays are.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -41,7 +42,18 @@ pub(crate) fn status_of(
             let layout = raid10.layout();
             (Some(format!("{layout:#}")), layout.number(), Some(raid10.chunk()))
         }
-        _ => (None, 0, None),
+        Level::Parity(parity) => {
+            let of_level = match parity.level() {
+                // It has one place for its parity, and md does not look at the number.
+                ParityLevel::Raid4 => (None, 0),
+                ParityLevel::Raid5 | ParityLevel::Raid6 => {
+                    (Some(parity.layout().to_string()), parity.layout().number())
+                }
+            };
+            let number = superblock.map_or(of_level.1, |one| one.layout);
+            (of_level.0, number, Some(parity.chunk()))
+        }
+        Level::Linear(_) | Level::Raid0(_) | Level::Raid1(_) => (None, 0, None),
     };
     let state = match () {
         () if status.broken => "broken",
@@ -79,6 +91,12 @@ pub(crate) fn status_of(
         }),
         mismatch_bytes: status.mismatches,
         mismatch_offsets: status.mismatch_places,
+        suspects: suspects_of(&status.suspects, &status.members),
+        unexplained_bytes: status.unexplained,
+        repaired_bytes: status.repaired,
+        consistency: Some(consistency_of(status.consistency).to_owned()),
+        stripe_cache_bytes: status.stripe_cache.map(|(all, _)| all as u64),
+        stripe_cache_used_bytes: status.stripe_cache.map(|(_, used)| used as u64),
         speed_min_bytes_per_second: status.speed.min,
         speed_max_bytes_per_second: status.speed.max,
         speed_latency_us_p99: status.speed.latency.map(|latency| latency.as_micros() as u64),
@@ -125,11 +143,40 @@ pub(crate) fn plain_status(md: &MdArray, read_only: bool) -> ArrayStatus {
         last_scrub: None,
         mismatch_bytes: 0,
         mismatch_offsets: Vec::new(),
+        suspects: Vec::new(),
+        unexplained_bytes: 0,
+        repaired_bytes: 0,
+        consistency: None,
+        stripe_cache_bytes: None,
+        stripe_cache_used_bytes: None,
         speed_min_bytes_per_second: 0,
         speed_max_bytes_per_second: None,
         speed_latency_us_p99: None,
         log: Vec::new(),
     }
+}
+
+fn consistency_of(consistency: Consistency) -> &'static str {
+    match consistency {
+        Consistency::Resync => "resync",
+        Consistency::Bitmap => "bitmap",
+        Consistency::Ppl => "ppl",
+        Consistency::Log => "log",
+    }
+}
+
+fn suspects_of(suspects: &[(u16, u64)], members: &[redundant::MemberStatus]) -> Vec<SuspectStatus> {
+    let holder = |role: u16| {
+        let has = |one: &&redundant::MemberStatus| one.role == Some(role) && !one.replacement;
+        let found = members.iter().filter(has).find(|one| one.state == MemberState::InSync);
+        found.map(|one| one.label.clone())
+    };
+    let suspect = |(role, bytes): &(u16, u64)| SuspectStatus {
+        role: *role,
+        member: holder(*role),
+        bytes: *bytes,
+    };
+    suspects.iter().map(suspect).collect()
 }
 
 fn member_of(member: &redundant::MemberStatus) -> ArrayMember {
@@ -217,10 +264,11 @@ fn judge_one(volume: &str, array: &ArrayStatus) -> Option<(u8, String, String, O
     }
     match &array.job {
         Some(job) if job.kind == "resync" => {
-            let why = format!(
-                "{level}: copies may differ since they were last written; {}",
-                progress.unwrap_or_default()
-            );
+            let what = match array.has_parity() {
+                true => "parity may not fit the data that was written last",
+                false => "copies may differ since they were last written",
+            };
+            let why = format!("{level}: {what}; {}", progress.unwrap_or_default());
             say(1, "resyncing", why, None)
         }
         _ => None,

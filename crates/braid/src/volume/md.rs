@@ -16,17 +16,18 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use braid_array::GeometryError;
-use braid_array::geometry::{Linear, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
+use braid_array::geometry::{Linear, ParityLevel, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
 use braid_block::Limits;
 use braid_device::File;
 use braid_engine::redundant::{Layout, MemberState, NewMember, STRIPE_CACHE, Setup, Speed};
 use braid_engine::{Clock, Dev};
-use braid_md::assembly::{Assembly, Options, Slot, Start, group};
+use braid_md::assembly::{Assembly, Member, Options, Slot, Start, group};
 use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
 use braid_probe::{Policy, Reason, check_member};
 use braid_stack::{Node, Stack};
 
-use super::media::{Leaf, Level, Medium, OpenOptions};
+use super::media::{Leaf, Level, Medium, OpenOptions, parity};
+use super::write_hole::{self, LogPlace};
 use crate::metadata::{Metadata, MetadataError};
 
 /// Why members do not make an array.
@@ -51,6 +52,11 @@ pub(crate) enum MdError {
     Locked { path: PathBuf },
 }
 
+/// Of an array that is only read, after a crash, with members missing.
+const NOT_MADE_GOOD: &str = "it was being written when it was left, and its log makes that good \
+                             only when it is brought up for writing: until then, what is worked \
+                             out in place of a missing member may be wrong there";
+
 fn list(next: &[String]) -> String {
     next.iter().map(|next| format!("\n  next: {next}")).collect()
 }
@@ -69,6 +75,8 @@ pub(crate) struct MdArray {
     open: Mutex<Vec<Arc<Leaf>>>,
     bitmap: Option<Bitmap>,
     resync: Resync,
+    /// What closes the write hole.
+    pub(super) log: LogPlace,
     read_only: bool,
     /// The superblocks count on a member that does not take part.
     pub(crate) is_changed: bool,
@@ -87,7 +95,15 @@ struct MdMember {
 
 /// Which levels are served.
 pub(crate) fn is_served(level: MdLevel) -> bool {
-    matches!(level, MdLevel::Linear | MdLevel::Raid0 | MdLevel::Raid1 | MdLevel::Raid10)
+    match level {
+        MdLevel::Linear
+        | MdLevel::Raid0
+        | MdLevel::Raid1
+        | MdLevel::Raid10
+        | MdLevel::Raid4
+        | MdLevel::Raid5
+        | MdLevel::Raid6 => true,
+    }
 }
 
 /// The members of `md(…)` levels that carry nothing but what is the array's: its superblock, and
@@ -147,7 +163,10 @@ impl MdArray {
             name => format!("{name} ({})", set.uuid),
         };
         if assembly.can_start < needed {
-            let state = assembly.state.to_string();
+            let mut state = assembly.state.to_string();
+            for (label, why) in write_hole::troubles(set, &assembly) {
+                state = format!("{state}; {label}: {why}");
+            }
             let next = match assess(true).can_start >= needed {
                 true => vec!["with the member that is missing; or with --degraded".to_owned()],
                 false => assembly.next,
@@ -176,7 +195,21 @@ impl MdArray {
         for left_out in &assembly.left_out {
             warnings.push(format!("{what}: {} takes no part: {}", left_out.label, left_out.reason));
         }
+        for (label, why) in write_hole::troubles(set, &assembly) {
+            warnings.push(format!("{what}: {label} has a log that is not used: {why}"));
+        }
         let (bitmap, resync) = intent_of(freshest, &assembly);
+        let log = LogPlace::of(&freshest.superblock, set, &assembly);
+        if write_hole::is_closed_by_log(&assembly.state) {
+            if options.read_only {
+                warnings.push(format!("{what}: {NOT_MADE_GOOD}"));
+            } else if log == LogPlace::None {
+                let state = "it was being written when it was left, members are missing, and not \
+                             every member that is being filled has room for the stripe log";
+                let next = vec!["without the member that is being filled".to_owned()];
+                return Err(MdError::Refused { what, state: state.to_owned(), next });
+            }
+        }
         let name = match set.short_name() {
             "" => set.uuid.to_string(),
             name => name.to_owned(),
@@ -190,6 +223,7 @@ impl MdArray {
             open: Mutex::new(open),
             bitmap,
             resync,
+            log,
             read_only: options.read_only,
             is_changed: counts_on_others(&freshest.superblock, &assembly),
         })
@@ -217,7 +251,15 @@ impl MdArray {
     }
 
     /// What the engine is given: `devs` are on the [`MdArray::leaves`].
-    pub(crate) fn setup(&self, layout: Layout, devs: Vec<Dev>, clock: Rc<dyn Clock>) -> Setup {
+    ///
+    /// # Errors
+    /// No randomness for the log.
+    pub(crate) fn setup(
+        &self,
+        layout: Layout,
+        devs: Vec<Dev>,
+        clock: Rc<dyn Clock>,
+    ) -> io::Result<Setup> {
         let members = self.members.iter().zip(devs).map(|(member, dev)| NewMember {
             label: member.label.clone(),
             dev,
@@ -231,18 +273,18 @@ impl MdArray {
             superblock: Some(member.superblock.clone()),
             bad_blocks: member.bad_blocks.clone(),
         });
-        Setup {
+        Ok(Setup {
             layout,
             members: members.collect(),
             array: Some(self.superblock.clone()),
             bitmap: self.bitmap.clone(),
             resync: self.resync,
-            log: None,
+            log: self.log.setup(&self.superblock)?,
             stripe_cache: STRIPE_CACHE,
             read_only: self.read_only,
             clock,
             speed: Speed::default(),
-        }
+        })
     }
 }
 
@@ -273,6 +315,7 @@ fn level_of(superblock: &Superblock, assembly: &Assembly) -> Result<Level, Geome
     let sizes: Vec<u64> =
         assembly.slots.iter().filter_map(|slot| Some(slot.member()?.usable)).collect();
     let size = superblock.component_size;
+    let with_parity = |level| parity(size, count, superblock.chunk, level, superblock.layout);
     match superblock.level {
         MdLevel::Linear => Linear::new(&sizes, 512).map(Level::Linear),
         MdLevel::Raid0 => {
@@ -284,9 +327,12 @@ fn level_of(superblock: &Superblock, assembly: &Assembly) -> Result<Level, Geome
             Raid0::new(&sizes, superblock.chunk, layout, 512).map(Level::Raid0)
         }
         MdLevel::Raid1 => Raid1::new(size, count).map(Level::Raid1),
-        _ => Raid10Layout::from_number(superblock.layout)
+        MdLevel::Raid10 => Raid10Layout::from_number(superblock.layout)
             .and_then(|layout| Raid10::new(size, count, superblock.chunk, layout))
             .map(Level::Raid10),
+        MdLevel::Raid4 => with_parity(ParityLevel::Raid4),
+        MdLevel::Raid5 => with_parity(ParityLevel::Raid5),
+        MdLevel::Raid6 => with_parity(ParityLevel::Raid6),
     }
 }
 
@@ -313,7 +359,7 @@ fn open_members<'a>(
     options: OpenOptions,
 ) -> Result<(Vec<MdMember>, Vec<Arc<Leaf>>), MdError> {
     let (mut members, mut leaves) = (Vec::new(), Vec::new());
-    let mut open = |member: &braid_md::assembly::Member, role, state, replacement, by_bitmap| {
+    let mut open = |member: &Member, role, state, replacement, by_bitmap| {
         let metadata = of(member.candidate);
         // Without copies nothing is ever recorded, so only the data is opened.
         let (offset, length) = match level.is_redundant() {

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use braid_array::geometry::{Linear, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout, Raid456};
+use braid_array::geometry::{
+    Linear, ParityLayout, ParityLevel, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout, Raid456,
+};
 use braid_array::{Geometry, GeometryError};
 use braid_block::Limits;
 use braid_device::{Access, Buses, File, Modelled, Ram};
@@ -100,6 +102,8 @@ pub(crate) enum Level {
 
 /// An array that survives the loss of members, on its shard, with what people call it.
 pub(crate) struct AtWork {
+    /// What people call it.
+    pub(crate) name: String,
     pub(crate) level: Level,
     pub(crate) array: Redundant,
     /// Who takes part is to be recorded at once.
@@ -164,7 +168,9 @@ impl Media {
             _ => None,
         });
         let arrays = self.md_arrays().into_iter().flat_map(|array| array.warnings.clone());
-        buffered.chain(arrays).collect()
+        let mut warnings: Vec<String> = buffered.chain(arrays).collect();
+        self.root.warn_of_parity(&mut warnings);
+        warnings
     }
 
     /// The device that the stack is, for the shard of `handle`.
@@ -273,6 +279,21 @@ impl Part {
 }
 
 impl Part {
+    /// Of parity that nobody vouches for: what a missing member had is worked out from it.
+    fn warn_of_parity(&self, warnings: &mut Vec<String>) {
+        let Part::Joined { level, members } = self else { return };
+        members.iter().for_each(|member| member.warn_of_parity(warnings));
+        let is_missing = members.iter().any(|member| matches!(member, Part::Missing));
+        let is_volatile = self.limits().ok().flatten().is_none_or(|limits| limits.volatile);
+        if is_missing && !is_volatile && matches!(level, Level::Parity(_)) {
+            warnings.push(format!(
+                "{}: what the missing member had is worked out from parity; whether that was up \
+                 to date is recorded nowhere, because this array has no superblocks",
+                level.name()
+            ));
+        }
+    }
+
     fn is_only_md(&self) -> bool {
         match self {
             Part::Leaf(_) | Part::Missing | Part::Md(_) => true,
@@ -308,8 +329,8 @@ impl Builder<'_> {
         let Some(layout) = array.level.redundant() else {
             return self.join(&array.level, devs.into_iter().map(Some).collect());
         };
-        let setup = array.setup(layout, devs, Rc::new(ExecutorClock::new(self.handle)));
-        self.redundant(&array.level, setup, array.is_changed)
+        let setup = array.setup(layout, devs, Rc::new(ExecutorClock::new(self.handle)))?;
+        self.redundant(&array.name, &array.level, setup, array.is_changed)
     }
 
     fn join(&mut self, level: &Level, members: Vec<Option<Dev>>) -> io::Result<Dev> {
@@ -323,6 +344,7 @@ impl Builder<'_> {
             Level::Raid1(_) | Level::Raid10(_) | Level::Parity(_) => level.redundant(),
         };
         let volatile = members.iter().flatten().all(|dev| dev.limits().volatile);
+        let resync = resync_of_unrecorded(level, volatile, members.iter().any(Option::is_none));
         let members = members.into_iter().enumerate().filter_map(|(role, dev)| {
             Some(NewMember {
                 label: format!("member {role}"),
@@ -343,22 +365,40 @@ impl Builder<'_> {
             members: members.collect(),
             array: None,
             bitmap: None,
-            // Whether the copies agree is recorded nowhere. New memory is all zeroes.
-            resync: if volatile { Resync::Clean } else { Resync::From(0) },
+            resync,
             log: None,
             stripe_cache: STRIPE_CACHE,
             read_only: self.read_only,
             clock: Rc::new(ExecutorClock::new(self.handle)),
             speed: Speed::default(),
         };
-        self.redundant(level, setup, false)
+        self.redundant(level.name(), level, setup, false)
     }
 
-    fn redundant(&mut self, level: &Level, setup: Setup, is_changed: bool) -> io::Result<Dev> {
+    fn redundant(
+        &mut self,
+        name: &str,
+        level: &Level,
+        setup: Setup,
+        is_changed: bool,
+    ) -> io::Result<Dev> {
         let array = Redundant::new(setup)?;
-        self.arrays.push(AtWork { level: level.clone(), array: array.clone(), is_changed });
+        self.arrays.push(AtWork {
+            name: name.to_owned(),
+            level: level.clone(),
+            array: array.clone(),
+            is_changed,
+        });
         Ok(Dev::new(array))
     }
+}
+
+/// Whether copies, or data and parity, of an array without superblocks are taken to agree. It is
+/// recorded nowhere; new memory is all zeroes, whose parity is zero. Where a member of a level with
+/// parity is missing, its data is what the parity says: to make that anew would change the data.
+fn resync_of_unrecorded(level: &Level, volatile: bool, is_missing: bool) -> Resync {
+    let is_defined = is_missing && matches!(level, Level::Parity(_));
+    if volatile || is_defined { Resync::Clean } else { Resync::From(0) }
 }
 
 /// The members of a level of which none may be missing.
@@ -421,9 +461,33 @@ fn level_of(stack: &Stack, members: &[Option<Limits>]) -> Result<Level, MediaErr
         Node::Raid10(raid10) => Raid10Layout::from_number(raid10.layout.number())
             .and_then(|layout| Raid10::new(least, members.len(), raid10.chunk.bytes(), layout))
             .map(Level::Raid10),
+        // The geometry has its own for a raid4.
+        Node::Raid4(raid4) => {
+            parity(least, members.len(), raid4.chunk.bytes(), ParityLevel::Raid4, 0)
+        }
+        Node::Raid5(raid5) => {
+            let layout = raid5.layout.number();
+            parity(least, members.len(), raid5.chunk.bytes(), ParityLevel::Raid5, layout)
+        }
+        Node::Raid6(raid6) => {
+            let layout = raid6.layout.number();
+            parity(least, members.len(), raid6.chunk.bytes(), ParityLevel::Raid6, layout)
+        }
         _ => unreachable!("a leaf has no members"),
     };
     level.map_err(|source| MediaError::Geometry { level: stack.node.name().to_owned(), source })
+}
+
+/// A level with parity, by md's number of its layout.
+pub(super) fn parity(
+    member_size: u64,
+    members: usize,
+    chunk: u64,
+    level: ParityLevel,
+    layout: u32,
+) -> Result<Level, GeometryError> {
+    let layout = ParityLayout::from_number(level, layout)?;
+    Raid456::new(member_size, members, chunk, level, layout).map(Level::Parity)
 }
 
 fn open_leaf(node: &Node, access: Access, buses: &mut Buses) -> Result<Medium, MediaError> {

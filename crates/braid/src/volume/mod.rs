@@ -20,6 +20,7 @@ mod orders;
 mod run;
 mod shard;
 mod spec;
+mod write_hole;
 
 pub(crate) use attachment::clean_up_after;
 pub(crate) use md::is_served;

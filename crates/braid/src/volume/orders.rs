@@ -19,6 +19,7 @@ use braid_uring::{Handle, Remote};
 use super::md::MdArray;
 use super::media::{Leaf, Media, Medium};
 use super::shard::{self, Local};
+use super::write_hole::LogPlace;
 use crate::control::{Order, OrderAnswer, Outcome};
 use crate::metadata::{Metadata, random_uuid};
 
@@ -200,10 +201,11 @@ impl Newcomer {
         Leaf { label: self.path.display().to_string(), medium: Medium::File(self.file.clone()) }
     }
 
-    /// As the engine takes it in.
+    /// As the engine takes it in; `array` is its superblock, `log` the log that it needs room for.
     fn member(
         &self,
         array: &Superblock,
+        log: LogPlace,
         engine: &Redundant,
         handle: &Handle,
         local: &Local,
@@ -222,6 +224,7 @@ impl Newcomer {
             Some((superblock, role)) => (superblock, Some(role)),
             None => (superblock_for(array, self.size, number)?, None),
         };
+        log.check_room(&superblock)?;
         Ok(NewMember {
             label: leaf.label,
             dev,
@@ -306,18 +309,19 @@ where
     F: FnOnce(Redundant, NewMember) -> W + Send + 'static,
     W: Future<Output = OrderAnswer> + 'static,
 {
-    let superblock = array.superblock.clone();
+    let (superblock, log) = (array.superblock.clone(), array.log);
+    let label = newcomer.path.display().to_string();
     let leaf = newcomer.leaf();
     let answer = ask(remote, move |handle, local, answer| {
         let Some(engine) = the_array(local) else {
             return send(&answer, OrderAnswer::refused("this array survives no failure"));
         };
-        match newcomer.member(&superblock, &engine, handle, local) {
+        match newcomer.member(&superblock, log, &engine, handle, local) {
             Ok(new) => {
                 let work = f(engine, new);
                 handle.spawn(async move { send(&answer, work.await) });
             }
-            Err(why) => send(&answer, OrderAnswer::failed(why)),
+            Err(why) => send(&answer, OrderAnswer::refused(format!("{label} is not taken: {why}"))),
         }
     });
     if answer.outcome == Outcome::Done {
@@ -341,7 +345,11 @@ fn superblock_for(array: &Superblock, size: u64, number: u32) -> Result<Superblo
     let end = match version {
         // What lies beside the superblock lies in front of it, or behind.
         Version::V0_90 | Version::V1_0 => {
-            let areas = [array.bitmap_offset, array.bad_block_log.map(|log| log.offset)];
+            let areas = [
+                array.bitmap_offset,
+                array.ppl.map(|(offset, _)| offset),
+                array.bad_block_log.map(|log| log.offset),
+            ];
             let front = areas.into_iter().flatten().map(|offset| offset.min(0)).min().unwrap_or(0);
             super_offset.checked_add_signed(front).ok_or_else(too_small)?
         }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attachment::{AttachError, Attached, leave_traces};
 use super::media::{Media, MediaError, Medium};
-use super::shard::{self, Shard};
+use super::shard::{self, Shard, ShardError};
 use super::{Attach, Spec};
 use super::{arrays, md, orders};
 use crate::control::{
@@ -55,8 +55,10 @@ pub(crate) enum RunError {
     NameTaken { name: String },
     #[error("{what}: {source}")]
     System { what: &'static str, source: io::Error },
+    #[error("{0}")]
+    Restart(ShardError),
     #[error("what was written last may be lost: {0}")]
-    LastFlush(io::Error),
+    LastFlush(ShardError),
 }
 
 impl RunError {
@@ -464,12 +466,10 @@ fn start_shards(
     };
     // What keeps copies is one thread's, which is why it needs no locks.
     let count = if media.is_redundant() { 1 } else { spec.shard_count() };
-    (0..count).map(start).collect::<io::Result<_>>().map_err(|error| {
-        if mode == braid_uring::Mode::Uring {
-            RunError::NoUring(error)
-        } else {
-            RunError::System { what: "cannot start a shard", source: error }
-        }
+    (0..count).map(start).collect::<Result<_, ShardError>>().map_err(|error| match error {
+        ShardError::Io(error) if mode == braid_uring::Mode::Uring => RunError::NoUring(error),
+        ShardError::Io(source) => RunError::System { what: "cannot start a shard", source },
+        error @ ShardError::Restart { .. } => RunError::Restart(error),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -10,11 +11,13 @@ use std::time::{Duration, Instant};
 
 use braid_block::{Io, Limits};
 use braid_engine::Dev;
+use braid_engine::redundant::RestartError;
 use braid_export_nbd::{Bounds, Counters, Server};
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, Handle, Mode, Remote};
 
 use super::media::{AtWork, Media};
+use crate::failure::shell_word;
 
 /// Memory of a shard for requests under way, in bytes.
 const POOL: usize = 64 << 20;
@@ -24,7 +27,34 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// A shard that runs.
 pub(crate) struct Shard {
     pub(crate) facts: Facts,
-    thread: JoinHandle<io::Result<()>>,
+    thread: JoinHandle<Result<(), ShardError>>,
+}
+
+/// Why a shard did not start, or did not end well.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ShardError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("{array}: {source}{}", next_of(source, members))]
+    Restart { array: String, members: Vec<String>, source: RestartError },
+}
+
+/// What to do about an array whose log does not make good what a crash left.
+fn next_of(error: &RestartError, members: &[String]) -> String {
+    match error {
+        RestartError::Log { .. } => {
+            let members: Vec<String> =
+                members.iter().map(|member| shell_word(Path::new(member))).collect();
+            let members = members.join(" ");
+            format!(
+                "\n  next: with the member that is missing; or `braid assemble {members} \
+                 --read-only` to look at it; or with --force, which takes what is there as it is"
+            )
+        }
+        RestartError::Write { .. } => {
+            "\n  next: look at the members: `dmesg` says what failed".to_owned()
+        }
+    }
 }
 
 /// What a shard says when it has started.
@@ -54,7 +84,8 @@ impl Shard {
     /// Starts shard number `index`. `ended` is told when its thread has ended.
     ///
     /// # Errors
-    /// Whatever keeps its executor, memory or devices from being made.
+    /// Whatever keeps its executor, memory or devices from being made; what a crash left of an
+    /// array and cannot be made good.
     pub(crate) fn start(
         index: usize,
         name: &str,
@@ -62,7 +93,7 @@ impl Shard {
         read_only: bool,
         mode: Mode,
         ended: impl Fn() + Send + 'static,
-    ) -> io::Result<Shard> {
+    ) -> Result<Shard, ShardError> {
         let (send, receive) = channel();
         let (media, name) = (Arc::clone(media), name.to_owned());
         let thread =
@@ -74,7 +105,10 @@ impl Shard {
         match receive.recv() {
             Ok(facts) => Ok(Shard { facts, thread }),
             // It ended before it had started: its result says why.
-            Err(_) => Err(join(thread).err().unwrap_or_else(|| io::ErrorKind::Other.into())),
+            Err(_) => {
+                let why = join(thread).err();
+                Err(why.unwrap_or_else(|| io::Error::from(io::ErrorKind::Other).into()))
+            }
         }
     }
 
@@ -92,7 +126,7 @@ impl Shard {
     ///
     /// # Errors
     /// The last flush failed.
-    pub(crate) fn join(self) -> io::Result<()> {
+    pub(crate) fn join(self) -> Result<(), ShardError> {
         join(self.thread)
     }
 }
@@ -108,14 +142,14 @@ pub(crate) fn call(remote: &Remote, f: impl FnOnce(&Handle, &Local) + Send + 'st
     });
 }
 
-fn join(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
+fn join(thread: JoinHandle<Result<(), ShardError>>) -> Result<(), ShardError> {
     thread.join().unwrap_or_else(|panic| {
         let what = panic
             .downcast_ref::<String>()
             .map(String::as_str)
             .or_else(|| panic.downcast_ref::<&str>().copied())
             .unwrap_or("it gave no reason");
-        Err(io::Error::other(format!("a shard panicked: {what}")))
+        Err(io::Error::other(format!("a shard panicked: {what}")).into())
     })
 }
 
@@ -125,7 +159,7 @@ fn run(
     name: &str,
     mode: Mode,
     started: &Sender<Facts>,
-) -> io::Result<()> {
+) -> Result<(), ShardError> {
     let executor = Executor::new(Config { mode, ..Config::default() })?;
     let handle = executor.handle();
     let pool = Pool::new(POOL)?;
@@ -134,6 +168,7 @@ fn run(
     let dev = built.dev;
     let arrays: Vec<Rc<AtWork>> = built.arrays.into_iter().map(Rc::new).collect();
     for one in &arrays {
+        restart(&executor, one)?;
         handle.spawn(one.array.run());
         if one.is_changed {
             let array = one.array.clone();
@@ -174,7 +209,23 @@ fn run(
         flushed
     });
     LOCAL.with_borrow_mut(|slot| *slot = None);
-    result
+    Ok(result?)
+}
+
+/// Makes good what a crash left of an array, before anybody may ask it for anything. What was done
+/// is in the volume's log, too: who looks for the reason of a slow start looks there.
+fn restart(executor: &Executor, one: &AtWork) -> Result<(), ShardError> {
+    let array = one.array.clone();
+    let restarted = executor.block_on(async move { array.restart().await });
+    let status = one.array.status();
+    restarted.map_err(|source| {
+        let members = status.members.iter().map(|member| member.label.clone()).collect();
+        ShardError::Restart { array: one.name.clone(), members, source }
+    })?;
+    for (_, text) in &status.log {
+        eprintln!("{}: {text}", one.name);
+    }
+    Ok(())
 }
 
 /// Accepts connections on `listener` and deals them out to `shards` in turn.

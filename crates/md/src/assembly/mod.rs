@@ -52,6 +52,9 @@ pub struct Candidate {
     pub bitmap: Option<BitmapFacts>,
     /// The head of its stripe log; `None` without one that is sound and of this device.
     pub log_head: Option<Head>,
+    /// Why what it holds of a log cannot be used: of the partial parity log, or of a stripe log
+    /// whose head is not sound or not its own.
+    pub log_trouble: Option<String>,
 }
 
 /// What assembly needs to know of a write-intent bitmap.

@@ -296,20 +296,21 @@ fn state(set: &Set, selection: &Selection, obstacle: Option<Obstacle>) -> State 
     }
 }
 
-/// The log that an array with parity has. A stripe log counts if all members in sync have it:
-/// what one of them lacks may have been complete.
+/// The log that an array with parity has. It counts if all members in sync have one that can be
+/// used: what one of them lacks may have been what was being written.
 fn closed_by(set: &Set, selection: &Selection) -> Option<ClosedBy> {
     let array = &set.candidates()[selection.freshest].superblock;
     let is_current = |member: &Member| {
         let head = set.candidates()[member.candidate].log_head.as_ref();
         head.is_some_and(|head| head.check_current(array.events, array.updated).is_ok())
     };
+    let is_usable = |member: &Member| set.candidates()[member.candidate].log_trouble.is_none();
     let mut in_sync = selection.slots.iter().filter_map(|slot| match slot {
         Slot::InSync(member) => Some(member),
         Slot::Recovering { .. } | Slot::Missing => None,
     });
     if array.ppl.is_some() {
-        Some(ClosedBy::Ppl)
+        in_sync.all(is_usable).then_some(ClosedBy::Ppl)
     } else {
         in_sync.all(is_current).then_some(ClosedBy::StripeLog)
     }

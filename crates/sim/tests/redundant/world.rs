@@ -16,10 +16,8 @@ use std::time::Duration;
 
 use braid_array::Mirrored;
 use braid_block::{Extent, Io, Limits, Op, Payload, Span};
-use braid_engine::redundant::{
-    MemberState, NewMember, Redundant, RestartError, STRIPE_CACHE, Setup, Speed,
-};
-use braid_engine::{Clock, Dev, Device, Pending};
+use braid_engine::redundant::{MemberState, NewMember, Redundant, RestartError, Setup, Speed};
+use braid_engine::{Clock, Dev, Device, InFlight, Pending};
 use braid_md::{BadBlocks, Bitmap, Features, Role, Superblock, Version};
 use braid_mem::Pool;
 use braid_sim::{Handle, Rng, Sim, SimDisk};
@@ -285,7 +283,7 @@ impl World {
             log: shape.log(sim.handle().seed(), assembly.array.events),
             array: Some(assembly.array),
             bitmap: assembly.bitmap,
-            stripe_cache: STRIPE_CACHE,
+            stripe_cache: 1 << 20,
             read_only: false,
             clock: Rc::new(SimClock(sim.handle())),
             speed: Speed { min: 100 << 20, ..Speed::default() },
@@ -431,4 +429,16 @@ pub(crate) fn filled(len: usize, byte: u8) -> Payload {
     let mut buf = pool().get(len).expect("memory");
     buf.fill(byte);
     buf.into()
+}
+
+/// Waits for all of these requests, which go on at the same time, and each of which must succeed.
+pub(crate) async fn all_succeed(requests: Vec<Pending>) {
+    let mut under_way = InFlight::new(requests.len().max(1));
+    for (index, pending) in requests.into_iter().enumerate() {
+        under_way.push(index, pending);
+    }
+    while !under_way.is_empty() {
+        let (index, done) = poll_fn(|cx| under_way.poll_next(cx)).await;
+        assert_eq!(done.result, Ok(()), "request {index}");
+    }
 }

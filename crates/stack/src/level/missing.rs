@@ -14,7 +14,7 @@ pub struct Missing;
 
 impl Level for Missing {
     const NAME: &'static str = "missing";
-    const USAGE: &'static str = "missing, in place of a member of a level with copies";
+    const USAGE: &'static str = "missing, in place of a member of a level with redundancy";
     const PARAMETERS: &'static [&'static str] = &[];
 
     /// It is a word, not a call: [`Args::members`] reads it.

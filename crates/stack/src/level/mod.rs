@@ -9,9 +9,13 @@ pub(crate) mod linear;
 pub(crate) mod md;
 pub(crate) mod missing;
 pub(crate) mod model;
+pub(crate) mod parity;
 pub(crate) mod raid0;
 pub(crate) mod raid1;
 pub(crate) mod raid10;
+pub(crate) mod raid4;
+pub(crate) mod raid5;
+pub(crate) mod raid6;
 pub(crate) mod ram;
 
 use std::fmt;
@@ -130,6 +134,12 @@ levels! {
     Raid1(raid1::Raid1),
     /// Copies of each chunk, dealt to the members.
     Raid10(raid10::Raid10),
+    /// Stripes, and their parity on the last member.
+    Raid4(raid4::Raid4),
+    /// Stripes with a parity that goes round.
+    Raid5(raid5::Raid5),
+    /// Stripes with two parities that go round.
+    Raid6(raid6::Raid6),
     /// Members that describe their array themselves.
     Md(md::Md),
     /// A member that behaves like a modelled device, in wall time.
@@ -139,7 +149,7 @@ levels! {
 }
 
 /// Names of the language that this version refuses.
-pub const RESERVED_NAMES: &[&str] = &["raid4", "raid5", "raid6", "cache", "nbd"];
+pub const RESERVED_NAMES: &[&str] = &["cache", "nbd"];
 
 /// How each level is written, in the order of the manual.
 pub fn usages() -> impl Iterator<Item = &'static str> {

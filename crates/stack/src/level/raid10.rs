@@ -15,8 +15,9 @@
 
 use std::fmt;
 
+use super::parity::power_of_two_chunk;
 use super::{Level, fmt_members};
-use crate::args::{Args, size_between};
+use crate::args::Args;
 use crate::error::{Fault, Problem};
 use crate::expr::Word;
 use crate::level::raid0::Raid0;
@@ -116,7 +117,7 @@ impl Level for Raid10 {
     const TAKES_MISSING: bool = true;
 
     fn check(args: &Args<'_>) -> Result<Self, Fault> {
-        let chunk = args.word("chunk")?.map(check_chunk).transpose()?;
+        let chunk = args.word("chunk")?.map(power_of_two_chunk).transpose()?;
         let layout = args.word("layout")?.map(Raid10Layout::check).transpose()?;
         let layout = layout.unwrap_or_default();
         let members = args.members()?;
@@ -138,16 +139,6 @@ impl Level for Raid10 {
     fn members_mut(&mut self) -> &mut [Stack] {
         &mut self.members
     }
-}
-
-fn check_chunk(word: &Word) -> Result<ByteSize, Fault> {
-    let grid = Raid0::MIN_CHUNK;
-    let chunk = size_between("chunk", word, Raid0::MIN_CHUNK, Raid0::MAX_CHUNK, grid)?;
-    if !chunk.0.is_power_of_two() {
-        let problem = Problem::NotPowerOfTwo { what: "chunk", value: chunk };
-        return Err(Fault::new(problem, word.span));
-    }
-    Ok(chunk)
 }
 
 impl fmt::Display for Raid10 {

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use braid_array::Geometry;
 use braid_array::geometry::{Column, Raid456};
 
-use crate::world::{Assembly, Shape, data_of};
+use crate::world::{Assembly, DATA, Shape, data_of};
 
 /// What is looked at in one go: rows of this many bytes.
 const BLOCK: u64 = 512;
@@ -191,4 +191,56 @@ pub(crate) fn check_whole(shape: &Shape, images: &[Option<Vec<u8>>]) {
     assert_eq!(stripes.roles_in_sync(), shape.members, "members in sync");
     let misfits = stripes.misfits();
     assert!(misfits.is_empty(), "parity does not fit at the rows {misfits:?}");
+}
+
+/// That the array holds `expected`, and still does whatever members are lost beside those that
+/// are missing, as far as there is parity for it.
+pub(crate) fn check_recoverable(shape: &Shape, images: &[Option<Vec<u8>>], expected: &[u8]) {
+    let missing = shape.members - Stripes::new(shape, images).roles_in_sync();
+    for lost in losses(shape.members, shape.stripes().parities().saturating_sub(missing)) {
+        let (contents, gone) = Stripes::without(shape, images, &lost).contents();
+        assert!(gone.is_empty(), "without {lost:?} lost: {gone:?}");
+        let wrong = contents.chunks(512).zip(expected.chunks(512)).position(|(a, b)| a != b);
+        assert_eq!(wrong, None, "without {lost:?}: the first block that is not as it should be");
+    }
+}
+
+/// All sets of up to `most`, 0 to 2, roles.
+pub(crate) fn losses(members: usize, most: usize) -> Vec<Vec<usize>> {
+    let one = |role| vec![role];
+    let two = |a: usize| (0..a).map(move |b| vec![a, b]);
+    let mut losses = vec![Vec::new()];
+    if most > 0 {
+        losses.extend((0..members).map(one));
+    }
+    if most > 1 {
+        losses.extend((0..members).flat_map(two));
+    }
+    losses
+}
+
+/// The disks of an array that holds `contents`.
+pub(crate) fn images_with(shape: &Shape, contents: &[u8]) -> Vec<Option<Vec<u8>>> {
+    let geometry = shape.stripes();
+    let (chunk, mut images) = (geometry.chunk(), shape.images());
+    for (stripe, data) in (0..).zip(contents.chunks_exact(geometry.stripe() as usize)) {
+        let mut p = vec![0; chunk as usize];
+        let mut q = p.clone();
+        let mut put = |column, block: &[u8]| {
+            let image = images[geometry.role_of(stripe, column)].as_mut().expect("all are there");
+            image[(DATA + stripe * chunk) as usize..][..block.len()].copy_from_slice(block);
+        };
+        for (index, block) in data.chunks_exact(chunk as usize).enumerate() {
+            put(Column::Data(index), block);
+            add(&mut p, 1, block);
+            if geometry.parities() == 2 {
+                add(&mut q, power_of_two(geometry.power(stripe, index)), block);
+            }
+        }
+        put(Column::P, &p);
+        if geometry.parities() == 2 {
+            put(Column::Q, &q);
+        }
+    }
+    images
 }

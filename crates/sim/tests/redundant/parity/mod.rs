@@ -2,6 +2,14 @@
 //!
 //! * `images`: what images of disks hold, by plain arithmetic.
 //! * `conformance`: a random load agrees with the oracle, whatever the shape.
+//! * `shapes`: every write and read within two stripes, with every loss.
+//! * `counted`: how many requests of its members a write costs.
+//! * `cache`: memory for stripes under way is bounded, and nobody stops anybody.
+//! * `rows`: which writes wait for each other.
 
+mod cache;
 mod conformance;
+mod counted;
 mod images;
+mod rows;
+mod shapes;

@@ -1,0 +1,94 @@
+//! What a member holds of the logs that close the write hole, read and checked.
+//!
+//! | log | where | what is checked |
+//! |---|---|---|
+//! | md's partial parity log | where the superblock says | after a crash: header, entries, parity |
+//! | braid's stripe log | in front of the data, and the superblock does not know of it | its head |
+//!
+//! Deliberately absent: the records of a stripe log. What of them is not sound was torn by the
+//! crash, and says that its write never began.
+
+use braid_md::assembly::array_size;
+use braid_md::ppl::{self, Newest};
+use braid_md::rejection::LogRejection;
+use braid_md::stripe_log::{self, BLOCK, Head};
+use braid_md::{Level, Resync, Superblock};
+
+use super::Image;
+use crate::failure::Failure;
+
+/// What a member holds of a log.
+#[derive(Default)]
+pub(crate) struct Logs {
+    /// The head of its stripe log, if there is one that is sound and its own.
+    pub(crate) head: Option<Head>,
+    /// Why there is something like a log that cannot be used.
+    pub(crate) trouble: Option<String>,
+}
+
+/// Reads what is there.
+///
+/// # Errors
+/// The member cannot be read.
+pub(super) fn read(image: &Image, superblock: &Superblock) -> Result<Logs, Failure> {
+    // An array with a partial parity log has no other.
+    if superblock.ppl.is_some() {
+        return Ok(Logs { head: None, trouble: partial_parity_trouble(image, superblock)? });
+    }
+    Ok(match stripe_log_head(image, superblock)? {
+        None => Logs::default(),
+        Some(Ok(head)) => Logs { head: Some(head), trouble: None },
+        Some(Err(why)) => Logs { head: None, trouble: Some(why.to_string()) },
+    })
+}
+
+/// The head of a stripe log in front of the data of an array with parity, or what is wrong with it;
+/// `None` where nothing looks like one.
+///
+/// # Errors
+/// The member cannot be read.
+pub(crate) fn stripe_log_head(
+    image: &Image,
+    superblock: &Superblock,
+) -> Result<Option<Result<Head, LogRejection>>, Failure> {
+    let has_parity = matches!(superblock.level, Level::Raid4 | Level::Raid5 | Level::Raid6);
+    let place = stripe_log::place(superblock).filter(|_| has_parity);
+    let Some(place) = place else { return Ok(None) };
+    let block = image.read(place.head, BLOCK as u64)?;
+    let head = Head::parse(&block, &superblock.array_uuid, superblock.device_number, place.room);
+    Ok(match head {
+        // What lies in front of the data of most arrays.
+        Err(LogRejection::Magic { .. } | LogRejection::Truncated { .. }) => None,
+        head => Some(head),
+    })
+}
+
+/// Why the partial parity log could not make good what a crash left; `None` also where there was
+/// none, because then nobody asks.
+fn partial_parity_trouble(
+    image: &Image,
+    superblock: &Superblock,
+) -> Result<Option<String>, Failure> {
+    let Some((offset, len)) = superblock.ppl.filter(|_| superblock.resync != Resync::Clean) else {
+        return Ok(None);
+    };
+    let Some(start) = superblock.super_offset.checked_add_signed(offset) else {
+        return Ok(Some("it lies outside the device".to_owned()));
+    };
+    let area = image.read(start, len)?;
+    let newest = match ppl::newest(&area, ppl::signature(&superblock.array_uuid)) {
+        Ok(newest) => newest,
+        Err(why) => return Ok(Some(why.to_string())),
+    };
+    let disks = superblock.raid_disks as usize;
+    let used = vec![superblock.component_size; disks];
+    let size = array_size(superblock.level, superblock.layout, superblock.chunk, &used);
+    for (entry, range) in newest.parity_ranges() {
+        let covered = ppl::covered(entry, superblock.chunk, disks - 1, size.unwrap_or(0));
+        let sound = covered.and_then(|_| Newest::parity(&area, entry, range));
+        if let Err(why) = sound {
+            return Ok(Some(why.to_string()));
+        }
+    }
+    Ok(None)
+}

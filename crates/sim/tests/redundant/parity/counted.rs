@@ -1,0 +1,232 @@
+//! How many requests of its members a write costs.
+//!
+//! ```text
+//!   4 KiB into a stripe       read old data and parity, write both
+//!   a whole stripe            read nothing, one write a member
+//!   4 KiB in a row, many      put together into whole stripes
+//!   4 KiB in a row, one       each at once, as if it were alone
+//! ```
+//!
+//! Superblocks do not count: the array is marked active before. What goes into the logs is counted
+//! for itself.
+
+use std::future::poll_fn;
+
+use braid_array::Geometry;
+use braid_block::{Flags, Io, Op};
+use braid_engine::redundant::Consistency;
+use braid_engine::{Dev, InFlight};
+use braid_md::Level;
+use braid_sim::{Sim, SimDisk};
+
+use crate::parity::images::check_whole;
+use crate::world::{BITMAP, DATA, Shape, World, filled, parity};
+
+const ALL: [Consistency; 4] =
+    [Consistency::Resync, Consistency::Bitmap, Consistency::Log, Consistency::Ppl];
+
+/// Requests since a moment.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Count {
+    reads: usize,
+    writes: usize,
+    /// Writes to logs and bitmaps.
+    log_writes: usize,
+    superblocks: usize,
+}
+
+/// How many requests each disk had so far.
+fn mark(disks: &[SimDisk]) -> Vec<usize> {
+    disks.iter().map(|disk| disk.trace().len()).collect()
+}
+
+fn count(disks: &[SimDisk], since: &[usize]) -> Count {
+    let mut count = Count::default();
+    for (disk, since) in disks.iter().zip(since) {
+        for record in &disk.trace()[*since..] {
+            match record.op {
+                Op::Read if record.span.offset >= DATA => count.reads += 1,
+                Op::Write if record.span.offset >= DATA => count.writes += 1,
+                Op::Write if record.span.offset >= BITMAP => count.log_writes += 1,
+                Op::Write => count.superblocks += 1,
+                _ => {}
+            }
+        }
+    }
+    count
+}
+
+fn world(seed: u64, shape: Shape) -> World {
+    let sim = Sim::new(seed);
+    sim.be_punctual();
+    World::on(sim, shape, &shape.images(), |_| {})
+}
+
+/// Counts what a write of `len` bytes at `offset` costs, after another one there.
+fn cost_of(shape: Shape, offset: u64, len: usize) -> Count {
+    let world = world(1, shape);
+    let (dev, disks) = (world.dev.clone(), world.disks.borrow().clone());
+    let count = world.run(async move {
+        for byte in [1, 2] {
+            let io = Io::write(offset, filled(len, byte), Flags::NONE);
+            assert_eq!(dev.start(io).await.result, Ok(()));
+        }
+        let since = mark(&disks);
+        let io = Io::write(offset, filled(len, 3), Flags::NONE);
+        assert_eq!(dev.start(io).await.result, Ok(()));
+        count(&disks, &since)
+    });
+    check_whole(&shape, &world.images());
+    count
+}
+
+#[test]
+fn a_small_write_reads_and_writes_data_and_parity() {
+    let cases = [
+        (Level::Raid4, 0, 4..=6, 2),
+        (Level::Raid5, 2, 4..=6, 2),
+        (Level::Raid5, 1, 4..=6, 2),
+        (Level::Raid6, 2, 6..=8, 3),
+        (Level::Raid6, 10, 6..=8, 3),
+    ];
+    for (level, layout, members, expected) in cases {
+        for members in members {
+            for consistency in ALL {
+                if consistency == Consistency::Ppl && level != Level::Raid5 {
+                    continue;
+                }
+                let shape = parity(level, layout, members, consistency);
+                for offset in [0, 4096, 12288, 48 << 10] {
+                    let Count { reads, writes, log_writes, superblocks } =
+                        cost_of(shape, offset, 4096);
+                    let what = format!("{shape:?} at {offset}");
+                    assert_eq!((reads, writes, superblocks), (expected, expected, 0), "{what}");
+                    let logged = match consistency {
+                        Consistency::Resync | Consistency::Bitmap => 0,
+                        Consistency::Ppl => 1,
+                        Consistency::Log => expected,
+                    };
+                    assert_eq!(log_writes, logged, "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// Fewer reads where the others of the stripe are fewer than what would be changed.
+#[test]
+fn a_write_reads_as_little_as_there_is_to_read() {
+    let raid5 = parity(Level::Raid5, 2, 4, Consistency::Resync);
+    // Two of three columns: the third, instead of two and the parity.
+    assert_eq!(cost_of(raid5, 0, 16 << 10).reads, 1);
+    // Of three members, one is written, the other read, instead of two.
+    assert_eq!(cost_of(Shape { members: 3, ..raid5 }, 0, 4096).reads, 1);
+    let raid6 = parity(Level::Raid6, 2, 4, Consistency::Resync);
+    assert_eq!(cost_of(raid6, 0, 4096).reads, 1);
+}
+
+#[test]
+fn a_whole_stripe_reads_nothing() {
+    for (level, members) in [(Level::Raid4, 4), (Level::Raid5, 5), (Level::Raid6, 6)] {
+        for consistency in ALL {
+            if consistency == Consistency::Ppl && level != Level::Raid5 {
+                continue;
+            }
+            let shape = parity(level, 2, members, consistency);
+            let stripe = shape.stripes().stripe();
+            for stripes in 1..=2 {
+                let cost = cost_of(shape, stripe, (stripes * stripe) as usize);
+                let writes = members * stripes as usize;
+                assert_eq!((cost.reads, cost.writes), (0, writes), "{shape:?}: {stripes}");
+            }
+        }
+    }
+}
+
+/// Writes `count` blocks of 4 KiB in a row, `depth` of them at once.
+async fn write_in_a_row(dev: &Dev, count: u64, depth: usize) {
+    let mut under_way = InFlight::new(depth);
+    let mut free: Vec<usize> = (0..depth).collect();
+    let mut next = 0;
+    while next < count || !under_way.is_empty() {
+        if let Some(slot) = free.pop_if(|_| next < count) {
+            let io = Io::write(next * 4096, filled(4096, 7), Flags::NONE);
+            under_way.push(slot, dev.start(io));
+            next += 1;
+            continue;
+        }
+        let (slot, done) = poll_fn(|cx| under_way.poll_next(cx)).await;
+        assert_eq!(done.result, Ok(()));
+        free.push(slot);
+    }
+}
+
+#[test]
+fn small_writes_in_a_row_become_whole_stripes() {
+    for (level, members, consistency) in [
+        (Level::Raid5, 4, Consistency::Resync),
+        (Level::Raid5, 4, Consistency::Ppl),
+        (Level::Raid6, 5, Consistency::Bitmap),
+    ] {
+        let shape = Shape {
+            chunk: 32 << 10,
+            member_size: 1 << 20,
+            bitmap: (consistency == Consistency::Bitmap).then_some(64 << 10),
+            ..parity(level, 2, members, consistency)
+        };
+        for seed in 0..4 {
+            let world = world(seed, shape);
+            let (dev, disks) = (world.dev.clone(), world.disks.borrow().clone());
+            let cost = world.run(async move {
+                let since = mark(&disks);
+                write_in_a_row(&dev, shape.size() / 4096, 64).await;
+                count(&disks, &since)
+            });
+            check_whole(&shape, &world.images());
+            // The first one goes alone, since nobody knows yet that there are more.
+            let least = shape.stripes().stripes() as usize * members;
+            let what = format!("{shape:?}, seed {seed}: {cost:?}, at least {least} writes");
+            assert!(cost.reads <= 2 * members, "{what}");
+            assert!(cost.writes <= least + least / 10 + 2 * members, "{what}");
+        }
+    }
+}
+
+/// A client that waits for each write finds each of them begun at once.
+#[test]
+fn nothing_is_held_for_a_client_that_waits() {
+    let shape = parity(Level::Raid5, 2, 4, Consistency::Resync);
+    let world = world(1, shape);
+    let (dev, disks) = (world.dev.clone(), world.disks.borrow().clone());
+    let handle = world.sim.handle();
+    world.run(async move {
+        write_in_a_row(&dev, 1, 1).await;
+        for index in 1..shape.size() / 4096 {
+            let (since, now) = (mark(&disks), handle.now());
+            let io = Io::write(index * 4096, filled(4096, 7), Flags::NONE);
+            assert_eq!(dev.start(io).await.result, Ok(()));
+            let begun = disks.iter().zip(since).filter_map(|(disk, since)| {
+                disk.trace()[since..].first().map(|record| record.start_ns)
+            });
+            assert_eq!(begun.min(), Some(now), "write {index} was held");
+        }
+    });
+    check_whole(&shape, &world.images());
+}
+
+/// Of a stream that stops in the middle of a stripe nothing is held for long.
+#[test]
+fn what_is_held_is_not_held_for_long() {
+    let shape = parity(Level::Raid5, 2, 5, Consistency::Resync);
+    let world = world(1, shape);
+    let (dev, handle) = (world.dev.clone(), world.sim.handle());
+    world.run(async move {
+        write_in_a_row(&dev, 1, 1).await;
+        let start = handle.now();
+        write_in_a_row(&dev, 3, 3).await;
+        // A millisecond, and some ten requests of at most 2 ms one after the other.
+        let took = handle.now() - start;
+        assert!(took < 21_000_000, "{took} ns");
+    });
+    check_whole(&shape, &world.images());
+}
