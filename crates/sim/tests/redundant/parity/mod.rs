@@ -4,12 +4,14 @@
 //! * `conformance`: a random load agrees with the oracle, whatever the shape.
 //! * `shapes`: every write and read within two stripes, with every loss.
 //! * `counted`: how many requests of its members a write costs.
-//! * `cache`: memory for stripes under way is bounded, and nobody stops anybody.
 //! * `rows`: which writes wait for each other.
+//! * `cache`: memory for stripes under way is bounded, and nobody stops anybody.
+//! * `reads`: sectors that cannot be read.
 
 mod cache;
 mod conformance;
 mod counted;
 mod images;
+mod reads;
 mod rows;
 mod shapes;
