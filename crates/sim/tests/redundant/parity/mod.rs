@@ -7,11 +7,15 @@
 //! * `rows`: which writes wait for each other.
 //! * `cache`: memory for stripes under way is bounded, and nobody stops anybody.
 //! * `reads`: sectors that cannot be read.
+//! * `life`: members that come, go, take over and are replaced; resyncs.
+//! * `scrub`: silent corruption, what a check tells of it, and what a repair writes.
 
 mod cache;
 mod conformance;
 mod counted;
 mod images;
+mod life;
 mod reads;
 mod rows;
+mod scrub;
 mod shapes;
