@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use braid_md::stripe_log::{self, BLOCK, Head};
+use braid_md::stripe_log::{self, BLOCK, Head, Part, Record};
 use braid_md::{Resync, ppl};
 
 use crate::common::{Ledger, MIB, Random, Scratch, UpVolume, drivers, pattern, wait_until};
@@ -457,6 +457,55 @@ fn a_stripe_log_of_another_array() {
     let parts = ["(write hole)", "the stripe log is of device number 3, this is 1"];
     let up_rest = ["up", "md(./a.img, ./b.img, ./c.img)", "--name", "rest", "--degraded"];
     refuses_up(&scratch, &up_rest, &parts);
+}
+
+#[test]
+fn a_record_that_makes_no_sense() {
+    let scratch = array("raid6", 4);
+    let ours = superblock(&scratch, "a.img");
+    let place = stripe_log::place(&ours).expect("room for a log");
+    let mut heads = Vec::new();
+    for (number, name) in (0..).zip(&MEMBERS[..4]) {
+        let block = scratch.read(name)[place.head as usize..][..BLOCK].to_vec();
+        let head = Head::parse(&block, &ours.array_uuid, number, place.room).expect("a head");
+        heads.push(Head { nonce: 7, tail: 1, ..head });
+        scratch.patch(name, place.head, &heads[number as usize].encode());
+    }
+    // Sound, complete, and far behind the members' ends.
+    let (payload, mut block) = ([5; 4096], [0; BLOCK]);
+    Record {
+        array_uuid: ours.array_uuid,
+        device_number: 0,
+        role: 0,
+        nonce: 7,
+        sequence: 1,
+        tail: 1,
+        participants: [0].into_iter().collect(),
+        parts: vec![Part { offset: 1 << 40, len: 4096 }],
+        payload_len: 4096,
+        payload_checksum: Record::checksum_of([&payload[..]]),
+    }
+    .encode_into(&mut block);
+    let ring = ours.data_offset - heads[0].area;
+    scratch.patch("a.img", ring, &[block, payload].concat());
+    make_dirty(&scratch, &MEMBERS[..4]);
+    let before: Vec<_> = MEMBERS.iter().map(|name| scratch.read(name)).collect();
+    let stack = "md(./a.img, ./b.img, ./c.img)";
+    let up_rest = ["up", stack, "--name", "rest", "--degraded", "--attach", "none"];
+    let parts = [
+        "members are missing, and the log that would make it good cannot be used",
+        "outside members of 1048576 bytes",
+        "next: with the member that is missing; or, to copy what can be read, `braid assemble ",
+    ];
+    scratch.run(&up_rest).fails(FAILED, &parts);
+    let after: Vec<_> = MEMBERS.iter().map(|name| scratch.read(name)).collect();
+    assert!(before == after, "a member was changed");
+    // It is not up, and leaves nothing behind.
+    scratch.run(&["status", "rest"]).fails(FAILED, &["no volume called rest is up"]);
+    let volume = up(&scratch, stack, &["--name", "look", "--read-only", "--degraded"]);
+    let warnings = volume.status()["warnings"].to_string();
+    assert!(warnings.contains("makes that good only when"), "{warnings}");
+    volume.down();
 }
 
 #[test]
