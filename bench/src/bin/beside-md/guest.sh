@@ -11,10 +11,10 @@ set -x
 
 modprobe brd rd_nr=8 rd_size=$((MIB * 1024)) max_part=0
 modprobe nbd nbds_max=1 max_part=0
-THEIRS=$(echo /dev/ram{0,1,2,3})
-OURS=$(echo /dev/ram{4,5,6,7})
+THEIRS=(/dev/ram{0,1,2,3})
+OURS=(/dev/ram{4,5,6,7})
 # Pages of RAM disks are there once they are written; zeroes have parity that fits.
-for disk in $THEIRS $OURS; do
+for disk in "${THEIRS[@]}" "${OURS[@]}"; do
     dd if=/dev/zero of="$disk" bs=1M count="$MIB" oflag=direct status=none
 done
 create() { # DEVICE MEMBERS...
@@ -22,14 +22,12 @@ create() { # DEVICE MEMBERS...
         --bitmap=none --consistency-policy=resync "${@:2}"
 }
 # The same superblocks for both; the kernel lets go of those that braid takes.
-# shellcheck disable=SC2086
-create /dev/md8 $OURS
+create /dev/md8 "${OURS[@]}"
 mdadm --stop --quiet /dev/md8
-# shellcheck disable=SC2086
-create /dev/md9 $THEIRS
+create /dev/md9 "${THEIRS[@]}"
 
 SOCKET=/tmp/beside-md.sock
-"$BRAID" serve "md($(echo "$OURS" | tr ' ' ','))" --nbd "unix:$SOCKET" >>"$LOG" 2>&1 &
+"$BRAID" serve "md($(IFS=,; echo "${OURS[*]}"))" --nbd "unix:$SOCKET" >>"$LOG" 2>&1 &
 SERVER=$!
 for _ in $(seq 300); do
     [ -S "$SOCKET" ] && break
@@ -59,7 +57,7 @@ nbd-client -d /dev/nbd0 >>"$LOG" 2>&1
 kill -TERM $SERVER
 wait $SERVER || true
 # What was written has parity that fits, says the kernel of both.
-mdadm --assemble --run --quiet /dev/md8 $OURS
+mdadm --assemble --run --quiet /dev/md8 "${OURS[@]}"
 for array in md8 md9; do
     echo check >/sys/block/$array/md/sync_action
     while [ "$(cat /sys/block/$array/md/sync_action)" != idle ]; do sleep 0.2; done
