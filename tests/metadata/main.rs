@@ -14,6 +14,7 @@ mod assembling;
 mod creation;
 mod golden;
 mod living;
+mod parity;
 mod sets;
 mod undoing;
 

@@ -220,6 +220,16 @@ fn render_array(array: &ArrayStatus) -> String {
     if let Some(text) = render_protection(array) {
         lines.push(("crash", text));
     }
+    if let Some(cost) = array.log_cost.as_ref().filter(|cost| cost.writes > 0) {
+        let text = format!(
+            "{:#} for {} writes of {:#} in place, {} % of their time",
+            ByteSize(cost.log_bytes),
+            cost.writes,
+            ByteSize(cost.stored_bytes),
+            cost.log_time_us * 100 / cost.time_us.max(1)
+        );
+        lines.push(("log", text));
+    }
     if let (Some(all), Some(used)) = (array.stripe_cache_bytes, array.stripe_cache_used_bytes) {
         let text = format!("{:#} of {:#} in use", ByteSize(used), ByteSize(all));
         lines.push(("stripes", text));

@@ -122,7 +122,12 @@ pub(crate) fn own_members(stack: &Stack) -> Vec<PathBuf> {
 }
 
 fn is_own(path: &Path) -> bool {
-    let Ok(metadata) = Metadata::read(path) else { return false };
+    let metadata = match Metadata::read(path) {
+        Ok(metadata) => metadata,
+        // Whoever opens it says what is wrong with its superblock, and changes nothing.
+        Err(MetadataError::Damaged { .. }) => return true,
+        Err(_) => return false,
+    };
     let Superblock { data_offset, data_size, .. } = metadata.superblock;
     let policy = Policy { force: &[], read_only: false, min_bytes: 0 };
     match check_member(path, &policy) {

@@ -1,0 +1,505 @@
+//! raid4, raid5 and raid6 over image files: their life, and the write hole, open and closed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use braid_md::stripe_log::{self, BLOCK, Head};
+use braid_md::{Resync, ppl};
+
+use crate::common::{Ledger, MIB, Random, Scratch, UpVolume, drivers, pattern, wait_until};
+use crate::{FAILED, REFUSED, SIZE, USAGE, edit, refuses, superblock};
+
+const MEMBERS: [&str; 5] = ["a.img", "b.img", "c.img", "d.img", "e.img"];
+
+/// An array called `home` of the first members, all zeroes and so in sync; 1 MiB of each is used.
+fn array(options: &str, members: usize) -> Scratch {
+    let scratch = Scratch::new();
+    for name in MEMBERS {
+        scratch.sparse(name, SIZE);
+    }
+    let mut create = vec!["create", "home", "--assume-clean", "--chunk", "16K", "--size", "1M"];
+    create.push("--level");
+    create.extend(options.split(' '));
+    create.extend(&MEMBERS[..members]);
+    scratch.run(&create).ok();
+    scratch
+}
+
+/// Brings a volume up as soon as its members are free: a process that was killed a moment ago may
+/// still hold them.
+fn up<'a>(scratch: &'a Scratch, target: &str, options: &[&str]) -> UpVolume<'a> {
+    let mut volume = None;
+    wait_until("the members to be free", || {
+        match UpVolume::start(scratch, target, &[options, &["--attach", "none"]].concat()) {
+            Ok(started) => volume = Some(started),
+            Err(output) => assert!(output.err.contains("in use"), "{output}"),
+        }
+        volume.is_some()
+    });
+    volume.expect("waited for")
+}
+
+/// Writes until the volume's process is killed, after a seeded count of acknowledged writes.
+fn kill_under_load(volume: UpVolume<'_>, ledger: &mut Ledger, random: &mut Random) {
+    let mut client = volume.client();
+    let done = AtomicU64::new(0);
+    let moment = 20 + random.below(200);
+    std::thread::scope(|scope| {
+        scope.spawn(|| ledger.write_to_the_end(&mut client, &done));
+        wait_until("the moment", || done.load(Ordering::Relaxed) >= moment);
+        volume.kill();
+    });
+}
+
+/// What the volume's processes have written.
+fn log_of(scratch: &Scratch, name: &str) -> String {
+    let path = scratch.run_folder().join(format!("{name}.log"));
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+fn size_of(volume: &UpVolume<'_>) -> u64 {
+    volume.status()["device"]["size_bytes"].as_u64().expect("a size")
+}
+
+fn wait_until_whole(volume: &UpVolume<'_>) {
+    wait_until("every role has a member in sync", || {
+        let status = volume.status();
+        let in_sync = status["arrays"][0]["in_sync"].as_array().expect("a list").clone();
+        in_sync.iter().all(|one| one == true)
+    });
+}
+
+/// Crashes over and over with all members there: what was acknowledged is there, data and parity
+/// agree at once, and nothing has to be resynchronised.
+fn is_whole_after_crashes(options: &str, members: usize, consistency: &str) {
+    let scratch = array(options, members);
+    let mut random = Random::new(members as u64);
+    let mut ledger: Option<Ledger> = None;
+    let drivers = drivers();
+    for round in 0..4 {
+        let driver = drivers[round % drivers.len()];
+        let volume = up(&scratch, "home", &["--io", driver]);
+        let array = &volume.status()["arrays"][0];
+        assert_eq!(array["consistency"], consistency, "{array}");
+        assert!(array["resync_from_bytes"].is_null(), "{array}");
+        let ledger = ledger.get_or_insert_with(|| Ledger::new(size_of(&volume), 7));
+        ledger.check(&mut volume.client());
+        let scrubbed = scratch.run(&["scrub", "home", "--wait"]).ok();
+        assert!(scrubbed.out.contains("data and parity agree"), "{scrubbed}");
+        kill_under_load(volume, ledger, &mut random);
+    }
+    let volume = up(&scratch, "home", &[]);
+    assert!(log_of(&scratch, "home").contains("writes were made good by the log"));
+    ledger.expect("books").check(&mut volume.client());
+    let scrubbed = scratch.run(&["scrub", "home", "--wait"]).ok();
+    assert!(scrubbed.out.contains("data and parity agree"), "{scrubbed}");
+    volume.down();
+}
+
+#[test]
+fn partial_parity_keeps_raid5_whole() {
+    is_whole_after_crashes("raid5", 3, "ppl");
+}
+
+#[test]
+fn the_stripe_log_keeps_raid4_whole() {
+    is_whole_after_crashes("raid4", 3, "log");
+}
+
+#[test]
+fn the_stripe_log_keeps_raid5_whole() {
+    is_whole_after_crashes("raid5 --consistency log", 4, "log");
+}
+
+#[test]
+fn the_stripe_log_keeps_raid6_whole() {
+    is_whole_after_crashes("raid6", 4, "log");
+}
+
+/// A crash takes members with it: the others have everything that was acknowledged.
+fn survives_a_crash_without(options: &str, members: usize, lost: &[usize], is_atomic: bool) {
+    for seed in 0..4 {
+        let scratch = array(options, members);
+        let mut random = Random::new(seed);
+        let volume = up(&scratch, "home", &[]);
+        let mut ledger = Ledger::new(size_of(&volume), seed);
+        kill_under_load(volume, &mut ledger, &mut random);
+        let left: Vec<String> = (0..members)
+            .filter(|index| !lost.contains(index))
+            .map(|index| format!("./{}", MEMBERS[index]))
+            .collect();
+        let stack = format!("md({})", left.join(", "));
+        let volume = up(&scratch, &stack, &["--name", "rest", "--degraded"]);
+        let log = log_of(&scratch, "rest");
+        assert!(log.contains("writes were made good by the log"), "{log}");
+        match is_atomic {
+            true => ledger.check(&mut volume.client()),
+            false => ledger.check_acknowledged(&mut volume.client()),
+        }
+        // What comes in its place gets what it had.
+        for index in lost {
+            let path = format!("{}.new", MEMBERS[*index]);
+            scratch.sparse(&path, SIZE);
+            scratch.run(&["member", "add", "rest", &path]).ok();
+        }
+        wait_until_whole(&volume);
+        let scrubbed = scratch.run(&["scrub", "rest", "--wait"]).ok();
+        assert!(scrubbed.out.contains("data and parity agree"), "{scrubbed}");
+        ledger.check(&mut volume.client());
+        volume.down();
+    }
+}
+
+#[test]
+fn raid5_with_partial_parity_loses_a_member_in_a_crash() {
+    // What was being written to the lost member may be torn; see docs/write-hole.md.
+    survives_a_crash_without("raid5", 3, &[1], false);
+}
+
+#[test]
+fn raid5_with_the_stripe_log_loses_a_member_in_a_crash() {
+    survives_a_crash_without("raid5 --consistency log", 3, &[2], true);
+}
+
+#[test]
+fn raid4_loses_its_parity_or_data_in_a_crash() {
+    survives_a_crash_without("raid4", 4, &[3], true);
+    survives_a_crash_without("raid4", 4, &[0], true);
+}
+
+#[test]
+fn raid6_loses_two_members_in_a_crash() {
+    survives_a_crash_without("raid6", 5, &[0, 3], true);
+}
+
+#[test]
+fn without_a_log_nobody_vouches_for_what_is_missing() {
+    for options in ["raid5 --consistency resync", "raid6 --bitmap 64K"] {
+        let members = if options.starts_with("raid5") { 3 } else { 4 };
+        let scratch = array(options, members);
+        let volume = up(&scratch, "home", &[]);
+        let mut ledger = Ledger::new(size_of(&volume), 5);
+        let status = scratch.run(&["status", "home"]).ok();
+        assert!(status.out.contains("crash: write hole open: after a crash"), "{status}");
+        kill_under_load(volume, &mut ledger, &mut Random::new(5));
+        let names: Vec<String> =
+            MEMBERS[1..members].iter().map(|name| format!("./{name}")).collect();
+        let stack = format!("md({})", names.join(", "));
+        let parts = ["parity may not match the data (write hole)", "--force", "--read-only"];
+        let options = ["--name", "rest", "--degraded", "--attach", "none"];
+        // It may still hold its members for a moment.
+        wait_until("the members to be free", || {
+            let output = scratch.run(&[&["up", stack.as_str()], &options[..]].concat());
+            let is_free = !output.err.contains("in use");
+            if is_free {
+                output.fails(REFUSED, &parts);
+            }
+            is_free
+        });
+        let mut assemble = vec!["assemble", "--as", "rest"];
+        assemble.extend(names.iter().map(String::as_str));
+        refuses(&scratch, &assemble, REFUSED, &["(write hole)", "next:"]);
+        assemble.push("--force");
+        let forced = scratch.run(&assemble).ok();
+        assert!(forced.out.contains("risk: what is computed in place"), "{forced}");
+        let volume = up(&scratch, "rest", &[]);
+        volume.client().read(0, 4096).expect("a read");
+        volume.down();
+    }
+}
+
+#[test]
+fn members_go_come_and_are_replaced() {
+    for (options, members, lost) in [("raid5", 3, 1), ("raid6", 4, 2), ("raid4", 3, 1)] {
+        let scratch = array(options, members);
+        let volume = up(&scratch, "home", &[]);
+        let size = size_of(&volume);
+        let write = |seed| {
+            let mut client = volume.client();
+            client.write(0, &pattern(seed, 0, size), false).expect("a write");
+            client.flush().expect("a flush");
+        };
+        write(1);
+        for name in &MEMBERS[..lost] {
+            scratch.run(&["member", "fail", "home", name]).ok();
+            scratch.run(&["member", "remove", "home", name]).ok();
+        }
+        scratch.run(&["status", "home", "--test"]).fails(FAILED, &[]);
+        let kept = ["holds the only copy of some of the data: it is kept"];
+        scratch.run(&["member", "fail", "home", MEMBERS[lost]]).fails(REFUSED, &kept);
+        assert_eq!(volume.client().read(0, size as u32).expect("a read"), pattern(1, 0, size));
+        write(2);
+        for name in &MEMBERS[..lost] {
+            scratch.run(&["member", "add", "home", name]).ok();
+        }
+        wait_until_whole(&volume);
+        let last = MEMBERS[members - 1];
+        scratch.run(&["member", "replace", "home", last, "e.img"]).ok();
+        wait_until("the old one is out", || {
+            volume.status()["arrays"][0]["members"].to_string().contains("replaced by")
+        });
+        scratch.run(&["scrub", "home", "--wait"]).ok();
+        let grow = ["grow", "home", "--raid-devices", "5"];
+        scratch.run(&grow).fails(REFUSED, &["only raid1"]);
+        scratch.run(&["grow", "home", "--size", "max"]).fails(REFUSED, &["only raid1"]);
+        volume.down();
+        // Without as many as can be lost, from the new ones, too.
+        let left: Vec<&str> = [&MEMBERS[..members - 1], &["e.img"]].concat()[lost..].to_vec();
+        let stack = format!("md(./{})", left.join(", ./"));
+        let copy = format!("\"$0\" cat '{stack}' > copy");
+        crate::assembling::scratch_shell(&scratch, &copy).run().ok();
+        assert!(scratch.read("copy") == pattern(2, 0, size), "{options}");
+    }
+}
+
+#[test]
+fn newcomers_have_the_log_of_the_others() {
+    for options in ["raid6", "raid5", "raid5 --metadata 1.0"] {
+        let scratch = array(options, 4);
+        let volume = up(&scratch, "home", &[]);
+        let mut ledger = Ledger::new(size_of(&volume), 3);
+        scratch.sparse("small.img", MIB + MIB / 2);
+        // Where its data would start, and how much that is, depends on the log.
+        let output = scratch.run(&["member", "add", "home", "small.img"]);
+        output.fails(REFUSED, &["small.img", " bytes"]);
+        scratch.run(&["member", "fail", "home", "b.img"]).ok();
+        scratch.run(&["member", "add", "home", "e.img"]).ok();
+        wait_until_whole(&volume);
+        let examined = scratch.run(&["examine", "--json", "e.img"]).ok().json();
+        let log = &examined["members"][0]["stripe_log"];
+        let ours = superblock(&scratch, "e.img");
+        assert_eq!(ours.ppl, superblock(&scratch, "a.img").ppl, "{options}");
+        assert_eq!(log["area_bytes"].is_u64(), ours.ppl.is_none(), "{options}: {examined}");
+        // Its log is one that another member's loss is made good by.
+        kill_under_load(volume, &mut ledger, &mut Random::new(3));
+        let rest = "md(./c.img, ./d.img, ./e.img)";
+        let volume = up(&scratch, rest, &["--name", "rest", "--degraded"]);
+        match ours.ppl {
+            None => ledger.check(&mut volume.client()),
+            Some(_) => ledger.check_acknowledged(&mut volume.client()),
+        }
+        volume.down();
+    }
+}
+
+#[test]
+fn a_scrub_of_raid6_names_the_member_that_lies() {
+    let scratch = array("raid6", 4);
+    let volume = up(&scratch, "home", &[]);
+    let size = size_of(&volume);
+    volume.client().write(0, &pattern(3, 0, size), true).expect("a write");
+    volume.down();
+    let at = superblock(&scratch, "c.img").data_offset + 40 * 1024;
+    let before = scratch.read("c.img");
+    let lies: Vec<u8> = before[at as usize..][..4096].iter().map(|byte| !byte).collect();
+    scratch.patch("c.img", at, &lies);
+
+    let volume = up(&scratch, "home", &[]);
+    let found = scratch.run(&["scrub", "home", "--wait"]);
+    let name = scratch.join("c.img").display().to_string();
+    let culprit = format!("{name} (role 2) alone explains 4096 of them");
+    let parts = ["4096 bytes differ, at 40960 of each member's data", &culprit, "--repair"];
+    found.fails(FAILED, &parts);
+    let array = &volume.status()["arrays"][0];
+    assert_eq!(array["suspects"][0]["member"], name, "{array}");
+    assert_eq!(array["unexplained_bytes"], 0);
+    let status = scratch.run(&["status", "home"]).ok();
+    assert!(status.out.contains(&culprit), "{status}");
+    let repaired = scratch.run(&["scrub", "home", "--repair", "--wait"]).ok();
+    assert!(repaired.out.contains("repaired"), "{repaired}");
+    let agreed = scratch.run(&["scrub", "home", "--wait"]).ok();
+    assert!(agreed.out.contains("data and parity agree"), "{agreed}");
+    volume.down();
+    let range = at as usize..at as usize + 4096;
+    assert!(scratch.read("c.img")[range.clone()] == before[range], "what was there is there again");
+}
+
+#[test]
+fn a_scrub_of_raid5_makes_parity_fit() {
+    let scratch = array("raid5", 3);
+    let at = superblock(&scratch, "b.img").data_offset;
+    scratch.patch("b.img", at, &[9; 512]);
+    let volume = up(&scratch, "home", &[]);
+    let found = scratch.run(&["scrub", "home", "--wait"]);
+    let found = found.fails(FAILED, &["4096 bytes differ, at 0 of", "makes parity fit the data"]);
+    assert!(!found.err.contains("explains"), "{found}");
+    scratch.run(&["scrub", "home", "--repair", "--wait"]).ok();
+    scratch.run(&["scrub", "home", "--wait"]).ok();
+    volume.down();
+}
+
+#[test]
+fn what_does_not_protect_is_refused_when_an_array_is_made() {
+    let scratch = Scratch::new();
+    for name in MEMBERS {
+        scratch.sparse(name, SIZE);
+    }
+    for (options, parts) in [
+        ("raid6 --consistency ppl", ["ppl does not go with raid6", "only with raid5"]),
+        ("raid10 --consistency log", ["log does not go with raid10", "no parity"]),
+        ("raid5 --consistency ppl --bitmap internal", ["ppl does not go with", "bitmap"]),
+        ("raid6 --consistency log --metadata 1.0", ["log does not go with metadata 1.0", "1.1"]),
+        ("raid5 --consistency journal", ["journal", "possible values: resync, bitmap, ppl, log"]),
+    ] {
+        let mut create = vec!["create", "home", "--level"];
+        create.extend(options.split(' '));
+        create.extend(&MEMBERS[..4]);
+        refuses(&scratch, &create, USAGE, &parts);
+    }
+    let plan = ["create", "home", "--level", "raid6", "--plan"];
+    let plan = scratch.run(&[&plan[..], &MEMBERS[..4]].concat()).ok();
+    assert!(plan.out.contains("stripe log of ") && plan.out.contains("head of the"), "{plan}");
+}
+
+/// As if the array had been written when its process ended.
+fn make_dirty(scratch: &Scratch, names: &[&str]) {
+    for name in names {
+        edit(scratch, name, |superblock| superblock.resync = Resync::From(0));
+    }
+}
+
+#[test]
+fn a_partial_parity_log_that_is_damaged() {
+    let names = &MEMBERS[..3];
+    let other_s = ppl::Header::empty(0x1234_5678).encode();
+    for (what, offset, bytes) in
+        [("checksum", 532, &[1, 2, 3, 4][..]), ("signed 12345678", 0, &other_s[..])]
+    {
+        let scratch = array("raid5", 3);
+        make_dirty(&scratch, names);
+        let before = superblock(&scratch, "a.img");
+        let (log, _) = before.ppl.expect("a log");
+        let at = before.super_offset + log.unsigned_abs() + offset;
+        scratch.patch("a.img", at, bytes);
+        let up_rest = ["up", "md(./a.img, ./b.img)", "--name", "rest", "--degraded"];
+        let parts = ["(write hole)", "a.img: ", what, "--force"];
+        refuses_up(&scratch, &up_rest, &parts);
+        // The log of who is missing is not asked for.
+        let volume = up(&scratch, "md(./b.img, ./c.img)", &["--name", "others", "--degraded"]);
+        volume.down();
+    }
+    // With all members there, all is resynchronised instead.
+    let scratch = array("raid5", 3);
+    make_dirty(&scratch, names);
+    let before = superblock(&scratch, "a.img");
+    let (log, _) = before.ppl.expect("a log");
+    scratch.patch("a.img", before.super_offset + log.unsigned_abs() + 532, &[1, 2, 3, 4]);
+    let volume = up(&scratch, "home", &[]);
+    let text = log_of(&scratch, "home");
+    assert!(text.contains("the log cannot be used, all is resynchronised"), "{text}");
+    assert!(text.contains("checksum"), "{text}");
+    volume.down();
+    // What is taken as it is needs no log.
+    let scratch = array("raid5", 3);
+    make_dirty(&scratch, names);
+    scratch.patch("a.img", before.super_offset + log.unsigned_abs() + 532, &[1, 2, 3, 4]);
+    scratch.run(&["assemble", "./a.img", "./b.img", "--force", "--as", "rest"]).ok();
+    up(&scratch, "rest", &[]).down();
+}
+
+#[track_caller]
+fn refuses_up(scratch: &Scratch, up: &[&str], parts: &[&str]) {
+    let before: Vec<_> = MEMBERS.iter().map(|name| scratch.read(name)).collect();
+    scratch.run(&[up, &["--attach", "none"]].concat()).fails(REFUSED, parts);
+    let after: Vec<_> = MEMBERS.iter().map(|name| scratch.read(name)).collect();
+    assert!(before == after, "a member was changed");
+}
+
+#[test]
+fn a_stripe_log_of_another_array() {
+    let scratch = array("raid6", 4);
+    let ours = superblock(&scratch, "b.img");
+    let place = stripe_log::place(&ours).expect("room for a log");
+    let bytes = scratch.read("b.img");
+    let block = &bytes[place.head as usize..][..BLOCK];
+    let head = Head::parse(block, &ours.array_uuid, 1, place.room).expect("a head");
+    let mut uuid = ours.array_uuid;
+    uuid.0[0] ^= 1;
+    for (other, why) in [
+        (Head { array_uuid: uuid, ..head.clone() }, format!("the stripe log is of array {uuid}")),
+        (Head { device_number: 3, ..head }, "the stripe log is of device number 3".to_owned()),
+    ] {
+        scratch.patch("b.img", place.head, &other.encode());
+        let explained = scratch.run(&["examine", "--explain", "b.img"]).ok();
+        assert!(explained.out.contains(&format!("not used: {why}")), "{explained}");
+        let json = scratch.run(&["examine", "--json", "b.img"]).ok().json();
+        let error = json["members"][0]["stripe_log"]["error"].to_string();
+        assert!(error.contains(&why), "{json}");
+        let volume = up(&scratch, "home", &[]);
+        let status = volume.status();
+        assert_eq!(status["arrays"][0]["consistency"], "resync", "{status}");
+        let warning = status["warnings"].to_string();
+        assert!(warning.contains("b.img has a log that is not used") && warning.contains(&why));
+        volume.down();
+        // Nobody wrote over what belongs to somebody else.
+        assert!(scratch.read("b.img")[place.head as usize..][..BLOCK] == other.encode());
+    }
+    make_dirty(&scratch, &MEMBERS[..4]);
+    let parts = ["(write hole)", "the stripe log is of device number 3, this is 1"];
+    let up_rest = ["up", "md(./a.img, ./b.img, ./c.img)", "--name", "rest", "--degraded"];
+    refuses_up(&scratch, &up_rest, &parts);
+}
+
+#[test]
+fn a_stripe_log_goes_with_its_superblock() {
+    let scratch = array("raid6", 4);
+    let ours = superblock(&scratch, "b.img");
+    let head = stripe_log::place(&ours).expect("room for a log").head as usize;
+    let before = scratch.read("b.img");
+    let wiped = scratch.run(&["wipe", "b.img"]).ok();
+    assert!(wiped.out.contains("the head of its stripe log at byte"), "{wiped}");
+    assert!(scratch.read("b.img")[head..head + BLOCK] == [0; BLOCK]);
+    scratch.run(&["undo"]).ok();
+    assert!(scratch.read("b.img") == before);
+}
+
+#[test]
+fn too_few_members_and_layouts_that_do_not_exist() {
+    let scratch = array("raid6", 5);
+    std::fs::remove_file(scratch.config_file("home")).expect("a record");
+    let parts = ["too few members: 2 of 5 members in sync; roles 0, 1 and 2 missing"];
+    refuses(&scratch, &["assemble", "d.img", "e.img"], REFUSED, &parts);
+    let up_two = ["up", "md(./d.img, ./e.img)", "--name", "two", "--degraded"];
+    refuses_up(&scratch, &up_two, &["too few members"]);
+    edit(&scratch, "a.img", |superblock| superblock.layout = 11);
+    let parts = ["a.img: its superblock cannot be used", "layout"];
+    refuses_up(&scratch, &["up", "md(./a.img, ./b.img)", "--name", "odd"], &parts);
+}
+
+#[test]
+fn stacks_without_superblocks() {
+    let scratch = Scratch::new();
+    for (stack, size) in [
+        ("raid4(chunk=64K, ram(1M), ram(1M), ram(1M))", 2 * MIB),
+        ("raid5(chunk=16K, layout=ra, ram(1M), missing, ram(1M))", 2 * MIB),
+        ("raid6(chunk=4K, ram(1M), ram(1M), missing, ram(1M), missing)", 3 * MIB),
+    ] {
+        let volume = up(&scratch, stack, &["--name", "memory"]);
+        assert_eq!(size_of(&volume), size, "{stack}");
+        let mut client = volume.client();
+        client.write(0, &pattern(4, 0, size), false).expect("a write");
+        assert!(client.read(0, size as u32).expect("a read") == pattern(4, 0, size), "{stack}");
+        let array = &volume.status()["arrays"][0];
+        assert!(array["resync_from_bytes"].is_null(), "{array}");
+        volume.down();
+        std::fs::remove_file(scratch.config_file("memory")).expect("a record");
+    }
+    // The data of files is made to fit, unless some of it is only what the parity says.
+    for name in ["x", "y", "z"] {
+        scratch.file(name, MIB, 9);
+    }
+    let whole = "raid5(chunk=16K, ./x, ./y, ./z)";
+    let volume = up(&scratch, whole, &["--name", "files", "--force", "x", "--force", "y"]);
+    wait_until("the resync", || volume.status()["arrays"][0]["resync_from_bytes"].is_null());
+    let mut client = volume.client();
+    client.write(0, &pattern(5, 0, 2 * MIB), true).expect("a write");
+    volume.down();
+    let parity = scratch.read("x");
+    let missing = "raid5(chunk=16K, ./x, ./y, missing)";
+    let volume = up(&scratch, missing, &["--name", "degraded"]);
+    let warnings = volume.status()["warnings"].to_string();
+    assert!(warnings.contains("is worked out from parity"), "{warnings}");
+    let found = volume.client().read(0, 2 * MIB as u32).expect("a read");
+    assert!(found == pattern(5, 0, 2 * MIB));
+    volume.down();
+    assert!(scratch.read("x") == parity, "nothing was resynchronised");
+}
