@@ -110,8 +110,9 @@ impl Log {
         match &self.kind {
             Kind::None => 0,
             Kind::Partial(_) => ppl::HEADER_BYTES as u64 + if is_whole { 0 } else { rows },
-            // For each member a header, and what fills its payload up to whole blocks.
-            Kind::Records(_) => 2 * 4096 * geometry.members() as u64,
+            // What fills payloads up to whole blocks; a header for each member, and for who is to
+            // replace it.
+            Kind::Records(_) => 4096 * (1 + 2 * geometry.members() as u64),
         }
     }
 
@@ -143,6 +144,15 @@ impl Inner {
             Kind::None => 1 << 63,
             Kind::Partial(_) => 1 << room_for_parity(&self.written_members()).max(1).ilog2(),
             Kind::Records(records) => records.most_rows(),
+        }
+    }
+
+    /// The same of a unit of a whole stripe, which the stripe log has with its data only if a
+    /// member is missing: one that fails later can make it so.
+    pub(super) fn most_logged_rows_of_whole(&self) -> u64 {
+        match &self.parity().log.kind {
+            Kind::None | Kind::Partial(_) => 1 << 63,
+            Kind::Records(records) => records.most_rows_of_whole(),
         }
     }
 

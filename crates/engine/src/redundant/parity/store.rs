@@ -111,7 +111,8 @@ impl Inner {
         let parity = self.parity();
         let geometry = &parity.geometry;
         let most = rows_of_unit(geometry).min(self.most_logged_rows());
-        let most_of_whole = WHOLE_STRIPE / geometry.parities() as u64;
+        let most_of_whole =
+            (WHOLE_STRIPE / geometry.parities() as u64).min(self.most_logged_rows_of_whole());
         let mut units = cut(geometry, span, payload, most, most_of_whole);
         if let [_] = &units[..] {
             let unit = units.remove(0);
