@@ -88,6 +88,12 @@ impl Records {
         1 << most.ilog2()
     }
 
+    /// Of a unit of a whole stripe: so that it has room at all.
+    pub(super) fn most_rows_of_whole(&self) -> u64 {
+        let most = self.ring_bytes().saturating_sub(BLOCK as u64).max(BLOCK as u64);
+        1 << most.ilog2()
+    }
+
     /// All below `next` is over.
     pub(super) fn start_at(&self, next: u64) {
         self.next.set(next.max(1));

@@ -6,6 +6,7 @@
 //! * `counted`: how many requests of its members a write costs.
 //! * `rows`: which writes wait for each other.
 //! * `cache`: memory for stripes under way is bounded, and nobody stops anybody.
+//! * `failure`: members that fail under load.
 //! * `reads`: sectors that cannot be read.
 //! * `life`: members that come, go, take over and are replaced; resyncs.
 //! * `scrub`: silent corruption, what a check tells of it, and what a repair writes.
@@ -13,6 +14,7 @@
 mod cache;
 mod conformance;
 mod counted;
+mod failure;
 mod images;
 mod life;
 mod reads;
