@@ -549,6 +549,8 @@ fn stacks_without_superblocks() {
         assert!(client.read(0, size as u32).expect("a read") == pattern(4, 0, size), "{stack}");
         let array = &volume.status()["arrays"][0];
         assert!(array["resync_from_bytes"].is_null(), "{array}");
+        let status = scratch.run(&["status", "memory"]).ok().out;
+        assert!(!status.contains("crash:") && !status.contains("member add"), "{status}");
         volume.down();
         std::fs::remove_file(scratch.config_file("memory")).expect("a record");
     }
@@ -567,6 +569,8 @@ fn stacks_without_superblocks() {
     let volume = up(&scratch, missing, &["--name", "degraded"]);
     let warnings = volume.status()["warnings"].to_string();
     assert!(warnings.contains("is worked out from parity"), "{warnings}");
+    let status = scratch.run(&["status", "degraded"]).ok().out;
+    assert!(status.contains("crash: write hole open, and nothing is recorded"), "{status}");
     let found = volume.client().read(0, 2 * MIB as u32).expect("a read");
     assert!(found == pattern(5, 0, 2 * MIB));
     volume.down();

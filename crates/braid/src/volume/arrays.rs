@@ -272,6 +272,13 @@ fn judge_one(volume: &str, array: &ArrayStatus) -> Option<(u8, String, String, O
             }
             (None, None) => format!("{add} gives the array another member"),
         };
+        // Nothing would remember a member that is taken in.
+        let next = match array.metadata {
+            Some(_) => next,
+            None => "copy what it holds to an array with superblocks: `braid create` makes one, \
+                     which takes members in"
+                .to_owned(),
+        };
         let rank = if progress.is_some() { 2 } else { 3 };
         let why = progress.map_or(why.clone(), |progress| format!("{why}; {progress}"));
         return say(rank, "degraded", why, Some(next));
