@@ -17,6 +17,7 @@ mod living;
 mod parity;
 mod sets;
 mod undoing;
+mod write_hole;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -7,8 +7,8 @@ use braid_engine::redundant::{self, Consistency, LogCost, MemberState, Status};
 use braid_md::Resync;
 use braid_uring::Remote;
 
+use super::level::Level;
 use super::md::MdArray;
-use super::media::Level;
 use super::shard;
 use crate::control::{
     ArrayMember, ArrayStatus, JobStatus, LogCostStatus, ScrubStatus, SuspectStatus,
@@ -267,6 +267,12 @@ fn judge_one(volume: &str, array: &ArrayStatus) -> Option<(u8, String, String, O
         let add = format!("`braid member add {volume} DEVICE`");
         let next = match (&progress, faulty) {
             (Some(_), _) => format!("wait: `braid status {volume} --watch` shows how far it is"),
+            // Nothing would remember a member that is taken in.
+            (None, _) if array.metadata.is_none() => {
+                "copy what it holds to an array with superblocks, which takes members in: `braid \
+                 create` makes one"
+                    .to_owned()
+            }
             (None, Some(member)) => {
                 format!("`braid member remove {volume} {}`, then {add}", member.member)
             }

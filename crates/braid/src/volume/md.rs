@@ -26,7 +26,8 @@ use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
 use braid_probe::{Policy, Reason, check_member};
 use braid_stack::{Node, Stack};
 
-use super::media::{Leaf, Level, Medium, OpenOptions, parity};
+use super::level::{Level, parity};
+use super::media::{Leaf, Medium, OpenOptions};
 use super::write_hole::{self, LogPlace};
 use crate::metadata::{Metadata, MetadataError};
 

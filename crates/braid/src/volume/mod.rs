@@ -14,6 +14,7 @@
 
 mod arrays;
 mod attachment;
+mod level;
 mod md;
 mod media;
 mod orders;
