@@ -19,12 +19,14 @@ mod from_kernel;
 mod guest;
 mod handed_over;
 mod lab;
+mod parity_crashes;
+mod parity_handed_over;
 mod shapes;
 mod stories;
 mod to_kernel;
 mod trials;
 
-use common::{Client, MIB, Scratch, Volume, fill};
+use common::{Client, MIB, Scratch, UpVolume, Volume, fill};
 use lab::Engine;
 use shapes::{SHAPES, Shape};
 
@@ -116,4 +118,12 @@ fn stop(volume: Volume<'_>) {
     let errors = volume.errors();
     let status = volume.stop();
     assert!(status.success(), "braid ended with {status}: {errors}");
+}
+
+/// Scrubs it when nothing else is due, which must find that all agrees, and takes it down.
+#[track_caller]
+fn scrub_and_down(scratch: &Scratch, volume: UpVolume<'_>) {
+    common::wait_until("the end of all passes", || to_kernel::is_settled(&volume));
+    scratch.run(&["scrub", &volume.name, "--wait"]).ok();
+    volume.down();
 }

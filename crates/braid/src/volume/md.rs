@@ -169,7 +169,7 @@ impl MdArray {
         };
         if assembly.can_start < needed {
             let mut state = assembly.state.to_string();
-            for (label, why) in write_hole::troubles(set, &assembly) {
+            for (label, why) in write_hole::log_troubles(set, &assembly) {
                 state = format!("{state}; {label}: {why}");
             }
             let next = match assess(true).can_start >= needed {
@@ -200,7 +200,7 @@ impl MdArray {
         for left_out in &assembly.left_out {
             warnings.push(format!("{what}: {} takes no part: {}", left_out.label, left_out.reason));
         }
-        for (label, why) in write_hole::troubles(set, &assembly) {
+        for (label, why) in write_hole::log_troubles(set, &assembly) {
             warnings.push(format!("{what}: {label} has a log that is not used: {why}"));
         }
         let (bitmap, resync) = intent_of(freshest, &assembly);
