@@ -10,6 +10,8 @@
 mod cache;
 mod conformance;
 mod counted;
+mod crash;
+mod crash_writes;
 mod images;
 mod rows;
 mod shapes;
