@@ -14,6 +14,8 @@
 mod cache;
 mod conformance;
 mod counted;
+mod crash;
+mod crash_writes;
 mod failure;
 mod images;
 mod life;
