@@ -116,7 +116,7 @@ fn rest_of_chunk(geometry: &Raid456, offset: u64) -> Span {
 /// The data path of an array.
 pub(super) enum Data {
     Copies(Copies),
-    Parity(Parity),
+    Parity(Box<Parity>),
 }
 
 impl Data {
@@ -127,7 +127,7 @@ impl Data {
     ) -> std::io::Result<Data> {
         Ok(match layout {
             Layout::Copies(geometry) => Data::Copies(Copies { geometry: RefCell::new(geometry) }),
-            Layout::Parity(geometry) => Data::Parity(Parity::new(geometry, cache, log)?),
+            Layout::Parity(geometry) => Data::Parity(Box::new(Parity::new(geometry, cache, log)?)),
         })
     }
 
