@@ -11,6 +11,7 @@ mod cache;
 mod conformance;
 mod counted;
 mod crash;
+mod crash_loads;
 mod crash_writes;
 mod images;
 mod rows;
