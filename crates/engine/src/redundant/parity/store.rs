@@ -200,6 +200,10 @@ impl Inner {
         };
         let (result, everywhere) = self.store_columns(unit, columns, &plan, flags).await;
         if let Some(logged) = logged {
+            if !everywhere {
+                // Whoever does not have it is out before the log may forget it.
+                self.fence().await;
+            }
             self.unit_is_stored(logged, unit, start);
         }
         (result, everywhere)

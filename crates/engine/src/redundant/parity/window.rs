@@ -5,6 +5,7 @@ use std::rc::Rc;
 use braid_array::Geometry;
 use braid_array::geometry::Column;
 use braid_block::{Flags, Io, Span};
+use braid_md::Resync;
 use braid_mem::Buf;
 use braid_parity::{Suspect, locate};
 
@@ -79,6 +80,9 @@ impl Inner {
                     parts.push(Span::new(part.offset, half));
                 }
             }
+        }
+        if let (JobKind::Resync, Resync::From(frontier)) = (kind, self.resync.get()) {
+            self.parity().was_compared(rows, frontier);
         }
         found
     }

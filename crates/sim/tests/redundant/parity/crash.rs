@@ -29,12 +29,12 @@ use braid_array::Geometry;
 use braid_array::geometry::Column;
 use braid_block::{Flags, Io, Span};
 use braid_engine::Dev;
-use braid_engine::redundant::{Consistency, MemberState, Setup, Status};
+use braid_engine::redundant::{Consistency, Setup};
 use braid_md::{Level, Resync};
 use braid_sim::{Oracle, Rng, Sim, SimDisk};
 
 use crate::parity::images::{Stripes, losses};
-use crate::world::{Assembly, Shape, World, crash_images, images_of, parity, pool};
+use crate::world::{Assembly, Shape, World, images_of, parity, pool};
 
 /// Arrays of so few bytes that a crash can be tried at every moment.
 pub(crate) const fn tiny(
@@ -207,13 +207,6 @@ pub(crate) async fn write(
     let done = dev.start(Io::write(span.offset, buf, flags)).await;
     assert_eq!(done.result, Ok(()), "a write of {span}");
     oracle.borrow_mut().end_write(token, true, flags.contains(Flags::FUA));
-}
-
-/// A flush, told to the oracle.
-pub(crate) async fn flush(dev: &Dev, oracle: &Rc<RefCell<Oracle>>) {
-    let began = oracle.borrow_mut().begin_flush();
-    assert_eq!(dev.start(Io::flush()).await.result, Ok(()));
-    oracle.borrow_mut().end_flush(began);
 }
 
 pub(crate) async fn read_all(dev: &Dev) -> Vec<u8> {

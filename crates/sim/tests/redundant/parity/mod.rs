@@ -15,6 +15,7 @@ mod cache;
 mod conformance;
 mod counted;
 mod crash;
+mod crash_loads;
 mod crash_writes;
 mod failure;
 mod images;
