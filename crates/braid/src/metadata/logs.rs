@@ -5,8 +5,8 @@
 //! | md's partial parity log | where the superblock says | after a crash: header, entries, parity |
 //! | braid's stripe log | in front of the data, and the superblock does not know of it | its head |
 //!
-//! Deliberately absent: the records of a stripe log. What of them is not sound was torn by the
-//! crash, and says that its write never began.
+//! Deliberately absent: the records of a stripe log, and checksums of the partial parity log. What
+//! of them is not sound was torn by the crash, and says that its write never began.
 
 use std::ops::Range;
 
@@ -81,6 +81,7 @@ fn partial_parity_trouble(
     let area = image.read(start, len)?;
     let newest = match ppl::newest(&area, ppl::signature(&superblock.array_uuid)) {
         Ok(newest) => newest,
+        Err(why) if why.is_torn() => return Ok(None),
         Err(why) => return Ok(Some(why.to_string())),
     };
     let geometry = match geometry_of(superblock) {
@@ -96,7 +97,8 @@ fn partial_parity_trouble(
         }
         Newest::parity(&area, entry, range).map(drop)
     };
-    let trouble = newest.parity_ranges().find_map(|entry| sound(entry).err());
+    let mut troubles = newest.parity_ranges().filter_map(|entry| sound(entry).err());
+    let trouble = troubles.find(|why| !why.is_torn());
     Ok(trouble.map(|why: PplRejection| why.to_string()))
 }
 

@@ -229,6 +229,9 @@ impl Inner {
     ) -> (bool, Vec<Rc<Member>>) {
         let rows = columns.rows;
         let mut unreadable = Vec::new();
+        if !self.parity().can_be_worked_out(rows) {
+            return (false, unreadable);
+        }
         let mut readable = self.readable_roles(rows);
         readable[role] = false;
         loop {

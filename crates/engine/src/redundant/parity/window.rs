@@ -73,16 +73,18 @@ impl Inner {
             let memory = self.work.pool().get_wait(needed).await;
             let _locked = self.ranges.lock(part).await;
             match self.compare_part_of_rows(part, kind, memory).await {
-                Some(one) => found.add(one, usize::MAX),
+                Some(one) => {
+                    found.add(one, usize::MAX);
+                    if let (JobKind::Resync, Resync::From(frontier)) = (kind, self.resync.get()) {
+                        self.parity().was_compared(part, frontier);
+                    }
+                }
                 None => {
                     let half = (part.len / 2).next_multiple_of(block);
                     parts.push(Span::new(part.offset + half, part.len - half));
                     parts.push(Span::new(part.offset, half));
                 }
             }
-        }
-        if let (JobKind::Resync, Resync::From(frontier)) = (kind, self.resync.get()) {
-            self.parity().was_compared(rows, frontier);
         }
         found
     }

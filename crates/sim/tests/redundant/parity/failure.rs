@@ -63,7 +63,7 @@ fn members_that_fail_are_made_up_for() {
 
 /// More members fail than there is parity for, at the data or at everything before it: what cannot
 /// be done is an error, nothing hangs, and no member is given up that something needs. (What rows
-/// hold whose writes failed halfway is not looked at.)
+/// hold whose writes failed halfway: [`rows_torn_without_redundancy_are_errors`].)
 #[test]
 fn when_too_many_fail_requests_fail_and_none_is_forgotten() {
     let shapes = [
@@ -139,5 +139,54 @@ fn chunks_larger_than_the_log_are_logged_in_parts() {
         let mut expected = vec![2; size as usize];
         expected[..width as usize].fill(3);
         assert!(contents(&shape, &world.images()) == expected);
+    }
+}
+
+/// A member is missing, and a write fails on another: its rows have new parity and old data, or the
+/// other way round. What is missing there must not be made up; all else can be read, nothing is
+/// written any more, and the log has it right at the next start.
+#[test]
+fn rows_torn_without_redundancy_are_errors() {
+    let worlds = [(Level::Raid5, Consistency::Resync), (Level::Raid5, Consistency::Log)];
+    for (level, consistency) in worlds {
+        let shape = parity(level, 2, 4, consistency);
+        let (size, geometry) = (shape.size(), shape.stripes());
+        let before: Vec<u8> = (0..size).map(|at| (at / 512) as u8 ^ 0x55).collect();
+        let torn = geometry.locate(0);
+        // Another data column of the same rows is missing.
+        let missing = geometry.locate(shape.chunk).member;
+        let mut images = crate::parity::images::images_with(&shape, &before);
+        images[missing] = None;
+        let world = World::with_images(7, shape, &images);
+        let (dev, array, disk) =
+            (world.dev.clone(), world.array.clone(), world.disk(torn.member));
+        let expected = before.clone();
+        world.run(async move {
+            let place = Span::new(DATA, shape.member_size);
+            for index in 0..40 {
+                let target = Target { op: Some(Op::Write), ..Target::index(index) };
+                disk.faults().add(target.touching(place), Fault::Error(Errno::IO));
+            }
+            let write = |byte| Io::write(0, filled(4096, byte), Flags::NONE);
+            assert_eq!(dev.start(write(9)).await.result, Err(Errno::IO));
+            assert!(array.status().broken);
+            assert_eq!(dev.start(write(8)).await.result, Err(Errno::IO), "nothing is written");
+            for at in (0..size).step_by(4096).skip(1) {
+                let read = dev.start(Io::read(at, pool().get(4096).unwrap())).await;
+                let is_lost = at == shape.chunk;
+                match read.result {
+                    Ok(()) if !is_lost => {
+                        assert!(read.payload.to_vec() == expected[at as usize..][..4096], "{at}");
+                    }
+                    result => assert!(is_lost && result.is_err(), "{at}: {result:?}"),
+                }
+            }
+        });
+        if consistency == Consistency::Log {
+            let again = World::with_images(8, shape, &world.images());
+            let contents = contents(&shape, &again.images());
+            assert!(contents[4096..] == before[4096..], "what nobody wrote");
+            assert!(contents[..4096] == [9; 4096], "what was logged");
+        }
     }
 }
