@@ -14,5 +14,6 @@ mod crash;
 mod crash_loads;
 mod crash_writes;
 mod images;
+mod logs;
 mod rows;
 mod shapes;
