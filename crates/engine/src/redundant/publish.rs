@@ -210,6 +210,7 @@ impl Inner {
             return failed;
         }
         let superblocks = self.next_superblocks();
+        let counted_on = self.written_members();
         let failed = self.store_events().await;
         if !failed.is_empty() {
             return failed;
@@ -223,7 +224,7 @@ impl Inner {
         }
         // Of who failed since the superblocks were made they do not say that it is out.
         let written = written.filter(|_| is_known && !self.publisher.twice.get());
-        let failed = self.store_logs(written).await;
+        let failed = self.store_logs(written, counted_on).await;
         if !failed.is_empty() {
             return failed;
         }
@@ -260,15 +261,24 @@ impl Inner {
     }
 
     /// Has the log follow: whoever is new gets an empty one, and the heads count events. What was
-    /// in place when the flush before began is durable: the first `written` units.
-    async fn store_logs(self: &Rc<Self>, written: Option<u64>) -> Failures {
+    /// in place when the flush before began is durable: the first `written` units. `counted_on` are
+    /// those that the superblocks to come count on, whatever became of them since.
+    async fn store_logs(
+        self: &Rc<Self>,
+        written: Option<u64>,
+        counted_on: Vec<Rc<Member>>,
+    ) -> Failures {
         let Some(log) = self.data.log() else { return Failures::new() };
         written.into_iter().for_each(|written| log.is_flushed(written));
         let failed = self.store_empty_partial().await;
         if !failed.is_empty() {
             return failed;
         }
-        self.store_heads(self.publisher.events() + 1).await
+        let mut members = self.written_members();
+        let is_there = |one: &Rc<Member>| members.iter().any(|member| Rc::ptr_eq(one, member));
+        let others: Vec<_> = counted_on.into_iter().filter(|one| !is_there(one)).collect();
+        members.extend(others);
+        self.store_heads(self.publisher.events() + 1, members).await
     }
 
     /// Stores the bitmap's first page, which counts events, and all of it if somebody is new.

@@ -125,6 +125,7 @@ impl Inner {
             if let Some(old) = slot.primary.replace(Rc::clone(member)) {
                 old.state.set(MemberState::Faulty);
                 old.remark.replace(format!("replaced by {}", member.label));
+                self.publisher.be_twice();
             }
         }
         self.note(format!("{} is in sync", member.label));

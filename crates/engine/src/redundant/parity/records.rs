@@ -166,7 +166,7 @@ impl Inner {
             return None;
         }
         let mut shares = shares_of(unit, columns, plan);
-        let is_complete = self.written_roles().iter().all(|is_written| *is_written);
+        let is_complete = self.readable_roles(unit.rows).iter().all(|is_readable| *is_readable);
         let is_short = unit.is_whole(&columns.geometry) && is_complete;
         if is_short {
             // Of a whole stripe nothing is to be kept: it is enough to know which.
@@ -270,7 +270,8 @@ impl Inner {
             let flushed = self.flush_written(log.written()).await;
             if let Some(written) = flushed.filter(|_| self.publisher.is_settled()) {
                 log.is_flushed(written);
-                let failed = self.store_heads(self.publisher.events()).await;
+                let failed =
+                    self.store_heads(self.publisher.events(), self.written_members()).await;
                 for (member, why) in failed {
                     if !self.fail(&member, &why) {
                         self.note(format!("{}: {why}: nothing is written any more", member.label));
@@ -283,11 +284,12 @@ impl Inner {
         self.fence().await;
     }
 
-    /// Stores the log's heads on every member that is written, with what of the log is needed no
+    /// Stores the log's heads on `members`, at least all that are written, with what of the log is needed no
     /// more; the turn to write metadata is the caller's. Answers those that failed.
     pub(in crate::redundant) async fn store_heads(
         self: &Rc<Self>,
         events: u64,
+        members: Vec<Rc<Member>>,
     ) -> Vec<(Rc<Member>, String)> {
         let Data::Parity(parity) = &self.data else { return Vec::new() };
         let Kind::Records(records) = &parity.log.kind else { return Vec::new() };
@@ -309,7 +311,7 @@ impl Inner {
             let place = member.data_offset - BLOCK as u64;
             (member, place, head.encode())
         };
-        let areas = self.written_members().into_iter().map(head).collect();
+        let areas = members.into_iter().map(head).collect();
         let failed = self.store_metadata("log", areas).await;
         if failed.is_empty() {
             records.retire_below(tail);

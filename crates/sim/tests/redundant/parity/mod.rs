@@ -19,8 +19,12 @@ mod crash_loads;
 mod crash_writes;
 mod failure;
 mod images;
+<<<<<<< HEAD
 mod life;
 mod reads;
+=======
+mod logs;
+>>>>>>> crash-parity
 mod rows;
 mod scrub;
 mod shapes;
