@@ -158,8 +158,7 @@ fn rows_torn_without_redundancy_are_errors() {
         let mut images = crate::parity::images::images_with(&shape, &before);
         images[missing] = None;
         let world = World::with_images(7, shape, &images);
-        let (dev, array, disk) =
-            (world.dev.clone(), world.array.clone(), world.disk(torn.member));
+        let (dev, array, disk) = (world.dev.clone(), world.array.clone(), world.disk(torn.member));
         let expected = before.clone();
         world.run(async move {
             let place = Span::new(DATA, shape.member_size);

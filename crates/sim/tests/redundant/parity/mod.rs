@@ -19,12 +19,9 @@ mod crash_loads;
 mod crash_writes;
 mod failure;
 mod images;
-<<<<<<< HEAD
 mod life;
-mod reads;
-=======
 mod logs;
->>>>>>> crash-parity
+mod reads;
 mod rows;
 mod scrub;
 mod shapes;
