@@ -100,7 +100,7 @@ fn check_contents(world: &World, expected: &[u8]) {
 /// What the tests change is what would have been used.
 #[test]
 fn a_log_that_is_left_alone_is_used() {
-    for (seed, shape) in (0..).zip(RECORDS.into_iter()) {
+    for (seed, shape) in (0..).zip(RECORDS) {
         let (images, before) = crashed(seed, shape);
         let (world, result) = restarted(shape, &images);
         assert_eq!(result, Ok(()));
