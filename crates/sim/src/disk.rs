@@ -134,6 +134,12 @@ impl SimDisk {
         self.inner.media.borrow().current().to_vec()
     }
 
+    /// What is sure to be there after a crash now: one of the [`SimDisk::crash_image`]s, as
+    /// [`SimDisk::contents`] are.
+    pub fn durable(&self) -> Vec<u8> {
+        self.inner.media.borrow().durable().to_vec()
+    }
+
     /// What a crash now might leave: of every block the durable contents or any that was written
     /// since, acknowledged or not.
     pub fn crash_image(&self, rng: &mut Rng) -> Vec<u8> {

@@ -50,6 +50,11 @@ impl Media {
         &self.current
     }
 
+    /// What a crash leaves that takes all that it may take.
+    pub(crate) fn durable(&self) -> &[u8] {
+        &self.durable
+    }
+
     /// The next moment.
     pub(crate) fn moment(&mut self) -> Moment {
         self.now += 1;

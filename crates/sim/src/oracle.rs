@@ -180,12 +180,32 @@ impl Oracle {
     /// # Errors
     /// A block that it must not have left.
     pub fn check_crash(&self, contents: &[u8]) -> Result<(), Mismatch> {
+        self.check_crash_but(contents, |_| false)
+    }
+
+    /// The same, where the blocks whose offset `may_be_anything` may hold anything.
+    ///
+    /// # Errors
+    /// A block that it must not have left.
+    pub fn check_crash_but(
+        &self,
+        contents: &[u8],
+        may_be_anything: impl Fn(u64) -> bool,
+    ) -> Result<(), Mismatch> {
         let blocks = self.blocks.iter().zip(contents.chunks_exact(self.block)).enumerate();
         for (block, (versions, found)) in blocks {
-            let barrier = barrier(versions, |version| version.durable);
-            check((block * self.block) as u64, found, possible(versions, barrier))?;
+            let offset = (block * self.block) as u64;
+            if !may_be_anything(offset) {
+                check(offset, found, survivors(versions))?;
+            }
         }
         Ok(())
+    }
+
+    /// Whether a crash now leaves one thing only of the block at `offset`: nothing is under way
+    /// there, and what was written last is durable.
+    pub fn is_settled(&self, offset: u64) -> bool {
+        survivors(&self.blocks[offset as usize / self.block]).count() == 1
     }
 
     /// Capacity in bytes.
@@ -207,6 +227,11 @@ impl Oracle {
 fn barrier(versions: &[Version], settled: impl Fn(&Version) -> bool) -> u64 {
     let settled = versions.iter().filter(|version| settled(version));
     settled.map(|version| version.began).max().unwrap_or(0)
+}
+
+/// The versions that a crash may leave.
+fn survivors(versions: &[Version]) -> impl Iterator<Item = &Version> + Clone {
+    possible(versions, barrier(versions, |version| version.durable))
 }
 
 /// The versions that were not done when the one at `barrier` began: those that are not gone.

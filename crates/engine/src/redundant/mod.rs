@@ -366,6 +366,7 @@ impl Inner {
         if self.data.log().is_some() {
             self.publisher.require();
         }
+        self.forget_compared();
         self.doubt.set(Some(self.doubt.get().map_or(offset, |other| other.min(offset))));
         self.agree_up_to(match self.resync.get() {
             Resync::Clean => offset,

@@ -15,6 +15,10 @@
 //!   before 6.8 take a member that is one behind for as good as the others.
 //! * Whoever takes a role, or has been filled, has a superblock that says so before those of the
 //!   others do: who has which role is read from the freshest, how far it was filled from its own.
+//! * No two members come to be two events apart that were one apart when the array was started:
+//!   a crash then, the second in a row, would leave good ones out.
+//! * A log forgets what superblocks do not make up for: a flush counts for it only when they say
+//!   who is out, and its heads say of the resync what was done before the flush began.
 //! * An array without superblocks has the same order of events; there is nothing to write.
 
 use std::cell::{Cell, RefCell};
@@ -46,6 +50,12 @@ pub(super) struct Publisher {
     busy: Cell<bool>,
     /// When the superblocks before the latest were written.
     before: Cell<Timestamp>,
+    /// The events for which these times are: those of superblocks that are tried again stay.
+    timed: Cell<u64>,
+    /// How far the array was in sync when superblocks were last made, and when they were last
+    /// stored.
+    prepared: Cell<Resync>,
+    recorded: Cell<Resync>,
     changed: Signal,
 }
 
@@ -58,6 +68,9 @@ impl Publisher {
             twice: Cell::new(false),
             busy: Cell::new(false),
             before: Cell::default(),
+            timed: Cell::new(0),
+            prepared: Cell::new(Resync::From(0)),
+            recorded: Cell::new(Resync::From(0)),
             changed: Signal::default(),
         }
     }
@@ -89,6 +102,21 @@ impl Publisher {
     pub(super) fn times(&self) -> (Timestamp, Timestamp) {
         let updated = self.array.borrow().as_ref().map_or(Timestamp::default(), |one| one.updated);
         (updated, self.before.get())
+    }
+
+    /// How far superblocks that are stored count on the array's being in sync.
+    pub(super) fn recorded(&self) -> Resync {
+        self.recorded.get()
+    }
+
+    /// Up to where, in bytes, the array was in sync before the last flush began, if it is in sync
+    /// as far as `resync` says now.
+    pub(super) fn synced(&self, resync: Resync) -> u64 {
+        let bytes = |resync| match resync {
+            Resync::Clean => u64::MAX,
+            Resync::From(from) => from,
+        };
+        bytes(self.prepared.get()).min(bytes(resync))
     }
 
     pub(super) fn events(&self) -> u64 {
@@ -135,9 +163,9 @@ impl Inner {
                 break;
             }
             let twice = self.publisher.twice.replace(false);
-            let mut failed = self.write_superblocks_once().await;
+            let mut failed = self.write_superblocks_once(!twice).await;
             if failed.is_empty() && twice {
-                failed = self.write_superblocks_once().await;
+                failed = self.write_superblocks_once(true).await;
             }
             if failed.is_empty() {
                 self.publisher.done.set(required);
@@ -174,8 +202,13 @@ impl Inner {
     }
 
     /// Answers the members that failed. What one step found out is in the superblocks before the
-    /// next is taken: no superblock counts on a member that could not be flushed.
-    async fn write_superblocks_once(self: &Rc<Self>) -> Failures {
+    /// next is taken: no superblock counts on a member that could not be flushed. `is_known` if
+    /// those on the members say already who is out.
+    async fn write_superblocks_once(self: &Rc<Self>, is_known: bool) -> Failures {
+        let failed = self.catch_up().await;
+        if !failed.is_empty() {
+            return failed;
+        }
         let superblocks = self.next_superblocks();
         let failed = self.store_events().await;
         if !failed.is_empty() {
@@ -183,11 +216,13 @@ impl Inner {
         }
         let members: Vec<Rc<Member>> =
             superblocks.iter().map(|(member, _)| Rc::clone(member)).collect();
-        let written = self.data.log().map_or(0, |log| log.written());
+        let written = self.data.log().map(|log| log.written());
         let failed = flush_all(&members).await;
         if !failed.is_empty() {
             return failed;
         }
+        // Of who failed since the superblocks were made they do not say that it is out.
+        let written = written.filter(|_| is_known && !self.publisher.twice.get());
         let failed = self.store_logs(written).await;
         if !failed.is_empty() {
             return failed;
@@ -200,14 +235,35 @@ impl Inner {
         if let Some(array) = &mut *self.publisher.array.borrow_mut() {
             array.events += 1;
         }
-        self.write_to(superblocks).await
+        let prepared = self.publisher.prepared.get();
+        let failed = self.write_to(superblocks).await;
+        if failed.is_empty() {
+            self.publisher.recorded.set(prepared);
+        }
+        failed
     }
 
-    /// Has the log follow: whoever is new gets an empty one, and the heads count events. All that
-    /// was in place when the flush before began is durable: the first `written` units.
-    async fn store_logs(self: &Rc<Self>, written: u64) -> Failures {
+    /// Has members in sync that are an event behind, as a crash left them, say what the others do.
+    async fn catch_up(&self) -> Failures {
+        let behind = {
+            let array = self.publisher.array.borrow();
+            let array = array.as_ref().expect("asked only where there are superblocks");
+            let members = self.members.borrow();
+            let next = |member: &Rc<Member>| {
+                let own = member.superblock.borrow();
+                let own = own.as_ref().filter(|own| own.events < array.events)?;
+                Some((Rc::clone(member), superblock_of(member, array, own)))
+            };
+            members.iter().filter(|member| member.is_in_sync()).filter_map(next).collect()
+        };
+        self.write_to(behind).await
+    }
+
+    /// Has the log follow: whoever is new gets an empty one, and the heads count events. What was
+    /// in place when the flush before began is durable: the first `written` units.
+    async fn store_logs(self: &Rc<Self>, written: Option<u64>) -> Failures {
         let Some(log) = self.data.log() else { return Failures::new() };
-        log.is_flushed(written);
+        written.into_iter().for_each(|written| log.is_flushed(written));
         let failed = self.store_empty_partial().await;
         if !failed.is_empty() {
             return failed;
@@ -297,8 +353,11 @@ impl Inner {
         let mut array = self.publisher.array.borrow_mut();
         let array = array.as_mut().expect("asked only where there are superblocks");
         let events = array.events + 1;
-        self.publisher.before.set(array.updated);
-        array.updated = Timestamp { seconds: now.as_secs(), micros: now.subsec_micros() };
+        if self.publisher.timed.replace(events) != events {
+            self.publisher.before.set(array.updated);
+            array.updated = Timestamp { seconds: now.as_secs(), micros: now.subsec_micros() };
+        }
+        self.publisher.prepared.set(self.resync.get());
         array.resync = match (self.active.get(), self.resync.get()) {
             // What lies below is in sync but for what the log says of it.
             (true, Resync::From(from)) if from > 0 && self.data.has_partial() => Resync::From(from),

@@ -169,6 +169,7 @@ impl Inner {
             _ => 0,
         };
         if resync {
+            self.forget_compared();
             self.doubt.set(None);
         }
         self.work.find_nothing();

@@ -26,8 +26,8 @@ pub(crate) const DATA: u64 = 64 << 10;
 pub(crate) const PPL: u64 = 16 << 10;
 /// Bytes of the stripe log, which ends at the data with its head.
 pub(crate) const LOG: u64 = 40 << 10;
-const HEAD: u64 = DATA - 4096;
-const ARRAY: Uuid = Uuid([7; 16]);
+pub(crate) const HEAD: u64 = DATA - 4096;
+pub(crate) const ARRAY: Uuid = Uuid([7; 16]);
 
 /// An array, by construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

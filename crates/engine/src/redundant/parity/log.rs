@@ -24,7 +24,7 @@ use std::time::Duration;
 use braid_array::Geometry;
 use braid_array::geometry::Raid456;
 use braid_block::{Errno, Flags, Io, Payload};
-use braid_md::{Uuid, ppl};
+use braid_md::{Resync, Uuid, ppl};
 use braid_mem::Buf;
 
 use super::columns::Columns;
@@ -127,8 +127,9 @@ impl Log {
         match &self.kind {
             Kind::None => 0,
             Kind::Partial(_) => ppl::HEADER_BYTES as u64 + if is_whole { 0 } else { rows },
-            // For each member a header, and what fills its payload up to whole blocks.
-            Kind::Records(_) => 2 * 4096 * geometry.members() as u64,
+            // What fills payloads up to whole blocks; a header for each member, and for who is to
+            // replace it.
+            Kind::Records(_) => 4096 * (1 + 2 * geometry.members() as u64),
         }
     }
 
@@ -167,12 +168,13 @@ impl Log {
 
 impl Inner {
     /// How many rows a unit may have for the log, in bytes: a power of two. `is_whole` if it is of
-    /// whole stripes.
+    /// whole stripes, which the stripe log has with their data only if a member is missing.
     pub(super) fn most_logged_rows(&self, is_whole: bool) -> u64 {
         match &self.parity().log.kind {
             Kind::None => 1 << 63,
             Kind::Partial(_) if is_whole => 1 << 63,
             Kind::Partial(_) => 1 << room_for_parity(&self.written_members()).max(1).ilog2(),
+            Kind::Records(records) if is_whole => records.most_rows_of_whole(),
             Kind::Records(records) => records.most_rows(),
         }
     }
@@ -187,6 +189,14 @@ impl Inner {
     ) -> Result<Option<Logged>, Errno> {
         let log = &self.parity().log;
         let start = self.clock.now();
+        // Superblocks of an array that nobody ever brought in sync look like those of one that is
+        // being written: entries in a log would make a crash call it clean.
+        if matches!(log.kind, Kind::Partial(_))
+            && self.is_parity_trusted(unit.rows)
+            && self.publisher.recorded() == Resync::From(0)
+        {
+            self.publish().await;
+        }
         let logged = match &log.kind {
             Kind::None => {
                 compute(unit, columns, plan);
@@ -239,18 +249,30 @@ impl Inner {
         }
     }
 
-    /// Has the first `written` units durable in place; answers whether they are.
+    /// Has the first `written` units durable in place, and the superblocks say who does not have
+    /// them; answers whether that is so.
     pub(super) async fn make_durable(self: &Rc<Self>, written: u64) -> bool {
+        let flushed = self.flush_written(written).await;
+        self.fence().await;
+        if let Some(flushed) = flushed.filter(|_| !self.broken.get()) {
+            self.parity().log.is_flushed(flushed);
+        }
+        flushed.is_some() && !self.broken.get()
+    }
+
+    /// Flushes the members unless the first `written` units are durable. Answers how many are now
+    /// on all members that are not taken out; the log may rely on it when the superblocks say who
+    /// is. `None` if nothing is written any more.
+    pub(super) async fn flush_written(self: &Rc<Self>, written: u64) -> Option<u64> {
         let log = &self.parity().log;
         if log.is_durable(written) {
-            return true;
+            return Some(written);
         }
         let members = self.written_members();
         let now = log.written();
         // What keeps nothing has nothing to be flushed.
         if members.iter().all(|member| member.dev.limits().volatile) {
-            log.is_flushed(now);
-            return true;
+            return Some(now);
         }
         let flushes = members.iter().map(|member| member.dev.start(Io::flush())).collect();
         let flushed = join_all(flushes).await;
@@ -260,13 +282,11 @@ impl Inner {
                 all &= self.fail(member, &format!("a flush failed: {errno}"));
             }
         }
-        if all {
-            log.is_flushed(now);
-        } else {
+        if !all {
             self.note("a flush of the last members failed: nothing is written any more".to_owned());
             self.broken.set(true);
         }
-        all
+        all.then_some(now)
     }
 
     /// Stores what the log has for each of these members, durably. Who fails is taken out; answers

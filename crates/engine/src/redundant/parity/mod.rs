@@ -43,6 +43,8 @@ mod store;
 mod units;
 mod window;
 
+use std::cell::RefCell;
+
 use braid_array::Geometry;
 use braid_array::geometry::{Column, Raid456};
 use braid_block::Span;
@@ -71,6 +73,8 @@ pub(in crate::redundant) struct Parity {
     cache: Pool,
     gather: Gather,
     pub(in crate::redundant) log: Log,
+    /// Rows behind the resync's frontier that it is done with: windows end in any order.
+    compared: RefCell<Vec<Span>>,
 }
 
 impl Parity {
@@ -85,13 +89,33 @@ impl Parity {
             .max(unit_memory(&geometry, &log, WHOLE_STRIPE / geometry.parities() as u64, true));
         let least = 2 * largest.next_power_of_two() as usize;
         let cache = Pool::new(cache.max(least).next_power_of_two())?;
-        Ok(Parity { geometry, cache, gather: Gather::default(), log })
+        let (gather, compared) = (Gather::default(), RefCell::default());
+        Ok(Parity { geometry, cache, gather, log, compared })
     }
 
     /// Bytes of the stripe cache, and how many of them are in use.
     pub(in crate::redundant) fn cache_bytes(&self) -> (usize, usize) {
         let total = self.cache.total_bytes();
         (total, total - self.cache.free_bytes())
+    }
+
+    /// The resync is done with `rows`, which are still locked; its frontier is at `frontier`.
+    fn was_compared(&self, rows: Span, frontier: u64) {
+        let mut compared = self.compared.borrow_mut();
+        compared.retain(|one| one.end() > frontier);
+        compared.push(rows);
+        compared.sort_unstable_by_key(|one| one.offset);
+    }
+
+    /// Whether the resync is done with all of `rows`.
+    fn is_compared(&self, rows: Span) -> bool {
+        let mut from = rows.offset;
+        for one in self.compared.borrow().iter() {
+            if one.offset <= from {
+                from = from.max(one.end());
+            }
+        }
+        from >= rows.end()
     }
 
     /// Memory for a unit of `rows` bytes, its log included; one of a whole stripe reads nothing.
@@ -141,7 +165,16 @@ impl Inner {
     fn is_parity_trusted(&self, rows: Span) -> bool {
         match self.resync.get() {
             Resync::Clean => true,
-            Resync::From(from) => rows.end() <= from,
+            // What was written without a log must not be passed by the frontier while it is under
+            // way. It is not: rows that nobody is done with are locked before.
+            Resync::From(from) => rows.end() <= from || self.parity().is_compared(rows),
+        }
+    }
+
+    /// A resync begins anew, or rows that it is done with are in doubt again.
+    pub(super) fn forget_compared(&self) {
+        if let Data::Parity(parity) = &self.data {
+            parity.compared.borrow_mut().clear();
         }
     }
 }

@@ -13,8 +13,8 @@ use std::rc::Rc;
 
 use braid_array::geometry::Column;
 use braid_block::{Payload, Span};
+use braid_md::Uuid;
 use braid_md::stripe_log::{BLOCK, Head, Part, Record, Ring, padded};
-use braid_md::{Resync, Uuid};
 use braid_mem::Buf;
 
 use super::columns::Columns;
@@ -88,6 +88,12 @@ impl Records {
         1 << most.ilog2()
     }
 
+    /// Of a unit of a whole stripe: so that it has room at all.
+    pub(super) fn most_rows_of_whole(&self) -> u64 {
+        let most = self.ring_bytes().saturating_sub(BLOCK as u64).max(BLOCK as u64);
+        1 << most.ilog2()
+    }
+
     /// All below `next` is over.
     pub(super) fn start_at(&self, next: u64) {
         self.next.set(next.max(1));
@@ -155,7 +161,9 @@ impl Inner {
         memory: Buf,
     ) -> Option<Logged> {
         if !plan.parity.contains(&true) {
-            return None; // Without parity there is no hole.
+            // Without parity there is no hole, but an older record must not be laid over this.
+            self.retire_rows(records, unit.rows).await;
+            return None;
         }
         let mut shares = shares_of(unit, columns, plan);
         let is_complete = self.written_roles().iter().all(|is_written| *is_written);
@@ -165,10 +173,7 @@ impl Inner {
             for share in &mut shares {
                 (share.payload, share.len) = (Payload::None, 0);
             }
-            // But an older record must not be laid over it.
-            while records.is_live(unit.rows) && !self.broken.get() {
-                self.retire_records(records).await;
-            }
+            self.retire_rows(records, unit.rows).await;
         }
         let holders: Vec<(Rc<Member>, usize)> = {
             let slots = self.slots.borrow();
@@ -242,6 +247,14 @@ impl Inner {
         areas
     }
 
+    /// Returns when no record of `rows` can be replayed any more: what is written there next has
+    /// no record that would come after it.
+    async fn retire_rows(self: &Rc<Self>, records: &Records, rows: Span) {
+        while records.is_live(rows) && !self.broken.get() {
+            self.retire_records(records).await;
+        }
+    }
+
     /// Makes room: what is in place becomes durable, and the heads say so.
     async fn retire_records(self: &Rc<Self>, records: &Records) {
         let log = &self.parity().log;
@@ -252,8 +265,11 @@ impl Inner {
         }
         let turn = self.publisher.turn().await;
         if records.tail.get() == before && !self.broken.get() {
-            let written = log.written();
-            if self.make_durable(written).await {
+            // If somebody is out that the superblocks do not know of, they come first, and the
+            // heads with them.
+            let flushed = self.flush_written(log.written()).await;
+            if let Some(written) = flushed.filter(|_| self.publisher.is_settled()) {
+                log.is_flushed(written);
                 let failed = self.store_heads(self.publisher.events()).await;
                 for (member, why) in failed {
                     if !self.fail(&member, &why) {
@@ -276,10 +292,7 @@ impl Inner {
         let Data::Parity(parity) = &self.data else { return Vec::new() };
         let Kind::Records(records) = &parity.log.kind else { return Vec::new() };
         let tail = records.tail_if(|written| parity.log.is_durable(written));
-        let synced = match self.resync.get() {
-            Resync::Clean => u64::MAX,
-            Resync::From(from) => from,
-        };
+        let synced = self.publisher.synced(self.resync.get());
         let (updated, before) = self.publisher.times();
         let head = |member: Rc<Member>| {
             let head = Head {

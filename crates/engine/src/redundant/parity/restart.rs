@@ -18,6 +18,7 @@ use braid_array::geometry::Column;
 use braid_block::{Flags, Io, Payload, Span};
 use braid_md::Resync;
 use braid_md::ppl::{self, Newest};
+use braid_md::rejection::PplRejection;
 use braid_md::stripe_log::{self, BLOCK, Head, MemberLog, Replay};
 
 use super::columns::Columns;
@@ -103,26 +104,44 @@ impl Inner {
             slots.iter().enumerate().filter_map(holder).collect()
         };
         let mut doubts = Vec::new();
+        let mut torn = Vec::new();
         let mut count = 0;
         for (role, member) in holders {
+            let mut trouble = |trouble: Trouble| {
+                let (all, why) = match trouble {
+                    Trouble::Torn(why) => (&mut torn, why),
+                    Trouble::Log(why) => (&mut doubts, why),
+                    Trouble::Write(why) => return Err(RestartError::Write { why }),
+                };
+                all.push(format!("{}: {why}", member.label));
+                Ok(())
+            };
             match self.read_partial(partial, &member).await {
                 Ok((area, newest)) => {
                     for (entry, range) in newest.parity_ranges() {
                         match self.recompute(role, &area, entry, range).await {
                             Ok(()) => count += 1,
-                            Err(Trouble::Log(why)) => {
-                                doubts.push(format!("{}: {why}", member.label))
-                            }
-                            Err(Trouble::Write(why)) => return Err(RestartError::Write { why }),
+                            Err(why) => trouble(why)?,
                         }
                     }
                 }
-                Err(why) => doubts.push(format!("{}: {why}", member.label)),
+                Err(why) => trouble(why)?,
             }
         }
         self.make_durable(u64::MAX).await;
         if let Some(doubt) = doubts.into_iter().next() {
             return Ok(Outcome::Doubtful(doubt));
+        }
+        self.fill_again_from(0);
+        if self.degraded.get() {
+            // What is missing is what parity says it is: there is nothing to resynchronise, and
+            // what is written from now on is logged.
+            torn.into_iter().for_each(|why| self.note(format!("passed over in the log: {why}")));
+            self.resync.set(Resync::Clean);
+            return Ok(Outcome::Good(count.max(1)));
+        }
+        if let Some(why) = torn.into_iter().next() {
+            return Ok(Outcome::Doubtful(why));
         }
         // Where nothing was logged the parity was not known to fit.
         if count > 0 && self.resync.get() == Resync::From(0) {
@@ -131,14 +150,25 @@ impl Inner {
         Ok(Outcome::Good(count))
     }
 
+    /// Members that are being filled may not have what was being written at the crash, of the rows
+    /// from `first` on.
+    fn fill_again_from(&self, first: u64) {
+        for member in self.members.borrow().iter() {
+            if let MemberState::Recovering(done) = member.state.get() {
+                member.state.set(MemberState::Recovering(done.min(first)));
+            }
+        }
+    }
+
     async fn read_partial(
         self: &Rc<Self>,
         partial: &Partial,
         member: &Rc<Member>,
-    ) -> Result<(Vec<u8>, Newest), String> {
-        let (start, size) = area_of(member).ok_or("it has no room for a log")?;
-        let area = self.read_area(member, Span::new(start, size)).await?;
-        let newest = ppl::newest(&area, partial.signature).map_err(|why| why.to_string())?;
+    ) -> Result<(Vec<u8>, Newest), Trouble> {
+        let no_room = || Trouble::Log("it has no room for a log".to_owned());
+        let (start, size) = area_of(member).ok_or_else(no_room)?;
+        let area = self.read_area(member, Span::new(start, size)).await.map_err(Trouble::Log)?;
+        let newest = ppl::newest(&area, partial.signature)?;
         Ok((area, newest))
     }
 
@@ -169,12 +199,10 @@ impl Inner {
         range: std::ops::Range<usize>,
     ) -> Result<(), Trouble> {
         let geometry = &self.parity().geometry;
-        let of_log = |why: braid_md::rejection::PplRejection| Trouble::Log(why.to_string());
-        let kept = Newest::parity(area, entry, range).map_err(of_log)?;
-        let covered = ppl::covered(entry, geometry.chunk(), geometry.data(), geometry.size())
-            .map_err(of_log)?;
+        let kept = Newest::parity(area, entry, range)?;
+        let covered = ppl::covered(entry, geometry.chunk(), geometry.data(), geometry.size())?;
         let p = geometry.role_of(covered.stripe, Column::P);
-        ppl::check_parity_role(entry, p as u16, role as u16).map_err(of_log)?;
+        ppl::check_parity_role(entry, p as u16, role as u16)?;
         let written: Vec<usize> = (covered.first..covered.first + covered.count)
             .map(|index| geometry.role_of(covered.stripe, Column::Data(index)))
             .collect();
@@ -341,6 +369,8 @@ impl Inner {
             }
             if transaction.parts.is_empty() {
                 unfit.extend(&transaction.rows);
+                // A record without a payload says nothing of what arrived where.
+                self.fill_again_from(transaction.rows.first().map_or(0, |(start, _)| *start));
             }
             for member in members.iter().filter(|member| {
                 member.role.get().is_some_and(|role| transaction.missing_roles.contains(&role))
@@ -367,6 +397,20 @@ impl Inner {
 }
 
 enum Trouble {
+    /// A checksum is another one, as it is if the log was being written at the crash: then nothing
+    /// that it says had begun.
+    Torn(String),
     Log(String),
     Write(String),
+}
+
+impl From<PplRejection> for Trouble {
+    fn from(why: PplRejection) -> Trouble {
+        match why {
+            PplRejection::Checksum { .. } | PplRejection::ParityChecksum { .. } => {
+                Trouble::Torn(why.to_string())
+            }
+            _ => Trouble::Log(why.to_string()),
+        }
+    }
 }

@@ -12,7 +12,7 @@ use crate::copies::failure::check_crash;
 use crate::world::{Shape, World, crash_images, pool, rng, spare};
 
 /// Whoever changes members while a client works.
-struct Operator {
+pub(crate) struct Operator {
     mirror: Redundant,
     handle: Handle,
     disks: Rc<RefCell<Vec<SimDisk>>>,
@@ -21,7 +21,7 @@ struct Operator {
 }
 
 impl Operator {
-    fn new(world: &World, seed: u64) -> Operator {
+    pub(crate) fn new(world: &World, seed: u64) -> Operator {
         Operator {
             mirror: world.array.clone(),
             handle: world.sim.handle(),
@@ -31,7 +31,7 @@ impl Operator {
         }
     }
 
-    async fn rest(&mut self) {
+    pub(crate) async fn rest(&mut self) {
         let most_ns = [1_000_000, 50_000_000, 400_000_000][self.dice.index(3)];
         self.handle.sleep(self.dice.below(most_ns)).await;
     }
@@ -51,7 +51,7 @@ impl Operator {
     }
 
     /// One thing that an operator does, at random; what is refused is refused.
-    async fn act(&mut self) {
+    pub(crate) async fn act(&mut self) {
         match self.dice.below(13) {
             0..3 => {
                 let all = self.members(|state| state != MemberState::Faulty);
@@ -108,7 +108,7 @@ impl Operator {
     }
 
     /// Gives the array what it is missing and waits until it is whole.
-    async fn make_whole(&mut self) {
+    pub(crate) async fn make_whole(&mut self) {
         for _ in 0..2000 {
             let status = self.mirror.status();
             let done = status.in_sync.iter().all(|in_sync| *in_sync)

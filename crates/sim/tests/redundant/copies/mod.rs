@@ -13,7 +13,7 @@ mod cancel;
 mod conformance;
 mod crash;
 mod failure;
-mod life;
+pub(crate) mod life;
 mod memory;
 mod reads;
 mod speed;
