@@ -161,7 +161,7 @@ pub(crate) const KERNEL_GOES_ON_WITH_RECOVERY: &str = "
     speed 100
     assemble
     say action $(<$SYS/sync_action)
-    say start $(<$SYS/rd1/recovery_start)
+    say start $(<$SYS/dev-${MEMBERS[1]##*/}/recovery_start)
     speed 200000
     settle
     [ $(<$SYS/degraded) = 0 ]
