@@ -161,7 +161,7 @@ pub(crate) const KERNEL_GOES_ON_WITH_RECOVERY: &str = "
     speed 100
     assemble
     say action $(<$SYS/sync_action)
-    say start $(<$SYS/rd1/recovery_start)
+    say start $(<$SYS/dev-${MEMBERS[1]##*/}/recovery_start)
     speed 200000
     settle
     [ $(<$SYS/degraded) = 0 ]
@@ -210,7 +210,11 @@ pub(crate) fn examine(scratch: &Scratch, image: &str) -> serde_json::Value {
 }
 
 pub(crate) fn up<'a>(scratch: &'a Scratch, story: &Story) -> UpVolume<'a> {
-    scratch.up(&story.stack(), &["--name", story.id, "--attach", "none"])
+    // One that braid made is known already.
+    match scratch.config_file(story.id).exists() {
+        true => scratch.up(story.id, &["--attach", "none"]),
+        false => scratch.up(&story.stack(), &["--name", story.id, "--attach", "none"]),
+    }
 }
 
 pub(crate) fn wait_until_in_sync(volume: &UpVolume<'_>) {
@@ -294,6 +298,8 @@ pub(crate) fn stop_a_recovery(scratch: &Scratch, story: &Story, options: &[&str]
     let size = client.size();
     write(&mut client, A, 0, size);
     drop(client);
+    // raid6 that lacks a member has a parity to make first.
+    wait_until("the end of the resync", || is_settled(&volume));
     scratch.run(&["speed", story.id, "--min", "1M", "--max", "1M"]).ok();
     scratch.run(&["member", "add", story.id, &story.image(1)]).ok();
     wait_until("a part of the recovery", || {

@@ -160,7 +160,8 @@ impl Shape {
             (self.bitmap, "bitmap"),
             (self.ppl, "ppl"),
             (self.spare, "spare"),
-            (!self.missing.is_empty(), "missing"),
+            (self.missing.len() == 1, "missing"),
+            (self.missing.len() == 2, "2missing"),
             (self.write_mostly.is_some(), "writemostly"),
         ] {
             if is_so {
