@@ -91,7 +91,7 @@ fn walk(seed: u64, shape: Shape, missing: &[usize], span: Span, count: &Rc<Cell<
     world.run(async move {
         write(&dev, &oracle, &mut dice, before, Flags::NONE).await;
         is_armed.set(true);
-        let flags = if seed % 3 == 0 { Flags::FUA } else { Flags::NONE };
+        let flags = if seed.is_multiple_of(3) { Flags::FUA } else { Flags::NONE };
         write(&dev, &oracle, &mut dice, span, flags).await;
         is_armed.set(false);
         read_all(&dev).await;

@@ -23,7 +23,7 @@ use braid_sim::{Oracle, Sim};
 use crate::parity::crash::{fill, read_all, tiny, without, write};
 use crate::parity::crash_loads::{change_heads, change_superblocks};
 use crate::parity::images::{check_whole, contents, images_with};
-use crate::world::{ARRAY, DATA, HEAD, PPL, SUPERBLOCK, Shape, World, rng};
+use crate::world::{ARRAY, DATA, HEAD, PPL, Shape, World, rng};
 
 type Images = Vec<Option<Vec<u8>>>;
 
@@ -100,7 +100,7 @@ fn check_contents(world: &World, expected: &[u8]) {
 /// What the tests change is what would have been used.
 #[test]
 fn a_log_that_is_left_alone_is_used() {
-    for (seed, shape) in (0..).zip(RECORDS.into_iter()) {
+    for (seed, shape) in (0..).zip(RECORDS) {
         let (images, before) = crashed(seed, shape);
         let (world, result) = restarted(shape, &images);
         assert_eq!(result, Ok(()));
@@ -288,5 +288,4 @@ fn older_generations_behind_the_newest_are_passed_over() {
         let found = world.run(async move { read_all(&dev).await });
         assert!(found[..512] == before[..512], "without {lost}");
     }
-    let _ = SUPERBLOCK;
 }
