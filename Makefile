@@ -48,8 +48,10 @@ bench:
 	target/release/modelled
 	target/release/recovery
 	target/release/attach
+	target/release/beside-md
 	@command -v gungraun-runner >/dev/null || $(CARGO) install --locked gungraun-runner --version 0.20.0
 	$(CARGO) bench $(FLAGS) --package braid-bench --bench engine_instructions
+	$(CARGO) bench $(FLAGS) --package braid-bench --bench parity_instructions
 
 clean:
 	$(CARGO) clean

@@ -65,11 +65,37 @@ def parity(pieces, age, shape, sector):
     return head, tok
 
 
+def sum_of_powers(pieces, age, shape, sector):
+    """(head, token) of a Q whose powers of g are not in turn (shape: stride, the powers).
+
+    The powers are digits, data disk 0's first.
+    """
+    stride, powers = shape
+    head = tok = 0
+    for disk, power in enumerate(map(int, powers)):
+        h, t = content(pieces, age, sector + disk * stride)
+        for _ in range(power):
+            h, t = double(h), double(t)
+        head, tok = head ^ h, tok ^ t
+    return head, tok
+
+
 def sector_of(pieces, kind, age, shape, sector):
-    """(head, token) of one sector of a `data`, `p` or `q` run."""
+    """(head, token) of one sector of a `data`, `p`, `q` or `g` run."""
     if kind == "data":
         return content(pieces, age, sector)
+    if kind == "g":
+        return sum_of_powers(pieces, age, shape, sector)
     return parity(pieces, age, shape, sector)
+
+
+def powers_of_ddf(members):
+    """Powers of g where each member has that of its place: the DDF layouts, with P beside Q."""
+    for p in range(members):
+        for q in ((p + 1) % members, (p - 1) % members):
+            places = [place for place in range(members) if place not in (p, q)]
+            for first in range(len(places)):
+                yield "".join(map(str, places[first:] + places[:first]))
 
 
 # ---- an image to runs --------------------------------------------------------------------------
@@ -92,6 +118,8 @@ def candidates(manifest, member, at, head):
         yield "p", (age, disks, stride), start
         for first in range(disks) if lost == 2 else ():
             yield "q", (age, disks, stride, first), start
+        for powers in sorted(set(powers_of_ddf(disks + 2))) if lost == 2 else ():
+            yield "g", (age, stride, powers), start
 
 
 def literal(data):
@@ -218,6 +246,8 @@ def expand(manifest, text):
             image.extend(bytes.fromhex(rest[0]) * int(rest[1]))
         else:
             age, *shape, start, count = map(int, rest)
+            if kind == "g":
+                shape = shape[0], rest[2]
             for sector in range(start + moved, start + moved + count):
                 head, tok = sector_of(pieces, kind, age, shape, sector)
                 image.extend(struct.pack("<Q", head) + struct.pack("<Q", tok) * 63)

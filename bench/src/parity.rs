@@ -110,6 +110,12 @@ impl ParityPlan {
         self.geometry.stripe()
     }
 
+    /// The member that has the array's byte `offset`, and where in its data.
+    pub fn place_of(&self, offset: u64) -> (usize, u64) {
+        let run = self.geometry.locate(offset);
+        (run.member, run.offset)
+    }
+
     /// Member `index`, on `dev`: in sync if it has a role, a spare otherwise.
     pub fn member(&self, index: usize, dev: Dev, role: Option<u16>) -> NewMember {
         let superblock = self.plan.members[index].superblock.clone();

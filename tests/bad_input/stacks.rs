@@ -20,7 +20,14 @@ fn an_expression_that_cannot_be_read_is_drawn() {
         ("linear(./a.img,, ram(1M))", "column 16: found `,` where a member or a value is needed"),
         ("ram(1X)", "column 5: `size` cannot be `1X`"),
         ("ram(0)", "column 5: `size` cannot be zero"),
-        ("raid5(./a.img, ram(1M), ram(1M))", "`raid5` is not in this version"),
+        ("raid5(./a.img)", "column 1: `raid5` needs at least 2 members, not 1"),
+        (
+            "raid6(ram(1M), missing, missing, missing)",
+            "column 34: 3 members of `raid6` are missing; it can do without 2",
+        ),
+        ("raid5(layout=n2, ./a.img, ram(1M))", "column 14: `n2` is not a layout"),
+        ("raid4(chunk=12K, ./a.img, ram(1M))", "column 13: `chunk` 12K is not a power of two"),
+        ("cache(./a.img, ram(1M))", "`cache` is not in this version"),
         ("linear(\"./a.img)", "the quote is not closed"),
     ] {
         refuses(&scratch, stack, &[], USAGE, &["this stack cannot be read", drawing]);

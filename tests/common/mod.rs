@@ -6,6 +6,7 @@
 //!     ├─ up(STACK)     ──▶ UpVolume   `braid up` … `braid down`
 //!     └─ sparse, file  ──▶ members
 //!   Tool ── any program, with a time limit, its output captured
+//!   Ledger ── a write load that knows what may be found after the volume's end
 //!   Client ── an NBD client of our own, for what no tool does
 //!   loops ── loop devices and mounts that go when they are dropped
 //! ```
@@ -21,6 +22,7 @@
 #![allow(dead_code, unused_imports, unused_macros)]
 
 mod client;
+mod ledger;
 mod loops;
 mod pattern;
 mod scratch;
@@ -28,6 +30,7 @@ mod tool;
 mod volume;
 
 pub(crate) use client::{Answer, Client, Failed, RawClient};
+pub(crate) use ledger::Ledger;
 pub(crate) use loops::{LoopDevice, Mounted};
 pub(crate) use pattern::{Random, assert_same_bytes, fill, pattern};
 pub(crate) use scratch::Scratch;

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use braid_export_nbd::protocol::Command;
 use rustix::process::Signal;
 
-use crate::common::{MIB, Random, Scratch, Volume, drivers, pattern, wait_until};
-use crate::ledger::Ledger;
+use crate::common::{Ledger, MIB, Random, Scratch, Volume, drivers, pattern, wait_until};
 
 const STACK: &str = "raid0(chunk=16K, ./a.img, ./b.img, ./c.img)";
 const SIZE: u64 = 6 * MIB;

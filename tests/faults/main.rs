@@ -7,5 +7,4 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod ends;
-mod ledger;
 mod members;

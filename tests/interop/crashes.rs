@@ -18,7 +18,7 @@ use crate::guest::Answer;
 use crate::handed_over::{examine, up};
 use crate::stories::{Story, nothing, tell};
 use crate::to_kernel::is_settled;
-use crate::{A, B, check, engine_or_skip, is_too_slow, write};
+use crate::{A, B, check, engine_or_skip, is_too_slow, scrub_and_down, write};
 
 const DIRECTION: &str = "crash";
 
@@ -49,7 +49,7 @@ const STORIES: &[Story] = &[
         begin: nothing,
         first: KERNEL_WRITES_RAID1,
         crash: true,
-        middle: resyncs_all,
+        middle: |scratch, story, _| resyncs_all(scratch, story, [WRITTEN_AT, 3 * MIB]),
         second: WHOLE,
         quick: false,
         shows: "the kernel was killed; braid found it dirty and resynced all: 0 mismatches",
@@ -60,7 +60,9 @@ const STORIES: &[Story] = &[
         begin: nothing,
         first: KERNEL_WRITES_RAID1_BITMAP,
         crash: true,
-        middle: resyncs_what_the_bitmap_says,
+        middle: |scratch, story, _| {
+            resyncs_what_the_bitmap_says(scratch, story, WRITTEN_AT, ELSEWHERE_AT);
+        },
         second: WHOLE,
         quick: true,
         shows: "the kernel was killed; braid resynced the bitmap's chunks only: 0 mismatches",
@@ -71,7 +73,7 @@ const STORIES: &[Story] = &[
         begin: nothing,
         first: KERNEL_WRITES_RAID10,
         crash: true,
-        middle: resyncs_all,
+        middle: |scratch, story, _| resyncs_all(scratch, story, [WRITTEN_AT, 3 * MIB]),
         second: WHOLE,
         quick: false,
         shows: "raid10 near=2, the kernel was killed; braid resynced all: 0 mismatches",
@@ -79,7 +81,9 @@ const STORIES: &[Story] = &[
     Story {
         id: "braid-dies-raid1",
         images: 2,
-        begin: |scratch, story| braid_dies(scratch, story, &["--level=raid1", "--bitmap=none"]),
+        begin: |scratch, story| {
+            braid_dies(scratch, story, &["--level=raid1", "--bitmap=none"], WRITTEN_AT);
+        },
         first: KERNEL_RESYNCS,
         crash: false,
         middle: kernel_resynced_all,
@@ -90,7 +94,9 @@ const STORIES: &[Story] = &[
     Story {
         id: "braid-dies-raid1-bitmap",
         images: 2,
-        begin: |scratch, story| braid_dies(scratch, story, &["--level=raid1", "--bitmap=64K"]),
+        begin: |scratch, story| {
+            braid_dies(scratch, story, &["--level=raid1", "--bitmap=64K"], WRITTEN_AT);
+        },
         first: KERNEL_RESYNCS,
         crash: false,
         middle: kernel_resynced_what_the_bitmap_says,
@@ -106,6 +112,7 @@ const STORIES: &[Story] = &[
                 scratch,
                 story,
                 &["--level=raid10", "--layout=f2", "--chunk=64K", "--bitmap=64K"],
+                WRITTEN_AT,
             );
         },
         first: KERNEL_RESYNCS,
@@ -152,7 +159,7 @@ const KERNEL_WRITES_RAID10: &str = "
     while dd if=/share/b of=\"$MD\" bs=16K count=64 oflag=direct conv=notrunc; do :; done &";
 
 /// After braid has made it whole.
-const WHOLE: &str = "
+pub(crate) const WHOLE: &str = "
     assemble
     [ $(<$SYS/sync_action) = idle ]
     same a 1048576 3145728
@@ -162,7 +169,7 @@ const WHOLE: &str = "
     stop";
 
 /// What braid has left: assembled slowly, so that one sees what the kernel thinks of it.
-const KERNEL_RESYNCS: &str = "
+pub(crate) const KERNEL_RESYNCS: &str = "
     say dirty $(mdadm --examine-bitmap \"${MEMBERS[0]}\" 2>/dev/null | sed -n 's/.*, \\([0-9]*\\) dirty.*/\\1/p')0
     speed 100
     assemble
@@ -180,7 +187,7 @@ const KERNEL_RESYNCS: &str = "
 const WRITTEN_AT: u64 = 8 * 1024;
 const ELSEWHERE_AT: u64 = 6 * MIB;
 
-fn data_offset(scratch: &Scratch, story: &Story) -> u64 {
+pub(crate) fn data_offset(scratch: &Scratch, story: &Story) -> u64 {
     examine(scratch, &story.image(1))["data_offset_bytes"].as_u64().expect("it has one")
 }
 
@@ -205,31 +212,38 @@ fn make_whole(scratch: &Scratch, story: &Story) {
     check(&mut client, B, 4 * MIB, MIB);
     check(&mut client, A, 5 * MIB, size - 5 * MIB);
     drop(client);
-    volume.down();
+    scrub_and_down(scratch, volume);
 }
 
-fn assert_dirty(scratch: &Scratch, story: &Story) {
+pub(crate) fn assert_dirty(scratch: &Scratch, story: &Story) {
     let superblock = examine(scratch, &story.image(0));
     assert_eq!(superblock["clean"], false, "the machine died while it was written: {superblock}");
 }
 
-fn resyncs_all(scratch: &Scratch, story: &Story, _: &Answer) {
+/// Spoils what a resync makes again, and sees that it does.
+pub(crate) fn resyncs_all(scratch: &Scratch, story: &Story, spoilt: [u64; 2]) {
     assert_dirty(scratch, story);
-    let places = [WRITTEN_AT, 3 * MIB].map(|at| spoil(scratch, story, at));
+    let places = spoilt.map(|at| spoil(scratch, story, at));
     make_whole(scratch, story);
     for place in places {
         assert_ne!(sector(scratch, story, place), [0xee; 512], "byte {place} was not resynced");
     }
 }
 
-fn resyncs_what_the_bitmap_says(scratch: &Scratch, story: &Story, _: &Answer) {
+/// The same, and that what lies outside of the bitmap's chunks stays as it is.
+pub(crate) fn resyncs_what_the_bitmap_says(
+    scratch: &Scratch,
+    story: &Story,
+    written_at: u64,
+    elsewhere_at: u64,
+) {
     let before = examine(scratch, &story.image(0));
     let dirty = before["bitmap"]["dirty_bits"].as_u64().unwrap_or_default();
     assert!((1..=16).contains(&dirty), "the chunks of the first MiB were being written: {before}");
-    let written = spoil(scratch, story, WRITTEN_AT);
-    let elsewhere = data_offset(scratch, story) + ELSEWHERE_AT;
+    let written = spoil(scratch, story, written_at);
+    let elsewhere = data_offset(scratch, story) + elsewhere_at;
     let good = sector(scratch, story, elsewhere);
-    spoil(scratch, story, ELSEWHERE_AT);
+    spoil(scratch, story, elsewhere_at);
     // Reads could be answered from the spoilt sector: it is put right before any is checked.
     let volume = up(scratch, story);
     wait_until("the end of the resync", || is_settled(&volume));
@@ -254,7 +268,7 @@ fn makes_a_difference(scratch: &Scratch, story: &Story) {
 }
 
 /// Writes, and kills braid in the middle of it.
-fn braid_dies(scratch: &Scratch, story: &Story, options: &[&str]) {
+pub(crate) fn braid_dies(scratch: &Scratch, story: &Story, options: &[&str], spoilt: u64) {
     scratch.braid().args(["create", story.id]).args(options).args(story.names()).run().ok();
     let volume = scratch.up(story.id, &["--attach", "none"]);
     let mut client = volume.client();
@@ -276,20 +290,24 @@ fn braid_dies(scratch: &Scratch, story: &Story, options: &[&str]) {
     volume.kill();
     drop(client);
     scratch.run(&["down", story.id, "--force"]).ok();
-    spoil(scratch, story, WRITTEN_AT);
+    spoil(scratch, story, spoilt);
 }
 
 /// Whether no bit of a bitmap is left from what was written.
-fn is_forgotten(volume: &UpVolume<'_>) -> bool {
+pub(crate) fn is_forgotten(volume: &UpVolume<'_>) -> bool {
     volume.status()["arrays"][0]["bitmap_chunks_set"].as_u64().is_none_or(|set| set == 0)
 }
 
-fn kernel_resynced_all(scratch: &Scratch, story: &Story, answer: &Answer) {
+pub(crate) fn kernel_resynced_all(scratch: &Scratch, story: &Story, answer: &Answer) {
     assert_eq!(answer.get("action"), "resync", "what the kernel did at once");
     make_whole(scratch, story);
 }
 
-fn kernel_resynced_what_the_bitmap_says(scratch: &Scratch, story: &Story, answer: &Answer) {
+pub(crate) fn kernel_resynced_what_the_bitmap_says(
+    scratch: &Scratch,
+    story: &Story,
+    answer: &Answer,
+) {
     // A zero was put behind the number, for a bitmap that is not there.
     let dirty = answer.number("dirty") / 10;
     // The chunks of two MiB, and for the far copies no others: bits count the array's chunks.

@@ -5,7 +5,7 @@ use crate::guest::Guest;
 use crate::lab::Engine;
 use crate::shapes::Shape;
 use crate::trials::Trials;
-use crate::{A, B, check, shapes_by_engine, shared, stop, write};
+use crate::{A, B, check, scrub_and_down, shapes_by_engine, shared, stop, write};
 
 const DIRECTION: &str = "kernel → braid → kernel";
 
@@ -53,8 +53,8 @@ fn hand_over(engine: &Engine, shapes: Vec<Shape>, trials: &mut Trials) {
         });
         let Some((size, (start, length))) = done else { continue };
         let end = start + length;
-        let degraded = usize::from(shape.missing.is_some());
-        let judge_copies = if shape.is_mirrored() {
+        let degraded = shape.missing.len();
+        let judge_copies = if shape.is_redundant() {
             format!("[ $(<$SYS/degraded) = {degraded} ]\n[ $(<$SYS/sync_action) = idle ]\ncheck")
         } else {
             String::new()
@@ -98,5 +98,9 @@ fn read_and_write(scratch: &Scratch, shape: &Shape, size: u64) -> (u64, u64) {
     check(&mut client, B, start, length);
     drop(client);
     stop(volume);
+    if !shape.has_nothing_to_compare() {
+        let options = ["--name", &shape.name(), "--attach", "none"];
+        scrub_and_down(scratch, scratch.up(&shape.stack(), &options));
+    }
     (start, length)
 }

@@ -4,7 +4,7 @@ use crate::common::{MIB, Scratch, UpVolume, wait_until};
 use crate::guest::Answer;
 use crate::stories::{Story, nothing, tell};
 use crate::to_kernel::is_settled;
-use crate::{A, B, check, engine_or_skip, write};
+use crate::{A, B, check, engine_or_skip, scrub_and_down, write};
 
 const DIRECTION: &str = "degraded, half rebuilt";
 
@@ -40,7 +40,7 @@ const STORIES: &[Story] = &[
     Story {
         id: "braid-fails-one",
         images: 2,
-        begin: braid_fails_one,
+        begin: |scratch, story| fail(scratch, story, &["--level=raid1", "--bitmap=none"], &[1]),
         first: KERNEL_ADDS,
         crash: false,
         middle: is_whole,
@@ -51,7 +51,7 @@ const STORIES: &[Story] = &[
     Story {
         id: "braid-fails-one-bitmap",
         images: 2,
-        begin: braid_fails_one_with_bitmap,
+        begin: |scratch, story| fail(scratch, story, &["--level=raid1", "--bitmap=64K"], &[1]),
         first: KERNEL_RE_ADDS,
         crash: false,
         middle: is_whole,
@@ -62,7 +62,9 @@ const STORIES: &[Story] = &[
     Story {
         id: "braid-stops-recovery",
         images: 2,
-        begin: braid_stops_a_recovery,
+        begin: |scratch, story| {
+            stop_a_recovery(scratch, story, &["--level=raid1", "--bitmap=none"]);
+        },
         first: KERNEL_GOES_ON_WITH_RECOVERY,
         crash: false,
         middle: is_recovered,
@@ -111,7 +113,7 @@ const KERNEL_FAILS_ONE_OF_RAID10: &str = "
     stop";
 
 /// All members, the first MiB of `b`, the rest of `a`.
-const WHOLE: &str = "
+pub(crate) const WHOLE: &str = "
     assemble
     [ $(<$SYS/degraded) = 0 ]
     [ $(<$SYS/sync_action) = idle ]
@@ -120,7 +122,7 @@ const WHOLE: &str = "
     check
     stop";
 
-const RECOVERED: &str = "
+pub(crate) const RECOVERED: &str = "
     assemble
     [ $(<$SYS/degraded) = 0 ]
     [ $(<$SYS/sync_action) = idle ]
@@ -129,7 +131,7 @@ const RECOVERED: &str = "
     stop";
 
 /// What braid failed is stale: mdadm starts the array without it.
-const KERNEL_ADDS: &str = "
+pub(crate) const KERNEL_ADDS: &str = "
     assemble --run
     [ $(<$SYS/degraded) = 1 ]
     same b 0 1048576
@@ -154,12 +156,12 @@ const KERNEL_RE_ADDS: &str = "
     check
     stop";
 
-const KERNEL_GOES_ON_WITH_RECOVERY: &str = "
+pub(crate) const KERNEL_GOES_ON_WITH_RECOVERY: &str = "
     say offset $(mdadm --examine \"${MEMBERS[1]}\" | sed -n 's/.*Recovery Offset : \\([0-9]*\\) .*/\\1/p')
     speed 100
     assemble
     say action $(<$SYS/sync_action)
-    say start $(<$SYS/rd1/recovery_start)
+    say start $(<$SYS/dev-${MEMBERS[1]##*/}/recovery_start)
     speed 200000
     settle
     [ $(<$SYS/degraded) = 0 ]
@@ -192,8 +194,13 @@ const KERNEL_STOPS_A_RESYNC: &str = "
     detach";
 
 /// The array of a volume that has one.
-fn array(volume: &UpVolume<'_>) -> serde_json::Value {
+pub(crate) fn array(volume: &UpVolume<'_>) -> serde_json::Value {
     volume.status()["arrays"][0].clone()
+}
+
+#[track_caller]
+fn assert_all_in_sync(volume: &UpVolume<'_>, story: &Story) {
+    assert_eq!(array(volume)["in_sync"], serde_json::json!(vec![true; story.images]));
 }
 
 /// What a superblock says, as `braid examine --json` has it.
@@ -203,10 +210,14 @@ pub(crate) fn examine(scratch: &Scratch, image: &str) -> serde_json::Value {
 }
 
 pub(crate) fn up<'a>(scratch: &'a Scratch, story: &Story) -> UpVolume<'a> {
-    scratch.up(&story.stack(), &["--name", story.id, "--attach", "none"])
+    // One that braid made is known already.
+    match scratch.config_file(story.id).exists() {
+        true => scratch.up(story.id, &["--attach", "none"]),
+        false => scratch.up(&story.stack(), &["--name", story.id, "--attach", "none"]),
+    }
 }
 
-fn wait_until_in_sync(volume: &UpVolume<'_>) {
+pub(crate) fn wait_until_in_sync(volume: &UpVolume<'_>) {
     wait_until("all members to be in sync", || {
         let array = array(volume);
         let in_sync =
@@ -215,7 +226,7 @@ fn wait_until_in_sync(volume: &UpVolume<'_>) {
     });
 }
 
-fn check_first_mib_of_b(volume: &UpVolume<'_>) {
+pub(crate) fn check_first_mib_of_b(volume: &UpVolume<'_>) {
     let mut client = volume.client();
     let size = client.size();
     check(&mut client, B, 0, MIB);
@@ -251,50 +262,44 @@ fn stale_is_left_out_and_re_added(scratch: &Scratch, story: &Story, _: &Answer) 
 }
 
 fn create(scratch: &Scratch, story: &Story, options: &[&str], members: &[String]) {
-    scratch
-        .braid()
-        .args(["create", story.id, "--level=raid1"])
-        .args(options)
-        .args(members)
-        .run()
-        .ok();
+    scratch.braid().args(["create", story.id]).args(options).args(members).run().ok();
 }
 
-fn fail_one(scratch: &Scratch, story: &Story, options: &[&str]) {
+/// Fails these images of an array that holds A, and writes a MiB of B.
+pub(crate) fn fail(scratch: &Scratch, story: &Story, options: &[&str], images: &[usize]) {
     create(scratch, story, options, &story.names());
     let volume = scratch.up(story.id, &["--attach", "none"]);
     let mut client = volume.client();
     let size = client.size();
     write(&mut client, A, 0, size);
     wait_until_in_sync(&volume);
-    scratch.run(&["member", "fail", story.id, &story.image(1)]).ok();
+    for &image in images {
+        scratch.run(&["member", "fail", story.id, &story.image(image)]).ok();
+    }
     write(&mut client, B, 0, MIB);
     drop(client);
     volume.down();
 }
 
-fn braid_fails_one(scratch: &Scratch, story: &Story) {
-    fail_one(scratch, story, &["--bitmap=none"]);
-}
-
-fn braid_fails_one_with_bitmap(scratch: &Scratch, story: &Story) {
-    fail_one(scratch, story, &["--bitmap=64K"]);
-}
-
-fn is_whole(scratch: &Scratch, story: &Story, _: &Answer) {
+pub(crate) fn is_whole(scratch: &Scratch, story: &Story, _: &Answer) {
     let volume = up(scratch, story);
-    assert_eq!(array(&volume)["in_sync"], serde_json::json!([true, true]));
+    assert_all_in_sync(&volume, story);
     check_first_mib_of_b(&volume);
-    volume.down();
+    scrub_and_down(scratch, volume);
 }
 
-fn braid_stops_a_recovery(scratch: &Scratch, story: &Story) {
-    create(scratch, story, &["--bitmap=none"], &[story.image(0), "missing".into()]);
+/// Stops a recovery of the second image midway.
+pub(crate) fn stop_a_recovery(scratch: &Scratch, story: &Story, options: &[&str]) {
+    let mut members = story.names();
+    members[1] = "missing".into();
+    create(scratch, story, options, &members);
     let volume = scratch.up(story.id, &["--attach", "none"]);
     let mut client = volume.client();
     let size = client.size();
     write(&mut client, A, 0, size);
     drop(client);
+    // raid6 that lacks a member has a parity to make first.
+    wait_until("the end of the resync", || is_settled(&volume));
     scratch.run(&["speed", story.id, "--min", "1M", "--max", "1M"]).ok();
     scratch.run(&["member", "add", story.id, &story.image(1)]).ok();
     wait_until("a part of the recovery", || {
@@ -306,23 +311,23 @@ fn braid_stops_a_recovery(scratch: &Scratch, story: &Story) {
     assert!(offset.is_some_and(|offset| 0 < offset && offset < size), "{superblock}");
 }
 
-fn is_recovered(scratch: &Scratch, story: &Story, answer: &Answer) {
+pub(crate) fn is_recovered(scratch: &Scratch, story: &Story, answer: &Answer) {
     let (offset, start) = (answer.number("offset"), answer.number("start"));
     assert_eq!(answer.get("action"), "recover", "what the kernel did at once");
     assert!(0 < offset && offset <= start, "recovery from {start}, not from {offset} sectors on");
     let volume = up(scratch, story);
-    assert_eq!(array(&volume)["in_sync"], serde_json::json!([true, true]));
-    volume.down();
+    assert_all_in_sync(&volume, story);
+    scrub_and_down(scratch, volume);
 }
 
-fn goes_on_with_recovery(scratch: &Scratch, story: &Story, _: &Answer) {
+pub(crate) fn goes_on_with_recovery(scratch: &Scratch, story: &Story, _: &Answer) {
     let superblock = examine(scratch, &story.image(1));
     let offset = superblock["recovery_offset_bytes"].as_u64();
     assert!(offset.is_some_and(|offset| offset > 0), "the kernel stopped it midway: {superblock}");
     goes_on(scratch, story);
 }
 
-fn goes_on_with_resync(scratch: &Scratch, story: &Story, _: &Answer) {
+pub(crate) fn goes_on_with_resync(scratch: &Scratch, story: &Story, _: &Answer) {
     let superblock = examine(scratch, &story.image(0));
     let offset = superblock["resync_offset_bytes"].as_u64();
     assert!(offset.is_some_and(|offset| offset > 0), "the kernel stopped it midway: {superblock}");
@@ -337,21 +342,21 @@ fn goes_on(scratch: &Scratch, story: &Story) {
     let size = client.size();
     check(&mut client, A, 0, size);
     drop(client);
-    volume.down();
+    scrub_and_down(scratch, volume);
 }
 
 /// Shows, on copies of the members, that what the kernel had done is not done again: what is
 /// wrong there stays wrong.
 fn assert_begins_late(scratch: &Scratch, story: &Story) {
-    let copies = [0, 1].map(|index| format!("copy-of-{}", story.image(index)));
-    for (index, copy) in copies.iter().enumerate() {
-        std::fs::copy(scratch.join(&story.image(index)), scratch.join(copy)).expect("room for it");
+    let copies: Vec<String> = story.names().iter().map(|name| format!("copy-of-{name}")).collect();
+    for (name, copy) in story.names().iter().zip(&copies) {
+        std::fs::copy(scratch.join(name), scratch.join(copy)).expect("room for it");
     }
     let data_offset =
         examine(scratch, &copies[1])["data_offset_bytes"].as_u64().expect("it has one");
     let place = data_offset as usize + 64 * 1024;
     scratch.patch(&copies[1], place as u64, &[0xee; 512]);
-    let stack = format!("md({}, {})", copies[0], copies[1]);
+    let stack = format!("md({})", copies.join(", "));
     let volume = scratch.up(&stack, &["--name", "copies", "--attach", "none"]);
     wait_until_in_sync(&volume);
     volume.down();

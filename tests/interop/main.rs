@@ -9,7 +9,8 @@
 //!
 //! Kernels are booted by `klab` (see `lab`), in seconds, so each test has one guest for each
 //! turn, and many arrays in it (see `guest`). Without klab the tests say so and are skipped.
-//! With `$BRAID_INTEROP=all` they take all arrays; else the few that are marked as quick, and
+//! With `$BRAID_INTEROP=all` they take all arrays, with `raid5,raid6` those whose names have one of
+//! these in them; else the few that are marked as quick, and
 //! where kernels are emulated half of the tests.
 
 #[path = "../common/mod.rs"]
@@ -19,12 +20,14 @@ mod from_kernel;
 mod guest;
 mod handed_over;
 mod lab;
+mod parity_crashes;
+mod parity_handed_over;
 mod shapes;
 mod stories;
 mod to_kernel;
 mod trials;
 
-use common::{Client, MIB, Scratch, Volume, fill};
+use common::{Client, MIB, Scratch, UpVolume, Volume, fill};
 use lab::Engine;
 use shapes::{SHAPES, Shape};
 
@@ -35,9 +38,15 @@ const B: u64 = 0xb;
 const CONTENT_LEN: u64 = 32 * MIB;
 const BLOCK: u64 = MIB;
 
-/// Whether to take everything.
+/// Whether to take everything, or all of what somebody wants to try alone.
 fn all() -> bool {
-    std::env::var_os("BRAID_INTEROP").is_some_and(|value| value == "all")
+    std::env::var_os("BRAID_INTEROP").is_some()
+}
+
+/// Whether an array of this name is wanted: all are, unless `$BRAID_INTEROP` has parts of names.
+fn is_wanted(name: &str) -> bool {
+    let wanted = std::env::var("BRAID_INTEROP").unwrap_or_else(|_| "all".into());
+    wanted == "all" || wanted.split(',').any(|part| name.contains(part))
 }
 
 /// An engine, or nothing, with the reason said.
@@ -58,7 +67,8 @@ fn is_too_slow() -> bool {
 /// The arrays of this run, grouped by the kernel that has all their levels.
 fn shapes_by_engine() -> Vec<(&'static Engine, Vec<Shape>)> {
     let Some(engine) = engine_or_skip() else { return Vec::new() };
-    let wanted = SHAPES.iter().filter(|shape| shape.quick || all()).copied();
+    let wanted = SHAPES.iter().filter(|shape| shape.quick || all());
+    let wanted = wanted.filter(|shape| is_wanted(&shape.name())).copied();
     let (linear, others): (Vec<_>, Vec<_>) = wanted.partition(|shape| shape.level == "linear");
     let mut groups = vec![(engine, others)];
     if !linear.is_empty() {
@@ -116,4 +126,12 @@ fn stop(volume: Volume<'_>) {
     let errors = volume.errors();
     let status = volume.stop();
     assert!(status.success(), "braid ended with {status}: {errors}");
+}
+
+/// Scrubs it when nothing else is due, which must find that all agrees, and takes it down.
+#[track_caller]
+fn scrub_and_down(scratch: &Scratch, volume: UpVolume<'_>) {
+    common::wait_until("the end of all passes", || to_kernel::is_settled(&volume));
+    scratch.run(&["scrub", &volume.name, "--wait"]).ok();
+    volume.down();
 }

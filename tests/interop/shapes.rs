@@ -12,8 +12,11 @@ pub(crate) struct Shape {
     /// In KiB; 0 for the default.
     pub(crate) chunk: u64,
     pub(crate) bitmap: bool,
+    /// Whether raid5 has md's partial parity log.
+    pub(crate) ppl: bool,
     pub(crate) spare: bool,
-    pub(crate) missing: Option<usize>,
+    /// Roles that nobody takes.
+    pub(crate) missing: &'static [usize],
     pub(crate) write_mostly: Option<usize>,
     /// Whether it is among the few that every run of the tests takes.
     pub(crate) quick: bool,
@@ -27,8 +30,9 @@ const fn of(level: &'static str, layout: &'static str, members: &'static [u64]) 
         members,
         chunk: 0,
         bitmap: false,
+        ppl: false,
         spare: false,
-        missing: None,
+        missing: &[],
         write_mostly: None,
         quick: false,
     }
@@ -44,11 +48,14 @@ impl Shape {
     const fn bitmap(self) -> Shape {
         Shape { bitmap: true, ..self }
     }
+    const fn ppl(self) -> Shape {
+        Shape { ppl: true, ..self }
+    }
     const fn spare(self) -> Shape {
         Shape { spare: true, ..self }
     }
-    const fn missing(self, role: usize) -> Shape {
-        Shape { missing: Some(role), ..self }
+    const fn missing(self, roles: &'static [usize]) -> Shape {
+        Shape { missing: roles, ..self }
     }
     const fn write_mostly(self, role: usize) -> Shape {
         Shape { write_mostly: Some(role), ..self }
@@ -83,13 +90,13 @@ pub(crate) const SHAPES: &[Shape] = &[
     of("raid1", "", THREE).write_mostly(2),
     of("raid1", "", TWO).v("0.90").bitmap(),
     of("raid1", "", TWO).spare(),
-    of("raid1", "", THREE).missing(1).bitmap(),
+    of("raid1", "", THREE).missing(&[1]).bitmap(),
     of("raid10", "n2", FOUR).v("0.90").chunk(64),
     of("raid10", "n2", FOUR).v("1.0").chunk(64).bitmap(),
     of("raid10", "n2", &[8, 13, 8]).v("1.1").chunk(128),
     of("raid10", "n2", FIVE).spare(),
     of("raid10", "n3", FIVE).chunk(32),
-    of("raid10", "n2", FOUR).missing(2).chunk(64),
+    of("raid10", "n2", FOUR).missing(&[2]).chunk(64),
     of("raid10", "f2", TWO).v("0.90").chunk(64),
     of("raid10", "f2", THREE).v("1.0").bitmap(),
     of("raid10", "f2", FOUR).v("1.1").chunk(64),
@@ -98,8 +105,43 @@ pub(crate) const SHAPES: &[Shape] = &[
     of("raid10", "o2", TWO).v("0.90").chunk(64),
     of("raid10", "o2", FOUR).v("1.0").chunk(64),
     of("raid10", "o2", THREE).v("1.1").chunk(32).bitmap(),
-    of("raid10", "o2", FIVE).chunk(64).missing(0).quick(),
+    of("raid10", "o2", FIVE).chunk(64).missing(&[0]).quick(),
     of("raid10", "o3", FOUR).chunk(64),
+    of("raid4", "", THREE).chunk(64).quick(),
+    of("raid4", "", FOUR).v("1.1").missing(&[3]),
+    of("raid4", "", THREE).v("1.0").chunk(64).bitmap(),
+    of("raid5", "ls", THREE).v("0.90").chunk(64),
+    of("raid5", "ls", FOUR).v("1.0").chunk(64),
+    of("raid5", "ls", &[8, 13, 8]).v("1.1").chunk(64),
+    of("raid5", "", THREE),
+    of("raid5", "", FOUR).chunk(4).bitmap(),
+    of("raid5", "ls", FOUR).chunk(64).ppl().quick(),
+    of("raid5", "ra", THREE).v("1.0").chunk(64).ppl(),
+    of("raid5", "la", FOUR).chunk(64),
+    of("raid5", "ra", FOUR).chunk(64),
+    of("raid5", "rs", FOUR).chunk(64),
+    of("raid5", "parity-first", FOUR).chunk(64),
+    of("raid5", "parity-last", FOUR).chunk(64),
+    of("raid5", "", FOUR).chunk(64).missing(&[2]),
+    of("raid5", "", THREE).chunk(64).spare(),
+    of("raid6", "ls", FOUR).v("0.90").chunk(64),
+    of("raid6", "ls", FIVE).v("1.0").chunk(64).bitmap(),
+    of("raid6", "ls", FIVE),
+    of("raid6", "la", FIVE).chunk(64),
+    of("raid6", "ra", FIVE).v("1.1").chunk(64),
+    of("raid6", "rs", FIVE).chunk(4),
+    of("raid6", "rs", FIVE).chunk(64).missing(&[0]),
+    of("raid6", "rs", FIVE).chunk(64).missing(&[1, 3]).quick(),
+    of("raid6", "parity-first", FIVE).chunk(64),
+    of("raid6", "parity-last", FOUR).chunk(64),
+    of("raid6", "ddf-zero-restart", FIVE).chunk(64),
+    of("raid6", "ddf-N-restart", FIVE).chunk(64),
+    of("raid6", "ddf-N-continue", FIVE).chunk(64),
+    of("raid6", "left-asymmetric-6", FIVE),
+    of("raid6", "right-asymmetric-6", FIVE),
+    of("raid6", "left-symmetric-6", FIVE),
+    of("raid6", "right-symmetric-6", FIVE),
+    of("raid6", "parity-first-6", FIVE),
 ];
 
 impl Shape {
@@ -116,8 +158,10 @@ impl Shape {
         for (is_so, word) in [
             (self.members.iter().any(|size| *size != self.members[0]), "uneq"),
             (self.bitmap, "bitmap"),
+            (self.ppl, "ppl"),
             (self.spare, "spare"),
-            (self.missing.is_some(), "missing"),
+            (self.missing.len() == 1, "missing"),
+            (self.missing.len() == 2, "2missing"),
             (self.write_mostly.is_some(), "writemostly"),
         ] {
             if is_so {
@@ -127,14 +171,24 @@ impl Shape {
         name
     }
 
-    /// Whether there are copies to compare.
-    pub(crate) fn is_mirrored(&self) -> bool {
-        matches!(self.level, "raid1" | "raid10")
+    /// Whether there are copies, or parity, to compare.
+    pub(crate) fn is_redundant(&self) -> bool {
+        !matches!(self.level, "linear" | "raid0")
+    }
+
+    /// Whether so many members are missing that nothing can be compared.
+    pub(crate) fn has_nothing_to_compare(&self) -> bool {
+        let spare_copies = match self.level {
+            "raid4" | "raid5" => 1,
+            "raid6" => 2,
+            _ => usize::MAX,
+        };
+        !self.is_redundant() || self.missing.len() >= spare_copies
     }
 
     /// The files of the members that are there, and their sizes in bytes.
     pub(crate) fn images(&self) -> Vec<(String, u64)> {
-        let there = |role: &usize| Some(*role) != self.missing;
+        let there = |role: &usize| !self.missing.contains(role);
         let members = (0..self.members.len()).filter(there);
         let mut images: Vec<(String, u64)> = members
             .map(|role| (format!("{}.{role}", self.name()), self.members[role] << 20))
@@ -160,7 +214,7 @@ impl Shape {
         if self.chunk != 0 {
             options.push(format!("--chunk={}K", self.chunk));
         }
-        if self.is_mirrored() {
+        if self.is_redundant() && !self.ppl {
             options.push(format!("--bitmap={}", if self.bitmap { "internal" } else { "none" }));
         }
         options
@@ -169,6 +223,7 @@ impl Shape {
     /// What follows `mdadm --create` in the guest, where the images are `${MEMBERS[0]}` and so on.
     pub(crate) fn mdadm_args(&self) -> String {
         let mut args = self.options();
+        args.extend(self.ppl.then(|| "--consistency-policy=ppl".into()));
         args.push(format!("--raid-devices={}", self.members.len()));
         if self.spare {
             args.push("--spare-devices=1".into());
@@ -176,21 +231,25 @@ impl Shape {
         let mut devices = (0..).map(|index| format!("${{MEMBERS[{index}]}}"));
         for role in 0..self.members.len() {
             args.extend((self.write_mostly == Some(role)).then(|| "--write-mostly".into()));
-            args.extend(match self.missing {
-                Some(missing) if missing == role => Some("missing".into()),
-                _ => devices.next(),
+            args.extend(match self.missing.contains(&role) {
+                true => Some("missing".into()),
+                false => devices.next(),
             });
         }
         args.extend(devices.take(usize::from(self.spare)));
         args.join(" ")
     }
 
-    /// What follows `braid create NAME`.
+    /// What follows `braid create NAME`. raid4 and raid6 without a bitmap get braid's stripe log
+    /// where the metadata leaves room for one, of which the kernel knows nothing.
     pub(crate) fn braid_args(&self) -> Vec<String> {
         let mut args = self.options();
+        if self.level == "raid5" && !self.bitmap {
+            args.push(format!("--consistency={}", if self.ppl { "ppl" } else { "resync" }));
+        }
         let mut names = self.names().into_iter();
         for role in 0..self.members.len() {
-            if self.missing == Some(role) {
+            if self.missing.contains(&role) {
                 args.push("missing".into());
                 continue;
             }

@@ -9,7 +9,7 @@ use crate::guest::Guest;
 use crate::lab::Engine;
 use crate::shapes::Shape;
 use crate::trials::Trials;
-use crate::{A, B, shapes_by_engine, shared, stop, write};
+use crate::{A, B, scrub_and_down, shapes_by_engine, shared, stop, write};
 
 const DIRECTION: &str = "braid → kernel → braid → kernel";
 
@@ -46,6 +46,9 @@ fn hand_over(engine: &Engine, shapes: Vec<Shape>, trials: &mut Trials) {
             answers.of(&name);
             assert_clean(&scratch, &shape);
             read_filesystem(&scratch, &shape);
+            if !shape.has_nothing_to_compare() {
+                scrub_and_down(&scratch, scratch.up(&name, &["--attach", "none"]));
+            }
             let volume = scratch.serve(&shape.stack(), &[]);
             write(&mut volume.client(), B, 0, size);
             stop(volume);
@@ -95,8 +98,8 @@ pub(crate) fn is_settled(volume: &UpVolume<'_>) -> bool {
 /// What a guest does to see that the array is whole and holds `content`.
 fn judge(shape: &Shape, content: &str, size: u64) -> String {
     let mut script = format!("assemble\n[ $(size) = {size} ]\nsame {content}\n");
-    if shape.is_mirrored() {
-        let degraded = usize::from(shape.missing.is_some());
+    if shape.is_redundant() {
+        let degraded = shape.missing.len();
         script +=
             &format!("[ $(<$SYS/degraded) = {degraded} ]\n[ $(<$SYS/sync_action) = idle ]\ncheck");
     }

@@ -14,8 +14,10 @@ mod assembling;
 mod creation;
 mod golden;
 mod living;
+mod parity;
 mod sets;
 mod undoing;
+mod write_hole;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -14,7 +14,7 @@ pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Exam
 ///
 /// A stack expression says what a volume is made of:
 ///
-///     raid0(chunk=64K, /dev/sdb, /dev/sdc)     linear(a.img, b.img)
+///     raid0(chunk=64K, /dev/sdb, /dev/sdc)     raid5(a.img, b.img, c.img)
 ///     ram(1G)                                  model(usb-flash, size=2G, bus=usb2:0)
 ///
 /// Exit status: 0 well, 1 failed, 2 wrong usage, 3 refused by a safety rule.
@@ -52,7 +52,7 @@ pub(crate) enum Command {
     /// Take members of an array out, in, or replace them, while it works
     #[command(subcommand)]
     Member(Member),
-    /// Compare the copies of an array, while it works
+    /// Compare the copies of an array, or its data and parity, while it works
     Scrub(Scrub),
     /// Let an array have more members, or use more of each
     Grow(Grow),
@@ -208,13 +208,14 @@ pub(crate) struct Replace {
 pub(crate) struct Scrub {
     /// The volume's name
     pub(crate) name: String,
-    /// Make copies that differ the same as the first
+    /// Make what differs agree: copies as the first one is, parity as the data is; of a raid6, put
+    /// right the member that is proved wrong
     #[arg(long)]
     pub(crate) repair: bool,
     /// End the scrub that runs
     #[arg(long, conflicts_with = "repair")]
     pub(crate) cancel: bool,
-    /// Wait until it has ended, and print what it found; exit status 1 if copies differed
+    /// Wait until it has ended, and print what it found; exit status 1 if anything differs
     #[arg(long, conflicts_with = "cancel")]
     pub(crate) wait: bool,
     /// Print JSON
@@ -228,7 +229,7 @@ pub(crate) struct GrowBy {
     /// Let a raid1 have so many members; spares take the new roles
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=384))]
     pub(crate) raid_devices: Option<u16>,
-    /// Use so many bytes of each member, or all that all of them have
+    /// Use so many bytes of each member of a raid1, or all that all of them have
     #[arg(long, value_name = "SIZE|max")]
     pub(crate) size: Option<String>,
 }

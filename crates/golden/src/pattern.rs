@@ -133,6 +133,19 @@ impl Content {
             .map(|power| self.sector(age, sector + (power + first) % disks * stride))
             .fold(Sector::default(), |sum, data| sum.double().xor(data))
     }
+
+    /// Q where data disk i has g^`powers[i]`: in the DDF layouts each member has the power of its
+    /// place, and those of P and Q are left out.
+    #[must_use]
+    pub fn g(&self, age: usize, stride: u64, powers: &[u32], sector: u64) -> Sector {
+        (0..)
+            .zip(powers)
+            .map(|(disk, &power)| {
+                let data = self.sector(age, sector + disk * stride);
+                (0..power).fold(data, |product, _| product.double())
+            })
+            .fold(Sector::default(), Sector::xor)
+    }
 }
 
 #[cfg(test)]

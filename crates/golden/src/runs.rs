@@ -1,8 +1,8 @@
 //! Runs: a member's image as text.
 //!
 //! Each line stands for the bytes that follow those of the line before. Numbers are decimal;
-//! `AGE`, `DISKS`, `STRIDE`, `FIRST` and `SECTOR` are the arguments of [`Content`]'s functions of
-//! these names, and count array sectors.
+//! `AGE`, `DISKS`, `STRIDE`, `FIRST`, `POWERS` and `SECTOR` are the arguments of [`Content`]'s
+//! functions of these names, and count array sectors; of `POWERS` each digit is one.
 //!
 //! ```text
 //!   fill BYTE COUNT                       COUNT bytes of the value BYTE (two hexadecimal digits)
@@ -10,6 +10,7 @@
 //!   data AGE SECTOR COUNT                 COUNT sectors of content, from SECTOR on
 //!   p AGE DISKS STRIDE SECTOR COUNT       COUNT sectors of P
 //!   q AGE DISKS STRIDE FIRST SECTOR COUNT COUNT sectors of Q
+//!   g AGE STRIDE POWERS SECTOR COUNT      COUNT sectors of a Q whose powers have gaps
 //!   repeat TIMES STEP                     the lines until `end`, TIMES times: on each turn
 //!   end                                   every SECTOR is greater by STEP than on the one before
 //! ```
@@ -74,6 +75,17 @@ fn expand_line(line: &str, moved: u64, content: &Content, image: &mut Vec<u8>) {
             let [age, disks, stride, first, start, count] = numbers(rest, line);
             sectors(start, count, &|at| content.q(age as usize, disks, stride, first, at));
         }
+        "g" => {
+            let words: Vec<&str> = rest.split(' ').collect();
+            let [age, stride, powers, start, count] = words[..] else {
+                panic!("{line:?} has not the 5 words of its kind");
+            };
+            let [age, stride] = numbers(&format!("{age} {stride}"), line);
+            let [start, count] = numbers(&format!("{start} {count}"), line);
+            let powers: Option<Vec<u32>> = powers.chars().map(|digit| digit.to_digit(10)).collect();
+            let powers = powers.unwrap_or_else(|| panic!("{line:?} has powers that are no digits"));
+            sectors(start, count, &|at| content.g(age as usize, stride, &powers, at));
+        }
         "fill" => {
             let (byte, count) = rest.split_once(' ').unwrap_or((rest, ""));
             let [count] = numbers(count, line);
@@ -137,11 +149,13 @@ mod tests {
         let [a, b, c] = [3, 11, 19].map(|sector| content.sector(1, sector).bytes());
         let p = expand("p 1 3 8 3 1\n", &content);
         let q = expand("q 1 3 8 1 3 1\n", &content);
+        let g = expand("g 1 8 120 3 1\n", &content);
         let double = |byte: u8| (byte << 1) ^ if byte & 0x80 == 0 { 0 } else { 0x1d };
         for at in 0..512 {
             assert_eq!(p[at], a[at] ^ b[at] ^ c[at]);
             // Disk 1 has g^0, disk 2 g^1, disk 0 g^2.
             assert_eq!(q[at], b[at] ^ double(c[at]) ^ double(double(a[at])));
+            assert_eq!(g[at], double(a[at]) ^ double(double(b[at])) ^ c[at]);
         }
     }
 }

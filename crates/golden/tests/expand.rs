@@ -119,12 +119,17 @@ fn what_only_some_members_have_is_in_their_manifests() {
     let dirty = named("raid1-2-dirty-bitmap");
     assert!(!dirty.clean_shutdown);
     assert!(dirty.present().all(|member| member.bitmap_offset_bytes == Some(8192)));
+    let filled = &named("raid6-4-recovering").members[1];
+    assert_eq!((filled.role, filled.recovery_offset_sectors), (Role::Slot(3), Some(8192)));
+    let logged = named("raid5-3-ppl-dirty");
+    assert!(!logged.clean_shutdown);
+    assert!(logged.present().all(|member| member.ppl_sector == Some(16)));
 }
 
 #[test]
 fn the_set_is_whole_and_says_what_a_test_needs() {
     let arrays = all();
-    assert!(arrays.len() >= 57, "{} golden arrays", arrays.len());
+    assert!(arrays.len() >= 67, "{} golden arrays", arrays.len());
     for golden in &arrays {
         let slots = |member: &&Member| matches!(member.role, Role::Slot(_));
         let in_slots = golden.members.iter().filter(slots).count();

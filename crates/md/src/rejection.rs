@@ -299,6 +299,16 @@ pub enum PplRejection {
     ParityElsewhere { role: u16, by_layout: u16, member: u16 },
 }
 
+impl PplRejection {
+    /// Whether a crash may have left it so, halfway through writing the log: what it describes
+    /// never began in place, and there is nothing to make good. A log that was damaged later
+    /// cannot be told from that.
+    #[must_use]
+    pub fn is_torn(&self) -> bool {
+        matches!(self, PplRejection::Checksum { .. } | PplRejection::ParityChecksum { .. })
+    }
+}
+
 /// Why a stripe log, or a part of it, was not accepted. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "each message says what its values are")]

@@ -447,7 +447,9 @@ fn parity_with_a_stripe_log_after_a_crash() {
         older[1].log_head.as_mut().expect("a head").events -= 1;
         let mut without = parity.clone();
         without[2].log_head = None;
-        for open in [older, without] {
+        let mut other = parity.clone();
+        other[0].log_head.as_mut().expect("a head").area *= 2;
+        for open in [older, without, other] {
             let assembly = assess(&open, options());
             assert_eq!(assembly.can_start, Start::Refused, "{assembly}");
             assert!(assembly.state.to_string().ends_with("(write hole)"), "{assembly}");

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //!   alone            source ══▶ new member        beside the slower of the two by itself
+//!   with parity      3 or 5 ══▶ new member        the same
 //!   beside clients   source ──▶ new member        99th percentile beside that without a recovery,
 //!                       ▲ 4 KiB, one at a time    with a target for it and without
 //!                    clients
@@ -21,10 +22,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use braid_bench::args::{Args, finish};
-use braid_bench::mirrored::DATA_OFFSET;
+use braid_bench::parity::{DATA_OFFSET, Kind};
 use braid_bench::stats::{Estimate, Target, median, percentile};
 use braid_bench::table::Table;
 use braid_bench::{Error, Result, cpu};
+use braid_engine::Dev;
 use braid_engine::redundant::Speed;
 use braid_model::Profile;
 
@@ -68,26 +70,36 @@ struct Fill {
     /// Of the members that are in sync.
     source: Profile,
     target: Profile,
-    /// The new member replaces one that works.
-    replace: bool,
+    how: How,
     size: u64,
 }
 
-const FILLS: [Fill; 4] = [
-    fill("alone: stick to stick", STICK, STICK, false, 64 * MIB),
-    fill("alone: disk to slower disk", DISK, SLOW_DISK, false, 480 * MIB),
-    fill("alone: slower disk to disk", SLOW_DISK, DISK, false, 480 * MIB),
-    fill("alone: disk replaced by slower disk", DISK, SLOW_DISK, true, 480 * MIB),
-];
+/// Where the content of a new member comes from.
+#[derive(Clone, Copy)]
+enum How {
+    /// The other member of a raid1.
+    Copied,
+    /// One that it replaces, which works.
+    Replaced,
+    /// So many others, by their parity.
+    Recovered(Kind, usize),
+}
 
-const fn fill(
-    name: &'static str,
-    source: Profile,
-    target: Profile,
-    replace: bool,
-    size: u64,
-) -> Fill {
-    Fill { name, source, target, replace, size }
+const FILLS: [Fill; 8] = [
+    fill("alone: stick to stick", STICK, STICK, How::Copied, 64 * MIB),
+    fill("alone: disk to slower disk", DISK, SLOW_DISK, How::Copied, 480 * MIB),
+    fill("alone: slower disk to disk", SLOW_DISK, DISK, How::Copied, 480 * MIB),
+    fill("alone: disk replaced by slower disk", DISK, SLOW_DISK, How::Replaced, 480 * MIB),
+    fill("alone: raid5 of 4 sticks", STICK, STICK, RAID5, 64 * MIB),
+    fill("alone: raid6 of 6 sticks", STICK, STICK, RAID6, 64 * MIB),
+    fill("alone: raid5 of 4 disks", DISK, DISK, RAID5, 480 * MIB),
+    fill("alone: raid6 of 6 disks", DISK, DISK, RAID6, 480 * MIB),
+];
+const RAID5: How = How::Recovered(Kind::Raid5, 3);
+const RAID6: How = How::Recovered(Kind::Raid6, 5);
+
+const fn fill(name: &'static str, source: Profile, target: Profile, how: How, size: u64) -> Fill {
+    Fill { name, source, target, how, size }
 }
 
 fn alone(args: &Args, rounds: usize) -> Result<()> {
@@ -118,16 +130,21 @@ fn alone(args: &Args, rounds: usize) -> Result<()> {
 /// Bytes a second from the order to the moment when the new member is in sync.
 async fn fill_once(world: World, fill: &'static Fill) -> Result<f64> {
     let device = |profile| world.device(profile, fill.size);
-    let mut sources = vec![device(fill.source)?];
-    if fill.replace {
-        sources.push(device(fill.source)?);
-    }
-    let array = world.raid1(fill.size, sources, Speed::default())?;
+    let count = match fill.how {
+        How::Copied => 1,
+        How::Replaced => 2,
+        How::Recovered(_, others) => others,
+    };
+    let sources = (0..count).map(|_| device(fill.source)).collect::<Result<Vec<Dev>>>()?;
+    let array = match fill.how {
+        How::Copied | How::Replaced => world.raid1(fill.size, sources, Speed::default())?,
+        How::Recovered(kind, _) => world.parity(kind, fill.size, sources)?,
+    };
     let target = device(fill.target)?;
     let start = Instant::now();
-    let ordered = match fill.replace {
-        true => array.mirror.replace("member 1", array.third(target)).await,
-        false => array.mirror.add(array.newcomer(target)).await,
+    let ordered = match fill.how {
+        How::Replaced => array.mirror.replace("member 1", array.third(target)).await,
+        How::Copied | How::Recovered(..) => array.mirror.add(array.newcomer(target)).await,
     };
     ordered.map_err(|error| Error::Unexpected(error.to_string()))?;
     let done = || {

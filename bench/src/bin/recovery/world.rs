@@ -8,12 +8,13 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use braid_bench::mirrored::{DATA_OFFSET, Raid1Plan};
+use braid_bench::mirrored::Raid1Plan;
+use braid_bench::parity::{DATA_OFFSET, Kind, ParityPlan};
 use braid_bench::rng::Rng;
 use braid_bench::{Error, Result};
 use braid_block::{Completion, Errno, Flags, Io};
 use braid_device::{Buses, Modelled};
-use braid_engine::redundant::{NewMember, Redundant, Speed};
+use braid_engine::redundant::{NewMember, Redundant, Setup, Speed};
 use braid_engine::{Dev, Pending};
 use braid_mem::Pool;
 use braid_model::Profile;
@@ -26,6 +27,8 @@ const WINDOW: u64 = 512 << 10;
 const WINDOWS: usize = 4;
 /// Chunk of the bitmaps, in bytes: what mdadm takes.
 const BITMAP_CHUNK: u64 = 64 << 20;
+/// Chunk of arrays with parity, in bytes: what mdadm takes.
+const CHUNK: u64 = 512 << 10;
 
 /// Runs `work` on an executor of its own.
 pub(crate) fn on_executor<T, F>(work: impl FnOnce(World) -> F) -> Result<T>
@@ -49,14 +52,22 @@ pub(crate) struct World {
 pub(crate) struct Running {
     pub(crate) mirror: Redundant,
     pub(crate) dev: Dev,
-    plan: Raid1Plan,
+    plan: Plan,
     own_work: Rc<RefCell<Option<OwnWork>>>,
+}
+
+/// As what it was planned.
+enum Plan {
+    Raid1(Raid1Plan),
+    /// The last role is the one that may be vacant.
+    Parity(ParityPlan, usize),
 }
 
 type OwnWork = Pin<Box<dyn Future<Output = ()>>>;
 
 impl World {
-    /// A modelled device with room for `size` bytes of data, on a bus of its own.
+    /// A modelled device with room for `size` bytes of data behind any array's metadata, on a bus
+    /// of its own.
     pub(crate) fn device(&self, profile: Profile, size: u64) -> Result<Dev> {
         let modelled = Modelled::new(DATA_OFFSET + size, profile, None, &mut Buses::default());
         let modelled = modelled.map_err(Error::io("memory of a modelled device"))?;
@@ -67,7 +78,21 @@ impl World {
     pub(crate) fn raid1(&self, size: u64, members: Vec<Dev>, speed: Speed) -> Result<Running> {
         let plan = Raid1Plan::new(size, 2, Some(BITMAP_CHUNK))?;
         let clock = Rc::new(ExecutorClock::new(&self.handle));
-        let setup = braid_engine::redundant::Setup { speed, ..plan.setup(members, clock)? };
+        let setup = Setup { speed, ..plan.setup(members, clock)? };
+        self.run(setup, Plan::Raid1(plan))
+    }
+
+    /// An array with parity, in sync, of which one member more than `members` has a role: the last.
+    pub(crate) fn parity(&self, kind: Kind, size: u64, members: Vec<Dev>) -> Result<Running> {
+        let last = members.len();
+        let plan = ParityPlan::new(kind, size, last + 1, CHUNK)?;
+        let clock = Rc::new(ExecutorClock::new(&self.handle));
+        let members = members.into_iter().map(Some).chain([None]).collect();
+        let setup = plan.setup(members, clock);
+        self.run(setup, Plan::Parity(plan, last))
+    }
+
+    fn run(&self, setup: Setup, plan: Plan) -> Result<Running> {
         let mirror = Redundant::new(setup).map_err(Error::io("memory of an array"))?;
         let own_work: OwnWork = Box::pin(mirror.run());
         let own_work = Rc::new(RefCell::new(Some(own_work)));
@@ -144,14 +169,17 @@ fn succeed(completion: Completion) -> Result<()> {
 }
 
 impl Running {
-    /// The member that the second role waits for.
+    /// The member that the last role waits for.
     pub(crate) fn newcomer(&self, dev: Dev) -> NewMember {
-        self.plan.member(1, dev, None)
+        match &self.plan {
+            Plan::Raid1(plan) => plan.member(1, dev, None),
+            Plan::Parity(plan, last) => plan.member(*last, dev, None),
+        }
     }
 
-    /// One more than there are roles.
+    /// One more than a raid1 has roles.
     pub(crate) fn third(&self, dev: Dev) -> NewMember {
-        let member = self.plan.member(1, dev, None);
+        let member = self.newcomer(dev);
         let number = 2;
         let superblock = member.superblock.map(|mut superblock| {
             superblock.device_number = number;

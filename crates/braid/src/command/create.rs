@@ -232,6 +232,9 @@ fn print_plan(create: &Create, plan: &Plan, config: &Path, is_written: bool) {
     let mut lines = plan.explain().into_iter();
     println!("{}: {}", create.name, lines.next().unwrap_or_default());
     lines.for_each(|line| println!("  {line}"));
+    if let Some(text) = protection(plan) {
+        println!("  {text}");
+    }
     println!("  write {}", config.display());
     println!("  before, what lies there is saved for `braid undo {}`", create.name);
     println!("nothing was written");

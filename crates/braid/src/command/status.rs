@@ -166,7 +166,7 @@ fn render(status: &Status) -> String {
     let mut text: String =
         lines.iter().map(|(key, value)| format!("{key:>8}: {value}\n")).collect();
     for array in &status.arrays {
-        text.push_str(&render_array(array));
+        text.push_str(&render_array(array, device.volatile));
     }
     // An array that keeps copies has said how its members are.
     let told: Vec<&str> = status
@@ -196,7 +196,7 @@ fn render(status: &Status) -> String {
 }
 
 /// An array: what it is, how its members are, what goes on.
-fn render_array(array: &ArrayStatus) -> String {
+fn render_array(array: &ArrayStatus, is_volatile: bool) -> String {
     let mut lines = Vec::new();
     let in_sync: String = array.in_sync.iter().map(|one| if *one { 'U' } else { '_' }).collect();
     let mut what = array.level.clone();
@@ -217,8 +217,18 @@ fn render_array(array: &ArrayStatus) -> String {
         let text = format!("{set} of {all} chunks of {:#} set", ByteSize(chunk));
         lines.push(("bitmap", text));
     }
-    if let Some(text) = render_protection(array) {
+    if let Some(text) = render_protection(array).filter(|_| !is_volatile) {
         lines.push(("crash", text));
+    }
+    if let Some(cost) = array.log_cost.as_ref().filter(|cost| cost.writes > 0) {
+        let text = format!(
+            "{:#} for {} writes of {:#} in place, {} % of their time",
+            ByteSize(cost.log_bytes),
+            cost.writes,
+            ByteSize(cost.stored_bytes),
+            cost.log_time_us * 100 / cost.time_us.max(1)
+        );
+        lines.push(("log", text));
     }
     if let (Some(all), Some(used)) = (array.stripe_cache_bytes, array.stripe_cache_used_bytes) {
         let text = format!("{:#} of {:#} in use", ByteSize(used), ByteSize(all));
@@ -246,6 +256,11 @@ fn render_array(array: &ArrayStatus) -> String {
 /// a write hole.
 fn render_protection(array: &ArrayStatus) -> Option<String> {
     let consistency = array.consistency.as_deref().filter(|_| array.has_parity())?;
+    if array.metadata.is_none() {
+        let text = "write hole open, and nothing is recorded: brought up with all members, all is \
+                    resynchronised; with one missing, parity is taken as it is";
+        return Some(text.to_owned());
+    }
     let open = |what: &str| {
         format!(
             "write hole open: after a crash {what} is resynchronised; a member lost at the same \

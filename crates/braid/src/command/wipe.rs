@@ -1,6 +1,8 @@
 //! `braid wipe`: members without md's superblocks, and without the head of a stripe log, which
 //! would be found again when an array is made there.
 
+use std::path::Path;
+
 use braid_md::detect::Found;
 use braid_md::stripe_log::{self, BLOCK};
 use braid_md::superblock::SUPERBLOCK_BYTES;
@@ -23,98 +25,109 @@ pub(super) fn wipe(wipe: &Wipe) -> Result<(), Failure> {
         let (path, places) = (bare.path.display(), bare.places());
         return Err(Failure::failed(format!("{path} has no md superblock: {places}")));
     }
-    let number = match wipe.plan {
-        true => None,
-        false => Some(write(&images, &facts)?),
-    };
-    match wipe.json {
-        true => print_json(&images, number),
-        false => print(&images, number),
-    }
-}
-
-/// What was removed by the change of this number, or would be.
-fn print(images: &[Image], number: Option<u64>) -> Result<(), Failure> {
-    let tense = if number.is_some() { "was" } else { "would be" };
-    images.iter().try_for_each(|image| describe(image, tense))?;
-    match number {
-        Some(number) => println!("  `braid undo {number}` puts back what was overwritten"),
-        None => println!("nothing was written"),
-    }
-    Ok(())
-}
-
-fn print_json(images: &[Image], number: Option<u64>) -> Result<(), Failure> {
-    let mut superblocks = Vec::new();
-    for image in images {
+    let mut removals = Vec::new();
+    for (member, image) in images.iter().enumerate() {
         for found in &image.found {
-            superblocks.push(serde_json::json!({
-                "path": image.path,
-                "metadata_version": found.version.to_string(),
-                "super_offset_bytes": found.offset,
-                "array_uuid": found.result.as_ref().ok().map(|one| one.array_uuid.to_string()),
-                "stripe_log_head_bytes": head_of_log(image, found)?,
-            }));
+            removals.push(Removal::of(member, image, found)?);
         }
     }
-    println!(
-        "{}",
-        serde_json::json!({
-            "output_version": OUTPUT_VERSION,
-            "superblocks": superblocks,
-            "written": number.is_some(),
-            "undo": number,
-        })
-    );
+    let number = match wipe.plan {
+        true => None,
+        false => Some(write(&removals, &facts)?),
+    };
+    match wipe.json {
+        true => print_json(&removals, number),
+        false => print(&removals, number),
+    }
     Ok(())
 }
 
-fn describe(image: &Image, tense: &str) -> Result<(), Failure> {
-    for found in &image.found {
-        let of = match &found.result {
+/// A superblock, and what goes with it.
+struct Removal<'a> {
+    /// Which member, by its index.
+    member: usize,
+    path: &'a Path,
+    found: &'a Found,
+    /// Where the head of a stripe log lies that belongs to it, sound or not.
+    log_head: Option<u64>,
+}
+
+impl Removal<'_> {
+    fn of<'a>(member: usize, image: &'a Image, found: &'a Found) -> Result<Removal<'a>, Failure> {
+        let log_head = match &found.result {
+            Ok(superblock) => stripe_log_head(image, superblock)?
+                .and_then(|_| stripe_log::place(superblock))
+                .map(|place| place.head),
+            Err(_) => None,
+        };
+        Ok(Removal { member, path: &image.path, found, log_head })
+    }
+
+    fn describe(&self, tense: &str) {
+        let Found { version, offset, result, .. } = self.found;
+        let path = self.path.display();
+        let of = match result {
             Ok(superblock) => format!("array {}", superblock.array_uuid),
             Err(_) => "a damaged one".to_owned(),
         };
         println!(
-            "{}: the superblock of version {} at byte {} ({of}) {tense} removed",
-            image.path.display(),
-            found.version,
-            found.offset
+            "{path}: the superblock of version {version} at byte {offset} ({of}) {tense} removed"
         );
-        if let Some(offset) = head_of_log(image, found)? {
-            let path = image.path.display();
+        if let Some(offset) = self.log_head {
             println!("{path}: the head of its stripe log at byte {offset} {tense} removed");
         }
     }
-    Ok(())
 }
 
-/// Where the head of a stripe log lies that belongs to this superblock, sound or not.
-fn head_of_log(image: &Image, found: &Found) -> Result<Option<u64>, Failure> {
-    let Ok(superblock) = &found.result else { return Ok(None) };
-    let is_there = stripe_log_head(image, superblock)?.is_some();
-    Ok(stripe_log::place(superblock).filter(|_| is_there).map(|place| place.head))
+/// What was removed by the change of this number, or would be.
+fn print(removals: &[Removal<'_>], number: Option<u64>) {
+    let tense = if number.is_some() { "was" } else { "would be" };
+    removals.iter().for_each(|removal| removal.describe(tense));
+    match number {
+        Some(number) => println!("  `braid undo {number}` puts back what was overwritten"),
+        None => println!("nothing was written"),
+    }
+}
+
+fn print_json(removals: &[Removal<'_>], number: Option<u64>) {
+    let describe = |removal: &Removal<'_>| {
+        let Found { version, offset, result, .. } = removal.found;
+        serde_json::json!({
+            "path": removal.path,
+            "metadata_version": version.to_string(),
+            "super_offset_bytes": offset,
+            "array_uuid": result.as_ref().ok().map(|one| one.array_uuid.to_string()),
+            "stripe_log_head_bytes": removal.log_head,
+        })
+    };
+    println!(
+        "{}",
+        serde_json::json!({
+            "output_version": OUTPUT_VERSION,
+            "superblocks": removals.iter().map(describe).collect::<Vec<_>>(),
+            "written": number.is_some(),
+            "undo": number,
+        })
+    );
 }
 
 /// Overwrites each superblock, and the head of each log, with zeroes. Answers the number of the
 /// change.
-fn write(images: &[Image], facts: &[MemberFacts]) -> Result<u64, Failure> {
+fn write(removals: &[Removal<'_>], facts: &[MemberFacts]) -> Result<u64, Failure> {
     let places = Places::from_environment();
     let held = facts.iter().map(Held::open).collect::<Result<Vec<_>, _>>()?;
     let mut patches = Vec::new();
     let mut saved = Saved::new("wipe");
-    for (member, image) in images.iter().enumerate() {
-        for found in &image.found {
-            let bytes = vec![0; SUPERBLOCK_BYTES];
-            patches.push(Patch { member, offset: found.offset, what: "superblock", bytes });
-            if let Some(offset) = head_of_log(image, found)? {
-                let (what, bytes) = ("head of the stripe log", vec![0; BLOCK]);
-                patches.push(Patch { member, offset, what, bytes });
-            }
-            if let Ok(superblock) = &found.result {
-                saved.names.push(without_host(&superblock.name).to_owned());
-                saved.arrays.push(superblock.array_uuid.to_string());
-            }
+    for &Removal { member, found, log_head, .. } in removals {
+        let bytes = vec![0; SUPERBLOCK_BYTES];
+        patches.push(Patch { member, offset: found.offset, what: "superblock", bytes });
+        if let Some(offset) = log_head {
+            let (what, bytes) = ("head of the stripe log", vec![0; BLOCK]);
+            patches.push(Patch { member, offset, what, bytes });
+        }
+        if let Ok(superblock) = &found.result {
+            saved.names.push(without_host(&superblock.name).to_owned());
+            saved.arrays.push(superblock.array_uuid.to_string());
         }
     }
     for list in [&mut saved.names, &mut saved.arrays] {

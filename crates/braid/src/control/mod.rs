@@ -17,6 +17,6 @@ pub(crate) use client::{ControlError, get_status, post_order, post_stop};
 pub(crate) use order::{Order, OrderAnswer, Outcome};
 pub(crate) use server::{Event, Server, StopAnswer, Volume, serve};
 pub(crate) use status::{
-    ArrayMember, ArrayStatus, AttachedStatus, DeviceStatus, ExportStatus, JobStatus, MemberStatus,
-    OUTPUT_VERSION, ScrubStatus, Status, SuspectStatus,
+    ArrayMember, ArrayStatus, AttachedStatus, DeviceStatus, ExportStatus, JobStatus, LogCostStatus,
+    MemberStatus, OUTPUT_VERSION, ScrubStatus, Status, SuspectStatus,
 };

@@ -22,7 +22,7 @@ pub(crate) enum Order {
     },
     /// Fill a device beside the member that it then replaces.
     Replace { member: String, with: PathBuf, force: bool },
-    /// Compare the copies, or stop doing so.
+    /// Compare copies, or data and parity, or stop doing so.
     Scrub { repair: bool, cancel: bool },
     /// Set the limits of passes; what is not given stays.
     Speed {

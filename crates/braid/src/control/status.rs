@@ -144,6 +144,9 @@ pub(crate) struct ArrayStatus {
     /// braid's stripe log. None for levels that keep nothing twice.
     #[serde(default)]
     pub(crate) consistency: Option<String>,
+    /// What the log has cost since the array was brought up, if it has one.
+    #[serde(default)]
+    pub(crate) log_cost: Option<LogCostStatus>,
     /// Memory for stripes under way, with parity: all of it, and what is in use.
     #[serde(default)]
     pub(crate) stripe_cache_bytes: Option<u64>,
@@ -161,6 +164,19 @@ impl ArrayStatus {
     pub(crate) fn has_parity(&self) -> bool {
         matches!(self.level.as_str(), "raid4" | "raid5" | "raid6")
     }
+}
+
+/// What the log of an array with parity has cost.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LogCostStatus {
+    /// Writes that were logged, of one stripe's rows each.
+    pub(crate) writes: u64,
+    /// Bytes of data and parity that they stored in place, and bytes of the log.
+    pub(crate) stored_bytes: u64,
+    pub(crate) log_bytes: u64,
+    /// How long they took, added up, and how long of that they waited for the log.
+    pub(crate) time_us: u64,
+    pub(crate) log_time_us: u64,
 }
 
 /// A member that alone explains why data and parity do not agree.

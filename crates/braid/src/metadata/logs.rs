@@ -5,14 +5,17 @@
 //! | md's partial parity log | where the superblock says | after a crash: header, entries, parity |
 //! | braid's stripe log | in front of the data, and the superblock does not know of it | its head |
 //!
-//! Deliberately absent: the records of a stripe log. What of them is not sound was torn by the
-//! crash, and says that its write never began.
+//! Deliberately absent: the records of a stripe log, and checksums of the partial parity log. What
+//! of them is not sound was torn by the crash, and says that its write never began.
 
-use braid_md::assembly::array_size;
-use braid_md::ppl::{self, Newest};
-use braid_md::rejection::LogRejection;
+use std::ops::Range;
+
+use braid_array::geometry::{Column, ParityLayout, ParityLevel, Raid456};
+use braid_array::{Geometry, GeometryError};
+use braid_md::ppl::{self, Entry, Newest};
+use braid_md::rejection::{LogRejection, PplRejection};
 use braid_md::stripe_log::{self, BLOCK, Head};
-use braid_md::{Level, Resync, Superblock};
+use braid_md::{Level, Resync, Role, Superblock};
 
 use super::Image;
 use crate::failure::Failure;
@@ -78,17 +81,29 @@ fn partial_parity_trouble(
     let area = image.read(start, len)?;
     let newest = match ppl::newest(&area, ppl::signature(&superblock.array_uuid)) {
         Ok(newest) => newest,
+        Err(why) if why.is_torn() => return Ok(None),
         Err(why) => return Ok(Some(why.to_string())),
     };
-    let disks = superblock.raid_disks as usize;
-    let used = vec![superblock.component_size; disks];
-    let size = array_size(superblock.level, superblock.layout, superblock.chunk, &used);
-    for (entry, range) in newest.parity_ranges() {
-        let covered = ppl::covered(entry, superblock.chunk, disks - 1, size.unwrap_or(0));
-        let sound = covered.and_then(|_| Newest::parity(&area, entry, range));
-        if let Err(why) = sound {
-            return Ok(Some(why.to_string()));
+    let geometry = match geometry_of(superblock) {
+        Ok(geometry) => geometry,
+        Err(why) => return Ok(Some(why.to_string())),
+    };
+    let sound = |(entry, range): (&Entry, Range<usize>)| {
+        let covered = ppl::covered(entry, geometry.chunk(), geometry.data(), geometry.size())?;
+        let by_layout = geometry.role_of(covered.stripe, Column::P) as u16;
+        // Who has no role is not read.
+        if let Role::Active(role) = superblock.role() {
+            ppl::check_parity_role(entry, by_layout, role)?;
         }
-    }
-    Ok(None)
+        Newest::parity(&area, entry, range).map(drop)
+    };
+    let mut troubles = newest.parity_ranges().filter_map(|entry| sound(entry).err());
+    let trouble = troubles.find(|why| !why.is_torn());
+    Ok(trouble.map(|why: PplRejection| why.to_string()))
+}
+
+fn geometry_of(superblock: &Superblock) -> Result<Raid456, GeometryError> {
+    let Superblock { component_size, raid_disks, chunk, layout, .. } = *superblock;
+    let layout = ParityLayout::from_number(ParityLevel::Raid5, layout)?;
+    Raid456::new(component_size, raid_disks as usize, chunk, ParityLevel::Raid5, layout)
 }

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use braid_array::geometry::ParityLevel;
-use braid_engine::redundant::{self, Consistency, MemberState, Status};
+use braid_engine::redundant::{self, Consistency, LogCost, MemberState, Status};
 use braid_md::Resync;
 use braid_uring::Remote;
 
+use super::level::Level;
 use super::md::MdArray;
-use super::media::Level;
 use super::shard;
-use crate::control::{ArrayMember, ArrayStatus, JobStatus, ScrubStatus, SuspectStatus};
+use crate::control::{
+    ArrayMember, ArrayStatus, JobStatus, LogCostStatus, ScrubStatus, SuspectStatus,
+};
 
 /// How long a shard may take to say how its arrays are.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -95,6 +97,7 @@ pub(crate) fn status_of(
         unexplained_bytes: status.unexplained,
         repaired_bytes: status.repaired,
         consistency: Some(consistency_of(status.consistency).to_owned()),
+        log_cost: status.log_cost.map(log_cost_of),
         stripe_cache_bytes: status.stripe_cache.map(|(all, _)| all as u64),
         stripe_cache_used_bytes: status.stripe_cache.map(|(_, used)| used as u64),
         speed_min_bytes_per_second: status.speed.min,
@@ -147,6 +150,7 @@ pub(crate) fn plain_status(md: &MdArray, read_only: bool) -> ArrayStatus {
         unexplained_bytes: 0,
         repaired_bytes: 0,
         consistency: None,
+        log_cost: None,
         stripe_cache_bytes: None,
         stripe_cache_used_bytes: None,
         speed_min_bytes_per_second: 0,
@@ -162,6 +166,16 @@ fn consistency_of(consistency: Consistency) -> &'static str {
         Consistency::Bitmap => "bitmap",
         Consistency::Ppl => "ppl",
         Consistency::Log => "log",
+    }
+}
+
+fn log_cost_of(cost: LogCost) -> LogCostStatus {
+    LogCostStatus {
+        writes: cost.writes,
+        stored_bytes: cost.stored_bytes,
+        log_bytes: cost.log_bytes,
+        time_us: cost.time.as_micros() as u64,
+        log_time_us: cost.log_time.as_micros() as u64,
     }
 }
 
@@ -253,6 +267,12 @@ fn judge_one(volume: &str, array: &ArrayStatus) -> Option<(u8, String, String, O
         let add = format!("`braid member add {volume} DEVICE`");
         let next = match (&progress, faulty) {
             (Some(_), _) => format!("wait: `braid status {volume} --watch` shows how far it is"),
+            // Nothing would remember a member that is taken in.
+            (None, _) if array.metadata.is_none() => {
+                "copy what it holds to an array with superblocks, which takes members in: `braid \
+                 create` makes one"
+                    .to_owned()
+            }
             (None, Some(member)) => {
                 format!("`braid member remove {volume} {}`, then {add}", member.member)
             }

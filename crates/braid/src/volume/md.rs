@@ -26,7 +26,8 @@ use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
 use braid_probe::{Policy, Reason, check_member};
 use braid_stack::{Node, Stack};
 
-use super::media::{Leaf, Level, Medium, OpenOptions, parity};
+use super::level::{Level, parity};
+use super::media::{Leaf, Medium, OpenOptions};
 use super::write_hole::{self, LogPlace};
 use crate::metadata::{Metadata, MetadataError};
 
@@ -122,7 +123,12 @@ pub(crate) fn own_members(stack: &Stack) -> Vec<PathBuf> {
 }
 
 fn is_own(path: &Path) -> bool {
-    let Ok(metadata) = Metadata::read(path) else { return false };
+    let metadata = match Metadata::read(path) {
+        Ok(metadata) => metadata,
+        // Whoever opens it says what is wrong with its superblock, and changes nothing.
+        Err(MetadataError::Damaged { .. }) => return true,
+        Err(_) => return false,
+    };
     let Superblock { data_offset, data_size, .. } = metadata.superblock;
     let policy = Policy { force: &[], read_only: false, min_bytes: 0 };
     match check_member(path, &policy) {
@@ -164,7 +170,7 @@ impl MdArray {
         };
         if assembly.can_start < needed {
             let mut state = assembly.state.to_string();
-            for (label, why) in write_hole::troubles(set, &assembly) {
+            for (label, why) in write_hole::log_troubles(set, &assembly) {
                 state = format!("{state}; {label}: {why}");
             }
             let next = match assess(true).can_start >= needed {
@@ -195,7 +201,7 @@ impl MdArray {
         for left_out in &assembly.left_out {
             warnings.push(format!("{what}: {} takes no part: {}", left_out.label, left_out.reason));
         }
-        for (label, why) in write_hole::troubles(set, &assembly) {
+        for (label, why) in write_hole::log_troubles(set, &assembly) {
             warnings.push(format!("{what}: {label} has a log that is not used: {why}"));
         }
         let (bitmap, resync) = intent_of(freshest, &assembly);

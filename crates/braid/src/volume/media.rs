@@ -5,21 +5,17 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use braid_array::geometry::{
-    Linear, ParityLayout, ParityLevel, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout, Raid456,
-};
-use braid_array::{Geometry, GeometryError};
+use braid_array::GeometryError;
 use braid_block::Limits;
 use braid_device::{Access, Buses, File, Modelled, Ram};
-use braid_engine::redundant::{
-    Layout, MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed,
-};
+use braid_engine::redundant::{MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed};
 use braid_engine::{Array, Dev};
 use braid_md::{BadBlocks, Resync};
 use braid_mem::Pool;
 use braid_stack::{Node, Stack};
 use braid_uring::{ExecutorClock, Handle};
 
+use super::level::Level;
 use super::md::{MdArray, MdError};
 
 /// Why a stack that reads well cannot be brought up.
@@ -88,16 +84,6 @@ enum Part {
     },
     /// Members that describe their array themselves.
     Md(Box<MdArray>),
-}
-
-/// What members are joined by.
-#[derive(Clone)]
-pub(crate) enum Level {
-    Linear(Linear),
-    Raid0(Raid0),
-    Raid1(Raid1),
-    Raid10(Raid10),
-    Parity(Raid456),
 }
 
 /// An array that survives the loss of members, on its shard, with what people call it.
@@ -224,7 +210,10 @@ impl Opener {
         for member in &members {
             limits.push(member.limits()?);
         }
-        let level = level_of(stack, &limits)?;
+        let level = Level::of(stack, &limits).map_err(|source| {
+            let level = stack.node.name().to_owned();
+            MediaError::Geometry { level, source }
+        })?;
         Ok(Part::Joined { level, members })
     }
 }
@@ -404,90 +393,6 @@ fn resync_of_unrecorded(level: &Level, volatile: bool, is_missing: bool) -> Resy
 /// The members of a level of which none may be missing.
 fn all_of(members: Vec<Option<Dev>>) -> Vec<Dev> {
     members.into_iter().map(|member| member.expect("checked when the stack was read")).collect()
-}
-
-impl Level {
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Level::Linear(_) => "linear",
-            Level::Raid0(_) => "raid0",
-            Level::Raid1(_) => "raid1",
-            Level::Raid10(_) => "raid10",
-            Level::Parity(parity) => parity.level().name(),
-        }
-    }
-
-    pub(crate) fn size(&self) -> u64 {
-        match self {
-            Level::Linear(linear) => linear.size(),
-            Level::Raid0(raid0) => raid0.size(),
-            Level::Raid1(raid1) => braid_array::Mirrored::size(raid1),
-            Level::Raid10(raid10) => braid_array::Mirrored::size(raid10),
-            Level::Parity(parity) => parity.size(),
-        }
-    }
-
-    pub(crate) fn is_redundant(&self) -> bool {
-        matches!(self, Level::Raid1(_) | Level::Raid10(_) | Level::Parity(_))
-    }
-
-    fn redundant(&self) -> Option<Layout> {
-        match self {
-            Level::Raid1(raid1) => Some(Layout::Copies(Rc::new(raid1.clone()))),
-            Level::Raid10(raid10) => Some(Layout::Copies(Rc::new(raid10.clone()))),
-            Level::Parity(parity) => Some(Layout::Parity(parity.clone())),
-            Level::Linear(_) | Level::Raid0(_) => None,
-        }
-    }
-}
-
-fn level_of(stack: &Stack, members: &[Option<Limits>]) -> Result<Level, MediaError> {
-    let sizes: Vec<u64> = members.iter().flatten().map(|member| member.size).collect();
-    let block = members.iter().flatten().map(|member| member.logical_block).max().unwrap_or(512);
-    let least = sizes.iter().copied().min().unwrap_or(0);
-    let level = match &stack.node {
-        Node::Linear(_) => Linear::new(&sizes, block).map(Level::Linear),
-        Node::Raid0(raid0) => {
-            let layout = match raid0.layout {
-                braid_stack::Raid0Layout::Original => Raid0Layout::Original,
-                braid_stack::Raid0Layout::Alternate => Raid0Layout::Alternate,
-            };
-            Raid0::new(&sizes, raid0.chunk.bytes(), layout, block).map(Level::Raid0)
-        }
-        Node::Raid1(_) => {
-            let whole = least / u64::from(block) * u64::from(block);
-            Raid1::new(whole, members.len()).map(Level::Raid1)
-        }
-        Node::Raid10(raid10) => Raid10Layout::from_number(raid10.layout.number())
-            .and_then(|layout| Raid10::new(least, members.len(), raid10.chunk.bytes(), layout))
-            .map(Level::Raid10),
-        // The geometry has its own for a raid4.
-        Node::Raid4(raid4) => {
-            parity(least, members.len(), raid4.chunk.bytes(), ParityLevel::Raid4, 0)
-        }
-        Node::Raid5(raid5) => {
-            let layout = raid5.layout.number();
-            parity(least, members.len(), raid5.chunk.bytes(), ParityLevel::Raid5, layout)
-        }
-        Node::Raid6(raid6) => {
-            let layout = raid6.layout.number();
-            parity(least, members.len(), raid6.chunk.bytes(), ParityLevel::Raid6, layout)
-        }
-        _ => unreachable!("a leaf has no members"),
-    };
-    level.map_err(|source| MediaError::Geometry { level: stack.node.name().to_owned(), source })
-}
-
-/// A level with parity, by md's number of its layout.
-pub(super) fn parity(
-    member_size: u64,
-    members: usize,
-    chunk: u64,
-    level: ParityLevel,
-    layout: u32,
-) -> Result<Level, GeometryError> {
-    let layout = ParityLayout::from_number(level, layout)?;
-    Raid456::new(member_size, members, chunk, level, layout).map(Level::Parity)
 }
 
 fn open_leaf(node: &Node, access: Access, buses: &mut Buses) -> Result<Medium, MediaError> {

@@ -14,6 +14,7 @@
 
 mod arrays;
 mod attachment;
+mod level;
 mod md;
 mod media;
 mod orders;
@@ -27,6 +28,7 @@ pub(crate) use md::is_served;
 pub(crate) use media::{Media, OpenOptions};
 pub(crate) use run::{Ready, RunError, run};
 pub(crate) use spec::{Attach, IoMode, Spec};
+pub(crate) use write_hole::log_troubles;
 
 /// Whether a volume told to `attach` so becomes a block device here.
 pub(crate) fn would_attach(attach: Attach) -> bool {

@@ -47,8 +47,8 @@ fn next_of(error: &RestartError, members: &[String]) -> String {
                 members.iter().map(|member| shell_word(Path::new(member))).collect();
             let members = members.join(" ");
             format!(
-                "\n  next: with the member that is missing; or `braid assemble {members} \
-                 --read-only` to look at it; or with --force, which takes what is there as it is"
+                "\n  next: with the member that is missing; or, to copy what can be read, `braid \
+                 assemble {members} --read-only`"
             )
         }
         RestartError::Write { .. } => {

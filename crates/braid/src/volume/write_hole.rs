@@ -85,15 +85,22 @@ impl LogPlace {
     }
 }
 
-/// Members that take part, and why what they hold of a log cannot be used.
-pub(super) fn troubles<'a>(
-    set: &'a Set,
-    assembly: &'a Assembly,
-) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let trouble = |member: &'a Member| {
-        Some((member.label.as_str(), candidate(set, member).log_trouble.as_deref()?))
+/// Members that take part, and why what they hold of a log is not used. That it is older than the
+/// array matters after a crash only: else it starts anew.
+pub(crate) fn log_troubles(set: &Set, assembly: &Assembly) -> Vec<(String, String)> {
+    let array = &set.candidates()[assembly.freshest].superblock;
+    let is_dirty = matches!(assembly.state, State::Dirty(_) | State::DegradedDirty { .. });
+    let trouble = |member: &Member| {
+        let one = candidate(set, member);
+        let stale = || {
+            let head = one.log_head.as_ref().filter(|_| is_dirty)?;
+            let current = head.check_current(array.events, array.updated);
+            current.err().map(|why| why.to_string())
+        };
+        let why = one.log_trouble.clone().or_else(stale)?;
+        Some((member.label.clone(), why))
     };
-    assembly.members().filter_map(trouble)
+    assembly.members().filter_map(trouble).collect()
 }
 
 /// Whether parity may not fit the data, members are missing, and only a log would make it good.

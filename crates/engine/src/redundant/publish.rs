@@ -541,6 +541,7 @@ fn superblock_of(member: &Member, array: &Superblock, own: &Superblock) -> Super
         fail_fast: own.fail_fast,
         bad_block_log: own.bad_block_log,
         bitmap_offset: own.bitmap_offset,
+        ppl: own.ppl,
         raw: own.raw.clone(),
         ..array.clone()
     }

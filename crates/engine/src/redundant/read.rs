@@ -100,20 +100,20 @@ impl Inner {
         })
     }
 
-    /// Writes again what `member` could not read at `place` of its data, and reads it back.
+    /// Writes again what `member` could not read at `place` of its data, and reads it back. The
+    /// payload comes back, too.
     pub(super) async fn write_again(
         self: &Rc<Self>,
         member: &Rc<Member>,
         place: Span,
         payload: Payload,
-    ) {
+    ) -> Payload {
         let at = member.data_offset + place.offset;
-        let written = member.dev.start(Io::write(at, payload, Flags::FUA)).await;
-        let result = match written.result {
-            Ok(()) => member.dev.start(Io::read(at, written.payload)).await.result,
-            error => error,
-        };
-        match result {
+        let mut done = member.dev.start(Io::write(at, payload, Flags::FUA)).await;
+        if done.result.is_ok() {
+            done = member.dev.start(Io::read(at, done.payload)).await;
+        }
+        match done.result {
             Ok(()) => {
                 member.corrected.set(member.corrected.get() + 1);
                 self.note(format!(
@@ -130,6 +130,7 @@ impl Inner {
             }
         }
         self.fence().await;
+        done.payload
     }
 }
 

@@ -78,7 +78,16 @@ impl Inner {
             return Ok(());
         }
         self.note(format!("a write of {span} failed on the last members: they may not agree"));
-        self.doubt(span.offset);
+        match &self.data {
+            // What is missing there can be worked out no more, and nothing can make that good but
+            // the log, at the next start: superblocks go on saying that it was being written.
+            Data::Parity(parity) if self.degraded.get() => {
+                parity.mark_torn(span);
+                self.broken.set(true);
+                self.reopen();
+            }
+            _ => self.doubt(span.offset),
+        }
         Err(failed[0].1)
     }
 

@@ -310,10 +310,16 @@ fn closed_by(set: &Set, selection: &Selection) -> Option<ClosedBy> {
         Slot::Recovering { .. } | Slot::Missing => None,
     });
     if array.ppl.is_some() {
-        in_sync.all(is_usable).then_some(ClosedBy::Ppl)
-    } else {
-        in_sync.all(is_current).then_some(ClosedBy::StripeLog)
+        return in_sync.all(is_usable).then_some(ClosedBy::Ppl);
     }
+    let area = |member: &Member| {
+        let head = set.candidates()[member.candidate].log_head.as_ref();
+        head.map(|head| head.area)
+    };
+    let members: Vec<&Member> = in_sync.collect();
+    let is_one_log = members.windows(2).all(|pair| area(pair[0]) == area(pair[1]));
+    let is_whole = is_one_log && members.into_iter().all(is_current);
+    is_whole.then_some(ClosedBy::StripeLog)
 }
 
 /// Those between which nothing decides.

@@ -5,6 +5,7 @@ use braid_stack::ByteSize;
 
 use super::Taken;
 use crate::control::OUTPUT_VERSION;
+use crate::volume::log_troubles;
 
 /// What is found about an array.
 pub(super) struct Verdict<'a> {
@@ -64,6 +65,9 @@ fn print_verdict(verdict: &Verdict<'_>) {
     }
     for left_out in &assembly.left_out {
         println!("  left out: {}: {}", left_out.label, left_out.reason);
+    }
+    for (member, why) in log_troubles(set, assembly) {
+        println!("  log not used: {member}: {why}");
     }
     for risk in &assembly.risks {
         println!("  risk: {risk}");
@@ -153,6 +157,10 @@ fn describe(verdict: &Verdict<'_>) -> serde_json::Value {
         "roles": assembly.slots.iter().map(slot).collect::<Vec<_>>(),
         "spares": assembly.spares.iter().map(member).collect::<Vec<_>>(),
         "left_out": left_out.collect::<Vec<_>>(),
+        "logs_not_used": log_troubles(set, assembly)
+            .into_iter()
+            .map(|(path, why)| serde_json::json!({ "path": path, "why": why }))
+            .collect::<Vec<_>>(),
         "risks": assembly.risks.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "name_conflict": set.name_conflict.map(|uuid| uuid.to_string()),
         "next": next,

@@ -79,6 +79,22 @@ impl Columns {
         Payload::One(self.bufs[role].as_mut().expect("nobody works on it").share())
     }
 
+    /// The buffer of `role` in three: what comes before `rows`, these, and what comes behind.
+    /// [`Columns::put_together`] is to follow.
+    pub(super) fn take_apart(&mut self, role: usize, rows: Span) -> [Payload; 3] {
+        let mut rest = self.take(role);
+        let before = rest.take_front(rows.offset - self.rows.offset);
+        let part = rest.take_front(rows.len);
+        [before, part, rest]
+    }
+
+    pub(super) fn put_together(&mut self, role: usize, parts: [Payload; 3]) {
+        let [mut whole, part, rest] = parts;
+        whole.append(part);
+        whole.append(rest);
+        self.put_back(role, whole);
+    }
+
     /// The buffer of `role`, to be stored and not used again.
     pub(super) fn take(&mut self, role: usize) -> Payload {
         Payload::One(self.bufs[role].take().expect("nobody works on it"))

@@ -6,19 +6,21 @@
 //!        stripe 7                 stripe 8
 //!   … | 3 | 4 | 5 | 6 |      | 0 | 1 | 2 | …
 //!       └───────────┘          └───────┘
-//!        under way              held until the stripe is full, or for HOLD at most
+//!        under way              held until the stripe is full, or HOLD after nothing is under
+//!                               way any more
 //! ```
 //!
 //! A whole stripe is written without reading anything. So a write that goes on where another ends
-//! that is still under way is held for a moment: its client sends more. Of a client that waits for
-//! each write nothing is held, nor where members answer at once. A stream whose stripes do not get
-//! full in time is not held any more for a while.
+//! that is still under way is held: its client sends more when that one is answered, however long
+//! members take. Of a client that waits for each write nothing is held, nor where members answer
+//! at once. A stream whose stripes do not get full in time is not held any more for a while.
 //!
-//! Bounds: one stripe and [`HOLD`] for each stream, and [`MOST_STREAMS`] streams. Nothing that is
-//! held is answered before it is stored.
+//! Bounds: one stripe for each stream, held as long as the writes before it take, and [`HOLD`];
+//! and [`MOST_STREAMS`] streams. Nothing that is held is answered before it is stored.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -29,7 +31,7 @@ use braid_block::{Completion, Errno, Flags, Io, Payload};
 use crate::redundant::Inner;
 use crate::signal::Signal;
 
-/// How long a write is held at most.
+/// How long a write is held when no other of its stream is under way.
 const HOLD: Duration = Duration::from_millis(1);
 /// How many streams are told apart.
 const MOST_STREAMS: usize = 8;
@@ -51,6 +53,8 @@ struct Stream {
     /// How many more are not held.
     penalty: Cell<u32>,
     held: RefCell<Option<Rc<Run>>>,
+    /// One of them is not under way any more.
+    changed: Signal,
 }
 
 /// Writes that are held, to be stored as one.
@@ -74,6 +78,7 @@ struct UnderWay(Rc<Stream>);
 impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.under_way.set(self.0.under_way.get() - 1);
+        self.0.changed.notify();
     }
 }
 
@@ -93,6 +98,7 @@ impl Gather {
                     under_way: Cell::new(0),
                     penalty: Cell::new(0),
                     held: RefCell::default(),
+                    changed: Signal::default(),
                 })
             }
         };
@@ -114,6 +120,11 @@ impl Run {
             result: Cell::new(None),
             changed: Signal::default(),
         }
+    }
+
+    /// How many writes are in it.
+    fn count(&self) -> u32 {
+        1 + self.followers.borrow().len() as u32
     }
 
     fn is_full(&self) -> bool {
@@ -163,14 +174,13 @@ impl Inner {
         let len = io.span.len;
         let run = Rc::new(Run::new(io, end));
         stream.held.replace(Some(Rc::clone(&run)));
-        let mut time_is_up = self.clock.sleep(HOLD);
         {
-            let mut closed = std::pin::pin!(run.changed.until(|| run.is_closed.get()));
-            poll_fn(|cx| match time_is_up.as_mut().poll(cx) {
-                Poll::Ready(()) => Poll::Ready(()),
-                Poll::Pending => closed.as_mut().poll(cx),
-            })
-            .await;
+            let mut closed = pin!(run.changed.until(|| run.is_closed.get()));
+            let is_alone = || stream.under_way.get() <= run.count();
+            either(closed.as_mut(), pin!(stream.changed.until(is_alone))).await;
+            if !run.is_closed.get() {
+                either(closed, self.clock.sleep(HOLD)).await;
+            }
         }
         run.is_closed.set(true);
         if !run.is_full() {
@@ -198,6 +208,18 @@ async fn follow(run: &Rc<Run>, io: Io) -> Completion {
     let result = run.result.get().unwrap_or(Err(Errno::IO));
     let payload = std::mem::take(&mut run.followers.borrow_mut()[index].1);
     Completion { result, payload }
+}
+
+/// Waits for one of them.
+async fn either(
+    mut one: impl Future<Output = ()> + Unpin,
+    mut other: impl Future<Output = ()> + Unpin,
+) {
+    poll_fn(|cx| match Pin::new(&mut one).poll(cx) {
+        Poll::Ready(()) => Poll::Ready(()),
+        Poll::Pending => Pin::new(&mut other).poll(cx),
+    })
+    .await;
 }
 
 /// Counts down; answers whether there was anything to count.

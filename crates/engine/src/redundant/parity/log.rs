@@ -127,8 +127,9 @@ impl Log {
         match &self.kind {
             Kind::None => 0,
             Kind::Partial(_) => ppl::HEADER_BYTES as u64 + if is_whole { 0 } else { rows },
-            // For each member a header, and what fills its payload up to whole blocks.
-            Kind::Records(_) => 2 * 4096 * geometry.members() as u64,
+            // What fills payloads up to whole blocks; a header for each member, and for who is to
+            // replace it.
+            Kind::Records(_) => 4096 * (1 + 2 * geometry.members() as u64),
         }
     }
 
@@ -167,12 +168,13 @@ impl Log {
 
 impl Inner {
     /// How many rows a unit may have for the log, in bytes: a power of two. `is_whole` if it is of
-    /// whole stripes.
+    /// whole stripes, which the stripe log has with their data only if a member is missing.
     pub(super) fn most_logged_rows(&self, is_whole: bool) -> u64 {
         match &self.parity().log.kind {
             Kind::None => 1 << 63,
             Kind::Partial(_) if is_whole => 1 << 63,
             Kind::Partial(_) => 1 << room_for_parity(&self.written_members()).max(1).ilog2(),
+            Kind::Records(records) if is_whole => records.most_rows_of_whole(),
             Kind::Records(records) => records.most_rows(),
         }
     }

@@ -75,6 +75,8 @@ pub(in crate::redundant) struct Parity {
     pub(in crate::redundant) log: Log,
     /// Rows behind the resync's frontier that it is done with: windows end in any order.
     compared: RefCell<Vec<Span>>,
+    /// Rows that were half written without a member: nothing is worked out from them any more.
+    torn: RefCell<Vec<Span>>,
 }
 
 impl Parity {
@@ -89,14 +91,26 @@ impl Parity {
             .max(unit_memory(&geometry, &log, WHOLE_STRIPE / geometry.parities() as u64, true));
         let least = 2 * largest.next_power_of_two() as usize;
         let cache = Pool::new(cache.max(least).next_power_of_two())?;
-        let (gather, compared) = (Gather::default(), RefCell::default());
-        Ok(Parity { geometry, cache, gather, log, compared })
+        let gather = Gather::default();
+        let (compared, torn) = (RefCell::default(), RefCell::default());
+        Ok(Parity { geometry, cache, gather, log, compared, torn })
     }
 
     /// Bytes of the stripe cache, and how many of them are in use.
     pub(in crate::redundant) fn cache_bytes(&self) -> (usize, usize) {
         let total = self.cache.total_bytes();
         (total, total - self.cache.free_bytes())
+    }
+
+    /// `rows` were half written while a member was missing.
+    pub(in crate::redundant) fn mark_torn(&self, rows: Span) {
+        self.torn.borrow_mut().push(rows);
+    }
+
+    /// Whether what a member lacks of `rows` can still be worked out.
+    fn can_be_worked_out(&self, rows: Span) -> bool {
+        let overlaps = |one: &Span| one.offset < rows.end() && rows.offset < one.end();
+        !self.torn.borrow().iter().any(overlaps)
     }
 
     /// The resync is done with `rows`, which are still locked; its frontier is at `frontier`.

@@ -142,8 +142,9 @@ impl Inner {
         let memory = parity.cache.get_wait(parity.geometry.members() * unit.rows.len as usize);
         let (mut columns, _) = Columns::new(&parity.geometry, unit.rows, memory.await, |_| true);
         let entered = self.ranges.enter(unit.rows).await;
-        let recovered = self.work_out(&mut columns, role).await;
+        let (recovered, failed) = self.work_out(&mut columns, role).await;
         drop(entered);
+        failed.into_iter().for_each(|member| self.put_rows_right(member, unit.rows));
         if recovered {
             for piece in &mut unit.pieces {
                 let role = columns.role_of(Column::Data(piece.column));
@@ -210,8 +211,9 @@ impl Inner {
         let memory = parity.cache.get_wait((count * rows.len) as usize).await;
         let (mut columns, _) = Columns::new(&parity.geometry, rows, memory, |_| true);
         let entered = self.ranges.enter(rows).await;
-        let recovered = self.work_out(&mut columns, role).await;
+        let (recovered, failed) = self.work_out(&mut columns, role).await;
         drop(entered);
+        failed.into_iter().for_each(|member| self.put_rows_right(member, rows));
         if recovered {
             fill(&mut payload, columns.get(role, rows));
         }
@@ -219,14 +221,22 @@ impl Inner {
     }
 
     /// Works out what `role` has of the rows of `columns`, which nobody else changes meanwhile,
-    /// from the other members; answers whether they suffice.
-    pub(super) async fn work_out(self: &Rc<Self>, columns: &mut Columns, role: usize) -> bool {
+    /// from the other members; answers whether they suffice, and which of them could not be read.
+    pub(super) async fn work_out(
+        self: &Rc<Self>,
+        columns: &mut Columns,
+        role: usize,
+    ) -> (bool, Vec<Rc<Member>>) {
         let rows = columns.rows;
+        let mut unreadable = Vec::new();
+        if !self.parity().can_be_worked_out(rows) {
+            return (false, unreadable);
+        }
         let mut readable = self.readable_roles(rows);
         readable[role] = false;
         loop {
             let Some(sources) = sources(&columns.geometry, columns.stripe, role, &readable) else {
-                return false;
+                return (false, unreadable);
             };
             let wanted: Vec<(usize, Span)> = sources.iter().map(|role| (*role, rows)).collect();
             let failed = columns.read(self, &wanted).await;
@@ -236,10 +246,10 @@ impl Inner {
                 if !matches!(columns.geometry.column_of(columns.stripe, role), Column::Data(_)) {
                     columns.compute(rows, &|wanted| wanted == role, &|_| None);
                 }
-                return true;
+                return (true, unreadable);
             }
             for (failed, member) in failed {
-                member.into_iter().for_each(|member| self.put_rows_right(member, rows));
+                unreadable.extend(member);
                 readable[failed] = false;
             }
         }
@@ -254,26 +264,79 @@ impl Inner {
         self.background.spawn(async move { inner.rewrite_rows(&member, rows).await });
     }
 
+    /// Where others cannot read all of `rows` either, in halves, down to blocks.
     async fn rewrite_rows(self: &Rc<Self>, member: &Rc<Member>, rows: Span) {
+        let block = u64::from(self.limits.logical_block);
+        let mut parts = vec![rows];
+        while let Some(part) = parts.pop() {
+            if !self.rewrite_part(member, part).await && part.len > block {
+                let half = (part.len / 2).next_multiple_of(block);
+                parts.push(Span::new(part.offset + half, part.len - half));
+                parts.push(Span::new(part.offset, half));
+            }
+        }
+    }
+
+    /// Answers false if the others do not suffice.
+    async fn rewrite_part(self: &Rc<Self>, member: &Rc<Member>, rows: Span) -> bool {
         let parity = self.parity();
         let count = parity.geometry.members() as u64;
         let memory = parity.cache.get_wait((count * rows.len) as usize).await;
         let (mut columns, _) = Columns::new(&parity.geometry, rows, memory, |_| true);
         let _locked = self.ranges.lock(rows).await;
-        let Some(role) = member.role.get().map(usize::from) else { return };
+        let Some(role) = member.role.get().map(usize::from) else { return true };
         let has_role = |one: &Rc<Member>| Rc::ptr_eq(one, member);
         if !self.slots.borrow()[role].readable().is_some_and(has_role) {
-            return;
+            return true;
         }
         // Of several reads that met the same error the first has it put right.
         if !member.is_bad(rows.offset, rows.len)
             && columns.read(self, &[(role, rows)]).await.is_empty()
         {
-            return;
+            return true;
         }
-        if self.work_out(&mut columns, role).await {
+        // Whoever else cannot be read is put right by who needs that, or two would have each other
+        // put right for ever.
+        let (is_known, _) = self.work_out(&mut columns, role).await;
+        if is_known {
             let payload = columns.take(role);
             self.write_again(member, rows, payload).await;
+        }
+        is_known
+    }
+
+    /// Has every block of the rows of `columns`, which nobody else changes meanwhile, written
+    /// again where a member cannot read it and the others can: each row on its own, where all of
+    /// them together cannot be recovered.
+    pub(super) async fn put_blocks_right(self: &Rc<Self>, columns: &mut Columns) {
+        let block = u64::from(self.limits.logical_block);
+        let rows = columns.rows;
+        for offset in (rows.offset..rows.end()).step_by(block as usize) {
+            self.put_block_right(columns, Span::new(offset, block)).await;
+        }
+    }
+
+    async fn put_block_right(self: &Rc<Self>, columns: &mut Columns, block: Span) {
+        let mut readable = self.readable_roles(block);
+        let roles = (0..readable.len()).filter(|role| readable[*role]);
+        let wanted: Vec<(usize, Span)> = roles.map(|role| (role, block)).collect();
+        let failed = columns.read(self, &wanted).await;
+        failed.iter().for_each(|(role, _)| readable[*role] = false);
+        if failed.is_empty() || !columns.recover(block, &|role| readable[role]) {
+            return;
+        }
+        let is_parity = |role: usize| {
+            !matches!(columns.geometry.column_of(columns.stripe, role), Column::Data(_))
+        };
+        let lost: Vec<bool> = (0..readable.len())
+            .map(|role| is_parity(role) && failed.iter().any(|(other, _)| *other == role))
+            .collect();
+        columns.compute(block, &|role| lost[role], &|_| None);
+        for (role, member) in failed {
+            let Some(member) = member else { continue };
+            let [before, part, rest] = columns.take_apart(role, block);
+            let part = self.write_again(&member, block, part).await;
+            columns.put_together(role, [before, part, rest]);
         }
     }
 }

@@ -88,6 +88,12 @@ impl Records {
         1 << most.ilog2()
     }
 
+    /// Of a unit of a whole stripe: so that it has room at all.
+    pub(super) fn most_rows_of_whole(&self) -> u64 {
+        let most = self.ring_bytes().saturating_sub(BLOCK as u64).max(BLOCK as u64);
+        1 << most.ilog2()
+    }
+
     /// All below `next` is over.
     pub(super) fn start_at(&self, next: u64) {
         self.next.set(next.max(1));
@@ -160,7 +166,7 @@ impl Inner {
             return None;
         }
         let mut shares = shares_of(unit, columns, plan);
-        let is_complete = self.written_roles().iter().all(|is_written| *is_written);
+        let is_complete = self.readable_roles(unit.rows).iter().all(|is_readable| *is_readable);
         let is_short = unit.is_whole(&columns.geometry) && is_complete;
         if is_short {
             // Of a whole stripe nothing is to be kept: it is enough to know which.

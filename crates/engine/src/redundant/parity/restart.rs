@@ -406,11 +406,9 @@ enum Trouble {
 
 impl From<PplRejection> for Trouble {
     fn from(why: PplRejection) -> Trouble {
-        match why {
-            PplRejection::Checksum { .. } | PplRejection::ParityChecksum { .. } => {
-                Trouble::Torn(why.to_string())
-            }
-            _ => Trouble::Log(why.to_string()),
+        match why.is_torn() {
+            true => Trouble::Torn(why.to_string()),
+            false => Trouble::Log(why.to_string()),
         }
     }
 }

@@ -165,8 +165,15 @@ impl Inner {
     ) -> (Result<(), Errno>, bool) {
         let start = self.clock.now();
         let mut unreadable: Vec<usize> = Vec::new();
+        let mut tried = false;
         let plan = loop {
             let Some(plan) = self.plan(unit, &unreadable) else {
+                // Too many members cannot read all of these rows; but perhaps not the same ones.
+                if !std::mem::replace(&mut tried, true) && !unreadable.is_empty() {
+                    self.put_blocks_right(columns).await;
+                    unreadable.clear();
+                    continue;
+                }
                 self.note(format!(
                     "rows {} of stripe {} cannot be written: more of them cannot be read than \
                      parity makes up for",

@@ -37,7 +37,15 @@ impl Inner {
         let is_there = self.readable_roles(rows)[role];
         let mut is_known = is_there && columns.read(&self, &[(role, rows)]).await.is_empty();
         if !is_known {
-            is_known = self.work_out(&mut columns, role).await;
+            let failed;
+            (is_known, failed) = self.work_out(&mut columns, role).await;
+            if is_known {
+                failed.into_iter().for_each(|member| self.put_rows_right(member, rows));
+            } else if !failed.is_empty() {
+                // Too many cannot read all of these rows; but perhaps not the same ones.
+                self.put_blocks_right(&mut columns).await;
+                is_known = self.work_out(&mut columns, role).await.0;
+            }
         }
         if !is_known {
             return Err(format!("too few members can be read in the rows {rows}"));
@@ -56,31 +64,27 @@ impl Inner {
         kind: JobKind,
     ) -> Found {
         let geometry = self.parity().geometry.clone();
-        let needed = (geometry.members() + geometry.parities()) * rows.len as usize;
-        let mut memory = Some(self.work.pool().get_wait(needed).await);
-        let _locked = self.ranges.lock(rows).await;
         let block = u64::from(self.limits.logical_block);
         let mut found = Found::default();
         let mut parts = vec![rows];
         while let Some(part) = parts.pop() {
-            let memory = match memory.take() {
-                Some(memory) => memory,
-                None => {
-                    let needed = (geometry.members() + geometry.parities()) * part.len as usize;
-                    self.work.pool().get_wait(needed).await
-                }
-            };
+            // Memory first, for each part: who waits for it may have what others wait for.
+            let needed = (geometry.members() + geometry.parities()) * part.len as usize;
+            let memory = self.work.pool().get_wait(needed).await;
+            let _locked = self.ranges.lock(part).await;
             match self.compare_part_of_rows(part, kind, memory).await {
-                Some(one) => found.add(one, usize::MAX),
+                Some(one) => {
+                    found.add(one, usize::MAX);
+                    if let (JobKind::Resync, Resync::From(frontier)) = (kind, self.resync.get()) {
+                        self.parity().was_compared(part, frontier);
+                    }
+                }
                 None => {
                     let half = (part.len / 2).next_multiple_of(block);
                     parts.push(Span::new(part.offset + half, part.len - half));
                     parts.push(Span::new(part.offset, half));
                 }
             }
-        }
-        if let (JobKind::Resync, Resync::From(frontier)) = (kind, self.resync.get()) {
-            self.parity().was_compared(rows, frontier);
         }
         found
     }
@@ -116,7 +120,7 @@ impl Inner {
             for role in (0..readable.len()).filter(|role| is_there[*role] && !readable[*role]) {
                 found.unreadable += 1;
                 let member = self.slots.borrow()[role].readable().cloned();
-                if self.work_out(&mut columns, role).await
+                if self.work_out(&mut columns, role).await.0
                     && let Some(member) = member
                 {
                     self.write_again(&member, part, columns.take(role)).await;

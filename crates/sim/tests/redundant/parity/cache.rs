@@ -41,7 +41,8 @@ fn watch(world: &World) -> Rc<Cell<usize>> {
     most
 }
 
-fn draw(shape: &Shape, dice: &mut Rng) -> Io {
+/// A request at random.
+pub(crate) fn draw(shape: &Shape, dice: &mut Rng) -> Io {
     let size = shape.size() / 512;
     let len = dice.within(1..=100);
     let offset = dice.below(size - len) * 512;

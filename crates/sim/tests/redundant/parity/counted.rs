@@ -13,7 +13,7 @@
 use std::future::poll_fn;
 
 use braid_array::Geometry;
-use braid_block::{Flags, Io, Op};
+use braid_block::{Flags, Io, Op, Span};
 use braid_engine::redundant::Consistency;
 use braid_engine::{Dev, InFlight};
 use braid_md::Level;
@@ -178,6 +178,9 @@ fn small_writes_in_a_row_become_whole_stripes() {
             let world = world(seed, shape);
             let (dev, disks) = (world.dev.clone(), world.disks.borrow().clone());
             let cost = world.run(async move {
+                // Active before, and with all its bits set.
+                let zeroes = Io::write_zeroes(Span::new(0, shape.size()), Flags::NONE);
+                assert_eq!(dev.start(zeroes).await.result, Ok(()));
                 let since = mark(&disks);
                 write_in_a_row(&dev, shape.size() / 4096, 64).await;
                 count(&disks, &since)

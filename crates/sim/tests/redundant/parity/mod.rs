@@ -4,12 +4,16 @@
 //! * `conformance`: a random load agrees with the oracle, whatever the shape.
 //! * `shapes`: every write and read within two stripes, with every loss.
 //! * `counted`: how many requests of its members a write costs.
-//! * `cache`: memory for stripes under way is bounded, and nobody stops anybody.
 //! * `crash`: what a crash may leave, and what is checked of it.
 //! * `crash_writes`: a crash at every moment of one write, of every shape, with every loss.
 //! * `crash_loads`: crashes of random loads, also while members fail, come and go.
 //! * `logs`: logs that must not be used.
 //! * `rows`: which writes wait for each other.
+//! * `cache`: memory for stripes under way is bounded, and nobody stops anybody.
+//! * `failure`: members that fail under load.
+//! * `reads`: sectors that cannot be read.
+//! * `life`: members that come, go, take over and are replaced; resyncs.
+//! * `scrub`: silent corruption, what a check tells of it, and what a repair writes.
 
 mod cache;
 mod conformance;
@@ -17,7 +21,11 @@ mod counted;
 mod crash;
 mod crash_loads;
 mod crash_writes;
+mod failure;
 mod images;
+mod life;
 mod logs;
+mod reads;
 mod rows;
+mod scrub;
 mod shapes;

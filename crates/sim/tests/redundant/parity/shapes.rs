@@ -161,7 +161,7 @@ fn every_write_at_which_members_fail() {
         let all = spans(&shape, 4096);
         for (number, bad) in losses(shape.members, most).into_iter().enumerate().skip(1) {
             // Each loss has its share of the spans, and each span every kind of loss.
-            let share = if bad.len() == 1 { 4 } else { 10 };
+            let share = if bad.len() == 1 { 11 } else { 29 };
             for (index, span) in all.iter().copied().enumerate() {
                 if index % share == number % share {
                     let blow = [Blow::Writes, Blow::All, Blow::Reads][(index / share) % 3];

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use braid_export_nbd::protocol::Command;
 
-use crate::common::{Client, Random, pattern};
+use super::client::Client;
+use super::pattern::{Random, pattern};
 
 /// What is written, and compared, as one.
 pub(crate) const BLOCK: u64 = 4096;
@@ -105,6 +106,17 @@ impl Ledger {
     /// now on.
     #[track_caller]
     pub(crate) fn check(&mut self, client: &mut Client) {
+        self.compare(client, false);
+    }
+
+    /// The same, but what a write was under way to may hold anything: those blocks get zeroes.
+    #[track_caller]
+    pub(crate) fn check_acknowledged(&mut self, client: &mut Client) {
+        self.compare(client, true);
+    }
+
+    #[track_caller]
+    fn compare(&mut self, client: &mut Client, may_be_torn: bool) {
         let size = self.acknowledged.len() as u64 * BLOCK;
         let found = client.read(0, size as u32).expect("a read is answered");
         for (block, bytes) in found.chunks(BLOCK as usize).enumerate() {
@@ -118,6 +130,11 @@ impl Ledger {
             });
             match begun {
                 Some((_, _, version)) => self.acknowledged[block] = *version,
+                None if may_be_torn && self.is_under_way(block as u64) => {
+                    let zeroes = [0; BLOCK as usize];
+                    client.write(block as u64 * BLOCK, &zeroes, false).expect("a write");
+                    self.acknowledged[block] = 0;
+                }
                 None => panic!(
                     "block {block} is neither version {acknowledged}, which was acknowledged, nor \
                      one under way; its first bytes are {:?}",
@@ -126,6 +143,12 @@ impl Ledger {
             }
         }
         self.under_way.clear();
+    }
+}
+
+impl Ledger {
+    fn is_under_way(&self, block: u64) -> bool {
+        self.under_way.values().any(|(first, count, _)| (*first..first + count).contains(&block))
     }
 }
 

@@ -1,0 +1,129 @@
+//! braid beside the kernel's md, in one guest: 4 KiB random writes to a raid5 of four RAM disks.
+//!
+//! `cargo run --release -p braid-bench --bin beside-md`
+//!
+//! ```text
+//!   guest   fio ─▶ /dev/md9 ─▶ md ─▶ 4 brd
+//!           fio ─▶ /dev/nbd0 ─▶ kernel ─▶ socket ─▶ braid serve ─▶ io_uring ─▶ 4 brd
+//! ```
+//!
+//! Both have superblocks that the kernel's mdadm wrote, chunks of 64 KiB, no bitmap and no log.
+//! They take turns, and who is first changes from round to round. At the end the kernel compares
+//! the data of both with their parity.
+//!
+//! md runs in the kernel, in the context of whoever writes, and its members are memory: this shows
+//! what the way out of the kernel and back costs, several system calls and wake-ups a request. It
+//! is reported as it is, without a target. Where processors are emulated a system call costs ten
+//! times of what it costs elsewhere, and so does all else, but not by the same factor.
+//!
+//! The guest is booted by `klab`, which is found by `$KLAB` or in `$PATH`; without it, or without
+//! a kernel that boots, this says so and ends well.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use braid_bench::args::{Args, finish};
+use braid_bench::stats::{Estimate, median};
+use braid_bench::table::Table;
+use braid_bench::{Error, Result, process};
+
+const USAGE: &str = "\
+beside-md [--rounds N] [--runtime SECONDS] [--size MIB] [--engine NAME] [--braid PATH]
+  --rounds   rounds (4)
+  --runtime  whole seconds of each in a round (4)
+  --size     MiB of each of the eight RAM disks (48)
+  --engine   the kernel to boot (the first that boots of uml612, uml, qemu, qemu61)
+  --braid    the braid binary (the one beside this program)";
+
+const ENGINES: [&str; 4] = ["uml612", "uml", "qemu", "qemu61"];
+const SCRIPT: &str = include_str!("guest.sh");
+/// How long a guest may take to boot and to make its arrays, in seconds: emulated processors are
+/// slow, and it ends what hangs.
+const BOOT: u64 = 240;
+
+fn main() -> ExitCode {
+    finish(run())
+}
+
+fn run() -> Result<()> {
+    let known = ["--rounds", "--runtime", "--size", "--engine", "--braid"];
+    let args = Args::from_command_line(&known, USAGE)?;
+    let rounds = args.value("--rounds", 4u64)?.max(1);
+    let runtime = args.value("--runtime", 4u64)?.max(1);
+    let size = args.value("--size", 48u64)?.max(16);
+    let braid = args.braid()?;
+    let Some(klab) = klab() else {
+        println!("beside-md: skipped: there is no klab, neither by $KLAB nor in $PATH");
+        return Ok(());
+    };
+    let engines: Vec<&str> = args.text("--engine").map_or(ENGINES.to_vec(), |name| vec![name]);
+    let Some((engine, kernel)) = engines.iter().find_map(|name| Some((*name, boot(&klab, name)?)))
+    else {
+        println!("beside-md: skipped: no kernel of {} boots in klab", engines.join(", "));
+        return Ok(());
+    };
+    // The guest sees this machine's files, but not those under /tmp.
+    let share = tempfile::tempdir().map_err(Error::io("a temporary directory"))?;
+    let copied = share.path().join("braid");
+    std::fs::copy(&braid, &copied).map_err(Error::io("a copy of braid for the guest"))?;
+    let script = share.path().join("guest.sh");
+    std::fs::write(&script, SCRIPT).map_err(Error::io("a script for the guest"))?;
+    let limit = BOOT + rounds * 2 * (runtime + 8);
+    let mut command = klab_run(&klab, engine, limit);
+    command.arg("--mem").arg(format!("{}M", 8 * size + 768)).arg("--share").arg(share.path());
+    command.args(["--root", "/", "--script"]).arg(script).arg("--");
+    command.args(["./braid", &rounds.to_string(), &runtime.to_string(), &size.to_string()]);
+    let output = process::run(&mut command).map_err(|error| {
+        let log = std::fs::read_to_string(share.path().join("beside-md.log")).unwrap_or_default();
+        let from = log.lines().count().saturating_sub(25);
+        let tail: Vec<&str> = log.lines().skip(from).collect();
+        Error::Unexpected(format!("{error}\n{}", tail.join("\n")))
+    })?;
+    print(&output, engine, &kernel)
+}
+
+/// By `$KLAB`, else in `$PATH`.
+fn klab() -> Option<PathBuf> {
+    let named = std::env::var_os("KLAB").filter(|path| !path.is_empty()).map(PathBuf::from);
+    match named {
+        Some(path) => path.is_file().then_some(path),
+        None => process::require("klab", "klab").ok(),
+    }
+}
+
+fn klab_run(klab: &Path, engine: &str, limit: u64) -> Command {
+    let mut command = Command::new(klab);
+    command.args(["run", "--engine", engine, "--timeout", &limit.to_string()]);
+    command
+}
+
+/// The release of the kernel, if it boots.
+fn boot(klab: &Path, engine: &str) -> Option<String> {
+    let mut command = klab_run(klab, engine, 120);
+    let output = process::run(command.args(["--", "uname -r"])).ok()?;
+    Some(output.lines().next()?.trim().to_owned())
+}
+
+fn print(output: &str, engine: &str, kernel: &str) -> Result<()> {
+    let of = |subject: &str| -> Vec<f64> {
+        let lines = output.lines().filter_map(|line| line.strip_prefix("@ "));
+        let values = lines.filter_map(|line| line.strip_prefix(subject)?.strip_prefix(' '));
+        values.filter_map(|value| value.trim().parse().ok()).collect()
+    };
+    let (ours, theirs) = (of("braid"), of("md"));
+    if ours.is_empty() || ours.len() != theirs.len() {
+        return Err(Error::Unexpected(format!("the guest did not measure both:\n{output}")));
+    }
+    if of("mismatches") != [0.0, 0.0] {
+        return Err(Error::Unexpected(format!("parity does not fit the data:\n{output}")));
+    }
+    let mut table = Table::new(["raid5 of 4 brd", "braid, 1/s", "md, 1/s", "ratio [95 %]"]);
+    table.row([
+        "4 KiB random write, depth 32".to_owned(),
+        format!("{:.0}", median(&mut ours.clone())),
+        format!("{:.0}", median(&mut theirs.clone())),
+        format!("{:.3}", Estimate::of_ratio(&ours, &theirs)),
+    ]);
+    println!("braid over NBD beside md in Linux {kernel} ({engine})\n\n{table}");
+    Ok(())
+}
