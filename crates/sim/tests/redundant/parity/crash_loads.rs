@@ -197,7 +197,7 @@ fn a_crash_while_a_member_fails() {
 #[test]
 fn what_was_never_in_sync_is_not_called_clean() {
     let name = "parity::crash_loads::what_was_never_in_sync_is_not_called_clean";
-    for_each_seed(name, 48, |seed| {
+    for_each_seed(name, 28, |seed| {
         let shape = Shape { member_size: 40 << 10, ..LOGGED[seed as usize % LOGGED.len()] };
         let (bytes, crash) = content(seed, shape);
         let frontier = [0, 0, 4096, 8192, 24 << 10][seed as usize / LOGGED.len() % 5];
@@ -209,7 +209,7 @@ fn what_was_never_in_sync_is_not_called_clean() {
         if shape.consistency == Consistency::Log {
             change_heads(&mut images, |head| head.synced = frontier);
         }
-        Run::new(seed, crash, &images, (3, false)).finish(2, LOAD);
+        Run::new(seed, crash, &images, (2, false)).finish(2, LOAD);
     });
 }
 

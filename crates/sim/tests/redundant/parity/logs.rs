@@ -23,7 +23,7 @@ use braid_sim::{Oracle, Sim};
 use crate::parity::crash::{fill, read_all, tiny, without, write};
 use crate::parity::crash_loads::{change_heads, change_superblocks};
 use crate::parity::images::{check_whole, contents, images_with};
-use crate::world::{ARRAY, DATA, HEAD, PPL, SUPERBLOCK, Shape, World, rng};
+use crate::world::{ARRAY, DATA, HEAD, PPL, Shape, World, rng};
 
 type Images = Vec<Option<Vec<u8>>>;
 
@@ -288,5 +288,4 @@ fn older_generations_behind_the_newest_are_passed_over() {
         let found = world.run(async move { read_all(&dev).await });
         assert!(found[..512] == before[..512], "without {lost}");
     }
-    let _ = SUPERBLOCK;
 }

@@ -4,6 +4,10 @@
 //! * `conformance`: a random load agrees with the oracle, whatever the shape.
 //! * `shapes`: every write and read within two stripes, with every loss.
 //! * `counted`: how many requests of its members a write costs.
+//! * `crash`: what a crash may leave, and what is checked of it.
+//! * `crash_writes`: a crash at every moment of one write, of every shape, with every loss.
+//! * `crash_loads`: crashes of random loads, also while members fail, come and go.
+//! * `logs`: logs that must not be used.
 //! * `rows`: which writes wait for each other.
 //! * `cache`: memory for stripes under way is bounded, and nobody stops anybody.
 //! * `failure`: members that fail under load.
