@@ -54,7 +54,9 @@ impl Redundant {
             inner.sweep_bits().await;
             inner.sweep_bits().await;
         }
-        if inner.set_active(false) || !inner.publisher.is_settled() {
+        // How far a pass got is recorded as well, or it would begin anew.
+        let is_unfinished = inner.resync.get() != Resync::Clean || inner.is_recovering();
+        if inner.set_active(false) || is_unfinished || !inner.publisher.is_settled() {
             inner.publish().await;
         }
     }

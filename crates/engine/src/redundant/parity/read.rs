@@ -227,6 +227,27 @@ impl Inner {
         columns: &mut Columns,
         role: usize,
     ) -> (bool, Vec<Rc<Member>>) {
+        self.work_out_by(columns, role, &|sources, _| sources).await
+    }
+
+    /// The same, by reading all that can be read: a pass goes over each member from one end to the
+    /// other, and a disk that leaves rows out loses more than they take.
+    pub(super) async fn work_out_in_a_pass(
+        self: &Rc<Self>,
+        columns: &mut Columns,
+        role: usize,
+    ) -> (bool, Vec<Rc<Member>>) {
+        let all = |_, readable: &[bool]| (0..readable.len()).filter(|r| readable[*r]).collect();
+        self.work_out_by(columns, role, &all).await
+    }
+
+    /// `choose` picks who is read, from those that suffice and those that can be.
+    async fn work_out_by(
+        self: &Rc<Self>,
+        columns: &mut Columns,
+        role: usize,
+        choose: &dyn Fn(Vec<usize>, &[bool]) -> Vec<usize>,
+    ) -> (bool, Vec<Rc<Member>>) {
         let rows = columns.rows;
         let mut unreadable = Vec::new();
         if !self.parity().can_be_worked_out(rows) {
@@ -238,6 +259,7 @@ impl Inner {
             let Some(sources) = sources(&columns.geometry, columns.stripe, role, &readable) else {
                 return (false, unreadable);
             };
+            let sources = choose(sources, &readable);
             let wanted: Vec<(usize, Span)> = sources.iter().map(|role| (*role, rows)).collect();
             let failed = columns.read(self, &wanted).await;
             if failed.is_empty() {

@@ -38,7 +38,7 @@ impl Inner {
         let mut is_known = is_there && columns.read(&self, &[(role, rows)]).await.is_empty();
         if !is_known {
             let failed;
-            (is_known, failed) = self.work_out(&mut columns, role).await;
+            (is_known, failed) = self.work_out_in_a_pass(&mut columns, role).await;
             if is_known {
                 failed.into_iter().for_each(|member| self.put_rows_right(member, rows));
             } else if !failed.is_empty() {
