@@ -47,6 +47,8 @@ fn request(golden: &Golden) -> Option<Request> {
             write_mostly = true;
         } else if word == "-e" {
             request.version = words.next()?.parse().expect("a version");
+        } else if word == "-p" {
+            request.layout = Some(words.next()?.to_owned());
         } else if let Some(layout) =
             word.strip_prefix("--layout=").or_else(|| word.strip_prefix("-p"))
         {
