@@ -227,7 +227,7 @@ impl Inner {
         columns: &mut Columns,
         role: usize,
     ) -> (bool, Vec<Rc<Member>>) {
-        self.work_out_by(columns, role, &|sources, _| sources).await
+        self.work_out_from(columns, role, false).await
     }
 
     /// The same, by reading all that can be read: a pass goes over each member from one end to the
@@ -237,16 +237,15 @@ impl Inner {
         columns: &mut Columns,
         role: usize,
     ) -> (bool, Vec<Rc<Member>>) {
-        let all = |_, readable: &[bool]| (0..readable.len()).filter(|r| readable[*r]).collect();
-        self.work_out_by(columns, role, &all).await
+        self.work_out_from(columns, role, true).await
     }
 
-    /// `choose` picks who is read, from those that suffice and those that can be.
-    async fn work_out_by(
+    /// From those that suffice, or from all that can be read.
+    async fn work_out_from(
         self: &Rc<Self>,
         columns: &mut Columns,
         role: usize,
-        choose: &dyn Fn(Vec<usize>, &[bool]) -> Vec<usize>,
+        all: bool,
     ) -> (bool, Vec<Rc<Member>>) {
         let rows = columns.rows;
         let mut unreadable = Vec::new();
@@ -256,10 +255,13 @@ impl Inner {
         let mut readable = self.readable_roles(rows);
         readable[role] = false;
         loop {
-            let Some(sources) = sources(&columns.geometry, columns.stripe, role, &readable) else {
+            let Some(mut sources) = sources(&columns.geometry, columns.stripe, role, &readable)
+            else {
                 return (false, unreadable);
             };
-            let sources = choose(sources, &readable);
+            if all {
+                sources = (0..readable.len()).filter(|role| readable[*role]).collect();
+            }
             let wanted: Vec<(usize, Span)> = sources.iter().map(|role| (*role, rows)).collect();
             let failed = columns.read(self, &wanted).await;
             if failed.is_empty() {
