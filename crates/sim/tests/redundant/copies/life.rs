@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use braid_block::{Errno, Op};
-use braid_engine::redundant::{JobKind, MemberState, Redundant, Speed};
+use braid_engine::redundant::{JobKind, MemberState, Redundant};
 use braid_sim::{Client, Fault, Handle, Load, Rng, SimDisk, Target, for_each_seed};
 
 use crate::copies::crash::assemble_again;
@@ -329,24 +329,6 @@ fn an_array_that_is_shut_down_is_clean() {
         });
         world.check_copies_equal();
     });
-}
-
-/// How far a member was filled is recorded when the array is shut down, also if nobody wrote.
-#[test]
-fn a_recovery_goes_on_where_it_was_shut_down() {
-    use crate::world::{PAIR, superblock_of};
-    let slowly = Speed { min: 64 << 10, max: Some(64 << 10), latency: None };
-    let world = World::with(1, PAIR, &PAIR.images(), |setup| setup.speed = slowly);
-    let (array, spare, pause) = (world.array.clone(), world.spare(2), world.sleep(2));
-    world.run(async move {
-        array.fail("disk1").await.unwrap();
-        array.add(spare).await.unwrap();
-        pause.await;
-        array.shut_down().await;
-    });
-    let image = world.images()[2].clone().expect("the spare");
-    let filled = superblock_of(&image).recovery_offset.expect("it is being filled");
-    assert!((1..PAIR.member_size).contains(&filled), "{filled}");
 }
 
 /// A raid1 gets another role, which a spare takes; and gives it up again when nobody has it.
