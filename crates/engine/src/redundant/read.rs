@@ -12,13 +12,14 @@
 
 use std::rc::Rc;
 
-use braid_block::{Completion, Flags, Io, Payload, Span};
+use braid_array::{Fan, MemberSpan};
+use braid_block::{Completion, Errno, Flags, Io, Payload, Span};
 
 use super::Inner;
 use super::data::Data;
 use super::member::Member;
-use crate::Pending;
 use crate::pending::{Token, Watch, Watched};
+use crate::{Pending, join_all};
 
 /// The most that is asked of one member at a time once something failed, in bytes.
 pub(super) const CAREFUL: u64 = 64 << 10;
@@ -49,6 +50,45 @@ impl Inner {
             Data::Copies(_) => self.read_copy(io),
             Data::Parity(_) => self.read_data(io),
         }
+    }
+
+    /// Reads the stretches of `fan`, all at once, each from the member that `holder` answers; with
+    /// care if one of them fails.
+    pub(super) fn read_fan<'a>(
+        self: &Rc<Self>,
+        io: Io,
+        fan: Fan,
+        holder: &dyn Fn(&MemberSpan) -> &'a Rc<Member>,
+    ) -> Pending {
+        let Io { span, mut payload, .. } = io;
+        let mut payloads: Vec<Payload> = Vec::new();
+        payloads.resize_with(fan.spans.len(), Payload::default);
+        for piece in &fan.pieces {
+            payloads[piece.span].append(payload.take_front(piece.len));
+        }
+        let mut asked = Vec::with_capacity(fan.spans.len());
+        let mut started = Vec::with_capacity(fan.spans.len());
+        for (one, payload) in fan.spans.iter().zip(payloads) {
+            let member = holder(one);
+            let offset = member.data_offset + one.span.offset;
+            started.push(member.dev.start(Io::read(offset, payload)));
+            asked.push(Reading::new(Rc::clone(member)));
+        }
+        let inner = Rc::clone(self);
+        Pending::task(async move {
+            let mut completions = join_all(started).await;
+            drop(asked);
+            let result: Result<(), Errno> = completions.iter().try_for_each(|one| one.result);
+            let mut payload = Payload::None;
+            for piece in &fan.pieces {
+                payload.append(completions[piece.span].payload.take_front(piece.len));
+            }
+            match result {
+                Ok(()) => Completion { result, payload },
+                // Which piece failed is found out again, with care.
+                Err(_) => inner.retry(span, payload, None).await,
+            }
+        })
     }
 
     /// Looks at the answer of the one member that was asked.

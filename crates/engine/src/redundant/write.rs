@@ -13,7 +13,7 @@
 
 use std::rc::Rc;
 
-use braid_block::{Errno, Io, Span};
+use braid_block::{Completion, Errno, Io, Span};
 
 use super::Inner;
 use super::data::Data;
@@ -113,11 +113,7 @@ impl Inner {
             let stored = inner.data.log().map_or(0, |log| log.written());
             let started = members.iter().map(|member| member.dev.start(Io::flush())).collect();
             let completions = join_all(started).await;
-            let failed: Vec<(Rc<Member>, Errno)> = members
-                .into_iter()
-                .zip(completions)
-                .filter_map(|(member, done)| done.result.err().map(|errno| (member, errno)))
-                .collect();
+            let failed = failures(members, &completions);
             let mut result = Ok(());
             if !failed.is_empty() {
                 result = inner.judge_failed_flush(&failed);
@@ -170,6 +166,22 @@ impl Inner {
         let members = self.members.borrow();
         members.iter().any(|member| matches!(member.state.get(), MemberState::Recovering(_)))
     }
+}
+
+/// Those of `members` whose requests failed, each once, with its first error.
+pub(super) fn failures(
+    members: Vec<Rc<Member>>,
+    completions: &[Completion],
+) -> Vec<(Rc<Member>, Errno)> {
+    let mut failed: Vec<(Rc<Member>, Errno)> = Vec::new();
+    for (member, completion) in members.into_iter().zip(completions) {
+        if let Err(errno) = completion.result
+            && !failed.iter().any(|(one, _)| Rc::ptr_eq(one, &member))
+        {
+            failed.push((member, errno));
+        }
+    }
+    failed
 }
 
 /// A change of data that may go on.

@@ -17,10 +17,10 @@ use braid_array::plan::plan_span_with;
 use braid_block::{Completion, Errno, Extent, Io, Payload, Span};
 
 use super::balance::choose;
+use crate::Pending;
 use crate::redundant::member::Member;
-use crate::redundant::read::{CAREFUL, Reading};
+use crate::redundant::read::CAREFUL;
 use crate::redundant::{Inner, Later, Resync};
-use crate::{Pending, join_all};
 
 impl Inner {
     #[inline]
@@ -54,39 +54,9 @@ impl Inner {
                     _ => self.follow(Rc::clone(member), span, pending),
                 }
             }
-            Plan::Fan(fan) => {
-                let mut payload = io.payload;
-                let mut payloads: Vec<Payload> = Vec::new();
-                payloads.resize_with(fan.spans.len(), Payload::default);
-                for piece in &fan.pieces {
-                    payloads[piece.span].append(payload.take_front(piece.len));
-                }
-                let mut asked = Vec::with_capacity(fan.spans.len());
-                let mut started = Vec::with_capacity(fan.spans.len());
-                for (one, payload) in fan.spans.iter().zip(payloads) {
-                    let member = slots[one.member].readable().expect("chosen as it is readable");
-                    let offset = member.data_offset + one.span.offset;
-                    started.push(member.dev.start(Io::read(offset, payload)));
-                    asked.push(Reading::new(Rc::clone(member)));
-                }
-                let inner = Rc::clone(self);
-                drop((geometry, slots));
-                Pending::task(async move {
-                    let mut completions = join_all(started).await;
-                    drop(asked);
-                    let result: Result<(), Errno> =
-                        completions.iter().try_for_each(|one| one.result);
-                    let mut payload = Payload::None;
-                    for piece in &fan.pieces {
-                        payload.append(completions[piece.span].payload.take_front(piece.len));
-                    }
-                    match result {
-                        Ok(()) => Completion { result, payload },
-                        // Which piece failed is found out again, with care.
-                        Err(_) => inner.retry(span, payload, None).await,
-                    }
-                })
-            }
+            Plan::Fan(fan) => self.read_fan(io, fan, &|one| {
+                slots[one.member].readable().expect("chosen because it is readable")
+            }),
         }
     }
 

@@ -5,10 +5,11 @@ use std::rc::Rc;
 
 use braid_array::Plan;
 use braid_array::plan::plan_span_with;
-use braid_block::{Completion, Errno, Io, Op, Payload, Span};
+use braid_block::{Completion, Io, Op, Payload, Span};
 
 use crate::redundant::Inner;
 use crate::redundant::member::Member;
+use crate::redundant::write::failures;
 use crate::{Pending, join_all};
 
 impl Inner {
@@ -87,14 +88,7 @@ impl Inner {
     async fn store(self: &Rc<Self>, mut io: Io) -> (Completion, bool) {
         let (members, started) = self.start_copies(&mut io);
         let completions = join_all(started).await;
-        let mut failed: Vec<(Rc<Member>, Errno)> = Vec::new();
-        for (member, completion) in members.into_iter().zip(&completions) {
-            if let Err(errno) = completion.result
-                && !failed.iter().any(|(one, _)| Rc::ptr_eq(one, &member))
-            {
-                failed.push((member, errno));
-            }
-        }
+        let failed = failures(members, &completions);
         drop(completions);
         io.payload.reclaim();
         let result = match &failed[..] {

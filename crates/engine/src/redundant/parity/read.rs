@@ -14,11 +14,10 @@ use braid_block::{Completion, Errno, Io, Payload, Span};
 use super::columns::Columns;
 use super::rows_of_unit;
 use super::units::{Piece, Unit, cut, join};
+use crate::Pending;
 use crate::pending::join_futures;
 use crate::redundant::member::Member;
-use crate::redundant::read::Reading;
 use crate::redundant::{Inner, Later};
-use crate::{Pending, join_all};
 
 impl Inner {
     #[inline]
@@ -47,36 +46,8 @@ impl Inner {
                     drop(slots);
                     return self.retry(span, io.payload, None);
                 }
-                let mut payload = io.payload;
-                let mut payloads: Vec<Payload> = Vec::new();
-                payloads.resize_with(fan.spans.len(), Payload::default);
-                for piece in &fan.pieces {
-                    payloads[piece.span].append(payload.take_front(piece.len));
-                }
-                let mut asked = Vec::with_capacity(fan.spans.len());
-                let mut started = Vec::with_capacity(fan.spans.len());
-                for (one, payload) in fan.spans.iter().zip(payloads) {
-                    let member = holder(one.member, one.span).expect("looked at above");
-                    let offset = member.data_offset + one.span.offset;
-                    started.push(member.dev.start(Io::read(offset, payload)));
-                    asked.push(Reading::new(Rc::clone(member)));
-                }
-                drop(slots);
-                let inner = Rc::clone(self);
-                Pending::task(async move {
-                    let mut completions = join_all(started).await;
-                    drop(asked);
-                    let result: Result<(), Errno> =
-                        completions.iter().try_for_each(|one| one.result);
-                    let mut payload = Payload::None;
-                    for piece in &fan.pieces {
-                        payload.append(completions[piece.span].payload.take_front(piece.len));
-                    }
-                    match result {
-                        Ok(()) => Completion { result, payload },
-                        // Which piece failed is found out again, with care.
-                        Err(_) => inner.retry(span, payload, None).await,
-                    }
+                self.read_fan(io, fan, &|one| {
+                    holder(one.member, one.span).expect("looked at above")
                 })
             }
         }

@@ -22,7 +22,7 @@ use super::units::{Unit, cut, join};
 use super::{WHOLE_STRIPE, is_parity, rows_of_unit};
 use crate::join_all;
 use crate::pending::join_futures;
-use crate::redundant::member::Member;
+use crate::redundant::write::failures;
 use crate::redundant::{Inner, Later};
 
 /// How a unit is worked out.
@@ -79,11 +79,7 @@ impl Inner {
             member.dev.start(Io::write_zeroes(span, flags))
         });
         let completions = join_all(started.collect()).await;
-        let failed: Vec<(Rc<Member>, Errno)> = members
-            .into_iter()
-            .zip(completions)
-            .filter_map(|(member, done)| Some((member, done.result.err()?)))
-            .collect();
+        let failed = failures(members, &completions);
         let result = match failed.is_empty() {
             true => Ok(()),
             false => self.judge_failed_writes(rows, &failed),
@@ -264,14 +260,7 @@ impl Inner {
             }
         }
         let completions = join_all(started).await;
-        let mut failed: Vec<(Rc<Member>, Errno)> = Vec::new();
-        for (member, completion) in members.into_iter().zip(&completions) {
-            if let Err(errno) = completion.result
-                && !failed.iter().any(|(one, _)| Rc::ptr_eq(one, &member))
-            {
-                failed.push((member, errno));
-            }
-        }
+        let failed = failures(members, &completions);
         match failed.is_empty() {
             true => (Ok(()), true),
             false => (self.judge_failed_writes(unit.rows, &failed), false),
