@@ -8,6 +8,7 @@
 mod charts;
 mod export;
 mod html;
+pub mod model;
 mod svg;
 mod table;
 mod units;
