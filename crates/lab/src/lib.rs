@@ -38,34 +38,19 @@
 //! Deliberately absent: command-line parsing (the binary does it), any knowledge of RAID, and
 //! any averaging of percentiles.
 
-pub mod analysis;
-pub mod campaign;
 pub mod environment;
 pub mod error;
-pub mod facts;
-pub mod matrix;
+pub mod metric;
 pub mod nbd;
-pub mod plan;
-pub mod preset;
-mod progress;
 pub mod report;
 mod rng;
-pub mod runner;
-pub mod safety;
-mod server;
+pub mod settings;
 pub mod stats;
-pub mod store;
 pub mod tool;
 pub mod world;
 
-mod api;
-
-pub use api::{Summary, plan, presets, report, run, run_in};
 pub use braid_stack::ByteSize;
-pub use campaign::{Campaign, Job, Source, Subject};
 pub use error::LabError;
-pub use plan::Plan;
-pub use preset::{Preset, QuickOptions, quick_campaign};
 pub use world::{StopFlag, SystemWorld, World};
 
 use std::path::PathBuf;

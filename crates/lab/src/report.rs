@@ -5,14 +5,6 @@
 //! can be mailed, archived and read in ten years. Every number that a chart draws is also in the
 //! table under the charts.
 
-mod charts;
-mod export;
-mod html;
 pub mod model;
 mod svg;
-mod table;
 mod units;
-
-pub use export::{render_csv, render_json};
-pub use html::render_html;
-pub use table::render_table;

@@ -1,17 +1,23 @@
 //! The tools that measure. A tool is one file under `tool/` and one line in `TOOLS`.
 //!
-//! A tool turns a trial into a command line and the command's output into samples; it starts
-//! nothing itself. Output is untrusted: whatever it holds gives samples or a [`ToolError`].
+//! ```text
+//! TrialSpec ──plan──> Script: prepare │ warm │ measured (all at once) │ clean up
+//!                                        runner ──> RunOutput ──parse──> Measured
+//! ```
+//!
+//! A tool turns a trial into a script and the script's output into numbers; it starts nothing
+//! itself, so every tool is tested without one. Output is untrusted: whatever it holds gives
+//! numbers or a [`ToolError`].
 
-use std::fmt;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-use crate::matrix::Workload;
-use crate::world::CommandLine;
-
-mod fio;
+use crate::metric::{Measured, Metric};
+use crate::settings::{Parameter, Settings};
+use crate::world::{CommandLine, Exit};
 
 /// Every tool.
-const TOOLS: &[&dyn Tool] = &[&fio::Fio];
+const TOOLS: &[&dyn Tool] = &[];
 
 /// The tool with this name.
 pub fn find(name: &str) -> Option<&'static dyn Tool> {
@@ -26,114 +32,141 @@ pub fn names() -> Vec<&'static str> {
 /// Where a tool finds the subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// A file or block device.
-    Path(String),
-    /// An NBD server.
+    /// A file or block device, opened raw.
+    Device(PathBuf),
+    /// An NBD server, by its URI.
     Nbd(String),
+    /// A folder of its own on the subject's file system, empty.
+    Folder(PathBuf),
 }
 
-/// Everything a tool needs to know about a trial.
+/// What a tool asks of the subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Raw bytes: a block device or a file.
+    Device {
+        /// Whether an NBD server will do as well.
+        nbd: bool,
+    },
+    /// A folder on a file system.
+    Folder,
+    /// Raw bytes when the workload has no file system, else a folder.
+    Either {
+        /// Whether an NBD server will do as well.
+        nbd: bool,
+    },
+}
+
+/// What a trial writes to the subject, for the plan and for safety.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writes {
+    /// Nothing at all.
+    Nothing,
+    /// So many bytes.
+    Bytes(u64),
+    /// As much as the subject takes in the trial's time.
+    UntilTime,
+}
+
+/// Everything that a tool needs to know about a trial.
 #[derive(Debug, Clone)]
 pub struct TrialSpec<'a> {
-    /// What to do.
-    pub workload: &'a Workload,
+    /// The tool's parameters.
+    pub settings: &'a Settings,
     /// Where.
     pub target: &'a Target,
-    /// The first so many bytes are used.
+    /// Processes at once, at least 1.
+    pub processes: u32,
+    /// The first so many bytes are used of a raw target; the room there is in a folder.
     pub region_bytes: u64,
-    /// Measured seconds.
+    /// Measured seconds, for tools that run for a time.
     pub runtime_s: f64,
     /// Seconds before them.
     pub ramp_s: f64,
-    /// Seed of the offsets.
+    /// Seed of offsets and contents.
     pub seed: u64,
+    /// A folder beside the subject, empty at the trial's start. Text files that the tool leaves
+    /// here are given to [`Tool::parse`] and kept.
+    pub scratch: &'a Path,
+    /// A folder beside the subject with what [`Tool::sources`] asked for.
+    pub sources: &'a Path,
 }
 
-/// What a number means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the table in `Metric::about` says it")]
-pub enum Metric {
-    Throughput,
-    Iops,
-    LatencyMean,
-    LatencyP50,
-    LatencyP95,
-    LatencyP99,
-    LatencyP999,
-    LatencyMax,
-    ToolCpuUser,
-    ToolCpuSystem,
-    ServerCpu,
-    Requests,
+/// Something to have ready before a tool's first trial, on fast storage beside the subject. It is
+/// made once a campaign.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SourceData {
+    /// A file of incompressible bytes: name, length.
+    File(String, u64),
+    /// A tar archive of a tree like a kernel's sources (many small files, some large, folders in
+    /// folders, mostly compressible text): name, bytes of its files together.
+    Archive(String, u64),
+    /// The tree itself: name, bytes of its files together.
+    Tree(String, u64),
 }
 
-/// Every metric, in the order of reports.
-pub const METRICS: &[Metric] = &[
-    Metric::Throughput,
-    Metric::Iops,
-    Metric::LatencyMean,
-    Metric::LatencyP50,
-    Metric::LatencyP95,
-    Metric::LatencyP99,
-    Metric::LatencyP999,
-    Metric::LatencyMax,
-    Metric::ToolCpuUser,
-    Metric::ToolCpuSystem,
-    Metric::ServerCpu,
-    Metric::Requests,
-];
-
-impl Metric {
-    /// Name in the store, unit in the store, and what it is.
-    pub fn about(self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            Self::Throughput => ("throughput", "B/s", "bytes moved per second"),
-            Self::Iops => ("iops", "1/s", "requests completed per second"),
-            Self::LatencyMean => ("latency_mean", "ns", "mean completion time"),
-            Self::LatencyP50 => ("latency_p50", "ns", "half of the requests took at most this"),
-            Self::LatencyP95 => ("latency_p95", "ns", "95 % took at most this"),
-            Self::LatencyP99 => ("latency_p99", "ns", "99 % took at most this"),
-            Self::LatencyP999 => ("latency_p99_9", "ns", "99.9 % took at most this"),
-            Self::LatencyMax => ("latency_max", "ns", "the slowest request"),
-            Self::ToolCpuUser => ("tool_cpu_user", "%", "user time of the tool, of one core"),
-            Self::ToolCpuSystem => ("tool_cpu_system", "%", "system time of the tool, of one core"),
-            Self::ServerCpu => ("server_cpu", "ns", "processor time of the server per request"),
-            Self::Requests => ("requests", "1", "requests completed in the measured time"),
-        }
-    }
-
-    /// Name in the store.
-    pub fn name(self) -> &'static str {
-        self.about().0
-    }
-
-    /// Unit in the store.
-    pub fn unit(self) -> &'static str {
-        self.about().1
-    }
-
-    /// The metric with this name.
-    pub fn find(name: &str) -> Option<Self> {
-        METRICS.iter().copied().find(|metric| metric.name() == name)
-    }
+/// A step of preparing or cleaning up; none of them is timed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Runs a program; it must succeed.
+    Run(CommandLine),
+    /// Creates a file of incompressible bytes from a seed, whole and synced.
+    MakeFile {
+        /// The file; it must not exist.
+        path: PathBuf,
+        /// Its length.
+        bytes: u64,
+        /// Seed of its content.
+        seed: u64,
+    },
+    /// Creates a folder.
+    MakeFolder(PathBuf),
+    /// Reads a file or, in a folder, all files, so that the page cache holds them.
+    ReadAll(PathBuf),
+    /// Removes a file or a folder with all in it; below the trial's own folder only.
+    Remove(PathBuf),
 }
 
-impl fmt::Display for Metric {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
+/// A trial, as programs to run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Script {
+    /// Before the page cache is dropped.
+    pub prepare: Vec<Step>,
+    /// After it was dropped.
+    pub warm: Vec<Step>,
+    /// The programs that are measured: all are started at once, one a process.
+    pub measured: Vec<CommandLine>,
+    /// Whether writing everything back to the subject (syncfs) counts in the time.
+    pub sync: bool,
+    /// After the trial, also after a failed one.
+    pub clean_up: Vec<Step>,
 }
 
-/// One number of one trial.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sample {
-    /// What it means and its unit.
-    pub metric: Metric,
-    /// The value; always finite.
-    pub value: f64,
+/// How one program of a trial went.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolOutput {
+    /// How it ended.
+    pub exit: Exit,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+    /// Seconds from the start of all to the end of this one.
+    pub wall_s: f64,
 }
 
-/// Why a tool's output gave no samples.
+/// How a trial's programs went.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunOutput {
+    /// One for each program, in the script's order.
+    pub processes: Vec<ToolOutput>,
+    /// Seconds from the start of all to the end of the last, with the final sync if it counts.
+    pub wall_s: f64,
+    /// Text files left in the scratch folder, by name.
+    pub files: BTreeMap<String, String>,
+}
+
+/// Why a tool's output gave no numbers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {
     /// The output is not in the tool's format.
@@ -164,16 +197,110 @@ pub enum ToolError {
 pub trait Tool: Sync {
     /// Its name in campaigns.
     fn name(&self) -> &'static str;
-    /// Prints the version on standard output.
+
+    /// The Debian package that has the program.
+    fn package(&self) -> &'static str;
+
+    /// One line for people: what it measures.
+    fn about(&self) -> &'static str;
+
+    /// What a campaign can set.
+    fn parameters(&self) -> &'static [Parameter];
+
+    /// Prints the version.
     fn version_command(&self) -> CommandLine;
-    /// Writes the whole region once, so that later reads read something.
-    fn fill_command(&self, target: &Target, region_bytes: u64) -> CommandLine;
-    /// Runs one trial; the result is on standard output.
-    fn trial_command(&self, spec: &TrialSpec<'_>) -> CommandLine;
-    /// Makes samples of the output of [`Tool::trial_command`].
+
+    /// The version, as in `fio-3.33`, from what [`Tool::version_command`] printed. The exit
+    /// status is not looked at before: some tools print their version and fail.
+    ///
+    /// # Errors
+    ///
+    /// When it holds no version.
+    fn parse_version(&self, output: &ToolOutput) -> Result<String, ToolError>;
+
+    /// What the settings mean together, for checks that one parameter alone cannot make.
+    ///
+    /// # Errors
+    ///
+    /// What contradicts what, and what to change.
+    fn check(&self, settings: &Settings, processes: u32) -> Result<(), String>;
+
+    /// What it asks of the subject.
+    fn place(&self, settings: &Settings) -> Place;
+
+    /// What one trial writes, by all processes together.
+    fn writes(&self, settings: &Settings, processes: u32) -> Writes;
+
+    /// Whether the content of a raw subject matters, so that it must have been written once before
+    /// the first trial: reading a hole measures nothing.
+    fn reads_raw(&self, settings: &Settings) -> bool;
+
+    /// Seconds that a trial takes beside `runtime_s`, roughly; `None` when the subject's speed
+    /// decides, with the bytes that are moved.
+    fn effort(&self, settings: &Settings, processes: u32) -> Effort;
+
+    /// The settings in words, unique among those that differ: `random read 4K, depth 32`.
+    fn label(&self, settings: &Settings) -> String;
+
+    /// The number that is compared between subjects.
+    fn headline(&self, settings: &Settings) -> Metric;
+
+    /// What must lie ready beside the subject.
+    fn sources(&self, settings: &Settings) -> Vec<SourceData> {
+        let _ = settings;
+        Vec::new()
+    }
+
+    /// The trial as programs.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be done on this target (too small, not a block device), as a sentence: the
+    /// cell is then impossible and the campaign goes on.
+    fn plan(&self, spec: &TrialSpec<'_>) -> Result<Script, String>;
+
+    /// Makes numbers of the output of [`Tool::plan`]'s programs, which all ended with status 0.
     ///
     /// # Errors
     ///
     /// When the output is malformed, reports I/O errors, or holds no request at all.
-    fn parse_output(&self, workload: &Workload, output: &str) -> Result<Vec<Sample>, ToolError>;
+    fn parse(&self, spec: &TrialSpec<'_>, run: &RunOutput) -> Result<Measured, ToolError>;
+}
+
+/// How long a trial takes, for the estimate of the plan.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Effort {
+    /// The campaign's runtime and ramp.
+    Runtime,
+    /// So many seconds, whatever the subject.
+    Seconds(f64),
+    /// So many bytes to move, of all processes together.
+    Bytes(u64),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_parameter_is_declared_once_and_has_a_default_of_its_kind() {
+        for tool in TOOLS {
+            let mut seen = std::collections::BTreeSet::new();
+            for parameter in tool.parameters() {
+                assert!(seen.insert(parameter.name), "{}: {}", tool.name(), parameter.name);
+                let defaults = Settings::defaults(&[*parameter]);
+                assert_eq!(
+                    defaults.get(parameter.name).is_some(),
+                    parameter.default.is_some(),
+                    "{}: the default of {} is not of its kind",
+                    tool.name(),
+                    parameter.name
+                );
+            }
+            assert!(
+                tool.check(&Settings::defaults(tool.parameters()), 1).is_ok()
+                    || tool.parameters().iter().any(|p| p.default.is_none())
+            );
+        }
+    }
 }

@@ -52,3 +52,4 @@ pub use parse::{MAX_DEPTH, MAX_LENGTH, parse_expr};
 pub use size::{ByteSize, Latency, QuantityError, Rate};
 pub use span::Span;
 pub use stack::{MAX_MEMBERS, Stack};
+pub use suggest::suggest;

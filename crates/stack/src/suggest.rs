@@ -3,17 +3,14 @@
 /// The only nearest of `known` to `typed`, if it is near enough to be a slip of the fingers: at most
 /// two edits, and at most a third of the word. A tie suggests nothing, because a guess between
 /// `raid0` and `raid1` is worse than none.
-pub(crate) fn suggest(
-    typed: &str,
-    known: impl IntoIterator<Item = &'static str>,
-) -> Option<&'static str> {
+pub fn suggest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // No name comes near this; it bounds the work on hostile input.
     if typed.len() > 32 {
         return None;
     }
     let typed: Vec<char> = typed.to_lowercase().chars().collect();
     let limit = (typed.len().div_ceil(3)).min(2);
-    let mut best: Option<(usize, &'static str)> = None;
+    let mut best: Option<(usize, &'a str)> = None;
     let mut is_tie = false;
     for name in known {
         let distance = edit_distance(&typed, &name.chars().collect::<Vec<_>>());

@@ -1,0 +1,238 @@
+//! The parameters of a tool: which there are, what they may hold, what a workload sets.
+//!
+//! A tool declares [`Parameter`]s; a campaign gives each one value or a list; a list is a
+//! dimension of the matrix. So a tool's file alone says what it can vary, the campaign file is
+//! checked against it, and a report can pivot over any of them.
+//!
+//! Invariants: a [`Settings`] that came from [`Parameter::check`] holds a value of the declared
+//! kind and range for every parameter that has a default or was given.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use braid_stack::ByteSize;
+use serde::{Deserialize, Serialize};
+
+/// A value of a dimension.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Value {
+    /// Yes or no.
+    Flag(bool),
+    /// A number without a unit.
+    Count(u64),
+    /// Bytes.
+    Size(ByteSize),
+    /// One of some words, or free text.
+    Word(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(true) => f.write_str("yes"),
+            Self::Flag(false) => f.write_str("no"),
+            Self::Count(count) => write!(f, "{count}"),
+            Self::Size(size) => write!(f, "{size}"),
+            Self::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+/// What a parameter may hold.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// `true` or `false`.
+    Flag,
+    /// A number from `min` to `max`.
+    Count {
+        /// Smallest.
+        min: u64,
+        /// Largest.
+        max: u64,
+    },
+    /// Bytes from `min` to `max`, a multiple of `unit`.
+    Size {
+        /// Smallest.
+        min: u64,
+        /// Largest.
+        max: u64,
+        /// What it is a multiple of.
+        unit: u64,
+    },
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Any text.
+    Text,
+}
+
+/// A parameter of a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct Parameter {
+    /// Its key in a campaign.
+    pub name: &'static str,
+    /// What it may hold.
+    pub kind: Kind,
+    /// Its value when the campaign gives none, spelt as in a campaign; `None`: it stays unset.
+    pub default: Option<&'static str>,
+    /// Whether `--scale` multiplies it: an amount of data or of work, not a shape.
+    pub scales: bool,
+    /// One line for people.
+    pub about: &'static str,
+}
+
+impl Parameter {
+    /// A value of this parameter from a campaign's.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it and what is allowed, as a sentence without the parameter's name.
+    pub fn check(&self, given: &toml::Value) -> Result<Value, String> {
+        match (self.kind, given) {
+            (Kind::Flag, toml::Value::Boolean(flag)) => Ok(Value::Flag(*flag)),
+            (Kind::Count { min, max }, toml::Value::Integer(number)) => {
+                let count = u64::try_from(*number).ok().filter(|count| (min..=max).contains(count));
+                count.map(Value::Count).ok_or_else(|| format!("is {number}; take {min} to {max}"))
+            }
+            (Kind::Size { min, max, unit }, toml::Value::Integer(_) | toml::Value::String(_)) => {
+                check_size(given, min, max, unit).map(Value::Size)
+            }
+            (Kind::Choice(words), toml::Value::String(word)) => {
+                if words.contains(&word.as_str()) {
+                    return Ok(Value::Word(word.clone()));
+                }
+                let nearest = braid_stack::suggest(word, words.iter().copied());
+                let hint =
+                    nearest.map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
+                Err(format!("is {word:?}{hint}; take one of: {}", words.join(", ")))
+            }
+            (Kind::Text, toml::Value::String(text)) => Ok(Value::Word(text.clone())),
+            (kind, other) => Err(format!("is {other}; {kind} is wanted")),
+        }
+    }
+
+    /// The default, checked.
+    fn default_value(&self) -> Option<Value> {
+        let text = self.default?;
+        let given = match self.kind {
+            Kind::Flag => toml::Value::Boolean(text == "true"),
+            Kind::Count { .. } => toml::Value::Integer(text.parse().ok()?),
+            _ => toml::Value::String(text.to_owned()),
+        };
+        self.check(&given).ok()
+    }
+}
+
+fn check_size(given: &toml::Value, min: u64, max: u64, unit: u64) -> Result<ByteSize, String> {
+    let size: ByteSize = given.clone().try_into().map_err(|error: toml::de::Error| {
+        format!("is {given}: {}; take a size such as \"64K\"", error.message())
+    })?;
+    if !(min..=max).contains(&size.0) || !size.0.is_multiple_of(unit) {
+        let (min, max, unit) = (ByteSize(min), ByteSize(max), ByteSize(unit));
+        return Err(format!("is {size}; take {min} to {max}, a multiple of {unit}"));
+    }
+    Ok(size)
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag => f.write_str("true or false"),
+            Self::Count { min, max } => write!(f, "a number from {min} to {max}"),
+            Self::Size { .. } => f.write_str("a size such as \"64K\""),
+            Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
+            Self::Text => f.write_str("a text in quotes"),
+        }
+    }
+}
+
+/// What a workload sets of its tool's parameters.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Settings(pub BTreeMap<String, Value>);
+
+impl Settings {
+    /// The defaults of these parameters.
+    pub fn defaults(parameters: &[Parameter]) -> Self {
+        let values = parameters.iter();
+        Self(values.filter_map(|p| Some((p.name.to_owned(), p.default_value()?))).collect())
+    }
+
+    /// With one value set.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: Value) -> Self {
+        self.0.insert(name.to_owned(), value);
+        self
+    }
+
+    /// A value, if it is set.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// A flag; `false` when it is not set.
+    pub fn flag(&self, name: &str) -> bool {
+        matches!(self.get(name), Some(Value::Flag(true)))
+    }
+
+    /// A count, if it is set.
+    pub fn count(&self, name: &str) -> Option<u64> {
+        match self.get(name) {
+            Some(Value::Count(count)) => Some(*count),
+            _ => None,
+        }
+    }
+
+    /// Bytes, if set.
+    pub fn size(&self, name: &str) -> Option<u64> {
+        match self.get(name) {
+            Some(Value::Size(size)) => Some(size.0),
+            _ => None,
+        }
+    }
+
+    /// A word; empty when it is not set.
+    pub fn word(&self, name: &str) -> &str {
+        match self.get(name) {
+            Some(Value::Word(word)) => word,
+            _ => "",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: Parameter = Parameter {
+        name: "block_size",
+        kind: Kind::Size { min: 512, max: 64 << 20, unit: 512 },
+        default: Some("4K"),
+        scales: false,
+        about: "bytes of a request",
+    };
+    const OP: Parameter = Parameter {
+        name: "op",
+        kind: Kind::Choice(&["read", "write"]),
+        default: None,
+        scales: false,
+        about: "direction",
+    };
+
+    #[test]
+    fn values_are_checked_with_what_is_allowed() {
+        let size = |text: &str| SIZE.check(&toml::Value::String(text.to_owned()));
+        assert_eq!(size("64K"), Ok(Value::Size(ByteSize(65536))));
+        assert!(size("100").unwrap_err().contains("multiple of 512"));
+        assert!(size("many").is_err());
+        let word = OP.check(&toml::Value::String("raed".to_owned())).unwrap_err();
+        assert!(word.contains("did you mean \"read\"?"), "{word}");
+        assert!(OP.check(&toml::Value::Integer(3)).unwrap_err().contains("one of read, write"));
+    }
+
+    #[test]
+    fn defaults_are_values_of_their_kind() {
+        let settings = Settings::defaults(&[SIZE, OP]);
+        assert_eq!(settings.size("block_size"), Some(4096));
+        assert_eq!(settings.get("op"), None);
+    }
+}
