@@ -2,47 +2,67 @@
 //!
 //! ```toml
 //! name = "stripe"
-//! repetitions = 3
+//! repetitions = 6
 //! region = "256M"
+//!
+//! [[member]]
+//! name = "a"
+//! device = "/srv/a.img"
+//!
+//! [[member]]
+//! name = "b"
+//! device = "/srv/b.img"
 //!
 //! [[subject]]
 //! name = "single"
-//! stack = "/srv/a.img"
+//! stack = "{a}"
 //! baseline = true
 //!
 //! [[subject]]
 //! name = "stripe"
-//! stack = "raid0(chunk=64K, /srv/a.img, /srv/b.img)"
+//! stack = "raid0(chunk={chunk}, {members})"
+//! chunk = ["64K", "512K"]
 //!
 //! [[job]]
+//! tool = "fio"
 //! pattern = ["seq", "rand"]
 //! op = ["read", "write"]
 //! block_size = ["1M", "4K"]
 //! ```
 //!
 //! Invariants of a [`Campaign`] that came from [`parse_campaign`]: at least one subject and one
-//! job, names unique, exactly one baseline, every number in its range.
+//! job, names unique, every number in its range, every parameter known to its tool.
 //!
 //! Deliberately absent: paths relative to the file (they are relative to the working directory,
-//! as on the command line), includes, variables.
+//! as on the command line), includes, variables beyond the members' names.
 
-use std::fmt;
 use std::path::Path;
 
+use braid_stack::ByteSize;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use braid_stack::ByteSize;
+use crate::settings::Value;
+use crate::tool::Place;
 
+mod job;
+mod keys;
 mod one_or_many;
+mod setup;
+mod subject;
+
+pub use job::{Job, common_parameters};
 pub use one_or_many::OneOrMany;
+pub use setup::{FileSystem, Health, Setup};
+pub use subject::{MemberDecl, Order, Source, Subject, SubjectDecl, expand_subjects};
+
+use keys::check_keys;
 
 /// The seed that is used when the campaign names none.
 pub const DEFAULT_SEED: u64 = 42;
 
 /// One campaign.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Campaign {
     /// A short name; it heads the report.
     pub name: String,
@@ -52,10 +72,10 @@ pub struct Campaign {
     /// How often each cell is measured, 1 to 1000.
     #[serde(default = "default_repetitions")]
     pub repetitions: u32,
-    /// Seed of the shuffle and of the offsets; recorded with the results.
+    /// Seed of the shuffle, of offsets and of contents; recorded with the results.
     #[serde(default = "default_seed")]
     pub seed: u64,
-    /// Measured time of one trial in seconds, 0.1 to 86 400.
+    /// Measured time of one trial in seconds, 0.1 to 86 400, for tools that run for a time.
     #[serde(default = "default_runtime")]
     pub runtime_s: f64,
     /// Time before the measured time in seconds, 0 to 3600; what happens in it is not counted.
@@ -67,190 +87,41 @@ pub struct Campaign {
     /// Whether the region is written once before a subject's first trial. Reading what was
     /// never written measures nothing: a hole in a file, an unmapped block of a flash disk.
     /// Has no effect in a campaign that only reads.
-    #[serde(default = "default_fill")]
+    #[serde(default = "default_true")]
     pub fill: bool,
+    /// Whether the page cache is dropped before each trial, unless its job says otherwise.
+    #[serde(default = "default_true")]
+    pub drop_caches: bool,
+    /// Seconds of rest before each trial, 0 to 3600: flash and hot disks recover.
+    #[serde(default)]
+    pub rest_s: f64,
+    /// The devices that subjects are made of.
+    #[serde(rename = "member", default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberDecl>,
     /// What is measured.
     #[serde(rename = "subject", default)]
-    pub subjects: Vec<Subject>,
+    pub subjects: Vec<SubjectDecl>,
     /// The workloads.
     #[serde(rename = "job", default)]
     pub jobs: Vec<Job>,
 }
 
-/// Something that can be measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "RawSubject", into = "RawSubject")]
-pub struct Subject {
-    /// Unique in the campaign.
-    pub name: String,
-    /// What it is.
-    pub source: Source,
-    /// Whether the others are compared with it.
-    pub baseline: bool,
-}
-
-/// Where a subject's bytes are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
-    /// A stack expression, served by `braid serve` and measured through NBD.
-    Stack(String),
-    /// A block device or a file, opened by the tool itself.
-    Path(String),
-    /// An NBD server that somebody else runs.
-    Nbd(String),
-}
-
-impl Source {
-    /// What a word on the command line means: an `nbd://` or `nbd+unix://` URI, else a stack.
-    pub fn from_argument(word: &str) -> Self {
-        if word.starts_with("nbd://") || word.starts_with("nbd+unix://") {
-            Self::Nbd(word.to_owned())
-        } else {
-            Self::Stack(word.to_owned())
-        }
-    }
-
-    /// "stack", "path" or "nbd".
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Stack(_) => "stack",
-            Self::Path(_) => "path",
-            Self::Nbd(_) => "nbd",
-        }
-    }
-
-    /// The expression, path or URI.
-    pub fn text(&self) -> &str {
-        match self {
-            Self::Stack(text) | Self::Path(text) | Self::Nbd(text) => text,
-        }
-    }
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawSubject {
-    name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    stack: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    nbd: Option<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    baseline: bool,
-}
-
-impl TryFrom<RawSubject> for Subject {
-    type Error = String;
-
-    fn try_from(raw: RawSubject) -> Result<Self, String> {
-        let source = match (raw.stack, raw.path, raw.nbd) {
-            (Some(text), None, None) => Source::Stack(text),
-            (None, Some(text), None) => Source::Path(text),
-            (None, None, Some(text)) => Source::Nbd(text),
-            _ => {
-                return Err(format!(
-                    "subject {:?} needs exactly one of `stack = \"raid0(...)\"`, `path = \"/dev/...\"` \
-                     and `nbd = \"nbd+unix:///?socket=...\"`",
-                    raw.name
-                ));
-            }
-        };
-        Ok(Self { name: raw.name, source, baseline: raw.baseline })
-    }
-}
-
-impl From<Subject> for RawSubject {
-    fn from(subject: Subject) -> Self {
-        let mut raw = Self {
-            name: subject.name,
-            stack: None,
-            path: None,
-            nbd: None,
-            baseline: subject.baseline,
-        };
-        match subject.source {
-            Source::Stack(text) => raw.stack = Some(text),
-            Source::Path(text) => raw.path = Some(text),
-            Source::Nbd(text) => raw.nbd = Some(text),
-        }
-        raw
-    }
-}
-
-/// A family of workloads: every pattern x every direction x every block size is a cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Job {
-    /// The tool that runs it.
-    #[serde(default = "default_tool")]
-    pub tool: String,
-    /// Order of the offsets.
-    pub pattern: OneOrMany<Pattern>,
-    /// Direction.
-    pub op: OneOrMany<Op>,
-    /// Bytes of one request, 512 to 64 MiB, a multiple of 512.
-    pub block_size: OneOrMany<ByteSize>,
-    /// Requests in flight of each process, 1 to 4096. Without it: 8 for requests of 256 KiB and
-    /// more, else 32.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub iodepth: Option<u32>,
-    /// Processes that run it at the same time, 1 to 256.
-    #[serde(default = "default_processes")]
-    pub processes: u32,
-    /// Past the page cache (O_DIRECT). Has no meaning for NBD, which has no page cache on the
-    /// client's side.
-    #[serde(default = "default_direct")]
-    pub direct: bool,
-    /// A flush after so many writes; 0 is one flush at the end of the trial.
-    #[serde(default)]
-    pub flush_every: u32,
-}
-
-/// Order of the offsets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Pattern {
-    /// Rising.
-    Seq,
-    /// Uniformly random, aligned to the block size.
-    Rand,
-}
-
-/// Direction of a transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Op {
-    /// From the subject.
-    Read,
-    /// To the subject.
-    Write,
-}
-
-impl fmt::Display for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Seq => "sequential",
-            Self::Rand => "random",
-        })
-    }
-}
-
-impl fmt::Display for Op {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Read => "read",
-            Self::Write => "write",
-        })
-    }
-}
+/// The keys of a campaign's first level.
+const KEYS: [&str; 13] = [
+    "name",
+    "description",
+    "repetitions",
+    "seed",
+    "runtime_s",
+    "ramp_s",
+    "region",
+    "fill",
+    "drop_caches",
+    "rest_s",
+    "member",
+    "subject",
+    "job",
+];
 
 fn default_repetitions() -> u32 {
     3
@@ -264,16 +135,7 @@ fn default_runtime() -> f64 {
 fn default_region() -> ByteSize {
     ByteSize(1 << 30)
 }
-fn default_fill() -> bool {
-    true
-}
-fn default_tool() -> String {
-    "fio".to_owned()
-}
-fn default_processes() -> u32 {
-    1
-}
-fn default_direct() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -293,12 +155,38 @@ pub fn read_campaign(path: &Path) -> Result<Campaign, LabError> {
 ///
 /// As [`read_campaign`], without the reading.
 pub fn parse_campaign(text: &str, origin: &str) -> Result<Campaign, LabError> {
-    let campaign: Campaign = toml::from_str(text).map_err(|error| LabError::CampaignSyntax {
-        origin: origin.to_owned(),
-        reason: error.to_string().trim_end().to_owned(),
-    })?;
+    let campaign = parse_unchecked(text, origin)?;
     check_campaign(&campaign)?;
     Ok(campaign)
+}
+
+/// Parses a campaign that may still lack something, such as a preset without its members.
+///
+/// # Errors
+///
+/// When it is not TOML of this form, or has a key that is not known.
+pub(crate) fn parse_unchecked(text: &str, origin: &str) -> Result<Campaign, LabError> {
+    let refuse = |reason: String| LabError::CampaignSyntax { origin: origin.to_owned(), reason };
+    let table: toml::Table =
+        toml::from_str(text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
+    check_all_keys(&table).map_err(refuse)?;
+    toml::from_str(text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))
+}
+
+/// The keys of jobs depend on their tools and are checked where jobs are read.
+fn check_all_keys(table: &toml::Table) -> Result<(), String> {
+    check_keys(table, "the campaign", KEYS.into_iter())?;
+    for (list, keys) in
+        [("member", MemberDecl::KEYS.as_slice()), ("subject", SubjectDecl::KEYS.as_slice())]
+    {
+        let entries = table.get(list).and_then(toml::Value::as_array);
+        for (index, entry) in entries.into_iter().flatten().enumerate() {
+            if let Some(entry) = entry.as_table() {
+                check_keys(entry, &format!("{list} {}", index + 1), keys.iter().copied())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The campaign as TOML; [`parse_campaign`] reads it back to an equal value.
@@ -311,129 +199,213 @@ pub fn render_campaign(campaign: &Campaign) -> Result<String, LabError> {
         .map_err(|error| LabError::Serialise { what: "the campaign", reason: error.to_string() })
 }
 
+impl Campaign {
+    /// The subjects, worked out.
+    pub fn expand(&self) -> Vec<Subject> {
+        expand_subjects(&self.subjects, &self.members)
+    }
+
+    /// The campaign with amounts of data and times multiplied by `factor`, above 0: a short run
+    /// of a long campaign. Times stay at least 0.2 s and amounts at least 1 MiB; shapes (block
+    /// sizes, depths, processes, repetitions) stay as they are.
+    #[must_use]
+    pub fn scaled(mut self, factor: f64) -> Self {
+        let size = |size: ByteSize| {
+            let scaled = (size.0 as f64 * factor) as u64;
+            ByteSize((scaled >> 20).max(1) << 20)
+        };
+        self.runtime_s = (self.runtime_s * factor).max(0.2);
+        self.ramp_s *= factor;
+        self.rest_s *= factor;
+        self.region = size(self.region);
+        for job in &mut self.jobs {
+            let Some(tool) = crate::tool::find(&job.tool) else { continue };
+            for parameter in tool.parameters().iter().filter(|parameter| parameter.scales) {
+                let values = job.settings.entry(parameter.name.to_owned()).or_default();
+                if values.is_empty() {
+                    let defaults = crate::settings::Settings::defaults(&[*parameter]);
+                    values.extend(defaults.get(parameter.name).cloned());
+                }
+                for value in values.iter_mut() {
+                    match value {
+                        Value::Size(bytes) => *bytes = size(*bytes),
+                        Value::Count(count) => *count = ((*count as f64 * factor) as u64).max(1),
+                        Value::Flag(_) | Value::Word(_) => {}
+                    }
+                }
+                values.dedup();
+                if values.is_empty() {
+                    job.settings.remove(parameter.name);
+                }
+            }
+        }
+        self
+    }
+}
+
 /// Checks everything that the types do not.
 ///
 /// # Errors
 ///
 /// The first thing that is wrong, with what to change.
 pub fn check_campaign(campaign: &Campaign) -> Result<(), LabError> {
-    let refuse = |reason: String, next: &str| {
-        Err(LabError::CampaignRefused {
-            name: campaign.name.clone(),
-            reason,
-            next: next.to_owned(),
-        })
-    };
-    if campaign.name.trim().is_empty() {
-        return refuse("it has no name".into(), "set name = \"...\"");
-    }
-    if !(1..=1000).contains(&campaign.repetitions) {
-        return refuse(format!("{} repetitions", campaign.repetitions), "take 1 to 1000");
-    }
-    if !(0.1..=86_400.0).contains(&campaign.runtime_s) {
-        return refuse(format!("runtime_s is {}", campaign.runtime_s), "take 0.1 to 86400");
-    }
-    if !(0.0..=3600.0).contains(&campaign.ramp_s) {
-        return refuse(format!("ramp_s is {}", campaign.ramp_s), "take 0 to 3600");
-    }
-    if let Some((reason, next)) = fault_of_subjects(&campaign.subjects) {
-        return refuse(reason, next);
-    }
-    for subject in &campaign.subjects {
-        if let Some(reason) = fault_of_stack(subject) {
-            return refuse(reason, "correct the stack");
+    match fault_of(campaign) {
+        None => Ok(()),
+        Some((reason, next)) => {
+            Err(LabError::CampaignRefused { name: campaign.name.clone(), reason, next })
         }
     }
-    if campaign.jobs.is_empty() {
-        return refuse("it has no job".into(), "add a [[job]]");
-    }
-    for (index, job) in campaign.jobs.iter().enumerate() {
-        if let Some((reason, next)) = fault_of_job(job, campaign.region) {
-            return refuse(format!("job {}: {reason}", index + 1), &next);
-        }
-    }
-    let cells = crate::matrix::plan_matrix(campaign);
-    let mut seen = std::collections::BTreeSet::new();
-    for cell in &cells {
-        if !seen.insert((cell.subject, cell.workload.label())) {
-            return refuse(
-                format!("it has the workload {:?} twice", cell.workload.label()),
-                "remove one of the two jobs",
-            );
-        }
-    }
-    Ok(())
 }
 
-fn fault_of_subjects(subjects: &[Subject]) -> Option<(String, &'static str)> {
+/// What is wrong, and what to change.
+type Fault = (String, String);
+
+fn fault_of(campaign: &Campaign) -> Option<Fault> {
+    let fault = |reason: String, next: &str| Some((reason, next.to_owned()));
+    if campaign.name.trim().is_empty() {
+        return fault("it has no name".into(), "set name = \"...\"");
+    }
+    if !(1..=1000).contains(&campaign.repetitions) {
+        return fault(format!("{} repetitions", campaign.repetitions), "take 1 to 1000");
+    }
+    if !(0.1..=86_400.0).contains(&campaign.runtime_s) {
+        return fault(format!("runtime_s is {}", campaign.runtime_s), "take 0.1 to 86400");
+    }
+    for (name, value) in [("ramp_s", campaign.ramp_s), ("rest_s", campaign.rest_s)] {
+        if !(0.0..=3600.0).contains(&value) {
+            return fault(format!("{name} is {value}"), "take 0 to 3600");
+        }
+    }
+    if campaign.region.0 < 4096 {
+        return fault(format!("region is {}", campaign.region), "take at least 4K");
+    }
+    fault_of_members(&campaign.members)
+        .or_else(|| fault_of_subjects(&campaign.expand()))
+        .or_else(|| fault_of_jobs(campaign))
+}
+
+fn fault_of_members(members: &[MemberDecl]) -> Option<Fault> {
+    for (index, member) in members.iter().enumerate() {
+        let is_name = !member.name.is_empty()
+            && member.name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+            && !["members", "chunk"].contains(&member.name.as_str());
+        if !is_name {
+            return Some((
+                format!("member {} is named {:?}", index + 1, member.name),
+                "take letters, digits, - and _, and neither \"members\" nor \"chunk\"".into(),
+            ));
+        }
+        if members[..index].iter().any(|other| other.name == member.name) {
+            return Some((format!("two members are named {:?}", member.name), "rename one".into()));
+        }
+        if member.device.trim().is_empty() {
+            return Some((
+                format!("member {:?} has no device", member.name),
+                format!("add --member {}=DEVICE, or set its device", member.name),
+            ));
+        }
+    }
+    None
+}
+
+fn fault_of_subjects(subjects: &[Subject]) -> Option<Fault> {
     if subjects.is_empty() {
-        return Some(("it has no subject".into(), "add a [[subject]]"));
+        return Some(("it has no subject".into(), "add a [[subject]]".into()));
     }
     for (index, subject) in subjects.iter().enumerate() {
         if subject.name.trim().is_empty() {
-            return Some((format!("subject {} has no name", index + 1), "set its name"));
+            return Some((format!("subject {} has no name", index + 1), "set its name".into()));
         }
         if subject.source.text().trim().is_empty() {
-            return Some((format!("subject {:?} is empty", subject.name), "say what it is"));
+            return Some((format!("subject {:?} is empty", subject.name), "say what it is".into()));
         }
         if subjects[..index].iter().any(|other| other.name == subject.name) {
-            return Some((format!("two subjects are named {:?}", subject.name), "rename one"));
+            return Some((
+                format!("two subjects are named {:?}", subject.name),
+                "rename one".into(),
+            ));
+        }
+        if let Some(reason) = fault_of_source(subject) {
+            let reason =
+                format!("subject {:?} = {:?}: {reason}", subject.name, subject.source.text());
+            return Some((reason, "correct it".into()));
         }
     }
-    match subjects.iter().filter(|subject| subject.baseline).count() {
-        1 => None,
-        0 => Some((
-            "no subject is the baseline".into(),
-            "add `baseline = true` to the one that the others are compared with",
-        )),
-        n => Some((format!("{n} subjects are baselines"), "keep one `baseline = true`")),
-    }
-}
-
-fn fault_of_stack(subject: &Subject) -> Option<String> {
-    let Source::Stack(text) = &subject.source else {
-        return None;
-    };
-    let error = braid_stack::Stack::parse(text).err()?;
-    Some(format!("subject {:?} = {text:?}: {error}", subject.name))
-}
-
-fn fault_of_job(job: &Job, region: ByteSize) -> Option<(String, String)> {
-    if crate::tool::find(&job.tool).is_none() {
-        let known = crate::tool::names().join(", ");
+    let baselines = subjects.iter().filter(|subject| subject.baseline);
+    if subjects.len() > 1 && baselines.count() == 0 {
         return Some((
-            format!("tool {:?} is not known", job.tool),
-            format!("take one of: {known}"),
+            "no subject is the baseline".into(),
+            "add `baseline = true` to the one that the others are compared with (of several, with \
+             their average)"
+                .into(),
         ));
     }
-    for (what, empty) in [
-        ("pattern", job.pattern.0.is_empty()),
-        ("op", job.op.0.is_empty()),
-        ("block_size", job.block_size.0.is_empty()),
-    ] {
-        if empty {
-            return Some((format!("{what} is empty"), "name at least one".into()));
+    None
+}
+
+fn fault_of_source(subject: &Subject) -> Option<String> {
+    if subject.impossible.is_some() {
+        return None;
+    }
+    let text = subject.source.text();
+    if let Some((_, rest)) = text.split_once('{') {
+        let name = rest.split_once('}').map_or(rest, |(name, _)| name);
+        return Some(format!("{{{name}}} is neither a member nor a list of the subject"));
+    }
+    match &subject.source {
+        Source::Stack(text) | Source::Kernel(text) => {
+            braid_stack::Stack::parse(text).err().map(|error| error.to_string())
+        }
+        Source::Zram(text) | Source::Tmpfs(text) => {
+            text.parse::<ByteSize>().err().map(|error| error.to_string())
+        }
+        Source::Path(_) | Source::Directory(_) | Source::Nbd(_) => None,
+    }
+}
+
+fn fault_of_jobs(campaign: &Campaign) -> Option<Fault> {
+    if campaign.jobs.is_empty() {
+        return Some(("it has no job".into(), "add a [[job]]".into()));
+    }
+    let subjects = campaign.expand();
+    for (index, job) in campaign.jobs.iter().enumerate() {
+        let fault = |reason: String, next: &str| {
+            Some((format!("job {} ({}): {reason}", index + 1, job.tool), next.to_owned()))
+        };
+        if let Some(pattern) = job.subjects.iter().find(|pattern| {
+            let only = Job { subjects: vec![(*pattern).clone()], ..job.clone() };
+            !subjects.iter().any(|subject| only.is_for(&subject.name))
+        }) {
+            return fault(format!("no subject is named {pattern:?}"), "correct `subjects`");
+        }
+        for workload in crate::matrix::plan_job(campaign, job) {
+            let Some(tool) = crate::tool::find(&workload.tool) else {
+                return fault("its tool is not known".into(), "name another tool");
+            };
+            if let Err(reason) = tool.check(&workload.settings, workload.setup.processes) {
+                return fault(reason, "correct the job");
+            }
+            let has_files = workload.setup.filesystem != FileSystem::None;
+            match tool.place(&workload.settings) {
+                Place::Device { .. } if has_files => {
+                    return fault("it takes a raw device".into(), "remove `filesystem`");
+                }
+                Place::Folder if !has_files => {
+                    return fault("it works on files".into(), "name a file system");
+                }
+                _ => {}
+            }
         }
     }
-    for size in &job.block_size.0 {
-        if !(512..=64 << 20).contains(&size.0) || !size.0.is_multiple_of(512) {
-            return Some((format!("block_size {size}"), "take a multiple of 512 up to 64M".into()));
-        }
-        let needed = size.0 * u64::from(job.processes);
-        if needed > region.0 {
-            let next = format!("set region to at least {}", ByteSize(needed));
-            return Some((format!("block_size {size} does not fit the region {region}"), next));
+    let mut seen = std::collections::BTreeSet::new();
+    for cell in crate::matrix::plan_matrix(campaign) {
+        let label = cell.workload.label();
+        if !seen.insert((cell.subject, label.clone())) {
+            let reason = format!("it has the workload {label:?} twice");
+            return Some((reason, "remove one of the two jobs".into()));
         }
     }
-    if !(1..=256).contains(&job.processes) {
-        return Some((format!("{} processes", job.processes), "take 1 to 256".into()));
-    }
-    match job.iodepth {
-        Some(depth) if !(1..=4096).contains(&depth) => {
-            Some((format!("iodepth {depth}"), "take 1 to 4096".into()))
-        }
-        _ => None,
-    }
+    None
 }
 
 #[cfg(test)]

@@ -139,6 +139,12 @@ pub enum LabError {
         /// The name of the campaign in it.
         held: String,
     },
+    /// Another run is at work on the same thing.
+    #[error("another run uses {what}; wait for its end, or stop it")]
+    Busy {
+        /// What both want.
+        what: String,
+    },
     /// A results directory has no results.
     #[error("{} holds no results; run a campaign into it first", dir.display())]
     NoResults {

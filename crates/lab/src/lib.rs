@@ -38,14 +38,19 @@
 //! Deliberately absent: command-line parsing (the binary does it), any knowledge of RAID, and
 //! any averaging of percentiles.
 
+pub mod campaign;
 pub mod environment;
 pub mod error;
+pub mod evidence;
+pub mod facts;
+pub mod matrix;
 pub mod metric;
 pub mod nbd;
 pub mod report;
 mod rng;
 pub mod settings;
 pub mod stats;
+pub mod store;
 pub mod tool;
 pub mod world;
 

@@ -6,109 +6,136 @@
 //!   (blocking: what drifts over the hours hits all cells alike);
 //! * inside a repetition the order is a shuffle by the campaign's seed;
 //! * the offsets of a trial depend on workload and repetition and not on the subject, so the
-//!   pairs that are compared saw the same offsets.
+//!   pairs that are compared saw the same offsets;
+//! * a cell that cannot be measured is in the matrix with its reason.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::campaign::{Campaign, Op, Pattern};
+use serde::{Deserialize, Serialize};
+
+use crate::campaign::{Campaign, FileSystem, Health, Job, Setup, Source, Subject};
+use crate::metric::Metric;
 use crate::rng::{SplitMix64, mix};
-use braid_stack::ByteSize;
+use crate::settings::{Settings, Value};
+use crate::tool::{Place, Tool};
 
 /// One workload, fully spelt out.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Workload {
     /// The tool's name in the registry.
     pub tool: String,
-    /// Order of the offsets.
-    pub pattern: Pattern,
-    /// Direction.
-    pub op: Op,
-    /// Bytes of one request.
-    pub block_size: ByteSize,
-    /// Requests in flight of each process.
-    pub iodepth: u32,
-    /// Processes.
-    pub processes: u32,
-    /// Past the page cache.
-    pub direct: bool,
-    /// A flush after so many writes; 0 is one at the end.
-    pub flush_every: u32,
+    /// Its parameters.
+    pub settings: Settings,
+    /// What is around it.
+    pub setup: Setup,
 }
 
 impl Workload {
-    /// A name that tells workloads of one campaign apart: `sequential read 1M, depth 8`.
+    /// The tool.
+    pub fn tool(&self) -> Option<&'static dyn Tool> {
+        crate::tool::find(&self.tool)
+    }
+
+    /// A name that tells workloads of one campaign apart: `random read 4K, depth 32 × 2, ext4`.
     pub fn label(&self) -> String {
         self.to_string()
     }
 
-    /// The depth that suits a block size when the campaign names none.
-    fn default_iodepth(block_size: ByteSize) -> u32 {
-        if block_size.0 >= 256 << 10 { 8 } else { 32 }
+    /// The number that is compared between subjects.
+    pub fn headline(&self) -> Metric {
+        self.tool().map_or(Metric::Seconds, |tool| tool.headline(&self.settings))
+    }
+
+    /// Everything that it can be told apart by, for pivots: the tool's parameters by name, and
+    /// `tool`, `filesystem`, `mkfs`, `mount`, `readahead`, `health`, `processes`, `drop_caches`.
+    pub fn dimensions(&self) -> BTreeMap<String, Value> {
+        let setup = &self.setup;
+        let word = |text: &str| Value::Word(text.to_owned());
+        let mut dimensions = self.settings.0.clone();
+        dimensions.extend(
+            [
+                ("tool", word(&self.tool)),
+                ("filesystem", word(setup.filesystem.name())),
+                ("mkfs", word(&setup.mkfs)),
+                ("mount", word(&setup.mount)),
+                ("health", word(setup.health.name())),
+                ("processes", Value::Count(setup.processes.into())),
+                ("drop_caches", Value::Flag(setup.drop_caches)),
+            ]
+            .map(|(name, value)| (name.to_owned(), value)),
+        );
+        dimensions.extend(setup.readahead.map(|size| ("readahead".to_owned(), Value::Size(size))));
+        dimensions
     }
 }
 
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.tool != "fio" {
-            write!(f, "{}: ", self.tool)?;
+        match self.tool() {
+            Some(tool) => f.write_str(&tool.label(&self.settings))?,
+            None => f.write_str(&self.tool)?,
         }
-        write!(f, "{} {} {}, depth {}", self.pattern, self.op, self.block_size, self.iodepth)?;
-        if self.processes > 1 {
-            write!(f, " x {}", self.processes)?;
-        }
-        if !self.direct {
-            f.write_str(", buffered")?;
-        }
-        if self.flush_every > 0 {
-            write!(f, ", flush every {}", self.flush_every)?;
-        }
-        Ok(())
+        write!(f, "{}", self.setup)
     }
 }
 
 /// A workload on a subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
-    /// Index into the campaign's subjects.
+    /// Index into the campaign's subjects, worked out.
     pub subject: usize,
     /// Number of the workload, 0-based, in the campaign's order.
     pub workload_index: usize,
     /// The workload.
     pub workload: Workload,
+    /// Why it cannot be measured, if that is known beforehand.
+    pub impossible: Option<String>,
 }
 
 /// A cell in one repetition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trial {
-    /// Position in the schedule, from 1; names the raw file.
+    /// Position in the schedule, from 1; names the raw files.
     pub number: u32,
     /// From 1.
     pub repetition: u32,
     /// What is run.
     pub cell: Cell,
-    /// Seed of the offsets.
+    /// Seed of the offsets and contents.
     pub seed: u64,
 }
 
-/// The workloads of a campaign, in the order in which they were written.
-pub fn plan_workloads(campaign: &Campaign) -> Vec<Workload> {
+/// The workloads of one job: every combination of its lists.
+pub fn plan_job(campaign: &Campaign, job: &Job) -> Vec<Workload> {
+    let Some(tool) = crate::tool::find(&job.tool) else {
+        return Vec::new();
+    };
+    let drop_caches = job.drop_caches.unwrap_or(campaign.drop_caches);
     let mut workloads = Vec::new();
-    for job in &campaign.jobs {
-        for &pattern in &job.pattern.0 {
-            for &op in &job.op.0 {
-                for &block_size in &job.block_size.0 {
-                    workloads.push(Workload {
-                        tool: job.tool.clone(),
-                        pattern,
-                        op,
-                        block_size,
-                        iodepth: job
-                            .iodepth
-                            .unwrap_or_else(|| Workload::default_iodepth(block_size)),
-                        processes: job.processes,
-                        direct: job.direct,
-                        flush_every: job.flush_every,
-                    });
+    for settings in combine(tool, job) {
+        for filesystem in job.filesystems(tool.place(&settings)) {
+            for mkfs in or(&job.mkfs, String::new()) {
+                for mount in or(&job.mount, String::new()) {
+                    for readahead in or_none(&job.readahead) {
+                        for health in or(&job.health, Health::Healthy) {
+                            for processes in or(&job.processes, 1) {
+                                workloads.push(Workload {
+                                    tool: job.tool.clone(),
+                                    settings: settings.clone(),
+                                    setup: Setup {
+                                        filesystem,
+                                        mkfs: mkfs.clone(),
+                                        mount: mount.clone(),
+                                        readahead,
+                                        health,
+                                        processes,
+                                        drop_caches,
+                                    },
+                                });
+                            }
+                        }
+                    }
                 }
             }
         }
@@ -116,25 +143,117 @@ pub fn plan_workloads(campaign: &Campaign) -> Vec<Workload> {
     workloads
 }
 
-/// Every workload on every subject.
+/// Every combination of the values of a tool's parameters, the first parameter slowest.
+fn combine(tool: &dyn Tool, job: &Job) -> Vec<Settings> {
+    let mut all = vec![Settings::defaults(tool.parameters())];
+    for parameter in tool.parameters() {
+        let Some(values) = job.settings.get(parameter.name) else { continue };
+        all = all
+            .iter()
+            .flat_map(|so_far| {
+                values.iter().map(|value| so_far.clone().with(parameter.name, value.clone()))
+            })
+            .collect();
+    }
+    all
+}
+
+fn or<T: Clone>(values: &[T], default: T) -> Vec<T> {
+    if values.is_empty() { vec![default] } else { values.to_vec() }
+}
+
+fn or_none<T: Copy>(values: &[T]) -> Vec<Option<T>> {
+    if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
+}
+
+/// The workloads of a campaign, in the order in which they were written; each once, though two
+/// jobs may have it for different subjects.
+pub fn plan_workloads(campaign: &Campaign) -> Vec<Workload> {
+    let mut seen = std::collections::BTreeSet::new();
+    let all = campaign.jobs.iter().flat_map(|job| plan_job(campaign, job));
+    all.filter(|workload| seen.insert(workload.clone())).collect()
+}
+
+/// Every workload on every subject that its job is for.
 pub fn plan_matrix(campaign: &Campaign) -> Vec<Cell> {
+    let subjects = campaign.expand();
+    let index: BTreeMap<Workload, usize> =
+        plan_workloads(campaign).into_iter().enumerate().map(|(i, w)| (w, i)).collect();
     let mut cells = Vec::new();
-    for (workload_index, workload) in plan_workloads(campaign).into_iter().enumerate() {
-        for subject in 0..campaign.subjects.len() {
-            cells.push(Cell { subject, workload_index, workload: workload.clone() });
+    for job in &campaign.jobs {
+        for workload in plan_job(campaign, job) {
+            let workload_index = index.get(&workload).copied().unwrap_or_default();
+            for (subject, facts) in subjects.iter().enumerate().filter(|(_, s)| job.is_for(&s.name))
+            {
+                let impossible = why_impossible(facts, &workload);
+                let workload = workload.clone();
+                cells.push(Cell { subject, workload_index, workload, impossible });
+            }
         }
     }
+    cells.sort_by_key(|cell| (cell.workload_index, cell.subject));
     cells
+}
+
+/// Why a workload cannot run on a subject, as far as the campaign alone tells.
+fn why_impossible(subject: &Subject, workload: &Workload) -> Option<String> {
+    if subject.impossible.is_some() {
+        return subject.impossible.clone();
+    }
+    let place = workload.tool()?.place(&workload.settings);
+    let needs_device = matches!(place, Place::Device { .. })
+        || (matches!(place, Place::Either { .. }) && workload.setup.filesystem == FileSystem::None);
+    let reason = match &subject.source {
+        Source::Directory(_) if needs_device => {
+            format!("{} needs a raw device and this is a folder", workload.tool)
+        }
+        Source::Directory(_) if workload.setup.readahead.is_some() => {
+            "read-ahead is set on a device, and a folder's device is not the laboratory's".into()
+        }
+        Source::Nbd(_) if !speaks_nbd(place) || workload.setup != nbd_setup(&workload.setup) => {
+            "an NBD export is not a block device of this machine: attach it first and name the \
+             device as a path"
+                .into()
+        }
+        Source::Stack(_) | Source::Kernel(_) => return None,
+        _ if workload.setup.health != Health::Healthy => {
+            "it is not an array whose members the laboratory could fail".into()
+        }
+        _ => return None,
+    };
+    Some(reason)
+}
+
+/// Whether a tool can measure an NBD server directly.
+pub fn speaks_nbd(place: Place) -> bool {
+    matches!(place, Place::Device { nbd: true } | Place::Either { nbd: true })
+}
+
+/// The setup that is possible without a device of this kernel.
+fn nbd_setup(setup: &Setup) -> Setup {
+    Setup { processes: setup.processes, drop_caches: setup.drop_caches, ..Setup::default() }
+}
+
+/// Whether stacks can be measured through NBD alone in this campaign: every tool speaks it and
+/// nothing needs a block device. Else all of them are attached, so that all numbers of a
+/// campaign went the same way.
+pub fn goes_through_nbd(campaign: &Campaign) -> bool {
+    plan_workloads(campaign).iter().all(|workload| {
+        let place = workload.tool().map(|tool| tool.place(&workload.settings));
+        let health = Setup { health: workload.setup.health, ..nbd_setup(&workload.setup) };
+        place.is_some_and(speaks_nbd) && workload.setup == health
+    })
 }
 
 /// The trials in the order in which they run.
 pub fn plan_trials(campaign: &Campaign) -> Vec<Trial> {
     let cells = plan_matrix(campaign);
-    let mut trials = Vec::with_capacity(cells.len() * campaign.repetitions as usize);
+    let mut trials = Vec::new();
     for repetition in 1..=campaign.repetitions {
-        let mut block = cells.clone();
-        SplitMix64::new(mix(&[campaign.seed, u64::from(repetition)])).shuffle(&mut block);
-        for cell in block {
+        let mut order = cells.clone();
+        let mut rng = SplitMix64::new(mix(&[campaign.seed, u64::from(repetition)]));
+        rng.shuffle(&mut order);
+        for cell in order {
             let number = trials.len() as u32 + 1;
             let seed = mix(&[campaign.seed, u64::from(repetition), cell.workload_index as u64]);
             trials.push(Trial { number, repetition, cell, seed });
@@ -144,78 +263,4 @@ pub fn plan_trials(campaign: &Campaign) -> Vec<Trial> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::preset::quick_campaign;
-
-    fn quick() -> Campaign {
-        let subjects = [("stripe".to_owned(), "raid0(chunk=64K, a.img, b.img)".to_owned())];
-        quick_campaign("a.img", &subjects).unwrap()
-    }
-
-    #[test]
-    fn quick_is_sixteen_cells_and_forty_eight_trials() {
-        assert_eq!(plan_matrix(&quick()).len(), 16);
-        assert_eq!(plan_trials(&quick()).len(), 48);
-    }
-
-    #[test]
-    fn each_repetition_holds_every_cell_once() {
-        let campaign = quick();
-        let mut cells = plan_matrix(&campaign);
-        cells.sort_by_key(|cell| (cell.workload_index, cell.subject));
-        for block in plan_trials(&campaign).chunks(cells.len()) {
-            let mut found: Vec<Cell> = block.iter().map(|trial| trial.cell.clone()).collect();
-            found.sort_by_key(|cell| (cell.workload_index, cell.subject));
-            assert_eq!(found, cells);
-            assert!(block.iter().all(|trial| trial.repetition == block[0].repetition));
-        }
-    }
-
-    #[test]
-    fn the_seed_decides_the_order_and_nothing_else_does() {
-        let campaign = quick();
-        assert_eq!(plan_trials(&campaign), plan_trials(&campaign));
-        let other = Campaign { seed: campaign.seed + 1, ..campaign.clone() };
-        assert_ne!(plan_trials(&campaign), plan_trials(&other));
-    }
-
-    #[test]
-    fn repetitions_are_shuffled_differently() {
-        let trials = plan_trials(&quick());
-        let order = |block: &[Trial]| -> Vec<(usize, usize)> {
-            block.iter().map(|t| (t.cell.workload_index, t.cell.subject)).collect()
-        };
-        assert_ne!(order(&trials[..16]), order(&trials[16..32]));
-    }
-
-    #[test]
-    fn compared_pairs_share_their_offsets() {
-        let trials = plan_trials(&quick());
-        for trial in &trials {
-            let twin = trials.iter().find(|other| {
-                other.repetition == trial.repetition
-                    && other.cell.workload_index == trial.cell.workload_index
-                    && other.cell.subject != trial.cell.subject
-            });
-            assert_eq!(twin.unwrap().seed, trial.seed);
-        }
-    }
-
-    proptest::proptest! {
-        /// For every seed, each repetition is a permutation of the matrix and the numbers count up.
-        #[test]
-        fn every_schedule_is_complete(seed: u64, repetitions in 1_u32..6) {
-            let campaign = Campaign { seed, repetitions, ..quick() };
-            let trials = plan_trials(&campaign);
-            let mut seen = std::collections::BTreeSet::new();
-            for (index, trial) in trials.iter().enumerate() {
-                proptest::prop_assert_eq!(trial.number as usize, index + 1);
-                proptest::prop_assert_eq!(trial.repetition as usize, index / 16 + 1);
-                let key = (trial.repetition, trial.cell.workload_index, trial.cell.subject);
-                proptest::prop_assert!(seen.insert(key));
-            }
-            proptest::prop_assert_eq!(seen.len(), 16 * repetitions as usize);
-        }
-    }
-}
+mod tests;

@@ -1,18 +1,20 @@
 //! The results directory: one SQLite file, the campaign, and the tools' own words.
 //!
 //! ```text
-//! DIR/results.sqlite   campaign, session, subject, trial, sample
+//! DIR/results.sqlite   campaign, session, subject, trial, sample, latency, series
 //! DIR/campaign.toml    what was run, readable again
-//! DIR/raw/0017.txt     standard output of the tool in trial 17
-//! DIR/report.html, report.json, samples.csv    written by the report
+//! DIR/raw/0017/        what the tool said in trial 17: stdout, stderr, files
+//! DIR/lock             held while a run writes here
+//! DIR/report.*, samples.csv, charts/    written by the report
 //! ```
 //!
 //! Invariants:
 //!
 //! * a trial and its samples are written in one transaction: a trial marked ok has all of them;
-//! * a raw file is complete before its trial is in the database;
+//! * raw files are complete before their trial is in the database;
 //! * a directory holds one campaign; running it again adds a session and only the trials that
-//!   are missing or failed.
+//!   are missing or failed;
+//! * one run at a time writes: the lock is the kernel's and goes with the process.
 //!
 //! Deliberately absent: statistics. The store keeps what was measured.
 
@@ -24,12 +26,17 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::campaign::{Campaign, parse_campaign, render_campaign};
 use crate::environment::Environment;
 use crate::error::LabError;
-use crate::facts::Placed;
-use crate::matrix::Trial;
-use crate::tool::{Metric, Sample};
+
+mod files;
+mod read;
+mod record;
+mod write;
+
+pub(crate) use files::{RunLock, write_bytes_whole, write_whole};
+pub use record::{Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
 
 /// Version of the tables, in `PRAGMA user_version`.
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
 
 const SCHEMA: &str = include_str!("store/schema.sql");
 
@@ -38,62 +45,6 @@ const SCHEMA: &str = include_str!("store/schema.sql");
 pub struct Store {
     dir: PathBuf,
     db: Connection,
-}
-
-/// How a trial went.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// It has samples.
-    Ok,
-    /// It has none, and why.
-    Failed(String),
-}
-
-/// A trial as it is kept.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredTrial {
-    /// Position in the schedule, from 1.
-    pub number: u32,
-    /// From 1.
-    pub repetition: u32,
-    /// Name of the subject.
-    pub subject: String,
-    /// Label of the workload.
-    pub workload: String,
-    /// The exact command.
-    pub command: String,
-    /// When it started, seconds since 1970.
-    pub started_unix_s: u64,
-    /// Wall time of the tool in seconds, its own start-up included.
-    pub duration_s: f64,
-    /// Bytes of the subject that were used.
-    pub region_bytes: u64,
-    /// How it went.
-    pub outcome: Outcome,
-    /// Raw output, relative to the directory.
-    pub raw: String,
-}
-
-/// One start of the runner.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Session {
-    /// When, seconds since 1970.
-    pub started_unix_s: u64,
-    /// Where.
-    pub environment: Environment,
-}
-
-/// A subject and what lies under it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SubjectFacts {
-    /// Name in the campaign.
-    pub name: String,
-    /// Size in bytes, once it has been up.
-    pub size_bytes: Option<u64>,
-    /// Its members.
-    pub members: Vec<Placed>,
-    /// The exact command that serves it, if the laboratory serves it.
-    pub serve_command: Option<String>,
 }
 
 impl Store {
@@ -193,6 +144,33 @@ impl Store {
         Ok(self.db.last_insert_rowid())
     }
 
+    /// Records how a session's time was spent so far, and that it ended if it has.
+    ///
+    /// # Errors
+    ///
+    /// When the database cannot be written.
+    pub fn save_times(
+        &self,
+        session: i64,
+        times: &Times,
+        ended_unix_s: Option<u64>,
+    ) -> Result<(), LabError> {
+        self.db
+            .execute(
+                "UPDATE session SET busy_s = ?2, set_up_s = ?3, overhead_s = ?4, ended_unix_s = ?5 \
+                 WHERE id = ?1",
+                params![
+                    session,
+                    times.busy_s,
+                    times.set_up_s,
+                    times.overhead_s,
+                    ended_unix_s.map(|time| time as i64)
+                ],
+            )
+            .map(|_| ())
+            .map_err(LabError::store("record the session's times"))
+    }
+
     /// Records what is known about a subject, over what was known.
     ///
     /// # Errors
@@ -201,213 +179,19 @@ impl Store {
     pub fn save_subject(&self, position: usize, facts: &SubjectFacts) -> Result<(), LabError> {
         self.db
             .execute(
-                "INSERT OR REPLACE INTO subject (position, name, size_bytes, members, serve_command) \
+                "INSERT OR REPLACE INTO subject (position, name, size_bytes, members, commands) \
                  VALUES (?1, ?2, ?3, ?4, ?5)",
                 params![
                     position as i64,
                     facts.name,
                     facts.size_bytes.map(|bytes| bytes as i64),
                     to_json("the members", &facts.members)?,
-                    facts.serve_command
+                    to_json("the commands", &facts.commands)?
                 ],
             )
             .map(|_| ())
             .map_err(LabError::store("record a subject"))
     }
-
-    /// Keeps a trial: its raw output first, then the row and its samples together.
-    ///
-    /// # Errors
-    ///
-    /// When either cannot be written.
-    pub fn save_trial(
-        &mut self,
-        session: i64,
-        trial: &Trial,
-        kept: &StoredTrial,
-        output: &str,
-        samples: &[Sample],
-    ) -> Result<(), LabError> {
-        write_whole(&self.dir.join(&kept.raw), output)?;
-        let transaction = self.db.transaction().map_err(LabError::store("begin a trial"))?;
-        insert_trial(&transaction, session, trial, kept, samples)
-            .map_err(LabError::store("record a trial"))?;
-        transaction.commit().map_err(LabError::store("commit a trial"))
-    }
-
-    /// Numbers of the trials that went well.
-    ///
-    /// # Errors
-    ///
-    /// When the database cannot be read.
-    pub fn finished_trials(&self) -> Result<std::collections::BTreeSet<u32>, LabError> {
-        let read = || -> rusqlite::Result<_> {
-            let mut statement = self.db.prepare("SELECT number FROM trial WHERE error IS NULL")?;
-            statement.query_map([], |row| row.get(0))?.collect()
-        };
-        read().map_err(LabError::store("list finished trials"))
-    }
-
-    /// Every trial with its samples, by number.
-    ///
-    /// # Errors
-    ///
-    /// When the database cannot be read or holds an unknown metric.
-    pub fn trials(&self) -> Result<Vec<(StoredTrial, Vec<Sample>)>, LabError> {
-        let read = || -> rusqlite::Result<Vec<StoredTrial>> {
-            let mut statement = self.db.prepare(
-                "SELECT number, repetition, subject, workload, command, started_unix_s, \
-                 duration_s, region_bytes, error, raw FROM trial ORDER BY number",
-            )?;
-            statement.query_map([], trial_of_row)?.collect()
-        };
-        let trials = read().map_err(LabError::store("read the trials"))?;
-        trials
-            .into_iter()
-            .map(|trial| {
-                let samples = self.samples_of(trial.number)?;
-                Ok((trial, samples))
-            })
-            .collect()
-    }
-
-    fn samples_of(&self, number: u32) -> Result<Vec<Sample>, LabError> {
-        let read = || -> rusqlite::Result<Vec<(String, f64)>> {
-            let mut statement = self.db.prepare_cached(
-                "SELECT metric, value FROM sample WHERE trial = ?1 ORDER BY rowid",
-            )?;
-            statement.query_map([number], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-        };
-        let rows = read().map_err(LabError::store("read the samples"))?;
-        rows.into_iter()
-            .map(|(name, value)| match Metric::find(&name) {
-                Some(metric) => Ok(Sample { metric, value }),
-                None => Err(LabError::StoreContent { what: "sample.metric", value: name }),
-            })
-            .collect()
-    }
-
-    /// Every session, first to last.
-    ///
-    /// # Errors
-    ///
-    /// When the database cannot be read.
-    pub fn sessions(&self) -> Result<Vec<Session>, LabError> {
-        let read = || -> rusqlite::Result<Vec<(i64, String)>> {
-            let mut statement =
-                self.db.prepare("SELECT started_unix_s, environment FROM session ORDER BY id")?;
-            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-        };
-        let rows = read().map_err(LabError::store("read the sessions"))?;
-        rows.into_iter()
-            .map(|(started, json)| {
-                Ok(Session {
-                    started_unix_s: started as u64,
-                    environment: from_json("session.environment", json)?,
-                })
-            })
-            .collect()
-    }
-
-    /// What is known about the subjects, in the campaign's order.
-    ///
-    /// # Errors
-    ///
-    /// When the database cannot be read.
-    pub fn subjects(&self) -> Result<Vec<SubjectFacts>, LabError> {
-        type Row = (String, Option<i64>, String, Option<String>);
-        let read = || -> rusqlite::Result<Vec<Row>> {
-            let mut statement = self.db.prepare(
-                "SELECT name, size_bytes, members, serve_command FROM subject ORDER BY position",
-            )?;
-            statement
-                .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
-                .collect()
-        };
-        let rows = read().map_err(LabError::store("read the subjects"))?;
-        rows.into_iter()
-            .map(|(name, size, members, serve_command)| {
-                Ok(SubjectFacts {
-                    name,
-                    size_bytes: size.map(|bytes| bytes as u64),
-                    members: from_json("subject.members", members)?,
-                    serve_command,
-                })
-            })
-            .collect()
-    }
-}
-
-fn insert_trial(
-    db: &Connection,
-    session: i64,
-    trial: &Trial,
-    kept: &StoredTrial,
-    samples: &[Sample],
-) -> rusqlite::Result<()> {
-    let work = &trial.cell.workload;
-    let error = match &kept.outcome {
-        Outcome::Ok => None,
-        Outcome::Failed(reason) => Some(reason),
-    };
-    db.execute("DELETE FROM sample WHERE trial = ?1", [kept.number])?;
-    db.execute(
-        "INSERT OR REPLACE INTO trial (number, session, repetition, subject, workload, tool, \
-         pattern, op, block_size, iodepth, processes, direct, flush_every, seed, region_bytes, \
-         command, started_unix_s, duration_s, error, raw) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
-         ?19, ?20)",
-        params![
-            kept.number,
-            session,
-            kept.repetition,
-            kept.subject,
-            kept.workload,
-            work.tool,
-            work.pattern.to_string(),
-            work.op.to_string(),
-            work.block_size.0 as i64,
-            work.iodepth,
-            work.processes,
-            work.direct,
-            work.flush_every,
-            trial.seed as i64,
-            kept.region_bytes as i64,
-            kept.command,
-            kept.started_unix_s as i64,
-            kept.duration_s,
-            error,
-            kept.raw
-        ],
-    )?;
-    for sample in samples {
-        db.prepare_cached(
-            "INSERT INTO sample (trial, metric, value, unit) VALUES (?1, ?2, ?3, ?4)",
-        )?
-        .execute(params![
-            kept.number,
-            sample.metric.name(),
-            sample.value,
-            sample.metric.unit()
-        ])?;
-    }
-    Ok(())
-}
-
-fn trial_of_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<StoredTrial> {
-    let error: Option<String> = row.get(8)?;
-    Ok(StoredTrial {
-        number: row.get(0)?,
-        repetition: row.get(1)?,
-        subject: row.get(2)?,
-        workload: row.get(3)?,
-        command: row.get(4)?,
-        started_unix_s: row.get::<_, i64>(5)? as u64,
-        duration_s: row.get(6)?,
-        region_bytes: row.get::<_, i64>(7)? as u64,
-        outcome: error.map_or(Outcome::Ok, Outcome::Failed),
-        raw: row.get(9)?,
-    })
 }
 
 fn open_database(path: &Path) -> Result<Connection, LabError> {
@@ -423,16 +207,11 @@ fn open_database(path: &Path) -> Result<Connection, LabError> {
             return Err(LabError::SchemaVersion { path: path.to_path_buf(), found, known });
         }
     }
+    // A write-ahead log saves a sync of the whole file at each trial, and a crash loses nothing.
+    db.pragma_update(None, "journal_mode", "WAL")
+        .and_then(|()| db.pragma_update(None, "synchronous", "NORMAL"))
+        .map_err(LabError::store("set the journal up"))?;
     Ok(db)
-}
-
-/// Writes a file beside its place and moves it there, so that it is whole or absent.
-pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), LabError> {
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(".new");
-    let draft = PathBuf::from(draft);
-    fs::write(&draft, text).map_err(LabError::file("write", &draft))?;
-    fs::rename(&draft, path).map_err(LabError::file("write", path))
 }
 
 fn to_json<T: serde::Serialize>(what: &'static str, value: &T) -> Result<String, LabError> {
@@ -442,9 +221,10 @@ fn to_json<T: serde::Serialize>(what: &'static str, value: &T) -> Result<String,
 
 fn from_json<T: serde::de::DeserializeOwned>(
     what: &'static str,
-    json: String,
+    json: &str,
 ) -> Result<T, LabError> {
-    serde_json::from_str(&json).map_err(|_| LabError::StoreContent { what, value: json })
+    serde_json::from_str(json)
+        .map_err(|_| LabError::StoreContent { what, value: json.chars().take(200).collect() })
 }
 
 #[cfg(test)]

@@ -44,9 +44,11 @@ impl Member {
 /// known, which the safety rule treats as something precious.
 pub fn members_of(source: &Source) -> Vec<Member> {
     match source {
-        Source::Path(path) => vec![Member::Path(path.clone())],
+        Source::Path(path) | Source::Directory(path) => vec![Member::Path(path.clone())],
         Source::Nbd(uri) => vec![Member::Remote(uri.clone())],
-        Source::Stack(text) => match Stack::parse(text) {
+        Source::Zram(size) => vec![Member::Memory(format!("zram of {size}"))],
+        Source::Tmpfs(size) => vec![Member::Memory(format!("tmpfs of {size}"))],
+        Source::Stack(text) | Source::Kernel(text) => match Stack::parse(text) {
             Ok(stack) => stack.leaves().into_iter().map(member_of).collect(),
             Err(_) => vec![Member::Remote(text.clone())],
         },

@@ -10,36 +10,36 @@ CREATE TABLE campaign (
 CREATE TABLE session (
     id             INTEGER PRIMARY KEY,
     started_unix_s INTEGER NOT NULL,
-    environment    TEXT NOT NULL       -- JSON: host, kernel, cpu, cores, memory, tools
+    ended_unix_s   INTEGER,            -- NULL: it was cut off
+    environment    TEXT NOT NULL,      -- JSON: host, kernel, cpu, cores, memory, tools
+    busy_s         REAL NOT NULL DEFAULT 0, -- wall time of the tools themselves
+    set_up_s       REAL NOT NULL DEFAULT 0, -- bringing up, mkfs, preparing, resting
+    overhead_s     REAL NOT NULL DEFAULT 0  -- all the rest of the laboratory's own time
 );
 CREATE TABLE subject (
-    position      INTEGER PRIMARY KEY, -- in the campaign, from 0
-    name          TEXT NOT NULL UNIQUE,
-    size_bytes    INTEGER,
-    members       TEXT NOT NULL,       -- JSON: each member and the device under it
-    serve_command TEXT
+    position   INTEGER PRIMARY KEY,    -- in the campaign, from 0
+    name       TEXT NOT NULL UNIQUE,
+    size_bytes INTEGER,
+    members    TEXT NOT NULL,          -- JSON: each member and the device under it
+    commands   TEXT NOT NULL           -- JSON: how it was last brought up
 );
 CREATE TABLE trial (
     number         INTEGER PRIMARY KEY, -- position in the schedule, from 1
     session        INTEGER NOT NULL REFERENCES session (id),
     repetition     INTEGER NOT NULL,
     subject        TEXT NOT NULL,
-    workload       TEXT NOT NULL,
-    tool           TEXT NOT NULL,
-    pattern        TEXT NOT NULL,
-    op             TEXT NOT NULL,
-    block_size     INTEGER NOT NULL,    -- bytes
-    iodepth        INTEGER NOT NULL,
-    processes      INTEGER NOT NULL,
-    direct         INTEGER NOT NULL,
-    flush_every    INTEGER NOT NULL,
+    workload       TEXT NOT NULL,       -- its label
+    dimensions     TEXT NOT NULL,       -- JSON: every dimension of workload and subject
     seed           INTEGER NOT NULL,
     region_bytes   INTEGER NOT NULL,
-    command        TEXT NOT NULL,
+    commands       TEXT NOT NULL,       -- JSON: the exact command lines, set-up first
     started_unix_s INTEGER NOT NULL,
     duration_s     REAL NOT NULL,
-    error          TEXT,                -- NULL: the trial went well
-    raw            TEXT NOT NULL        -- file, relative to the directory
+    outcome        TEXT NOT NULL,       -- ok, failed, impossible
+    reason         TEXT NOT NULL,       -- why not; empty when ok
+    evidence       TEXT NOT NULL,       -- JSON: what the machine did meanwhile
+    events         TEXT NOT NULL,       -- JSON: what was done to the array: seconds, words
+    raw            TEXT NOT NULL        -- folder or file, relative to the directory
 );
 CREATE TABLE sample (
     trial  INTEGER NOT NULL REFERENCES trial (number),
@@ -48,5 +48,17 @@ CREATE TABLE sample (
     unit   TEXT NOT NULL
 );
 CREATE INDEX sample_by_trial ON sample (trial);
-PRAGMA user_version = 1;
+CREATE TABLE latency (
+    trial INTEGER NOT NULL REFERENCES trial (number),
+    op    TEXT NOT NULL,
+    bins  TEXT NOT NULL                 -- JSON: [nanoseconds, count] rising
+);
+CREATE INDEX latency_by_trial ON latency (trial);
+CREATE TABLE series (
+    trial  INTEGER NOT NULL REFERENCES trial (number),
+    metric TEXT NOT NULL,
+    points TEXT NOT NULL                -- JSON: [milliseconds, value] rising
+);
+CREATE INDEX series_by_trial ON series (trial);
+PRAGMA user_version = 2;
 COMMIT;

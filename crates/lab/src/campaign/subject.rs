@@ -1,0 +1,460 @@
+//! Subjects: what is measured, as it is written and as it is worked out.
+//!
+//! A subject may be a template over the campaign's members:
+//!
+//! ```toml
+//! [[member]]
+//! name = "stick1"
+//! device = "/dev/sdb"
+//! bus = "front"
+//!
+//! [[subject]]
+//! name = "stripe"
+//! stack = "raid0(chunk={chunk}, {members})"
+//! members = [1, 2, 3]
+//! chunk = ["64K", "128K"]
+//! buses = [1, 2]
+//! order = ["alternate", "grouped"]
+//! ```
+//!
+//! gives one subject for each combination, named by what varies: `stripe 64K × 2, 1 bus`.
+//!
+//! Invariants: a template that asks for more members or buses than there are gives a subject
+//! with [`Subject::impossible`] set; nothing is left out silently.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use braid_stack::ByteSize;
+use serde::{Deserialize, Serialize};
+
+use super::OneOrMany;
+use crate::settings::Value;
+
+/// A device that templates use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemberDecl {
+    /// Its name in templates, in braces: letters, digits, `-` and `_`.
+    pub name: String,
+    /// A path, or any stack expression such as `model(usb-flash, size=1G)`.
+    pub device: String,
+    /// The bus that it hangs on; members that name none have one of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bus: Option<String>,
+}
+
+impl MemberDecl {
+    /// The keys of a `[[member]]`.
+    pub(super) const KEYS: [&'static str; 3] = ["name", "device", "bus"];
+
+    fn bus(&self) -> &str {
+        self.bus.as_deref().unwrap_or(&self.name)
+    }
+}
+
+/// In which order members are taken from their buses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// As they are declared.
+    Given,
+    /// From bus to bus in turn.
+    Alternate,
+    /// All of the first bus, then all of the next.
+    Grouped,
+    /// [`Order::Alternate`], last to first.
+    Reversed,
+}
+
+impl Order {
+    /// Its name in campaigns.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Alternate => "alternate",
+            Self::Grouped => "grouped",
+            Self::Reversed => "reversed",
+        }
+    }
+}
+
+/// Where a subject's bytes are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// A stack expression, served by braid.
+    Stack(String),
+    /// A block device or a file.
+    Path(String),
+    /// A folder on a file system that is there; only tools that work with files run in it.
+    Directory(String),
+    /// An NBD server that somebody else runs.
+    Nbd(String),
+    /// A stack expression of one level that the kernel's md builds, by mdadm, without metadata of
+    /// braid.
+    Kernel(String),
+    /// A compressed RAM disk of the kernel (zram), by its size.
+    Zram(String),
+    /// A file on tmpfs behind a loop device, by its size.
+    Tmpfs(String),
+}
+
+impl Source {
+    /// What a word on the command line means: an `nbd://` or `nbd+unix://` URI, else a stack.
+    pub fn from_argument(word: &str) -> Self {
+        if word.starts_with("nbd://") || word.starts_with("nbd+unix://") {
+            Self::Nbd(word.to_owned())
+        } else {
+            Self::Stack(word.to_owned())
+        }
+    }
+
+    /// The key in a campaign: "stack", "path", ...
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Stack(_) => "stack",
+            Self::Path(_) => "path",
+            Self::Directory(_) => "directory",
+            Self::Nbd(_) => "nbd",
+            Self::Kernel(_) => "kernel",
+            Self::Zram(_) => "zram",
+            Self::Tmpfs(_) => "tmpfs",
+        }
+    }
+
+    /// The expression, path, URI or size.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Stack(text)
+            | Self::Path(text)
+            | Self::Directory(text)
+            | Self::Nbd(text)
+            | Self::Kernel(text)
+            | Self::Zram(text)
+            | Self::Tmpfs(text) => text,
+        }
+    }
+
+    fn with_text(&self, text: String) -> Self {
+        match self {
+            Self::Stack(_) => Self::Stack(text),
+            Self::Path(_) => Self::Path(text),
+            Self::Directory(_) => Self::Directory(text),
+            Self::Nbd(_) => Self::Nbd(text),
+            Self::Kernel(_) => Self::Kernel(text),
+            Self::Zram(_) => Self::Zram(text),
+            Self::Tmpfs(_) => Self::Tmpfs(text),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// A subject as it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "RawSubject", into = "RawSubject")]
+pub struct SubjectDecl {
+    /// Unique in the campaign.
+    pub name: String,
+    /// What it is, with `{chunk}`, `{members}` and `{NAME}` of members where it is a template.
+    pub source: Source,
+    /// Whether the others are compared with it. Of several, with their average.
+    pub baseline: bool,
+    /// Numbers of members for `{members}`; empty: all of them.
+    pub members: Vec<u32>,
+    /// Chunk sizes for `{chunk}`.
+    pub chunk: Vec<ByteSize>,
+    /// Numbers of buses that the members are taken from; empty: all.
+    pub buses: Vec<u32>,
+    /// Orders; empty: as declared.
+    pub order: Vec<Order>,
+}
+
+/// A subject worked out: one thing that is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// Unique in the campaign: the declaration's name and what varies.
+    pub name: String,
+    /// The declaration's name.
+    pub family: String,
+    /// What it is, without templates.
+    pub source: Source,
+    /// Whether the others are compared with it.
+    pub baseline: bool,
+    /// What it was made with: `chunk`, `members`, `buses`, `order`, where the template has them.
+    pub dimensions: BTreeMap<&'static str, Value>,
+    /// Why it cannot be measured, if it cannot.
+    pub impossible: Option<String>,
+}
+
+/// The form in a file; unknown keys have been refused before.
+#[derive(Serialize, Deserialize)]
+struct RawSubject {
+    name: String,
+    #[serde(flatten)]
+    source: RawSource,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    baseline: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    members: Option<OneOrMany<u32>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chunk: Option<OneOrMany<ByteSize>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    buses: Option<OneOrMany<u32>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    order: Option<OneOrMany<Order>>,
+}
+
+/// One optional key for each kind of source.
+#[derive(Default, Serialize, Deserialize)]
+struct RawSource {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directory: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nbd: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zram: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tmpfs: Option<String>,
+}
+
+impl SubjectDecl {
+    /// The keys of a `[[subject]]`.
+    pub(super) const KEYS: [&'static str; 13] = [
+        "name",
+        "stack",
+        "path",
+        "directory",
+        "nbd",
+        "kernel",
+        "zram",
+        "tmpfs",
+        "baseline",
+        "members",
+        "chunk",
+        "buses",
+        "order",
+    ];
+
+    /// A subject without a template.
+    pub fn new(name: &str, source: Source, baseline: bool) -> Self {
+        Self {
+            name: name.to_owned(),
+            source,
+            baseline,
+            members: Vec::new(),
+            chunk: Vec::new(),
+            buses: Vec::new(),
+            order: Vec::new(),
+        }
+    }
+}
+
+impl TryFrom<RawSubject> for SubjectDecl {
+    type Error = String;
+
+    fn try_from(raw: RawSubject) -> Result<Self, String> {
+        let RawSource { stack, path, directory, nbd, kernel, zram, tmpfs } = raw.source;
+        let mut sources = [
+            stack.map(Source::Stack),
+            path.map(Source::Path),
+            directory.map(Source::Directory),
+            nbd.map(Source::Nbd),
+            kernel.map(Source::Kernel),
+            zram.map(Source::Zram),
+            tmpfs.map(Source::Tmpfs),
+        ]
+        .into_iter()
+        .flatten();
+        let (Some(source), None) = (sources.next(), sources.next()) else {
+            return Err(format!(
+                "subject {:?} needs exactly one of `stack = \"raid0(...)\"`, `path = \"/dev/...\"`, \
+                 `directory = \"/mnt/...\"`, `nbd = \"nbd+unix:///?socket=...\"`, \
+                 `kernel = \"raid0(...)\"`, `zram = \"1G\"` and `tmpfs = \"1G\"`",
+                raw.name
+            ));
+        };
+        Ok(Self {
+            name: raw.name,
+            source,
+            baseline: raw.baseline,
+            members: raw.members.map(|many| many.0).unwrap_or_default(),
+            chunk: raw.chunk.map(|many| many.0).unwrap_or_default(),
+            buses: raw.buses.map(|many| many.0).unwrap_or_default(),
+            order: raw.order.map(|many| many.0).unwrap_or_default(),
+        })
+    }
+}
+
+impl From<SubjectDecl> for RawSubject {
+    fn from(subject: SubjectDecl) -> Self {
+        let mut source = RawSource::default();
+        match subject.source {
+            Source::Stack(text) => source.stack = Some(text),
+            Source::Path(text) => source.path = Some(text),
+            Source::Directory(text) => source.directory = Some(text),
+            Source::Nbd(text) => source.nbd = Some(text),
+            Source::Kernel(text) => source.kernel = Some(text),
+            Source::Zram(text) => source.zram = Some(text),
+            Source::Tmpfs(text) => source.tmpfs = Some(text),
+        }
+        Self {
+            name: subject.name,
+            source,
+            baseline: subject.baseline,
+            members: some_of(subject.members),
+            chunk: some_of(subject.chunk),
+            buses: some_of(subject.buses),
+            order: some_of(subject.order),
+        }
+    }
+}
+
+fn some_of<T>(values: Vec<T>) -> Option<OneOrMany<T>> {
+    (!values.is_empty()).then_some(OneOrMany(values))
+}
+
+/// `None` alone where nothing is listed: one turn of the loop without that dimension.
+fn or_none<T: Copy>(values: &[T]) -> Vec<Option<T>> {
+    if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
+}
+
+/// Every subject that the declarations make, in their order.
+pub fn expand_subjects(declarations: &[SubjectDecl], members: &[MemberDecl]) -> Vec<Subject> {
+    let mut subjects = Vec::new();
+    for declared in declarations {
+        for chunk in or_none(&declared.chunk) {
+            for buses in or_none(&declared.buses) {
+                for order in or_none(&declared.order) {
+                    for count in or_none(&declared.members) {
+                        let choice = Choice { chunk, buses, order, count };
+                        subjects.push(choice.subject(declared, members));
+                    }
+                }
+            }
+        }
+    }
+    subjects
+}
+
+/// One value of each of a template's lists.
+struct Choice {
+    chunk: Option<ByteSize>,
+    buses: Option<u32>,
+    order: Option<Order>,
+    count: Option<u32>,
+}
+
+impl Choice {
+    fn subject(&self, declared: &SubjectDecl, members: &[MemberDecl]) -> Subject {
+        let mut impossible = None;
+        let mut text = declared.source.text().to_owned();
+        if let Some(chunk) = self.chunk {
+            text = text.replace("{chunk}", &chunk.to_string());
+        }
+        let mut count = self.count;
+        if text.contains("{members}") {
+            match self.take(members) {
+                Ok(taken) => {
+                    count = Some(taken.len() as u32);
+                    let devices: Vec<&str> = taken.iter().map(|m| m.device.as_str()).collect();
+                    text = text.replace("{members}", &devices.join(", "));
+                }
+                Err(reason) => impossible = Some(reason),
+            }
+        }
+        for member in members {
+            text = text.replace(&format!("{{{}}}", member.name), &member.device);
+        }
+        let dimensions = [
+            ("chunk", self.chunk.map(Value::Size)),
+            ("members", count.map(|count| Value::Count(count.into()))),
+            ("buses", self.buses.map(|buses| Value::Count(buses.into()))),
+            ("order", self.order.map(|order| Value::Word(order.name().to_owned()))),
+        ];
+        Subject {
+            name: self.name(declared),
+            family: declared.name.clone(),
+            source: declared.source.with_text(text),
+            baseline: declared.baseline,
+            dimensions: dimensions.into_iter().filter_map(|(n, v)| Some((n, v?))).collect(),
+            impossible,
+        }
+    }
+
+    /// The declaration's name and what varies.
+    fn name(&self, declared: &SubjectDecl) -> String {
+        let mut name = declared.name.clone();
+        if let Some(chunk) = self.chunk.filter(|_| declared.chunk.len() > 1) {
+            name += &format!(" {chunk}");
+        }
+        if let Some(count) = self.count.filter(|_| declared.members.len() > 1) {
+            name += &format!(" × {count}");
+        }
+        if let Some(buses) = self.buses.filter(|_| declared.buses.len() > 1) {
+            name += &format!(", {buses} bus{}", if buses == 1 { "" } else { "es" });
+        }
+        if let Some(order) = self.order.filter(|_| declared.order.len() > 1) {
+            name += &format!(", {}", order.name());
+        }
+        name
+    }
+
+    /// The members of this choice, in its order.
+    fn take<'m>(&self, members: &'m [MemberDecl]) -> Result<Vec<&'m MemberDecl>, String> {
+        let mut names: Vec<&str> = Vec::new();
+        for member in members {
+            if !names.contains(&member.bus()) {
+                names.push(member.bus());
+            }
+        }
+        let wanted_buses = self.buses.map_or(names.len(), |buses| buses as usize);
+        if wanted_buses > names.len() {
+            return Err(format!(
+                "it needs {wanted_buses} buses and the members have {}",
+                names.len()
+            ));
+        }
+        names.truncate(wanted_buses);
+        let mut queues: Vec<Vec<&MemberDecl>> = names
+            .iter()
+            .map(|bus| members.iter().filter(|m| m.bus() == *bus).rev().collect())
+            .collect();
+        let available: usize = queues.iter().map(Vec::len).sum();
+        let wanted = self.count.map_or(available, |count| count as usize);
+        if wanted > available || wanted == 0 {
+            return Err(format!("it needs {wanted} members and there are {available}"));
+        }
+        // From bus to bus in turn, so that as many buses as possible have a part.
+        let mut taken: Vec<&MemberDecl> = Vec::new();
+        while taken.len() < wanted {
+            for queue in &mut queues {
+                taken.extend(if taken.len() < wanted { queue.pop() } else { None });
+            }
+        }
+        let place = |member: &MemberDecl| members.iter().position(|other| other == member);
+        match self.order.unwrap_or(Order::Given) {
+            Order::Alternate => {}
+            Order::Reversed => taken.reverse(),
+            Order::Given => taken.sort_by_key(|member| place(member)),
+            Order::Grouped => taken.sort_by_key(|member| {
+                (names.iter().position(|bus| *bus == member.bus()), place(member))
+            }),
+        }
+        Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! What the machine did during a trial, beside what the tool says: bytes that the devices moved,
+//! processor time, rebuilds, heat. The rules of [`crate::trust`] hold both against each other.
+//!
+//! ```text
+//! Watch ──take──> Snapshot (before) ┐
+//!                                   ├─> Evidence, kept with the trial
+//! Watch ──take──> Snapshot (after)  ┘
+//! ```
+//!
+//! Invariants: what cannot be read is `None` and never 0; nothing here judges.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// What to look at around a trial of one subject.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Watch {
+    /// Kernel name (`sdb`, `loop3`, `md0`) of the block device that the tool uses, if any.
+    pub target: Option<String>,
+    /// Kernel names of the whole disks that carry the members.
+    pub members: Vec<String>,
+    /// Process that serves the subject.
+    pub server_pid: Option<u32>,
+    /// Name of the braid volume, for `braid status NAME --json`.
+    pub volume: Option<String>,
+    /// Where the file system is mounted.
+    pub mountpoint: Option<PathBuf>,
+    /// Modelled members with their rates in bytes per second, reading and writing, which nobody
+    /// has to measure.
+    pub models: Vec<(u64, u64)>,
+}
+
+/// What the machine did during one trial.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Evidence {
+    /// Seconds between the two looks.
+    pub span_s: Option<f64>,
+    /// Bytes that the target block device moved.
+    pub target: Option<Moved>,
+    /// Bytes that the members' disks moved, each once.
+    pub members: Vec<(String, Moved)>,
+    /// Rates of modelled members, bytes per second, reading and writing.
+    pub models: Vec<(u64, u64)>,
+    /// Share of the processors' time that was used, by anybody, 0 to 1.
+    pub cpu_busy: Option<f64>,
+    /// Processors.
+    pub cpu_count: Option<u32>,
+    /// Processor time of the tool and its children, in cores.
+    pub tool_cores: Option<f64>,
+    /// Processor time of the server in seconds.
+    pub server_cpu_s: Option<f64>,
+    /// Memory of the machine in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Activities of the array or of md at the start or the end: "rebuild 43 %".
+    pub activities: Vec<String>,
+    /// The file system and its mount options.
+    pub mount: Option<String>,
+    /// How often the processor or a device was throttled for heat or power meanwhile.
+    pub throttled: Option<u64>,
+    /// Processes that moved many bytes meanwhile and are not part of the trial: name and bytes.
+    pub strangers: Vec<(String, u64)>,
+}
+
+/// What a block device moved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Milliseconds in which it was busy.
+    pub busy_ms: u64,
+}

@@ -1,0 +1,69 @@
+//! Files of the results directory: whole or absent; and the lock that keeps a second run out.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::error::LabError;
+use crate::tool::RunOutput;
+
+/// Held by a run; the kernel lets go when the process ends, however it ends.
+#[derive(Debug)]
+pub(crate) struct RunLock {
+    _file: File,
+}
+
+impl RunLock {
+    /// Takes a lock file.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Busy`] when another run holds it, or when the file cannot be created.
+    pub(crate) fn take(path: &Path, what: &str) -> Result<Self, LabError> {
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)
+            .map_err(LabError::file("create the lock", path))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(LabError::Busy { what: what.to_owned() }),
+            Err(errno) => Err(LabError::file("lock", path)(errno.into())),
+        }
+    }
+}
+
+/// What the tools said, each in a file of its own.
+pub(super) fn write_raw(folder: &Path, output: &RunOutput) -> Result<(), LabError> {
+    fs::create_dir_all(folder).map_err(LabError::file("create", folder))?;
+    for (index, process) in output.processes.iter().enumerate() {
+        write_whole(&folder.join(format!("{index}.stdout")), &process.stdout)?;
+        if !process.stderr.is_empty() {
+            write_whole(&folder.join(format!("{index}.stderr")), &process.stderr)?;
+        }
+    }
+    for (name, text) in &output.files {
+        write_whole(&folder.join(name), text)?;
+    }
+    Ok(())
+}
+
+/// Writes a file beside its place and moves it there, so that it is whole or absent.
+pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), LabError> {
+    write_bytes_whole(path, text.as_bytes())
+}
+
+/// [`write_whole`] of bytes.
+pub(crate) fn write_bytes_whole(path: &Path, bytes: &[u8]) -> Result<(), LabError> {
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(".new");
+    let draft = PathBuf::from(draft);
+    let written = fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, path));
+    written.map_err(|error| {
+        // A half-written draft of a full disk must not stay; the error that is told is the first.
+        let _ = fs::remove_file(&draft);
+        LabError::file("write", path)(error)
+    })
+}

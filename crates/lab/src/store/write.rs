@@ -1,0 +1,130 @@
+//! Keeping a trial: raw files first, then the row and its numbers in one transaction.
+
+use std::path::Path;
+
+use rusqlite::{Connection, params};
+
+use super::files::write_raw;
+use super::{Outcome, Store, StoredTrial, to_json};
+use crate::error::LabError;
+use crate::metric::Measured;
+use crate::tool::RunOutput;
+
+impl Store {
+    /// Keeps a trial, over an earlier attempt at it.
+    ///
+    /// # Errors
+    ///
+    /// When the files or the database cannot be written; the trial is then not there at all and
+    /// will be run again.
+    pub fn save_trial(
+        &mut self,
+        session: i64,
+        trial: &StoredTrial,
+        output: Option<&RunOutput>,
+    ) -> Result<(), LabError> {
+        if let Some(output) = output {
+            write_raw(&self.dir.join(&trial.raw), output)?;
+        }
+        let row = Row::of(trial)?;
+        let transaction = self.db.transaction().map_err(LabError::store("begin a trial"))?;
+        insert_trial(&transaction, session, trial, &row)
+            .map_err(LabError::store("record a trial"))?;
+        transaction.commit().map_err(LabError::store("commit a trial"))
+    }
+
+    /// The folder for a trial's raw output, relative to the directory.
+    pub fn raw_folder(number: u32) -> String {
+        Path::new("raw").join(format!("{number:05}")).display().to_string()
+    }
+}
+
+/// The columns that are JSON, written before the transaction begins.
+struct Row {
+    dimensions: String,
+    commands: String,
+    evidence: String,
+    events: String,
+    latencies: Vec<(&'static str, String)>,
+    series: Vec<(&'static str, String)>,
+}
+
+impl Row {
+    fn of(trial: &StoredTrial) -> Result<Self, LabError> {
+        let Measured { latencies, series, .. } = &trial.measured;
+        Ok(Self {
+            dimensions: to_json("the dimensions", &trial.dimensions)?,
+            commands: to_json("the commands", &trial.commands)?,
+            evidence: to_json("the evidence", &trial.evidence)?,
+            events: to_json("the events", &trial.events)?,
+            latencies: latencies
+                .iter()
+                .map(|one| Ok((one.op, to_json("the latencies", &one.bins)?)))
+                .collect::<Result<_, LabError>>()?,
+            series: series
+                .iter()
+                .map(|one| Ok((one.metric.name(), to_json("a series", &one.points)?)))
+                .collect::<Result<_, LabError>>()?,
+        })
+    }
+}
+
+fn insert_trial(
+    db: &Connection,
+    session: i64,
+    trial: &StoredTrial,
+    row: &Row,
+) -> rusqlite::Result<()> {
+    let (outcome, reason) = match &trial.outcome {
+        Outcome::Ok => ("ok", ""),
+        Outcome::Failed(reason) => ("failed", reason.as_str()),
+        Outcome::Impossible(reason) => ("impossible", reason.as_str()),
+    };
+    for table in ["sample", "latency", "series"] {
+        db.execute(&format!("DELETE FROM {table} WHERE trial = ?1"), [trial.number])?;
+    }
+    db.execute(
+        "INSERT OR REPLACE INTO trial (number, session, repetition, subject, workload, \
+         dimensions, seed, region_bytes, commands, started_unix_s, duration_s, outcome, reason, \
+         evidence, events, raw) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        params![
+            trial.number,
+            session,
+            trial.repetition,
+            trial.subject,
+            trial.workload,
+            row.dimensions,
+            trial.seed as i64,
+            trial.region_bytes as i64,
+            row.commands,
+            trial.started_unix_s as i64,
+            trial.duration_s,
+            outcome,
+            reason,
+            row.evidence,
+            row.events,
+            trial.raw
+        ],
+    )?;
+    for sample in &trial.measured.samples {
+        db.prepare_cached(
+            "INSERT INTO sample (trial, metric, value, unit) VALUES (?1, ?2, ?3, ?4)",
+        )?
+        .execute(params![
+            trial.number,
+            sample.metric.name(),
+            sample.value,
+            sample.metric.unit()
+        ])?;
+    }
+    for (op, bins) in &row.latencies {
+        db.prepare_cached("INSERT INTO latency (trial, op, bins) VALUES (?1, ?2, ?3)")?
+            .execute(params![trial.number, op, bins])?;
+    }
+    for (metric, points) in &row.series {
+        db.prepare_cached("INSERT INTO series (trial, metric, points) VALUES (?1, ?2, ?3)")?
+            .execute(params![trial.number, metric, points])?;
+    }
+    Ok(())
+}
