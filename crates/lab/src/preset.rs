@@ -122,6 +122,8 @@ pub struct Choices {
     pub members: Vec<(String, String)>,
     /// Modelled members for all that are not named.
     pub modelled: bool,
+    /// The kernel's md instead of braid, for the preset's own subjects.
+    pub kernel: bool,
     /// What times and amounts of data are multiplied by.
     pub scale: Option<f64>,
     /// Measured seconds of one trial.
@@ -164,6 +166,9 @@ impl Preset {
                     model.clone_into(&mut member.device);
                 }
             }
+        }
+        if choices.kernel {
+            campaign.subjects.iter_mut().for_each(use_kernel);
         }
         set_members(&mut campaign, choices)?;
         if let Some(member) = campaign.members.iter().find(|member| member.device.is_empty()) {
@@ -238,6 +243,17 @@ pub fn set_members(campaign: &mut Campaign, choices: &Choices) -> Result<(), Lab
         }
     }
     Ok(())
+}
+
+/// The same subject without braid: a level becomes an array of the kernel's md, a member alone is
+/// itself.
+fn use_kernel(subject: &mut SubjectDecl) {
+    if let Source::Stack(text) = &subject.source {
+        subject.source = match text.contains('(') {
+            true => Source::Kernel(text.clone()),
+            false => Source::Path(text.clone()),
+        };
+    }
 }
 
 /// The baseline is named `single`, or `baseline` if a subject has taken that name.

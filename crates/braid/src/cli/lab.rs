@@ -70,6 +70,9 @@ pub(crate) struct LabTarget {
     /// Modelled devices for all members that are not named
     #[arg(long)]
     pub(crate) modelled: bool,
+    /// Arrays of the kernel's md instead of braid's (for a preset with members)
+    #[arg(long)]
+    pub(crate) kernel: bool,
     /// Multiplies times and amounts of data: 0.01, 1/100
     #[arg(long, value_name = "FACTOR", value_parser = parse_factor)]
     pub(crate) scale: Option<f64>,

@@ -183,8 +183,8 @@ fn campaign(target: &LabTarget) -> Result<Campaign, Failure> {
             preset_names()
         )));
     }
-    if target.baseline.is_some() || !target.subject.is_empty() || target.modelled {
-        return Err(Failure::usage("--baseline, --subject and --modelled are for presets")
+    if target.baseline.is_some() || !target.subject.is_empty() || target.modelled || target.kernel {
+        return Err(Failure::usage("--baseline, --subject, --modelled and --kernel are for presets")
             .next("write the subjects into the file, or give its members by --member"));
     }
     let mut campaign = read_campaign(Path::new(&target.campaign)).map_err(Failure::usage)?;
@@ -201,6 +201,7 @@ fn choices(target: &LabTarget) -> Result<Choices, Failure> {
         subjects: pairs("--subject", &target.subject, "STACK")?,
         members: pairs("--member", &target.member, "DEVICE")?,
         modelled: target.modelled,
+        kernel: target.kernel,
         scale: target.scale,
         runtime_s: target.runtime,
         repetitions: target.repetitions,
