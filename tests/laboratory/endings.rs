@@ -84,7 +84,7 @@ fn a_tool_that_is_missing_is_named_with_its_package_and_the_rest_runs() {
     skip_without!("fio");
     let lab = Lab::new();
     let file = lab.campaign(&format!(
-        "{}[[job]]\ntool = \"sysbench\"\nmode = \"rndrd\"\nsize = \"8M\"\n",
+        "{}[[job]]\ntool = \"sysbench\"\nmode = \"rndrd\"\ntotal_size = \"8M\"\n",
         campaign(1, 0.2)
     ));
     let results = lab.results().display().to_string();
