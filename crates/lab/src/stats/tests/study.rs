@@ -100,8 +100,8 @@ fn reproduces_every_published_percent() {
 }
 
 /// The exact mean of the percents is 15.6 and not 17.5. The gap is the small copy: 5 s against
-/// 4.5 s is 11 %, but both are known to half a second, which leaves 80 % to 138 % open and moves
-/// the mean of six by 9. Against 4 s it is 25 %, and the mean of the percents as the study cuts
+/// 4.5 s is 11 %, but both are known to half a second, which leaves 90 % to 138 % open and moves
+/// the mean of six by 8. Against 4 s it is 25 %, and the mean of the percents as the study cuts
 /// them off, 6, 51, 7, 25, 10 and 6, is 17.5 exactly. That this is how the figure came about is
 /// likely, not known; so our own mean stays 15.6.
 #[test]
