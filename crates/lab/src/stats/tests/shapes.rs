@@ -11,6 +11,8 @@ fn spread_by_hand() {
     assert!((found.standard_deviation.unwrap() - (49.2_f64 / 4.0).sqrt()).abs() < 1e-12);
     let one = spread(&[7.0]).unwrap();
     assert_eq!((one.median_absolute_deviation, one.standard_deviation), (0.0, None));
+    let below = spread(&[-9.0, -10.0, -11.0]).unwrap();
+    assert_eq!((below.relative_deviation, below.coefficient_of_variation), (Some(0.1), Some(0.1)));
     let around_zero = spread(&[-1.0, 0.0, 1.0]).unwrap();
     assert_eq!(
         (around_zero.relative_deviation, around_zero.coefficient_of_variation),
@@ -122,6 +124,8 @@ fn fairness_by_hand() {
     let three = fairness(&[1.0, 3.0, 2.0]).unwrap();
     assert!((three.jain - 36.0 / 42.0).abs() < 1e-15);
     assert_eq!((three.min_to_max, three.least, three.most), (1.0 / 3.0, 0, 1));
+    let equals = fairness(&[3.0, 1.0, 1.0, 3.0]).unwrap();
+    assert_eq!((equals.least, equals.most), (1, 0));
 }
 
 proptest! {

@@ -69,6 +69,8 @@ fn many_independent_values_are_drawn() {
     assert_eq!((clear.method, clear.p_value), (TestMethod::MonteCarlo(9_999), 2e-4));
     assert_eq!(clear.smallest_p, 2e-4);
     assert!(mann_whitney(&a, &near).unwrap().p_value > 0.5);
+    // Every draw is a tie, which is as extreme.
+    assert_eq!(mann_whitney(&[1.0; 41], &[1.0; 41]).unwrap().p_value, 1.0);
 }
 
 /// 0.01 · 4 = 0.04; 0.02 · 3 = 0.06; 0.03 · 2 = 0.06; 0.9.
@@ -135,6 +137,19 @@ fn four_repetitions_name_no_winner_and_say_why() {
         "With 4 repetitions and 3 comparisons the smallest p-value that can come out is 37.5 %: \
          nothing can be significant at 5 %. It takes 7 repetitions."
     );
+}
+
+/// Six repetitions are enough for two subjects (3.1 %) and not for three (9.4 %).
+#[test]
+fn the_comparisons_count() {
+    let two = [&SLOW[..6], &times(2.0)[..6]];
+    let found = contest(&two, Better::Higher, PairedTest::SignFlip);
+    assert_eq!((found.standing.clone(), found.can_decide()), (Standing::Winner(1), true));
+    let three = [&SLOW[..6], &times(2.0)[..6], &times(3.0)[..6]];
+    let found = contest(&three, Better::Higher, PairedTest::SignFlip);
+    assert!(found.comparisons.iter().all(|pair| pair.p_value < 0.05 && pair.adjusted_p > 0.05));
+    assert_eq!(found.standing, Standing::Undecided(vec![2, 0, 1]));
+    assert!(!found.can_decide());
 }
 
 /// Two that trade places, one far behind: the set at the top is the two.
@@ -204,6 +219,17 @@ fn two_runs_differ_when_interval_and_test_agree() {
         [Verdict::Above, Verdict::NotDistinguishable, Verdict::NotDistinguishable]
     );
     assert!((judged[0].adjusted_p - 3.0 * runs[0].test.p_value).abs() < 1e-15);
+}
+
+/// Four against four, fully apart: 2 of 70 choices. Enough for one cell, not for one of two.
+#[test]
+fn cells_of_two_runs_are_counted() {
+    let apart = compare_runs(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0]).unwrap();
+    let verdicts = |runs: &[RunComparison]| -> Vec<Verdict> {
+        judge_runs(runs, 0.05).unwrap().iter().map(|run| run.verdict).collect()
+    };
+    assert_eq!(verdicts(&[apart]), [Verdict::Above]);
+    assert_eq!(verdicts(&[apart, apart]), [Verdict::NotDistinguishable; 2]);
 }
 
 fn differences() -> impl Strategy<Value = Vec<f64>> {

@@ -91,6 +91,9 @@ fn a_baseline_that_may_be_nothing_has_no_upper_end() {
     let cell = table.rows[0].cells[1].unwrap();
     assert_eq!((cell.percent, cell.least_percent, cell.most_percent), (0.0, 0.0, None));
     assert_eq!(table.summaries[1].unwrap().most_mean_percent, None);
+    let rows = [("copy".to_owned(), vec![Some(0.25), Some(1.0)])];
+    let table = percent_table(&names(&["disk", "stripe"]), &rows, &[0], 1.0).unwrap();
+    assert_eq!(table.rows[0].cells[1].unwrap().most_percent, None);
 }
 
 /// A row that one disk of the baseline lacks has no percents and is in no sum.

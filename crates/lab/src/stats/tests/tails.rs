@@ -84,6 +84,9 @@ fn a_short_curve_is_whole() {
     let points: Vec<(u64, f64)> =
         bins.cumulative(4).iter().map(|point| (point.value_ns, point.at_most)).collect();
     assert_eq!(points, [(10, 0.25), (20, 0.75), (40, 1.0)]);
+    // Also where two bins are close enough to be one step.
+    let close = Histogram::from_bins([(10, 1), (11, 1), (1_000, 8)]).unwrap();
+    assert_eq!(close.cumulative(4).len(), 3);
 }
 
 /// A tail of a millionth keeps its points, for half of them follow the latency.
