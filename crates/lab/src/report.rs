@@ -9,6 +9,7 @@ mod charts;
 mod export;
 mod html;
 pub mod model;
+pub mod render;
 mod svg;
 mod table;
 mod units;
