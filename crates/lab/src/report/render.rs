@@ -21,13 +21,22 @@
 //!
 //! Deliberately absent: any arithmetic on measurements. What a number means was decided before.
 
+pub mod chart;
+mod html;
 mod json;
 mod markdown;
+mod png;
+mod terminal;
 mod text;
 mod tidy;
 mod write;
+mod xlsx;
 
+pub use html::render_html;
 pub use json::render_json;
 pub use markdown::render_markdown;
+pub use png::render_png;
+pub use terminal::render_terminal;
 pub use tidy::{TidyRow, write_csv};
 pub use write::{Formats, Written, write_report};
+pub use xlsx::write_xlsx;

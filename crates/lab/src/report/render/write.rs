@@ -4,7 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::{TidyRow, render_json, render_markdown, write_csv};
+use super::chart::{Frame, Palette, render_svg};
+use super::{
+    TidyRow, render_html, render_json, render_markdown, render_png, write_csv, write_xlsx,
+};
 use crate::error::LabError;
 use crate::report::model::Report;
 
@@ -79,6 +82,11 @@ pub fn write_report(
 ) -> Result<Written, LabError> {
     fs::create_dir_all(dir).map_err(LabError::file("create", dir))?;
     let mut files = Files { dir, written: Written { html: None, files: Vec::new() } };
+    if formats.html {
+        let page = render_html(report)?;
+        files.write("report.html", |out| out.write_all(page.as_bytes()))?;
+        files.written.html = files.written.files.last().cloned();
+    }
     if formats.markdown {
         files.write("report.md", |out| out.write_all(render_markdown(report).as_bytes()))?;
     }
@@ -88,6 +96,25 @@ pub fn write_report(
     }
     if formats.csv {
         files.write("samples.csv", |out| write_csv(samples, out))?;
+    }
+    if formats.xlsx {
+        files.write_with("report.xlsx", |out| write_xlsx(report, samples, out))?;
+    }
+    if formats.svg || formats.png {
+        let charts = dir.join("charts");
+        fs::create_dir_all(&charts).map_err(LabError::file("create", &charts))?;
+        let palette = Palette::of(report);
+        for chart in report.charts() {
+            let svg = render_svg(chart, &palette, Frame::Alone)?;
+            if formats.svg {
+                let name = format!("charts/{}.svg", chart.id);
+                files.write(&name, |out| out.write_all(svg.as_bytes()))?;
+            }
+            if formats.png {
+                let png = render_png(&svg)?;
+                files.write(&format!("charts/{}.png", chart.id), |out| out.write_all(&png))?;
+            }
+        }
     }
     Ok(files.written)
 }
@@ -104,6 +131,16 @@ impl Files<'_> {
         fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
     ) -> Result<(), LabError> {
         let path = self.dir.join(name);
+        let fill = |out: &mut BufWriter<File>| fill(out).map_err(LabError::file("write", &path));
+        self.write_with(name, fill)
+    }
+
+    fn write_with(
+        &mut self,
+        name: &str,
+        fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), LabError>,
+    ) -> Result<(), LabError> {
+        let path = self.dir.join(name);
         write_whole(&path, fill)?;
         self.written.files.push(path);
         Ok(())
@@ -111,23 +148,21 @@ impl Files<'_> {
 }
 
 /// Fills a file beside its place and moves it there, so that it is whole or absent: the twin of
-/// `store::write_whole` for bytes that are not in memory.
+/// `store::write_whole` for what is not a text in memory.
 fn write_whole(
     path: &Path,
-    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), LabError>,
 ) -> Result<(), LabError> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(".new");
     let draft = PathBuf::from(draft);
-    let write = || {
-        let mut out = BufWriter::with_capacity(1 << 18, File::create(&draft)?);
-        fill(&mut out)?;
-        out.flush()
-    };
-    if let Err(source) = write() {
+    let file = File::create(&draft).map_err(LabError::file("create", &draft))?;
+    let mut out = BufWriter::with_capacity(1 << 18, file);
+    let filled = fill(&mut out).and_then(|()| out.flush().map_err(LabError::file("write", &draft)));
+    if let Err(error) = filled {
         // The error that counts is the first one; a draft that stays is overwritten next time.
         let _ = fs::remove_file(&draft);
-        return Err(LabError::file("write", &draft)(source));
+        return Err(error);
     }
     fs::rename(&draft, path).map_err(LabError::file("write", path))
 }
