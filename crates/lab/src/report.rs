@@ -6,5 +6,6 @@
 //! table under the charts.
 
 pub mod model;
+pub mod render;
 mod svg;
 mod units;
