@@ -38,11 +38,14 @@
 //! Deliberately absent: command-line parsing (the binary does it), any knowledge of RAID, and
 //! any averaging of percentiles.
 
+pub mod analysis;
 pub mod campaign;
 pub mod environment;
 pub mod error;
 pub mod evidence;
 pub mod facts;
+#[cfg(test)]
+mod fixture;
 pub mod matrix;
 pub mod metric;
 pub mod nbd;
