@@ -74,6 +74,7 @@ proptest! {
     fn nothing_undefined_leaves(values in wild(), more in wild()) {
         if let Some(found) = estimate(&values) {
             prop_assert!(all_finite(&[found.median, found.low, found.high]));
+            prop_assert!(found.relative_width().is_finite());
         }
         let pairs: Vec<(f64, f64)> = values.iter().copied().zip(more.iter().copied()).collect();
         if let Some(Ratio { percent }) = compare(&pairs) {
