@@ -59,7 +59,7 @@ pub(crate) fn available_memory_bytes() -> Option<u64> {
     find_line(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
 }
 
-fn find_memory_bytes(meminfo: &str) -> Option<u64> {
+pub(crate) fn find_memory_bytes(meminfo: &str) -> Option<u64> {
     find_line(meminfo, "MemTotal:")
 }
 

@@ -163,7 +163,7 @@ impl Preset {
         if choices.modelled {
             for member in &mut campaign.members {
                 if let Some((_, model)) = self.modelled.iter().find(|(name, _)| *name == member.name) {
-                    model.clone_into(&mut member.device);
+                    member.device = (*model).to_owned();
                 }
             }
         }

@@ -17,13 +17,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::LabOptions;
-use crate::campaign::Campaign;
+use crate::campaign::{Campaign, Subject};
 use crate::environment::read_environment;
 use crate::error::LabError;
 use crate::facts::place_members;
 use crate::matrix::{Trial, plan_trials};
 use crate::progress::Progress;
 use crate::safety::check_overwrites;
+use crate::settings::Value;
 use crate::store::{Outcome, Store, StoredTrial, SubjectFacts, Times};
 use crate::subjects::{BringUp, Ready, Subjects};
 use crate::world::World;
@@ -102,7 +103,7 @@ pub fn run_campaign(
         store: &mut store,
         session,
         subjects: &mut subjects,
-        names: declared.iter().map(|subject| subject.name.clone()).collect(),
+        declared: &declared,
         began,
         times: Times::default(),
     };
@@ -123,7 +124,8 @@ struct Run<'a, 'c> {
     store: &'a mut Store,
     session: i64,
     subjects: &'a mut Subjects<'c>,
-    names: Vec<String>,
+    /// The campaign's subjects, worked out.
+    declared: &'a [Subject],
     began: Duration,
     times: Times,
 }
@@ -154,7 +156,7 @@ impl Run<'_, '_> {
             times: Times::default(),
         };
         let mut progress = Progress::new(missing.len(), trials.len(), self.options.quiet);
-        let mut in_a_row = vec![0_u32; self.names.len()];
+        let mut in_a_row = vec![0_u32; self.declared.len()];
         for trial in missing {
             let subject = trial.cell.subject;
             if in_a_row[subject] >= FAILURES_IN_A_ROW {
@@ -185,7 +187,7 @@ impl Run<'_, '_> {
                         progress.warn(&format!(
                             "{} failed {FAILURES_IN_A_ROW} times in a row and is left out for the \
                              rest of this run",
-                            self.names[subject]
+                            self.declared[subject].name
                         ));
                     }
                     *tally.reasons.entry(reason).or_default() += 1;
@@ -215,7 +217,7 @@ impl Run<'_, '_> {
             true => format!(", after filling {:#}", self.campaign.region),
             false => String::new(),
         };
-        format!("{}: {}{fill}", self.names[trial.cell.subject], trial.cell.workload)
+        format!("{}: {}{fill}", self.declared[trial.cell.subject].name, trial.cell.workload)
     }
 
     fn one_trial(&mut self, trial: &Trial, world: &mut dyn World) -> Result<Step, LabError> {
@@ -265,17 +267,15 @@ impl Run<'_, '_> {
 
     fn blank(&self, trial: &Trial, world: &dyn World) -> StoredTrial {
         let workload = &trial.cell.workload;
+        let subject = &self.declared[trial.cell.subject];
         let mut dimensions = workload.dimensions();
-        if let Some(subject) = self.campaign.expand().get(trial.cell.subject) {
-            let own = subject.dimensions.iter().map(|(name, v)| ((*name).to_owned(), v.clone()));
-            dimensions.extend(own);
-            let family = crate::settings::Value::Word(subject.family.clone());
-            dimensions.insert("family".to_owned(), family);
-        }
+        let own = subject.dimensions.iter().map(|(name, v)| ((*name).to_owned(), v.clone()));
+        dimensions.extend(own);
+        dimensions.insert("family".to_owned(), Value::Word(subject.family.clone()));
         StoredTrial {
             number: trial.number,
             repetition: trial.repetition,
-            subject: self.names[trial.cell.subject].clone(),
+            subject: subject.name.clone(),
             workload: workload.label(),
             dimensions,
             seed: trial.seed,
@@ -292,11 +292,10 @@ impl Run<'_, '_> {
     }
 
     fn save_facts(&mut self, subject: usize, ready: &Ready) -> Result<(), LabError> {
-        let source = &self.subjects.declared(subject).source;
         let facts = SubjectFacts {
-            name: self.names[subject].clone(),
+            name: self.declared[subject].name.clone(),
             size_bytes: Some(ready.size_bytes),
-            members: place_members(source),
+            members: place_members(&self.declared[subject].source),
             commands: ready.commands.clone(),
         };
         self.store.save_subject(subject, &facts)
