@@ -66,7 +66,7 @@ pub(crate) fn find_memory_bytes(meminfo: &str) -> Option<u64> {
 fn find_line(meminfo: &str, name: &str) -> Option<u64> {
     let line = meminfo.lines().find(|line| line.starts_with(name))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib * 1024)
+    kib.checked_mul(1024)
 }
 
 impl Environment {
