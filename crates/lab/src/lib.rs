@@ -54,6 +54,8 @@ mod rng;
 pub mod settings;
 pub mod stats;
 pub mod store;
+pub mod story;
+pub mod subjects;
 pub mod tool;
 pub mod trust;
 pub mod world;
