@@ -63,7 +63,8 @@ const SMALL: [&str; 4] = ["--scale", "0.002", "--repetitions", "1"];
 #[test]
 fn quick_compares_stacks() {
     skip_without!("fio");
-    let (one, two) = (stick("a"), format!("stripe=raid0(chunk=64K, {}, {})", stick("a"), stick("b")));
+    let (one, two) =
+        (stick("a"), format!("stripe=raid0(chunk=64K, {}, {})", stick("a"), stick("b")));
     let more = ["--baseline", &one, "--subject", &two, "--runtime", "0.3", "--region", "16M"];
     try_preset("quick", &more, &[]);
 }

@@ -4,7 +4,8 @@ use super::{Lab, read};
 use crate::common::{Output, skip_without};
 
 fn campaign(latency: &str) -> String {
-    let model = format!("model(usb-flash, size=32M, read=800MB/s, write=800MB/s, latency={latency})");
+    let model =
+        format!("model(usb-flash, size=32M, read=800MB/s, write=800MB/s, latency={latency})");
     format!(
         "name = \"before-and-after\"\nrepetitions = 6\nruntime_s = 0.2\nregion = \"8M\"\n\
          [[member]]\nname = \"m\"\ndevice = \"{model}\"\n\

@@ -148,9 +148,6 @@ pub enum LabError {
         /// The name of the campaign in it.
         held: String,
     },
-    /// The user asked to stop.
-    #[error("stopped by the user")]
-    Stopped,
     /// Another run is at work on the same thing.
     #[error("another run uses {what}; wait for its end, or stop it")]
     Busy {

@@ -32,10 +32,8 @@ const RALLY2_2: &str = RALLY2_1;
 /// An A-DATA stick alone: 15.8 MB/s read.
 const ADATA: &str = "model(usb-flash, size=2G, read=15800KB/s, write=9MB/s, latency=1500us)";
 /// A SanDisk Cruzer Titanium: 20 MB/s read and 9 MB/s written, as advertised.
-const CRUZER_1: &str =
-    "model(usb-flash, size=2G, bus=ehci1, bus_rate=40MB/s, read=20MB/s, write=9MB/s, latency=900us)";
-const CRUZER_2: &str =
-    "model(usb-flash, size=2G, bus=ehci2, bus_rate=40MB/s, read=20MB/s, write=9MB/s, latency=900us)";
+const CRUZER_1: &str = "model(usb-flash, size=2G, bus=ehci1, bus_rate=40MB/s, read=20MB/s, write=9MB/s, latency=900us)";
+const CRUZER_2: &str = "model(usb-flash, size=2G, bus=ehci2, bus_rate=40MB/s, read=20MB/s, write=9MB/s, latency=900us)";
 
 /// All presets, in the order in which they are listed.
 pub const PRESETS: &[Preset] = &[
@@ -162,7 +160,9 @@ impl Preset {
         }
         if choices.modelled {
             for member in &mut campaign.members {
-                if let Some((_, model)) = self.modelled.iter().find(|(name, _)| *name == member.name) {
+                if let Some((_, model)) =
+                    self.modelled.iter().find(|(name, _)| *name == member.name)
+                {
                     member.device = (*model).to_owned();
                 }
             }

@@ -87,7 +87,6 @@ fn identity(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::campaign::OneOrMany;
     use crate::preset::quick_campaign;
 
     fn campaign(baseline: &str, subject: &str) -> Campaign {
@@ -123,7 +122,8 @@ mod tests {
     #[test]
     fn reading_needs_none() {
         let mut campaign = campaign("/dev/sda", "/dev/sdb");
-        campaign.jobs[0].op = OneOrMany(vec![Op::Read]);
+        let read = crate::settings::Value::Word("read".to_owned());
+        campaign.jobs[0].settings.insert("op".to_owned(), vec![read]);
         check_overwrites(&campaign, &[]).unwrap();
     }
 }

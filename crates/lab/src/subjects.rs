@@ -244,8 +244,7 @@ impl<'a> Subjects<'a> {
     /// What would not go, or went only by force, with the command that shows or removes it.
     pub fn take_down_all(&mut self, world: &mut dyn World) -> Result<(), LabError> {
         let all = 0..self.states.len();
-        let results: Vec<_> =
-            all.map(|subject| self.take_down(subject, true, world)).collect();
+        let results: Vec<_> = all.map(|subject| self.take_down(subject, true, world)).collect();
         results.into_iter().collect()
     }
 
@@ -258,11 +257,7 @@ impl<'a> Subjects<'a> {
             && fill::has_content(&self.subjects[subject].source)
     }
 
-    fn take_down_rivals(
-        &mut self,
-        subject: usize,
-        world: &mut dyn World,
-    ) -> Result<(), LabError> {
+    fn take_down_rivals(&mut self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
         let mine = paths_of(&self.subjects[subject].source);
         for other in 0..self.states.len() {
             let is_up = other != subject && self.states[other].base.is_some();
@@ -309,7 +304,9 @@ impl<'a> Subjects<'a> {
         match done.exit {
             Exit::Code(0) => Ok(()),
             Exit::Stopped => Err(Obstacle::Stopped),
-            exit => self.is_dead(subject, format!("`braid status` says {exit}"), done.stderr, world),
+            exit => {
+                self.is_dead(subject, format!("`braid status` says {exit}"), done.stderr, world)
+            }
         }
     }
 
@@ -348,12 +345,7 @@ impl<'a> Subjects<'a> {
     }
 
     /// Calls the subject's provider; what it left is taken away again when it failed.
-    fn start(
-        &mut self,
-        subject: usize,
-        form: Form,
-        world: &mut dyn World,
-    ) -> Result<(), Obstacle> {
+    fn start(&mut self, subject: usize, form: Form, world: &mut dyn World) -> Result<(), Obstacle> {
         let (mut held, mut commands) = (Held::default(), Vec::new());
         let facts = &self.subjects[subject];
         let mut site = Site {
@@ -383,17 +375,13 @@ impl<'a> Subjects<'a> {
         }
     }
 
-    fn provide(
-        &self,
-        site: &mut Site<'_>,
-        subject: usize,
-        form: Form,
-    ) -> Result<Base, Obstacle> {
+    fn provide(&self, site: &mut Site<'_>, subject: usize, form: Form) -> Result<Base, Obstacle> {
         let size = |text: &str| {
             text.parse::<ByteSize>().map_err(|error| Obstacle::Impossible(error.to_string()))
         };
-        let parse =
-            |text: &str| Stack::parse(text).map_err(|error| Obstacle::Impossible(error.to_string()));
+        let parse = |text: &str| {
+            Stack::parse(text).map_err(|error| Obstacle::Impossible(error.to_string()))
+        };
         let name = self.name_of_volume(subject);
         match &self.subjects[subject].source {
             Source::Path(path) => path::bring_up(site, path, self.through_nbd),
@@ -497,9 +485,9 @@ impl<'a> Subjects<'a> {
         let stop = &self.options.stop;
         let ask = |world: &mut dyn World| {
             let done = world.run(&array.ask(), LIMIT, &Default::default())?;
-            array.read(&done).map_err(|why| {
-                failed(Restless::Why(format!("the array does not answer: {why}")))
-            })
+            array
+                .read(&done)
+                .map_err(|why| failed(Restless::Why(format!("the array does not answer: {why}"))))
         };
         let must = |world: &mut dyn World, command: Option<CommandLine>| match command {
             None => Ok(()),
@@ -630,6 +618,8 @@ fn watch_of(facts: &Subject, base: &Base) -> Watch {
         volume: base.volume.clone(),
         mountpoint: None,
         models: models_of(&facts.source),
+        // No stack has a cache of its own.
+        cache_bytes: None,
     }
 }
 

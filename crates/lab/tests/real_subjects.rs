@@ -88,6 +88,7 @@ impl Bench {
             fill: true,
             drop_caches: false,
             rest_s: 0.0,
+            only: Vec::new(),
             members: Vec::new(),
             subjects: sources
                 .into_iter()
@@ -456,9 +457,8 @@ fn an_array_in_memory_can_be_degraded_and_checked_only() {
 
 #[test]
 fn a_server_that_was_killed_is_named_and_the_next_trial_goes_on() {
-    let make = |dir: &Path| {
-        vec![Source::Stack(format!("raid0({}, ram(64M))", image(dir, "a.img", 64)))]
-    };
+    let make =
+        |dir: &Path| vec![Source::Stack(format!("raid0({}, ram(64M))", image(dir, "a.img", 64)))];
     let Some(mut bench) = Bench::of_stacks(make) else { return };
     let ready = bench.up(0, &on(FileSystem::Ext4));
     bench.let_go(0).unwrap();

@@ -184,8 +184,10 @@ fn campaign(target: &LabTarget) -> Result<Campaign, Failure> {
         )));
     }
     if target.baseline.is_some() || !target.subject.is_empty() || target.modelled || target.kernel {
-        return Err(Failure::usage("--baseline, --subject, --modelled and --kernel are for presets")
-            .next("write the subjects into the file, or give its members by --member"));
+        return Err(Failure::usage(
+            "--baseline, --subject, --modelled and --kernel are for presets",
+        )
+        .next("write the subjects into the file, or give its members by --member"));
     }
     let mut campaign = read_campaign(Path::new(&target.campaign)).map_err(Failure::usage)?;
     set_members(&mut campaign, &choices).map_err(Failure::usage)?;

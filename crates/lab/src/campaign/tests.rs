@@ -62,7 +62,11 @@ fn everything_that_can_be_written_survives_a_round_trip() {
 #[test]
 fn an_unknown_key_is_named_with_the_nearest_that_is_known() {
     let cases = [
-        (GOOD.replace("name = \"stripe\"", "name = \"stripe\"\nrepetition = 5"), "repetition", "repetitions"),
+        (
+            GOOD.replace("name = \"stripe\"", "name = \"stripe\"\nrepetition = 5"),
+            "repetition",
+            "repetitions",
+        ),
         (GOOD.replace("op =", "blocksize = \"4K\"\nop ="), "blocksize", "block_size"),
         (GOOD.replace("op =", "iodpeth = 4\nop ="), "iodpeth", "iodepth"),
         (GOOD.replace("op =", "proceses = 4\nop ="), "proceses", "processes"),

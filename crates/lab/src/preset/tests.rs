@@ -82,7 +82,8 @@ fn the_kernel_stands_in_for_braid() {
     let preset = Preset::find("two-disk-levels").unwrap();
     let members = [("disk1", "/dev/sdb"), ("disk2", "/dev/sdc")];
     let members = members.map(|(name, device)| (name.to_owned(), device.to_owned())).to_vec();
-    let campaign = preset.campaign(&Choices { members, kernel: true, ..Choices::default() }).unwrap();
+    let campaign =
+        preset.campaign(&Choices { members, kernel: true, ..Choices::default() }).unwrap();
     let subjects = campaign.expand();
     assert_eq!(subjects[0].source, Source::Path("/dev/sdb".into()));
     assert_eq!(subjects[4].source, Source::Kernel("raid1(/dev/sdb, /dev/sdc)".into()));

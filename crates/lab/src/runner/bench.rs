@@ -11,7 +11,9 @@ use crate::matrix::Trial;
 use crate::metric::{Measured, Metric, Sample};
 use crate::store::{Outcome, StoredTrial, Times};
 use crate::subjects::Ready;
-use crate::tool::{Effort, RunOutput, Script, Step, Target, Tool, ToolError, ToolOutput, TrialSpec};
+use crate::tool::{
+    Effort, RunOutput, Script, Step, Target, Tool, ToolError, ToolOutput, TrialSpec,
+};
 use crate::world::{Exit, World};
 
 /// What a tool may take beyond the time it was told: starting, laying out, the last flush.

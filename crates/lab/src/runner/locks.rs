@@ -38,7 +38,8 @@ fn lock_name(path: &Path) -> String {
     let text = path.display().to_string();
     let readable: String =
         text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let tail: String = readable.chars().rev().take(40).collect::<Vec<_>>().into_iter().rev().collect();
+    let tail: String =
+        readable.chars().rev().take(40).collect::<Vec<_>>().into_iter().rev().collect();
     let hash = crate::rng::mix(&text.bytes().map(u64::from).collect::<Vec<_>>());
     format!("braid-lab-{tail}-{hash:016x}")
 }

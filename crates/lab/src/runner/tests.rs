@@ -7,13 +7,13 @@ use std::rc::Rc;
 
 use super::*;
 use crate::campaign::parse_campaign;
-use crate::evidence::{Snapshot, Watch};
+use crate::evidence::{Roots, Snapshot, Watch, take_under};
 use crate::metric::Metric;
 use crate::preset::quick_campaign;
 use crate::settings::Value;
 use crate::story::Story;
-use crate::tool::{Step as ScriptStep, ToolOutput};
-use crate::world::{CommandLine, Exit, Finished, Service, StopFlag};
+use crate::tool::{Step as ScriptStep, Target, ToolOutput};
+use crate::world::{CommandLine, Exit, Finished, PathKind, Service, StopFlag};
 
 /// fio's own words, from which the mock answers.
 const FIO: &str = include_str!("../../testdata/fio-3.33-randread-file.json");
@@ -71,10 +71,6 @@ impl Service for MockService {
 
     fn cpu_time(&self) -> Option<Duration> {
         Some(Duration::from_millis(self.log.borrow().trials as u64))
-    }
-
-    fn pid(&self) -> u32 {
-        std::process::id()
     }
 
     fn stop(&mut self, _grace: Duration) -> Result<(Exit, String), LabError> {
@@ -222,8 +218,34 @@ impl World for MockWorld {
         Ok(())
     }
 
-    fn snapshot(&mut self, _: &Watch) -> Snapshot {
-        Snapshot::default()
+    fn fill(
+        &mut self,
+        _: &Target,
+        _: u64,
+        _: u64,
+        _: Duration,
+        _: &StopFlag,
+    ) -> Result<(), LabError> {
+        self.log.borrow_mut().fills += 1;
+        Ok(())
+    }
+
+    fn make_folder(&mut self, parent: &Path) -> Result<PathBuf, LabError> {
+        Ok(parent.join("folder"))
+    }
+
+    fn remove_folder(&mut self, _: &Path, _: bool) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn path_kind(&mut self, _: &Path) -> Result<Option<PathKind>, LabError> {
+        Ok(Some(PathKind::File))
+    }
+
+    /// A machine that shows nothing of itself.
+    fn snapshot(&mut self, watch: &Watch) -> Snapshot {
+        let nowhere = Path::new("/nonexistent");
+        take_under(&Roots { proc: nowhere.into(), sys: nowhere.into() }, watch)
     }
 }
 

@@ -43,12 +43,8 @@ fn kept(number: u32, outcome: Outcome) -> StoredTrial {
 }
 
 fn words(stdout: &str) -> RunOutput {
-    let process = ToolOutput {
-        exit: Exit::Code(0),
-        stdout: stdout.into(),
-        stderr: "hm".into(),
-        wall_s: 1.0,
-    };
+    let process =
+        ToolOutput { exit: Exit::Code(0), stdout: stdout.into(), stderr: "hm".into(), wall_s: 1.0 };
     let files = BTreeMap::from([("bw.log".to_owned(), "1, 2".to_owned())]);
     RunOutput { processes: vec![process], wall_s: 1.0, files }
 }
