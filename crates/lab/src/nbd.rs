@@ -296,7 +296,8 @@ mod tests {
     #[test]
     fn a_server_is_asked_in_its_own_words() {
         let (mut server, client) = UnixStream::pair().unwrap();
-        let asking = std::thread::spawn(move || greet(client, "e").map(|e| (e.size_bytes, e.flags)));
+        let asking =
+            std::thread::spawn(move || greet(client, "e").map(|e| (e.size_bytes, e.flags)));
         let mut greeting = NBDMAGIC.to_be_bytes().to_vec();
         greeting.extend_from_slice(&IHAVEOPT.to_be_bytes());
         greeting.extend_from_slice(&[0, 3]);

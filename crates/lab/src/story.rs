@@ -224,8 +224,11 @@ mod tests {
         assert!((4.0..4.3).contains(&times[1]), "{times:?}");
         assert!((6.0..6.6).contains(&times[2]), "{times:?}");
         assert!((8.0..8.9).contains(&times[4]), "{times:?}");
-        let asked: Vec<f64> =
-            commands.iter().filter(|(_, text)| text.starts_with("cat")).map(|(at, _)| *at).collect();
+        let asked: Vec<f64> = commands
+            .iter()
+            .filter(|(_, text)| text.starts_with("cat"))
+            .map(|(at, _)| *at)
+            .collect();
         assert!(asked.windows(2).all(|pair| pair[1] - pair[0] > 0.249), "{asked:?}");
     }
 

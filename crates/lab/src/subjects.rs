@@ -207,18 +207,22 @@ impl<'a> Subjects<'a> {
             self.take_down(subject, false, world)?;
         }
         if self.states[subject].base.is_none() {
+            // Something may be left of an attempt that failed.
+            self.take_down(subject, false, world)?;
             self.start(subject, form, world)?;
         }
         if self.needs_fill(subject, workload) {
             self.fill(subject, world)?;
         }
         let story = self.treat(subject, treatment, world)?;
-        let prepared = self.prepare(subject, workload, world);
-        if prepared.is_err() {
-            let name = &self.subjects[subject].name;
-            self.states[subject].trial.release(name, true, world)?;
+        match self.prepare(subject, workload, world) {
+            Ok(ready) => Ok(Ready { story, ..ready }),
+            Err(obstacle) => {
+                let name = &self.subjects[subject].name;
+                let cleared = self.states[subject].trial.release(name, false, world);
+                Err(first_of(obstacle, cleared))
+            }
         }
-        Ok(Ready { story, ..prepared? })
     }
 
     /// Ends what a trial needed, and mends the array if its health was changed; a server that is
@@ -244,8 +248,7 @@ impl<'a> Subjects<'a> {
     /// What would not go, or went only by force, with the command that shows or removes it.
     pub fn take_down_all(&mut self, world: &mut dyn World) -> Result<(), LabError> {
         let all = 0..self.states.len();
-        let results: Vec<_> =
-            all.map(|subject| self.take_down(subject, true, world)).collect();
+        let results: Vec<_> = all.map(|subject| self.take_down(subject, true, world)).collect();
         results.into_iter().collect()
     }
 
@@ -258,11 +261,7 @@ impl<'a> Subjects<'a> {
             && fill::has_content(&self.subjects[subject].source)
     }
 
-    fn take_down_rivals(
-        &mut self,
-        subject: usize,
-        world: &mut dyn World,
-    ) -> Result<(), LabError> {
+    fn take_down_rivals(&mut self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
         let mine = paths_of(&self.subjects[subject].source);
         for other in 0..self.states.len() {
             let is_up = other != subject && self.states[other].base.is_some();
@@ -309,7 +308,9 @@ impl<'a> Subjects<'a> {
         match done.exit {
             Exit::Code(0) => Ok(()),
             Exit::Stopped => Err(Obstacle::Stopped),
-            exit => self.is_dead(subject, format!("`braid status` says {exit}"), done.stderr, world),
+            exit => {
+                self.is_dead(subject, format!("`braid status` says {exit}"), done.stderr, world)
+            }
         }
     }
 
@@ -348,12 +349,7 @@ impl<'a> Subjects<'a> {
     }
 
     /// Calls the subject's provider; what it left is taken away again when it failed.
-    fn start(
-        &mut self,
-        subject: usize,
-        form: Form,
-        world: &mut dyn World,
-    ) -> Result<(), Obstacle> {
+    fn start(&mut self, subject: usize, form: Form, world: &mut dyn World) -> Result<(), Obstacle> {
         let (mut held, mut commands) = (Held::default(), Vec::new());
         let facts = &self.subjects[subject];
         let mut site = Site {
@@ -372,28 +368,21 @@ impl<'a> Subjects<'a> {
                 Ok(())
             }
             Err(obstacle) => {
-                let cleared = held.release(&facts.name, true, world);
-                match (obstacle, cleared) {
-                    // The first failure is the one that is told.
-                    (Obstacle::Failed(error), _) => Err(Obstacle::Failed(error)),
-                    (_, Err(error)) => Err(Obstacle::Failed(error)),
-                    (obstacle, Ok(())) => Err(obstacle),
-                }
+                let cleared = held.release(&facts.name, false, world);
+                // What did not go is tried again with the rest.
+                self.states[subject].held = held;
+                Err(first_of(obstacle, cleared))
             }
         }
     }
 
-    fn provide(
-        &self,
-        site: &mut Site<'_>,
-        subject: usize,
-        form: Form,
-    ) -> Result<Base, Obstacle> {
+    fn provide(&self, site: &mut Site<'_>, subject: usize, form: Form) -> Result<Base, Obstacle> {
         let size = |text: &str| {
             text.parse::<ByteSize>().map_err(|error| Obstacle::Impossible(error.to_string()))
         };
-        let parse =
-            |text: &str| Stack::parse(text).map_err(|error| Obstacle::Impossible(error.to_string()));
+        let parse = |text: &str| {
+            Stack::parse(text).map_err(|error| Obstacle::Impossible(error.to_string()))
+        };
         let name = self.name_of_volume(subject);
         match &self.subjects[subject].source {
             Source::Path(path) => path::bring_up(site, path, self.through_nbd),
@@ -497,9 +486,9 @@ impl<'a> Subjects<'a> {
         let stop = &self.options.stop;
         let ask = |world: &mut dyn World| {
             let done = world.run(&array.ask(), LIMIT, &Default::default())?;
-            array.read(&done).map_err(|why| {
-                failed(Restless::Why(format!("the array does not answer: {why}")))
-            })
+            array
+                .read(&done)
+                .map_err(|why| failed(Restless::Why(format!("the array does not answer: {why}"))))
         };
         let must = |world: &mut dyn World, command: Option<CommandLine>| match command {
             None => Ok(()),
@@ -573,6 +562,15 @@ impl<'a> Subjects<'a> {
         let size_bytes = base.size_bytes;
         let story = Story::none();
         Ok(Ready { target, size_bytes, region_bytes, watch, story, commands, folder })
+    }
+}
+
+/// The first failure is the one that is told; but what is merely impossible, or was stopped, is an
+/// error when something of it is left.
+fn first_of(obstacle: Obstacle, cleared: Result<(), LabError>) -> Obstacle {
+    match (obstacle, cleared) {
+        (Obstacle::Impossible(_) | Obstacle::Stopped, Err(error)) => Obstacle::Failed(error),
+        (obstacle, _) => obstacle,
     }
 }
 

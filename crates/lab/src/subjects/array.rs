@@ -125,9 +125,7 @@ impl Array {
 
     /// Puts it in as a new member, which begins a recovery.
     pub(crate) fn put_in(&self) -> Option<CommandLine> {
-        self.remembers
-            .then(|| self.on_victim(&["member", "add", "--force"], "--add"))
-            .flatten()
+        self.remembers.then(|| self.on_victim(&["member", "add", "--force"], "--add")).flatten()
     }
 
     /// Begins a check of the whole array.

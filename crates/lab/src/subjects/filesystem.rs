@@ -17,11 +17,7 @@ use crate::world::{CommandLine, Exit, Finished};
 const MKFS_LIMIT: Duration = Duration::from_secs(3600);
 
 /// Makes and mounts it; answers where.
-pub(super) fn mount(
-    site: &mut Site<'_>,
-    device: &str,
-    setup: &Setup,
-) -> Result<PathBuf, Obstacle> {
+pub(super) fn mount(site: &mut Site<'_>, device: &str, setup: &Setup) -> Result<PathBuf, Obstacle> {
     site.needs_root("mounting a file system")?;
     let mkfs = mkfs_command(setup.filesystem, &setup.mkfs, device);
     let done = site.run(&mkfs, MKFS_LIMIT)?;
@@ -128,8 +124,17 @@ mod tests {
             mount_command(&setup, "/dev/x").to_string()
         };
         assert_eq!(text(FileSystem::Xfs, ""), "mount -t xfs /dev/x");
-        assert_eq!(text(FileSystem::Xfs, "noatime,nobarrier"), "mount -t xfs -o noatime,nobarrier /dev/x");
-        assert_eq!(text(FileSystem::Ext4, "noatime"), "mount -t ext4 -o noatime,noinit_itable /dev/x");
-        assert_eq!(text(FileSystem::Ext4, "init_itable=1"), "mount -t ext4 -o init_itable=1 /dev/x");
+        assert_eq!(
+            text(FileSystem::Xfs, "noatime,nobarrier"),
+            "mount -t xfs -o noatime,nobarrier /dev/x"
+        );
+        assert_eq!(
+            text(FileSystem::Ext4, "noatime"),
+            "mount -t ext4 -o noatime,noinit_itable /dev/x"
+        );
+        assert_eq!(
+            text(FileSystem::Ext4, "init_itable=1"),
+            "mount -t ext4 -o init_itable=1 /dev/x"
+        );
     }
 }

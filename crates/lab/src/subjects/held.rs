@@ -182,11 +182,7 @@ impl Hand<'_> {
     }
 
     fn left(&self, reason: String, command: &CommandLine) -> LabError {
-        LabError::LeftBehind {
-            subject: self.subject.to_owned(),
-            reason,
-            next: command.to_string(),
-        }
+        LabError::LeftBehind { subject: self.subject.to_owned(), reason, next: command.to_string() }
     }
 }
 

@@ -60,7 +60,9 @@ fn plan(stack: &Stack) -> Result<Shape, String> {
     let member = |member: &Stack| match &member.node {
         Node::File(file) if file.offset.0 == 0 && file.length.is_none() => Ok(file.path.clone()),
         Node::Missing(_) => Ok("missing".to_owned()),
-        _ => Err(format!("{member} is no member for the kernel's md: it takes whole block devices and files")),
+        _ => Err(format!(
+            "{member} is no member for the kernel's md: it takes whole block devices and files"
+        )),
     };
     let members = stack.members().iter().map(member).collect::<Result<Vec<_>, _>>()?;
     let is_redundant = !matches!(stack.node, Node::Raid0(_));
@@ -84,21 +86,10 @@ fn plan(stack: &Stack) -> Result<Shape, String> {
     Ok(Shape { words, members, is_redundant })
 }
 
-pub(super) fn bring_up(
-    site: &mut Site<'_>,
-    stack: &Stack,
-    name: &str,
-) -> Result<Base, Obstacle> {
+pub(super) fn bring_up(site: &mut Site<'_>, stack: &Stack, name: &str) -> Result<Base, Obstacle> {
     let shape = plan(stack).map_err(Obstacle::Impossible)?;
     site.needs_root("an array of the kernel's md")?;
-    let mdstat = Path::new("/proc/mdstat");
-    if site.world.path_kind(mdstat)?.is_none() {
-        // Without the module this fails, and the next look says so.
-        site.run(&CommandLine::new("modprobe").arg("md_mod"), LIMIT)?;
-    }
-    if site.world.path_kind(mdstat)?.is_none() {
-        return Err(Obstacle::Impossible("this kernel has no md".to_owned()));
-    }
+    site.load_module("md_mod", Path::new("/proc/mdstat"), "md")?;
     let mut members = Vec::new();
     for member in &shape.members {
         let is_file = site.world.path_kind(Path::new(member))? == Some(PathKind::File);
@@ -115,13 +106,15 @@ pub(super) fn bring_up(
     let done = site.run(&command, LIMIT)?;
     if done.exit != Exit::Code(0) {
         let reason = said(&done);
-        return Err(match reason.contains("Invalid argument") || reason.contains("No such device") {
-            true => Obstacle::Impossible(format!(
-                "the kernel does not run it (has it the module {}?): {reason}",
-                stack.node.name()
-            )),
-            false => site.failed(&command, &done),
-        });
+        return Err(
+            match reason.contains("Invalid argument") || reason.contains("No such device") {
+                true => Obstacle::Impossible(format!(
+                    "the kernel does not run it (has it the module {}?): {reason}",
+                    stack.node.name()
+                )),
+                false => site.failed(&command, &done),
+            },
+        );
     }
     site.hold(Thing::KernelArray { device: device.clone() });
     let size = site.size_of(Path::new(&device))?;
@@ -129,8 +122,7 @@ pub(super) fn bring_up(
     if shape.is_redundant {
         let sys = format!("/sys/block/{}/md", kernel_name(Path::new(&device)).unwrap_or_default());
         let victim = members.first().cloned();
-        let array =
-            Array { keeper: Keeper::Kernel { device, sys }, victim, remembers: true };
+        let array = Array { keeper: Keeper::Kernel { device, sys }, victim, remembers: true };
         site.settle(&array, size)?;
         base.array = Some(array);
     }

@@ -10,11 +10,7 @@ use crate::tool::Target;
 use crate::world::PathKind;
 
 /// Makes the path ready; `as_file` says that a file will do.
-pub(super) fn bring_up(
-    site: &mut Site<'_>,
-    path: &str,
-    as_file: bool,
-) -> Result<Base, Obstacle> {
+pub(super) fn bring_up(site: &mut Site<'_>, path: &str, as_file: bool) -> Result<Base, Obstacle> {
     let device = match site.world.path_kind(Path::new(path))? {
         Some(PathKind::File) if !as_file => loops::attach(site, path)?,
         Some(PathKind::File | PathKind::Block) => path.to_owned(),

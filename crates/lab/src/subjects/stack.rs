@@ -241,10 +241,7 @@ fn create(
     let all = ["create", request.name.as_str()].into_iter();
     let all = all.chain(words(shape)).chain(words(&force)).chain(words(members));
     site.must(&request.braid.call(all))?;
-    site.hold(Thing::Superblocks {
-        braid: Some(request.braid.clone()),
-        members: members.to_vec(),
-    });
+    site.hold(Thing::Superblocks { braid: Some(request.braid.clone()), members: members.to_vec() });
     Ok(())
 }
 

@@ -104,9 +104,8 @@ fn fill_device(
     leave: &Leave<'_>,
 ) -> Result<(), LabError> {
     let failed = || LabError::file("fill", path);
-    let open = |flags: OFlags| {
-        OpenOptions::new().write(true).custom_flags(flags.bits() as i32).open(path)
-    };
+    let open =
+        |flags: OFlags| OpenOptions::new().write(true).custom_flags(flags.bits() as i32).open(path);
     let direct = match open(OFlags::DIRECT) {
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
             open(OFlags::empty())
@@ -133,12 +132,7 @@ fn fill_device(
     Ok(())
 }
 
-fn fill_nbd(
-    uri: &str,
-    bytes: u64,
-    pieces: &mut Pieces,
-    leave: &Leave<'_>,
-) -> Result<(), LabError> {
+fn fill_nbd(uri: &str, bytes: u64, pieces: &mut Pieces, leave: &Leave<'_>) -> Result<(), LabError> {
     let mut writer = Writer::connect(uri)?;
     let mut done = 0;
     while done < bytes {
@@ -195,7 +189,8 @@ pub(super) fn read_all(path: &Path, leave: &Leave<'_>) -> Result<(), LabError> {
     let mut buffer = vec![0; PIECE];
     let mut paths = vec![path.to_path_buf()];
     while let Some(path) = paths.pop() {
-        let kind = std::fs::symlink_metadata(&path).map_err(LabError::file("read", &path))?.file_type();
+        let kind =
+            std::fs::symlink_metadata(&path).map_err(LabError::file("read", &path))?.file_type();
         if kind.is_dir() {
             for entry in std::fs::read_dir(&path).map_err(LabError::file("read", &path))? {
                 paths.push(entry.map_err(LabError::file("read", &path))?.path());

@@ -12,9 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::content::{self, Leave};
 use super::service::SystemService;
-use super::{
-    CommandLine, Exit, Finished, Service, StopFlag, World, last_lines, many, process,
-};
+use super::{CommandLine, Exit, Finished, Service, StopFlag, World, last_lines, many, process};
 use crate::error::LabError;
 use crate::story::Story;
 use crate::tool::{Step, Target, ToolOutput};
