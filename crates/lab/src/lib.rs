@@ -51,6 +51,8 @@ mod rng;
 pub mod settings;
 pub mod stats;
 pub mod store;
+pub mod story;
+pub mod subjects;
 pub mod tool;
 pub mod world;
 
