@@ -22,6 +22,7 @@ mod cp_read;
 mod cp_tree;
 mod dd;
 mod fio;
+pub mod fuzz;
 mod hdparm;
 mod parts;
 mod seek;
