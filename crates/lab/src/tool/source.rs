@@ -9,7 +9,7 @@
 //!
 //! The tree is shaped like a kernel's sources: sizes are log-normal around 4 KiB with a mean of
 //! some 11 KiB, a dozen files to a folder, folders up to six deep, text that compresses to about a
-//! third.
+//! quarter.
 
 use std::fs::{self, File};
 use std::io;
