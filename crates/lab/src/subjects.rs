@@ -207,18 +207,22 @@ impl<'a> Subjects<'a> {
             self.take_down(subject, false, world)?;
         }
         if self.states[subject].base.is_none() {
+            // Something may be left of an attempt that failed.
+            self.take_down(subject, false, world)?;
             self.start(subject, form, world)?;
         }
         if self.needs_fill(subject, workload) {
             self.fill(subject, world)?;
         }
         let story = self.treat(subject, treatment, world)?;
-        let prepared = self.prepare(subject, workload, world);
-        if prepared.is_err() {
-            let name = &self.subjects[subject].name;
-            self.states[subject].trial.release(name, true, world)?;
+        match self.prepare(subject, workload, world) {
+            Ok(ready) => Ok(Ready { story, ..ready }),
+            Err(obstacle) => {
+                let name = &self.subjects[subject].name;
+                let cleared = self.states[subject].trial.release(name, false, world);
+                Err(first_of(obstacle, cleared))
+            }
         }
-        Ok(Ready { story, ..prepared? })
     }
 
     /// Ends what a trial needed, and mends the array if its health was changed; a server that is
@@ -364,13 +368,10 @@ impl<'a> Subjects<'a> {
                 Ok(())
             }
             Err(obstacle) => {
-                let cleared = held.release(&facts.name, true, world);
-                match (obstacle, cleared) {
-                    // The first failure is the one that is told.
-                    (Obstacle::Failed(error), _) => Err(Obstacle::Failed(error)),
-                    (_, Err(error)) => Err(Obstacle::Failed(error)),
-                    (obstacle, Ok(())) => Err(obstacle),
-                }
+                let cleared = held.release(&facts.name, false, world);
+                // What did not go is tried again with the rest.
+                self.states[subject].held = held;
+                Err(first_of(obstacle, cleared))
             }
         }
     }
@@ -561,6 +562,15 @@ impl<'a> Subjects<'a> {
         let size_bytes = base.size_bytes;
         let story = Story::none();
         Ok(Ready { target, size_bytes, region_bytes, watch, story, commands, folder })
+    }
+}
+
+/// The first failure is the one that is told; but what is merely impossible, or was stopped, is an
+/// error when something of it is left.
+fn first_of(obstacle: Obstacle, cleared: Result<(), LabError>) -> Obstacle {
+    match (obstacle, cleared) {
+        (Obstacle::Impossible(_) | Obstacle::Stopped, Err(error)) => Obstacle::Failed(error),
+        (obstacle, _) => obstacle,
     }
 }
 
