@@ -260,6 +260,8 @@ fn pictures_are_drawn() {
             let colours: std::collections::HashSet<[u8; 4]> = picture
                 .pixels()
                 .iter()
+                // One in 31 is enough to see whether anything is there.
+                .step_by(31)
                 .map(|pixel| [pixel.red(), pixel.green(), pixel.blue(), pixel.alpha()])
                 .collect();
             assert!(colours.len() > 4, "{} is blank", chart.id);
