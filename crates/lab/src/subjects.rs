@@ -214,8 +214,9 @@ impl<'a> Subjects<'a> {
         if self.needs_fill(subject, workload) {
             self.fill(subject, world)?;
         }
-        let story = self.treat(subject, treatment, world)?;
-        match self.prepare(subject, workload, world) {
+        let mut commands = self.states[subject].commands.clone();
+        let story = self.treat(subject, treatment, &mut commands, world)?;
+        match self.prepare(subject, workload, commands, world) {
             Ok(ready) => Ok(Ready { story, ..ready }),
             Err(obstacle) => {
                 let name = &self.subjects[subject].name;
@@ -434,6 +435,7 @@ impl<'a> Subjects<'a> {
         &mut self,
         subject: usize,
         treatment: Treatment,
+        commands: &mut Vec<String>,
         world: &mut dyn World,
     ) -> Result<Story, Obstacle> {
         if matches!(treatment, Treatment::Nothing | Treatment::Short) {
@@ -451,9 +453,10 @@ impl<'a> Subjects<'a> {
             _ => &[],
         };
         for command in before.iter().flatten() {
+            commands.push(command.to_string());
             let done = world.run(command, LIMIT, &self.options.stop)?;
             match done.exit {
-                Exit::Code(0) => self.states[subject].commands.push(command.to_string()),
+                Exit::Code(0) => {}
                 Exit::Stopped => return Err(Obstacle::Stopped),
                 _ => {
                     self.states[subject].is_hurt = false;
@@ -534,12 +537,12 @@ impl<'a> Subjects<'a> {
         &mut self,
         subject: usize,
         workload: &Workload,
+        mut commands: Vec<String>,
         world: &mut dyn World,
     ) -> Result<Ready, Obstacle> {
         let Some(base) = self.states[subject].base.clone() else {
             return Err(Obstacle::Impossible("it is not up".to_owned()));
         };
-        let mut commands = self.states[subject].commands.clone();
         let facts = &self.subjects[subject];
         let mut site = Site {
             world,
@@ -555,7 +558,8 @@ impl<'a> Subjects<'a> {
             Some(folder) => {
                 let free = site.world.free_bytes(folder)?;
                 let room = (free as f64 * share) as u64 / BLOCK * BLOCK;
-                watch.mountpoint = Some(mountpoint_of(&base, folder));
+                let table = site.world.read_text(Path::new("/proc/self/mounts"))?;
+                watch.mountpoint = mountpoint_of(folder, &table.unwrap_or_default());
                 (Target::Folder(folder.clone()), self.campaign.region.0.min(room))
             }
         };
@@ -603,17 +607,18 @@ fn place(
         return Ok((None, 0.0));
     }
     let mount = filesystem::mount(site, &device, setup)?;
+    // It goes with the file system: to remove a tree of many files could take minutes.
     let folder = site.world.make_folder(&mount)?;
-    site.hold(Thing::Folder { path: folder.clone(), with_content: true });
     Ok((Some(folder), SHARE_OF_FILE_SYSTEM))
 }
 
-/// Where the file system of a trial's folder is mounted: its parent, as far as it is ours to know.
-fn mountpoint_of(base: &Base, folder: &Path) -> PathBuf {
-    match &base.target {
-        Target::Folder(directory) => directory.clone(),
-        _ => folder.parent().unwrap_or(folder).to_path_buf(),
-    }
+/// Where the file system of a folder is mounted: the longest of the mounts above it.
+fn mountpoint_of(folder: &Path, table: &str) -> Option<PathBuf> {
+    let folder = identity(folder);
+    // The kernel writes blanks as octal numbers.
+    let mounts = table.lines().filter_map(|line| line.split(' ').nth(1));
+    let mounts = mounts.map(|mount| PathBuf::from(mount.replace("\\040", " ")));
+    mounts.filter(|mount| folder.starts_with(mount)).max_by_key(|mount| mount.components().count())
 }
 
 fn watch_of(facts: &Subject, base: &Base) -> Watch {

@@ -291,6 +291,17 @@ fn a_region_is_filled_once_and_again_where_content_ends() {
 }
 
 #[test]
+fn a_folder_lies_on_the_longest_of_the_mounts_above_it() {
+    let table = "/dev/a / ext4 rw 0 0\n/dev/b /nowhere/x ext4 rw 0 0\n\
+                 /dev/c /nowhere/x\\040y xfs rw 0 0\n";
+    let of = |folder: &str| mountpoint_of(Path::new(folder), table).unwrap();
+    assert_eq!(of("/nowhere/x/z"), Path::new("/nowhere/x"));
+    assert_eq!(of("/nowhere/x y/z"), Path::new("/nowhere/x y"));
+    assert_eq!(of("/nowhere/xy"), Path::new("/"));
+    assert_eq!(mountpoint_of(Path::new("/nowhere"), ""), None);
+}
+
+#[test]
 fn rates_of_models_are_known_where_they_are_written() {
     let source =
         stack("raid0(model(hdd, size=1G, read=100M/s, write=80M/s), model(hdd, size=1G), ram(1G))");

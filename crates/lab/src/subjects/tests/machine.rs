@@ -192,8 +192,9 @@ impl State {
             "mount" => self.add(format!("mount {last}")),
             "umount" if self.is_busy && words[0] != "--lazy" => Err("target is busy".into()),
             "umount" => {
-                // The file on a tmpfs goes with it.
-                self.things.remove(&format!("file {last}/disk"));
+                // What lies on it goes with it.
+                let below = format!(" {last}/");
+                self.things.retain(|thing| !thing.contains(&below));
                 self.remove(format!("mount {last}"))
             }
             "blockdev" if words[0] == "--getra" => {
