@@ -32,7 +32,9 @@ mod contest;
 mod standing;
 
 pub(crate) use contest::compare_over;
-pub use contest::{ALPHA, Kind, Overall, find_kinds, find_overall, pooled_speed, speeds, test_for};
+pub use contest::{
+    ALPHA, Kind, Overall, find_kinds, find_overall, pooled_baseline, pooled_speed, speeds, test_for,
+};
 pub use standing::{Finding, Judgement, Standing, Verdict as Trusted};
 
 /// Everything that a report is made of, beside the [`Results`] themselves.

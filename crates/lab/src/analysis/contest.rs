@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use super::{Analysis, Cell, Work};
 use crate::metric::Better as Direction;
 use crate::settings::Value;
-use crate::stats::{Better, ByRepetition, Contest, PairedTest, find_winner};
+use crate::stats::{Better, ByRepetition, Contest, PairedTest, average_baselines, find_winner};
 
 /// The level at which a difference is called proven.
 pub const ALPHA: f64 = 0.05;
@@ -74,20 +74,41 @@ impl Overall {
 /// none that is believed and above 0 throughout.
 pub fn speeds(cell: &Cell) -> Option<ByRepetition> {
     let values = cell.values.get(&cell.headline).filter(|_| cell.is_usable())?;
+    as_speeds(values, cell.headline.better())
+}
+
+fn as_speeds(values: &ByRepetition, better: Direction) -> Option<ByRepetition> {
     if values.is_empty() || values.values().any(|value| !(1e-90..1e90).contains(value)) {
         return None;
     }
-    let inverse = cell.headline.better() == Direction::Lower;
-    let speed = |value: &f64| if inverse { 1.0 / value } else { *value };
+    let speed = |value: &f64| if better == Direction::Lower { 1.0 / value } else { *value };
     Some(values.iter().map(|(repetition, value)| (*repetition, speed(value))).collect())
 }
 
 /// A subject's speed over several workloads, in the repetitions in which it has all of them.
 /// Empty when a workload is missing altogether, and of no workload.
 pub fn pooled_speed(analysis: &Analysis, subject: usize, workloads: &[usize]) -> ByRepetition {
+    pooled(workloads, |workload| speeds(analysis.cell(workload, subject)))
+}
+
+/// The same of the baseline: of several, the average is made first, of rates or of times.
+pub fn pooled_baseline(analysis: &Analysis, workloads: &[usize]) -> ByRepetition {
+    pooled(workloads, |workload| {
+        let headline = analysis.workloads[workload].headline;
+        let values: Option<Vec<&ByRepetition>> = analysis
+            .baselines
+            .iter()
+            .map(|subject| analysis.cell(workload, *subject))
+            .map(|cell| cell.values.get(&headline).filter(|_| cell.is_usable()))
+            .collect();
+        as_speeds(&average_baselines(&values?), headline.better())
+    })
+}
+
+fn pooled(workloads: &[usize], speeds_of: impl Fn(usize) -> Option<ByRepetition>) -> ByRepetition {
     let mut logs: BTreeMap<u32, (f64, usize)> = BTreeMap::new();
     for workload in workloads {
-        for (repetition, speed) in speeds(analysis.cell(*workload, subject)).unwrap_or_default() {
+        for (repetition, speed) in speeds_of(*workload).unwrap_or_default() {
             let entry = logs.entry(repetition).or_default();
             *entry = (entry.0 + speed.ln(), entry.1 + 1);
         }

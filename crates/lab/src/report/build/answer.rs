@@ -8,7 +8,7 @@
 use super::Context;
 use crate::analysis::{
     Kind, Outlook, Overall, Standing as Belief, State, find_kinds, find_overall, outlook,
-    pooled_speed,
+    pooled_baseline, pooled_speed,
 };
 use crate::metric::Better;
 use crate::report::units::{digits, kind_of_interval, quantity, title};
@@ -132,6 +132,9 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
             } else {
                 said.push(format!("{} leads{merits}.", name(contest.leader)));
             }
+            if front.len() > 1 && !merits.is_empty() {
+                said.push(format!("{} had the best median{merits}.", name(contest.leader)));
+            }
             said.push(format!(
                 "That is what was seen and no proof: {}.",
                 what_was_seen(context, overall)
@@ -204,10 +207,9 @@ fn gains_of(context: &Context<'_>, subject: usize) -> Vec<Gain> {
         return Vec::new();
     }
     let gain = |kind: Kind| {
-        let speed = |subject: &usize| pooled_speed(analysis, *subject, &kind.workloads);
-        let baselines: Vec<_> = analysis.baselines.iter().map(speed).collect();
-        let baselines: Vec<_> = baselines.iter().collect();
-        let ratio = compare_with_baseline(&speed(&subject), &baselines).ok()?;
+        let baseline = pooled_baseline(analysis, &kind.workloads);
+        let speed = pooled_speed(analysis, subject, &kind.workloads);
+        let ratio = compare_with_baseline(&speed, &[&baseline]).ok()?;
         Some(Gain { ratio, outlook: outlook(Better::Higher, ratio.verdict), kind })
     };
     find_kinds(analysis).into_iter().filter_map(gain).collect()
@@ -234,7 +236,11 @@ fn merits(context: &Context<'_>, subject: usize, gains: &[Gain]) -> String {
     if worst.kind != best.kind {
         text += &match worst.outlook {
             Outlook::Better => {
-                format!(", and still {} in {}", factor(worst.ratio.point / 100.0), worst.kind.name)
+                format!(
+                    ", and still {} as fast in {}",
+                    factor(worst.ratio.point / 100.0),
+                    worst.kind.name
+                )
             }
             Outlook::Same if best.outlook == Outlook::Better => {
                 format!(", but {} gain nothing that can be told apart", worst.kind.name)

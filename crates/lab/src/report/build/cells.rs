@@ -3,7 +3,7 @@
 use crate::analysis::{Cell as Measured, Outlook, Standing, State};
 use crate::metric::Metric;
 use crate::report::model::{Cell, Column, Row, Spread, Tone};
-use crate::report::units::{Scale, ends, percent_number};
+use crate::report::units::{Scale, digits, ends};
 use crate::stats::BaselinePercent;
 
 /// A cell of words.
@@ -98,7 +98,7 @@ pub(super) fn median(cell: &Measured, metric: Metric, scale: Scale) -> Cell {
 /// A percent of the baseline with the interval of the pairs, coloured by what it means.
 /// `percent` is the number shown: a table may compute it from its own columns.
 pub(super) fn percent(cell: &Measured, percent: f64) -> Cell {
-    let text = percent_number(percent);
+    let text = digits(percent);
     let Some(ratio) = cell.ratio.as_ref().filter(|_| cell.is_usable()) else {
         return match cell.is_usable() {
             true => Cell { text, number: Some(percent), ..Cell::default() },
@@ -122,8 +122,8 @@ pub(super) fn compared(ratio: &BaselinePercent, outlook: Outlook) -> Cell {
         Outlook::Same => Tone::Same,
     };
     Cell {
-        text: percent_number(ratio.point),
-        detail: ends(&ratio.paired, percent_number).unwrap_or_default(),
+        text: digits(ratio.point),
+        detail: ends(&ratio.paired, digits).unwrap_or_default(),
         number: ratio.point.is_finite().then_some(ratio.point),
         strength: if tone == Tone::Same { 0.0 } else { strength(ratio.point) },
         tone,

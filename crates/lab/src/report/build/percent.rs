@@ -6,7 +6,7 @@ use super::{Context, section as make_section};
 use crate::analysis::Cell as Measured;
 use crate::metric::{Better, Metric};
 use crate::report::model::{Block, Cell, Column, Row, Section, Table, Tone};
-use crate::report::units::{Scale, digits, percent_number, title};
+use crate::report::units::{Scale, digits, title};
 use crate::stats::{PercentTable, percent_table};
 
 /// Most subjects beside the baselines in one table.
@@ -223,7 +223,7 @@ impl Sheet<'_> {
             }
             Row { cells: line, total: true }
         };
-        let percent = |percent: f64| cells::number(percent_number(percent), percent);
+        let percent = |percent: f64| cells::number(digits(percent), percent);
         let mut rows = Vec::new();
         if self.key.metric == Metric::Seconds {
             let average = sums.summaries.iter().flatten().map(|sum| sum.baseline_total);

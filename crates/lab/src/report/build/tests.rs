@@ -7,6 +7,7 @@ use crate::campaign::Campaign;
 use crate::fixture::{self, Given, campaign, headline, noise, results};
 use crate::metric::Metric;
 use crate::report::model::{Plot, Table};
+use crate::settings::Value;
 
 fn report_of(results: &Results) -> Report {
     build_report(&analyse(results), results, Path::new("results"))
@@ -102,17 +103,103 @@ tool = "meter"
 op = ["read", "write"]
 "#;
 
+/// The two-disk study: times of tests by one and by two processes.
+const TWO_DISKS: &str = r#"
+name = "two disks"
+repetitions = 6
+[[subject]]
+name = "disk 1"
+path = "/dev/sda"
+baseline = true
+[[subject]]
+name = "disk 2"
+path = "/dev/sdb"
+baseline = true
+[[subject]]
+name = "stripe"
+stack = "raid0(chunk=64K, /dev/sda, /dev/sdb)"
+[[job]]
+tool = "meter"
+unit = "seconds"
+op = ["read", "write"]
+processes = [1, 2]
+"#;
+
+fn two_disks() -> Results {
+    results(&campaign(TWO_DISKS), |subject, workload, repetition| {
+        let of_one = if workload.settings.word("op") == "read" { 100.0 } else { 200.0 };
+        let factor = match subject.name.as_str() {
+            "disk 1" => 0.9,
+            "disk 2" => 1.1,
+            _ => 0.5,
+        };
+        let drift = 1.0 + 0.01 * f64::from(repetition);
+        headline(workload, of_one * factor * drift * f64::from(workload.setup.processes))
+    })
+}
+
+/// One to three sticks, two chunks, one or two buses, two depths, latencies.
+const STICKS: &str = r#"
+name = "sticks"
+repetitions = 2
+[[member]]
+name = "a"
+device = "/dev/sda"
+bus = "front"
+[[member]]
+name = "b"
+device = "/dev/sdb"
+bus = "back"
+[[member]]
+name = "c"
+device = "/dev/sdc"
+bus = "front"
+[[subject]]
+name = "single"
+stack = "{a}"
+baseline = true
+[[subject]]
+name = "stripe"
+stack = "raid0(chunk={chunk}, {members})"
+members = [1, 2, 3]
+chunk = ["64K", "128K"]
+[[subject]]
+name = "bus"
+stack = "raid0(chunk=64K, {members})"
+members = 2
+buses = [1, 2]
+[[job]]
+tool = "meter"
+pattern = "rand"
+unit = "requests"
+block_size = "4K"
+iodepth = [1, 8]
+[[job]]
+tool = "meter"
+block_size = ["64K", "1M"]
+"#;
+
+fn sticks() -> Results {
+    results(&campaign(STICKS), |subject, workload, repetition| {
+        let members = match subject.dimensions.get("members") {
+            Some(Value::Count(members)) => *members as f64,
+            _ => 1.0,
+        };
+        let depth = workload.settings.count("iodepth").unwrap_or(1) as f64;
+        let rate = 20e6 * members * depth.sqrt() * noise(0.01, &[u64::from(repetition)]);
+        let latency = 1e9 * depth / rate;
+        let mut measured = fixture::measured(&[
+            (Metric::Throughput, rate),
+            (Metric::Iops, rate / 4096.0),
+            (Metric::LatencyP99, latency * 4096.0),
+        ]);
+        measured = fixture::with_course(measured, &[(100_000, 980), (2_000_000, 40)], rate, 3);
+        Given::All(measured, Vec::new())
+    })
+}
+
 #[test]
 fn show() {
-    let campaign = campaign(SMALL);
-    let results = results(&campaign, |subject, workload, repetition| {
-        let factor = if subject.name == "stripe" && workload.settings.word("op") == "read" {
-            1.9
-        } else {
-            1.0
-        };
-        let seed = [u64::from(repetition), subject.name.len() as u64];
-        headline(workload, 100e6 * factor * noise(0.02, &seed))
-    });
-    println!("{}", text_of(&report_of(&results)));
+    println!("{}", text_of(&report_of(&two_disks())));
+    println!("{}", text_of(&report_of(&sticks())));
 }
