@@ -40,6 +40,7 @@
 
 pub mod analysis;
 pub mod campaign;
+pub mod compare;
 pub mod environment;
 pub mod error;
 pub mod evidence;
