@@ -67,7 +67,11 @@ impl Estimate {
 
     /// Width of the interval as a part of the median; 0.1 is ±5 % if it is symmetric.
     pub fn relative_width(&self) -> f64 {
-        if self.median == 0.0 { 0.0 } else { (self.high - self.low) / self.median.abs() }
+        if self.median == 0.0 {
+            return 0.0;
+        }
+        // A median that is next to nothing must not make the width infinite.
+        ((self.high - self.low) / self.median.abs()).min(f64::MAX)
     }
 }
 

@@ -138,9 +138,13 @@ pub fn holm(p_values: &[f64]) -> Result<Vec<f64>, StatsError> {
 /// When `alpha` is not between 0 and 1.
 pub fn repetitions_needed(comparisons: usize, alpha: f64) -> Result<usize, StatsError> {
     check_open_unit("level of significance", alpha)?;
-    let smallest = |n: usize| comparisons.max(1) as f64 * (1.0 - n as f64).exp2();
-    // 2^-1074 is the smallest alpha and 2^64 the largest number of comparisons.
-    Ok((1..1_140).find(|n| smallest(*n) <= alpha).unwrap_or(1_140))
+    // alpha · 2^(n−1) ≥ comparisons, doubled step by step, which is exact for any alpha.
+    let (mut allowed, mut repetitions) = (alpha, 1);
+    while allowed < comparisons.max(1) as f64 {
+        allowed *= 2.0;
+        repetitions += 1;
+    }
+    Ok(repetitions)
 }
 
 /// Compares each subject with each over the repetitions they share and says which is best, or

@@ -4,8 +4,8 @@
 //! another number. So a quantile is given only when at least [`BEYOND`] = 10 values are expected
 //! beyond it. The number beyond is binomial, nearly Poisson, so with 10 its standard deviation is
 //! √10, and the point named 99.9 % really cuts off 0.1 % give or take a third. Ten is also the
-//! usual mark above which binomial intervals behave (Hahn and Meeker, *Statistical Intervals*,
-//! 1991, ch. 6), and from 3.7 on (ln 40) an upper end of the interval exists at all.
+//! textbooks' mark from which a binomial count is near a normal one (n · p ≥ 10), and from 3.7 on
+//! (ln 40) an upper end of the interval exists at all.
 //!
 //! The interval is that of order statistics: two of the values themselves, free of any assumption
 //! about their distribution. What it does assume is that requests are independent; requests

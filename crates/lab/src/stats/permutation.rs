@@ -24,8 +24,9 @@ use crate::rng::SplitMix64;
 const FLIPS_EXACT_UP_TO: usize = 24;
 /// Pairs up to which all signs of the ranks are counted.
 const RANKS_EXACT_UP_TO: usize = 100;
-/// Values in both samples up to which all choices are counted.
-const CHOICES_EXACT_UP_TO: usize = 50;
+/// Values in both samples up to which all choices are counted. Of 80 there are 10²³ choices of
+/// half; their number is rounded in the sixteenth digit, and so is the p-value.
+const CHOICES_EXACT_UP_TO: usize = 80;
 /// Signs or choices drawn beyond; a p-value of 5 % is then known to ±0.4 %.
 const DRAWS: u32 = 9_999;
 /// Fixed, so that a report rendered twice says the same.
@@ -224,7 +225,11 @@ pub fn mann_whitney(a: &[f64], b: &[f64]) -> Result<TestResult, StatsError> {
     check_finite(what, a)?;
     check_finite(what, b)?;
     let (few, many) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    let ranks = doubled_ranks(&[few, many].concat());
+    let mut ranks = doubled_ranks(&[few, many].concat());
+    if ranks.iter().all(|rank| rank % 2 == 0) {
+        // No half ranks: half as many sums.
+        ranks.iter_mut().for_each(|rank| *rank /= 2);
+    }
     let reached: u64 = ranks[..few.len()].iter().sum();
     if ranks.len() > CHOICES_EXACT_UP_TO {
         return Ok(draw_choices(ranks, few.len(), reached));
@@ -243,17 +248,25 @@ pub fn mann_whitney(a: &[f64], b: &[f64]) -> Result<TestResult, StatsError> {
     })
 }
 
-/// How many choices of `chosen` of the ranks have each sum. Exact: C(50, 25) is below 2^53.
+/// How many choices of `chosen` of the ranks have each sum: `counts[sum]`.
+///
+/// Rank by rank, lowest first: a choice of k with this rank is a choice of k − 1 of those before
+/// it. These have sums from their k − 1 lowest to their k − 1 highest, and only there is anything
+/// to add, which makes 20 against 20 a matter of 100,000 additions.
 fn rank_sum_counts(ranks: &[u64], chosen: usize) -> Vec<f64> {
-    let most = ranks.iter().sum::<u64>() as usize;
-    let mut counts = vec![vec![0.0; most + 1]; chosen + 1];
+    let mut ranks: Vec<usize> = ranks.iter().map(|rank| *rank as usize).collect();
+    ranks.sort_unstable();
+    let highest = |of: &[usize], size: usize| of[of.len() - size..].iter().sum::<usize>();
+    let mut counts = vec![vec![0.0; highest(&ranks, chosen) + 1]; chosen + 1];
     counts[0][0] = 1.0;
-    for &rank in ranks {
-        let rank = rank as usize;
-        for size in (1..=chosen).rev() {
+    for (before, &rank) in ranks.iter().enumerate() {
+        for size in (1..=chosen.min(before + 1)).rev() {
+            let lowest: usize = ranks[..size - 1].iter().sum();
+            let sums = lowest..=highest(&ranks[..before], size - 1);
             let (smaller, larger) = counts.split_at_mut(size);
-            for (sum, count) in smaller[size - 1][..=most - rank].iter().enumerate() {
-                larger[0][sum + rank] += count;
+            let target = &mut larger[0][lowest + rank..];
+            for (count, more) in target.iter_mut().zip(&smaller[size - 1][sums]) {
+                *count += more;
             }
         }
     }

@@ -97,7 +97,7 @@ fn median_and_deviation(what: &'static str, values: &[f64]) -> Result<(f64, f64)
 /// because it stands up to nearly half of the repetitions being disturbed, the quartiles only to
 /// a quarter: of 7 repetitions, 2 disturbed ones already move a quartile and so hide each other.
 /// When more than half of the values are equal MAD is 0, and the mean absolute deviation takes its
-/// place: z = 0.7979 · (x − median) / mean deviation (Iglewicz and Hoaglin). Of fewer than five
+/// place: z = 0.7979 · (x − median) / mean deviation. Of fewer than five
 /// values with one apart none is named either way for such samples: its z is 0.7979 · n at most.
 ///
 /// # Errors

@@ -144,7 +144,7 @@ def paired():
 
 
 def independent():
-    for n, m in [(1, 1), (2, 3), (3, 3), (4, 4), (5, 5), (6, 5), (7, 9), (10, 10), (20, 25)]:
+    for n, m in [(1, 1), (2, 3), (3, 3), (4, 4), (5, 5), (6, 5), (7, 9), (10, 10), (20, 25), (40, 40)]:
         pairs = [
             ("normal", RNG.normal(100, 5, n), RNG.normal(104, 5, m)),
             ("clear", RNG.normal(100, 5, n), RNG.normal(140, 5, m)),
