@@ -76,16 +76,17 @@ fn finish(chart: &Chart, canvas: Canvas, frame: Frame) -> Result<String, LabErro
     match frame {
         Frame::Inline => {
             svg += &format!(
-                "<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{label}\">\n",
+                "<svg class=\"chart\"{} viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" role=\"img\" aria-label=\"{label}\">\n",
+                narrowest(width),
                 fine(width),
                 fine(height),
-            )
+            );
         }
         Frame::Alone => {
             let margin = 12.0;
             svg += &format!(
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0}\" height=\"{:.0}\" \
-                 viewBox=\"{} {} {} {}\" role=\"img\" aria-label=\"{label}\">\n",
+                 viewBox=\"{} {} {} {}\" font-family=\"sans-serif\" role=\"img\" aria-label=\"{label}\">\n",
                 width + 2.0 * margin,
                 height + TITLE + 2.0 * margin,
                 -fine(margin),
@@ -104,7 +105,7 @@ fn finish(chart: &Chart, canvas: Canvas, frame: Frame) -> Result<String, LabErro
         let title = escape_xml(&canvas::fit(&chart.title, TITLE_TEXT * 1.1, width));
         svg += &format!(
             "<rect x=\"-50%\" y=\"-50%\" width=\"200%\" height=\"200%\" fill=\"#FFFFFF\"/>\n\
-             <text x=\"0\" y=\"{}\" font-family=\"sans-serif\" font-size=\"{}\" \
+             <text x=\"0\" y=\"{}\" font-size=\"{}\" \
              font-weight=\"bold\" fill=\"{}\">{title}</text>\n",
             -fine(TITLE - 17.0),
             fine(TITLE_TEXT),
@@ -114,4 +115,13 @@ fn finish(chart: &Chart, canvas: Canvas, frame: Frame) -> Result<String, LabErro
     svg += &drawing.body;
     svg += "</svg>\n";
     Ok(svg)
+}
+
+/// How far a page may shrink a picture that is wider than others; its place then scrolls.
+fn narrowest(width: f64) -> String {
+    if width > canvas::WIDTH {
+        format!(" style=\"min-width:{:.0}px\"", width * 0.72)
+    } else {
+        String::new()
+    }
 }

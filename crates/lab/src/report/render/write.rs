@@ -1,8 +1,10 @@
 //! The files of a report, each whole or absent.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use super::chart::{Frame, Palette, render_svg};
 use super::{
@@ -64,7 +66,7 @@ impl Default for Formats {
 pub struct Written {
     /// The page, if it was asked for.
     pub html: Option<PathBuf>,
-    /// Every file, in the order of [`Formats`].
+    /// Every file: the page first, pictures last.
     pub files: Vec<PathBuf>,
 }
 
@@ -81,39 +83,65 @@ pub fn write_report(
     formats: &Formats,
 ) -> Result<Written, LabError> {
     fs::create_dir_all(dir).map_err(LabError::file("create", dir))?;
-    let mut files = Files { dir, written: Written { html: None, files: Vec::new() } };
+    // Pictures take as long as all other files together.
+    let (documents, pictures) = thread::scope(|scope| {
+        let pictures = scope.spawn(|| write_pictures(report, dir, formats));
+        let documents = write_documents(report, samples, dir, formats);
+        (documents, pictures.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    let mut files = documents?;
+    let html = if formats.html { files.first().cloned() } else { None };
+    files.extend(pictures?);
+    Ok(Written { html, files })
+}
+
+fn write_documents(
+    report: &Report,
+    samples: &[TidyRow],
+    dir: &Path,
+    formats: &Formats,
+) -> Result<Vec<PathBuf>, LabError> {
+    let mut files = Files { dir, written: Vec::new() };
     if formats.html {
-        let page = render_html(report)?;
-        files.write("report.html", |out| out.write_all(page.as_bytes()))?;
-        files.written.html = files.written.files.last().cloned();
+        files.write("report.html", render_html(report)?.as_bytes())?;
     }
     if formats.markdown {
-        files.write("report.md", |out| out.write_all(render_markdown(report).as_bytes()))?;
+        files.write("report.md", render_markdown(report).as_bytes())?;
     }
     if formats.json {
-        let json = render_json(report)?;
-        files.write("report.json", |out| out.write_all(json.as_bytes()))?;
+        files.write("report.json", render_json(report)?.as_bytes())?;
     }
     if formats.csv {
-        files.write("samples.csv", |out| write_csv(samples, out))?;
+        let path = dir.join("samples.csv");
+        files.fill("samples.csv", |out| {
+            write_csv(samples, out).map_err(LabError::file("write", &path))
+        })?;
     }
     if formats.xlsx {
-        files.write_with("report.xlsx", |out| write_xlsx(report, samples, out))?;
+        files.fill("report.xlsx", |out| write_xlsx(report, samples, out))?;
     }
-    if formats.svg || formats.png {
-        let charts = dir.join("charts");
-        fs::create_dir_all(&charts).map_err(LabError::file("create", &charts))?;
-        let palette = Palette::of(report);
-        for chart in report.charts() {
-            let svg = render_svg(chart, &palette, Frame::Alone)?;
-            if formats.svg {
-                let name = format!("charts/{}.svg", chart.id);
-                files.write(&name, |out| out.write_all(svg.as_bytes()))?;
-            }
-            if formats.png {
-                let png = render_png(&svg)?;
-                files.write(&format!("charts/{}.png", chart.id), |out| out.write_all(&png))?;
-            }
+    Ok(files.written)
+}
+
+fn write_pictures(
+    report: &Report,
+    dir: &Path,
+    formats: &Formats,
+) -> Result<Vec<PathBuf>, LabError> {
+    let mut files = Files { dir, written: Vec::new() };
+    if !formats.svg && !formats.png {
+        return Ok(files.written);
+    }
+    let charts = dir.join("charts");
+    fs::create_dir_all(&charts).map_err(LabError::file("create", &charts))?;
+    let palette = Palette::of(report);
+    for chart in report.charts() {
+        let svg = render_svg(chart, &palette, Frame::Alone)?;
+        if formats.svg {
+            files.write(&format!("charts/{}.svg", chart.id), svg.as_bytes())?;
+        }
+        if formats.png {
+            files.write(&format!("charts/{}.png", chart.id), &render_png(&svg)?)?;
         }
     }
     Ok(files.written)
@@ -121,28 +149,23 @@ pub fn write_report(
 
 struct Files<'a> {
     dir: &'a Path,
-    written: Written,
+    written: Vec<PathBuf>,
 }
 
 impl Files<'_> {
-    fn write(
-        &mut self,
-        name: &str,
-        fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-    ) -> Result<(), LabError> {
+    fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
         let path = self.dir.join(name);
-        let fill = |out: &mut BufWriter<File>| fill(out).map_err(LabError::file("write", &path));
-        self.write_with(name, fill)
+        self.fill(name, |out| out.write_all(bytes).map_err(LabError::file("write", &path)))
     }
 
-    fn write_with(
+    fn fill(
         &mut self,
         name: &str,
         fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), LabError>,
     ) -> Result<(), LabError> {
         let path = self.dir.join(name);
         write_whole(&path, fill)?;
-        self.written.files.push(path);
+        self.written.push(path);
         Ok(())
     }
 }

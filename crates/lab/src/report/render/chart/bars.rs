@@ -6,14 +6,13 @@
 //! █████████├─┤                   9.8k
 //! ```
 
-use super::canvas::{Anchor, Canvas, Look, SMALL, TEXT, fit, text_width};
-use super::colours::{INK, Palette, RULE, SOFT, series as series_colour};
+use super::canvas::{Anchor, Canvas, Look, SMALL, TEXT, WIDTH, fit, text_width};
+use super::colours::{INK, PAPER, Palette, RULE, SOFT, series as series_colour};
 use super::legend::{self, Key};
 use super::scale::{Scale, Start, axis_title, value_text};
 use crate::report::model::{Axis, BarSeries, Spread};
 use crate::report::render::text::{printable, shorten};
 
-const WIDTH: f64 = 560.0;
 /// Longest name of a category that stands beside its bars instead of above them.
 const BESIDE: f64 = 110.0;
 const HEADING: f64 = 19.0;
@@ -81,6 +80,10 @@ pub(super) fn draw(
     let places = palette.places(&names);
     let legend_end = legend::draw(&mut canvas, &names, &places, Key::Field);
     let mut layout = Layout::new(legend_end, categories, series);
+    let empty = categories.is_empty() || series.is_empty();
+    if empty {
+        layout.bottom = layout.top + EMPTY.max(layout.bottom - layout.top);
+    }
     if layout.bottom - layout.top > TALL {
         (layout.top, layout.bottom) = (layout.top + 18.0, layout.bottom + 18.0);
     }
@@ -90,6 +93,9 @@ pub(super) fn draw(
         .chain(mark);
     let scale = Scale::over(axis, values, Start::Zero, 5, (layout.left, layout.right));
     draw_grid(&mut canvas, &layout, &scale, mark, axis, legend_end);
+    if empty {
+        draw_emptiness(&mut canvas, &layout);
+    }
     for (category, name) in categories.iter().enumerate() {
         draw_name(&mut canvas, &layout, category, name);
         for (index, one) in series.iter().enumerate() {
@@ -111,6 +117,16 @@ pub(super) fn draw(
     }
     canvas.end_at(layout.bottom + 42.0);
     canvas
+}
+
+/// Height of the plane where there is no bar to draw.
+const EMPTY: f64 = 60.0;
+
+fn draw_emptiness(canvas: &mut Canvas, layout: &Layout) {
+    let middle =
+        (f64::midpoint(layout.left, layout.right), f64::midpoint(layout.top, layout.bottom));
+    let look = Look { size: TEXT, bold: false, colour: SOFT };
+    canvas.layer("", |pen| pen.text(middle, Anchor::Middle, look, "nothing was measured"));
 }
 
 fn draw_grid(
@@ -191,17 +207,20 @@ fn draw_bar(
     let (low, high) = (scale.at(spread.low), scale.at(spread.high));
     canvas.layer("", |pen| {
         pen.rect((from.min(to), top), (from.max(to), top + layout.bar), colour, 0.8);
+        if has_interval {
+            let cap = layout.bar / 2.0 - 2.5;
+            // On dark bars ink is seen by its light edge.
+            for (colour, width) in [(PAPER, 3.4), (INK, 1.4)] {
+                pen.line(&[(low, middle), (high, middle)], colour, width);
+                pen.line(&[(low, middle - cap), (low, middle + cap)], colour, width);
+                pen.line(&[(high, middle - cap), (high, middle + cap)], colour, width);
+            }
+        }
         for (index, point) in spread.points.iter().enumerate().filter(|(_, p)| p.is_finite()) {
             // Up, on and below the middle in turn, so that equal ones are seen.
             let y = middle + (index % 3) as f64 * 3.0 - 3.0;
-            pen.disc((scale.at(*point), y), 2.1, super::colours::PAPER, 1.0);
-            pen.disc((scale.at(*point), y), 1.4, INK, 0.75);
-        }
-        if has_interval {
-            let cap = layout.bar / 2.0 - 3.0;
-            pen.line(&[(low, middle), (high, middle)], INK, 1.3);
-            pen.line(&[(low, middle - cap), (low, middle + cap)], INK, 1.3);
-            pen.line(&[(high, middle - cap), (high, middle + cap)], INK, 1.3);
+            pen.disc((scale.at(*point), y), 2.2, PAPER, 1.0);
+            pen.disc((scale.at(*point), y), 1.5, INK, 1.0);
         }
         let look = Look { size: SMALL, bold: false, colour: INK };
         pen.text((WIDTH, middle), Anchor::End, look, &value_text(spread.value));

@@ -1,15 +1,14 @@
 //! A field of values: colour for the eye, the number in each field for whoever wants it.
 
-use super::canvas::{Anchor, Canvas, Look, SMALL, TEXT, fit, text_width};
+use super::canvas::{Anchor, Canvas, Look, SMALL, TEXT, WIDTH, fit, text_width};
 use super::colours::{EMPTY, INK, ON_DARK, ON_LIGHT, SOFT, heat};
 use super::scale::value_text;
 
-const WIDTH: f64 = 560.0;
 const CELL: f64 = 32.0;
-const NARROWEST: f64 = 50.0;
+const NARROWEST: f64 = 46.0;
 const GAP: f64 = 1.5;
 /// Widest name of a row, and of a column, whose fields get as wide as their names.
-const SIDE: f64 = 170.0;
+const SIDE: f64 = 160.0;
 const HEAD: f64 = 120.0;
 
 pub(super) fn draw(

@@ -20,8 +20,8 @@ impl Key {
 
 /// Widest name.
 const WIDEST: f64 = 270.0;
-const ROW: f64 = 20.0;
-const GAP: f64 = 18.0;
+const ROW: f64 = 19.0;
+const GAP: f64 = 14.0;
 
 /// Dashes that tell a line from others, in tenths of a pixel; the first is whole.
 fn dashes(place: usize) -> &'static str {
@@ -39,7 +39,7 @@ pub(super) fn draw(canvas: &mut Canvas, names: &[&str], places: &[usize], key: K
     if names.len() < 2 {
         return 4.0;
     }
-    let before = if key == Key::Field { 18.0 } else { 32.0 };
+    let before = if key == Key::Field { 16.0 } else { 30.0 };
     let (mut x, mut y) = (0.0, ROW / 2.0);
     for (name, &place) in names.iter().zip(places) {
         let name = fit(name, TEXT, WIDEST);

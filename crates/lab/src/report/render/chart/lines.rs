@@ -1,14 +1,13 @@
 //! Lines over an axis, with intervals, gaps, steps and moments that have names.
 
-use super::canvas::{Anchor, Canvas, Look, Marker, SMALL, TEXT, fit, text_width};
+use super::canvas::{Anchor, Canvas, Look, Marker, SMALL, TEXT, WIDTH, fit, text_width};
 use super::colours::{INK, Palette, RULE, SOFT, series as series_colour};
 use super::legend::{self, Key};
 use super::scale::{Scale, Start, axis_title, value_text};
 use crate::report::model::{Axis, Event, LineSeries, Point};
 use crate::report::render::text::shorten;
 
-const WIDTH: f64 = 560.0;
-const HEIGHT: f64 = 250.0;
+const HEIGHT: f64 = 225.0;
 /// Of a line with more points not every one is marked.
 const MARKED: usize = 24;
 /// Of a line with more points the intervals are a band, and some points have a tooltip.
@@ -360,8 +359,8 @@ mod tests {
         ];
         let axis = Axis::default();
         let xs = [0.0, 100.0].into_iter();
-        let scale = Scale::over(&axis, xs, Start::Lowest, 5, (40.0, 540.0));
-        let names = event_places(&events, &scale, 550.0);
+        let scale = Scale::over(&axis, xs, Start::Lowest, 5, (40.0, 470.0));
+        let names = event_places(&events, &scale, 470.0);
         // The first name lies over the second's line, and therefore above the second's name.
         assert_eq!(names.iter().map(|name| name.row).collect::<Vec<_>>(), [1, 0, 0, 0]);
         assert_eq!(names.iter().filter(|name| name.leftwards).count(), 1);

@@ -11,8 +11,8 @@
 
 use rust_xlsxwriter::{
     Chart as Drawing, ChartEmptyCells, ChartErrorBars, ChartErrorBarsType, ChartFormat,
-    ChartLegendPosition, ChartLine, ChartMarker, ChartMarkerType, ChartRange, ChartSeries,
-    ChartSolidFill, ChartType, Color, ConditionalFormat3ColorScale, Format, Worksheet, XlsxError,
+    ChartLegendPosition, ChartLine, ChartMarker, ChartMarkerType, ChartRange, ChartSolidFill,
+    ChartType, Color, ConditionalFormat3ColorScale, Format, Worksheet, XlsxError,
 };
 
 use super::cell_text;
@@ -132,7 +132,8 @@ impl Page<'_> {
                 )
                 .set_gap(60);
             if spreads {
-                self.intervals(drawing, (first, last), ends)?;
+                // Values of bars that lie on their side are on x here.
+                drawing.set_x_error_bars(&self.intervals((first, last), ends)?);
             }
         }
         if drawn {
@@ -195,7 +196,7 @@ impl Page<'_> {
                 )
                 .set_marker(&marker(place, one.points.len()));
             if intervals && one.points.len() <= DENSE {
-                self.intervals(drawing, rows, column + 2)?;
+                drawing.set_y_error_bars(&self.intervals(rows, column + 2)?);
             }
         }
         if longest > 0 {
@@ -215,17 +216,11 @@ impl Page<'_> {
     }
 
     /// Error bars from the columns "down" and "up".
-    fn intervals(
-        &self,
-        series: &mut ChartSeries,
-        rows: (u32, u32),
-        down: usize,
-    ) -> Result<(), XlsxError> {
+    fn intervals(&self, rows: (u32, u32), down: usize) -> Result<ChartErrorBars, XlsxError> {
         let (minus, plus) = (self.range(rows, down)?, self.range(rows, down + 1)?);
         let mut bars = ChartErrorBars::new();
         bars.set_type(ChartErrorBarsType::Custom(plus, minus));
-        series.set_y_error_bars(&bars);
-        Ok(())
+        Ok(bars)
     }
 
     fn place_chart(
