@@ -54,10 +54,11 @@ fn find_cpu_model(cpuinfo: &str) -> Option<&str> {
     Some(line.split_once(':')?.1.trim())
 }
 
-fn find_memory_bytes(meminfo: &str) -> Option<u64> {
+/// `MemTotal` of `/proc/meminfo`, in bytes.
+pub(crate) fn find_memory_bytes(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find(|line| line.starts_with("MemTotal:"))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib * 1024)
+    kib.checked_mul(1024)
 }
 
 impl Environment {

@@ -56,6 +56,7 @@ pub mod settings;
 pub mod stats;
 pub mod store;
 pub mod tool;
+pub mod trust;
 pub mod world;
 
 pub use braid_stack::ByteSize;
