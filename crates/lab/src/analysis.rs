@@ -27,15 +27,15 @@ use crate::stats::{
     BaselinePercent, ByRepetition, Estimate, Verdict, compare_with_baseline, estimate, outliers,
 };
 use crate::store::{Outcome, Results};
+use crate::trust::{Verdict as TrustVerdict, judge};
 
 mod contest;
-mod standing;
 
+pub use crate::trust::{Finding, Judgement, Standing};
 pub(crate) use contest::compare_over;
 pub use contest::{
     ALPHA, Kind, Overall, find_kinds, find_overall, pooled_baseline, pooled_speed, speeds, test_for,
 };
-pub use standing::{Finding, Judgement, Standing, Verdict as Trusted};
 
 /// Everything that a report is made of, beside the [`Results`] themselves.
 #[derive(Debug, Clone)]
@@ -228,7 +228,7 @@ impl Analysis {
 /// Makes the analysis, with the laboratory's own judgement of what can be believed.
 pub fn analyse(results: &Results) -> Analysis {
     let workloads = plan_workloads(&results.campaign);
-    let judgement = standing::judge(results, &workloads);
+    let judgement = judge(results, &workloads);
     analyse_judged(results, workloads, judgement)
 }
 
@@ -360,7 +360,7 @@ fn add_verdicts(
     results: &Results,
     works: &[Work],
     cells: &mut [Cell],
-    verdicts: &mut BTreeMap<(String, String), Trusted>,
+    verdicts: &mut BTreeMap<(String, String), TrustVerdict>,
 ) {
     if verdicts.is_empty() {
         return;

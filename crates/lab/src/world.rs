@@ -38,12 +38,14 @@ pub struct CommandLine {
     pub program: String,
     /// Arguments.
     pub args: Vec<String>,
+    /// The folder it runs in; `None`: this process's.
+    pub cwd: Option<String>,
 }
 
 impl CommandLine {
     /// A command without arguments.
     pub fn new(program: impl Into<String>) -> Self {
-        Self { program: program.into(), args: Vec::new() }
+        Self { program: program.into(), args: Vec::new(), cwd: None }
     }
 
     /// With one more argument.
@@ -53,9 +55,22 @@ impl CommandLine {
         self
     }
 
+    /// Run in a folder, for programs that know no other way to be told where.
+    #[must_use]
+    pub fn in_folder(mut self, folder: impl Into<String>) -> Self {
+        self.cwd = Some(folder.into());
+        self
+    }
+
     fn to_command(&self) -> Command {
         let mut command = Command::new(&self.program);
+        if let Some(folder) = &self.cwd {
+            command.current_dir(folder);
+        }
         command
+            // Tools write for people in the user's language and with its decimal sign; parsers
+            // read English and a point.
+            .env("LC_ALL", "C")
             .args(&self.args)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -68,6 +83,9 @@ impl CommandLine {
 impl fmt::Display for CommandLine {
     /// As a shell would read it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(folder) = &self.cwd {
+            write!(f, "cd {} && ", shell_word(folder))?;
+        }
         f.write_str(&shell_word(&self.program))?;
         for arg in &self.args {
             write!(f, " {}", shell_word(arg))?;
@@ -387,6 +405,16 @@ mod tests {
     fn a_command_prints_as_a_shell_reads_it() {
         let command = CommandLine::new("fio").arg("--uri=nbd+unix:///?socket=/x").arg("it's");
         assert_eq!(command.to_string(), "fio '--uri=nbd+unix:///?socket=/x' 'it'\\''s'");
+        let there = CommandLine::new("ls").in_folder("/a b");
+        assert_eq!(there.to_string(), "cd '/a b' && ls");
+    }
+
+    #[test]
+    fn a_command_runs_in_its_folder_and_in_the_c_locale() {
+        let shell = CommandLine::new("sh").arg("-c").arg("pwd; echo $LC_ALL").in_folder("/dev");
+        let limit = Duration::from_secs(60);
+        let done = SystemWorld::new().run(&shell, limit, &StopFlag::default()).unwrap();
+        assert_eq!(done.stdout, "/dev\nC\n");
     }
 
     #[test]
