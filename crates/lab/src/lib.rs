@@ -47,6 +47,7 @@ pub mod evidence;
 pub mod facts;
 #[cfg(test)]
 mod fixture;
+pub mod listing;
 pub mod matrix;
 pub mod metric;
 pub mod nbd;

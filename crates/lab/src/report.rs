@@ -11,6 +11,9 @@
 mod build;
 pub mod model;
 pub mod render;
+mod samples;
 pub(crate) mod units;
 
 pub use build::build_report;
+pub(crate) use build::{first_sentence, why_missing};
+pub use samples::tidy_rows;

@@ -183,32 +183,37 @@ pub fn find_kinds(analysis: &Analysis) -> Vec<Kind> {
     kinds
 }
 
-/// "random reads", or the label where pattern and direction do not say it.
+/// "random reads", or the tool's name where pattern and direction do not say it.
 fn kind_of(work: &Work, many_tools: bool) -> String {
     let word = |name: &str| match work.dimensions.get(name) {
         Some(Value::Word(word)) => word.as_str(),
         _ => "",
     };
     let pattern = match word("pattern") {
-        "seq" | "sequential" => "sequential",
-        "rand" | "random" => "random",
+        "seq" => "sequential ",
+        "rand" => "random ",
         _ => "",
     };
-    let op = match word("op") {
-        "read" => "reads",
-        "write" => "writes",
-        "mixed" | "rw" | "readwrite" => "mixed reads and writes",
+    let op = match (word("op"), word("mode")) {
+        ("read", _) => "reads",
+        ("write", _) => "writes",
+        ("mixed", _) => "mixed reads and writes",
+        (_, "seqrd") => "sequential reads",
+        (_, "seqwr") => "sequential writes",
+        (_, "seqrewr") => "sequential rewrites",
+        (_, "rndrd") => "random reads",
+        (_, "rndwr") => "random writes",
+        (_, "rndrw") => "random reads and writes",
         _ => "",
     };
-    if pattern.is_empty() || op.is_empty() {
-        return work.label.clone();
-    }
-    let mut name = format!("{pattern} {op}");
-    if work.headline.better() == Direction::Lower {
+    let tool = &work.workload.tool;
+    let mut name = match op {
+        "" => tool.clone(),
+        op if many_tools => format!("{pattern}{op} ({tool})"),
+        op => format!("{pattern}{op}"),
+    };
+    if !op.is_empty() && work.headline.better() == Direction::Lower {
         name += " by time";
-    }
-    if many_tools {
-        name += &format!(" ({})", work.workload.tool);
     }
     match word("health") {
         "" | "healthy" => name,

@@ -12,7 +12,7 @@ use crate::analysis::{
 };
 use crate::metric::Better;
 use crate::report::units::{digits, kind_of_interval, quantity, title};
-use crate::stats::{BaselinePercent, Estimate, Standing, compare_with_baseline};
+use crate::stats::{BaselinePercent, Estimate, IntervalKind, Standing, compare_with_baseline};
 
 /// The sentences.
 pub(super) fn sentences(context: &Context<'_>) -> Vec<String> {
@@ -25,6 +25,14 @@ pub(super) fn sentences(context: &Context<'_>) -> Vec<String> {
             analysis.done, analysis.planned
         ));
     }
+    said.extend(of_numbers(context));
+    said
+}
+
+/// The answer as far as there is one.
+pub(super) fn of_numbers(context: &Context<'_>) -> Vec<String> {
+    let analysis = context.analysis;
+    let mut said = Vec::new();
     if analysis.done == 0 {
         said.push("Nothing has been measured, so there is no answer.".to_owned());
         said.extend(first_failure(context));
@@ -224,6 +232,17 @@ fn merits(context: &Context<'_>, subject: usize, gains: &[Gain]) -> String {
     let best = gains.iter().max_by(|a, b| a.ratio.point.total_cmp(&b.ratio.point));
     let worst = gains.iter().min_by(|a, b| a.ratio.point.total_cmp(&b.ratio.point));
     let (Some(best), Some(worst)) = (best, worst) else { return String::new() };
+    if best.ratio.paired.kind == IntervalKind::Range(1) {
+        let mut text = format!(
+            ": {} as fast as {baseline} in {}",
+            factor(best.ratio.point / 100.0),
+            best.kind.name
+        );
+        if worst.kind != best.kind {
+            text += &format!(" and {} in {}", factor(worst.ratio.point / 100.0), worst.kind.name);
+        }
+        return text + ", in one repetition";
+    }
     let mut text = match best.outlook {
         Outlook::Better => format!(
             ": {} as fast as {baseline} in {}{}",
