@@ -51,6 +51,7 @@ mod one_or_many;
 mod setup;
 mod subject;
 
+pub(crate) use job::matches;
 pub use job::{Job, common_parameters};
 pub use one_or_many::OneOrMany;
 pub use setup::{FileSystem, Health, Setup};

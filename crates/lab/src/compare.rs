@@ -38,8 +38,8 @@ const OUTPUT_VERSION: u32 = 1;
 /// What counts as a regression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CompareOptions {
-    /// A change of the median up to so many percent is none, above 0.
-    pub threshold_percent: f64,
+    /// A change of the median up to this part of it is none: 0.05 for 5 %; from 0 on.
+    pub threshold: f64,
     /// Level of significance for all cells together, between 0 and 1.
     pub alpha: f64,
     /// Whether the 99 % latency is compared beside each headline.
@@ -48,7 +48,7 @@ pub struct CompareOptions {
 
 impl Default for CompareOptions {
     fn default() -> Self {
-        Self { threshold_percent: 5.0, alpha: 0.05, latency: false }
+        Self { threshold: 0.05, alpha: 0.05, latency: false }
     }
 }
 
@@ -156,7 +156,7 @@ impl Comparison {
 }
 
 /// Compares a second run with a first one.
-pub fn compare_runs(first: &Results, second: &Results, options: CompareOptions) -> Comparison {
+pub fn compare_runs(first: &Results, second: &Results, options: &CompareOptions) -> Comparison {
     let pairing = Pairing::of((first, &analyse(first)), (second, &analyse(second)), options);
     let mut cells = judge(pairing.pairs, options);
     let harm = |cell: &CellChange| match cell.which.better() {
@@ -169,7 +169,7 @@ pub fn compare_runs(first: &Results, second: &Results, options: CompareOptions) 
         first: first.campaign.name.clone(),
         second: second.campaign.name.clone(),
         regression: cells.iter().any(|cell| cell.change == Change::Regression),
-        threshold_percent: options.threshold_percent,
+        threshold_percent: options.threshold * 100.0,
         alpha: options.alpha,
         cells,
         only_first: pairing.only_first,
@@ -204,7 +204,7 @@ impl Pairing {
     fn of(
         (first, of_first): (&Results, &Analysis),
         (second, of_second): (&Results, &Analysis),
-        options: CompareOptions,
+        options: &CompareOptions,
     ) -> Self {
         let mut pairing = Self::default();
         let find = |subject: &str, workload: &str| {
@@ -239,7 +239,7 @@ impl Pairing {
         subject: &str,
         workload: &str,
         (first, second): (&Cell, &Cell),
-        options: CompareOptions,
+        options: &CompareOptions,
     ) {
         let name = format!("{subject}: {workload}");
         for (cell, which) in [(first, "first"), (second, "second")] {
@@ -275,7 +275,7 @@ impl Pairing {
     }
 }
 
-fn judge(pairs: Vec<Pair>, options: CompareOptions) -> Vec<CellChange> {
+fn judge(pairs: Vec<Pair>, options: &CompareOptions) -> Vec<CellChange> {
     let runs: Vec<RunComparison> = pairs.iter().map(|pair| pair.run).collect();
     let smallest: Vec<f64> = runs.iter().map(|run| run.test.smallest_p).collect();
     // p-values are probabilities; an error can only come from a level that is none, and then
@@ -318,8 +318,8 @@ fn judge(pairs: Vec<Pair>, options: CompareOptions) -> Vec<CellChange> {
         .collect()
 }
 
-fn change_by_test(pair: &Pair, verdict: Verdict, options: CompareOptions) -> Change {
-    let beyond = (pair.run.percent.median - 100.0).abs() > options.threshold_percent;
+fn change_by_test(pair: &Pair, verdict: Verdict, options: &CompareOptions) -> Change {
+    let beyond = (pair.run.percent.median - 100.0).abs() > 100.0 * options.threshold;
     match verdict {
         Verdict::NotDistinguishable => Change::Same,
         _ if !beyond => Change::Same,
@@ -338,7 +338,7 @@ fn times_the_range(cells: usize) -> f64 {
     RANGES_GAP * (cells as f64).cbrt()
 }
 
-fn change_by_ranges(pair: &Pair, cells: usize, options: CompareOptions) -> Change {
+fn change_by_ranges(pair: &Pair, cells: usize, options: &CompareOptions) -> Change {
     let (a, b) = (&pair.first, &pair.second);
     if a.len().min(b.len()) < RANGES_FROM {
         return Change::TooFew;
@@ -350,7 +350,7 @@ fn change_by_ranges(pair: &Pair, cells: usize, options: CompareOptions) -> Chang
     let gap = (b_low - a_high).max(a_low - b_high);
     let widest = (a_high - a_low).max(b_high - b_low);
     let apart = (pair.run.percent.median - 100.0).abs();
-    let near = apart <= RANGES_THRESHOLDS * options.threshold_percent;
+    let near = apart <= RANGES_THRESHOLDS * 100.0 * options.threshold;
     if near || gap <= 0.0 || gap <= times_the_range(cells) * widest {
         return Change::Same;
     }

@@ -10,27 +10,49 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::analysis::{Analysis, Standing, analyse};
+use crate::analysis::{Standing, analyse};
 use crate::error::LabError;
 use crate::report::render::printable;
 use crate::report::{first_sentence, units};
 use crate::store::Store;
+use serde::Serialize;
 
 mod show;
 
 pub use show::{show, show_results};
 
+/// Version of the JSON form.
+const OUTPUT_VERSION: u32 = 1;
+
 /// A results directory.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Listed {
     /// Where.
     pub dir: PathBuf,
     /// What is in it, or why it cannot be read.
+    #[serde(flatten, serialize_with = "found_or_error")]
     pub found: Result<Found, String>,
 }
 
+/// The fields of what was found, or one named `error`.
+fn found_or_error<S: serde::Serializer>(
+    found: &Result<Found, String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    enum Either<'a> {
+        Found(&'a Found),
+        Error { error: &'a str },
+    }
+    match found {
+        Ok(found) => Either::Found(found).serialize(serializer),
+        Err(error) => Either::Error { error }.serialize(serializer),
+    }
+}
+
 /// What is in a results directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Found {
     /// The campaign's name.
     pub name: String,
@@ -40,10 +62,24 @@ pub struct Found {
     pub done: usize,
     /// Trials that were planned and can be done.
     pub planned: usize,
-    /// Cells whose numbers nothing speaks against, something speaks against, and that are invalid.
-    pub standing: (usize, usize, usize),
+    /// Cells whose numbers nothing speaks against.
+    pub ok: usize,
+    /// Cells whose numbers something speaks against.
+    pub suspect: usize,
+    /// Cells whose numbers are not to be used.
+    pub invalid: usize,
     /// The answer's first sentence.
     pub answer: String,
+}
+
+/// The results directories at and below a folder, as text or as JSON.
+///
+/// # Errors
+///
+/// As [`find_results`].
+pub fn list(folder: &Path, json: bool) -> Result<String, LabError> {
+    let listed = find_results(folder)?;
+    if json { render_list_json(&listed) } else { Ok(render_list(&listed)) }
 }
 
 /// Every results directory at `parent`, in it, or in a folder in it, by path.
@@ -51,7 +87,7 @@ pub struct Found {
 /// # Errors
 ///
 /// When `parent` cannot be read. A directory in it that cannot be read is in the list.
-pub fn list(parent: &Path) -> Result<Vec<Listed>, LabError> {
+pub fn find_results(parent: &Path) -> Result<Vec<Listed>, LabError> {
     let mut dirs = Vec::new();
     if is_results(parent) {
         dirs.push(parent.to_path_buf());
@@ -87,20 +123,18 @@ fn folders(dir: &Path) -> Result<Vec<PathBuf>, LabError> {
 fn look(dir: &Path) -> Result<Found, LabError> {
     let results = Store::open(dir)?.results()?;
     let analysis = analyse(&results);
+    let measured = || analysis.cells.iter().filter(|cell| cell.main().is_some());
+    let count = |standing| measured().filter(|cell| cell.standing == standing).count();
     Ok(Found {
         name: results.campaign.name.clone(),
         started_unix_s: results.sessions.first().map(|session| session.started_unix_s),
         done: analysis.done,
         planned: analysis.planned,
-        standing: standing_of(&analysis),
+        ok: count(Standing::Ok),
+        suspect: count(Standing::Suspect),
+        invalid: count(Standing::Invalid),
         answer: first_sentence(&analysis, &results),
     })
-}
-
-fn standing_of(analysis: &Analysis) -> (usize, usize, usize) {
-    let measured = || analysis.cells.iter().filter(|cell| cell.main().is_some());
-    let count = |standing| measured().filter(|cell| cell.standing == standing).count();
-    (count(Standing::Ok), count(Standing::Suspect), count(Standing::Invalid))
 }
 
 /// The list as text, two lines each.
@@ -113,21 +147,34 @@ pub fn render_list(listed: &[Listed]) -> String {
             Err(reason) => writeln!(text, "{}\n  {}", printable(&dir), printable(reason)),
             Ok(found) => {
                 let begun = found.started_unix_s.map_or("not begun".to_owned(), units::date);
-                let (ok, suspect, invalid) = found.standing;
                 writeln!(
                     text,
-                    "{}  {}  {begun}  {} of {} trials  {ok} ok, {suspect} suspect, {invalid} \
-                     invalid\n  {}",
+                    "{}  {}  {begun}  {} of {} trials  {} ok, {} suspect, {} invalid\n  {}",
                     printable(&dir),
                     printable(&found.name),
                     found.done,
                     found.planned,
+                    found.ok,
+                    found.suspect,
+                    found.invalid,
                     printable(&found.answer)
                 )
             }
         };
     }
     text
+}
+
+/// The list as JSON with an `output_version`.
+///
+/// # Errors
+///
+/// When it cannot be written, which is a mistake in this program.
+pub fn render_list_json(listed: &[Listed]) -> Result<String, LabError> {
+    let value = serde_json::json!({ "output_version": OUTPUT_VERSION, "results": listed });
+    serde_json::to_string_pretty(&value).map(|json| json + "\n").map_err(|error| {
+        LabError::Serialise { what: "the list of results", reason: error.to_string() }
+    })
 }
 
 #[cfg(test)]

@@ -8,12 +8,10 @@
 //! Invariant: a chart's numbers are also in a table, or, for courses over time and distributions,
 //! in the results.
 
-mod build;
+pub mod build;
 pub mod model;
 pub mod render;
-mod samples;
 pub(crate) mod units;
 
-pub use build::build_report;
+pub use build::{build_report, tidy_rows};
 pub(crate) use build::{first_sentence, why_missing};
-pub use samples::tidy_rows;

@@ -242,7 +242,7 @@ impl Job {
 }
 
 /// Whether a name has the form of a pattern, in which `*` stands for any letters.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else {
         return pattern == name;
     };

@@ -5,6 +5,7 @@ use super::{
 };
 use crate::error::LabError;
 use crate::report::model::{Block, Cell, Column, Report, Row, Section, Table, Tone};
+use crate::report::render::render_terminal;
 use crate::report::units::{Scale, digits, quantity, span};
 
 impl Comparison {
@@ -13,14 +14,19 @@ impl Comparison {
     /// # Errors
     ///
     /// When a number cannot be written, which is a mistake in this program.
-    pub fn to_json(&self) -> Result<String, LabError> {
+    pub fn render_json(&self) -> Result<String, LabError> {
         serde_json::to_string_pretty(self).map_err(|error| LabError::Serialise {
             what: "the comparison",
             reason: error.to_string(),
         })
     }
 
-    /// As a report, for [`crate::report::render::render_terminal`] and the others.
+    /// As text for the terminal.
+    pub fn render_text(&self, colour: bool) -> String {
+        render_terminal(&self.to_report(), colour)
+    }
+
+    /// As a report, for the other renderers.
     pub fn to_report(&self) -> Report {
         let mut blocks = vec![Block::Table(self.table())];
         blocks.extend(self.missing().map(Block::Table));

@@ -1,7 +1,6 @@
 use super::*;
 use crate::campaign::Campaign;
 use crate::fixture::{Given, campaign, headline, noise, results};
-use crate::report::render::render_terminal;
 
 const PLAN: &str = r#"
 name = "plan"
@@ -34,7 +33,7 @@ fn run(campaign: &Campaign, seed: u64, part: f64, stripe: f64) -> Results {
 }
 
 fn compare(a: &Results, b: &Results) -> Comparison {
-    compare_runs(a, b, CompareOptions::default())
+    compare_runs(a, b, &CompareOptions::default())
 }
 
 #[test]
@@ -86,8 +85,8 @@ fn what_is_proven_but_small_is_no_regression() {
     assert!(!found.has_regression());
     let stripe = found.cells.iter().find(|cell| cell.subject == "stripe").unwrap();
     assert!(stripe.adjusted_p < 0.001 && stripe.interval.1 < 98.0, "{stripe:?}");
-    let strict = CompareOptions { threshold_percent: 2.0, ..CompareOptions::default() };
-    assert!(compare_runs(&first, &second, strict).has_regression());
+    let strict = CompareOptions { threshold: 0.02, ..CompareOptions::default() };
+    assert!(compare_runs(&first, &second, &strict).has_regression());
 }
 
 #[test]
@@ -96,7 +95,7 @@ fn two_repetitions_say_nothing() {
     let found = compare(&run(&plan, 1, 0.001, 1.0), &run(&plan, 2, 0.001, 0.1));
     assert_eq!(found.count(Change::TooFew), 8);
     assert!(!found.has_regression());
-    let text = render_terminal(&found.to_report(), false);
+    let text = found.render_text(false);
     assert!(text.contains("it takes at least 3 repetitions on both sides"), "{text}");
 }
 
@@ -117,7 +116,7 @@ fn cells_of_one_run_and_differing_systems_are_named() {
     assert_eq!(found.settings, ["runtime: 10 s and 99 s"]);
     let report = found.to_report();
     assert!(report.answer[0].contains("a change may come from that alone"), "{:?}", report.answer);
-    let back: serde_json::Value = serde_json::from_str(&found.to_json().unwrap()).unwrap();
+    let back: serde_json::Value = serde_json::from_str(&found.render_json().unwrap()).unwrap();
     assert_eq!(back["output_version"], 1);
     assert_eq!(back["cells"].as_array().unwrap().len(), 4);
     assert_eq!(back["cells"][0]["change"], "same");

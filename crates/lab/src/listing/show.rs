@@ -17,14 +17,15 @@ const NAMES: usize = 26;
 /// Width of a number.
 const NUMBERS: usize = 12;
 
-/// The cells of a results directory that match, as text. `filter` is a part of
-/// "subject: workload", whatever its case, or a trial's number; an empty one matches all.
+/// The cells of a results directory that match, as text: all, or those whose "subject: workload"
+/// has the form of `cells`. `*` stands for any letters in it; without one a part of the name in
+/// any case will do, or a trial's number.
 ///
 /// # Errors
 ///
 /// When the directory has no results or they cannot be read.
-pub fn show(dir: &Path, filter: &str) -> Result<String, LabError> {
-    Ok(show_results(&Store::open(dir)?.results()?, filter))
+pub fn show(dir: &Path, cells: Option<&str>) -> Result<String, LabError> {
+    Ok(show_results(&Store::open(dir)?.results()?, cells.unwrap_or("*")))
 }
 
 /// The same of results that have been read.
@@ -38,7 +39,13 @@ pub fn show_results(results: &Results, filter: &str) -> String {
     let number: Option<u32> = filter.parse().ok();
     let matches = |cell: &&Cell| {
         let has_trial = |index: &usize| Some(results.trials[*index].number) == number;
-        name(cell).to_lowercase().contains(&wanted) || cell.trials.iter().any(has_trial)
+        let name = name(cell).to_lowercase();
+        let has_form = if wanted.contains('*') {
+            crate::campaign::matches(&wanted, &name)
+        } else {
+            name.contains(&wanted)
+        };
+        has_form || cell.trials.iter().any(has_trial)
     };
     let planned = || analysis.cells.iter().filter(|cell| is_of_interest(cell));
     let mut text = String::new();

@@ -44,7 +44,7 @@ fn results_are_found_in_a_folder_and_one_below() {
     let broken = parent.path().join("broken");
     fs::create_dir(&broken).unwrap();
     fs::write(broken.join("results.sqlite"), b"no database").unwrap();
-    let listed = list(parent.path()).unwrap();
+    let listed = find_results(parent.path()).unwrap();
     let names: Vec<String> = listed
         .iter()
         .map(|one| one.dir.strip_prefix(parent.path()).unwrap().display().to_string())
@@ -58,8 +58,16 @@ fn results_are_found_in_a_folder_and_one_below() {
     assert!(text.contains("3 of 4 trials"), "{text}");
     assert!(text.contains("2027-01-15 08:00 UTC"), "{text}");
     assert_eq!(text.lines().count(), 6, "{text}");
-    assert_eq!(list(&parent.path().join("b")).unwrap().len(), 1);
-    assert!(list(&parent.path().join("nowhere")).is_err());
+    assert_eq!(find_results(&parent.path().join("b")).unwrap().len(), 1);
+    assert!(list(&parent.path().join("nowhere"), false).is_err());
+    let json = list(parent.path(), true).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["output_version"], 1);
+    assert_eq!(
+        (&json["results"][0]["name"], &json["results"][0]["done"]),
+        (&"sticks".into(), &3.into())
+    );
+    assert!(json["results"][1]["error"].is_string(), "{json}");
 }
 
 #[test]
@@ -75,6 +83,8 @@ fn a_cell_is_shown_with_all_its_repetitions() {
     assert!(failed.contains("failed: the device \u{fffd}[31mwent away"), "{failed}");
     let number = made_up.trials.iter().find(|trial| trial.subject == "single").unwrap().number;
     assert!(show_results(&made_up, &number.to_string()).starts_with("single: "));
+    assert!(show_results(&made_up, "*stripe*read*").starts_with("stripe: "));
+    assert!(show_results(&made_up, "stripe*write").starts_with("Nothing matches"));
     let none = show_results(&made_up, "tape");
     assert!(none.contains("Nothing matches \"tape\"") && none.contains("stripe: seq"), "{none}");
 }

@@ -35,6 +35,7 @@ mod notes;
 mod overview;
 mod percent;
 mod pivot;
+mod samples;
 mod scaling;
 mod steady;
 mod sweep;
@@ -42,6 +43,7 @@ mod trust;
 mod variants;
 
 pub(crate) use cells::why_missing;
+pub use samples::tidy_rows;
 
 /// What every section is made of.
 pub(super) struct Context<'a> {

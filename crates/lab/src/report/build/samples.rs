@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::render::TidyRow;
 use crate::analysis::{Analysis, Standing};
+use crate::report::render::TidyRow;
 use crate::store::Results;
 
 /// One row for each number of each trial that went well, in the order of the schedule. The verdict
