@@ -27,13 +27,15 @@ use crate::stats::{
     BaselinePercent, ByRepetition, Estimate, Verdict, compare_with_baseline, estimate, outliers,
 };
 use crate::store::{Outcome, Results};
+use crate::trust::{Verdict as TrustVerdict, judge};
 
 mod contest;
-mod standing;
 
+pub use crate::trust::{Finding, Judgement, Standing};
 pub(crate) use contest::compare_over;
-pub use contest::{ALPHA, Kind, Overall, find_kinds, find_overall, pooled_speed, speeds, test_for};
-pub use standing::{Finding, Judgement, Standing, Verdict as Trusted};
+pub use contest::{
+    ALPHA, Kind, Overall, find_kinds, find_overall, pooled_baseline, pooled_speed, speeds, test_for,
+};
 
 /// Everything that a report is made of, beside the [`Results`] themselves.
 #[derive(Debug, Clone)]
@@ -212,6 +214,11 @@ impl Analysis {
         &self.cells[start..start + self.subjects]
     }
 
+    /// Any metric of a cell in percent of the baseline's, as [`Cell::ratio`] is of the headline.
+    pub fn compare(&self, cell: &Cell, metric: Metric) -> Option<BaselinePercent> {
+        compare_in(self.row(cell.workload), &self.baselines, cell, metric)
+    }
+
     /// Whether the subject is a baseline.
     pub fn is_baseline(&self, subject: usize) -> bool {
         self.baselines.contains(&subject)
@@ -226,7 +233,7 @@ impl Analysis {
 /// Makes the analysis, with the laboratory's own judgement of what can be believed.
 pub fn analyse(results: &Results) -> Analysis {
     let workloads = plan_workloads(&results.campaign);
-    let judgement = standing::judge(results, &workloads);
+    let judgement = judge(results, &workloads);
     analyse_judged(results, workloads, judgement)
 }
 
@@ -358,7 +365,7 @@ fn add_verdicts(
     results: &Results,
     works: &[Work],
     cells: &mut [Cell],
-    verdicts: &mut BTreeMap<(String, String), Trusted>,
+    verdicts: &mut BTreeMap<(String, String), TrustVerdict>,
 ) {
     if verdicts.is_empty() {
         return;
@@ -397,19 +404,8 @@ fn add_estimates(cell: &mut Cell) {
 
 /// The comparisons of one workload.
 fn add_ratios(row: &mut [Cell], baselines: &[usize]) {
-    let believed = |subject: &usize| row[*subject].is_usable();
-    if baselines.is_empty() || !baselines.iter().all(believed) {
-        return;
-    }
-    let compare = |cell: &Cell, metric: Metric| {
-        let alone = baselines == [cell.subject];
-        let of_baselines: Option<Vec<&ByRepetition>> =
-            baselines.iter().map(|subject| row[*subject].values.get(&metric)).collect();
-        let values = cell.values.get(&metric).filter(|_| !alone && cell.is_usable())?;
-        // An error means that there is no pair, or that a number is not above 0: no ratio.
-        compare_with_baseline(values, &of_baselines?).ok()
-    };
     type Ratios = (Option<BaselinePercent>, Option<BaselinePercent>);
+    let compare = |cell: &Cell, metric| compare_in(row, baselines, cell, metric);
     let ratios: Vec<Ratios> = row
         .iter()
         .map(|cell| (compare(cell, cell.headline), compare(cell, Metric::LatencyP99)))
@@ -417,6 +413,26 @@ fn add_ratios(row: &mut [Cell], baselines: &[usize]) {
     for (cell, (ratio, latency_ratio)) in row.iter_mut().zip(ratios) {
         (cell.ratio, cell.latency_ratio) = (ratio, latency_ratio);
     }
+}
+
+/// A cell's metric against the baselines in the same row; `None` for a lone baseline, without a
+/// baseline, and where a number is missing, invalid or not above 0.
+fn compare_in(
+    row: &[Cell],
+    baselines: &[usize],
+    cell: &Cell,
+    metric: Metric,
+) -> Option<BaselinePercent> {
+    if baselines.is_empty() || baselines == [cell.subject] {
+        return None;
+    }
+    if !cell.is_usable() || !baselines.iter().all(|subject| row[*subject].is_usable()) {
+        return None;
+    }
+    let of_baselines: Option<Vec<&ByRepetition>> =
+        baselines.iter().map(|subject| row[*subject].values.get(&metric)).collect();
+    // An error means that there is no pair, or that a number is not above 0: no ratio.
+    compare_with_baseline(cell.values.get(&metric)?, &of_baselines?).ok()
 }
 
 #[cfg(test)]

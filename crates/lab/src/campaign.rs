@@ -284,7 +284,10 @@ fn fault_of(campaign: &Campaign) -> Option<Fault> {
         return fault(format!("runtime_s is {}", campaign.runtime_s), "take 0.1 to 86400");
     }
     if i64::try_from(campaign.seed).is_err() {
-        return fault(format!("the seed is {}", campaign.seed), "take one below 2^63, as TOML does");
+        return fault(
+            format!("the seed is {}", campaign.seed),
+            "take one below 2^63, as TOML does",
+        );
     }
     for (name, value) in [("ramp_s", campaign.ramp_s), ("rest_s", campaign.rest_s)] {
         if !(0.0..=3600.0).contains(&value) {
@@ -326,9 +329,10 @@ fn fault_of_members(members: &[MemberDecl]) -> Option<Fault> {
 }
 
 fn fault_of_names(subjects: &[SubjectDecl]) -> Option<Fault> {
-    let twice = subjects.iter().enumerate().find(|(index, subject)| {
-        subjects[..*index].iter().any(|other| other.name == subject.name)
-    });
+    let twice = subjects
+        .iter()
+        .enumerate()
+        .find(|(index, subject)| subjects[..*index].iter().any(|other| other.name == subject.name));
     let (_, subject) = twice?;
     Some((format!("two subjects are named {:?}", subject.name), "rename one".into()))
 }

@@ -1,14 +1,17 @@
 //! From an [`Analysis`](crate::analysis::Analysis) to what people read.
 //!
 //! ```text
-//! Analysis + Results ──build──> Report (model) ──> files
+//! Analysis + Results ──build──> Report (model) ──render──> files, terminal
+//!                        └────> TidyRow, one a sample ──────> CSV, XLSX
 //! ```
 //!
-//! Invariant: every number that a chart draws is also in a table of its section.
+//! Invariant: a chart's numbers are also in a table, or, for courses over time and distributions,
+//! in the results.
 
-mod build;
+pub mod build;
 pub mod model;
 pub mod render;
 pub(crate) mod units;
 
-pub use build::build_report;
+pub use build::{build_report, tidy_rows};
+pub(crate) use build::{first_sentence, why_missing};

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use super::{Analysis, Cell, Work};
 use crate::metric::Better as Direction;
 use crate::settings::Value;
-use crate::stats::{Better, ByRepetition, Contest, PairedTest, find_winner};
+use crate::stats::{Better, ByRepetition, Contest, PairedTest, average_baselines, find_winner};
 
 /// The level at which a difference is called proven.
 pub const ALPHA: f64 = 0.05;
@@ -74,20 +74,41 @@ impl Overall {
 /// none that is believed and above 0 throughout.
 pub fn speeds(cell: &Cell) -> Option<ByRepetition> {
     let values = cell.values.get(&cell.headline).filter(|_| cell.is_usable())?;
+    as_speeds(values, cell.headline.better())
+}
+
+fn as_speeds(values: &ByRepetition, better: Direction) -> Option<ByRepetition> {
     if values.is_empty() || values.values().any(|value| !(1e-90..1e90).contains(value)) {
         return None;
     }
-    let inverse = cell.headline.better() == Direction::Lower;
-    let speed = |value: &f64| if inverse { 1.0 / value } else { *value };
+    let speed = |value: &f64| if better == Direction::Lower { 1.0 / value } else { *value };
     Some(values.iter().map(|(repetition, value)| (*repetition, speed(value))).collect())
 }
 
 /// A subject's speed over several workloads, in the repetitions in which it has all of them.
 /// Empty when a workload is missing altogether, and of no workload.
 pub fn pooled_speed(analysis: &Analysis, subject: usize, workloads: &[usize]) -> ByRepetition {
+    pooled(workloads, |workload| speeds(analysis.cell(workload, subject)))
+}
+
+/// The same of the baseline: of several, the average is made first, of rates or of times.
+pub fn pooled_baseline(analysis: &Analysis, workloads: &[usize]) -> ByRepetition {
+    pooled(workloads, |workload| {
+        let headline = analysis.workloads[workload].headline;
+        let values: Option<Vec<&ByRepetition>> = analysis
+            .baselines
+            .iter()
+            .map(|subject| analysis.cell(workload, *subject))
+            .map(|cell| cell.values.get(&headline).filter(|_| cell.is_usable()))
+            .collect();
+        as_speeds(&average_baselines(&values?), headline.better())
+    })
+}
+
+fn pooled(workloads: &[usize], speeds_of: impl Fn(usize) -> Option<ByRepetition>) -> ByRepetition {
     let mut logs: BTreeMap<u32, (f64, usize)> = BTreeMap::new();
     for workload in workloads {
-        for (repetition, speed) in speeds(analysis.cell(*workload, subject)).unwrap_or_default() {
+        for (repetition, speed) in speeds_of(*workload).unwrap_or_default() {
             let entry = logs.entry(repetition).or_default();
             *entry = (entry.0 + speed.ln(), entry.1 + 1);
         }
@@ -162,32 +183,37 @@ pub fn find_kinds(analysis: &Analysis) -> Vec<Kind> {
     kinds
 }
 
-/// "random reads", or the label where pattern and direction do not say it.
+/// "random reads", or the tool's name where pattern and direction do not say it.
 fn kind_of(work: &Work, many_tools: bool) -> String {
     let word = |name: &str| match work.dimensions.get(name) {
         Some(Value::Word(word)) => word.as_str(),
         _ => "",
     };
     let pattern = match word("pattern") {
-        "seq" | "sequential" => "sequential",
-        "rand" | "random" => "random",
+        "seq" => "sequential ",
+        "rand" => "random ",
         _ => "",
     };
-    let op = match word("op") {
-        "read" => "reads",
-        "write" => "writes",
-        "mixed" | "rw" | "readwrite" => "mixed reads and writes",
+    let op = match (word("op"), word("mode")) {
+        ("read", _) => "reads",
+        ("write", _) => "writes",
+        ("mixed", _) => "mixed reads and writes",
+        (_, "seqrd") => "sequential reads",
+        (_, "seqwr") => "sequential writes",
+        (_, "seqrewr") => "sequential rewrites",
+        (_, "rndrd") => "random reads",
+        (_, "rndwr") => "random writes",
+        (_, "rndrw") => "random reads and writes",
         _ => "",
     };
-    if pattern.is_empty() || op.is_empty() {
-        return work.label.clone();
-    }
-    let mut name = format!("{pattern} {op}");
-    if work.headline.better() == Direction::Lower {
+    let tool = &work.workload.tool;
+    let mut name = match op {
+        "" => tool.clone(),
+        op if many_tools => format!("{pattern}{op} ({tool})"),
+        op => format!("{pattern}{op}"),
+    };
+    if !op.is_empty() && work.headline.better() == Direction::Lower {
         name += " by time";
-    }
-    if many_tools {
-        name += &format!(" ({})", work.workload.tool);
     }
     match word("health") {
         "" | "healthy" => name,

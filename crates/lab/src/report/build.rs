@@ -28,17 +28,22 @@ mod answer;
 mod bars;
 mod cells;
 mod course;
+mod details;
 mod dims;
 mod latency;
 mod notes;
 mod overview;
 mod percent;
 mod pivot;
+mod samples;
 mod scaling;
 mod steady;
 mod sweep;
 mod trust;
 mod variants;
+
+pub(crate) use cells::why_missing;
+pub use samples::tidy_rows;
 
 /// What every section is made of.
 pub(super) struct Context<'a> {
@@ -81,6 +86,7 @@ const SECTIONS: &[fn(&Context<'_>) -> Option<Section>] = &[
     latency::section,
     course::section,
     steady::section,
+    details::section,
 ];
 
 /// The report of a campaign whose results are in `dir`.
@@ -101,6 +107,11 @@ pub fn build_report(analysis: &Analysis, results: &Results, dir: &Path) -> Repor
     };
     make_ids_unique(&mut report);
     report
+}
+
+/// The most important sentence of the answer that is not about what is still missing.
+pub(crate) fn first_sentence(analysis: &Analysis, results: &Results) -> String {
+    answer::of_numbers(&Context { analysis, results }).into_iter().next().unwrap_or_default()
 }
 
 /// Ids come as hints such as "percent"; the first keeps it and the next are numbered.

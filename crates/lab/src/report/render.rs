@@ -37,6 +37,7 @@ pub use json::render_json;
 pub use markdown::render_markdown;
 pub use png::render_png;
 pub use terminal::render_terminal;
+pub(crate) use text::printable;
 pub use tidy::{TidyRow, write_csv};
 pub use write::{Formats, Written, write_report};
 pub use xlsx::write_xlsx;

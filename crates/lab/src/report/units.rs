@@ -24,15 +24,6 @@ pub(crate) fn count(value: f64) -> String {
     }
 }
 
-/// Nanoseconds in the unit that suits them.
-pub(crate) fn time(ns: f64) -> String {
-    match ns {
-        v if v >= 999.5e6 => format!("{} s", digits(v / 1e9)),
-        v if v >= 999.5e3 => format!("{} ms", digits(v / 1e6)),
-        v => format!("{} µs", digits(v / 1e3)),
-    }
-}
-
 /// How the numbers of one metric are written in one table or chart.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
@@ -156,9 +147,6 @@ mod tests {
         assert_eq!(count(144_512.4), "145k");
         assert_eq!(count(9_994.0), "9994");
         assert_eq!(count(1_200_000.0), "1.20M");
-        assert_eq!(time(49_408.0), "49.4 µs");
-        assert_eq!(time(2_344_950.0), "2.34 ms");
-        assert_eq!(time(1.5e9), "1.50 s");
         assert_eq!(quantity(Metric::Throughput, 1048576.0 * 250.0), "250 MiB/s");
         assert_eq!(quantity(Metric::Throughput, 51_200.0), "50.0 KiB/s");
         assert_eq!(quantity(Metric::LatencyP99, 2_344_950.0), "2.34 ms");

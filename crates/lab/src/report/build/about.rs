@@ -146,14 +146,14 @@ pub(super) fn commands(context: &Context<'_>) -> Table {
     }
 }
 
-/// The command lines that run the campaign again, and what is missing of it.
+/// The command lines that go on with the campaign, run it anew, and write the report again.
 pub(super) fn again(results: &Results, dir: &Path) -> Vec<String> {
     let campaign = shell_word(&dir.join("campaign.toml").display().to_string());
     let results_dir = shell_word(&dir.display().to_string());
     let destroy = destroy_flags(&results.campaign);
     vec![
-        format!("braid lab run {campaign} --results NEW-FOLDER{destroy}"),
-        format!("braid lab run {campaign} --results {results_dir}{destroy}"),
+        format!("braid lab resume {results_dir}{destroy}"),
+        format!("braid lab run {campaign} --out NEW-FOLDER{destroy}"),
         format!("braid lab report {results_dir}"),
     ]
 }

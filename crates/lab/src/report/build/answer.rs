@@ -8,11 +8,11 @@
 use super::Context;
 use crate::analysis::{
     Kind, Outlook, Overall, Standing as Belief, State, find_kinds, find_overall, outlook,
-    pooled_speed,
+    pooled_baseline, pooled_speed,
 };
 use crate::metric::Better;
 use crate::report::units::{digits, kind_of_interval, quantity, title};
-use crate::stats::{BaselinePercent, Estimate, Standing, compare_with_baseline};
+use crate::stats::{BaselinePercent, Estimate, IntervalKind, Standing, compare_with_baseline};
 
 /// The sentences.
 pub(super) fn sentences(context: &Context<'_>) -> Vec<String> {
@@ -25,6 +25,14 @@ pub(super) fn sentences(context: &Context<'_>) -> Vec<String> {
             analysis.done, analysis.planned
         ));
     }
+    said.extend(of_numbers(context));
+    said
+}
+
+/// The answer as far as there is one.
+pub(super) fn of_numbers(context: &Context<'_>) -> Vec<String> {
+    let analysis = context.analysis;
+    let mut said = Vec::new();
     if analysis.done == 0 {
         said.push("Nothing has been measured, so there is no answer.".to_owned());
         said.extend(first_failure(context));
@@ -132,6 +140,9 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
             } else {
                 said.push(format!("{} leads{merits}.", name(contest.leader)));
             }
+            if front.len() > 1 && !merits.is_empty() {
+                said.push(format!("{} had the best median{merits}.", name(contest.leader)));
+            }
             said.push(format!(
                 "That is what was seen and no proof: {}.",
                 what_was_seen(context, overall)
@@ -204,10 +215,9 @@ fn gains_of(context: &Context<'_>, subject: usize) -> Vec<Gain> {
         return Vec::new();
     }
     let gain = |kind: Kind| {
-        let speed = |subject: &usize| pooled_speed(analysis, *subject, &kind.workloads);
-        let baselines: Vec<_> = analysis.baselines.iter().map(speed).collect();
-        let baselines: Vec<_> = baselines.iter().collect();
-        let ratio = compare_with_baseline(&speed(&subject), &baselines).ok()?;
+        let baseline = pooled_baseline(analysis, &kind.workloads);
+        let speed = pooled_speed(analysis, subject, &kind.workloads);
+        let ratio = compare_with_baseline(&speed, &[&baseline]).ok()?;
         Some(Gain { ratio, outlook: outlook(Better::Higher, ratio.verdict), kind })
     };
     find_kinds(analysis).into_iter().filter_map(gain).collect()
@@ -222,6 +232,17 @@ fn merits(context: &Context<'_>, subject: usize, gains: &[Gain]) -> String {
     let best = gains.iter().max_by(|a, b| a.ratio.point.total_cmp(&b.ratio.point));
     let worst = gains.iter().min_by(|a, b| a.ratio.point.total_cmp(&b.ratio.point));
     let (Some(best), Some(worst)) = (best, worst) else { return String::new() };
+    if best.ratio.paired.kind == IntervalKind::Range(1) {
+        let mut text = format!(
+            ": {} as fast as {baseline} in {}",
+            factor(best.ratio.point / 100.0),
+            best.kind.name
+        );
+        if worst.kind != best.kind {
+            text += &format!(" and {} in {}", factor(worst.ratio.point / 100.0), worst.kind.name);
+        }
+        return text + ", in one repetition";
+    }
     let mut text = match best.outlook {
         Outlook::Better => format!(
             ": {} as fast as {baseline} in {}{}",
@@ -234,7 +255,11 @@ fn merits(context: &Context<'_>, subject: usize, gains: &[Gain]) -> String {
     if worst.kind != best.kind {
         text += &match worst.outlook {
             Outlook::Better => {
-                format!(", and still {} in {}", factor(worst.ratio.point / 100.0), worst.kind.name)
+                format!(
+                    ", and still {} as fast in {}",
+                    factor(worst.ratio.point / 100.0),
+                    worst.kind.name
+                )
             }
             Outlook::Same if best.outlook == Outlook::Better => {
                 format!(", but {} gain nothing that can be told apart", worst.kind.name)

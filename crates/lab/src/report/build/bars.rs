@@ -1,7 +1,7 @@
 //! Bars with intervals: percent of the baseline over all workloads, and the numbers themselves by
 //! kind of workload.
 
-use super::pivot::{Head, MOST_CATEGORIES, MOST_SERIES, Pivot};
+use super::pivot::{Head, MOST_CATEGORIES, MOST_SERIES, Pivot, evenly};
 use super::{Context, section as make_section};
 use crate::analysis::find_kinds;
 use crate::metric::{Better, Metric};
@@ -79,8 +79,8 @@ fn percents(context: &Context<'_>) -> Vec<Block> {
             .collect();
         let subjects: Vec<usize> =
             (0..analysis.subjects).filter(|subject| !analysis.is_baseline(*subject)).collect();
-        for subjects in subjects.chunks(MOST_SERIES) {
-            for workloads in workloads.chunks(MOST_CATEGORIES) {
+        for subjects in subjects.chunks(evenly(subjects.len(), MOST_SERIES)) {
+            for workloads in workloads.chunks(evenly(workloads.len(), MOST_CATEGORIES)) {
                 charts.extend(percent_chart(context, &baseline, better, subjects, workloads));
             }
         }

@@ -1,9 +1,9 @@
 //! Cells of tables: how a number, a percent, a gap look in every table alike.
 
-use crate::analysis::{Cell as Measured, Outlook, Standing, State};
+use crate::analysis::{Cell as Measured, Outlook, Standing, State, outlook};
 use crate::metric::Metric;
 use crate::report::model::{Cell, Column, Row, Spread, Tone};
-use crate::report::units::{Scale, ends, percent_number};
+use crate::report::units::{Scale, digits, ends};
 use crate::stats::BaselinePercent;
 
 /// A cell of words.
@@ -53,7 +53,7 @@ pub(super) fn row(cells: Vec<Cell>) -> Row {
 }
 
 /// Why a cell has no numbers; empty when it has.
-pub(super) fn why_missing(cell: &Measured) -> String {
+pub(crate) fn why_missing(cell: &Measured) -> String {
     match &cell.state {
         State::Measured => String::new(),
         State::Failed(reason) => format!("failed: {reason}"),
@@ -95,23 +95,21 @@ pub(super) fn median(cell: &Measured, metric: Metric, scale: Scale) -> Cell {
     }
 }
 
-/// A percent of the baseline with the interval of the pairs, coloured by what it means.
-/// `percent` is the number shown: a table may compute it from its own columns.
-pub(super) fn percent(cell: &Measured, percent: f64) -> Cell {
-    let text = percent_number(percent);
-    let Some(ratio) = cell.ratio.as_ref().filter(|_| cell.is_usable()) else {
-        return match cell.is_usable() {
-            true => Cell { text, number: Some(percent), ..Cell::default() },
-            false => missing(why_missing(cell)),
-        };
+/// A percent of the baseline with the interval of the pairs, coloured by what it means for this
+/// metric. `percent` is the number shown: a table may compute it from its own columns.
+pub(super) fn percent(
+    cell: &Measured,
+    percent: f64,
+    ratio: Option<&BaselinePercent>,
+    metric: Metric,
+) -> Cell {
+    let text = digits(percent);
+    let number = percent.is_finite().then_some(percent);
+    let Some(ratio) = ratio else {
+        return Cell { text, number, ..Cell::default() };
     };
-    let shown = compared(ratio, cell.outlook().unwrap_or(Outlook::Same));
-    Cell {
-        text,
-        number: percent.is_finite().then_some(percent),
-        tone: tone_of(cell, shown.tone),
-        ..shown
-    }
+    let shown = compared(ratio, outlook(metric.better(), ratio.verdict));
+    Cell { text, number, tone: tone_of(cell, shown.tone), ..shown }
 }
 
 /// A comparison in percent, coloured by what it means.
@@ -122,8 +120,8 @@ pub(super) fn compared(ratio: &BaselinePercent, outlook: Outlook) -> Cell {
         Outlook::Same => Tone::Same,
     };
     Cell {
-        text: percent_number(ratio.point),
-        detail: ends(&ratio.paired, percent_number).unwrap_or_default(),
+        text: digits(ratio.point),
+        detail: ends(&ratio.paired, digits).unwrap_or_default(),
         number: ratio.point.is_finite().then_some(ratio.point),
         strength: if tone == Tone::Same { 0.0 } else { strength(ratio.point) },
         tone,

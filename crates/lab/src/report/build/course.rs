@@ -1,6 +1,6 @@
 //! Over the time of a trial: what happened when, such as the moment a member failed.
 
-use super::pivot::MOST_SERIES;
+use super::pivot::{MOST_SERIES, evenly};
 use super::{Context, section as make_section};
 use crate::metric::Metric;
 use crate::report::model::{Axis, Block, Chart, Event, LineSeries, Plot, Point, Section};
@@ -46,6 +46,13 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
     make_section("over-time", "Over time", lead, blocks)
 }
 
+/// A line, and where it is from.
+struct Course<'a> {
+    subject: usize,
+    trial: &'a StoredTrial,
+    points: &'a [(u64, f64)],
+}
+
 /// The lines of one metric. Where something was done to the array each subject has a chart of its
 /// own, because it happened at other times.
 fn charts(
@@ -54,24 +61,24 @@ fn charts(
     trials: &[(usize, &StoredTrial)],
     metric: Metric,
 ) -> Vec<Block> {
-    let with_line: Vec<(usize, &StoredTrial, &[(u64, f64)])> = trials
+    let courses: Vec<Course<'_>> = trials
         .iter()
         .filter_map(|(subject, trial)| {
             let series = trial.measured.series.iter().find(|series| series.metric == metric)?;
-            (series.points.len() > 1).then_some((*subject, *trial, series.points.as_slice()))
+            let points = series.points.as_slice();
+            (points.len() > 1).then_some(Course { subject: *subject, trial, points })
         })
         .collect();
-    let largest =
-        with_line.iter().flat_map(|(_, _, points)| points.iter().map(|(_, value)| *value));
+    let largest = courses.iter().flat_map(|course| course.points.iter().map(|(_, value)| *value));
     let scale = Scale::of(metric, largest.filter(|value| value.is_finite()).fold(0.0, f64::max));
     let eventful = trials.iter().any(|(_, trial)| !trial.events.is_empty());
-    with_line
-        .chunks(if eventful { 1 } else { MOST_SERIES })
+    courses
+        .chunks(if eventful { 1 } else { evenly(courses.len(), MOST_SERIES) })
         .map(|lines| {
-            let events = lines.iter().flat_map(|(_, trial, _)| &trial.events);
+            let events = lines.iter().flat_map(|course| &course.trial.events);
             let mut name = format!("{}: {} over time", context.label(work), title(metric));
-            if let [(subject, ..)] = lines {
-                name = format!("{name}, {}", context.subject(*subject));
+            if let [course] = lines {
+                name = format!("{name}, {}", context.subject(course.subject));
             }
             Block::Chart(Chart {
                 id: "course".to_owned(),
@@ -90,9 +97,9 @@ fn charts(
                     },
                     series: lines
                         .iter()
-                        .map(|(subject, _, points)| LineSeries {
-                            name: context.subject(*subject).to_owned(),
-                            points: thinned(points, scale, metric),
+                        .map(|course| LineSeries {
+                            name: context.subject(course.subject).to_owned(),
+                            points: thinned(course.points, scale, metric),
                             steps: false,
                         })
                         .collect(),

@@ -87,17 +87,14 @@ impl Context<'_> {
     fn words_without(&self, index: usize, dimension: &str) -> String {
         let work = &self.analysis.workloads[index];
         let varying = self.varying_of_workloads();
-        let mut words = Vec::new();
-        for name in ["pattern", "op"] {
-            if name != dimension {
-                words.extend(work.dimensions.get(name).map(|value| spell(name, value)));
-            }
-        }
-        for name in varying.iter().filter(|name| *name != dimension) {
-            if !["pattern", "op"].contains(&name.as_str()) {
-                words.extend(work.dimensions.get(name).map(|value| spell(name, value)));
-            }
-        }
+        let spelt = |name: &str| {
+            let value = work.dimensions.get(name).filter(|_| name != dimension)?;
+            Some(spell(name, value))
+        };
+        let kind: Vec<String> = ["pattern", "op"].into_iter().filter_map(spelt).collect();
+        let mut words = if kind.is_empty() { Vec::new() } else { vec![kind.join(" ")] };
+        let others = varying.iter().filter(|name| !["pattern", "op"].contains(&name.as_str()));
+        words.extend(others.filter_map(|name| spelt(name)));
         if words.is_empty() { work.workload.tool.clone() } else { words.join(", ") }
     }
 }
@@ -153,7 +150,9 @@ pub(super) fn spell(name: &str, value: &Value) -> String {
         ("iodepth", value) => format!("depth {value}"),
         ("chunk", value) => format!("chunk {value}"),
         ("readahead", value) => format!("read-ahead {value}"),
+        ("members", Value::Count(1)) => "1 member".to_owned(),
         ("buses", Value::Count(1)) => "1 bus".to_owned(),
+        ("processes", Value::Count(1)) => "1 process".to_owned(),
         ("members" | "buses" | "processes" | "threads", value) => format!("{value} {name}"),
         ("mount" | "mkfs", Value::Word(word)) if word.is_empty() => format!("{name} defaults"),
         (_, Value::Word(word)) => word.clone(),

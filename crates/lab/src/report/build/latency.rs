@@ -1,7 +1,7 @@
 //! How long requests took: distributions, and percentiles where the sample supports them.
 
 use super::cells;
-use super::pivot::MOST_SERIES;
+use super::pivot::{MOST_SERIES, evenly};
 use super::{Context, section as make_section};
 use crate::analysis::Cell as Measured;
 use crate::metric::{LatencyBins, Metric};
@@ -20,26 +20,33 @@ const POINTS: usize = 200;
 const PERCENTILES: [(f64, &str); 5] =
     [(0.5, "50 %"), (0.95, "95 %"), (0.99, "99 %"), (0.999, "99.9 %"), (0.9999, "99.99 %")];
 
+/// What the subjects' requests of one workload and direction took.
+struct Latencies {
+    work: usize,
+    op: &'static str,
+    /// By subject.
+    histograms: Vec<(usize, Histogram)>,
+}
+
 /// Charts of the most telling workloads, and a table of all.
 pub(super) fn section(context: &Context<'_>) -> Option<Section> {
     let analysis = context.analysis;
-    let mut all: Vec<(usize, &'static str, Vec<(usize, Histogram)>)> = Vec::new();
+    let mut all: Vec<Latencies> = Vec::new();
     for work in 0..analysis.workloads.len() {
         for op in ["read", "write"] {
-            let of_subjects: Vec<(usize, Histogram)> = analysis
+            let histograms: Vec<(usize, Histogram)> = analysis
                 .row(work)
                 .iter()
                 .filter_map(|cell| Some((cell.subject, merged(context, cell, op)?)))
                 .collect();
-            if !of_subjects.is_empty() {
-                all.push((work, op, of_subjects));
+            if !histograms.is_empty() {
+                all.push(Latencies { work, op, histograms });
             }
         }
     }
     let mut blocks = Vec::new();
     for index in most_telling(&all) {
-        let (work, op, histograms) = &all[index];
-        blocks.extend(chart(context, *work, op, histograms));
+        blocks.extend(chart(context, &all[index]));
     }
     if !all.is_empty() {
         blocks.push(Block::Table(percentiles(context, &all)));
@@ -62,7 +69,7 @@ fn merged(context: &Context<'_>, cell: &Measured, op: &str) -> Option<Histogram>
 }
 
 /// Where subjects differ most in the 99 % latency, in the campaign's order.
-fn most_telling(all: &[(usize, &'static str, Vec<(usize, Histogram)>)]) -> Vec<usize> {
+fn most_telling(all: &[Latencies]) -> Vec<usize> {
     let difference = |histograms: &[(usize, Histogram)]| {
         let tails: Vec<f64> = histograms
             .iter()
@@ -74,21 +81,19 @@ fn most_telling(all: &[(usize, &'static str, Vec<(usize, Histogram)>)]) -> Vec<u
         if tails.len() > 1 && low > 0.0 { high / low } else { 1.0 }
     };
     let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by(|a, b| difference(&all[*b].2).total_cmp(&difference(&all[*a].2)));
+    order.sort_by(|a, b| {
+        difference(&all[*b].histograms).total_cmp(&difference(&all[*a].histograms))
+    });
     order.truncate(MOST_CHARTS);
     order.sort_unstable();
     order
 }
 
-fn chart(
-    context: &Context<'_>,
-    work: usize,
-    op: &str,
-    histograms: &[(usize, Histogram)],
-) -> Vec<Block> {
+fn chart(context: &Context<'_>, latencies: &Latencies) -> Vec<Block> {
+    let Latencies { work, op, histograms } = latencies;
     let usable: Vec<&(usize, Histogram)> = histograms
         .iter()
-        .filter(|(subject, _)| context.analysis.cell(work, *subject).is_usable())
+        .filter(|(subject, _)| context.analysis.cell(*work, *subject).is_usable())
         .collect();
     let slowest = usable.iter().filter_map(|(_, histogram)| histogram.max_ns()).max().unwrap_or(0);
     let scale = Scale::of(Metric::LatencyMean, slowest as f64 / 10.0);
@@ -108,11 +113,11 @@ fn chart(
         steps: true,
     };
     usable
-        .chunks(MOST_SERIES)
+        .chunks(evenly(usable.len(), MOST_SERIES))
         .map(|usable| {
             Block::Chart(Chart {
                 id: "latency".to_owned(),
-                title: format!("{}: latency of {op}s", context.label(work)),
+                title: format!("{}: latency of {op}s", context.label(*work)),
                 note: "How many of the requests took at most so long. Left is better.".to_owned(),
                 plot: Plot::Lines {
                     x: Axis {
@@ -134,16 +139,13 @@ fn chart(
         .collect()
 }
 
-fn percentiles(
-    context: &Context<'_>,
-    all: &[(usize, &'static str, Vec<(usize, Histogram)>)],
-) -> Table {
+fn percentiles(context: &Context<'_>, all: &[Latencies]) -> Table {
     let mut columns =
         vec![cells::column("workload"), cells::column("subject"), cells::numbers("requests")];
     columns.extend(PERCENTILES.iter().map(|(_, name)| cells::numbers_in(name, "ms")));
     columns.push(cells::numbers_in("slowest", "ms"));
     let mut rows: Vec<Row> = Vec::new();
-    for (work, op, histograms) in all {
+    for Latencies { work, op, histograms } in all {
         for (subject, histogram) in histograms {
             let valid = context.analysis.cell(*work, *subject).is_usable();
             let mark = |cell: Cell| match valid {

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::Context;
-use crate::analysis::ALPHA;
 use crate::campaign::Source;
 use crate::facts::note_on_sharing;
 use crate::metric::{Measured, Metric};
-use crate::report::units::{percent_number, quantity};
+use crate::report::units::{digits, quantity};
 use crate::stats::{BOOTSTRAP_FROM, IntervalKind};
 use crate::store::Outcome;
 use crate::tool::Effort;
@@ -36,6 +35,7 @@ pub(super) fn sentences(context: &Context<'_>) -> Vec<String> {
     notes.extend(on_wide_intervals(context));
     notes.extend(on_odd_repetitions(context));
     notes.extend(on_busy_tool(context));
+    notes.extend(on_unchecked(context));
     notes
 }
 
@@ -50,29 +50,34 @@ fn on_progress(context: &Context<'_>) -> Option<String> {
     })
 }
 
-fn on_repetitions(context: &Context<'_>) -> Option<String> {
+fn on_repetitions(context: &Context<'_>) -> Vec<String> {
     let n = context.results.campaign.repetitions as usize;
     if n == 1 {
         let text = "With one repetition nothing is known about the spread; take at least three, \
                     and six for 95 % intervals.";
-        return Some(text.to_owned());
+        return vec![text.to_owned()];
     }
-    if n >= BOOTSTRAP_FROM {
-        return None;
-    }
-    let chance = 1.0 - IntervalKind::Range(n).confidence();
+    let kind = if n < BOOTSTRAP_FROM { IntervalKind::Range(n) } else { IntervalKind::Bootstrap95 };
+    let chance = 1.0 - kind.confidence();
     let comparisons = context.analysis.cells.iter().filter(|cell| cell.ratio.is_some()).count();
-    Some(format!(
-        "With {n} repetitions an interval is the range, smallest to largest, and the true median \
-         lies outside the range of {n} with a chance of {} %. So colours in the tables are hints: \
-         among {comparisons} comparisons of equal subjects some {:.0} would be coloured. From \
-         {BOOTSTRAP_FROM} repetitions on intervals are 95 %, and of 20 comparisons of equal \
-         subjects one would still be coloured; only a named winner has all comparisons counted, \
-         at {} %.",
-        percent_number(chance * 100.0),
-        chance * comparisons as f64,
-        ALPHA * 100.0
-    ))
+    let mut notes = Vec::new();
+    if n < BOOTSTRAP_FROM {
+        notes.push(format!(
+            "With {n} repetitions an interval is the range, smallest to largest, and the true \
+             median lies outside it with a chance of {} %. From {BOOTSTRAP_FROM} repetitions on \
+             intervals are 95 %.",
+            digits(chance * 100.0),
+        ));
+    }
+    if comparisons > 0 {
+        notes.push(format!(
+            "Each colour in a table is one comparison by itself: were all subjects equal, about \
+             {:.0} of {comparisons} would be coloured by chance. Only where a winner is named are \
+             all comparisons counted.",
+            (chance * comparisons as f64).ceil()
+        ));
+    }
+    notes
 }
 
 fn on_runtime(context: &Context<'_>) -> Option<String> {
@@ -216,6 +221,16 @@ fn on_busy_tool(context: &Context<'_>) -> Option<String> {
              be the limit, and a subject may be faster than its number.",
             trials.len()
         )
+    })
+}
+
+/// Silence of a rule that could not look is no proof.
+fn on_unchecked(context: &Context<'_>) -> Option<String> {
+    let unchecked = &context.analysis.unchecked;
+    let rules: Vec<String> =
+        unchecked.iter().map(|(rule, times)| format!("{rule} ({times} times)")).collect();
+    (!rules.is_empty()).then(|| {
+        format!("Not checked, because the system did not show what it takes: {}.", rules.join(", "))
     })
 }
 

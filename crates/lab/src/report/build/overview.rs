@@ -4,7 +4,8 @@ use super::answer::{enumerate, factor, what_was_seen};
 use super::cells;
 use super::{Context, section as make_section};
 use crate::analysis::{
-    ALPHA, Cell as Measured, Outlook, Overall, compare_over, find_kinds, pooled_speed,
+    ALPHA, Cell as Measured, Outlook, Overall, compare_over, find_kinds, pooled_baseline,
+    pooled_speed,
 };
 use crate::report::model::{Block, Row, Section, Table};
 use crate::report::units::percent_number;
@@ -79,10 +80,8 @@ fn overall_percent(
     workloads: &[usize],
 ) -> crate::report::model::Cell {
     let analysis = context.analysis;
-    let speed = |subject: &usize| pooled_speed(analysis, *subject, workloads);
-    let baselines: Vec<_> = analysis.baselines.iter().map(speed).collect();
-    let baselines: Vec<_> = baselines.iter().collect();
-    match compare_with_baseline(&speed(&subject), &baselines) {
+    let baseline = pooled_baseline(analysis, workloads);
+    match compare_with_baseline(&pooled_speed(analysis, subject, workloads), &[&baseline]) {
         Ok(ratio) => cells::compared(
             &ratio,
             crate::analysis::outlook(crate::metric::Better::Higher, ratio.verdict),

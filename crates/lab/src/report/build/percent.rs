@@ -3,11 +3,12 @@
 
 use super::cells;
 use super::{Context, section as make_section};
-use crate::analysis::Cell as Measured;
+use crate::analysis::{Cell as Measured, Work};
 use crate::metric::{Better, Metric};
 use crate::report::model::{Block, Cell, Column, Row, Section, Table, Tone};
-use crate::report::units::{Scale, digits, percent_number, title};
+use crate::report::units::{Scale, digits, title};
 use crate::stats::{PercentTable, percent_table};
+use crate::tool::Effort;
 
 /// Most subjects beside the baselines in one table.
 const MOST_SUBJECTS: usize = 10;
@@ -15,25 +16,47 @@ const MOST_SUBJECTS: usize = 10;
 /// Workloads of one table.
 #[derive(PartialEq)]
 struct Key {
-    tool: String,
+    /// `None` for times, which tests of all tools have in common.
+    tool: Option<String>,
     metric: Metric,
     processes: u32,
+}
+
+/// The tables that a workload is in: its headline's, and that of times when it does a fixed
+/// amount of work, so that its time means something.
+fn keys_of(work: &Work) -> Vec<Key> {
+    let setup = &work.workload.setup;
+    let tool = work.workload.tool();
+    let fixed = tool.is_some_and(|tool| {
+        tool.effort(&work.workload.settings, setup.processes) != Effort::Runtime
+    });
+    let key = |metric| Key {
+        tool: (metric != Metric::Seconds).then(|| work.workload.tool.clone()),
+        metric,
+        processes: setup.processes,
+    };
+    let mut keys = Vec::new();
+    if fixed || work.headline == Metric::Seconds {
+        keys.push(key(Metric::Seconds));
+    }
+    if work.headline != Metric::Seconds {
+        keys.push(key(work.headline));
+    }
+    keys
 }
 
 /// The tables, if there is anything measured.
 pub(super) fn section(context: &Context<'_>) -> Option<Section> {
     let mut groups: Vec<(Key, Vec<usize>)> = Vec::new();
     for (index, work) in context.analysis.workloads.iter().enumerate() {
-        let key = Key {
-            tool: work.workload.tool.clone(),
-            metric: work.headline,
-            processes: work.workload.setup.processes,
-        };
-        match groups.iter_mut().find(|(other, _)| *other == key) {
-            Some((_, workloads)) => workloads.push(index),
-            None => groups.push((key, vec![index])),
+        for key in keys_of(work) {
+            match groups.iter_mut().find(|(other, _)| *other == key) {
+                Some((_, workloads)) => workloads.push(index),
+                None => groups.push((key, vec![index])),
+            }
         }
     }
+    groups.sort_by_key(|(key, _)| (key.metric != Metric::Seconds, key.processes));
     let lead = match context.baseline_name() {
         Some(name) => format!(
             "Medians of the repetitions, and what they are in percent of {name}. Rates are better \
@@ -59,7 +82,7 @@ fn tables(context: &Context<'_>, key: &Key, workloads: &[usize]) -> Vec<Block> {
         chunks.push(&[]);
     }
     let measured = workloads.iter().flat_map(|work| analysis.row(*work));
-    if !measured.clone().any(|cell| cell.main().is_some()) {
+    if !measured.clone().any(|cell| cell.get(key.metric).is_some()) {
         return Vec::new();
     }
     let scale = cells::scale_of(measured, key.metric);
@@ -108,7 +131,10 @@ impl Sheet<'_> {
         };
         Table {
             id: "percent".to_owned(),
-            title: format!("{}: {}{processes}", self.key.tool, title(self.key.metric)),
+            title: match &self.key.tool {
+                Some(tool) => format!("{tool}: {}{processes}", title(self.key.metric)),
+                None => format!("Times of the tests{processes}"),
+            },
             note: match self.key.metric.better() {
                 Better::Lower => "Less is better.".to_owned(),
                 _ => "More is better.".to_owned(),
@@ -143,7 +169,7 @@ impl Sheet<'_> {
         let names: Vec<String> =
             self.subjects.iter().map(|s| self.context.subject(*s).to_owned()).collect();
         let value = |cell: &Measured| {
-            let median = cell.main().filter(|_| cell.is_usable())?.median;
+            let median = cell.get(self.key.metric).filter(|_| cell.is_usable())?.median;
             (median > 0.0).then(|| self.scale.apply(median))
         };
         let rows: Vec<(String, Vec<Option<f64>>)> = self
@@ -173,7 +199,10 @@ impl Sheet<'_> {
             if self.has_percent(place) {
                 let percent = row.and_then(|row| row.cells[place]).map(|cell| cell.percent);
                 line.push(match percent {
-                    Some(percent) => cells::percent(cell, percent),
+                    Some(percent) => {
+                        let ratio = self.context.analysis.compare(cell, self.key.metric);
+                        cells::percent(cell, percent, ratio.as_ref(), self.key.metric)
+                    }
                     None => cells::missing(self.why_no_percent(cell, work)),
                 });
             }
@@ -223,7 +252,7 @@ impl Sheet<'_> {
             }
             Row { cells: line, total: true }
         };
-        let percent = |percent: f64| cells::number(percent_number(percent), percent);
+        let percent = |percent: f64| cells::number(digits(percent), percent);
         let mut rows = Vec::new();
         if self.key.metric == Metric::Seconds {
             let average = sums.summaries.iter().flatten().map(|sum| sum.baseline_total);

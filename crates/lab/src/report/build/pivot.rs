@@ -221,7 +221,7 @@ impl<'a> Pivot<'a> {
         let ticks: Vec<(f64, String)> =
             self.rows.iter().zip(&at).map(|(head, x)| (*x, head.name.clone())).collect();
         series
-            .chunks(MOST_SERIES)
+            .chunks(evenly(series.len(), MOST_SERIES))
             .map(|series| {
                 Block::Chart(Chart {
                     id: id.to_owned(),
@@ -249,8 +249,8 @@ impl<'a> Pivot<'a> {
         let mut charts = Vec::new();
         let columns: Vec<usize> = (0..self.columns.len()).collect();
         let rows: Vec<usize> = (0..self.rows.len()).collect();
-        for columns in columns.chunks(MOST_SERIES) {
-            for rows in rows.chunks(MOST_CATEGORIES) {
+        for columns in columns.chunks(evenly(columns.len(), MOST_SERIES)) {
+            for rows in rows.chunks(evenly(rows.len(), MOST_CATEGORIES)) {
                 let series: Vec<BarSeries> = columns
                     .iter()
                     .map(|column| BarSeries {
@@ -319,6 +319,11 @@ impl<'a> Pivot<'a> {
     fn note_on_better(&self) -> String {
         note_on_better(self.metric)
     }
+}
+
+/// So many in each chart that none is nearly empty: nine lines are five and four.
+pub(super) fn evenly(count: usize, most: usize) -> usize {
+    count.div_ceil(count.div_ceil(most).max(1)).max(1)
 }
 
 /// Which way is better, as a note under a chart.

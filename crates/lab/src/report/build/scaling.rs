@@ -18,7 +18,8 @@ pub(super) fn members(context: &Context<'_>) -> Option<Section> {
     let mut blocks = Vec::new();
     for dimension in ["members", "chunk"] {
         let families = context.subject_families(dimension);
-        if families.is_empty() {
+        // Where both vary, the heat map below shows the chunk.
+        if families.is_empty() || (dimension == "chunk" && !blocks.is_empty()) {
             continue;
         }
         for work in told_apart(context) {
@@ -51,11 +52,11 @@ pub(super) fn buses(context: &Context<'_>) -> Option<Section> {
         }
         for work in told_apart(context) {
             let pivot = pivot(context, &families, dimension, work);
-            let Some(pivot) = pivot.trimmed().map(Pivot::turned).filter(|p| !p.rows.is_empty())
-            else {
-                continue;
-            };
+            let Some(pivot) = pivot.trimmed() else { continue };
+            let percent = pivot.percent_of_row("buses-percent", 0);
+            let pivot = pivot.turned();
             blocks.push(Block::Table(pivot.table("buses")));
+            blocks.extend(percent.map(Block::Table));
             blocks.extend(pivot.bars("buses-bars"));
         }
     }
@@ -97,7 +98,13 @@ fn pivot<'a>(
         title: context.label(work).to_owned(),
         rows_are: super::dims::name_of(dimension),
         columns_are: "subject".to_owned(),
-        rows: values.iter().map(Head::of).collect(),
+        rows: values
+            .iter()
+            .map(|value| match dimension {
+                "buses" => Head { name: spell(dimension, value), ..Head::of(value) },
+                _ => Head::of(value),
+            })
+            .collect(),
         columns: families.iter().map(|family| Head::word(family.title.clone())).collect(),
         cells: values
             .iter()

@@ -36,7 +36,7 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
             });
         }
         series.retain(|line| line.points.len() > 1);
-        for series in series.chunks(super::pivot::MOST_SERIES) {
+        for series in series.chunks(super::pivot::evenly(series.len(), super::pivot::MOST_SERIES)) {
             blocks.push(Block::Chart(Chart {
                 id: "rounds".to_owned(),
                 title: format!("{}: {} by round", context.label(work), title(metric)),

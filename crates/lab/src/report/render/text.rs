@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// The text on one line, with everything replaced that would act instead of being read: control
 /// characters (terminal escapes), marks that reverse the direction of what follows, and what XML
 /// forbids.
-pub(super) fn printable(text: &str) -> Cow<'_, str> {
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(acts) {
         return Cow::Borrowed(text);
     }

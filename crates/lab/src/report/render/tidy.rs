@@ -16,7 +16,7 @@ pub struct TidyRow {
     pub unit: String,
     /// Number of the trial in the plan.
     pub trial: u32,
-    /// Which repetition of its cell, from 0.
+    /// Which repetition of its cell, from 1.
     pub repetition: u32,
     /// Whether it can be believed: "ok", "suspect", "invalid" or a rule's name.
     pub verdict: String,

@@ -1,0 +1,76 @@
+//! Everything else that tools said: a table for each tool, a row for each number.
+
+use super::cells;
+use super::{Context, section as make_section};
+use crate::metric::{METRICS, Metric};
+use crate::report::model::{Block, Cell, Row, Section, Table, Tone};
+use crate::report::units::{Scale, digits, title};
+
+/// Rows of a table at most; the samples have the rest.
+const MOST_ROWS: usize = 400;
+
+/// The tables.
+pub(super) fn section(context: &Context<'_>) -> Option<Section> {
+    let mut tools: Vec<&str> = Vec::new();
+    for work in &context.analysis.workloads {
+        if !tools.contains(&work.workload.tool.as_str()) {
+            tools.push(&work.workload.tool);
+        }
+    }
+    let tables = tools.into_iter().filter_map(|tool| table(context, tool)).map(Block::Table);
+    let lead = "Medians of everything that was measured; under them what they are in percent of \
+                the baseline, in colour where that can be told apart.";
+    make_section("details", "Everything that was measured", lead.to_owned(), tables.collect())
+}
+
+fn table(context: &Context<'_>, tool: &str) -> Option<Table> {
+    let analysis = context.analysis;
+    let mut columns =
+        vec![cells::column("workload"), cells::column("number"), cells::column("unit")];
+    columns.extend((0..analysis.subjects).map(|subject| cells::numbers(context.subject(subject))));
+    let works = analysis.workloads.iter().enumerate();
+    let of_tool = works.filter(|(_, work)| work.workload.tool == tool).map(|(index, _)| index);
+    let measured = |work: usize, metric: &Metric| {
+        analysis.row(work).iter().any(|cell| cell.get(*metric).is_some())
+    };
+    let mut all = of_tool.flat_map(|work| {
+        METRICS.iter().filter(move |metric| measured(work, metric)).map(move |m| (work, *m))
+    });
+    let rows: Vec<Row> =
+        all.by_ref().take(MOST_ROWS).map(|(work, metric)| row(context, work, metric)).collect();
+    let left_out = all.count();
+    let note = match left_out {
+        0 => String::new(),
+        more => format!("{more} further rows are left out here; the samples have them."),
+    };
+    (!rows.is_empty()).then(|| Table {
+        id: "details-table".to_owned(),
+        title: tool.to_owned(),
+        note,
+        columns,
+        rows,
+    })
+}
+
+fn row(context: &Context<'_>, work: usize, metric: Metric) -> Row {
+    let row = context.analysis.row(work);
+    let scale: Scale = cells::scale_of(row, metric);
+    let mut line = vec![
+        cells::words(context.label(work)),
+        cells::words(title(metric)),
+        cells::words(scale.unit),
+    ];
+    line.extend(row.iter().map(|cell| {
+        let value = cells::median(cell, metric, scale);
+        let Some(ratio) = context.analysis.compare(cell, metric) else { return value };
+        let percent = cells::percent(cell, ratio.point, Some(&ratio), metric);
+        let tone = if metric.better() == crate::metric::Better::Neither {
+            Tone::Plain
+        } else {
+            percent.tone
+        };
+        let detail = format!("{} %", digits(ratio.point));
+        Cell { detail, tone, strength: percent.strength, ..value }
+    }));
+    cells::row(line)
+}
