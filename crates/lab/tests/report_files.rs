@@ -8,7 +8,7 @@ mod python;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use braid_lab::report::model::{Plot, Report};
+use braid_lab::report::model::{Block, Plot, Report};
 use braid_lab::report::render::{Formats, TidyRow, render_terminal, write_report};
 use serde_json::{Value, json};
 
@@ -55,6 +55,23 @@ fn an_error_names_the_file_and_leaves_no_draft() {
     let formats = Formats { json: true, ..Formats::NONE };
     let error = write_report(&Report::default(), &[], dir.path(), &formats).unwrap_err();
     assert!(error.to_string().contains("report.json"), "{error}");
+}
+
+#[test]
+fn an_id_is_no_way_out_of_the_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut report = fixture::everything();
+    for section in &mut report.sections {
+        for block in &mut section.blocks {
+            if let Block::Chart(chart) = block {
+                chart.id = "../../escaped".into();
+            }
+        }
+    }
+    let formats = Formats { svg: true, ..Formats::NONE };
+    let error = write_report(&report, &[], &dir.path().join("in"), &formats).unwrap_err();
+    assert!(error.to_string().contains("../../escaped"), "{error}");
+    assert!(!dir.path().join("escaped.svg").exists());
 }
 
 #[test]
