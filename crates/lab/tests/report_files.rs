@@ -215,6 +215,15 @@ fn the_workbook_has_numbers_texts_and_charts() {
     assert_eq!(charts.len(), drawn(&report));
     let bars = charts.iter().find(|chart| chart["kind"] == "BarChart").unwrap();
     assert!(bars["series"].as_array().unwrap().iter().all(|series| series["intervals"] == true));
+    // The first category on top, the values with their name below.
+    let (names, values) = (&bars["axes"][0], &bars["axes"][1]);
+    assert_eq!((&names["title"], &names["reversed"]), (&Value::Null, &json!(true)));
+    assert!(values["title"].as_str().unwrap().ends_with("!$B$23"), "{values}");
+    assert_eq!((&values["reversed"], &values["crosses"]), (&json!(false), &json!("max")));
+    let lines = &sheets["test-0 charts"]["charts"];
+    assert_eq!(lines[0]["kind"], "ScatterChart");
+    assert_eq!(lines[0]["axes"][0]["log"].as_f64(), Some(10.0));
+    assert!(lines[0]["axes"].as_array().unwrap().iter().all(|axis| axis["title"].is_string()));
     let levels = &sheets["levels charts"];
     assert_eq!(levels["scales"], json!(["colorScale"]));
     assert_eq!(levels["charts"][0]["series"].as_array().unwrap().len(), 5);
