@@ -56,9 +56,9 @@ mod zram;
 
 pub(crate) use array::Array;
 #[cfg(test)]
-pub(crate) use array::tests as array_tests;
+pub(crate) use array::{Keeper, tests as array_tests};
 
-use array::Braid;
+pub(crate) use array::Braid;
 use health::{Treatment, treatment};
 use held::{Held, Thing};
 use rivals::{disks_of, identity, kernel_name, paths_of};
@@ -72,6 +72,7 @@ const SHARE_OF_FILE_SYSTEM: f64 = 0.45;
 const SHARE_OF_FOLDER: f64 = 0.5;
 
 /// How bringing a subject up went.
+#[derive(Debug)]
 pub enum BringUp {
     /// It can be measured now.
     Ready(Box<Ready>),
@@ -82,6 +83,7 @@ pub enum BringUp {
 }
 
 /// A subject that can be measured now.
+#[derive(Debug)]
 pub struct Ready {
     /// Where the tool finds it.
     pub target: Target,
@@ -636,19 +638,19 @@ fn watch_of(facts: &Subject, base: &Base) -> Watch {
     }
 }
 
-/// Rates of the modelled members, as far as the expression says them; a profile's own are not
-/// known here.
+/// Rates of the modelled members if the expression says all of them; a profile's own are not known
+/// here.
 fn models_of(source: &Source) -> Vec<(u64, u64)> {
-    let (Source::Stack(text), mut rates) = (source, Vec::new()) else { return Vec::new() };
-    let Ok(stack) = Stack::parse(text) else { return rates };
-    for leaf in stack.leaves() {
-        if let Node::Model(model) = &leaf.node
-            && let (Some(read), Some(write)) = (model.overrides.read, model.overrides.write)
-        {
-            rates.push((read.bytes_per_second(), write.bytes_per_second()));
-        }
-    }
-    rates
+    let Source::Stack(text) = source else { return Vec::new() };
+    let Ok(stack) = Stack::parse(text) else { return Vec::new() };
+    let leaves = stack.leaves();
+    let models = leaves.iter().filter_map(|leaf| match &leaf.node {
+        Node::Model(model) => Some(model.overrides),
+        _ => None,
+    });
+    let rates =
+        models.map(|rates| Some((rates.read?.bytes_per_second(), rates.write?.bytes_per_second())));
+    rates.collect::<Option<_>>().unwrap_or_default()
 }
 
 #[cfg(test)]
