@@ -1,10 +1,11 @@
 //! The order of things, on a machine without devices: who is up with whom, what is left after a
 //! failure at every step.
 
-use std::collections::BTreeSet;
+use std::path::Path;
 
+use super::trial::{models_of, mountpoint_of};
 use super::*;
-use crate::campaign::{Setup, SubjectDecl};
+use crate::campaign::{FileSystem, Setup, SubjectDecl};
 use crate::settings::Settings;
 use crate::world::StopFlag;
 
