@@ -1,200 +1,422 @@
-//! Trials in, table out: for each workload and subject the estimates and the comparison with the
-//! baseline. Pure; the renderers only draw what is here.
+//! Results in, a table of cells out: for each workload and subject the numbers by repetition,
+//! their estimates, the comparison with the baseline, and whether they can be believed. Pure; a
+//! report only words and draws what is here.
+//!
+//! ```text
+//! Results ──> index by workload and subject ──> Cell: values, estimates, spread, ratio
+//!                      ▲                          │
+//!   judgement ─────────┘ standing, findings       └──> contest: who is best, if anybody
+//! ```
+//!
+//! Invariants:
+//!
+//! * there is a [`Cell`] for every workload on every subject, measured or not, at
+//!   `workload * subjects + subject`;
+//! * an invalid number takes no part in any comparison: its cell has no ratio, and where a
+//!   baseline is invalid no cell of that workload has one;
+//! * samples are read once; nothing is looked up by name after the index is made.
+//!
+//! Deliberately absent: sentences (the report's), and any second look at what was measured.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use crate::campaign::{Campaign, Pattern, Subject};
-use crate::environment::Environment;
-use crate::facts::note_on_sharing;
-use crate::matrix::{Workload, plan_workloads};
-use crate::stats::{Estimate, Ratio, compare, estimate};
-use crate::store::{Outcome, Session, StoredTrial, SubjectFacts};
-use crate::tool::{METRICS, Metric, Sample};
+use crate::matrix::{Workload, plan_matrix, plan_workloads};
+use crate::metric::{Better, Metric};
+use crate::settings::Value;
+use crate::stats::{
+    BaselinePercent, ByRepetition, Estimate, Verdict, compare_with_baseline, estimate, outliers,
+};
+use crate::store::{Outcome, Results};
 
-mod caveats;
+mod contest;
+mod standing;
 
-/// Everything that a report says.
+pub(crate) use contest::compare_over;
+pub use contest::{ALPHA, Kind, Overall, find_kinds, find_overall, pooled_speed, speeds, test_for};
+pub use standing::{Finding, Judgement, Standing, Verdict as Trusted};
+
+/// Everything that a report is made of, beside the [`Results`] themselves.
 #[derive(Debug, Clone)]
 pub struct Analysis {
-    /// What was to be measured.
-    pub campaign: Campaign,
-    /// The last session's environment.
-    pub environment: Option<Environment>,
-    /// When measuring began and last began, seconds since 1970.
-    pub started_unix_s: Option<(u64, u64)>,
-    /// The subjects as they were found.
-    pub subjects: Vec<SubjectFacts>,
-    /// Sentences about members on shared hardware, with the subject's name.
-    pub sharing: Vec<(String, String)>,
-    /// What limits the numbers, in sentences.
-    pub caveats: Vec<String>,
-    /// One for each workload.
-    pub groups: Vec<Group>,
-    /// Failed trials: number, subject, workload, reason.
-    pub failures: Vec<(u32, String, String, String)>,
-    /// Trials that went well, and all.
-    pub progress: (usize, usize),
-    /// One exact command for each cell that has run: subject, workload, command.
-    pub commands: Vec<(String, String, String)>,
+    /// Every workload of the campaign, in its order.
+    pub workloads: Vec<Work>,
+    /// Number of subjects; their order is that of [`Results::subjects`].
+    pub subjects: usize,
+    /// Subjects that are the baseline, together when there are several.
+    pub baselines: Vec<usize>,
+    /// Every workload on every subject; [`Analysis::cell`] finds one.
+    pub cells: Vec<Cell>,
+    /// Trials that went well.
+    pub done: usize,
+    /// Trials that were planned and can be done.
+    pub planned: usize,
+    /// What speaks against single trials, by number.
+    pub trials: BTreeMap<u32, Vec<Finding>>,
+    /// How often a rule could not be checked for lack of evidence, by its name.
+    pub unchecked: BTreeMap<&'static str, usize>,
 }
 
-/// One workload over all subjects.
+/// A workload, and what is asked of it often.
 #[derive(Debug, Clone)]
-pub struct Group {
+pub struct Work {
     /// The workload.
     pub workload: Workload,
-    /// One for each subject, in the campaign's order.
-    pub rows: Vec<Row>,
+    /// Its label.
+    pub label: String,
+    /// The number that is compared.
+    pub headline: Metric,
+    /// What it can be told apart by.
+    pub dimensions: BTreeMap<String, Value>,
+}
+
+/// Whether a cell has numbers, and why not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// At least one repetition went well.
+    Measured,
+    /// It was tried, every time in vain; the last reason.
+    Failed(String),
+    /// It cannot be done, and why.
+    Impossible(String),
+    /// It is planned and was not begun.
+    NotYet,
+    /// No job is for this subject.
+    NotPlanned,
+}
+
+/// A repetition that stands out from the others of its cell. It stays in every number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OddRepetition {
+    /// Which, from 1.
+    pub repetition: u32,
+    /// Its headline.
+    pub value: f64,
+    /// Distance from the median in robust standard deviations, with sign.
+    pub modified_z: f64,
 }
 
 /// One workload on one subject.
 #[derive(Debug, Clone)]
-pub struct Row {
-    /// The subject's name.
-    pub subject: String,
-    /// Whether it is the baseline.
-    pub baseline: bool,
-    /// What was measured, by metric; empty while the cell has not run.
+pub struct Cell {
+    /// Index into [`Analysis::workloads`].
+    pub workload: usize,
+    /// Index into [`Results::subjects`].
+    pub subject: usize,
+    /// Whether it has numbers.
+    pub state: State,
+    /// Whether the numbers can be believed.
+    pub standing: Standing,
+    /// What speaks against them.
+    pub findings: Vec<Finding>,
+    /// The number that is compared, and which way it is better.
+    pub headline: Metric,
+    /// What was measured, by metric and repetition.
+    pub values: BTreeMap<Metric, ByRepetition>,
+    /// Medians and intervals of the same.
     pub estimates: BTreeMap<Metric, Estimate>,
-    /// The repetitions' throughputs in bytes per second, in order.
-    pub throughputs: Vec<f64>,
-    /// Throughput against the baseline; `None` for the baseline itself.
-    pub ratio: Option<Ratio>,
-    /// 99 % latency against the baseline, for which less is better.
-    pub latency_ratio: Option<Ratio>,
+    /// Repetitions whose headline stands out.
+    pub odd: Vec<OddRepetition>,
+    /// The headline in percent of the baseline's; `None` for a lone baseline itself, and where
+    /// one of the two is missing or invalid.
+    pub ratio: Option<BaselinePercent>,
+    /// The same of the 99 % latency.
+    pub latency_ratio: Option<BaselinePercent>,
+    /// Its trials, as indices into [`Results::trials`], by repetition.
+    pub trials: Vec<usize>,
 }
 
-impl Row {
+/// How a subject compares with the baseline, whichever way its metric is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outlook {
+    /// Better, and told apart.
+    Better,
+    /// Worse, and told apart.
+    Worse,
+    /// Not distinguishable.
+    Same,
+}
+
+impl Cell {
     /// One estimate.
-    pub fn get(&self, metric: Metric) -> Option<Estimate> {
-        self.estimates.get(&metric).copied()
+    pub fn get(&self, metric: Metric) -> Option<&Estimate> {
+        self.estimates.get(&metric)
+    }
+
+    /// The headline's estimate.
+    pub fn main(&self) -> Option<&Estimate> {
+        self.get(self.headline)
+    }
+
+    /// The headline by repetition; empty when nothing was measured.
+    pub fn main_values(&self) -> impl Iterator<Item = f64> + '_ {
+        self.values.get(&self.headline).into_iter().flat_map(|values| values.values().copied())
+    }
+
+    /// Whether it has a number that may be used.
+    pub fn is_usable(&self) -> bool {
+        self.standing != Standing::Invalid && self.main().is_some()
+    }
+
+    /// What the comparison with the baseline says; `None` without one.
+    pub fn outlook(&self) -> Option<Outlook> {
+        Some(outlook(self.headline.better(), self.ratio.as_ref()?.verdict))
+    }
+
+    /// How many times as fast as the baseline, with its interval in which 1 is equal: the ratio
+    /// of rates, or the inverse ratio of times.
+    pub fn gain(&self) -> Option<Estimate> {
+        let ratio = self.ratio.as_ref()?;
+        Some(match self.headline.better() {
+            Better::Lower => inverted(&ratio.paired)?,
+            Better::Higher | Better::Neither => ratio.paired.scaled(0.01),
+        })
     }
 }
 
-impl Group {
-    /// Whether requests per second say more than bytes per second: small or random requests.
-    pub fn counts_requests(&self) -> bool {
-        self.workload.pattern == Pattern::Rand && self.workload.block_size.0 <= 64 << 10
+/// What a verdict on a metric means for who wants it better.
+pub fn outlook(better: Better, verdict: Verdict) -> Outlook {
+    match (better, verdict) {
+        (Better::Higher, Verdict::Above) | (Better::Lower, Verdict::Below) => Outlook::Better,
+        (Better::Higher, Verdict::Below) | (Better::Lower, Verdict::Above) => Outlook::Worse,
+        _ => Outlook::Same,
     }
 }
 
-/// One metric of the repetitions of one cell.
-type ByRepetition = BTreeMap<u32, f64>;
-/// Subject, workload and metric.
-type Key = (String, String, Metric);
+/// An estimate in percent, as the factor of the inverse. `None` when an end is 0.
+fn inverted(percent: &Estimate) -> Option<Estimate> {
+    let ends = [percent.median, percent.low, percent.high];
+    if ends.iter().any(|end| *end <= 0.0) {
+        return None;
+    }
+    Some(Estimate {
+        median: 100.0 / percent.median,
+        low: 100.0 / percent.high,
+        high: 100.0 / percent.low,
+        kind: percent.kind,
+    })
+}
 
-/// Makes the analysis.
-pub fn analyse(
-    campaign: &Campaign,
-    trials: &[(StoredTrial, Vec<Sample>)],
-    sessions: &[Session],
-    subjects: &[SubjectFacts],
+impl Analysis {
+    /// The cell of a workload and a subject, by their indices.
+    ///
+    /// # Panics
+    ///
+    /// When an index is not below [`Analysis::workloads`]' length or [`Analysis::subjects`].
+    pub fn cell(&self, workload: usize, subject: usize) -> &Cell {
+        &self.cells[workload * self.subjects + subject]
+    }
+
+    /// The cells of a workload, one for each subject.
+    pub fn row(&self, workload: usize) -> &[Cell] {
+        let start = workload * self.subjects;
+        &self.cells[start..start + self.subjects]
+    }
+
+    /// Whether the subject is a baseline.
+    pub fn is_baseline(&self, subject: usize) -> bool {
+        self.baselines.contains(&subject)
+    }
+
+    /// Whether something is still to be measured.
+    pub fn is_unfinished(&self) -> bool {
+        self.done < self.planned
+    }
+}
+
+/// Makes the analysis, with the laboratory's own judgement of what can be believed.
+pub fn analyse(results: &Results) -> Analysis {
+    let workloads = plan_workloads(&results.campaign);
+    let judgement = standing::judge(results, &workloads);
+    analyse_judged(results, workloads, judgement)
+}
+
+/// The same with a judgement that was made before. `workloads` are those of
+/// [`plan_workloads`]; a cell that the judgement does not have is [`Standing::Ok`].
+pub fn analyse_judged(
+    results: &Results,
+    workloads: Vec<Workload>,
+    judgement: Judgement,
 ) -> Analysis {
-    let values = index_samples(trials);
-    let groups: Vec<Group> =
-        plan_workloads(campaign).iter().map(|work| group_of(campaign, work, &values)).collect();
-    let sharing: Vec<(String, String)> = subjects
-        .iter()
-        .filter_map(|facts| Some((facts.name.clone(), note_on_sharing(&facts.members)?)))
+    let subjects = results.subjects.len();
+    let works: Vec<Work> = workloads
+        .into_iter()
+        .map(|workload| Work {
+            label: workload.label(),
+            headline: workload.headline(),
+            dimensions: workload.dimensions(),
+            workload,
+        })
         .collect();
-    let good = trials.iter().filter(|(trial, _)| trial.outcome == Outcome::Ok).count();
-    let all = crate::matrix::plan_trials(campaign).len();
-    let times = sessions.iter().map(|session| session.started_unix_s);
-    let mut analysis = Analysis {
-        campaign: campaign.clone(),
-        environment: sessions.last().map(|session| session.environment.clone()),
-        started_unix_s: times.clone().min().zip(times.max()),
-        subjects: subjects.to_vec(),
-        sharing,
-        caveats: Vec::new(),
-        groups,
-        failures: failures_of(trials),
-        progress: (good, all),
-        commands: commands_of(trials),
-    };
-    analysis.caveats = caveats::write_caveats(&analysis, sessions, trials);
-    analysis
-}
-
-fn index_samples(trials: &[(StoredTrial, Vec<Sample>)]) -> BTreeMap<Key, ByRepetition> {
-    let mut values: BTreeMap<Key, ByRepetition> = BTreeMap::new();
-    for (trial, samples) in trials.iter().filter(|(trial, _)| trial.outcome == Outcome::Ok) {
-        for sample in samples {
-            values
-                .entry((trial.subject.clone(), trial.workload.clone(), sample.metric))
-                .or_default()
-                .insert(trial.repetition, sample.value);
+    let mut cells = empty_cells(&works, subjects);
+    mark_planned(results, subjects, &mut cells);
+    let done = add_trials(results, &works, &mut cells);
+    let mut judgement = judgement;
+    add_verdicts(results, &works, &mut cells, &mut judgement.cells);
+    for cell in &mut cells {
+        add_estimates(cell);
+    }
+    let baselines: Vec<usize> =
+        (0..subjects).filter(|subject| results.subjects[*subject].baseline).collect();
+    if subjects > 0 {
+        for row in cells.chunks_mut(subjects) {
+            add_ratios(row, &baselines);
         }
     }
-    values
+    let possible = cells.iter().filter(|cell| cell.can_be_measured()).count();
+    Analysis {
+        done,
+        planned: possible * results.campaign.repetitions as usize,
+        workloads: works,
+        subjects,
+        baselines,
+        cells,
+        trials: judgement.trials,
+        unchecked: judgement.unchecked,
+    }
 }
 
-fn group_of(
-    campaign: &Campaign,
-    workload: &Workload,
-    values: &BTreeMap<Key, ByRepetition>,
-) -> Group {
-    let label = workload.label();
-    let of = |subject: &str, metric| values.get(&(subject.to_owned(), label.clone(), metric));
-    let baseline = campaign.subjects.iter().find(|subject| subject.baseline);
-    let ratio = |subject: &Subject, metric| {
-        let baseline = baseline.filter(|_| !subject.baseline)?;
-        compare(&pair_up(of(&subject.name, metric)?, of(&baseline.name, metric)?))
+impl Cell {
+    fn can_be_measured(&self) -> bool {
+        !matches!(self.state, State::Impossible(_) | State::NotPlanned)
+    }
+}
+
+fn empty_cells(works: &[Work], subjects: usize) -> Vec<Cell> {
+    let cell = |workload: usize, subject| Cell {
+        workload,
+        subject,
+        state: State::NotPlanned,
+        standing: Standing::Ok,
+        findings: Vec::new(),
+        headline: works[workload].headline,
+        values: BTreeMap::new(),
+        estimates: BTreeMap::new(),
+        odd: Vec::new(),
+        ratio: None,
+        latency_ratio: None,
+        trials: Vec::new(),
     };
-    let rows = campaign
-        .subjects
-        .iter()
-        .map(|subject| {
-            let estimates = METRICS.iter().filter_map(|&metric| {
-                let numbers: Vec<f64> = of(&subject.name, metric)?.values().copied().collect();
-                Some((metric, estimate(&numbers)?))
-            });
-            Row {
-                subject: subject.name.clone(),
-                baseline: subject.baseline,
-                estimates: estimates.collect(),
-                throughputs: of(&subject.name, Metric::Throughput)
-                    .map(|numbers| numbers.values().copied().collect())
-                    .unwrap_or_default(),
-                ratio: ratio(subject, Metric::Throughput),
-                latency_ratio: ratio(subject, Metric::LatencyP99),
+    (0..works.len())
+        .flat_map(|work| (0..subjects).map(move |s| (work, s)))
+        .map(|(w, s)| cell(w, s))
+        .collect()
+}
+
+/// Which cells the campaign has, and which of them it knows to be impossible.
+fn mark_planned(results: &Results, subjects: usize, cells: &mut [Cell]) {
+    for planned in plan_matrix(&results.campaign) {
+        if let Some(cell) = cells.get_mut(planned.workload_index * subjects + planned.subject) {
+            cell.state = match planned.impossible {
+                Some(reason) => State::Impossible(reason),
+                None => State::NotYet,
+            };
+        }
+    }
+}
+
+/// Puts every trial into its cell, and counts those that went well.
+fn add_trials(results: &Results, works: &[Work], cells: &mut [Cell]) -> usize {
+    let names = results.subjects.iter().enumerate();
+    let subjects: HashMap<&str, usize> = names.map(|(i, s)| (s.name.as_str(), i)).collect();
+    let labels = works.iter().enumerate();
+    let workloads: HashMap<&str, usize> = labels.map(|(i, w)| (w.label.as_str(), i)).collect();
+    let mut done = 0;
+    for (index, trial) in results.trials.iter().enumerate() {
+        let place =
+            workloads.get(trial.workload.as_str()).zip(subjects.get(trial.subject.as_str()));
+        let Some(cell) = place.and_then(|(work, s)| cells.get_mut(work * subjects.len() + s))
+        else {
+            continue;
+        };
+        cell.trials.push(index);
+        match &trial.outcome {
+            Outcome::Ok => {
+                done += 1;
+                cell.state = State::Measured;
+                for sample in &trial.measured.samples {
+                    let values = cell.values.entry(sample.metric).or_default();
+                    values.insert(trial.repetition, sample.value);
+                }
             }
+            Outcome::Failed(reason) if cell.state != State::Measured => {
+                cell.state = State::Failed(reason.clone());
+            }
+            Outcome::Impossible(reason) if cell.state != State::Measured => {
+                cell.state = State::Impossible(reason.clone());
+            }
+            Outcome::Failed(_) | Outcome::Impossible(_) => {}
+        }
+    }
+    for cell in cells {
+        cell.trials.sort_by_key(|index| results.trials[*index].repetition);
+    }
+    done
+}
+
+/// Moves what is thought of each cell into it.
+fn add_verdicts(
+    results: &Results,
+    works: &[Work],
+    cells: &mut [Cell],
+    verdicts: &mut BTreeMap<(String, String), Trusted>,
+) {
+    if verdicts.is_empty() {
+        return;
+    }
+    for cell in cells {
+        let subject = results.subjects[cell.subject].name.clone();
+        let key = (subject, works[cell.workload].label.clone());
+        if let Some(verdict) = verdicts.remove(&key) {
+            cell.standing = verdict.standing;
+            cell.findings = verdict.findings;
+        }
+    }
+}
+
+fn add_estimates(cell: &mut Cell) {
+    for (metric, values) in &cell.values {
+        let numbers: Vec<f64> = values.values().copied().collect();
+        if let Some(estimate) = estimate(&numbers) {
+            cell.estimates.insert(*metric, estimate);
+        }
+    }
+    let Some(values) = cell.values.get(&cell.headline) else { return };
+    let numbers: Vec<f64> = values.values().copied().collect();
+    let repetitions: Vec<u32> = values.keys().copied().collect();
+    // An error means that there is nothing to look at.
+    let odd = outliers(&numbers).unwrap_or_default();
+    cell.odd = odd
+        .iter()
+        .map(|odd| OddRepetition {
+            repetition: repetitions[odd.index],
+            value: odd.value,
+            modified_z: odd.modified_z,
         })
         .collect();
-    Group { workload: workload.clone(), rows }
 }
 
-/// Values of the same repetition.
-fn pair_up(values: &ByRepetition, baseline: &ByRepetition) -> Vec<(f64, f64)> {
-    values
-        .iter()
-        .filter_map(|(repetition, value)| Some((*value, *baseline.get(repetition)?)))
-        .collect()
-}
-
-fn failures_of(trials: &[(StoredTrial, Vec<Sample>)]) -> Vec<(u32, String, String, String)> {
-    trials
-        .iter()
-        .filter_map(|(trial, _)| match &trial.outcome {
-            Outcome::Ok => None,
-            Outcome::Failed(reason) => {
-                Some((trial.number, trial.subject.clone(), trial.workload.clone(), reason.clone()))
-            }
-        })
-        .collect()
-}
-
-fn commands_of(trials: &[(StoredTrial, Vec<Sample>)]) -> Vec<(String, String, String)> {
-    let mut cells: BTreeMap<(&str, &str), &str> = BTreeMap::new();
-    for (trial, _) in trials {
-        cells.entry((&trial.subject, &trial.workload)).or_insert(&trial.command);
+/// The comparisons of one workload.
+fn add_ratios(row: &mut [Cell], baselines: &[usize]) {
+    let believed = |subject: &usize| row[*subject].is_usable();
+    if baselines.is_empty() || !baselines.iter().all(believed) {
+        return;
     }
-    cells
-        .into_iter()
-        .map(|((subject, workload), command)| {
-            (subject.to_owned(), workload.to_owned(), command.to_owned())
-        })
-        .collect()
+    let compare = |cell: &Cell, metric: Metric| {
+        let alone = baselines == [cell.subject];
+        let of_baselines: Option<Vec<&ByRepetition>> =
+            baselines.iter().map(|subject| row[*subject].values.get(&metric)).collect();
+        let values = cell.values.get(&metric).filter(|_| !alone && cell.is_usable())?;
+        // An error means that there is no pair, or that a number is not above 0: no ratio.
+        compare_with_baseline(values, &of_baselines?).ok()
+    };
+    type Ratios = (Option<BaselinePercent>, Option<BaselinePercent>);
+    let ratios: Vec<Ratios> = row
+        .iter()
+        .map(|cell| (compare(cell, cell.headline), compare(cell, Metric::LatencyP99)))
+        .collect();
+    for (cell, (ratio, latency_ratio)) in row.iter_mut().zip(ratios) {
+        (cell.ratio, cell.latency_ratio) = (ratio, latency_ratio);
+    }
 }
 
 #[cfg(test)]

@@ -48,11 +48,13 @@ use crate::tool::Place;
 mod job;
 mod keys;
 mod one_or_many;
+mod patterns;
 mod setup;
 mod subject;
 
 pub use job::{Job, common_parameters};
 pub use one_or_many::OneOrMany;
+pub use patterns::Patterns;
 pub use setup::{FileSystem, Health, Setup};
 pub use subject::{MemberDecl, Order, Source, Subject, SubjectDecl, expand_subjects};
 
@@ -95,6 +97,10 @@ pub struct Campaign {
     /// Seconds of rest before each trial, 0 to 3600: flash and hot disks recover.
     #[serde(default)]
     pub rest_s: f64,
+    /// Only subjects whose worked-out names have one of these forms, `*` standing for any letters,
+    /// and the baselines. Empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
     /// The devices that subjects are made of.
     #[serde(rename = "member", default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberDecl>,
@@ -107,7 +113,7 @@ pub struct Campaign {
 }
 
 /// The keys of a campaign's first level.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "name",
     "description",
     "repetitions",
@@ -118,6 +124,7 @@ const KEYS: [&str; 13] = [
     "fill",
     "drop_caches",
     "rest_s",
+    "only",
     "member",
     "subject",
     "job",
@@ -202,17 +209,22 @@ pub fn render_campaign(campaign: &Campaign) -> Result<String, LabError> {
 impl Campaign {
     /// The subjects, worked out.
     pub fn expand(&self) -> Vec<Subject> {
-        expand_subjects(&self.subjects, &self.members)
+        let mut subjects = expand_subjects(&self.subjects, &self.members);
+        if !self.only.is_empty() {
+            let wanted = Patterns(&self.only);
+            subjects.retain(|subject| subject.baseline || wanted.matches(&subject.name));
+        }
+        subjects
     }
 
     /// The campaign with amounts of data and times multiplied by `factor`, above 0: a short run
-    /// of a long campaign. Times stay at least 0.2 s and amounts at least 1 MiB; shapes (block
+    /// of a long campaign. Times stay at least 0.2 s and amounts at least 8 MiB; shapes (block
     /// sizes, depths, processes, repetitions) stay as they are.
     #[must_use]
     pub fn scaled(mut self, factor: f64) -> Self {
         let size = |size: ByteSize| {
             let scaled = (size.0 as f64 * factor) as u64;
-            ByteSize((scaled >> 20).max(1) << 20)
+            ByteSize((scaled >> 20).max(8) << 20)
         };
         self.runtime_s = (self.runtime_s * factor).max(0.2);
         self.ramp_s *= factor;
@@ -271,6 +283,12 @@ fn fault_of(campaign: &Campaign) -> Option<Fault> {
     if !(0.1..=86_400.0).contains(&campaign.runtime_s) {
         return fault(format!("runtime_s is {}", campaign.runtime_s), "take 0.1 to 86400");
     }
+    if i64::try_from(campaign.seed).is_err() {
+        return fault(
+            format!("the seed is {}", campaign.seed),
+            "take one below 2^63, as TOML does",
+        );
+    }
     for (name, value) in [("ramp_s", campaign.ramp_s), ("rest_s", campaign.rest_s)] {
         if !(0.0..=3600.0).contains(&value) {
             return fault(format!("{name} is {value}"), "take 0 to 3600");
@@ -280,6 +298,8 @@ fn fault_of(campaign: &Campaign) -> Option<Fault> {
         return fault(format!("region is {}", campaign.region), "take at least 4K");
     }
     fault_of_members(&campaign.members)
+        .or_else(|| fault_of_names(&campaign.subjects))
+        .or_else(|| fault_of_only(campaign))
         .or_else(|| fault_of_subjects(&campaign.expand()))
         .or_else(|| fault_of_jobs(campaign))
 }
@@ -306,6 +326,25 @@ fn fault_of_members(members: &[MemberDecl]) -> Option<Fault> {
         }
     }
     None
+}
+
+fn fault_of_names(subjects: &[SubjectDecl]) -> Option<Fault> {
+    let twice = subjects
+        .iter()
+        .enumerate()
+        .find(|(index, subject)| subjects[..*index].iter().any(|other| other.name == subject.name));
+    let (_, subject) = twice?;
+    Some((format!("two subjects are named {:?}", subject.name), "rename one".into()))
+}
+
+fn fault_of_only(campaign: &Campaign) -> Option<Fault> {
+    let all = expand_subjects(&campaign.subjects, &campaign.members);
+    let unknown = campaign.only.iter().find(|pattern| {
+        let one = Patterns(std::slice::from_ref(pattern));
+        !all.iter().any(|subject| one.matches(&subject.name))
+    })?;
+    let names: Vec<&str> = all.iter().map(|subject| subject.name.as_str()).take(20).collect();
+    Some((format!("no subject is named {unknown:?}"), format!("subjects are {}", names.join("; "))))
 }
 
 fn fault_of_subjects(subjects: &[Subject]) -> Option<Fault> {
@@ -367,14 +406,14 @@ fn fault_of_jobs(campaign: &Campaign) -> Option<Fault> {
     if campaign.jobs.is_empty() {
         return Some(("it has no job".into(), "add a [[job]]".into()));
     }
-    let subjects = campaign.expand();
+    let subjects = expand_subjects(&campaign.subjects, &campaign.members);
     for (index, job) in campaign.jobs.iter().enumerate() {
         let fault = |reason: String, next: &str| {
             Some((format!("job {} ({}): {reason}", index + 1, job.tool), next.to_owned()))
         };
         if let Some(pattern) = job.subjects.iter().find(|pattern| {
-            let only = Job { subjects: vec![(*pattern).clone()], ..job.clone() };
-            !subjects.iter().any(|subject| only.is_for(&subject.name))
+            let one = Patterns(std::slice::from_ref(pattern));
+            !subjects.iter().any(|subject| one.matches(&subject.name))
         }) {
             return fault(format!("no subject is named {pattern:?}"), "correct `subjects`");
         }

@@ -136,20 +136,6 @@ pub enum LabError {
         /// Why.
         reason: String,
     },
-    /// Trial after trial failed.
-    #[error(
-        "{count} trials in a row failed, so the run was stopped; the last one said: {last}; \
-         everything measured before is saved in {}, and running again continues there",
-        results.display()
-    )]
-    TooManyFailures {
-        /// How many.
-        count: u32,
-        /// The last trial's error.
-        last: String,
-        /// The results directory.
-        results: PathBuf,
-    },
     /// The results directory holds another campaign.
     #[error(
         "{} already holds results of another campaign ({held:?}); choose another directory, \

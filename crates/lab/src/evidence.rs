@@ -7,11 +7,29 @@
 //! Watch ──take──> Snapshot (after)  ┘
 //! ```
 //!
-//! Invariants: what cannot be read is `None` and never 0; nothing here judges.
+//! Invariants:
+//!
+//! * what cannot be read is `None` and never 0; a counter that went back (a device that was made
+//!   anew) is `None` too;
+//! * the parsers take text and are pure: whatever the text, they give a value or nothing;
+//! * nothing here judges.
+//!
+//! Deliberately absent: asking a volume (`braid status` costs a process; who knows what the array
+//! is doing says so by [`Snapshot::note_activity`]), and sensors that a look would disturb.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+
+mod counters;
+mod heat;
+mod mdstat;
+mod mounts;
+mod process;
+mod snapshot;
+
+pub use heat::Heat;
+pub use snapshot::{Roots, Snapshot, take, take_under};
 
 /// What to look at around a trial of one subject.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,6 +47,8 @@ pub struct Watch {
     /// Modelled members with their rates in bytes per second, reading and writing, which nobody
     /// has to measure.
     pub models: Vec<(u64, u64)>,
+    /// Size in bytes of a cache of the volume itself, before its members, if it has one.
+    pub cache_bytes: Option<u64>,
 }
 
 /// What the machine did during one trial.
@@ -47,19 +67,25 @@ pub struct Evidence {
     pub cpu_busy: Option<f64>,
     /// Processors.
     pub cpu_count: Option<u32>,
-    /// Processor time of the tool and its children, in cores.
+    /// Processor time of the tool and its children, in cores: of every child that this process
+    /// waited for between the two looks.
     pub tool_cores: Option<f64>,
     /// Processor time of the server in seconds.
     pub server_cpu_s: Option<f64>,
     /// Memory of the machine in bytes.
     pub memory_bytes: Option<u64>,
+    /// Size in bytes of the volume's own cache, where it is known to have one.
+    pub cache_bytes: Option<u64>,
     /// Activities of the array or of md at the start or the end: "rebuild 43 %".
     pub activities: Vec<String>,
     /// The file system and its mount options.
     pub mount: Option<String>,
     /// How often the processor or a device was throttled for heat or power meanwhile.
     pub throttled: Option<u64>,
-    /// Processes that moved many bytes meanwhile and are not part of the trial: name and bytes.
+    /// The sensor nearest to its limit at the end, where there is one.
+    pub heat: Option<Heat>,
+    /// Processes that moved many bytes to or from storage meanwhile and are not part of the trial:
+    /// name and bytes, most first.
     pub strangers: Vec<(String, u64)>,
 }
 
@@ -73,3 +99,17 @@ pub struct Moved {
     /// Milliseconds in which it was busy.
     pub busy_ms: u64,
 }
+
+impl Moved {
+    /// What was moved since an earlier look; `None` when a counter went back.
+    fn since(self, earlier: Self) -> Option<Self> {
+        Some(Self {
+            read_bytes: self.read_bytes.checked_sub(earlier.read_bytes)?,
+            written_bytes: self.written_bytes.checked_sub(earlier.written_bytes)?,
+            busy_ms: self.busy_ms.checked_sub(earlier.busy_ms)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

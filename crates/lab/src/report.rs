@@ -1,10 +1,14 @@
-//! The analysis as a table for the terminal, as one page for the browser, and as JSON and CSV for
-//! other programs.
+//! From an [`Analysis`](crate::analysis::Analysis) to what people read.
 //!
-//! The page is one file: no script, no font, no picture and no style from elsewhere, so that it
-//! can be mailed, archived and read in ten years. Every number that a chart draws is also in the
-//! table under the charts.
+//! ```text
+//! Analysis + Results ──build──> Report (model) ──> files
+//! ```
+//!
+//! Invariant: every number that a chart draws is also in a table of its section.
 
+mod build;
 pub mod model;
-mod svg;
-mod units;
+pub mod render;
+pub(crate) mod units;
+
+pub use build::build_report;

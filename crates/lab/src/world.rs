@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::error::LabError;
+use crate::evidence::{Snapshot, Watch};
 use crate::story::Story;
 use crate::tool::{Step, Target, ToolOutput};
 
@@ -22,6 +23,8 @@ mod process;
 mod service;
 mod system;
 
+pub(crate) use content::{Leave, make_file};
+
 pub use system::SystemWorld;
 
 /// A program and its arguments.
@@ -31,12 +34,14 @@ pub struct CommandLine {
     pub program: String,
     /// Arguments.
     pub args: Vec<String>,
+    /// The folder it runs in; `None`: this process's.
+    pub cwd: Option<String>,
 }
 
 impl CommandLine {
     /// A command without arguments.
     pub fn new(program: impl Into<String>) -> Self {
-        Self { program: program.into(), args: Vec::new() }
+        Self { program: program.into(), args: Vec::new(), cwd: None }
     }
 
     /// With one more argument.
@@ -45,11 +50,21 @@ impl CommandLine {
         self.args.push(arg.into());
         self
     }
+
+    /// Run in a folder, for programs that know no other way to be told where.
+    #[must_use]
+    pub fn in_folder(mut self, folder: impl Into<String>) -> Self {
+        self.cwd = Some(folder.into());
+        self
+    }
 }
 
 impl fmt::Display for CommandLine {
     /// As a shell would read it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(folder) = &self.cwd {
+            write!(f, "cd {} && ", shell_word(folder))?;
+        }
         f.write_str(&shell_word(&self.program))?;
         for arg in &self.args {
             write!(f, " {}", shell_word(arg))?;
@@ -243,6 +258,11 @@ pub trait World {
     /// When it is not such a folder, not empty, or cannot be removed.
     fn remove_folder(&mut self, folder: &Path, with_content: bool) -> Result<(), LabError>;
 
+    /// What the machine has done so far, of what a trial has to do with.
+    fn snapshot(&mut self, watch: &Watch) -> Snapshot {
+        crate::evidence::take(watch)
+    }
+
     /// Whether this user may attach and mount.
     fn is_root(&self) -> bool {
         rustix::process::geteuid().is_root()
@@ -343,5 +363,7 @@ mod tests {
     fn a_command_prints_as_a_shell_reads_it() {
         let command = CommandLine::new("fio").arg("--uri=nbd+unix:///?socket=/x").arg("it's");
         assert_eq!(command.to_string(), "fio '--uri=nbd+unix:///?socket=/x' 'it'\\''s'");
+        let there = CommandLine::new("ls").in_folder("/a b");
+        assert_eq!(there.to_string(), "cd '/a b' && ls");
     }
 }

@@ -87,6 +87,7 @@ impl Bench {
             fill: true,
             drop_caches: false,
             rest_s: 0.0,
+            only: Vec::new(),
             members: Vec::new(),
             subjects: sources
                 .into_iter()

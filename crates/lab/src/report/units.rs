@@ -1,9 +1,12 @@
 //! Numbers with units, three significant digits.
 
-use crate::stats::{Estimate, IntervalKind, Ratio, Verdict};
+use crate::metric::Metric;
+use crate::stats::{Estimate, IntervalKind};
+
+const MIB: f64 = 1_048_576.0;
 
 /// Three significant digits without an exponent: 1234, 123, 12.3, 1.23.
-pub(super) fn digits(value: f64) -> String {
+pub(crate) fn digits(value: f64) -> String {
     match value.abs() {
         v if v >= 99.95 => format!("{value:.0}"),
         v if v >= 9.995 => format!("{value:.1}"),
@@ -11,13 +14,8 @@ pub(super) fn digits(value: f64) -> String {
     }
 }
 
-/// Bytes per second in MiB/s.
-pub(super) fn mib_per_s(bytes_per_s: f64) -> String {
-    digits(bytes_per_s / f64::from(1 << 20))
-}
-
 /// A count per second: 950, 14.5k, 1.20M.
-pub(super) fn count(value: f64) -> String {
+pub(crate) fn count(value: f64) -> String {
     match value {
         v if v >= 999_500.0 => format!("{}M", digits(v / 1e6)),
         v if v >= 9_995.0 => format!("{}k", digits(v / 1e3)),
@@ -27,7 +25,7 @@ pub(super) fn count(value: f64) -> String {
 }
 
 /// Nanoseconds in the unit that suits them.
-pub(super) fn time(ns: f64) -> String {
+pub(crate) fn time(ns: f64) -> String {
     match ns {
         v if v >= 999.5e6 => format!("{} s", digits(v / 1e9)),
         v if v >= 999.5e3 => format!("{} ms", digits(v / 1e6)),
@@ -35,21 +33,88 @@ pub(super) fn time(ns: f64) -> String {
     }
 }
 
-/// `median [low, high]`, each written by `write`; one repetition has no interval.
-pub(super) fn interval(estimate: &Estimate, write: impl Fn(f64) -> String) -> String {
-    match estimate.kind {
-        IntervalKind::Range(1) => write(estimate.median),
-        _ => format!(
-            "{} [{}, {}]",
-            write(estimate.median),
-            write(estimate.low),
-            write(estimate.high)
-        ),
+/// How the numbers of one metric are written in one table or chart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scale {
+    /// What a value of the metric is divided by.
+    divisor: f64,
+    /// The unit that results; empty for plain numbers.
+    pub(crate) unit: &'static str,
+}
+
+impl Scale {
+    /// A unit that suits values up to `largest`, in the metric's own unit.
+    pub(crate) fn of(metric: Metric, largest: f64) -> Self {
+        let (divisor, unit) = match metric.unit() {
+            "B/s" if largest < 0.1 * MIB => (1024.0, "KiB/s"),
+            "B/s" => (MIB, "MiB/s"),
+            "B" => (MIB, "MiB"),
+            "ns" if largest >= 999.5e6 => (1e9, "s"),
+            "ns" if largest >= 999.5e3 => (1e6, "ms"),
+            "ns" => (1e3, "µs"),
+            "1" => (1.0, ""),
+            unit => (1.0, unit),
+        };
+        Self { divisor, unit }
+    }
+
+    /// The value in this unit.
+    pub(crate) fn apply(&self, value: f64) -> f64 {
+        value / self.divisor
+    }
+
+    /// The value in this unit, without naming it.
+    pub(crate) fn write(&self, value: f64) -> String {
+        digits(self.apply(value))
+    }
+
+    /// The value with its unit.
+    pub(crate) fn with_unit(&self, value: f64) -> String {
+        format!("{} {}", self.write(value), self.unit).trim_end().to_owned()
     }
 }
 
+/// A value with a unit that suits it.
+pub(crate) fn quantity(metric: Metric, value: f64) -> String {
+    Scale::of(metric, value.abs()).with_unit(value)
+}
+
+/// What a metric is called in headings and axes.
+pub(crate) fn title(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Throughput => "throughput",
+        Metric::Iops => "requests per second",
+        Metric::Seconds => "time",
+        Metric::LatencyMean => "mean latency",
+        Metric::LatencyMin => "lowest latency",
+        Metric::LatencyP50 => "median latency",
+        Metric::LatencyP95 => "95 % latency",
+        Metric::LatencyP99 => "99 % latency",
+        Metric::LatencyP999 => "99.9 % latency",
+        Metric::LatencyMax => "highest latency",
+        Metric::SeekRate => "seeks per second",
+        Metric::SeekTime => "time of a seek",
+        other => other.describe(),
+    }
+}
+
+/// What an interval is, for a heading or a note.
+pub(crate) fn kind_of_interval(kind: IntervalKind) -> String {
+    match kind {
+        IntervalKind::Range(1) => "one repetition".to_owned(),
+        IntervalKind::Range(n) => format!("range of {n} repetitions"),
+        IntervalKind::Bootstrap95 => "95 % interval".to_owned(),
+    }
+}
+
+/// The interval alone, `low to high` by `write`; `None` of one repetition.
+pub(crate) fn ends(estimate: &Estimate, write: impl Fn(f64) -> String) -> Option<String> {
+    let alone = estimate.kind == IntervalKind::Range(1);
+    (!alone).then(|| span(&write(estimate.low), &write(estimate.high)))
+}
+
 /// `low to high` with the unit once where both have it: `8.85 to 15.9 ms`.
-pub(super) fn span(low: &str, high: &str) -> String {
+pub(crate) fn span(low: &str, high: &str) -> String {
     match (low.split_once(' '), high.split_once(' ')) {
         (Some((number, unit)), Some((_, other))) if unit == other => format!("{number} to {high}"),
         _ => format!("{low} to {high}"),
@@ -57,38 +122,12 @@ pub(super) fn span(low: &str, high: &str) -> String {
 }
 
 /// A percent without its sign: whole from 10 on, else three digits.
-pub(super) fn percent_number(value: f64) -> String {
+pub(crate) fn percent_number(value: f64) -> String {
     if value >= 9.995 { format!("{value:.0}") } else { digits(value) }
 }
 
-/// A ratio in percent with its interval.
-pub(super) fn percent(ratio: &Ratio) -> String {
-    let percent = &ratio.percent;
-    match percent.kind {
-        IntervalKind::Range(1) => format!("{} %", percent_number(percent.median)),
-        _ => format!(
-            "{} % [{}, {}]",
-            percent_number(percent.median),
-            percent_number(percent.low),
-            percent_number(percent.high)
-        ),
-    }
-}
-
-/// What a comparison of throughputs says, in words; a range of few repetitions only hints.
-pub(super) fn verdict(ratio: &Ratio) -> &'static str {
-    let hint = matches!(ratio.percent.kind, IntervalKind::Range(_));
-    match (ratio.verdict(), hint) {
-        (Verdict::Above, false) => "faster",
-        (Verdict::Above, true) => "likely faster",
-        (Verdict::Below, false) => "slower",
-        (Verdict::Below, true) => "likely slower",
-        (Verdict::NotDistinguishable, _) => "not distinguishable",
-    }
-}
-
 /// Seconds since 1970 as `2026-11-21 21:48 UTC`.
-pub(super) fn date(unix_s: u64) -> String {
+pub(crate) fn date(unix_s: u64) -> String {
     // Days to a civil date by Howard Hinnant's algorithm, in eras of 400 years from 0000-03-01.
     let days = unix_s / 86_400 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -120,24 +159,20 @@ mod tests {
         assert_eq!(time(49_408.0), "49.4 µs");
         assert_eq!(time(2_344_950.0), "2.34 ms");
         assert_eq!(time(1.5e9), "1.50 s");
-        assert_eq!(mib_per_s(1048576.0 * 250.0), "250");
+        assert_eq!(quantity(Metric::Throughput, 1048576.0 * 250.0), "250 MiB/s");
+        assert_eq!(quantity(Metric::Throughput, 51_200.0), "50.0 KiB/s");
+        assert_eq!(quantity(Metric::LatencyP99, 2_344_950.0), "2.34 ms");
+        assert_eq!(quantity(Metric::Fairness, 0.5), "0.50");
     }
 
     #[test]
     fn intervals_are_written_out() {
         let three = estimate(&[1.0, 2.0, 4.0]).unwrap();
-        assert_eq!(interval(&three, digits), "2.00 [1.00, 4.00]");
+        assert_eq!(ends(&three, digits).unwrap(), "1.00 to 4.00");
+        assert_eq!(kind_of_interval(three.kind), "range of 3 repetitions");
         assert_eq!(span("8.85 ms", "15.9 ms"), "8.85 to 15.9 ms");
         assert_eq!(span("831 µs", "4.15 ms"), "831 µs to 4.15 ms");
-        assert_eq!(interval(&estimate(&[2.0]).unwrap(), digits), "2.00");
-    }
-
-    #[test]
-    fn few_repetitions_only_hint() {
-        let ratio = |values: &[f64]| Ratio { percent: estimate(values).unwrap() };
-        assert_eq!(verdict(&ratio(&[150.0, 160.0, 170.0])), "likely faster");
-        assert_eq!(verdict(&ratio(&[50.0; 7])), "slower");
-        assert_eq!(verdict(&ratio(&[90.0, 100.0, 170.0])), "not distinguishable");
+        assert_eq!(ends(&estimate(&[2.0]).unwrap(), digits), None);
     }
 
     #[test]

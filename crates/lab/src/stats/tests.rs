@@ -2,6 +2,18 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod refusals;
+mod shapes;
+mod significance;
+mod study;
+mod tables;
+mod tails;
+
+/// Values for repetitions 0, 1, 2, ...
+fn repetitions(values: &[f64]) -> ByRepetition {
+    (0..).zip(values.iter().copied()).collect()
+}
+
 #[test]
 fn medians_of_odd_and_even_counts() {
     assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
@@ -54,6 +66,34 @@ fn a_verdict_needs_the_whole_interval_on_one_side() {
 
 fn values() -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(1e-3..1e12_f64, 1..20)
+}
+
+/// The chance that a median of n independent values lies between two of them, counted in coins:
+/// what the bootstrap's "95 %" comes to for odd n (even ones interpolate). `docs/statistics.md`
+/// prints these.
+#[test]
+fn real_confidence_of_the_bootstrap_interval() {
+    for (n, low, percent) in [(7, 2, 87.5), (9, 2, 96.1), (11, 3, 93.5), (15, 4, 96.5)] {
+        let values: Vec<f64> = (1..=n).map(f64::from).collect();
+        let found = estimate(&values).unwrap();
+        assert_eq!((found.low, found.high), (f64::from(low), f64::from(n + 1 - low)), "{n}");
+        // Outside when fewer than `low` of the n coins fall on one side.
+        let mut ways = 1.0;
+        let mut outside = 0.0;
+        for k in 0..low {
+            outside += ways;
+            ways *= f64::from(n - k) / f64::from(k + 1);
+        }
+        let real = 100.0 * (1.0 - 2.0 * outside / f64::from(n).exp2());
+        assert!((real - percent).abs() < 0.05, "{n}: {real}");
+    }
+}
+
+#[test]
+fn confidence_of_a_range() {
+    let of = |n: usize| IntervalKind::Range(n).confidence();
+    assert_eq!([of(0), of(1), of(2), of(3), of(5)], [0.0, 0.0, 0.5, 0.75, 0.9375]);
+    assert_eq!(IntervalKind::Bootstrap95.confidence(), 0.95);
 }
 
 proptest! {

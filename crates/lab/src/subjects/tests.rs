@@ -29,6 +29,7 @@ fn campaign(sources: &[Source]) -> Campaign {
         fill: true,
         drop_caches: false,
         rest_s: 0.0,
+        only: Vec::new(),
         members: Vec::new(),
         subjects: sources.iter().enumerate().map(declare).collect(),
         jobs: Vec::new(),

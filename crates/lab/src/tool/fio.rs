@@ -1,216 +1,237 @@
 //! fio: asynchronous requests of one kind at a fixed depth.
 //!
-//! Files and block devices go through `libaio`, NBD through fio's own `nbd` engine (libnbd), so
-//! both sides of a comparison are driven by one program.
+//! ```text
+//! settings ──command──> fio ──> json+ ──output──> numbers, distributions
+//!                        └────> logs ───series──> courses over time
+//! ```
 //!
-//! Choices that shape the numbers: a write trial ends with a flush that counts
+//! Files and block devices go through `libaio`, NBD through fio's own `nbd` engine (libnbd), so
+//! both sides of a comparison are driven by one program. In a folder the work is done on one file
+//! of the region's size, which is written before.
+//!
+//! Choices that shape the numbers: a trial that writes ends with a flush that counts
 //! (`--end_fsync=1`), so a server's memory does not pass for a disk; random offsets are drawn
-//! with replacement (`--norandommap=1`), so fio keeps no map; fio never creates a file. Its jobs
-//! are threads (`--thread=1`), because forked jobs leave the process group and would survive it.
+//! with replacement (`--norandommap=1`), so fio keeps no map; fio never creates a file. Processes
+//! are threads of one fio (`--thread=1`), because forked jobs leave the process group and would
+//! survive it.
 
-use serde::Deserialize;
-
-use super::{Metric, Sample, Target, Tool, ToolError, TrialSpec};
-use crate::campaign::{Op, Pattern};
-use crate::matrix::Workload;
+use super::parts::{BLOCK, check_set, excerpt, malformed, or, parameter, unusual};
+use super::{Effort, Place, RunOutput, Script, Tool, ToolError, ToolOutput, TrialSpec, Writes};
+use crate::metric::{Measured, Metric};
+use crate::settings::{Kind, Parameter, Settings};
 use crate::world::CommandLine;
+use braid_stack::ByteSize;
+
+mod command;
+mod output;
+mod series;
+
+pub(super) use command::{job, milliseconds, with_target};
+pub(super) use output::{parse_jobs, totals};
 
 pub(super) struct Fio;
 
 const NAME: &str = "fio";
+const PATTERNS: &[&str] = &["seq", "rand"];
+const OPS: &[&str] = &["read", "write", "mixed"];
+const LATENCIES: &[&str] = &["max", "mean"];
+
+/// From here on a request counts as large: fewer of them are kept in flight, and the rate is told
+/// in bytes.
+const LARGE: u64 = 256 << 10;
+
+const PARAMETERS: &[Parameter] = &[
+    parameter("pattern", Kind::Choice(PATTERNS), "order of the offsets"),
+    parameter("op", Kind::Choice(OPS), "direction"),
+    or(
+        "70",
+        parameter("read_percent", Kind::Count { min: 1, max: 99 }, "reads among mixed requests"),
+    ),
+    or("4K", parameter("block_size", BLOCK, "bytes of a request")),
+    parameter(
+        "iodepth",
+        Kind::Count { min: 1, max: 4096 },
+        "requests in flight of each process; unset: 8 from 256K on, else 32",
+    ),
+    or("true", parameter("direct", Kind::Flag, "past the page cache; NBD never goes through it")),
+    or(
+        "0",
+        parameter(
+            "flush_every",
+            Kind::Count { min: 0, max: 1 << 20 },
+            "a flush after so many writes; 0: only at the end",
+        ),
+    ),
+    or(
+        "0",
+        parameter(
+            "compressible",
+            Kind::Count { min: 0, max: 100 },
+            "percent of each written block that compresses away",
+        ),
+    ),
+    or(
+        "0",
+        parameter(
+            "series_ms",
+            Kind::Count { min: 0, max: 3_600_000 },
+            "length of the slices of the course over time; 0: none",
+        ),
+    ),
+    or(
+        "max",
+        parameter(
+            "series_latency",
+            Kind::Choice(LATENCIES),
+            "which latency of a slice is kept: the longest shows stalls, the mean follows the rate",
+        ),
+    ),
+];
+
+/// What a trial moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ops {
+    pub(super) read: bool,
+    pub(super) write: bool,
+}
+
+fn ops(settings: &Settings) -> Ops {
+    let op = settings.word("op");
+    Ops { read: op != "write", write: op != "read" }
+}
+
+fn block_size(settings: &Settings) -> u64 {
+    settings.size("block_size").unwrap_or(4096)
+}
+
+fn iodepth(settings: &Settings) -> u64 {
+    let usual = if block_size(settings) >= LARGE { 8 } else { 32 };
+    settings.count("iodepth").unwrap_or(usual)
+}
+
+/// The length of a time slice, if a course over time is wanted.
+fn series_ms(settings: &Settings) -> Option<u64> {
+    settings.count("series_ms").filter(|ms| *ms > 0)
+}
 
 impl Tool for Fio {
     fn name(&self) -> &'static str {
         NAME
     }
 
+    fn package(&self) -> &'static str {
+        "fio"
+    }
+
+    fn about(&self) -> &'static str {
+        "requests of one size, in sequence or at random, at a fixed depth, for a time"
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        PARAMETERS
+    }
+
     fn version_command(&self) -> CommandLine {
         CommandLine::new(NAME).arg("--version")
     }
 
-    fn fill_command(&self, target: &Target, region_bytes: u64) -> CommandLine {
-        with_target(CommandLine::new(NAME).arg("--name=fill").arg("--thread=1"), target, true)
-            .arg("--rw=write")
-            .arg("--bs=1M")
-            .arg("--iodepth=8")
-            .arg(format!("--size={region_bytes}"))
-            .arg("--end_fsync=1")
-            .arg("--output-format=json")
-            .arg("--eta=never")
+    fn parse_version(&self, output: &ToolOutput) -> Result<String, ToolError> {
+        parse_version(NAME, output)
     }
 
-    fn trial_command(&self, spec: &TrialSpec<'_>) -> CommandLine {
-        let work = spec.workload;
-        let mut command = with_target(
-            CommandLine::new(NAME).arg("--name=trial").arg("--thread=1"),
-            spec.target,
-            work.direct,
-        )
-        .arg(format!("--rw={}", rw(work.pattern, work.op)))
-        .arg(format!("--bs={}", work.block_size.0))
-        .arg(format!("--iodepth={}", work.iodepth));
-        let processes = u64::from(work.processes);
-        if processes > 1 && work.pattern == Pattern::Seq {
-            // Each process streams through a part of its own.
-            let part = round_down(spec.region_bytes / processes, work.block_size.0);
-            command =
-                command.arg(format!("--size={part}")).arg(format!("--offset_increment={part}"));
-        } else {
-            let size = round_down(spec.region_bytes, work.block_size.0);
-            command = command.arg(format!("--size={size}"));
-        }
-        if processes > 1 {
-            command = command.arg(format!("--numjobs={processes}")).arg("--group_reporting=1");
-        }
-        if work.pattern == Pattern::Rand {
-            // fio 3.33 refuses seeds of 2^63 and more.
-            let seed = spec.seed >> 1;
-            command = command.arg(format!("--randseed={seed}")).arg("--norandommap=1");
-        }
-        if work.op == Op::Write {
-            if work.flush_every > 0 {
-                command = command.arg(format!("--fsync={}", work.flush_every));
+    fn check(&self, settings: &Settings, _processes: u32) -> Result<(), String> {
+        check_set(settings, "pattern", PATTERNS)?;
+        check_set(settings, "op", OPS)?;
+        for name in ["flush_every", "compressible"] {
+            if settings.word("op") == "read" && settings.count(name).unwrap_or(0) > 0 {
+                return Err(format!("{name} is about writes; leave it out with op = \"read\""));
             }
-            command = command.arg("--end_fsync=1");
         }
-        command = command.arg("--time_based=1").arg(format!("--runtime={}", time(spec.runtime_s)));
-        if spec.ramp_s > 0.0 {
-            command = command.arg(format!("--ramp_time={}", time(spec.ramp_s)));
+        Ok(())
+    }
+
+    fn place(&self, _settings: &Settings) -> Place {
+        Place::Either { nbd: true }
+    }
+
+    fn writes(&self, settings: &Settings, _processes: u32) -> Writes {
+        if ops(settings).write { Writes::UntilTime } else { Writes::Nothing }
+    }
+
+    fn reads_raw(&self, settings: &Settings) -> bool {
+        ops(settings).read
+    }
+
+    fn effort(&self, _settings: &Settings, _processes: u32) -> Effort {
+        Effort::Runtime
+    }
+
+    fn label(&self, settings: &Settings) -> String {
+        let order = if settings.word("pattern") == "rand" { "random" } else { "sequential" };
+        let op = match settings.word("op") {
+            "mixed" => {
+                let reads = settings.count("read_percent").unwrap_or(70);
+                format!("mixed {reads}/{}", 100_u64.saturating_sub(reads))
+            }
+            op => op.to_owned(),
+        };
+        let size = ByteSize(block_size(settings));
+        let mut label = format!("{order} {op} {size}, depth {}", iodepth(settings));
+        if !settings.flag("direct") {
+            label.push_str(", buffered");
         }
-        command
-            .arg("--percentile_list=50:95:99:99.9")
-            .arg("--output-format=json+")
-            .arg("--eta=never")
-    }
-
-    fn parse_output(&self, workload: &Workload, output: &str) -> Result<Vec<Sample>, ToolError> {
-        parse_output(workload.op, output)
-    }
-}
-
-fn with_target(command: CommandLine, target: &Target, direct: bool) -> CommandLine {
-    match target {
-        Target::Path(path) => command
-            // fio splits a file name at colons, which by-path device names hold.
-            .arg(format!("--filename={}", path.replace(':', "\\:")))
-            .arg("--ioengine=libaio")
-            .arg(format!("--direct={}", u8::from(direct)))
-            .arg("--allow_file_create=0"),
-        Target::Nbd(uri) => command.arg("--ioengine=nbd").arg(format!("--uri={uri}")),
-    }
-}
-
-fn rw(pattern: Pattern, op: Op) -> &'static str {
-    match (pattern, op) {
-        (Pattern::Seq, Op::Read) => "read",
-        (Pattern::Seq, Op::Write) => "write",
-        (Pattern::Rand, Op::Read) => "randread",
-        (Pattern::Rand, Op::Write) => "randwrite",
-    }
-}
-
-fn round_down(bytes: u64, unit: u64) -> u64 {
-    (bytes / unit).max(1) * unit
-}
-
-fn time(seconds: f64) -> String {
-    format!("{}ms", (seconds * 1000.0).round())
-}
-
-// Only what is read is named; fio's output holds some hundred fields more, and new ones with
-// each version.
-
-#[derive(Deserialize)]
-struct Output {
-    jobs: Vec<JobOutput>,
-}
-
-#[derive(Deserialize)]
-struct JobOutput {
-    #[serde(default)]
-    error: i64,
-    #[serde(default)]
-    total_err: i64,
-    read: Direction,
-    write: Direction,
-    usr_cpu: f64,
-    sys_cpu: f64,
-}
-
-#[derive(Deserialize)]
-struct Direction {
-    bw_bytes: f64,
-    iops: f64,
-    total_ios: u64,
-    clat_ns: Latency,
-    lat_ns: Latency,
-}
-
-#[derive(Deserialize)]
-struct Latency {
-    max: f64,
-    mean: f64,
-    #[serde(default)]
-    percentile: std::collections::BTreeMap<String, f64>,
-}
-
-/// Reads json+ output. Text before the first line that is `{` is fio talking ("fio: connected to
-/// NBD server") and is skipped.
-fn parse_output(op: Op, output: &str) -> Result<Vec<Sample>, ToolError> {
-    let malformed = |reason: String| ToolError::Malformed { tool: NAME, reason };
-    let json = json_part(output).ok_or_else(|| malformed("it holds no JSON".to_owned()))?;
-    let parsed: Output =
-        serde_json::from_str(json).map_err(|error| malformed(error.to_string()))?;
-    let [job] = parsed.jobs.as_slice() else {
-        return Err(malformed(format!("it holds {} jobs instead of one", parsed.jobs.len())));
-    };
-    if job.error != 0 || job.total_err != 0 {
-        let reason = format!("error {}, {} errors in all", job.error, job.total_err);
-        return Err(ToolError::IoErrors { tool: NAME, reason });
-    }
-    let direction = match op {
-        Op::Read => &job.read,
-        Op::Write => &job.write,
-    };
-    // fio ends with error 0 and no request at all when an NBD server is not there.
-    if direction.total_ios == 0 {
-        return Err(ToolError::Nothing { tool: NAME });
-    }
-    samples_of(job, direction)
-        .ok_or_else(|| malformed("a percentile is missing or a value is not finite".to_owned()))
-}
-
-fn json_part(output: &str) -> Option<&str> {
-    let mut at = 0;
-    for line in output.split_inclusive('\n') {
-        if line.starts_with('{') {
-            return output.get(at..);
+        // What has no effect here is told as well where it was set: settings that differ have
+        // labels that differ.
+        for (name, idle) in [
+            ("read_percent", settings.word("op") != "mixed"),
+            ("series_latency", series_ms(settings).is_none()),
+        ] {
+            if let Some(value) = unusual(settings, PARAMETERS, name).filter(|_| idle) {
+                label.push_str(&format!(", {name} {value}"));
+            }
         }
-        at += line.len();
+        let positive = |name: &str| settings.count(name).filter(|count| *count > 0);
+        if let Some(count) = positive("flush_every") {
+            label.push_str(&format!(", flush every {count}"));
+        }
+        if let Some(percent) = positive("compressible") {
+            label.push_str(&format!(", {percent} % compressible"));
+        }
+        if let Some(ms) = series_ms(settings) {
+            let latency = settings.word("series_latency");
+            label.push_str(&format!(", {latency} latency by {ms} ms"));
+        }
+        label
     }
-    None
+
+    fn headline(&self, settings: &Settings) -> Metric {
+        let small = block_size(settings) < LARGE;
+        if settings.word("pattern") == "rand" && small { Metric::Iops } else { Metric::Throughput }
+    }
+
+    fn plan(&self, spec: &TrialSpec<'_>) -> Result<Script, String> {
+        command::plan(spec)
+    }
+
+    fn parse(&self, spec: &TrialSpec<'_>, run: &RunOutput) -> Result<Measured, ToolError> {
+        let jobs = parse_jobs(NAME, run)?;
+        let mut measured = totals(NAME, ops(spec.settings), &jobs)?;
+        if let Some(slice_ms) = series_ms(spec.settings) {
+            let longest = spec.settings.word("series_latency") == "max";
+            measured.series = series::parse_series(&run.files, slice_ms, longest)?;
+        }
+        Ok(measured)
+    }
 }
 
-fn samples_of(job: &JobOutput, direction: &Direction) -> Option<Vec<Sample>> {
-    // Percentiles are of the completion time (submission to completion), which is what fio
-    // keeps bins for; mean and maximum are taken of the same quantity, so that they agree.
-    let percentile = |key: &str| direction.clat_ns.percentile.get(key).copied();
-    let latency = if direction.clat_ns.mean > 0.0 { &direction.clat_ns } else { &direction.lat_ns };
-    let values = [
-        (Metric::Throughput, direction.bw_bytes),
-        (Metric::Iops, direction.iops),
-        (Metric::LatencyMean, latency.mean),
-        (Metric::LatencyP50, percentile("50.000000")?),
-        (Metric::LatencyP95, percentile("95.000000")?),
-        (Metric::LatencyP99, percentile("99.000000")?),
-        (Metric::LatencyP999, percentile("99.900000")?),
-        (Metric::LatencyMax, latency.max),
-        (Metric::ToolCpuUser, job.usr_cpu),
-        (Metric::ToolCpuSystem, job.sys_cpu),
-        (Metric::Requests, direction.total_ios as f64),
-    ];
-    let finite = values.iter().all(|(_, value)| value.is_finite());
-    finite.then(|| values.map(|(metric, value)| Sample { metric, value }).to_vec())
+pub(super) fn parse_version(tool: &'static str, output: &ToolOutput) -> Result<String, ToolError> {
+    let word = output.stdout.trim();
+    let numbered =
+        word.strip_prefix("fio-").is_some_and(|v| v.starts_with(|c: char| c.is_ascii_digit()));
+    if numbered && word.lines().count() == 1 {
+        return Ok(word.to_owned());
+    }
+    Err(malformed(tool, format!("no version in {}", excerpt(word))))
 }
 
 #[cfg(test)]

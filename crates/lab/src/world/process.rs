@@ -26,8 +26,15 @@ impl Output {
 /// Starts a child in a process group of its own, so that Ctrl-C at the terminal reaches only this
 /// process, which then stops its children in order.
 pub(super) fn spawn(command: &CommandLine) -> Result<(Child, Output), LabError> {
-    let mut child = Command::new(&command.program)
+    let mut program = Command::new(&command.program);
+    if let Some(folder) = &command.cwd {
+        program.current_dir(folder);
+    }
+    let mut child = program
         .args(&command.args)
+        // Tools write for people in the user's language and with its decimal sign; parsers read
+        // English and a point.
+        .env("LC_ALL", "C")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -1,120 +1,385 @@
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::*;
-use braid_stack::ByteSize;
+use crate::metric::TimeSeries;
+use crate::tool::testing::{
+    changed, commands, device, folder, listed, output, run_of, settings, trial, value,
+};
+use crate::tool::{Step, Target};
 
 /// Written by fio 3.33 for a random read of a file.
 const READ: &str = include_str!("../../../testdata/fio-3.33-randread-file.json");
 /// Written by fio 3.33 for a sequential write through NBD; fio talks before the JSON.
 const WRITE: &str = include_str!("../../../testdata/fio-3.33-write-nbd.txt");
+/// Written by fio 3.33 for two processes that read 70 % and write 30 %, with these logs.
+const MIXED: &str = include_str!("../../../testdata/fio-3.33-mixed-2-processes.json");
 
-fn value(samples: &[Sample], metric: Metric) -> f64 {
-    samples.iter().find(|sample| sample.metric == metric).map(|sample| sample.value).unwrap()
+macro_rules! log {
+    ($kind:literal, $job:literal) => {
+        include_str!(concat!(
+            "../../../testdata/fio-3.33-mixed-2-processes_",
+            $kind,
+            ".",
+            $job,
+            ".log"
+        ))
+    };
 }
 
-fn workload(pattern: Pattern, op: Op) -> Workload {
-    Workload {
-        tool: "fio".into(),
-        pattern,
-        op,
-        block_size: ByteSize(4096),
-        iodepth: 32,
-        processes: 1,
-        direct: true,
-        flush_every: 0,
-    }
+fn logs() -> BTreeMap<String, String> {
+    let logs = [
+        ("fio_bw.1.log", log!("bw", "1")),
+        ("fio_bw.2.log", log!("bw", "2")),
+        ("fio_iops.1.log", log!("iops", "1")),
+        ("fio_iops.2.log", log!("iops", "2")),
+        ("fio_clat.1.log", log!("clat", "1")),
+        ("fio_clat.2.log", log!("clat", "2")),
+        ("other.txt", "not a log"),
+    ];
+    logs.into_iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect()
+}
+
+fn parse_with(
+    values: &str,
+    text: &str,
+    files: BTreeMap<String, String>,
+) -> Result<Measured, ToolError> {
+    let settings = settings(&Fio, values);
+    let run = RunOutput { files, ..run_of(vec![output(text)]) };
+    Fio.parse(&trial(&settings, &device(), 1), &run)
+}
+
+fn parse(op: &str, text: &str) -> Result<Measured, ToolError> {
+    parse_with(&format!("pattern = \"rand\"\nop = {op:?}"), text, BTreeMap::new())
+}
+
+fn plan(values: &str, target: &Target, processes: u32) -> Result<Script, String> {
+    let settings = settings(&Fio, values);
+    Fio.plan(&trial(&settings, target, processes))
 }
 
 #[test]
 fn a_read_gives_every_metric() {
-    let samples = parse_output(Op::Read, READ).unwrap();
-    assert_eq!(value(&samples, Metric::Throughput), 591_922_945.0);
-    assert_eq!(value(&samples, Metric::Iops), 144_512.437_811);
-    assert_eq!(value(&samples, Metric::LatencyMean), 53_324.912_934);
-    assert_eq!(value(&samples, Metric::LatencyP50), 49_408.0);
-    assert_eq!(value(&samples, Metric::LatencyP95), 66_048.0);
-    assert_eq!(value(&samples, Metric::LatencyP99), 81_408.0);
-    assert_eq!(value(&samples, Metric::LatencyP999), 839_680.0);
-    assert_eq!(value(&samples, Metric::LatencyMax), 2_344_950.0);
-    assert_eq!(value(&samples, Metric::ToolCpuUser), 11.5);
-    assert_eq!(value(&samples, Metric::ToolCpuSystem), 23.5);
-    assert_eq!(value(&samples, Metric::Requests), 29_047.0);
+    let measured = parse("read", READ).unwrap();
+    let expected = [
+        ("throughput", 118_976_512.0 / 0.201),
+        ("iops", 29_047.0 / 0.201),
+        ("requests", 29_047.0),
+        ("bytes_read", 118_976_512.0),
+        ("tool_cpu_user", 11.5),
+        ("tool_cpu_system", 23.5),
+        ("latency_mean", 53_324.912_934),
+        ("latency_min", 13_766.0),
+        ("latency_p50", 49_408.0),
+        ("latency_p95", 66_048.0),
+        ("latency_p99", 81_408.0),
+        ("latency_p99_9", 839_680.0),
+        ("latency_max", 2_344_950.0),
+    ];
+    assert_eq!(listed(&measured), expected);
+    let [bins] = measured.latencies.as_slice() else { panic!("{:?}", measured.latencies) };
+    assert_eq!((bins.op, bins.bins.len(), bins.bins[0]), ("read", 152, (13_760, 2)));
+    assert_eq!(bins.bins.iter().map(|(_, count)| count).sum::<u64>(), 29_047);
+    assert!(bins.bins.is_sorted());
+    assert!(measured.series.is_empty());
 }
 
 #[test]
 fn what_fio_says_before_the_json_is_skipped() {
-    let samples = parse_output(Op::Write, WRITE).unwrap();
-    assert_eq!(value(&samples, Metric::Throughput), 3_799_790_257.0);
-    assert_eq!(value(&samples, Metric::LatencyP99), 6_193_152.0);
+    let measured = parse("write", WRITE).unwrap();
+    assert_eq!(value(&measured, Metric::Throughput), 767_557_632.0 / 0.202);
+    assert_eq!(value(&measured, Metric::BytesWritten), 767_557_632.0);
+    assert_eq!(value(&measured, Metric::LatencyP99), 6_193_152.0);
+    assert_eq!(measured.latencies[0].op, "write");
+}
+
+#[test]
+fn processes_and_directions_are_added() {
+    let measured = parse("mixed", MIXED).unwrap();
+    // 568 and 572 ms: the longer one is the time of both.
+    let expected = [
+        ("throughput", 869_400_576.0 / 0.572 + 378_077_184.0 / 0.572),
+        ("iops", 13_260.0 / 0.572 + 5_769.0 / 0.572),
+        ("requests", 19_029.0),
+        ("bytes_read", 869_400_576.0),
+        ("bytes_written", 378_077_184.0),
+        ("tool_cpu_user", 1.940035 + 0.525394),
+        ("tool_cpu_system", 9.876543 + 11.908932),
+        ("latency_mean", 162_196.716_206_893_47),
+        ("latency_min", 17_192.0),
+        ("latency_p50", 142_336.0),
+        ("latency_p95", 199_680.0),
+        ("latency_p99", 305_152.0),
+        ("latency_p99_9", 4_882_432.0),
+        ("latency_max", 9_627_915.0),
+    ];
+    for ((name, is), (wanted, value)) in listed(&measured).into_iter().zip(expected) {
+        assert_eq!(name, wanted);
+        assert!((is - value).abs() <= value.abs() * 1e-12, "{name} is {is} instead of {value}");
+    }
+    assert_eq!(value(&measured, Metric::SpreadOfProcesses), 624_689_152.0 / 622_788_608.0);
+    assert!((value(&measured, Metric::Fairness) - 0.999_997_7).abs() < 1e-7);
+    assert_eq!(measured.samples.len(), expected.len() + 2);
+    let [reads, writes] = measured.latencies.as_slice() else { panic!() };
+    assert_eq!(
+        (reads.op, reads.bins.len(), writes.op, writes.bins.len()),
+        ("read", 213, "write", 183)
+    );
+}
+
+#[test]
+fn slices_of_all_processes_are_added() {
+    let values = "pattern = \"rand\"\nop = \"mixed\"\nseries_ms = 100";
+    let series = parse_with(values, MIXED, logs()).unwrap().series;
+    // The first process has no fourth slice, so there is none.
+    let [throughput, iops, latency] = series.as_slice() else { panic!("{series:?}") };
+    assert_eq!(throughput.metric, Metric::Throughput);
+    assert_eq!(
+        throughput.points,
+        [
+            (100, 1024.0 * (944_000.0 + 446_080.0 + 982_400.0 + 401_280.0)),
+            (200, 1024.0 * (1_196_160.0 + 528_640.0 + 1_198_720.0 + 519_040.0)),
+            (300, 1024.0 * (1_111_680.0 + 482_560.0 + 1_124_480.0 + 480_640.0)),
+        ]
+    );
+    assert_eq!(iops.metric, Metric::Iops);
+    assert_eq!(iops.points[0], (100, 14_780.0 + 6_970.0 + 15_350.0 + 6_270.0));
+    let longest = [(100, 9_627_915.0), (200, 255_258.0), (300, 6_520_890.0)];
+    assert_eq!((latency.metric, latency.points.as_slice()), (Metric::LatencyMax, &longest[..]));
+}
+
+#[test]
+fn means_of_slices_are_weighted_with_requests() {
+    let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    let files = BTreeMap::from([
+        file("fio_bw.1.log", "100, 4, 0, 0, 0\n"),
+        file("fio_iops.1.log", "100, 30, 0, 0, 0\n100, 10, 1, 0, 0\n"),
+        file("fio_clat.1.log", "100, 1000, 0, 0, 0\n100, 5000, 1, 0, 0\n100, 9, 1, 0, 0\n"),
+    ]);
+    let series = series::parse_series(&files, 100, false).unwrap();
+    let mean = TimeSeries { metric: Metric::LatencyMean, points: vec![(100, 2000.0)] };
+    assert_eq!(series[2], mean);
+}
+
+#[test]
+fn a_missing_slice_is_a_stall() {
+    let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    let files = BTreeMap::from([
+        file("fio_bw.1.log", "100, 4, 1, 0, 0\n405, 8, 1, 0, 0\n"),
+        file("fio_iops.1.log", "100, 1, 1, 0, 0\n405, 2, 1, 0, 0\n"),
+        file("fio_clat.1.log", "100, 7, 1, 0, 0\n398, 300000000, 1, 0, 0\n512, 1, 1, 0, 0\n"),
+    ]);
+    let series = series::parse_series(&files, 100, true).unwrap();
+    assert_eq!(series[0].points, [(100, 4096.0), (200, 0.0), (300, 0.0), (400, 8192.0)]);
+    assert_eq!(series[2].points, [(100, 7.0), (400, 3e8)]);
+}
+
+#[test]
+fn logs_that_are_missing_or_something_else_are_malformed() {
+    let values = "pattern = \"rand\"\nop = \"mixed\"\nseries_ms = 100";
+    let refused = |files| parse_with(values, MIXED, files).unwrap_err().to_string();
+    assert!(refused(BTreeMap::new()).contains("it left no fio_bw.*.log"));
+    for bad in ["100, x, 0", "100", "-1, 2, 0", "100, inf, 0", "{}"] {
+        let mut files = logs();
+        files.insert("fio_iops.2.log".to_owned(), bad.to_owned());
+        assert!(refused(files).contains("fio_iops.2.log holds"), "{bad}");
+    }
 }
 
 #[test]
 fn a_run_without_requests_is_an_error() {
-    assert_eq!(parse_output(Op::Write, READ), Err(ToolError::Nothing { tool: "fio" }));
+    assert_eq!(parse("write", READ), Err(ToolError::Nothing { tool: "fio" }));
+    assert_eq!(parse("read", "{\"jobs\": []}"), Err(ToolError::Nothing { tool: "fio" }));
 }
 
 #[test]
 fn io_errors_are_told() {
     let failed = READ.replacen("\"error\" : 0", "\"error\" : 5", 1);
-    assert!(matches!(parse_output(Op::Read, &failed), Err(ToolError::IoErrors { .. })));
+    let error = parse("read", &failed).unwrap_err().to_string();
+    assert_eq!(error, "fio met I/O errors: error 5, 0 errors in all");
+    let failed = READ.replacen("\"error\" : 0", "\"error\" : 0, \"total_err\" : 3", 1);
+    assert!(matches!(parse("read", &failed), Err(ToolError::IoErrors { .. })));
+    let second = MIXED.rfind("\"error\" : 0").unwrap();
+    let failed = format!("{}\"error\" : 5{}", &MIXED[..second], &MIXED[second + 11..]);
+    assert!(matches!(parse("mixed", &failed), Err(ToolError::IoErrors { .. })), "of any process");
 }
 
 #[test]
-fn a_missing_percentile_is_malformed() {
-    let without = READ.replace("\"99.900000\"", "\"99.8\"");
-    assert!(matches!(parse_output(Op::Read, &without), Err(ToolError::Malformed { .. })));
-}
-
-#[test]
-fn the_command_says_what_the_workload_says() {
-    let spec = |workload: &Workload, target: &Target| {
-        Fio.trial_command(&TrialSpec {
-            workload,
-            target,
-            region_bytes: 1 << 20,
-            runtime_s: 1.0,
-            ramp_s: 0.5,
-            seed: u64::MAX,
-        })
-        .to_string()
-    };
-    let random = spec(&workload(Pattern::Rand, Op::Write), &Target::Path("/dev/x:1".into()));
-    for part in [
-        "rw=randwrite",
-        "'--filename=/dev/x\\:1'",
-        "direct=1",
-        "end_fsync=1",
-        "randseed=9223372036854775807",
-        "runtime=1000ms",
-        "ramp_time=500ms",
+fn another_versions_fields_are_malformed_or_ignored() {
+    for (field, other) in [
+        ("\"io_bytes\"", "\"bytes\""),
+        ("\"runtime\" :", "\"run_time\" :"),
+        ("\"clat_ns\"", "\"clat_us\""),
+        ("\"bins\"", "\"buckets\""),
+        ("\"N\"", "\"n\""),
+        ("\"jobs\"", "\"tasks\""),
     ] {
-        assert!(random.contains(part), "{part} is missing in {random}");
+        let error = parse("read", &READ.replace(field, other)).unwrap_err();
+        assert!(matches!(error, ToolError::Malformed { .. }), "{field}: {error}");
     }
-    let mut streams = workload(Pattern::Seq, Op::Read);
-    streams.processes = 4;
-    let uri = "nbd+unix:///?socket=/x";
-    let sequential = spec(&streams, &Target::Nbd(uri.into()));
-    for part in ["--ioengine=nbd", uri, "numjobs=4", "offset_increment=262144", "--size=262144"] {
-        assert!(sequential.contains(part), "{part} is missing in {sequential}");
+    let more = READ.replace("\"usr_cpu\"", "\"new_field\" : {\"x\" : []}, \"usr_cpu\"");
+    assert_eq!(parse("read", &more), parse("read", READ));
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_malformed() {
+    for (field, other) in [
+        ("\"runtime\" : 201", "\"runtime\" : 0"),
+        ("\"total_ios\" : 29047", "\"total_ios\" : -1"),
+        ("\"total_ios\" : 29047", "\"total_ios\" : 1e999"),
+        ("\"13760\" :", "\"x\" :"),
+    ] {
+        assert!(READ.contains(field), "{field}");
+        let error = parse("read", &READ.replace(field, other)).unwrap_err();
+        assert!(matches!(error, ToolError::Malformed { .. }), "{other}: {error}");
     }
-    assert!(!sequential.contains("end_fsync"), "{sequential}");
+}
+
+#[test]
+fn versions_are_read_exactly() {
+    assert_eq!(Fio.parse_version(&output("fio-3.33\n")), Ok("fio-3.33".to_owned()));
+    for bad in ["", "fio", "fio-x", "fio-3.33\nfio-3.34", "sh: fio: not found"] {
+        assert!(Fio.parse_version(&output(bad)).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_random_write_is_planned_exactly() {
+    let target = Target::Device("/dev/x:1".into());
+    let settings =
+        settings(&Fio, "pattern = \"rand\"\nop = \"write\"\nflush_every = 8\ncompressible = 50");
+    let spec = TrialSpec { ramp_s: 0.5, seed: u64::MAX, ..trial(&settings, &target, 2) };
+    let script = Fio.plan(&spec).unwrap();
+    assert_eq!(
+        commands(&script),
+        "fio --name=trial --thread=1 '--filename=/dev/x\\:1' --ioengine=libaio --direct=1 \
+         --allow_file_create=0 --rw=randwrite --bs=4096 --iodepth=32 --size=1048576 --numjobs=2 \
+         --randseed=9223372036854775807 --norandommap=1 --fsync=8 --buffer_compress_percentage=50 \
+         --end_fsync=1 --time_based=1 --runtime=1000ms --ramp_time=500ms --output-format=json+ \
+         --eta=never"
+    );
+    assert!(script.prepare.is_empty() && script.clean_up.is_empty() && !script.sync);
+}
+
+#[test]
+fn streams_have_parts_of_their_own() {
+    let target = Target::Nbd("nbd+unix:///?socket=/x".into());
+    let script =
+        plan("pattern = \"seq\"\nop = \"read\"\nblock_size = \"64K\"", &target, 3).unwrap();
+    // A third of 1 MiB in whole blocks of 64 KiB is five blocks.
+    assert_eq!(
+        commands(&script),
+        "fio --name=trial --thread=1 --ioengine=nbd '--uri=nbd+unix:///?socket=/x' --rw=read \
+         --bs=65536 --iodepth=32 --size=327680 --offset_increment=327680 --numjobs=3 \
+         --time_based=1 --runtime=1000ms --output-format=json+ --eta=never"
+    );
+    let refused =
+        plan("pattern = \"seq\"\nop = \"read\"\nblock_size = \"512K\"", &target, 3).unwrap_err();
+    assert_eq!(refused, "1048576 bytes do not hold 3 blocks of 524288 bytes");
+}
+
+#[test]
+fn a_folder_gets_a_file_first() {
+    let values = "pattern = \"seq\"\nop = \"mixed\"\nread_percent = 40\nblock_size = \"256K\"\ndirect = false";
+    let script = plan(values, &folder(), 1).unwrap();
+    assert_eq!(
+        commands(&script),
+        "fio --name=trial --thread=1 --filename=/mnt/t/fio.data --ioengine=libaio --direct=0 \
+         --allow_file_create=0 --rw=rw --bs=262144 --iodepth=8 --size=1048576 --rwmixread=40 \
+         --end_fsync=1 --time_based=1 --runtime=1000ms --output-format=json+ --eta=never"
+    );
+    let path = std::path::PathBuf::from("/mnt/t/fio.data");
+    let file = Step::MakeFile { path: path.clone(), bytes: 1 << 20, seed: 7 };
+    assert_eq!(script.prepare, [file]);
+    assert_eq!(script.clean_up, [Step::Remove(path)]);
+}
+
+#[test]
+fn a_course_over_time_is_logged_into_the_scratch_folder() {
+    let values = "pattern = \"rand\"\nop = \"read\"\nseries_ms = 250\n";
+    let command = commands(&plan(values, &device(), 1).unwrap());
+    let logs = "--write_bw_log=/scratch/fio --write_iops_log=/scratch/fio \
+                --write_lat_log=/scratch/fio --log_avg_msec=250 --bwavgtime=250 --iopsavgtime=250";
+    assert!(command.contains(&format!("{logs} --log_max_value=1 --output")), "{command}");
+    let mean =
+        commands(&plan(&format!("{values}series_latency = \"mean\""), &device(), 1).unwrap());
+    assert!(mean.contains(&format!("{logs} --output")), "{mean}");
+    let refused = plan("pattern = \"rand\"\nop = \"read\"\nseries_ms = 1001", &device(), 1);
+    assert_eq!(refused.unwrap_err(), "a trial of 1 s has no slice of 1001 ms");
+}
+
+#[test]
+fn contradictions_are_refused() {
+    let check = |values: &str| Fio.check(&settings(&Fio, values), 1);
+    assert!(check("").unwrap_err().contains("pattern is not set"));
+    assert!(check("pattern = \"seq\"").unwrap_err().contains("op is not set"));
+    for writes in ["flush_every = 1", "compressible = 1"] {
+        let values = format!("pattern = \"seq\"\nop = \"read\"\n{writes}");
+        assert!(check(&values).unwrap_err().contains("is about writes"), "{writes}");
+        assert_eq!(check(&values.replace("\"read\"", "\"mixed\"")), Ok(()));
+    }
+}
+
+#[test]
+fn labels_tell_what_differs() {
+    let label = |values: &str| Fio.label(&settings(&Fio, values));
+    assert_eq!(label("pattern = \"rand\"\nop = \"read\""), "random read 4K, depth 32");
+    assert_eq!(
+        label(
+            "pattern = \"seq\"\nop = \"write\"\nblock_size = \"1M\"\nflush_every = 2\ncompressible = 30"
+        ),
+        "sequential write 1M, depth 8, flush every 2, 30 % compressible"
+    );
+    assert_eq!(
+        label("pattern = \"rand\"\nop = \"mixed\"\niodepth = 1\ndirect = false\nseries_ms = 100"),
+        "random mixed 70/30 4K, depth 1, buffered, max latency by 100 ms"
+    );
+    let headline = |values: &str| Fio.headline(&settings(&Fio, values));
+    assert_eq!(headline("pattern = \"rand\"\nop = \"read\""), Metric::Iops);
+    assert_eq!(
+        headline("pattern = \"rand\"\nop = \"read\"\nblock_size = \"1M\""),
+        Metric::Throughput
+    );
+    assert_eq!(headline("pattern = \"seq\"\nop = \"read\""), Metric::Throughput);
+}
+
+#[test]
+fn safety_knows_what_is_written_and_what_must_be_there() {
+    let of = |op: &str| {
+        let settings = settings(&Fio, &format!("op = {op:?}"));
+        (Fio.writes(&settings, 1), Fio.reads_raw(&settings))
+    };
+    assert_eq!(of("read"), (Writes::Nothing, true));
+    assert_eq!(of("write"), (Writes::UntilTime, false));
+    assert_eq!(of("mixed"), (Writes::UntilTime, true));
 }
 
 proptest! {
     #[test]
     fn a_truncated_output_is_an_error(cut in 0..READ.len() - 3) {
-        prop_assert!(parse_output(Op::Read, &READ[..cut]).is_err());
+        prop_assert!(parse("read", &READ[..cut]).is_err());
     }
 
     #[test]
-    fn a_changed_byte_never_panics(at in 0..READ.len(), byte in 32..127_u8) {
-        let mut bytes = READ.as_bytes().to_vec();
-        bytes[at] = byte;
-        drop(parse_output(Op::Read, &String::from_utf8(bytes).unwrap()));
+    fn a_changed_byte_never_panics(at in any::<usize>(), byte in 32..127_u8) {
+        drop(parse("read", &changed(READ, at, byte)));
+        drop(parse("mixed", &changed(MIXED, at, byte)));
+    }
+
+    #[test]
+    fn a_changed_log_never_panics(at in any::<usize>(), byte in 32..127_u8, ms in 1_u64..2000) {
+        let mut files = logs();
+        for text in files.values_mut() {
+            *text = changed(text, at, byte);
+        }
+        let values = format!("pattern = \"rand\"\nop = \"mixed\"\nseries_ms = {ms}");
+        drop(parse_with(&values, MIXED, files));
     }
 
     #[test]
     fn no_text_panics(text in "\\{?\\PC{0,200}") {
-        drop(parse_output(Op::Write, &text));
+        drop(parse("write", &text));
     }
 }

@@ -1,0 +1,73 @@
+//! Heat: how often processors were slowed down, and sensors with a limit.
+//!
+//! Only sensors of processors and disks are read, and only those that have a limit: a board's
+//! other sensors may take milliseconds each and say nothing about a trial.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// A sensor and its limit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Heat {
+    /// The driver's name: `nvme`, `coretemp`.
+    pub sensor: String,
+    /// Degrees Celsius.
+    pub celsius: f64,
+    /// From where on the device protects itself, degrees Celsius.
+    pub limit_celsius: f64,
+}
+
+/// Drivers whose sensors tell about a trial.
+const DRIVERS: [&str; 4] = ["nvme", "drivetemp", "coretemp", "k10temp"];
+
+/// How often processors were throttled since the machine started: each core's count, and the
+/// largest of the package's, which every core of it repeats. `None` where the kernel counts none.
+pub(super) fn read_throttles(sys: &Path) -> Option<u64> {
+    let mut cores: Option<u64> = None;
+    let mut package: Option<u64> = None;
+    for cpu in fs::read_dir(sys.join("devices/system/cpu")).ok()?.filter_map(Result::ok) {
+        let counts = cpu.path().join("thermal_throttle");
+        if let Some(count) = read_number(&counts.join("core_throttle_count")) {
+            cores = Some(cores.unwrap_or(0).saturating_add(count));
+        }
+        package = package.max(read_number(&counts.join("package_throttle_count")));
+    }
+    (cores.is_some() || package.is_some())
+        .then(|| cores.unwrap_or(0).saturating_add(package.unwrap_or(0)))
+}
+
+/// The sensor that is nearest to its limit or furthest beyond it.
+pub(super) fn read_heat(sys: &Path) -> Option<Heat> {
+    let sensors = fs::read_dir(sys.join("class/hwmon")).ok()?;
+    let heats = sensors.filter_map(Result::ok).filter_map(|sensor| heat_of(&sensor.path()));
+    let room = |heat: &Heat| heat.limit_celsius - heat.celsius;
+    heats.min_by(|a, b| room(a).total_cmp(&room(b)))
+}
+
+/// The first sensor of a driver: a disk's whole temperature, a processor's package.
+fn heat_of(sensor: &Path) -> Option<Heat> {
+    let driver = fs::read_to_string(sensor.join("name")).ok()?;
+    let driver = driver.trim();
+    if !DRIVERS.contains(&driver) {
+        return None;
+    }
+    let degrees = |file: &str| {
+        let text = fs::read_to_string(sensor.join(file)).ok()?;
+        parse_millidegrees(&text)
+    };
+    let limit = degrees("temp1_max").or_else(|| degrees("temp1_crit"))?;
+    Some(Heat { sensor: driver.to_owned(), celsius: degrees("temp1_input")?, limit_celsius: limit })
+}
+
+/// hwmon counts in thousandths of a degree. 0 K and below, and what no disk survives, is a sensor
+/// that has no value.
+pub(super) fn parse_millidegrees(text: &str) -> Option<f64> {
+    let value: i32 = text.trim().parse().ok()?;
+    (-273_150..=1_000_000).contains(&value).then(|| f64::from(value) / 1000.0)
+}
+
+fn read_number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}

@@ -1,0 +1,189 @@
+//! Processes: how much processor time they took, and how many bytes they moved.
+//!
+//! Bytes come from `/proc/PID/io`: `read_bytes` and `write_bytes`, which count what went to or
+//! came from storage, not what the page cache answered. When a process ends and is waited for, the
+//! kernel adds its counts to its parent's. So what a process moved before the first look turns up
+//! at its parent when it ends, and has to be taken off there:
+//!
+//! ```text
+//! first look   cargo 1 GiB ── rustc 3 GiB
+//! second look  cargo 4 GiB                  grew by 3 GiB, of which 3 GiB are old: moved nothing
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// Bytes below which a process is not looked at closer.
+const NOTABLE: u64 = 1 << 20;
+/// Most strangers that are named.
+const NAMED: usize = 5;
+/// `PF_KTHREAD` of the flags: kernel threads write back what others wrote.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+/// Longest chain of parents that is followed; a longer one has changed while it was read.
+const GENERATIONS: usize = 64;
+
+/// What `/proc/PID/stat` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ProcessStat {
+    /// Name of the program, at most 15 bytes.
+    pub(super) name: String,
+    /// Its parent.
+    pub(super) parent: u32,
+    /// Whether it is a thread of the kernel.
+    pub(super) is_kernel: bool,
+    /// Processor time in ticks, threads that have ended included.
+    pub(super) ticks: u64,
+    /// Processor time of children that it has waited for, and theirs, in ticks.
+    pub(super) children_ticks: u64,
+    /// When it started, in ticks after the machine; tells two processes of one number apart.
+    pub(super) started: u64,
+}
+
+/// `PID (NAME) STATE PPID ...`. The name may hold anything, so fields are counted from its end.
+pub(super) fn parse_process(stat: &str) -> Option<ProcessStat> {
+    let (head, rest) = stat.rsplit_once(')')?;
+    let (_, name) = head.split_once('(')?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    Some(ProcessStat {
+        name: name.to_owned(),
+        parent: number(1)?.try_into().ok()?,
+        is_kernel: number(6)? & KERNEL_THREAD != 0,
+        ticks: number(11)?.checked_add(number(12)?)?,
+        children_ticks: number(13)?.checked_add(number(14)?)?,
+        started: number(19)?,
+    })
+}
+
+/// Bytes to and from storage of `/proc/PID/io`.
+pub(super) fn parse_io(io: &str) -> Option<u64> {
+    let field = |name: &str| {
+        io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+    };
+    field("read_bytes:")?.checked_add(field("write_bytes:")?)
+}
+
+/// A process that moved a notable number of bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mover {
+    pub(super) bytes: u64,
+    pub(super) stat: ProcessStat,
+}
+
+/// Who moved bytes so far, and who is whose parent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Movers {
+    /// By process number.
+    pub(super) all: BTreeMap<u32, Mover>,
+    /// The parents of those in `all`, and of their parents, up to the first process.
+    pub(super) parents: BTreeMap<u32, u32>,
+}
+
+/// Looks at every process. One `stat` is read for each that moved something, and for its
+/// ancestors; one `io` for all.
+pub(super) fn read_movers(proc: &Path) -> Option<Movers> {
+    let mut movers = Movers::default();
+    let mut buffer = Vec::with_capacity(4096);
+    for entry in std::fs::read_dir(proc).ok()?.filter_map(Result::ok) {
+        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let bytes = read_whole(&entry.path().join("io"), &mut buffer).and_then(parse_io);
+        if let Some(bytes) = bytes.filter(|bytes| *bytes >= NOTABLE)
+            && let Some(stat) = read_process(proc, process, &mut buffer)
+        {
+            movers.all.insert(process, Mover { bytes, stat });
+        }
+    }
+    let mut wanted: Vec<u32> = Vec::new();
+    for (process, mover) in &movers.all {
+        movers.parents.insert(*process, mover.stat.parent);
+        wanted.push(mover.stat.parent);
+    }
+    while let Some(process) = wanted.pop() {
+        if process > 1 && !movers.parents.contains_key(&process) {
+            let Some(stat) = read_process(proc, process, &mut buffer) else { continue };
+            movers.parents.insert(process, stat.parent);
+            wanted.push(stat.parent);
+        }
+    }
+    Some(movers)
+}
+
+/// The `stat` of one process.
+pub(super) fn read_process(proc: &Path, process: u32, buffer: &mut Vec<u8>) -> Option<ProcessStat> {
+    read_whole(&proc.join(process.to_string()).join("stat"), buffer).and_then(parse_process)
+}
+
+/// A small file of `/proc` in one read, where [`std::fs::read_to_string`] would ask for its size
+/// first. Text that is not UTF-8 (a program's name may be) is `None`.
+fn read_whole<'b>(path: &Path, buffer: &'b mut Vec<u8>) -> Option<&'b str> {
+    buffer.clear();
+    File::open(path).ok()?.take(4096).read_to_end(buffer).ok()?;
+    std::str::from_utf8(buffer).ok()
+}
+
+impl Movers {
+    /// Whether a process is one of `roots` or descends from one.
+    fn is_of(&self, process: u32, roots: &[u32]) -> bool {
+        let mut at = Some(process);
+        for _ in 0..GENERATIONS {
+            match at {
+                Some(number) if roots.contains(&number) => return true,
+                Some(number) => at = self.parents.get(&number).copied(),
+                None => return false,
+            }
+        }
+        false
+    }
+
+    /// Who moved a notable number of bytes since an earlier look, most first, without the kernel
+    /// and without `own` processes and their descendants.
+    pub(super) fn strangers_since(&self, earlier: &Self, own: &[u32]) -> Vec<(String, u64)> {
+        let mut old: BTreeMap<u32, u64> =
+            earlier.all.iter().map(|(process, mover)| (*process, mover.bytes)).collect();
+        for (process, gone) in &earlier.all {
+            if !self.is_same(*process, &gone.stat) {
+                // What it had moved is now at the nearest ancestor that is still there.
+                old.remove(process);
+                if let Some(heir) = self.heir_of(*process, earlier) {
+                    let inherited = old.entry(heir).or_default();
+                    *inherited = inherited.saturating_add(gone.bytes);
+                }
+            }
+        }
+        let mut found: Vec<(String, u64)> = self
+            .all
+            .iter()
+            .filter(|(process, mover)| !mover.stat.is_kernel && !self.is_of(**process, own))
+            .filter(|(process, _)| !earlier.is_of(**process, own))
+            .map(|(process, mover)| {
+                let before = old.get(process).copied().unwrap_or(0);
+                (mover.stat.name.clone(), mover.bytes.saturating_sub(before))
+            })
+            .filter(|(_, bytes)| *bytes >= NOTABLE)
+            .collect();
+        found.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        found.truncate(NAMED);
+        found
+    }
+
+    /// Whether a process of an earlier look is still this one.
+    fn is_same(&self, process: u32, then: &ProcessStat) -> bool {
+        self.all.get(&process).is_some_and(|now| now.stat.started == then.started)
+    }
+
+    fn heir_of(&self, process: u32, earlier: &Self) -> Option<u32> {
+        let mut at = earlier.parents.get(&process).copied();
+        for _ in 0..GENERATIONS {
+            match at {
+                Some(number) if self.all.contains_key(&number) => return Some(number),
+                Some(number) => at = earlier.parents.get(&number).copied(),
+                None => return None,
+            }
+        }
+        None
+    }
+}

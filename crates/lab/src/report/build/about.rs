@@ -1,0 +1,186 @@
+//! What was measured, where, with which commands, and how to do it again.
+
+use std::path::Path;
+
+use super::{Context, cells};
+use crate::campaign::Campaign;
+use crate::facts::{Member, members_of, note_on_sharing};
+use crate::matrix::plan_workloads;
+use crate::report::model::{Row, Table};
+use crate::report::units::date;
+use crate::store::{Outcome, Results};
+use crate::tool::Writes;
+use crate::world::shell_word;
+use braid_stack::ByteSize;
+
+/// When, how much of it is done, on which system.
+pub(super) fn subtitle(context: &Context<'_>) -> String {
+    let sessions = &context.results.sessions;
+    let mut parts = Vec::new();
+    if let (Some(first), Some(last)) = (sessions.first(), sessions.last()) {
+        let begun = date(first.started_unix_s);
+        parts.push(match last.ended_unix_s {
+            Some(ended) => format!("{begun} to {}", date(ended)),
+            None => format!("begun {begun}, not ended"),
+        });
+        if sessions.len() > 1 {
+            parts.push(format!("{} sessions", sessions.len()));
+        }
+        parts.push(format!("{}, {}", last.environment.host, last.environment.kernel));
+    }
+    let (done, planned) = (context.analysis.done, context.analysis.planned);
+    parts.insert(0, format!("{done} of {planned} trials"));
+    parts.join(" · ")
+}
+
+/// The subjects, with what lies under them.
+pub(super) fn subjects(context: &Context<'_>) -> Table {
+    let results = context.results;
+    let rows = results.subjects.iter().map(|subject| {
+        let facts = results.facts.iter().find(|facts| facts.name == subject.name);
+        let size = facts.and_then(|facts| facts.size_bytes);
+        let members: Vec<String> = facts.map_or_else(Vec::new, |facts| {
+            let placed = facts.members.iter();
+            placed
+                .map(|placed| format!("{} on {}", placed.member, placed.place.describe()))
+                .collect()
+        });
+        let mut notes: Vec<String> = Vec::new();
+        notes.extend(subject.baseline.then(|| "Baseline.".to_owned()));
+        notes.extend(subject.impossible.as_ref().map(|why| format!("Impossible: {why}.")));
+        notes.extend(facts.and_then(|facts| note_on_sharing(&facts.members)));
+        let size = size.map_or_else(
+            || cells::missing("not known"),
+            |bytes| {
+                cells::number(format!("{:#}", ByteSize(bytes)), bytes as f64 / (1_u64 << 30) as f64)
+            },
+        );
+        cells::row(vec![
+            cells::words(subject.name.clone()),
+            cells::words(subject.source.kind()),
+            cells::words(subject.source.text()),
+            cells::words(members.join("; ")),
+            size,
+            cells::words(facts.map_or_else(String::new, |facts| facts.commands.join("; "))),
+            cells::words(notes.join(" ")),
+        ])
+    });
+    Table {
+        id: "subjects".to_owned(),
+        title: "What was measured".to_owned(),
+        note: String::new(),
+        columns: vec![
+            cells::column("subject"),
+            cells::column("kind"),
+            cells::column("source"),
+            cells::column("members"),
+            cells::numbers_in("size", "GiB"),
+            cells::column("set up by"),
+            cells::column("notes"),
+        ],
+        rows: rows.collect(),
+    }
+}
+
+/// The machine of the last session.
+pub(super) fn environment(results: &Results) -> Vec<(String, String)> {
+    let Some(session) = results.sessions.last() else { return Vec::new() };
+    let environment = &session.environment;
+    let versions: Vec<String> =
+        environment.tools.iter().map(|(_, version)| version.clone()).collect();
+    let virtualised = if environment.virtualised { "yes" } else { "not that it says" };
+    let mut rows = vec![
+        ("Host", environment.host.clone()),
+        ("Kernel", environment.kernel.clone()),
+        ("Processor", format!("{}, {} cores usable", environment.cpu, environment.cores)),
+        ("Memory", format!("{:#}", ByteSize(environment.memory_bytes))),
+        ("Virtual machine", virtualised.to_owned()),
+        ("Tools", versions.join(", ")),
+        ("Laboratory", format!("braid {}", environment.laboratory)),
+    ];
+    if let Some(governor) = &environment.governor {
+        rows.insert(3, ("Frequency governor", governor.clone()));
+    }
+    rows.push(("Time", time_spent(results)));
+    rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Where the hours went.
+fn time_spent(results: &Results) -> String {
+    let sum = |of: fn(&crate::store::Times) -> f64| -> f64 {
+        results.sessions.iter().map(|session| of(&session.times)).sum()
+    };
+    let minutes = |seconds: f64| format!("{:.1} min", seconds / 60.0);
+    format!(
+        "{} measuring, {} setting up, {} of the laboratory's own",
+        minutes(sum(|times| times.busy_s)),
+        minutes(sum(|times| times.set_up_s)),
+        minutes(sum(|times| times.overhead_s))
+    )
+}
+
+/// The commands of the first repetition of each cell that was run.
+pub(super) fn commands(context: &Context<'_>) -> Table {
+    let rows = context.analysis.cells.iter().filter_map(|cell| -> Option<Row> {
+        let trials = cell.trials.iter().map(|index| &context.results.trials[*index]);
+        let good = |trial: &&crate::store::StoredTrial| trial.outcome == Outcome::Ok;
+        let trial = trials.clone().find(good).or_else(|| trials.clone().next())?;
+        Some(cells::row(vec![
+            cells::words(context.subject(cell.subject)),
+            cells::words(context.label(cell.workload)),
+            cells::words_with(trial.commands.join("\n"), trial.raw.clone()),
+        ]))
+    });
+    Table {
+        id: "commands".to_owned(),
+        title: "The exact commands".to_owned(),
+        note: "Of one repetition each; seeds differ from repetition to repetition. Under them is \
+               where the raw output lies."
+            .to_owned(),
+        columns: vec![
+            cells::column("subject"),
+            cells::column("workload"),
+            cells::column("commands"),
+        ],
+        rows: rows.collect(),
+    }
+}
+
+/// The command lines that run the campaign again, and what is missing of it.
+pub(super) fn again(results: &Results, dir: &Path) -> Vec<String> {
+    let campaign = shell_word(&dir.join("campaign.toml").display().to_string());
+    let results_dir = shell_word(&dir.display().to_string());
+    let destroy = destroy_flags(&results.campaign);
+    vec![
+        format!("braid lab run {campaign} --results NEW-FOLDER{destroy}"),
+        format!("braid lab run {campaign} --results {results_dir}{destroy}"),
+        format!("braid lab report {results_dir}"),
+    ]
+}
+
+/// A flag for each thing that exists and that the campaign would overwrite.
+fn destroy_flags(campaign: &Campaign) -> String {
+    let writes = plan_workloads(campaign).iter().any(|workload| {
+        let tool = workload.tool();
+        workload.setup.filesystem != crate::campaign::FileSystem::None
+            || tool.is_none_or(|tool| {
+                tool.writes(&workload.settings, workload.setup.processes) != Writes::Nothing
+                    || (campaign.fill && tool.reads_raw(&workload.settings))
+            })
+    });
+    if !writes {
+        return String::new();
+    }
+    let mut named: Vec<String> = campaign
+        .expand()
+        .iter()
+        .flat_map(|subject| members_of(&subject.source))
+        .filter_map(|member| match member {
+            Member::Path(text) | Member::Remote(text) => Some(text),
+            Member::Memory(_) | Member::Model { .. } => None,
+        })
+        .collect();
+    named.sort();
+    named.dedup();
+    named.iter().map(|path| format!(" --destroy {}", shell_word(path))).collect()
+}

@@ -1,0 +1,314 @@
+//! The answer, the most important sentence first.
+//!
+//! Rules: what is unfinished or not measured at all comes first; a subject is recommended only
+//! when it is proven best of all, else the leader is named with what is missing for a proof, or
+//! those that cannot be told apart; invalid numbers are in none of it; the last sentence says
+//! what was not measured or is not believed.
+
+use super::Context;
+use crate::analysis::{
+    Kind, Outlook, Overall, Standing as Belief, State, find_kinds, find_overall, outlook,
+    pooled_speed,
+};
+use crate::metric::Better;
+use crate::report::units::{digits, kind_of_interval, quantity, title};
+use crate::stats::{BaselinePercent, Estimate, Standing, compare_with_baseline};
+
+/// The sentences.
+pub(super) fn sentences(context: &Context<'_>) -> Vec<String> {
+    let analysis = context.analysis;
+    let mut said = Vec::new();
+    if analysis.is_unfinished() {
+        said.push(format!(
+            "This is not finished: {} of {} trials have gone well so far, and what follows may \
+             change.",
+            analysis.done, analysis.planned
+        ));
+    }
+    if analysis.done == 0 {
+        said.push("Nothing has been measured, so there is no answer.".to_owned());
+        said.extend(first_failure(context));
+        return said;
+    }
+    if !analysis.cells.iter().any(|cell| cell.is_usable()) {
+        said.push(
+            "No number of this campaign can be believed, so there is no answer; the reasons are \
+             below."
+                .to_owned(),
+        );
+        return said;
+    }
+    match find_overall(analysis) {
+        Some(overall) => said.extend(of_contest(context, &overall)),
+        None => said.extend(of_one(context)),
+    }
+    said.extend(not_believed(context));
+    said
+}
+
+fn first_failure(context: &Context<'_>) -> Option<String> {
+    context.analysis.cells.iter().find_map(|cell| match &cell.state {
+        State::Failed(reason) => Some(format!(
+            "The first failure: {} on {}: {reason}",
+            context.label(cell.workload),
+            context.subject(cell.subject)
+        )),
+        _ => None,
+    })
+}
+
+/// A campaign in which no two subjects can be compared: the best number of each metric.
+fn of_one(context: &Context<'_>) -> Vec<String> {
+    let analysis = context.analysis;
+    let mut metrics = Vec::new();
+    for cell in analysis.cells.iter().filter(|cell| cell.is_usable()) {
+        if !metrics.contains(&cell.headline) {
+            metrics.push(cell.headline);
+        }
+    }
+    let mut said: Vec<String> = metrics
+        .into_iter()
+        .filter_map(|metric| {
+            let usable = analysis.cells.iter().filter(|c| c.is_usable() && c.headline == metric);
+            let of = |cell: &&crate::analysis::Cell| cell.main().map_or(0.0, |e| e.median);
+            let by =
+                |a: &&crate::analysis::Cell, b: &&crate::analysis::Cell| of(a).total_cmp(&of(b));
+            let best = match metric.better() {
+                Better::Lower => usable.min_by(by),
+                _ => usable.max_by(by),
+            }?;
+            let estimate = best.main()?;
+            Some(format!(
+                "The best {} of {} is {}{}, in \"{}\".",
+                title(metric),
+                context.subject(best.subject),
+                quantity(metric, estimate.median),
+                interval(estimate, |value| quantity(metric, value)),
+                context.label(best.workload)
+            ))
+        })
+        .collect();
+    said.push(
+        "There is nothing to compare it with: no two subjects have the same workload.".to_owned(),
+    );
+    said
+}
+
+/// The subjects against each other.
+fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
+    let name = |place: usize| context.subject(overall.contenders[place]);
+    let contest = &overall.contest;
+    let leader = overall.contenders[contest.leader];
+    let gains = gains_of(context, leader);
+    let merits = merits(context, leader, &gains);
+    let mut said = Vec::new();
+    match &contest.standing {
+        Standing::Winner(_) if context.analysis.baselines == [leader] => said.push(format!(
+            "Stay with {}: over {} it is faster than every other subject{merits}.",
+            name(contest.leader),
+            workloads_in_words(overall)
+        )),
+        Standing::Winner(place) => said.push(format!("Take {}{merits}.", name(*place))),
+        Standing::Undecided(places) if contest.can_decide() => {
+            let names: Vec<&str> = places.iter().map(|place| name(*place)).collect();
+            said.push(format!(
+                "{} cannot be told apart over {}.",
+                enumerate(&names),
+                workloads_in_words(overall)
+            ));
+            if !merits.is_empty() {
+                said.push(format!("Of them {} had the best median{merits}.", name(contest.leader)));
+            }
+        }
+        Standing::Undecided(_) => {
+            let front: Vec<&str> =
+                overall.front_runners().iter().map(|(place, _)| name(*place)).collect();
+            if front.len() > 1 {
+                said.push(format!(
+                    "{} cannot be told apart over {}.",
+                    enumerate(&front),
+                    workloads_in_words(overall)
+                ));
+            } else {
+                said.push(format!("{} leads{merits}.", name(contest.leader)));
+            }
+            said.push(format!(
+                "That is what was seen and no proof: {}.",
+                what_was_seen(context, overall)
+            ));
+        }
+    }
+    said.push(format!(
+        "Compared were {} subjects over {} ({}).",
+        overall.contenders.len(),
+        workloads_in_words(overall),
+        match contest.comparisons.len() {
+            1 => "one comparison".to_owned(),
+            many => format!("{many} comparisons of two, all of them counted"),
+        }
+    ));
+    if !contest.can_decide() {
+        said.extend(contest.limit());
+    }
+    if !overall.left_out.is_empty() {
+        let names: Vec<&str> = overall.left_out.iter().map(|s| context.subject(*s)).collect();
+        said.push(format!(
+            "{} could not be compared over all, because too many of {} numbers are missing.",
+            enumerate(&names),
+            if names.len() == 1 { "its" } else { "their" }
+        ));
+    }
+    said
+}
+
+/// Who was how often the fastest, where the repetitions cannot prove anything.
+pub(super) fn what_was_seen(context: &Context<'_>, overall: &Overall) -> String {
+    let all = overall.shared_repetitions().len();
+    let often = |count: usize| match (count, all) {
+        (_, 1) => "in the only repetition".to_owned(),
+        (count, all) if count == all => format!("in all {all} repetitions"),
+        (count, all) => format!("in {count} of {all} repetitions"),
+    };
+    let front = overall.front_runners();
+    let seen: Vec<String> = front
+        .iter()
+        .take(FEW)
+        .map(|(place, count)| {
+            format!("{} {}", context.subject(overall.contenders[*place]), often(*count))
+        })
+        .collect();
+    match (seen.as_slice(), front.len()) {
+        ([], _) => "no repetition has all of them".to_owned(),
+        (seen, few) if few <= FEW => format!("fastest was {}", seen.join(", and ")),
+        (_, many) => format!("{many} subjects were the fastest in some repetition"),
+    }
+}
+
+fn workloads_in_words(overall: &Overall) -> String {
+    match overall.workloads.len() {
+        1 => "one workload".to_owned(),
+        many => format!("{many} workloads together"),
+    }
+}
+
+/// A subject's speed at one kind of workload against the baseline's.
+struct Gain {
+    kind: Kind,
+    ratio: BaselinePercent,
+    outlook: Outlook,
+}
+
+fn gains_of(context: &Context<'_>, subject: usize) -> Vec<Gain> {
+    let analysis = context.analysis;
+    if analysis.baselines.is_empty() || analysis.baselines == [subject] {
+        return Vec::new();
+    }
+    let gain = |kind: Kind| {
+        let speed = |subject: &usize| pooled_speed(analysis, *subject, &kind.workloads);
+        let baselines: Vec<_> = analysis.baselines.iter().map(speed).collect();
+        let baselines: Vec<_> = baselines.iter().collect();
+        let ratio = compare_with_baseline(&speed(&subject), &baselines).ok()?;
+        Some(Gain { ratio, outlook: outlook(Better::Higher, ratio.verdict), kind })
+    };
+    find_kinds(analysis).into_iter().filter_map(gain).collect()
+}
+
+/// ": 3.1 times the single stick in sequential reads (95 % 3.0 to 3.2), but random writes gain
+/// nothing"; empty without a baseline.
+fn merits(context: &Context<'_>, subject: usize, gains: &[Gain]) -> String {
+    let Some(baseline) = context.baseline_name().filter(|_| !gains.is_empty()) else {
+        return best_number(context, subject);
+    };
+    let best = gains.iter().max_by(|a, b| a.ratio.point.total_cmp(&b.ratio.point));
+    let worst = gains.iter().min_by(|a, b| a.ratio.point.total_cmp(&b.ratio.point));
+    let (Some(best), Some(worst)) = (best, worst) else { return String::new() };
+    let mut text = match best.outlook {
+        Outlook::Better => format!(
+            ": {} as fast as {baseline} in {}{}",
+            factor(best.ratio.point / 100.0),
+            best.kind.name,
+            interval(&best.ratio.paired, |percent| digits(percent / 100.0))
+        ),
+        _ => format!(": against {baseline} no gain can be told apart from none"),
+    };
+    if worst.kind != best.kind {
+        text += &match worst.outlook {
+            Outlook::Better => {
+                format!(", and still {} in {}", factor(worst.ratio.point / 100.0), worst.kind.name)
+            }
+            Outlook::Same if best.outlook == Outlook::Better => {
+                format!(", but {} gain nothing that can be told apart", worst.kind.name)
+            }
+            Outlook::Same => String::new(),
+            Outlook::Worse => format!(
+                ", but {} are slower: {} %{}",
+                worst.kind.name,
+                digits(worst.ratio.point),
+                interval(&worst.ratio.paired, digits)
+            ),
+        };
+    }
+    text
+}
+
+/// The winner's best number, where there is no other subject to name beside it.
+fn best_number(context: &Context<'_>, subject: usize) -> String {
+    let analysis = context.analysis;
+    let mut cells = (0..analysis.workloads.len()).map(|work| analysis.cell(work, subject));
+    let first = cells.find(|cell| cell.is_usable());
+    first.and_then(|cell| Some((cell, cell.main()?))).map_or(String::new(), |(cell, estimate)| {
+        format!(
+            ", with a {} of {} in \"{}\"",
+            title(cell.headline),
+            quantity(cell.headline, estimate.median),
+            context.label(cell.workload)
+        )
+    })
+}
+
+/// "3.10 times", or "1.08 times".
+pub(super) fn factor(times: f64) -> String {
+    format!("{} times", digits(times))
+}
+
+/// " (95 % 3.0 to 3.2)"; empty of one repetition.
+fn interval(estimate: &Estimate, write: impl Fn(f64) -> String) -> String {
+    crate::report::units::ends(estimate, write)
+        .map_or_else(String::new, |ends| format!(" ({}: {ends})", kind_of_interval(estimate.kind)))
+}
+
+/// So many subjects are named one by one.
+const FEW: usize = 4;
+
+/// "a, b and c".
+pub(super) fn enumerate(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [most @ .., last] if most.len() < 2 * FEW => format!("{} and {last}", most.join(", ")),
+        many => format!("{} and {} others", many[..FEW].join(", "), many.len() - FEW),
+    }
+}
+
+/// One sentence about what was not measured or is not believed.
+fn not_believed(context: &Context<'_>) -> Option<String> {
+    let cells = &context.analysis.cells;
+    let invalid = cells.iter().filter(|cell| cell.standing == Belief::Invalid).count();
+    let suspect = cells.iter().filter(|cell| cell.standing == Belief::Suspect).count();
+    let failed = cells.iter().filter(|cell| matches!(cell.state, State::Failed(_))).count();
+    let impossible = cells.iter().filter(|cell| matches!(cell.state, State::Impossible(_))).count();
+    let parts = [
+        (invalid, "cannot be believed and are left out"),
+        (suspect, "are doubtful"),
+        (failed, "failed"),
+        (impossible, "could not be measured here"),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    (!parts.is_empty()).then(|| {
+        format!("Of {} combinations of subject and workload {}.", cells.len(), parts.join(", "))
+    })
+}

@@ -1,0 +1,159 @@
+//! Cells of tables: how a number, a percent, a gap look in every table alike.
+
+use crate::analysis::{Cell as Measured, Outlook, Standing, State};
+use crate::metric::Metric;
+use crate::report::model::{Cell, Column, Row, Spread, Tone};
+use crate::report::units::{Scale, ends, percent_number};
+use crate::stats::BaselinePercent;
+
+/// A cell of words.
+pub(super) fn words(text: impl Into<String>) -> Cell {
+    Cell { text: text.into(), ..Cell::default() }
+}
+
+/// A cell of words with something smaller under it.
+pub(super) fn words_with(text: impl Into<String>, detail: impl Into<String>) -> Cell {
+    Cell { text: text.into(), detail: detail.into(), ..Cell::default() }
+}
+
+/// A plain number.
+pub(super) fn number(text: impl Into<String>, number: f64) -> Cell {
+    let number = number.is_finite().then_some(number);
+    Cell { text: text.into(), number, ..Cell::default() }
+}
+
+/// A count.
+pub(super) fn count(count: usize) -> Cell {
+    number(count.to_string(), count as f64)
+}
+
+/// Nothing, and why.
+pub(super) fn missing(why: impl Into<String>) -> Cell {
+    Cell { text: "—".to_owned(), detail: why.into(), tone: Tone::Missing, ..Cell::default() }
+}
+
+/// A heading over words.
+pub(super) fn column(heading: impl Into<String>) -> Column {
+    Column { heading: heading.into(), numeric: false }
+}
+
+/// A heading over numbers.
+pub(super) fn numbers(heading: impl Into<String>) -> Column {
+    Column { heading: heading.into(), numeric: true }
+}
+
+/// A heading over numbers with their unit.
+pub(super) fn numbers_in(heading: &str, unit: &str) -> Column {
+    numbers(if unit.is_empty() { heading.to_owned() } else { format!("{heading} [{unit}]") })
+}
+
+/// A row that is no total.
+pub(super) fn row(cells: Vec<Cell>) -> Row {
+    Row { cells, total: false }
+}
+
+/// Why a cell has no numbers; empty when it has.
+pub(super) fn why_missing(cell: &Measured) -> String {
+    match &cell.state {
+        State::Measured => String::new(),
+        State::Failed(reason) => format!("failed: {reason}"),
+        State::Impossible(reason) => format!("impossible: {reason}"),
+        State::NotYet => "not measured yet".to_owned(),
+        State::NotPlanned => "not planned".to_owned(),
+    }
+}
+
+/// What a standing looks like over a tone that it leaves alone.
+fn tone_of(cell: &Measured, otherwise: Tone) -> Tone {
+    match cell.standing {
+        Standing::Ok => otherwise,
+        Standing::Suspect => Tone::Suspect,
+        Standing::Invalid => Tone::Invalid,
+    }
+}
+
+/// The median of a metric with its interval. An invalid one is shown and has no number behind it,
+/// so that no spreadsheet adds it up.
+pub(super) fn median(cell: &Measured, metric: Metric, scale: Scale) -> Cell {
+    let Some(estimate) = cell.get(metric) else {
+        let why = match why_missing(cell) {
+            why if why.is_empty() => "the tool does not say".to_owned(),
+            why => why,
+        };
+        return missing(why);
+    };
+    let value = scale.apply(estimate.median);
+    Cell {
+        text: scale.write(estimate.median),
+        detail: match cell.standing {
+            Standing::Invalid => "invalid".to_owned(),
+            _ => ends(estimate, |end| scale.write(end)).unwrap_or_default(),
+        },
+        number: (cell.standing != Standing::Invalid && value.is_finite()).then_some(value),
+        tone: tone_of(cell, Tone::Plain),
+        strength: 0.0,
+    }
+}
+
+/// A percent of the baseline with the interval of the pairs, coloured by what it means.
+/// `percent` is the number shown: a table may compute it from its own columns.
+pub(super) fn percent(cell: &Measured, percent: f64) -> Cell {
+    let text = percent_number(percent);
+    let Some(ratio) = cell.ratio.as_ref().filter(|_| cell.is_usable()) else {
+        return match cell.is_usable() {
+            true => Cell { text, number: Some(percent), ..Cell::default() },
+            false => missing(why_missing(cell)),
+        };
+    };
+    let shown = compared(ratio, cell.outlook().unwrap_or(Outlook::Same));
+    Cell {
+        text,
+        number: percent.is_finite().then_some(percent),
+        tone: tone_of(cell, shown.tone),
+        ..shown
+    }
+}
+
+/// A comparison in percent, coloured by what it means.
+pub(super) fn compared(ratio: &BaselinePercent, outlook: Outlook) -> Cell {
+    let tone = match outlook {
+        Outlook::Better => Tone::Better,
+        Outlook::Worse => Tone::Worse,
+        Outlook::Same => Tone::Same,
+    };
+    Cell {
+        text: percent_number(ratio.point),
+        detail: ends(&ratio.paired, percent_number).unwrap_or_default(),
+        number: ratio.point.is_finite().then_some(ratio.point),
+        strength: if tone == Tone::Same { 0.0 } else { strength(ratio.point) },
+        tone,
+    }
+}
+
+/// How far a percent is from 100, so that half and twice are equally strong: 1 from there on.
+pub(super) fn strength(percent: f64) -> f64 {
+    if percent <= 0.0 {
+        return 1.0;
+    }
+    ((percent / 100.0).log2().abs()).min(1.0)
+}
+
+/// A metric of a cell for a chart; `None` draws a gap.
+pub(super) fn spread(cell: &Measured, metric: Metric, scale: Scale) -> Option<Spread> {
+    let estimate = cell.get(metric).filter(|_| cell.is_usable())?;
+    let points = cell.values.get(&metric)?.values().map(|value| scale.apply(*value)).collect();
+    let [value, low, high] =
+        [estimate.median, estimate.low, estimate.high].map(|value| scale.apply(value));
+    [value, low, high].iter().all(|value| value.is_finite()).then_some(Spread {
+        value,
+        low,
+        high,
+        points,
+    })
+}
+
+/// The unit that suits a metric over some cells.
+pub(super) fn scale_of<'c>(cells: impl IntoIterator<Item = &'c Measured>, metric: Metric) -> Scale {
+    let medians = cells.into_iter().filter_map(|cell| Some(cell.get(metric)?.median));
+    Scale::of(metric, medians.fold(0.0, f64::max))
+}

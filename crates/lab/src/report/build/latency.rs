@@ -1,0 +1,196 @@
+//! How long requests took: distributions, and percentiles where the sample supports them.
+
+use super::cells;
+use super::pivot::MOST_SERIES;
+use super::{Context, section as make_section};
+use crate::analysis::Cell as Measured;
+use crate::metric::{LatencyBins, Metric};
+use crate::report::model::{
+    Axis, Block, Cell, Chart, LineSeries, Plot, Point, Row, Section, Table, Tone,
+};
+use crate::report::units::{Scale, span};
+use crate::stats::{Histogram, Percentile};
+use crate::store::Outcome;
+
+/// Workloads that get a chart.
+const MOST_CHARTS: usize = 6;
+/// Points of a line.
+const POINTS: usize = 200;
+/// The percentiles of the table.
+const PERCENTILES: [(f64, &str); 5] =
+    [(0.5, "50 %"), (0.95, "95 %"), (0.99, "99 %"), (0.999, "99.9 %"), (0.9999, "99.99 %")];
+
+/// Charts of the most telling workloads, and a table of all.
+pub(super) fn section(context: &Context<'_>) -> Option<Section> {
+    let analysis = context.analysis;
+    let mut all: Vec<(usize, &'static str, Vec<(usize, Histogram)>)> = Vec::new();
+    for work in 0..analysis.workloads.len() {
+        for op in ["read", "write"] {
+            let of_subjects: Vec<(usize, Histogram)> = analysis
+                .row(work)
+                .iter()
+                .filter_map(|cell| Some((cell.subject, merged(context, cell, op)?)))
+                .collect();
+            if !of_subjects.is_empty() {
+                all.push((work, op, of_subjects));
+            }
+        }
+    }
+    let mut blocks = Vec::new();
+    for index in most_telling(&all) {
+        let (work, op, histograms) = &all[index];
+        blocks.extend(chart(context, *work, op, histograms));
+    }
+    if !all.is_empty() {
+        blocks.push(Block::Table(percentiles(context, &all)));
+    }
+    let lead = "All repetitions of a cell are taken together, request by request. A percentile is \
+                given only where at least ten requests lie beyond it.";
+    make_section("latencies", "Latency", lead.to_owned(), blocks)
+}
+
+/// The requests of all repetitions that went well.
+fn merged(context: &Context<'_>, cell: &Measured, op: &str) -> Option<Histogram> {
+    let trials = cell.trials.iter().map(|index| &context.results.trials[*index]);
+    let bins = trials
+        .filter(|trial| trial.outcome == Outcome::Ok)
+        .flat_map(|trial| &trial.measured.latencies)
+        .filter(|latencies: &&LatencyBins| latencies.op == op)
+        .flat_map(|latencies| latencies.bins.iter().copied());
+    // More than 2^64 requests are no measurement.
+    Histogram::from_bins(bins).ok().filter(|histogram| !histogram.is_empty())
+}
+
+/// Where subjects differ most in the 99 % latency, in the campaign's order.
+fn most_telling(all: &[(usize, &'static str, Vec<(usize, Histogram)>)]) -> Vec<usize> {
+    let difference = |histograms: &[(usize, Histogram)]| {
+        let tails: Vec<f64> = histograms
+            .iter()
+            .filter_map(|(_, histogram)| histogram.percentile(0.99).ok()?.value())
+            .collect();
+        let (low, high) = tails
+            .iter()
+            .fold((f64::MAX, 0.0_f64), |(low, high), tail| (low.min(*tail), high.max(*tail)));
+        if tails.len() > 1 && low > 0.0 { high / low } else { 1.0 }
+    };
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by(|a, b| difference(&all[*b].2).total_cmp(&difference(&all[*a].2)));
+    order.truncate(MOST_CHARTS);
+    order.sort_unstable();
+    order
+}
+
+fn chart(
+    context: &Context<'_>,
+    work: usize,
+    op: &str,
+    histograms: &[(usize, Histogram)],
+) -> Vec<Block> {
+    let usable: Vec<&(usize, Histogram)> = histograms
+        .iter()
+        .filter(|(subject, _)| context.analysis.cell(work, *subject).is_usable())
+        .collect();
+    let slowest = usable.iter().filter_map(|(_, histogram)| histogram.max_ns()).max().unwrap_or(0);
+    let scale = Scale::of(Metric::LatencyMean, slowest as f64 / 10.0);
+    let line = |(subject, histogram): &&(usize, Histogram)| LineSeries {
+        name: context.subject(*subject).to_owned(),
+        points: histogram
+            .cumulative(POINTS)
+            .into_iter()
+            // A logarithmic axis has no place for 0.
+            .filter(|point| point.value_ns > 0)
+            .map(|point| Point {
+                x: scale.apply(point.value_ns as f64),
+                y: point.at_most * 100.0,
+                interval: None,
+            })
+            .collect(),
+        steps: true,
+    };
+    usable
+        .chunks(MOST_SERIES)
+        .map(|usable| {
+            Block::Chart(Chart {
+                id: "latency".to_owned(),
+                title: format!("{}: latency of {op}s", context.label(work)),
+                note: "How many of the requests took at most so long. Left is better.".to_owned(),
+                plot: Plot::Lines {
+                    x: Axis {
+                        label: "latency".to_owned(),
+                        unit: scale.unit.to_owned(),
+                        log: true,
+                        ticks: Vec::new(),
+                    },
+                    y: Axis {
+                        label: "requests".to_owned(),
+                        unit: "%".to_owned(),
+                        ..Axis::default()
+                    },
+                    series: usable.iter().map(line).collect(),
+                    events: Vec::new(),
+                },
+            })
+        })
+        .collect()
+}
+
+fn percentiles(
+    context: &Context<'_>,
+    all: &[(usize, &'static str, Vec<(usize, Histogram)>)],
+) -> Table {
+    let mut columns =
+        vec![cells::column("workload"), cells::column("subject"), cells::numbers("requests")];
+    columns.extend(PERCENTILES.iter().map(|(_, name)| cells::numbers_in(name, "ms")));
+    columns.push(cells::numbers_in("slowest", "ms"));
+    let mut rows: Vec<Row> = Vec::new();
+    for (work, op, histograms) in all {
+        for (subject, histogram) in histograms {
+            let valid = context.analysis.cell(*work, *subject).is_usable();
+            let mark = |cell: Cell| match valid {
+                true => cell,
+                false => Cell { number: None, tone: Tone::Invalid, ..cell },
+            };
+            let name = format!("{}, {op}s", context.label(*work));
+            let mut line = vec![
+                cells::words(name),
+                cells::words(context.subject(*subject)),
+                mark(cells::number(histogram.total().to_string(), histogram.total() as f64)),
+            ];
+            line.extend(PERCENTILES.iter().map(|(q, _)| mark(percentile(histogram, *q))));
+            let slowest = histogram.max_ns().unwrap_or(0) as f64;
+            line.push(mark(cells::number(in_ms(slowest), slowest / 1e6)));
+            rows.push(cells::row(line));
+        }
+    }
+    Table {
+        id: "percentiles".to_owned(),
+        title: "Percentiles of the latency".to_owned(),
+        note: "Under a percentile is its 95 % interval, which takes requests for independent of \
+               each other; in a deep queue they are not, and the interval is too narrow."
+            .to_owned(),
+        columns,
+        rows,
+    }
+}
+
+/// Milliseconds to the microsecond, for latencies of all sizes stand in one column.
+fn in_ms(ns: f64) -> String {
+    match ns / 1e6 {
+        ms if ms < 9.9995 => format!("{ms:.3}"),
+        ms if ms < 99.995 => format!("{ms:.2}"),
+        ms => format!("{ms:.0}"),
+    }
+}
+
+fn percentile(histogram: &Histogram, q: f64) -> Cell {
+    match histogram.percentile(q) {
+        Ok(Percentile::Supported { value, low, high, .. }) => Cell {
+            detail: span(&in_ms(low), &in_ms(high)),
+            ..cells::number(in_ms(value), value / 1e6)
+        },
+        Ok(Percentile::Unsupported { needed, .. }) => {
+            cells::missing(format!("not supported: it takes {needed} requests"))
+        }
+        Err(_) => cells::missing(""),
+    }
+}

@@ -1,0 +1,229 @@
+//! What limits the numbers, as sentences.
+
+use std::collections::BTreeSet;
+
+use super::Context;
+use crate::analysis::ALPHA;
+use crate::campaign::Source;
+use crate::facts::note_on_sharing;
+use crate::metric::{Measured, Metric};
+use crate::report::units::{percent_number, quantity};
+use crate::stats::{BOOTSTRAP_FROM, IntervalKind};
+use crate::store::Outcome;
+use crate::tool::Effort;
+use braid_stack::ByteSize;
+
+/// An interval wider than this part of its median is named.
+const WIDE: f64 = 0.5;
+/// A trial shorter than this is named.
+const SHORT_S: f64 = 5.0;
+/// A tool that uses more of its core is named, in percent.
+const BUSY: f64 = 90.0;
+/// So many cells are named one by one.
+const FEW: usize = 5;
+
+/// The sentences, those on the whole campaign first.
+pub(super) fn sentences(context: &Context<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(on_progress(context));
+    notes.extend(on_repetitions(context));
+    notes.extend(on_runtime(context));
+    notes.push(on_region(context));
+    notes.extend(on_differing_regions(context));
+    notes.extend(on_sharing(context));
+    notes.extend(on_paths(context));
+    notes.extend(on_sessions(context));
+    notes.extend(on_wide_intervals(context));
+    notes.extend(on_odd_repetitions(context));
+    notes.extend(on_busy_tool(context));
+    notes
+}
+
+fn on_progress(context: &Context<'_>) -> Option<String> {
+    let (done, planned) = (context.analysis.done, context.analysis.planned);
+    (done < planned).then(|| {
+        format!(
+            "{} of {planned} trials are missing or failed; run the campaign into the same \
+             directory to complete it.",
+            planned - done
+        )
+    })
+}
+
+fn on_repetitions(context: &Context<'_>) -> Option<String> {
+    let n = context.results.campaign.repetitions as usize;
+    if n == 1 {
+        let text = "With one repetition nothing is known about the spread; take at least three, \
+                    and six for 95 % intervals.";
+        return Some(text.to_owned());
+    }
+    if n >= BOOTSTRAP_FROM {
+        return None;
+    }
+    let chance = 1.0 - IntervalKind::Range(n).confidence();
+    let comparisons = context.analysis.cells.iter().filter(|cell| cell.ratio.is_some()).count();
+    Some(format!(
+        "With {n} repetitions an interval is the range, smallest to largest, and the true median \
+         lies outside the range of {n} with a chance of {} %. So colours in the tables are hints: \
+         among {comparisons} comparisons of equal subjects some {:.0} would be coloured. From \
+         {BOOTSTRAP_FROM} repetitions on intervals are 95 %, and of 20 comparisons of equal \
+         subjects one would still be coloured; only a named winner has all comparisons counted, \
+         at {} %.",
+        percent_number(chance * 100.0),
+        chance * comparisons as f64,
+        ALPHA * 100.0
+    ))
+}
+
+fn on_runtime(context: &Context<'_>) -> Option<String> {
+    let campaign = &context.results.campaign;
+    let timed = context.analysis.workloads.iter().any(|work| {
+        let setup = &work.workload.setup;
+        let effort =
+            |tool: &dyn crate::tool::Tool| tool.effort(&work.workload.settings, setup.processes);
+        work.workload.tool().is_some_and(|tool| effort(tool) == Effort::Runtime)
+    });
+    (timed && campaign.runtime_s < SHORT_S).then(|| {
+        format!(
+            "A trial measured {} s. That shows large differences; caches, garbage collection and \
+             heat need minutes to show.",
+            campaign.runtime_s
+        )
+    })
+}
+
+fn on_region(context: &Context<'_>) -> String {
+    let campaign = &context.results.campaign;
+    format!(
+        "Of a raw subject the first {:#} are used{}: what fits a device's cache is measured in it.",
+        campaign.region,
+        if campaign.fill { ", written once before they are read" } else { "" }
+    )
+}
+
+/// A smaller region is seeked over in less time.
+fn on_differing_regions(context: &Context<'_>) -> Option<String> {
+    let trials = &context.results.trials;
+    let mut regions: Vec<(&str, u64)> = Vec::new();
+    let raw = |trial: &&crate::store::StoredTrial| {
+        let on_device = crate::settings::Value::Word("none".to_owned());
+        trial.outcome == Outcome::Ok && trial.dimensions.get("filesystem") == Some(&on_device)
+    };
+    for trial in trials.iter().filter(raw) {
+        if !regions.iter().any(|(subject, _)| *subject == trial.subject) {
+            regions.push((&trial.subject, trial.region_bytes));
+        }
+    }
+    let (smallest, largest) =
+        (regions.iter().map(|(_, b)| *b).min()?, regions.iter().map(|(_, b)| *b).max()?);
+    if smallest == largest {
+        return None;
+    }
+    let sizes: Vec<String> = regions
+        .iter()
+        .map(|(subject, bytes)| format!("{subject} {:#}", ByteSize(*bytes)))
+        .collect();
+    Some(format!(
+        "The subjects were used to differing extents, because some are smaller than the region: \
+         {}. Set region to the smallest.",
+        sizes.join(", ")
+    ))
+}
+
+fn on_sharing(context: &Context<'_>) -> Vec<String> {
+    let facts = context.results.facts.iter();
+    facts
+        .filter_map(|facts| Some(format!("{}: {}", facts.name, note_on_sharing(&facts.members)?)))
+        .collect()
+}
+
+fn on_paths(context: &Context<'_>) -> Option<String> {
+    let through_nbd = crate::matrix::goes_through_nbd(&context.results.campaign);
+    let kinds: BTreeSet<&str> =
+        context.results.subjects.iter().map(|subject| subject.source.kind()).collect();
+    let (path, stack) = (Source::Path(String::new()), Source::Stack(String::new()));
+    (kinds.contains(path.kind()) && kinds.contains(stack.kind())).then(|| {
+        let how = if through_nbd { "reached through NBD" } else { "attached as block devices" };
+        format!(
+            "Subjects of kind path are opened by the tool itself, stacks are {how}: the difference \
+             includes the export."
+        )
+    })
+}
+
+fn on_sessions(context: &Context<'_>) -> Option<String> {
+    let sessions = &context.results.sessions;
+    let (last, earlier) = sessions.split_last()?;
+    let differences = earlier.iter().find_map(|session| {
+        let found = session.environment.differences(&last.environment);
+        (!found.is_empty()).then_some(found)
+    })?;
+    Some(format!(
+        "The campaign was measured in {} sessions on differing systems ({}): do not compare \
+         across them.",
+        sessions.len(),
+        differences.join("; ")
+    ))
+}
+
+fn on_wide_intervals(context: &Context<'_>) -> Option<String> {
+    let cells = &context.analysis.cells;
+    let wide: Vec<String> = cells
+        .iter()
+        .filter(|cell| cell.main().is_some_and(|main| main.relative_width() > WIDE))
+        .map(|cell| format!("{} ({})", context.subject(cell.subject), context.label(cell.workload)))
+        .collect();
+    Some(format!(
+        "Unsteady, the interval is wider than half of the median: {}. Something else used the \
+         machine, or the trials were too short.",
+        some_of(&wide)?
+    ))
+}
+
+fn on_odd_repetitions(context: &Context<'_>) -> Option<String> {
+    let odd: Vec<String> = context
+        .analysis
+        .cells
+        .iter()
+        .flat_map(|cell| cell.odd.iter().map(move |odd| (cell, odd)))
+        .map(|(cell, odd)| {
+            format!(
+                "{} ({}) repetition {}: {}",
+                context.subject(cell.subject),
+                context.label(cell.workload),
+                odd.repetition,
+                quantity(cell.headline, odd.value)
+            )
+        })
+        .collect();
+    Some(format!(
+        "Repetitions that stand out from the others of their cell, and count all the same: {}.",
+        some_of(&odd)?
+    ))
+}
+
+/// A tool that uses its core up measures itself.
+fn on_busy_tool(context: &Context<'_>) -> Option<String> {
+    let used = |measured: &Measured| -> Option<f64> {
+        let user = measured.get(Metric::ToolCpuUser)?;
+        Some(user + measured.get(Metric::ToolCpuSystem).unwrap_or(0.0))
+    };
+    let trials = &context.results.trials;
+    let busy = trials.iter().filter(|t| used(&t.measured).is_some_and(|cpu| cpu > BUSY)).count();
+    (busy > 0).then(|| {
+        format!(
+            "In {busy} of {} trials the tool used more than {BUSY} % of a core: there the tool may \
+             be the limit, and a subject may be faster than its number.",
+            trials.len()
+        )
+    })
+}
+
+/// The first few, and how many more; `None` of nothing.
+fn some_of(names: &[String]) -> Option<String> {
+    match names.len() {
+        0 => None,
+        count if count <= FEW => Some(names.join("; ")),
+        count => Some(format!("{}; and {} more", names[..FEW].join("; "), count - FEW)),
+    }
+}

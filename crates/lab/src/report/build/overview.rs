@@ -1,0 +1,172 @@
+//! The overview: a line for each subject, and who is best at what.
+
+use super::answer::{enumerate, factor, what_was_seen};
+use super::cells;
+use super::{Context, section as make_section};
+use crate::analysis::{
+    ALPHA, Cell as Measured, Outlook, Overall, compare_over, find_kinds, pooled_speed,
+};
+use crate::report::model::{Block, Row, Section, Table};
+use crate::report::units::percent_number;
+use crate::stats::{Standing, compare_with_baseline};
+
+/// The overview, where something is compared.
+pub(super) fn section(context: &Context<'_>) -> Option<Section> {
+    let blocks: Vec<Block> = [against_baseline(context), best_at_what(context)]
+        .into_iter()
+        .flatten()
+        .map(Block::Table)
+        .collect();
+    make_section("overview", "Overview", String::new(), blocks)
+}
+
+fn against_baseline(context: &Context<'_>) -> Option<Table> {
+    let analysis = context.analysis;
+    let name = context.baseline_name()?;
+    let rows: Vec<Row> = (0..analysis.subjects)
+        .filter(|subject| !analysis.is_baseline(*subject))
+        .map(|subject| row_of(context, subject))
+        .collect();
+    (!rows.is_empty()).then(|| Table {
+        id: "against-baseline".to_owned(),
+        title: format!("Each subject against {name}"),
+        note: "Counted are workloads. Percents are of the baseline's speed: 200 is twice as fast, \
+               for times as well."
+            .to_owned(),
+        columns: vec![
+            cells::column("subject"),
+            cells::numbers("faster"),
+            cells::numbers("slower"),
+            cells::numbers("not distinguishable"),
+            cells::numbers("no comparison"),
+            cells::numbers("speed over all [%]"),
+            cells::numbers("best [%]"),
+            cells::numbers("worst [%]"),
+        ],
+        rows,
+    })
+}
+
+fn row_of(context: &Context<'_>, subject: usize) -> Row {
+    let analysis = context.analysis;
+    let cells_of = || (0..analysis.workloads.len()).map(|work| analysis.cell(work, subject));
+    let count = |outlook| cells_of().filter(|cell| cell.outlook() == Some(outlook)).count();
+    let gains = || cells_of().filter_map(|cell| Some((cell, cell.gain()?.median)));
+    let show = |found: Option<(&Measured, f64)>| match found {
+        Some((cell, gain)) => {
+            let number = cells::number(percent_number(gain * 100.0), gain * 100.0);
+            crate::report::model::Cell { detail: context.label(cell.workload).to_owned(), ..number }
+        }
+        None => cells::missing(""),
+    };
+    let compared: Vec<usize> = gains().map(|(cell, _)| cell.workload).collect();
+    cells::row(vec![
+        cells::words(context.subject(subject)),
+        cells::count(count(Outlook::Better)),
+        cells::count(count(Outlook::Worse)),
+        cells::count(count(Outlook::Same)),
+        cells::count(analysis.workloads.len() - compared.len()),
+        overall_percent(context, subject, &compared),
+        show(gains().max_by(|a, b| a.1.total_cmp(&b.1))),
+        show(gains().min_by(|a, b| a.1.total_cmp(&b.1))),
+    ])
+}
+
+/// The geometric mean of the gains, in pairs.
+fn overall_percent(
+    context: &Context<'_>,
+    subject: usize,
+    workloads: &[usize],
+) -> crate::report::model::Cell {
+    let analysis = context.analysis;
+    let speed = |subject: &usize| pooled_speed(analysis, *subject, workloads);
+    let baselines: Vec<_> = analysis.baselines.iter().map(speed).collect();
+    let baselines: Vec<_> = baselines.iter().collect();
+    match compare_with_baseline(&speed(&subject), &baselines) {
+        Ok(ratio) => cells::compared(
+            &ratio,
+            crate::analysis::outlook(crate::metric::Better::Higher, ratio.verdict),
+        ),
+        Err(_) => cells::missing("no repetition has all workloads"),
+    }
+}
+
+/// A winner for each kind of workload, or who may be it.
+fn best_at_what(context: &Context<'_>) -> Option<Table> {
+    let kinds = find_kinds(context.analysis);
+    let level = ALPHA / kinds.len().max(1) as f64;
+    let contests: Vec<(String, Overall)> = kinds
+        .into_iter()
+        .filter_map(|kind| {
+            Some((kind.name, compare_over(context.analysis, &kind.workloads, level)?))
+        })
+        .collect();
+    if contests.is_empty() {
+        return None;
+    }
+    let rows = contests.iter().map(|(kind, overall)| {
+        let name = |place: &usize| context.subject(overall.contenders[*place]).to_owned();
+        let (best, said) = match &overall.contest.standing {
+            Standing::Winner(place) => (name(place), "proven".to_owned()),
+            Standing::Undecided(places) if overall.contest.can_decide() => {
+                let names: Vec<&str> =
+                    places.iter().map(|p| context.subject(overall.contenders[*p])).collect();
+                (enumerate(&names), "cannot be told apart".to_owned())
+            }
+            Standing::Undecided(_) => {
+                let front = overall.front_runners();
+                let names: Vec<&str> = front
+                    .iter()
+                    .map(|(place, _)| context.subject(overall.contenders[*place]))
+                    .collect();
+                let seen = what_was_seen(context, overall);
+                (enumerate(&names), format!("not proven: {seen}"))
+            }
+        };
+        let margin = margin_of(overall);
+        let margin = margin.map_or_else(|| cells::missing(""), |m| cells::number(factor(m), m));
+        cells::row(vec![
+            cells::words(kind.clone()),
+            cells::words(best),
+            cells::words(said),
+            margin,
+            cells::count(overall.contest.comparisons.len()),
+            cells::number(
+                format!("{} %", percent_number(overall.contest.smallest_adjusted_p * 100.0)),
+                overall.contest.smallest_adjusted_p * 100.0,
+            ),
+        ])
+    });
+    Some(Table {
+        id: "best".to_owned(),
+        title: "Who is best at what".to_owned(),
+        note: format!(
+            "Each subject is compared with each, and a winner is named only when it is better \
+             than every other at a level of {} %, which is {} % shared among the {} kinds of \
+             workloads, with all comparisons counted (Holm).",
+            percent_number(level * 100.0),
+            ALPHA * 100.0,
+            contests.len()
+        ),
+        columns: vec![
+            cells::column("workloads"),
+            cells::column("best"),
+            cells::column("how sure"),
+            cells::numbers("times the next"),
+            cells::numbers("comparisons"),
+            cells::numbers("smallest p-value that could come out"),
+        ],
+        rows: rows.collect(),
+    })
+}
+
+/// How many times as fast the leader is as the next, by medians of the repetitions.
+fn margin_of(overall: &Overall) -> Option<f64> {
+    let mut medians: Vec<f64> = overall
+        .speeds
+        .iter()
+        .filter_map(|speeds| crate::stats::median(&speeds.values().copied().collect::<Vec<_>>()))
+        .collect();
+    medians.sort_by(|a, b| b.total_cmp(a));
+    Some(medians.first()? / medians.get(1)?)
+}

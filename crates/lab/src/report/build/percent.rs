@@ -1,0 +1,251 @@
+//! The tables of a study: tests down, subjects across, each a value and its percent of the
+//! baseline; one table for each number of processes.
+
+use super::cells;
+use super::{Context, section as make_section};
+use crate::analysis::Cell as Measured;
+use crate::metric::{Better, Metric};
+use crate::report::model::{Block, Cell, Column, Row, Section, Table, Tone};
+use crate::report::units::{Scale, digits, percent_number, title};
+use crate::stats::{PercentTable, percent_table};
+
+/// Most subjects beside the baselines in one table.
+const MOST_SUBJECTS: usize = 10;
+
+/// Workloads of one table.
+#[derive(PartialEq)]
+struct Key {
+    tool: String,
+    metric: Metric,
+    processes: u32,
+}
+
+/// The tables, if there is anything measured.
+pub(super) fn section(context: &Context<'_>) -> Option<Section> {
+    let mut groups: Vec<(Key, Vec<usize>)> = Vec::new();
+    for (index, work) in context.analysis.workloads.iter().enumerate() {
+        let key = Key {
+            tool: work.workload.tool.clone(),
+            metric: work.headline,
+            processes: work.workload.setup.processes,
+        };
+        match groups.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, workloads)) => workloads.push(index),
+            None => groups.push((key, vec![index])),
+        }
+    }
+    let lead = match context.baseline_name() {
+        Some(name) => format!(
+            "Medians of the repetitions, and what they are in percent of {name}. Rates are better \
+             above 100 %, times below. A percent without colour cannot be told apart from 100."
+        ),
+        None => "Medians of the repetitions, with their intervals.".to_owned(),
+    };
+    let blocks = groups.iter().flat_map(|(key, workloads)| tables(context, key, workloads));
+    make_section("numbers", "Numbers", lead, blocks.collect())
+}
+
+fn tables(context: &Context<'_>, key: &Key, workloads: &[usize]) -> Vec<Block> {
+    let analysis = context.analysis;
+    let takes_part = |subject: &usize| {
+        workloads
+            .iter()
+            .any(|work| !cells::why_missing(analysis.cell(*work, *subject)).eq("not planned"))
+    };
+    let (baselines, others): (Vec<usize>, Vec<usize>) =
+        (0..analysis.subjects).filter(takes_part).partition(|s| analysis.is_baseline(*s));
+    let mut chunks: Vec<&[usize]> = others.chunks(MOST_SUBJECTS).collect();
+    if chunks.is_empty() {
+        chunks.push(&[]);
+    }
+    let measured = workloads.iter().flat_map(|work| analysis.row(*work));
+    if !measured.clone().any(|cell| cell.main().is_some()) {
+        return Vec::new();
+    }
+    let scale = cells::scale_of(measured, key.metric);
+    chunks
+        .into_iter()
+        .map(|chunk| {
+            let sheet = Sheet {
+                context,
+                key,
+                workloads,
+                scale,
+                subjects: baselines.iter().chain(chunk).copied().collect(),
+                baselines: baselines.len(),
+            };
+            Block::Table(sheet.table())
+        })
+        .collect()
+}
+
+/// One table in the making.
+struct Sheet<'a> {
+    context: &'a Context<'a>,
+    key: &'a Key,
+    workloads: &'a [usize],
+    scale: Scale,
+    /// The baselines first.
+    subjects: Vec<usize>,
+    baselines: usize,
+}
+
+impl Sheet<'_> {
+    fn table(&self) -> Table {
+        let sums = self.sums();
+        let mut rows: Vec<Row> = self
+            .workloads
+            .iter()
+            .enumerate()
+            .map(|(at, work)| self.row(at, *work, &sums))
+            .collect();
+        if self.workloads.len() > 1 {
+            rows.extend(self.totals(&sums));
+        }
+        let processes = match self.key.processes {
+            1 => String::new(),
+            many => format!(", {many} processes at once"),
+        };
+        Table {
+            id: "percent".to_owned(),
+            title: format!("{}: {}{processes}", self.key.tool, title(self.key.metric)),
+            note: match self.key.metric.better() {
+                Better::Lower => "Less is better.".to_owned(),
+                _ => "More is better.".to_owned(),
+            },
+            columns: self.columns(),
+            rows,
+        }
+    }
+
+    /// Whether a subject has a column of percents: a lone baseline is always 100.
+    fn has_percent(&self, place: usize) -> bool {
+        self.baselines > 0 && (place >= self.baselines || self.baselines > 1)
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        let mut columns = vec![cells::column("test")];
+        for (place, subject) in self.subjects.iter().enumerate() {
+            let name = self.context.subject(*subject);
+            columns.push(cells::numbers_in(name, self.scale.unit));
+            if self.has_percent(place) {
+                columns.push(cells::numbers(format!("{name} [% of baseline]")));
+            }
+            if self.baselines > 1 && place + 1 == self.baselines {
+                columns.push(cells::numbers_in("average of the baselines", self.scale.unit));
+            }
+        }
+        columns
+    }
+
+    /// The arithmetic of the table; `None` without a baseline. Invalid numbers are not in it.
+    fn sums(&self) -> Option<PercentTable> {
+        let names: Vec<String> =
+            self.subjects.iter().map(|s| self.context.subject(*s).to_owned()).collect();
+        let value = |cell: &Measured| {
+            let median = cell.main().filter(|_| cell.is_usable())?.median;
+            (median > 0.0).then(|| self.scale.apply(median))
+        };
+        let rows: Vec<(String, Vec<Option<f64>>)> = self
+            .workloads
+            .iter()
+            .map(|work| {
+                let cells = self.subjects.iter().map(|s| self.context.analysis.cell(*work, *s));
+                (self.context.label_without(*work, "processes"), cells.map(value).collect())
+            })
+            .collect();
+        let baselines: Vec<usize> = (0..self.baselines).collect();
+        // Values are above 0 and rows are as long as the columns, so only a missing baseline is
+        // refused.
+        percent_table(&names, &rows, &baselines, 0.0).ok()
+    }
+
+    fn row(&self, at: usize, work: usize, sums: &Option<PercentTable>) -> Row {
+        let row = sums.as_ref().map(|sums| &sums.rows[at]);
+        let mut line = vec![cells::words(self.context.label_without(work, "processes"))];
+        for (place, subject) in self.subjects.iter().enumerate() {
+            let cell = self.context.analysis.cell(work, *subject);
+            let mut value = cells::median(cell, self.key.metric, self.scale);
+            if place < self.baselines && value.tone == Tone::Plain {
+                value.tone = Tone::Baseline;
+            }
+            line.push(value);
+            if self.has_percent(place) {
+                let percent = row.and_then(|row| row.cells[place]).map(|cell| cell.percent);
+                line.push(match percent {
+                    Some(percent) => cells::percent(cell, percent),
+                    None => cells::missing(self.why_no_percent(cell, work)),
+                });
+            }
+            if self.baselines > 1 && place + 1 == self.baselines {
+                line.push(match row.and_then(|row| row.baseline) {
+                    Some(average) => {
+                        Cell { tone: Tone::Baseline, ..cells::number(digits(average), average) }
+                    }
+                    None => cells::missing("a baseline has no number"),
+                });
+            }
+        }
+        cells::row(line)
+    }
+
+    fn why_no_percent(&self, cell: &Measured, work: usize) -> String {
+        let baselines = &self.context.analysis.baselines;
+        let of_baseline = |subject: &usize| self.context.analysis.cell(work, *subject);
+        match cells::why_missing(cell) {
+            why if !why.is_empty() => why,
+            _ if !cell.is_usable() => "invalid".to_owned(),
+            _ if baselines.iter().map(of_baseline).any(|cell| !cell.is_usable()) => {
+                "the baseline has no number that can be believed".to_owned()
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Sum of the times, and mean of the percents.
+    fn totals(&self, sums: &Option<PercentTable>) -> Vec<Row> {
+        let Some(sums) = sums else { return Vec::new() };
+        let all = self.workloads.len();
+        let partly = |rows: usize| {
+            if rows < all { format!("of {rows} of {all} tests") } else { String::new() }
+        };
+        let line = |name: &str, average: Option<f64>, value: &dyn Fn(usize) -> (Cell, Cell)| {
+            let mut line = vec![cells::words(name)];
+            for place in 0..self.subjects.len() {
+                let (value, percent) = value(place);
+                line.push(value);
+                if self.has_percent(place) {
+                    line.push(percent);
+                }
+                if self.baselines > 1 && place + 1 == self.baselines {
+                    line.push(average.map_or_else(Cell::default, |a| cells::number(digits(a), a)));
+                }
+            }
+            Row { cells: line, total: true }
+        };
+        let percent = |percent: f64| cells::number(percent_number(percent), percent);
+        let mut rows = Vec::new();
+        if self.key.metric == Metric::Seconds {
+            let average = sums.summaries.iter().flatten().map(|sum| sum.baseline_total);
+            rows.push(line(
+                "sum",
+                average.reduce(f64::max),
+                &|place| match &sums.summaries[place] {
+                    None => (Cell::default(), Cell::default()),
+                    Some(sum) => {
+                        let total = cells::number(digits(sum.total.value), sum.total.value);
+                        (Cell { detail: partly(sum.rows), ..total }, percent(sum.total.percent))
+                    }
+                },
+            ));
+        }
+        rows.push(line("mean of the percents", None, &|place| match &sums.summaries[place] {
+            None => (Cell::default(), Cell::default()),
+            Some(sum) => {
+                let mean = percent(sum.mean_percent);
+                (Cell::default(), Cell { detail: partly(sum.rows), ..mean })
+            }
+        }));
+        rows
+    }
+}

@@ -1,0 +1,244 @@
+//! What more members, other chunks, more buses and other orders bring.
+
+use super::cells;
+use super::dims::{Family, spell};
+use super::pivot::{Head, Pivot};
+use super::{Context, section as make_section};
+use crate::analysis::{Cell, speeds};
+use crate::report::model::{Axis, Block, Chart, LineSeries, Plot, Point, Section, Table};
+use crate::report::units::{percent_number, title};
+use crate::settings::Value;
+use crate::stats::median;
+
+/// Workloads that get charts of their own; the others are in the tables.
+const MOST_WORKLOADS: usize = 6;
+
+/// Speed over the number of members, how much of it each member brings, and over the chunk.
+pub(super) fn members(context: &Context<'_>) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for dimension in ["members", "chunk"] {
+        let families = context.subject_families(dimension);
+        if families.is_empty() {
+            continue;
+        }
+        for work in told_apart(context) {
+            let Some(pivot) = pivot(context, &families, dimension, work).trimmed() else {
+                continue;
+            };
+            blocks.push(Block::Table(pivot.table("scaling")));
+            blocks.extend(pivot.lines("scaling-lines"));
+            if dimension == "members" {
+                blocks.extend(efficiency(&pivot));
+            }
+        }
+    }
+    for work in told_apart(context) {
+        blocks.extend(chunk_by_members(context, work));
+    }
+    let lead = "A layout that scales gains the same with each member. Efficiency is the speed per \
+                member in percent of the smallest array's speed per member."
+        .to_owned();
+    make_section("members-and-chunks", "Members and chunks", lead, blocks)
+}
+
+/// The same arrays over one and over more buses, and in other orders.
+pub(super) fn buses(context: &Context<'_>) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for dimension in ["buses", "order"] {
+        let families = context.subject_families(dimension);
+        if families.is_empty() {
+            continue;
+        }
+        for work in told_apart(context) {
+            let pivot = pivot(context, &families, dimension, work);
+            let Some(pivot) = pivot.trimmed().map(Pivot::turned).filter(|p| !p.rows.is_empty())
+            else {
+                continue;
+            };
+            blocks.push(Block::Table(pivot.table("buses")));
+            blocks.extend(pivot.bars("buses-bars"));
+        }
+    }
+    let lead = "Members on one bus share what it carries; on several, each bus carries a part.";
+    make_section("bus-comparison", "Buses and order of the members", lead.to_owned(), blocks)
+}
+
+/// The first workloads of each kind, as many as are readable.
+fn told_apart(context: &Context<'_>) -> Vec<usize> {
+    let kinds = crate::analysis::find_kinds(context.analysis);
+    let deepest = kinds.iter().map(|kind| kind.workloads.len()).max().unwrap_or(0);
+    let in_turn = (0..deepest)
+        .flat_map(|at| kinds.iter().filter_map(move |kind| kind.workloads.get(at).copied()));
+    in_turn.take(MOST_WORKLOADS).collect()
+}
+
+/// A dimension of subjects down, families across.
+fn pivot<'a>(
+    context: &Context<'a>,
+    families: &[Family],
+    dimension: &str,
+    work: usize,
+) -> Pivot<'a> {
+    let mut values: Vec<Value> = Vec::new();
+    for (value, _) in families.iter().flat_map(|family| &family.members) {
+        if !values.contains(value) {
+            values.push(value.clone());
+        }
+    }
+    if values.iter().all(|value| !matches!(value, Value::Word(_))) {
+        values.sort();
+    }
+    let analysis = context.analysis;
+    let find = |value: &Value, family: &Family| {
+        let member = family.members.iter().find(|(other, _)| other == value)?;
+        Some(analysis.cell(work, member.1))
+    };
+    Pivot {
+        title: context.label(work).to_owned(),
+        rows_are: super::dims::name_of(dimension),
+        columns_are: "subject".to_owned(),
+        rows: values.iter().map(Head::of).collect(),
+        columns: families.iter().map(|family| Head::word(family.title.clone())).collect(),
+        cells: values
+            .iter()
+            .map(|value| families.iter().map(|family| find(value, family)).collect())
+            .collect(),
+        metric: analysis.workloads[work].headline,
+    }
+}
+
+/// Median speed: a rate, or one over a time.
+fn speed(cell: &Cell) -> Option<f64> {
+    median(&speeds(cell)?.values().copied().collect::<Vec<_>>())
+}
+
+/// Speed per member in percent of that of the smallest array of the same column.
+fn efficiency(pivot: &Pivot<'_>) -> Vec<Block> {
+    let per_member = |row: usize, column: usize| {
+        let members = pivot.rows[row].at.filter(|members| *members > 0.0)?;
+        Some(speed(pivot.cells[row][column]?)? / members)
+    };
+    let percent = |row: usize, column: usize| {
+        let first = (0..pivot.rows.len()).find_map(|row| per_member(row, column))?;
+        Some(per_member(row, column)? / first * 100.0)
+    };
+    let name = format!("{}: scaling efficiency", pivot.title);
+    let mut columns = vec![cells::column(pivot.rows_are.clone())];
+    columns.extend(pivot.columns.iter().map(|head| cells::numbers_in(&head.name, "%")));
+    let rows = pivot.rows.iter().enumerate().map(|(row, head)| {
+        let mut line = vec![cells::words(head.name.clone())];
+        line.extend((0..pivot.columns.len()).map(|column| match percent(row, column) {
+            Some(percent) => cells::number(percent_number(percent), percent),
+            None => cells::missing(""),
+        }));
+        cells::row(line)
+    });
+    let table = Table {
+        id: "efficiency".to_owned(),
+        title: name.clone(),
+        note: "100 % is as much for each member as in the smallest array.".to_owned(),
+        columns,
+        rows: rows.collect(),
+    };
+    let series: Vec<LineSeries> = (0..pivot.columns.len())
+        .map(|column| LineSeries {
+            name: pivot.columns[column].name.clone(),
+            points: (0..pivot.rows.len())
+                .filter_map(|row| {
+                    let (x, y) = (pivot.rows[row].at?, percent(row, column)?);
+                    Some(Point { x, y, interval: None })
+                })
+                .collect(),
+            steps: false,
+        })
+        .filter(|line| line.points.len() > 1)
+        .take(super::pivot::MOST_SERIES)
+        .collect();
+    let mut blocks = vec![Block::Table(table)];
+    if !series.is_empty() {
+        let ticks =
+            pivot.rows.iter().filter_map(|head| Some((head.at?, head.name.clone()))).collect();
+        blocks.push(Block::Chart(Chart {
+            id: "efficiency-lines".to_owned(),
+            title: name,
+            note: "A level line at 100 % is perfect scaling.".to_owned(),
+            plot: Plot::Lines {
+                x: Axis { label: pivot.rows_are.clone(), ticks, ..Axis::default() },
+                y: Axis {
+                    label: "speed per member".to_owned(),
+                    unit: "%".to_owned(),
+                    ..Axis::default()
+                },
+                series,
+                events: Vec::new(),
+            },
+        }));
+    }
+    blocks
+}
+
+/// A heat map for each family in which both vary, with its table.
+fn chunk_by_members(context: &Context<'_>, work: usize) -> Vec<Block> {
+    let subjects = &context.results.subjects;
+    let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
+    for (index, subject) in subjects.iter().enumerate() {
+        let has = |name: &str| subject.dimensions.contains_key(name);
+        if !has("chunk") || !has("members") {
+            continue;
+        }
+        let mut name = subject.family.clone();
+        for key in ["buses", "order"] {
+            if let Some(value) = subject.dimensions.get(key) {
+                name += &format!(", {}", spell(key, value));
+            }
+        }
+        match groups.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, found)) => found.push(index),
+            None => groups.push((name, vec![index])),
+        }
+    }
+    let values = |group: &[usize], key: &str| {
+        let mut found: Vec<Value> =
+            group.iter().filter_map(|s| subjects[*s].dimensions.get(key).cloned()).collect();
+        found.sort();
+        found.dedup();
+        found
+    };
+    let mut blocks = Vec::new();
+    for (name, group) in &groups {
+        let (chunks, members) = (values(group, "chunk"), values(group, "members"));
+        if chunks.len() < 2 || members.len() < 2 {
+            continue;
+        }
+        let find = |chunk: &Value, count: &Value| {
+            let subject = group.iter().find(|s| {
+                let dimensions = &subjects[**s].dimensions;
+                dimensions.get("chunk") == Some(chunk) && dimensions.get("members") == Some(count)
+            })?;
+            Some(context.analysis.cell(work, *subject))
+        };
+        let pivot = Pivot {
+            title: format!("{name}, {}", context.label(work)),
+            rows_are: "chunk".to_owned(),
+            columns_are: "members".to_owned(),
+            rows: chunks.iter().map(Head::of).collect(),
+            columns: members.iter().map(Head::of).collect(),
+            cells: chunks
+                .iter()
+                .map(|chunk| members.iter().map(|count| find(chunk, count)).collect())
+                .collect(),
+            metric: context.analysis.workloads[work].headline,
+        };
+        if let Some(map) = pivot.heat_map("chunk-members") {
+            let mut table = pivot.table("chunk-members-table");
+            table.title = format!(
+                "{name}, {}: chunk by members, {}",
+                context.label(work),
+                title(pivot.metric)
+            );
+            blocks.push(Block::Table(table));
+            blocks.push(map);
+        }
+    }
+    blocks
+}

@@ -1,0 +1,42 @@
+//! From a [`Report`](super::model::Report) to files that people and programs read.
+//!
+//! ```text
+//!            ┌─> report.html   one file: tables, pictures, no script, nothing from elsewhere
+//!            ├─> report.md     for a repository or an issue; charts are links
+//!  Report ───┼─> report.json   all of it, versioned
+//!            ├─> report.xlsx   tables, native charts, and every sample
+//!            └─> charts/ID.svg ──> charts/ID.png
+//!  samples ──┬─> samples.csv
+//!            └─> the sheet "samples"
+//! ```
+//!
+//! Invariants:
+//!
+//! * renderers are pure: a report and samples in, text or bytes out; only [`write_report`] touches
+//!   the file system, and each file is whole or absent;
+//! * a text can't change the form of the file it lands in: each renderer escapes for its own
+//!   format, and control characters never reach any of them but JSON and CSV, which keep texts
+//!   as they are;
+//! * one drawing of a chart is used in the page, as a file and for the PNG.
+//!
+//! Deliberately absent: any arithmetic on measurements. What a number means was decided before.
+
+pub mod chart;
+mod html;
+mod json;
+mod markdown;
+mod png;
+mod terminal;
+mod text;
+mod tidy;
+mod write;
+mod xlsx;
+
+pub use html::render_html;
+pub use json::render_json;
+pub use markdown::render_markdown;
+pub use png::render_png;
+pub use terminal::render_terminal;
+pub use tidy::{TidyRow, write_csv};
+pub use write::{Formats, Written, write_report};
+pub use xlsx::write_xlsx;

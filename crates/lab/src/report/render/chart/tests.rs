@@ -1,0 +1,225 @@
+use super::*;
+use crate::report::model::{
+    Axis, BarSeries, Block, Cell, LineSeries, Point, Report, Row, Section, Spread, Table,
+};
+
+fn axis(label: &str, unit: &str) -> Axis {
+    Axis { label: label.into(), unit: unit.into(), ..Axis::default() }
+}
+
+fn bars() -> Chart {
+    Chart {
+        id: "small".into(),
+        title: "A < B".into(),
+        note: "One bar.".into(),
+        plot: Plot::Bars {
+            axis: axis("Throughput", "MiB/s"),
+            categories: vec!["read".into(), "write".into()],
+            series: vec![BarSeries {
+                name: "disk".into(),
+                values: vec![
+                    Some(Spread { value: 200.0, low: 150.0, high: 250.0, points: vec![250.0] }),
+                    None,
+                ],
+            }],
+            mark: Some(100.0),
+        },
+    }
+}
+
+fn lines(points: &[(f64, f64)], steps: bool) -> Chart {
+    let points = points.iter().map(|&(x, y)| Point { x, y, interval: None }).collect();
+    Chart {
+        id: "line".into(),
+        title: "Line".into(),
+        note: String::new(),
+        plot: Plot::Lines {
+            x: axis("Time", "s"),
+            y: axis("Requests", "1/s"),
+            series: vec![LineSeries { name: "disk".into(), points, steps }],
+            events: vec![],
+        },
+    }
+}
+
+fn inline(chart: &Chart) -> String {
+    render_svg(chart, &Palette::default(), Frame::Inline).unwrap()
+}
+
+#[test]
+fn a_small_chart() {
+    insta::assert_snapshot!(inline(&bars()), @r##"
+    <svg class="chart" viewBox="0 0 4800 1000" font-family="sans-serif" role="img" aria-label="A &lt; B">
+    <title>A &lt; B</title>
+    <desc>One bar.</desc>
+    <g>
+    <polyline fill="none" stroke="#DFE3E8" stroke-width="10" points="436,40 436,580 "/>
+    <polyline fill="none" stroke="#DFE3E8" stroke-width="10" points="1236,40 1236,580 "/>
+    <polyline fill="none" stroke="#DFE3E8" stroke-width="10" points="2037,40 2037,580 "/>
+    <polyline fill="none" stroke="#DFE3E8" stroke-width="10" points="2838,40 2838,580 "/>
+    <polyline fill="none" stroke="#DFE3E8" stroke-width="10" points="3639,40 3639,580 "/>
+    <polyline fill="none" stroke="#DFE3E8" stroke-width="10" points="4440,40 4440,580 "/>
+    <polyline fill="none" stroke="#5B6470" stroke-width="10" points="436,40 436,580 "/>
+    </g>
+    <g>
+    <text x="436" y="690" dy="0.5ex" text-anchor="middle" font-size="109" fill="#5B6470">
+    0
+    </text>
+    <text x="1236" y="690" dy="0.5ex" text-anchor="middle" font-size="109" fill="#5B6470">
+    50
+    </text>
+    <text x="2037" y="690" dy="0.5ex" text-anchor="middle" font-size="109" fill="#5B6470" font-weight="bold">
+    100
+    </text>
+    <text x="2838" y="690" dy="0.5ex" text-anchor="middle" font-size="109" fill="#5B6470">
+    150
+    </text>
+    <text x="3639" y="690" dy="0.5ex" text-anchor="middle" font-size="109" fill="#5B6470">
+    200
+    </text>
+    <text x="4440" y="690" dy="0.5ex" text-anchor="middle" font-size="109" fill="#5B6470">
+    250
+    </text>
+    <text x="2438" y="890" dy="0.5ex" text-anchor="middle" font-size="109" fill="#5B6470">
+    Throughput (MiB/s)
+    </text>
+    </g>
+    <g>
+    <text x="356" y="175" dy="0.5ex" text-anchor="end" font-size="121" fill="#1A1D21">
+    read
+    </text>
+    </g>
+    <g>
+    <rect x="436" y="95" width="3203" height="160" opacity="0.8" fill="#143AA1" stroke="none"/>
+    <polyline fill="none" stroke="#FFFFFF" stroke-width="34" points="2838,175 4440,175 "/>
+    <polyline fill="none" stroke="#FFFFFF" stroke-width="34" points="2838,120 2838,230 "/>
+    <polyline fill="none" stroke="#FFFFFF" stroke-width="34" points="4440,120 4440,230 "/>
+    <polyline fill="none" stroke="#1A1D21" stroke-width="14" points="2838,175 4440,175 "/>
+    <polyline fill="none" stroke="#1A1D21" stroke-width="14" points="2838,120 2838,230 "/>
+    <polyline fill="none" stroke="#1A1D21" stroke-width="14" points="4440,120 4440,230 "/>
+    <circle cx="4440" cy="145" r="22" fill="#FFFFFF" stroke="none" stroke-width="1"/>
+    <circle cx="4440" cy="145" r="15" fill="#1A1D21" stroke="none" stroke-width="1"/>
+    <text x="4800" y="175" dy="0.5ex" text-anchor="end" font-size="109" fill="#1A1D21">
+    200
+    </text>
+    </g>
+    <g>
+    <text x="356" y="445" dy="0.5ex" text-anchor="end" font-size="121" fill="#1A1D21">
+    write
+    </text>
+    </g>
+    <g>
+    <text x="476" y="445" dy="0.5ex" text-anchor="start" font-size="99" fill="#5B6470">
+    not measured
+    </text>
+    <text x="4800" y="445" dy="0.5ex" text-anchor="end" font-size="99" fill="#5B6470">
+    —
+    </text>
+    </g>
+    <g stroke-dasharray="50 30">
+    <polyline fill="none" stroke="#1A1D21" stroke-width="13" points="2037,40 2037,580 "/>
+    </g>
+    <g class="tips" fill="none" pointer-events="all">
+    <rect x="436" y="95" width="4004" height="160"><title>read, disk: 200 [150, 250] MiB/s</title></rect>
+    </g>
+    </svg>
+    "##);
+}
+
+#[test]
+fn a_line_breaks_where_nothing_was_measured() {
+    let chart = lines(&[(0.0, 1.0), (1.0, 2.0), (2.0, f64::NAN), (3.0, 2.0), (4.0, 1.0)], false);
+    let svg = inline(&chart);
+    let line = svg.split("class=\"line\"").nth(1).unwrap().split("</g>").next().unwrap();
+    insta::assert_snapshot!(line.trim(), @r##"
+    >
+    <polyline fill="none" stroke="#143AA1" stroke-width="20" points="337,1365 1417,240 "/>
+    <polyline fill="none" stroke="#143AA1" stroke-width="20" points="3579,240 4660,1365 "/>
+    "##);
+}
+
+#[test]
+fn alone_it_has_a_title_a_size_and_a_ground() {
+    let svg = render_svg(&bars(), &Palette::default(), Frame::Alone).unwrap();
+    let head: Vec<&str> = svg.lines().take(6).collect();
+    insta::assert_snapshot!(head.join("\n"), @r##"
+    <svg xmlns="http://www.w3.org/2000/svg" width="504" height="158" viewBox="-120 -460 5040 1580" font-family="sans-serif" role="img" aria-label="A &lt; B">
+    <title>A &lt; B</title>
+    <desc>One bar.</desc>
+    <rect x="-50%" y="-50%" width="200%" height="200%" fill="#FFFFFF"/>
+    <text x="0" y="-170" font-size="150" font-weight="bold" fill="#1A1D21">A &lt; B</text>
+    <g>
+    "##);
+    let (_, body) = svg.split_once("</text>").unwrap();
+    assert!(inline(&bars()).ends_with(body.trim_start()), "the same drawing");
+}
+
+#[test]
+fn a_name_has_the_same_colour_in_all_charts() {
+    let cell = |text: &str| Cell { text: text.into(), ..Cell::default() };
+    let row = |name: &str| Row { cells: vec![cell(name)], total: false };
+    let chart = Chart { title: String::new(), ..bars() };
+    let report = Report {
+        subjects: Table { rows: ["single", "stripe"].map(row).to_vec(), ..Table::default() },
+        sections: vec![Section {
+            id: "s".into(),
+            title: String::new(),
+            lead: String::new(),
+            blocks: vec![Block::Chart(chart)],
+        }],
+        ..Report::default()
+    };
+    let palette = Palette::of(&report);
+    assert_eq!(palette.places(&["single", "stripe", "disk"]), [0, 1, 2]);
+    assert_eq!(palette.places(&["disk", "stripe"]), [2, 1]);
+    // One that is not known takes a place that is free; two alike stay two.
+    assert_eq!(palette.places(&["new", "single", "stripe"]), [0, 1, 2]);
+    assert_eq!(palette.places(&["stripe", "stripe"]), [1, 2]);
+    let many: Vec<String> = (0..20).map(|n| n.to_string()).collect();
+    let names: Vec<&str> = many.iter().map(String::as_str).collect();
+    let mut places = palette.places(&names);
+    places.sort_unstable();
+    assert_eq!(places, (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn lines_of_a_second_round_of_colours_have_other_markers_and_dashes() {
+    use super::canvas::Marker;
+    for place in 0..8 {
+        assert_ne!(Marker::of(place), Marker::of(place + 8));
+        let dashed = legend::Key::Dashed;
+        assert_ne!(dashed.dashes(place), dashed.dashes(place + 8));
+        assert_eq!(legend::Key::Line.dashes(place), "");
+    }
+}
+
+#[test]
+fn the_page_has_a_twin_for_every_colour() {
+    let style = include_str!("../page.css");
+    let plain = [colours::INK, colours::SOFT, colours::RULE, colours::PAPER, colours::EMPTY];
+    for colour in plain.into_iter().chain(colours::SERIES) {
+        for kind in ["fill", "stroke"] {
+            let rule = format!(".chart [{kind}=\"{}\"]", colours::hex(colour));
+            assert!(style.contains(&rule), "no {rule}");
+        }
+    }
+}
+
+#[test]
+fn a_long_line_is_small() {
+    let points: Vec<(f64, f64)> =
+        (0..200_000).map(|n| (f64::from(n), f64::from(n * 7919 % 1000))).collect();
+    let svg = inline(&lines(&points, false));
+    assert!(svg.len() < 60_000, "{}", svg.len());
+}
+
+#[test]
+fn a_text_is_cut_to_its_room() {
+    use super::canvas::{fit, text_width};
+    let name = "/dev/disk/by-id/usb-SanDisk_Extreme_Pro_55AE_012345678";
+    let cut = fit(name, 12.0, 150.0);
+    assert!(text_width(&cut, 12.0) <= 150.0 && cut.contains('…'), "{cut}");
+    assert!(text_width(&cut, 12.0) > 120.0, "{cut}");
+    assert_eq!(fit("sda", 12.0, 150.0), "sda");
+    assert_eq!(fit("sda", 12.0, 0.0).chars().count(), 1);
+}

@@ -1,0 +1,83 @@
+//! Texts made fit for display: what cannot be seen is shown as such, what is too long is cut.
+
+use std::borrow::Cow;
+
+/// The text on one line, with everything replaced that would act instead of being read: control
+/// characters (terminal escapes), marks that reverse the direction of what follows, and what XML
+/// forbids.
+pub(super) fn printable(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(acts) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(
+        text.chars()
+            .map(|c| match c {
+                '\n' | '\r' | '\t' => ' ',
+                c if acts(c) => char::REPLACEMENT_CHARACTER,
+                c => c,
+            })
+            .collect(),
+    )
+}
+
+fn acts(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}'
+        )
+}
+
+/// At most `longest` characters, the middle left out: names differ at both ends.
+pub(super) fn shorten(text: &str, longest: usize) -> Cow<'_, str> {
+    let count = text.chars().count();
+    if count <= longest {
+        return Cow::Borrowed(text);
+    }
+    let kept = longest.saturating_sub(1);
+    let (head, tail) = (kept.div_ceil(2), kept / 2);
+    let start: String = text.chars().take(head).collect();
+    let end: String = text.chars().skip(count - tail).collect();
+    Cow::Owned(format!("{start}…{end}"))
+}
+
+/// Text for an element of XML or an attribute in double quotes.
+pub(super) fn escape_xml(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in printable(text).chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_acts_is_shown() {
+        assert_eq!(printable("disk é 盘"), "disk é 盘");
+        assert_eq!(printable("a\nb\tc"), "a b c");
+        assert_eq!(printable("\u{1b}[31mred\u{0}"), "\u{fffd}[31mred\u{fffd}");
+        assert_eq!(printable("a\u{202e}txt.exe"), "a\u{fffd}txt.exe");
+    }
+
+    #[test]
+    fn the_middle_is_left_out() {
+        assert_eq!(shorten("short", 5), "short");
+        assert_eq!(shorten("raid0 of sda and sdb", 9), "raid… sdb");
+        assert_eq!(shorten("ééééé", 3), "é…é");
+        assert_eq!(shorten("abc", 0), "…");
+    }
+
+    #[test]
+    fn xml_is_escaped() {
+        assert_eq!(escape_xml(r#"<a b="c">&"#), "&lt;a b=&quot;c&quot;&gt;&amp;");
+    }
+}

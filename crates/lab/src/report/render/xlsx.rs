@@ -1,0 +1,129 @@
+//! The report as a workbook: a summary, a sheet for each table, the charts of each section as
+//! native charts over their data, and all samples.
+//!
+//! Invariants: numbers are numbers; a text is a text, also one that begins with `=`: nothing is
+//! written as a formula, and names of series and axes are references to cells, because the file
+//! format takes a text there for a formula as well.
+
+mod charts;
+mod looks;
+mod names;
+mod sheets;
+
+use std::io::Write;
+
+use rust_xlsxwriter::{DocProperties, Workbook, Worksheet, XlsxError};
+
+use self::looks::Looks;
+use self::names::SheetNames;
+use super::chart::Palette;
+use super::text::printable;
+use super::tidy::TidyRow;
+use crate::error::LabError;
+use crate::report::model::{Block, Chart, Report, Table};
+
+/// Most characters of a cell, in the format's own count.
+const LONGEST: usize = 32_767;
+
+/// Writes the workbook.
+///
+/// # Errors
+///
+/// When `out` cannot be written, or the report holds more than a workbook can (65 000 columns).
+pub fn write_xlsx(
+    report: &Report,
+    samples: &[TidyRow],
+    out: &mut (impl Write + Send),
+) -> Result<(), LabError> {
+    write(report, samples, out)
+        .map_err(|error| LabError::Serialise { what: "the workbook", reason: error.to_string() })
+}
+
+fn write(
+    report: &Report,
+    samples: &[TidyRow],
+    out: &mut (impl Write + Send),
+) -> Result<(), XlsxError> {
+    let looks = Looks::new();
+    let palette = Palette::of(report);
+    let mut names = SheetNames::default();
+    let summary = names.take("summary");
+    // What comes after the summary, which lists it and therefore is made last.
+    let mut sheets: Vec<(Worksheet, String)> = Vec::new();
+    let mut add = |mut sheet: Worksheet, name: String, title: &str| -> Result<(), XlsxError> {
+        sheet.set_name(&name)?;
+        sheets.push((sheet, title.to_owned()));
+        Ok(())
+    };
+    for section in &report.sections {
+        let charts: Vec<&Chart> = section.blocks.iter().filter_map(chart_of).collect();
+        for table in section.blocks.iter().filter_map(table_of) {
+            let sheet = sheets::table(table, &looks)?;
+            let title = format!("{}: {}", section.title, table.title);
+            add(sheet, names.take(&table.id), &title)?;
+        }
+        if !charts.is_empty() {
+            let name = names.take(&format!("{} charts", section.id));
+            let sheet = charts::sheet(&charts, &name, &palette, &looks)?;
+            add(sheet, name, &format!("{}: charts", section.title))?;
+        }
+    }
+    for (table, name) in [(&report.subjects, "subjects"), (&report.commands, "commands")] {
+        if !table.columns.is_empty() {
+            add(sheets::table(table, &looks)?, names.take(name), &table.title)?;
+        }
+    }
+    for (index, part) in sheets::sample_parts(samples).enumerate() {
+        let title = if index == 0 { "Every sample" } else { "Further samples" };
+        add(sheets::samples(samples, part, &looks)?, names.take("samples"), title)?;
+    }
+    let mut workbook = Workbook::new();
+    workbook.set_properties(&DocProperties::new().set_title(clip(&report.title, 255)));
+    let mut first = sheets::summary(report, &sheets, &looks)?;
+    first.set_name(summary)?;
+    workbook.push_worksheet(first);
+    for (sheet, _) in sheets {
+        workbook.push_worksheet(sheet);
+    }
+    workbook.save_to_writer(out)
+}
+
+fn table_of(block: &Block) -> Option<&Table> {
+    match block {
+        Block::Table(table) => Some(table),
+        Block::Chart(_) => None,
+    }
+}
+
+fn chart_of(block: &Block) -> Option<&Chart> {
+    match block {
+        Block::Chart(chart) => Some(chart),
+        Block::Table(_) => None,
+    }
+}
+
+/// A text that a cell can hold.
+fn cell_text(text: &str) -> String {
+    clip(text, LONGEST)
+}
+
+fn clip(text: &str, longest: usize) -> String {
+    let mut length = 0;
+    let fits = |c: &char| {
+        length += c.len_utf16();
+        length <= longest
+    };
+    printable(text).chars().take_while(fits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_holds_32767_units_of_utf_16() {
+        assert_eq!(cell_text(&"a".repeat(40_000)).len(), LONGEST);
+        assert_eq!(cell_text(&"💾".repeat(20_000)).chars().count(), LONGEST / 2);
+        assert_eq!(cell_text("a\u{0}b"), "a\u{fffd}b");
+    }
+}

@@ -1,0 +1,200 @@
+//! The sheets without charts: summary, tables, samples.
+
+use std::ops::Range;
+
+use rust_xlsxwriter::{Format, Url, Worksheet, XlsxError};
+
+use super::looks::{Looks, of_cell};
+use super::{cell_text, clip};
+use crate::report::model::{Report, Table};
+use crate::report::render::tidy::{FIXED, TidyRow, dimension_names};
+
+/// Rows of samples on one sheet: what a sheet holds, less its header.
+const SAMPLES_A_SHEET: usize = 1_048_575;
+/// Widths of columns in characters.
+const NARROW: usize = 9;
+const WIDE: usize = 60;
+
+/// A sheet that is written row by row.
+struct Rows<'a> {
+    sheet: Worksheet,
+    row: u32,
+    looks: &'a Looks,
+}
+
+impl Rows<'_> {
+    fn text(&mut self, column: u16, text: &str, look: &Format) -> Result<(), XlsxError> {
+        self.sheet.write_string_with_format(self.row, column, cell_text(text), look)?;
+        Ok(())
+    }
+
+    fn line(&mut self, text: &str, look: &Format) -> Result<(), XlsxError> {
+        if !text.is_empty() {
+            self.text(0, text, look)?;
+            self.row += 1;
+        }
+        Ok(())
+    }
+
+    fn heading(&mut self, text: &str) -> Result<(), XlsxError> {
+        self.row += 1;
+        self.line(text, &self.looks.bold)
+    }
+}
+
+/// The first sheet: answer, what can be believed, and where everything is.
+pub(super) fn summary(
+    report: &Report,
+    sheets: &[(Worksheet, String)],
+    looks: &Looks,
+) -> Result<Worksheet, XlsxError> {
+    let mut rows = Rows { sheet: Worksheet::new(), row: 0, looks };
+    rows.sheet.set_column_width(0, 34)?.set_column_width(1, 90)?.set_column_width(2, 60)?;
+    rows.line(&report.title, &looks.title)?;
+    rows.line(&report.question, &looks.plain)?;
+    rows.line(&report.subtitle, &looks.soft)?;
+    rows.row += 1;
+    for sentence in &report.answer {
+        rows.line(sentence, &looks.bold)?;
+    }
+    rows.heading("What can be believed")?;
+    let trust = &report.trust;
+    for (what, count) in [
+        ("Nothing against them", trust.ok),
+        ("Suspect", trust.suspect),
+        ("Invalid", trust.invalid),
+        ("Not measured", trust.missing),
+    ] {
+        rows.text(0, what, &looks.plain)?;
+        rows.sheet.write_number(rows.row, 1, count as f64)?;
+        rows.row += 1;
+    }
+    for reason in &trust.reasons {
+        rows.text(0, &format!("{:?}: {}", reason.tone, reason.rule), &looks.bold)?;
+        rows.text(1, &format!("{} {}", reason.why, reason.action), &looks.wrapped)?;
+        rows.text(2, &reason.cells.join("; "), &looks.soft)?;
+        rows.row += 1;
+    }
+    rows.heading("Sheets")?;
+    for (sheet, title) in sheets {
+        let link = Url::new(format!("internal:'{}'!A1", sheet.name())).set_text(sheet.name());
+        rows.sheet.write_url(rows.row, 0, link)?;
+        rows.text(1, title, &looks.plain)?;
+        rows.row += 1;
+    }
+    rows.heading("Where it was measured")?;
+    for (name, value) in &report.environment {
+        rows.text(0, name, &looks.soft)?;
+        rows.text(1, value, &looks.wrapped)?;
+        rows.row += 1;
+    }
+    rows.heading("What limits these numbers")?;
+    for note in &report.notes {
+        rows.line(note, &looks.plain)?;
+    }
+    rows.heading("Again")?;
+    for line in &report.again {
+        rows.line(line, &looks.command)?;
+    }
+    Ok(rows.sheet)
+}
+
+/// A table: its title, its header, its rows. Intervals and reasons stand in a column of their own
+/// right of the numbers that they belong to.
+pub(super) fn table(table: &Table, looks: &Looks) -> Result<Worksheet, XlsxError> {
+    let mut sheet = Worksheet::new();
+    sheet.write_string_with_format(0, 0, cell_text(&table.title), &looks.bold)?;
+    if !table.note.is_empty() {
+        sheet.write_string_with_format(1, 0, cell_text(&table.note), &looks.soft)?;
+    }
+    let header = 2;
+    let mut place = 0;
+    for (index, column) in table.columns.iter().enumerate() {
+        let cells = || table.rows.iter().filter_map(|row| Some((row.cells.get(index)?, row.total)));
+        let look = if column.numeric { &looks.head_number } else { &looks.head };
+        sheet.write_string_with_format(header, place, cell_text(&column.heading), look)?;
+        for (row, (cell, total)) in (header + 1..).zip(cells()) {
+            let look = of_cell(cell, column.numeric, total);
+            match cell.number.filter(|number| number.is_finite()) {
+                Some(number) => sheet.write_number_with_format(row, place, number, &look)?,
+                None => sheet.write_string_with_format(row, place, cell_text(&cell.text), &look)?,
+            };
+        }
+        let width = width_of(&column.heading, cells().map(|(cell, _)| cell.text.as_str()));
+        sheet.set_column_width(place, width)?;
+        place += 1;
+        if cells().any(|(cell, _)| !cell.detail.is_empty()) {
+            sheet.write_string_with_format(header, place, "", &looks.head)?;
+            for (row, (cell, _)) in (header + 1..).zip(cells()) {
+                if !cell.detail.is_empty() {
+                    sheet.write_string_with_format(
+                        row,
+                        place,
+                        cell_text(&cell.detail),
+                        &looks.soft,
+                    )?;
+                }
+            }
+            sheet.set_column_width(
+                place,
+                width_of("", cells().map(|(cell, _)| cell.detail.as_str())),
+            )?;
+            place += 1;
+        }
+    }
+    sheet.set_freeze_panes(header + 1, 1)?;
+    Ok(sheet)
+}
+
+fn width_of<'a>(heading: &str, texts: impl Iterator<Item = &'a str>) -> f64 {
+    // The longest word of a heading, which is wrapped.
+    let word = heading.split(' ').map(|word| word.chars().count()).max().unwrap_or(0) + 2;
+    let longest = texts.map(|text| text.chars().count() + 2).max().unwrap_or(0);
+    word.max(longest).clamp(NARROW, WIDE) as f64
+}
+
+/// Which rows go on which sheet.
+pub(super) fn sample_parts(samples: &[TidyRow]) -> impl Iterator<Item = Range<usize>> {
+    let count = samples.len();
+    let starts = (0..count.max(1)).step_by(SAMPLES_A_SHEET);
+    starts.map(move |start| start..(start + SAMPLES_A_SHEET).min(count))
+}
+
+/// The samples, one a row, every condition in a column of its own.
+pub(super) fn samples(
+    all: &[TidyRow],
+    part: Range<usize>,
+    looks: &Looks,
+) -> Result<Worksheet, XlsxError> {
+    let mut sheet = Worksheet::new();
+    let names = dimension_names(all);
+    let heads = names.iter().copied().chain(FIXED);
+    for (column, head) in (0..).zip(heads) {
+        sheet.write_string_with_format(0, column, cell_text(head), &looks.head)?;
+        let wide = matches!(head, "value" | "metric" | "test" | "workload" | "subject");
+        sheet.set_column_width(column, if wide { 22 } else { 12 })?;
+    }
+    let fixed = u16::try_from(names.len()).map_err(|_| XlsxError::RowColumnLimitError)?;
+    let last = fixed + FIXED.len() as u16 - 1;
+    for (row, sample) in (1..).zip(&all[part.clone()]) {
+        for (place, name) in names.iter().enumerate() {
+            let value = sample.dimension(name, place);
+            if !value.is_empty() {
+                sheet.write_string(row, place as u16, cell_text(value))?;
+            }
+        }
+        sheet.write_string(row, fixed, cell_text(&sample.metric))?;
+        if sample.value.is_finite() {
+            sheet.write_number(row, fixed + 1, sample.value)?;
+        }
+        sheet.write_string(row, fixed + 2, cell_text(&sample.unit))?;
+        sheet.write_number(row, fixed + 3, f64::from(sample.trial))?;
+        sheet.write_number(row, fixed + 4, f64::from(sample.repetition))?;
+        sheet.write_string(row, fixed + 5, clip(&sample.verdict, 255))?;
+    }
+    sheet.set_freeze_panes(1, 0)?;
+    if !part.is_empty() {
+        sheet.autofilter(0, 0, part.len() as u32, last)?;
+    }
+    Ok(sheet)
+}

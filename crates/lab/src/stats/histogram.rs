@@ -1,0 +1,174 @@
+//! Latencies by the bin, as fio's json+ writes them: `{ "nanoseconds": requests, ... }`.
+//!
+//! Several runs are merged by adding their bins, and percentiles are read from the sum. The
+//! average of two runs' percentiles is the percentile of nothing: of 1,000 requests at 1 ms and
+//! 10 at 100 ms the 99 % latency is 1 ms, and the average of the two runs' is 50 ms.
+//!
+//! A bin's number stands for all requests in it; fio's bins are up to 1.6 % wide, and so exact
+//! are the percentiles.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::check::check_open_unit;
+use super::error::StatsError;
+use super::percentile::{Percentile, round_up, values_needed, with_support};
+
+/// Fewest points of a cumulative curve.
+const FEWEST_POINTS: usize = 4;
+
+/// How many requests took how long.
+///
+/// Invariants: no bin is empty; the requests fit into 64 bits.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "BTreeMap<u64, u64>", into = "BTreeMap<u64, u64>")]
+pub struct Histogram {
+    bins: BTreeMap<u64, u64>,
+    total: u64,
+}
+
+/// A point of the cumulative distribution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CumulativePoint {
+    /// The bin's value, in nanoseconds.
+    pub value_ns: u64,
+    /// The part of all requests, above 0 to 1, that took at most this long.
+    pub at_most: f64,
+}
+
+impl Histogram {
+    /// From bins: value in nanoseconds and requests, in any order; bins of the same value add up
+    /// and empty ones are left out.
+    ///
+    /// # Errors
+    ///
+    /// When there are more requests than 64 bits count.
+    pub fn from_bins(bins: impl IntoIterator<Item = (u64, u64)>) -> Result<Self, StatsError> {
+        let mut histogram = Self::default();
+        for (value_ns, requests) in bins {
+            histogram.add(value_ns, requests)?;
+        }
+        Ok(histogram)
+    }
+
+    fn add(&mut self, value_ns: u64, requests: u64) -> Result<(), StatsError> {
+        if requests > 0 {
+            self.total = self.total.checked_add(requests).ok_or(StatsError::TooManyRequests)?;
+            *self.bins.entry(value_ns).or_default() += requests;
+        }
+        Ok(())
+    }
+
+    /// All requests of several histograms.
+    ///
+    /// # Errors
+    ///
+    /// When there are more requests than 64 bits count.
+    pub fn merged<'a>(parts: impl IntoIterator<Item = &'a Self>) -> Result<Self, StatsError> {
+        Self::from_bins(parts.into_iter().flat_map(Self::bins))
+    }
+
+    /// Value in nanoseconds and requests of each bin, ascending.
+    pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.bins.iter().map(|(value, requests)| (*value, *requests))
+    }
+
+    /// Number of requests.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Whether there are no requests.
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// The fastest request's bin, in nanoseconds; `None` of nothing.
+    pub fn min_ns(&self) -> Option<u64> {
+        self.bins.first_key_value().map(|(value, _)| *value)
+    }
+
+    /// The slowest request's bin, in nanoseconds; `None` of nothing.
+    pub fn max_ns(&self) -> Option<u64> {
+        self.bins.last_key_value().map(|(value, _)| *value)
+    }
+
+    /// The q-quantile in nanoseconds with its 95 % interval, if there are enough requests: the
+    /// first bin up to which q of all requests lie, which is also fio's rule.
+    ///
+    /// # Errors
+    ///
+    /// Of nothing, and for a q outside 0 < q < 1.
+    pub fn percentile(&self, q: f64) -> Result<Percentile, StatsError> {
+        check_open_unit("quantile", q)?;
+        if self.is_empty() {
+            return Err(StatsError::Empty { what: "percentile of latencies" });
+        }
+        let rank = round_up(self.total as f64 * q).clamp(1, self.total);
+        let at = |rank| self.value_of_rank(rank) as f64;
+        Ok(with_support(self.total, values_needed(q)?, q, at(rank), at))
+    }
+
+    /// The bin of the rank-th fastest request, 1 to `total`.
+    fn value_of_rank(&self, rank: u64) -> u64 {
+        let mut seen = 0;
+        for (value, requests) in self.bins() {
+            seen += requests;
+            if seen >= rank {
+                return value;
+            }
+        }
+        // Not reached for ranks up to the total.
+        self.max_ns().unwrap_or(0)
+    }
+
+    /// The cumulative distribution for a chart drawn in steps, thinned to at most `max_points`
+    /// (no fewer than 4).
+    ///
+    /// Half of the points go to equal steps of the share of requests, half to equal steps of the
+    /// logarithm of the latency, and a bin that enters no new step is left out. So the curve
+    /// drawn is nowhere lower than the true one by 2 / `max_points` or more, and the long tail,
+    /// which is a single step of the share, keeps its shape. The first and last bins stay.
+    pub fn cumulative(&self, max_points: usize) -> Vec<CumulativePoint> {
+        let max_points = max_points.max(FEWEST_POINTS);
+        let share_steps = max_points.div_ceil(2);
+        let thinning = self.bins.len() > max_points;
+        let position = self.log_position(max_points - share_steps);
+        let mut points = Vec::new();
+        let (mut seen, mut last_step) = (0, None);
+        for (value_ns, requests) in self.bins() {
+            seen += requests;
+            let at_most = seen as f64 / self.total as f64;
+            let step = ((at_most * share_steps as f64) as usize, position(value_ns));
+            let step = (step.0.min(share_steps - 1), step.1);
+            if !thinning || last_step != Some(step) || seen == self.total {
+                points.push(CumulativePoint { value_ns, at_most });
+            }
+            last_step = Some(step);
+        }
+        points
+    }
+
+    /// Which of equal steps between the logarithms of the smallest and the largest value.
+    fn log_position(&self, steps: usize) -> impl Fn(u64) -> usize + use<> {
+        let log = |value: u64| (value as f64 + 1.0).ln();
+        let low = log(self.min_ns().unwrap_or(0));
+        let width = (log(self.max_ns().unwrap_or(0)) - low).max(f64::MIN_POSITIVE);
+        move |value| (((log(value) - low) / width * steps as f64) as usize).min(steps - 1)
+    }
+}
+
+impl TryFrom<BTreeMap<u64, u64>> for Histogram {
+    type Error = StatsError;
+
+    fn try_from(bins: BTreeMap<u64, u64>) -> Result<Self, StatsError> {
+        Self::from_bins(bins)
+    }
+}
+
+impl From<Histogram> for BTreeMap<u64, u64> {
+    fn from(histogram: Histogram) -> Self {
+        histogram.bins
+    }
+}

@@ -1,0 +1,168 @@
+//! Percentiles and histograms.
+
+use super::*;
+
+#[test]
+fn what_a_percentile_needs() {
+    let needed = |q| values_needed(q).unwrap();
+    assert_eq!(
+        [0.5, 0.9, 0.95, 0.99, 0.999, 0.9999].map(needed),
+        [20, 100, 200, 1_000, 10_000, 100_000]
+    );
+    assert_eq!([0.1, 0.01].map(needed), [100, 1_000]);
+    assert!(values_needed(1.0).is_err() && values_needed(f64::NAN).is_err());
+}
+
+#[test]
+fn a_percentile_that_the_sample_does_not_reach_is_refused_with_what_it_takes() {
+    let values: Vec<f64> = (0..999).map(f64::from).collect();
+    let found = percentile(&values, 0.99).unwrap();
+    assert_eq!(found, Percentile::Unsupported { have: 999, needed: 1_000 });
+    assert_eq!(found.value(), None);
+    assert!(percentile(&values, 0.98).unwrap().value().is_some());
+    let bins = Histogram::from_bins([(5, 999)]).unwrap();
+    assert_eq!(bins.percentile(0.99).unwrap(), found);
+}
+
+/// Values 1 to 1,000 in bins of ten: the 990th is in the bin 990, the interval's ranks 983 and
+/// 997 (SciPy's) in the bins 990 and 1000.
+#[test]
+fn percentiles_from_bins() {
+    let bins = Histogram::from_bins((1..=1_000_u64).map(|v| (v.div_ceil(10) * 10, 1))).unwrap();
+    assert_eq!(
+        bins.percentile(0.99).unwrap(),
+        Percentile::Supported { value: 990.0, low: 990.0, high: 1_000.0, count: 1_000 }
+    );
+    assert_eq!(bins.percentile(0.5).unwrap().value(), Some(500.0));
+    assert_eq!((bins.min_ns(), bins.max_ns(), bins.total()), (Some(10), Some(1_000), 1_000));
+}
+
+/// 1,000 requests at 1 ms and 20 at 100 ms: the 99 % latency of all is 100 ms, of the first run
+/// 1 ms; the mean of the two runs' would be 50.5 ms.
+#[test]
+fn merging_adds_requests() {
+    let fast = Histogram::from_bins([(1_000_000, 1_000)]).unwrap();
+    let slow = Histogram::from_bins([(100_000_000, 20)]).unwrap();
+    let all = Histogram::merged([&fast, &slow]).unwrap();
+    assert_eq!(all.percentile(0.99).unwrap().value(), Some(100_000_000.0));
+    assert_eq!(all.percentile(0.98).unwrap().value(), Some(1_000_000.0));
+    assert!(Histogram::merged([]).unwrap().is_empty());
+}
+
+#[test]
+fn reads_and_writes_what_fio_writes() {
+    let bins: Histogram = serde_json::from_str(r#"{"2024": 3, "1000": 1, "77": 0}"#).unwrap();
+    assert_eq!(bins.bins().collect::<Vec<_>>(), [(1_000, 1), (2_024, 3)]);
+    assert_eq!(serde_json::to_string(&bins).unwrap(), r#"{"1000":1,"2024":3}"#);
+    for bad in
+        [r#"{"x": 1}"#, r#"{"1": -1}"#, r#"{"1": 1.5}"#, r#"{"1": 18446744073709551615, "2": 1}"#]
+    {
+        assert!(serde_json::from_str::<Histogram>(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn too_many_requests_are_refused() {
+    let full = Histogram::from_bins([(1, u64::MAX)]).unwrap();
+    let one = Histogram::from_bins([(1, 1)]).unwrap();
+    assert_eq!(Histogram::merged([&full, &one]), Err(StatsError::TooManyRequests));
+    let found = full.percentile(0.999).unwrap();
+    assert_eq!(found.value(), Some(1.0));
+}
+
+#[test]
+fn nothing_has_no_percentile_and_no_curve() {
+    let nothing = Histogram::default();
+    assert!(matches!(nothing.percentile(0.5), Err(StatsError::Empty { .. })));
+    assert!(nothing.cumulative(100).is_empty());
+    assert_eq!((nothing.min_ns(), nothing.max_ns()), (None, None));
+}
+
+#[test]
+fn a_short_curve_is_whole() {
+    let bins = Histogram::from_bins([(10, 1), (20, 2), (40, 1)]).unwrap();
+    let points: Vec<(u64, f64)> =
+        bins.cumulative(4).iter().map(|point| (point.value_ns, point.at_most)).collect();
+    assert_eq!(points, [(10, 0.25), (20, 0.75), (40, 1.0)]);
+    // Also where two bins are close enough to be one step.
+    let close = Histogram::from_bins([(10, 1), (11, 1), (1_000, 8)]).unwrap();
+    assert_eq!(close.cumulative(4).len(), 3);
+}
+
+/// A tail of a millionth keeps its points, for half of them follow the latency.
+#[test]
+fn a_thinned_curve_keeps_its_tail() {
+    let body = (1..=1_000_u64).map(|v| (1_000 + v, 1_000));
+    let tail = (1..=100_u64).map(|v| (v * 1_000_000, 1));
+    let bins = Histogram::from_bins(body.chain(tail)).unwrap();
+    let points = bins.cumulative(100);
+    assert!(points.len() <= 100);
+    assert!(points.iter().filter(|point| point.value_ns >= 1_000_000).count() >= 15);
+    assert!(points.iter().filter(|point| point.value_ns < 1_000_000).count() >= 45);
+}
+
+fn histogram() -> impl Strategy<Value = Histogram> {
+    let bin = (prop_oneof![0_u64..50, 1_000_u64..10_000_000], 0_u64..400);
+    prop::collection::vec(bin, 0..60).prop_map(|bins| Histogram::from_bins(bins).unwrap())
+}
+
+/// The share of requests up to a latency, on the curve drawn in steps.
+fn height(points: &[CumulativePoint], value_ns: u64) -> f64 {
+    points.iter().take_while(|point| point.value_ns <= value_ns).last().map_or(0.0, |p| p.at_most)
+}
+
+proptest! {
+    #[test]
+    fn a_merged_histogram_is_the_histogram_of_all(a in histogram(), b in histogram()) {
+        let all = Histogram::from_bins(a.bins().chain(b.bins())).unwrap();
+        prop_assert_eq!(&Histogram::merged([&a, &b]).unwrap(), &all);
+        prop_assert_eq!(&Histogram::merged([&b, &a]).unwrap(), &all);
+        prop_assert_eq!(all.total(), a.total() + b.total());
+        prop_assert_eq!(all.max_ns(), a.max_ns().max(b.max_ns()));
+    }
+
+    #[test]
+    fn percentiles_rise_and_lie_within_their_intervals(bins in histogram()) {
+        prop_assume!(!bins.is_empty());
+        let mut before = 0.0;
+        for q in [0.01, 0.1, 0.5, 0.9, 0.99, 0.999] {
+            if let Percentile::Supported { value, low, high, .. } = bins.percentile(q).unwrap() {
+                prop_assert!(before <= value && low <= value && value <= high);
+                // The definition: q of all requests up to here, less than q before.
+                let up_to = |v: f64| bins.bins().filter(|bin| bin.0 as f64 <= v).map(|bin| bin.1).sum::<u64>();
+                let mark = bins.total() as f64 * q;
+                prop_assert!(up_to(value) as f64 >= mark - 1e-6);
+                prop_assert!((up_to(value - 0.5) as f64) < mark + 1e-6);
+                before = value;
+            }
+        }
+    }
+
+    #[test]
+    fn percentiles_of_values_rise(values in prop::collection::vec(-1e9_f64..1e9, 100..400)) {
+        let mut before = f64::NEG_INFINITY;
+        for q in [0.1, 0.25, 0.5, 0.75, 0.9] {
+            let Percentile::Supported { value, low, high, .. } = percentile(&values, q).unwrap() else {
+                return Err(TestCaseError::fail("unsupported"));
+            };
+            prop_assert!(before <= value && low <= value && value <= high);
+            prop_assert!(values.contains(&low) && values.contains(&high));
+            before = value;
+        }
+    }
+
+    /// The promise of `cumulative`, at every bin.
+    #[test]
+    fn a_thinned_curve_is_nearly_the_whole_one(bins in histogram(), max in 0_usize..40) {
+        let (thin, whole) = (bins.cumulative(max), bins.cumulative(usize::MAX));
+        let max = max.max(4);
+        prop_assert!(thin.len() <= max);
+        prop_assert_eq!(thin.first(), whole.first());
+        prop_assert_eq!(thin.last(), whole.last());
+        for point in &whole {
+            let gap = point.at_most - height(&thin, point.value_ns);
+            prop_assert!((0.0..2.0 / max as f64 + 1e-12).contains(&gap), "{gap}");
+        }
+        prop_assert!(thin.is_sorted_by(|a, b| a.value_ns < b.value_ns && a.at_most < b.at_most));
+    }
+}

@@ -1,0 +1,144 @@
+//! fio's command lines.
+
+use std::path::{Path, PathBuf};
+
+use super::{block_size, iodepth, ops, series_ms};
+use crate::tool::parts::{arg, round_down};
+use crate::tool::{Script, Step, Target, TrialSpec};
+use crate::world::CommandLine;
+
+/// A job called `trial`, its threads counted as one process.
+pub(in crate::tool) fn job() -> CommandLine {
+    CommandLine::new("fio").arg("--name=trial").arg("--thread=1")
+}
+
+/// The engine and where it works; `engine` is for files and devices.
+pub(in crate::tool) fn with_target(
+    command: CommandLine,
+    target: &Target,
+    engine: &str,
+    direct: bool,
+) -> CommandLine {
+    match target {
+        Target::Device(path) => with_file(command, path, engine, direct),
+        Target::Folder(folder) => with_file(command, &data_file(folder), engine, direct),
+        Target::Nbd(uri) => command.arg("--ioengine=nbd").arg(format!("--uri={uri}")),
+    }
+}
+
+fn with_file(command: CommandLine, path: &Path, engine: &str, direct: bool) -> CommandLine {
+    command
+        // fio splits a file name at colons, which by-path device names hold.
+        .arg(format!("--filename={}", arg(path).replace(':', "\\:")))
+        .arg(format!("--ioengine={engine}"))
+        .arg(format!("--direct={}", u8::from(direct)))
+        .arg("--allow_file_create=0")
+}
+
+/// Seconds as fio takes them.
+pub(in crate::tool) fn milliseconds(seconds: f64) -> String {
+    format!("{}ms", (seconds * 1000.0).round())
+}
+
+fn data_file(folder: &Path) -> PathBuf {
+    folder.join("fio.data")
+}
+
+pub(super) fn plan(spec: &TrialSpec<'_>) -> Result<Script, String> {
+    let settings = spec.settings;
+    let block = block_size(settings);
+    let size = round_down(spec.region_bytes, block);
+    let random = settings.word("pattern") == "rand";
+    // Processes in sequence each stream through a part of their own; at random each has all.
+    let parts = if random { 1 } else { u64::from(spec.processes.max(1)) };
+    let part = round_down(size / parts, block);
+    if part == 0 {
+        let bytes = spec.region_bytes;
+        return Err(format!("{bytes} bytes do not hold {parts} blocks of {block} bytes"));
+    }
+    let target = with_target(job(), spec.target, "libaio", settings.flag("direct"));
+    let command = with_shape(target, spec, part, random);
+    let command = with_series(command, spec)?;
+    let mut script = Script {
+        measured: vec![command.arg("--output-format=json+").arg("--eta=never")],
+        ..Script::default()
+    };
+    if let Target::Folder(folder) = spec.target {
+        let path = data_file(folder);
+        script.prepare.push(Step::MakeFile { path: path.clone(), bytes: size, seed: spec.seed });
+        script.clean_up.push(Step::Remove(path));
+    }
+    Ok(script)
+}
+
+fn with_shape(command: CommandLine, spec: &TrialSpec<'_>, part: u64, random: bool) -> CommandLine {
+    let settings = spec.settings;
+    let mut command = command
+        .arg(format!("--rw={}", rw(random, settings.word("op"))))
+        .arg(format!("--bs={}", block_size(settings)))
+        .arg(format!("--iodepth={}", iodepth(settings)))
+        .arg(format!("--size={part}"));
+    if settings.word("op") == "mixed" {
+        let reads = settings.count("read_percent").unwrap_or(70);
+        command = command.arg(format!("--rwmixread={reads}"));
+    }
+    if spec.processes > 1 {
+        if !random {
+            command = command.arg(format!("--offset_increment={part}"));
+        }
+        command = command.arg(format!("--numjobs={}", spec.processes));
+    }
+    if random {
+        // fio 3.33 refuses seeds of 2^63 and more.
+        command = command.arg(format!("--randseed={}", spec.seed >> 1)).arg("--norandommap=1");
+    }
+    if ops(settings).write {
+        let positive = |name: &str| settings.count(name).filter(|count| *count > 0);
+        if let Some(count) = positive("flush_every") {
+            command = command.arg(format!("--fsync={count}"));
+        }
+        if let Some(percent) = positive("compressible") {
+            command = command.arg(format!("--buffer_compress_percentage={percent}"));
+        }
+        command = command.arg("--end_fsync=1");
+    }
+    command =
+        command.arg("--time_based=1").arg(format!("--runtime={}", milliseconds(spec.runtime_s)));
+    if spec.ramp_s > 0.0 {
+        command = command.arg(format!("--ramp_time={}", milliseconds(spec.ramp_s)));
+    }
+    command
+}
+
+/// Logs of slices. fio keeps the mean or, with `log_max_value`, the maximum of what it sampled in
+/// a slice, for all logs alike; with one sample of the rates a slice (`bwavgtime`) the two are
+/// the same for rates, and the choice is about latency alone.
+fn with_series(command: CommandLine, spec: &TrialSpec<'_>) -> Result<CommandLine, String> {
+    let Some(slice_ms) = series_ms(spec.settings) else { return Ok(command) };
+    if slice_ms as f64 > spec.runtime_s * 1000.0 {
+        return Err(format!("a trial of {} s has no slice of {slice_ms} ms", spec.runtime_s));
+    }
+    let prefix = arg(&spec.scratch.join(super::series::PREFIX));
+    let mut command = command
+        .arg(format!("--write_bw_log={prefix}"))
+        .arg(format!("--write_iops_log={prefix}"))
+        .arg(format!("--write_lat_log={prefix}"))
+        .arg(format!("--log_avg_msec={slice_ms}"))
+        .arg(format!("--bwavgtime={slice_ms}"))
+        .arg(format!("--iopsavgtime={slice_ms}"));
+    if spec.settings.word("series_latency") == "max" {
+        command = command.arg("--log_max_value=1");
+    }
+    Ok(command)
+}
+
+fn rw(random: bool, op: &str) -> &'static str {
+    match (random, op) {
+        (false, "write") => "write",
+        (false, "mixed") => "rw",
+        (false, _) => "read",
+        (true, "write") => "randwrite",
+        (true, "mixed") => "randrw",
+        (true, _) => "randread",
+    }
+}

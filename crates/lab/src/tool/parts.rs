@@ -1,0 +1,256 @@
+//! What the tools share: how parameters are declared, numbers read, processes compared.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use braid_stack::ByteSize;
+
+use super::{RunOutput, Target, ToolError, ToolOutput, TrialSpec};
+use crate::metric::{Measured, Metric};
+use crate::settings::{Kind, Parameter, Settings, Value};
+
+/// A parameter without a default.
+pub(super) const fn parameter(name: &'static str, kind: Kind, about: &'static str) -> Parameter {
+    Parameter { name, kind, default: None, scales: false, about }
+}
+
+/// With a default, spelt as in a campaign.
+pub(super) const fn or(default: &'static str, parameter: Parameter) -> Parameter {
+    Parameter { default: Some(default), ..parameter }
+}
+
+/// An amount of data or of work, which `--scale` multiplies.
+pub(super) const fn scaling(parameter: Parameter) -> Parameter {
+    Parameter { scales: true, ..parameter }
+}
+
+/// Bytes from `min` to a pebibyte, a multiple of `min`.
+pub(super) const fn bytes_from(min: u64) -> Kind {
+    Kind::Size { min, max: 1 << 50, unit: min }
+}
+
+/// The size of a block: a sector to 1 GiB.
+pub(super) const BLOCK: Kind = Kind::Size { min: 512, max: 1 << 30, unit: 512 };
+
+/// That a choice without a default was made.
+pub(super) fn check_set(
+    settings: &Settings,
+    name: &str,
+    words: &'static [&'static str],
+) -> Result<(), String> {
+    if words.contains(&settings.word(name)) {
+        return Ok(());
+    }
+    Err(format!("{name} is not set; take one of: {}", words.join(", ")))
+}
+
+/// Whether a write-back of everything counts in the time of a tool that copies files.
+pub(super) const SYNC: Parameter = or(
+    "true",
+    parameter("sync", Kind::Flag, "whether writing everything back (syncfs) counts in the time"),
+);
+
+/// A parameter's value if it is not the default: what a label has to tell.
+pub(super) fn unusual<'a>(
+    settings: &'a Settings,
+    parameters: &[Parameter],
+    name: &str,
+) -> Option<&'a Value> {
+    let value = settings.get(name)?;
+    (Settings::defaults(parameters).get(name) != Some(value)).then_some(value)
+}
+
+/// The folder of a trial on a file system.
+pub(super) fn folder_of<'a>(spec: &TrialSpec<'a>) -> Result<&'a Path, String> {
+    match spec.target {
+        Target::Folder(folder) => Ok(folder),
+        Target::Device(_) | Target::Nbd(_) => {
+            Err("it needs a folder on a file system; set filesystem".to_owned())
+        }
+    }
+}
+
+/// That the trial's room holds so many bytes.
+pub(super) fn check_room(spec: &TrialSpec<'_>, bytes: u64) -> Result<(), String> {
+    if bytes <= spec.region_bytes {
+        return Ok(());
+    }
+    let (needs, has) = (ByteSize(bytes), ByteSize(spec.region_bytes));
+    Err(format!("it needs {needs:#} and has {has:#}; take a smaller size or a larger region"))
+}
+
+/// Bytes of all processes together.
+pub(super) fn together(bytes: u64, processes: u32) -> u64 {
+    bytes.saturating_mul(u64::from(processes.max(1)))
+}
+
+/// `bytes` without what does not fill a `unit`.
+pub(super) fn round_down(bytes: u64, unit: u64) -> u64 {
+    bytes - bytes.checked_rem(unit).unwrap_or(0)
+}
+
+/// A path as an argument.
+pub(super) fn arg(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// The folder or file of one process inside the trial's: `dir/NAME1`, `dir/NAME2`, ...
+pub(super) fn own(folder: &Path, name: &str, process: u32) -> PathBuf {
+    folder.join(format!("{name}{}", process + 1))
+}
+
+/// A finite number.
+pub(super) fn number(text: &str) -> Option<f64> {
+    // Rust reads "inf" and "nan" as well.
+    text.trim().parse::<f64>().ok().filter(|value| value.is_finite())
+}
+
+/// Error: not the tool's output.
+pub(super) fn malformed(tool: &'static str, reason: impl Into<String>) -> ToolError {
+    ToolError::Malformed { tool, reason: reason.into() }
+}
+
+/// The start of a text, for messages.
+pub(super) fn excerpt(text: &str) -> String {
+    const LONGEST: usize = 120;
+    let line = text.trim().lines().next().unwrap_or_default();
+    if line.is_empty() {
+        return "nothing".to_owned();
+    }
+    let short: String = line.chars().take(LONGEST).collect();
+    format!("{short:?}")
+}
+
+/// Adds a number that must be finite.
+pub(super) fn push(
+    measured: &mut Measured,
+    tool: &'static str,
+    metric: Metric,
+    value: f64,
+) -> Result<(), ToolError> {
+    measured
+        .push(metric, value)
+        .ok_or_else(|| malformed(tool, format!("{metric} is not a finite number")))
+}
+
+/// Times of several processes: the slowest's over the fastest's. `None` for one process, or when
+/// one took no time.
+pub(super) fn spread(times: &[f64]) -> Option<f64> {
+    if times.len() < 2 {
+        return None;
+    }
+    let slowest = times.iter().copied().fold(0.0, f64::max);
+    let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
+    let spread = slowest / fastest;
+    spread.is_finite().then_some(spread)
+}
+
+/// Jain's index of several shares, (Σx)² / (n Σx²): 1 when all are equal, 1/n when one has all.
+/// `None` for one share, or when nobody has any.
+pub(super) fn jain(shares: &[f64]) -> Option<f64> {
+    if shares.len() < 2 {
+        return None;
+    }
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    let index = sum * sum / (shares.len() as f64 * squares);
+    index.is_finite().then_some(index)
+}
+
+/// The first bin at or below which so many percent of the requests lie, as fio does it; `None` of
+/// no request.
+pub(super) fn percentile(bins: &BTreeMap<u64, u64>, percent: f64) -> Option<f64> {
+    let all: f64 = bins.values().map(|&count| count as f64).sum();
+    let wanted = all * percent / 100.0;
+    let mut below = 0.0;
+    for (&ns, &count) in bins {
+        below += count as f64;
+        if count > 0 && below >= wanted {
+            return Some(ns as f64);
+        }
+    }
+    None
+}
+
+/// Adds spread and fairness of processes that did equal work in these times.
+pub(super) fn push_processes(measured: &mut Measured, times: &[f64]) {
+    let rates: Vec<f64> = times.iter().map(|time| 1.0 / time).collect();
+    let values = [(Metric::SpreadOfProcesses, spread(times)), (Metric::Fairness, jain(&rates))];
+    for (metric, value) in values {
+        // One process has neither; nor have processes of which one took no measurable time.
+        let _absent: Option<()> = value.and_then(|value| measured.push(metric, value));
+    }
+}
+
+/// Numbers of programs of which only the time counts, each of which moved the same bytes.
+/// `bytes`: of all together, if they are known.
+pub(super) fn timed(
+    tool: &'static str,
+    run: &RunOutput,
+    bytes: Option<u64>,
+) -> Result<Measured, ToolError> {
+    if run.processes.is_empty() {
+        return Err(ToolError::Nothing { tool });
+    }
+    let mut measured = Measured::default();
+    push(&mut measured, tool, Metric::Seconds, run.wall_s)?;
+    if let Some(bytes) = bytes {
+        push(&mut measured, tool, Metric::Throughput, bytes as f64 / run.wall_s)?;
+    }
+    let times: Vec<f64> = run.processes.iter().map(|process| process.wall_s).collect();
+    push_processes(&mut measured, &times);
+    Ok(measured)
+}
+
+/// The version of a GNU program from `NAME (PACKAGE) VERSION`, as `PACKAGE-VERSION`.
+pub(super) fn gnu_version(tool: &'static str, output: &ToolOutput) -> Result<String, ToolError> {
+    let first = output.stdout.lines().next().unwrap_or_default();
+    let parts = first.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+    let version = parts.and_then(|(package, rest)| {
+        let version = rest.split_whitespace().next()?;
+        let numbered = version.starts_with(|c: char| c.is_ascii_digit());
+        let package = package.trim_start_matches("GNU ").replace(' ', "-");
+        numbered.then(|| format!("{package}-{version}"))
+    });
+    version.ok_or_else(|| malformed(tool, format!("no version in {}", excerpt(&output.stdout))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::testing::output;
+
+    #[test]
+    fn shares_are_compared() {
+        assert_eq!(spread(&[2.0, 1.0, 4.0]), Some(4.0));
+        assert_eq!(spread(&[2.0]), None);
+        assert_eq!(spread(&[2.0, 0.0]), None);
+        assert_eq!(jain(&[3.0, 3.0]), Some(1.0));
+        assert_eq!(jain(&[5.0, 0.0]), Some(0.5));
+        assert_eq!(jain(&[1.0, 2.0]), Some(0.9));
+        assert_eq!((jain(&[1.0]), jain(&[0.0, 0.0])), (None, None));
+    }
+
+    #[test]
+    fn sizes_round_down() {
+        assert_eq!((round_down(4097, 4096), round_down(4095, 4096)), (4096, 0));
+        assert_eq!(round_down(7, 0), 7);
+    }
+
+    #[test]
+    fn versions_of_gnu_programs() {
+        let version = |text: &str| gnu_version("x", &output(text));
+        assert_eq!(version("dd (coreutils) 9.1\nmore"), Ok("coreutils-9.1".to_owned()));
+        assert_eq!(version("tar (GNU tar) 1.34"), Ok("tar-1.34".to_owned()));
+        assert_eq!(version("cp (uutils coreutils) 0.2.2"), Ok("uutils-coreutils-0.2.2".to_owned()));
+        for bad in ["", "bsdtar 3.6.2 - libarchive", "cp (x)", "cp (x) y", ")("] {
+            assert!(version(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn only_finite_numbers_are_read() {
+        assert_eq!(number(" 6.5e-05"), Some(6.5e-5));
+        assert_eq!([number("inf"), number("nan"), number("1e999"), number("")], [None; 4]);
+    }
+}

@@ -1,0 +1,229 @@
+//! What tools find ready beside the subject: a file of noise, a tree of text, its archive.
+//!
+//! ```text
+//! bytes, seed ──plan_tree──> names and sizes ──> files of text ──tar──> archive
+//! ```
+//!
+//! Invariants: the same data and seed give the same bytes; a source appears under its name only
+//! when it is whole and on its disk, and one that is there is kept.
+//!
+//! The tree is shaped like a kernel's sources: sizes are log-normal around 4 KiB with a mean of
+//! some 11 KiB, a dozen files to a folder, folders up to six deep, text that compresses to about a
+//! quarter.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use braid_stack::ByteSize;
+
+use super::SourceData;
+use crate::error::LabError;
+use crate::rng::SplitMix64;
+use crate::world::{Leave, StopFlag, make_file};
+
+/// No source takes as long, whatever the storage.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// A file of incompressible bytes.
+pub(super) fn random_file(bytes: u64) -> SourceData {
+    SourceData::File(format!("random-{}.bin", ByteSize(bytes)), bytes)
+}
+
+/// A tree of text files.
+pub(super) fn tree(bytes: u64) -> SourceData {
+    SourceData::Tree(format!("tree-{}", ByteSize(bytes)), bytes)
+}
+
+/// The archive of such a tree.
+pub(super) fn archive(bytes: u64) -> SourceData {
+    SourceData::Archive(format!("tree-{}.tar", ByteSize(bytes)), bytes)
+}
+
+/// Its name in the folder of sources.
+fn name_of(data: &SourceData) -> &str {
+    let (SourceData::File(name, _) | SourceData::Archive(name, _) | SourceData::Tree(name, _)) =
+        data;
+    name
+}
+
+/// Where it lies in the folder of sources.
+pub(super) fn path_of(sources: &Path, data: &SourceData) -> PathBuf {
+    sources.join(name_of(data))
+}
+
+/// Room that a tree takes on a file system: small files fill whole blocks and have inodes.
+pub(super) fn room_of_tree(bytes: u64) -> u64 {
+    bytes.saturating_add(bytes / 2)
+}
+
+/// Makes a source in a folder, or finds that it is there.
+///
+/// # Errors
+///
+/// When it cannot be written, when `tar` is not there or fails, or when something else has its
+/// name.
+pub fn make_source(data: &SourceData, folder: &Path, seed: u64) -> Result<(), LabError> {
+    let path = path_of(folder, data);
+    match fs::symlink_metadata(&path) {
+        Ok(found) if is_source(data, &found) => return Ok(()),
+        Ok(_) => {
+            let other = io::Error::other("something else has this name; move it away");
+            return Err(LabError::file("make the source", &path)(other));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(LabError::file("look at", &path)(error)),
+    }
+    // Beside its place, so that a rename puts it there; removed with what is in it on every way
+    // out.
+    let work = tempfile::Builder::new()
+        .prefix(".making-")
+        .tempdir_in(folder)
+        .map_err(LabError::file("make a folder in", folder))?;
+    let made = work.path().join("tree");
+    let made = match data {
+        SourceData::File(_, bytes) => {
+            let stop = StopFlag::default();
+            make_file(&made, *bytes, seed, &Leave::new(LONGEST, &stop))?;
+            made
+        }
+        SourceData::Tree(_, bytes) => {
+            make_tree(&made, *bytes, seed)?;
+            made
+        }
+        SourceData::Archive(_, bytes) => {
+            make_tree(&made, *bytes, seed)?;
+            make_archive(work.path(), "tree")?
+        }
+    };
+    // Nothing of it is written back while something is measured.
+    let on_disk = File::open(folder).and_then(|folder| Ok(rustix::fs::syncfs(folder)?));
+    on_disk.map_err(LabError::file("sync", folder))?;
+    fs::rename(&made, &path).map_err(LabError::file("create", &path))
+}
+
+/// Whether what has the name is what was asked for, as far as can be seen at once.
+fn is_source(data: &SourceData, found: &fs::Metadata) -> bool {
+    match data {
+        SourceData::File(_, bytes) => found.is_file() && found.len() == *bytes,
+        SourceData::Archive(_, bytes) => found.is_file() && found.len() >= *bytes,
+        SourceData::Tree(..) => found.is_dir(),
+    }
+}
+
+/// A file of a tree.
+#[derive(Debug, PartialEq, Eq)]
+struct Planned {
+    folder: PathBuf,
+    name: String,
+    bytes: u64,
+}
+
+const DEEPEST: usize = 6;
+const MEDIAN_BYTES: f64 = 4096.0;
+/// Of the logarithm: the mean is the median times e^(σ²/2), 10.9 KiB.
+const SIGMA: f64 = 1.4;
+const LARGEST_BYTES: f64 = (8 << 20) as f64;
+
+/// Names and sizes of a tree; the sizes add up to `bytes`.
+fn plan_tree(bytes: u64, seed: u64) -> Vec<Planned> {
+    let mut rng = SplitMix64::new(seed);
+    let mut folders = vec![PathBuf::new()];
+    let mut files = Vec::new();
+    let mut left = bytes;
+    while left > 0 {
+        // A folder to a dozen files.
+        if rng.below(12) == 0 {
+            let parent = &folders[rng.below(folders.len())];
+            if parent.components().count() < DEEPEST {
+                folders.push(parent.join(format!("{}{}", word(&mut rng), folders.len())));
+            }
+        }
+        let drawn = (MEDIAN_BYTES * (SIGMA * normal(&mut rng)).exp()).clamp(1.0, LARGEST_BYTES);
+        let size = (drawn as u64).min(left);
+        let end = ["c", "c", "h", "h", "txt"][rng.below(5)];
+        let name = format!("{}_{}{}.{end}", word(&mut rng), word(&mut rng), files.len());
+        let folder = folders[rng.below(folders.len())].clone();
+        files.push(Planned { folder, name, bytes: size });
+        left -= size;
+    }
+    files
+}
+
+/// About normal: twelve uniform numbers add up to a variance of one.
+fn normal(rng: &mut SplitMix64) -> f64 {
+    let uniform = |rng: &mut SplitMix64| (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+    (0..12).map(|_| uniform(rng)).sum::<f64>() - 6.0
+}
+
+const WORDS: &[&str] = &[
+    "array", "block", "buffer", "chunk", "clock", "copy", "count", "degraded", "device", "disk",
+    "drive", "else", "error", "event", "failed", "false", "field", "flush", "for", "free", "head",
+    "if", "index", "int", "length", "level", "limit", "list", "lock", "long", "member", "mirror",
+    "next", "null", "offset", "order", "page", "parity", "pending", "plan", "queue", "read",
+    "rebuild", "region", "return", "sector", "seek", "size", "spare", "static", "stripe", "struct",
+    "super", "switch", "sync", "true", "unsigned", "until", "volume", "wait", "while", "width",
+    "write", "zero",
+];
+
+fn word(rng: &mut SplitMix64) -> &'static str {
+    WORDS[rng.below(WORDS.len())]
+}
+
+/// Lines of words, indented, with something of punctuation.
+fn text(bytes: u64, rng: &mut SplitMix64) -> Vec<u8> {
+    let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);
+    let mut text = Vec::with_capacity(wanted.saturating_add(64));
+    while text.len() < wanted {
+        let mut bits = rng.next_u64();
+        text.resize(text.len() + (bits % 4) as usize, b'\t');
+        bits >>= 2;
+        // Up to eight words out of one number: six bits each choose a word.
+        for _ in 0..1 + bits % 8 {
+            bits = bits.rotate_right(6);
+            text.extend_from_slice(WORDS[(bits % 64) as usize].as_bytes());
+            text.extend_from_slice([" ", " ", "(", ", "][(bits >> 40) as usize % 4].as_bytes());
+        }
+        text.extend_from_slice(b";\n");
+    }
+    text.truncate(wanted);
+    text
+}
+
+fn make_tree(root: &Path, bytes: u64, seed: u64) -> Result<(), LabError> {
+    let mut rng = SplitMix64::new(seed ^ 0x7472_6565);
+    fs::create_dir(root).map_err(LabError::file("create", root))?;
+    for planned in plan_tree(bytes, seed) {
+        let folder = root.join(&planned.folder);
+        fs::create_dir_all(&folder).map_err(LabError::file("create", &folder))?;
+        let path = folder.join(&planned.name);
+        fs::write(&path, text(planned.bytes, &mut rng)).map_err(LabError::file("write", &path))?;
+    }
+    Ok(())
+}
+
+/// An archive of a folder, the same for the same content whoever makes it and when.
+fn make_archive(work: &Path, folder: &str) -> Result<PathBuf, LabError> {
+    let path = work.join("archive");
+    let done = Command::new("tar")
+        .args(["--create", "--format=ustar", "--force-local", "--sort=name", "--mtime=@0"])
+        .args(["--owner=0", "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX"])
+        .arg("--file")
+        .arg(&path)
+        .arg("--directory")
+        .arg(work)
+        .arg(folder)
+        .output()
+        .map_err(|source| LabError::Spawn { program: "tar".to_owned(), source })?;
+    if done.status.success() {
+        return Ok(path);
+    }
+    let said = String::from_utf8_lossy(&done.stderr);
+    let failed = io::Error::other(format!("tar: {}: {}", done.status, said.trim()));
+    Err(LabError::file("create", &path)(failed))
+}
+
+#[cfg(test)]
+mod tests;

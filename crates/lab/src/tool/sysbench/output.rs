@@ -1,0 +1,139 @@
+//! What sysbench 1.0 prints: a histogram if asked for, then `key: value` lines.
+
+use std::collections::BTreeMap;
+
+use super::NAME;
+use crate::metric::{LatencyBins, Measured, Metric};
+use crate::tool::ToolError;
+use crate::tool::parts::{excerpt, malformed, number, percentile, push};
+
+const NS_PER_MS: f64 = 1e6;
+
+/// What the trial asked for, as far as it decides what a number means.
+pub(super) struct Work {
+    pub(super) block_bytes: u64,
+    /// "read" or "write"; `None` when it did both.
+    pub(super) direction: Option<&'static str>,
+    /// Whether it ended after a number of requests.
+    pub(super) counted: bool,
+    pub(super) threads: u32,
+}
+
+/// sysbench's figures in its own units.
+#[derive(Debug)]
+pub(super) struct Report {
+    reads_per_s: f64,
+    writes_per_s: f64,
+    total_s: f64,
+    events: f64,
+    min_ms: f64,
+    max_ms: f64,
+    sum_ms: f64,
+    /// Mean and standard deviation over the threads.
+    events_of_threads: (f64, f64),
+    /// Nanoseconds and how often, rising.
+    histogram: BTreeMap<u64, u64>,
+}
+
+pub(super) fn parse_report(stdout: &str) -> Result<Report, ToolError> {
+    if let Some(line) = stdout.lines().find(|line| line.contains("FATAL: ")) {
+        return Err(ToolError::IoErrors { tool: NAME, reason: excerpt(line) });
+    }
+    // The histogram comes before; what follows has each key once.
+    let (before, report) = stdout
+        .split_once("File operations:")
+        .ok_or_else(|| malformed(NAME, format!("no \"File operations\" in {}", excerpt(stdout))))?;
+    let values: BTreeMap<&str, &str> = report
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .map(|(key, value)| (key.trim(), value.trim()))
+        .collect();
+    let text = |key: &str| {
+        values.get(key).copied().ok_or_else(|| malformed(NAME, format!("{key:?} is missing")))
+    };
+    let bad = |key: &str, text: &str| malformed(NAME, format!("{key} is {text:?}"));
+    let value = |key: &str| {
+        let text = text(key)?;
+        // Times carry their unit.
+        number(text.strip_suffix('s').unwrap_or(text))
+            .filter(|value| *value >= 0.0)
+            .ok_or_else(|| bad(key, text))
+    };
+    let fairness = "events (avg/stddev)";
+    let pair = text(fairness)?;
+    let events_of_threads = pair
+        .split_once('/')
+        .and_then(|(mean, deviation)| Some((number(mean)?, number(deviation)?)))
+        .ok_or_else(|| bad(fairness, pair))?;
+    Ok(Report {
+        reads_per_s: value("reads/s")?,
+        writes_per_s: value("writes/s")?,
+        total_s: value("total time")?,
+        events: value("total number of events")?,
+        min_ms: value("min")?,
+        max_ms: value("max")?,
+        sum_ms: value("sum")?,
+        events_of_threads,
+        histogram: parse_histogram(before)?,
+    })
+}
+
+/// Lines such as `       0.846 |*****                 33`, in milliseconds.
+fn parse_histogram(text: &str) -> Result<BTreeMap<u64, u64>, ToolError> {
+    let mut histogram = BTreeMap::new();
+    for line in text.lines() {
+        let Some((value, bar)) = line.split_once('|') else { continue };
+        let count = bar.split_whitespace().last().map(str::parse::<u64>);
+        let (Some(ms), Some(Ok(count))) = (number(value), count) else {
+            return Err(malformed(NAME, format!("its histogram holds {}", excerpt(line))));
+        };
+        // Microseconds are the last digit; several bins of fast requests print alike.
+        let ns = (ms * NS_PER_MS).round().max(0.0) as u64;
+        let sum: &mut u64 = histogram.entry(ns).or_default();
+        *sum = sum.saturating_add(count);
+    }
+    Ok(histogram)
+}
+
+pub(super) fn measured(report: &Report, work: &Work) -> Result<Measured, ToolError> {
+    let requests_per_s = report.reads_per_s + report.writes_per_s;
+    if report.events == 0.0 || requests_per_s == 0.0 {
+        return Err(ToolError::Nothing { tool: NAME });
+    }
+    let mut measured = Measured::default();
+    let mut add = |metric, value| push(&mut measured, NAME, metric, value);
+    add(Metric::Throughput, requests_per_s * work.block_bytes as f64)?;
+    add(Metric::Iops, requests_per_s)?;
+    if work.counted {
+        add(Metric::Seconds, report.total_s)?;
+    }
+    add(Metric::Requests, report.events)?;
+    add(Metric::LatencyMean, report.sum_ms / report.events * NS_PER_MS)?;
+    // "0.00" is not a time but all that two decimals say of less than 5 µs.
+    for (metric, ms) in [(Metric::LatencyMin, report.min_ms), (Metric::LatencyMax, report.max_ms)] {
+        if ms > 0.0 {
+            add(metric, ms * NS_PER_MS)?;
+        }
+    }
+    for (metric, percent) in [
+        (Metric::LatencyP50, 50.0),
+        (Metric::LatencyP95, 95.0),
+        (Metric::LatencyP99, 99.0),
+        (Metric::LatencyP999, 99.9),
+    ] {
+        let value = percentile(&report.histogram, percent)
+            .ok_or_else(|| malformed(NAME, "its histogram is missing or empty"))?;
+        add(metric, value)?;
+    }
+    if work.threads > 1 {
+        // Jain's index of shares is mean² / (mean² + variance); sysbench's deviation is that of
+        // all threads, not of a sample.
+        let (mean, deviation) = report.events_of_threads;
+        add(Metric::Fairness, mean * mean / (mean * mean + deviation * deviation))?;
+    }
+    if let Some(op) = work.direction {
+        let bins = report.histogram.iter().map(|(&ns, &count)| (ns, count)).collect();
+        measured.latencies.push(LatencyBins { op, bins });
+    }
+    Ok(measured)
+}

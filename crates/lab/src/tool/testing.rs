@@ -1,0 +1,93 @@
+//! For the tools' tests: trials and outputs without a runner.
+
+use std::path::Path;
+
+use super::{RunOutput, Script, Target, Tool, ToolOutput, TrialSpec};
+use crate::settings::{Settings, Value};
+use crate::world::Exit;
+
+/// What a program printed on standard output before it ended well.
+pub(super) fn output(stdout: &str) -> ToolOutput {
+    ToolOutput {
+        exit: Exit::Code(0),
+        stdout: stdout.to_owned(),
+        stderr: String::new(),
+        wall_s: 1.0,
+    }
+}
+
+/// A run of programs, each with its wall time.
+pub(super) fn run_of(processes: Vec<ToolOutput>) -> RunOutput {
+    let wall_s = processes.iter().map(|process| process.wall_s).fold(0.0, f64::max);
+    RunOutput { processes, wall_s, files: std::collections::BTreeMap::new() }
+}
+
+/// A run of programs of which nothing but the time is known.
+pub(super) fn run_times(times: &[f64]) -> RunOutput {
+    run_of(times.iter().map(|&wall_s| ToolOutput { wall_s, ..output("") }).collect())
+}
+
+/// Values set over a tool's defaults; values are spelt as in a campaign.
+pub(super) fn settings(tool: &dyn Tool, values: &str) -> Settings {
+    let table: toml::Table = values.parse().unwrap();
+    let mut settings = Settings::defaults(tool.parameters());
+    for (name, value) in table {
+        let parameter = tool.parameters().iter().find(|p| p.name == name).unwrap();
+        let value: Value = parameter.check(&value).unwrap();
+        settings = settings.with(&name, value);
+    }
+    settings
+}
+
+/// A trial with a region of 1 MiB, 1 s, no ramp, seed 7.
+pub(super) fn trial<'a>(
+    settings: &'a Settings,
+    target: &'a Target,
+    processes: u32,
+) -> TrialSpec<'a> {
+    TrialSpec {
+        settings,
+        target,
+        processes,
+        region_bytes: 1 << 20,
+        runtime_s: 1.0,
+        ramp_s: 0.0,
+        seed: 7,
+        scratch: Path::new("/scratch"),
+        sources: Path::new("/src"),
+    }
+}
+
+/// The measured commands of a plan, one a line.
+pub(super) fn commands(script: &Script) -> String {
+    let lines: Vec<String> = script.measured.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+/// A raw device.
+pub(super) fn device() -> Target {
+    Target::Device("/dev/sdx".into())
+}
+
+/// A folder on the subject.
+pub(super) fn folder() -> Target {
+    Target::Folder("/mnt/t".into())
+}
+
+/// The value of a metric.
+pub(super) fn value(measured: &crate::metric::Measured, metric: crate::metric::Metric) -> f64 {
+    measured.get(metric).unwrap_or_else(|| panic!("{metric} is missing in {measured:?}"))
+}
+
+/// A text with the byte at `at` replaced; still text.
+pub(super) fn changed(text: &str, at: usize, byte: u8) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    let at = at % bytes.len().max(1);
+    bytes[at] = byte;
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// All samples as `name value`, in order: what a golden output gave.
+pub(super) fn listed(measured: &crate::metric::Measured) -> Vec<(&'static str, f64)> {
+    measured.samples.iter().map(|sample| (sample.metric.name(), sample.value)).collect()
+}

@@ -1,0 +1,32 @@
+//! Work of the array beside the tool.
+
+use super::Checked;
+use super::case::TrialCase;
+use crate::campaign::Health;
+
+/// Words for filling a member, as md and braid use them.
+const FILLING: [&str; 4] = ["recovery", "rebuild", "resync", "replace"];
+/// Words for reading all of the array.
+const CHECKING: [&str; 3] = ["check", "scrub", "repair"];
+
+/// Rule `rebuilding`. The number is then not that of the state that was asked for.
+pub(super) fn check_activities(case: &TrialCase<'_>) -> Checked {
+    let health = case.workload.setup.health;
+    let expected = |activity: &str| match health {
+        Health::Healthy | Health::Degraded => false,
+        Health::Rebuilding => FILLING.iter().any(|word| activity.contains(word)),
+        Health::Scrubbing => CHECKING.iter().any(|word| activity.contains(word)),
+        Health::Story => true,
+    };
+    let activities = case.evidence.activities.iter().map(String::as_str);
+    let unexpected: Vec<&str> = activities.filter(|activity| !expected(activity)).collect();
+    if unexpected.is_empty() {
+        // Nothing on record is also what it looks like where nobody looked.
+        return if case.evidence.span_s.is_some() { Checked::Fine } else { Checked::Unknown };
+    }
+    Checked::invalid(format!(
+        "the array was to be {}, and beside the tool ran {}",
+        health.name(),
+        unexpected.join(" and ")
+    ))
+}

@@ -1,0 +1,161 @@
+//! Whether a number stays what it is: within a trial, and from repetition to repetition.
+//!
+//! Within a trial the values over time are averaged in five slices, as the SNIA's performance test
+//! specification has five rounds in a window; range and slope of the slices are parts of their
+//! average. The limits are wider than SNIA's 20 % and 10 %, which are for rounds of a minute on an
+//! idle machine: a verdict must not follow the ordinary noise of trials of a second.
+
+use super::Checked;
+use super::case::{CellCase, TrialCase, percent};
+use crate::campaign::Health;
+use crate::metric::{Metric, TimeSeries};
+use crate::stats::estimate;
+
+/// Slices of a trial.
+const SLICES: usize = 5;
+/// Values of a series from which on it can be sliced: two in each.
+const SERIES_FROM: usize = 2 * SLICES;
+/// Rise or fall of the line through the slices, as a part of their average, that is a trend: the
+/// ends are then off by 15 % either way, and the average depends on the length.
+const TREND: f64 = 0.30;
+/// Rank correlation of five slices with time that goes with a trend: at most one pair of
+/// neighbours out of order. One disturbed slice tilts the line but does not order the others.
+const IN_ORDER: f64 = 0.9;
+/// Range of the slices, as a part of their average, that is wide: the rate doubled or halved.
+const WIDE: f64 = 0.75;
+/// Width of the interval of repetitions, as a part of their median, that is wide.
+const WIDE_INTERVAL: f64 = 0.5;
+/// Rise or fall over the repetitions, as a part of their average, that matters.
+const DRIFT: f64 = 0.10;
+/// Smallest rank correlations that chance gives in at most 5 % of cases (both directions, exact
+/// for 5 to 10 values); fewer than five values are in order too often by chance.
+const BY_CHANCE: [(usize, f64); 6] =
+    [(5, 1.0), (6, 0.886), (7, 0.786), (8, 0.738), (9, 0.700), (10, 0.648)];
+
+/// Rule `not-steady`.
+pub(super) fn check_series(case: &TrialCase<'_>) -> Checked {
+    if matches!(case.workload.setup.health, Health::Story | Health::Rebuilding) {
+        return Checked::NotApplicable;
+    }
+    let series = &case.trial.measured.series;
+    let of = |metric: Metric| series.iter().find(|series| series.metric == metric);
+    let Some(slices) = of(Metric::Throughput).or_else(|| of(Metric::Iops)).and_then(slices) else {
+        return Checked::Unknown;
+    };
+    let Some(line) = Line::through(&slices) else {
+        return Checked::Unknown;
+    };
+    if line.rise.abs() > TREND && line.order.abs() >= IN_ORDER {
+        let word = if line.rise > 0.0 { "rose" } else { "fell" };
+        Checked::suspect(format!(
+            "the rate {word} by {} during the trial",
+            percent(line.rise.abs())
+        ))
+    } else if line.range > WIDE {
+        Checked::suspect(format!(
+            "parts of the trial differ by {} of their average",
+            percent(line.range)
+        ))
+    } else {
+        Checked::Fine
+    }
+}
+
+/// Averages of five parts of a series, equal to within one value.
+fn slices(series: &TimeSeries) -> Option<Vec<f64>> {
+    let values: Vec<f64> = series.points.iter().map(|(_, value)| *value).collect();
+    if values.len() < SERIES_FROM {
+        return None;
+    }
+    let edge = |slice: usize| slice * values.len() / SLICES;
+    let slices = (0..SLICES).map(|slice| &values[edge(slice)..edge(slice + 1)]);
+    Some(slices.map(|slice| slice.iter().sum::<f64>() / slice.len() as f64).collect())
+}
+
+/// Rule `unsteady-repetitions`.
+pub(super) fn check_repetitions(case: &CellCase<'_>) -> Checked {
+    let Some(metric) = case.headline() else {
+        return Checked::Unknown;
+    };
+    let values = case.values(metric);
+    if values.len() < 2 {
+        return Checked::NotApplicable;
+    }
+    let limit = BY_CHANCE.iter().rev().find(|(count, _)| *count <= values.len());
+    let limit = limit.map(|(count, order)| match values.len() {
+        // Beyond the table the correlation of n values in no order is nearly normal, with a
+        // standard deviation of 1/√(n − 1).
+        n if n > *count => 1.96 / ((n - 1) as f64).sqrt(),
+        _ => *order,
+    });
+    if let (Some(line), Some(limit)) = (Line::through(&values), limit)
+        && line.order.abs() >= limit - 1e-9
+        && line.rise.abs() > DRIFT
+    {
+        let word = if line.rise > 0.0 { "rises" } else { "falls" };
+        return Checked::suspect(format!(
+            "{metric} {word} from repetition to repetition, by {} over {}",
+            percent(line.rise.abs()),
+            values.len()
+        ));
+    }
+    match estimate(&values) {
+        Some(estimate) if estimate.relative_width() > WIDE_INTERVAL => Checked::suspect(format!(
+            "{metric} lies apart between {} repetitions: the interval is {} of the median",
+            values.len(),
+            percent(estimate.relative_width())
+        )),
+        _ => Checked::Fine,
+    }
+}
+
+/// The least-squares line through values at equal distances.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Line {
+    /// From its start to its end, as a part of the average.
+    pub(super) rise: f64,
+    /// Largest less smallest value, as a part of the average.
+    pub(super) range: f64,
+    /// Spearman's rank correlation with the position, -1 to 1.
+    pub(super) order: f64,
+}
+
+impl Line {
+    /// `None` of fewer than two values, and where the average is not above 0 and finite.
+    pub(super) fn through(values: &[f64]) -> Option<Self> {
+        let n = values.len();
+        let average = values.iter().sum::<f64>() / n as f64;
+        if n < 2 || !average.is_finite() || average <= 0.0 {
+            return None;
+        }
+        let positions: Vec<f64> = (0..n).map(|position| position as f64).collect();
+        let (slope, _) = regress(&positions, values);
+        let (_, order) = regress(&positions, &ranks(values));
+        let largest = values.iter().copied().fold(f64::MIN, f64::max);
+        let smallest = values.iter().copied().fold(f64::MAX, f64::min);
+        let rise = slope * (n - 1) as f64 / average;
+        Some(Self { rise, range: (largest - smallest) / average, order })
+    }
+}
+
+/// Slope of the line and Pearson's correlation; 0 where all are equal.
+fn regress(x: &[f64], y: &[f64]) -> (f64, f64) {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let (mx, my) = (mean(x), mean(y));
+    let pairs = || x.iter().zip(y).map(|(x, y)| (x - mx, y - my));
+    let xy: f64 = pairs().map(|(x, y)| x * y).sum();
+    let xx: f64 = pairs().map(|(x, _)| x * x).sum();
+    let yy: f64 = pairs().map(|(_, y)| y * y).sum();
+    let or_zero = |value: f64| if value.is_finite() { value } else { 0.0 };
+    (or_zero(xy / xx), or_zero(xy / (xx * yy).sqrt()))
+}
+
+/// Ranks from 1; equal values share the mean of theirs.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let rank = |value: &f64| {
+        let below = values.iter().filter(|other| *other < value).count();
+        let equal = values.iter().filter(|other| *other == value).count();
+        below as f64 + (equal as f64 + 1.0) / 2.0
+    };
+    values.iter().map(rank).collect()
+}

@@ -1,0 +1,158 @@
+use super::*;
+use proptest::prelude::*;
+
+const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
+
+/// `single` at 100 MiB/s and an array over it and others, at so many times that.
+fn array(stack: &str, times: f64, write: bool) -> Lab {
+    let mut lab = Lab::new();
+    lab.add("second", Source::Path("/dev/sdb".into()), &["sdb"]);
+    lab.add("array", Source::Stack(stack.into()), &["sda", "sdb"]);
+    lab.each(|trial| {
+        if write {
+            write_instead(trial);
+        }
+        if trial.subject == "array" {
+            set(trial, Metric::Throughput, times * (100 * MIB) as f64);
+        }
+    })
+}
+
+fn standing(stack: &str, times: f64, write: bool) -> Option<Standing> {
+    array(stack, times, write)
+        .found_about("array", "faster-than-members")
+        .map(|finding| finding.standing)
+}
+
+#[test]
+fn a_stripe_is_no_faster_than_its_members_together() {
+    let of = |times| standing("raid0(/dev/sda, /dev/sdb)", times, false);
+    assert_eq!(
+        [of(2.0), of(2.19), of(2.21), of(2.99), of(3.01)],
+        [None, None, Some(Suspect), Some(Suspect), Some(Invalid)]
+    );
+    let finding = array("raid0(/dev/sda, /dev/sdb)", 4.0, false)
+        .found_about("array", "faster-than-members")
+        .unwrap();
+    assert!(finding.why.contains("400 MiB/s are 200 %"), "{finding:?}");
+    assert!(finding.why.contains("(200 MiB/s)"), "{finding:?}");
+}
+
+/// The least factor at which each level is doubted.
+#[test]
+fn each_level_has_its_own_bound() {
+    let bound = |stack: &str, write, times: f64| {
+        assert_eq!(standing(stack, times * 1.09, write), None, "{stack}");
+        assert!(standing(stack, times * 1.11, write).is_some(), "{stack}");
+    };
+    bound("raid1(/dev/sda, /dev/sdb)", false, 2.0);
+    bound("raid1(/dev/sda, /dev/sdb)", true, 1.0);
+    bound("raid1(/dev/sda, missing)", true, 1.0);
+    bound("raid1(/dev/sda, missing)", false, 1.0);
+    bound("linear(/dev/sda, /dev/sdb)", true, 2.0);
+    bound("raid10(/dev/sda, /dev/sdb)", true, 1.0);
+    bound("raid10(/dev/sda, /dev/sdb, /dev/sdc, missing)", true, 2.0);
+    bound("raid5(/dev/sda, /dev/sdb, /dev/sdc)", false, 3.0);
+    bound("raid5(/dev/sda, /dev/sdb, /dev/sdc)", true, 2.0);
+    bound("raid5(/dev/sda, /dev/sdb, missing)", true, 2.0);
+    bound("raid6(/dev/sda, /dev/sdb, /dev/sdc, /dev/sdd)", true, 2.0);
+    bound("raid0(raid1(/dev/sda, /dev/sdb), /dev/sdc)", true, 2.0);
+}
+
+#[test]
+fn members_that_were_not_measured_only_allow_a_doubt() {
+    let lab = array("raid0(/dev/sda, /dev/sdx)", 9.0, false);
+    let finding = lab.found_about("array", "faster-than-members").unwrap();
+    assert_eq!(finding.standing, Suspect);
+    assert!(finding.why.contains("those that were not measured"), "{finding:?}");
+    // Nothing is known of any member.
+    assert_eq!(standing("raid0(/dev/sdx, /dev/sdy)", 99.0, false), None);
+    // Nor of what the members say they are.
+    assert_eq!(standing("md(/dev/sda, /dev/sdb)", 99.0, false), None);
+}
+
+/// The array's lowest value is held against the members' highest.
+#[test]
+fn intervals_that_touch_are_no_contradiction() {
+    let mut lab = array("raid0(/dev/sda, /dev/sdb)", 3.5, false);
+    let slow = lab.trials.iter_mut().find(|trial| trial.subject == "array").unwrap();
+    set(slow, Metric::Throughput, (210 * MIB) as f64);
+    assert_eq!(lab.found_about("array", "faster-than-members"), None);
+}
+
+#[test]
+fn one_repetition_needs_a_wide_margin() {
+    let of = |times| {
+        let mut lab = array("raid0(/dev/sda, /dev/sdb)", times, false);
+        lab.trials.retain(|trial| trial.number % 3 == 1);
+        lab.found_about("array", "faster-than-members").map(|finding| finding.standing)
+    };
+    assert_eq!([of(2.9), of(3.1), of(9.0)], [None, Some(Suspect), Some(Suspect)]);
+}
+
+#[test]
+fn a_single_member_is_not_bounded_by_itself() {
+    let lab = array("raid0(/dev/sda, /dev/sdb)", 2.0, false);
+    assert_eq!(lab.found("faster-than-members"), None);
+}
+
+/// A model declares 23.4 MB/s reading and 14 MB/s writing.
+#[test]
+fn nothing_is_faster_than_its_model() {
+    let of = |stack: &str, rate: f64, write: bool| {
+        let mut lab = Lab::new();
+        lab.subjects[0].1 = Source::Stack(stack.into());
+        let lab = lab.each(|trial| {
+            if write {
+                write_instead(trial);
+            }
+            set(trial, Metric::Throughput, rate);
+            let leaves = stack.matches("model(").count();
+            trial.evidence.models = vec![(23_380_000, 14_000_000); leaves];
+        });
+        lab.standing("faster-than-members")
+    };
+    let one = "model(usb-flash, size=1G)";
+    assert_eq!([of(one, 25.7e6, false), of(one, 25.8e6, false)], [None, Some(Invalid)]);
+    assert_eq!([of(one, 15.3e6, true), of(one, 15.5e6, true)], [None, Some(Invalid)]);
+    let two = "raid0(model(usb-flash, size=1G), model(usb-flash, size=1G))";
+    assert_eq!([of(two, 51.4e6, false), of(two, 51.5e6, false)], [None, Some(Invalid)]);
+    let mirror = "raid1(model(usb-flash, size=1G), model(usb-flash, size=1G))";
+    assert_eq!([of(mirror, 15.3e6, true), of(mirror, 15.5e6, true)], [None, Some(Invalid)]);
+}
+
+#[test]
+fn models_that_nobody_declared_are_not_checked() {
+    let mut lab = Lab::new();
+    lab.subjects[0].1 = Source::Stack("model(usb-flash, size=1G)".into());
+    assert_eq!(lab.found("faster-than-members"), None);
+    assert_eq!(lab.judge().unchecked["faster-than-members"], 1);
+}
+
+proptest! {
+    /// Whatever the numbers are, the judgement is a value, and the same one again.
+    #[test]
+    fn no_number_makes_a_rule_panic(
+        values in prop::collection::vec((0..crate::metric::METRICS.len(), -1e300..1e300_f64), 0..20),
+        tiny in prop::collection::vec(0.0..1e-300_f64, 3),
+        moved in any::<[u64; 4]>(),
+        share in -2.0..2.0_f64,
+        region in any::<u64>(),
+    ) {
+        let mut lab = array("raid0(/dev/sda, /dev/sdb)", 1.0, false);
+        for trial in &mut lab.trials {
+            for (metric, value) in &values {
+                set(trial, crate::metric::METRICS[*metric], *value);
+            }
+            set(trial, Metric::Throughput, tiny[trial.repetition as usize % 3]);
+            trial.region_bytes = region;
+            let [read_bytes, written_bytes, busy_ms, other] = moved;
+            trial.evidence.target = Some(Moved { read_bytes, written_bytes, busy_ms });
+            trial.evidence.strangers = vec![("x".into(), other), ("y".into(), 1)];
+            trial.evidence.cpu_busy = Some(share);
+            trial.evidence.tool_cores = Some(share * GIB);
+            trial.evidence.cpu_count = Some(0);
+        }
+        prop_assert_eq!(lab.judge(), lab.judge());
+    }
+}

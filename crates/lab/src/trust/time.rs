@@ -1,0 +1,103 @@
+//! Too little measured, and processes that did not run together.
+//!
+//! Where the limits come from:
+//!
+//! * The kernel plans writing back, and estimates a device's rate, in steps of 200 ms
+//!   (`BANDWIDTH_INTERVAL`); frequency governors step in 10 to 100 ms. A trial below one step
+//!   measures the step ([`LEAST_S`]); from five steps on, one more or less is within 20 %
+//!   ([`ENOUGH_S`]).
+//! * A tool without a clock of its own is timed from outside: starting it takes some 10 ms, and it
+//!   is looked at every 20 ms. These [`START_UP_S`] are in its time. At a tenth of it the number
+//!   is the start-up's as much as the subject's; below 3 % it no longer matters beside the
+//!   noise of any storage.
+//! * The median of fewer than [`LEAST_REQUESTS`] requests says nothing, and of fewer than
+//!   [`ENOUGH_REQUESTS`] the 95th percentile is a single request.
+//!
+//! Deliberately absent: the minutes that a flash device takes to use up its fast part. Their sign
+//! is a rate that falls, which is another rule's.
+
+use super::Checked;
+use super::case::TrialCase;
+use crate::metric::Metric;
+
+/// Seconds below which a number is not used.
+const LEAST_S: f64 = 0.2;
+/// Seconds from which on the length is no reason to doubt. A tool that was asked for one second
+/// may stop a little before it.
+const ENOUGH_S: f64 = 0.95;
+/// What starting and watching a tool adds to its wall time, in seconds.
+const START_UP_S: f64 = 0.03;
+/// Part of the wall time that start-up may be in a number that is used.
+const START_UP_LEAST: f64 = 0.10;
+/// Part that is no reason to doubt.
+const START_UP_ENOUGH: f64 = 0.03;
+/// Requests below which a number is not used.
+const LEAST_REQUESTS: f64 = 5.0;
+/// Requests from which on their number is no reason to doubt.
+const ENOUGH_REQUESTS: f64 = 30.0;
+/// The slowest process's time over the fastest's from which on part of the time was run with
+/// fewer processes than asked for: a third of it, at 1.5.
+const UNFAIR_FROM: f64 = 1.5;
+
+/// Rule `too-short`.
+pub(super) fn check_duration(case: &TrialCase<'_>) -> Checked {
+    let (seconds, own_clock) = case.measured_s();
+    if !seconds.is_finite() || seconds <= 0.0 {
+        return Checked::Unknown;
+    }
+    let start_up = START_UP_S / seconds;
+    let time = if own_clock {
+        match seconds {
+            s if s < LEAST_S => Checked::invalid(format!("only {s:.3} s were measured")),
+            s if s < ENOUGH_S => Checked::suspect(format!("only {s:.2} s were measured")),
+            _ => Checked::Fine,
+        }
+    } else {
+        let why = || {
+            format!(
+                "it took {seconds:.2} s, of which starting and watching the tool are about {:.0} %",
+                (start_up * 100.0).min(100.0)
+            )
+        };
+        match start_up {
+            part if part > START_UP_LEAST => Checked::invalid(why()),
+            part if part > START_UP_ENOUGH => Checked::suspect(why()),
+            _ => Checked::Fine,
+        }
+    };
+    let requests = match case.trial.measured.get(Metric::Requests) {
+        Some(count) if count < LEAST_REQUESTS => {
+            Checked::invalid(format!("only {count} requests were completed"))
+        }
+        Some(count) if count < ENOUGH_REQUESTS => {
+            Checked::suspect(format!("only {count} requests were completed"))
+        }
+        _ => Checked::Fine,
+    };
+    worse(time, requests)
+}
+
+/// The graver of two; the first of equals.
+fn worse(first: Checked, second: Checked) -> Checked {
+    let rank = |checked: &Checked| match checked {
+        Checked::Found(standing, ..) => Some(*standing),
+        _ => None,
+    };
+    if rank(&second) > rank(&first) { second } else { first }
+}
+
+/// Rule `processes-unfair`.
+pub(super) fn check_processes(case: &TrialCase<'_>) -> Checked {
+    if case.workload.setup.processes < 2 {
+        return Checked::NotApplicable;
+    }
+    match case.get(Metric::SpreadOfProcesses) {
+        None => Checked::Unknown,
+        Some(spread) if spread >= UNFAIR_FROM => Checked::suspect(format!(
+            "the slowest of {} processes took {spread:.1} times as long as the fastest, so at the \
+             end fewer ran than were asked for",
+            case.workload.setup.processes
+        )),
+        Some(_) => Checked::Fine,
+    }
+}

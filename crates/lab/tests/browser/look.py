@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Opens a page in headless Chromium and says, as JSON, what a reader would see.
+
+Usage: look.py PAGE DIRECTORY-FOR-SCREENSHOTS
+
+Twice, at the width of a desk and of a phone; light, then dark. Says on standard output, for each
+width: tables with their texts, charts with the sizes of their pictures and the number of their
+marks, console messages, requests that left the page, and how far the page is wider than the
+window. Exit status 77: this machine has no browser to test with.
+"""
+
+import json
+import os
+import sys
+import time
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+except ImportError as error:
+    print(f"no selenium ({error}): Debian package python3-selenium", file=sys.stderr)
+    sys.exit(77)
+
+BROWSER, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
+WIDTHS = {"desk": 1280, "phone": 390, "small": 360}
+
+READ = """
+const text = node => node.textContent.replace(/\\s+/g, ' ').trim();
+const shown = node => { const box = node.getBoundingClientRect(); return [box.width, box.height]; };
+return {
+  title: document.title,
+  headings: [...document.querySelectorAll('h1, h2')].map(text),
+  answer: [...document.querySelectorAll('.answer p')].map(text),
+  scripts: document.scripts.length,
+  images: document.images.length,
+  tables: [...document.querySelectorAll('table')].map(table => ({
+    id: table.id,
+    head: [...table.tHead.rows[0].cells].map(text),
+    rows: [...table.tBodies[0].rows].map(row => [...row.cells].map(cell => ({
+      text: text(cell.querySelector('.v')),
+      detail: cell.querySelector('small') ? text(cell.querySelector('small')) : '',
+      says: cell.querySelector('.sr') ? text(cell.querySelector('.sr')) : '',
+      colour: getComputedStyle(cell).backgroundColor,
+    }))),
+  })),
+  charts: [...document.querySelectorAll('figure')].map(figure => {
+    const svg = figure.querySelector('svg');
+    return {
+      id: figure.id,
+      role: svg.getAttribute('role'),
+      label: svg.getAttribute('aria-label'),
+      box: shown(svg),
+      texts: [...svg.querySelectorAll('text')].map(text),
+      tips: [...svg.querySelectorAll('.tips title')].map(text),
+      drawn: [...svg.querySelectorAll('rect, circle, polyline, polygon, line')]
+        .filter(shape => !shape.closest('.tips') && shape.getBBox().width + shape.getBBox().height > 0).length,
+      outside: [...svg.querySelectorAll('text')].filter(one => {
+        const a = one.getBoundingClientRect(), b = svg.getBoundingClientRect();
+        return a.left < b.left - 1 || a.right > b.right + 1 || a.top < b.top - 1 || a.bottom > b.bottom + 1;
+      }).map(text),
+    };
+  }),
+  overflow: document.documentElement.scrollWidth - window.innerWidth,
+  requests: performance.getEntriesByType('resource').map(entry => entry.name)
+    .filter(name => !name.startsWith('data:')),
+  drawn_after_ms: performance.getEntriesByName('first-contentful-paint').map(e => e.startTime)[0],
+  loaded_after_ms: performance.getEntriesByType('navigation')[0].loadEventEnd,
+};
+"""
+
+
+def start():
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for flag in ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars",
+                 "--disable-gpu", "--disable-background-networking", "--disable-component-update"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(service=Service(DRIVER), options=options)
+
+
+def look(driver, page, name, width, screenshots):
+    command = driver.execute_cdp_cmd
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    command("Emulation.setDeviceMetricsOverride", size)
+    command("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "light"}]})
+    began = time.monotonic()
+    driver.get("file://" + page)
+    seen = driver.execute_script(READ)
+    seen["wall_ms"] = round((time.monotonic() - began) * 1000)
+    seen["console"] = [entry["message"] for entry in driver.get_log("browser")]
+    for scheme in ["light", "dark"]:
+        command("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        path = os.path.join(screenshots, f"{os.path.basename(os.path.dirname(page))}-{name}-{scheme}.png")
+        height = min(driver.execute_script("return document.documentElement.scrollHeight"), 16000)
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        shot = command("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+        with open(path, "wb") as file:
+            import base64
+            file.write(base64.b64decode(shot["data"]))
+        ground = "return getComputedStyle(document.body).backgroundColor"
+        seen["ground_" + scheme] = driver.execute_script(ground)
+    return seen
+
+
+def main():
+    page, screenshots = os.path.abspath(sys.argv[1]), sys.argv[2]
+    for program in [BROWSER, DRIVER]:
+        if not os.path.exists(program):
+            print(f"no {program}: Debian packages chromium, chromium-driver", file=sys.stderr)
+            sys.exit(77)
+    driver = start()
+    try:
+        json.dump({name: look(driver, page, name, width, screenshots)
+                   for name, width in WIDTHS.items()}, sys.stdout)
+    finally:
+        driver.quit()
+
+
+main()

@@ -1,0 +1,140 @@
+//! The page as a browser shows it: every table's text, every chart drawn, nothing loaded, nothing
+//! wider than the window, at the width of a desk and of a phone, light and dark. Screenshots stay in
+//! `screenshots/` of the target directory's `tmp`.
+//!
+//! Needs Debian's chromium, chromium-driver and python3-selenium; without them it is skipped.
+
+#[path = "fixtures/report.rs"]
+mod fixture;
+#[path = "fixtures/python.rs"]
+mod python;
+
+use braid_lab::report::model::{Chart, Plot, Report, Table};
+use braid_lab::report::render::{Formats, write_report};
+use serde_json::Value;
+
+/// Opens the page of a report and checks what holds for any.
+fn look(name: &str, report: &Report) -> Option<Value> {
+    let dir = python::directory(name);
+    let formats = Formats { html: true, ..Formats::NONE };
+    let written = write_report(report, &[], &dir, &formats).unwrap();
+    let screenshots = python::directory("screenshots");
+    let seen = python::run("browser/look.py", &[&written.html.unwrap(), &screenshots])?;
+    for (width, seen) in seen.as_object().unwrap() {
+        let at = format!("{name} at the width of a {width}");
+        println!("{at}: loaded after {} ms", seen["loaded_after_ms"]);
+        assert_eq!(seen["console"], Value::Array(vec![]), "{at}: console");
+        assert_eq!(seen["requests"], Value::Array(vec![]), "{at}: requests");
+        assert_eq!((&seen["scripts"], &seen["images"]), (&0.into(), &0.into()), "{at}");
+        assert!(seen["overflow"].as_i64().unwrap() <= 0, "{at}: wider than the window");
+        assert_ne!(seen["ground_light"], seen["ground_dark"], "{at}: there is no dark page");
+        check_tables(seen, report, &at);
+        check_charts(seen, report, &at);
+    }
+    Some(seen)
+}
+
+fn check_tables(seen: &Value, report: &Report, at: &str) {
+    let tables = seen["tables"].as_array().unwrap();
+    let more = [&report.subjects, &report.commands];
+    let shown = report.tables().chain(more).filter(|table| !table.rows.is_empty());
+    let mut count = 0;
+    for table in shown {
+        count += 1;
+        let id = format!("t-{}", table.id);
+        let seen = tables.iter().find(|seen| seen["id"] == id.as_str());
+        check_table(seen.unwrap_or_else(|| panic!("{at}: no table {id}")), table, at);
+    }
+    // An empty table of subjects still has its header.
+    assert!(tables.len() >= count && tables.len() <= count + 1, "{at}: {} tables", tables.len());
+}
+
+fn check_table(seen: &Value, table: &Table, at: &str) {
+    let heads: Vec<String> = table.columns.iter().map(|c| python::shown(&c.heading)).collect();
+    assert_eq!(seen["head"], serde_json::json!(heads), "{at}, {}", table.id);
+    let rows = seen["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), table.rows.len(), "{at}, {}", table.id);
+    for (seen, row) in rows.iter().zip(&table.rows) {
+        for (seen, cell) in seen.as_array().unwrap().iter().zip(&row.cells) {
+            assert_eq!(seen["text"], python::shown(&cell.text), "{at}, {}", table.id);
+            assert_eq!(seen["detail"], python::shown(&cell.detail), "{at}, {}", table.id);
+        }
+    }
+}
+
+/// How many values a chart has to show.
+fn values(chart: &Chart) -> usize {
+    match &chart.plot {
+        Plot::Bars { series, .. } => {
+            series.iter().flat_map(|series| &series.values).flatten().count()
+        }
+        Plot::Lines { series, events, .. } => {
+            let points = series.iter().map(|series| {
+                let drawn = series.points.iter().filter(|p| p.x.is_finite() && p.y.is_finite());
+                // Of a long line some are marked.
+                drawn.count().min(30)
+            });
+            points.sum::<usize>() + events.len()
+        }
+        Plot::HeatMap { columns, rows, .. } => columns.len() * rows.len(),
+    }
+}
+
+fn check_charts(seen: &Value, report: &Report, at: &str) {
+    let charts = seen["charts"].as_array().unwrap();
+    assert_eq!(charts.len(), report.charts().count(), "{at}");
+    for (seen, chart) in charts.iter().zip(report.charts()) {
+        let at = format!("{at}, chart {}", chart.id);
+        assert_eq!(seen["id"], format!("c-{}", chart.id));
+        assert_eq!(seen["role"], "img", "{at}");
+        let label = seen["label"].as_str().unwrap();
+        assert_eq!(python::shown(label), python::shown(&chart.title), "{at}");
+        let size: Vec<f64> = serde_json::from_value(seen["box"].clone()).unwrap();
+        assert!(size[0] > 200.0 && size[1] > 40.0, "{at}: {size:?}");
+        let tips = seen["tips"].as_array().unwrap().len();
+        assert!(tips >= values(chart).saturating_sub(zeros(chart)), "{at}: {tips} values");
+        assert!(seen["drawn"].as_u64().unwrap() > 0 || values(chart) == 0, "{at}: nothing drawn");
+        assert_eq!(seen["outside"], Value::Array(vec![]), "{at}: texts outside of the picture");
+    }
+}
+
+/// Values of a logarithmic chart that it cannot show.
+fn zeros(chart: &Chart) -> usize {
+    match &chart.plot {
+        Plot::Lines { series, y, .. } if y.log => {
+            series.iter().flat_map(|series| &series.points).filter(|point| point.y <= 0.0).count()
+        }
+        _ => 0,
+    }
+}
+
+#[test]
+fn a_campaign_is_read_as_it_was_written() {
+    let report = fixture::campaign();
+    let Some(seen) = look("campaign", &report) else { return };
+    let seen = &seen["desk"];
+    assert_eq!(seen["answer"][0], report.answer[0].as_str());
+    let cell = |row: usize, column: usize| &seen["tables"][0]["rows"][row][column];
+    // What colour says, words say as well.
+    assert_eq!(cell(0, 3)["says"], "(better than the baseline)");
+    assert_eq!(cell(1, 6)["says"], "(worse than the baseline)");
+    assert_eq!(cell(0, 5)["says"], "(invalid)");
+    assert_eq!(cell(0, 1)["says"], "");
+    // The stronger of two differences has another colour than the weaker one.
+    assert_ne!(cell(0, 3)["colour"], cell(6, 3)["colour"]);
+    assert_ne!(cell(0, 3)["colour"], cell(0, 1)["colour"]);
+}
+
+#[test]
+fn hostile_texts_are_texts() {
+    let report = fixture::everything();
+    let Some(seen) = look("everything", &report) else { return };
+    assert_eq!(seen["desk"]["title"], "<script>alert(1)</script>: braid lab");
+    assert_eq!(seen["desk"]["headings"][0], "<script>alert(1)</script>");
+}
+
+#[test]
+fn a_report_of_nothing_is_a_page() {
+    let Some(seen) = look("empty", &Report::default()) else { return };
+    assert_eq!(seen["phone"]["headings"], serde_json::json!(["Report", "What can be believed"]));
+}

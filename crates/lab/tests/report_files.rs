@@ -1,0 +1,289 @@
+//! The files of a report, read back by programs that did not write them.
+
+#[path = "fixtures/report.rs"]
+mod fixture;
+#[path = "fixtures/python.rs"]
+mod python;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use braid_lab::report::model::{Plot, Report};
+use braid_lab::report::render::{Formats, TidyRow, render_terminal, write_report};
+use serde_json::{Value, json};
+
+fn write(name: &str, report: &Report, samples: &[TidyRow], formats: Formats) -> PathBuf {
+    let dir = python::directory(name);
+    write_report(report, samples, &dir, &formats).unwrap();
+    dir
+}
+
+#[test]
+fn every_file_is_there_and_none_is_a_draft() {
+    let dir = tempfile::tempdir().unwrap();
+    let report = fixture::everything();
+    let all = write_report(&report, &fixture::samples(50), dir.path(), &Formats::ALL).unwrap();
+    let mut found = Vec::new();
+    for dir in [dir.path(), &dir.path().join("charts")] {
+        let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+        found.extend(files.filter(|path| path.is_file()));
+    }
+    let mut named = all.files.clone();
+    found.sort();
+    named.sort();
+    assert_eq!(found, named);
+    assert_eq!(all.html.as_deref(), Some(dir.path().join("report.html").as_path()));
+    assert_eq!(named.len(), 5 + 2 * report.charts().count());
+    for file in &named {
+        assert!(fs::metadata(file).unwrap().len() > 0, "{}", file.display());
+    }
+}
+
+#[test]
+fn only_what_is_asked_for_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let formats = Formats { json: true, ..Formats::NONE };
+    let written = write_report(&fixture::everything(), &[], dir.path(), &formats).unwrap();
+    assert_eq!(written.files, [dir.path().join("report.json")]);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn an_error_names_the_file_and_leaves_no_draft() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("report.json")).unwrap();
+    let formats = Formats { json: true, ..Formats::NONE };
+    let error = write_report(&Report::default(), &[], dir.path(), &formats).unwrap_err();
+    assert!(error.to_string().contains("report.json"), "{error}");
+}
+
+#[test]
+fn json_says_its_version_and_everything() {
+    let report = fixture::campaign();
+    let dir = write("json", &report, &[], Formats { json: true, ..Formats::NONE });
+    let text = fs::read_to_string(dir.join("report.json")).unwrap();
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["output_version"], 2);
+    let bars = &json["sections"][0]["blocks"][1];
+    assert_eq!((&bars["kind"], &bars["plot"]["plot"]), (&json!("chart"), &json!("bars")));
+    let mut rest = json;
+    rest.as_object_mut().unwrap().remove("output_version");
+    // Through text as well, because parsing may miss a float's last digit.
+    let whole: Value = serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
+    assert!(rest == whole, "something is missing or changed");
+}
+
+#[test]
+fn samples_as_csv_are_the_same_texts() {
+    let rows = fixture::hostile_samples();
+    let dir = write("csv", &Report::default(), &rows, Formats { csv: true, ..Formats::NONE });
+    let Some(read) =
+        python::run("fixtures/read_back.py", &[Path::new("csv"), &dir.join("samples.csv")])
+    else {
+        return;
+    };
+    let lines: Vec<Vec<String>> = serde_json::from_value(read).unwrap();
+    assert_eq!(lines.len(), rows.len() + 1);
+    let columns = rows.len() + 1 + 6;
+    for (line, row) in lines[1..].iter().zip(&rows) {
+        assert_eq!(line.len(), columns);
+        assert_eq!(line[0], row.dimensions[0].1);
+        let at = lines[0].iter().position(|head| *head == row.dimensions[1].0).unwrap();
+        assert_eq!(line[at], row.dimensions[1].1);
+        let fixed = &line[columns - 6..];
+        assert_eq!(fixed[0], row.metric);
+        assert_eq!(fixed[1].parse::<f64>().unwrap(), row.value);
+        assert_eq!((&fixed[2], &fixed[5]), (&row.unit, &row.verdict));
+    }
+}
+
+#[test]
+fn markdown_is_read_as_it_was_written() {
+    for (name, report) in [("md", fixture::campaign()), ("md-hostile", fixture::everything())] {
+        let dir = write(name, &report, &[], Formats { markdown: true, ..Formats::NONE });
+        let Some(read) =
+            python::run("fixtures/read_back.py", &[Path::new("md"), &dir.join("report.md")])
+        else {
+            return;
+        };
+        let headings = read["headings"].as_array().unwrap();
+        assert_eq!(headings[0], python::shown(&report.title));
+        for section in &report.sections {
+            let heading = json!(python::shown(&section.title));
+            assert!(headings.contains(&heading), "{name}: no heading {heading}");
+        }
+        let tables = read["tables"].as_array().unwrap();
+        for (table, seen) in report.tables().zip(tables) {
+            let rows = seen.as_array().unwrap();
+            assert_eq!(rows.len(), table.rows.len() + 1, "{name}, {}", table.id);
+            for (row, seen) in table.rows.iter().zip(&rows[1..]) {
+                assert_eq!(
+                    seen.as_array().unwrap().len(),
+                    table.columns.len(),
+                    "{name}, {}",
+                    table.id
+                );
+                for (cell, seen) in row.cells.iter().zip(seen.as_array().unwrap()) {
+                    let text = python::shown(&format!("{} {}", cell.text, cell.detail));
+                    let seen =
+                        seen.as_str().unwrap().trim_start_matches(['▲', '▼', '≈', '⚠', '✕', ' ']);
+                    assert_eq!(seen, text, "{name}, {}", table.id);
+                }
+            }
+        }
+        let elements = read["elements"].as_object().unwrap();
+        assert_eq!(elements.get("img").cloned().unwrap_or(json!(0)), report.charts().count());
+        for harmful in ["script", "a", "em em", "del"] {
+            assert_eq!(elements.get(harmful), None, "{name}: {harmful}");
+        }
+    }
+}
+
+fn cell(sheet: &Value, row: usize, column: usize) -> &Value {
+    let cells = sheet["cells"].as_array().unwrap();
+    let found = cells.iter().find(|cell| cell[0] == row && cell[1] == column);
+    found.unwrap_or_else(|| panic!("no cell {row}, {column}"))
+}
+
+fn read_workbook(name: &str, report: &Report, samples: &[TidyRow]) -> Option<Value> {
+    let dir = write(name, report, samples, Formats { xlsx: true, ..Formats::NONE });
+    let read =
+        python::run("fixtures/read_back.py", &[Path::new("xlsx"), &dir.join("report.xlsx")])?;
+    for (name, sheet) in read["sheets"].as_object().unwrap() {
+        assert!(name.chars().count() <= 31, "{name}");
+        assert_eq!(sheet["formulas"], json!([]), "{name}: formulas");
+        for chart in sheet["charts"].as_array().unwrap() {
+            for series in chart["series"].as_array().unwrap() {
+                assert!(
+                    series["name"].as_str().unwrap().contains('!'),
+                    "a name that is no reference"
+                );
+            }
+        }
+    }
+    Some(read)
+}
+
+#[test]
+fn the_workbook_has_numbers_texts_and_charts() {
+    let report = fixture::campaign();
+    let samples = fixture::samples(200);
+    let Some(read) = read_workbook("xlsx", &report, &samples) else { return };
+    let sheets = &read["sheets"];
+    assert_eq!(read["names"][0], "summary");
+    assert_eq!(cell(&sheets["summary"], 1, 1)[3], report.title.as_str());
+
+    let table = &sheets["percent-of-single"];
+    assert_eq!(cell(table, 4, 1)[3], "sequential read 1M");
+    let percent = cell(table, 4, 7);
+    assert_eq!(
+        (&percent[2], percent[3].as_f64(), &percent[4]),
+        (&json!("n"), Some(195.0), &json!("0\" %\""))
+    );
+    assert_ne!(percent[5], Value::Null, "better has a colour");
+    assert_ne!(percent[5], cell(table, 10, 5)[5], "and a stronger one where it is stronger");
+    assert_eq!(cell(table, 15, 3)[3], "—");
+    assert_eq!(table["frozen"], "B4");
+    assert!(table["widths"].as_array().unwrap().iter().any(|width| width.as_f64() > Some(20.0)));
+
+    let drawn = |report: &Report| {
+        report.charts().filter(|chart| !matches!(chart.plot, Plot::HeatMap { .. })).count()
+    };
+    let charts: Vec<&Value> = sheets
+        .as_object()
+        .unwrap()
+        .values()
+        .flat_map(|sheet| sheet["charts"].as_array().unwrap())
+        .collect();
+    assert_eq!(charts.len(), drawn(&report));
+    let bars = charts.iter().find(|chart| chart["kind"] == "BarChart").unwrap();
+    assert!(bars["series"].as_array().unwrap().iter().all(|series| series["intervals"] == true));
+    let levels = &sheets["levels charts"];
+    assert_eq!(levels["scales"], json!(["colorScale"]));
+    assert_eq!(levels["charts"][0]["series"].as_array().unwrap().len(), 5);
+
+    let tidy = &sheets["samples"];
+    assert_eq!(cell(tidy, 1, 1)[3], "subject");
+    assert_eq!(cell(tidy, 2, 6)[3].as_f64(), Some(samples[0].value));
+    assert_eq!(cell(tidy, 201, 8)[3].as_u64(), Some(u64::from(samples[199].trial)));
+    assert_eq!(tidy["frozen"], "A2");
+}
+
+#[test]
+fn hostile_texts_are_texts_in_the_workbook() {
+    let samples = fixture::hostile_samples();
+    let report = fixture::everything();
+    let Some(read) = read_workbook("xlsx-hostile", &report, &samples) else { return };
+    let names = read["names"].as_array().unwrap();
+    let tidy = &read["sheets"]["samples"];
+    for (row, text) in
+        fixture::HOSTILE.iter().enumerate().filter(|(_, text)| !text.trim().is_empty())
+    {
+        let seen = cell(tidy, row + 2, 1);
+        assert_eq!(seen[2], "s", "{text}");
+        assert_eq!(python::shown(seen[3].as_str().unwrap()), python::shown(text));
+    }
+    let lower: std::collections::HashSet<String> =
+        names.iter().map(|name| name.as_str().unwrap().to_lowercase()).collect();
+    assert_eq!(lower.len(), names.len());
+}
+
+#[test]
+fn pictures_are_drawn() {
+    for (name, report) in
+        [("pictures", fixture::campaign()), ("pictures-hostile", fixture::everything())]
+    {
+        let mut report = report;
+        // Two sections hold each kind of chart of the campaign.
+        report.sections.drain(2..report.sections.len() - 1);
+        let dir = write(name, &report, &[], Formats { svg: true, png: true, ..Formats::NONE });
+        for chart in report.charts() {
+            let svg = fs::read_to_string(dir.join(format!("charts/{}.svg", chart.id))).unwrap();
+            let tree = roxmltree::Document::parse(&svg)
+                .unwrap_or_else(|error| panic!("{}: {error}", chart.id));
+            let root = tree.root_element();
+            assert_eq!(root.attribute("role"), Some("img"));
+            let title = root.children().find(|node| node.has_tag_name("title")).is_some()
+                || root.descendants().any(|node| node.tag_name().name() == "title");
+            assert!(title, "{}", chart.id);
+            let foreign = |node: roxmltree::Node<'_, '_>| {
+                matches!(
+                    node.tag_name().name(),
+                    "script" | "image" | "a" | "use" | "img" | "foreignObject"
+                ) || node.attributes().any(|attribute| attribute.name().contains("href"))
+                    || node.attributes().any(|attribute| attribute.name().starts_with("on"))
+            };
+            assert!(!root.descendants().any(foreign), "{}", chart.id);
+
+            let png = fs::read(dir.join(format!("charts/{}.png", chart.id))).unwrap();
+            let picture = resvg::tiny_skia::Pixmap::decode_png(&png).unwrap();
+            let colours: std::collections::HashSet<[u8; 4]> = picture
+                .pixels()
+                .iter()
+                // One in 31 is enough to see whether anything is there.
+                .step_by(31)
+                .map(|pixel| [pixel.red(), pixel.green(), pixel.blue(), pixel.alpha()])
+                .collect();
+            assert!(colours.len() > 4, "{} is blank", chart.id);
+            assert!(
+                colours.iter().all(|colour| colour[3] == 255),
+                "{}: it has no ground",
+                chart.id
+            );
+        }
+    }
+}
+
+#[test]
+fn the_terminal_gets_words_and_no_commands() {
+    let plain = render_terminal(&fixture::everything(), false);
+    assert!(!plain.contains('\u{1b}') && !plain.contains('\u{7}') && !plain.contains('\u{202e}'));
+    let report = fixture::campaign();
+    let plain = render_terminal(&report, false);
+    assert!(plain.contains(&report.answer[0]));
+    assert!(plain.contains("▲ 192 %"), "{plain}");
+    assert!(plain.contains("1312 numbers can be believed, 96 are suspect, 20 invalid, 12 missing"));
+    assert!(plain.contains('█'));
+    let coloured = render_terminal(&report, true);
+    assert!(coloured.contains("\u{1b}["));
+}
