@@ -1,10 +1,11 @@
 //! The order of things, on a machine without devices: who is up with whom, what is left after a
 //! failure at every step.
 
-use std::collections::BTreeSet;
+use std::path::Path;
 
+use super::trial::{models_of, mountpoint_of};
 use super::*;
-use crate::campaign::{Setup, SubjectDecl};
+use crate::campaign::{FileSystem, Setup, SubjectDecl};
 use crate::settings::Settings;
 use crate::world::StopFlag;
 
@@ -28,6 +29,7 @@ fn campaign(sources: &[Source]) -> Campaign {
         fill: true,
         drop_caches: false,
         rest_s: 0.0,
+        only: Vec::new(),
         members: Vec::new(),
         subjects: sources.iter().enumerate().map(declare).collect(),
         jobs: Vec::new(),
@@ -245,7 +247,7 @@ fn a_server_that_died_is_named_once() {
         ready(subjects.bring_up(0, &raw(), &mut machine));
         subjects.let_go(0, &mut machine).unwrap();
         machine.kill_servers();
-        let error = subjects.bring_up(0, &raw(), &mut machine).map(|_| ()).unwrap_err();
+        let error = subjects.bring_up(0, &raw(), &mut machine).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("\"s0\"") && text.contains("ended by itself"), "{text}");
         ready(subjects.bring_up(0, &raw(), &mut machine));
@@ -302,10 +304,11 @@ fn a_folder_lies_on_the_longest_of_the_mounts_above_it() {
 }
 
 #[test]
-fn rates_of_models_are_known_where_they_are_written() {
-    let source =
-        stack("raid0(model(hdd, size=1G, read=100M/s, write=80M/s), model(hdd, size=1G), ram(1G))");
-    assert_eq!(models_of(&source), [(100 << 20, 80 << 20)]);
+fn rates_of_models_are_known_where_all_are_written() {
+    let rates = |text: &str| models_of(&stack(text));
+    let full = "model(hdd, size=1G, read=100M/s, write=80M/s)";
+    assert_eq!(rates(&format!("raid0({full}, ram(1G))")), [(100 << 20, 80 << 20)]);
+    assert!(rates(&format!("raid0({full}, model(hdd, size=1G, read=1M/s))")).is_empty());
     assert!(models_of(&Source::Path("/dev/sda".into())).is_empty());
 }
 

@@ -218,7 +218,6 @@ pub(super) fn make_folder(parent: &Path) -> Result<std::path::PathBuf, LabError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write as _;
 
     fn leave(stop: &StopFlag) -> Leave<'_> {
         Leave::new(Duration::from_secs(600), stop)
