@@ -11,7 +11,9 @@
 //! ```
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -23,6 +25,8 @@ const NOTABLE: u64 = 1 << 20;
 const NAMED: usize = 5;
 /// `PF_KTHREAD` of the flags: kernel threads write back what others wrote.
 const KERNEL_THREAD: u64 = 0x0020_0000;
+/// The parent of all threads of the kernel.
+const KTHREADD: u32 = 2;
 /// Longest chain of parents that is followed; a longer one has changed while it was read.
 const GENERATIONS: usize = 64;
 
@@ -110,14 +114,37 @@ impl ProcDir {
         parse_process(&self.read(&format!("{process}/stat"))?)
     }
 
-    /// Looks at every process. One `stat` is read for each that moved something, and for its
-    /// ancestors; one `io` for all.
+    /// The children of kthreadd, which are often half of all processes: looking at them would cost
+    /// as much as at the others. Empty where they cannot be told so; each is then asked.
+    fn kernel_threads(&mut self) -> BTreeSet<u32> {
+        // In a container any process may have its number.
+        if !self.process(KTHREADD).is_some_and(|stat| stat.is_kernel) {
+            return BTreeSet::new();
+        }
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let children = format!("{KTHREADD}/task/{KTHREADD}/children");
+        let mut list = String::new();
+        let Ok(file) = rustix::fs::openat(&self.dir, children, flags, Mode::empty()) else {
+            return BTreeSet::new();
+        };
+        match File::from(file).read_to_string(&mut list) {
+            Ok(_) => list.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect(),
+            Err(_) => BTreeSet::new(),
+        }
+    }
+
+    /// Looks at every process but the kernel's. One `io` is read for all, one `stat` for each that
+    /// moved something, and for its ancestors.
     pub(super) fn movers(&mut self) -> Option<Movers> {
         let mut movers = Movers::default();
+        let kernel = self.kernel_threads();
         for entry in rustix::fs::Dir::read_from(&self.dir).ok()?.filter_map(Result::ok) {
             let Some(process) = entry.file_name().to_str().ok().and_then(|n| n.parse().ok()) else {
                 continue;
             };
+            if kernel.contains(&process) {
+                continue;
+            }
             let bytes = self.read(&format!("{process}/io")).and_then(|io| parse_io(&io));
             if let Some(bytes) = bytes.filter(|bytes| *bytes >= NOTABLE)
                 && let Some(stat) = self.process(process)
