@@ -211,24 +211,37 @@ fn fio(watch: &Watch, file: &Path, more: &[&str]) -> Run {
     let size = fs::File::open(file)
         .and_then(|mut file| std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0)))
         .unwrap();
+    let target = format!("--filename={}", file.display());
+    let engine = ["--rw=read", "--ioengine=psync", "--allow_file_create=0", &target];
+    fio_for_a_second(watch, size, &[&engine[..], more].concat())
+}
+
+fn fio_for_a_second(watch: &Watch, size: u64, more: &[&str]) -> Run {
     let mut command = Command::new("fio");
     command
-        .args(["--name=t", "--rw=read", "--ioengine=psync", "--thread=1", "--allow_file_create=0"])
-        .args(["--output-format=json", "--eta=never", "--time_based=1", "--runtime=1"])
-        .arg(format!("--filename={}", file.display()))
-        .arg(format!("--size={size}"))
+        .args(["--name=t", "--thread=1", "--output-format=json", "--eta=never"])
+        .args(["--time_based=1", "--runtime=1", &format!("--size={size}")])
         .args(more);
     let (evidence, output, duration_s) = between_looks(watch, &mut command);
-    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let mut measured = Measured::default();
-    let number = |field: &str| {
+    // fio's own talk comes before the JSON.
+    let stdout = text(&output);
+    let json: serde_json::Value =
+        serde_json::from_str(&stdout[stdout.find('{').unwrap()..]).unwrap();
+    let number = |direction: &str, field: &str| {
         let jobs = json["jobs"].as_array().unwrap();
-        jobs.iter().map(|job| job["read"][field].as_f64().unwrap()).sum::<f64>()
+        jobs.iter().map(|job| job[direction][field].as_f64().unwrap()).sum::<f64>()
     };
-    push(&mut measured, Metric::Throughput, number("bw_bytes"));
-    push(&mut measured, Metric::Iops, number("iops"));
-    push(&mut measured, Metric::Requests, number("total_ios"));
-    push(&mut measured, Metric::BytesRead, number("io_bytes"));
+    let both = |field: &str| number("read", field) + number("write", field);
+    let mut measured = Measured::default();
+    push(&mut measured, Metric::Throughput, both("bw_bytes"));
+    push(&mut measured, Metric::Iops, both("iops"));
+    push(&mut measured, Metric::Requests, both("total_ios"));
+    for (direction, metric) in [("read", Metric::BytesRead), ("write", Metric::BytesWritten)] {
+        let bytes = number(direction, "io_bytes");
+        if bytes > 0.0 {
+            push(&mut measured, metric, bytes);
+        }
+    }
     Run { commands: vec![words(&command)], evidence, measured, duration_s, region_bytes: size }
 }
 
@@ -739,6 +752,65 @@ fn a_processor_that_slowed_down() {
     let found = |evidence| found(&workload, dir.path(), run(evidence), "throttled");
     assert!(found(Evidence::between(&cool, &hot)).unwrap().why.contains("5 times"));
     assert_eq!(found(Evidence::between(&cool, &cool)), None);
+}
+
+/// A server that is stopped.
+struct Server(std::process::Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.kill().and_then(|()| self.0.wait()) {
+            eprintln!("process {} is still running: {error}", self.0.id());
+        }
+    }
+}
+
+/// Arrays over image files, served for real and measured past every cache: nothing is doubted that
+/// is the array's own doing (copies, parity, logs, reading before writing).
+#[test]
+fn honest_arrays_are_not_doubted() {
+    let _turn = alone();
+    let Some(braid) = std::env::var_os("BRAID") else {
+        println!("skipped: BRAID names no program that serves arrays");
+        return;
+    };
+    if !has("fio", "fio") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let files = ["a", "b", "c"].map(|name| {
+        let path = dir.path().join(format!("{name}.img"));
+        make_file(&path, 48);
+        path.display().to_string()
+    });
+    for level in ["raid0", "raid1", "raid5"] {
+        let stack = format!("{level}({})", files.join(", "));
+        let socket = dir.path().join(format!("{level}.sock"));
+        let mut serve = Command::new(&braid);
+        serve.arg("serve").arg(&stack).arg("--nbd").arg(format!("unix:{}", socket.display()));
+        let server = Server(serve.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let uri = format!("nbd+unix:///?socket={}", socket.display());
+        wait_for("the server", || braid_lab::nbd::query_size(&uri).ok());
+        let watch = Watch {
+            members: disk_of(Path::new(&files[0])),
+            server_pid: Some(server.0.id()),
+            ..Watch::default()
+        };
+        let uri = format!("--uri={uri}");
+        for work in
+            [["--rw=read", "--bs=1M"], ["--rw=randwrite", "--bs=4k"], ["--rw=write", "--bs=1M"]]
+        {
+            let args = ["--ioengine=nbd", "--iodepth=8", "--end_fsync=1", &uri, work[0], work[1]];
+            let run = fio_for_a_second(&watch, 32 * MIB, &args);
+            println!("{level} {work:?}: {:?} {:?}", run.measured.samples, run.evidence.members);
+            let workload = workload("fio", true, Setup::default());
+            let subjects = vec![("it", Source::Stack(stack.clone()), vec![run])];
+            let judgement = judged(&workload, Path::new(&files[0]), subjects);
+            for rule in ["page-cache", "fits-cache", "compressible", "rebuilding"] {
+                assert_eq!(of(&judgement, "it", &workload, rule), None, "{level} {work:?}");
+            }
+        }
+    }
 }
 
 /// What two looks cost, with as many processes as there are and disks, mounts and all. Printed and
