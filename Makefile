@@ -7,7 +7,7 @@ FUZZ ?= 2500000
 # What boots a real kernel for the interop tests; they are skipped without it.
 export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab/klab))
 
-.PHONY: all build demo test interop lint bench setup clean
+.PHONY: all build demo test interop lab-smoke lint bench setup clean
 
 all: build
 
@@ -37,6 +37,13 @@ interop:
 	@scripts/setup.sh build test
 	$(CARGO) test $(FLAGS) --package braid --test interop -- --nocapture
 	@sed -n '/table: begin/,/table: end/p' $(BRAID_INTEROP_TABLE)
+
+# Every preset of the laboratory at a small scale on modelled members, reports included: some ten
+# minutes. (`make test` has some of them.) Screenshots and reports stay in target/tmp.
+lab-smoke: export BRAID_LAB_SMOKE = all
+lab-smoke:
+	@scripts/setup.sh build test lab
+	$(CARGO) test $(FLAGS) --package braid --test laboratory -- --nocapture
 
 # Side by side with peers; each prints a table of ratios. See bench/README.md.
 bench:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what is missing, by Debian package: setup.sh [build] [test] [demo] [bench]
+# Installs what is missing, by Debian package: setup.sh [build] [test] [lab] [demo] [bench]
 #
 # Root or sudo: apt-get. Anybody else: the packages are printed by name, and it stops.
 # Nothing is touched where everything is there already.
@@ -34,6 +34,24 @@ for purpose in "${@:-build}"; do
             need sfdisk fdisk
             need mdadm mdadm
             need xz xz-utils
+            need sysbench sysbench
+            need bonnie++ bonnie++
+            need hdparm hdparm
+            need chromium chromium
+            need '/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf' fonts-dejavu-core
+            need '/usr/lib/python3/dist-packages/openpyxl' python3-openpyxl
+            ;;
+        lab)
+            need fio fio
+            need sysbench sysbench
+            need bonnie++ bonnie++
+            need hdparm hdparm
+            need mkfs.ext4 e2fsprogs
+            need mkfs.xfs xfsprogs
+            need mkfs.btrfs btrfs-progs
+            need losetup mount
+            need mdadm mdadm
+            need '/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf' fonts-dejavu-core
             ;;
         demo)
             need fio fio
@@ -41,6 +59,7 @@ for purpose in "${@:-build}"; do
             need mkfs.ext4 e2fsprogs
             need losetup mount
             need xz xz-utils
+            need '/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf' fonts-dejavu-core
             need '/usr/src/linux-source-*.tar.xz' linux-source-6.1
             ;;
         bench)
@@ -54,7 +73,7 @@ for purpose in "${@:-build}"; do
             need losetup mount
             ;;
         *)
-            echo "setup.sh: unknown purpose '$purpose': build, test, demo or bench" >&2
+            echo "setup.sh: unknown purpose '$purpose': build, test, lab, demo or bench" >&2
             exit 2
             ;;
     esac

@@ -66,6 +66,13 @@ impl Mounted {
         }
     }
 
+    /// Changes the size of a file system in memory.
+    #[track_caller]
+    pub(crate) fn resize(&self, size: u64) {
+        let options = format!("remount,size={size}");
+        Tool::new("mount").args(["-o", &options]).arg(&self.point).run().ok();
+    }
+
     pub(crate) fn point(&self) -> &Path {
         &self.point
     }

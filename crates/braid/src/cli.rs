@@ -1,5 +1,6 @@
 //! What can be typed.
 
+mod lab;
 mod metadata;
 
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::volume::{Attach, IoMode};
 
+pub(crate) use lab::{Lab, LabCompare, LabReport, LabRun, LabTarget};
 pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
 
 /// Software RAID in user space, and the laboratory that measures it
@@ -271,54 +273,4 @@ pub(crate) struct Doctor {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Lab {
-    /// List the ready-made campaigns
-    Presets,
-    /// Print what a campaign would do, write, and take
-    Plan(LabTarget),
-    /// Run a campaign, or go on with one that was interrupted
-    Run(LabRun),
-    /// Print the table of a finished or running campaign, and write its page again
-    Report {
-        /// The folder that `run` wrote
-        folder: PathBuf,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct LabTarget {
-    /// A campaign file, or the name of a preset
-    #[arg(value_name = "FILE.toml|PRESET")]
-    pub(crate) campaign: String,
-    /// The stack that the others are compared with (for a preset)
-    #[arg(long, value_name = "STACK")]
-    pub(crate) baseline: Option<String>,
-    /// A stack to measure (for a preset; may be repeated)
-    #[arg(long, value_name = "NAME=STACK")]
-    pub(crate) subject: Vec<String>,
-    /// Seconds of each trial (for a preset)
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) runtime: Option<f64>,
-    /// How often everything is repeated (for a preset)
-    #[arg(long, value_name = "COUNT")]
-    pub(crate) repetitions: Option<u32>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct LabRun {
-    #[command(flatten)]
-    pub(crate) target: LabTarget,
-    /// The folder for results; one that holds a part of them is gone on with
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) out: Option<PathBuf>,
-    /// This file or device may be written to, though there may be something on it (may be
-    /// repeated)
-    #[arg(long, value_name = "PATH")]
-    pub(crate) destroy: Vec<PathBuf>,
-    /// No progress
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
 }

@@ -8,9 +8,10 @@ use crate::campaign::Campaign;
 use crate::error::LabError;
 use crate::plan::{Plan, plan_campaign};
 use crate::preset::{PRESETS, Preset};
-use crate::report::{render_csv, render_html, render_json, render_table};
+use crate::report::build_report;
+use crate::report::render::{Formats, Written, render_terminal, write_report};
 use crate::runner::{Tally, run_campaign};
-use crate::store::{Store, write_whole};
+use crate::store::Store;
 use crate::world::{SystemWorld, World};
 
 /// What a run or a report leaves.
@@ -18,14 +19,10 @@ use crate::world::{SystemWorld, World};
 pub struct Summary {
     /// How the run ended; `None` for a report alone.
     pub tally: Option<Tally>,
-    /// The table for the terminal, with the notes and warnings under it.
-    pub table: String,
-    /// The page; open it in a browser.
-    pub html: PathBuf,
-    /// The same for programs, with an `output_version`.
-    pub json: PathBuf,
-    /// Every sample, one line each.
-    pub csv: PathBuf,
+    /// The report for the terminal.
+    pub text: String,
+    /// The files that were written.
+    pub written: Written,
 }
 
 /// The ready-made campaigns.
@@ -48,7 +45,7 @@ pub fn plan(campaign: &Campaign) -> Result<Plan, LabError> {
 /// # Errors
 ///
 /// As [`crate::runner::run_campaign`]. When every trial was stopped before its end there is no
-/// error: the summary's table says that there is nothing yet.
+/// error: the report says that there is nothing yet.
 pub fn run(campaign: &Campaign, options: &LabOptions) -> Result<Summary, LabError> {
     run_in(&mut SystemWorld::new(), campaign, options)
 }
@@ -65,25 +62,35 @@ pub fn run_in(
 ) -> Result<Summary, LabError> {
     crate::campaign::check_campaign(campaign)?;
     let tally = run_campaign(campaign, options, world)?;
-    let mut summary = report(&options.results_dir, options.colour)?;
+    let mut summary = report(&options.results_dir, &options.formats, options.colour)?;
     summary.tally = Some(tally);
     Ok(summary)
+}
+
+/// The campaign that a results directory holds, to go on with it.
+///
+/// # Errors
+///
+/// When the directory holds no results.
+pub fn held_campaign(results_dir: &Path) -> Result<Campaign, LabError> {
+    Store::open(results_dir)?.campaign()
 }
 
 /// Renders the results in a directory again.
 ///
 /// # Errors
 ///
-/// When the directory holds no results, or the page cannot be written.
-pub fn report(results_dir: &Path, colour: bool) -> Result<Summary, LabError> {
-    let store = Store::open(results_dir)?;
-    let trials = store.trials()?;
-    let analysis = analyse(&store.campaign()?, &trials, &store.sessions()?, &store.subjects()?);
-    let html = results_dir.join("report.html");
-    write_whole(&html, &render_html(&analysis, results_dir)?)?;
-    let json = results_dir.join("report.json");
-    write_whole(&json, &render_json(&analysis)?)?;
-    let csv = results_dir.join("samples.csv");
-    write_whole(&csv, &render_csv(&trials))?;
-    Ok(Summary { tally: None, table: render_table(&analysis, colour), html, json, csv })
+/// When the directory holds no results, or a file cannot be written.
+pub fn report(results_dir: &Path, formats: &Formats, colour: bool) -> Result<Summary, LabError> {
+    let results = Store::open(results_dir)?.results()?;
+    let analysis = analyse(&results);
+    let report = build_report(&analysis, &results, results_dir);
+    let samples = Vec::new();
+    let written = write_report(&report, &samples, results_dir, formats)?;
+    Ok(Summary { tally: None, text: render_terminal(&report, colour), written })
+}
+
+/// The default place for the results of a campaign.
+pub fn default_folder(campaign: &Campaign) -> PathBuf {
+    PathBuf::from(format!("{}-results", campaign.name))
 }

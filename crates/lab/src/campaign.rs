@@ -48,12 +48,13 @@ use crate::tool::Place;
 mod job;
 mod keys;
 mod one_or_many;
+mod patterns;
 mod setup;
 mod subject;
 
-pub(crate) use job::matches;
 pub use job::{Job, common_parameters};
 pub use one_or_many::OneOrMany;
+pub use patterns::Patterns;
 pub use setup::{FileSystem, Health, Setup};
 pub use subject::{MemberDecl, Order, Source, Subject, SubjectDecl, expand_subjects};
 
@@ -96,6 +97,10 @@ pub struct Campaign {
     /// Seconds of rest before each trial, 0 to 3600: flash and hot disks recover.
     #[serde(default)]
     pub rest_s: f64,
+    /// Only subjects whose worked-out names have one of these forms, `*` standing for any letters,
+    /// and the baselines. Empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
     /// The devices that subjects are made of.
     #[serde(rename = "member", default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberDecl>,
@@ -108,7 +113,7 @@ pub struct Campaign {
 }
 
 /// The keys of a campaign's first level.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "name",
     "description",
     "repetitions",
@@ -119,6 +124,7 @@ const KEYS: [&str; 13] = [
     "fill",
     "drop_caches",
     "rest_s",
+    "only",
     "member",
     "subject",
     "job",
@@ -203,7 +209,12 @@ pub fn render_campaign(campaign: &Campaign) -> Result<String, LabError> {
 impl Campaign {
     /// The subjects, worked out.
     pub fn expand(&self) -> Vec<Subject> {
-        expand_subjects(&self.subjects, &self.members)
+        let mut subjects = expand_subjects(&self.subjects, &self.members);
+        if !self.only.is_empty() {
+            let wanted = Patterns(&self.only);
+            subjects.retain(|subject| subject.baseline || wanted.matches(&subject.name));
+        }
+        subjects
     }
 
     /// The campaign with amounts of data and times multiplied by `factor`, above 0: a short run
@@ -281,6 +292,7 @@ fn fault_of(campaign: &Campaign) -> Option<Fault> {
         return fault(format!("region is {}", campaign.region), "take at least 4K");
     }
     fault_of_members(&campaign.members)
+        .or_else(|| fault_of_only(campaign))
         .or_else(|| fault_of_subjects(&campaign.expand()))
         .or_else(|| fault_of_jobs(campaign))
 }
@@ -307,6 +319,16 @@ fn fault_of_members(members: &[MemberDecl]) -> Option<Fault> {
         }
     }
     None
+}
+
+fn fault_of_only(campaign: &Campaign) -> Option<Fault> {
+    let all = expand_subjects(&campaign.subjects, &campaign.members);
+    let unknown = campaign.only.iter().find(|pattern| {
+        let one = Patterns(std::slice::from_ref(pattern));
+        !all.iter().any(|subject| one.matches(&subject.name))
+    })?;
+    let names: Vec<&str> = all.iter().map(|subject| subject.name.as_str()).take(20).collect();
+    Some((format!("no subject is named {unknown:?}"), format!("subjects are {}", names.join("; "))))
 }
 
 fn fault_of_subjects(subjects: &[Subject]) -> Option<Fault> {
@@ -368,14 +390,14 @@ fn fault_of_jobs(campaign: &Campaign) -> Option<Fault> {
     if campaign.jobs.is_empty() {
         return Some(("it has no job".into(), "add a [[job]]".into()));
     }
-    let subjects = campaign.expand();
+    let subjects = expand_subjects(&campaign.subjects, &campaign.members);
     for (index, job) in campaign.jobs.iter().enumerate() {
         let fault = |reason: String, next: &str| {
             Some((format!("job {} ({}): {reason}", index + 1, job.tool), next.to_owned()))
         };
         if let Some(pattern) = job.subjects.iter().find(|pattern| {
-            let only = Job { subjects: vec![(*pattern).clone()], ..job.clone() };
-            !subjects.iter().any(|subject| only.is_for(&subject.name))
+            let one = Patterns(std::slice::from_ref(pattern));
+            !subjects.iter().any(|subject| one.matches(&subject.name))
         }) {
             return fault(format!("no subject is named {pattern:?}"), "correct `subjects`");
         }

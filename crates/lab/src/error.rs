@@ -80,6 +80,29 @@ pub enum LabError {
         /// What it did.
         reason: String,
     },
+    /// The user asked to stop, and something was not carried through for that.
+    #[error("stopped by the user")]
+    Stopped,
+    /// A step around a trial failed.
+    #[error("cannot {action}: {reason}{}", command_of(command))]
+    StepFailed {
+        /// What was tried, as an infinitive.
+        action: String,
+        /// Why not.
+        reason: String,
+        /// The exact command, if it was one.
+        command: Option<String>,
+    },
+    /// Something that was made for a subject could not be taken away again.
+    #[error("subject {subject:?} left something behind: {reason}\n  by hand: {next}")]
+    LeftBehind {
+        /// The subject's name.
+        subject: String,
+        /// What, and why it would not go.
+        reason: String,
+        /// The command that removes it.
+        next: String,
+    },
     /// A subject did not come up.
     #[error(
         "subject {subject:?} did not come up: {reason}\n  command: {command}{}",
@@ -112,20 +135,6 @@ pub enum LabError {
         uri: String,
         /// Why.
         reason: String,
-    },
-    /// Trial after trial failed.
-    #[error(
-        "{count} trials in a row failed, so the run was stopped; the last one said: {last}; \
-         everything measured before is saved in {}, and running again continues there",
-        results.display()
-    )]
-    TooManyFailures {
-        /// How many.
-        count: u32,
-        /// The last trial's error.
-        last: String,
-        /// The results directory.
-        results: PathBuf,
     },
     /// The results directory holds another campaign.
     #[error(
@@ -215,6 +224,10 @@ fn flags(paths: &[String]) -> String {
     let flags: Vec<String> =
         paths.iter().map(|path| format!("--destroy {}", crate::world::shell_word(path))).collect();
     flags.join(" ")
+}
+
+fn command_of(command: &Option<String>) -> String {
+    command.as_ref().map_or_else(String::new, |command| format!("\n  command: {command}"))
 }
 
 fn indent(stderr: &str) -> String {

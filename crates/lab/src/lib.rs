@@ -51,20 +51,35 @@ pub mod listing;
 pub mod matrix;
 pub mod metric;
 pub mod nbd;
+pub mod plan;
+pub mod preset;
+mod progress;
 pub mod report;
 mod rng;
+pub mod runner;
+pub mod safety;
 pub mod settings;
 pub mod stats;
 pub mod store;
+pub mod story;
+pub mod subjects;
 pub mod tool;
 pub mod trust;
 pub mod world;
 
+mod api;
+
+pub use api::{Summary, default_folder, held_campaign, plan, presets, report, run, run_in};
 pub use braid_stack::ByteSize;
+pub use campaign::{Campaign, Job, Source, Subject, SubjectDecl};
 pub use error::LabError;
+pub use plan::Plan;
+pub use preset::{Preset, quick_campaign};
 pub use world::{StopFlag, SystemWorld, World};
 
 use std::path::PathBuf;
+
+use report::render::Formats;
 
 /// How a campaign is carried out; what is measured is in the [`Campaign`].
 #[derive(Debug, Clone)]
@@ -80,7 +95,9 @@ pub struct LabOptions {
     pub destroy: Vec<PathBuf>,
     /// No progress on standard error.
     pub quiet: bool,
-    /// Whether the table in [`Summary`] may carry terminal colours.
+    /// The reports that are written.
+    pub formats: Formats,
+    /// Whether the text in [`Summary`] may carry terminal colours.
     pub colour: bool,
     /// Set by a signal handler (or a test) to stop after the trial that is running.
     pub stop: StopFlag,
@@ -102,6 +119,7 @@ impl LabOptions {
             results_dir: results_dir.into(),
             destroy: Vec::new(),
             quiet: false,
+            formats: Formats::ALL,
             colour: false,
             stop: StopFlag::default(),
         })

@@ -1,6 +1,8 @@
-//! Just enough of the NBD handshake to learn that a server is ready and how large its export is.
+//! Just enough of NBD to learn that a server is ready and how large its export is, and to give an
+//! export its first content.
 //!
-//! Deliberately absent: reading and writing (the tools do it), TLS, structured replies.
+//! Deliberately absent: reading (the tools do it), more than one request at a time, TLS, structured
+//! replies.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -12,6 +14,15 @@ use crate::error::LabError;
 const NBDMAGIC: u64 = 0x4e42_444d_4147_4943;
 const IHAVEOPT: u64 = 0x4948_4156_454f_5054;
 const OPT_EXPORT_NAME: u32 = 1;
+const REQUEST_MAGIC: u32 = 0x2560_9513;
+const REPLY_MAGIC: u32 = 0x6744_6698;
+const CMD_WRITE: u16 = 1;
+const CMD_DISCONNECT: u16 = 2;
+const CMD_FLUSH: u16 = 3;
+/// Transmission flag: the server takes flushes.
+const HAS_FLUSH: u16 = 1 << 2;
+/// A member may be slow, and a modelled one is meant to be.
+const WRITE_PATIENCE: Duration = Duration::from_secs(120);
 /// A server that says nothing for so long is not ready.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -99,35 +110,102 @@ fn unescape(text: &str) -> String {
 ///
 /// When the URI is not understood, nothing listens, or the answer is not NBD.
 pub fn query_size(uri: &str) -> Result<u64, LabError> {
-    let address = parse_uri(uri)?;
-    let failed =
-        |source: io::Error| LabError::Nbd { uri: uri.to_owned(), reason: source.to_string() };
-    match &address.socket {
-        NbdSocket::Unix(path) => {
-            let stream = UnixStream::connect(path).map_err(failed)?;
-            stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-            stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
-            ask_size(stream, &address.export).map_err(failed)
+    let (mut stream, export) = connect(uri, PATIENCE)?;
+    let size = greet(&mut stream, &export).map_err(failed(uri))?.size_bytes;
+    // The size is known already, so a server that has gone by now changes nothing.
+    let _ = stream.write_all(&request(CMD_DISCONNECT, 0, 0));
+    Ok(size)
+}
+
+/// Writes to an export, one request at a time.
+pub(crate) struct Writer {
+    uri: String,
+    stream: Box<dyn Stream>,
+    has_flush: bool,
+}
+
+impl Writer {
+    /// Connects.
+    ///
+    /// # Errors
+    ///
+    /// As [`query_size`].
+    pub(crate) fn connect(uri: &str) -> Result<Self, LabError> {
+        let (mut stream, export) = connect(uri, WRITE_PATIENCE)?;
+        let found = greet(&mut stream, &export).map_err(failed(uri))?;
+        let has_flush = found.flags & HAS_FLUSH != 0;
+        Ok(Self { uri: uri.to_owned(), stream, has_flush })
+    }
+
+    /// Writes at an offset, at most 32 MiB, and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// When the server answers with an error, or with something else, or not at all.
+    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), LabError> {
+        let header = request(CMD_WRITE, offset, bytes.len() as u32);
+        exchange(&mut self.stream, &header, bytes).map_err(failed(&self.uri))
+    }
+
+    /// Makes durable what was written, and leaves.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::write`].
+    pub(crate) fn finish(mut self) -> Result<(), LabError> {
+        if self.has_flush {
+            exchange(&mut self.stream, &request(CMD_FLUSH, 0, 0), &[])
+                .map_err(failed(&self.uri))?;
         }
-        NbdSocket::Tcp(host) => {
-            let stream = TcpStream::connect(host.as_str()).map_err(failed)?;
-            stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-            stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
-            ask_size(stream, &address.export).map_err(failed)
-        }
+        self.stream.write_all(&request(CMD_DISCONNECT, 0, 0)).map_err(failed(&self.uri))
     }
 }
 
+/// A connection to either kind of socket.
+trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
+fn failed(uri: &str) -> impl FnOnce(io::Error) -> LabError {
+    let uri = uri.to_owned();
+    move |source| LabError::Nbd { uri, reason: source.to_string() }
+}
+
+/// Connects; answers the stream and the export's name.
+fn connect(uri: &str, patience: Duration) -> Result<(Box<dyn Stream>, String), LabError> {
+    let address = parse_uri(uri)?;
+    let stream: io::Result<Box<dyn Stream>> = match &address.socket {
+        NbdSocket::Unix(path) => UnixStream::connect(path).and_then(|stream| {
+            stream.set_read_timeout(Some(patience))?;
+            stream.set_write_timeout(Some(patience))?;
+            Ok(Box::new(stream) as _)
+        }),
+        NbdSocket::Tcp(host) => TcpStream::connect(host.as_str()).and_then(|stream| {
+            stream.set_read_timeout(Some(patience))?;
+            stream.set_write_timeout(Some(patience))?;
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream) as _)
+        }),
+    };
+    Ok((stream.map_err(failed(uri))?, address.export))
+}
+
+/// What a server says about its export.
+struct Export {
+    size_bytes: u64,
+    flags: u16,
+}
+
 /// The client's side of the fixed newstyle handshake with NBD_OPT_EXPORT_NAME.
-fn ask_size(mut stream: impl Read + Write, export: &str) -> io::Result<u64> {
+fn greet(mut stream: impl Read + Write, export: &str) -> io::Result<Export> {
     let mut greeting = [0; 18];
     stream.read_exact(&mut greeting)?;
     if be_u64(&greeting[..8]) != NBDMAGIC || be_u64(&greeting[8..16]) != IHAVEOPT {
         return Err(io::Error::other("it does not speak NBD (newstyle)"));
     }
-    let mut hello = Vec::with_capacity(20 + export.len());
     // Client flags: fixed newstyle and no zeroes, as far as the server has offered them.
-    hello.extend_from_slice(&(u32::from(greeting[17]) & 3).to_be_bytes());
+    let client_flags = u32::from(greeting[17]) & 3;
+    let mut hello = Vec::with_capacity(20 + export.len());
+    hello.extend_from_slice(&client_flags.to_be_bytes());
     hello.extend_from_slice(&IHAVEOPT.to_be_bytes());
     hello.extend_from_slice(&OPT_EXPORT_NAME.to_be_bytes());
     hello.extend_from_slice(&(export.len() as u32).to_be_bytes());
@@ -135,13 +213,36 @@ fn ask_size(mut stream: impl Read + Write, export: &str) -> io::Result<u64> {
     stream.write_all(&hello)?;
     let mut answer = [0; 10];
     stream.read_exact(&mut answer)?;
-    // Disconnect politely: magic, flags 0, command 2, and an empty rest. The size is known
-    // already, so a server that has gone by now changes nothing.
-    let mut farewell = [0; 28];
-    farewell[..4].copy_from_slice(&0x2560_9513_u32.to_be_bytes());
-    farewell[7] = 2;
-    stream.write_all(&farewell)?;
-    Ok(be_u64(&answer[..8]))
+    if client_flags & 2 == 0 {
+        stream.read_exact(&mut [0; 124])?;
+    }
+    let flags = u16::from_be_bytes([answer[8], answer[9]]);
+    Ok(Export { size_bytes: be_u64(&answer[..8]), flags })
+}
+
+/// The head of a request. The handle is always 0: there is one request at a time.
+fn request(command: u16, offset: u64, length: u32) -> [u8; 28] {
+    let mut header = [0; 28];
+    header[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
+    header[6..8].copy_from_slice(&command.to_be_bytes());
+    header[16..24].copy_from_slice(&offset.to_be_bytes());
+    header[24..].copy_from_slice(&length.to_be_bytes());
+    header
+}
+
+/// Sends a request and reads its simple reply.
+fn exchange(mut stream: impl Read + Write, header: &[u8], payload: &[u8]) -> io::Result<()> {
+    stream.write_all(header)?;
+    stream.write_all(payload)?;
+    let mut reply = [0; 16];
+    stream.read_exact(&mut reply)?;
+    let word = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|i| reply[at + i]));
+    match (word(0), word(4)) {
+        (REPLY_MAGIC, 0) => Ok(()),
+        // NBD's numbers are Linux's.
+        (REPLY_MAGIC, error) => Err(io::Error::from_raw_os_error(error as i32)),
+        _ => Err(io::Error::other("its answer is no NBD reply")),
+    }
 }
 
 fn be_u64(bytes: &[u8]) -> u64 {
@@ -187,14 +288,16 @@ mod tests {
                     Ok(())
                 }
             }
-            drop(ask_size(Script(io::Cursor::new(bytes)), ""));
+            drop(greet(Script(io::Cursor::new(bytes.clone())), ""));
+            drop(exchange(Script(io::Cursor::new(bytes)), &[], &[]));
         }
     }
 
     #[test]
     fn a_server_is_asked_in_its_own_words() {
         let (mut server, client) = UnixStream::pair().unwrap();
-        let asking = std::thread::spawn(move || ask_size(client, "e"));
+        let asking =
+            std::thread::spawn(move || greet(client, "e").map(|e| (e.size_bytes, e.flags)));
         let mut greeting = NBDMAGIC.to_be_bytes().to_vec();
         greeting.extend_from_slice(&IHAVEOPT.to_be_bytes());
         greeting.extend_from_slice(&[0, 3]);
@@ -205,8 +308,28 @@ mod tests {
         assert_eq!(hello[15], 1);
         assert_eq!(hello[20], b'e');
         server.write_all(&[0, 0, 0, 0, 0, 16, 0, 0, 0, 1]).unwrap();
-        let mut farewell = [0; 28];
-        server.read_exact(&mut farewell).unwrap();
-        assert_eq!(asking.join().unwrap().unwrap(), 1 << 20);
+        assert_eq!(asking.join().unwrap().unwrap(), (1 << 20, 1));
+    }
+
+    #[test]
+    fn a_write_is_answered_or_refused() {
+        let (mut server, mut client) = UnixStream::pair().unwrap();
+        let mut reply = REPLY_MAGIC.to_be_bytes().to_vec();
+        reply.extend_from_slice(&[0; 12]);
+        server.write_all(&reply).unwrap();
+        exchange(&mut client, &request(CMD_WRITE, 1 << 32, 3), b"abc").unwrap();
+        let mut seen = [0; 31];
+        server.read_exact(&mut seen).unwrap();
+        assert_eq!(seen[..8], [0x25, 0x60, 0x95, 0x13, 0, 0, 0, 1]);
+        assert_eq!(seen[16..28], [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 3]);
+        assert_eq!(&seen[28..], b"abc");
+
+        reply[7] = 28;
+        server.write_all(&reply).unwrap();
+        let error = exchange(&mut client, &request(CMD_WRITE, 0, 0), &[]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        reply[0] = 0;
+        server.write_all(&reply).unwrap();
+        assert!(exchange(&mut client, &request(CMD_FLUSH, 0, 0), &[]).is_err());
     }
 }

@@ -1,47 +1,67 @@
-//! What a campaign would do, before it does it.
+//! What a campaign would do, before it does it: the matrix, what is written where, how long.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use crate::campaign::{Campaign, Op};
-use crate::facts::{note_on_sharing, place_members};
-use crate::matrix::{Trial, plan_trials, plan_workloads};
-use crate::safety::plan_overwrites;
-use crate::world::shell_word;
 use braid_stack::ByteSize;
 
-/// What a tool needs to start and to write its result, measured with fio 3.33.
-const START_UP: Duration = Duration::from_millis(350);
-/// Changing from one server to another that shares a member.
-const SWITCH: Duration = Duration::from_millis(100);
+use crate::campaign::{Campaign, FileSystem, Health, Source, Subject};
+use crate::facts::{note_on_sharing, place_members};
+use crate::matrix::{Cell, Trial, Workload, plan_matrix, plan_trials, plan_workloads};
+use crate::safety::{plan_overwrites, writes};
+use crate::tool::{Effort, Writes};
+use crate::world::shell_word;
+
+mod amplify;
+use amplify::members_share;
+
+/// Bringing up, starting a tool and writing its result down, roughly.
+const SET_UP: Duration = Duration::from_millis(600);
+/// Making and mounting a file system, roughly.
+const MAKE_FILE_SYSTEM: Duration = Duration::from_millis(700);
+/// What is assumed of a device that nobody has measured yet, in bytes per second. The progress
+/// line of a run estimates from what was measured instead.
+const ASSUMED_RATE: f64 = 100e6;
 
 /// A campaign, worked out.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The campaign.
     pub campaign: Campaign,
+    /// Its subjects.
+    pub subjects: Vec<Subject>,
+    /// The cells.
+    pub cells: Vec<Cell>,
     /// The trials in their order.
     pub trials: Vec<Trial>,
     /// What would be overwritten: paths and NBD URIs.
     pub overwrites: Vec<String>,
-    /// Estimated time, without filling (which the device's speed decides).
+    /// What each member would be written, by its text in the campaign.
+    pub written: BTreeMap<String, Written>,
+    /// Estimated time.
     pub duration: Duration,
-    /// Trials of each subject that write, in the campaign's order.
-    pub writing_trials: Vec<u32>,
     /// Sentences about members that share hardware, with the subject's name.
     pub notes: Vec<(String, String)>,
 }
 
+/// What a member would be written.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Written {
+    /// Bytes that are known beforehand.
+    pub bytes: f64,
+    /// Seconds in which it is written as fast as it goes.
+    pub seconds: f64,
+}
+
 /// Works a campaign out. Reads `/sys`; writes nothing.
 pub fn plan_campaign(campaign: &Campaign) -> Plan {
+    let subjects = campaign.expand();
+    let cells = plan_matrix(campaign);
     let trials = plan_trials(campaign);
-    let each = Duration::from_secs_f64(campaign.runtime_s + campaign.ramp_s) + START_UP + SWITCH;
-    let mut writing_trials = vec![0; campaign.subjects.len()];
-    for trial in trials.iter().filter(|trial| trial.cell.workload.op == Op::Write) {
-        writing_trials[trial.cell.subject] += 1;
-    }
-    let notes = campaign
-        .subjects
+    let possible = trials.iter().filter(|trial| trial.cell.impossible.is_none());
+    let duration = possible.map(|trial| trial_time(campaign, &trial.cell.workload)).sum();
+    let notes = subjects
         .iter()
         .filter_map(|subject| {
             let note = note_on_sharing(&place_members(&subject.source))?;
@@ -49,81 +69,170 @@ pub fn plan_campaign(campaign: &Campaign) -> Plan {
         })
         .collect();
     Plan {
-        duration: each * trials.len() as u32,
+        duration,
         overwrites: plan_overwrites(campaign),
+        written: plan_writes(campaign, &subjects, &cells),
         campaign: campaign.clone(),
+        subjects,
+        cells,
         trials,
-        writing_trials,
         notes,
     }
 }
 
+fn trial_time(campaign: &Campaign, workload: &Workload) -> Duration {
+    let setup = &workload.setup;
+    let effort = workload
+        .tool()
+        .map_or(Effort::Seconds(0.0), |tool| tool.effort(&workload.settings, setup.processes));
+    let tool = match effort {
+        Effort::Runtime => campaign.runtime_s + campaign.ramp_s,
+        Effort::Seconds(seconds) => seconds,
+        Effort::Bytes(bytes) => bytes as f64 / ASSUMED_RATE,
+    };
+    let file_system =
+        if setup.filesystem == FileSystem::None { Duration::ZERO } else { MAKE_FILE_SYSTEM };
+    Duration::from_secs_f64(tool + campaign.rest_s) + SET_UP + file_system
+}
+
+/// What each member is written over the whole campaign.
+fn plan_writes(
+    campaign: &Campaign,
+    subjects: &[Subject],
+    cells: &[Cell],
+) -> BTreeMap<String, Written> {
+    let mut members: BTreeMap<String, Written> = BTreeMap::new();
+    let repetitions = f64::from(campaign.repetitions);
+    for (index, subject) in subjects.iter().enumerate() {
+        let mine = cells.iter().filter(|cell| cell.subject == index && cell.impossible.is_none());
+        let mut sum = Written::default();
+        let mut reads_raw = false;
+        for cell in mine {
+            let workload = &cell.workload;
+            let Some(tool) = workload.tool() else { continue };
+            match tool.writes(&workload.settings, workload.setup.processes) {
+                Writes::Nothing => {}
+                Writes::Bytes(bytes) => sum.bytes += bytes as f64 * repetitions,
+                Writes::UntilTime => {
+                    sum.seconds += (campaign.runtime_s + campaign.ramp_s) * repetitions;
+                }
+            }
+            reads_raw |= tool.reads_raw(&workload.settings);
+        }
+        if reads_raw && campaign.fill && writes(campaign) {
+            sum.bytes += campaign.region.0 as f64;
+        }
+        for (member, share) in members_share(&subject.source) {
+            let entry = members.entry(member).or_default();
+            entry.bytes += sum.bytes * share;
+            entry.seconds += sum.seconds;
+        }
+    }
+    members
+}
+
 /// The plan as text for a terminal.
 pub fn render_plan(plan: &Plan) -> String {
+    let mut text = Text(String::new());
     let campaign = &plan.campaign;
-    let mut text = format!("campaign {}", campaign.name);
-    if !campaign.description.is_empty() {
-        text += &format!(": {}", campaign.description);
+    let colon = if campaign.description.is_empty() { "" } else { ": " };
+    text.line(format_args!("campaign {}{colon}{}", campaign.name, campaign.description));
+    render_subjects(plan, &mut text);
+    render_matrix(plan, &mut text);
+    render_writes(plan, &mut text);
+    for (name, note) in &plan.notes {
+        text.line(format_args!("\nnote on {name}: {note}"));
     }
-    let mut line = |args: fmt::Arguments<'_>| {
-        // Writing to a String cannot fail.
-        let _ = text.write_fmt(args);
-        text.push('\n');
-    };
+    text.0
+}
 
-    line(format_args!("\n"));
-    line(format_args!("subjects"));
-    for subject in &campaign.subjects {
+struct Text(String);
+
+impl Text {
+    fn line(&mut self, line: fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
+        let _ = self.0.write_fmt(line);
+        self.0.push('\n');
+    }
+}
+
+fn render_subjects(plan: &Plan, text: &mut Text) {
+    text.line(format_args!("\nsubjects"));
+    let width = plan.subjects.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(32);
+    for subject in &plan.subjects {
         let mark = if subject.baseline { "  (baseline)" } else { "" };
-        line(format_args!(
-            "  {:<12} {} {}{mark}",
-            subject.name,
-            subject.source.kind(),
-            subject.source
-        ));
+        let source = &subject.source;
+        text.line(format_args!("  {:<width$}  {:<9} {source}{mark}", subject.name, source.kind()));
     }
-    line(format_args!("\nworkloads"));
-    for workload in plan_workloads(campaign) {
-        line(format_args!("  {workload}"));
+}
+
+fn render_matrix(plan: &Plan, text: &mut Text) {
+    let campaign = &plan.campaign;
+    text.line(format_args!("\nworkloads, and on how many subjects"));
+    for (index, workload) in plan_workloads(campaign).iter().enumerate() {
+        let mine = || plan.cells.iter().filter(move |cell| cell.workload_index == index);
+        let possible = mine().filter(|cell| cell.impossible.is_none()).count();
+        text.line(format_args!("  {possible:>3}  {workload}"));
     }
-    let cells = plan.trials.len() / campaign.repetitions.max(1) as usize;
-    line(format_args!(
-        "\n{cells} cells x {} repetitions = {} trials of {} s, shuffled inside each repetition (seed {})",
+    let mut reasons: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for cell in &plan.cells {
+        if let Some(reason) = &cell.impossible {
+            let name = plan.subjects.get(cell.subject).map_or("", |subject| &subject.name);
+            *reasons.entry((name, reason)).or_default() += 1;
+        }
+    }
+    if !reasons.is_empty() {
+        text.line(format_args!("\nimpossible, and left out"));
+        for ((subject, reason), count) in reasons {
+            let cells = if count == 1 { "cell" } else { "cells" };
+            text.line(format_args!("  {subject}: {reason} ({count} {cells})"));
+        }
+    }
+    text.line(format_args!(
+        "\n{} cells × {} repetitions = {} trials, shuffled inside each repetition (seed {})",
+        plan.cells.len(),
         campaign.repetitions,
         plan.trials.len(),
-        campaign.runtime_s + campaign.ramp_s,
         campaign.seed,
     ));
-    line(format_args!("estimated time {} and the filling of the subjects", minutes(plan.duration)));
-    line(format_args!("\nwritten"));
-    for (subject, trials) in campaign.subjects.iter().zip(&plan.writing_trials) {
-        line(format_args!("  {:<12} {}", subject.name, describe_writes(campaign, *trials)));
+    text.line(format_args!(
+        "estimated time {}, if devices move {:.0} MB/s",
+        minutes(plan.duration),
+        ASSUMED_RATE / 1e6
+    ));
+}
+
+fn render_writes(plan: &Plan, text: &mut Text) {
+    text.line(format_args!("\nwritten"));
+    for (member, written) in &plan.written {
+        text.line(format_args!("  {member}: {}", describe_writes(written)));
+    }
+    let unsafe_states = plan.cells.iter().any(|c| c.workload.setup.health != Health::Healthy);
+    if unsafe_states {
+        text.line(format_args!(
+            "  and whole members again where an array is rebuilt (health in the campaign)"
+        ));
+    }
+    let folders = plan.subjects.iter().filter(|s| matches!(s.source, Source::Directory(_)));
+    for subject in folders {
+        text.line(format_args!("  {}: in a new folder only, removed at the end", subject.source));
     }
     if !plan.overwrites.is_empty() {
         let flags: Vec<String> =
             plan.overwrites.iter().map(|path| format!("--destroy {}", shell_word(path))).collect();
-        line(format_args!("\nthe content of these is lost; to agree, add"));
-        line(format_args!("  {}", flags.join(" ")));
+        text.line(format_args!("\nthe content of these is lost; to agree, add"));
+        text.line(format_args!("  {}", flags.join(" ")));
     }
-    for (name, note) in &plan.notes {
-        line(format_args!("\nnote on {name}: {note}"));
-    }
-    text
 }
 
-fn describe_writes(campaign: &Campaign, trials: u32) -> String {
-    let region: ByteSize = campaign.region;
-    match (trials, campaign.fill) {
-        (0, _) => "nothing".to_owned(),
-        (_, true) => format!(
-            "its first {region}: once before the first trial, then in {trials} trials of {} s as \
-             fast as it takes it",
-            campaign.runtime_s + campaign.ramp_s
-        ),
-        (_, false) => format!(
-            "its first {region}: in {trials} trials of {} s as fast as it takes it",
-            campaign.runtime_s + campaign.ramp_s
-        ),
+fn describe_writes(written: &Written) -> String {
+    let bytes = ByteSize(written.bytes as u64);
+    let time = minutes(Duration::from_secs_f64(written.seconds));
+    match (written.bytes > 0.0, written.seconds > 0.0) {
+        (false, false) => "nothing".to_owned(),
+        (true, false) => format!("{bytes:#}"),
+        (false, true) => format!("as much as it takes in {time}"),
+        (true, true) => format!("{bytes:#}, and as much as it takes in {time}"),
     }
 }
 
@@ -137,33 +246,4 @@ fn minutes(time: Duration) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::preset::quick_campaign;
-
-    #[test]
-    fn quick_takes_about_a_minute_and_says_what_it_destroys() {
-        let subjects = [("stripe".to_owned(), "raid0(chunk=64K, a.img, b.img)".to_owned())];
-        let plan = plan_campaign(&quick_campaign("a.img", &subjects).unwrap());
-        assert!(plan.duration < Duration::from_secs(75), "{:?}", plan.duration);
-        assert_eq!(plan.overwrites, ["a.img", "b.img"]);
-        assert_eq!(plan.writing_trials, [12, 12]);
-        let text = render_plan(&plan);
-        for part in [
-            "48 trials",
-            "--destroy a.img --destroy b.img",
-            "seed 42",
-            "(baseline)",
-            "random write 4K",
-        ] {
-            assert!(text.contains(part), "{part:?} is missing in\n{text}");
-        }
-    }
-
-    #[test]
-    fn times_are_readable() {
-        assert_eq!(minutes(Duration::from_secs(69)), "69 s");
-        assert_eq!(minutes(Duration::from_secs(121)), "3 min");
-        assert_eq!(minutes(Duration::from_secs(9000)), "2.5 h");
-    }
-}
+mod tests;

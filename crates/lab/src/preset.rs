@@ -1,87 +1,129 @@
-//! Ready-made campaigns. A preset is a TOML file beside this one and one line in [`PRESETS`].
+//! Ready-made campaigns. A preset is a TOML file beside this one and an entry in [`PRESETS`].
+//!
+//! A preset that repeats a study names its members and leaves their devices open: the user names
+//! real ones (`--member stick1=/dev/sdb`), or takes modelled ones (`--modelled`) that behave as
+//! the study's devices did alone. `quick` and its like compare any stacks instead (`--baseline`,
+//! `--subject`).
 
-use crate::campaign::{Campaign, Source, Subject, check_campaign};
-use crate::error::LabError;
 use braid_stack::ByteSize;
 
-/// A ready-made campaign without subjects.
+use crate::campaign::{Campaign, Source, SubjectDecl, check_campaign, parse_unchecked};
+use crate::error::LabError;
+
+/// A ready-made campaign.
 #[derive(Debug, Clone, Copy)]
 pub struct Preset {
     /// The name on the command line.
     pub name: &'static str,
     /// One line.
     pub summary: &'static str,
-    /// The campaign as TOML, all but the subjects.
+    /// The campaign as TOML.
     pub toml: &'static str,
+    /// What stands for each member where no device is named.
+    pub modelled: &'static [(&'static str, &'static str)],
 }
+
+/// Two IDE disks of 2002: rates of the published single-disk times of dd and cp (46.2 MB/s
+/// written, 37.3 MB/s read), latency of a 7200 rpm disk.
+const IDE_DISK: &str = "model(usb-flash, size=8G, read=37300KB/s, write=46200KB/s, latency=13ms)";
+/// An OCZ Rally2 alone: 23.38 MB/s read, 14 MB/s written, 3.79 ms a seek.
+const RALLY2_1: &str = "model(usb-flash, size=2G, bus=usb2, bus_rate=40MB/s)";
+const RALLY2_2: &str = RALLY2_1;
+/// An A-DATA stick alone: 15.8 MB/s read.
+const ADATA: &str = "model(usb-flash, size=2G, read=15800KB/s, write=9MB/s, latency=1500us)";
+/// A SanDisk Cruzer Titanium: 20 MB/s read and 9 MB/s written, as advertised.
+const CRUZER_1: &str = "model(usb-flash, size=2G, bus=ehci1, bus_rate=40MB/s, read=20MB/s, write=9MB/s, latency=900us)";
+const CRUZER_2: &str = "model(usb-flash, size=2G, bus=ehci2, bus_rate=40MB/s, read=20MB/s, write=9MB/s, latency=900us)";
 
 /// All presets, in the order in which they are listed.
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "quick",
-        summary: "one member alone against a layout: sequential and random, read and write, \
-                  1 MiB and 4 KiB, three repetitions, about a minute",
+        summary: "one member alone against layouts: sequential and random, read and write, 1 MiB \
+                  and 4 KiB, three repetitions, about a minute",
         toml: include_str!("preset/quick.toml"),
+        modelled: &[],
     },
     Preset {
         name: "thorough",
         summary: "as quick with more block sizes, ten seconds a trial and seven repetitions, \
                   enough for a 95 % interval; about an hour and a half for two subjects",
         toml: include_str!("preset/thorough.toml"),
+        modelled: &[],
+    },
+    Preset {
+        name: "crystal",
+        summary: "the profile that people post: sequential 1 MiB at depth 8 and 1, random 4 KiB \
+                  at depth 32 and 1, five repetitions of five seconds",
+        toml: include_str!("preset/crystal.toml"),
+        modelled: &[],
+    },
+    Preset {
+        name: "steady",
+        summary: "after SNIA's test specification: precondition, then rounds of random writes and \
+                  mixes until a window of five is steady; hours",
+        toml: include_str!("preset/steady.toml"),
+        modelled: &[],
+    },
+    Preset {
+        name: "two-disk-levels",
+        summary: "two disks alone, linear, striped, mirrored and raid5: bonnie++, dd, cp, cp from \
+                  the cache, untar, cp -r by one to four processes, four repetitions",
+        toml: include_str!("preset/two-disk-levels.toml"),
+        modelled: &[("disk1", IDE_DISK), ("disk2", IDE_DISK)],
+    },
+    Preset {
+        name: "rally2",
+        summary: "two USB sticks striped: hdparm, seeks, dd, read-ahead 256 to 2048 sectors, mount \
+                  -o sync",
+        toml: include_str!("preset/rally2.toml"),
+        modelled: &[("stick1", RALLY2_1), ("stick2", RALLY2_2)],
+    },
+    Preset {
+        name: "rapiddisk",
+        summary: "RAM disks (braid's, zram, a loop on tmpfs): fio 1 MiB and 4 KiB at depth 32, dd \
+                  of 512 bytes to 4 MiB, raw and on ext4 and ext2",
+        toml: include_str!("preset/rapiddisk.toml"),
+        modelled: &[],
+    },
+    Preset {
+        name: "adata-4x",
+        summary: "four USB sticks striped with chunks of 64 and 128 KiB, and linear: hdparm, \
+                  sysbench random reads and writes",
+        toml: include_str!("preset/adata-4x.toml"),
+        modelled: &[("stick1", ADATA), ("stick2", ADATA), ("stick3", ADATA), ("stick4", ADATA)],
+    },
+    Preset {
+        name: "cruzer-6x",
+        summary: "one to six USB sticks on one and two buses: dd over a sweep of chunk sizes and \
+                  orders, then bonnie++ on six file systems",
+        toml: include_str!("preset/cruzer-6x.toml"),
+        modelled: &[
+            ("stick1", CRUZER_1),
+            ("stick2", CRUZER_1),
+            ("stick3", CRUZER_1),
+            ("stick4", CRUZER_2),
+            ("stick5", CRUZER_2),
+            ("stick6", CRUZER_2),
+        ],
     },
 ];
 
-impl Preset {
-    /// The preset with this name.
-    pub fn find(name: &str) -> Option<&'static Self> {
-        PRESETS.iter().find(|preset| preset.name == name)
-    }
-
-    /// The preset with these subjects; the baseline is a stack expression or NBD URI, the others
-    /// are a name with such an expression each. The baseline is named `single`, or
-    /// `baseline` if a subject has taken that name.
-    ///
-    /// # Errors
-    ///
-    /// When the subjects do not make a campaign (none given, names repeated).
-    pub fn campaign(
-        &self,
-        baseline: &str,
-        subjects: &[(String, String)],
-    ) -> Result<Campaign, LabError> {
-        let mut campaign: Campaign =
-            toml::from_str(self.toml).map_err(|error| LabError::CampaignSyntax {
-                origin: format!("the preset {}", self.name),
-                reason: error.to_string(),
-            })?;
-        let taken = subjects.iter().any(|(name, _)| name == "single");
-        campaign.subjects.push(Subject {
-            name: if taken { "baseline" } else { "single" }.to_owned(),
-            source: Source::from_argument(baseline),
-            baseline: true,
-        });
-        for (name, expression) in subjects {
-            campaign.subjects.push(Subject {
-                name: name.clone(),
-                source: Source::from_argument(expression),
-                baseline: false,
-            });
-        }
-        if subjects.is_empty() {
-            return Err(LabError::CampaignRefused {
-                name: campaign.name,
-                reason: "there is nothing to compare the baseline with".to_owned(),
-                next: "give at least one --subject NAME=STACK".to_owned(),
-            });
-        }
-        check_campaign(&campaign)?;
-        Ok(campaign)
-    }
-}
-
-/// What may be changed about a preset from the command line; `None` keeps the preset's value.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct QuickOptions {
+/// What a preset is applied to, and what is changed about it. `None` and empty keep the preset's.
+#[derive(Debug, Clone, Default)]
+pub struct Choices {
+    /// The stack or NBD URI that the others are compared with, for presets without members.
+    pub baseline: Option<String>,
+    /// Names and stacks (or NBD URIs) to measure, for presets without members.
+    pub subjects: Vec<(String, String)>,
+    /// Devices (or stack expressions) of members, by name.
+    pub members: Vec<(String, String)>,
+    /// Modelled members for all that are not named.
+    pub modelled: bool,
+    /// The kernel's md instead of braid, for the preset's own subjects.
+    pub kernel: bool,
+    /// What times and amounts of data are multiplied by.
+    pub scale: Option<f64>,
     /// Measured seconds of one trial.
     pub runtime_s: Option<f64>,
     /// Repetitions.
@@ -90,69 +132,164 @@ pub struct QuickOptions {
     pub region: Option<ByteSize>,
     /// Seed of the shuffle.
     pub seed: Option<u64>,
+    /// Only subjects whose name has one of these forms; `*` stands for any letters.
+    pub only: Vec<String>,
 }
 
-impl QuickOptions {
-    /// The campaign with these changes.
+impl Preset {
+    /// The preset with this name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        PRESETS.iter().find(|preset| preset.name == name)
+    }
+
+    /// The preset, applied.
     ///
     /// # Errors
     ///
-    /// When a value is out of its range.
+    /// When a member or subject is missing or not known, or the campaign does not make sense.
+    pub fn campaign(&self, choices: &Choices) -> Result<Campaign, LabError> {
+        let mut campaign = parse_unchecked(self.toml, &format!("the preset {}", self.name))?;
+        if campaign.subjects.is_empty() {
+            add_subjects(&mut campaign, choices)?;
+        } else if choices.baseline.is_some() || !choices.subjects.is_empty() {
+            return Err(refused(
+                &campaign,
+                "it has its subjects".to_owned(),
+                self.how_to_name_members(&campaign),
+            ));
+        }
+        if choices.modelled {
+            for member in &mut campaign.members {
+                if let Some((_, model)) =
+                    self.modelled.iter().find(|(name, _)| *name == member.name)
+                {
+                    member.device = (*model).to_owned();
+                }
+            }
+        }
+        if choices.kernel {
+            campaign.subjects.iter_mut().for_each(use_kernel);
+        }
+        set_members(&mut campaign, choices)?;
+        if let Some(member) = campaign.members.iter().find(|member| member.device.is_empty()) {
+            let reason = format!("the device of {} is not named", member.name);
+            return Err(refused(&campaign, reason, self.how_to_name_members(&campaign)));
+        }
+        choices.apply(campaign)
+    }
+
+    fn how_to_name_members(&self, campaign: &Campaign) -> String {
+        let flags: Vec<String> = campaign
+            .members
+            .iter()
+            .map(|member| format!("--member {}=DEVICE", member.name))
+            .collect();
+        let modelled = if self.modelled.is_empty() { "" } else { ", or take --modelled" };
+        format!("give {}{modelled}", flags.join(" "))
+    }
+}
+
+impl Choices {
+    /// A campaign with these changes, checked. Members, baseline and subjects are a preset's and
+    /// are not looked at, but for members that the campaign has.
+    ///
+    /// # Errors
+    ///
+    /// When a value is out of its range, or nothing is left.
     pub fn apply(&self, mut campaign: Campaign) -> Result<Campaign, LabError> {
+        if let Some(scale) = self.scale {
+            if !(scale.is_finite() && scale > 0.0 && scale <= 1000.0) {
+                return Err(refused(
+                    &campaign,
+                    format!("the scale is {scale}"),
+                    "take a number above 0, such as 0.01 or 1/100".to_owned(),
+                ));
+            }
+            campaign = campaign.scaled(scale);
+        }
         campaign.runtime_s = self.runtime_s.unwrap_or(campaign.runtime_s);
         campaign.repetitions = self.repetitions.unwrap_or(campaign.repetitions);
         campaign.region = self.region.unwrap_or(campaign.region);
         campaign.seed = self.seed.unwrap_or(campaign.seed);
+        campaign.only.extend(self.only.iter().cloned());
         check_campaign(&campaign)?;
         Ok(campaign)
     }
 }
 
-/// The preset `quick` with these subjects: 8 workloads x subjects x 3 repetitions of one second.
+/// Gives members their devices.
+///
+/// # Errors
+///
+/// When a name is not a member's.
+pub fn set_members(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabError> {
+    for (name, device) in &choices.members {
+        let found = campaign.members.iter_mut().find(|member| member.name == *name);
+        match found {
+            Some(member) => member.device.clone_from(device),
+            None => {
+                let names: Vec<&str> = campaign.members.iter().map(|m| m.name.as_str()).collect();
+                let hint = braid_stack::suggest(name, names.iter().copied())
+                    .map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
+                return Err(refused(
+                    campaign,
+                    format!("it has no member {name:?}{hint}"),
+                    match names.len() {
+                        0 => "it has no members at all; give --baseline and --subject".to_owned(),
+                        _ => format!("its members are {}", names.join(", ")),
+                    },
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same subject without braid: a level becomes an array of the kernel's md, a member alone is
+/// itself.
+fn use_kernel(subject: &mut SubjectDecl) {
+    if let Source::Stack(text) = &subject.source {
+        subject.source = match text.contains('(') {
+            true => Source::Kernel(text.clone()),
+            false => Source::Path(text.clone()),
+        };
+    }
+}
+
+/// The baseline is named `single`, or `baseline` if a subject has taken that name.
+fn add_subjects(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabError> {
+    let Some(baseline) = &choices.baseline else {
+        return Err(refused(
+            campaign,
+            "it compares stacks, and none is named".to_owned(),
+            "give --baseline STACK and, to compare with it, --subject NAME=STACK".to_owned(),
+        ));
+    };
+    let taken = choices.subjects.iter().any(|(name, _)| name == "single");
+    let name = if taken { "baseline" } else { "single" };
+    campaign.subjects.push(SubjectDecl::new(name, Source::from_argument(baseline), true));
+    for (name, stack) in &choices.subjects {
+        campaign.subjects.push(SubjectDecl::new(name, Source::from_argument(stack), false));
+    }
+    Ok(())
+}
+
+fn refused(campaign: &Campaign, reason: String, next: String) -> LabError {
+    LabError::CampaignRefused { name: campaign.name.clone(), reason, next }
+}
+
+/// The preset `quick` with these subjects.
 ///
 /// # Errors
 ///
 /// As [`Preset::campaign`].
 pub fn quick_campaign(baseline: &str, subjects: &[(String, String)]) -> Result<Campaign, LabError> {
-    PRESETS[0].campaign(baseline, subjects)
+    PRESETS[0].campaign(&Choices {
+        baseline: Some(baseline.to_owned()),
+        subjects: subjects.to_vec(),
+        ..Choices::default()
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::matrix::plan_trials;
-
-    #[test]
-    fn every_preset_makes_a_campaign() {
-        let subjects = [("stripe".to_owned(), "raid0(a.img, b.img)".to_owned())];
-        for preset in PRESETS {
-            let campaign = preset.campaign("a.img", &subjects).unwrap();
-            assert_eq!(campaign.name, preset.name);
-            assert_eq!(Preset::find(preset.name).unwrap().name, preset.name);
-            assert!(!plan_trials(&campaign).is_empty());
-        }
-    }
-
-    #[test]
-    fn a_subject_may_be_named_single() {
-        let subjects = [("single".to_owned(), "b.img".to_owned())];
-        let campaign = quick_campaign("a.img", &subjects).unwrap();
-        assert_eq!(campaign.subjects[0].name, "baseline");
-    }
-
-    #[test]
-    fn without_a_subject_there_is_nothing_to_compare() {
-        let error = quick_campaign("a.img", &[]).unwrap_err().to_string();
-        assert!(error.contains("--subject NAME=STACK"), "{error}");
-    }
-
-    #[test]
-    fn changes_are_checked() {
-        let subjects = [("stripe".to_owned(), "b.img".to_owned())];
-        let campaign = quick_campaign("a.img", &subjects).unwrap();
-        let change = QuickOptions { repetitions: Some(5), ..QuickOptions::default() };
-        assert_eq!(change.apply(campaign.clone()).unwrap().repetitions, 5);
-        let wrong = QuickOptions { runtime_s: Some(0.0), ..QuickOptions::default() };
-        assert!(wrong.apply(campaign).is_err());
-    }
-}
+mod tests;

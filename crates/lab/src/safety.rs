@@ -1,32 +1,51 @@
 //! Nothing that exists is overwritten unless the caller named it.
 //!
-//! A campaign that writes overwrites each member of each subject: the file or block device of a
-//! `path` subject, every path inside a `stack`, the export behind an `nbd` URI. RAM and models
-//! hold nothing worth keeping. The server has its own refusals (mounted, held, carrying a
-//! signature); this rule stands before them, because an image file without a signature may be
-//! somebody's database.
+//! A workload that writes overwrites each member of its subjects: the file or block device of a
+//! `path` subject, every path inside a `stack` or a `kernel` array, the export behind an `nbd`
+//! URI. RAM and models hold nothing worth keeping; in a `directory` everything happens in a new
+//! folder. The server has its own refusals (mounted, held, carrying a signature); this rule
+//! stands before them, because an image file without a signature may be somebody's database.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::campaign::{Campaign, Op, Source};
+use crate::campaign::{Campaign, FileSystem, Health, Source};
 use crate::error::LabError;
 use crate::facts::{Member, members_of};
+use crate::matrix::{Workload, plan_matrix, plan_workloads};
+use crate::tool::Writes;
 
 /// Whether the campaign writes at all.
 pub fn writes(campaign: &Campaign) -> bool {
-    campaign.jobs.iter().any(|job| job.op.0.contains(&Op::Write))
+    plan_workloads(campaign).iter().any(workload_writes)
+        || campaign.subjects.iter().any(|subject| matches!(subject.source, Source::Kernel(_)))
+}
+
+/// Whether a workload writes to its subject: its tool, its file system, or a failed member that
+/// comes back.
+pub fn workload_writes(workload: &Workload) -> bool {
+    let setup = &workload.setup;
+    let tool = workload.tool();
+    tool.is_none_or(|tool| tool.writes(&workload.settings, setup.processes) != Writes::Nothing)
+        || setup.filesystem != FileSystem::None
+        || setup.health != Health::Healthy
 }
 
 /// Everything that exists and that the campaign would overwrite: paths and NBD URIs.
 pub fn plan_overwrites(campaign: &Campaign) -> Vec<String> {
-    if !writes(campaign) {
-        return Vec::new();
-    }
-    let named: BTreeSet<String> = campaign
-        .subjects
-        .iter()
-        .flat_map(|subject| members_of(&subject.source))
+    let subjects = campaign.expand();
+    let cells = plan_matrix(campaign);
+    let written = subjects.iter().enumerate().filter(|(index, subject)| {
+        let mut mine = cells.iter().filter(|c| c.subject == *index && c.impossible.is_none());
+        match subject.source {
+            Source::Directory(_) => false,
+            // mdadm writes superblocks whatever the tool does.
+            Source::Kernel(_) => mine.next().is_some(),
+            _ => mine.any(|cell| workload_writes(&cell.workload)),
+        }
+    });
+    let named: BTreeSet<String> = written
+        .flat_map(|(_, subject)| members_of(&subject.source))
         .filter_map(|member| match member {
             Member::Path(text) | Member::Remote(text) => Some(text),
             Member::Memory(_) | Member::Model { .. } => None,
@@ -68,7 +87,6 @@ fn identity(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::campaign::OneOrMany;
     use crate::preset::quick_campaign;
 
     fn campaign(baseline: &str, subject: &str) -> Campaign {
@@ -104,7 +122,8 @@ mod tests {
     #[test]
     fn reading_needs_none() {
         let mut campaign = campaign("/dev/sda", "/dev/sdb");
-        campaign.jobs[0].op = OneOrMany(vec![Op::Read]);
+        let read = crate::settings::Value::Word("read".to_owned());
+        campaign.jobs[0].settings.insert("op".to_owned(), vec![read]);
         check_overwrites(&campaign, &[]).unwrap();
     }
 }

@@ -83,6 +83,15 @@ impl Store {
         Ok(Self { dir: dir.to_path_buf(), db: open_database(&path)? })
     }
 
+    /// Keeps other runs out of the directory until it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// When another run is at work here.
+    pub(crate) fn lock(&self) -> Result<RunLock, LabError> {
+        RunLock::take(&self.dir.join("lock"), &self.dir.display().to_string())
+    }
+
     /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir

@@ -52,6 +52,11 @@ pub fn find(name: &str) -> Option<&'static dyn Tool> {
     TOOLS.iter().copied().find(|tool| tool.name() == name)
 }
 
+/// Every tool, in the order of lists.
+pub fn all() -> impl Iterator<Item = &'static dyn Tool> {
+    TOOLS.iter().copied()
+}
+
 /// Names of all tools.
 pub fn names() -> Vec<&'static str> {
     TOOLS.iter().map(|tool| tool.name()).collect()

@@ -1,35 +1,29 @@
 //! The world outside: processes, clocks, files' sizes. The runner sees only [`World`], so a mock
 //! can play a whole campaign without a tool, a server or time.
 //!
-//! Invariants of [`SystemWorld`]:
-//!
-//! * every child is in a process group of its own, so Ctrl-C at the terminal reaches only this
-//!   process, which then stops its children in order;
-//! * a child that was started is waited for, on every way out.
+//! [`SystemWorld`] is the real one; its parts lie under `world/`.
 //!
 //! Deliberately absent: shells. A [`CommandLine`] is a program and its arguments.
 
 use std::fmt;
-use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use crate::error::LabError;
+use crate::evidence::{Snapshot, Watch};
+use crate::story::Story;
+use crate::tool::{Step, Target, ToolOutput};
 
+mod content;
+mod files;
+mod many;
+mod process;
 mod service;
-use service::SystemService;
+mod system;
 
-/// How often a running tool is looked at. The wait costs 50 wake-ups a second beside the
-/// measurement and at most this much time after it.
-const POLL: Duration = Duration::from_millis(20);
-
-/// How long a tool may take to end after SIGTERM.
-const TOOL_GRACE: Duration = Duration::from_secs(5);
+pub use system::SystemWorld;
 
 /// A program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,23 +55,6 @@ impl CommandLine {
         self.cwd = Some(folder.into());
         self
     }
-
-    fn to_command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        if let Some(folder) = &self.cwd {
-            command.current_dir(folder);
-        }
-        command
-            // Tools write for people in the user's language and with its decimal sign; parsers
-            // read English and a point.
-            .env("LC_ALL", "C")
-            .args(&self.args)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0);
-        command
-    }
 }
 
 impl fmt::Display for CommandLine {
@@ -102,6 +79,12 @@ pub(crate) fn shell_word(word: &str) -> String {
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))
     }
+}
+
+/// The end of what a program said, on one line.
+pub(crate) fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(3)..].join(" | ")
 }
 
 /// How a tool ended.
@@ -147,6 +130,11 @@ pub trait Service {
     ///
     /// When the process cannot be watched.
     fn poll_exit(&mut self) -> Result<Option<(Exit, String)>, LabError>;
+
+    /// Its process, if it is one.
+    fn pid(&self) -> Option<u32> {
+        None
+    }
 
     /// Processor time it has used so far, if the system tells.
     fn cpu_time(&self) -> Option<Duration>;
@@ -197,6 +185,135 @@ pub trait World {
     ///
     /// When it cannot be opened for reading.
     fn path_size(&mut self, path: &Path) -> Result<u64, LabError>;
+
+    /// Starts all programs at once and waits for all, at most `limit`, less if `stop` is set.
+    /// Then each that still runs is ended, with [`Exit::TimedOut`] or [`Exit::Stopped`]. Meanwhile
+    /// the story's commands are run beside them. Answers one output for each program, in order,
+    /// with its seconds from the common start.
+    ///
+    /// # Errors
+    ///
+    /// When one cannot be started or watched; none is left running then. A program that fails is
+    /// not an error here.
+    fn run_all(
+        &mut self,
+        commands: &[CommandLine],
+        limit: Duration,
+        stop: &StopFlag,
+        story: &mut Story,
+    ) -> Result<Vec<ToolOutput>, LabError>;
+
+    /// Carries out a step of preparing or cleaning up. Nothing that exists is overwritten, and
+    /// nothing is removed but what lies below a folder of [`World::make_folder`].
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be done, or `stop` was set meanwhile ([`LabError::Stopped`]).
+    fn perform(&mut self, step: &Step, limit: Duration, stop: &StopFlag) -> Result<(), LabError>;
+
+    /// Writes everything back and empties the page cache.
+    ///
+    /// # Errors
+    ///
+    /// When this user may not.
+    fn drop_caches(&mut self) -> Result<(), LabError>;
+
+    /// Writes back what is dirty of a block device, or of the file system that `path` lies on.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be opened, or writing fails.
+    fn sync_path(&mut self, path: &Path) -> Result<(), LabError>;
+
+    /// Writes the first `bytes` bytes of a device, file or NBD export with incompressible data
+    /// from `seed`, durably, past the page cache where that is possible.
+    ///
+    /// # Errors
+    ///
+    /// When writing fails, takes longer than `limit`, or `stop` is set meanwhile
+    /// ([`LabError::Stopped`]).
+    fn fill(
+        &mut self,
+        target: &Target,
+        bytes: u64,
+        seed: u64,
+        limit: Duration,
+        stop: &StopFlag,
+    ) -> Result<(), LabError>;
+
+    /// Makes a folder of a new name in `parent`, for this user alone.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made.
+    fn make_folder(&mut self, parent: &Path) -> Result<PathBuf, LabError>;
+
+    /// Removes a folder of [`World::make_folder`], which must be empty unless `with_content`. One
+    /// that is gone already is no error.
+    ///
+    /// # Errors
+    ///
+    /// When it is not such a folder, not empty, or cannot be removed.
+    fn remove_folder(&mut self, folder: &Path, with_content: bool) -> Result<(), LabError>;
+
+    /// What the machine has done so far, of what a trial has to do with.
+    fn snapshot(&mut self, watch: &Watch) -> Snapshot {
+        crate::evidence::take(watch)
+    }
+
+    /// Whether this user may attach and mount.
+    fn is_root(&self) -> bool {
+        rustix::process::geteuid().is_root()
+    }
+
+    /// What a path leads to; `None` if nothing is there.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be looked at.
+    fn path_kind(&mut self, path: &Path) -> Result<Option<PathKind>, LabError> {
+        files::path_kind(path)
+    }
+
+    /// Bytes that this user may still write to the file system of `path`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be asked.
+    fn free_bytes(&mut self, path: &Path) -> Result<u64, LabError> {
+        files::free_bytes(path)
+    }
+
+    /// A short text of the system's, from `/sys` or `/proc`; `None` if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// When it is there and cannot be read.
+    fn read_text(&mut self, path: &Path) -> Result<Option<String>, LabError> {
+        files::read_text(path)
+    }
+
+    /// Gives the system an order through a file of `/sys`.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there or refuses.
+    fn write_text(&mut self, path: &Path, text: &str) -> Result<(), LabError> {
+        std::fs::write(path, text).map_err(LabError::file("write to", path))
+    }
+}
+
+/// What a path leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathKind {
+    /// A regular file.
+    File,
+    /// A block device.
+    Block,
+    /// A folder.
+    Folder,
+    /// Anything else.
+    Other,
 }
 
 /// Tells the runner to stop. Clones share one flag.
@@ -236,167 +353,6 @@ impl StopFlag {
     }
 }
 
-/// The real world.
-#[derive(Debug)]
-pub struct SystemWorld {
-    start: Instant,
-}
-
-impl SystemWorld {
-    /// The world, with the monotonic clock at zero.
-    pub fn new() -> Self {
-        Self { start: Instant::now() }
-    }
-}
-
-impl Default for SystemWorld {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl World for SystemWorld {
-    fn monotonic(&self) -> Duration {
-        self.start.elapsed()
-    }
-
-    fn unix_time_s(&self) -> u64 {
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
-    }
-
-    fn sleep(&mut self, time: Duration) {
-        std::thread::sleep(time);
-    }
-
-    fn run(
-        &mut self,
-        command: &CommandLine,
-        limit: Duration,
-        stop: &StopFlag,
-    ) -> Result<Finished, LabError> {
-        let mut child = spawn(command)?;
-        let (stdout, stderr) = (drain(child.stdout.take()), drain(child.stderr.take()));
-        let deadline = Instant::now() + limit;
-        let exit = loop {
-            if let Some(exit) = try_wait(&mut child, command)? {
-                break exit;
-            }
-            let verdict = if stop.is_set() {
-                Some(Exit::Stopped)
-            } else {
-                (Instant::now() >= deadline).then_some(Exit::TimedOut)
-            };
-            if let Some(exit) = verdict {
-                end_tool(&mut child, command)?;
-                break exit;
-            }
-            std::thread::sleep(POLL);
-        };
-        Ok(Finished { exit, stdout: collect(stdout), stderr: collect(stderr) })
-    }
-
-    fn start(&mut self, command: &CommandLine) -> Result<Box<dyn Service>, LabError> {
-        let mut child = spawn(command)?;
-        // A server's standard output is read too: a full pipe would stop it.
-        let (stdout, stderr) = (drain(child.stdout.take()), drain(child.stderr.take()));
-        Ok(Box::new(SystemService::new(command.clone(), child, stdout, stderr)))
-    }
-
-    fn nbd_size(&mut self, uri: &str) -> Result<u64, LabError> {
-        crate::nbd::query_size(uri)
-    }
-
-    fn path_size(&mut self, path: &Path) -> Result<u64, LabError> {
-        // Seeking to the end gives the size of a block device as well, without an ioctl.
-        std::fs::File::open(path)
-            .and_then(|mut file| file.seek(SeekFrom::End(0)))
-            .map_err(LabError::file("find out the size of", path))
-    }
-}
-
-fn spawn(command: &CommandLine) -> Result<Child, LabError> {
-    command
-        .to_command()
-        .spawn()
-        .map_err(|source| LabError::Spawn { program: command.program.clone(), source })
-}
-
-fn try_wait(child: &mut Child, command: &CommandLine) -> Result<Option<Exit>, LabError> {
-    let status = child.try_wait().map_err(|source| LabError::Process {
-        action: "wait for",
-        program: command.program.clone(),
-        source,
-    })?;
-    Ok(status.map(exit_of))
-}
-
-fn exit_of(status: std::process::ExitStatus) -> Exit {
-    use std::os::unix::process::ExitStatusExt;
-    match (status.code(), status.signal()) {
-        (Some(code), _) => Exit::Code(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::Code(-1),
-    }
-}
-
-/// Ends a tool: SIGTERM, so that it can take its own children along, then SIGKILL.
-fn end_tool(child: &mut Child, command: &CommandLine) -> Result<(), LabError> {
-    signal_group(child, command, rustix::process::Signal::TERM)?;
-    let deadline = Instant::now() + TOOL_GRACE;
-    while Instant::now() < deadline {
-        if try_wait(child, command)?.is_some() {
-            return Ok(());
-        }
-        std::thread::sleep(POLL);
-    }
-    kill_group(child, command)
-}
-
-/// Kills the child's whole process group and reaps the child.
-fn kill_group(child: &mut Child, command: &CommandLine) -> Result<(), LabError> {
-    signal_group(child, command, rustix::process::Signal::KILL)?;
-    child.wait().map(|_| ()).map_err(|source| LabError::Process {
-        action: "wait for",
-        program: command.program.clone(),
-        source,
-    })
-}
-
-fn signal_group(
-    child: &Child,
-    command: &CommandLine,
-    signal: rustix::process::Signal,
-) -> Result<(), LabError> {
-    let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) else {
-        return Ok(());
-    };
-    match rustix::process::kill_process_group(group, signal) {
-        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
-        Err(errno) => Err(LabError::Process {
-            action: "stop",
-            program: command.program.clone(),
-            source: errno.into(),
-        }),
-    }
-}
-
-/// Reads a pipe to its end beside everything else.
-fn drain(pipe: Option<impl Read + Send + 'static>) -> Option<JoinHandle<Vec<u8>>> {
-    let mut pipe = pipe?;
-    Some(std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Err(error) = pipe.read_to_end(&mut bytes) {
-            bytes.extend_from_slice(format!("\n[the rest could not be read: {error}]").as_bytes());
-        }
-        bytes
-    }))
-}
-
-fn collect(reader: Option<JoinHandle<Vec<u8>>>) -> String {
-    let bytes = reader.map(|thread| thread.join().unwrap_or_default()).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -415,39 +371,5 @@ mod tests {
         let limit = Duration::from_secs(60);
         let done = SystemWorld::new().run(&shell, limit, &StopFlag::default()).unwrap();
         assert_eq!(done.stdout, "/dev\nC\n");
-    }
-
-    #[test]
-    fn output_status_and_signals_come_back() {
-        let mut world = SystemWorld::new();
-        let shell = CommandLine::new("sh").arg("-c").arg("echo out; echo err >&2; exit 3");
-        let done = world.run(&shell, Duration::from_secs(60), &StopFlag::default()).unwrap();
-        assert_eq!(
-            (done.exit, done.stdout.as_str(), done.stderr.as_str()),
-            (Exit::Code(3), "out\n", "err\n")
-        );
-        let gone = CommandLine::new("/nonexistent/tool");
-        let error = world.run(&gone, Duration::from_secs(1), &StopFlag::default()).unwrap_err();
-        assert!(error.to_string().contains("/nonexistent/tool"));
-    }
-
-    #[test]
-    fn a_set_flag_stops_a_tool_and_its_children() {
-        let stop = StopFlag::default();
-        stop.set();
-        let sleeper = CommandLine::new("sh").arg("-c").arg("sleep 1000 & sleep 1000");
-        let done = SystemWorld::new().run(&sleeper, Duration::from_secs(600), &stop).unwrap();
-        assert_eq!(done.exit, Exit::Stopped);
-    }
-
-    #[test]
-    fn a_server_ends_when_it_is_asked() {
-        let sleeper = CommandLine::new("sleep").arg("1000");
-        let mut service = SystemWorld::new().start(&sleeper).unwrap();
-        assert!(service.poll_exit().unwrap().is_none());
-        assert!(service.cpu_time().is_some());
-        let (exit, _) = service.stop(Duration::from_secs(60)).unwrap();
-        assert_eq!(exit, Exit::Signal(15));
-        assert_eq!(service.poll_exit().unwrap().unwrap().0, Exit::Signal(15));
     }
 }

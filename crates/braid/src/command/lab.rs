@@ -4,46 +4,101 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use braid_lab::campaign::read_campaign;
-use braid_lab::{Campaign, LabError, LabOptions, Preset, QuickOptions, StopFlag};
+use braid_lab::compare::CompareOptions;
+use braid_lab::preset::{Choices, set_members};
+use braid_lab::report::render::Formats;
+use braid_lab::{Campaign, LabError, LabOptions, Preset, StopFlag, Summary};
 
-use crate::cli::{Lab, LabRun, LabTarget};
+use crate::cli::{Lab, LabCompare, LabFormat, LabHow, LabTarget};
 use crate::failure::Failure;
 
 pub(super) fn lab(lab: &Lab) -> Result<(), Failure> {
     match lab {
-        Lab::Presets => {
-            for preset in braid_lab::presets() {
-                println!("{:<12} {}", preset.name, preset.summary);
-            }
-            Ok(())
-        }
+        Lab::Presets { name } => presets(name.as_deref()),
+        Lab::Tools { name } => tools(name.as_deref()),
         Lab::Plan(target) => {
             let plan = braid_lab::plan(&campaign(target)?).map_err(Failure::usage)?;
             print!("{}", braid_lab::plan::render_plan(&plan));
             Ok(())
         }
-        Lab::Run(options) => run(options),
-        Lab::Report { folder } => {
-            let summary = braid_lab::report(folder, colour()).map_err(Failure::failed)?;
+        Lab::Run(options) => {
+            let campaign = campaign(&options.target)?;
+            let folder = options.out.clone();
+            let folder = folder.unwrap_or_else(|| braid_lab::default_folder(&campaign));
+            run(&campaign, folder, &options.how)
+        }
+        Lab::Resume { folder, how } => {
+            let campaign = braid_lab::held_campaign(folder).map_err(Failure::failed)?;
+            run(&campaign, folder.clone(), how)
+        }
+        Lab::Report(options) => {
+            let summary = braid_lab::report(&options.folder, &formats(&options.format), colour())
+                .map_err(Failure::failed)?;
             print_summary(&summary);
             Ok(())
         }
+        Lab::List { folder, json } => {
+            print!("{}", braid_lab::list(folder, *json).map_err(Failure::failed)?);
+            Ok(())
+        }
+        Lab::Show { folder, cells } => {
+            let text = braid_lab::show(folder, cells.as_deref()).map_err(Failure::failed)?;
+            print!("{text}");
+            Ok(())
+        }
+        Lab::Compare(options) => compare(options),
     }
 }
 
-fn run(options: &LabRun) -> Result<(), Failure> {
-    let campaign = campaign(&options.target)?;
-    let folder = match &options.out {
-        Some(folder) => folder.clone(),
-        None => PathBuf::from(format!("{}-results", campaign.name)),
+fn presets(name: Option<&str>) -> Result<(), Failure> {
+    let Some(name) = name else {
+        for preset in braid_lab::presets() {
+            println!("{:<16} {}", preset.name, preset.summary);
+        }
+        return Ok(());
     };
+    let preset = Preset::find(name).ok_or_else(|| {
+        Failure::usage(format!("{name:?} is not a preset; presets are: {}", preset_names()))
+    })?;
+    print!("{}", preset.toml);
+    Ok(())
+}
+
+fn tools(name: Option<&str>) -> Result<(), Failure> {
+    let Some(name) = name else {
+        for tool in braid_lab::tool::all() {
+            println!("{:<12} {}", tool.name(), tool.about());
+        }
+        return Ok(());
+    };
+    let tool = braid_lab::tool::find(name).ok_or_else(|| {
+        let known = braid_lab::tool::names().join(", ");
+        Failure::usage(format!("{name:?} is not a tool; tools are: {known}"))
+    })?;
+    println!("{}: {} (package {})\n", tool.name(), tool.about(), tool.package());
+    println!("its parameters, each one value or a list:");
+    print_parameters(tool.parameters());
+    println!("\nof every job:");
+    print_parameters(braid_lab::campaign::common_parameters());
+    Ok(())
+}
+
+fn print_parameters(parameters: &[braid_lab::settings::Parameter]) {
+    for parameter in parameters {
+        let default = parameter.default.map_or_else(String::new, |text| format!(" [{text}]"));
+        println!("  {:<16} {}: {}{default}", parameter.name, parameter.about, parameter.kind);
+    }
+}
+
+fn run(campaign: &Campaign, folder: PathBuf, how: &LabHow) -> Result<(), Failure> {
     let mut lab = LabOptions::new(folder).map_err(Failure::failed)?;
-    lab.destroy.clone_from(&options.destroy);
-    lab.quiet = options.quiet;
+    lab.destroy.clone_from(&how.destroy);
+    lab.quiet = how.quiet;
     lab.colour = colour();
+    lab.formats = formats(&how.format);
     lab.stop = StopFlag::on_signals().map_err(Failure::failed)?;
-    let summary = braid_lab::run(&campaign, &lab).map_err(|error| match error {
-        LabError::WouldDestroy { .. } => Failure::refused(error),
+    let summary = braid_lab::run(campaign, &lab).map_err(|error| match error {
+        LabError::WouldDestroy { .. } | LabError::Busy { .. } => Failure::refused(error),
         error => Failure::failed(error),
     })?;
     print_summary(&summary);
@@ -54,58 +109,121 @@ fn run(options: &LabRun) -> Result<(), Failure> {
             tally.planned
         ))
         .next("the same command goes on")),
-        Some(tally) if tally.failed > 0 => {
-            Err(Failure::failed(format!("{} trials failed", tally.failed))
-                .next("the same command repeats them"))
-        }
+        Some(tally) if tally.failed + tally.left_out > 0 => Err(failed(tally)),
         _ => Ok(()),
     }
 }
 
-fn print_summary(summary: &braid_lab::Summary) {
-    print!("{}", summary.table);
-    println!("page: {}", summary.html.display());
+/// What failed, each reason once.
+fn failed(tally: &braid_lab::runner::Tally) -> Failure {
+    let reasons: Vec<String> =
+        tally.reasons.iter().map(|(reason, count)| format!("\n  {count} × {reason}")).collect();
+    let left_out = match tally.left_out {
+        0 => String::new(),
+        count => format!(", {count} more were left out"),
+    };
+    Failure::failed(format!("{} trials failed{left_out}:{}", tally.failed, reasons.concat()))
+        .next("the same command repeats them")
 }
 
-/// What is to be measured: a file, or a preset over the stacks given.
+fn compare(options: &LabCompare) -> Result<(), Failure> {
+    if !(options.threshold >= 0.0 && options.threshold < 1000.0) {
+        return Err(Failure::usage(format!("--threshold {}: 0 to 1000", options.threshold)));
+    }
+    let how = CompareOptions { threshold: options.threshold / 100.0, ..CompareOptions::default() };
+    let comparison =
+        braid_lab::compare(&options.before, &options.after, &how).map_err(Failure::failed)?;
+    if options.json {
+        println!("{}", comparison.render_json().map_err(Failure::failed)?);
+    } else {
+        print!("{}", comparison.render_text(colour()));
+    }
+    if comparison.has_regression() {
+        return Err(Failure::failed("something got worse"));
+    }
+    Ok(())
+}
+
+fn print_summary(summary: &Summary) {
+    print!("{}", summary.text);
+    for path in &summary.written.files {
+        println!("{}", path.display());
+    }
+}
+
+fn formats(given: &[LabFormat]) -> Formats {
+    if given.is_empty() {
+        return Formats::ALL;
+    }
+    let mut formats = Formats::NONE;
+    for format in given {
+        *match format {
+            LabFormat::Html => &mut formats.html,
+            LabFormat::Md => &mut formats.markdown,
+            LabFormat::Json => &mut formats.json,
+            LabFormat::Csv => &mut formats.csv,
+            LabFormat::Xlsx => &mut formats.xlsx,
+            LabFormat::Svg => &mut formats.svg,
+            LabFormat::Png => &mut formats.png,
+        } = true;
+    }
+    formats
+}
+
+/// What is to be measured: a file, or a preset over the devices given.
 fn campaign(target: &LabTarget) -> Result<Campaign, Failure> {
-    let Some(preset) = Preset::find(&target.campaign) else {
-        if !Path::new(&target.campaign).exists() {
-            let names: Vec<&str> = braid_lab::presets().iter().map(|preset| preset.name).collect();
-            return Err(Failure::usage(format!(
-                "{:?} is neither a file nor a preset; presets are: {}",
-                target.campaign,
-                names.join(", ")
-            )));
-        }
-        return read_campaign(Path::new(&target.campaign)).map_err(Failure::usage);
-    };
-    let Some(baseline) = &target.baseline else {
+    let choices = choices(target)?;
+    if let Some(preset) = Preset::find(&target.campaign) {
+        return preset.campaign(&choices).map_err(Failure::usage);
+    }
+    if !Path::new(&target.campaign).exists() {
         return Err(Failure::usage(format!(
-            "the preset {} compares stacks: --baseline STACK says with what",
-            preset.name
-        ))
-        .next(format!(
-            "braid lab run {} --baseline a.img --subject 'stripe=raid0(a.img, b.img)'",
-            preset.name
+            "{:?} is neither a file nor a preset; presets are: {}",
+            target.campaign,
+            preset_names()
         )));
+    }
+    if target.baseline.is_some() || !target.subject.is_empty() || target.modelled || target.kernel {
+        return Err(Failure::usage(
+            "--baseline, --subject, --modelled and --kernel are for presets",
+        )
+        .next("write the subjects into the file, or give its members by --member"));
+    }
+    let mut campaign = read_campaign(Path::new(&target.campaign)).map_err(Failure::usage)?;
+    set_members(&mut campaign, &choices).map_err(Failure::usage)?;
+    choices.apply(campaign).map_err(Failure::usage)
+}
+
+fn choices(target: &LabTarget) -> Result<Choices, Failure> {
+    let pairs = |flag: &str, texts: &[String], what: &str| {
+        texts.iter().map(|text| named(flag, text, what)).collect::<Result<Vec<_>, _>>()
     };
-    let subjects = target.subject.iter().map(|text| named(text)).collect::<Result<Vec<_>, _>>()?;
-    let campaign = preset.campaign(baseline, &subjects).map_err(Failure::usage)?;
-    let options = QuickOptions {
+    Ok(Choices {
+        baseline: target.baseline.clone(),
+        subjects: pairs("--subject", &target.subject, "STACK")?,
+        members: pairs("--member", &target.member, "DEVICE")?,
+        modelled: target.modelled,
+        kernel: target.kernel,
+        scale: target.scale,
         runtime_s: target.runtime,
         repetitions: target.repetitions,
-        ..QuickOptions::default()
-    };
-    options.apply(campaign).map_err(Failure::usage)
+        region: target.region,
+        seed: target.seed,
+        only: target.only.clone(),
+    })
 }
 
-fn named(text: &str) -> Result<(String, String), Failure> {
+fn named(flag: &str, text: &str, what: &str) -> Result<(String, String), Failure> {
     // A stack has `=` of its own, but only inside parentheses.
     match text.split_once('=') {
         Some((name, stack)) if !name.contains('(') => Ok((name.to_owned(), stack.to_owned())),
-        _ => Err(Failure::usage(format!("--subject {text:?}: NAME=STACK is wanted"))),
+        _ => Err(Failure::usage(format!("{flag} {text:?}: NAME={what} is wanted"))),
     }
+}
+
+fn preset_names() -> String {
+    let names: Vec<&str> = braid_lab::presets().iter().map(|preset| preset.name).collect();
+    names.join(", ")
 }
 
 /// Colour for people, unless they said no (<https://no-color.org>).

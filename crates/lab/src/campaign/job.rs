@@ -16,6 +16,7 @@ use braid_stack::ByteSize;
 use serde::{Deserialize, Serialize};
 
 use super::keys::check_keys;
+use super::patterns::Patterns;
 use super::setup::{FileSystem, Health};
 use crate::settings::{Kind, Parameter, Value};
 use crate::tool::{Place, Tool};
@@ -228,7 +229,7 @@ fn to_toml(value: Value) -> toml::Value {
 impl Job {
     /// Whether it runs on a subject of this name.
     pub fn is_for(&self, subject: &str) -> bool {
-        self.subjects.is_empty() || self.subjects.iter().any(|pattern| matches(pattern, subject))
+        self.subjects.is_empty() || Patterns(&self.subjects).matches(subject)
     }
 
     /// The file systems that it runs on: those given, or what its tool needs.
@@ -238,29 +239,5 @@ impl Job {
             Place::Folder => vec![FileSystem::Ext4],
             Place::Device { .. } | Place::Either { .. } => vec![FileSystem::None],
         }
-    }
-}
-
-/// Whether a name has the form of a pattern, in which `*` stands for any letters.
-pub(crate) fn matches(pattern: &str, name: &str) -> bool {
-    let Some((head, rest)) = pattern.split_once('*') else {
-        return pattern == name;
-    };
-    let Some(name) = name.strip_prefix(head) else {
-        return false;
-    };
-    (0..=name.len()).filter(|at| name.is_char_boundary(*at)).any(|at| matches(rest, &name[at..]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stars_stand_for_any_letters() {
-        assert!(matches("raid0*", "raid0 64K × 4"));
-        assert!(matches("*64K*", "raid0 64K × 4"));
-        assert!(!matches("raid0", "raid0 64K"));
-        assert!(matches("*", ""));
     }
 }

@@ -1,1 +1,147 @@
 use super::*;
+
+const GOOD: &str = r#"
+name = "stripe"
+
+[[member]]
+name = "a"
+device = "a.img"
+
+[[member]]
+name = "b"
+device = "b.img"
+
+[[subject]]
+name = "single"
+stack = "{a}"
+baseline = true
+
+[[subject]]
+name = "two"
+stack = "raid0(chunk={chunk}, {members})"
+chunk = ["64K", "1M"]
+
+[[job]]
+pattern = ["seq", "rand"]
+op = "read"
+block_size = ["1M", 4096]
+"#;
+
+fn error_of(text: &str) -> String {
+    parse_campaign(text, "test.toml").expect_err("must be refused").to_string()
+}
+
+#[test]
+fn a_good_campaign_has_its_defaults_and_survives_a_round_trip() {
+    let campaign = parse_campaign(GOOD, "test.toml").unwrap();
+    assert_eq!((campaign.repetitions, campaign.seed), (3, DEFAULT_SEED));
+    assert_eq!(campaign.jobs[0].tool, "fio");
+    assert_eq!(
+        campaign.jobs[0].settings["block_size"],
+        [Value::Size(ByteSize(1 << 20)), Value::Size(ByteSize(4096))]
+    );
+    let again = parse_campaign(&render_campaign(&campaign).unwrap(), "copy").unwrap();
+    assert_eq!(again, campaign);
+}
+
+#[test]
+fn everything_that_can_be_written_survives_a_round_trip() {
+    let text = format!(
+        "{GOOD}\n[[job]]\ntool = \"dd\"\nop = \"write\"\ndirect = true\nsize = \"64M\"\nprocesses = [1, 4]\n\
+         filesystem = [\"ext4\", \"xfs\"]\nmkfs = \"-E lazy_itable_init=0\"\nmount = [\"\", \"sync\"]\n\
+         readahead = [\"128K\", \"1M\"]\nhealth = [\"healthy\", \"degraded\"]\ndrop_caches = false\n\
+         subjects = [\"two*\"]\n\
+         [[subject]]\nname = \"k\"\nkernel = \"raid0({{a}}, {{b}})\"\nmembers = 2\nbuses = 1\norder = \"grouped\"\n\
+         [[subject]]\nname = \"z\"\nzram = \"1G\"\n[[subject]]\nname = \"d\"\ndirectory = \"/srv\"\n"
+    );
+    let campaign = parse_campaign(&text, "test.toml").unwrap();
+    let written = render_campaign(&campaign).unwrap();
+    assert_eq!(parse_campaign(&written, "copy").unwrap(), campaign, "{written}");
+}
+
+#[test]
+fn an_unknown_key_is_named_with_the_nearest_that_is_known() {
+    let cases = [
+        (
+            GOOD.replace("name = \"stripe\"", "name = \"stripe\"\nrepetition = 5"),
+            "repetition",
+            "repetitions",
+        ),
+        (GOOD.replace("op =", "blocksize = \"4K\"\nop ="), "blocksize", "block_size"),
+        (GOOD.replace("op =", "iodpeth = 4\nop ="), "iodpeth", "iodepth"),
+        (GOOD.replace("op =", "proceses = 4\nop ="), "proceses", "processes"),
+        (GOOD.replace("baseline", "baselin"), "baselin", "baseline"),
+        (GOOD.replacen("device", "devise", 1), "devise", "device"),
+        (GOOD.replace("op =", "tool = \"bonie\"\nop ="), "bonie", "bonnie"),
+    ];
+    for (text, wrong, near) in cases {
+        let error = error_of(&text);
+        assert!(error.contains("test.toml") && error.contains(wrong), "{error}");
+        assert!(error.contains(&format!("did you mean {near:?}?")), "{error}");
+    }
+}
+
+#[test]
+fn each_fault_names_its_remedy() {
+    let cases = [
+        (GOOD.replace("baseline = true", ""), "baseline = true"),
+        (GOOD.replace("\"two\"", "\"single\""), "named \"single"),
+        (GOOD.replace("op = \"read\"", "op = \"reed\""), "did you mean \"read\"?"),
+        (GOOD.replace("op = \"read\"", "op = []"), "op is an empty list"),
+        (GOOD.replace("4096", "1000"), "multiple of 512"),
+        (GOOD.replace("4096", "\"4Q\""), "take a size"),
+        (GOOD.replace("op =", "iodepth = 0\nop ="), "take 1 to"),
+        (GOOD.replace("op =", "filesystem = \"ext5\"\nop ="), "ext4"),
+        (GOOD.replace("stack = \"{a}\"", "stack = \"a.img\"\npath = \"b\""), "exactly one of"),
+        (GOOD.replace("{a}", "{c}"), "{c} is neither a member"),
+        (GOOD.replacen("[[member]]", "repetitions = 0\n[[member]]", 1), "1 to 1000"),
+        (GOOD.replacen("[[member]]", "runtime_s = nan\n[[member]]", 1), "runtime_s"),
+        (GOOD.replacen("[[member]]", "rest_s = -1.0\n[[member]]", 1), "rest_s"),
+        (GOOD.replacen("[[member]]", "only = [\"three*\"]\n[[member]]", 1), "subjects are single"),
+        (GOOD.replace("4096", "\"1M\""), "twice"),
+        (GOOD.replace("{members})", "{members}"), "correct it"),
+        (GOOD.replace("op =", "subjects = \"three\"\nop ="), "no subject is named \"three\""),
+        (GOOD.replace("\"b.img\"", "\"\""), "--member b=DEVICE"),
+        (GOOD.replace("name = \"b\"", "name = \"members\""), "neither \"members\""),
+        ("name = \"x\"".to_owned(), "add a [[subject]]"),
+    ];
+    for (text, expected) in cases {
+        let error = error_of(&text);
+        assert!(error.contains(expected), "expected {expected:?} in: {error}");
+    }
+}
+
+#[test]
+fn two_jobs_with_one_workload_are_refused_for_one_subject_and_fine_for_two() {
+    let job = "[[job]]\npattern = \"seq\"\nop = \"read\"\nblock_size = \"1M\"\n";
+    assert!(error_of(&format!("{GOOD}{job}")).contains("twice"));
+    let split = GOOD.replace("op = \"read\"", "op = \"read\"\nsubjects = \"single\"");
+    parse_campaign(&format!("{split}{job}subjects = \"two*\"\n"), "test.toml").unwrap();
+}
+
+#[test]
+fn a_scale_changes_amounts_and_not_shapes() {
+    let job = "[[job]]\ntool = \"dd\"\nop = \"write\"\nbs = \"1M\"\nsize = \"4G\"\n";
+    let campaign = parse_campaign(&format!("{GOOD}{job}"), "test.toml").unwrap();
+    let scaled = campaign.clone().scaled(1.0 / 64.0);
+    assert_eq!(scaled.region, ByteSize(16 << 20));
+    assert_eq!(scaled.jobs[1].settings["size"], [Value::Size(ByteSize(64 << 20))]);
+    assert_eq!(scaled.jobs[1].settings["bs"], campaign.jobs[1].settings["bs"]);
+    assert_eq!(scaled.jobs[0], campaign.jobs[0]);
+    assert!((scaled.runtime_s - 0.2).abs() < 1e-9, "{}", scaled.runtime_s);
+    assert!(parse_campaign(&render_campaign(&scaled).unwrap(), "copy").is_ok());
+}
+
+#[test]
+fn only_keeps_the_baselines_and_what_is_named() {
+    let text = GOOD.replacen("[[member]]", "only = [\"*1M\"]\n[[member]]", 1);
+    let campaign = parse_campaign(&text, "test.toml").unwrap();
+    let names: Vec<String> = campaign.expand().into_iter().map(|subject| subject.name).collect();
+    assert_eq!(names, ["single", "two 1M"]);
+}
+
+#[test]
+fn the_example_is_a_campaign() {
+    let campaign = parse_campaign(include_str!("../../examples/campaign.toml"), "example").unwrap();
+    assert!(!crate::matrix::plan_matrix(&campaign).is_empty());
+}

@@ -1,1 +1,112 @@
 use super::*;
+use crate::campaign::parse_campaign;
+use crate::preset::quick_campaign;
+
+fn quick() -> Campaign {
+    let subjects = [("stripe".to_owned(), "raid0(chunk=64K, a.img, b.img)".to_owned())];
+    quick_campaign("a.img", &subjects).unwrap()
+}
+
+fn with_jobs(subjects: &str, jobs: &str) -> Campaign {
+    parse_campaign(&format!("name = \"t\"\n{subjects}\n{jobs}"), "test").unwrap()
+}
+
+const SINGLE: &str = "[[subject]]\nname = \"single\"\nstack = \"a.img\"\nbaseline = true\n";
+
+#[test]
+fn quick_is_sixteen_cells_and_forty_eight_trials() {
+    assert_eq!(plan_matrix(&quick()).len(), 16);
+    assert_eq!(plan_trials(&quick()).len(), 48);
+}
+
+#[test]
+fn repetitions_are_shuffled_differently_and_the_seed_alone_decides() {
+    let campaign = quick();
+    let trials = plan_trials(&campaign);
+    let order = |block: &[Trial]| -> Vec<(usize, usize)> {
+        block.iter().map(|t| (t.cell.workload_index, t.cell.subject)).collect()
+    };
+    assert_ne!(order(&trials[..16]), order(&trials[16..32]));
+    assert_eq!(plan_trials(&campaign), trials);
+    let other = Campaign { seed: campaign.seed + 1, ..campaign };
+    assert_ne!(plan_trials(&other), trials);
+}
+
+#[test]
+fn compared_pairs_share_their_offsets() {
+    let trials = plan_trials(&quick());
+    for trial in &trials {
+        let twin = trials.iter().find(|other| {
+            other.repetition == trial.repetition
+                && other.cell.workload_index == trial.cell.workload_index
+                && other.cell.subject != trial.cell.subject
+        });
+        assert_eq!(twin.unwrap().seed, trial.seed);
+    }
+}
+
+#[test]
+fn every_list_is_a_dimension() {
+    let campaign = with_jobs(
+        SINGLE,
+        "[[job]]\ntool = \"dd\"\nop = [\"read\", \"write\"]\nbs = [\"64K\", \"1M\"]\nfilesystem = [\"ext4\", \"xfs\"]\n\
+         mount = [\"\", \"sync\"]\nreadahead = [\"128K\", \"1M\"]\nprocesses = [1, 2, 3]\n",
+    );
+    let workloads = plan_workloads(&campaign);
+    assert_eq!(workloads.len(), 2 * 2 * 2 * 2 * 2 * 3);
+    let labels: std::collections::BTreeSet<String> =
+        workloads.iter().map(Workload::label).collect();
+    assert_eq!(labels.len(), workloads.len(), "labels tell them apart");
+    assert_eq!(workloads[0].dimensions()["filesystem"], Value::Word("ext4".into()));
+}
+
+#[test]
+fn what_cannot_be_is_in_the_matrix_with_its_reason() {
+    let campaign = with_jobs(
+        &format!(
+            "{SINGLE}[[subject]]\nname = \"folder\"\ndirectory = \"/srv\"\n\
+             [[subject]]\nname = \"far\"\nnbd = \"nbd://h\"\n"
+        ),
+        "[[job]]\ntool = \"hdparm\"\n[[job]]\ntool = \"cp-read\"\nhealth = [\"healthy\", \"degraded\"]\n",
+    );
+    let cells = plan_matrix(&campaign);
+    let why = |subject: usize, tool: &str, health: Health| {
+        let mut found = cells.iter().filter(|cell| {
+            let work = &cell.workload;
+            cell.subject == subject && work.tool == tool && work.setup.health == health
+        });
+        found.next().unwrap().impossible.clone()
+    };
+    assert!(why(1, "hdparm", Health::Healthy).unwrap().contains("raw device"));
+    assert!(why(2, "hdparm", Health::Healthy).unwrap().contains("attach it first"));
+    assert_eq!(why(0, "hdparm", Health::Healthy), None);
+    assert_eq!(why(1, "cp-read", Health::Healthy), None);
+    assert!(why(1, "cp-read", Health::Degraded).unwrap().contains("not an array"));
+}
+
+#[test]
+fn one_way_for_all_stacks_of_a_campaign() {
+    assert!(goes_through_nbd(&quick()));
+    let fio = "[[job]]\npattern = \"seq\"\nop = \"read\"\nblock_size = \"1M\"\n";
+    let campaign = with_jobs(SINGLE, &format!("{fio}[[job]]\ntool = \"hdparm\"\n"));
+    assert!(!goes_through_nbd(&campaign));
+    let campaign = with_jobs(SINGLE, &format!("{fio}filesystem = \"ext4\"\n"));
+    assert!(!goes_through_nbd(&campaign));
+}
+
+proptest::proptest! {
+    /// For every seed, each repetition is a permutation of the matrix and the numbers count up.
+    #[test]
+    fn every_schedule_is_complete(seed: u64, repetitions in 1_u32..6) {
+        let campaign = Campaign { seed, repetitions, ..quick() };
+        let trials = plan_trials(&campaign);
+        let mut seen = std::collections::BTreeSet::new();
+        for (index, trial) in trials.iter().enumerate() {
+            proptest::prop_assert_eq!(trial.number as usize, index + 1);
+            proptest::prop_assert_eq!(trial.repetition as usize, index / 16 + 1);
+            let key = (trial.repetition, trial.cell.workload_index, trial.cell.subject);
+            proptest::prop_assert!(seen.insert(key));
+        }
+        proptest::prop_assert_eq!(seen.len(), 16 * repetitions as usize);
+    }
+}

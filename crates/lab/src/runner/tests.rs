@@ -6,9 +6,14 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::*;
-use crate::campaign::{OneOrMany, Op, Source, Subject};
+use crate::campaign::parse_campaign;
+use crate::evidence::{Roots, Snapshot, Watch, take_under};
+use crate::metric::Metric;
 use crate::preset::quick_campaign;
-use crate::world::{Service, StopFlag};
+use crate::settings::Value;
+use crate::story::Story;
+use crate::tool::{Step as ScriptStep, Target, ToolOutput};
+use crate::world::{CommandLine, Exit, Finished, PathKind, Service, StopFlag};
 
 /// fio's own words, from which the mock answers.
 const FIO: &str = include_str!("../../testdata/fio-3.33-randread-file.json");
@@ -22,10 +27,16 @@ enum Fault {
     Fail(usize),
     /// The tool always fails.
     AlwaysFail,
+    /// The tool fails whenever this word is in its command.
+    FailOn(&'static str),
     /// Its output ends in the middle.
     Truncate(usize),
+    /// It never ends by itself.
+    Hang(usize),
     /// The server of the stack ends before it is ready.
     ServerDies,
+    /// The tool is not installed.
+    NoTool,
 }
 
 #[derive(Default)]
@@ -36,6 +47,7 @@ struct Log {
     starts: usize,
     fills: usize,
     trials: usize,
+    drops: usize,
     commands: Vec<String>,
 }
 
@@ -96,6 +108,8 @@ impl MockWorld {
                 }
                 Fault::Truncate(n) if *n == number => done.stdout.truncate(1000),
                 Fault::Fail(n) if *n == number => done = broken(),
+                Fault::Hang(n) if *n == number => done.exit = Exit::TimedOut,
+                Fault::FailOn(word) if command.contains(word) => done = broken(),
                 Fault::AlwaysFail => done = broken(),
                 _ => {}
             }
@@ -126,7 +140,7 @@ impl World for MockWorld {
         &mut self,
         command: &CommandLine,
         _: Duration,
-        stop: &StopFlag,
+        _: &StopFlag,
     ) -> Result<Finished, LabError> {
         let text = command.to_string();
         let words = |stdout: &str| Finished {
@@ -135,14 +149,34 @@ impl World for MockWorld {
             stderr: String::new(),
         };
         if text.contains("--version") {
+            if self.faults.contains(&Fault::NoTool) {
+                let source = std::io::ErrorKind::NotFound.into();
+                return Err(LabError::Spawn { program: command.program.clone(), source });
+            }
             return Ok(words("fio-3.33\n"));
         }
         self.now += Duration::from_millis(1300);
-        if text.contains("--name=fill") {
-            self.log.borrow_mut().fills += 1;
-            return Ok(words("{}"));
+        self.log.borrow_mut().fills += 1;
+        Ok(words("{}"))
+    }
+
+    fn run_all(
+        &mut self,
+        commands: &[CommandLine],
+        limit: Duration,
+        stop: &StopFlag,
+        _: &mut Story,
+    ) -> Result<Vec<ToolOutput>, LabError> {
+        self.now += Duration::from_millis(1300);
+        let outputs = commands.iter().map(|command| {
+            let Finished { exit, stdout, stderr } = self.trial(&command.to_string(), stop);
+            ToolOutput { exit, stdout, stderr, wall_s: 1.3 }
+        });
+        let outputs: Vec<ToolOutput> = outputs.collect();
+        if outputs.iter().any(|output| output.exit == Exit::TimedOut) {
+            self.now += limit;
         }
-        Ok(self.trial(&text, stop))
+        Ok(outputs)
     }
 
     fn start(&mut self, command: &CommandLine) -> Result<Box<dyn Service>, LabError> {
@@ -170,54 +204,128 @@ impl World for MockWorld {
     fn path_size(&mut self, _: &Path) -> Result<u64, LabError> {
         Ok(1 << 30)
     }
+
+    fn perform(&mut self, _: &ScriptStep, _: Duration, _: &StopFlag) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn drop_caches(&mut self) -> Result<(), LabError> {
+        self.log.borrow_mut().drops += 1;
+        Ok(())
+    }
+
+    fn sync_path(&mut self, _: &Path) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn fill(
+        &mut self,
+        _: &Target,
+        _: u64,
+        _: u64,
+        _: Duration,
+        _: &StopFlag,
+    ) -> Result<(), LabError> {
+        self.log.borrow_mut().fills += 1;
+        Ok(())
+    }
+
+    fn make_folder(&mut self, parent: &Path) -> Result<PathBuf, LabError> {
+        Ok(parent.join("folder"))
+    }
+
+    fn remove_folder(&mut self, _: &Path, _: bool) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn path_kind(&mut self, _: &Path) -> Result<Option<PathKind>, LabError> {
+        Ok(Some(PathKind::File))
+    }
+
+    /// A machine that shows nothing of itself.
+    fn snapshot(&mut self, watch: &Watch) -> Snapshot {
+        let nowhere = Path::new("/nonexistent");
+        take_under(&Roots { proc: nowhere.into(), sys: nowhere.into() }, watch)
+    }
 }
 
-fn options(dir: &Path) -> LabOptions {
+fn options(dir: &Path, destroy: &[&str]) -> LabOptions {
     LabOptions {
         braid_binary: PathBuf::from("/usr/bin/braid"),
-        serve_args: vec!["--verbose".to_owned()],
-        results_dir: dir.to_path_buf(),
-        destroy: ["a.img", "b.img"].map(PathBuf::from).to_vec(),
+        destroy: destroy.iter().map(PathBuf::from).collect(),
         quiet: true,
-        colour: false,
-        stop: StopFlag::default(),
+        formats: crate::report::render::Formats::NONE,
+        ..LabOptions::new(dir).unwrap()
+    }
+}
+
+/// A campaign over two image files of a test's own, so that no other test has their locks.
+struct Rivals {
+    dir: tempfile::TempDir,
+    campaign: Campaign,
+    members: [String; 2],
+}
+
+impl Rivals {
+    /// 4 workloads x 2 subjects x 2 repetitions.
+    const TRIALS: usize = 16;
+
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let members = ["a.img", "b.img"].map(|name| dir.path().join(name).display().to_string());
+        let subject = format!("raid0({}, {})", members[0], members[1]);
+        let campaign = small(&members[0], &subject);
+        Self { dir, campaign, members }
+    }
+
+    fn results(&self) -> PathBuf {
+        self.dir.path().join("results")
+    }
+
+    fn options(&self) -> LabOptions {
+        let members: Vec<&str> = self.members.iter().map(String::as_str).collect();
+        options(&self.results(), &members)
+    }
+
+    fn run(&self, faults: &[Fault]) -> (Result<Tally, LabError>, Rc<RefCell<Log>>) {
+        let mut world = MockWorld::new(faults);
+        let tally = run_campaign(&self.campaign, &self.options(), &mut world);
+        let log = Rc::clone(&world.log);
+        assert!(log.borrow().up.is_empty(), "a server was left");
+        (tally, log)
+    }
+
+    fn store(&self) -> Store {
+        Store::open(&self.results()).unwrap()
     }
 }
 
 fn small(baseline: &str, subject: &str) -> Campaign {
     let mut campaign = quick_campaign(baseline, &[("two".to_owned(), subject.to_owned())]).unwrap();
-    campaign.jobs[0].pattern = OneOrMany(vec![crate::campaign::Pattern::Rand]);
+    let random = vec![Value::Word("rand".into())];
+    campaign.jobs[0].settings.insert("pattern".into(), random);
     campaign.repetitions = 2;
     campaign
 }
 
-/// 4 workloads x 2 subjects x 2 repetitions.
-const TRIALS: usize = 16;
-
-fn rivals() -> Campaign {
-    small("./a.img", "raid0(./a.img, ./b.img)")
-}
-
 #[test]
 fn a_campaign_measures_every_cell_and_leaves_no_server() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut world = MockWorld::new(&[]);
-    let mut options = options(dir.path());
-    options.destroy = ["./a.img", "./b.img"].map(PathBuf::from).to_vec();
-    let summary = crate::run_in(&mut world, &rivals(), &options).unwrap();
-    let tally = summary.tally.unwrap();
+    let rivals = Rivals::new();
+    let (tally, log) = rivals.run(&[]);
+    let tally = tally.unwrap();
     assert_eq!((tally.planned, tally.measured, tally.failed, tally.stopped), (16, 16, 0, false));
-    let log = world.log.borrow();
-    assert!(log.up.is_empty(), "servers left: {:?}", log.up);
+    let log = log.borrow();
     assert_eq!(log.most_up, 1, "members are shared, so the servers must take turns");
     assert_eq!(log.fills, 2, "what lies in files stays there");
+    assert_eq!(log.drops, 16);
     assert!(log.commands[0].contains("--uri=nbd+unix:///?socket="), "{}", log.commands[0]);
-    assert!(summary.table.contains("random read 4K, depth 32"), "{}", summary.table);
-    let store = Store::open(dir.path()).unwrap();
-    for (trial, samples) in store.trials().unwrap() {
-        assert!(samples.iter().any(|sample| sample.metric == Metric::ServerCpu), "{trial:?}");
-        assert!(dir.path().join(&trial.raw).is_file());
+    for trial in rivals.store().results().unwrap().trials {
+        assert!(trial.measured.get(Metric::Iops).is_some(), "{trial:?}");
+        assert!(trial.commands.iter().any(|command| command.starts_with("fio ")), "{trial:?}");
+        assert!(rivals.results().join(&trial.raw).join("0.stdout").is_file());
+        assert_eq!(trial.dimensions["family"], Value::Word(trial.subject.clone()));
     }
+    assert!((tally.times.busy_s - 16.0 * 1.3).abs() < 1e-6, "{:?}", tally.times);
 }
 
 #[test]
@@ -225,7 +333,7 @@ fn servers_that_share_nothing_stay_up() {
     let dir = tempfile::tempdir().unwrap();
     let mut world = MockWorld::new(&[]);
     let campaign = small("ram(1G)", "raid0(ram(1G), ram(1G))");
-    crate::run_in(&mut world, &campaign, &options(dir.path())).unwrap();
+    run_campaign(&campaign, &options(dir.path(), &[]), &mut world).unwrap();
     let log = world.log.borrow();
     assert_eq!((log.starts, log.most_up, log.fills), (2, 2, 2));
     assert!(log.up.is_empty());
@@ -233,103 +341,135 @@ fn servers_that_share_nothing_stay_up() {
 
 #[test]
 fn a_campaign_that_only_reads_writes_nothing() {
-    let dir = tempfile::tempdir().unwrap();
+    let mut rivals = Rivals::new();
+    rivals.campaign.jobs[0].settings.insert("op".into(), vec![Value::Word("read".into())]);
     let mut world = MockWorld::new(&[]);
-    let mut campaign = rivals();
-    campaign.jobs[0].op = OneOrMany(vec![Op::Read]);
-    let mut options = options(dir.path());
-    options.destroy.clear();
-    crate::run_in(&mut world, &campaign, &options).unwrap();
+    run_campaign(&rivals.campaign, &options(&rivals.results(), &[]), &mut world).unwrap();
     assert_eq!(world.log.borrow().fills, 0);
 }
 
 #[test]
 fn nothing_is_started_when_something_would_be_overwritten() {
-    let dir = tempfile::tempdir().unwrap();
-    let results = dir.path().join("results");
+    let rivals = Rivals::new();
     let mut world = MockWorld::new(&[]);
-    let mut options = options(&results);
-    options.destroy.clear();
-    let error = crate::run_in(&mut world, &rivals(), &options).unwrap_err();
+    let options = options(&rivals.results(), &[]);
+    let error = run_campaign(&rivals.campaign, &options, &mut world).unwrap_err();
     assert!(matches!(error, LabError::WouldDestroy { .. }), "{error}");
     assert_eq!(world.log.borrow().starts, 0);
-    assert!(!results.exists());
-}
-
-fn run_rivals(dir: &Path, faults: &[Fault]) -> (Result<Tally, LabError>, Rc<RefCell<Log>>) {
-    let mut world = MockWorld::new(faults);
-    let mut options = options(dir);
-    options.destroy = ["./a.img", "./b.img"].map(PathBuf::from).to_vec();
-    let tally = run_campaign(&rivals(), &options, &mut world);
-    let log = Rc::clone(&world.log);
-    assert!(log.borrow().up.is_empty(), "a server was left");
-    (tally, log)
+    assert!(!rivals.results().exists());
 }
 
 /// Stopped at trial n, everything before n is saved, and the next run does the rest exactly once.
 #[test]
 fn an_interrupted_campaign_resumes_at_every_index() {
-    for n in 1..=TRIALS {
-        let dir = tempfile::tempdir().unwrap();
-        let (tally, first) = run_rivals(dir.path(), &[Fault::Interrupt(n)]);
+    for n in 1..=Rivals::TRIALS {
+        let rivals = Rivals::new();
+        let (tally, first) = rivals.run(&[Fault::Interrupt(n)]);
         let tally = tally.unwrap();
         assert!(tally.stopped, "at {n}");
         assert_eq!(tally.measured as usize, n - 1, "at {n}");
-        let saved = Store::open(dir.path()).unwrap().finished_trials().unwrap();
-        assert_eq!(saved.len(), n - 1, "at {n}");
+        assert_eq!(rivals.store().finished_trials().unwrap().len(), n - 1, "at {n}");
 
-        let (tally, second) = run_rivals(dir.path(), &[]);
+        let (tally, second) = rivals.run(&[]);
         let tally = tally.unwrap();
-        assert_eq!((tally.skipped as usize, tally.measured as usize), (n - 1, TRIALS - n + 1));
-        assert_eq!(first.borrow().trials + second.borrow().trials, TRIALS + 1);
-        let store = Store::open(dir.path()).unwrap();
-        assert_eq!(store.finished_trials().unwrap().len(), TRIALS);
-        assert_eq!(store.sessions().unwrap().len(), 2);
+        let rest = Rivals::TRIALS - n + 1;
+        assert_eq!((tally.skipped as usize, tally.measured as usize), (n - 1, rest));
+        assert_eq!(first.borrow().trials + second.borrow().trials, Rivals::TRIALS + 1);
+        let results = rivals.store().results().unwrap();
+        assert_eq!((results.trials.len(), results.sessions.len()), (Rivals::TRIALS, 2));
     }
 }
 
 #[test]
 fn one_failure_is_kept_and_the_next_run_repeats_it() {
-    for fault in [Fault::Fail(5), Fault::Truncate(5)] {
-        let dir = tempfile::tempdir().unwrap();
-        let (tally, _) = run_rivals(dir.path(), &[fault]);
+    for fault in [Fault::Fail(5), Fault::Truncate(5), Fault::Hang(5)] {
+        let rivals = Rivals::new();
+        let (tally, _) = rivals.run(&[fault]);
         let tally = tally.unwrap();
-        assert_eq!((tally.measured as usize, tally.failed), (TRIALS - 1, 1));
-        let report = crate::report(dir.path(), false).unwrap();
-        assert!(report.table.contains("! trial 5 failed"), "{}", report.table);
-        let (tally, log) = run_rivals(dir.path(), &[]);
+        assert_eq!((tally.measured as usize, tally.failed), (Rivals::TRIALS - 1, 1));
+        let trials = rivals.store().results().unwrap().trials;
+        let failed: Vec<&StoredTrial> =
+            trials.iter().filter(|t| matches!(t.outcome, Outcome::Failed(_))).collect();
+        assert_eq!((failed.len(), failed[0].number), (1, 5));
+        assert!(rivals.results().join(&failed[0].raw).is_dir(), "its words are kept");
+        let (tally, log) = rivals.run(&[]);
         assert_eq!(tally.unwrap().measured, 1);
         assert_eq!(log.borrow().trials, 1);
     }
 }
 
 #[test]
-fn three_failures_in_a_row_end_it_with_the_reason() {
-    let dir = tempfile::tempdir().unwrap();
-    let (tally, log) = run_rivals(dir.path(), &[Fault::AlwaysFail]);
-    let error = tally.unwrap_err().to_string();
-    assert!(error.contains("Input/output error"), "{error}");
-    assert_eq!(log.borrow().trials, 3);
+fn a_subject_that_fails_again_and_again_is_left_out_and_the_other_goes_on() {
+    let mut rivals = Rivals::new();
+    // The second subject's socket is 1.sock.
+    rivals.campaign.repetitions = 3;
+    let (tally, log) = rivals.run(&[Fault::FailOn("/1.sock")]);
+    let tally = tally.unwrap();
+    assert_eq!((tally.measured, tally.failed, tally.left_out), (12, 3, 9));
+    assert_eq!(log.borrow().trials, 15);
+    let reason = tally.reasons.keys().next().unwrap();
+    assert!(reason.contains("Input/output error"), "{reason}");
+}
+
+#[test]
+fn when_everything_fails_it_ends_soon() {
+    let rivals = Rivals::new();
+    let (tally, log) = rivals.run(&[Fault::AlwaysFail]);
+    let tally = tally.unwrap();
+    assert_eq!((tally.measured, tally.failed, tally.left_out), (0, 6, 10));
+    assert_eq!(log.borrow().trials, 6);
 }
 
 #[test]
 fn a_server_that_does_not_start_shows_its_own_words() {
-    let dir = tempfile::tempdir().unwrap();
-    let (tally, _) = run_rivals(dir.path(), &[Fault::ServerDies]);
-    let error = tally.unwrap_err().to_string();
-    assert!(error.contains("| cannot open a.img: it is mounted"), "{error}");
-    assert!(error.contains("/usr/bin/braid serve"), "{error}");
+    let rivals = Rivals::new();
+    let (tally, _) = rivals.run(&[Fault::ServerDies]);
+    let tally = tally.unwrap();
+    let reasons: Vec<&String> = tally.reasons.keys().collect();
+    assert!(reasons[0].contains("| cannot open a.img: it is mounted"), "{reasons:?}");
+    assert!(reasons[0].contains("/usr/bin/braid serve"), "{reasons:?}");
 }
 
 #[test]
-fn a_server_that_is_never_ready_is_given_up() {
+fn a_tool_that_is_not_there_names_its_package() {
+    let rivals = Rivals::new();
+    let (tally, log) = rivals.run(&[Fault::NoTool]);
+    let error = tally.unwrap_err().to_string();
+    assert!(error.contains("apt-get install fio"), "{error}");
+    assert_eq!(log.borrow().trials, 0);
+}
+
+#[test]
+fn two_runs_never_share_a_device_or_a_folder() {
+    let rivals = Rivals::new();
+    let _devices = lock_devices(&rivals.campaign).unwrap();
+    let (tally, log) = rivals.run(&[]);
+    assert!(matches!(tally, Err(LabError::Busy { .. })));
+    assert_eq!(log.borrow().starts, 0);
+}
+
+#[test]
+fn what_is_impossible_is_kept_with_its_reason_and_the_rest_runs() {
     let dir = tempfile::tempdir().unwrap();
-    let mut campaign = rivals();
-    let uri = "nbd+unix:///?socket=/nonexistent";
-    campaign.subjects =
-        vec![Subject { name: "x".into(), source: Source::Nbd(uri.into()), baseline: true }];
-    let mut options = options(dir.path());
-    options.destroy = vec![PathBuf::from(uri)];
-    let error = run_campaign(&campaign, &options, &mut MockWorld::new(&[])).unwrap_err();
-    assert!(matches!(error, LabError::SubjectDown { .. }), "{error}");
+    let text = "name = \"t\"\nrepetitions = 2\n\
+        [[member]]\nname = \"a\"\ndevice = \"ram(1G)\"\n\
+        [[subject]]\nname = \"one\"\nstack = \"{a}\"\nbaseline = true\n\
+        [[subject]]\nname = \"many\"\nstack = \"raid0({members})\"\nmembers = [1, 2]\n\
+        [[job]]\npattern = \"seq\"\nop = \"read\"\nblock_size = \"1M\"\n";
+    let campaign = parse_campaign(text, "test").unwrap();
+    let mut world = MockWorld::new(&[]);
+    let tally = run_campaign(&campaign, &options(dir.path(), &[]), &mut world).unwrap();
+    assert_eq!((tally.measured, tally.impossible, tally.failed), (4, 2, 0));
+    let again = run_campaign(&campaign, &options(dir.path(), &[]), &mut world).unwrap();
+    assert_eq!((again.skipped, again.measured), (6, 0));
+    let results = Store::open(dir.path()).unwrap().results().unwrap();
+    let reasons: BTreeSet<String> = results
+        .trials
+        .iter()
+        .filter_map(|trial| match &trial.outcome {
+            Outcome::Impossible(reason) => Some(reason.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(reasons.into_iter().collect::<Vec<_>>(), ["it needs 2 members and there are 1"]);
 }

@@ -184,6 +184,7 @@ impl Lab {
             fill: true,
             drop_caches: true,
             rest_s: 0.0,
+            only: Vec::new(),
             members: Vec::new(),
             subjects: self
                 .subjects

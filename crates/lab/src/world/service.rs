@@ -1,34 +1,33 @@
 //! A server process: watched, stopped with SIGTERM, killed when it does not listen.
 
 use std::process::Child;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{CommandLine, Exit, POLL, Service, collect, kill_group, try_wait};
+use rustix::process::Signal;
+
+use super::process::{Output, failed, signal_group, try_wait, wait};
+use super::{CommandLine, Exit, Service};
 use crate::error::LabError;
+
+/// How often a server that is to end is looked at.
+const POLL: Duration = Duration::from_millis(5);
 
 pub(super) struct SystemService {
     command: CommandLine,
     child: Child,
-    stdout: Option<JoinHandle<Vec<u8>>>,
-    stderr: Option<JoinHandle<Vec<u8>>>,
+    output: Output,
     /// Once it has ended and has been waited for.
     ended: Option<(Exit, String)>,
 }
 
 impl SystemService {
-    pub(super) fn new(
-        command: CommandLine,
-        child: Child,
-        stdout: Option<JoinHandle<Vec<u8>>>,
-        stderr: Option<JoinHandle<Vec<u8>>>,
-    ) -> Self {
-        Self { command, child, stdout, stderr, ended: None }
+    pub(super) fn new(command: CommandLine, child: Child, output: Output) -> Self {
+        Self { command, child, output, ended: None }
     }
 
     fn finish(&mut self, exit: Exit) -> (Exit, String) {
-        collect(self.stdout.take());
-        let ended = (exit, collect(self.stderr.take()));
+        let (_, stderr) = self.output.collect();
+        let ended = (exit, stderr);
         self.ended = Some(ended.clone());
         ended
     }
@@ -37,13 +36,9 @@ impl SystemService {
         let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) else {
             return Ok(());
         };
-        match rustix::process::kill_process(pid, rustix::process::Signal::TERM) {
+        match rustix::process::kill_process(pid, Signal::TERM) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
-            Err(errno) => Err(LabError::Process {
-                action: "stop",
-                program: self.command.program.clone(),
-                source: errno.into(),
-            }),
+            Err(errno) => Err(failed("stop", &self.command)(errno.into())),
         }
     }
 }
@@ -55,6 +50,10 @@ impl Service for SystemService {
         }
         let exit = try_wait(&mut self.child, &self.command)?;
         Ok(exit.map(|exit| self.finish(exit)))
+    }
+
+    fn pid(&self) -> Option<u32> {
+        Some(self.child.id())
     }
 
     fn cpu_time(&self) -> Option<Duration> {
@@ -75,9 +74,10 @@ impl Service for SystemService {
             if let Some(ended) = self.poll_exit()? {
                 return Ok(ended);
             }
-            std::thread::sleep(POLL / 4);
+            std::thread::sleep(POLL);
         }
-        kill_group(&mut self.child, &self.command)?;
+        signal_group(&self.child, &self.command, Signal::KILL)?;
+        wait(&mut self.child, &self.command)?;
         Ok(self.finish(Exit::TimedOut))
     }
 }

@@ -1,0 +1,295 @@
+//! One trial on a subject that is ready: prepare, run, look, parse, clean up.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::LabOptions;
+use crate::campaign::Campaign;
+use crate::error::LabError;
+use crate::evidence::Evidence;
+use crate::matrix::Trial;
+use crate::metric::{Measured, Metric, Sample};
+use crate::store::{Outcome, StoredTrial, Times};
+use crate::subjects::Ready;
+use crate::tool::{
+    Effort, RunOutput, Script, Step, Target, Tool, ToolError, ToolOutput, TrialSpec,
+};
+use crate::world::{Exit, World};
+
+/// What a tool may take beyond the time it was told: starting, laying out, the last flush.
+const OVERTIME: Duration = Duration::from_secs(120);
+/// The slowest subject that is waited for, in bytes per second.
+const SLOWEST: u64 = 256 << 10;
+/// More of a raw text file than this is not kept.
+const FILE_LIMIT: u64 = 64 << 20;
+
+/// Where trials are tried out.
+pub(super) struct Bench<'c> {
+    campaign: &'c Campaign,
+    options: &'c LabOptions,
+    /// Beside every subject, in memory where there is room: sources, scratch.
+    folder: tempfile::TempDir,
+    /// What is left to do of the trial that was tried last.
+    clean_up: Vec<Step>,
+    /// How the last trial's time was spent.
+    pub(super) spent: Times,
+}
+
+/// What became of it.
+pub(super) enum Tried {
+    /// The outcome is in the trial; here are the tools' own words, if they ran.
+    Done(Option<RunOutput>),
+    /// The user wants to stop.
+    Stopped,
+}
+
+/// Why a trial gave no numbers.
+enum Obstacle {
+    Impossible(String),
+    Failed(String),
+    Stopped,
+}
+
+impl From<LabError> for Obstacle {
+    fn from(error: LabError) -> Self {
+        match error {
+            LabError::Stopped => Self::Stopped,
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl<'c> Bench<'c> {
+    pub(super) fn new(campaign: &'c Campaign, options: &'c LabOptions) -> Result<Self, LabError> {
+        let home = home_of_sources(campaign, &options.results_dir);
+        let folder = tempfile::Builder::new()
+            .prefix("braid-lab-bench-")
+            .tempdir_in(&home)
+            .map_err(LabError::file("create a folder in", &home))?;
+        Ok(Self { campaign, options, folder, clean_up: Vec::new(), spent: Times::default() })
+    }
+
+    /// Tries one trial out; what is found goes into `kept`.
+    pub(super) fn try_out(
+        &mut self,
+        trial: &Trial,
+        ready: Ready,
+        kept: &mut StoredTrial,
+        world: &mut dyn World,
+    ) -> Tried {
+        self.spent = Times::default();
+        let began = world.monotonic();
+        let mut output = None;
+        let found = self.run(trial, ready, kept, &mut output, world);
+        let all = (world.monotonic() - began).as_secs_f64();
+        // Parsing is the laboratory's own time, but so little that it is not told apart here.
+        self.spent.set_up_s = (all - self.spent.busy_s).max(0.0);
+        kept.outcome = match found {
+            Ok(measured) => {
+                kept.measured = measured;
+                Outcome::Ok
+            }
+            Err(Obstacle::Impossible(reason)) => Outcome::Impossible(reason),
+            Err(Obstacle::Failed(reason)) => Outcome::Failed(reason),
+            Err(Obstacle::Stopped) => return Tried::Stopped,
+        };
+        Tried::Done(output)
+    }
+
+    /// What the last trial's script wants done at its end. A failure leaves something behind in
+    /// the trial's own folder, which goes with the file system or the folder itself.
+    pub(super) fn clean_up(&mut self, world: &mut dyn World) {
+        for step in std::mem::take(&mut self.clean_up) {
+            // The subject's own clean-up comes next and removes the folder that holds the rest.
+            let _ = world.perform(&step, OVERTIME, &crate::StopFlag::default());
+        }
+    }
+
+    fn run(
+        &mut self,
+        trial: &Trial,
+        mut ready: Ready,
+        kept: &mut StoredTrial,
+        output: &mut Option<RunOutput>,
+        world: &mut dyn World,
+    ) -> Result<Measured, Obstacle> {
+        let workload = &trial.cell.workload;
+        let Some(tool) = workload.tool() else {
+            return Err(Obstacle::Failed(format!("the tool {:?} is not known", workload.tool)));
+        };
+        kept.region_bytes = ready.region_bytes;
+        kept.commands.clone_from(&ready.commands);
+        let sources = self.make_sources(tool, trial)?;
+        let scratch = self.empty_scratch()?;
+        let spec = TrialSpec {
+            settings: &workload.settings,
+            target: &ready.target,
+            processes: workload.setup.processes,
+            region_bytes: ready.region_bytes,
+            runtime_s: self.campaign.runtime_s,
+            ramp_s: self.campaign.ramp_s,
+            seed: trial.seed,
+            scratch: &scratch,
+            sources: &sources,
+        };
+        let script = tool.plan(&spec).map_err(Obstacle::Impossible)?;
+        self.clean_up.clone_from(&script.clean_up);
+        let limit = self.time_limit(tool, &spec);
+        self.prepare(&script, trial, limit, kept, world)?;
+
+        let before = world.snapshot(&ready.watch);
+        kept.started_unix_s = world.unix_time_s();
+        let began = world.monotonic();
+        let processes =
+            world.run_all(&script.measured, limit, &self.options.stop, &mut ready.story)?;
+        if processes.iter().any(|process| process.exit == Exit::Stopped) {
+            return Err(Obstacle::Stopped);
+        }
+        if script.sync {
+            world.sync_path(place_of(&ready.target, &scratch))?;
+        }
+        let wall_s = (world.monotonic() - began).as_secs_f64();
+        self.spent.busy_s = wall_s;
+        let after = world.snapshot(&ready.watch);
+
+        kept.duration_s = wall_s;
+        kept.events = ready.story.events().to_vec();
+        kept.evidence = Evidence::between(&before, &after);
+        let run = output.insert(RunOutput { processes, wall_s, files: read_scratch(&scratch)? });
+        let mut measured = judge(tool, &spec, run).map_err(Obstacle::Failed)?;
+        measured.samples.extend(server_cpu(&measured, self.campaign, kept.evidence.server_cpu_s));
+        Ok(measured)
+    }
+
+    /// Everything before the clock starts.
+    fn prepare(
+        &self,
+        script: &Script,
+        trial: &Trial,
+        limit: Duration,
+        kept: &mut StoredTrial,
+        world: &mut dyn World,
+    ) -> Result<(), Obstacle> {
+        let stop = &self.options.stop;
+        for step in &script.prepare {
+            world.perform(step, limit, stop)?;
+        }
+        if trial.cell.workload.setup.drop_caches {
+            world.drop_caches()?;
+            kept.commands.push("sync; echo 3 > /proc/sys/vm/drop_caches".to_owned());
+        }
+        for step in &script.warm {
+            world.perform(step, limit, stop)?;
+        }
+        if self.campaign.rest_s > 0.0 {
+            world.sleep(Duration::from_secs_f64(self.campaign.rest_s));
+        }
+        kept.commands.extend(script.measured.iter().map(ToString::to_string));
+        Ok(())
+    }
+
+    fn make_sources(&self, tool: &dyn Tool, trial: &Trial) -> Result<PathBuf, LabError> {
+        let folder = self.folder.path().join("sources");
+        std::fs::create_dir_all(&folder).map_err(LabError::file("create", &folder))?;
+        for data in tool.sources(&trial.cell.workload.settings) {
+            crate::tool::source::make_source(&data, &folder, self.campaign.seed)?;
+        }
+        Ok(folder)
+    }
+
+    fn empty_scratch(&self) -> Result<PathBuf, LabError> {
+        let folder = self.folder.path().join("scratch");
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(LabError::file("empty", &folder)(error));
+            }
+            _ => {}
+        }
+        std::fs::create_dir(&folder).map_err(LabError::file("create", &folder))?;
+        Ok(folder)
+    }
+
+    fn time_limit(&self, tool: &dyn Tool, spec: &TrialSpec<'_>) -> Duration {
+        let time = match tool.effort(spec.settings, spec.processes) {
+            Effort::Runtime => Duration::from_secs_f64(spec.runtime_s + spec.ramp_s),
+            Effort::Seconds(seconds) => Duration::from_secs_f64(seconds * 10.0),
+            Effort::Bytes(bytes) => Duration::from_secs(bytes / SLOWEST),
+        };
+        time + OVERTIME
+    }
+}
+
+/// Memory, if what is to lie ready leaves half of what is free; else the results' own disk.
+fn home_of_sources(campaign: &Campaign, results: &Path) -> PathBuf {
+    use crate::tool::SourceData;
+    let needed: u64 = crate::matrix::plan_workloads(campaign)
+        .iter()
+        .filter_map(|workload| Some(workload.tool()?.sources(&workload.settings)))
+        .flatten()
+        .map(|data| match data {
+            SourceData::File(_, bytes) | SourceData::Archive(_, bytes) => bytes,
+            // A tree of small files fills whole pages.
+            SourceData::Tree(_, bytes) => bytes * 2,
+        })
+        .collect::<std::collections::BTreeSet<u64>>()
+        .iter()
+        .sum();
+    let memory = Path::new("/dev/shm");
+    let free = rustix::fs::statvfs(memory).map_or(0, |room| room.f_bavail * room.f_frsize);
+    let available = crate::environment::available_memory_bytes().unwrap_or(0);
+    if needed < free.min(available) / 2 { memory.to_owned() } else { results.to_owned() }
+}
+
+fn place_of<'a>(target: &'a Target, scratch: &'a Path) -> &'a Path {
+    match target {
+        Target::Device(path) | Target::Folder(path) => path,
+        // An NBD client has nothing on this side that could be synced.
+        Target::Nbd(_) => scratch,
+    }
+}
+
+/// Text files that the tool left.
+fn read_scratch(folder: &Path) -> Result<std::collections::BTreeMap<String, String>, LabError> {
+    let mut files = std::collections::BTreeMap::new();
+    let entries = std::fs::read_dir(folder).map_err(LabError::file("read", folder))?;
+    for entry in entries {
+        let entry = entry.map_err(LabError::file("read", folder))?;
+        let path = entry.path();
+        let small = entry.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= FILE_LIMIT);
+        if small {
+            let bytes = std::fs::read(&path).map_err(LabError::file("read", &path))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            files.insert(name, String::from_utf8_lossy(&bytes).into_owned());
+        }
+    }
+    Ok(files)
+}
+
+/// Numbers, or in words why there are none.
+fn judge(tool: &dyn Tool, spec: &TrialSpec<'_>, run: &RunOutput) -> Result<Measured, String> {
+    let said = |process: &ToolOutput| match last_lines(&process.stderr) {
+        lines if lines.is_empty() => String::new(),
+        lines => format!(" ({lines})"),
+    };
+    if let Some(bad) = run.processes.iter().find(|process| process.exit != Exit::Code(0)) {
+        return Err(format!("{}: {}{}", tool.name(), bad.exit, said(bad)));
+    }
+    tool.parse(spec, run).map_err(|error: ToolError| {
+        format!("{error}{}", run.processes.first().map(said).unwrap_or_default())
+    })
+}
+
+/// Processor time of the server for each request. The server also worked during the ramp, whose
+/// requests the tool does not count, so they are added at the measured rate.
+fn server_cpu(measured: &Measured, campaign: &Campaign, used_s: Option<f64>) -> Option<Sample> {
+    let counted = measured.get(Metric::Requests)?;
+    let requests = counted * (campaign.runtime_s + campaign.ramp_s) / campaign.runtime_s;
+    let value = used_s? * 1e9 / requests;
+    value.is_finite().then_some(Sample { metric: Metric::ServerCpu, value })
+}
+
+/// The end of what a program said, on one line.
+pub(crate) fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(3)..].join(" | ")
+}

@@ -1,0 +1,85 @@
+//! Which tools are there, and in which version.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::LabOptions;
+use crate::campaign::Campaign;
+use crate::error::LabError;
+use crate::matrix::plan_workloads;
+use crate::tool::{Tool, ToolOutput};
+use crate::world::{Exit, World};
+
+/// How long a tool may take to say its version.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The tools of a campaign.
+#[derive(Debug, Default)]
+pub(super) struct Versions {
+    /// Name and version of those that work.
+    pub(super) found: Vec<(String, String)>,
+    /// Name of those that do not, and why with what to do.
+    pub(super) missing: BTreeMap<String, String>,
+}
+
+/// Asks every tool of the campaign for its version.
+///
+/// # Errors
+///
+/// When none of them works.
+pub(super) fn ask_versions(
+    campaign: &Campaign,
+    options: &LabOptions,
+    world: &mut dyn World,
+) -> Result<Versions, LabError> {
+    let mut versions = Versions::default();
+    for workload in plan_workloads(campaign) {
+        let Some(tool) = workload.tool() else { continue };
+        let known = versions.found.iter().any(|(name, _)| name == tool.name());
+        if known || versions.missing.contains_key(tool.name()) {
+            continue;
+        }
+        match ask_version(tool, options, world) {
+            Ok(Some(version)) => versions.found.push((tool.name().to_owned(), version)),
+            // The user wants to stop; the first trial notices it and nothing is measured.
+            Ok(None) => return Ok(versions),
+            Err(reason) => {
+                versions.missing.insert(tool.name().to_owned(), reason);
+            }
+        }
+    }
+    match versions.missing.iter().next() {
+        Some((program, reason)) if versions.found.is_empty() => {
+            Err(LabError::ToolBroken { program: program.clone(), reason: reason.clone() })
+        }
+        _ => Ok(versions),
+    }
+}
+
+fn ask_version(
+    tool: &dyn Tool,
+    options: &LabOptions,
+    world: &mut dyn World,
+) -> Result<Option<String>, String> {
+    let command = tool.version_command();
+    let began = world.monotonic();
+    let done = world.run(&command, LIMIT, &options.stop).map_err(|error| match error {
+        LabError::Spawn { program, source } => format!(
+            "{program} cannot be started ({source}): install it with apt-get install {}",
+            tool.package()
+        ),
+        error => error.to_string(),
+    })?;
+    if done.exit == Exit::Stopped {
+        return Ok(None);
+    }
+    let output = ToolOutput {
+        exit: done.exit,
+        stdout: done.stdout,
+        stderr: done.stderr,
+        wall_s: (world.monotonic() - began).as_secs_f64(),
+    };
+    tool.parse_version(&output).map(Some).map_err(|error| {
+        format!("`{command}` does not tell its version: {error}; reinstall {}", tool.package())
+    })
+}

@@ -1,0 +1,270 @@
+//! What is done to an array while it is measured, and when it happened. Pure: time and answers
+//! are arguments, commands are values.
+//!
+//! ```text
+//!            1/5            2/5
+//!   healthy ──┬── degraded ──┬── recovery ──┬── check ──┬── healthy      Health::Story
+//!             fail           take out,      when it     when it
+//!                            put in         has ended   has ended
+//! ```
+//!
+//! Invariants: one command is under way at a time; the array is asked at most four times a second;
+//! after a command that failed nothing more is done, and the event says why.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::subjects::Array;
+use crate::world::{CommandLine, Exit, Finished, last_lines};
+
+/// How often an array is asked whether it is through.
+const ASK_EVERY: Duration = Duration::from_millis(250);
+
+/// What is done to the array during a trial, and what happened.
+#[derive(Debug, Clone, Default)]
+pub struct Story {
+    array: Option<Array>,
+    acts: VecDeque<Act>,
+    /// Whether the first of the acts has been begun and not answered.
+    is_under_way: bool,
+    last_asked: Option<Duration>,
+    /// Whether a check that has ended is begun again.
+    keeps_checking: bool,
+    events: Vec<(f64, String)>,
+}
+
+/// One thing to do or to wait for.
+#[derive(Debug, Clone)]
+enum Act {
+    /// Run a command, not before.
+    Run { at: Duration, command: CommandLine, event: Option<String> },
+    /// Wait until the array is whole.
+    UntilWhole { event: &'static str },
+    /// Wait until no pass runs.
+    UntilQuiet { event: &'static str },
+}
+
+impl Story {
+    /// Nothing happens.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    fn new(array: &Array, acts: impl IntoIterator<Item = Act>) -> Self {
+        Self { array: Some(array.clone()), acts: acts.into_iter().collect(), ..Self::default() }
+    }
+
+    /// A check runs, again and again, until the trial is over.
+    pub(crate) fn of_checks(array: &Array) -> Self {
+        Self { keeps_checking: true, ..Self::new(array, checks(array, Duration::ZERO)) }
+    }
+
+    /// The victim, which has been taken out, is put in at the start and filled.
+    pub(crate) fn of_recovery(array: &Array) -> Self {
+        Self::new(array, recovery(array, Duration::ZERO))
+    }
+
+    /// A member fails after a fifth of `total`, is replaced after two, and then the array is
+    /// checked.
+    pub(crate) fn of_a_failure(array: &Array, total: Duration) -> Self {
+        let (fifth, then) = (total / 5, total * 2 / 5);
+        let run = |at, command: Option<CommandLine>, event: Option<&str>| {
+            command.map(|command| Act::Run { at, command, event: event.map(str::to_owned) })
+        };
+        let failed = array.victim.as_ref().map(|victim| format!("member {victim} failed"));
+        let acts = run(fifth, array.fail(), failed.as_deref())
+            .into_iter()
+            .chain(run(then, array.take_out(), None))
+            .chain(run(then, array.forget(), None))
+            .chain(recovery(array, then))
+            .chain(checks(array, then));
+        Self::new(array, acts)
+    }
+
+    /// The command to run now, if any. Its result goes to [`Story::did`] before this gives another.
+    pub fn due(&mut self, elapsed: Duration) -> Option<CommandLine> {
+        if self.is_under_way {
+            return None;
+        }
+        let command = match self.acts.front()? {
+            Act::Run { at, .. } if elapsed < *at => return None,
+            Act::Run { command, .. } => command.clone(),
+            Act::UntilWhole { .. } | Act::UntilQuiet { .. } => {
+                if self.last_asked.is_some_and(|last| elapsed < last + ASK_EVERY) {
+                    return None;
+                }
+                self.last_asked = Some(elapsed);
+                self.array.as_ref()?.ask()
+            }
+        };
+        self.is_under_way = true;
+        Some(command)
+    }
+
+    /// Takes the result of the command that [`Story::due`] gave.
+    pub fn did(&mut self, elapsed: Duration, done: &Finished) {
+        if !std::mem::take(&mut self.is_under_way) {
+            return;
+        }
+        let Some(act) = self.acts.pop_front() else { return };
+        match self.outcome(&act, done) {
+            Ok(true) => {
+                let event = match &act {
+                    Act::Run { event, .. } => event.clone(),
+                    Act::UntilWhole { event } | Act::UntilQuiet { event } => {
+                        Some((*event).to_owned())
+                    }
+                };
+                self.events.extend(event.map(|event| (elapsed.as_secs_f64(), event)));
+            }
+            Ok(false) => self.acts.push_front(act),
+            Err(why) => {
+                self.acts.clear();
+                self.keeps_checking = false;
+                self.events.push((elapsed.as_secs_f64(), why));
+            }
+        }
+        if let (true, true, Some(array)) = (self.keeps_checking, self.acts.is_empty(), &self.array)
+        {
+            self.acts.extend(checks(array, elapsed));
+        }
+    }
+
+    /// Whether an act is through, or why the story ends here.
+    fn outcome(&self, act: &Act, done: &Finished) -> Result<bool, String> {
+        if let Act::Run { command, .. } = act {
+            return match done.exit {
+                Exit::Code(0) => Ok(true),
+                _ => Err(format!("{command}: {} {}", done.exit, last_lines(&done.stderr))),
+            };
+        }
+        let Some(array) = &self.array else { return Ok(true) };
+        let found = array.read(done).map_err(|why| format!("the array does not answer: {why}"))?;
+        Ok(match act {
+            Act::UntilWhole { .. } => !found.is_degraded,
+            _ => found.pass.is_none(),
+        })
+    }
+
+    /// What happened: seconds from the start of the trial's programs, and what.
+    pub fn events(&self) -> &[(f64, String)] {
+        &self.events
+    }
+}
+
+/// The victim is put in, and the array becomes whole.
+fn recovery(array: &Array, at: Duration) -> impl Iterator<Item = Act> + use<> {
+    let put_in = array.put_in().map(|command| Act::Run {
+        at,
+        command,
+        event: Some("recovery began".to_owned()),
+    });
+    put_in.into_iter().chain([Act::UntilWhole { event: "recovery ended" }])
+}
+
+/// A check from start to end.
+fn checks(array: &Array, at: Duration) -> [Act; 2] {
+    let begin = Act::Run { at, command: array.check(), event: Some("check began".to_owned()) };
+    [begin, Act::UntilQuiet { event: "check ended" }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subjects::array_tests::{kernel, said};
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const TICK: Duration = Duration::from_millis(50);
+
+    /// Plays a story on a machine in which a recovery and a check take two seconds each; answers
+    /// the commands with their times.
+    fn play(story: &mut Story, total: Duration) -> Vec<(f64, String)> {
+        let mut commands = Vec::new();
+        let (mut whole_at, mut quiet_at) = (None, Duration::ZERO);
+        let mut now = Duration::ZERO;
+        while now < total {
+            if let Some(command) = story.due(now) {
+                let text = command.to_string();
+                if text.contains("--fail") {
+                    whole_at = Some(Duration::MAX);
+                } else if text.contains("--add") {
+                    whole_at = Some(now + 2 * SECOND);
+                    quiet_at = now + 2 * SECOND;
+                } else if text.contains("check") {
+                    quiet_at = now + 2 * SECOND;
+                }
+                let degraded = whole_at.is_some_and(|at| now < at);
+                let action = if now < quiet_at { "check" } else { "idle" };
+                assert!(story.due(now).is_none(), "one at a time");
+                story.did(now, &said(&format!("{action}\n{}\n", u8::from(degraded))));
+                commands.push((now.as_secs_f64(), text));
+            }
+            now += TICK;
+        }
+        commands
+    }
+
+    #[test]
+    fn a_failure_is_told_from_beginning_to_end() {
+        let mut story = Story::of_a_failure(&kernel(), 10 * SECOND);
+        let commands = play(&mut story, 10 * SECOND);
+        let events: Vec<&str> = story.events().iter().map(|(_, what)| what.as_str()).collect();
+        assert_eq!(
+            events,
+            [
+                "member /dev/loop3 failed",
+                "recovery began",
+                "recovery ended",
+                "check began",
+                "check ended"
+            ]
+        );
+        let times: Vec<f64> = story.events().iter().map(|(at, _)| *at).collect();
+        assert_eq!(times[0], 2.0);
+        assert!((4.0..4.3).contains(&times[1]), "{times:?}");
+        assert!((6.0..6.6).contains(&times[2]), "{times:?}");
+        assert!((8.0..8.9).contains(&times[4]), "{times:?}");
+        let asked: Vec<f64> = commands
+            .iter()
+            .filter(|(_, text)| text.starts_with("cat"))
+            .map(|(at, _)| *at)
+            .collect();
+        assert!(asked.windows(2).all(|pair| pair[1] - pair[0] > 0.249), "{asked:?}");
+    }
+
+    #[test]
+    fn checks_follow_each_other() {
+        let mut story = Story::of_checks(&kernel());
+        play(&mut story, 10 * SECOND);
+        let began = story.events().iter().filter(|(_, what)| what == "check began").count();
+        assert!((4..=5).contains(&began), "{:?}", story.events());
+    }
+
+    #[test]
+    fn a_recovery_begins_at_once() {
+        let mut story = Story::of_recovery(&kernel());
+        let commands = play(&mut story, 5 * SECOND);
+        assert!(commands[0].1.contains("--add") && commands[0].0 == 0.0);
+        assert_eq!(story.events().last().unwrap().1, "recovery ended");
+        assert_eq!(story.due(60 * SECOND), None);
+    }
+
+    #[test]
+    fn a_command_that_fails_ends_the_story_and_is_told() {
+        let mut story = Story::of_a_failure(&kernel(), 10 * SECOND);
+        assert!(story.due(2 * SECOND).is_some());
+        let exit = Exit::Code(1);
+        let stderr = "mdadm: set device faulty failed\n".to_owned();
+        story.did(2 * SECOND, &Finished { exit, stdout: String::new(), stderr });
+        assert!(story.events()[0].1.contains("set device faulty failed"));
+        assert_eq!(story.due(9 * SECOND), None);
+    }
+
+    #[test]
+    fn nothing_happens_in_no_story() {
+        let mut story = Story::none();
+        assert_eq!(story.due(SECOND), None);
+        story.did(SECOND, &said("unasked"));
+        assert!(story.events().is_empty());
+    }
+}

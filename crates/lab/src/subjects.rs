@@ -1,0 +1,642 @@
+//! Brings subjects up and down.
+//!
+//! ```text
+//!   source ──provider──▶ base: device, file, NBD export, folder      stays up between trials
+//!              fill      written once, where it will be read raw
+//!              health    a member fails, or a story is made of it
+//!              trial     read-ahead, file system, a folder           goes after each trial
+//! ```
+//!
+//! A provider is a file under `subjects/`. Each thing that comes into being is noted in [`Held`] at
+//! once, so whatever stands in the way later, what is there goes away again in reverse order.
+//!
+//! Invariants:
+//!
+//! * two subjects that share a member's path are never up together; those that share nothing stay
+//!   up;
+//! * a subject that is handed out is ready, and no pass runs over it but the one that was asked for;
+//! * its region has been written once before it is read raw, when the campaign writes at all;
+//! * a bring-up that fails leaves nothing of its trial, and of its base only what is whole;
+//! * after [`Subjects::take_down_all`] nothing is left, or the error names what is.
+//!
+//! Deliberately absent: whether a path may be overwritten ([`crate::safety`] has said so before),
+//! and configuring a subject: the expression says everything.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use braid_stack::{ByteSize, Node, Stack};
+
+use crate::LabOptions;
+use crate::campaign::{Campaign, FileSystem, Health, Source, Subject};
+use crate::error::LabError;
+use crate::evidence::Watch;
+use crate::matrix::{Workload, goes_through_nbd, plan_workloads};
+use crate::story::Story;
+use crate::tool::Target;
+use crate::world::{CommandLine, Exit, World};
+
+mod array;
+mod directory;
+mod filesystem;
+mod fill;
+mod health;
+mod held;
+mod kernel;
+mod loops;
+mod nbd;
+mod path;
+mod readahead;
+mod rivals;
+mod site;
+mod stack;
+mod tmpfs;
+mod zram;
+
+pub(crate) use array::Array;
+#[cfg(test)]
+pub(crate) use array::tests as array_tests;
+
+use array::Braid;
+use health::{Treatment, treatment};
+use held::{Held, Thing};
+use rivals::{disks_of, identity, kernel_name, paths_of};
+use site::{Base, LIMIT, Obstacle, Restless, Site, said, settle};
+
+/// Regions are whole blocks of this many bytes.
+const BLOCK: u64 = 4096;
+/// The share of a fresh file system that a trial may use: copies of trees need room beside them.
+const SHARE_OF_FILE_SYSTEM: f64 = 0.45;
+/// The share of a folder's free space that a trial may use: it is not ours alone.
+const SHARE_OF_FOLDER: f64 = 0.5;
+
+/// How bringing a subject up went.
+pub enum BringUp {
+    /// It can be measured now.
+    Ready(Box<Ready>),
+    /// It cannot be had on this machine, for this reason; the campaign goes on without it.
+    Impossible(String),
+    /// The user asked to stop meanwhile.
+    Stopped,
+}
+
+/// A subject that can be measured now.
+pub struct Ready {
+    /// Where the tool finds it.
+    pub target: Target,
+    /// Bytes of the whole subject; of a folder, what was free.
+    pub size_bytes: u64,
+    /// Bytes that the trial may use.
+    pub region_bytes: u64,
+    /// What to look at around the trial.
+    pub watch: Watch,
+    /// What is done to the array while the tool runs.
+    pub story: Story,
+    /// What was run to bring it up, as a shell reads it.
+    pub commands: Vec<String>,
+    /// The folder on the subject, if it has one: empty, and gone after the trial.
+    pub folder: Option<PathBuf>,
+}
+
+/// In which form an array comes up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Form {
+    /// Without its first member.
+    short: bool,
+    /// With superblocks, which remember who is a member, where it has none of its own.
+    remembering: bool,
+}
+
+/// All subjects of a campaign.
+pub struct Subjects<'a> {
+    campaign: &'a Campaign,
+    options: &'a LabOptions,
+    subjects: Vec<Subject>,
+    states: Vec<State>,
+    /// Holds sockets, and what braid remembers of volumes; gone when the campaign is over.
+    room: tempfile::TempDir,
+    destroy: BTreeSet<PathBuf>,
+    through_nbd: bool,
+    will_be_hurt: bool,
+    may_write: bool,
+}
+
+/// How one subject is.
+#[derive(Default)]
+struct State {
+    base: Option<Base>,
+    held: Held,
+    commands: Vec<String>,
+    /// What only the present trial needs.
+    trial: Held,
+    /// In which form it is up.
+    form: Form,
+    /// Whether its health was changed and not mended.
+    is_hurt: bool,
+    is_filled: bool,
+}
+
+impl<'a> Subjects<'a> {
+    /// All down.
+    ///
+    /// # Errors
+    ///
+    /// When no folder for sockets can be made.
+    pub fn new(campaign: &'a Campaign, options: &'a LabOptions) -> Result<Self, LabError> {
+        // A socket's path may have 107 bytes, so not in the results directory.
+        let room = tempfile::Builder::new()
+            .prefix("braid-lab-")
+            .tempdir()
+            .map_err(LabError::file("create a directory in", &std::env::temp_dir()))?;
+        let subjects = campaign.expand();
+        let hurts = |workload: &Workload| workload.setup.health != Health::Healthy;
+        Ok(Self {
+            states: subjects.iter().map(|_| State::default()).collect(),
+            subjects,
+            room,
+            destroy: options.destroy.iter().map(|path| identity(path)).collect(),
+            through_nbd: !campaign.jobs.is_empty() && goes_through_nbd(campaign),
+            will_be_hurt: plan_workloads(campaign).iter().any(hurts),
+            may_write: fill::may_write(campaign),
+            campaign,
+            options,
+        })
+    }
+
+    /// Makes a subject ready for a workload, taking down those that are in its way.
+    ///
+    /// # Errors
+    ///
+    /// When it should come up and does not, or its server has died since the last trial.
+    pub fn bring_up(
+        &mut self,
+        subject: usize,
+        workload: &Workload,
+        world: &mut dyn World,
+    ) -> Result<BringUp, LabError> {
+        match self.try_bring_up(subject, workload, world) {
+            Ok(ready) => Ok(BringUp::Ready(Box::new(ready))),
+            Err(Obstacle::Impossible(reason)) => Ok(BringUp::Impossible(reason)),
+            Err(Obstacle::Stopped) => Ok(BringUp::Stopped),
+            Err(Obstacle::Failed(error)) => Err(error),
+        }
+    }
+
+    fn try_bring_up(
+        &mut self,
+        subject: usize,
+        workload: &Workload,
+        world: &mut dyn World,
+    ) -> Result<Ready, Obstacle> {
+        if let Some(reason) = &self.subjects[subject].impossible {
+            return Err(Obstacle::Impossible(reason.clone()));
+        }
+        let treatment = treatment(&self.subjects[subject].source, workload.setup.health)
+            .map_err(Obstacle::Impossible)?;
+        self.take_down_rivals(subject, world)?;
+        self.check_alive(subject, world)?;
+        self.let_go(subject, world)?;
+        let form = Form {
+            short: treatment == Treatment::Short,
+            // Where one state of an array needs it, all are measured on it: else the states would
+            // differ by more than the state.
+            remembering: self.will_be_hurt || treatment != Treatment::Nothing,
+        };
+        if self.states[subject].base.is_some() && self.states[subject].form != form {
+            self.take_down(subject, false, world)?;
+        }
+        if self.states[subject].base.is_none() {
+            self.start(subject, form, world)?;
+        }
+        if self.needs_fill(subject, workload) {
+            self.fill(subject, world)?;
+        }
+        let story = self.treat(subject, treatment, world)?;
+        let prepared = self.prepare(subject, workload, world);
+        if prepared.is_err() {
+            let name = &self.subjects[subject].name;
+            self.states[subject].trial.release(name, true, world)?;
+        }
+        Ok(Ready { story, ..prepared? })
+    }
+
+    /// Ends what a trial needed, and mends the array if its health was changed; a server that is
+    /// well stays up for the next trial.
+    ///
+    /// # Errors
+    ///
+    /// When something is busy or the array does not heal.
+    pub fn let_go(&mut self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
+        let name = &self.subjects[subject].name;
+        self.states[subject].trial.release(name, false, world)?;
+        match self.states[subject].is_hurt {
+            true => self.mend(subject, world),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes everything down. All is tried, by force where it must be; the first failure is
+    /// returned.
+    ///
+    /// # Errors
+    ///
+    /// What would not go, or went only by force, with the command that shows or removes it.
+    pub fn take_down_all(&mut self, world: &mut dyn World) -> Result<(), LabError> {
+        let all = 0..self.states.len();
+        let results: Vec<_> = all.map(|subject| self.take_down(subject, true, world)).collect();
+        results.into_iter().collect()
+    }
+
+    /// Whether the region must be written before a subject meets a workload.
+    pub fn needs_fill(&self, subject: usize, workload: &Workload) -> bool {
+        self.campaign.fill
+            && self.may_write
+            && !self.states[subject].is_filled
+            && fill::reads_raw(workload)
+            && fill::has_content(&self.subjects[subject].source)
+    }
+
+    fn take_down_rivals(&mut self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
+        let mine = paths_of(&self.subjects[subject].source);
+        for other in 0..self.states.len() {
+            let is_up = other != subject && self.states[other].base.is_some();
+            if is_up && !paths_of(&self.subjects[other].source).is_disjoint(&mine) {
+                self.take_down(other, false, world)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_down(
+        &mut self,
+        subject: usize,
+        is_the_end: bool,
+        world: &mut dyn World,
+    ) -> Result<(), LabError> {
+        let name = &self.subjects[subject].name;
+        let state = &mut self.states[subject];
+        if state.base.is_some() && fill::is_ephemeral(&self.subjects[subject].source) {
+            state.is_filled = false;
+        }
+        let trial = state.trial.release(name, is_the_end, world);
+        if trial.is_err() && !is_the_end {
+            return trial;
+        }
+        // Whatever comes of it, the base is whole no more.
+        (state.base, state.is_hurt) = (None, false);
+        trial.and(state.held.release(name, is_the_end, world))
+    }
+
+    /// A server that died between two trials is an error, not a reason for a silent restart: its
+    /// death may be the most interesting result of the campaign.
+    fn check_alive(&mut self, subject: usize, world: &mut dyn World) -> Result<(), Obstacle> {
+        let state = &mut self.states[subject];
+        let Some(base) = &state.base else { return Ok(()) };
+        if let Some(server) = state.held.server() {
+            let Some((exit, stderr)) = server.poll_exit()? else { return Ok(()) };
+            state.held.forget_server();
+            return self.is_dead(subject, exit.to_string(), stderr, world);
+        }
+        let Some(name) = base.volume.clone() else { return Ok(()) };
+        let ask = self.braid().call(["status", name.as_str(), "--json"]);
+        let done = world.run(&ask, LIMIT, &self.options.stop)?;
+        match done.exit {
+            Exit::Code(0) => Ok(()),
+            Exit::Stopped => Err(Obstacle::Stopped),
+            exit => {
+                self.is_dead(subject, format!("`braid status` says {exit}"), done.stderr, world)
+            }
+        }
+    }
+
+    /// Takes away what a server left that died, and says that it did.
+    fn is_dead(
+        &mut self,
+        subject: usize,
+        how: String,
+        stderr: String,
+        world: &mut dyn World,
+    ) -> Result<(), Obstacle> {
+        let command = self.states[subject].commands.join("; ");
+        let left = self.take_down(subject, true, world).err();
+        let left = left.map_or_else(String::new, |error| format!("; {error}"));
+        Err(Obstacle::Failed(LabError::SubjectDown {
+            subject: self.subjects[subject].name.clone(),
+            reason: format!("its server ended by itself: {how}{left}"),
+            command,
+            stderr,
+        }))
+    }
+
+    /// `lab-q3XfZa-2`: after the folder that only we have, so that campaigns do not meet.
+    fn name_of_volume(&self, subject: usize) -> String {
+        let room = self.room.path().file_name().unwrap_or_default().to_string_lossy();
+        format!("{}-{subject}", room.trim_start_matches("braid-"))
+    }
+
+    fn braid(&self) -> Braid {
+        let folder = |name: &str| self.room.path().join(name).display().to_string();
+        Braid {
+            program: self.options.braid_binary.display().to_string(),
+            config: folder("config"),
+            state: folder("state"),
+        }
+    }
+
+    /// Calls the subject's provider; what it left is taken away again when it failed.
+    fn start(&mut self, subject: usize, form: Form, world: &mut dyn World) -> Result<(), Obstacle> {
+        let (mut held, mut commands) = (Held::default(), Vec::new());
+        let facts = &self.subjects[subject];
+        let mut site = Site {
+            world: &mut *world,
+            held: &mut held,
+            stop: &self.options.stop,
+            subject: &facts.name,
+            commands: &mut commands,
+        };
+        let base = self.provide(&mut site, subject, form);
+        match base {
+            Ok(base) => {
+                let state = &mut self.states[subject];
+                (state.base, state.held, state.commands) = (Some(base), held, commands);
+                state.form = form;
+                Ok(())
+            }
+            Err(obstacle) => {
+                let cleared = held.release(&facts.name, true, world);
+                match (obstacle, cleared) {
+                    // The first failure is the one that is told.
+                    (Obstacle::Failed(error), _) => Err(Obstacle::Failed(error)),
+                    (_, Err(error)) => Err(Obstacle::Failed(error)),
+                    (obstacle, Ok(())) => Err(obstacle),
+                }
+            }
+        }
+    }
+
+    fn provide(&self, site: &mut Site<'_>, subject: usize, form: Form) -> Result<Base, Obstacle> {
+        let size = |text: &str| {
+            text.parse::<ByteSize>().map_err(|error| Obstacle::Impossible(error.to_string()))
+        };
+        let parse = |text: &str| {
+            Stack::parse(text).map_err(|error| Obstacle::Impossible(error.to_string()))
+        };
+        let name = self.name_of_volume(subject);
+        match &self.subjects[subject].source {
+            Source::Path(path) => path::bring_up(site, path, self.through_nbd),
+            Source::Directory(folder) => directory::bring_up(site, folder),
+            Source::Nbd(uri) => nbd::bring_up(site, uri),
+            Source::Zram(text) => zram::bring_up(site, size(text)?),
+            Source::Tmpfs(text) => tmpfs::bring_up(site, size(text)?),
+            Source::Kernel(text) => kernel::bring_up(site, &parse(text)?, &name),
+            Source::Stack(text) => {
+                let request = stack::Request {
+                    stack: &parse(text)?,
+                    braid: self.braid(),
+                    name,
+                    socket: self.room.path().join(format!("{subject}.sock")),
+                    through_nbd: self.through_nbd,
+                    form,
+                    destroy: &self.destroy,
+                    serve_args: &self.options.serve_args,
+                };
+                stack::bring_up(site, &request)
+            }
+        }
+    }
+
+    /// Writes the region once.
+    fn fill(&mut self, subject: usize, world: &mut dyn World) -> Result<(), Obstacle> {
+        let Some(base) = &self.states[subject].base else { return Ok(()) };
+        let bytes = self.raw_region(base);
+        let (seed, stop) = (self.campaign.seed, &self.options.stop);
+        let filled = world.fill(&base.target, bytes, seed, fill::limit(bytes), stop);
+        filled.map_err(|error| match error {
+            LabError::Stopped => Obstacle::Stopped,
+            error => Obstacle::Failed(LabError::Fill {
+                subject: self.subjects[subject].name.clone(),
+                reason: error.to_string(),
+                command: self.states[subject].commands.join("; "),
+            }),
+        })?;
+        self.states[subject].is_filled = true;
+        Ok(())
+    }
+
+    fn raw_region(&self, base: &Base) -> u64 {
+        self.campaign.region.0.min(base.size_bytes) / BLOCK * BLOCK
+    }
+
+    /// Brings about the state that a trial is to find.
+    fn treat(
+        &mut self,
+        subject: usize,
+        treatment: Treatment,
+        world: &mut dyn World,
+    ) -> Result<Story, Obstacle> {
+        if matches!(treatment, Treatment::Nothing | Treatment::Short) {
+            return Ok(Story::none());
+        }
+        let state = &mut self.states[subject];
+        let Some(array) = state.base.as_ref().and_then(|base| base.array.clone()) else {
+            return Err(Obstacle::Impossible("it is no array that could be asked".to_owned()));
+        };
+        // Set before: a command that fails may have done its work.
+        state.is_hurt = true;
+        let before: &[Option<CommandLine>] = match treatment {
+            Treatment::Fail => &[array.fail()],
+            Treatment::Refill => &[array.fail(), array.take_out(), array.forget()],
+            _ => &[],
+        };
+        for command in before.iter().flatten() {
+            let done = world.run(command, LIMIT, &self.options.stop)?;
+            match done.exit {
+                Exit::Code(0) => self.states[subject].commands.push(command.to_string()),
+                Exit::Stopped => return Err(Obstacle::Stopped),
+                _ => {
+                    self.states[subject].is_hurt = false;
+                    let why = format!("the array refuses to be hurt: {}", said(&done));
+                    self.take_down(subject, false, world)?;
+                    return Err(Obstacle::Impossible(why));
+                }
+            }
+        }
+        let total = Duration::from_secs_f64(self.campaign.ramp_s + self.campaign.runtime_s);
+        Ok(match treatment {
+            Treatment::Refill => Story::of_recovery(&array),
+            Treatment::Check => Story::of_checks(&array),
+            Treatment::Story => Story::of_a_failure(&array, total),
+            _ => Story::none(),
+        })
+    }
+
+    /// Makes an array whole again. One of the kernel's is taken down, and the next trial gets a new
+    /// one; a volume gets its member back, all of which is filled.
+    fn mend(&mut self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
+        let Some(base) = self.states[subject].base.clone() else { return Ok(()) };
+        let (Some(array), Some(_)) = (&base.array, &base.volume) else {
+            return self.take_down(subject, false, world);
+        };
+        let failed = |why: Restless| match why.into_obstacle(&self.subjects[subject].name, array) {
+            Obstacle::Failed(error) => error,
+            _ => LabError::Stopped,
+        };
+        let stop = &self.options.stop;
+        let ask = |world: &mut dyn World| {
+            let done = world.run(&array.ask(), LIMIT, &Default::default())?;
+            array
+                .read(&done)
+                .map_err(|why| failed(Restless::Why(format!("the array does not answer: {why}"))))
+        };
+        let must = |world: &mut dyn World, command: Option<CommandLine>| match command {
+            None => Ok(()),
+            Some(command) => {
+                let done = world.run(&command, LIMIT, &Default::default())?;
+                match done.exit {
+                    Exit::Code(0) => Ok(()),
+                    _ => Err(LabError::StepFailed {
+                        action: format!("mend {:?}", self.subjects[subject].name),
+                        reason: said(&done),
+                        command: Some(command.to_string()),
+                    }),
+                }
+            }
+        };
+        if ask(world)?.pass.as_deref() == Some("check") {
+            must(world, Some(array.cancel_check()))?;
+        }
+        let found = ask(world)?;
+        if found.is_degraded {
+            if found.victim.as_deref() == Some("faulty") {
+                must(world, array.take_out())?;
+                must(world, array.forget())?;
+            }
+            if matches!(found.victim.as_deref(), None | Some("faulty")) {
+                must(world, array.put_in())?;
+            }
+        }
+        match settle(world, array, base.size_bytes, stop) {
+            // Who asked to stop does not wait for a recovery: md goes on with it next time.
+            Err(Restless::Stopped) => return Ok(()),
+            other => other.map_err(failed)?,
+        }
+        if ask(world)?.is_degraded {
+            return Err(failed(Restless::Why("the array is still degraded".to_owned())));
+        }
+        self.states[subject].is_hurt = false;
+        Ok(())
+    }
+
+    /// Read-ahead, file system, folder: what a trial needs on top of the base.
+    fn prepare(
+        &mut self,
+        subject: usize,
+        workload: &Workload,
+        world: &mut dyn World,
+    ) -> Result<Ready, Obstacle> {
+        let Some(base) = self.states[subject].base.clone() else {
+            return Err(Obstacle::Impossible("it is not up".to_owned()));
+        };
+        let mut commands = self.states[subject].commands.clone();
+        let facts = &self.subjects[subject];
+        let mut site = Site {
+            world,
+            held: &mut self.states[subject].trial,
+            stop: &self.options.stop,
+            subject: &facts.name,
+            commands: &mut commands,
+        };
+        let (folder, share) = place(&mut site, &base, workload)?;
+        let mut watch = watch_of(facts, &base);
+        let (target, region_bytes) = match &folder {
+            None => (base.target.clone(), self.raw_region(&base)),
+            Some(folder) => {
+                let free = site.world.free_bytes(folder)?;
+                let room = (free as f64 * share) as u64 / BLOCK * BLOCK;
+                watch.mountpoint = Some(mountpoint_of(&base, folder));
+                (Target::Folder(folder.clone()), self.campaign.region.0.min(room))
+            }
+        };
+        let size_bytes = base.size_bytes;
+        let story = Story::none();
+        Ok(Ready { target, size_bytes, region_bytes, watch, story, commands, folder })
+    }
+}
+
+/// The trial's folder, if it works in one, and how much of the free space it may use.
+fn place(
+    site: &mut Site<'_>,
+    base: &Base,
+    workload: &Workload,
+) -> Result<(Option<PathBuf>, f64), Obstacle> {
+    let setup = &workload.setup;
+    let device = match &base.target {
+        Target::Folder(parent) => {
+            let folder = site.world.make_folder(parent)?;
+            site.hold(Thing::Folder { path: folder.clone(), with_content: true });
+            return Ok((Some(folder), SHARE_OF_FOLDER));
+        }
+        Target::Device(path) => path.display().to_string(),
+        Target::Nbd(_) if setup.filesystem == FileSystem::None && setup.readahead.is_none() => {
+            return Ok((None, 0.0));
+        }
+        Target::Nbd(_) => {
+            let reason = "an NBD export is no block device of this machine: attach it first";
+            return Err(Obstacle::Impossible(reason.to_owned()));
+        }
+    };
+    if let Some(size) = setup.readahead {
+        readahead::set(site, &device, size, setup.filesystem)?;
+    }
+    if setup.filesystem == FileSystem::None {
+        return Ok((None, 0.0));
+    }
+    let mount = filesystem::mount(site, &device, setup)?;
+    let folder = site.world.make_folder(&mount)?;
+    site.hold(Thing::Folder { path: folder.clone(), with_content: true });
+    Ok((Some(folder), SHARE_OF_FILE_SYSTEM))
+}
+
+/// Where the file system of a trial's folder is mounted: its parent, as far as it is ours to know.
+fn mountpoint_of(base: &Base, folder: &Path) -> PathBuf {
+    match &base.target {
+        Target::Folder(directory) => directory.clone(),
+        _ => folder.parent().unwrap_or(folder).to_path_buf(),
+    }
+}
+
+fn watch_of(facts: &Subject, base: &Base) -> Watch {
+    let target = match &base.target {
+        Target::Device(path) => kernel_name(path),
+        Target::Nbd(_) | Target::Folder(_) => None,
+    };
+    Watch {
+        target,
+        members: disks_of(&facts.source),
+        server_pid: base.server_pid,
+        volume: base.volume.clone(),
+        mountpoint: None,
+        models: models_of(&facts.source),
+        // No stack has a cache of its own.
+        cache_bytes: None,
+    }
+}
+
+/// Rates of the modelled members, as far as the expression says them; a profile's own are not
+/// known here.
+fn models_of(source: &Source) -> Vec<(u64, u64)> {
+    let (Source::Stack(text), mut rates) = (source, Vec::new()) else { return Vec::new() };
+    let Ok(stack) = Stack::parse(text) else { return rates };
+    for leaf in stack.leaves() {
+        if let Node::Model(model) = &leaf.node
+            && let (Some(read), Some(write)) = (model.overrides.read, model.overrides.write)
+        {
+            rates.push((read.bytes_per_second(), write.bytes_per_second()));
+        }
+    }
+    rates
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! What state a subject is brought into for a trial, and how, by what it is made of. Pure.
+
+use braid_stack::Stack;
+
+use super::kernel;
+use super::stack::{Redundancy, lacks_a_member, redundancy};
+use crate::campaign::{Health, Source};
+
+/// How a state is brought about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Treatment {
+    /// It is left alone.
+    Nothing,
+    /// It comes up without its first member.
+    Short,
+    /// A member fails before the trial.
+    Fail,
+    /// A member fails and is taken out before the trial, and is put in when it starts.
+    Refill,
+    /// A check runs while the trial does.
+    Check,
+    /// All of it, while the trial runs.
+    Story,
+}
+
+/// How a subject is brought into a state.
+///
+/// # Errors
+///
+/// Why it cannot be.
+pub(super) fn treatment(source: &Source, health: Health) -> Result<Treatment, String> {
+    if health == Health::Healthy {
+        return Ok(Treatment::Nothing);
+    }
+    let no_array = || Err("it is not an array that survives a failure".to_owned());
+    let (Source::Stack(text) | Source::Kernel(text)) = source else { return no_array() };
+    // Campaigns have been checked, so this is one that was put together by hand.
+    let stack = Stack::parse(text).map_err(|error| error.to_string())?;
+    let redundancy = match source {
+        Source::Kernel(_) if kernel::is_redundant(&stack) => Redundancy::Remembering,
+        Source::Kernel(_) => Redundancy::None,
+        _ => redundancy(&stack),
+    };
+    if redundancy == Redundancy::None {
+        return no_array();
+    }
+    if lacks_a_member(&stack) {
+        return Err("a member is missing from it already".to_owned());
+    }
+    Ok(match (health, redundancy) {
+        (Health::Scrubbing, _) => Treatment::Check,
+        (Health::Degraded, Redundancy::Forgetful) => Treatment::Short,
+        (_, Redundancy::Forgetful) => {
+            return Err("it has no superblocks that would remember a new member: that takes one \
+                        level over whole files or block devices (for memory, files on a tmpfs)"
+                .to_owned());
+        }
+        (Health::Degraded, _) => Treatment::Fail,
+        (Health::Rebuilding, _) => Treatment::Refill,
+        _ => Treatment::Story,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(text: &str, health: Health) -> Result<Treatment, String> {
+        treatment(&Source::Stack(text.to_owned()), health)
+    }
+
+    #[test]
+    fn each_state_has_its_way() {
+        let files = "raid5(./a, ./b, ./c)";
+        assert_eq!(stack(files, Health::Healthy), Ok(Treatment::Nothing));
+        assert_eq!(stack(files, Health::Degraded), Ok(Treatment::Fail));
+        assert_eq!(stack(files, Health::Rebuilding), Ok(Treatment::Refill));
+        assert_eq!(stack(files, Health::Scrubbing), Ok(Treatment::Check));
+        assert_eq!(stack(files, Health::Story), Ok(Treatment::Story));
+        let memory = "raid1(ram(1M), model(hdd, size=1M))";
+        assert_eq!(stack(memory, Health::Degraded), Ok(Treatment::Short));
+        assert_eq!(stack(memory, Health::Scrubbing), Ok(Treatment::Check));
+        for health in [Health::Rebuilding, Health::Story] {
+            assert!(stack(memory, health).unwrap_err().contains("superblocks"));
+        }
+        let kernel = Source::Kernel("raid1(./a, ./b)".to_owned());
+        assert_eq!(treatment(&kernel, Health::Story), Ok(Treatment::Story));
+    }
+
+    #[test]
+    fn what_survives_nothing_has_no_states() {
+        for health in [Health::Degraded, Health::Rebuilding, Health::Scrubbing, Health::Story] {
+            assert!(stack("raid0(./a, ./b)", health).is_err());
+            assert!(stack("raid1(./a, missing)", health).unwrap_err().contains("missing"));
+            assert!(treatment(&Source::Path("/dev/sda".into()), health).is_err());
+            assert!(treatment(&Source::Kernel("raid0(./a, ./b)".into()), health).is_err());
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! A file as a block device: a loop device, past the page cache where the file's file system lets
+//! it. With both caches a read would be counted that no disk served.
+
+use std::path::{Path, PathBuf};
+
+use super::held::Thing;
+use super::site::{LIMIT, Obstacle, Site};
+use crate::world::{CommandLine, Exit};
+
+/// A file of `/sys` that describes a loop device.
+pub(super) fn sys_file(device: &str, name: &str) -> PathBuf {
+    let device = Path::new(device).file_name().unwrap_or_default();
+    Path::new("/sys/block").join(device).join("loop").join(name)
+}
+
+/// Attaches a file; answers the device.
+pub(super) fn attach(site: &mut Site<'_>, file: &str) -> Result<String, Obstacle> {
+    site.needs_root("a loop device")?;
+    let losetup = |direct: &str| {
+        let command = CommandLine::new("losetup").arg("--find").arg("--show");
+        command.arg(format!("--direct-io={direct}")).arg(file)
+    };
+    let mut command = losetup("on");
+    let mut done = site.run(&command, LIMIT)?;
+    if done.exit != Exit::Code(0) {
+        // Some file systems have no direct I/O.
+        command = losetup("off");
+        done = site.run(&command, LIMIT)?;
+    }
+    if done.exit != Exit::Code(0) {
+        return Err(site.failed(&command, &done));
+    }
+    let device = done.stdout.trim().to_owned();
+    site.hold(Thing::Loop { device: device.clone() });
+    let direct = site.world.read_text(&sys_file(&device, "dio"))?;
+    if direct.as_deref().map(str::trim) != Some("1") {
+        site.commands.push(format!("# {device} goes through the page cache of {file}"));
+    }
+    Ok(device)
+}

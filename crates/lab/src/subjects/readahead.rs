@@ -1,0 +1,37 @@
+//! Read-ahead of a block device, put back afterwards.
+
+use braid_stack::ByteSize;
+
+use super::held::Thing;
+use super::site::{Obstacle, Site};
+use crate::campaign::FileSystem;
+use crate::world::CommandLine;
+
+/// blockdev counts in sectors, whatever the device's own block is.
+const SECTOR: u64 = 512;
+
+pub(super) fn set(
+    site: &mut Site<'_>,
+    device: &str,
+    size: ByteSize,
+    filesystem: FileSystem,
+) -> Result<(), Obstacle> {
+    if filesystem == FileSystem::Btrfs {
+        return Err(Obstacle::Impossible(
+            "btrfs reads ahead by a setting of its own and not by the device's".to_owned(),
+        ));
+    }
+    site.needs_root("setting the read-ahead")?;
+    let get = CommandLine::new("blockdev").arg("--getra").arg(device);
+    let before = site.must(&get)?.trim().to_owned();
+    site.hold(Thing::Readahead { device: device.to_owned(), sectors: before });
+    let wanted = (size.0 / SECTOR).to_string();
+    site.must(&CommandLine::new("blockdev").arg("--setra").arg(&wanted).arg(device))?;
+    let found = site.must(&get)?.trim().to_owned();
+    if found == wanted {
+        return Ok(());
+    }
+    Err(Obstacle::Impossible(format!(
+        "the kernel took a read-ahead of {found} sectors of 512 bytes for {device} and not {wanted}"
+    )))
+}

@@ -1,0 +1,294 @@
+//! Incompressible bytes, fast: files for tools to read, and the first content of raw subjects.
+//!
+//! ```text
+//!   SplitMix64(seed) ──1 MiB──▶ write ──▶ … ──▶ fsync
+//! ```
+//!
+//! Each mebibyte has a content of its own, so that a device that deduplicates finds nothing.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+
+use super::StopFlag;
+use crate::error::LabError;
+use crate::nbd::Writer;
+use crate::rng::SplitMix64;
+use crate::tool::Target;
+
+/// Bytes of one write.
+const PIECE: usize = 1 << 20;
+/// Alignment of address, offset and length that every device takes with O_DIRECT.
+const ALIGNMENT: usize = 4096;
+
+/// How long something may go on.
+pub(super) struct Leave<'s> {
+    deadline: Instant,
+    limit: Duration,
+    stop: &'s StopFlag,
+}
+
+impl<'s> Leave<'s> {
+    pub(super) fn new(limit: Duration, stop: &'s StopFlag) -> Self {
+        Self { deadline: Instant::now() + limit, limit, stop }
+    }
+
+    /// Whether it may go on.
+    pub(super) fn check(&self, action: &str) -> Result<(), LabError> {
+        if self.stop.is_set() {
+            return Err(LabError::Stopped);
+        }
+        if Instant::now() < self.deadline {
+            return Ok(());
+        }
+        Err(LabError::StepFailed {
+            action: action.to_owned(),
+            reason: format!("it took longer than {} s", self.limit.as_secs()),
+            command: None,
+        })
+    }
+}
+
+/// Pieces of incompressible bytes, aligned for O_DIRECT.
+struct Pieces {
+    rng: SplitMix64,
+    memory: Vec<u8>,
+    start: usize,
+}
+
+impl Pieces {
+    fn new(seed: u64) -> Self {
+        let memory = vec![0; PIECE + ALIGNMENT];
+        let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+        Self { rng: SplitMix64::new(seed), memory, start }
+    }
+
+    /// The next bytes, at most one piece.
+    fn next(&mut self, left: u64) -> &[u8] {
+        let length = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+        let piece = &mut self.memory[self.start..self.start + PIECE];
+        for word in piece.chunks_exact_mut(8) {
+            word.copy_from_slice(&self.rng.next_u64().to_le_bytes());
+        }
+        &piece[..length]
+    }
+}
+
+/// Writes the first bytes of a target; see [`super::World::fill`].
+pub(super) fn fill(
+    target: &Target,
+    bytes: u64,
+    seed: u64,
+    leave: &Leave<'_>,
+) -> Result<(), LabError> {
+    let mut pieces = Pieces::new(seed);
+    match target {
+        Target::Device(path) => fill_device(path, bytes, &mut pieces, leave),
+        Target::Nbd(uri) => fill_nbd(uri, bytes, &mut pieces, leave),
+        Target::Folder(path) => Err(LabError::StepFailed {
+            action: format!("fill {}", path.display()),
+            reason: "it is a folder".to_owned(),
+            command: None,
+        }),
+    }
+}
+
+fn fill_device(
+    path: &Path,
+    bytes: u64,
+    pieces: &mut Pieces,
+    leave: &Leave<'_>,
+) -> Result<(), LabError> {
+    let failed = || LabError::file("fill", path);
+    let open =
+        |flags: OFlags| OpenOptions::new().write(true).custom_flags(flags.bits() as i32).open(path);
+    let direct = match open(OFlags::DIRECT) {
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
+            open(OFlags::empty())
+        }
+        other => other,
+    };
+    let mut file = direct.map_err(failed())?;
+    let aligned = bytes / ALIGNMENT as u64 * ALIGNMENT as u64;
+    let mut done = 0;
+    while done < aligned {
+        leave.check("fill the subject")?;
+        let piece = pieces.next(aligned - done);
+        file.write_all(piece).map_err(failed())?;
+        done += piece.len() as u64;
+    }
+    file.sync_all().map_err(failed())?;
+    if done < bytes {
+        // The rest is shorter than any device's block, so this is a file.
+        let mut rest = open(OFlags::empty()).map_err(failed())?;
+        io::Seek::seek(&mut rest, io::SeekFrom::Start(done)).map_err(failed())?;
+        rest.write_all(pieces.next(bytes - done)).map_err(failed())?;
+        rest.sync_all().map_err(failed())?;
+    }
+    Ok(())
+}
+
+fn fill_nbd(uri: &str, bytes: u64, pieces: &mut Pieces, leave: &Leave<'_>) -> Result<(), LabError> {
+    let mut writer = Writer::connect(uri)?;
+    let mut done = 0;
+    while done < bytes {
+        leave.check("fill the subject")?;
+        let piece = pieces.next(bytes - done);
+        writer.write(done, piece)?;
+        done += piece.len() as u64;
+    }
+    writer.finish()
+}
+
+/// Makes a file of so many bytes that must not exist, whole and synced; a part of one is removed
+/// again.
+pub(super) fn make_file(
+    path: &Path,
+    bytes: u64,
+    seed: u64,
+    leave: &Leave<'_>,
+) -> Result<(), LabError> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .map_err(LabError::file("create", path))?;
+    let written = write_content(&mut file, path, bytes, seed, leave);
+    if written.is_err() {
+        // The error of the writing is the one to tell.
+        let _ = std::fs::remove_file(path);
+    }
+    written
+}
+
+fn write_content(
+    file: &mut File,
+    path: &Path,
+    bytes: u64,
+    seed: u64,
+    leave: &Leave<'_>,
+) -> Result<(), LabError> {
+    let mut pieces = Pieces::new(seed);
+    let mut done = 0;
+    while done < bytes {
+        leave.check("write a file")?;
+        let piece = pieces.next(bytes - done);
+        file.write_all(piece).map_err(LabError::file("write", path))?;
+        done += piece.len() as u64;
+    }
+    file.sync_all().map_err(LabError::file("sync", path))
+}
+
+/// Reads a file, or all files of a folder, so that the page cache holds them. Symbolic links are
+/// not followed.
+pub(super) fn read_all(path: &Path, leave: &Leave<'_>) -> Result<(), LabError> {
+    let mut buffer = vec![0; PIECE];
+    let mut paths = vec![path.to_path_buf()];
+    while let Some(path) = paths.pop() {
+        let kind =
+            std::fs::symlink_metadata(&path).map_err(LabError::file("read", &path))?.file_type();
+        if kind.is_dir() {
+            for entry in std::fs::read_dir(&path).map_err(LabError::file("read", &path))? {
+                paths.push(entry.map_err(LabError::file("read", &path))?.path());
+            }
+        } else if kind.is_file() {
+            let mut file = File::open(&path).map_err(LabError::file("read", &path))?;
+            while file.read(&mut buffer).map_err(LabError::file("read", &path))? > 0 {
+                leave.check("read files")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A folder of a new name, for this user alone.
+pub(super) fn make_folder(parent: &Path) -> Result<std::path::PathBuf, LabError> {
+    tempfile::Builder::new()
+        .prefix("braid-lab-")
+        .permissions(std::fs::Permissions::from_mode(0o700))
+        .tempdir_in(parent)
+        .map(tempfile::TempDir::keep)
+        .map_err(LabError::file("create a folder in", parent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn leave(stop: &StopFlag) -> Leave<'_> {
+        Leave::new(Duration::from_secs(600), stop)
+    }
+
+    #[test]
+    fn a_file_is_whole_incompressible_and_the_same_for_a_seed() {
+        let dir = tempfile::tempdir().unwrap();
+        let stop = StopFlag::default();
+        let bytes = 2 * PIECE + 777;
+        let read = |name: &str, seed| {
+            let path = dir.path().join(name);
+            make_file(&path, bytes as u64, seed, &leave(&stop)).unwrap();
+            std::fs::read(path).unwrap()
+        };
+        let (a, again, other) = (read("a", 1), read("b", 1), read("c", 2));
+        assert_eq!(a.len(), bytes);
+        assert!(a == again && a != other);
+        assert!(a[..PIECE] != a[PIECE..2 * PIECE]);
+        // Every value of a byte is about as frequent as any other.
+        let mut counts = [0u32; 256];
+        a.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+        let mean = bytes as u32 / 256;
+        assert!(counts.iter().all(|count| count.abs_diff(mean) < mean / 4), "{counts:?}");
+    }
+
+    #[test]
+    fn nothing_that_exists_is_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        std::fs::write(&path, b"precious").unwrap();
+        assert!(make_file(&path, 10, 1, &leave(&StopFlag::default())).is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn a_stop_leaves_no_part_of_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let stop = StopFlag::default();
+        stop.set();
+        let error = make_file(&path, 10, 1, &leave(&stop)).unwrap_err();
+        assert!(matches!(error, LabError::Stopped));
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn filling_writes_exactly_the_region() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let size = 3 * PIECE + 5000;
+        std::fs::write(&path, vec![0; size]).unwrap();
+        let region = 2 * PIECE + 4500;
+        let target = Target::Device(path.clone());
+        fill(&target, region as u64, 7, &leave(&StopFlag::default())).unwrap();
+        let content = std::fs::read(&path).unwrap();
+        assert_eq!(content.len(), size);
+        assert!(content[region..].iter().all(|byte| *byte == 0));
+        let zeros = content[..region].chunks(500).filter(|part| part.iter().all(|b| *b == 0));
+        assert_eq!(zeros.count(), 0);
+    }
+
+    #[test]
+    fn a_time_limit_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        File::create(&path).unwrap().write_all(&[0; 8192]).unwrap();
+        let stop = StopFlag::default();
+        let over = Leave::new(Duration::ZERO, &stop);
+        let error = fill(&Target::Device(path), 8192, 7, &over).unwrap_err().to_string();
+        assert!(error.contains("longer than 0 s"), "{error}");
+    }
+}

@@ -1,0 +1,286 @@
+//! Several programs at once, and beside them what the story of the array wants.
+//!
+//! ```text
+//!   0 s ──┬── program 1 ────────────────┤ wall_s
+//!         ├── program 2 ───────────┤ wall_s
+//!         └── story:  fail ┤   add ┤ ask ┤ ask ┤     one command at a time
+//! ```
+//!
+//! Invariants:
+//!
+//! * the end of each program is noted by a thread that sleeps until then, so that its time is not
+//!   rounded to the rhythm in which the stop flag is looked at;
+//! * every program is waited for, on every way out, and only by this thread: until then its number
+//!   is its own, so a signal cannot reach a stranger.
+
+use std::process::Child;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+
+use super::process::{Output, signal_group, spawn, try_wait, wait};
+use super::{CommandLine, Exit, Finished, StopFlag};
+use crate::error::LabError;
+use crate::story::Story;
+use crate::tool::ToolOutput;
+
+/// How often the stop flag and the story are looked at while programs run: 50 wake-ups a second
+/// beside the measurement.
+const POLL: Duration = Duration::from_millis(20);
+/// How long programs may take to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long a command of the story may take beyond the programs that it accompanies.
+const STORY_LIMIT: Duration = Duration::from_secs(30);
+
+/// A program that was started.
+struct Running<'c> {
+    command: &'c CommandLine,
+    child: Child,
+    output: Output,
+    /// How it ended, and when.
+    ended: Option<(Exit, Duration)>,
+}
+
+impl Running<'_> {
+    /// Takes note of its end, if it has ended.
+    fn look(&mut self, at: Duration) -> Result<(), LabError> {
+        if self.ended.is_none() {
+            self.ended = try_wait(&mut self.child, self.command)?.map(|exit| (exit, at));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Running<'_> {
+    /// The way out after an error: nobody is left to report another to.
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            let _ = signal_group(&self.child, self.command, Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// See [`super::World::run_all`].
+pub(super) fn run_all(
+    commands: &[CommandLine],
+    limit: Duration,
+    stop: &StopFlag,
+    story: &mut Story,
+) -> Result<Vec<ToolOutput>, LabError> {
+    let began = Instant::now();
+    let (send, ends) = channel();
+    let mut running = Vec::with_capacity(commands.len());
+    for (index, command) in commands.iter().enumerate() {
+        let (child, output) = spawn(command)?;
+        report_end(index, &child, began, send.clone());
+        running.push(Running { command, child, output, ended: None });
+    }
+    let mut beside = Beside::default();
+    while running.iter().any(|one| one.ended.is_none()) {
+        note_ends(&ends, &mut running, began)?;
+        beside.go_on(began, story)?;
+        let verdict = match stop.is_set() {
+            true => Some(Exit::Stopped),
+            false => (began.elapsed() >= limit).then_some(Exit::TimedOut),
+        };
+        if let Some(exit) = verdict {
+            end_all(&mut running, &exit, began)?;
+        }
+    }
+    beside.finish(began, stop, story)?;
+    Ok(running.iter_mut().map(output_of).collect())
+}
+
+fn output_of(one: &mut Running<'_>) -> ToolOutput {
+    let (stdout, stderr) = one.output.collect();
+    // The loop above has seen the end of each.
+    let (exit, at) = one.ended.clone().unwrap_or((Exit::Code(-1), Duration::ZERO));
+    ToolOutput { exit, stdout, stderr, wall_s: at.as_secs_f64() }
+}
+
+/// Sends the child's index and the time of its end, without waiting for it in the sense that frees
+/// its number.
+fn report_end(index: usize, child: &Child, began: Instant, to: Sender<(usize, Duration)>) {
+    let Some(pid) = Pid::from_raw(child.id() as i32) else { return };
+    std::thread::spawn(move || {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let wait = || rustix::process::waitid(WaitId::Pid(pid), options);
+        while matches!(wait(), Err(rustix::io::Errno::INTR)) {}
+        // A closed channel means that the end has been seen otherwise.
+        let _ = to.send((index, began.elapsed()));
+    });
+}
+
+/// Waits a moment for an end, and takes note of it.
+fn note_ends(
+    ends: &Receiver<(usize, Duration)>,
+    running: &mut [Running<'_>],
+    began: Instant,
+) -> Result<(), LabError> {
+    match ends.recv_timeout(POLL) {
+        Ok((index, at)) => running[index].look(at),
+        // A thread could not report: look at all of them.
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+            running.iter_mut().try_for_each(|one| one.look(began.elapsed()))
+        }
+    }
+}
+
+/// Ends every program that still runs: SIGTERM, so that it can take its own children along, then
+/// SIGKILL, also for children that it left.
+fn end_all(running: &mut [Running<'_>], exit: &Exit, began: Instant) -> Result<(), LabError> {
+    for one in running.iter().filter(|one| one.ended.is_none()) {
+        signal_group(&one.child, one.command, Signal::TERM)?;
+    }
+    let deadline = Instant::now() + GRACE;
+    for one in running.iter_mut().filter(|one| one.ended.is_none()) {
+        while !is_over(&one.child) && Instant::now() < deadline {
+            std::thread::sleep(POLL / 4);
+        }
+        signal_group(&one.child, one.command, Signal::KILL)?;
+        wait(&mut one.child, one.command)?;
+        one.ended = Some((exit.clone(), began.elapsed()));
+    }
+    Ok(())
+}
+
+/// Whether the child has ended, without freeing its number.
+fn is_over(child: &Child) -> bool {
+    let Some(pid) = Pid::from_raw(child.id() as i32) else { return true };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    !matches!(rustix::process::waitid(WaitId::Pid(pid), options), Ok(None))
+}
+
+/// The story's command that is under way.
+#[derive(Default)]
+struct Beside {
+    child: Option<(CommandLine, Child, Output)>,
+}
+
+impl Beside {
+    /// Gives the story the result of its command when there is one, and starts its next.
+    fn go_on(&mut self, began: Instant, story: &mut Story) -> Result<(), LabError> {
+        if let Some((command, mut child, mut output)) = self.child.take() {
+            let Some(exit) = try_wait(&mut child, &command)? else {
+                self.child = Some((command, child, output));
+                return Ok(());
+            };
+            let (stdout, stderr) = output.collect();
+            story.did(began.elapsed(), &Finished { exit, stdout, stderr });
+        }
+        if let Some(command) = story.due(began.elapsed()) {
+            let (child, output) = spawn(&command)?;
+            self.child = Some((command, child, output));
+        }
+        Ok(())
+    }
+
+    /// Lets the command that is under way end: an array is not left in the middle of a change.
+    fn finish(
+        &mut self,
+        began: Instant,
+        stop: &StopFlag,
+        story: &mut Story,
+    ) -> Result<(), LabError> {
+        let Some((command, mut child, mut output)) = self.child.take() else { return Ok(()) };
+        let deadline = Instant::now() + if stop.is_set() { GRACE } else { STORY_LIMIT };
+        while !is_over(&child) && Instant::now() < deadline {
+            std::thread::sleep(POLL / 4);
+        }
+        let in_time = is_over(&child);
+        signal_group(&child, &command, Signal::KILL)?;
+        let exit = wait(&mut child, &command)?;
+        let exit = if in_time { exit } else { Exit::TimedOut };
+        let (stdout, stderr) = output.collect();
+        story.did(began.elapsed(), &Finished { exit, stdout, stderr });
+        Ok(())
+    }
+}
+
+impl Drop for Beside {
+    /// The way out after an error.
+    fn drop(&mut self) {
+        if let Some((command, child, _)) = &mut self.child {
+            let _ = signal_group(child, command, Signal::KILL);
+            let _ = child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> CommandLine {
+        CommandLine::new("sh").arg("-c").arg(script)
+    }
+
+    fn run(commands: &[CommandLine], stop: &StopFlag) -> Vec<ToolOutput> {
+        run_all(commands, Duration::from_secs(600), stop, &mut Story::none()).unwrap()
+    }
+
+    #[test]
+    fn all_run_at_once_and_each_has_its_own_output() {
+        // Each waits for the other's file: one after the other would never end.
+        let dir = tempfile::tempdir().unwrap();
+        let meet = |mine: &str, other: &str| {
+            shell(&format!(
+                "cd {} && touch {mine} && until [ -e {other} ]; do sleep 0.01; done; echo {mine}",
+                dir.path().display()
+            ))
+        };
+        let done = run(&[meet("a", "b"), meet("b", "a"), shell("exit 3")], &StopFlag::default());
+        assert_eq!(done[0].stdout, "a\n");
+        assert_eq!(done[1].stdout, "b\n");
+        assert_eq!(done[2].exit, Exit::Code(3));
+        assert!(done.iter().all(|one| one.wall_s > 0.0));
+    }
+
+    #[test]
+    fn a_stop_ends_all_and_keeps_what_had_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let stop = StopFlag::default();
+        let flag = stop.clone();
+        let over = dir.path().join("over");
+        let seen = over.clone();
+        let watcher = std::thread::spawn(move || {
+            while !seen.exists() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            flag.set();
+        });
+        let commands = [
+            shell("sleep 1000 & trap '' TERM; wait"),
+            shell(&format!("sleep 1000 & touch {}; wait", over.display())),
+        ];
+        let done = run(&commands, &stop);
+        watcher.join().unwrap();
+        assert!(done.iter().all(|one| one.exit == Exit::Stopped), "{done:?}");
+    }
+
+    #[test]
+    fn a_limit_is_kept() {
+        let limit = Duration::from_millis(1);
+        let stop = StopFlag::default();
+        let done = run_all(&[shell("sleep 1000")], limit, &stop, &mut Story::none()).unwrap();
+        assert_eq!(done[0].exit, Exit::TimedOut);
+    }
+
+    #[test]
+    fn what_cannot_be_started_takes_the_others_along() {
+        let dir = tempfile::tempdir().unwrap();
+        let pid = dir.path().join("pid");
+        let commands = [
+            shell(&format!("echo $$ > {}; exec sleep 1000", pid.display())),
+            CommandLine::new("/nonexistent/tool"),
+        ];
+        let limit = Duration::from_secs(600);
+        let error = run_all(&commands, limit, &StopFlag::default(), &mut Story::none());
+        assert!(error.unwrap_err().to_string().contains("/nonexistent/tool"));
+        if let Ok(pid) = std::fs::read_to_string(&pid) {
+            assert!(!std::path::Path::new(&format!("/proc/{}", pid.trim())).exists());
+        }
+    }
+}

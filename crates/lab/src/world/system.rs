@@ -1,0 +1,204 @@
+//! The real world.
+//!
+//! Invariants:
+//!
+//! * a child that was started is waited for, on every way out;
+//! * nothing is removed but folders that this world made, and what lies below them.
+
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::content::{self, Leave};
+use super::service::SystemService;
+use super::{CommandLine, Exit, Finished, Service, StopFlag, World, last_lines, many, process};
+use crate::error::LabError;
+use crate::story::Story;
+use crate::tool::{Step, Target, ToolOutput};
+
+/// The real world.
+#[derive(Debug)]
+pub struct SystemWorld {
+    start: Instant,
+    /// Folders that were made here, by their real paths.
+    folders: Vec<PathBuf>,
+}
+
+impl SystemWorld {
+    /// The world, with the monotonic clock at zero.
+    pub fn new() -> Self {
+        Self { start: Instant::now(), folders: Vec::new() }
+    }
+
+    /// Removes what a step names, if it lies below a folder of ours.
+    fn remove(&self, path: &Path) -> Result<(), LabError> {
+        let failed = || LabError::file("remove", path);
+        let (Some(parent), Some(Component::Normal(name))) =
+            (path.parent(), path.components().next_back())
+        else {
+            return Err(self.not_ours(path));
+        };
+        // The real folder: a link in the middle could lead anywhere.
+        let parent = parent.canonicalize().map_err(failed())?;
+        if !self.folders.iter().any(|folder| parent.starts_with(folder)) {
+            return Err(self.not_ours(path));
+        }
+        let path = parent.join(name);
+        match std::fs::symlink_metadata(&path).map_err(failed())?.is_dir() {
+            true => std::fs::remove_dir_all(&path).map_err(failed()),
+            false => std::fs::remove_file(&path).map_err(failed()),
+        }
+    }
+
+    fn not_ours(&self, path: &Path) -> LabError {
+        LabError::StepFailed {
+            action: format!("remove {}", path.display()),
+            reason: "it does not lie in a folder that the laboratory made".to_owned(),
+            command: None,
+        }
+    }
+}
+
+impl Default for SystemWorld {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl World for SystemWorld {
+    fn monotonic(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn unix_time_s(&self) -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+    }
+
+    fn sleep(&mut self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
+    fn run(
+        &mut self,
+        command: &CommandLine,
+        limit: Duration,
+        stop: &StopFlag,
+    ) -> Result<Finished, LabError> {
+        let commands = std::slice::from_ref(command);
+        let mut done = many::run_all(commands, limit, stop, &mut Story::none())?;
+        let ToolOutput { exit, stdout, stderr, .. } = done.remove(0);
+        Ok(Finished { exit, stdout, stderr })
+    }
+
+    fn start(&mut self, command: &CommandLine) -> Result<Box<dyn Service>, LabError> {
+        let (child, output) = process::spawn(command)?;
+        Ok(Box::new(SystemService::new(command.clone(), child, output)))
+    }
+
+    fn nbd_size(&mut self, uri: &str) -> Result<u64, LabError> {
+        crate::nbd::query_size(uri)
+    }
+
+    fn path_size(&mut self, path: &Path) -> Result<u64, LabError> {
+        // Seeking to the end gives the size of a block device as well, without an ioctl.
+        std::fs::File::open(path)
+            .and_then(|mut file| file.seek(SeekFrom::End(0)))
+            .map_err(LabError::file("find out the size of", path))
+    }
+
+    fn run_all(
+        &mut self,
+        commands: &[CommandLine],
+        limit: Duration,
+        stop: &StopFlag,
+        story: &mut Story,
+    ) -> Result<Vec<ToolOutput>, LabError> {
+        many::run_all(commands, limit, stop, story)
+    }
+
+    fn perform(&mut self, step: &Step, limit: Duration, stop: &StopFlag) -> Result<(), LabError> {
+        match step {
+            Step::Run(command) => {
+                let done = self.run(command, limit, stop)?;
+                match done.exit {
+                    Exit::Code(0) => Ok(()),
+                    Exit::Stopped => Err(LabError::Stopped),
+                    exit => Err(LabError::StepFailed {
+                        action: format!("run {}", command.program),
+                        reason: format!("{exit} {}", last_lines(&done.stderr)).trim().to_owned(),
+                        command: Some(command.to_string()),
+                    }),
+                }
+            }
+            Step::MakeFile { path, bytes, seed } => {
+                content::make_file(path, *bytes, *seed, &Leave::new(limit, stop))
+            }
+            Step::MakeFolder(path) => {
+                std::fs::create_dir(path).map_err(LabError::file("create the folder", path))
+            }
+            Step::ReadAll(path) => content::read_all(path, &Leave::new(limit, stop)),
+            Step::Remove(path) => self.remove(path),
+        }
+    }
+
+    fn drop_caches(&mut self) -> Result<(), LabError> {
+        rustix::fs::sync();
+        let path = Path::new("/proc/sys/vm/drop_caches");
+        std::fs::write(path, "3").map_err(|error| LabError::StepFailed {
+            action: "drop the page cache".to_owned(),
+            reason: format!(
+                "{}: {error}; run as root, or set drop_caches = false in the campaign",
+                path.display()
+            ),
+            command: None,
+        })
+    }
+
+    fn sync_path(&mut self, path: &Path) -> Result<(), LabError> {
+        let failed = || LabError::file("sync", path);
+        let file = std::fs::File::open(path).map_err(failed())?;
+        if file.metadata().map_err(failed())?.file_type().is_block_device() {
+            return file.sync_all().map_err(failed());
+        }
+        rustix::fs::syncfs(&file).map_err(|errno| failed()(errno.into()))
+    }
+
+    fn fill(
+        &mut self,
+        target: &Target,
+        bytes: u64,
+        seed: u64,
+        limit: Duration,
+        stop: &StopFlag,
+    ) -> Result<(), LabError> {
+        content::fill(target, bytes, seed, &Leave::new(limit, stop))
+    }
+
+    fn make_folder(&mut self, parent: &Path) -> Result<PathBuf, LabError> {
+        let folder = content::make_folder(parent)?;
+        let real = folder.canonicalize().map_err(LabError::file("look at", &folder))?;
+        self.folders.push(real);
+        Ok(folder)
+    }
+
+    fn remove_folder(&mut self, folder: &Path, with_content: bool) -> Result<(), LabError> {
+        let failed = || LabError::file("remove", folder);
+        let real = match folder.canonicalize() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(failed())?,
+        };
+        if !self.folders.contains(&real) {
+            return Err(self.not_ours(folder));
+        }
+        match with_content {
+            true => std::fs::remove_dir_all(&real).map_err(failed())?,
+            false => std::fs::remove_dir(&real).map_err(failed())?,
+        }
+        self.folders.retain(|own| *own != real);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! What goes wrong, at any moment: nothing is lost, nothing is left, and the message helps.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use rustix::process::Signal;
+
+use super::{Lab, progress};
+use crate::common::{
+    Mounted, Scratch, Tool, is_alive, send_signal, skip_unless_root, skip_without, start,
+    wait_until, with_files_open,
+};
+
+/// Two subjects in memory, four cells, so many repetitions.
+fn campaign(repetitions: u32, runtime_s: f64) -> String {
+    format!(
+        "name = \"small\"\nrepetitions = {repetitions}\nruntime_s = {runtime_s}\nregion = \"8M\"\n\
+         [[subject]]\nname = \"single\"\nstack = \"ram(32M)\"\nbaseline = true\n\
+         [[subject]]\nname = \"stripe\"\nstack = \"raid0(ram(32M), ram(32M))\"\n\
+         [[job]]\npattern = \"rand\"\nop = [\"read\", \"write\"]\nblock_size = \"4K\"\n"
+    )
+}
+
+/// A program of this name that is a shell script, in a folder of its own.
+fn impostor(scratch: &Scratch, name: &str, script: &str) -> String {
+    let folder = scratch.join("impostors");
+    let write = || -> std::io::Result<()> {
+        std::fs::create_dir_all(&folder)?;
+        let path = folder.join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n"))?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
+    };
+    with_files_open(write).expect("a script can be written");
+    format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", folder.display())
+}
+
+fn children_of(pid: u32) -> Vec<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    text.unwrap_or_default().split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// Starts a run, waits until some trials are saved, and sends a signal.
+fn end_in_the_middle(lab: &Lab, file: &str, signal: Signal) {
+    let results = lab.results().display().to_string();
+    let tool = lab.tool(&["run", file, "--out", &results, "--quiet"]);
+    let mut command = tool.into_command();
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let mut child = start(&mut command).expect("braid can be started");
+    let raw = lab.results().join("raw");
+    let saved = || std::fs::read_dir(&raw).map_or(0, Iterator::count) >= 3;
+    wait_until("three trials are saved", saved);
+    let children = children_of(child.id());
+    send_signal(child.id(), signal);
+    child.wait().expect("it ends");
+    if signal == Signal::INT {
+        for pid in children {
+            assert!(!is_alive(pid), "process {pid} was left");
+        }
+    }
+}
+
+#[test]
+fn interrupted_and_killed_runs_go_on_where_they_were() {
+    skip_without!("fio");
+    for signal in [Signal::INT, Signal::KILL] {
+        let lab = Lab::new();
+        let file = lab.campaign(&campaign(5, 0.2));
+        end_in_the_middle(&lab, &file, signal);
+        let results = lab.results().display().to_string();
+        lab.run(&["resume", &results, "--quiet"]).ok();
+        assert_eq!(progress(&lab.results()), (20, 20));
+        let sessions = Tool::new("python3")
+            .arg("-c")
+            .arg("import sqlite3,sys; print(sqlite3.connect(sys.argv[1]).execute('select count(*) from session').fetchone()[0])")
+            .arg(lab.results().join("results.sqlite"))
+            .run()
+            .ok();
+        assert_eq!(sessions.out.trim(), "2");
+    }
+}
+
+#[test]
+fn a_tool_that_is_missing_is_named_with_its_package_and_the_rest_runs() {
+    skip_without!("fio");
+    let lab = Lab::new();
+    let file = lab.campaign(&format!(
+        "{}[[job]]\ntool = \"sysbench\"\nmode = \"rndrd\"\ntotal_size = \"8M\"\n",
+        campaign(1, 0.2)
+    ));
+    let results = lab.results().display().to_string();
+    let path = impostor(&lab.scratch, "fio", "exec /usr/bin/fio \"$@\"");
+    let only = path.split(':').next().expect("a folder").to_owned();
+    // Only what is linked here can be found.
+    for program in ["mkfs.ext4", "mount", "umount"] {
+        let real = crate::common::find_program(program).expect("a basic program");
+        let link = Path::new(&only).join(program);
+        std::os::unix::fs::symlink(real, link).expect("a link can be made");
+    }
+    let output = lab.tool(&["run", &file, "--out", &results, "--quiet"]).env("PATH", &only).run();
+    output.fails(1, &["sysbench cannot be started", "apt-get install sysbench"]);
+    let (measured, planned) = progress(&lab.results());
+    assert!(measured > 0 && measured < planned, "{measured} of {planned}");
+}
+
+#[test]
+fn tools_that_crash_or_print_garbage_fail_their_trials_alone() {
+    skip_without!("fio");
+    let version = "case \"$*\" in *--version*) exec /usr/bin/fio --version;; esac";
+    let cases = [
+        ("kill -SEGV $$", "killed by signal 11"),
+        ("echo 'fio: out of tapes' >&2; exit 3", "out of tapes"),
+        ("head -c 100000 /dev/urandom", "not its output format"),
+        ("echo '{\"jobs\": [{\"name\": 7}]}'", "not its output format"),
+        ("echo '{\"fio version\": \"fio-9\", \"tasks\": []}'", "not its output format"),
+        (":", "not its output format"),
+    ];
+    for (script, expected) in cases {
+        let lab = Lab::new();
+        let file = lab.campaign(&campaign(1, 0.2));
+        let results = lab.results().display().to_string();
+        let path = impostor(&lab.scratch, "fio", &format!("{version}\n{script}"));
+        let run = lab.tool(&["run", &file, "--out", &results, "--quiet"]).env("PATH", &path).run();
+        run.fails(1, &[expected]);
+        // With the real one, the same folder is completed.
+        lab.run(&["resume", &results, "--quiet"]).ok();
+        assert_eq!(progress(&lab.results()), (4, 4), "after {script}");
+    }
+}
+
+#[test]
+fn a_full_results_disk_stops_the_run_and_it_goes_on_when_there_is_room() {
+    skip_unless_root!();
+    skip_without!("fio");
+    let lab = Lab::new();
+    let Some(small) = Mounted::tmpfs(&lab.scratch.join("small"), 256 << 10) else { return };
+    let results = small.point().join("results").display().to_string();
+    let file = lab.campaign(&campaign(20, 0.1));
+    let output = lab.run(&["run", &file, "--out", &results, "--quiet"]);
+    assert_eq!(output.code(), 1, "{output}");
+    assert!(
+        output.err.contains("No space left") || output.err.contains("disk is full"),
+        "{output}"
+    );
+    small.resize(64 << 20);
+    lab.run(&["resume", &results, "--quiet"]).ok();
+    assert_eq!(progress(Path::new(&results)), (80, 80));
+}
+
+#[test]
+fn a_device_that_goes_fails_its_own_trials() {
+    skip_unless_root!();
+    skip_without!("fio", "losetup");
+    let lab = Lab::new();
+    let image = lab.scratch.sparse("a.img", 32 << 20);
+    let text = campaign(2, 0.2).replace("raid0(ram(32M), ram(32M))", &image.display().to_string());
+    let file = lab.campaign(&text);
+    let results = lab.results().display().to_string();
+    // It goes when the second repetition begins: fio's impostor takes it away.
+    let script = format!(
+        "n=$(cat {dir}/n 2>/dev/null || echo 0); n=$((n+1)); echo $n > {dir}/n\n\
+         [ $n -lt 8 ] || rm -f {image}\nexec /usr/bin/fio \"$@\"",
+        dir = lab.scratch.path().display(),
+        image = image.display()
+    );
+    let path = impostor(&lab.scratch, "fio", &script);
+    let image = image.display().to_string();
+    let words = ["run", &file, "--out", &results, "--quiet", "--destroy", &image];
+    let output = lab.tool(&words).env("PATH", &path).run();
+    assert!([0, 1].contains(&output.code()), "{output}");
+    let (measured, planned) = progress(&lab.results());
+    assert_eq!(planned, 8);
+    assert!(measured >= 4, "{measured} were measured: {output}");
+}
+
+#[test]
+fn two_runs_on_one_device_are_refused() {
+    skip_without!("fio");
+    let lab = Lab::new();
+    let image = lab.scratch.sparse("a.img", 32 << 20).display().to_string();
+    let text = campaign(50, 0.3).replace("\"ram(32M)\"", &format!("\"{image}\""));
+    let file = lab.campaign(&text);
+    let (one, two) = (lab.scratch.join("one"), lab.scratch.join("two"));
+    let words = |out: &Path| -> Vec<String> {
+        let out = out.display().to_string();
+        ["run", &file, "--out", &out, "--quiet", "--destroy", &image].map(String::from).to_vec()
+    };
+    let first = words(&one);
+    let first: Vec<&str> = first.iter().map(String::as_str).collect();
+    let mut command = lab.tool(&first).into_command();
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let mut child = start(&mut command).expect("braid can be started");
+    wait_until("the first trial is saved", || {
+        std::fs::read_dir(one.join("raw")).map_or(0, Iterator::count) > 0
+    });
+    for out in [&two, &one] {
+        let second = words(out);
+        let second: Vec<&str> = second.iter().map(String::as_str).collect();
+        lab.run(&second).fails(3, &["another run uses"]);
+    }
+    send_signal(child.id(), Signal::INT);
+    child.wait().expect("it ends");
+}
+
+#[test]
+fn what_exists_is_not_overwritten() {
+    let lab = Lab::new();
+    let image = lab.scratch.file("precious.img", 1 << 20, 7);
+    let before = lab.scratch.read("precious.img");
+    let text = campaign(1, 0.2).replacen("ram(32M)", &image.display().to_string(), 1);
+    let file = lab.campaign(&text);
+    lab.run(&["run", &file]).fails(3, &["refused to overwrite", "--destroy"]);
+    lab.run(&["plan", &file]).ok();
+    assert_eq!(lab.scratch.read("precious.img"), before);
+}
+
+#[test]
+fn what_is_mistyped_is_named_with_what_was_meant() {
+    let lab = Lab::new();
+    let file = lab.campaign(&campaign(1, 0.2).replace("pattern", "patern"));
+    lab.run(&["plan", &file]).fails(2, &["patern", "did you mean \"pattern\"?"]);
+    lab.run(&["plan", "quik"]).fails(2, &["neither a file nor a preset"]);
+    lab.run(&["plan", "rally2"]).fails(2, &["--member stick1=DEVICE", "--modelled"]);
+    lab.run(&["report", "nowhere"]).fails(1, &["holds no results"]);
+}
