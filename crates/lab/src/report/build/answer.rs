@@ -195,7 +195,7 @@ pub(super) fn what_was_seen(context: &Context<'_>, overall: &Overall) -> String 
         .collect();
     match (seen.as_slice(), front.len()) {
         ([], _) => "no repetition has all of them".to_owned(),
-        (seen, few) if few <= FEW => format!("fastest was {}", seen.join(", and ")),
+        (seen, few) if few <= FEW => format!("fastest was {}", seen.join(", ")),
         (_, many) => format!("{many} subjects were the fastest in some repetition"),
     }
 }
@@ -257,7 +257,7 @@ fn merits(context: &Context<'_>, subject: usize, gains: &[Gain]) -> String {
             best.kind.name,
             interval(&best.ratio.paired, |percent| digits(percent / 100.0))
         ),
-        _ => format!(": against {baseline} no gain can be told apart from none"),
+        _ => format!(": no gain over {baseline} can be told apart from chance"),
     };
     if worst.kind != best.kind {
         text += &match worst.outlook {
