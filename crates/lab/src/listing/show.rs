@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::analysis::{Analysis, Cell, analyse};
+use crate::campaign::Patterns;
 use crate::error::LabError;
 use crate::evidence::{Evidence, Moved};
 use crate::metric::Metric;
@@ -41,7 +42,7 @@ pub fn show_results(results: &Results, filter: &str) -> String {
         let has_trial = |index: &usize| Some(results.trials[*index].number) == number;
         let name = name(cell).to_lowercase();
         let has_form = if wanted.contains('*') {
-            crate::campaign::Patterns(std::slice::from_ref(&wanted)).matches(&name)
+            Patterns(std::slice::from_ref(&wanted)).matches(&name)
         } else {
             name.contains(&wanted)
         };

@@ -65,6 +65,10 @@ impl<'a> Context<'a> {
         match self.analysis.baselines.as_slice() {
             [] => None,
             [only] => Some(self.subject(*only).to_owned()),
+            few if few.len() <= 3 => {
+                let names: Vec<&str> = few.iter().map(|index| self.subject(*index)).collect();
+                Some(format!("the average of {}", answer::enumerate(&names)))
+            }
             many => Some(format!("the average of {} baselines", many.len())),
         }
     }
@@ -135,6 +139,14 @@ fn make_ids_unique(report: &mut Report) {
             }
         }
     }
+}
+
+/// A section whose charts come before its tables: charts stand side by side where there is room,
+/// and the tables are for looking up.
+fn charts_first(id: &str, title: &str, lead: String, blocks: Vec<Block>) -> Option<Section> {
+    let (charts, tables): (Vec<Block>, Vec<Block>) =
+        blocks.into_iter().partition(|block| matches!(block, Block::Chart(_)));
+    section(id, title, lead, [charts, tables].concat())
 }
 
 /// A section, if it has anything to show.

@@ -4,12 +4,11 @@ use std::path::Path;
 
 use super::{Context, cells};
 use crate::campaign::Campaign;
-use crate::facts::{Member, members_of, note_on_sharing};
-use crate::matrix::plan_workloads;
+use crate::facts::note_on_sharing;
 use crate::report::model::{Row, Table};
 use crate::report::units::date;
+use crate::safety::plan_overwrites;
 use crate::store::{Outcome, Results};
-use crate::tool::Writes;
 use crate::world::shell_word;
 use braid_stack::ByteSize;
 
@@ -160,27 +159,6 @@ pub(super) fn again(results: &Results, dir: &Path) -> Vec<String> {
 
 /// A flag for each thing that exists and that the campaign would overwrite.
 fn destroy_flags(campaign: &Campaign) -> String {
-    let writes = plan_workloads(campaign).iter().any(|workload| {
-        let tool = workload.tool();
-        workload.setup.filesystem != crate::campaign::FileSystem::None
-            || tool.is_none_or(|tool| {
-                tool.writes(&workload.settings, workload.setup.processes) != Writes::Nothing
-                    || (campaign.fill && tool.reads_raw(&workload.settings))
-            })
-    });
-    if !writes {
-        return String::new();
-    }
-    let mut named: Vec<String> = campaign
-        .expand()
-        .iter()
-        .flat_map(|subject| members_of(&subject.source))
-        .filter_map(|member| match member {
-            Member::Path(text) | Member::Remote(text) => Some(text),
-            Member::Memory(_) | Member::Model { .. } => None,
-        })
-        .collect();
-    named.sort();
-    named.dedup();
-    named.iter().map(|path| format!(" --destroy {}", shell_word(path))).collect()
+    let overwritten = plan_overwrites(campaign);
+    overwritten.iter().map(|path| format!(" --destroy {}", shell_word(path))).collect()
 }

@@ -2,17 +2,23 @@
 //!
 //! Rules: what is unfinished or not measured at all comes first; a subject is recommended only
 //! when it is proven best of all, else the leader is named with what is missing for a proof, or
-//! those that cannot be told apart; invalid numbers are in none of it; the last sentence says
-//! what was not measured or is not believed.
+//! those that cannot be told apart; invalid numbers are in none of it; the last sentences
+//! say what is not believed and what was not measured.
 
 use super::Context;
 use crate::analysis::{
-    Kind, Outlook, Overall, Standing as Belief, State, find_kinds, find_overall, outlook,
+    Cell, Kind, Outlook, Overall, Standing as Belief, State, find_kinds, find_overall, outlook,
     pooled_baseline, pooled_speed,
 };
+use crate::campaign::{Health, Source};
+use crate::matrix::Workload;
 use crate::metric::Better;
 use crate::report::units::{digits, kind_of_interval, quantity, title};
 use crate::stats::{BaselinePercent, Estimate, IntervalKind, Standing, compare_with_baseline};
+use crate::tool::{Effort, Tool, Writes};
+
+/// A trial of at least so many seconds shows what lasts.
+const LONG_S: f64 = 600.0;
 
 /// The sentences.
 pub(super) fn sentences(context: &Context<'_>) -> Vec<String> {
@@ -50,7 +56,7 @@ pub(super) fn of_numbers(context: &Context<'_>) -> Vec<String> {
         Some(overall) => said.extend(of_contest(context, &overall)),
         None => said.extend(of_one(context)),
     }
-    said.extend(not_believed(context));
+    said.extend(reservations(context));
     said
 }
 
@@ -78,9 +84,8 @@ fn of_one(context: &Context<'_>) -> Vec<String> {
         .into_iter()
         .filter_map(|metric| {
             let usable = analysis.cells.iter().filter(|c| c.is_usable() && c.headline == metric);
-            let of = |cell: &&crate::analysis::Cell| cell.main().map_or(0.0, |e| e.median);
-            let by =
-                |a: &&crate::analysis::Cell, b: &&crate::analysis::Cell| of(a).total_cmp(&of(b));
+            let of = |cell: &&Cell| cell.main().map_or(0.0, |e| e.median);
+            let by = |a: &&Cell, b: &&Cell| of(a).total_cmp(&of(b));
             let best = match metric.better() {
                 Better::Lower => usable.min_by(by),
                 _ => usable.max_by(by),
@@ -114,7 +119,7 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
         Standing::Winner(_) if context.analysis.baselines == [leader] => said.push(format!(
             "Stay with {}: over {} it is faster than every other subject{merits}.",
             name(contest.leader),
-            workloads_in_words(overall)
+            workloads_in_words(context, overall)
         )),
         Standing::Winner(place) => said.push(format!("Take {}{merits}.", name(*place))),
         Standing::Undecided(places) if contest.can_decide() => {
@@ -122,7 +127,7 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
             said.push(format!(
                 "{} cannot be told apart over {}.",
                 enumerate(&names),
-                workloads_in_words(overall)
+                workloads_in_words(context, overall)
             ));
             if !merits.is_empty() {
                 said.push(format!("Of them {} had the best median{merits}.", name(contest.leader)));
@@ -135,7 +140,7 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
                 said.push(format!(
                     "{} cannot be told apart over {}.",
                     enumerate(&front),
-                    workloads_in_words(overall)
+                    workloads_in_words(context, overall)
                 ));
             } else {
                 said.push(format!("{} leads{merits}.", name(contest.leader)));
@@ -152,7 +157,7 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
     said.push(format!(
         "Compared were {} subjects over {} ({}).",
         overall.contenders.len(),
-        workloads_in_words(overall),
+        workloads_in_words(context, overall),
         match contest.comparisons.len() {
             1 => "one comparison".to_owned(),
             many => format!("{many} comparisons of two, all of them counted"),
@@ -190,15 +195,17 @@ pub(super) fn what_was_seen(context: &Context<'_>, overall: &Overall) -> String 
         .collect();
     match (seen.as_slice(), front.len()) {
         ([], _) => "no repetition has all of them".to_owned(),
-        (seen, few) if few <= FEW => format!("fastest was {}", seen.join(", and ")),
+        (seen, few) if few <= FEW => format!("fastest was {}", seen.join(", ")),
         (_, many) => format!("{many} subjects were the fastest in some repetition"),
     }
 }
 
-fn workloads_in_words(overall: &Overall) -> String {
+fn workloads_in_words(context: &Context<'_>, overall: &Overall) -> String {
+    let all = context.analysis.workloads.len();
     match overall.workloads.len() {
-        1 => "one workload".to_owned(),
-        many => format!("{many} workloads together"),
+        1 if all == 1 => "the one workload".to_owned(),
+        some if some == all => format!("{all} workloads together"),
+        some => format!("the {some} of {all} workloads that they share"),
     }
 }
 
@@ -250,7 +257,7 @@ fn merits(context: &Context<'_>, subject: usize, gains: &[Gain]) -> String {
             best.kind.name,
             interval(&best.ratio.paired, |percent| digits(percent / 100.0))
         ),
-        _ => format!(": against {baseline} no gain can be told apart from none"),
+        _ => format!(": no gain over {baseline} can be told apart from chance"),
     };
     if worst.kind != best.kind {
         text += &match worst.outlook {
@@ -315,25 +322,61 @@ pub(super) fn enumerate(names: &[&str]) -> String {
     }
 }
 
-/// One sentence about what was not measured or is not believed.
-fn not_believed(context: &Context<'_>) -> Option<String> {
-    let cells = &context.analysis.cells;
-    let invalid = cells.iter().filter(|cell| cell.standing == Belief::Invalid).count();
-    let suspect = cells.iter().filter(|cell| cell.standing == Belief::Suspect).count();
-    let failed = cells.iter().filter(|cell| matches!(cell.state, State::Failed(_))).count();
-    let impossible = cells.iter().filter(|cell| matches!(cell.state, State::Impossible(_))).count();
+/// What is not believed, and what nobody measured.
+fn reservations(context: &Context<'_>) -> Vec<String> {
+    let planned = || context.analysis.cells.iter().filter(|cell| cell.state != State::NotPlanned);
+    let count = |is: &dyn Fn(&Cell) -> bool| planned().filter(|cell| is(cell)).count();
     let parts = [
-        (invalid, "cannot be believed and are left out"),
-        (suspect, "are doubtful"),
-        (failed, "failed"),
-        (impossible, "could not be measured here"),
+        (count(&|cell| cell.standing == Belief::Invalid), "cannot be believed and left out here"),
+        (count(&|cell| cell.standing == Belief::Suspect), "doubtful"),
+        (
+            count(&|cell| matches!(cell.state, State::Failed(_))),
+            "without a number, because trials failed",
+        ),
+        (count(&|cell| matches!(cell.state, State::Impossible(_))), "impossible here"),
     ];
     let parts: Vec<String> = parts
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
-    (!parts.is_empty()).then(|| {
-        format!("Of {} combinations of subject and workload {}.", cells.len(), parts.join(", "))
-    })
+    let mut said = Vec::new();
+    if !parts.is_empty() {
+        let all = planned().count();
+        said.push(format!("Of {all} combinations of subject and workload {}.", parts.join(", ")));
+    }
+    let not_measured = not_measured(context);
+    if !not_measured.is_empty() {
+        said.push(format!("Not measured: {}.", not_measured.join(", ")));
+    }
+    said
+}
+
+/// What a reader might take from the numbers and nobody looked at.
+fn not_measured(context: &Context<'_>) -> Vec<String> {
+    let works = || context.analysis.workloads.iter().map(|work| &work.workload);
+    let campaign = &context.results.campaign;
+    let mut missing = Vec::new();
+    let writes = |workload: &Workload| {
+        let processes = workload.setup.processes;
+        let tool = workload.tool();
+        tool.is_some_and(|tool| tool.writes(&workload.settings, processes) != Writes::Nothing)
+    };
+    if !works().any(writes) {
+        missing.push("writing".to_owned());
+    }
+    let has_arrays = context.results.subjects.iter().any(|subject| {
+        matches!(subject.source, Source::Stack(_) | Source::Kernel(_)) && !subject.baseline
+    });
+    if has_arrays && works().all(|workload| workload.setup.health == Health::Healthy) {
+        missing.push("what a failed member does to it".to_owned());
+    }
+    let timed = |workload: &Workload| {
+        let effort = |tool: &dyn Tool| tool.effort(&workload.settings, workload.setup.processes);
+        workload.tool().is_some_and(|tool| effort(tool) == Effort::Runtime)
+    };
+    if works().any(timed) && campaign.runtime_s < LONG_S {
+        missing.push(format!("what changes after the {} s of a trial", campaign.runtime_s));
+    }
+    missing
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Context;
+use crate::analysis::Standing;
 use crate::campaign::Source;
 use crate::facts::note_on_sharing;
 use crate::metric::{Measured, Metric};
@@ -35,6 +36,7 @@ pub(super) fn sentences(context: &Context<'_>) -> Vec<String> {
     notes.extend(on_wide_intervals(context));
     notes.extend(on_odd_repetitions(context));
     notes.extend(on_busy_tool(context));
+    notes.extend(on_remarks(context));
     notes.extend(on_unchecked(context));
     notes
 }
@@ -222,6 +224,23 @@ fn on_busy_tool(context: &Context<'_>) -> Option<String> {
             trials.len()
         )
     })
+}
+
+/// What the rules of trust saw and hold nothing against.
+fn on_remarks(context: &Context<'_>) -> Vec<String> {
+    let mut remarks: Vec<(&'static str, &str, usize)> = Vec::new();
+    let findings = context.analysis.cells.iter().flat_map(|cell| &cell.findings);
+    for finding in findings.filter(|finding| finding.standing == Standing::Ok) {
+        match remarks.iter_mut().find(|(rule, ..)| *rule == finding.rule) {
+            Some((_, _, more)) => *more += 1,
+            None => remarks.push((finding.rule, &finding.why, 0)),
+        }
+    }
+    let words = |(rule, why, more): (&str, &str, usize)| match more {
+        0 => format!("Remark ({rule}): {why}"),
+        more => format!("Remark ({rule}, and likewise of {more} more cells): {why}"),
+    };
+    remarks.into_iter().map(words).collect()
 }
 
 /// Silence of a rule that could not look is no proof.

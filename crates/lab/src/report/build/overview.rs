@@ -4,7 +4,7 @@ use super::answer::{enumerate, factor, what_was_seen};
 use super::cells;
 use super::{Context, section as make_section};
 use crate::analysis::{
-    ALPHA, Cell as Measured, Outlook, Overall, compare_over, find_kinds, pooled_baseline,
+    ALPHA, Cell as Measured, Outlook, Overall, State, compare_over, find_kinds, pooled_baseline,
     pooled_speed,
 };
 use crate::report::model::{Block, Row, Section, Table};
@@ -60,13 +60,14 @@ fn row_of(context: &Context<'_>, subject: usize) -> Row {
         }
         None => cells::missing(""),
     };
+    let planned = cells_of().filter(|cell| cell.state != State::NotPlanned).count();
     let compared: Vec<usize> = gains().map(|(cell, _)| cell.workload).collect();
     cells::row(vec![
         cells::words(context.subject(subject)),
         cells::count(count(Outlook::Better)),
         cells::count(count(Outlook::Worse)),
         cells::count(count(Outlook::Same)),
-        cells::count(analysis.workloads.len() - compared.len()),
+        cells::count(planned - compared.len()),
         overall_percent(context, subject, &compared),
         show(gains().max_by(|a, b| a.1.total_cmp(&b.1))),
         show(gains().min_by(|a, b| a.1.total_cmp(&b.1))),

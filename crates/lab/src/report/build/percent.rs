@@ -201,7 +201,11 @@ impl Sheet<'_> {
                 line.push(match percent {
                     Some(percent) => {
                         let ratio = self.context.analysis.compare(cell, self.key.metric);
-                        cells::percent(cell, percent, ratio.as_ref(), self.key.metric)
+                        let shown = cells::percent(cell, percent, ratio.as_ref(), self.key.metric);
+                        match place < self.baselines {
+                            true => Cell { tone: Tone::Baseline, strength: 0.0, ..shown },
+                            false => shown,
+                        }
                     }
                     None => cells::missing(self.why_no_percent(cell, work)),
                 });

@@ -3,7 +3,7 @@
 use super::cells;
 use super::dims::{Family, spell};
 use super::pivot::{Head, Pivot};
-use super::{Context, section as make_section};
+use super::{Context, charts_first};
 use crate::analysis::{Cell, speeds};
 use crate::report::model::{Axis, Block, Chart, LineSeries, Plot, Point, Section, Table};
 use crate::report::units::{percent_number, title};
@@ -39,7 +39,7 @@ pub(super) fn members(context: &Context<'_>) -> Option<Section> {
     let lead = "A layout that scales gains the same with each member. Efficiency is the speed per \
                 member in percent of the smallest array's speed per member."
         .to_owned();
-    make_section("members-and-chunks", "Members and chunks", lead, blocks)
+    charts_first("members-and-chunks", "Members and chunks", lead, blocks)
 }
 
 /// The same arrays over one and over more buses, and in other orders.
@@ -61,7 +61,7 @@ pub(super) fn buses(context: &Context<'_>) -> Option<Section> {
         }
     }
     let lead = "Members on one bus share what it carries; on several, each bus carries a part.";
-    make_section("bus-comparison", "Buses and order of the members", lead.to_owned(), blocks)
+    charts_first("bus-comparison", "Buses and order of the members", lead.to_owned(), blocks)
 }
 
 /// The first workloads of each kind, as many as are readable.

@@ -3,7 +3,7 @@
 
 use super::dims::{as_number, name_of};
 use super::pivot::{Head, MOST_SERIES, Pivot};
-use super::{Context, section as make_section};
+use super::{Context, charts_first};
 use crate::metric::Metric;
 use crate::report::model::{Axis, Block, Chart, LineSeries, Plot, Point, Section};
 use crate::report::units::{Scale, title};
@@ -26,7 +26,7 @@ pub(super) fn depth(context: &Context<'_>) -> Option<Section> {
         blocks.extend(latency_by_requests(&pivot));
     }
     let lead = "More requests at once keep a device busier, until only the waiting grows.";
-    make_section("depth", "Depth", lead.to_owned(), blocks)
+    charts_first("depth", "Depth", lead.to_owned(), blocks)
 }
 
 /// Throughput over the size of a request.
@@ -34,13 +34,13 @@ pub(super) fn sizes(context: &Context<'_>) -> Option<Section> {
     let mut blocks = over(context, "block_size");
     blocks.extend(over(context, "bs"));
     let lead = "Small requests show the cost of each, large ones what a device carries.";
-    make_section("sizes", "Size of a request", lead.to_owned(), blocks)
+    charts_first("sizes", "Size of a request", lead.to_owned(), blocks)
 }
 
 /// From one process to many.
 pub(super) fn processes(context: &Context<'_>) -> Option<Section> {
     let lead = "All processes run at once; a rate is of all together, a time ends with the last.";
-    make_section("processes", "Processes at once", lead.to_owned(), over(context, "processes"))
+    charts_first("processes", "Processes at once", lead.to_owned(), over(context, "processes"))
 }
 
 /// Every other number that varies.
@@ -53,7 +53,7 @@ pub(super) fn others(context: &Context<'_>) -> Option<Section> {
     let mut names = context.varying_of_workloads();
     names.retain(|name| !KNOWN.contains(&name.as_str()) && numeric(name));
     let blocks = names.iter().flat_map(|name| over(context, name)).collect();
-    make_section("parameters", "Other parameters", String::new(), blocks)
+    charts_first("parameters", "Other parameters", String::new(), blocks)
 }
 
 fn over(context: &Context<'_>, dimension: &str) -> Vec<Block> {

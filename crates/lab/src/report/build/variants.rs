@@ -1,7 +1,7 @@
 //! Over a word of the workload: file system, mount options, read-ahead, state of the array.
 
 use super::sweep::pivots;
-use super::{Context, section as make_section};
+use super::{Context, charts_first};
 use crate::report::model::{Block, Section};
 
 /// Words that are a workload's own kind and not a variant of one.
@@ -18,7 +18,7 @@ pub(super) fn health(context: &Context<'_>) -> Option<Section> {
         blocks.extend(pivot.bars("health-bars"));
     }
     let lead = "What users notice of a failed member, of filling its replacement, and of a check.";
-    make_section("state-of-array", "State of the array", lead.to_owned(), blocks)
+    charts_first("state-of-array", "State of the array", lead.to_owned(), blocks)
 }
 
 /// Every word that varies around a tool or in it.
@@ -36,5 +36,5 @@ pub(super) fn words(context: &Context<'_>) -> Option<Section> {
         blocks.extend(pivot.bars("variants-bars"));
     }
     let lead = "The same workload with another file system or other options around it.";
-    make_section("options", "File systems and options", lead.to_owned(), blocks)
+    charts_first("options", "File systems and options", lead.to_owned(), blocks)
 }

@@ -1,0 +1,118 @@
+//! Whatever comes in: names, gaps, sizes.
+
+use super::*;
+
+#[test]
+fn hostile_names_stay_words() {
+    let evil = "<script>alert(1)</script>\\u001b[31m\\u202e|`' =cmd()";
+    let plan = SMALL
+        .replace("\"stripe\"", &format!("\"{evil}\""))
+        .replace("\"stripes\"", &format!("\"{evil}\""));
+    let results = results(&campaign(&plan), |_, workload, _| headline(workload, 1e6));
+    let report = report_of(&results);
+    check(&report);
+    let page = crate::report::render::render_html(&report).unwrap();
+    assert!(!page.contains("<script>alert"));
+    assert!(report.subjects.rows[1].cells[0].text.starts_with("<script>"));
+}
+
+/// The real tools' parameters, labels and headlines, and the largest campaigns that there are.
+#[test]
+fn every_preset_makes_a_report() {
+    for preset in crate::preset::PRESETS {
+        let mut choices = crate::preset::Choices { modelled: true, ..Default::default() };
+        if !preset.toml.contains("[[subject]]") {
+            choices.modelled = false;
+            choices.baseline = Some("/dev/sda".to_owned());
+            choices.subjects = vec![("stripe".to_owned(), "raid0(/dev/sda, /dev/sdb)".to_owned())];
+        }
+        let campaign = preset.campaign(&choices).unwrap();
+        let results = results(&campaign, |subject, workload, repetition| {
+            let seed =
+                [subject.name.len() as u64, workload.label().len() as u64, repetition.into()];
+            let rate = 50e6 * noise(0.2, &seed);
+            let numbers = fixture::measured(&[
+                (Metric::Throughput, rate),
+                (Metric::Iops, rate / 4096.0),
+                (Metric::Seconds, 60.0 * 50e6 / rate),
+                (Metric::SeekRate, rate / 1e6),
+                (Metric::LatencyP99, 4e12 / rate),
+            ]);
+            Given::All(numbers, Vec::new())
+        });
+        let report = report_of(&results);
+        check(&report);
+        assert!(report.answer.len() > 1, "{}: {:?}", preset.name, report.answer);
+        if std::env::var("SHOW_PRESET").is_ok_and(|name| name == preset.name) {
+            println!("{}", text_of(&report));
+        }
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(24))]
+    /// Whatever is missing, failed, zero or absurd, there is a report and it keeps its rules.
+    #[test]
+    fn any_results_make_a_report(seed in proptest::prelude::any::<u64>(), repetitions in 1_u32..8) {
+        let mut plan = campaign(STICKS);
+        plan.repetitions = repetitions;
+        let mut counter = 0;
+        let results = results(&plan, |_, workload, _| {
+            counter += 1;
+            let dice = crate::rng::mix(&[seed, counter]);
+            match dice % 11 {
+                0 => Given::Failed("bad luck"),
+                1 => Given::Impossible("never"),
+                2 => Given::Nothing,
+                3 => headline(workload, 0.0),
+                4 => headline(workload, 1e99),
+                5 => headline(workload, -1.0),
+                6 => Given::All(crate::metric::Measured::default(), vec![(f64::NAN, "?".into())]),
+                7 => Given::All(
+                    fixture::with_course(fixture::measured(&[]), &[(0, 5), (u64::MAX, 1)], 1e300, 2),
+                    vec![(1.0, "an event".into())],
+                ),
+                _ => headline(workload, 1e6 * (1 + dice % 97) as f64),
+            }
+        });
+        check(&report_of(&results));
+    }
+}
+
+/// Run by hand: `cargo test --release -p braid-lab --lib many_samples -- --ignored --nocapture`.
+#[test]
+#[ignore = "prints times; run it in release by hand"]
+fn many_samples_take_little_time() {
+    let plan = r#"
+name = "many"
+repetitions = 10
+subject = [
+  { name = "a", path = "/dev/sda", baseline = true }, { name = "b", path = "/dev/sdb" },
+  { name = "c", path = "/dev/sdc" }, { name = "d", path = "/dev/sdd" },
+  { name = "e", path = "/dev/sde" }, { name = "f", path = "/dev/sdf" },
+  { name = "g", path = "/dev/sdg" }, { name = "h", path = "/dev/sdh" },
+]
+[[job]]
+tool = "meter"
+op = ["read", "write"]
+pattern = ["seq", "rand"]
+block_size = ["4K", "16K", "64K", "256K", "1M"]
+iodepth = [1, 2, 4, 8, 16]
+"#;
+    let plan = campaign(plan);
+    let metrics = &crate::metric::METRICS[..13];
+    let results = results(&plan, |subject, _, repetition| {
+        let seed = [subject.name.as_bytes()[0].into(), repetition.into()];
+        let number = |metric: &Metric| (*metric, 1e6 * noise(0.1, &seed));
+        Given::Numbers(metrics.iter().map(number).collect())
+    });
+    let samples: usize = results.trials.iter().map(|t| t.measured.samples.len()).sum();
+    let start = std::time::Instant::now();
+    let analysis = analyse(&results);
+    println!("{samples} samples, analysis {:?}", start.elapsed());
+    let report = build_report(&analysis, &results, Path::new("results"));
+    println!("with report of {} tables {:?}", report.tables().count(), start.elapsed());
+    let rows = tidy_rows(&analysis, &results);
+    println!("with {} rows {:?}", rows.len(), start.elapsed());
+    assert_eq!(rows.len(), samples);
+}
