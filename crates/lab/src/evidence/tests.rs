@@ -154,6 +154,9 @@ fn own_processes_and_the_kernel_are_no_strangers() {
     // 100 is this process; 101 its tool, 102 the tool's child; 2 is the kernel.
     let after = [(2, 0, 50), (100, 1, 50), (101, 100, 50), (102, 101, 50), (103, 1, 50)];
     assert_eq!(strangers(&[], &after), [("p103".to_owned(), 50)]);
+    // A child of the tool whose parent has ended belongs to the first process now.
+    let before = [(100, 1, 50), (101, 100, 50)];
+    assert_eq!(strangers(&before, &[(100, 1, 50), (101, 1, 90)]), []);
 }
 
 #[test]

@@ -130,14 +130,17 @@ impl TrialCase<'_> {
         self.workload.setup.filesystem == FileSystem::None
     }
 
-    /// How many bytes are worked on, again and again: the file's size where it is set, else the
-    /// region.
+    /// How many bytes are worked on, again and again: the size of all files where it is set (a
+    /// total, or one for each process), else the region.
     pub(super) fn working_set(&self) -> u64 {
-        let sizes = ["size", "file_size", "total_size"];
         let settings = &self.workload.settings;
-        let size = sizes.iter().find_map(|name| settings.size(name));
-        let all = size.map(|size| size.saturating_mul(self.workload.setup.processes.into()));
-        all.filter(|all| *all > 0).unwrap_or(self.trial.region_bytes)
+        let each = || settings.size("size").or_else(|| settings.size("file_size"));
+        let processes = u64::from(self.workload.setup.processes).max(1);
+        settings
+            .size("total_size")
+            .or_else(|| each().map(|size| size.saturating_mul(processes)))
+            .filter(|all| *all > 0)
+            .unwrap_or(self.trial.region_bytes)
     }
 }
 

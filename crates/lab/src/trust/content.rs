@@ -20,7 +20,7 @@ enum Compressor<'a> {
 /// Rule `compressible`.
 pub(super) fn check_compressible(case: &TrialCase<'_>) -> Checked {
     let reads_only = case.trial.measured.get(Metric::BytesWritten).is_none_or(|bytes| bytes == 0.0);
-    let Some(content) = content_of(case) else {
+    let Some(content) = content_of(case).filter(|_| !reads_only) else {
         return if reads_only { Checked::NotApplicable } else { Checked::Fine };
     };
     let compressor = match compressor_of(case) {
@@ -52,7 +52,8 @@ enum Content {
 
 fn content_of(case: &TrialCase<'_>) -> Option<Content> {
     let constant = ["if=/dev/zero", "--zero_buffers", "--buffer_pattern"];
-    if constant.iter().any(|text| case.tool_was_told(text)) {
+    let is_zero = case.workload.settings.word("source") == "zero";
+    if is_zero || constant.iter().any(|text| case.tool_was_told(text)) {
         return Some(Content::Constant);
     }
     match case.workload.settings.count("compressible")? {

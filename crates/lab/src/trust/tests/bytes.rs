@@ -1,5 +1,6 @@
 use super::*;
 use crate::campaign::{FileSystem, Health};
+use crate::trust::others::amplification;
 
 fn target(bytes: u64) -> impl FnMut(&mut StoredTrial) {
     move |trial| trial.evidence.target = Some(read(bytes))
@@ -27,6 +28,10 @@ fn a_cache_that_was_asked_for_is_no_cheat() {
     let finding = lab.found("page-cache").unwrap();
     assert_eq!(finding.standing, Suspect);
     assert!(finding.why.contains("kept as asked for"), "{}", finding.why);
+    // Nobody asks for writes that stay in memory.
+    let writes = Lab::new().buffered().each(write_instead).each(target(0));
+    let writes = writes.setup(|setup| setup.drop_caches = false);
+    assert_eq!(writes.standing("page-cache"), Some(Invalid));
     // With O_DIRECT nobody asked for the cache.
     let lab = Lab::new().each(target(0)).setup(|setup| setup.drop_caches = false);
     assert_eq!(lab.standing("page-cache"), Some(Invalid));
@@ -145,6 +150,21 @@ fn bonnie_reads_back_what_it_wrote() {
     assert_eq!(lab.standing("fits-cache"), None);
 }
 
+/// Files of 3 GiB are below twice the memory of 8 GiB; six of them, one a process, are not.
+#[test]
+fn each_process_has_files_of_its_own() {
+    let of = |name: &str, processes: u32| {
+        let mut lab = reread(Lab::new().buffered()).each(|trial| {
+            trial.measured = measured(&[(Metric::BonnieRead, 1e9)]);
+        });
+        lab.workload.settings = lab.workload.settings.with(name, Value::Size(ByteSize(3 << 30)));
+        lab.setup(|setup| setup.processes = processes).standing("fits-cache")
+    };
+    assert_eq!([of("size", 1), of("size", 6)], [Some(Suspect), None]);
+    assert_eq!([of("file_size", 1), of("file_size", 6)], [Some(Suspect), None]);
+    assert_eq!(of("total_size", 6), Some(Suspect));
+}
+
 #[test]
 fn the_volumes_own_cache_counts_in_spite_of_o_direct() {
     let of = |cache: u64| {
@@ -205,6 +225,22 @@ fn reading_ahead_and_journals_are_nobody_else() {
     let ext4 = Lab::new().setup(|setup| setup.filesystem = FileSystem::Ext4);
     assert_eq!(journaled(ext4).standing("another-writer"), None);
     assert_eq!(journaled(Lab::new()).standing("another-writer"), Some(Suspect));
+}
+
+#[test]
+fn levels_upon_levels_multiply() {
+    let of = |text: &str| {
+        let found = amplification(&braid_stack::Stack::parse(text).unwrap());
+        (found.written, found.read_to_write)
+    };
+    assert_eq!(of("/dev/a"), (1.0, 0.0));
+    assert_eq!(of("linear(/dev/a, /dev/b)"), (1.0, 0.0));
+    assert_eq!(of("raid5(/dev/a, /dev/b, /dev/c)"), (4.0, 3.0));
+    assert_eq!(of("raid6(/dev/a, /dev/b, /dev/c, /dev/d)"), (6.0, 4.0));
+    assert_eq!(of("md(/dev/a, /dev/b)"), (6.0, 2.0));
+    // Each copy reads for itself.
+    assert_eq!(of("raid1(raid5(/dev/a, /dev/b, /dev/c), /dev/d)"), (8.0, 6.0));
+    assert_eq!(of("raid10(/dev/a, /dev/b, /dev/c)"), (2.0, 0.0));
 }
 
 #[test]

@@ -32,6 +32,20 @@ fn zeros_on_a_file_system_that_compresses_store_nothing() {
 }
 
 #[test]
+fn zeros_that_were_asked_for_by_name_are_zeros() {
+    let mut lab = Lab::new().each(write_instead).each(mount("btrfs rw,compress=zstd"));
+    lab.workload.settings = lab.workload.settings.with("source", Value::Word("file".into()));
+    assert_eq!(lab.standing("compressible"), None);
+    lab.workload.settings = lab.workload.settings.with("source", Value::Word("zero".into()));
+    assert_eq!(lab.standing("compressible"), Some(Invalid));
+    // Reading writes nothing, whatever would have been written.
+    let reads = lab.each(|trial| {
+        trial.measured.samples.retain(|sample| sample.metric != Metric::BytesWritten);
+    });
+    assert_eq!(reads.standing("compressible"), None);
+}
+
+#[test]
 fn only_the_tools_own_command_says_what_is_written() {
     let lab = zeros(Lab::new()).each(mount("btrfs rw,compress=zstd"));
     let filled = lab.each(|trial| {
@@ -252,6 +266,7 @@ fn a_rate_that_falls_all_the_time_is_not_steady() {
     assert!(finding.why.contains("the rate fell by 39 %"), "{finding:?}");
     // Slices 97, 91, 85, ...: 3 a step is 24 of 86.5, 28 %.
     assert_eq!(of(&falling(3.0)), None);
+    assert!(of(&falling(3.4)).is_some());
     let rising: Vec<f64> = falling(4.0).into_iter().rev().collect();
     assert!(of(&rising).unwrap().why.contains("rose"));
 }
