@@ -102,8 +102,9 @@ pub struct Ready {
 pub(crate) struct Form {
     /// Without its first member.
     short: bool,
-    /// With superblocks, which remember who is a member, where it has none of its own.
-    remembering: bool,
+    /// With its parity taken as it is found: it takes the same time to keep up, and nobody will
+    /// read anything out of it.
+    parity_as_found: bool,
 }
 
 /// All subjects of a campaign.
@@ -197,9 +198,9 @@ impl<'a> Subjects<'a> {
         self.let_go(subject, world)?;
         let form = Form {
             short: treatment == Treatment::Short,
-            // Where one state of an array needs it, all are measured on it: else the states would
-            // differ by more than the state.
-            remembering: self.will_be_hurt || treatment != Treatment::Nothing,
+            // Where one state of an array needs it right, all are measured so: else the states
+            // would differ by more than the state.
+            parity_as_found: !self.will_be_hurt && treatment == Treatment::Nothing,
         };
         if self.states[subject].base.is_some() && self.states[subject].form != form {
             self.take_down(subject, false, world)?;
@@ -389,7 +390,7 @@ impl<'a> Subjects<'a> {
             Source::Nbd(uri) => nbd::bring_up(site, uri),
             Source::Zram(text) => zram::bring_up(site, size(text)?),
             Source::Tmpfs(text) => tmpfs::bring_up(site, size(text)?),
-            Source::Kernel(text) => kernel::bring_up(site, &parse(text)?, &name),
+            Source::Kernel(text) => kernel::bring_up(site, &parse(text)?, &name, form),
             Source::Stack(text) => {
                 let request = stack::Request {
                     stack: &parse(text)?,

@@ -19,7 +19,7 @@ fn quick_takes_about_a_minute_and_says_what_it_destroys() {
         "seed 42",
         "(baseline)",
         "random write 4K",
-        "b.img: 128.00 MiB, and as much as it takes in 12 s",
+        "b.img: 128 MiB, and as much as it takes in 12 s",
     ] {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");
     }

@@ -2,8 +2,8 @@
 //!
 //! * Metadata 1.2, no bitmap, no log: as the expression says.
 //! * Copies of raid1 and raid10 are taken as they are (`--assume-clean`): nothing reads what it has
-//!   not written. Parity is made to fit, and the subject is ready when that is over: else the
-//!   resync would be measured.
+//!   not written. So is parity, unless the campaign hurts arrays: then it is made to fit, and the
+//!   subject is ready when that is over, else the resync would be measured.
 //! * When it is taken down the members' superblocks are removed.
 //!
 //! Deliberately absent: nested levels, RAM and models, which the kernel has no counterpart of.
@@ -12,6 +12,7 @@ use std::path::Path;
 
 use braid_stack::{ByteSize, Node, Stack};
 
+use super::Form;
 use super::array::{Array, Keeper};
 use super::held::Thing;
 use super::loops;
@@ -31,7 +32,7 @@ struct Shape {
 
 /// Whether members of the array can be taken out.
 pub(super) fn is_redundant(stack: &Stack) -> bool {
-    plan(stack).is_ok_and(|shape| shape.is_redundant)
+    plan(stack, Form::default()).is_ok_and(|shape| shape.is_redundant)
 }
 
 /// What mdadm is told.
@@ -39,7 +40,7 @@ pub(super) fn is_redundant(stack: &Stack) -> bool {
 /// # Errors
 ///
 /// Why the kernel has no such array.
-fn plan(stack: &Stack) -> Result<Shape, String> {
+fn plan(stack: &Stack, form: Form) -> Result<Shape, String> {
     let chunk = |size: ByteSize| vec![format!("--chunk={}K", size.0 >> 10)];
     let layout = |mut words: Vec<String>, layout: String| {
         words.push(format!("--layout={layout}"));
@@ -76,7 +77,8 @@ fn plan(stack: &Stack) -> Result<Shape, String> {
     if is_redundant {
         words.push("--bitmap=none".to_owned());
     }
-    if matches!(stack.node, Node::Raid1(_) | Node::Raid10(_)) {
+    let copies = matches!(stack.node, Node::Raid1(_) | Node::Raid10(_));
+    if copies || (is_redundant && form.parity_as_found) {
         words.push("--assume-clean".to_owned());
     }
     if members.len() == 1 {
@@ -86,8 +88,13 @@ fn plan(stack: &Stack) -> Result<Shape, String> {
     Ok(Shape { words, members, is_redundant })
 }
 
-pub(super) fn bring_up(site: &mut Site<'_>, stack: &Stack, name: &str) -> Result<Base, Obstacle> {
-    let shape = plan(stack).map_err(Obstacle::Impossible)?;
+pub(super) fn bring_up(
+    site: &mut Site<'_>,
+    stack: &Stack,
+    name: &str,
+    form: Form,
+) -> Result<Base, Obstacle> {
+    let shape = plan(stack, form).map_err(Obstacle::Impossible)?;
     site.needs_root("an array of the kernel's md")?;
     site.load_module("md_mod", Path::new("/proc/mdstat"), "md")?;
     let mut members = Vec::new();
@@ -134,7 +141,7 @@ mod tests {
     use super::*;
 
     fn words(text: &str) -> Result<String, String> {
-        let shape = plan(&Stack::parse(text).unwrap())?;
+        let shape = plan(&Stack::parse(text).unwrap(), Form::default())?;
         Ok(format!("{} {}", shape.words.join(" "), shape.members.join(" ")))
     }
 

@@ -119,9 +119,6 @@ fn plan_creation(stack: &Stack) -> Option<(Vec<String>, Vec<String>)> {
         Node::Raid6(raid) => shape(raid.chunk.to_string(), Some(raid.layout.to_string())),
         _ => return None,
     }
-    if matches!(stack.node, Node::Raid1(_) | Node::Raid10(_)) {
-        words.push("--assume-clean".to_owned());
-    }
     words.extend(["--bitmap", "none", "--consistency", "resync"].map(str::to_owned));
     let path = |member: &Stack| match &member.node {
         Node::File(file) if file.offset.0 == 0 && file.length.is_none() => Some(file.path.clone()),
@@ -139,7 +136,13 @@ pub(super) fn bring_up(site: &mut Site<'_>, request: &Request<'_>) -> Result<Bas
     }
     let stays_md = matches!(request.stack.node, Node::Md(_));
     let (target, victim) = match plan_creation(request.stack) {
-        Some((words, members)) if request.form.remembering => {
+        // With superblocks, as its users have it. Without them it would be synchronised whenever it
+        // comes up, and it comes up for each of its trials where others use its members too.
+        Some((mut words, members)) => {
+            let copies = matches!(request.stack.node, Node::Raid1(_) | Node::Raid10(_));
+            if copies || request.form.parity_as_found {
+                words.push("--assume-clean".to_owned());
+            }
             create(site, request, &words, &members)?;
             (request.name.clone(), members.first().map(|path| absolute(path)))
         }
@@ -149,7 +152,7 @@ pub(super) fn bring_up(site: &mut Site<'_>, request: &Request<'_>) -> Result<Bas
                 leave_one_out(&mut stack);
             }
             let first = stack.member_paths().first().map(|path| absolute(&path.to_string_lossy()));
-            (stack.to_string(), first.filter(|_| stays_md))
+            (expression(&stack), first.filter(|_| stays_md))
         }
     };
     let array = Array {
@@ -166,6 +169,15 @@ pub(super) fn bring_up(site: &mut Site<'_>, request: &Request<'_>) -> Result<Bas
         base.array = Some(array);
     }
     Ok(base)
+}
+
+/// A stack as `up` takes it: a path alone would be taken for the name of a volume.
+fn expression(stack: &Stack) -> String {
+    let text = stack.to_string();
+    match stack.node {
+        Node::File(_) if !text.contains('(') => format!("file({text})"),
+        _ => text,
+    }
 }
 
 /// A member as its volume calls it.
@@ -360,7 +372,7 @@ mod tests {
         );
         assert_eq!(
             words("raid10(chunk=1M, layout=f2, ./a, ./b)"),
-            "--level raid10 --chunk 1M --layout f2 --assume-clean --bitmap none \
+            "--level raid10 --chunk 1M --layout f2 --bitmap none \
              --consistency resync ./a ./b"
         );
         assert_eq!(
