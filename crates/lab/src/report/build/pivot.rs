@@ -2,7 +2,7 @@
 //! comparison over a dimension goes through here.
 
 use super::cells;
-use super::dims::as_number;
+use super::dims::{as_number, short};
 use crate::analysis::Cell as Measured;
 use crate::metric::Metric;
 use crate::report::model::{Axis, BarSeries, Block, Cell, Chart, LineSeries, Plot, Point, Table};
@@ -23,12 +23,8 @@ impl Head {
         Self { name: name.into(), at: None }
     }
 
-    pub(super) fn of(value: &Value) -> Self {
-        let name = match value {
-            Value::Word(word) if word.is_empty() => "defaults".to_owned(),
-            value => value.to_string(),
-        };
-        Self { name, at: as_number(value) }
+    pub(super) fn of(dimension: &str, value: &Value) -> Self {
+        Self { name: short(dimension, value), at: as_number(value) }
     }
 }
 

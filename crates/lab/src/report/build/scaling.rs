@@ -98,13 +98,7 @@ fn pivot<'a>(
         title: context.label(work).to_owned(),
         rows_are: super::dims::name_of(dimension),
         columns_are: "subject".to_owned(),
-        rows: values
-            .iter()
-            .map(|value| match dimension {
-                "buses" => Head { name: spell(dimension, value), ..Head::of(value) },
-                _ => Head::of(value),
-            })
-            .collect(),
+        rows: values.iter().map(|value| Head::of(dimension, value)).collect(),
         columns: families.iter().map(|family| Head::word(family.title.clone())).collect(),
         cells: values
             .iter()
@@ -194,8 +188,11 @@ fn chunk_by_members(context: &Context<'_>, work: usize) -> Vec<Block> {
             continue;
         }
         let mut name = subject.family.clone();
+        let family = || subjects.iter().filter(|other| other.family == subject.family);
         for key in ["buses", "order"] {
-            if let Some(value) = subject.dimensions.get(key) {
+            let value = subject.dimensions.get(key);
+            let varies = family().any(|other| other.dimensions.get(key) != value);
+            if let Some(value) = value.filter(|_| varies) {
                 name += &format!(", {}", spell(key, value));
             }
         }
@@ -228,8 +225,8 @@ fn chunk_by_members(context: &Context<'_>, work: usize) -> Vec<Block> {
             title: format!("{name}, {}", context.label(work)),
             rows_are: "chunk".to_owned(),
             columns_are: "members".to_owned(),
-            rows: chunks.iter().map(Head::of).collect(),
-            columns: members.iter().map(Head::of).collect(),
+            rows: chunks.iter().map(|chunk| Head::of("chunk", chunk)).collect(),
+            columns: members.iter().map(|count| Head::of("members", count)).collect(),
             cells: chunks
                 .iter()
                 .map(|chunk| members.iter().map(|count| find(chunk, count)).collect())
