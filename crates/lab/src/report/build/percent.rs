@@ -4,7 +4,7 @@
 use super::cells;
 use super::pivot::evenly;
 use super::{Context, section as make_section};
-use crate::analysis::{Cell as Measured, Work};
+use crate::analysis::{Cell as Measured, State, Work};
 use crate::metric::{Better, Metric};
 use crate::report::model::{Block, Cell, Column, Row, Section, Table, Tone};
 use crate::report::units::{Scale, digits, title};
@@ -74,9 +74,7 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
 fn tables(context: &Context<'_>, key: &Key, workloads: &[usize]) -> Vec<Block> {
     let analysis = context.analysis;
     let takes_part = |subject: &usize| {
-        workloads
-            .iter()
-            .any(|work| !cells::why_missing(analysis.cell(*work, *subject)).eq("not planned"))
+        workloads.iter().any(|work| analysis.cell(*work, *subject).state != State::NotPlanned)
     };
     let (baselines, others): (Vec<usize>, Vec<usize>) =
         (0..analysis.subjects).filter(takes_part).partition(|s| analysis.is_baseline(*s));
@@ -162,7 +160,13 @@ impl Sheet<'_> {
             .enumerate()
             .map(|(at, work)| self.row(at, *work, &sums))
             .collect();
-        let rows = self.subjects.iter().enumerate().map(|(place, subject)| {
+        let takes_part = |subject: usize| {
+            let cells =
+                self.workloads.iter().map(|work| self.context.analysis.cell(*work, subject));
+            cells.into_iter().any(|cell| cell.state != State::NotPlanned)
+        };
+        let subjects = self.subjects.iter().enumerate().filter(|(_, s)| takes_part(**s));
+        let rows = subjects.map(|(place, subject)| {
             let mut line = vec![cells::words(self.context.subject(*subject))];
             for test in &tests {
                 let at = self.place_of_column(place);

@@ -317,6 +317,25 @@ impl<'a> Pivot<'a> {
     }
 }
 
+/// A table with its rows across, under a name for what stands down now. All its columns but the first are numbers in one unit, which
+/// stands in their headings.
+pub(super) fn turn_table(table: Table, rows_are: &str) -> Table {
+    let Some((_, heads)) = table.columns.split_first() else { return table };
+    let unit = heads.first().and_then(|head| Some(head.heading.rsplit_once(" [")?.1.to_owned()));
+    let unit = unit.map_or_else(String::new, |unit| format!(" [{unit}"));
+    let mut columns = vec![cells::column(rows_are)];
+    columns.extend(
+        table.rows.iter().map(|row| cells::numbers(format!("{}{unit}", row.cells[0].text))),
+    );
+    let rows = heads.iter().enumerate().map(|(place, head)| {
+        let name = head.heading.strip_suffix(&unit).unwrap_or(&head.heading);
+        let mut line = vec![cells::words(name)];
+        line.extend(table.rows.iter().map(|row| row.cells[place + 1].clone()));
+        cells::row(line)
+    });
+    Table { rows: rows.collect(), columns, ..table.clone() }
+}
+
 /// So many in each chart that none is nearly empty: nine lines are five and four.
 pub(super) fn evenly(count: usize, most: usize) -> usize {
     count.div_ceil(count.div_ceil(most).max(1)).max(1)
