@@ -38,6 +38,9 @@ for purpose in "${@:-build}"; do
             need bonnie++ bonnie++
             need hdparm hdparm
             need chromium chromium
+            need chromedriver chromium-driver
+            need '/usr/lib/python3/dist-packages/selenium' python3-selenium
+            need '/usr/lib/python3/dist-packages/markdown_it' python3-markdown-it
             need '/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf' fonts-dejavu-core
             need '/usr/lib/python3/dist-packages/openpyxl' python3-openpyxl
             ;;

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use crate::LabOptions;
 use crate::analysis::analyse;
 use crate::campaign::Campaign;
+use crate::compare::{CompareOptions, Comparison, compare_runs};
 use crate::error::LabError;
 use crate::plan::{Plan, plan_campaign};
 use crate::preset::{PRESETS, Preset};
-use crate::report::build_report;
 use crate::report::render::{Formats, Written, render_terminal, write_report};
+use crate::report::{build_report, tidy_rows};
 use crate::runner::{Tally, run_campaign};
 use crate::store::Store;
 use crate::world::{SystemWorld, World};
@@ -85,9 +86,24 @@ pub fn report(results_dir: &Path, formats: &Formats, colour: bool) -> Result<Sum
     let results = Store::open(results_dir)?.results()?;
     let analysis = analyse(&results);
     let report = build_report(&analysis, &results, results_dir);
-    let samples = Vec::new();
+    let samples = tidy_rows(&analysis, &results);
     let written = write_report(&report, &samples, results_dir, formats)?;
     Ok(Summary { tally: None, text: render_terminal(&report, colour), written })
+}
+
+/// What changed between two results directories.
+///
+/// # Errors
+///
+/// When one of them holds no results.
+pub fn compare(
+    before: &Path,
+    after: &Path,
+    options: &CompareOptions,
+) -> Result<Comparison, LabError> {
+    let before = Store::open(before)?.results()?;
+    let after = Store::open(after)?.results()?;
+    Ok(compare_runs(&before, &after, options))
 }
 
 /// The default place for the results of a campaign.

@@ -218,13 +218,13 @@ impl Campaign {
     }
 
     /// The campaign with amounts of data and times multiplied by `factor`, above 0: a short run
-    /// of a long campaign. Times stay at least 0.2 s and amounts at least 1 MiB; shapes (block
+    /// of a long campaign. Times stay at least 0.2 s and amounts at least 8 MiB; shapes (block
     /// sizes, depths, processes, repetitions) stay as they are.
     #[must_use]
     pub fn scaled(mut self, factor: f64) -> Self {
         let size = |size: ByteSize| {
             let scaled = (size.0 as f64 * factor) as u64;
-            ByteSize((scaled >> 20).max(1) << 20)
+            ByteSize((scaled >> 20).max(8) << 20)
         };
         self.runtime_s = (self.runtime_s * factor).max(0.2);
         self.ramp_s *= factor;
@@ -283,6 +283,12 @@ fn fault_of(campaign: &Campaign) -> Option<Fault> {
     if !(0.1..=86_400.0).contains(&campaign.runtime_s) {
         return fault(format!("runtime_s is {}", campaign.runtime_s), "take 0.1 to 86400");
     }
+    if i64::try_from(campaign.seed).is_err() {
+        return fault(
+            format!("the seed is {}", campaign.seed),
+            "take one below 2^63, as TOML does",
+        );
+    }
     for (name, value) in [("ramp_s", campaign.ramp_s), ("rest_s", campaign.rest_s)] {
         if !(0.0..=3600.0).contains(&value) {
             return fault(format!("{name} is {value}"), "take 0 to 3600");
@@ -292,6 +298,7 @@ fn fault_of(campaign: &Campaign) -> Option<Fault> {
         return fault(format!("region is {}", campaign.region), "take at least 4K");
     }
     fault_of_members(&campaign.members)
+        .or_else(|| fault_of_names(&campaign.subjects))
         .or_else(|| fault_of_only(campaign))
         .or_else(|| fault_of_subjects(&campaign.expand()))
         .or_else(|| fault_of_jobs(campaign))
@@ -319,6 +326,15 @@ fn fault_of_members(members: &[MemberDecl]) -> Option<Fault> {
         }
     }
     None
+}
+
+fn fault_of_names(subjects: &[SubjectDecl]) -> Option<Fault> {
+    let twice = subjects
+        .iter()
+        .enumerate()
+        .find(|(index, subject)| subjects[..*index].iter().any(|other| other.name == subject.name));
+    let (_, subject) = twice?;
+    Some((format!("two subjects are named {:?}", subject.name), "rename one".into()))
 }
 
 fn fault_of_only(campaign: &Campaign) -> Option<Fault> {

@@ -3,11 +3,11 @@
 //! A campaign goes one way, and every arrow is a file or a table that can be looked at:
 //!
 //! ```text
-//! campaign.toml ──> matrix ──> schedule ──> runner ──> raw/NNNN.json + results.sqlite
-//! (campaign)       (matrix)    (matrix)     (runner)            (store)
-//!                                                                  │
-//!      terminal table, report.html, .json, .csv <── analysis <─────┘
-//!                            (report)              (analysis, stats)
+//! campaign.toml ──> matrix ──> schedule ──> runner ───────────> raw/ + results.sqlite
+//! (campaign)       (matrix)    (matrix)     (runner, subjects,          (store)
+//!                                            tool, evidence)               │
+//!      terminal, HTML, XLSX, Markdown, CSV, JSON, SVG, PNG  <── analysis <─┘
+//!                        (report)                      (analysis, stats, trust)
 //! ```
 //!
 //! ```no_run
@@ -22,7 +22,7 @@
 //!     ..LabOptions::new("results")?
 //! };
 //! let summary = braid_lab::run(&campaign, &options)?;
-//! println!("{}\n{}", summary.table, summary.html.display());
+//! println!("{}", summary.text);
 //! # Ok::<(), braid_lab::LabError>(())
 //! ```
 //!
@@ -35,8 +35,7 @@
 //! * Nothing that exists is written to unless the caller named it to be destroyed ([`safety`]).
 //! * The same campaign file and seed give the same trials in the same order.
 //!
-//! Deliberately absent: command-line parsing (the binary does it), any knowledge of RAID, and
-//! any averaging of percentiles.
+//! Deliberately absent: command-line parsing (the binary does it), and any averaging of percentiles.
 
 pub mod analysis;
 pub mod campaign;
@@ -69,10 +68,13 @@ pub mod world;
 
 mod api;
 
-pub use api::{Summary, default_folder, held_campaign, plan, presets, report, run, run_in};
+pub use api::{
+    Summary, compare, default_folder, held_campaign, plan, presets, report, run, run_in,
+};
 pub use braid_stack::ByteSize;
 pub use campaign::{Campaign, Job, Source, Subject, SubjectDecl};
 pub use error::LabError;
+pub use listing::{list, show};
 pub use plan::Plan;
 pub use preset::{Preset, quick_campaign};
 pub use world::{StopFlag, SystemWorld, World};

@@ -32,7 +32,8 @@ mod read;
 mod record;
 mod write;
 
-pub(crate) use files::{RunLock, write_bytes_whole, write_whole};
+pub(crate) use files::RunLock;
+use files::write_whole;
 pub use record::{Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
 
 /// Version of the tables, in `PRAGMA user_version`.

@@ -23,19 +23,18 @@
 //! and configuring a subject: the expression says everything.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
-use braid_stack::{ByteSize, Node, Stack};
+use braid_stack::{ByteSize, Stack};
 
 use crate::LabOptions;
-use crate::campaign::{Campaign, FileSystem, Health, Source, Subject};
+use crate::campaign::{Campaign, Health, Source, Subject};
 use crate::error::LabError;
 use crate::evidence::Watch;
 use crate::matrix::{Workload, goes_through_nbd, plan_workloads};
 use crate::story::Story;
 use crate::tool::Target;
-use crate::world::{CommandLine, Exit, World};
+use crate::world::{Exit, World};
 
 mod array;
 mod directory;
@@ -52,26 +51,24 @@ mod rivals;
 mod site;
 mod stack;
 mod tmpfs;
+mod treat;
+mod trial;
 mod zram;
 
 pub(crate) use array::Array;
 #[cfg(test)]
-pub(crate) use array::tests as array_tests;
+pub(crate) use array::{Keeper, tests as array_tests};
 
-use array::Braid;
+pub(crate) use array::Braid;
 use health::{Treatment, treatment};
-use held::{Held, Thing};
-use rivals::{disks_of, identity, kernel_name, paths_of};
-use site::{Base, LIMIT, Obstacle, Restless, Site, said, settle};
+use held::Held;
+use rivals::{identity, paths_of};
+use site::{Base, LIMIT, Obstacle, Site};
 
 /// Regions are whole blocks of this many bytes.
 const BLOCK: u64 = 4096;
-/// The share of a fresh file system that a trial may use: copies of trees need room beside them.
-const SHARE_OF_FILE_SYSTEM: f64 = 0.45;
-/// The share of a folder's free space that a trial may use: it is not ours alone.
-const SHARE_OF_FOLDER: f64 = 0.5;
-
 /// How bringing a subject up went.
+#[derive(Debug)]
 pub enum BringUp {
     /// It can be measured now.
     Ready(Box<Ready>),
@@ -82,6 +79,7 @@ pub enum BringUp {
 }
 
 /// A subject that can be measured now.
+#[derive(Debug)]
 pub struct Ready {
     /// Where the tool finds it.
     pub target: Target,
@@ -207,18 +205,23 @@ impl<'a> Subjects<'a> {
             self.take_down(subject, false, world)?;
         }
         if self.states[subject].base.is_none() {
+            // Something may be left of an attempt that failed.
+            self.take_down(subject, false, world)?;
             self.start(subject, form, world)?;
         }
         if self.needs_fill(subject, workload) {
             self.fill(subject, world)?;
         }
-        let story = self.treat(subject, treatment, world)?;
-        let prepared = self.prepare(subject, workload, world);
-        if prepared.is_err() {
-            let name = &self.subjects[subject].name;
-            self.states[subject].trial.release(name, true, world)?;
+        let mut commands = self.states[subject].commands.clone();
+        let story = self.treat(subject, treatment, &mut commands, world)?;
+        match self.prepare(subject, workload, commands, world) {
+            Ok(ready) => Ok(Ready { story, ..ready }),
+            Err(obstacle) => {
+                let name = &self.subjects[subject].name;
+                let cleared = self.states[subject].trial.release(name, false, world);
+                Err(first_of(obstacle, cleared))
+            }
         }
-        Ok(Ready { story, ..prepared? })
     }
 
     /// Ends what a trial needed, and mends the array if its health was changed; a server that is
@@ -364,13 +367,10 @@ impl<'a> Subjects<'a> {
                 Ok(())
             }
             Err(obstacle) => {
-                let cleared = held.release(&facts.name, true, world);
-                match (obstacle, cleared) {
-                    // The first failure is the one that is told.
-                    (Obstacle::Failed(error), _) => Err(Obstacle::Failed(error)),
-                    (_, Err(error)) => Err(Obstacle::Failed(error)),
-                    (obstacle, Ok(())) => Err(obstacle),
-                }
+                let cleared = held.release(&facts.name, false, world);
+                // What did not go is tried again with the rest.
+                self.states[subject].held = held;
+                Err(first_of(obstacle, cleared))
             }
         }
     }
@@ -427,215 +427,15 @@ impl<'a> Subjects<'a> {
     fn raw_region(&self, base: &Base) -> u64 {
         self.campaign.region.0.min(base.size_bytes) / BLOCK * BLOCK
     }
-
-    /// Brings about the state that a trial is to find.
-    fn treat(
-        &mut self,
-        subject: usize,
-        treatment: Treatment,
-        world: &mut dyn World,
-    ) -> Result<Story, Obstacle> {
-        if matches!(treatment, Treatment::Nothing | Treatment::Short) {
-            return Ok(Story::none());
-        }
-        let state = &mut self.states[subject];
-        let Some(array) = state.base.as_ref().and_then(|base| base.array.clone()) else {
-            return Err(Obstacle::Impossible("it is no array that could be asked".to_owned()));
-        };
-        // Set before: a command that fails may have done its work.
-        state.is_hurt = true;
-        let before: &[Option<CommandLine>] = match treatment {
-            Treatment::Fail => &[array.fail()],
-            Treatment::Refill => &[array.fail(), array.take_out(), array.forget()],
-            _ => &[],
-        };
-        for command in before.iter().flatten() {
-            let done = world.run(command, LIMIT, &self.options.stop)?;
-            match done.exit {
-                Exit::Code(0) => self.states[subject].commands.push(command.to_string()),
-                Exit::Stopped => return Err(Obstacle::Stopped),
-                _ => {
-                    self.states[subject].is_hurt = false;
-                    let why = format!("the array refuses to be hurt: {}", said(&done));
-                    self.take_down(subject, false, world)?;
-                    return Err(Obstacle::Impossible(why));
-                }
-            }
-        }
-        let total = Duration::from_secs_f64(self.campaign.ramp_s + self.campaign.runtime_s);
-        Ok(match treatment {
-            Treatment::Refill => Story::of_recovery(&array),
-            Treatment::Check => Story::of_checks(&array),
-            Treatment::Story => Story::of_a_failure(&array, total),
-            _ => Story::none(),
-        })
-    }
-
-    /// Makes an array whole again. One of the kernel's is taken down, and the next trial gets a new
-    /// one; a volume gets its member back, all of which is filled.
-    fn mend(&mut self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
-        let Some(base) = self.states[subject].base.clone() else { return Ok(()) };
-        let (Some(array), Some(_)) = (&base.array, &base.volume) else {
-            return self.take_down(subject, false, world);
-        };
-        let failed = |why: Restless| match why.into_obstacle(&self.subjects[subject].name, array) {
-            Obstacle::Failed(error) => error,
-            _ => LabError::Stopped,
-        };
-        let stop = &self.options.stop;
-        let ask = |world: &mut dyn World| {
-            let done = world.run(&array.ask(), LIMIT, &Default::default())?;
-            array
-                .read(&done)
-                .map_err(|why| failed(Restless::Why(format!("the array does not answer: {why}"))))
-        };
-        let must = |world: &mut dyn World, command: Option<CommandLine>| match command {
-            None => Ok(()),
-            Some(command) => {
-                let done = world.run(&command, LIMIT, &Default::default())?;
-                match done.exit {
-                    Exit::Code(0) => Ok(()),
-                    _ => Err(LabError::StepFailed {
-                        action: format!("mend {:?}", self.subjects[subject].name),
-                        reason: said(&done),
-                        command: Some(command.to_string()),
-                    }),
-                }
-            }
-        };
-        if ask(world)?.pass.as_deref() == Some("check") {
-            must(world, Some(array.cancel_check()))?;
-        }
-        let found = ask(world)?;
-        if found.is_degraded {
-            if found.victim.as_deref() == Some("faulty") {
-                must(world, array.take_out())?;
-                must(world, array.forget())?;
-            }
-            if matches!(found.victim.as_deref(), None | Some("faulty")) {
-                must(world, array.put_in())?;
-            }
-        }
-        match settle(world, array, base.size_bytes, stop) {
-            // Who asked to stop does not wait for a recovery: md goes on with it next time.
-            Err(Restless::Stopped) => return Ok(()),
-            other => other.map_err(failed)?,
-        }
-        if ask(world)?.is_degraded {
-            return Err(failed(Restless::Why("the array is still degraded".to_owned())));
-        }
-        self.states[subject].is_hurt = false;
-        Ok(())
-    }
-
-    /// Read-ahead, file system, folder: what a trial needs on top of the base.
-    fn prepare(
-        &mut self,
-        subject: usize,
-        workload: &Workload,
-        world: &mut dyn World,
-    ) -> Result<Ready, Obstacle> {
-        let Some(base) = self.states[subject].base.clone() else {
-            return Err(Obstacle::Impossible("it is not up".to_owned()));
-        };
-        let mut commands = self.states[subject].commands.clone();
-        let facts = &self.subjects[subject];
-        let mut site = Site {
-            world,
-            held: &mut self.states[subject].trial,
-            stop: &self.options.stop,
-            subject: &facts.name,
-            commands: &mut commands,
-        };
-        let (folder, share) = place(&mut site, &base, workload)?;
-        let mut watch = watch_of(facts, &base);
-        let (target, region_bytes) = match &folder {
-            None => (base.target.clone(), self.raw_region(&base)),
-            Some(folder) => {
-                let free = site.world.free_bytes(folder)?;
-                let room = (free as f64 * share) as u64 / BLOCK * BLOCK;
-                watch.mountpoint = Some(mountpoint_of(&base, folder));
-                (Target::Folder(folder.clone()), self.campaign.region.0.min(room))
-            }
-        };
-        let size_bytes = base.size_bytes;
-        let story = Story::none();
-        Ok(Ready { target, size_bytes, region_bytes, watch, story, commands, folder })
-    }
 }
 
-/// The trial's folder, if it works in one, and how much of the free space it may use.
-fn place(
-    site: &mut Site<'_>,
-    base: &Base,
-    workload: &Workload,
-) -> Result<(Option<PathBuf>, f64), Obstacle> {
-    let setup = &workload.setup;
-    let device = match &base.target {
-        Target::Folder(parent) => {
-            let folder = site.world.make_folder(parent)?;
-            site.hold(Thing::Folder { path: folder.clone(), with_content: true });
-            return Ok((Some(folder), SHARE_OF_FOLDER));
-        }
-        Target::Device(path) => path.display().to_string(),
-        Target::Nbd(_) if setup.filesystem == FileSystem::None && setup.readahead.is_none() => {
-            return Ok((None, 0.0));
-        }
-        Target::Nbd(_) => {
-            let reason = "an NBD export is no block device of this machine: attach it first";
-            return Err(Obstacle::Impossible(reason.to_owned()));
-        }
-    };
-    if let Some(size) = setup.readahead {
-        readahead::set(site, &device, size, setup.filesystem)?;
+/// The first failure is the one that is told; but what is merely impossible, or was stopped, is an
+/// error when something of it is left.
+fn first_of(obstacle: Obstacle, cleared: Result<(), LabError>) -> Obstacle {
+    match (obstacle, cleared) {
+        (Obstacle::Impossible(_) | Obstacle::Stopped, Err(error)) => Obstacle::Failed(error),
+        (obstacle, _) => obstacle,
     }
-    if setup.filesystem == FileSystem::None {
-        return Ok((None, 0.0));
-    }
-    let mount = filesystem::mount(site, &device, setup)?;
-    let folder = site.world.make_folder(&mount)?;
-    site.hold(Thing::Folder { path: folder.clone(), with_content: true });
-    Ok((Some(folder), SHARE_OF_FILE_SYSTEM))
-}
-
-/// Where the file system of a trial's folder is mounted: its parent, as far as it is ours to know.
-fn mountpoint_of(base: &Base, folder: &Path) -> PathBuf {
-    match &base.target {
-        Target::Folder(directory) => directory.clone(),
-        _ => folder.parent().unwrap_or(folder).to_path_buf(),
-    }
-}
-
-fn watch_of(facts: &Subject, base: &Base) -> Watch {
-    let target = match &base.target {
-        Target::Device(path) => kernel_name(path),
-        Target::Nbd(_) | Target::Folder(_) => None,
-    };
-    Watch {
-        target,
-        members: disks_of(&facts.source),
-        server_pid: base.server_pid,
-        volume: base.volume.clone(),
-        mountpoint: None,
-        models: models_of(&facts.source),
-        // No stack has a cache of its own.
-        cache_bytes: None,
-    }
-}
-
-/// Rates of the modelled members, as far as the expression says them; a profile's own are not
-/// known here.
-fn models_of(source: &Source) -> Vec<(u64, u64)> {
-    let (Source::Stack(text), mut rates) = (source, Vec::new()) else { return Vec::new() };
-    let Ok(stack) = Stack::parse(text) else { return rates };
-    for leaf in stack.leaves() {
-        if let Node::Model(model) = &leaf.node
-            && let (Some(read), Some(write)) = (model.overrides.read, model.overrides.write)
-        {
-            rates.push((read.bytes_per_second(), write.bytes_per_second()));
-        }
-    }
-    rates
 }
 
 #[cfg(test)]

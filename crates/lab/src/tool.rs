@@ -22,6 +22,7 @@ mod cp_read;
 mod cp_tree;
 mod dd;
 mod fio;
+pub mod fuzz;
 mod hdparm;
 mod parts;
 mod seek;
@@ -319,6 +320,11 @@ mod tests {
     use crate::settings::{Kind, Value};
     use braid_stack::ByteSize;
 
+    /// Every tool but the stand-ins of other tests, which no package has.
+    fn real() -> impl Iterator<Item = &'static dyn Tool> {
+        TOOLS.iter().copied().filter(|tool| tool.package() != "none")
+    }
+
     /// The defaults, and the first word of a choice that has none.
     fn usual(tool: &dyn Tool) -> Settings {
         let mut settings = Settings::defaults(tool.parameters());
@@ -344,8 +350,8 @@ mod tests {
 
     #[test]
     fn settings_that_differ_have_labels_that_differ() {
-        for tool in TOOLS {
-            let usual = usual(*tool);
+        for tool in real() {
+            let usual = usual(tool);
             let mut labels = BTreeMap::from([(tool.label(&usual), usual.clone())]);
             for parameter in tool.parameters() {
                 for value in values(parameter.kind) {
@@ -361,9 +367,9 @@ mod tests {
 
     #[test]
     fn tools_and_what_they_say_are_unique() {
-        let abouts: std::collections::BTreeSet<&str> = TOOLS.iter().map(|t| t.about()).collect();
-        assert_eq!(abouts.len(), TOOLS.len());
-        for tool in TOOLS {
+        let abouts: std::collections::BTreeSet<&str> = real().map(|tool| tool.about()).collect();
+        assert_eq!(abouts.len(), real().count());
+        for tool in real() {
             assert_eq!(find(tool.name()).map(Tool::name), Some(tool.name()), "twice");
             assert!(!tool.package().is_empty());
         }
@@ -379,8 +385,8 @@ mod tests {
             wall_s in prop::num::f64::ANY,
             processes in 0..4_u32,
         ) {
-            for tool in TOOLS {
-                let settings = usual(*tool).with("series_ms", Value::Count(10));
+            for tool in real() {
+                let settings = usual(tool).with("series_ms", Value::Count(10));
                 let target = testing::folder();
                 let spec = testing::trial(&settings, &target, processes);
                 let one = ToolOutput {
@@ -406,8 +412,8 @@ mod tests {
             processes in 1..300_u32,
             seed in any::<u64>(),
         ) {
-            for tool in TOOLS {
-                let mut settings = usual(*tool);
+            for tool in real() {
+                let mut settings = usual(tool);
                 for (parameter, pick) in tool.parameters().iter().zip(&picks) {
                     let value = pick.get(&values(parameter.kind)).clone();
                     settings = settings.with(parameter.name, value);
@@ -437,7 +443,7 @@ mod tests {
 
     #[test]
     fn every_parameter_is_declared_once_and_has_a_default_of_its_kind() {
-        for tool in TOOLS {
+        for tool in real() {
             let mut seen = std::collections::BTreeSet::new();
             for parameter in tool.parameters() {
                 assert!(seen.insert(parameter.name), "{}: {}", tool.name(), parameter.name);

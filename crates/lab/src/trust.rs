@@ -157,7 +157,8 @@ pub const RULES: &[Rule] = &[
         name: "page-cache",
         about: "the tool claims bytes that the devices never moved",
         action: "set direct = true, or drop_caches = true with a region well above the memory; \
-                 for writes, let the final sync count",
+                 for writes, let the final sync count; for reads, have the region written \
+                 before (fill = true)",
         check: Check::Trial(bytes::check_page_cache),
     },
     Rule {

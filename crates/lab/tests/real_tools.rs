@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use braid_lab::metric::{Measured, Metric};
 use braid_lab::settings::Settings;
-use braid_lab::tool::source::{make_file, make_source};
+use braid_lab::story::Story;
+use braid_lab::tool::source::make_source;
 use braid_lab::tool::{
     Place, RunOutput, Script, Step, Target, Tool, ToolOutput, TrialSpec, find, names,
 };
@@ -21,44 +22,23 @@ use braid_lab::{StopFlag, SystemWorld, World};
 
 const REGION: u64 = 64 << 20;
 
-fn run(command: &CommandLine) -> ToolOutput {
-    let start = Instant::now();
-    let limit = Duration::from_secs(300);
-    let done = SystemWorld::new().run(command, limit, &StopFlag::default()).unwrap();
-    let wall_s = start.elapsed().as_secs_f64();
-    ToolOutput { exit: done.exit, stdout: done.stdout, stderr: done.stderr, wall_s }
-}
+const LONGEST: Duration = Duration::from_secs(300);
 
-fn succeed(command: &CommandLine) {
-    let done = run(command);
-    assert_eq!(done.exit, Exit::Code(0), "{command}\n{}{}", done.stdout, done.stderr);
-}
-
-fn carry_out(steps: &[Step]) {
+fn carry_out(world: &mut SystemWorld, steps: &[Step]) {
     for step in steps {
-        match step {
-            Step::Run(command) => succeed(command),
-            Step::MakeFile { path, bytes, seed } => make_file(path, *bytes, *seed).unwrap(),
-            Step::MakeFolder(path) => fs::create_dir(path).unwrap(),
-            Step::ReadAll(path) => drop(fs::read(path).unwrap()),
-            Step::Remove(path) if path.is_dir() => fs::remove_dir_all(path).unwrap(),
-            Step::Remove(path) => fs::remove_file(path).unwrap(),
-        }
+        world.perform(step, LONGEST, &StopFlag::default()).unwrap();
     }
 }
 
 /// Plays a script as the runner does, but for the caches.
-fn play(script: &Script, scratch: &Path) -> RunOutput {
-    carry_out(&script.prepare);
-    carry_out(&script.warm);
+fn play(world: &mut SystemWorld, script: &Script, scratch: &Path) -> RunOutput {
+    carry_out(world, &script.prepare);
+    carry_out(world, &script.warm);
     let start = Instant::now();
-    let processes: Vec<ToolOutput> = std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            script.measured.iter().map(|command| scope.spawn(|| run(command))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    });
+    let processes =
+        world.run_all(&script.measured, LONGEST, &StopFlag::default(), &mut Story::none()).unwrap();
     let wall_s = start.elapsed().as_secs_f64();
-    carry_out(&script.clean_up);
+    carry_out(world, &script.clean_up);
     for (process, command) in processes.iter().zip(&script.measured) {
         let said = format!("{}{}", process.stdout, process.stderr);
         assert_eq!(process.exit, Exit::Code(0), "{command}\n{said}");
@@ -76,7 +56,7 @@ fn play(script: &Script, scratch: &Path) -> RunOutput {
 fn tool(name: &str) -> Option<&'static dyn Tool> {
     let tool = find(name).unwrap();
     let command = tool.version_command();
-    let found = SystemWorld::new().run(&command, Duration::from_secs(60), &StopFlag::default());
+    let found = SystemWorld::new().run(&command, LONGEST, &StopFlag::default());
     let Ok(done) = found else {
         println!("skipped: {} is not installed (apt install {})", command.program, tool.package());
         return None;
@@ -95,8 +75,19 @@ fn settings(tool: &dyn Tool, values: &str) -> Settings {
     })
 }
 
-/// One trial, whole: sources, script, parser; nothing is left on the subject. `None`: skipped.
+/// One trial on a raw target.
 fn measure(name: &str, values: &str, target: &Target, processes: u32) -> Option<Measured> {
+    measure_in(&mut SystemWorld::new(), name, values, target, processes)
+}
+
+/// One trial, whole: sources, script, parser; nothing is left on the subject. `None`: skipped.
+fn measure_in(
+    world: &mut SystemWorld,
+    name: &str,
+    values: &str,
+    target: &Target,
+    processes: u32,
+) -> Option<Measured> {
     let tool = tool(name)?;
     let settings = settings(tool, values);
     tool.check(&settings, processes).unwrap();
@@ -115,7 +106,7 @@ fn measure(name: &str, values: &str, target: &Target, processes: u32) -> Option<
         scratch: scratch.path(),
         sources: sources.path(),
     };
-    let output = play(&tool.plan(&spec).unwrap(), scratch.path());
+    let output = play(world, &tool.plan(&spec).unwrap(), scratch.path());
     if let Target::Folder(folder) = target {
         let left: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
         assert!(left.is_empty(), "{name} left {left:?}");
@@ -144,7 +135,8 @@ impl Subject {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let image = dir.path().join("image");
-        make_file(&image, 2 * REGION, 9).unwrap();
+        let file = Step::MakeFile { path: image.clone(), bytes: 2 * REGION, seed: 9 };
+        carry_out(&mut SystemWorld::new(), &[file]);
         let attached = Command::new("losetup").args(["--find", "--show"]).arg(&image).output();
         let device = match attached {
             Ok(done) if done.status.success() => {
@@ -163,18 +155,34 @@ impl Subject {
         Target::Device(self.device.as_ref().map_or(image, PathBuf::from))
     }
 
-    /// A folder on ext4 upon the device, else beside the image.
-    fn folder(&mut self) -> Target {
+    /// Trials in a folder on ext4 upon the device, else beside the image.
+    fn folder(&mut self) -> Folder<'_> {
         let mount = self.dir.path().join("mount");
         fs::create_dir(&mount).unwrap();
+        let mut world = SystemWorld::new();
         if let Some(device) = &self.device {
-            succeed(&CommandLine::new("mkfs.ext4").arg("-q").arg(device));
-            succeed(&CommandLine::new("mount").arg(device).arg(mount.to_str().unwrap()));
+            let mkfs = CommandLine::new("mkfs.ext4").arg("-q").arg(device);
+            let mounted = CommandLine::new("mount").arg(device).arg(mount.to_str().unwrap());
+            carry_out(&mut world, &[Step::Run(mkfs), Step::Run(mounted)]);
             self.mounted = true;
         }
-        let folder = mount.join("trial");
-        fs::create_dir(&folder).unwrap();
-        Target::Folder(folder)
+        let target = Target::Folder(world.make_folder(&mount).unwrap());
+        Folder { world, target, direct: self.mounted, _subject: self }
+    }
+}
+
+/// A folder that the world made, in which it may remove.
+struct Folder<'a> {
+    world: SystemWorld,
+    target: Target,
+    /// Whether its file system takes O_DIRECT for sure.
+    direct: bool,
+    _subject: &'a Subject,
+}
+
+impl Folder<'_> {
+    fn measure(&mut self, name: &str, values: &str, processes: u32) -> Option<Measured> {
+        measure_in(&mut self.world, name, values, &self.target, processes)
     }
 }
 
@@ -239,8 +247,7 @@ fn fio_gives_a_course_over_time() {
 #[test]
 fn fio_works_on_a_file_of_its_own_in_a_folder() {
     let mut subject = Subject::new();
-    let folder = subject.folder();
-    measure("fio", "pattern = \"seq\"\nop = \"read\"\ndirect = false", &folder, 1);
+    subject.folder().measure("fio", "pattern = \"seq\"\nop = \"read\"\ndirect = false", 1);
 }
 
 /// A server that is stopped even when the test fails.
@@ -303,8 +310,8 @@ fn hdparm_reads_a_block_device() {
 #[test]
 fn dd_streams_to_and_from_files() {
     let mut subject = Subject::new();
-    let folder = subject.folder();
-    let direct = subject.mounted;
+    let mut folder = subject.folder();
+    let direct = folder.direct;
     for values in [
         "op = \"read\"".to_owned(),
         "op = \"write\"".to_owned(),
@@ -314,7 +321,7 @@ fn dd_streams_to_and_from_files() {
     ] {
         let values = format!("{values}\nsize = \"4M\"\nbs = \"64K\"");
         for processes in [1, 3] {
-            measure("dd", &values, &folder, processes);
+            folder.measure("dd", &values, processes);
         }
     }
 }
@@ -336,42 +343,42 @@ fn dd_streams_to_and_from_a_device_and_keeps_its_size() {
 #[test]
 fn sysbench_runs_all_its_modes() {
     let mut subject = Subject::new();
-    let folder = subject.folder();
-    let direct = subject.mounted;
+    let mut folder = subject.folder();
+    let direct = folder.direct;
     for mode in ["seqrd", "seqwr", "seqrewr", "rndrd", "rndwr", "rndrw"] {
         let values = format!(
             "mode = {mode:?}\ntotal_size = \"4M\"\nfiles = 2\nevents = 200\ndirect = {direct}"
         );
-        let Some(measured) = measure("sysbench", &values, &folder, 2) else { return };
+        let Some(measured) = folder.measure("sysbench", &values, 2) else { return };
         assert!(measured.get(Metric::Seconds).is_some());
         assert_eq!(measured.latencies.len(), usize::from(mode != "rndrw"), "{mode}");
     }
     let timed = "mode = \"rndrd\"\ntotal_size = \"4M\"\nfiles = 2\ndirect = false";
-    let measured = measure("sysbench", timed, &folder, 1).unwrap();
+    let measured = folder.measure("sysbench", timed, 1).unwrap();
     assert_eq!(measured.get(Metric::Seconds), None);
 }
 
 #[test]
 fn bonnie_runs_all_its_phases() {
     let mut subject = Subject::new();
-    let folder = subject.folder();
+    let mut folder = subject.folder();
     let values = "size = \"8M\"\nfiles = 1\nper_char = false\nchunk = \"64K\"";
-    let Some(measured) = measure("bonnie", values, &folder, 2) else { return };
+    let Some(measured) = folder.measure("bonnie", values, 2) else { return };
     for metric in [Metric::BonnieWriteLatency, Metric::BonnieRanDeleteLatency] {
         assert!(measured.get(metric).is_some(), "{measured:?}");
     }
     assert_eq!(measured.get(Metric::BonniePutcLatency), None);
-    let whole = measure("bonnie", "size = \"2M\"\nfiles = 0", &folder, 1).unwrap();
+    let whole = folder.measure("bonnie", "size = \"2M\"\nfiles = 0", 1).unwrap();
     assert!(whole.get(Metric::BonnieGetcLatency).is_some());
 }
 
 #[test]
 fn trees_and_files_are_copied() {
     let mut subject = Subject::new();
-    let folder = subject.folder();
+    let mut folder = subject.folder();
     for name in ["untar", "cp-tree", "cp-cached", "cp-read"] {
         for processes in [1, 2] {
-            let Some(measured) = measure(name, "size = \"4M\"", &folder, processes) else {
+            let Some(measured) = folder.measure(name, "size = \"4M\"", processes) else {
                 continue;
             };
             let bytes = [Metric::BytesRead, Metric::BytesWritten].map(|m| measured.get(m));

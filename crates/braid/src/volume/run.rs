@@ -1,6 +1,5 @@
 //! A volume's life, from its first check to its last flush.
 
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attachment::{AttachError, Attached, leave_traces};
 use super::media::{Media, MediaError, Medium};
+use super::name_lock::NameLock;
 use super::shard::{self, Shard, ShardError};
 use super::{Attach, Spec};
 use super::{arrays, md, orders};
@@ -128,7 +128,7 @@ struct Volume {
     control: Option<PathBuf>,
     server: Option<control::Server>,
     /// Held for the life of the process.
-    _name: Option<File>,
+    _name: Option<NameLock>,
 }
 
 /// What a status is made of.
@@ -413,30 +413,13 @@ impl Shared {
     }
 }
 
-/// Locks the name of a volume that is known by one: of two commands at once that bring it up,
-/// one is late, and must not take what the other has made for leftovers.
-fn claim_name(spec: &Spec) -> Result<Option<File>, RunError> {
+/// Locks the name of a volume that is known by one.
+fn claim_name(spec: &Spec) -> Result<Option<NameLock>, RunError> {
     let Some(control) = &spec.control else { return Ok(None) };
-    let cannot = system("cannot lock the volume's name");
-    let file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(control.with_extension("lock"))
-        .map_err(&cannot)?;
-    // A process that was killed a moment ago may still be on its way out.
-    let deadline = Instant::now() + Duration::from_secs(1);
-    loop {
-        match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(Some(file)),
-            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(RunError::NameTaken { name: spec.name.clone() });
-            }
-            Err(error) => return Err(cannot(error.into())),
-        }
+    match NameLock::claim(&control.with_extension("lock")) {
+        Ok(Some(lock)) => Ok(Some(lock)),
+        Ok(None) => Err(RunError::NameTaken { name: spec.name.clone() }),
+        Err(error) => Err(system("cannot lock the volume's name")(error)),
     }
 }
 

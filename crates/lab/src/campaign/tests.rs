@@ -95,6 +95,7 @@ fn each_fault_names_its_remedy() {
         (GOOD.replace("stack = \"{a}\"", "stack = \"a.img\"\npath = \"b\""), "exactly one of"),
         (GOOD.replace("{a}", "{c}"), "{c} is neither a member"),
         (GOOD.replacen("[[member]]", "repetitions = 0\n[[member]]", 1), "1 to 1000"),
+        (GOOD.replacen("[[member]]", "seed = -1\n[[member]]", 1), "seed"),
         (GOOD.replacen("[[member]]", "runtime_s = nan\n[[member]]", 1), "runtime_s"),
         (GOOD.replacen("[[member]]", "rest_s = -1.0\n[[member]]", 1), "rest_s"),
         (GOOD.replacen("[[member]]", "only = [\"three*\"]\n[[member]]", 1), "subjects are single"),

@@ -10,10 +10,14 @@
 //! second look  cargo 4 GiB                  grew by 3 GiB, of which 3 GiB are old: moved nothing
 //! ```
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
 
 /// Bytes below which a process is not looked at closer.
 const NOTABLE: u64 = 1 << 20;
@@ -21,6 +25,8 @@ const NOTABLE: u64 = 1 << 20;
 const NAMED: usize = 5;
 /// `PF_KTHREAD` of the flags: kernel threads write back what others wrote.
 const KERNEL_THREAD: u64 = 0x0020_0000;
+/// The parent of all threads of the kernel.
+const KTHREADD: u32 = 2;
 /// Longest chain of parents that is followed; a longer one has changed while it was read.
 const GENERATIONS: usize = 64;
 
@@ -81,48 +87,85 @@ pub(super) struct Movers {
     pub(super) parents: BTreeMap<u32, u32>,
 }
 
-/// Looks at every process. One `stat` is read for each that moved something, and for its
-/// ancestors; one `io` for all.
-pub(super) fn read_movers(proc: &Path) -> Option<Movers> {
-    let mut movers = Movers::default();
-    let mut buffer = Vec::with_capacity(4096);
-    for entry in std::fs::read_dir(proc).ok()?.filter_map(Result::ok) {
-        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
-            continue;
+/// A `/proc` that is open, for reading many small files: each costs three system calls, where
+/// [`std::fs::read_to_string`] takes six.
+pub(super) struct ProcDir {
+    dir: OwnedFd,
+    buffer: [u8; 4096],
+}
+
+impl ProcDir {
+    pub(super) fn open(proc: &Path) -> Option<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = rustix::fs::open(proc, flags, Mode::empty()).ok()?;
+        Some(Self { dir, buffer: [0; 4096] })
+    }
+
+    /// The kernel gives these files whole in one read. A program's name need not be UTF-8.
+    fn read(&mut self, path: &str) -> Option<Cow<'_, str>> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.dir, path, flags, Mode::empty()).ok()?;
+        let length = rustix::io::read(&file, &mut self.buffer).ok()?;
+        Some(String::from_utf8_lossy(self.buffer.get(..length)?))
+    }
+
+    /// The `stat` of one process.
+    pub(super) fn process(&mut self, process: u32) -> Option<ProcessStat> {
+        parse_process(&self.read(&format!("{process}/stat"))?)
+    }
+
+    /// The children of kthreadd, which are often half of all processes: looking at them would cost
+    /// as much as at the others. Empty where they cannot be told so; each is then asked.
+    fn kernel_threads(&mut self) -> BTreeSet<u32> {
+        // In a container any process may have its number.
+        if !self.process(KTHREADD).is_some_and(|stat| stat.is_kernel) {
+            return BTreeSet::new();
+        }
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let children = format!("{KTHREADD}/task/{KTHREADD}/children");
+        let mut list = String::new();
+        let Ok(file) = rustix::fs::openat(&self.dir, children, flags, Mode::empty()) else {
+            return BTreeSet::new();
         };
-        let bytes = read_whole(&entry.path().join("io"), &mut buffer).and_then(parse_io);
-        if let Some(bytes) = bytes.filter(|bytes| *bytes >= NOTABLE)
-            && let Some(stat) = read_process(proc, process, &mut buffer)
-        {
-            movers.all.insert(process, Mover { bytes, stat });
+        match File::from(file).read_to_string(&mut list) {
+            Ok(_) => list.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect(),
+            Err(_) => BTreeSet::new(),
         }
     }
-    let mut wanted: Vec<u32> = Vec::new();
-    for (process, mover) in &movers.all {
-        movers.parents.insert(*process, mover.stat.parent);
-        wanted.push(mover.stat.parent);
-    }
-    while let Some(process) = wanted.pop() {
-        if process > 1 && !movers.parents.contains_key(&process) {
-            let Some(stat) = read_process(proc, process, &mut buffer) else { continue };
-            movers.parents.insert(process, stat.parent);
-            wanted.push(stat.parent);
+
+    /// Looks at every process but the kernel's. One `io` is read for all, one `stat` for each that
+    /// moved something, and for its ancestors.
+    pub(super) fn movers(&mut self) -> Option<Movers> {
+        let mut movers = Movers::default();
+        let kernel = self.kernel_threads();
+        for entry in rustix::fs::Dir::read_from(&self.dir).ok()?.filter_map(Result::ok) {
+            let Some(process) = entry.file_name().to_str().ok().and_then(|n| n.parse().ok()) else {
+                continue;
+            };
+            if kernel.contains(&process) {
+                continue;
+            }
+            let bytes = self.read(&format!("{process}/io")).and_then(|io| parse_io(&io));
+            if let Some(bytes) = bytes.filter(|bytes| *bytes >= NOTABLE)
+                && let Some(stat) = self.process(process)
+            {
+                movers.all.insert(process, Mover { bytes, stat });
+            }
         }
+        let mut wanted: Vec<u32> = Vec::new();
+        for (process, mover) in &movers.all {
+            movers.parents.insert(*process, mover.stat.parent);
+            wanted.push(mover.stat.parent);
+        }
+        while let Some(process) = wanted.pop() {
+            if process > 1 && !movers.parents.contains_key(&process) {
+                let Some(stat) = self.process(process) else { continue };
+                movers.parents.insert(process, stat.parent);
+                wanted.push(stat.parent);
+            }
+        }
+        Some(movers)
     }
-    Some(movers)
-}
-
-/// The `stat` of one process.
-pub(super) fn read_process(proc: &Path, process: u32, buffer: &mut Vec<u8>) -> Option<ProcessStat> {
-    read_whole(&proc.join(process.to_string()).join("stat"), buffer).and_then(parse_process)
-}
-
-/// A small file of `/proc` in one read, where [`std::fs::read_to_string`] would ask for its size
-/// first. Text that is not UTF-8 (a program's name may be) is `None`.
-fn read_whole<'b>(path: &Path, buffer: &'b mut Vec<u8>) -> Option<&'b str> {
-    buffer.clear();
-    File::open(path).ok()?.take(4096).read_to_end(buffer).ok()?;
-    std::str::from_utf8(buffer).ok()
 }
 
 impl Movers {

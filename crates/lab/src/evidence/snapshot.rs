@@ -9,7 +9,7 @@ use super::counters::{Processors, find_disk, parse_processors};
 use super::heat::{Heat, read_heat, read_throttles};
 use super::mdstat::parse_mdstat;
 use super::mounts::find_mount;
-use super::process::{Movers, read_movers, read_process};
+use super::process::{Movers, ProcDir};
 use super::{Evidence, Moved, Watch};
 use crate::environment::find_memory_bytes;
 
@@ -57,9 +57,10 @@ pub fn take_under(roots: &Roots, watch: &Watch) -> Snapshot {
     let Roots { proc, sys } = roots;
     let began = Instant::now();
     let text = |name: &str| fs::read_to_string(proc.join(name)).ok();
-    let mut buffer = Vec::new();
-    let own = read_process(proc, std::process::id(), &mut buffer);
-    let server = watch.server_pid.and_then(|server| read_process(proc, server, &mut buffer));
+    let mut processes = ProcDir::open(proc);
+    let mut stat = |process| processes.as_mut()?.process(process);
+    let own = stat(std::process::id());
+    let server = watch.server_pid.and_then(&mut stat);
     let mut snapshot = Snapshot {
         watch: watch.clone(),
         looked: (began, began),
@@ -75,7 +76,7 @@ pub fn take_under(roots: &Roots, watch: &Watch) -> Snapshot {
             .and_then(|place| find_mount(&text("self/mountinfo")?, place)),
         throttles: read_throttles(sys),
         heat: read_heat(sys),
-        movers: read_movers(proc),
+        movers: processes.as_mut().and_then(ProcDir::movers),
     };
     snapshot.looked.1 = Instant::now();
     snapshot

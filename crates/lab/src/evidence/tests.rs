@@ -258,6 +258,29 @@ fn two_looks_make_evidence() {
     assert_eq!(evidence.strangers, [("tar".to_owned(), 20 * MIB), ("tar".to_owned(), 20 * MIB)]);
 }
 
+/// Process 88 is kthreadd's child by its list, although nothing else says so.
+#[test]
+fn the_kernels_threads_are_passed_over() {
+    let [first, second] = [1, 2].map(|_| tempfile::tempdir().unwrap());
+    let strangers = |kthreadd: Option<&str>| {
+        let looks = [(&first, 10), (&second, 30)].map(|(dir, sectors)| {
+            let roots = machine(dir.path(), sectors, 100, 0);
+            let two = roots.proc.join("2");
+            fs::create_dir_all(two.join("task/2")).unwrap();
+            fs::write(two.join("task/2/children"), "5 88 90 ").unwrap();
+            if let Some(stat) = kthreadd {
+                fs::write(two.join("stat"), stat).unwrap();
+            }
+            take_under(&roots, &watch())
+        });
+        Evidence::between(&looks[0], &looks[1]).strangers.len()
+    };
+    assert_eq!(strangers(None), 2);
+    // In a container process 2 may be anything.
+    assert_eq!(strangers(Some("2 (sh) S 1 7 7 0 -1 0 1 0 0 0 0 0 0 0 20 0 1 0 50 1 1")), 2);
+    assert_eq!(strangers(Some(KTHREADD)), 1);
+}
+
 #[test]
 fn what_is_not_there_is_none() {
     let nowhere = Roots { proc: "/nonexistent".into(), sys: "/nonexistent".into() };

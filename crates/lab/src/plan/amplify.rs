@@ -59,10 +59,11 @@ mod tests {
 
     #[test]
     fn mirrors_get_all_and_stripes_a_part() {
-        assert_eq!(shares("raid1(a, b)"), [("a".into(), 1.0), ("b".into(), 1.0)]);
-        assert_eq!(shares("raid0(a, b)"), [("a".into(), 0.5), ("b".into(), 0.5)]);
-        let nested = shares("raid0(raid1(a, b), raid1(c, d))");
+        assert_eq!(shares("raid1(./a, ./b)"), [("./a".into(), 1.0), ("./b".into(), 1.0)]);
+        assert_eq!(shares("raid0(./a, ./b)"), [("./a".into(), 0.5), ("./b".into(), 0.5)]);
+        let nested = shares("raid0(raid1(./a, ./b), raid1(./c, ./d))");
+        assert_eq!(nested.len(), 4);
         assert!(nested.iter().all(|(_, share)| *share == 0.5));
-        assert_eq!(shares("raid5(a, b, c)")[0].1, 0.5);
+        assert_eq!(shares("raid5(./a, ./b, ./c)")[0].1, 0.5);
     }
 }

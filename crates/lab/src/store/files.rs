@@ -51,16 +51,11 @@ pub(super) fn write_raw(folder: &Path, output: &RunOutput) -> Result<(), LabErro
 }
 
 /// Writes a file beside its place and moves it there, so that it is whole or absent.
-pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), LabError> {
-    write_bytes_whole(path, text.as_bytes())
-}
-
-/// [`write_whole`] of bytes.
-pub(crate) fn write_bytes_whole(path: &Path, bytes: &[u8]) -> Result<(), LabError> {
+pub(super) fn write_whole(path: &Path, text: &str) -> Result<(), LabError> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(".new");
     let draft = PathBuf::from(draft);
-    let written = fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, path));
+    let written = fs::write(&draft, text).and_then(|()| fs::rename(&draft, path));
     written.map_err(|error| {
         // A half-written draft of a full disk must not stay; the error that is told is the first.
         let _ = fs::remove_file(&draft);

@@ -52,7 +52,7 @@ fn words(stdout: &str) -> RunOutput {
 #[test]
 fn what_was_saved_is_read_back() {
     let dir = tempfile::tempdir().unwrap();
-    let campaign = Campaign { seed: u64::MAX, ..campaign() };
+    let campaign = Campaign { seed: i64::MAX as u64, ..campaign() };
     let mut store = Store::create(dir.path(), &campaign).unwrap();
     let environment = read_environment(vec![("fio".into(), "fio-3.33".into())]);
     let session = store.begin_session(77, &environment).unwrap();

@@ -118,7 +118,7 @@ impl Thing {
                 }
             }
             Self::Volume { braid, name } => {
-                let result = hand.run(braid.call(["down", name.as_str()]));
+                let result = hand.insist(braid.call(["down", name.as_str()]));
                 let result = match result {
                     Err(_) if force => {
                         hand.run(braid.call(["down", name.as_str(), "--force"])).and(result)

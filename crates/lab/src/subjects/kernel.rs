@@ -89,14 +89,7 @@ fn plan(stack: &Stack) -> Result<Shape, String> {
 pub(super) fn bring_up(site: &mut Site<'_>, stack: &Stack, name: &str) -> Result<Base, Obstacle> {
     let shape = plan(stack).map_err(Obstacle::Impossible)?;
     site.needs_root("an array of the kernel's md")?;
-    let mdstat = Path::new("/proc/mdstat");
-    if site.world.path_kind(mdstat)?.is_none() {
-        // Without the module this fails, and the next look says so.
-        site.run(&CommandLine::new("modprobe").arg("md_mod"), LIMIT)?;
-    }
-    if site.world.path_kind(mdstat)?.is_none() {
-        return Err(Obstacle::Impossible("this kernel has no md".to_owned()));
-    }
+    site.load_module("md_mod", Path::new("/proc/mdstat"), "md")?;
     let mut members = Vec::new();
     for member in &shape.members {
         let is_file = site.world.path_kind(Path::new(member))? == Some(PathKind::File);

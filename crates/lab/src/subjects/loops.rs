@@ -16,6 +16,7 @@ pub(super) fn sys_file(device: &str, name: &str) -> PathBuf {
 /// Attaches a file; answers the device.
 pub(super) fn attach(site: &mut Site<'_>, file: &str) -> Result<String, Obstacle> {
     site.needs_root("a loop device")?;
+    site.load_module("loop", Path::new("/dev/loop-control"), "loop devices")?;
     let losetup = |direct: &str| {
         let command = CommandLine::new("losetup").arg("--find").arg("--show");
         command.arg(format!("--direct-io={direct}")).arg(file)

@@ -50,6 +50,7 @@ fn package_of(program: &str) -> Option<&'static str> {
         "mkfs.f2fs" => "f2fs-tools",
         "mdadm" => "mdadm",
         "losetup" | "mount" | "umount" => "mount",
+        "modprobe" => "kmod",
         "blockdev" | "zramctl" | "fallocate" => "util-linux",
         _ => return None,
     })
@@ -127,6 +128,25 @@ impl Site<'_> {
         match self.world.is_root() {
             true => Ok(()),
             false => Err(Obstacle::Impossible(format!("{what} needs root"))),
+        }
+    }
+
+    /// Loads a module of the kernel's unless `sign` shows that what it brings is there.
+    pub(super) fn load_module(
+        &mut self,
+        module: &str,
+        sign: &Path,
+        what: &str,
+    ) -> Result<(), Obstacle> {
+        if self.world.path_kind(sign)?.is_some() {
+            return Ok(());
+        }
+        let done = self.run(&CommandLine::new("modprobe").arg(module), LIMIT)?;
+        match self.world.path_kind(sign)? {
+            Some(_) => Ok(()),
+            None => {
+                Err(Obstacle::Impossible(format!("this kernel has no {what}: {}", said(&done))))
+            }
         }
     }
 

@@ -183,7 +183,7 @@ fn member_paths(stack: &Stack) -> Vec<String> {
     stack.member_paths().iter().map(|path| path.display().to_string()).collect()
 }
 
-fn words<'w>(text: &'w [String]) -> impl Iterator<Item = &'w str> {
+fn words(text: &[String]) -> impl Iterator<Item = &str> {
     text.iter().map(String::as_str)
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use braid_stack::ByteSize;
 
 use super::held::Thing;
-use super::site::{Base, LIMIT, Obstacle, Site};
+use super::site::{Base, Obstacle, Site};
 use crate::tool::Target;
 use crate::world::CommandLine;
 
@@ -17,10 +17,7 @@ pub(super) fn control(name: &str) -> PathBuf {
 
 pub(super) fn bring_up(site: &mut Site<'_>, size: ByteSize) -> Result<Base, Obstacle> {
     site.needs_root("a RAM disk of the kernel (zram)")?;
-    if site.world.path_kind(&control("hot_add"))?.is_none() {
-        // Without the module this fails, and the next look says so.
-        site.run(&CommandLine::new("modprobe").arg("zram"), LIMIT)?;
-    }
+    site.load_module("zram", &control("hot_add"), "zram")?;
     // Reading it makes a device and answers its number.
     let Some(answer) = site.world.read_text(&control("hot_add"))? else {
         return Err(Obstacle::Impossible("this kernel has no zram".to_owned()));

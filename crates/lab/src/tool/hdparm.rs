@@ -26,6 +26,9 @@ const PARAMETERS: &[Parameter] = &[
 
 const MIB: f64 = 1_048_576.0;
 
+/// What it reads at once; it fails on a device that is smaller.
+const PIECE: u64 = 2 << 20;
+
 impl Tool for Hdparm {
     fn name(&self) -> &'static str {
         NAME
@@ -101,6 +104,12 @@ impl Tool for Hdparm {
         let file = std::fs::metadata(path).is_ok_and(|meta| !meta.file_type().is_block_device());
         if file {
             return Err(format!("hdparm reads block devices only, and {} is none", arg(path)));
+        }
+        if spec.region_bytes < PIECE {
+            return Err(format!(
+                "hdparm reads pieces of 2 MiB, and there are {} bytes",
+                spec.region_bytes
+            ));
         }
         let test = if spec.settings.flag("cached") { "-tT" } else { "-t" };
         let mut command = CommandLine::new(NAME).arg(test);

@@ -9,18 +9,23 @@
 //!
 //! The tree is shaped like a kernel's sources: sizes are log-normal around 4 KiB with a mean of
 //! some 11 KiB, a dozen files to a folder, folders up to six deep, text that compresses to about a
-//! third.
+//! quarter.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use braid_stack::ByteSize;
 
 use super::SourceData;
 use crate::error::LabError;
 use crate::rng::SplitMix64;
+use crate::world::{Leave, StopFlag, make_file};
+
+/// No source takes as long, whatever the storage.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// A file of incompressible bytes.
 pub(super) fn random_file(bytes: u64) -> SourceData {
@@ -80,7 +85,8 @@ pub fn make_source(data: &SourceData, folder: &Path, seed: u64) -> Result<(), La
     let made = work.path().join("tree");
     let made = match data {
         SourceData::File(_, bytes) => {
-            make_file(&made, *bytes, seed)?;
+            let stop = StopFlag::default();
+            make_file(&made, *bytes, seed, &Leave::new(LONGEST, &stop))?;
             made
         }
         SourceData::Tree(_, bytes) => {
@@ -105,30 +111,6 @@ fn is_source(data: &SourceData, found: &fs::Metadata) -> bool {
         SourceData::Archive(_, bytes) => found.is_file() && found.len() >= *bytes,
         SourceData::Tree(..) => found.is_dir(),
     }
-}
-
-/// Creates a file of incompressible bytes, whole and synced.
-///
-/// # Errors
-///
-/// When it exists or cannot be written.
-pub fn make_file(path: &Path, bytes: u64, seed: u64) -> Result<(), LabError> {
-    let write = || {
-        let mut file = File::create_new(path)?;
-        let mut rng = SplitMix64::new(seed);
-        let mut block = vec![0; 1 << 20];
-        let mut left = bytes;
-        while left > 0 {
-            for word in block.chunks_exact_mut(8) {
-                word.copy_from_slice(&rng.next_u64().to_le_bytes());
-            }
-            let now = left.min(block.len() as u64);
-            file.write_all(block.get(..now as usize).unwrap_or(&block))?;
-            left -= now;
-        }
-        file.sync_all()
-    };
-    write().map_err(LabError::file("create", path))
 }
 
 /// A file of a tree.

@@ -125,15 +125,23 @@ fn requests(case: &TrialCase<'_>) -> Option<f64> {
     Some(case.get(Metric::Requests)? * (seconds + case.ramp_s) / seconds)
 }
 
+/// The larger of two, unless nothing was asked for at all.
+fn at_least(asked: f64, least: f64) -> f64 {
+    if asked > 0.0 { asked.max(least) } else { 0.0 }
+}
+
 /// `None` where reading ahead could explain any number.
 fn allowed_at_target(case: &TrialCase<'_>) -> Option<Allowed> {
     let Allowed { mut read, mut written } = asked(case)?;
     if !case.is_direct() {
         let ahead = case.workload.setup.readahead.map_or(READ_AHEAD, |size| size.0).max(READ_AHEAD);
         let requests = requests(case)?;
-        // A write of less than a page reads the page first.
-        read = read.max(requests * ahead as f64);
-        written = written.max(requests * PAGE);
+        read = at_least(read, requests * ahead as f64);
+        if written > 0.0 {
+            // A write of less than a page reads the page first.
+            read += requests * PAGE;
+        }
+        written = at_least(written, requests * PAGE);
     }
     if !case.is_raw() {
         written *= JOURNAL;
@@ -152,9 +160,9 @@ fn allowed_at_disks(case: &TrialCase<'_>) -> Option<Allowed> {
         _ => Amplification { written: 1.0, read_to_write: 0.0 },
     };
     let requests = requests(case)?;
-    let written = at_target.written.max(requests * PAGE);
+    let written = at_least(at_target.written, requests * PAGE);
     // Members may be files behind a cache that reads ahead.
-    let read = at_target.read.max(requests * READ_AHEAD as f64);
+    let read = at_least(at_target.read, requests * READ_AHEAD as f64);
     Some(Allowed {
         read: read + written * amplification.read_to_write,
         written: written * amplification.written * BITMAP,

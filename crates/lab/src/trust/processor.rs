@@ -45,18 +45,22 @@ fn usable_cores(case: &TrialCase<'_>) -> Option<f64> {
     (cores > 0).then_some(cores as f64)
 }
 
+/// A machine that is full of the trial itself gives a true number for such a machine: a remark.
+/// Full of something else, it gives what that left over.
 fn full_machine(case: &TrialCase<'_>, busy: f64) -> Checked {
     let evidence = case.evidence;
     let why = format!("all processors of the machine were {} busy", percent(busy));
     let server = evidence.server_cpu_s.zip(evidence.span_s).map_or(0.0, |(used, span)| used / span);
     let own = evidence.tool_cores.map(|tool| tool + server);
-    match own.zip(evidence.cpu_count) {
-        Some((own, count)) if busy - own / f64::from(count) >= OTHERS => Checked::suspect(format!(
-            "{why}, of which the tool and the server had {own:.1} of {count}"
-        ))
-        .but_do("stop what else runs on this machine and run the trials again"),
-        _ => Checked::suspect(why),
+    let Some((own, count)) = own.zip(evidence.cpu_count) else {
+        return Checked::suspect(why);
+    };
+    let why = format!("{why}; the tool and the server had {own:.1} of {count}");
+    if busy - own / f64::from(count) < OTHERS {
+        return Checked::remark(format!("{why}, so this is what the processors allow"));
     }
+    Checked::suspect(format!("{why}, and the rest went to the kernel and to other programs"))
+        .but_do("stop what else runs on this machine and run the trials again")
 }
 
 /// Rule `throttled`.

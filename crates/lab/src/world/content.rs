@@ -26,14 +26,14 @@ const PIECE: usize = 1 << 20;
 const ALIGNMENT: usize = 4096;
 
 /// How long something may go on.
-pub(super) struct Leave<'s> {
+pub(crate) struct Leave<'s> {
     deadline: Instant,
     limit: Duration,
     stop: &'s StopFlag,
 }
 
 impl<'s> Leave<'s> {
-    pub(super) fn new(limit: Duration, stop: &'s StopFlag) -> Self {
+    pub(crate) fn new(limit: Duration, stop: &'s StopFlag) -> Self {
         Self { deadline: Instant::now() + limit, limit, stop }
     }
 
@@ -146,7 +146,7 @@ fn fill_nbd(uri: &str, bytes: u64, pieces: &mut Pieces, leave: &Leave<'_>) -> Re
 
 /// Makes a file of so many bytes that must not exist, whole and synced; a part of one is removed
 /// again.
-pub(super) fn make_file(
+pub(crate) fn make_file(
     path: &Path,
     bytes: u64,
     seed: u64,
@@ -218,7 +218,6 @@ pub(super) fn make_folder(parent: &Path) -> Result<std::path::PathBuf, LabError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write as _;
 
     fn leave(stop: &StopFlag) -> Leave<'_> {
         Leave::new(Duration::from_secs(600), stop)

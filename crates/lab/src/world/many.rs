@@ -212,6 +212,7 @@ impl Drop for Beside {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::subjects::{Array, Braid, Keeper};
 
     fn shell(script: &str) -> CommandLine {
         CommandLine::new("sh").arg("-c").arg(script)
@@ -258,6 +259,34 @@ mod tests {
         let done = run(&commands, &stop);
         watcher.join().unwrap();
         assert!(done.iter().all(|one| one.exit == Exit::Stopped), "{done:?}");
+    }
+
+    #[test]
+    fn a_story_goes_on_beside_the_programs_and_is_over_with_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name).display().to_string();
+        let (braid, end) = (path("braid"), path("end"));
+        // Written by another process: a program that this one had open for writing might not run.
+        let write =
+            r#"printf '#!/bin/sh\n[ "$1" != status ] || touch %s\n' "$2" >"$1"; chmod +x "$1""#;
+        run(&[shell(write).arg("sh").arg(&braid).arg(&end)], &StopFlag::default());
+        let array = Array {
+            keeper: Keeper::Volume {
+                braid: Braid { program: braid, config: "/c".into(), state: "/s".into() },
+                name: "lab-1".into(),
+            },
+            victim: Some("a".into()),
+            remembers: true,
+        };
+        let mut story = Story::of_a_failure(&array, Duration::from_millis(5));
+        // It ends when the array is asked, which says nothing that could be understood.
+        let wait = shell(&format!("until [ -e {end} ]; do sleep 0.01; done"));
+        let limit = Duration::from_secs(600);
+        let done = run_all(&[wait], limit, &StopFlag::default(), &mut story).unwrap();
+        assert_eq!(done[0].exit, Exit::Code(0));
+        let events: Vec<&str> = story.events().iter().map(|(_, what)| what.as_str()).collect();
+        assert_eq!(events[..2], ["member a failed", "recovery began"]);
+        assert!(events[2].contains("does not answer"), "{events:?}");
     }
 
     #[test]

@@ -31,10 +31,10 @@ pub(super) fn spawn(command: &CommandLine) -> Result<(Child, Output), LabError> 
         program.current_dir(folder);
     }
     let mut child = program
+        .args(&command.args)
         // Tools write for people in the user's language and with its decimal sign; parsers read
         // English and a point.
         .env("LC_ALL", "C")
-        .args(&command.args)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

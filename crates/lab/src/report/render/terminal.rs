@@ -13,6 +13,8 @@ const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 /// Longest text of a cell.
 const LONGEST: usize = 60;
+/// A table that would be wider leaves intervals and reasons to the files.
+const WIDEST: usize = 120;
 /// Cells of a bar.
 const BAR: usize = 24;
 
@@ -125,6 +127,16 @@ impl Out {
         if !table.title.is_empty() {
             self.line(&printable(&table.title));
         }
+        let full = self.lay_out(table, true);
+        let wide = full.lines().any(|line| line.chars().count() > WIDEST);
+        self.line(&if wide { self.lay_out(table, false) } else { full });
+        if !table.note.is_empty() {
+            self.line(&printable(&table.note));
+        }
+    }
+
+    /// The table, with what stands smaller beside numbers or without.
+    fn lay_out(&self, table: &Table, details: bool) -> String {
         let mut grid = self.grid();
         grid.set_header(table.columns.iter().map(|column| printable(&column.heading).into_owned()));
         for (index, column) in table.columns.iter().enumerate() {
@@ -134,14 +146,11 @@ impl Out {
         }
         for row in &table.rows {
             grid.add_row(row.cells.iter().map(|cell| {
-                let shown = show_cell(cell);
+                let shown = show_cell(cell, details || cell.text.is_empty());
                 if row.total { shown.add_attribute(Attribute::Bold) } else { shown }
             }));
         }
-        self.line(&grid.trim_fmt());
-        if !table.note.is_empty() {
-            self.line(&printable(&table.note));
-        }
+        grid.trim_fmt()
     }
 
     /// Bars of blocks: whole cells and an eighth of one at the end.
@@ -182,10 +191,10 @@ fn bar(spread: &Spread, highest: f64) -> String {
     text
 }
 
-fn show_cell(cell: &Cell) -> Shown {
+fn show_cell(cell: &Cell, detail: bool) -> Shown {
     let mut text =
         format!("{}{}", super::markdown::sign(cell.tone), printable(&shorten(&cell.text, LONGEST)));
-    if !cell.detail.is_empty() {
+    if detail && !cell.detail.is_empty() {
         text += &format!(" {}", printable(&shorten(&cell.detail, LONGEST)));
     }
     let shown = Shown::new(text);

@@ -136,6 +136,7 @@ fn write_pictures(
     fs::create_dir_all(&charts).map_err(LabError::file("create", &charts))?;
     let palette = Palette::of(report);
     for chart in report.charts() {
+        check_name(&chart.id)?;
         let svg = render_svg(chart, &palette, Frame::Alone)?;
         if formats.svg {
             files.write(&format!("charts/{}.svg", chart.id), svg.as_bytes())?;
@@ -145,6 +146,16 @@ fn write_pictures(
         }
     }
     Ok(files.written)
+}
+
+/// An `id` names a file, so it may not be a way out of the directory.
+fn check_name(id: &str) -> Result<(), LabError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if !id.is_empty() && id.chars().all(fits) {
+        return Ok(());
+    }
+    let reason = format!("its id {id:?} cannot name a file; use a-z, 0-9 and -");
+    Err(LabError::Serialise { what: "a chart", reason })
 }
 
 struct Files<'a> {

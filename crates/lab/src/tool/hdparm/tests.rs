@@ -60,7 +60,7 @@ fn what_is_no_timing_is_refused() {
 fn only_block_devices_are_planned() {
     let plan = |values: &str, target: &Target| {
         let settings = settings(&Hdparm, values);
-        Hdparm.plan(&trial(&settings, target, 1))
+        Hdparm.plan(&TrialSpec { region_bytes: PIECE, ..trial(&settings, target, 1) })
     };
     assert_eq!(commands(&plan("", &device()).unwrap()), "hdparm -tT /dev/sdx");
     let direct = plan("cached = false\ndirect = true", &device()).unwrap();
@@ -69,6 +69,9 @@ fn only_block_devices_are_planned() {
     let refused = plan("", &Target::Device(file.path().to_owned())).unwrap_err();
     assert!(refused.contains("block devices only, and"), "{refused}");
     assert!(plan("", &folder()).is_err());
+    let (values, target) = (settings(&Hdparm, ""), device());
+    let small = Hdparm.plan(&trial(&values, &target, 1)).unwrap_err();
+    assert_eq!(small, "hdparm reads pieces of 2 MiB, and there are 1048576 bytes");
     assert!(Hdparm.check(&settings(&Hdparm, ""), 2).unwrap_err().contains("processes = 1"));
 }
 

@@ -240,6 +240,32 @@ fn copies_and_parity_are_nobody_else() {
     assert_eq!(of(&format!("raid0({disks})"), 9000, Health::Rebuilding), None);
 }
 
+/// As when a mirror fills itself while it is read: nobody asked for a single write.
+#[test]
+fn writes_under_a_tool_that_only_reads_are_not_its_own() {
+    let of = |mib: u64| {
+        let lab = Lab::new().each(|trial| {
+            set(trial, Metric::Requests, 1e6);
+            trial.evidence.members[0].1.written_bytes = mib * MIB;
+        });
+        lab.found("another-writer")
+    };
+    assert_eq!(of(52), None);
+    assert!(of(53).unwrap().why.contains("wrote 53.0 MiB, and the trial accounts for 0.0 MiB"));
+    // A buffered write of part of a page reads it; a read writes nothing.
+    let partly = |lab: Lab| {
+        lab.each(write_instead).each(|trial| {
+            set(trial, Metric::Requests, 100_000.0);
+            for moved in trial.evidence.target.iter_mut().chain([&mut trial.evidence.members[0].1])
+            {
+                moved.read_bytes = 390 * MIB;
+            }
+        })
+    };
+    assert_eq!(partly(Lab::new().buffered()).standing("another-writer"), None);
+    assert_eq!(partly(Lab::new()).standing("another-writer"), Some(Suspect));
+}
+
 #[test]
 fn strangers_count_where_no_device_was_seen() {
     let of = |mib: u64| {

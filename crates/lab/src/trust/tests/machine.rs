@@ -205,7 +205,15 @@ fn a_full_machine_is_told_with_whose_it_was() {
     assert!(others.action.contains("stop what else runs"), "{others:?}");
     assert!(others.why.contains("had 1.2 of 4"), "{others:?}");
     let own = of(0.96, 30.6).unwrap();
-    assert!(own.action.contains("faster than this"), "{own:?}");
+    assert_eq!(own.standing, Remark);
+    assert!(own.why.contains("what the processors allow"), "{own:?}");
+    assert_eq!(of(0.96, 28.9).unwrap().standing, Suspect);
+    // Nobody knows whose it was.
+    let unknown = Lab::new().each(|trial| {
+        trial.evidence.cpu_busy = Some(0.95);
+        trial.evidence.tool_cores = None;
+    });
+    assert_eq!(unknown.standing("cpu-bound-client"), Some(Suspect));
 }
 
 #[test]

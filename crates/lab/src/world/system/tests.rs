@@ -21,6 +21,13 @@ fn output_status_and_signals_come_back() {
 }
 
 #[test]
+fn a_command_runs_in_its_folder_and_in_the_c_locale() {
+    let shell = CommandLine::new("sh").arg("-c").arg("pwd; echo $LC_ALL").in_folder("/dev");
+    let done = SystemWorld::new().run(&shell, LONG, &StopFlag::default()).unwrap();
+    assert_eq!(done.stdout, "/dev\nC\n");
+}
+
+#[test]
 fn a_set_flag_stops_a_tool_and_its_children() {
     let stop = StopFlag::default();
     stop.set();

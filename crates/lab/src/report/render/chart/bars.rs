@@ -110,13 +110,25 @@ pub(super) fn draw(
         }
     }
     if let Some(mark) = mark.filter(|mark| mark.is_finite()) {
-        let x = scale.at(mark);
-        canvas.layer(" stroke-dasharray=\"50 30\"", |pen| {
-            pen.line(&[(x, layout.top), (x, layout.bottom)], INK, 1.3);
-        });
+        draw_mark(&mut canvas, &layout, scale.at(mark), categories.len());
     }
     canvas.end_at(layout.bottom + 42.0);
     canvas
+}
+
+/// The line across all bars. It leaves out the names that stand above them.
+fn draw_mark(canvas: &mut Canvas, layout: &Layout, x: f64, categories: usize) {
+    canvas.layer(" stroke-dasharray=\"50 30\"", |pen| {
+        if layout.heading == 0.0 {
+            pen.line(&[(x, layout.top), (x, layout.bottom)], INK, 1.3);
+            return;
+        }
+        for category in 0..categories {
+            let top = layout.bar_top(category, 0);
+            let height = layout.group - layout.heading - GROUP_GAP;
+            pen.line(&[(x, top - 2.0), (x, top + height + 2.0)], INK, 1.3);
+        }
+    });
 }
 
 /// Height of the plane where there is no bar to draw.

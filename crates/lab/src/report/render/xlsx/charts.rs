@@ -10,9 +10,9 @@
 //! ```
 
 use rust_xlsxwriter::{
-    Chart as Drawing, ChartEmptyCells, ChartErrorBars, ChartErrorBarsType, ChartFormat,
-    ChartLegendPosition, ChartLine, ChartMarker, ChartMarkerType, ChartRange, ChartSolidFill,
-    ChartType, Color, ConditionalFormat3ColorScale, Format, Worksheet, XlsxError,
+    Chart as Drawing, ChartAxisCrossing, ChartEmptyCells, ChartErrorBars, ChartErrorBarsType,
+    ChartFormat, ChartLegendPosition, ChartLine, ChartMarker, ChartMarkerType, ChartRange,
+    ChartSolidFill, ChartType, Color, ConditionalFormat3ColorScale, Format, Worksheet, XlsxError,
 };
 
 use super::cell_text;
@@ -137,11 +137,13 @@ impl Page<'_> {
             }
         }
         if drawn {
-            chart.x_axis().set_reverse();
-            let y = chart.y_axis();
-            y.set_name(&self.range((head - 1, head - 1), 1)?);
+            // Of bars that lie on their side y are the categories, the first on top; the values
+            // stay below.
+            chart.y_axis().set_reverse().set_crossing(ChartAxisCrossing::Max);
+            let values = chart.x_axis();
+            values.set_name(&self.range((head - 1, head - 1), 1)?);
             if axis.log {
-                y.set_log_base(10);
+                values.set_log_base(10);
             }
             self.place_chart(&mut chart, at, title, series.len())?;
         }

@@ -1,0 +1,136 @@
+//! Brings an array into the state that a trial is to find, and makes it whole again.
+
+use std::time::Duration;
+
+use super::Subjects;
+use super::array::{Activity, Array};
+use super::health::Treatment;
+use super::site::{LIMIT, Obstacle, Restless, said, settle};
+use crate::error::LabError;
+use crate::story::Story;
+use crate::world::{CommandLine, Exit, StopFlag, World};
+
+impl Subjects<'_> {
+    /// Brings about the state that a trial is to find.
+    pub(super) fn treat(
+        &mut self,
+        subject: usize,
+        treatment: Treatment,
+        commands: &mut Vec<String>,
+        world: &mut dyn World,
+    ) -> Result<Story, Obstacle> {
+        if matches!(treatment, Treatment::Nothing | Treatment::Short) {
+            return Ok(Story::none());
+        }
+        let state = &mut self.states[subject];
+        let Some(array) = state.base.as_ref().and_then(|base| base.array.clone()) else {
+            return Err(Obstacle::Impossible("it is no array that could be asked".to_owned()));
+        };
+        // Set before: a command that fails may have done its work.
+        state.is_hurt = true;
+        let before: &[Option<CommandLine>] = match treatment {
+            Treatment::Fail => &[array.fail()],
+            Treatment::Refill => &[array.fail(), array.take_out(), array.forget()],
+            _ => &[],
+        };
+        for command in before.iter().flatten() {
+            commands.push(command.to_string());
+            let done = world.run(command, LIMIT, &self.options.stop)?;
+            match done.exit {
+                Exit::Code(0) => {}
+                Exit::Stopped => return Err(Obstacle::Stopped),
+                _ => {
+                    self.states[subject].is_hurt = false;
+                    let why = format!("the array refuses to be hurt: {}", said(&done));
+                    self.take_down(subject, false, world)?;
+                    return Err(Obstacle::Impossible(why));
+                }
+            }
+        }
+        let total = Duration::from_secs_f64(self.campaign.ramp_s + self.campaign.runtime_s);
+        Ok(match treatment {
+            Treatment::Refill => Story::of_recovery(&array),
+            Treatment::Check => Story::of_checks(&array),
+            Treatment::Story => Story::of_a_failure(&array, total),
+            _ => Story::none(),
+        })
+    }
+
+    /// Makes an array whole again. One of the kernel's is taken down, and the next trial gets a new
+    /// one; a volume gets its member back, all of which is filled.
+    pub(super) fn mend(&mut self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
+        let Some(base) = self.states[subject].base.clone() else { return Ok(()) };
+        let (Some(array), Some(_)) = (&base.array, &base.volume) else {
+            return self.take_down(subject, false, world);
+        };
+        let mut mender = Mender { subject: &self.subjects[subject].name, array, world };
+        mender.begin()?;
+        match settle(mender.world, array, base.size_bytes, &self.options.stop) {
+            // Who asked to stop does not wait for a recovery: md goes on with it next time.
+            Err(Restless::Stopped) => return Ok(()),
+            Err(why) => return Err(mender.error(why)),
+            Ok(()) => {}
+        }
+        if mender.ask()?.is_degraded {
+            return Err(mender.error(Restless::Why("the array is still degraded".to_owned())));
+        }
+        self.states[subject].is_hurt = false;
+        Ok(())
+    }
+}
+
+/// Mends one volume. Its commands run to their end also when the user asked to stop.
+struct Mender<'m> {
+    subject: &'m str,
+    array: &'m Array,
+    world: &'m mut dyn World,
+}
+
+impl Mender<'_> {
+    /// Ends a check, and puts the victim back in wherever it was left.
+    fn begin(&mut self) -> Result<(), LabError> {
+        if self.ask()?.pass.as_deref() == Some("check") {
+            self.must(Some(self.array.cancel_check()))?;
+        }
+        let found = self.ask()?;
+        if !found.is_degraded {
+            return Ok(());
+        }
+        if found.victim.as_deref() == Some("faulty") {
+            self.must(self.array.take_out())?;
+            self.must(self.array.forget())?;
+        }
+        match found.victim.as_deref() {
+            None | Some("faulty") => self.must(self.array.put_in()),
+            // It is being filled.
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn ask(&mut self) -> Result<Activity, LabError> {
+        let done = self.world.run(&self.array.ask(), LIMIT, &StopFlag::default())?;
+        self.array
+            .read(&done)
+            .map_err(|why| self.error(Restless::Why(format!("the array does not answer: {why}"))))
+    }
+
+    fn must(&mut self, command: Option<CommandLine>) -> Result<(), LabError> {
+        let Some(command) = command else { return Ok(()) };
+        let done = self.world.run(&command, LIMIT, &StopFlag::default())?;
+        match done.exit {
+            Exit::Code(0) => Ok(()),
+            _ => Err(LabError::StepFailed {
+                action: format!("mend {:?}", self.subject),
+                reason: said(&done),
+                command: Some(command.to_string()),
+            }),
+        }
+    }
+
+    fn error(&self, why: Restless) -> LabError {
+        match why.into_obstacle(self.subject, self.array) {
+            Obstacle::Failed(error) => error,
+            Obstacle::Impossible(_) | Obstacle::Stopped => LabError::Stopped,
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What a trial needs on top of a subject that is up: read-ahead, file system, a folder; and what
+//! to look at around it.
+
+use std::path::{Path, PathBuf};
+
+use braid_stack::{Node, Stack};
+
+use super::held::Thing;
+use super::rivals::{disks_of, identity, kernel_name};
+use super::site::{Base, Obstacle, Site};
+use super::{BLOCK, Ready, Subjects, filesystem, readahead};
+use crate::campaign::{FileSystem, Source, Subject};
+use crate::evidence::Watch;
+use crate::matrix::Workload;
+use crate::story::Story;
+use crate::tool::Target;
+use crate::world::World;
+
+/// The share of a fresh file system that a trial may use: copies of trees need room beside them.
+const SHARE_OF_FILE_SYSTEM: f64 = 0.45;
+/// The share of a folder's free space that a trial may use: it is not ours alone.
+const SHARE_OF_FOLDER: f64 = 0.5;
+
+impl Subjects<'_> {
+    /// Read-ahead, file system, folder: what a trial needs on top of the base.
+    pub(super) fn prepare(
+        &mut self,
+        subject: usize,
+        workload: &Workload,
+        mut commands: Vec<String>,
+        world: &mut dyn World,
+    ) -> Result<Ready, Obstacle> {
+        let Some(base) = self.states[subject].base.clone() else {
+            return Err(Obstacle::Impossible("it is not up".to_owned()));
+        };
+        let facts = &self.subjects[subject];
+        let mut site = Site {
+            world,
+            held: &mut self.states[subject].trial,
+            stop: &self.options.stop,
+            subject: &facts.name,
+            commands: &mut commands,
+        };
+        let (folder, share) = place(&mut site, &base, workload)?;
+        let mut watch = watch_of(facts, &base);
+        let (target, region_bytes) = match &folder {
+            None => (base.target.clone(), self.raw_region(&base)),
+            Some(folder) => {
+                let free = site.world.free_bytes(folder)?;
+                let room = (free as f64 * share) as u64 / BLOCK * BLOCK;
+                let table = site.world.read_text(Path::new("/proc/self/mounts"))?;
+                watch.mountpoint = mountpoint_of(folder, &table.unwrap_or_default());
+                (Target::Folder(folder.clone()), self.campaign.region.0.min(room))
+            }
+        };
+        let size_bytes = base.size_bytes;
+        let story = Story::none();
+        Ok(Ready { target, size_bytes, region_bytes, watch, story, commands, folder })
+    }
+}
+
+/// The trial's folder, if it works in one, and how much of the free space it may use.
+fn place(
+    site: &mut Site<'_>,
+    base: &Base,
+    workload: &Workload,
+) -> Result<(Option<PathBuf>, f64), Obstacle> {
+    let setup = &workload.setup;
+    let device = match &base.target {
+        Target::Folder(parent) => {
+            let folder = site.world.make_folder(parent)?;
+            site.hold(Thing::Folder { path: folder.clone(), with_content: true });
+            return Ok((Some(folder), SHARE_OF_FOLDER));
+        }
+        Target::Device(path) => path.display().to_string(),
+        Target::Nbd(_) if setup.filesystem == FileSystem::None && setup.readahead.is_none() => {
+            return Ok((None, 0.0));
+        }
+        Target::Nbd(_) => {
+            let reason = "an NBD export is no block device of this machine: attach it first";
+            return Err(Obstacle::Impossible(reason.to_owned()));
+        }
+    };
+    if let Some(size) = setup.readahead {
+        readahead::set(site, &device, size, setup.filesystem)?;
+    }
+    if setup.filesystem == FileSystem::None {
+        return Ok((None, 0.0));
+    }
+    let mount = filesystem::mount(site, &device, setup)?;
+    // It goes with the file system: to remove a tree of many files could take minutes.
+    let folder = site.world.make_folder(&mount)?;
+    Ok((Some(folder), SHARE_OF_FILE_SYSTEM))
+}
+
+/// Where the file system of a folder is mounted: the longest of the mounts above it.
+pub(super) fn mountpoint_of(folder: &Path, table: &str) -> Option<PathBuf> {
+    let folder = identity(folder);
+    // The kernel writes blanks as octal numbers.
+    let mounts = table.lines().filter_map(|line| line.split(' ').nth(1));
+    let mounts = mounts.map(|mount| PathBuf::from(mount.replace("\\040", " ")));
+    mounts.filter(|mount| folder.starts_with(mount)).max_by_key(|mount| mount.components().count())
+}
+
+fn watch_of(facts: &Subject, base: &Base) -> Watch {
+    let target = match &base.target {
+        Target::Device(path) => kernel_name(path),
+        Target::Nbd(_) | Target::Folder(_) => None,
+    };
+    Watch {
+        target,
+        members: disks_of(&facts.source),
+        server_pid: base.server_pid,
+        volume: base.volume.clone(),
+        mountpoint: None,
+        models: models_of(&facts.source),
+        // No stack has a cache of its own.
+        cache_bytes: None,
+    }
+}
+
+/// Rates of the modelled members if the expression says all of them; a profile's own are not known
+/// here.
+pub(super) fn models_of(source: &Source) -> Vec<(u64, u64)> {
+    let Source::Stack(text) = source else { return Vec::new() };
+    let Ok(stack) = Stack::parse(text) else { return Vec::new() };
+    let leaves = stack.leaves();
+    let models = leaves.iter().filter_map(|leaf| match &leaf.node {
+        Node::Model(model) => Some(model.overrides),
+        _ => None,
+    });
+    let rates =
+        models.map(|rates| Some((rates.read?.bytes_per_second(), rates.write?.bytes_per_second())));
+    rates.collect::<Option<_>>().unwrap_or_default()
+}
