@@ -45,7 +45,7 @@ pub(super) fn members(context: &Context<'_>) -> Option<Section> {
 
 /// The same arrays over one and over more buses, and in other orders.
 pub(super) fn buses(context: &Context<'_>) -> Option<Section> {
-    let Some(ways) = Ways::of(context) else { return None };
+    let ways = Ways::of(context)?;
     let mut charts = Vec::new();
     let mut tables = Vec::new();
     for work in told_apart(context) {
