@@ -24,7 +24,8 @@ use crate::matrix::{Workload, plan_matrix, plan_workloads};
 use crate::metric::{Better, Metric};
 use crate::settings::Value;
 use crate::stats::{
-    BaselinePercent, ByRepetition, Estimate, Verdict, compare_with_baseline, estimate, outliers,
+    BaselinePercent, ByRepetition, Estimate, Spread, Verdict, compare_with_baseline, estimate,
+    outliers, spread,
 };
 use crate::store::{Outcome, Results};
 use crate::trust::{Verdict as TrustVerdict, judge};
@@ -116,6 +117,8 @@ pub struct Cell {
     pub values: BTreeMap<Metric, ByRepetition>,
     /// Medians and intervals of the same.
     pub estimates: BTreeMap<Metric, Estimate>,
+    /// How far the headline's repetitions lie apart; `None` of nothing.
+    pub spread: Option<Spread>,
     /// Repetitions whose headline stands out.
     pub odd: Vec<OddRepetition>,
     /// The headline in percent of the baseline's; `None` for a lone baseline itself, and where
@@ -298,6 +301,7 @@ fn empty_cells(works: &[Work], subjects: usize) -> Vec<Cell> {
         headline: works[workload].headline,
         values: BTreeMap::new(),
         estimates: BTreeMap::new(),
+        spread: None,
         odd: Vec::new(),
         ratio: None,
         latency_ratio: None,
@@ -391,6 +395,7 @@ fn add_estimates(cell: &mut Cell) {
     let numbers: Vec<f64> = values.values().copied().collect();
     let repetitions: Vec<u32> = values.keys().copied().collect();
     // An error means that there is nothing to look at.
+    cell.spread = spread(&numbers).ok();
     let odd = outliers(&numbers).unwrap_or_default();
     cell.odd = odd
         .iter()

@@ -35,7 +35,7 @@ pub struct Kind {
 pub struct Overall {
     /// The subjects compared, by index; the contest's numbers are places in this list.
     pub contenders: Vec<usize>,
-    /// Subjects that lack too many of the workloads.
+    /// Subjects that lack some of these workloads.
     pub left_out: Vec<usize>,
     /// The workloads, by index.
     pub workloads: Vec<usize>,
@@ -138,18 +138,9 @@ pub(crate) fn compare_over(
     workloads: &[usize],
     alpha: f64,
 ) -> Option<Overall> {
-    let has = |subject: usize, workload: usize| speeds(analysis.cell(workload, subject)).is_some();
-    let counts: Vec<usize> = (0..analysis.subjects)
-        .map(|subject| workloads.iter().filter(|work| has(subject, **work)).count())
-        .collect();
-    let most = counts.iter().copied().max().filter(|most| *most > 0)?;
-    let (mut contenders, mut left_out): (Vec<usize>, Vec<usize>) =
-        (0..analysis.subjects).partition(|subject| counts[*subject] * 2 >= most);
-    let shared: Vec<usize> = workloads
-        .iter()
-        .copied()
-        .filter(|work| contenders.iter().all(|subject| has(*subject, *work)))
-        .collect();
+    let (mut contenders, shared) = largest_block(analysis, workloads)?;
+    let mut left_out: Vec<usize> =
+        (0..analysis.subjects).filter(|subject| !contenders.contains(subject)).collect();
     let mut speeds = Vec::new();
     contenders.retain(|subject| {
         let speed = pooled_speed(analysis, *subject, &shared);
@@ -166,6 +157,32 @@ pub(crate) fn compare_over(
     // An error means fewer than two subjects: there is nothing to compare.
     let contest = find_winner(&by_subject, Better::Higher, test_for(repetitions), alpha).ok()?;
     Some(Overall { contenders, left_out, workloads: shared, speeds, contest })
+}
+
+/// Subjects, at least two, and workloads without a gap: for each subject its workloads and all
+/// subjects that have them too; of these the one with the most cells, subjects counted twice,
+/// because a workload is sooner done without than a subject.
+fn largest_block(analysis: &Analysis, workloads: &[usize]) -> Option<(Vec<usize>, Vec<usize>)> {
+    let has: Vec<Vec<bool>> = (0..analysis.subjects)
+        .map(|subject| {
+            let cells = workloads.iter().map(|work| analysis.cell(*work, subject));
+            cells.map(|cell| speeds(cell).is_some()).collect()
+        })
+        .collect();
+    let covers = |one: &[bool], other: &[bool]| one.iter().zip(other).all(|(a, b)| *a || !*b);
+    has.iter()
+        .filter_map(|wanted| {
+            let count = wanted.iter().filter(|has| **has).count();
+            let subjects: Vec<usize> =
+                (0..has.len()).filter(|subject| covers(&has[*subject], wanted)).collect();
+            (count > 0 && subjects.len() > 1).then_some((count, subjects, wanted))
+        })
+        .max_by_key(|(count, subjects, _)| count * subjects.len().pow(2))
+        .map(|(_, subjects, wanted)| {
+            let shared =
+                workloads.iter().zip(wanted).filter(|(_, has)| **has).map(|(work, _)| *work);
+            (subjects, shared.collect())
+        })
 }
 
 /// The workloads by kind, in the campaign's order.

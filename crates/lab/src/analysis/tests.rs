@@ -170,3 +170,14 @@ fn estimates_are_of_every_metric() {
     assert_eq!((latency.median, latency.kind), (35.0, IntervalKind::Bootstrap95));
     assert_eq!(analysis.cell(0, 2).latency_ratio.unwrap().point, 100.0);
 }
+
+/// 90, 100, 110, 100, 100, 100: the median deviation is 0, the standard deviation √40.
+#[test]
+fn the_spread_is_the_headlines() {
+    let results = results(&campaign(PLAN), |_, workload, repetition| {
+        headline(workload, [90.0, 100.0, 110.0, 100.0, 100.0, 100.0][repetition as usize - 1])
+    });
+    let spread = analyse(&results).cell(0, 0).spread.unwrap();
+    assert_eq!((spread.mean, spread.median_absolute_deviation), (100.0, 0.0));
+    assert!((spread.standard_deviation.unwrap() - 40_f64.sqrt()).abs() < 1e-9);
+}

@@ -84,6 +84,20 @@ fn show_cell(text: &mut String, results: &Results, analysis: &Analysis, cell: &C
         line(text, &format!("    {}", finding.action));
     }
     show_numbers(text, cell);
+    if let Some(part) =
+        cell.spread.and_then(|s| s.relative_deviation.zip(s.coefficient_of_variation))
+    {
+        line(
+            text,
+            &format!(
+                "  {}: repetitions lie {} % from the median (median absolute deviation), {} % from \
+                 the mean (standard deviation)",
+                cell.headline,
+                digits(part.0 * 100.0),
+                digits(part.1 * 100.0)
+            ),
+        );
+    }
     for odd in &cell.odd {
         line(
             text,

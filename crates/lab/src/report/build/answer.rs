@@ -169,7 +169,7 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
     if !overall.left_out.is_empty() {
         let names: Vec<&str> = overall.left_out.iter().map(|s| context.subject(*s)).collect();
         said.push(format!(
-            "{} could not be compared over all, because too many of {} numbers are missing.",
+            "{} took no part in this, because {} numbers for these workloads are not all there.",
             enumerate(&names),
             if names.len() == 1 { "its" } else { "their" }
         ));

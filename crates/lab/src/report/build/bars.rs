@@ -7,6 +7,9 @@ use crate::analysis::find_kinds;
 use crate::metric::{Better, Metric};
 use crate::report::model::{Axis, BarSeries, Block, Chart, Plot, Section, Spread};
 
+/// So many subjects are drawn all; of more only the fastest, with the baselines.
+const ALL_UP_TO: usize = 16;
+
 /// More charts than this are left to the tables.
 const MOST_CHARTS: usize = 16;
 
@@ -20,7 +23,11 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
     }
     let left_out = blocks.len().saturating_sub(MOST_CHARTS);
     blocks.truncate(MOST_CHARTS);
+    let all = context.analysis.subjects;
     let mut lead = "A thin line spans the interval, and each dot is a repetition.".to_owned();
+    if all > ALL_UP_TO {
+        lead += &format!(" Of {all} subjects the fastest and the baselines are drawn.");
+    }
     if left_out > 0 {
         lead += &format!(
             " {left_out} further charts would not be readable side by side; their numbers are in \
@@ -28,6 +35,30 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
         );
     }
     make_section("side-by-side", "Side by side", lead, blocks)
+}
+
+/// The subjects that are drawn, in their order.
+fn drawn_subjects(context: &Context<'_>) -> Vec<usize> {
+    let analysis = context.analysis;
+    if analysis.subjects <= ALL_UP_TO {
+        return (0..analysis.subjects).collect();
+    }
+    let mean_gain = |subject: usize| {
+        let cells = (0..analysis.workloads.len()).map(|work| analysis.cell(work, subject));
+        let gains: Vec<f64> = cells.filter_map(|cell| Some(cell.gain()?.median.ln())).collect();
+        gains.iter().sum::<f64>() / gains.len() as f64
+    };
+    let mut ranked: Vec<(usize, f64)> = (0..analysis.subjects)
+        .filter(|subject| !analysis.is_baseline(*subject))
+        .map(|subject| (subject, mean_gain(subject)))
+        .filter(|(_, gain)| gain.is_finite())
+        .collect();
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+    ranked.truncate(MOST_SERIES.saturating_sub(analysis.baselines.len()).max(1));
+    let mut drawn: Vec<usize> = ranked.into_iter().map(|(subject, _)| subject).collect();
+    drawn.extend(&analysis.baselines);
+    drawn.sort_unstable();
+    drawn
 }
 
 /// Workloads of a kind by subjects, a pivot for each metric.
@@ -40,6 +71,7 @@ fn pivots<'a>(context: &Context<'a>, workloads: &[usize], name: &str) -> Vec<Piv
         }
     }
     let analysis = context.analysis;
+    let subjects = drawn_subjects(context);
     metrics
         .into_iter()
         .map(|metric| {
@@ -53,12 +85,13 @@ fn pivots<'a>(context: &Context<'a>, workloads: &[usize], name: &str) -> Vec<Piv
                 rows_are: "workload".to_owned(),
                 columns_are: "subject".to_owned(),
                 rows: of_metric.iter().map(|work| Head::word(context.label(*work))).collect(),
-                columns: (0..analysis.subjects)
-                    .map(|subject| Head::word(context.subject(subject)))
+                columns: subjects
+                    .iter()
+                    .map(|subject| Head::word(context.subject(*subject)))
                     .collect(),
                 cells: of_metric
                     .iter()
-                    .map(|work| analysis.row(*work).iter().map(Some).collect())
+                    .map(|work| subjects.iter().map(|s| Some(analysis.cell(*work, *s))).collect())
                     .collect(),
                 metric,
             }
@@ -77,8 +110,8 @@ fn percents(context: &Context<'_>) -> Vec<Block> {
             .filter(|work| analysis.workloads[*work].headline.better() == better)
             .filter(|work| analysis.row(*work).iter().any(|cell| cell.ratio.is_some()))
             .collect();
-        let subjects: Vec<usize> =
-            (0..analysis.subjects).filter(|subject| !analysis.is_baseline(*subject)).collect();
+        let mut subjects = drawn_subjects(context);
+        subjects.retain(|subject| !analysis.is_baseline(*subject));
         for subjects in subjects.chunks(evenly(subjects.len(), MOST_SERIES)) {
             for workloads in workloads.chunks(evenly(workloads.len(), MOST_CATEGORIES)) {
                 charts.extend(percent_chart(context, &baseline, better, subjects, workloads));

@@ -86,7 +86,9 @@ impl Context<'_> {
     /// What tells a workload apart but for one of its tool's parameters.
     fn words_without(&self, index: usize, dimension: &str) -> String {
         let work = &self.analysis.workloads[index];
-        let varying = self.varying_of_workloads();
+        let works = self.analysis.workloads.iter();
+        let of_tool = works.filter(|other| other.workload.tool == work.workload.tool);
+        let varying = varying(of_tool.map(|other| &other.dimensions));
         let spelt = |name: &str| {
             let value = work.dimensions.get(name).filter(|_| name != dimension)?;
             Some(spell(name, value))
@@ -95,7 +97,13 @@ impl Context<'_> {
         let mut words = if kind.is_empty() { Vec::new() } else { vec![kind.join(" ")] };
         let others = varying.iter().filter(|name| !["pattern", "op"].contains(&name.as_str()));
         words.extend(others.filter_map(|name| spelt(name)));
-        if words.is_empty() { work.workload.tool.clone() } else { words.join(", ") }
+        let tool = &work.workload.tool;
+        let many_tools = self.analysis.workloads.iter().any(|other| other.workload.tool != *tool);
+        match words.join(", ") {
+            words if words.is_empty() => tool.clone(),
+            words if many_tools => format!("{tool}: {words}"),
+            words => words,
+        }
     }
 }
 
@@ -155,8 +163,21 @@ pub(super) fn spell(name: &str, value: &Value) -> String {
         ("processes", Value::Count(1)) => "1 process".to_owned(),
         ("members" | "buses" | "processes" | "threads", value) => format!("{value} {name}"),
         ("mount" | "mkfs", Value::Word(word)) if word.is_empty() => format!("{name} defaults"),
-        (_, Value::Word(word)) => word.clone(),
+        ("filesystem", Value::Word(word)) if word == "none" => "raw device".to_owned(),
+        (
+            "pattern" | "op" | "filesystem" | "health" | "mount" | "mkfs" | "mode" | "order",
+            Value::Word(word),
+        ) => word.clone(),
         (_, value) => format!("{} {value}", name.replace('_', " ")),
+    }
+}
+
+/// A value where its dimension is named beside it.
+pub(super) fn short(dimension: &str, value: &Value) -> String {
+    match (dimension, value) {
+        ("filesystem", Value::Word(_)) | ("buses", _) => spell(dimension, value),
+        (_, Value::Word(word)) if word.is_empty() => "defaults".to_owned(),
+        (_, value) => value.to_string(),
     }
 }
 

@@ -2,16 +2,19 @@
 //! baseline; one table for each number of processes.
 
 use super::cells;
+use super::pivot::evenly;
 use super::{Context, section as make_section};
-use crate::analysis::{Cell as Measured, Work};
+use crate::analysis::{Cell as Measured, State, Work};
 use crate::metric::{Better, Metric};
 use crate::report::model::{Block, Cell, Column, Row, Section, Table, Tone};
 use crate::report::units::{Scale, digits, title};
 use crate::stats::{PercentTable, percent_table};
 use crate::tool::Effort;
 
-/// Most subjects beside the baselines in one table.
-const MOST_SUBJECTS: usize = 10;
+/// Most subjects across, beside the baselines; more stand down the table, with tests across.
+const MOST_SUBJECTS: usize = 12;
+/// Most tests across.
+const MOST_TESTS: usize = 6;
 
 /// Workloads of one table.
 #[derive(PartialEq)]
@@ -71,35 +74,29 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
 fn tables(context: &Context<'_>, key: &Key, workloads: &[usize]) -> Vec<Block> {
     let analysis = context.analysis;
     let takes_part = |subject: &usize| {
-        workloads
-            .iter()
-            .any(|work| !cells::why_missing(analysis.cell(*work, *subject)).eq("not planned"))
+        workloads.iter().any(|work| analysis.cell(*work, *subject).state != State::NotPlanned)
     };
     let (baselines, others): (Vec<usize>, Vec<usize>) =
         (0..analysis.subjects).filter(takes_part).partition(|s| analysis.is_baseline(*s));
-    let mut chunks: Vec<&[usize]> = others.chunks(MOST_SUBJECTS).collect();
-    if chunks.is_empty() {
-        chunks.push(&[]);
-    }
     let measured = workloads.iter().flat_map(|work| analysis.row(*work));
     if !measured.clone().any(|cell| cell.get(key.metric).is_some()) {
         return Vec::new();
     }
     let scale = cells::scale_of(measured, key.metric);
-    chunks
-        .into_iter()
-        .map(|chunk| {
-            let sheet = Sheet {
-                context,
-                key,
-                workloads,
-                scale,
-                subjects: baselines.iter().chain(chunk).copied().collect(),
-                baselines: baselines.len(),
-            };
-            Block::Table(sheet.table())
-        })
-        .collect()
+    let subjects: Vec<usize> = baselines.iter().chain(&others).copied().collect();
+    let sheet = |workloads| Sheet {
+        context,
+        key,
+        workloads,
+        scale,
+        subjects: subjects.clone(),
+        baselines: baselines.len(),
+    };
+    if others.len() <= MOST_SUBJECTS {
+        return vec![Block::Table(sheet(workloads).table())];
+    }
+    let parts = workloads.chunks(evenly(workloads.len(), MOST_TESTS));
+    parts.map(|part| Block::Table(sheet(part).turned_table())).collect()
 }
 
 /// One table in the making.
@@ -142,6 +139,59 @@ impl Sheet<'_> {
             columns: self.columns(),
             rows,
         }
+    }
+
+    /// The same with subjects down and tests across, for many subjects; without sums.
+    fn turned_table(&self) -> Table {
+        let sums = self.sums();
+        let table = self.table();
+        let mut columns = vec![cells::column("subject")];
+        for work in self.workloads {
+            let name = self.context.label_without(*work, "processes");
+            columns.push(cells::numbers_in(&name, self.scale.unit));
+            if self.baselines > 0 {
+                columns.push(cells::numbers(format!("{name} [% of baseline]")));
+            }
+        }
+        columns.push(cells::numbers("mean of the percents"));
+        let tests: Vec<Row> = self
+            .workloads
+            .iter()
+            .enumerate()
+            .map(|(at, work)| self.row(at, *work, &sums))
+            .collect();
+        let takes_part = |subject: usize| {
+            let cells =
+                self.workloads.iter().map(|work| self.context.analysis.cell(*work, subject));
+            cells.into_iter().any(|cell| cell.state != State::NotPlanned)
+        };
+        let subjects = self.subjects.iter().enumerate().filter(|(_, s)| takes_part(**s));
+        let rows = subjects.map(|(place, subject)| {
+            let mut line = vec![cells::words(self.context.subject(*subject))];
+            for test in &tests {
+                let at = self.place_of_column(place);
+                line.push(test.cells[at].clone());
+                if self.has_percent(place) {
+                    line.push(test.cells[at + 1].clone());
+                } else if self.baselines > 0 {
+                    line.push(Cell { tone: Tone::Baseline, ..cells::number("100", 100.0) });
+                }
+            }
+            let summary = sums.as_ref().and_then(|sums| sums.summaries[place].as_ref());
+            line.push(summary.map_or_else(
+                || cells::missing(""),
+                |sum| cells::number(digits(sum.mean_percent), sum.mean_percent),
+            ));
+            cells::row(line)
+        });
+        Table { columns, rows: rows.collect(), ..table }
+    }
+
+    /// Where a subject's value stands in a row.
+    fn place_of_column(&self, place: usize) -> usize {
+        let before = (0..place).map(|before| 1 + usize::from(self.has_percent(before)));
+        let average = usize::from(self.baselines > 1 && place >= self.baselines);
+        1 + before.sum::<usize>() + average
     }
 
     /// Whether a subject has a column of percents: a lone baseline is always 100.

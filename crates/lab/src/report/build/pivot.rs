@@ -2,7 +2,7 @@
 //! comparison over a dimension goes through here.
 
 use super::cells;
-use super::dims::as_number;
+use super::dims::{as_number, short};
 use crate::analysis::Cell as Measured;
 use crate::metric::Metric;
 use crate::report::model::{Axis, BarSeries, Block, Cell, Chart, LineSeries, Plot, Point, Table};
@@ -23,12 +23,8 @@ impl Head {
         Self { name: name.into(), at: None }
     }
 
-    pub(super) fn of(value: &Value) -> Self {
-        let name = match value {
-            Value::Word(word) if word.is_empty() => "defaults".to_owned(),
-            value => value.to_string(),
-        };
-        Self { name, at: as_number(value) }
+    pub(super) fn of(dimension: &str, value: &Value) -> Self {
+        Self { name: short(dimension, value), at: as_number(value) }
     }
 }
 
@@ -319,6 +315,25 @@ impl<'a> Pivot<'a> {
     fn note_on_better(&self) -> String {
         note_on_better(self.metric)
     }
+}
+
+/// A table with its rows across, under a name for what stands down now. All its columns but the first are numbers in one unit, which
+/// stands in their headings.
+pub(super) fn turn_table(table: Table, rows_are: &str) -> Table {
+    let Some((_, heads)) = table.columns.split_first() else { return table };
+    let unit = heads.first().and_then(|head| Some(head.heading.rsplit_once(" [")?.1.to_owned()));
+    let unit = unit.map_or_else(String::new, |unit| format!(" [{unit}"));
+    let mut columns = vec![cells::column(rows_are)];
+    columns.extend(
+        table.rows.iter().map(|row| cells::numbers(format!("{}{unit}", row.cells[0].text))),
+    );
+    let rows = heads.iter().enumerate().map(|(place, head)| {
+        let name = head.heading.strip_suffix(&unit).unwrap_or(&head.heading);
+        let mut line = vec![cells::words(name)];
+        line.extend(table.rows.iter().map(|row| row.cells[place + 1].clone()));
+        cells::row(line)
+    });
+    Table { rows: rows.collect(), columns, ..table.clone() }
 }
 
 /// So many in each chart that none is nearly empty: nine lines are five and four.

@@ -2,9 +2,10 @@
 
 use super::cells;
 use super::dims::{Family, spell};
-use super::pivot::{Head, Pivot};
+use super::pivot::{Head, Pivot, turn_table};
 use super::{Context, charts_first};
 use crate::analysis::{Cell, speeds};
+use crate::campaign::Subject;
 use crate::report::model::{Axis, Block, Chart, LineSeries, Plot, Point, Section, Table};
 use crate::report::units::{percent_number, title};
 use crate::settings::Value;
@@ -23,7 +24,7 @@ pub(super) fn members(context: &Context<'_>) -> Option<Section> {
             continue;
         }
         for work in told_apart(context) {
-            let Some(pivot) = pivot(context, &families, dimension, work).trimmed() else {
+            let Some(pivot) = pivot_over(context, &families, dimension, work).trimmed() else {
                 continue;
             };
             blocks.push(Block::Table(pivot.table("scaling")));
@@ -44,24 +45,103 @@ pub(super) fn members(context: &Context<'_>) -> Option<Section> {
 
 /// The same arrays over one and over more buses, and in other orders.
 pub(super) fn buses(context: &Context<'_>) -> Option<Section> {
-    let mut blocks = Vec::new();
-    for dimension in ["buses", "order"] {
-        let families = context.subject_families(dimension);
-        if families.is_empty() {
-            continue;
+    let ways = Ways::of(context)?;
+    let mut charts = Vec::new();
+    let mut tables = Vec::new();
+    for work in told_apart(context) {
+        let Some(pivot) = ways.pivot(context, work).trimmed() else { continue };
+        let percent = pivot
+            .percent_of_row("buses-percent", 0)
+            .map(|table| turn_table(table, &pivot.columns_are));
+        let pivot = pivot.turned();
+        charts.extend(pivot.bars("buses-bars"));
+        tables.push(Block::Table(pivot.table("buses")));
+        tables.extend(percent.map(Block::Table));
+    }
+    charts.truncate(MOST_BUS_CHARTS);
+    let lead = "Members on one bus share what it carries; on several, each bus carries a part.";
+    charts_first("bus-comparison", BUSES, lead.to_owned(), [charts, tables].concat())
+}
+
+const BUSES: &str = "Buses and order of the members";
+/// More charts than this are left to the tables.
+const MOST_BUS_CHARTS: usize = 8;
+/// What says how members hang on buses.
+const WAYS: [&str; 2] = ["buses", "order"];
+
+/// Arrays that are alike but for how their members hang on buses.
+struct Ways {
+    /// Buses and order in words: "1 bus", "2 buses, alternate".
+    ways: Vec<String>,
+    /// What they have in common: "chunk 64K, 3 members".
+    arrays: Vec<String>,
+    /// Place in both lists, and the subject.
+    subjects: Vec<(usize, usize, usize)>,
+}
+
+impl Ways {
+    /// `None` when no array is there in two ways. The declarations' names are left out where the
+    /// rest tells subjects apart, so that a declaration for each way is found as well.
+    fn of(context: &Context<'_>) -> Option<Self> {
+        Self::named(context, false).or_else(|| Self::named(context, true))
+    }
+
+    fn named(context: &Context<'_>, with_family: bool) -> Option<Self> {
+        let mut found = Self { ways: Vec::new(), arrays: Vec::new(), subjects: Vec::new() };
+        let subjects = context.results.subjects.iter().enumerate();
+        let hangs = |subject: &Subject| WAYS.iter().any(|w| subject.dimensions.contains_key(w));
+        for (index, subject) in subjects.filter(|(_, subject)| hangs(subject)) {
+            let dimensions = subject.dimensions.iter();
+            let (way, array): (Vec<_>, Vec<_>) =
+                dimensions.partition(|(key, _)| WAYS.contains(*key));
+            let words = |parts: Vec<(&&'static str, &Value)>| -> Vec<String> {
+                parts.into_iter().map(|(key, value)| spell(key, value)).collect()
+            };
+            let mut array = words(array);
+            if with_family || array.is_empty() {
+                array.insert(0, subject.family.clone());
+            }
+            let place = |list: &mut Vec<String>, name: String| {
+                list.iter().position(|other| *other == name).unwrap_or_else(|| {
+                    list.push(name);
+                    list.len() - 1
+                })
+            };
+            let way = place(&mut found.ways, words(way).join(", "));
+            let array = place(&mut found.arrays, array.join(", "));
+            if found.subjects.iter().any(|(w, a, _)| (*w, *a) == (way, array)) {
+                // Only the declarations' names tell these two apart.
+                return None;
+            }
+            found.subjects.push((way, array, index));
         }
-        for work in told_apart(context) {
-            let pivot = pivot(context, &families, dimension, work);
-            let Some(pivot) = pivot.trimmed() else { continue };
-            let percent = pivot.percent_of_row("buses-percent", 0);
-            let pivot = pivot.turned();
-            blocks.push(Block::Table(pivot.table("buses")));
-            blocks.extend(percent.map(Block::Table));
-            blocks.extend(pivot.bars("buses-bars"));
+        let ways_of = |array: usize| found.subjects.iter().filter(|(_, a, _)| *a == array).count();
+        (0..found.arrays.len()).any(|array| ways_of(array) > 1).then_some(found)
+    }
+
+    /// Ways down, arrays that are there in more than one way across.
+    fn pivot<'a>(&self, context: &Context<'a>, work: usize) -> Pivot<'a> {
+        let cell = |way: usize, array: usize| {
+            let found = self.subjects.iter().find(|(w, a, _)| (*w, *a) == (way, array))?;
+            Some(context.analysis.cell(work, found.2))
+        };
+        let ways: Vec<usize> = (0..self.ways.len()).collect();
+        let compared: Vec<usize> = (0..self.arrays.len())
+            .filter(|array| ways.iter().filter(|way| cell(**way, *array).is_some()).count() > 1)
+            .collect();
+        Pivot {
+            title: context.label(work).to_owned(),
+            rows_are: "buses".to_owned(),
+            columns_are: "array".to_owned(),
+            rows: self.ways.iter().map(Head::word).collect(),
+            columns: compared.iter().map(|a| Head::word(&self.arrays[*a])).collect(),
+            cells: ways
+                .iter()
+                .map(|way| compared.iter().map(|array| cell(*way, *array)).collect())
+                .collect(),
+            metric: context.analysis.workloads[work].headline,
         }
     }
-    let lead = "Members on one bus share what it carries; on several, each bus carries a part.";
-    charts_first("bus-comparison", "Buses and order of the members", lead.to_owned(), blocks)
 }
 
 /// The first workloads of each kind, as many as are readable.
@@ -74,7 +154,7 @@ fn told_apart(context: &Context<'_>) -> Vec<usize> {
 }
 
 /// A dimension of subjects down, families across.
-fn pivot<'a>(
+fn pivot_over<'a>(
     context: &Context<'a>,
     families: &[Family],
     dimension: &str,
@@ -98,13 +178,7 @@ fn pivot<'a>(
         title: context.label(work).to_owned(),
         rows_are: super::dims::name_of(dimension),
         columns_are: "subject".to_owned(),
-        rows: values
-            .iter()
-            .map(|value| match dimension {
-                "buses" => Head { name: spell(dimension, value), ..Head::of(value) },
-                _ => Head::of(value),
-            })
-            .collect(),
+        rows: values.iter().map(|value| Head::of(dimension, value)).collect(),
         columns: families.iter().map(|family| Head::word(family.title.clone())).collect(),
         cells: values
             .iter()
@@ -194,8 +268,11 @@ fn chunk_by_members(context: &Context<'_>, work: usize) -> Vec<Block> {
             continue;
         }
         let mut name = subject.family.clone();
+        let family = || subjects.iter().filter(|other| other.family == subject.family);
         for key in ["buses", "order"] {
-            if let Some(value) = subject.dimensions.get(key) {
+            let value = subject.dimensions.get(key);
+            let varies = family().any(|other| other.dimensions.get(key) != value);
+            if let Some(value) = value.filter(|_| varies) {
                 name += &format!(", {}", spell(key, value));
             }
         }
@@ -228,8 +305,8 @@ fn chunk_by_members(context: &Context<'_>, work: usize) -> Vec<Block> {
             title: format!("{name}, {}", context.label(work)),
             rows_are: "chunk".to_owned(),
             columns_are: "members".to_owned(),
-            rows: chunks.iter().map(Head::of).collect(),
-            columns: members.iter().map(Head::of).collect(),
+            rows: chunks.iter().map(|chunk| Head::of("chunk", chunk)).collect(),
+            columns: members.iter().map(|count| Head::of("members", count)).collect(),
             cells: chunks
                 .iter()
                 .map(|chunk| members.iter().map(|count| find(chunk, count)).collect())

@@ -80,7 +80,7 @@ pub(super) fn pivots<'a>(context: &Context<'a>, dimension: &str) -> Vec<Pivot<'a
             title: family.title,
             rows_are: name_of(dimension),
             columns_are: "subject".to_owned(),
-            rows: family.members.iter().map(|(value, _)| Head::of(value)).collect(),
+            rows: family.members.iter().map(|(value, _)| Head::of(dimension, value)).collect(),
             columns: (0..analysis.subjects)
                 .map(|subject| Head::word(context.subject(subject)))
                 .collect(),

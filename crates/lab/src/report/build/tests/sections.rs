@@ -199,3 +199,77 @@ readahead = ["128K", "1M"]
     let title = "sequential read 1M, ext4: throughput";
     assert_eq!(row_of(&report, title, "1M")[0], "1M");
 }
+
+/// A declaration for each number of buses, as the six-stick study has it: the names differ and
+/// the arrays are the same.
+#[test]
+fn one_bus_is_compared_with_two_whatever_they_are_called() {
+    let plan = r#"
+name = "buses"
+repetitions = 6
+[[member]]
+name = "a"
+device = "/dev/sda"
+bus = "front"
+[[member]]
+name = "b"
+device = "/dev/sdb"
+bus = "back"
+[[member]]
+name = "c"
+device = "/dev/sdc"
+bus = "front"
+[[subject]]
+name = "narrow"
+stack = "raid0(chunk={chunk}, {members})"
+members = 2
+chunk = ["64K", "128K"]
+buses = 1
+baseline = true
+[[subject]]
+name = "wide"
+stack = "raid0(chunk={chunk}, {members})"
+members = 2
+chunk = ["64K", "128K"]
+buses = 2
+order = ["alternate", "grouped"]
+[[job]]
+tool = "meter"
+"#;
+    let results = results(&campaign(plan), |subject, workload, _| {
+        let wide = subject.dimensions.get("buses") == Some(&Value::Count(2));
+        headline(workload, if wide { 50e6 } else { 40e6 })
+    });
+    let report = report_of(&results);
+    check(&report);
+    let title = "sequential read 1M: throughput in percent of 1 bus";
+    assert_eq!(
+        row_of(&report, title, "chunk 128K"),
+        ["chunk 128K, 2 members", "100", "125", "125"]
+    );
+    let table = report.tables().find(|table| table.title == title).unwrap();
+    let heads: Vec<&str> = table.columns.iter().map(|column| column.heading.as_str()).collect();
+    assert_eq!(heads, ["array", "1 bus [%]", "2 buses, alternate [%]", "2 buses, grouped [%]"]);
+}
+
+/// More subjects than fit across a table stand down it, and only the fastest are drawn.
+#[test]
+fn many_subjects_stay_readable() {
+    let mut plan = String::from("name = \"many\"\nrepetitions = 2\n[[job]]\ntool = \"meter\"\n");
+    for index in 0..30 {
+        plan += &format!("[[subject]]\nname = \"s{index}\"\npath = \"/dev/x{index}\"\n");
+        plan += if index == 0 { "baseline = true\n" } else { "" };
+    }
+    let results = results(&campaign(&plan), |subject, workload, _| {
+        let index: f64 = subject.name[1..].parse().unwrap();
+        headline(workload, 1e6 * (1.0 + index))
+    });
+    let report = report_of(&results);
+    check(&report);
+    assert_eq!(row_of(&report, "meter: throughput", "s29"), ["s29", "28.6", "3000", "3000"]);
+    assert_eq!(row_of(&report, "meter: throughput", "s0")[2], "100");
+    let bars = report.charts().find(|chart| chart.id == "percent-bars").unwrap();
+    let Plot::Bars { series, .. } = &bars.plot else { panic!("{bars:?}") };
+    let drawn: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
+    assert_eq!(drawn, ["s23", "s24", "s25", "s26", "s27", "s28", "s29"]);
+}
