@@ -377,7 +377,7 @@ mod tests {
         );
         assert_eq!(
             words("raid1(./a, ./b)"),
-            "--level raid1 --assume-clean --bitmap none --consistency resync ./a ./b"
+            "--level raid1 --bitmap none --consistency resync ./a ./b"
         );
     }
 }
