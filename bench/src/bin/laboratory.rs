@@ -45,8 +45,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let args =
-        Args::from_command_line(&["--rounds", "--runtime", "--only", "--braid"], USAGE)?;
+    let args = Args::from_command_line(&["--rounds", "--runtime", "--only", "--braid"], USAGE)?;
     let rounds: usize = args.value("--rounds", 3)?;
     let mut table = Table::new(["what", "median [least, most]", "target", "verdict"]);
     let mut row = |name: &str, values: &[f64], unit: &str, target: Target| {
