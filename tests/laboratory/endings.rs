@@ -5,10 +5,10 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use super::{Lab, progress};
+use super::{Lab, read, tally};
 use crate::common::{
-    Mounted, Scratch, Tool, is_alive, send_signal, skip_unless_root, skip_without, start,
-    wait_until, with_files_open,
+    Mounted, Scratch, is_alive, send_signal, skip_unless_root, skip_without, start, wait_until,
+    with_files_open,
 };
 
 /// Two subjects in memory, four cells, so many repetitions.
@@ -40,22 +40,31 @@ fn children_of(pid: u32) -> Vec<u32> {
 }
 
 /// Starts a run, waits until some trials are saved, and sends a signal.
-fn end_in_the_middle(lab: &Lab, file: &str, signal: Signal) {
+fn end_in_the_middle(lab: &Lab, file: &str, more: &[&str], signal: Signal) {
     let results = lab.results().display().to_string();
-    let tool = lab.tool(&["run", file, "--out", &results, "--quiet"]);
+    let tool = lab.tool(&["run", file, "--out", &results, "--quiet"]).args(more);
     let mut command = tool.into_command();
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let mut child = start(&mut command).expect("braid can be started");
     let raw = lab.results().join("raw");
     let saved = || std::fs::read_dir(&raw).map_or(0, Iterator::count) >= 3;
-    wait_until("three trials are saved", saved);
+    wait_until("three trials are saved", || {
+        let ended = child.try_wait().expect("a child can be waited for");
+        assert!(ended.is_none(), "it has ended by itself: {ended:?}");
+        saved()
+    });
     let children = children_of(child.id());
     send_signal(child.id(), signal);
     child.wait().expect("it ends");
-    if signal == Signal::INT {
-        for pid in children {
-            assert!(!is_alive(pid), "process {pid} was left");
+    match signal {
+        Signal::INT => {
+            for pid in children {
+                assert!(!is_alive(pid), "process {pid} was left");
+            }
+            lab.assert_nothing_is_left(&lab.results());
         }
+        // A killed run can take nothing away, but its notes say what it had.
+        _ => assert!(lab.results().join("held.json").is_file(), "nothing is noted"),
     }
 }
 
@@ -65,17 +74,50 @@ fn interrupted_and_killed_runs_go_on_where_they_were() {
     for signal in [Signal::INT, Signal::KILL] {
         let lab = Lab::new();
         let file = lab.campaign(&campaign(5, 0.2));
-        end_in_the_middle(&lab, &file, signal);
+        end_in_the_middle(&lab, &file, &[], signal);
         let results = lab.results().display().to_string();
         lab.run(&["resume", &results, "--quiet"]).ok();
-        assert_eq!(progress(&lab.results()), (20, 20));
-        let sessions = Tool::new("python3")
-            .arg("-c")
-            .arg("import sqlite3,sys; print(sqlite3.connect(sys.argv[1]).execute('select count(*) from session').fetchone()[0])")
-            .arg(lab.results().join("results.sqlite"))
-            .run()
-            .ok();
-        assert_eq!(sessions.out.trim(), "2");
+        let found = tally(&lab.results());
+        assert_eq!((found.measured, found.planned, found.sessions), (20, 20, 2), "{found:?}");
+        lab.assert_nothing_is_left(&lab.results());
+    }
+}
+
+/// A volume that is attached, a loop device, a file system on each: all that a run can hold.
+#[test]
+fn what_a_killed_run_has_left_is_taken_away_by_the_next() {
+    skip_unless_root!();
+    skip_without!("fio", "losetup", "mkfs.ext4");
+    let lab = Lab::new();
+    let images = ["a.img", "b.img", "c.img"].map(|name| lab.scratch.sparse(name, 48 << 20));
+    let [a, b, c] = images.map(|path| path.display().to_string());
+    let text = format!(
+        "name = \"held\"\nrepetitions = 4\nruntime_s = 0.3\nregion = \"4M\"\n\
+         [[subject]]\nname = \"mirror\"\nstack = \"raid1({a}, {b})\"\n\
+         [[subject]]\nname = \"bare\"\npath = \"{c}\"\nbaseline = true\n\
+         [[job]]\npattern = \"rand\"\nop = \"write\"\nfilesystem = \"ext4\"\n"
+    );
+    let file = lab.campaign(&text);
+    let destroy = [&a, &b, &c].map(|path| ["--destroy", path.as_str()]).concat();
+    end_in_the_middle(&lab, &file, &destroy, Signal::KILL);
+    let noted = read(&lab.results().join("held.json"));
+    for kind in ["volume", "loop", "superblocks", "folder"] {
+        assert!(noted.contains(&format!("\"kind\": \"{kind}\"")), "{kind}: {noted}");
+    }
+    let results = lab.results().display().to_string();
+    let words = [&["resume", &results, "--quiet"], &destroy[..]].concat();
+    let resumed = lab.run(&words).ok();
+    assert!(resumed.err.contains("an earlier run was killed here"), "{resumed}");
+    assert!(!resumed.err.contains("warning"), "{resumed}");
+    let found = tally(&lab.results());
+    assert_eq!((found.measured, found.planned), (8, 8), "{found:?}");
+    lab.assert_nothing_is_left(&lab.results());
+    // What lay beside the results, for instance in memory, has gone too.
+    let noted: serde_json::Value = serde_json::from_str(&noted).expect("notes are JSON");
+    for note in noted["notes"].as_array().expect("notes are a list") {
+        if let Some(path) = note["path"].as_str() {
+            assert!(!Path::new(path).exists(), "{path} is there");
+        }
     }
 }
 
@@ -91,15 +133,15 @@ fn a_tool_that_is_missing_is_named_with_its_package_and_the_rest_runs() {
     let path = impostor(&lab.scratch, "fio", "exec /usr/bin/fio \"$@\"");
     let only = path.split(':').next().expect("a folder").to_owned();
     // Only what is linked here can be found.
-    for program in ["mkfs.ext4", "mount", "umount"] {
+    for program in ["env", "losetup", "blockdev", "mkfs.ext4", "mount", "umount"] {
         let real = crate::common::find_program(program).expect("a basic program");
         let link = Path::new(&only).join(program);
         std::os::unix::fs::symlink(real, link).expect("a link can be made");
     }
     let output = lab.tool(&["run", &file, "--out", &results, "--quiet"]).env("PATH", &only).run();
     output.fails(1, &["sysbench cannot be started", "apt-get install sysbench"]);
-    let (measured, planned) = progress(&lab.results());
-    assert!(measured > 0 && measured < planned, "{measured} of {planned}");
+    let found = tally(&lab.results());
+    assert_eq!((found.measured, found.failed.len()), (4, 2), "{found:?}");
 }
 
 #[test]
@@ -123,7 +165,8 @@ fn tools_that_crash_or_print_garbage_fail_their_trials_alone() {
         run.fails(1, &[expected]);
         // With the real one, the same folder is completed.
         lab.run(&["resume", &results, "--quiet"]).ok();
-        assert_eq!(progress(&lab.results()), (4, 4), "after {script}");
+        let found = tally(&lab.results());
+        assert_eq!((found.measured, found.planned), (4, 4), "after {script}: {found:?}");
     }
 }
 
@@ -134,7 +177,7 @@ fn a_full_results_disk_stops_the_run_and_it_goes_on_when_there_is_room() {
     let lab = Lab::new();
     let Some(small) = Mounted::tmpfs(&lab.scratch.join("small"), 256 << 10) else { return };
     let results = small.point().join("results").display().to_string();
-    let file = lab.campaign(&campaign(20, 0.1));
+    let file = lab.campaign(&campaign(6, 0.1));
     let output = lab.run(&["run", &file, "--out", &results, "--quiet"]);
     assert_eq!(output.code(), 1, "{output}");
     assert!(
@@ -143,7 +186,8 @@ fn a_full_results_disk_stops_the_run_and_it_goes_on_when_there_is_room() {
     );
     small.resize(64 << 20);
     lab.run(&["resume", &results, "--quiet"]).ok();
-    assert_eq!(progress(Path::new(&results)), (80, 80));
+    let found = tally(Path::new(&results));
+    assert_eq!((found.measured, found.planned), (24, 24), "{found:?}");
 }
 
 #[test]
@@ -167,9 +211,9 @@ fn a_device_that_goes_fails_its_own_trials() {
     let words = ["run", &file, "--out", &results, "--quiet", "--destroy", &image];
     let output = lab.tool(&words).env("PATH", &path).run();
     assert!([0, 1].contains(&output.code()), "{output}");
-    let (measured, planned) = progress(&lab.results());
-    assert_eq!(planned, 8);
-    assert!(measured >= 4, "{measured} were measured: {output}");
+    let found = tally(&lab.results());
+    assert_eq!(found.planned, 8);
+    assert!(found.measured >= 4, "{found:?}: {output}");
 }
 
 #[test]

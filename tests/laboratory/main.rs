@@ -20,6 +20,9 @@ mod reports;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use braid_lab::matrix::plan_trials;
+use braid_lab::store::{Outcome, Store};
+
 use common::{Output, Scratch, Tool};
 
 /// How long a small campaign may take on a busy machine; it ends what hangs.
@@ -37,7 +40,9 @@ struct Lab {
 
 impl Lab {
     fn new() -> Self {
-        Self { scratch: Scratch::new() }
+        let scratch = Scratch::new();
+        std::fs::create_dir(scratch.join("tmp")).expect("a folder can be made");
+        Self { scratch }
     }
 
     fn results(&self) -> PathBuf {
@@ -46,7 +51,25 @@ impl Lab {
 
     fn tool(&self, words: &[&str]) -> Tool {
         let tool = self.scratch.braid().arg("lab").args(words).folder(self.scratch.path());
-        tool.limit(LIMIT)
+        tool.env("TMPDIR", self.scratch.join("tmp")).limit(LIMIT)
+    }
+
+    /// Checks that no process, mount, loop device, volume, folder or note of a run is there.
+    #[track_caller]
+    fn assert_nothing_is_left(&self, results: &Path) {
+        let folder = self.scratch.path().display().to_string();
+        let mut left: Vec<String> = marked_processes(results);
+        left.extend(lines_with("/proc/self/mounts", &format!("{folder}/tmp/")));
+        for device in entries(Path::new("/sys/block")) {
+            let file = device.join("loop/backing_file");
+            left.extend(lines_with(&file.display().to_string(), &folder));
+        }
+        for below in ["tmp", "run", "config"] {
+            let paths = entries(&self.scratch.join(below));
+            left.extend(paths.iter().map(|path| path.display().to_string()));
+        }
+        left.extend(results.join("held.json").exists().then(|| "held.json".to_owned()));
+        assert_eq!(left, [] as [String; 0]);
     }
 
     fn run(&self, words: &[&str]) -> Output {
@@ -61,15 +84,63 @@ impl Lab {
     }
 }
 
+/// What is in a folder, if it is there.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+/// Lines of a file of the system's with this text; none where there is no file.
+fn lines_with(path: &str, text: &str) -> Vec<String> {
+    let all = std::fs::read_to_string(path).unwrap_or_default();
+    all.lines().filter(|line| line.contains(text)).map(ToOwned::to_owned).collect()
+}
+
+/// Processes that a run in this results folder has started, by their numbers.
+fn marked_processes(results: &Path) -> Vec<String> {
+    let mark = format!("BRAID_LAB_RESULTS={}", results.display());
+    let is_marked = |folder: &PathBuf| {
+        let environment = std::fs::read(folder.join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())
+    };
+    let marked = entries(Path::new("/proc")).into_iter().filter(is_marked);
+    marked.map(|folder| folder.display().to_string()).collect()
+}
+
 fn read(path: &Path) -> String {
     common::with_files_open(|| std::fs::read_to_string(path))
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Trials in a report by what became of them: ok and all.
-fn progress(results: &Path) -> (u64, u64) {
-    let report: serde_json::Value =
-        serde_json::from_str(&read(&results.join("report.json"))).expect("a report is JSON");
-    let number = |key: &str| report["progress"][key].as_u64().expect("the progress");
-    (number("measured"), number("planned"))
+/// What became of a campaign's trials.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tally {
+    planned: usize,
+    measured: usize,
+    /// Why some cannot be done here.
+    impossible: Vec<String>,
+    /// Why some failed.
+    failed: Vec<String>,
+    /// How often the runner was started.
+    sessions: usize,
+}
+
+/// Counts what a results directory holds.
+fn tally(results: &Path) -> Tally {
+    let held = common::with_files_open(|| Store::open(results)?.results())
+        .unwrap_or_else(|error| panic!("{error}"));
+    let mut tally = Tally {
+        planned: plan_trials(&held.campaign).len(),
+        sessions: held.sessions.len(),
+        ..Tally::default()
+    };
+    for trial in held.trials {
+        let told = |reason| format!("{}: {}: {reason}", trial.subject, trial.workload);
+        match trial.outcome {
+            Outcome::Ok => tally.measured += 1,
+            Outcome::Impossible(reason) => tally.impossible.push(told(reason)),
+            Outcome::Failed(reason) => tally.failed.push(told(reason)),
+        }
+    }
+    tally
 }

@@ -156,6 +156,17 @@ pub fn read_campaign(path: &Path) -> Result<Campaign, LabError> {
     parse_campaign(&text, &path.display().to_string())
 }
 
+/// Reads a campaign file that may still lack something: the devices of members that are given
+/// otherwise. What is made of it is checked by [`check_campaign`].
+///
+/// # Errors
+///
+/// When it cannot be read, is not TOML of this form, or has a key that is not known.
+pub fn read_draft(path: &Path) -> Result<Campaign, LabError> {
+    let text = std::fs::read_to_string(path).map_err(LabError::file("read the campaign", path))?;
+    parse_unchecked(&text, &path.display().to_string())
+}
+
 /// Parses and checks a campaign; `origin` names it in errors.
 ///
 /// # Errors

@@ -95,11 +95,15 @@ pub fn run_campaign(
         )?;
     }
     let mut subjects = Subjects::new(campaign, options)?;
+    for told in subjects.clear_what_was_left(world)? {
+        eprintln!("{told}");
+    }
+    let journal = subjects.journal();
     let mut run = Run {
         campaign,
         options,
         versions: &versions,
-        bench: Bench::new(campaign, options)?,
+        bench: Bench::new(campaign, options, &journal)?,
         store: &mut store,
         session,
         subjects: &mut subjects,
@@ -198,6 +202,7 @@ impl Run<'_, '_> {
                 }
             }
             progress.end(world.monotonic());
+            self.subjects.journal().check()?;
             self.save_times(world)?;
         }
         self.save_times(world)?;

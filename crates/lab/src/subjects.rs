@@ -24,6 +24,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use braid_stack::{ByteSize, Stack};
 
@@ -42,7 +43,9 @@ mod filesystem;
 mod fill;
 mod health;
 mod held;
+mod journal;
 mod kernel;
+mod left;
 mod loops;
 mod nbd;
 mod path;
@@ -62,6 +65,8 @@ pub(crate) use array::{Keeper, tests as array_tests};
 pub(crate) use array::Braid;
 use health::{Treatment, treatment};
 use held::Held;
+use journal::Note;
+pub(crate) use journal::{Journal, Room};
 use rivals::{identity, paths_of};
 use site::{Base, LIMIT, Obstacle, Site};
 
@@ -114,7 +119,10 @@ pub struct Subjects<'a> {
     subjects: Vec<Subject>,
     states: Vec<State>,
     /// Holds sockets, and what braid remembers of volumes; gone when the campaign is over.
-    room: tempfile::TempDir,
+    room: Room,
+    journal: Rc<Journal>,
+    /// What an earlier run noted and did not strike.
+    left: Vec<(u64, Note)>,
     destroy: BTreeSet<PathBuf>,
     through_nbd: bool,
     will_be_hurt: bool,
@@ -136,24 +144,32 @@ struct State {
     is_filled: bool,
 }
 
+impl State {
+    fn noted_in(journal: &Rc<Journal>) -> Self {
+        let (held, trial) = (Held::noted_in(journal), Held::noted_in(journal));
+        Self { held, trial, ..Self::default() }
+    }
+}
+
 impl<'a> Subjects<'a> {
     /// All down.
     ///
     /// # Errors
     ///
-    /// When no folder for sockets can be made.
+    /// When no folder for sockets can be made, or what an earlier run noted cannot be read.
     pub fn new(campaign: &'a Campaign, options: &'a LabOptions) -> Result<Self, LabError> {
         // A socket's path may have 107 bytes, so not in the results directory.
-        let room = tempfile::Builder::new()
-            .prefix("braid-lab-")
-            .tempdir()
-            .map_err(LabError::file("create a directory in", &std::env::temp_dir()))?;
+        let journal = Journal::open(&options.results_dir)?;
+        let left = journal.all();
+        let room = Room::new(&std::env::temp_dir(), "braid-lab-", &journal)?;
         let subjects = campaign.expand();
         let hurts = |workload: &Workload| workload.setup.health != Health::Healthy;
         Ok(Self {
-            states: subjects.iter().map(|_| State::default()).collect(),
+            states: subjects.iter().map(|_| State::noted_in(&journal)).collect(),
             subjects,
             room,
+            journal,
+            left,
             destroy: options.destroy.iter().map(|path| identity(path)).collect(),
             through_nbd: !campaign.jobs.is_empty() && goes_through_nbd(campaign),
             will_be_hurt: plan_workloads(campaign).iter().any(hurts),
@@ -250,6 +266,11 @@ impl<'a> Subjects<'a> {
         let all = 0..self.states.len();
         let results: Vec<_> = all.map(|subject| self.take_down(subject, true, world)).collect();
         results.into_iter().collect()
+    }
+
+    /// Where what is held is noted.
+    pub(crate) fn journal(&self) -> Rc<Journal> {
+        Rc::clone(&self.journal)
     }
 
     /// Whether the region must be written before a subject meets a workload.
@@ -350,7 +371,7 @@ impl<'a> Subjects<'a> {
 
     /// Calls the subject's provider; what it left is taken away again when it failed.
     fn start(&mut self, subject: usize, form: Form, world: &mut dyn World) -> Result<(), Obstacle> {
-        let (mut held, mut commands) = (Held::default(), Vec::new());
+        let (mut held, mut commands) = (Held::noted_in(&self.journal), Vec::new());
         let facts = &self.subjects[subject];
         let mut site = Site {
             world: &mut *world,

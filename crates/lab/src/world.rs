@@ -21,9 +21,11 @@ mod files;
 mod many;
 mod process;
 mod service;
+mod strays;
 mod system;
 
 pub(crate) use content::{Leave, make_file};
+pub(crate) use files::read_text;
 
 pub use system::SystemWorld;
 
@@ -257,6 +259,36 @@ pub trait World {
     ///
     /// When it is not such a folder, not empty, or cannot be removed.
     fn remove_folder(&mut self, folder: &Path, with_content: bool) -> Result<(), LabError>;
+
+    /// Takes on a folder of [`World::make_folder`] that an earlier run left, so that it can be
+    /// removed.
+    ///
+    /// # Errors
+    ///
+    /// When it is there and not such a folder of this user's.
+    fn adopt_folder(&mut self, _folder: &Path) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    /// Marks every process that is started from now on as this results folder's.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be looked at.
+    fn mark_processes(&mut self, _results: &Path) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    /// Ends the processes with that mark that an earlier run left; `but_volumes` spares
+    /// those that serve braid's volumes, which `braid down` ends in order. Answers how many there
+    /// were.
+    ///
+    /// # Errors
+    ///
+    /// When one does not end.
+    fn end_strays(&mut self, _but_volumes: bool) -> Result<usize, LabError> {
+        Ok(0)
+    }
 
     /// What the machine has done so far, of what a trial has to do with.
     fn snapshot(&mut self, watch: &Watch) -> Snapshot {

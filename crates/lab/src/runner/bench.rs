@@ -1,6 +1,7 @@
 //! One trial on a subject that is ready: prepare, run, look, parse, clean up.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use crate::LabOptions;
@@ -10,7 +11,7 @@ use crate::evidence::Evidence;
 use crate::matrix::Trial;
 use crate::metric::{Measured, Metric, Sample};
 use crate::store::{Outcome, StoredTrial, Times};
-use crate::subjects::Ready;
+use crate::subjects::{Journal, Ready, Room};
 use crate::tool::{
     Effort, RunOutput, Script, Step, Target, Tool, ToolError, ToolOutput, TrialSpec,
 };
@@ -28,7 +29,7 @@ pub(super) struct Bench<'c> {
     campaign: &'c Campaign,
     options: &'c LabOptions,
     /// Beside every subject, in memory where there is room: sources, scratch.
-    folder: tempfile::TempDir,
+    folder: Room,
     /// What is left to do of the trial that was tried last.
     clean_up: Vec<Step>,
     /// How the last trial's time was spent.
@@ -60,12 +61,13 @@ impl From<LabError> for Obstacle {
 }
 
 impl<'c> Bench<'c> {
-    pub(super) fn new(campaign: &'c Campaign, options: &'c LabOptions) -> Result<Self, LabError> {
+    pub(super) fn new(
+        campaign: &'c Campaign,
+        options: &'c LabOptions,
+        journal: &Rc<Journal>,
+    ) -> Result<Self, LabError> {
         let home = home_of_sources(campaign, &options.results_dir);
-        let folder = tempfile::Builder::new()
-            .prefix("braid-lab-bench-")
-            .tempdir_in(&home)
-            .map_err(LabError::file("create a folder in", &home))?;
+        let folder = Room::new(&home, "braid-lab-bench-", journal)?;
         Ok(Self { campaign, options, folder, clean_up: Vec::new(), spent: Times::default() })
     }
 

@@ -51,7 +51,7 @@ pub(super) fn write_raw(folder: &Path, output: &RunOutput) -> Result<(), LabErro
 }
 
 /// Writes a file beside its place and moves it there, so that it is whole or absent.
-pub(super) fn write_whole(path: &Path, text: &str) -> Result<(), LabError> {
+pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), LabError> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(".new");
     let draft = PathBuf::from(draft);

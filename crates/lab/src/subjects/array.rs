@@ -10,7 +10,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::world::{CommandLine, Exit, Finished, last_lines};
 
@@ -45,7 +45,7 @@ pub(crate) enum Keeper {
 }
 
 /// How braid is called: the program, and folders of the laboratory's own for what it remembers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Braid {
     pub(crate) program: String,
     /// Records of volumes go here and not among the user's.

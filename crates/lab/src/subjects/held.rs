@@ -9,9 +9,11 @@
 //! A user who asks to stop does not stop this: the commands here run to their end.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use super::array::Braid;
+use super::journal::{Journal, Note};
 use crate::error::LabError;
 use crate::world::{CommandLine, Exit, Service, StopFlag, World, last_lines};
 
@@ -31,8 +33,8 @@ pub(super) enum Thing {
     Volume { braid: Braid, name: String },
     /// Superblocks of braid's or md's on members.
     Superblocks { braid: Option<Braid>, members: Vec<String> },
-    /// A loop device.
-    Loop { device: String },
+    /// A loop device, and the file that it has.
+    Loop { device: String, file: String },
     /// A folder of ours.
     Folder { path: PathBuf, with_content: bool },
     /// A mount.
@@ -45,18 +47,44 @@ pub(super) enum Thing {
     Zram { number: u32 },
 }
 
-/// Things, the last one on top.
+/// Things, the last one on top, and what strikes each from the journal.
 #[derive(Default)]
-pub(super) struct Held(Vec<Thing>);
+pub(super) struct Held {
+    things: Vec<(Thing, Option<u64>)>,
+    journal: Option<Rc<Journal>>,
+}
 
 impl Held {
+    /// Nothing yet; what comes is noted.
+    pub(super) fn noted_in(journal: &Rc<Journal>) -> Self {
+        Self { things: Vec::new(), journal: Some(Rc::clone(journal)) }
+    }
+
     pub(super) fn push(&mut self, thing: Thing) {
-        self.0.push(thing);
+        let note = thing.note();
+        let key = self.journal.as_ref().zip(note).map(|(journal, note)| journal.note(note));
+        self.things.push((thing, key));
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.things.len()
+    }
+
+    /// What an earlier run left and noted under `key`.
+    pub(super) fn adopt(&mut self, thing: Thing, key: u64) {
+        self.things.push((thing, Some(key)));
+    }
+
+    fn strike(&self, key: Option<u64>) {
+        if let Some((journal, key)) = self.journal.as_ref().zip(key) {
+            journal.strike(key);
+        }
     }
 
     /// The server among them, if any.
     pub(super) fn server(&mut self) -> Option<&mut Box<dyn Service>> {
-        self.0.iter_mut().find_map(|thing| match thing {
+        self.things.iter_mut().find_map(|(thing, _)| match thing {
             Thing::Server { service, .. } => Some(service),
             _ => None,
         })
@@ -64,7 +92,7 @@ impl Held {
 
     /// Strikes a server that has ended by itself; its socket goes too.
     pub(super) fn forget_server(&mut self) {
-        self.0.retain(|thing| {
+        self.things.retain(|(thing, _)| {
             if let Thing::Server { socket, .. } = thing {
                 // Most servers remove it; one that is in the way is told when the next one starts.
                 let _ = remove_file(socket);
@@ -85,15 +113,19 @@ impl Held {
         world: &mut dyn World,
     ) -> Result<(), LabError> {
         let mut first = Ok(());
-        while let Some(mut thing) = self.0.pop() {
-            let Err(error) = thing.go(subject, is_the_end, world) else { continue };
+        while let Some((mut thing, key)) = self.things.pop() {
+            let Err(error) = thing.go(subject, is_the_end, world) else {
+                self.strike(key);
+                continue;
+            };
             if !is_the_end {
                 // A server that has ended is gone, however it ended.
                 if !matches!(thing, Thing::Server { .. }) {
-                    self.0.push(thing);
+                    self.things.push((thing, key));
                 }
                 return Err(error);
             }
+            // It stays noted: the next run here tries again.
             first = first.and(Err(error));
         }
         first
@@ -101,6 +133,31 @@ impl Held {
 }
 
 impl Thing {
+    /// How it is noted; a server is told by its environment.
+    fn note(&self) -> Option<Note> {
+        Some(match self {
+            Self::Server { .. } => return None,
+            Self::Volume { braid, name } => {
+                Note::Volume { braid: braid.clone(), name: name.clone() }
+            }
+            Self::Superblocks { braid, members } => {
+                Note::Superblocks { braid: braid.clone(), members: members.clone() }
+            }
+            Self::Loop { device, file } => {
+                Note::Loop { device: device.clone(), file: file.clone() }
+            }
+            Self::Folder { path, with_content } => {
+                Note::Folder { path: path.clone(), with_content: *with_content }
+            }
+            Self::Mount { folder } => Note::Mount { folder: folder.clone() },
+            Self::Readahead { device, sectors } => {
+                Note::Readahead { device: device.clone(), sectors: sectors.clone() }
+            }
+            Self::KernelArray { device } => Note::KernelArray { device: device.clone() },
+            Self::Zram { number } => Note::Zram { number: *number },
+        })
+    }
+
     fn go(&mut self, subject: &str, force: bool, world: &mut dyn World) -> Result<(), LabError> {
         let mut hand = Hand { subject, world };
         match self {
@@ -120,6 +177,8 @@ impl Thing {
             Self::Volume { braid, name } => {
                 let result = hand.insist(braid.call(["down", name.as_str()]));
                 let result = match result {
+                    // It has gone already, with everything.
+                    Err(error) if error.to_string().contains("no volume called") => Ok(()),
                     Err(_) if force => {
                         hand.run(braid.call(["down", name.as_str(), "--force"])).and(result)
                     }
@@ -129,7 +188,7 @@ impl Thing {
                 result.and(remove_file(&braid.record(name)))
             }
             Self::Superblocks { braid, members } => forget(&mut hand, braid.as_ref(), members),
-            Self::Loop { device } => detach(&mut hand, device),
+            Self::Loop { device, .. } => detach(&mut hand, device),
             Self::Folder { path, with_content } => hand.world.remove_folder(path, *with_content),
             Self::Mount { folder } => unmount(&mut hand, folder, force),
             Self::Readahead { device, sectors } => {

@@ -32,7 +32,9 @@ pub(super) fn attach(site: &mut Site<'_>, file: &str) -> Result<String, Obstacle
         return Err(site.failed(&command, &done));
     }
     let device = done.stdout.trim().to_owned();
-    site.hold(Thing::Loop { device: device.clone() });
+    let backing = site.world.read_text(&sys_file(&device, "backing_file"))?;
+    let file_of_it = backing.unwrap_or_default().trim().to_owned();
+    site.hold(Thing::Loop { device: device.clone(), file: file_of_it });
     let direct = site.world.read_text(&sys_file(&device, "dio"))?;
     if direct.as_deref().map(str::trim) != Some("1") {
         site.commands.push(format!("# {device} goes through the page cache of {file}"));

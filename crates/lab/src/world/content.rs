@@ -8,7 +8,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -205,10 +205,34 @@ pub(super) fn read_all(path: &Path, leave: &Leave<'_>) -> Result<(), LabError> {
     Ok(())
 }
 
+/// Names of folders begin so.
+const PREFIX: &str = "braid-lab-";
+
+/// Whether a folder is one of [`make_folder`], or of a run, of this user's.
+///
+/// # Errors
+///
+/// When it is not, or cannot be looked at.
+pub(super) fn check_folder(path: &Path) -> Result<(), LabError> {
+    let meta = std::fs::symlink_metadata(path).map_err(LabError::file("look at", path))?;
+    let name = path.file_name().unwrap_or_default();
+    let is_ours = meta.is_dir()
+        && name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
+        && meta.uid() == rustix::process::geteuid().as_raw();
+    match is_ours {
+        true => Ok(()),
+        false => Err(LabError::StepFailed {
+            action: format!("remove {}", path.display()),
+            reason: "it is no folder that the laboratory made".to_owned(),
+            command: None,
+        }),
+    }
+}
+
 /// A folder of a new name, for this user alone.
 pub(super) fn make_folder(parent: &Path) -> Result<std::path::PathBuf, LabError> {
     tempfile::Builder::new()
-        .prefix("braid-lab-")
+        .prefix(PREFIX)
         .permissions(std::fs::Permissions::from_mode(0o700))
         .tempdir_in(parent)
         .map(tempfile::TempDir::keep)

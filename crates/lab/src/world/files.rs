@@ -28,7 +28,7 @@ pub(super) fn free_bytes(path: &Path) -> Result<u64, LabError> {
     Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
 }
 
-pub(super) fn read_text(path: &Path) -> Result<Option<String>, LabError> {
+pub(crate) fn read_text(path: &Path) -> Result<Option<String>, LabError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

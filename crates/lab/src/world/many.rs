@@ -13,6 +13,7 @@
 //! * every program is waited for, on every way out, and only by this thread: until then its number
 //!   is its own, so a signal cannot reach a stranger.
 
+use std::ffi::OsString;
 use std::process::Child;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -68,16 +69,17 @@ pub(super) fn run_all(
     limit: Duration,
     stop: &StopFlag,
     story: &mut Story,
+    mark: Option<&OsString>,
 ) -> Result<Vec<ToolOutput>, LabError> {
     let began = Instant::now();
     let (send, ends) = channel();
     let mut running = Vec::with_capacity(commands.len());
     for (index, command) in commands.iter().enumerate() {
-        let (child, output) = spawn(command)?;
+        let (child, output) = spawn(command, mark)?;
         report_end(index, &child, began, send.clone());
         running.push(Running { command, child, output, ended: None });
     }
-    let mut beside = Beside::default();
+    let mut beside = Beside { child: None, mark };
     while running.iter().any(|one| one.ended.is_none()) {
         note_ends(&ends, &mut running, began)?;
         beside.go_on(began, story)?;
@@ -154,12 +156,12 @@ fn is_over(child: &Child) -> bool {
 }
 
 /// The story's command that is under way.
-#[derive(Default)]
-struct Beside {
+struct Beside<'m> {
     child: Option<(CommandLine, Child, Output)>,
+    mark: Option<&'m OsString>,
 }
 
-impl Beside {
+impl Beside<'_> {
     /// Gives the story the result of its command when there is one, and starts its next.
     fn go_on(&mut self, began: Instant, story: &mut Story) -> Result<(), LabError> {
         if let Some((command, mut child, mut output)) = self.child.take() {
@@ -171,7 +173,7 @@ impl Beside {
             story.did(began.elapsed(), &Finished { exit, stdout, stderr });
         }
         if let Some(command) = story.due(began.elapsed()) {
-            let (child, output) = spawn(&command)?;
+            let (child, output) = spawn(&command, self.mark)?;
             self.child = Some((command, child, output));
         }
         Ok(())
@@ -199,7 +201,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for Beside<'_> {
     /// The way out after an error.
     fn drop(&mut self) {
         if let Some((command, child, _)) = &mut self.child {
@@ -219,7 +221,7 @@ mod tests {
     }
 
     fn run(commands: &[CommandLine], stop: &StopFlag) -> Vec<ToolOutput> {
-        run_all(commands, Duration::from_secs(600), stop, &mut Story::none()).unwrap()
+        run_all(commands, Duration::from_secs(600), stop, &mut Story::none(), None).unwrap()
     }
 
     #[test]
@@ -282,7 +284,7 @@ mod tests {
         // It ends when the array is asked, which says nothing that could be understood.
         let wait = shell(&format!("until [ -e {end} ]; do sleep 0.01; done"));
         let limit = Duration::from_secs(600);
-        let done = run_all(&[wait], limit, &StopFlag::default(), &mut story).unwrap();
+        let done = run_all(&[wait], limit, &StopFlag::default(), &mut story, None).unwrap();
         assert_eq!(done[0].exit, Exit::Code(0));
         let events: Vec<&str> = story.events().iter().map(|(_, what)| what.as_str()).collect();
         assert_eq!(events[..2], ["member a failed", "recovery began"]);
@@ -293,7 +295,7 @@ mod tests {
     fn a_limit_is_kept() {
         let limit = Duration::from_millis(1);
         let stop = StopFlag::default();
-        let done = run_all(&[shell("sleep 1000")], limit, &stop, &mut Story::none()).unwrap();
+        let done = run_all(&[shell("sleep 1000")], limit, &stop, &mut Story::none(), None).unwrap();
         assert_eq!(done[0].exit, Exit::TimedOut);
     }
 
@@ -306,7 +308,7 @@ mod tests {
             CommandLine::new("/nonexistent/tool"),
         ];
         let limit = Duration::from_secs(600);
-        let error = run_all(&commands, limit, &StopFlag::default(), &mut Story::none());
+        let error = run_all(&commands, limit, &StopFlag::default(), &mut Story::none(), None);
         assert!(error.unwrap_err().to_string().contains("/nonexistent/tool"));
         if let Ok(pid) = std::fs::read_to_string(&pid) {
             assert!(!std::path::Path::new(&format!("/proc/{}", pid.trim())).exists());

@@ -1,5 +1,6 @@
 //! Child processes: started in a group of their own, watched, ended.
 
+use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -25,10 +26,18 @@ impl Output {
 
 /// Starts a child in a process group of its own, so that Ctrl-C at the terminal reaches only this
 /// process, which then stops its children in order.
-pub(super) fn spawn(command: &CommandLine) -> Result<(Child, Output), LabError> {
+///
+/// `mark` goes into its environment, and so to its own children.
+pub(super) fn spawn(
+    command: &CommandLine,
+    mark: Option<&OsString>,
+) -> Result<(Child, Output), LabError> {
     let mut program = Command::new(&command.program);
     if let Some(folder) = &command.cwd {
         program.current_dir(folder);
+    }
+    if let Some(mark) = mark {
+        program.env(super::strays::MARK, mark);
     }
     let mut child = program
         .args(&command.args)

@@ -5,6 +5,7 @@
 //! * a child that was started is waited for, on every way out;
 //! * nothing is removed but folders that this world made, and what lies below them.
 
+use std::ffi::OsString;
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
@@ -12,7 +13,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::content::{self, Leave};
 use super::service::SystemService;
-use super::{CommandLine, Exit, Finished, Service, StopFlag, World, last_lines, many, process};
+use super::{
+    CommandLine, Exit, Finished, Service, StopFlag, World, last_lines, many, process, strays,
+};
 use crate::error::LabError;
 use crate::story::Story;
 use crate::tool::{Step, Target, ToolOutput};
@@ -23,12 +26,14 @@ pub struct SystemWorld {
     start: Instant,
     /// Folders that were made here, by their real paths.
     folders: Vec<PathBuf>,
+    /// The results folder, if processes are marked with it.
+    mark: Option<OsString>,
 }
 
 impl SystemWorld {
     /// The world, with the monotonic clock at zero.
     pub fn new() -> Self {
-        Self { start: Instant::now(), folders: Vec::new() }
+        Self { start: Instant::now(), folders: Vec::new(), mark: None }
     }
 
     /// Removes what a step names, if it lies below a folder of ours.
@@ -86,13 +91,14 @@ impl World for SystemWorld {
         stop: &StopFlag,
     ) -> Result<Finished, LabError> {
         let commands = std::slice::from_ref(command);
-        let mut done = many::run_all(commands, limit, stop, &mut Story::none())?;
+        let mut done =
+            many::run_all(commands, limit, stop, &mut Story::none(), self.mark.as_ref())?;
         let ToolOutput { exit, stdout, stderr, .. } = done.remove(0);
         Ok(Finished { exit, stdout, stderr })
     }
 
     fn start(&mut self, command: &CommandLine) -> Result<Box<dyn Service>, LabError> {
-        let (child, output) = process::spawn(command)?;
+        let (child, output) = process::spawn(command, self.mark.as_ref())?;
         Ok(Box::new(SystemService::new(command.clone(), child, output)))
     }
 
@@ -114,7 +120,7 @@ impl World for SystemWorld {
         stop: &StopFlag,
         story: &mut Story,
     ) -> Result<Vec<ToolOutput>, LabError> {
-        many::run_all(commands, limit, stop, story)
+        many::run_all(commands, limit, stop, story, self.mark.as_ref())
     }
 
     fn perform(&mut self, step: &Step, limit: Duration, stop: &StopFlag) -> Result<(), LabError> {
@@ -180,6 +186,23 @@ impl World for SystemWorld {
         let real = folder.canonicalize().map_err(LabError::file("look at", &folder))?;
         self.folders.push(real);
         Ok(folder)
+    }
+
+    fn adopt_folder(&mut self, folder: &Path) -> Result<(), LabError> {
+        content::check_folder(folder)?;
+        let real = folder.canonicalize().map_err(LabError::file("look at", folder))?;
+        self.folders.push(real);
+        Ok(())
+    }
+
+    fn mark_processes(&mut self, results: &Path) -> Result<(), LabError> {
+        let real = results.canonicalize().map_err(LabError::file("look at", results))?;
+        self.mark = Some(real.into_os_string());
+        Ok(())
+    }
+
+    fn end_strays(&mut self, but_volumes: bool) -> Result<usize, LabError> {
+        self.mark.as_ref().map_or(Ok(0), |mark| strays::end_strays(mark, but_volumes))
     }
 
     fn remove_folder(&mut self, folder: &Path, with_content: bool) -> Result<(), LabError> {

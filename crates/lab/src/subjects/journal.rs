@@ -1,0 +1,289 @@
+//! What is held, kept in a file of the results folder while it is, so that the next run there can
+//! take away what a run has left that was killed.
+//!
+//! ```text
+//!   DIR/held.json   {"version": 1, "boot": "0d3c...", "notes": [{"kind": "loop", ...}, ...]}
+//! ```
+//!
+//! Invariants:
+//!
+//! * a thing is noted within a moment of its coming, and struck when it has gone: a run that ends
+//!   in order leaves no file;
+//! * what an earlier run noted stays noted until it has gone;
+//! * a name that may belong to somebody else by now is told by more than the name: loop devices by
+//!   their files, everything that ends with the system by the boot.
+//!
+//! Deliberately absent: processes, which are told by their environment ([`crate::world`]); and
+//! flushing: after a power cut only folders and superblocks are left, and those harm nothing.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+
+use super::array::Braid;
+use crate::error::LabError;
+use crate::store::write_whole;
+
+const VERSION: u32 = 1;
+
+/// One thing that goes away again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(super) enum Note {
+    /// A volume of braid's.
+    Volume { braid: Braid, name: String },
+    /// Superblocks on members.
+    Superblocks { braid: Option<Braid>, members: Vec<String> },
+    /// A loop device, and the file that it had.
+    Loop { device: String, file: String },
+    /// A folder.
+    Folder { path: PathBuf, with_content: bool },
+    /// A mount.
+    Mount { folder: PathBuf },
+    /// A changed read-ahead, and what it was.
+    Readahead { device: String, sectors: String },
+    /// An array of the kernel's.
+    KernelArray { device: String },
+    /// A RAM disk of the kernel's.
+    Zram { number: u32 },
+}
+
+impl Note {
+    /// Whether it is still there when the system has been started again.
+    fn outlives_the_system(&self) -> bool {
+        matches!(self, Self::Superblocks { .. } | Self::Folder { .. })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document<N> {
+    version: u32,
+    boot: String,
+    notes: Vec<N>,
+}
+
+/// The file.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    boot: String,
+    state: RefCell<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    notes: BTreeMap<u64, Note>,
+    next: u64,
+    /// The first change that could not be written.
+    failure: Option<LabError>,
+}
+
+impl Journal {
+    /// Reads what an earlier run left in the folder, if anything.
+    ///
+    /// # Errors
+    ///
+    /// When there is a file that cannot be read or understood.
+    pub(super) fn open(folder: &Path) -> Result<Rc<Self>, LabError> {
+        let path = folder.join("held.json");
+        let boot = crate::world::read_text(Path::new("/proc/sys/kernel/random/boot_id"))?;
+        let boot = boot.unwrap_or_default().trim().to_owned();
+        let notes = match crate::world::read_text(&path)? {
+            None => Vec::new(),
+            Some(text) => parse(&text, &boot).map_err(|reason| {
+                let advice = "it says what a run has left here; look at it (mount, losetup, \
+                              braid status) and remove it";
+                LabError::file("understand", &path)(io::Error::other(format!("{reason}; {advice}")))
+            })?,
+        };
+        let state =
+            State { next: notes.len() as u64, notes: (0..).zip(notes).collect(), failure: None };
+        Ok(Rc::new(Self { path, boot, state: RefCell::new(state) }))
+    }
+
+    /// What an earlier run left, if this is called before anything is noted; first to last.
+    pub(super) fn all(&self) -> Vec<(u64, Note)> {
+        self.state.borrow().notes.iter().map(|(key, note)| (*key, note.clone())).collect()
+    }
+
+    /// Notes a thing; the answer strikes it.
+    pub(super) fn note(&self, note: Note) -> u64 {
+        let mut state = self.state.borrow_mut();
+        let key = state.next;
+        state.next += 1;
+        state.notes.insert(key, note);
+        self.write(&mut state);
+        key
+    }
+
+    /// Strikes what has gone.
+    pub(super) fn strike(&self, key: u64) {
+        let mut state = self.state.borrow_mut();
+        if state.notes.remove(&key).is_some() {
+            self.write(&mut state);
+        }
+    }
+
+    /// Whether everything could be written so far.
+    ///
+    /// # Errors
+    ///
+    /// The first change that could not.
+    pub(crate) fn check(&self) -> Result<(), LabError> {
+        self.state.borrow_mut().failure.take().map_or(Ok(()), Err)
+    }
+
+    fn write(&self, state: &mut State) {
+        let written = match state.notes.is_empty() {
+            true => remove(&self.path),
+            false => render(&self.boot, state).and_then(|text| write_whole(&self.path, &text)),
+        };
+        // What is there must still be noted in memory and go away: it is told at the next check.
+        if let Err(error) = written {
+            state.failure.get_or_insert(error);
+        }
+    }
+}
+
+fn remove(path: &Path) -> Result<(), LabError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(LabError::file("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn render(boot: &str, state: &State) -> Result<String, LabError> {
+    let notes: Vec<&Note> = state.notes.values().collect();
+    serde_json::to_string_pretty(&Document { version: VERSION, boot: boot.to_owned(), notes })
+        .map_err(|error| LabError::Serialise { what: "what is held", reason: error.to_string() })
+}
+
+/// What is noted and can still be there.
+fn parse(text: &str, boot: &str) -> Result<Vec<Note>, String> {
+    let found: Document<Note> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if found.version != VERSION {
+        return Err(format!("its version is {}, and {VERSION} is known", found.version));
+    }
+    let same_system = found.boot == boot;
+    Ok(found.notes.into_iter().filter(|one| same_system || one.outlives_the_system()).collect())
+}
+
+/// A folder for the time of a run, noted.
+#[derive(Debug)]
+pub(crate) struct Room {
+    folder: tempfile::TempDir,
+    journal: Rc<Journal>,
+    key: u64,
+}
+
+impl Room {
+    /// Makes it in `parent`, with a name that begins so.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made.
+    pub(crate) fn new(
+        parent: &Path,
+        prefix: &str,
+        journal: &Rc<Journal>,
+    ) -> Result<Self, LabError> {
+        let folder = tempfile::Builder::new()
+            .prefix(prefix)
+            .tempdir_in(parent)
+            .map_err(LabError::file("create a folder in", parent))?;
+        let key = journal.note(Note::Folder { path: folder.path().into(), with_content: true });
+        Ok(Self { folder, journal: Rc::clone(journal), key })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.journal.strike(self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> Note {
+        Note::Folder { path: "/tmp/braid-lab-x".into(), with_content: false }
+    }
+
+    #[test]
+    fn what_is_noted_is_found_by_the_next_run_until_it_is_struck() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Journal::open(dir.path()).unwrap();
+        let mount = Note::Mount { folder: "/tmp/braid-lab-x".into() };
+        let struck = first.note(Note::Zram { number: 3 });
+        first.note(folder());
+        first.note(mount.clone());
+        first.strike(struck);
+        first.check().unwrap();
+
+        let second = Journal::open(dir.path()).unwrap();
+        let left = second.all();
+        let notes: Vec<&Note> = left.iter().map(|(_, note)| note).collect();
+        assert_eq!(notes, [&folder(), &mount]);
+        let own = second.note(Note::Zram { number: 4 });
+        for key in left.iter().map(|(key, _)| *key).chain([own]) {
+            assert!(dir.path().join("held.json").exists());
+            second.strike(key);
+        }
+        assert!(!dir.path().join("held.json").exists(), "nothing is held any more");
+    }
+
+    #[test]
+    fn after_a_new_start_of_the_system_only_what_lies_on_disks_is_left() {
+        let text = r#"{"version": 1, "boot": "a", "notes": [
+            {"kind": "loop", "device": "/dev/loop3", "file": "/srv/a.img"},
+            {"kind": "folder", "path": "/tmp/braid-lab-x", "with_content": false}]}"#;
+        assert_eq!(parse(text, "a").unwrap().len(), 2);
+        assert_eq!(parse(text, "b").unwrap(), [folder()]);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_not_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        for text in ["", "{", r#"{"version": 2, "boot": "", "notes": []}"#] {
+            std::fs::write(dir.path().join("held.json"), text).unwrap();
+            let error = Journal::open(dir.path()).unwrap_err().to_string();
+            assert!(error.contains("held.json") && error.contains("remove it"), "{error}");
+            assert_eq!(std::fs::read_to_string(dir.path().join("held.json")).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_note_that_cannot_be_written_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(&dir.path().join("gone")).unwrap();
+        journal.note(folder());
+        assert!(journal.check().unwrap_err().to_string().contains("held.json"));
+        journal.check().unwrap();
+    }
+
+    #[test]
+    fn a_room_is_noted_while_it_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::open(dir.path()).unwrap();
+        let room = Room::new(dir.path(), "braid-lab-", &journal).unwrap();
+        let path = room.path().to_owned();
+        assert_eq!(
+            Journal::open(dir.path()).unwrap().all(),
+            [(0, Note::Folder { path: path.clone(), with_content: true })]
+        );
+        drop(room);
+        assert!(!path.exists() && journal.all().is_empty());
+    }
+}

@@ -1,0 +1,124 @@
+//! Processes that a run left because it was killed: told by a variable of their environment, which
+//! names the results folder and goes from each process to its children.
+//!
+//! Nothing is noted when one starts, so there is no moment in which one could be missed; and a
+//! number that belongs to somebody else by now is no danger.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::error::LabError;
+
+/// The variable.
+pub(super) const MARK: &str = "BRAID_LAB_RESULTS";
+/// How long they may take to end after SIGTERM, and again after SIGKILL.
+const GRACE: Duration = Duration::from_secs(10);
+/// How often they are looked for meanwhile.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Ends all that have the mark; `but_volumes` spares braid's volumes. Answers how many there were.
+///
+/// # Errors
+///
+/// When one does not end.
+pub(super) fn end_strays(mark: &OsString, but_volumes: bool) -> Result<usize, LabError> {
+    let found = find(mark, but_volumes)?;
+    let count = found.len();
+    for signal in [Signal::TERM, Signal::KILL] {
+        let deadline = Instant::now() + GRACE;
+        let mut left = find(mark, but_volumes)?;
+        for (_, process) in &left {
+            // One that has ended by itself is what is wanted.
+            let _ = pidfd_send_signal(process, signal);
+        }
+        while !left.is_empty() && Instant::now() < deadline {
+            std::thread::sleep(POLL);
+            left = find(mark, but_volumes)?;
+        }
+        if left.is_empty() {
+            return Ok(count);
+        }
+    }
+    let numbers = find(mark, but_volumes)?;
+    let numbers: Vec<String> =
+        numbers.iter().map(|(pid, _)| pid.as_raw_nonzero().to_string()).collect();
+    Err(LabError::LeftBehind {
+        subject: "an earlier run".to_owned(),
+        reason: "its processes do not end".to_owned(),
+        next: format!("kill -9 {}", numbers.join(" ")),
+    })
+}
+
+/// Those that have the mark and have not ended.
+fn find(mark: &OsString, but_volumes: bool) -> Result<Vec<(Pid, OwnedFd)>, LabError> {
+    let folder = Path::new("/proc");
+    let entries = fs::read_dir(folder).map_err(LabError::file("read", folder))?;
+    let mut wanted = format!("{MARK}=").into_bytes();
+    wanted.extend_from_slice(mark.as_bytes());
+    let own = rustix::process::getpid();
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let pids = pids.filter_map(Pid::from_raw).filter(|pid| *pid != own);
+    Ok(pids.filter_map(|pid| Some((pid, look_at(pid, &wanted, but_volumes)?))).collect())
+}
+
+/// A hold on the process if it has the mark. It is taken before the process is looked at, so that
+/// both mean the same one. Processes of others cannot be looked at, and are not ours.
+fn look_at(pid: Pid, wanted: &[u8], but_volumes: bool) -> Option<OwnedFd> {
+    let hold = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    let read = |name: &str| fs::read(format!("/proc/{}/{name}", pid.as_raw_nonzero())).ok();
+    // One that has ended and was not waited for has no environment any more.
+    let is_marked = read("environ")?.split(|byte| *byte == 0).any(|word| word == wanted);
+    let is_volume = || {
+        let words = read("cmdline").unwrap_or_default();
+        words.split(|byte| *byte == 0).nth(1) == Some(b"__volume")
+    };
+    (is_marked && !(but_volumes && is_volume())).then_some(hold)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::{CommandLine, process};
+
+    fn end(mut child: std::process::Child) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn those_with_the_mark_end_and_no_others() {
+        let dir = tempfile::tempdir().unwrap();
+        // Shells that wait without a child, one of them named as a volume's process is.
+        let made = std::process::Command::new("mkfifo").arg(dir.path().join("pipe")).status();
+        assert!(made.unwrap().success());
+        std::fs::write(dir.path().join("__volume"), "read line < pipe").unwrap();
+        let folder = dir.path().display().to_string();
+        let volume = CommandLine::new("sh").arg("__volume").in_folder(&folder);
+        let sleep = CommandLine::new("sleep").arg("1000");
+        let (mine, other) = (dir.path().join("a"), dir.path().join("a-b"));
+        let (mine, other) = (mine.into_os_string(), other.into_os_string());
+        let start = |command, mark| process::spawn(command, mark).unwrap().0;
+        let mut stray = start(&sleep, Some(&mine));
+        let mut served = start(&volume, Some(&mine));
+        let mut foreign = start(&sleep, Some(&other));
+        let mut unmarked = start(&sleep, None);
+
+        assert_eq!(end_strays(&mine, true).unwrap(), 1);
+        assert_eq!(stray.wait().unwrap().code(), None, "a signal ended it");
+        assert!(served.try_wait().unwrap().is_none(), "volumes are spared");
+        assert_eq!(end_strays(&mine, false).unwrap(), 1);
+        assert_eq!(served.wait().unwrap().code(), None);
+        assert_eq!(end_strays(&mine, false).unwrap(), 0);
+        for child in [&mut foreign, &mut unmarked] {
+            assert!(child.try_wait().unwrap().is_none(), "its mark is another");
+        }
+        end(foreign);
+        end(unmarked);
+    }
+}
