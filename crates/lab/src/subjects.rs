@@ -60,7 +60,7 @@ mod zram;
 
 pub(crate) use array::Array;
 #[cfg(test)]
-pub(crate) use array::{Keeper, tests as array_tests};
+pub(crate) use array::tests as array_tests;
 
 pub(crate) use array::{Braid, Keeper};
 use health::{Treatment, treatment};
