@@ -56,6 +56,7 @@ bench:
 	target/release/recovery
 	target/release/attach
 	target/release/beside-md
+	target/release/laboratory
 	@command -v gungraun-runner >/dev/null || $(CARGO) install --locked gungraun-runner --version 0.20.0
 	$(CARGO) bench $(FLAGS) --package braid-bench --bench engine_instructions
 	$(CARGO) bench $(FLAGS) --package braid-bench --bench parity_instructions

@@ -72,6 +72,7 @@ for purpose in "${@:-build}"; do
             need fusermount3 fuse3
             need qemu-nbd qemu-utils
             need valgrind valgrind
+            need chromium chromium
             need '/usr/lib/*/libisal.so.2' libisal2
             need losetup mount
             ;;

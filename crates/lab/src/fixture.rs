@@ -72,9 +72,6 @@ impl Tool for Meter {
     fn parse_version(&self, _: &ToolOutput) -> Result<String, ToolError> {
         Ok("meter-1".to_owned())
     }
-    fn check(&self, _: &Settings, _: u32) -> Result<(), String> {
-        Ok(())
-    }
     fn place(&self, _: &Settings) -> Place {
         Place::Either { nbd: true }
     }

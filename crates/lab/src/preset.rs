@@ -142,6 +142,11 @@ impl Preset {
         PRESETS.iter().find(|preset| preset.name == name)
     }
 
+    /// Whether its subjects are the user's: any stacks, compared with a baseline.
+    pub fn compares_stacks(&self) -> bool {
+        !self.toml.contains("[[subject]]")
+    }
+
     /// The preset, applied.
     ///
     /// # Errors
@@ -262,7 +267,7 @@ fn add_subjects(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabErr
         return Err(refused(
             campaign,
             "it compares stacks, and none is named".to_owned(),
-            "give --baseline STACK and, to compare with it, --subject NAME=STACK".to_owned(),
+            "--baseline STACK says with what, and --subject NAME=STACK what".to_owned(),
         ));
     };
     let taken = choices.subjects.iter().any(|(name, _)| name == "single");

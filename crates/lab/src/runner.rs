@@ -255,6 +255,11 @@ impl Run<'_, '_> {
         let tried = self.bench.try_out(trial, ready, &mut kept, world);
         self.times.busy_s += self.bench.spent.busy_s;
         self.times.set_up_s += self.bench.spent.set_up_s;
+        // A pass that ran beside a trial is a reason to doubt it; a volume that no longer answers
+        // says so when it is put back.
+        if let Ok(Some(pass)) = self.subjects.pass_now(subject, world) {
+            kept.evidence.activities.push(pass);
+        }
         let step = match tried {
             Tried::Stopped => Ok(Step::Stopped),
             Tried::Done(output) => self.keep_with(kept, output.as_ref()),

@@ -63,7 +63,7 @@ pub(crate) use array::Array;
 #[cfg(test)]
 pub(crate) use array::{Keeper, tests as array_tests};
 
-pub(crate) use array::Braid;
+pub(crate) use array::{Braid, Keeper};
 use health::{Treatment, treatment};
 use held::Held;
 use journal::Note;
@@ -272,6 +272,31 @@ impl<'a> Subjects<'a> {
     /// Where what is held is noted.
     pub(crate) fn journal(&self) -> Rc<Journal> {
         Rc::clone(&self.journal)
+    }
+
+    /// The pass that runs over a volume's array at this moment: `resync`, `recovery`, `check`.
+    /// `None` where nothing runs, or where the kernel's own tables tell it.
+    ///
+    /// # Errors
+    ///
+    /// When the volume cannot be asked or does not answer.
+    pub fn pass_now(
+        &self,
+        subject: usize,
+        world: &mut dyn World,
+    ) -> Result<Option<String>, LabError> {
+        let array = self.states[subject].base.as_ref().and_then(|base| base.array.as_ref());
+        let Some(array) = array.filter(|array| matches!(array.keeper, Keeper::Volume { .. }))
+        else {
+            return Ok(None);
+        };
+        let done = world.run(&array.ask(), LIMIT, &self.options.stop)?;
+        let activity = array.read(&done).map_err(|reason| LabError::StepFailed {
+            action: "ask the volume what it does".to_owned(),
+            reason,
+            command: Some(array.ask().to_string()),
+        })?;
+        Ok(activity.pass)
     }
 
     /// Whether the region must be written before a subject meets a workload.

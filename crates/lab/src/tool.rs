@@ -257,7 +257,10 @@ pub trait Tool: Sync {
     /// # Errors
     ///
     /// What contradicts what, and what to change.
-    fn check(&self, settings: &Settings, processes: u32) -> Result<(), String>;
+    fn check(&self, settings: &Settings, processes: u32) -> Result<(), String> {
+        let _ = (settings, processes);
+        Ok(())
+    }
 
     /// What it asks of the subject.
     fn place(&self, settings: &Settings) -> Place;
@@ -267,7 +270,10 @@ pub trait Tool: Sync {
 
     /// Whether the content of a raw subject matters, so that it must have been written once before
     /// the first trial: reading a hole measures nothing.
-    fn reads_raw(&self, settings: &Settings) -> bool;
+    fn reads_raw(&self, settings: &Settings) -> bool {
+        let _ = settings;
+        false
+    }
 
     /// Seconds that a trial takes beside `runtime_s`, roughly; `None` when the subject's speed
     /// decides, with the bytes that are moved.

@@ -174,7 +174,13 @@ fn formats(given: &[LabFormat]) -> Formats {
 fn campaign(target: &LabTarget) -> Result<Campaign, Failure> {
     let choices = choices(target)?;
     if let Some(preset) = Preset::find(&target.campaign) {
-        return preset.campaign(&choices).map_err(Failure::usage);
+        return preset.campaign(&choices).map_err(|error| match choices.baseline {
+            None if preset.compares_stacks() => Failure::usage(error).next(format!(
+                "braid lab run {} --baseline a.img --subject 'stripe=raid0(a.img, b.img)'",
+                preset.name
+            )),
+            _ => Failure::usage(error),
+        });
     }
     if !Path::new(&target.campaign).exists() {
         return Err(Failure::usage(format!(

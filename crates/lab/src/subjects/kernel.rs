@@ -53,9 +53,7 @@ fn plan(stack: &Stack, form: Form) -> Result<Shape, String> {
         Node::Raid4(raid) => chunk(raid.chunk),
         Node::Raid5(raid) => layout(chunk(raid.chunk), raid.layout.to_string()),
         Node::Raid6(raid) => layout(chunk(raid.chunk), raid.layout.to_string()),
-        Node::Linear(_) => {
-            return Err("md has no linear level any more (removed in Linux 6.8)".to_owned());
-        }
+        Node::Linear(_) => Vec::new(),
         other => return Err(format!("{} is no level of the kernel's md", other.name())),
     };
     let member = |member: &Stack| match &member.node {
@@ -66,7 +64,7 @@ fn plan(stack: &Stack, form: Form) -> Result<Shape, String> {
         )),
     };
     let members = stack.members().iter().map(member).collect::<Result<Vec<_>, _>>()?;
-    let is_redundant = !matches!(stack.node, Node::Raid0(_));
+    let is_redundant = !matches!(stack.node, Node::Raid0(_) | Node::Linear(_));
     let mut words = vec![
         "--run".to_owned(),
         "--metadata=1.2".to_owned(),
@@ -115,10 +113,7 @@ pub(super) fn bring_up(
         let reason = said(&done);
         return Err(
             match reason.contains("Invalid argument") || reason.contains("No such device") {
-                true => Obstacle::Impossible(format!(
-                    "the kernel does not run it (has it the module {}?): {reason}",
-                    stack.node.name()
-                )),
+                true => Obstacle::Impossible(not_in_kernel(stack, &reason)),
                 false => site.failed(&command, &done),
             },
         );
@@ -136,6 +131,19 @@ pub(super) fn bring_up(
     Ok(base)
 }
 
+/// Why a kernel refuses an array that mdadm knows how to describe. `reason` is mdadm's.
+fn not_in_kernel(stack: &Stack, reason: &str) -> String {
+    match &stack.node {
+        Node::Linear(_) => format!(
+            "the kernel does not run it (Linux has no md linear from 6.8 on, and before only with \
+             the module linear): {reason}"
+        ),
+        node => {
+            format!("the kernel does not run it (has it the module {}?): {reason}", node.name())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,6 +159,11 @@ mod tests {
             words("raid0(chunk=64K, /dev/sda, ./b.img)").unwrap(),
             "--run --metadata=1.2 --level=raid0 --raid-devices=2 --chunk=64K /dev/sda ./b.img"
         );
+        // Older kernels have linear, and only they know it.
+        assert_eq!(
+            words("linear(/dev/sda, ./b.img)").unwrap(),
+            "--run --metadata=1.2 --level=linear --raid-devices=2 /dev/sda ./b.img"
+        );
         assert_eq!(
             words("raid5(chunk=128K, layout=left-asymmetric, ./a, ./b, missing)").unwrap(),
             "--run --metadata=1.2 --level=raid5 --raid-devices=3 --chunk=128K \
@@ -165,7 +178,9 @@ mod tests {
 
     #[test]
     fn what_the_kernel_has_not_is_named() {
-        assert!(words("linear(./a, ./b)").unwrap_err().contains("6.8"));
+        let linear = Stack::parse("linear(./a, ./b)").unwrap();
+        assert!(not_in_kernel(&linear, "Invalid argument").contains("6.8"));
+        assert!(!is_redundant(&linear));
         assert!(words("raid0(ram(1M), ./b)").unwrap_err().contains("ram(1M)"));
         assert!(words("raid0(raid1(./a, ./b), ./c)").unwrap_err().contains("no member"));
         assert!(words("./a").unwrap_err().contains("no level"));

@@ -115,10 +115,6 @@ impl Tool for Bonnie {
         Writes::Bytes(together(size(settings).saturating_mul(3), processes))
     }
 
-    fn reads_raw(&self, _settings: &Settings) -> bool {
-        false
-    }
-
     fn effort(&self, settings: &Settings, processes: u32) -> Effort {
         // Written, read and written, read.
         Effort::Bytes(together(size(settings).saturating_mul(4), processes))

@@ -53,20 +53,12 @@ impl Tool for CpCached {
         gnu_version(NAME, output)
     }
 
-    fn check(&self, _settings: &Settings, _processes: u32) -> Result<(), String> {
-        Ok(())
-    }
-
     fn place(&self, _settings: &Settings) -> Place {
         Place::Folder
     }
 
     fn writes(&self, settings: &Settings, processes: u32) -> Writes {
         Writes::Bytes(together(size(settings), processes))
-    }
-
-    fn reads_raw(&self, _settings: &Settings) -> bool {
-        false
     }
 
     fn effort(&self, settings: &Settings, processes: u32) -> Effort {

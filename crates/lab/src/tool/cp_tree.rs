@@ -60,20 +60,12 @@ impl Tool for CpTree {
         gnu_version(NAME, output)
     }
 
-    fn check(&self, _settings: &Settings, _processes: u32) -> Result<(), String> {
-        Ok(())
-    }
-
     fn place(&self, _settings: &Settings) -> Place {
         Place::Folder
     }
 
     fn writes(&self, settings: &Settings, processes: u32) -> Writes {
         Writes::Bytes(together(size(settings), processes).saturating_mul(2))
-    }
-
-    fn reads_raw(&self, _settings: &Settings) -> bool {
-        false
     }
 
     fn effort(&self, settings: &Settings, processes: u32) -> Effort {

@@ -54,10 +54,6 @@ impl Tool for Seek {
         super::fio::parse_version(NAME, output)
     }
 
-    fn check(&self, _settings: &Settings, _processes: u32) -> Result<(), String> {
-        Ok(())
-    }
-
     fn place(&self, _settings: &Settings) -> Place {
         Place::Device { nbd: true }
     }

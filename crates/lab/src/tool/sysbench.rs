@@ -140,10 +140,6 @@ impl Tool for Sysbench {
         }
     }
 
-    fn reads_raw(&self, _settings: &Settings) -> bool {
-        false
-    }
-
     fn effort(&self, settings: &Settings, _processes: u32) -> Effort {
         match settings.count("events") {
             Some(events) => Effort::Bytes(events.saturating_mul(block_size(settings))),

@@ -75,10 +75,6 @@ impl Tool for Untar {
         gnu_version(NAME, output)
     }
 
-    fn check(&self, _settings: &Settings, _processes: u32) -> Result<(), String> {
-        Ok(())
-    }
-
     fn place(&self, _settings: &Settings) -> Place {
         Place::Folder
     }
@@ -88,10 +84,6 @@ impl Tool for Untar {
             Some(_) => Writes::UntilTime,
             None => Writes::Bytes(together(size(settings), processes)),
         }
-    }
-
-    fn reads_raw(&self, _settings: &Settings) -> bool {
-        false
     }
 
     fn effort(&self, settings: &Settings, processes: u32) -> Effort {

@@ -71,7 +71,7 @@ pub(super) fn check_page_cache(case: &TrialCase<'_>) -> Checked {
 }
 
 fn check_claim(case: &TrialCase<'_>, claim: &Claim) -> Checked {
-    let target = case.evidence.target.map(|moved| (claim.of)(moved) as f64);
+    let target = case.target().map(|moved| (claim.of)(moved) as f64);
     let disks = disks_moved(case, claim.of);
     let (witness, moved) = match (target, disks) {
         (Some(moved), _) => ("its device", moved),
@@ -161,7 +161,7 @@ pub(super) fn check_fits_cache(case: &TrialCase<'_>) -> Checked {
 
 /// Whether the target's counters show that the bytes went to the device after all.
 fn proves_device(case: &TrialCase<'_>) -> bool {
-    let Some(target) = case.evidence.target else { return false };
+    let Some(target) = case.target() else { return false };
     let mut claims = claims(case).into_iter().flatten().peekable();
     claims.peek().is_some()
         && claims.all(|claim| (claim.of)(target) as f64 >= PARTLY_CACHED * claim.bytes)

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::campaign::{Campaign, FileSystem, Subject};
-use crate::evidence::Evidence;
+use braid_stack::{Node, Stack};
 
+use crate::campaign::{Campaign, FileSystem, Source, Subject};
+use crate::evidence::{Evidence, Moved};
 use crate::matrix::Workload;
 use crate::metric::{Better, Metric};
 use crate::store::{Outcome, Results, Session, StoredTrial, SubjectFacts};
@@ -100,6 +101,18 @@ impl TrialCase<'_> {
             (Some(bytes), Some(rate)) => (bytes / rate, true),
             _ => (self.get(Metric::Seconds).unwrap_or(self.trial.duration_s), false),
         }
+    }
+
+    /// What the device that the tool used moved; `None` when it does not say. The kernel's md
+    /// linear passes requests on and counts none of them.
+    pub(super) fn target(&self) -> Option<Moved> {
+        let keeps_no_counters = || match &self.subject?.source {
+            Source::Kernel(text) => Some(matches!(Stack::parse(text).ok()?.node, Node::Linear(_))),
+            _ => None,
+        };
+        let is_silent = |moved: &Moved| moved.read_bytes == 0 && moved.written_bytes == 0;
+        let target = self.evidence.target?;
+        (!is_silent(&target) || keeps_no_counters() != Some(true)).then_some(target)
     }
 
     /// The command lines of the tool itself, not those that set the subject up.

@@ -80,7 +80,7 @@ pub(super) fn amplification(stack: &Stack) -> Amplification {
 /// Rule `another-writer`.
 pub(super) fn check_others(case: &TrialCase<'_>) -> Checked {
     let mut is_checked = false;
-    if let Some(target) = case.evidence.target {
+    if let Some(target) = case.target() {
         match allowed_at_target(case).map(|allowed| excess(case, "its device", target, allowed)) {
             Some(Some(found)) => return found,
             Some(None) => is_checked = true,

@@ -25,7 +25,8 @@ pub(super) fn check_client(case: &TrialCase<'_>) -> Checked {
         && used >= CLIENT_BUSY * cores
     {
         return Checked::suspect(format!(
-            "the tool used {used:.2} of the {cores} cores that its processes can use"
+            "the tool used {used:.2} of the {cores} {} that its processes can use",
+            if cores == 1.0 { "core" } else { "cores" }
         ));
     }
     match (evidence.cpu_busy, used) {

@@ -1,12 +1,13 @@
 //! What was measured, where, with which commands, and how to do it again.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::{Context, cells};
 use crate::campaign::Campaign;
 use crate::facts::note_on_sharing;
 use crate::report::model::{Row, Table};
-use crate::report::units::date;
+use crate::report::units::{date, digits};
 use crate::safety::plan_overwrites;
 use crate::store::{Outcome, Results};
 use crate::world::shell_word;
@@ -85,13 +86,15 @@ pub(super) fn subjects(context: &Context<'_>) -> Table {
 pub(super) fn environment(results: &Results) -> Vec<(String, String)> {
     let Some(session) = results.sessions.last() else { return Vec::new() };
     let environment = &session.environment;
-    let versions: Vec<String> =
-        environment.tools.iter().map(|(_, version)| version.clone()).collect();
+    // Several tools come in one package.
+    let versions: BTreeSet<&str> =
+        environment.tools.iter().map(|(_, version)| version.as_str()).collect();
+    let versions: Vec<&str> = versions.into_iter().collect();
     let virtualised = if environment.virtualised { "yes" } else { "not that it says" };
     let mut rows = vec![
         ("Host", environment.host.clone()),
         ("Kernel", environment.kernel.clone()),
-        ("Processor", format!("{}, {} cores usable", environment.cpu, environment.cores)),
+        ("Processor", format!("{}, {}", environment.cpu, usable_cores(environment.cores))),
         ("Memory", format!("{:#}", ByteSize(environment.memory_bytes))),
         ("Virtual machine", virtualised.to_owned()),
         ("Tools", versions.join(", ")),
@@ -104,18 +107,36 @@ pub(super) fn environment(results: &Results) -> Vec<(String, String)> {
     rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
+fn usable_cores(cores: u32) -> String {
+    match cores {
+        1 => "1 core usable".to_owned(),
+        cores => format!("{cores} cores usable"),
+    }
+}
+
 /// Where the hours went.
 fn time_spent(results: &Results) -> String {
     let sum = |of: fn(&crate::store::Times) -> f64| -> f64 {
         results.sessions.iter().map(|session| of(&session.times)).sum()
     };
-    let minutes = |seconds: f64| format!("{:.1} min", seconds / 60.0);
+    let [busy, set_up, own] =
+        [sum(|times| times.busy_s), sum(|times| times.set_up_s), sum(|times| times.overhead_s)];
+    let all = busy + set_up + own;
+    let share = if all > 0.0 { 100.0 * own / all } else { 0.0 };
     format!(
-        "{} measuring, {} setting up, {} of the laboratory's own",
-        minutes(sum(|times| times.busy_s)),
-        minutes(sum(|times| times.set_up_s)),
-        minutes(sum(|times| times.overhead_s))
+        "{} measuring, {} setting up, {} of the laboratory's own ({} %)",
+        duration(busy),
+        duration(set_up),
+        duration(own),
+        digits(share)
     )
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.1} s"),
+        s => format!("{:.1} min", s / 60.0),
+    }
 }
 
 /// The commands of the first repetition of each cell that was run.

@@ -2,13 +2,14 @@
 //!
 //! Rules: what is unfinished or not measured at all comes first; a subject is recommended only
 //! when it is proven best of all, else the leader is named with what is missing for a proof, or
-//! those that cannot be told apart; invalid numbers are in none of it; the last sentences
-//! say what is not believed and what was not measured.
+//! those that cannot be told apart; then what to take for which work, by the same rule; invalid
+//! numbers are in none of it; the last sentences say what is not believed and what was not
+//! measured.
 
 use super::Context;
 use crate::analysis::{
-    Cell, Kind, Outlook, Overall, Standing as Belief, State, find_kinds, find_overall, outlook,
-    pooled_baseline, pooled_speed,
+    ALPHA, Cell, Kind, Outlook, Overall, Standing as Belief, State, compare_over, find_kinds,
+    find_overall, outlook, pooled_baseline, pooled_speed,
 };
 use crate::campaign::{Health, Source};
 use crate::matrix::Workload;
@@ -115,6 +116,7 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
     let gains = gains_of(context, leader);
     let merits = merits(context, leader, &gains);
     let mut said = Vec::new();
+    let mut proof = None;
     match &contest.standing {
         Standing::Winner(_) if context.analysis.baselines == [leader] => said.push(format!(
             "Stay with {}: over {} it is faster than every other subject{merits}.",
@@ -148,12 +150,14 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
             if front.len() > 1 && !merits.is_empty() {
                 said.push(format!("{} had the best median{merits}.", name(contest.leader)));
             }
-            said.push(format!(
+            proof = Some(format!(
                 "That is what was seen and no proof: {}.",
                 what_was_seen(context, overall)
             ));
         }
     }
+    said.extend(by_work(context));
+    said.extend(proof);
     said.push(format!(
         "Compared were {} subjects over {} ({}).",
         overall.contenders.len(),
@@ -164,7 +168,16 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
         }
     ));
     if !contest.can_decide() {
-        said.extend(contest.limit());
+        said.push(format!(
+            "A proof takes at least {} repetitions: {}, even the clearest difference could be \
+             chance.",
+            contest.repetitions_needed,
+            match (contest.repetitions, contest.comparisons.len()) {
+                (1, _) => "of one".to_owned(),
+                (some, 1) => format!("of {some}"),
+                (some, many) => format!("of {some}, with {many} comparisons"),
+            }
+        ));
     }
     if !overall.left_out.is_empty() {
         let names: Vec<&str> = overall.left_out.iter().map(|s| context.subject(*s)).collect();
@@ -177,26 +190,91 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
     said
 }
 
+/// What to take for which kind of work: what is proven, then what was seen in every repetition,
+/// then where nothing stood out. Empty of one kind.
+fn by_work(context: &Context<'_>) -> Vec<String> {
+    let kinds = find_kinds(context.analysis);
+    if kinds.len() < 2 {
+        return Vec::new();
+    }
+    let level = ALPHA / kinds.len() as f64;
+    let (mut proven, mut seen, mut open) = (Vec::new(), Vec::new(), Vec::new());
+    let mut repetitions = 0;
+    for kind in &kinds {
+        let Some(overall) = compare_over(context.analysis, &kind.workloads, level) else {
+            continue;
+        };
+        repetitions = repetitions.max(overall.shared_repetitions().len());
+        let name = |place: usize| context.subject(overall.contenders[place]);
+        match (&overall.contest.standing, overall.front_runners().as_slice()) {
+            (Standing::Winner(place), _) => proven.push((name(*place), kind.name.as_str())),
+            (Standing::Undecided(_), [(only, _)]) if !overall.contest.can_decide() => {
+                seen.push((name(*only), kind.name.as_str()));
+            }
+            _ => open.push(kind.name.as_str()),
+        }
+    }
+    let mut said = Vec::new();
+    if !proven.is_empty() {
+        let parts = grouped(&proven, |subject, works| format!("for {works} take {subject}"));
+        said.push(format!("By work: {}.", parts.join("; ")));
+    }
+    if !seen.is_empty() {
+        let parts = grouped(&seen, |subject, works| format!("{subject} in {works}"));
+        let when = if repetitions == 1 { "the only repetition" } else { "every repetition" };
+        said.push(format!("By work, the fastest in {when}: {}.", parts.join("; ")));
+    }
+    if !open.is_empty() && !(proven.is_empty() && seen.is_empty()) {
+        said.push(format!("Nothing stood out in {}.", enumerate(&open)));
+    }
+    said
+}
+
+/// The kinds of work of each subject, in words, in the order in which subjects come up.
+fn grouped(pairs: &[(&str, &str)], words: impl Fn(&str, &str) -> String) -> Vec<String> {
+    let mut subjects: Vec<&str> = Vec::new();
+    for (subject, _) in pairs {
+        if !subjects.contains(subject) {
+            subjects.push(subject);
+        }
+    }
+    subjects
+        .into_iter()
+        .map(|subject| {
+            let of_it = pairs.iter().filter(|(other, _)| *other == subject);
+            let works: Vec<&str> = of_it.map(|(_, work)| *work).collect();
+            words(subject, &enumerate(&works))
+        })
+        .collect()
+}
+
 /// Who was how often the fastest, where the repetitions cannot prove anything.
 pub(super) fn what_was_seen(context: &Context<'_>, overall: &Overall) -> String {
-    let all = overall.shared_repetitions().len();
-    let often = |count: usize| match (count, all) {
-        (_, 1) => "in the only repetition".to_owned(),
-        (count, all) if count == all => format!("in all {all} repetitions"),
-        (count, all) => format!("in {count} of {all} repetitions"),
-    };
     let front = overall.front_runners();
     let seen: Vec<String> = front
         .iter()
         .take(FEW)
         .map(|(place, count)| {
-            format!("{} {}", context.subject(overall.contenders[*place]), often(*count))
+            format!(
+                "{} {}",
+                context.subject(overall.contenders[*place]),
+                how_often(overall, *count)
+            )
         })
         .collect();
     match (seen.as_slice(), front.len()) {
         ([], _) => "no repetition has all of them".to_owned(),
         (seen, few) if few <= FEW => format!("fastest was {}", seen.join(", ")),
         (_, many) => format!("{many} subjects were the fastest in some repetition"),
+    }
+}
+
+/// "in 2 of 3 repetitions", of those that have all numbers.
+pub(super) fn how_often(overall: &Overall, count: usize) -> String {
+    match (count, overall.shared_repetitions().len()) {
+        (_, 1) => "in the only repetition".to_owned(),
+        (count, all) if count == all => format!("in all {all} repetitions"),
+        (count, all) => format!("in {count} of {all} repetitions"),
     }
 }
 

@@ -83,6 +83,30 @@ impl Context<'_> {
         Workload { setup, ..workload.clone() }.label()
     }
 
+    /// A workload's label in a table of its own number of processes: without that, and without
+    /// the file system where all workloads have the same.
+    pub(super) fn test_name(&self, index: usize) -> String {
+        let standard = Setup::default();
+        let workload = &self.analysis.workloads[index].workload;
+        let mut setup = workload.setup.clone();
+        setup.processes = standard.processes;
+        if self.shared_filesystem().is_some() {
+            setup.filesystem = standard.filesystem;
+        }
+        Workload { setup, ..workload.clone() }.label()
+    }
+
+    /// The file system that every workload is on; `None` when they differ, or use none.
+    pub(super) fn shared_filesystem(&self) -> Option<String> {
+        let mut all = self.analysis.workloads.iter().map(|work| work.dimensions.get("filesystem"));
+        match all.next()?? {
+            first @ Value::Word(word) if word != "none" => {
+                all.all(|other| other == Some(first)).then(|| word.clone())
+            }
+            _ => None,
+        }
+    }
+
     /// What tells a workload apart but for one of its tool's parameters.
     fn words_without(&self, index: usize, dimension: &str) -> String {
         let work = &self.analysis.workloads[index];

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Context;
+use super::answer::enumerate;
 use crate::analysis::Standing;
 use crate::campaign::Source;
 use crate::facts::note_on_sharing;
@@ -28,7 +29,7 @@ pub(super) fn sentences(context: &Context<'_>) -> Vec<String> {
     notes.extend(on_progress(context));
     notes.extend(on_repetitions(context));
     notes.extend(on_runtime(context));
-    notes.push(on_region(context));
+    notes.extend(on_region(context));
     notes.extend(on_differing_regions(context));
     notes.extend(on_sharing(context));
     notes.extend(on_paths(context));
@@ -99,13 +100,21 @@ fn on_runtime(context: &Context<'_>) -> Option<String> {
     })
 }
 
-fn on_region(context: &Context<'_>) -> String {
+/// A file system takes the whole subject, so this is of raw ones only.
+fn on_region(context: &Context<'_>) -> Option<String> {
     let campaign = &context.results.campaign;
-    format!(
-        "Of a raw subject the first {:#} are used{}: what fits a device's cache is measured in it.",
-        campaign.region,
-        if campaign.fill { ", written once before they are read" } else { "" }
-    )
+    let raw = |work: &crate::analysis::Work| {
+        let word = crate::settings::Value::Word("none".to_owned());
+        work.dimensions.get("filesystem").is_none_or(|value| *value == word)
+    };
+    context.analysis.workloads.iter().any(raw).then(|| {
+        format!(
+            "Of a raw subject the first {:#} are used{}: what fits a device's cache is measured in \
+             it.",
+            campaign.region,
+            if campaign.fill { ", written once before they are read" } else { "" }
+        )
+    })
 }
 
 /// A smaller region is seeked over in less time.
@@ -137,11 +146,17 @@ fn on_differing_regions(context: &Context<'_>) -> Option<String> {
     ))
 }
 
+/// Subjects whose members share a device alike are named together.
 fn on_sharing(context: &Context<'_>) -> Vec<String> {
-    let facts = context.results.facts.iter();
-    facts
-        .filter_map(|facts| Some(format!("{}: {}", facts.name, note_on_sharing(&facts.members)?)))
-        .collect()
+    let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
+    for facts in &context.results.facts {
+        let Some(note) = note_on_sharing(&facts.members) else { continue };
+        match notes.iter_mut().find(|(other, _)| *other == note) {
+            Some((_, names)) => names.push(&facts.name),
+            None => notes.push((note, vec![&facts.name])),
+        }
+    }
+    notes.into_iter().map(|(note, names)| format!("{}: {note}", enumerate(&names))).collect()
 }
 
 fn on_paths(context: &Context<'_>) -> Option<String> {
@@ -230,7 +245,10 @@ fn on_busy_tool(context: &Context<'_>) -> Option<String> {
 fn on_remarks(context: &Context<'_>) -> Vec<String> {
     let mut remarks: Vec<(&'static str, &str, usize)> = Vec::new();
     let findings = context.analysis.cells.iter().flat_map(|cell| &cell.findings);
-    for finding in findings.filter(|finding| finding.standing == Standing::Ok) {
+    // A campaign of one repetition has its own note on that.
+    let is_said = |rule| rule == "few-repetitions" && context.results.campaign.repetitions == 1;
+    let remarked = findings.filter(|finding| finding.standing == Standing::Ok);
+    for finding in remarked.filter(|finding| !is_said(finding.rule)) {
         match remarks.iter_mut().find(|(rule, ..)| *rule == finding.rule) {
             Some((_, _, more)) => *more += 1,
             None => remarks.push((finding.rule, &finding.why, 0)),
@@ -238,7 +256,8 @@ fn on_remarks(context: &Context<'_>) -> Vec<String> {
     }
     let words = |(rule, why, more): (&str, &str, usize)| match more {
         0 => format!("Remark ({rule}): {why}"),
-        more => format!("Remark ({rule}, and likewise of {more} more cells): {why}"),
+        1 => format!("Remark ({rule}, and likewise of 1 more number): {why}"),
+        more => format!("Remark ({rule}, and likewise of {more} more numbers): {why}"),
     };
     remarks.into_iter().map(words).collect()
 }

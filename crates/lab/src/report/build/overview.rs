@@ -1,6 +1,6 @@
 //! The overview: a line for each subject, and who is best at what.
 
-use super::answer::{enumerate, factor, what_was_seen};
+use super::answer::{enumerate, factor, how_often, what_was_seen};
 use super::cells;
 use super::{Context, section as make_section};
 use crate::analysis::{
@@ -119,7 +119,10 @@ fn best_at_what(context: &Context<'_>) -> Option<Table> {
                     .iter()
                     .map(|(place, _)| context.subject(overall.contenders[*place]))
                     .collect();
-                let seen = what_was_seen(context, overall);
+                let seen = match front.as_slice() {
+                    [(_, count)] => format!("fastest {}", how_often(overall, *count)),
+                    _ => what_was_seen(context, overall),
+                };
                 (enumerate(&names), format!("not proven: {seen}"))
             }
         };
@@ -154,7 +157,7 @@ fn best_at_what(context: &Context<'_>) -> Option<Table> {
             cells::column("how sure"),
             cells::numbers("times the next"),
             cells::numbers("comparisons"),
-            cells::numbers("smallest p-value that could come out"),
+            cells::numbers("smallest possible p"),
         ],
         rows: rows.collect(),
     })

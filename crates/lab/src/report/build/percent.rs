@@ -122,7 +122,10 @@ impl Sheet<'_> {
         if self.workloads.len() > 1 {
             rows.extend(self.totals(&sums));
         }
+        let works = &self.context.analysis.workloads;
+        let differ = works.iter().any(|work| work.workload.setup.processes != self.key.processes);
         let processes = match self.key.processes {
+            1 if differ => ", one process".to_owned(),
             1 => String::new(),
             many => format!(", {many} processes at once"),
         };
@@ -132,13 +135,25 @@ impl Sheet<'_> {
                 Some(tool) => format!("{tool}: {}{processes}", title(self.key.metric)),
                 None => format!("Times of the tests{processes}"),
             },
-            note: match self.key.metric.better() {
-                Better::Lower => "Less is better.".to_owned(),
-                _ => "More is better.".to_owned(),
-            },
+            note: self.note(),
             columns: self.columns(),
             rows,
         }
+    }
+
+    fn note(&self) -> String {
+        let better = match self.key.metric.better() {
+            Better::Lower => "Less is better.",
+            _ => "More is better.",
+        };
+        let mut note = better.to_owned();
+        if let Some(name) = self.context.baseline_name() {
+            note += &format!(" [%] is of {name}.");
+        }
+        if let Some(filesystem) = self.context.shared_filesystem() {
+            note += &format!(" All on {filesystem}.");
+        }
+        note
     }
 
     /// The same with subjects down and tests across, for many subjects; without sums.
@@ -147,10 +162,10 @@ impl Sheet<'_> {
         let table = self.table();
         let mut columns = vec![cells::column("subject")];
         for work in self.workloads {
-            let name = self.context.label_without(*work, "processes");
+            let name = self.context.test_name(*work);
             columns.push(cells::numbers_in(&name, self.scale.unit));
             if self.baselines > 0 {
-                columns.push(cells::numbers(format!("{name} [% of baseline]")));
+                columns.push(cells::numbers(format!("{name} [%]")));
             }
         }
         columns.push(cells::numbers("mean of the percents"));
@@ -205,10 +220,10 @@ impl Sheet<'_> {
             let name = self.context.subject(*subject);
             columns.push(cells::numbers_in(name, self.scale.unit));
             if self.has_percent(place) {
-                columns.push(cells::numbers(format!("{name} [% of baseline]")));
+                columns.push(cells::numbers(format!("{name} [%]")));
             }
             if self.baselines > 1 && place + 1 == self.baselines {
-                columns.push(cells::numbers_in("average of the baselines", self.scale.unit));
+                columns.push(cells::numbers_in("average", self.scale.unit));
             }
         }
         columns
@@ -227,7 +242,7 @@ impl Sheet<'_> {
             .iter()
             .map(|work| {
                 let cells = self.subjects.iter().map(|s| self.context.analysis.cell(*work, *s));
-                (self.context.label_without(*work, "processes"), cells.map(value).collect())
+                (self.context.test_name(*work), cells.map(value).collect())
             })
             .collect();
         let baselines: Vec<usize> = (0..self.baselines).collect();
@@ -238,7 +253,7 @@ impl Sheet<'_> {
 
     fn row(&self, at: usize, work: usize, sums: &Option<PercentTable>) -> Row {
         let row = sums.as_ref().map(|sums| &sums.rows[at]);
-        let mut line = vec![cells::words(self.context.label_without(work, "processes"))];
+        let mut line = vec![cells::words(self.context.test_name(work))];
         for (place, subject) in self.subjects.iter().enumerate() {
             let cell = self.context.analysis.cell(work, *subject);
             let mut value = cells::median(cell, self.key.metric, self.scale);
@@ -287,7 +302,10 @@ impl Sheet<'_> {
 
     /// Sum of the times, and mean of the percents.
     fn totals(&self, sums: &Option<PercentTable>) -> Vec<Row> {
-        let Some(sums) = sums else { return Vec::new() };
+        let Some(sums) = sums.as_ref().filter(|sums| sums.summaries.iter().any(Option::is_some))
+        else {
+            return Vec::new();
+        };
         let all = self.workloads.len();
         let partly = |rows: usize| {
             if rows < all { format!("of {rows} of {all} tests") } else { String::new() }

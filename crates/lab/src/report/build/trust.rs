@@ -63,10 +63,14 @@ pub(super) fn trust_box(context: &Context<'_>) -> TrustBox {
 }
 
 /// One reason for all cells that share it. Numbers differ from cell to cell; the first cell's
-/// stand for all.
+/// stand for all. Two failures are one reason only when they differ in nothing else.
 fn add(reasons: &mut Vec<TrustReason>, reason: TrustReason, cell: String) {
+    let shape = (reason.tone == Tone::Missing).then(|| without_numbers(&reason.why));
     let same = |other: &&mut TrustReason| {
-        let same_words = other.why == reason.why || reason.tone != Tone::Missing;
+        let other_why = other.why.strip_prefix(EXAMPLE).map_or(other.why.as_str(), |example| {
+            example.strip_prefix(other.cells[0].as_str()).map_or(example, |why| &why[2..])
+        });
+        let same_words = shape.as_ref().is_none_or(|shape| *shape == without_numbers(other_why));
         other.rule == reason.rule && other.tone == reason.tone && same_words
     };
     match reasons.iter_mut().find(same) {
@@ -82,3 +86,52 @@ fn add(reasons: &mut Vec<TrustReason>, reason: TrustReason, cell: String) {
 
 /// Begins a reason whose numbers are those of one of several cells.
 const EXAMPLE: &str = "For example ";
+
+/// The words of a text with every number, and the unit of a size behind it, made alike.
+fn without_numbers(text: &str) -> String {
+    let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+    let mut words: Vec<&str> = Vec::new();
+    for word in text.split_whitespace() {
+        let unit = word.trim_end_matches([',', ';', '.', ')']);
+        let is_unit = ["bytes", "KiB", "MiB", "GiB", "TiB", "s", "ms"].contains(&unit);
+        match words.last() {
+            Some(&"#") if is_unit => {}
+            _ => words.push(if is_number(word) { "#" } else { word }),
+        }
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(why: &str) -> TrustReason {
+        TrustReason {
+            tone: Tone::Missing,
+            rule: "impossible".to_owned(),
+            why: why.to_owned(),
+            action: String::new(),
+            cells: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn reasons_that_differ_in_numbers_are_one() {
+        let mut reasons = Vec::new();
+        add(&mut reasons, reason("it needs 24 MiB and has 16 MiB; take less"), "a: x".to_owned());
+        add(&mut reasons, reason("it needs 1.5 GiB and has 16 MiB; take less"), "b: y".to_owned());
+        add(&mut reasons, reason("it needs 1.5 GiB and has 16 MiB; take less"), "c: 7".to_owned());
+        add(&mut reasons, reason("the kernel has no ext3"), "a: z".to_owned());
+        assert_eq!(reasons.len(), 2, "{reasons:?}");
+        assert_eq!(reasons[0].why, "For example a: x: it needs 24 MiB and has 16 MiB; take less");
+        assert_eq!(reasons[0].cells, ["a: x", "b: y", "c: 7"]);
+        assert_eq!(reasons[1].why, "the kernel has no ext3");
+    }
+
+    #[test]
+    fn other_words_are_other_reasons() {
+        assert_ne!(without_numbers("sda is gone"), without_numbers("sdb is gone"));
+        assert_eq!(without_numbers("took 3 s of 9 s."), without_numbers("took 14 ms of 2.5 s."));
+    }
+}

@@ -66,20 +66,29 @@ fn render_trust(out: &mut Out, trust: &TrustBox) {
     ));
     for reason in &trust.reasons {
         out.paragraph(&format!(
-            "- {}**{}**: {} {}",
+            "- {}**{}**: {}{}{}",
             sign(reason.tone),
             line(&reason.rule),
             line(&reason.why),
+            if reason.action.is_empty() { "" } else { " → " },
             line(&reason.action)
         ));
         if !reason.cells.is_empty() {
             let cells: Vec<String> = reason.cells.iter().map(|cell| line(cell)).collect();
             out.paragraph(&format!(
-                "  <details><summary>{} cells</summary>{}</details>",
-                cells.len(),
+                "  <details><summary>{}</summary>{}</details>",
+                numbers(cells.len()),
                 cells.join("; ")
             ));
         }
+    }
+}
+
+/// How many numbers a reason concerns.
+pub(super) fn numbers(count: usize) -> String {
+    match count {
+        1 => "1 number".to_owned(),
+        many => format!("{many} numbers"),
     }
 }
 

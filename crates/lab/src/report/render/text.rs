@@ -41,6 +41,31 @@ pub(super) fn shorten(text: &str, longest: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{start}…{end}"))
 }
 
+/// The text in lines of at most `width` characters, broken at spaces where there are any; all
+/// lines but the first begin with `indent` spaces.
+pub(super) fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        let is_empty = lines.last().is_none_or(|line| line.trim().is_empty());
+        if !is_empty && used + 1 + length > width {
+            lines.push(" ".repeat(indent));
+            used = indent;
+        } else if !is_empty {
+            used += 1;
+            if let Some(line) = lines.last_mut() {
+                line.push(' ');
+            }
+        }
+        used += length;
+        if let Some(line) = lines.last_mut() {
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
 /// Text for an element of XML or an attribute in double quotes.
 pub(super) fn escape_xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -74,6 +99,14 @@ mod tests {
         assert_eq!(shorten("raid0 of sda and sdb", 9), "raid… sdb");
         assert_eq!(shorten("ééééé", 3), "é…é");
         assert_eq!(shorten("abc", 0), "…");
+    }
+
+    #[test]
+    fn lines_break_at_spaces() {
+        assert_eq!(wrap("one two  three", 7, 0), ["one two", "three"]);
+        assert_eq!(wrap("one two three", 7, 2), ["one two", "  three"]);
+        assert_eq!(wrap("- a-very-long-word b", 6, 2), ["-", "  a-very-long-word", "  b"]);
+        assert_eq!(wrap("", 7, 2), [""]);
     }
 
     #[test]

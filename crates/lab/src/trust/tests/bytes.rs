@@ -64,6 +64,22 @@ fn the_members_witness_where_there_is_no_device() {
     assert_eq!(of(950), None);
 }
 
+/// It passes requests on and counts none, so the disks below it are asked.
+#[test]
+fn the_kernels_linear_is_no_witness() {
+    let of = |array: &str, mib: u64| {
+        let mut lab = Lab::new().buffered().each(target(0));
+        lab.subjects[0].1 = Source::Kernel(array.to_owned());
+        lab.each(|trial| trial.evidence.members[0].1 = read(mib * MIB)).found("page-cache")
+    };
+    assert_eq!(of("linear(/dev/sda, /dev/sdb)", 950), None);
+    let finding = of("linear(/dev/sda, /dev/sdb)", 100).unwrap();
+    assert_eq!(finding.standing, Invalid);
+    assert!(finding.why.contains("the members' disks moved 100 MiB"), "{}", finding.why);
+    let finding = of("raid0(chunk=64K, /dev/sda, /dev/sdb)", 950).unwrap();
+    assert!(finding.why.contains("its device moved 0.0 MiB"), "{}", finding.why);
+}
+
 /// A loop device over a file: the device was asked for everything, the disk for little.
 #[test]
 fn a_cache_below_the_subject_is_a_doubt_and_no_more() {

@@ -71,7 +71,7 @@ pub(super) fn summary(
     }
     for reason in &trust.reasons {
         rows.text(0, &format!("{:?}: {}", reason.tone, reason.rule), &looks.bold)?;
-        rows.text(1, &format!("{} {}", reason.why, reason.action), &looks.wrapped)?;
+        rows.text(1, &format!("{}. {}", reason.why, reason.action), &looks.wrapped)?;
         rows.text(2, &reason.cells.join("; "), &looks.soft)?;
         rows.row += 1;
     }
