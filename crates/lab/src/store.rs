@@ -5,6 +5,7 @@
 //! DIR/campaign.toml    what was run, readable again
 //! DIR/raw/0017/        what the tool said in trial 17: stdout, stderr, files
 //! DIR/lock             held while a run writes here
+//! DIR/held.json        what a run has up, while it has (see `subjects/journal.rs`)
 //! DIR/report.*, samples.csv, charts/    written by the report
 //! ```
 //!

@@ -17,7 +17,8 @@
 //! * a subject that is handed out is ready, and no pass runs over it but the one that was asked for;
 //! * its region has been written once before it is read raw, when the campaign writes at all;
 //! * a bring-up that fails leaves nothing of its trial, and of its base only what is whole;
-//! * after [`Subjects::take_down_all`] nothing is left, or the error names what is.
+//! * after [`Subjects::take_down_all`] nothing is left, or the error names what is;
+//! * what a killed run has left is taken away by the next one in its results folder (`left.rs`).
 //!
 //! Deliberately absent: whether a path may be overwritten ([`crate::safety`] has said so before),
 //! and configuring a subject: the expression says everything.
