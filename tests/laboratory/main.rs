@@ -58,7 +58,7 @@ impl Lab {
     #[track_caller]
     fn assert_nothing_is_left(&self, results: &Path) {
         let folder = self.scratch.path().display().to_string();
-        let mut left: Vec<String> = marked_processes(results);
+        let mut left: Vec<String> = marked_processes(&results.display().to_string());
         left.extend(lines_with("/proc/self/mounts", &format!("{folder}/tmp/")));
         for device in entries(Path::new("/sys/block")) {
             let file = device.join("loop/backing_file");
@@ -84,6 +84,37 @@ impl Lab {
     }
 }
 
+impl Drop for Lab {
+    /// After a test that failed: what a killed run of it has left. Volumes go with the folder.
+    fn drop(&mut self) {
+        let folder = self.scratch.path().display().to_string();
+        for path in marked_processes(&format!("{folder}/")) {
+            if let Some(pid) = path.rsplit('/').next().and_then(|name| name.parse().ok())
+                && lines_with(&format!("{path}/cmdline"), "__volume").is_empty()
+            {
+                common::send_signal(pid, rustix::process::Signal::KILL);
+            }
+        }
+        let run = |tool: Tool| {
+            // A panic inside a panic would end all tests.
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| tool.run()));
+        };
+        for line in lines_with("/proc/self/mounts", &format!("{folder}/tmp/")) {
+            let point = line.split(' ').nth(1).unwrap_or_default();
+            run(Tool::new("umount").args(["--lazy", point]));
+        }
+        for device in entries(Path::new("/sys/block")) {
+            let file = device.join("loop/backing_file").display().to_string();
+            let backing = lines_with(&file, &folder);
+            // Those of volumes are their own.
+            if backing.iter().any(|file| !file.contains("/run/")) {
+                let name = device.file_name().unwrap_or_default().to_string_lossy();
+                run(Tool::new("losetup").arg("--detach").arg(format!("/dev/{name}")));
+            }
+        }
+    }
+}
+
 /// What is in a folder, if it is there.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -96,12 +127,12 @@ fn lines_with(path: &str, text: &str) -> Vec<String> {
     all.lines().filter(|line| line.contains(text)).map(ToOwned::to_owned).collect()
 }
 
-/// Processes that a run in this results folder has started, by their numbers.
-fn marked_processes(results: &Path) -> Vec<String> {
-    let mark = format!("BRAID_LAB_RESULTS={}", results.display());
+/// Processes that a run has started in a results folder whose path begins so.
+fn marked_processes(results: &str) -> Vec<String> {
+    let mark = format!("BRAID_LAB_RESULTS={results}");
     let is_marked = |folder: &PathBuf| {
         let environment = std::fs::read(folder.join("environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())
+        environment.split(|byte| *byte == 0).any(|word| word.starts_with(mark.as_bytes()))
     };
     let marked = entries(Path::new("/proc")).into_iter().filter(is_marked);
     marked.map(|folder| folder.display().to_string()).collect()

@@ -12,8 +12,8 @@
 //!
 //! Invariants:
 //!
-//! * two subjects that share a member's path are never up together; those that share nothing stay
-//!   up;
+//! * two subjects that share a member's path are never up together; of those that share nothing,
+//!   the [`MOST_UP`] that were used last stay up;
 //! * a subject that is handed out is ready, and no pass runs over it but the one that was asked for;
 //! * its region has been written once before it is read raw, when the campaign writes at all;
 //! * a bring-up that fails leaves nothing of its trial, and of its base only what is whole;
@@ -71,6 +71,9 @@ pub(crate) use journal::{Journal, Room};
 use rivals::{identity, paths_of};
 use site::{Base, LIMIT, Obstacle, Site};
 
+/// So many subjects are up at most: each is a process, and those in memory take what they were
+/// written.
+const MOST_UP: usize = 8;
 /// Regions are whole blocks of this many bytes.
 const BLOCK: u64 = 4096;
 /// How bringing a subject up went.
@@ -119,6 +122,8 @@ pub struct Subjects<'a> {
     options: &'a LabOptions,
     subjects: Vec<Subject>,
     states: Vec<State>,
+    /// How many trials have begun.
+    begun: u64,
     /// Holds sockets, and what braid remembers of volumes; gone when the campaign is over.
     room: Room,
     journal: Rc<Journal>,
@@ -140,6 +145,8 @@ struct State {
     trial: Held,
     /// In which form it is up.
     form: Form,
+    /// When it was used last: trials that had begun by then.
+    last_used: u64,
     /// Whether its health was changed and not mended.
     is_hurt: bool,
     is_filled: bool,
@@ -167,6 +174,7 @@ impl<'a> Subjects<'a> {
         let hurts = |workload: &Workload| workload.setup.health != Health::Healthy;
         Ok(Self {
             states: subjects.iter().map(|_| State::noted_in(&journal)).collect(),
+            begun: 0,
             subjects,
             room,
             journal,
@@ -225,8 +233,11 @@ impl<'a> Subjects<'a> {
         if self.states[subject].base.is_none() {
             // Something may be left of an attempt that failed.
             self.take_down(subject, false, world)?;
+            self.make_room(world)?;
             self.start(subject, form, world)?;
         }
+        self.begun += 1;
+        self.states[subject].last_used = self.begun;
         if self.needs_fill(subject, workload) {
             self.fill(subject, world)?;
         }
@@ -317,6 +328,15 @@ impl<'a> Subjects<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Takes down what was used longest ago, where as many are up as may be.
+    fn make_room(&mut self, world: &mut dyn World) -> Result<(), LabError> {
+        let mut up: Vec<usize> =
+            (0..self.states.len()).filter(|one| self.states[*one].base.is_some()).collect();
+        up.sort_by_key(|one| self.states[*one].last_used);
+        let too_many = (up.len() + 1).saturating_sub(MOST_UP);
+        up.into_iter().take(too_many).try_for_each(|one| self.take_down(one, false, world))
     }
 
     fn take_down(

@@ -2,11 +2,16 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::LabError;
 use crate::tool::RunOutput;
+
+/// A process that a killed run was starting has its lock until it executes its program: so long a
+/// lock that is held is tried again.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Held by a run; the kernel lets go when the process ends, however it ends.
 #[derive(Debug)]
@@ -27,10 +32,18 @@ impl RunLock {
             .write(true)
             .open(path)
             .map_err(LabError::file("create the lock", path))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(LabError::Busy { what: what.to_owned() }),
-            Err(errno) => Err(LabError::file("lock", path)(errno.into())),
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Self { _file: file }),
+                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
+                    std::thread::sleep(PATIENCE / 20);
+                }
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    return Err(LabError::Busy { what: what.to_owned() });
+                }
+                Err(errno) => return Err(LabError::file("lock", path)(errno.into())),
+            }
         }
     }
 }

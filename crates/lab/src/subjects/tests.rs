@@ -195,6 +195,26 @@ fn rivals_are_never_up_together_and_others_stay() {
 }
 
 #[test]
+fn no_more_are_up_than_the_machine_can_bear() {
+    let sources: Vec<Source> = (0..MOST_UP + 3).map(|_| stack("ram(1G)")).collect();
+    let (campaign, options) = (campaign(&sources), options());
+    let mut subjects = Subjects::new(&campaign, &options).unwrap();
+    let mut machine = Machine::default();
+    // The first is used between the others, so it is never the one that goes.
+    for subject in (1..sources.len()).flat_map(|other| [0, other]) {
+        ready(subjects.bring_up(subject, &raw(), &mut machine));
+        subjects.let_go(subject, &mut machine).unwrap();
+        let up = subjects.states.iter().filter(|state| state.base.is_some()).count();
+        assert!(up <= MOST_UP, "{up} are up");
+    }
+    let up: Vec<usize> =
+        (0..sources.len()).filter(|one| subjects.states[*one].base.is_some()).collect();
+    assert_eq!(up, [0, 4, 5, 6, 7, 8, 9, 10]);
+    subjects.take_down_all(&mut machine).unwrap();
+    assert_eq!(machine.left(), BTreeSet::new());
+}
+
+#[test]
 fn an_array_that_heals_stays_up_and_one_in_memory_changes_its_form() {
     let sources = [stack(PAIR), stack("raid1(ram(1G), ram(1G))")];
     let (campaign, options) = (campaign(&sources), options());
