@@ -38,8 +38,8 @@ interop:
 	$(CARGO) test $(FLAGS) --package braid --test interop -- --nocapture
 	@sed -n '/table: begin/,/table: end/p' $(BRAID_INTEROP_TABLE)
 
-# Every preset of the laboratory at a small scale on modelled members, reports included: some ten
-# minutes. (`make test` has some of them.) Screenshots and reports stay in target/tmp.
+# Every preset of the laboratory at a small scale on modelled members, reports included: a quarter
+# of an hour or more. (`make test` has a part of each.) Screenshots and reports stay in target/tmp.
 lab-smoke: export BRAID_LAB_SMOKE = all
 lab-smoke:
 	@scripts/setup.sh build test lab

@@ -7,8 +7,8 @@
 //!   reports   list, show, compare
 //! ```
 //!
-//! The presets take some ten minutes together, so here each is cut to a few of its subjects and
-//! one repetition; with `$BRAID_LAB_SMOKE=all` nothing is cut but amounts and times. Reports and
+//! The presets take a quarter of an hour together, so here each is cut to a few of its subjects and
+//! jobs, and one repetition; with `$BRAID_LAB_SMOKE=all` nothing is cut but amounts and times. Reports and
 //! pages then stay in the folder that cargo has for tests.
 
 #[path = "../common/mod.rs"]

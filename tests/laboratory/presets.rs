@@ -198,7 +198,7 @@ fn cruzer_6x() {
     let buses = ["a", "a", "a", "b", "b", "b"];
     let pairs: Vec<(&str, &str)> = names.into_iter().zip(buses).collect();
     let members = members(&pairs);
-    let more = [&words(&members)[..], &["--scale", "0.5", "--repetitions", "1"]].concat();
+    let more = [&words(&members)[..], &["--scale", "0.4", "--repetitions", "1"]].concat();
     let cut = Cut::Jobs(&["one bus 64K*", "two buses 64K × 6, alternate"]);
     try_preset("cruzer-6x", 8, &more, &cut);
 }
