@@ -5,6 +5,8 @@
 //! the study's devices did alone. `quick` and its like compare any stacks instead (`--baseline`,
 //! `--subject`).
 
+use std::path::Path;
+
 use braid_stack::ByteSize;
 
 use crate::campaign::{Campaign, Source, SubjectDecl, check_campaign, parse_unchecked};
@@ -217,12 +219,26 @@ impl Choices {
     }
 }
 
+/// Reads a campaign file, such as a printed preset whose members have no devices yet, and applies
+/// the choices for members and amounts.
+///
+/// # Errors
+///
+/// When the file cannot be read, is not TOML of this form, or lacks something that the choices do
+/// not give either.
+pub fn read_chosen(path: &Path, choices: &Choices) -> Result<Campaign, LabError> {
+    let text = std::fs::read_to_string(path).map_err(LabError::file("read the campaign", path))?;
+    let mut campaign = parse_unchecked(&text, &path.display().to_string())?;
+    set_members(&mut campaign, choices)?;
+    choices.apply(campaign)
+}
+
 /// Gives members their devices.
 ///
 /// # Errors
 ///
 /// When a name is not a member's.
-pub fn set_members(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabError> {
+fn set_members(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabError> {
     for (name, device) in &choices.members {
         let found = campaign.members.iter_mut().find(|member| member.name == *name);
         match found {
