@@ -162,7 +162,7 @@ pub fn read_campaign(path: &Path) -> Result<Campaign, LabError> {
 /// # Errors
 ///
 /// When it cannot be read, is not TOML of this form, or has a key that is not known.
-pub fn read_draft(path: &Path) -> Result<Campaign, LabError> {
+pub(crate) fn read_draft(path: &Path) -> Result<Campaign, LabError> {
     let text = std::fs::read_to_string(path).map_err(LabError::file("read the campaign", path))?;
     parse_unchecked(&text, &path.display().to_string())
 }

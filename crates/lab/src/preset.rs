@@ -5,9 +5,11 @@
 //! the study's devices did alone. `quick` and its like compare any stacks instead (`--baseline`,
 //! `--subject`).
 
+use std::path::Path;
+
 use braid_stack::ByteSize;
 
-use crate::campaign::{Campaign, Source, SubjectDecl, check_campaign, parse_unchecked};
+use crate::campaign::{Campaign, Source, SubjectDecl, check_campaign, parse_unchecked, read_draft};
 use crate::error::LabError;
 
 /// A ready-made campaign.
@@ -222,12 +224,25 @@ impl Choices {
     }
 }
 
+/// Reads a campaign file, such as a printed preset whose members have no devices yet, and applies
+/// the choices for members and amounts.
+///
+/// # Errors
+///
+/// When the file cannot be read, is not TOML of this form, or lacks something that the choices do
+/// not give either.
+pub fn read_chosen(path: &Path, choices: &Choices) -> Result<Campaign, LabError> {
+    let mut campaign = read_draft(path)?;
+    set_members(&mut campaign, choices)?;
+    choices.apply(campaign)
+}
+
 /// Gives members their devices.
 ///
 /// # Errors
 ///
 /// When a name is not a member's.
-pub fn set_members(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabError> {
+fn set_members(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabError> {
     for (name, device) in &choices.members {
         let found = campaign.members.iter_mut().find(|member| member.name == *name);
         match found {

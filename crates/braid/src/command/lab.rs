@@ -3,9 +3,8 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use braid_lab::campaign::read_draft;
 use braid_lab::compare::CompareOptions;
-use braid_lab::preset::{Choices, set_members};
+use braid_lab::preset::{Choices, read_chosen};
 use braid_lab::report::render::Formats;
 use braid_lab::{Campaign, LabError, LabOptions, Preset, StopFlag, Summary};
 
@@ -195,9 +194,7 @@ fn campaign(target: &LabTarget) -> Result<Campaign, Failure> {
         )
         .next("write the subjects into the file, or give its members by --member"));
     }
-    let mut campaign = read_draft(Path::new(&target.campaign)).map_err(Failure::usage)?;
-    set_members(&mut campaign, &choices).map_err(Failure::usage)?;
-    choices.apply(campaign).map_err(Failure::usage)
+    read_chosen(Path::new(&target.campaign), &choices).map_err(Failure::usage)
 }
 
 fn choices(target: &LabTarget) -> Result<Choices, Failure> {

@@ -64,6 +64,24 @@ fn members_without_a_device_are_asked_for() {
     assert!(error.contains("did you mean \"disk1\"?"), "{error}");
 }
 
+/// As a printed preset is: its members have no devices until they are named.
+#[test]
+fn members_of_a_file_are_named_on_the_command_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("printed.toml");
+    std::fs::write(&path, Preset::find("two-disk-levels").unwrap().toml).unwrap();
+    let named = |names: &[&str]| {
+        let members = names.iter().map(|name| ((*name).to_owned(), format!("{name}.img")));
+        read_chosen(&path, &Choices { members: members.collect(), ..Choices::default() })
+    };
+    let campaign = named(&["disk1", "disk2"]).unwrap();
+    assert_eq!(campaign.members[1].device, "disk2.img");
+    let error = named(&["disk1"]).unwrap_err().to_string();
+    assert!(error.contains("member \"disk2\" has no device"), "{error}");
+    let error = named(&["disk1", "dsk2"]).unwrap_err().to_string();
+    assert!(error.contains("did you mean \"disk2\"?"), "{error}");
+}
+
 #[test]
 fn named_devices_win_over_models() {
     let preset = Preset::find("rally2").unwrap();

@@ -273,6 +273,7 @@ pub(super) fn what_was_seen(context: &Context<'_>, overall: &Overall) -> String 
 pub(super) fn how_often(overall: &Overall, count: usize) -> String {
     match (count, overall.shared_repetitions().len()) {
         (_, 1) => "in the only repetition".to_owned(),
+        (2, 2) => "in both repetitions".to_owned(),
         (count, all) if count == all => format!("in all {all} repetitions"),
         (count, all) => format!("in {count} of {all} repetitions"),
     }

@@ -8,8 +8,11 @@ pub fn render_markdown(report: &Report) -> String {
     let mut out = Out(format!("# {}\n", line(&report.title)));
     out.paragraph(&line(&report.question));
     out.paragraph(&emphasis(&report.subtitle));
-    for sentence in &report.answer {
-        out.paragraph(&format!("**{}**", line(sentence)));
+    for (place, sentence) in report.answer.iter().enumerate() {
+        match place {
+            0 => out.paragraph(&format!("**{}**", line(sentence))),
+            _ => out.paragraph(&line(sentence)),
+        }
     }
     render_trust(&mut out, &report.trust);
     for section in &report.sections {
@@ -149,18 +152,28 @@ fn emphasis(text: &str) -> String {
 }
 
 /// One line in which nothing is markup: every character that could be is escaped, in the way that
-/// also holds inside a table.
+/// also holds inside a table. What is markup only at the start of a line, or before a word, is
+/// left alone elsewhere, so that the text can be read as it is too.
 fn line(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
-    for c in printable(text).trim().chars() {
+    let text = printable(text);
+    let mut chars = text.trim().chars().peekable();
+    while let Some(c) = chars.next() {
+        let is_first = out.is_empty();
+        // Of addresses and of names of emoji.
+        let before_word = chars.peek().is_some_and(|next| !next.is_whitespace());
         match c {
             // Entities, because a backslash does not stop mentions and HTML.
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
             '@' => out.push_str("&#64;"),
-            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '#' | '+' | '-' | '!'
-            | '|' | '~' | '$' | '=' | ':' => {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '|' | '~' | '$' => {
+                out.push('\\');
+                out.push(c);
+            }
+            ':' if before_word => out.push_str("\\:"),
+            '-' | '+' | '=' if is_first => {
                 out.push('\\');
                 out.push(c);
             }

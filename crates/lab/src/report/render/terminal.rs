@@ -103,7 +103,7 @@ impl Out {
 
     fn section(&mut self, section: &Section) {
         let has_text = section.blocks.iter().any(|block| match block {
-            Block::Table(table) => !table.columns.is_empty(),
+            Block::Table(table) => !table.columns.is_empty() && !table.rows.is_empty(),
             Block::Chart(chart) => matches!(chart.plot, Plot::Bars { .. }),
         });
         if !has_text || section.id == LOOK_UP {
@@ -126,7 +126,12 @@ impl Out {
         }
     }
 
+    /// Nothing of what has no numbers of its own, such as a comparison of two runs.
     fn trust(&mut self, trust: &TrustBox) {
+        let numbers_of_all = trust.ok + trust.suspect + trust.invalid + trust.missing;
+        if numbers_of_all == 0 && trust.reasons.is_empty() {
+            return;
+        }
         self.line("");
         self.sentence(
             "",
@@ -166,7 +171,7 @@ impl Out {
     }
 
     fn table(&mut self, table: &Table) {
-        if table.columns.is_empty() {
+        if table.columns.is_empty() || table.rows.is_empty() {
             return;
         }
         self.line("");
