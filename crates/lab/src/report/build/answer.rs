@@ -224,7 +224,7 @@ fn by_work(context: &Context<'_>) -> Vec<String> {
         let when = if repetitions == 1 { "the only repetition" } else { "every repetition" };
         said.push(format!("By work, the fastest in {when}: {}.", parts.join("; ")));
     }
-    if !open.is_empty() && !(proven.is_empty() && seen.is_empty()) {
+    if !open.is_empty() && (!proven.is_empty() || !seen.is_empty()) {
         said.push(format!("Nothing stood out in {}.", enumerate(&open)));
     }
     said
