@@ -296,6 +296,7 @@ fn judged(workload: &Workload, file: &Path, subjects: Vec<(&str, Source, Vec<Run
         }
     }
     let campaign = Campaign {
+        only: Vec::new(),
         name: "real".into(),
         description: String::new(),
         repetitions: 1,

@@ -57,6 +57,12 @@ pub(super) fn of_numbers(context: &Context<'_>) -> Vec<String> {
         Some(overall) => said.extend(of_contest(context, &overall)),
         None => said.extend(of_one(context)),
     }
+    let usable = analysis.cells.iter().filter(|cell| cell.is_usable());
+    if usable.clone().all(|cell| cell.standing == Belief::Suspect) {
+        let hint = "Something speaks against every number, so this is a hint at most; the reasons \
+                    are below.";
+        said.insert(said.len().min(1), hint.to_owned());
+    }
     said.extend(reservations(context));
     said
 }
@@ -224,7 +230,8 @@ fn by_work(context: &Context<'_>) -> Vec<String> {
         let when = if repetitions == 1 { "the only repetition" } else { "every repetition" };
         said.push(format!("By work, the fastest in {when}: {}.", parts.join("; ")));
     }
-    if !open.is_empty() && (!proven.is_empty() || !seen.is_empty()) {
+    // Alone it would say what the sentence on all workloads says already.
+    if !said.is_empty() && !open.is_empty() {
         said.push(format!("Nothing stood out in {}.", enumerate(&open)));
     }
     said

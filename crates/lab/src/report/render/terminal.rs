@@ -182,7 +182,10 @@ impl Out {
         if full.lines().all(|line| line.chars().count() <= self.width) {
             self.line(&full);
         } else {
-            for (columns, rows) in pieces(table, self.width) {
+            for (place, (columns, rows)) in pieces(table, self.width).into_iter().enumerate() {
+                if place > 0 {
+                    self.line("");
+                }
                 self.line(&self.lay_out(&columns, &rows, false));
             }
         }

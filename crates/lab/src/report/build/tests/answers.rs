@@ -46,6 +46,22 @@ fn a_winner_is_named_with_its_merits() {
 }
 
 #[test]
+fn numbers_that_are_all_doubtful_are_a_hint() {
+    let results = results(&campaign(SMALL), |_, workload, _| headline(workload, 100e6));
+    let mut analysis = analyse_without_rules(&results, &[]);
+    let said = |analysis: &Analysis| {
+        build_report(analysis, &results, Path::new("results")).answer[1].contains("hint at most")
+    };
+    assert!(!said(&analysis));
+    let (last, others) = analysis.cells.split_last_mut().unwrap();
+    others.iter_mut().for_each(|cell| cell.standing = Standing::Suspect);
+    assert_eq!(last.standing, Standing::Ok);
+    assert!(!said(&analysis), "one is believed");
+    analysis.cells.iter_mut().for_each(|cell| cell.standing = Standing::Suspect);
+    assert!(said(&analysis));
+}
+
+#[test]
 fn a_baseline_may_win() {
     let mut plan = campaign(SMALL);
     plan.repetitions = 8;
