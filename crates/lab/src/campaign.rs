@@ -241,24 +241,26 @@ impl Campaign {
         self.ramp_s *= factor;
         self.rest_s *= factor;
         self.region = size(self.region);
+        let scale = |value: &Value| match value {
+            Value::Size(bytes) => Value::Size(size(*bytes)),
+            // None of something stays none.
+            Value::Count(count) if *count > 0 => {
+                Value::Count(((*count as f64 * factor) as u64).max(1))
+            }
+            Value::Count(_) | Value::Flag(_) | Value::Word(_) => value.clone(),
+        };
         for job in &mut self.jobs {
             let Some(tool) = crate::tool::find(&job.tool) else { continue };
+            let defaults = crate::settings::Settings::defaults(tool.parameters());
             for parameter in tool.parameters().iter().filter(|parameter| parameter.scales) {
-                let values = job.settings.entry(parameter.name.to_owned()).or_default();
-                if values.is_empty() {
-                    let defaults = crate::settings::Settings::defaults(&[*parameter]);
-                    values.extend(defaults.get(parameter.name).cloned());
-                }
-                for value in values.iter_mut() {
-                    match value {
-                        Value::Size(bytes) => *bytes = size(*bytes),
-                        Value::Count(count) => *count = ((*count as f64 * factor) as u64).max(1),
-                        Value::Flag(_) | Value::Word(_) => {}
+                if let Some(values) = job.settings.get_mut(parameter.name) {
+                    *values = values.iter().map(scale).collect();
+                    values.dedup();
+                } else if let Some(default) = defaults.get(parameter.name) {
+                    let scaled = scale(default);
+                    if scaled != *default {
+                        job.settings.insert(parameter.name.to_owned(), vec![scaled]);
                     }
-                }
-                values.dedup();
-                if values.is_empty() {
-                    job.settings.remove(parameter.name);
                 }
             }
         }

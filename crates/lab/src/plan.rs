@@ -140,8 +140,15 @@ pub fn render_plan(plan: &Plan) -> String {
     render_subjects(plan, &mut text);
     render_matrix(plan, &mut text);
     render_writes(plan, &mut text);
+    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for (name, note) in &plan.notes {
-        text.line(format_args!("\nnote on {name}: {note}"));
+        match notes.iter_mut().find(|(known, _)| known == note) {
+            Some((_, names)) => names.push(name),
+            None => notes.push((note, vec![name])),
+        }
+    }
+    for (note, names) in notes {
+        text.line(format_args!("\nnote on {}: {note}", names.join(", ")));
     }
     text.0
 }

@@ -15,7 +15,7 @@
 //! are threads of one fio (`--thread=1`), because forked jobs leave the process group and would
 //! survive it.
 
-use super::parts::{BLOCK, check_set, excerpt, malformed, or, parameter, unusual};
+use super::parts::{BLOCK, check_set, excerpt, malformed, or, parameter, scaling, unusual};
 use super::{Effort, Place, RunOutput, Script, Tool, ToolError, ToolOutput, TrialSpec, Writes};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
@@ -72,11 +72,11 @@ const PARAMETERS: &[Parameter] = &[
     ),
     or(
         "0",
-        parameter(
+        scaling(parameter(
             "series_ms",
             Kind::Count { min: 0, max: 3_600_000 },
             "length of the slices of the course over time; 0: none",
-        ),
+        )),
     ),
     or(
         "max",

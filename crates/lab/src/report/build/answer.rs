@@ -359,7 +359,7 @@ fn merits(context: &Context<'_>, subject: usize, gains: &[Gain]) -> String {
             }
             Outlook::Same => String::new(),
             Outlook::Worse => format!(
-                ", but {} are slower: {} %{}",
+                ", but slower in {}: {} %{}",
                 worst.kind.name,
                 digits(worst.ratio.point),
                 interval(&worst.ratio.paired, digits)

@@ -38,11 +38,7 @@ fn a_winner_is_named_with_its_merits() {
         "{}",
         report.answer[0]
     );
-    assert!(
-        report.answer[0].contains("but sequential writes are slower: "),
-        "{}",
-        report.answer[0]
-    );
+    assert!(report.answer[0].contains("but slower in sequential writes: "), "{}", report.answer[0]);
 }
 
 #[test]
