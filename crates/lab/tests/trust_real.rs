@@ -307,7 +307,6 @@ fn judged(workload: &Workload, file: &Path, subjects: Vec<(&str, Source, Vec<Run
         fill: true,
         drop_caches: true,
         rest_s: 0.0,
-        only: Vec::new(),
         members: Vec::new(),
         subjects: declared,
         jobs: Vec::new(),
