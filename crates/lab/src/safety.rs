@@ -119,6 +119,17 @@ mod tests {
         check_overwrites(&campaign, &[PathBuf::from(uri)]).unwrap();
     }
 
+    /// What may be overwritten may also be filled: a member that fails and comes back is written.
+    #[test]
+    fn hurting_an_array_writes_though_the_tool_reads() {
+        let mut campaign = campaign("./a.img", "raid1(./a.img, ./b.img)");
+        let read = crate::settings::Value::Word("read".to_owned());
+        campaign.jobs[0].settings.insert("op".to_owned(), vec![read]);
+        assert!(!writes(&campaign));
+        campaign.jobs[0].health = vec![Health::Healthy, Health::Degraded];
+        assert!(writes(&campaign));
+    }
+
     #[test]
     fn reading_needs_none() {
         let mut campaign = campaign("/dev/sda", "/dev/sdb");

@@ -182,7 +182,7 @@ impl<'a> Subjects<'a> {
             destroy: options.destroy.iter().map(|path| identity(path)).collect(),
             through_nbd: !campaign.jobs.is_empty() && goes_through_nbd(campaign),
             will_be_hurt: plan_workloads(campaign).iter().any(hurts),
-            may_write: fill::may_write(campaign),
+            may_write: crate::safety::writes(campaign),
             campaign,
             options,
         })

@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use crate::campaign::{Campaign, FileSystem, Source};
+use crate::campaign::{FileSystem, Source};
 use crate::facts::{Member, members_of};
-use crate::matrix::{Workload, plan_workloads};
-use crate::tool::Writes;
+use crate::matrix::Workload;
 
 /// The slowest device that can be filled: 1 MiB/s, and a minute on top.
 const LIMIT_BYTES_PER_S: u64 = 1 << 20;
@@ -14,16 +13,6 @@ const LIMIT_BYTES_PER_S: u64 = 1 << 20;
 /// How long filling may take.
 pub(super) fn limit(bytes: u64) -> Duration {
     Duration::from_secs(60 + bytes / LIMIT_BYTES_PER_S)
-}
-
-/// Whether a campaign may write to its subjects at all.
-pub(super) fn may_write(campaign: &Campaign) -> bool {
-    plan_workloads(campaign).iter().any(|workload| {
-        let (settings, processes) = (&workload.settings, workload.setup.processes);
-        let writes = |tool: &dyn crate::tool::Tool| tool.writes(settings, processes);
-        workload.setup.filesystem != FileSystem::None
-            || workload.tool().is_none_or(|tool| writes(tool) != Writes::Nothing)
-    })
 }
 
 /// Whether a workload reads what an earlier one should have written.
