@@ -146,16 +146,6 @@ fn default_true() -> bool {
     true
 }
 
-/// Reads a campaign file.
-///
-/// # Errors
-///
-/// When the file cannot be read, is not TOML of this form, or fails [`check_campaign`].
-pub fn read_campaign(path: &Path) -> Result<Campaign, LabError> {
-    let text = std::fs::read_to_string(path).map_err(LabError::file("read the campaign", path))?;
-    parse_campaign(&text, &path.display().to_string())
-}
-
 /// Reads a campaign file that may still lack something: the devices of members that are given
 /// otherwise. What is made of it is checked by [`check_campaign`].
 ///
@@ -171,7 +161,7 @@ pub(crate) fn read_draft(path: &Path) -> Result<Campaign, LabError> {
 ///
 /// # Errors
 ///
-/// As [`read_campaign`], without the reading.
+/// When it is not TOML of this form, has a key that is not known, or fails [`check_campaign`].
 pub fn parse_campaign(text: &str, origin: &str) -> Result<Campaign, LabError> {
     let campaign = parse_unchecked(text, origin)?;
     check_campaign(&campaign)?;

@@ -140,9 +140,6 @@ pub trait Service {
         None
     }
 
-    /// Processor time it has used so far, if the system tells.
-    fn cpu_time(&self) -> Option<Duration>;
-
     /// Asks it to end (SIGTERM), waits, and kills it after `grace`. Returns how it ended and what
     /// it said on standard error.
     ///

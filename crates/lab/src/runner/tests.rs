@@ -69,10 +69,6 @@ impl Service for MockService {
         Ok(self.dead.then(|| (Exit::Code(1), "cannot open a.img: it is mounted\n".to_owned())))
     }
 
-    fn cpu_time(&self) -> Option<Duration> {
-        Some(Duration::from_millis(self.log.borrow().trials as u64))
-    }
-
     fn stop(&mut self, _grace: Duration) -> Result<(Exit, String), LabError> {
         self.log.borrow_mut().up.remove(&self.socket);
         Ok((Exit::Code(0), String::new()))

@@ -56,14 +56,6 @@ impl Service for SystemService {
         Some(self.child.id())
     }
 
-    fn cpu_time(&self) -> Option<Duration> {
-        // Of the whole process, threads that have ended included.
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
-        let ticks = parse_cpu_ticks(&stat)?;
-        let per_second = rustix::param::clock_ticks_per_second();
-        Some(Duration::from_secs_f64(ticks as f64 / per_second as f64))
-    }
-
     fn stop(&mut self, grace: Duration) -> Result<(Exit, String), LabError> {
         if let Some(ended) = self.poll_exit()? {
             return Ok(ended);
@@ -89,27 +81,5 @@ impl Drop for SystemService {
         if self.ended.is_none() && self.stop(Duration::from_secs(10)).is_err() {
             eprintln!("{} (process {}) is still running", self.command.program, self.child.id());
         }
-    }
-}
-
-/// User and system time from `/proc/PID/stat`. The name in parentheses may hold anything, so
-/// fields are counted from its end: utime and stime are the 12th and 13th after it.
-fn parse_cpu_ticks(stat: &str) -> Option<u64> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_whitespace().skip(11);
-    let utime: u64 = fields.next()?.parse().ok()?;
-    let stime: u64 = fields.next()?.parse().ok()?;
-    utime.checked_add(stime)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_strange_process_name_does_not_shift_the_fields() {
-        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 31 11 0 0 20 0 1 0 50 1 1";
-        assert_eq!(parse_cpu_ticks(stat), Some(42));
-        assert_eq!(parse_cpu_ticks("7 (x) S 1"), None);
     }
 }

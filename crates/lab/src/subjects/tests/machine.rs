@@ -64,10 +64,6 @@ impl Service for Server {
         Ok((!is_up).then(|| (Exit::Signal(9), String::new())))
     }
 
-    fn cpu_time(&self) -> Option<Duration> {
-        None
-    }
-
     fn stop(&mut self, _: Duration) -> Result<(Exit, String), LabError> {
         self.state.borrow_mut().things.remove(&self.socket);
         Ok((Exit::Signal(15), String::new()))

@@ -21,7 +21,7 @@ fn hostile_names_stay_words() {
 fn every_preset_makes_a_report() {
     for preset in crate::preset::PRESETS {
         let mut choices = crate::preset::Choices { modelled: true, ..Default::default() };
-        if !preset.toml.contains("[[subject]]") {
+        if preset.compares_stacks() {
             choices.modelled = false;
             choices.baseline = Some("/dev/sda".to_owned());
             choices.subjects = vec![("stripe".to_owned(), "raid0(/dev/sda, /dev/sdb)".to_owned())];
@@ -77,42 +77,4 @@ proptest::proptest! {
         });
         check(&report_of(&results));
     }
-}
-
-/// Run by hand: `cargo test --release -p braid-lab --lib many_samples -- --ignored --nocapture`.
-#[test]
-#[ignore = "prints times; run it in release by hand"]
-fn many_samples_take_little_time() {
-    let plan = r#"
-name = "many"
-repetitions = 10
-subject = [
-  { name = "a", path = "/dev/sda", baseline = true }, { name = "b", path = "/dev/sdb" },
-  { name = "c", path = "/dev/sdc" }, { name = "d", path = "/dev/sdd" },
-  { name = "e", path = "/dev/sde" }, { name = "f", path = "/dev/sdf" },
-  { name = "g", path = "/dev/sdg" }, { name = "h", path = "/dev/sdh" },
-]
-[[job]]
-tool = "meter"
-op = ["read", "write"]
-pattern = ["seq", "rand"]
-block_size = ["4K", "16K", "64K", "256K", "1M"]
-iodepth = [1, 2, 4, 8, 16]
-"#;
-    let plan = campaign(plan);
-    let metrics = &crate::metric::METRICS[..13];
-    let results = results(&plan, |subject, _, repetition| {
-        let seed = [subject.name.as_bytes()[0].into(), repetition.into()];
-        let number = |metric: &Metric| (*metric, 1e6 * noise(0.1, &seed));
-        Given::Numbers(metrics.iter().map(number).collect())
-    });
-    let samples: usize = results.trials.iter().map(|t| t.measured.samples.len()).sum();
-    let start = std::time::Instant::now();
-    let analysis = analyse(&results);
-    println!("{samples} samples, analysis {:?}", start.elapsed());
-    let report = build_report(&analysis, &results, Path::new("results"));
-    println!("with report of {} tables {:?}", report.tables().count(), start.elapsed());
-    let rows = tidy_rows(&analysis, &results);
-    println!("with {} rows {:?}", rows.len(), start.elapsed());
-    assert_eq!(rows.len(), samples);
 }
