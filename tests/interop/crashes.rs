@@ -161,21 +161,18 @@ const KERNEL_WRITES_RAID10: &str = "
 /// After braid has made it whole.
 pub(crate) const WHOLE: &str = "
     assemble
-    [ $(<$SYS/sync_action) = idle ]
+    [ $(action) = idle ]
     same a 1048576 3145728
     same b 4194304 1048576
     same a 5242880 $(($(size) - 5242880))
     check
     stop";
 
-/// What braid has left: assembled slowly, so that one sees what the kernel thinks of it.
+/// What braid has left, and what the kernel made of it.
 pub(crate) const KERNEL_RESYNCS: &str = "
     say dirty $(mdadm --examine-bitmap \"${MEMBERS[0]}\" 2>/dev/null | sed -n 's/.*, \\([0-9]*\\) dirty.*/\\1/p')0
-    speed 100
     assemble
-    say action $(<$SYS/sync_action)
-    speed 200000
-    settle
+    say action $(action)
     [ $(<$SYS/degraded) = 0 ]
     same a 1048576 3145728
     same b 4194304 1048576
@@ -299,7 +296,7 @@ pub(crate) fn is_forgotten(volume: &UpVolume<'_>) -> bool {
 }
 
 pub(crate) fn kernel_resynced_all(scratch: &Scratch, story: &Story, answer: &Answer) {
-    assert_eq!(answer.get("action"), "resync", "what the kernel did at once");
+    assert_eq!(answer.get("action"), "resync", "what the kernel did of itself");
     make_whole(scratch, story);
 }
 
@@ -312,6 +309,6 @@ pub(crate) fn kernel_resynced_what_the_bitmap_says(
     let dirty = answer.number("dirty") / 10;
     // The chunks of two MiB, and for the far copies no others: bits count the array's chunks.
     assert!((1..=32).contains(&dirty), "{dirty} chunks are dirty");
-    assert_eq!(answer.get("action"), "resync", "what the kernel did at once");
+    assert_eq!(answer.get("action"), "resync", "what the kernel did of itself");
     make_whole(scratch, story);
 }

@@ -23,16 +23,26 @@ detach() { losetup --detach "${MEMBERS[@]}"; }
 exec {clock}<> <(:)
 pause() { read -r -t "$1" -u "$clock" || true; }
 
-# Waits until neither resync nor recovery nor check goes on.
+# Waits until neither resync nor recovery nor check goes on, and no resync is due.
 settle() {
     local tries
     [ -e "$SYS/sync_action" ] || return 0
+    pause 0.1
     for tries in {1..1200}; do
-        [ "$(<"$SYS/sync_action")" = idle ] && return 0
+        [ "$(<"$SYS/sync_action") $(<"$SYS/resync_start")" = "idle none" ] && return 0
         pause 0.1
     done
     echo "still $(<"$SYS/sync_action") after a long time" >&2
     return 1
+}
+
+# What md has done of itself with the array since the machine was booted, by its own log: resync,
+# recovery, or idle. (`sync_action` says idle before md has looked, and after a short pass.)
+action() {
+    local did
+    settle
+    did=$(dmesg | sed -n "s,.*md: \(resync\|recovery\) of RAID array ${MD#/dev/}$,\1,p" | tail -n 1)
+    echo "${did:-idle}"
 }
 
 # Waits until a pass has come that far, in sectors.

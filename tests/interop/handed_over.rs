@@ -116,7 +116,7 @@ const KERNEL_FAILS_ONE_OF_RAID10: &str = "
 pub(crate) const WHOLE: &str = "
     assemble
     [ $(<$SYS/degraded) = 0 ]
-    [ $(<$SYS/sync_action) = idle ]
+    [ $(action) = idle ]
     same b 0 1048576
     same a 1048576 $(($(size) - 1048576))
     check
@@ -125,7 +125,7 @@ pub(crate) const WHOLE: &str = "
 pub(crate) const RECOVERED: &str = "
     assemble
     [ $(<$SYS/degraded) = 0 ]
-    [ $(<$SYS/sync_action) = idle ]
+    [ $(action) = idle ]
     same a
     check
     stop";
@@ -160,10 +160,9 @@ pub(crate) const KERNEL_GOES_ON_WITH_RECOVERY: &str = "
     say offset $(mdadm --examine \"${MEMBERS[1]}\" | sed -n 's/.*Recovery Offset : \\([0-9]*\\) .*/\\1/p')
     speed 100
     assemble
-    say action $(<$SYS/sync_action)
     say start $(<$SYS/dev-${MEMBERS[1]##*/}/recovery_start)
     speed 200000
-    settle
+    say action $(action)
     [ $(<$SYS/degraded) = 0 ]
     same a
     check
@@ -313,7 +312,7 @@ pub(crate) fn stop_a_recovery(scratch: &Scratch, story: &Story, options: &[&str]
 
 pub(crate) fn is_recovered(scratch: &Scratch, story: &Story, answer: &Answer) {
     let (offset, start) = (answer.number("offset"), answer.number("start"));
-    assert_eq!(answer.get("action"), "recover", "what the kernel did at once");
+    assert_eq!(answer.get("action"), "recovery", "what the kernel did of itself");
     assert!(0 < offset && offset <= start, "recovery from {start}, not from {offset} sectors on");
     let volume = up(scratch, story);
     assert_all_in_sync(&volume, story);
