@@ -123,7 +123,7 @@ const STORIES: &[Story] = &[
         begin: nothing,
         first: KERNEL_WRITES_PPL,
         crash: true,
-        middle: is_made_good_by_ppl_without_the_first,
+        middle: is_made_good_by_ppl_without_one,
         second: WHOLE,
         quick: false,
         shows: "the same without one member; a new one filled: answered data intact, 0 mismatches",
@@ -308,12 +308,28 @@ fn dies_beside_what_was_answered(scratch: &Scratch, story: &Story, missing: Opti
     spoil_what_the_log_names(scratch, story, missing);
 }
 
-/// Spoils the parity that the members' partial parity logs make good, of which there must be
-/// some: without a member nothing that was written there.
-fn spoil_what_the_log_names(scratch: &Scratch, story: &Story, missing: Option<u64>) {
+/// Rows that a member's partial parity log names.
+struct Named {
+    /// The member with the log, which is the one with the parity of these rows.
+    role: u64,
+    /// Where the parity begins in its image, bytes.
+    place: u64,
+    /// The members with the data that was being written.
+    written: Vec<u64>,
+}
+
+impl Named {
+    /// Whether the log makes the parity good when `missing` is not there.
+    fn is_made_good_without(&self, missing: Option<u64>) -> bool {
+        missing.is_none_or(|missing| missing != self.role && !self.written.contains(&missing))
+    }
+}
+
+/// What the newest units of the members' partial parity logs name.
+fn named_by_the_logs(scratch: &Scratch, story: &Story) -> Vec<Named> {
     let members = story.images as u64;
-    let mut spoilt = 0;
-    for role in (0..members).filter(|role| Some(*role) != missing) {
+    let mut named = Vec::new();
+    for role in 0..members {
         let image = story.image(role as usize);
         let superblock = examine(scratch, &image);
         let number = |value: &serde_json::Value| value.as_u64().expect("it has one") as usize;
@@ -329,16 +345,26 @@ fn spoil_what_the_log_names(scratch: &Scratch, story: &Story, missing: Option<u6
             let covered = ppl::covered(entry, CHUNK, story.images - 1, size).expect("in the array");
             assert_eq!(u64::from(entry.parity_role), role, "a member logs for its own parity");
             // Left-symmetric: the first column is on the member behind parity's.
-            let on_missing = |column: usize| Some((role + 1 + column as u64) % members) == missing;
-            if (covered.first..covered.first + covered.count).any(on_missing) {
-                continue;
-            }
-            let data = data_offset(scratch, story);
-            scratch.patch(&image, data + covered.rows.0, &[0xee; 512]);
-            spoilt += 1;
+            let columns = covered.first..covered.first + covered.count;
+            named.push(Named {
+                role,
+                place: data_offset(scratch, story) + covered.rows.0,
+                written: columns.map(|column| (role + 1 + column as u64) % members).collect(),
+            });
         }
     }
-    assert!(spoilt > 0, "no log names a row: nothing would be shown");
+    named
+}
+
+/// Spoils the parity that the members' partial parity logs make good, of which there must be
+/// some: without a member nothing that was written there.
+fn spoil_what_the_log_names(scratch: &Scratch, story: &Story, missing: Option<u64>) {
+    let mut named = named_by_the_logs(scratch, story);
+    named.retain(|rows| rows.is_made_good_without(missing));
+    assert!(!named.is_empty(), "no log names a row: nothing would be shown");
+    for rows in named {
+        scratch.patch(&story.image(rows.role as usize), rows.place, &[0xee; 512]);
+    }
 }
 
 /// That what was answered is there, and what was never written to is as before.
@@ -418,14 +444,20 @@ fn is_made_good_by_ppl(scratch: &Scratch, story: &Story, _: &Answer) {
     scrub_and_down(scratch, up(scratch, story));
 }
 
-fn is_made_good_by_ppl_without_the_first(scratch: &Scratch, story: &Story, _: &Answer) {
+/// Without a member whose absence leaves a row to be made good: which one that is depends on what
+/// was being written when the machine died.
+fn is_made_good_by_ppl_without_one(scratch: &Scratch, story: &Story, _: &Answer) {
     assert_dirty(scratch, story);
-    spoil_what_the_log_names(scratch, story, Some(0));
-    let there = story.names().split_off(1).join(", ");
+    let named = named_by_the_logs(scratch, story);
+    let shows = |member: &u64| named.iter().any(|rows| rows.is_made_good_without(Some(*member)));
+    let missing = (0..story.images as u64).find(shows).expect("no log names a row");
+    spoil_what_the_log_names(scratch, story, Some(missing));
+    let mut there = story.names();
+    let gone = there.remove(missing as usize);
     let options = ["--name", story.id, "--attach", "none", "--degraded"];
-    let volume = scratch.up(&format!("md({there})"), &options);
+    let volume = scratch.up(&format!("md({})", there.join(", ")), &options);
     check_what_the_kernel_wrote(&mut volume.client());
-    scratch.run(&["member", "add", story.id, &story.image(0)]).ok();
+    scratch.run(&["member", "add", story.id, &gone]).ok();
     wait_until_in_sync(&volume);
     check_what_the_kernel_wrote(&mut volume.client());
     scrub_and_down(scratch, volume);
