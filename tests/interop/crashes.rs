@@ -137,7 +137,7 @@ const KERNEL_WRITES_RAID1: &str = "
     fill a
     settle
     fill b 4194304 1048576
-    while dd if=/share/b of=\"$MD\" bs=16K count=64 oflag=direct conv=notrunc; do :; done &";
+    scribble b";
 
 const KERNEL_WRITES_RAID1_BITMAP: &str = "
     create --level=1 --raid-devices=2 --bitmap=internal --bitmap-chunk=64K ${MEMBERS[*]}
@@ -149,14 +149,14 @@ const KERNEL_WRITES_RAID1_BITMAP: &str = "
         [ \"$(mdadm --examine-bitmap \"${MEMBERS[0]}\" | sed -n 's/.*, \\([0-9]*\\) dirty.*/\\1/p')\" = 0 ] && break
         pause 0.3
     done
-    while dd if=/share/b of=\"$MD\" bs=16K count=64 oflag=direct conv=notrunc; do :; done &";
+    scribble b";
 
 const KERNEL_WRITES_RAID10: &str = "
     create --level=10 --raid-devices=4 --chunk=64 --bitmap=none ${MEMBERS[*]}
     fill a
     settle
     fill b 4194304 1048576
-    while dd if=/share/b of=\"$MD\" bs=16K count=64 oflag=direct conv=notrunc; do :; done &";
+    scribble b";
 
 /// After braid has made it whole.
 pub(crate) const WHOLE: &str = "
@@ -172,8 +172,8 @@ pub(crate) const WHOLE: &str = "
 pub(crate) const KERNEL_RESYNCS: &str = "
     say dirty $(mdadm --examine-bitmap \"${MEMBERS[0]}\" 2>/dev/null | sed -n 's/.*, \\([0-9]*\\) dirty.*/\\1/p')0
     assemble
+    whole
     say action $(action)
-    [ $(<$SYS/degraded) = 0 ]
     same a 1048576 3145728
     same b 4194304 1048576
     same a 5242880 $(($(size) - 5242880))

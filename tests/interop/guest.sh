@@ -37,12 +37,24 @@ settle() {
 }
 
 # What md has done of itself with the array since the machine was booted, by its own log: resync,
-# recovery, or idle. (`sync_action` says idle before md has looked, and after a short pass.)
+# recover (once written recovery), or idle. (`sync_action` says idle before md has looked, and after
+# a short pass.)
 action() {
     local did
     settle
-    did=$(dmesg | sed -n "s,.*md: \(resync\|recovery\) of RAID array ${MD#/dev/}$,\1,p" | tail -n 1)
+    did=$(dmesg | sed -En "s,.*md: (resync|recover)y? of RAID array ${MD#/dev/}$,\1,p" | tail -n 1)
     echo "${did:-idle}"
+}
+
+# Waits until no member is missing any more, as when one is being filled.
+whole() {
+    local tries
+    for tries in {1..1200}; do
+        [ "$(<"$SYS/degraded")" = 0 ] && { settle; return; }
+        pause 0.1
+    done
+    echo "still degraded by $(<"$SYS/degraded") after a long time" >&2
+    return 1
 }
 
 # Waits until a pass has come that far, in sectors.
@@ -82,6 +94,21 @@ fill() {
     local offset=${2:-0} length=${3:-$(size)}
     dd if="/share/$1" of="$MD" bs=64K iflag=skip_bytes,count_bytes oflag=seek_bytes \
         skip="$offset" seek="$offset" count="$length" conv=fsync,notrunc status=none
+}
+
+# scribble FILE...: writes the first MiB of each over that of the array, again and again until the
+# machine dies. (Between two turns md would call the array clean, after a fifth of a second.)
+scribble() {
+    echo 0 >"$SYS/safe_mode_delay"
+    scribble_once "$@"
+    while scribble_once "$@"; do :; done &
+}
+
+scribble_once() {
+    local file
+    for file in "$@"; do
+        dd if="/share/$file" of="$MD" bs=16K count=64 oflag=direct conv=notrunc status=none || return
+    done
 }
 
 # same FILE [OFFSET LENGTH]: whether it is.

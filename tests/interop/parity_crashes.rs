@@ -65,7 +65,7 @@ const STORIES: &[Story] = &[
                 [ \"$(mdadm --examine-bitmap \"${MEMBERS[0]}\" | sed -n 's/.*, \\([0-9]*\\) dirty.*/\\1/p')\" = 0 ] && break
                 pause 0.3
             done
-            while dd if=/share/b of=\"$MD\" bs=16K count=64 oflag=direct conv=notrunc; do :; done &",
+            scribble b",
         crash: true,
         middle: |scratch, story, _| {
             resyncs_what_the_bitmap_says(scratch, story, P_OF_3[0], P_OF_3[1]);
@@ -83,7 +83,7 @@ const STORIES: &[Story] = &[
             fill a
             settle
             fill b 4194304 1048576
-            while dd if=/share/b of=\"$MD\" bs=16K count=64 oflag=direct conv=notrunc; do :; done &",
+            scribble b",
         crash: true,
         middle: |scratch, story, _| resyncs_all(scratch, story, P_OF_3),
         second: WHOLE,
@@ -99,7 +99,7 @@ const STORIES: &[Story] = &[
             fill a
             settle
             fill b 4194304 1048576
-            while dd if=/share/b of=\"$MD\" bs=16K count=64 oflag=direct conv=notrunc; do :; done &",
+            scribble b",
         crash: true,
         middle: |scratch, story, _| resyncs_all(scratch, story, P_OF_5),
         second: WHOLE,
@@ -162,8 +162,8 @@ const STORIES: &[Story] = &[
         begin: |scratch, story| dies_beside_what_was_answered(scratch, story, None),
         first: "
             assemble
+            whole
             say action $(action)
-            [ $(<$SYS/degraded) = 0 ]
             head -c 6M \"$MD\" >/share/$ID.read
             check
             stop",
@@ -185,8 +185,7 @@ const STORIES: &[Story] = &[
             head -c 6M \"$MD\" >/share/$ID.read
             mdadm --zero-superblock \"${MEMBERS[0]}\"
             mdadm \"$MD\" --add \"${MEMBERS[0]}\"
-            settle
-            [ $(<$SYS/degraded) = 0 ]
+            whole
             check
             stop",
         crash: false,
@@ -228,7 +227,7 @@ const STORIES: &[Story] = &[
             assemble
             settle
             fill b 5242880 1048576
-            while dd if=/share/b of=\"$MD\" bs=16K count=64 oflag=direct conv=notrunc; do :; done &",
+            scribble b",
         crash: true,
         middle: old_log_is_no_excuse,
         second: WRITTEN_TWICE,
@@ -243,8 +242,7 @@ const KERNEL_WRITES_PPL: &str = "
     fill a
     settle
     fill b 4194304 1048576
-    while dd if=/share/b of=\"$MD\" bs=16K count=64 oflag=direct conv=notrunc &&
-        dd if=/share/a of=\"$MD\" bs=16K count=64 oflag=direct conv=notrunc; do :; done &";
+    scribble b a";
 
 /// What braid has left, and something that it knows nothing of.
 const KERNEL_RESYNCS_AND_WRITES: &str = "

@@ -97,8 +97,7 @@ const STORIES: &[Story] = &[
             settle
             # One after the other, if the first was begun with before the second came.
             pause 1
-            settle
-            [ $(<$SYS/degraded) = 0 ]
+            whole
             same b 0 1048576
             same a 1048576 $(($(size) - 1048576))
             check
