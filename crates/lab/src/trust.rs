@@ -26,6 +26,7 @@ use std::fmt;
 use crate::matrix::Workload;
 use crate::store::Results;
 
+mod amplification;
 mod arrangement;
 mod array;
 mod bytes;

@@ -91,16 +91,25 @@ impl TrialCase<'_> {
         self.trial.measured.get(metric).filter(|value| *value > 0.0)
     }
 
-    /// Seconds in which the numbers were measured, and whether the tool's own clock says so: the
-    /// bytes over the rate. Else the wall time, which has the tool's start-up in it.
+    /// Seconds in which the numbers were measured, and whether the tool's own clock says so: an
+    /// amount over its rate. Else the wall time, which has the tool's start-up in it.
     pub(super) fn measured_s(&self) -> (f64, bool) {
         let bytes = [Metric::BytesRead, Metric::BytesWritten].map(|metric| self.get(metric));
         let bytes = bytes.into_iter().flatten().reduce(|read, written| read + written);
         let rate = self.get(Metric::Throughput).filter(|_| self.get(Metric::Seconds).is_none());
-        match (bytes, rate) {
-            (Some(bytes), Some(rate)) => (bytes / rate, true),
-            _ => (self.get(Metric::Seconds).unwrap_or(self.trial.duration_s), false),
+        let seeks = self.get(Metric::Requests).zip(self.get(Metric::SeekRate));
+        match bytes.zip(rate).or(seeks) {
+            Some((amount, rate)) => (amount / rate, true),
+            None => (self.get(Metric::Seconds).unwrap_or(self.trial.duration_s), false),
         }
+    }
+
+    /// All that the tool did over what it counted: it works in its ramp as well, at the same rate
+    /// for all that is known. 1 of tools without a ramp, whatever the campaign asks for.
+    pub(super) fn ramp_factor(&self) -> f64 {
+        let (seconds, _) = self.measured_s();
+        let factor = (seconds + self.ramp_s) / seconds;
+        if factor.is_finite() && self.tool_was_told("--ramp_time=") { factor } else { 1.0 }
     }
 
     /// What the device that the tool used moved; `None` when it does not say. The kernel's md
@@ -115,12 +124,12 @@ impl TrialCase<'_> {
         (!is_silent(&target) || keeps_no_counters() != Some(true)).then_some(target)
     }
 
-    /// The command lines of the tool itself, not those that set the subject up.
+    /// The command lines of the tool's own program, not those that set the subject up.
     fn tool_commands(&self) -> impl Iterator<Item = &str> {
-        let tool = self.workload.tool.as_str();
+        let own = self.workload.tool().map(|tool| tool.version_command().program);
         self.trial.commands.iter().map(String::as_str).filter(move |command| {
             let program = command.split(' ').next().unwrap_or_default();
-            program.rsplit('/').next() == Some(tool)
+            program.rsplit('/').next() == own.as_deref()
         })
     }
 

@@ -159,6 +159,12 @@ impl Lab {
         self.each(|trial| trial.commands = vec!["fio --direct=0".into()])
     }
 
+    /// With a ramp, of a tool that has one.
+    fn ramped(mut self, ramp_s: f64) -> Self {
+        self.ramp_s = ramp_s;
+        self.each(|trial| trial.commands[0] += &format!(" --ramp_time={ramp_s}s"))
+    }
+
     fn each(mut self, change: impl FnMut(&mut StoredTrial)) -> Self {
         self.trials.iter_mut().for_each(change);
         self

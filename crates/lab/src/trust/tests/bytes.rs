@@ -1,6 +1,6 @@
 use super::*;
 use crate::campaign::{FileSystem, Health};
-use crate::trust::others::amplification;
+use crate::trust::amplification::{least_of, most_of};
 
 fn target(bytes: u64) -> impl FnMut(&mut StoredTrial) {
     move |trial| trial.evidence.target = Some(read(bytes))
@@ -213,10 +213,122 @@ fn a_device_that_moved_more_was_used_by_others() {
 
 #[test]
 fn the_ramp_moves_bytes_too() {
-    let mut lab = Lab::new().each(target(2500 * MIB));
+    let lab = Lab::new().each(target(2500 * MIB));
     assert_eq!(lab.standing("another-writer"), Some(Suspect));
+    assert_eq!(lab.ramped(10.0).standing("another-writer"), None);
+    // A campaign's ramp is nothing to a tool that has none.
+    let mut lab = Lab::new().each(target(2500 * MIB));
     lab.ramp_s = 10.0;
-    assert_eq!(lab.standing("another-writer"), None);
+    assert_eq!(lab.standing("another-writer"), Some(Suspect));
+}
+
+/// The tool counts 1000 MiB in 10 s, and as much in a ramp as long: the device moves 2000 MiB.
+#[test]
+fn the_ramps_bytes_are_expected_too() {
+    let of = |mib: u64| Lab::new().ramped(10.0).each(target(mib * MIB)).found("page-cache");
+    let standing = |mib| of(mib).map(|finding| finding.standing);
+    assert_eq!(
+        [standing(920), standing(999), standing(1000), standing(1799), standing(1800)],
+        [Some(Invalid), Some(Invalid), Some(Suspect), Some(Suspect), None]
+    );
+    let why = of(920).unwrap().why;
+    assert!(why.contains("claims 1000 MiB read, 2000 MiB with its ramp, and its device"), "{why}");
+    // Nor does half of them prove that the data did not come from a cache.
+    let lab = Lab::new().buffered().ramped(10.0).each(|trial| trial.region_bytes = 500 * MIB);
+    assert_eq!(lab.standing("fits-cache"), Some(Suspect));
+    // A tool that has no ramp moves what it claims.
+    let mut lab = Lab::new();
+    lab.ramp_s = 10.0;
+    assert_eq!(lab.standing("page-cache"), None);
+}
+
+/// Random seeks have requests and a rate, and no rate of bytes.
+#[test]
+fn the_ramp_of_seeks_is_known_by_their_rate() {
+    let seeks = |mib: u64| {
+        let mut lab = Lab::new().ramped(10.0).each(target(mib * MIB)).each(|trial| {
+            trial.measured = measured(&[
+                (Metric::BytesRead, (100 * MIB) as f64),
+                (Metric::Requests, 1000.0),
+                (Metric::SeekRate, 100.0),
+            ]);
+        });
+        lab.workload.tool = "seek".into();
+        lab.standing("page-cache")
+    };
+    assert_eq!([seeks(99), seeks(179), seeks(180)], [Some(Invalid), Some(Suspect), None]);
+}
+
+/// What reaches the members' disks of a mirror that is written 1000 MiB, without a device between.
+#[test]
+fn copies_are_expected_of_the_members() {
+    let of = |stack: &str, health: Health, disks_mib: u64| {
+        let mut lab = Lab::new();
+        lab.add("array", Source::Stack(stack.into()), &["sda", "sdb"]);
+        let lab = lab.each(write_instead).each(|trial| {
+            if trial.subject == "array" {
+                trial.evidence.target = None;
+                trial.evidence.members =
+                    ["sda", "sdb"].map(|d| (d.to_owned(), written(disks_mib / 2 * MIB))).to_vec();
+            }
+        });
+        let lab = lab.setup(|setup| setup.health = health);
+        lab.found_about("array", "page-cache")
+    };
+    let mirror = "raid1(/dev/sda, /dev/sdb)";
+    let healthy = |mib| of(mirror, Health::Healthy, mib).map(|finding| finding.standing);
+    assert_eq!(
+        [healthy(920), healthy(1000), healthy(1798), healthy(1800)],
+        [Some(Invalid), Some(Suspect), Some(Suspect), None]
+    );
+    let why = of(mirror, Health::Healthy, 920).unwrap().why;
+    assert!(why.contains("written, 2000 MiB with copies or parity, and the members'"), "{why}");
+    // Without one of its members it has one copy, and while that is filled perhaps.
+    for health in [Health::Degraded, Health::Rebuilding, Health::Story] {
+        assert_eq!(of(mirror, health, 900), None, "{health:?}");
+        assert_eq!(of(mirror, health, 498).unwrap().standing, Invalid, "{health:?}");
+    }
+    // Reading moves no copies.
+    let mut lab = Lab::new();
+    lab.add("array", Source::Stack(mirror.into()), &["sda", "sdb"]);
+    let lab = lab.each(|trial| trial.evidence.target = None);
+    assert_eq!(lab.found_about("array", "page-cache"), None);
+}
+
+/// The kernel's md counts what it was asked for, and its members' disks twice of it.
+#[test]
+fn copies_below_a_device_are_expected_too() {
+    let of = |mib: u64| {
+        let mut lab = Lab::new();
+        lab.add("array", Source::Kernel("raid1(/dev/sda, /dev/sdb)".into()), &["sda", "sdb"]);
+        let lab = lab.each(write_instead).each(|trial| {
+            trial.evidence.members =
+                ["sda", "sdb"].map(|d| (d.to_owned(), written(mib / 2 * MIB))).to_vec();
+        });
+        lab.found_about("array", "page-cache")
+    };
+    let finding = of(998).unwrap();
+    assert_eq!(finding.standing, Suspect);
+    assert!(finding.why.contains("a cache below it answered"), "{}", finding.why);
+    assert_eq!(of(1000), None);
+}
+
+#[test]
+fn levels_have_a_least_as_well() {
+    let of = |text: &str| least_of(&braid_stack::Stack::parse(text).unwrap());
+    assert_eq!(of("/dev/a"), 1.0);
+    assert_eq!(of("linear(/dev/a, raid1(/dev/b, /dev/c))"), 1.0);
+    assert_eq!(of("raid0(raid1(/dev/a, /dev/b), raid1(/dev/c, /dev/d))"), 2.0);
+    assert_eq!(of("raid1(/dev/a, /dev/b, missing)"), 2.0);
+    assert_eq!(of("raid10(layout=n3, /dev/a, /dev/b, /dev/c, /dev/d)"), 3.0);
+    assert_eq!(of("raid10(/dev/a, /dev/b, missing, /dev/d)"), 1.0);
+    assert_eq!(of("raid5(/dev/a, /dev/b, /dev/c, /dev/d, /dev/e)"), 1.25);
+    assert_eq!(of("raid5(/dev/a, /dev/b, missing)"), 1.0);
+    assert_eq!(of("raid6(/dev/a, /dev/b, /dev/c, /dev/d)"), 2.0);
+    assert_eq!(of("raid6(/dev/a, /dev/b, /dev/c, missing)"), 1.5);
+    assert_eq!(of("md(/dev/a, /dev/b)"), 1.0);
+    // One and a half on its members, and one on the other.
+    assert_eq!(of("raid1(raid5(/dev/a, /dev/b, /dev/c), /dev/d)"), 2.5);
 }
 
 #[test]
@@ -246,7 +358,7 @@ fn reading_ahead_and_journals_are_nobody_else() {
 #[test]
 fn levels_upon_levels_multiply() {
     let of = |text: &str| {
-        let found = amplification(&braid_stack::Stack::parse(text).unwrap());
+        let found = most_of(&braid_stack::Stack::parse(text).unwrap());
         (found.written, found.read_to_write)
     };
     assert_eq!(of("/dev/a"), (1.0, 0.0));
