@@ -185,9 +185,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "fits-cache",
-        about: "all of the data fits a cache and could be answered from it",
-        action: "take a region well above the cache (the memory, or the volume's own cache), or \
-                 set direct = true",
+        about: "all of the data fits the memory and could be answered from it",
+        action: "take a region well above the memory, or set direct = true",
         check: Check::Trial(bytes::check_fits_cache),
     },
     Rule {

@@ -138,19 +138,11 @@ fn in_all(claim: &Claim, expected: f64) -> String {
     format!(", {} with {why},", mib(expected))
 }
 
-/// Rule `fits-cache`: what can be said without the devices' counters, and of caches that they do
-/// not show.
+/// Rule `fits-cache`: what can be said without the devices' counters.
 pub(super) fn check_fits_cache(case: &TrialCase<'_>) -> Checked {
     let data = case.working_set();
     let size = |bytes: u64| mib(bytes as f64);
     let reads = case.get(Metric::BytesRead).is_some() || case.get(Metric::BonnieRead).is_some();
-    if let Some(cache) = case.evidence.cache_bytes.filter(|cache| reads && data <= *cache) {
-        return Checked::suspect(format!(
-            "all {} of the data fit the volume's own cache of {}",
-            size(data),
-            size(cache)
-        ));
-    }
     if case.is_direct() || proves_device(case) {
         return Checked::Fine;
     }

@@ -9,6 +9,7 @@ use crate::evidence::{Evidence, Moved};
 use crate::matrix::Workload;
 use crate::metric::{Better, Metric};
 use crate::store::{Outcome, Results, Session, StoredTrial, SubjectFacts};
+use crate::tool::Effort;
 
 /// By subject's name and workload's label.
 pub(super) type Cells<'a> = BTreeMap<(&'a str, &'a str), Cell<'a>>;
@@ -150,6 +151,14 @@ impl TrialCase<'_> {
     /// Whether the tool works on the raw device.
     pub(super) fn is_raw(&self) -> bool {
         self.workload.setup.filesystem == FileSystem::None
+    }
+
+    /// Whether the tool goes on for as long as it is told, and not until its work is done.
+    pub(super) fn runs_for_a_time(&self) -> bool {
+        let Workload { settings, setup, .. } = self.workload;
+        self.workload
+            .tool()
+            .is_some_and(|tool| tool.effort(settings, setup.processes) == Effort::Runtime)
     }
 
     /// How many bytes are worked on, again and again: the size of all files where it is set (a

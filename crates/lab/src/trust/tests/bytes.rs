@@ -181,15 +181,6 @@ fn each_process_has_files_of_its_own() {
     assert_eq!(of("total_size", 6), Some(Suspect));
 }
 
-#[test]
-fn the_volumes_own_cache_counts_in_spite_of_o_direct() {
-    let of = |cache: u64| {
-        let lab = Lab::new().each(|trial| trial.evidence.cache_bytes = Some(cache));
-        lab.standing("fits-cache")
-    };
-    assert_eq!([of(1000 * MIB), of(1000 * MIB - 1)], [Some(Suspect), None]);
-}
-
 /// 1.5 times the bytes, 32 MiB, and 2 MiB in each of 10.2 seconds: 1552 MiB.
 #[test]
 fn a_device_that_moved_more_was_used_by_others() {

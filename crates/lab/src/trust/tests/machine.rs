@@ -139,13 +139,24 @@ fn few_requests_are_too_few() {
 
 #[test]
 fn processes_that_end_far_apart_are_doubted() {
-    let of = |processes: u32, spread: f64| {
-        Lab::new()
+    let of = |tool: &str, processes: u32, spread: f64| {
+        let mut lab = Lab::new()
             .setup(|setup| setup.processes = processes)
-            .each(|trial| set(trial, Metric::SpreadOfProcesses, spread))
-            .standing("processes-unfair")
+            .each(|trial| set(trial, Metric::SpreadOfProcesses, spread));
+        lab.workload.tool = tool.into();
+        lab.found("processes-unfair")
     };
-    assert_eq!([of(2, 1.49), of(2, 1.5), of(1, 9.0)], [None, Some(Suspect), None]);
+    let standing = |processes, spread| of("dd", processes, spread).map(|found| found.standing);
+    assert_eq!(
+        [standing(2, 1.49), standing(2, 1.5), standing(1, 9.0)],
+        [None, Some(Suspect), None]
+    );
+    // fio's processes all run to the end: nothing is wrong with their rate.
+    let uneven = of("fio", 3, 1.6).unwrap();
+    assert_eq!(uneven.standing, Remark);
+    assert!(uneven.why.contains("one of them got 1.6 times as much"), "{uneven:?}");
+    assert!(!uneven.action.contains("runs for a time"), "{uneven:?}");
+    assert_eq!(of("fio", 3, 1.49), None);
 }
 
 #[test]
@@ -169,6 +180,41 @@ fn an_activity_that_nobody_asked_for_is_invalid() {
     assert_eq!(of(Health::Story, rebuild), None);
     let lab = Lab::new().each(|trial| trial.evidence.activities = vec![rebuild.into()]);
     assert!(lab.found("rebuilding").unwrap().why.contains("was to be healthy"));
+}
+
+/// Debian checks the system's arrays once a month, whatever is measured meanwhile.
+#[test]
+fn work_on_an_array_that_may_be_another_is_a_doubt_at_most() {
+    let of = |place: Option<Place>| {
+        let mut lab =
+            Lab::new().each(|trial| trial.evidence.elsewhere = vec!["md0: check 6.3 %".into()]);
+        let members = place.map(|place| vec![Placed { member: "it".into(), place }]);
+        match members {
+            Some(members) => lab.facts[0].members = members,
+            None => lab.facts.clear(),
+        }
+        lab.found("rebuilding")
+    };
+    assert_eq!(of(Some(Place::Memory)), None);
+    assert_eq!(of(Some(Place::Bus("of member 1".into()))), None);
+    assert_eq!(of(Some(disk("sda").place)), None);
+    for place in
+        [Some(Place::Remote("nbd://far".into())), Some(Place::Unknown("btrfs".into())), None]
+    {
+        let finding = of(place).unwrap();
+        assert_eq!(finding.standing, Suspect);
+        assert!(finding.why.contains("md0: check 6.3 %"), "{finding:?}");
+        assert!(finding.why.contains("cannot be told"), "{finding:?}");
+    }
+    // What the volume says of itself is about itself.
+    let mut own = Lab::new().each(|trial| trial.evidence.activities = vec!["recovery".into()]);
+    own.facts[0].members = vec![Placed { member: "ram(1G)".into(), place: Place::Memory }];
+    assert_eq!(own.standing("rebuilding"), Some(Invalid));
+    // A state that was asked for is the subject's; another array's check is still a doubt.
+    let lab = Lab::new().setup(|setup| setup.health = Health::Scrubbing);
+    let mut lab = lab.each(|trial| trial.evidence.elsewhere = vec!["md0: check 6.3 %".into()]);
+    lab.facts.clear();
+    assert_eq!(lab.standing("rebuilding"), Some(Suspect));
 }
 
 #[test]
@@ -244,7 +290,8 @@ fn throttling_and_heat_are_doubts() {
     assert_eq!(of(Some(0), 81.9), None);
     assert_eq!(of(None, 81.9), None);
     assert!(of(Some(3), 50.0).unwrap().why.contains("3 times"));
-    assert!(of(Some(0), 82.0).unwrap().why.contains("nvme was at 82 °C"));
+    let hot = of(Some(0), 82.0).unwrap().why;
+    assert_eq!(hot.split(" (").next(), Some("nvme was at 82 °C, and its limit is 82 °C"));
 }
 
 fn course(values: &[f64]) -> impl FnMut(&mut StoredTrial) {
