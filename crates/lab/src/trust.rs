@@ -179,8 +179,8 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "compressible",
         about: "data that compresses, on something that compresses",
-        action: "write incompressible data (fio with compressible = 0), or mount without \
-                 compression",
+        action: "take a tool that writes incompressible data (fio with compressible = 0, dd with \
+                 source = \"file\"), or mount without compression",
         check: Check::Trial(content::check_compressible),
     },
     Rule {
