@@ -105,8 +105,7 @@ impl TrialCase<'_> {
         }
     }
 
-    /// All that the tool did over what it counted: it works in its ramp as well, at the same rate
-    /// for all that is known. 1 of tools without a ramp, whatever the campaign asks for.
+    /// All that the tool did over what it counted, if it works in its ramp as it does later. 1 of tools without a ramp, whatever the campaign asks for.
     pub(super) fn ramp_factor(&self) -> f64 {
         let (seconds, _) = self.measured_s();
         let factor = (seconds + self.ramp_s) / seconds;
