@@ -16,6 +16,7 @@ mod bytes;
 mod cells;
 mod machine;
 mod members;
+mod others;
 
 const MIB: u64 = 1 << 20;
 
