@@ -4,6 +4,13 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
+use crate::evidence::Roots;
+use crate::report::units::digits;
+
+/// How much of the larger memory may be missing in the smaller without a word: how much the kernel
+/// takes for itself before it counts differs from start to start and from version to version.
+const MEMORY_NOISE: f64 = 0.01;
+
 /// The fingerprint of the machine and the tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
@@ -23,24 +30,31 @@ pub struct Environment {
     pub virtualised: bool,
     /// Names and versions of the tools used.
     pub tools: Vec<(String, String)>,
-    /// Version of the laboratory.
+    /// Version of the laboratory, which is that of braid.
     pub laboratory: String,
 }
 
 /// Looks at this machine. What cannot be read is "unknown": a missing name must not stop a
 /// measurement.
 pub fn read_environment(tools: Vec<(String, String)>) -> Environment {
+    read_environment_under(&Roots::default(), tools)
+}
+
+/// As [`read_environment`], of a machine that shows itself somewhere else. Its names and the
+/// processors that this process may use are this machine's all the same.
+pub fn read_environment_under(roots: &Roots, tools: Vec<(String, String)>) -> Environment {
+    let Roots { proc, sys } = roots;
     let uname = rustix::system::uname();
     let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
-    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let cpuinfo = fs::read_to_string(proc.join("cpuinfo")).unwrap_or_default();
+    let meminfo = fs::read_to_string(proc.join("meminfo")).unwrap_or_default();
     Environment {
         host: text(uname.nodename()),
         kernel: [uname.sysname(), uname.release(), uname.machine()].map(text).join(" "),
         cpu: find_cpu_model(&cpuinfo).unwrap_or("unknown").to_owned(),
         cores: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
         memory_bytes: find_memory_bytes(&meminfo).unwrap_or(0),
-        governor: fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+        governor: fs::read_to_string(sys.join("devices/system/cpu/cpu0/cpufreq/scaling_governor"))
             .ok()
             .map(|text| text.trim().to_owned()),
         virtualised: cpuinfo.lines().any(|l| l.starts_with("flags") && l.contains(" hypervisor")),
@@ -70,29 +84,41 @@ fn find_line(meminfo: &str, name: &str) -> Option<u64> {
 }
 
 impl Environment {
-    /// Differences to another environment that make numbers incomparable, in words.
+    /// Differences to another environment that make numbers incomparable, in words: each with both
+    /// values, this one's first. Tools that only one of them has measured nothing in the other.
     pub fn differences(&self, other: &Self) -> Vec<String> {
+        let governor = |of: &Self| of.governor.clone().unwrap_or_else(|| "none".to_owned());
         let pairs = [
-            ("host", &self.host, &other.host),
-            ("kernel", &self.kernel, &other.kernel),
-            ("processor", &self.cpu, &other.cpu),
+            ("host", self.host.clone(), other.host.clone()),
+            ("kernel", self.kernel.clone(), other.kernel.clone()),
+            ("processor", self.cpu.clone(), other.cpu.clone()),
+            ("cores", self.cores.to_string(), other.cores.to_string()),
+            ("frequency governor", governor(self), governor(other)),
+            ("braid", self.laboratory.clone(), other.laboratory.clone()),
         ];
         let mut found: Vec<String> = pairs
             .iter()
             .filter(|(_, mine, theirs)| mine != theirs)
             .map(|(what, mine, theirs)| format!("{what}: {mine} and {theirs}"))
             .collect();
-        if self.cores != other.cores {
-            found.push(format!("cores: {} and {}", self.cores, other.cores));
+        if let Some((mine, theirs)) = apart(self.memory_bytes, other.memory_bytes) {
+            found.push(format!("memory: {mine} and {theirs}"));
         }
-        if self.memory_bytes != other.memory_bytes {
-            found.push("memory".to_owned());
-        }
-        if self.tools != other.tools {
-            found.push("versions of the tools".to_owned());
+        for (tool, mine) in &self.tools {
+            let theirs = other.tools.iter().find(|(name, _)| name == tool);
+            if let Some((_, theirs)) = theirs.filter(|(_, theirs)| theirs != mine) {
+                found.push(format!("{tool}: {mine} and {theirs}"));
+            }
         }
         found
     }
+}
+
+/// Two sizes of memory in words, if they are further apart than [`MEMORY_NOISE`].
+fn apart(mine: u64, theirs: u64) -> Option<(String, String)> {
+    let gap = mine.abs_diff(theirs) as f64;
+    let gib = |bytes: u64| format!("{} GiB", digits(bytes as f64 / f64::from(1 << 30)));
+    (gap > MEMORY_NOISE * mine.max(theirs) as f64).then(|| (gib(mine), gib(theirs)))
 }
 
 #[cfg(test)]
@@ -112,5 +138,64 @@ mod tests {
         assert!(now.differences(&now).is_empty());
         let other = Environment { kernel: "Linux 2.6.32".into(), ..now.clone() };
         assert!(now.differences(&other)[0].starts_with("kernel: "));
+    }
+
+    fn now() -> Environment {
+        Environment {
+            memory_bytes: 16 << 30,
+            governor: Some("performance".into()),
+            tools: vec![("fio".into(), "fio-3.33".into()), ("dd".into(), "coreutils-9.1".into())],
+            laboratory: "0.1.0".into(),
+            ..read_environment(Vec::new())
+        }
+    }
+
+    #[test]
+    fn a_governor_and_a_version_of_braid_are_differences() {
+        let other = Environment { governor: Some("powersave".into()), ..now() };
+        assert_eq!(now().differences(&other), ["frequency governor: performance and powersave"]);
+        let none = Environment { governor: None, ..now() };
+        assert_eq!(none.differences(&now()), ["frequency governor: none and performance"]);
+        let other = Environment { laboratory: "0.2.0".into(), ..now() };
+        assert_eq!(now().differences(&other), ["braid: 0.1.0 and 0.2.0"]);
+    }
+
+    /// The kernel's own part of the memory differs by some KiB from start to start.
+    #[test]
+    fn memory_may_differ_by_a_hundredth() {
+        let with = |bytes: u64| Environment { memory_bytes: bytes, ..now() };
+        let of = |bytes: u64| now().differences(&with(bytes));
+        assert_eq!(of((16 << 30) - 4096), Vec::<String>::new());
+        assert_eq!(of((16 << 30) / 100 * 99 + 100), Vec::<String>::new());
+        assert_eq!(of((16 << 30) / 100 * 99 - 100), ["memory: 16.0 GiB and 15.8 GiB"]);
+        assert_eq!(of(8 << 30), ["memory: 16.0 GiB and 8.00 GiB"]);
+        assert_eq!(with(0).differences(&with(0)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn tools_are_compared_where_both_have_them() {
+        let with = |tools: &[(&str, &str)]| Environment {
+            tools: tools.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
+            ..now()
+        };
+        let newer = with(&[("dd", "coreutils-9.1"), ("fio", "fio-3.36"), ("hdparm", "hdparm-9")]);
+        assert_eq!(now().differences(&newer), ["fio: fio-3.33 and fio-3.36"]);
+        assert_eq!(now().differences(&with(&[("hdparm", "hdparm-9")])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_machine_of_files_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: dir.path().join("proc"), sys: dir.path().join("sys") };
+        let policy = roots.sys.join("devices/system/cpu/cpu0/cpufreq");
+        fs::create_dir_all(&roots.proc).unwrap();
+        fs::create_dir_all(&policy).unwrap();
+        fs::write(roots.proc.join("meminfo"), "MemTotal:  2048 kB\n").unwrap();
+        fs::write(roots.proc.join("cpuinfo"), "model name\t: Xeon 6\n").unwrap();
+        fs::write(policy.join("scaling_governor"), "powersave\n").unwrap();
+        let read = read_environment_under(&roots, Vec::new());
+        assert_eq!((read.cpu.as_str(), read.memory_bytes), ("Xeon 6", 2 << 20));
+        assert_eq!(read.governor.as_deref(), Some("powersave"));
+        assert!(!read.virtualised);
     }
 }

@@ -47,8 +47,6 @@ pub struct Watch {
     /// Modelled members with their rates in bytes per second, reading and writing, which nobody
     /// has to measure.
     pub models: Vec<(u64, u64)>,
-    /// Size in bytes of a cache of the volume itself, before its members, if it has one.
-    pub cache_bytes: Option<u64>,
 }
 
 /// What the machine did during one trial.
@@ -74,10 +72,12 @@ pub struct Evidence {
     pub server_cpu_s: Option<f64>,
     /// Memory of the machine in bytes.
     pub memory_bytes: Option<u64>,
-    /// Size in bytes of the volume's own cache, where it is known to have one.
-    pub cache_bytes: Option<u64>,
-    /// Activities of the array or of md at the start or the end: "rebuild 43 %".
+    /// Activities of the array, or of md's arrays on the same disks, at the start or the end:
+    /// "rebuild 43 %".
     pub activities: Vec<String>,
+    /// Activities of md's arrays on disks that nobody named as the subject's. They are others'
+    /// unless a member lies nobody knows where.
+    pub elsewhere: Vec<String>,
     /// The file system and its mount options.
     pub mount: Option<String>,
     /// How often the processor or a device was throttled for heat or power meanwhile.

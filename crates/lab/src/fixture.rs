@@ -12,7 +12,7 @@ use crate::metric::{LatencyBins, Measured, Metric, Sample, TimeSeries};
 use crate::settings::{Kind, Parameter, Settings};
 use crate::store::{Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
 use crate::tool::{
-    Effort, Place, RunOutput, Script, Tool, ToolError, ToolOutput, TrialSpec, Writes,
+    Content, Effort, Place, RunOutput, Script, Tool, ToolError, ToolOutput, TrialSpec, Writes,
 };
 use crate::world::CommandLine;
 
@@ -80,6 +80,9 @@ impl Tool for Meter {
     }
     fn reads_raw(&self, settings: &Settings) -> bool {
         settings.word("op") == "read"
+    }
+    fn content(&self, _: &Settings) -> Content {
+        Content::Random
     }
     fn effort(&self, _: &Settings, _: u32) -> Effort {
         Effort::Runtime

@@ -18,7 +18,6 @@ use std::time::Duration;
 
 use crate::LabOptions;
 use crate::campaign::{Campaign, Subject};
-use crate::environment::read_environment;
 use crate::error::LabError;
 use crate::facts::place_members;
 use crate::matrix::{Trial, plan_trials};
@@ -80,7 +79,7 @@ pub fn run_campaign(
     let _run = store.lock()?;
     let _devices = lock_devices(campaign)?;
     let versions = ask_versions(campaign, options, world)?;
-    let environment = read_environment(versions.found.clone());
+    let environment = world.environment(versions.found.clone());
     let session = store.begin_session(world.unix_time_s(), &environment)?;
     let declared = campaign.expand();
     for (index, subject) in declared.iter().enumerate() {

@@ -70,6 +70,7 @@ use journal::Note;
 pub(crate) use journal::{Journal, Room};
 use rivals::{identity, paths_of};
 use site::{Base, LIMIT, Obstacle, Site};
+pub(crate) use stack::leave_one_out;
 
 /// So many subjects are up at most: each is a process, and those in memory take what they were
 /// written.

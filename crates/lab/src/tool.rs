@@ -102,6 +102,23 @@ pub enum Writes {
     UntilTime,
 }
 
+/// What a trial's data are to something that compresses: what it writes to the subject, and what it
+/// wrote there before in order to read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Incompressible, as is the first content that the laboratory gives raw subjects.
+    Random,
+    /// About so many percent of each block compress away.
+    Compressible(u64),
+    /// Text as people have it, of which about so many percent compress away; where something
+    /// compresses it, that is what is to be measured.
+    Text(u64),
+    /// Zeros or a pattern, of which next to nothing is left.
+    Constant,
+    /// The user's own.
+    Unknown,
+}
+
 /// Everything that a tool needs to know about a trial.
 #[derive(Debug, Clone)]
 pub struct TrialSpec<'a> {
@@ -267,6 +284,9 @@ pub trait Tool: Sync {
 
     /// What one trial writes, by all processes together.
     fn writes(&self, settings: &Settings, processes: u32) -> Writes;
+
+    /// What the data are that it writes.
+    fn content(&self, settings: &Settings) -> Content;
 
     /// Whether the content of a raw subject matters, so that it must have been written once before
     /// the first trial: reading a hole measures nothing.
@@ -442,6 +462,7 @@ mod tests {
                     tool.sources(&settings),
                     tool.headline(&settings),
                     tool.reads_raw(&settings),
+                    tool.content(&settings),
                 );
             }
         }

@@ -26,6 +26,8 @@ use std::fmt;
 use crate::matrix::Workload;
 use crate::store::Results;
 
+mod amplification;
+mod arrangement;
 mod array;
 mod bytes;
 mod campaign;
@@ -177,15 +179,14 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "compressible",
         about: "data that compresses, on something that compresses",
-        action: "write incompressible data (fio with compressible = 0), or mount without \
-                 compression",
+        action: "take a tool that writes incompressible data (fio with compressible = 0, dd with \
+                 source = \"file\"), or mount without compression",
         check: Check::Trial(content::check_compressible),
     },
     Rule {
         name: "fits-cache",
-        about: "all of the data fits a cache and could be answered from it",
-        action: "take a region well above the cache (the memory, or the volume's own cache), or \
-                 set direct = true",
+        about: "all of the data fits the memory and could be answered from it",
+        action: "take a region well above the memory, or set direct = true",
         check: Check::Trial(bytes::check_fits_cache),
     },
     Rule {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::environment::Environment;
 use crate::error::LabError;
 use crate::evidence::{Snapshot, Watch};
 use crate::story::Story;
@@ -290,6 +291,11 @@ pub trait World {
     /// What the machine has done so far, of what a trial has to do with.
     fn snapshot(&mut self, watch: &Watch) -> Snapshot {
         crate::evidence::take(watch)
+    }
+
+    /// The machine, for a session whose tools have these versions.
+    fn environment(&mut self, tools: Vec<(String, String)>) -> Environment {
+        crate::environment::read_environment(tools)
     }
 
     /// Whether this user may attach and mount.

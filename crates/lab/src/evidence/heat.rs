@@ -2,6 +2,10 @@
 //!
 //! Only sensors of processors and disks are read, and only those that have a limit: a board's
 //! other sensors may take milliseconds each and say nothing about a trial.
+//!
+//! Which of a sensor's limits is the one that slows a trial down is for its driver to say, and none
+//! stands in for another: a typical `coretemp` has a "max" of 80 °C, at which fans should be at
+//! their fastest, and works at full speed up to its "crit" of 100 °C.
 
 use std::fs;
 use std::path::Path;
@@ -15,12 +19,27 @@ pub struct Heat {
     pub sensor: String,
     /// Degrees Celsius.
     pub celsius: f64,
-    /// From where on the device protects itself, degrees Celsius.
+    /// From where on it is too hot, degrees Celsius: processors slow themselves down there, disks
+    /// are above what their makers warn of.
     pub limit_celsius: f64,
 }
 
-/// Drivers whose sensors tell about a trial.
-const DRIVERS: [&str; 4] = ["nvme", "drivetemp", "coretemp", "k10temp"];
+/// Drivers whose sensors tell about a trial, and the file that has the limit (`Documentation/hwmon`
+/// of the kernel, and what NVMe says of its thresholds):
+///
+/// * `coretemp`: `crit` is the temperature at which the processor cools itself down by force, `max`
+///   is for the fans;
+/// * `k10temp`: `crit` is where the processor throttles itself, if the firmware has that on; `max`
+///   is 70 °C for all before Zen, on a scale that is no temperature;
+/// * `nvme`: `max` is the warning threshold (WCTEMP), at which the host should reduce the load and
+///   drives begin to do it themselves; at `crit` they stop;
+/// * `drivetemp`: `max` is the highest recommended for continuous work; at `crit` they break.
+const DRIVERS: [(&str, &str); 4] = [
+    ("coretemp", "temp1_crit"),
+    ("k10temp", "temp1_crit"),
+    ("nvme", "temp1_max"),
+    ("drivetemp", "temp1_max"),
+];
 
 /// How often processors were throttled since the machine started: each core's count, and the
 /// largest of the package's, which every core of it repeats. `None` where the kernel counts none.
@@ -50,15 +69,16 @@ pub(super) fn read_heat(sys: &Path) -> Option<Heat> {
 fn heat_of(sensor: &Path) -> Option<Heat> {
     let driver = fs::read_to_string(sensor.join("name")).ok()?;
     let driver = driver.trim();
-    if !DRIVERS.contains(&driver) {
-        return None;
-    }
+    let (_, limit) = DRIVERS.iter().find(|(name, _)| *name == driver)?;
     let degrees = |file: &str| {
         let text = fs::read_to_string(sensor.join(file)).ok()?;
         parse_millidegrees(&text)
     };
-    let limit = degrees("temp1_max").or_else(|| degrees("temp1_crit"))?;
-    Some(Heat { sensor: driver.to_owned(), celsius: degrees("temp1_input")?, limit_celsius: limit })
+    Some(Heat {
+        sensor: driver.to_owned(),
+        celsius: degrees("temp1_input")?,
+        limit_celsius: degrees(limit)?,
+    })
 }
 
 /// hwmon counts in thousandths of a degree. 0 K and below, and what no disk survives, is a sensor

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::counters::{Processors, find_disk, parse_processors};
 use super::heat::{Heat, read_heat, read_throttles};
-use super::mdstat::parse_mdstat;
+use super::mdstat::{Activity, parse_mdstat};
 use super::mounts::find_mount;
 use super::process::{Movers, ProcDir};
 use super::{Evidence, Moved, Watch};
@@ -40,6 +40,7 @@ pub struct Snapshot {
     server_ticks: Option<u64>,
     memory_bytes: Option<u64>,
     activities: Vec<String>,
+    elsewhere: Vec<String>,
     mount: Option<String>,
     throttles: Option<u64>,
     heat: Option<Heat>,
@@ -61,6 +62,8 @@ pub fn take_under(roots: &Roots, watch: &Watch) -> Snapshot {
     let mut stat = |process| processes.as_mut()?.process(process);
     let own = stat(std::process::id());
     let server = watch.server_pid.and_then(&mut stat);
+    let (activities, elsewhere) =
+        text("mdstat").map_or_else(Default::default, |text| activities_of(&text, watch));
     let mut snapshot = Snapshot {
         watch: watch.clone(),
         looked: (began, began),
@@ -69,7 +72,8 @@ pub fn take_under(roots: &Roots, watch: &Watch) -> Snapshot {
         children_ticks: own.map(|own| own.children_ticks),
         server_ticks: server.map(|server| server.ticks),
         memory_bytes: text("meminfo").as_deref().and_then(find_memory_bytes),
-        activities: text("mdstat").map_or_else(Vec::new, |text| activities_near(&text, watch)),
+        activities,
+        elsewhere,
         mount: watch
             .mountpoint
             .as_ref()
@@ -94,16 +98,23 @@ fn read_disks(proc: &Path, watch: &Watch) -> BTreeMap<String, Moved> {
     disks.collect()
 }
 
-/// What md does on arrays that are the target or share a disk with it. Nothing is left out when it
-/// is not known what the target is.
-fn activities_near(mdstat: &str, watch: &Watch) -> Vec<String> {
+/// What md does: on arrays that are the target or share a disk with it, and on others, of which only
+/// who knows where all members lie can say that they are others.
+fn activities_of(mdstat: &str, watch: &Watch) -> (Vec<String>, Vec<String>) {
     let known: Vec<&str> = watch.target.iter().chain(&watch.members).map(String::as_str).collect();
     let is_near = |devices: &[String]| {
-        known.is_empty()
-            || devices.iter().any(|device| known.iter().any(|name| is_part(device, name)))
+        devices.iter().any(|device| known.iter().any(|name| is_part(device, name)))
     };
-    let activities = parse_mdstat(mdstat).into_iter();
-    activities.filter(|activity| is_near(&activity.devices)).map(|activity| activity.text).collect()
+    let (near, others): (Vec<Activity>, Vec<Activity>) =
+        parse_mdstat(mdstat).into_iter().partition(|activity| is_near(&activity.devices));
+    let texts = |activities: Vec<Activity>| activities.into_iter().map(|one| one.text).collect();
+    (texts(near), texts(others))
+}
+
+/// Those of two looks, each once.
+fn both(before: &[String], after: &[String]) -> Vec<String> {
+    let new = after.iter().filter(|text| !before.contains(text));
+    before.iter().chain(new).cloned().collect()
 }
 
 /// Whether a device is a disk or a partition of it: `sdb1` of `sdb`, `nvme0n1p2` of `nvme0n1`.
@@ -142,10 +153,6 @@ impl Evidence {
         let seconds = |before: Option<u64>, after: Option<u64>| {
             Some(after?.checked_sub(before?)? as f64 / per_second)
         };
-        let mut activities = before.activities.clone();
-        activities.extend(
-            after.activities.iter().filter(|text| !before.activities.contains(text)).cloned(),
-        );
         let members = watch.members.iter().enumerate();
         let own: Vec<u32> = std::iter::once(std::process::id()).chain(watch.server_pid).collect();
         Self {
@@ -166,8 +173,8 @@ impl Evidence {
                 .map(|used| used / span_s),
             server_cpu_s: seconds(before.server_ticks, after.server_ticks),
             memory_bytes: after.memory_bytes,
-            cache_bytes: watch.cache_bytes,
-            activities,
+            activities: both(&before.activities, &after.activities),
+            elsewhere: both(&before.elsewhere, &after.elsewhere),
             mount: after.mount.clone().or_else(|| before.mount.clone()),
             throttled: after.throttles.zip(before.throttles).and_then(|(a, b)| a.checked_sub(b)),
             heat: after.heat.clone(),

@@ -215,6 +215,7 @@ fn machine(root: &Path, sectors: u64, ticks: u64, throttled: u64) -> Roots {
         write(sensor.join("name"), &format!("{name}\n"));
         write(sensor.join("temp1_input"), now);
         write(sensor.join("temp1_max"), "80000\n");
+        write(sensor.join("temp1_crit"), "100000\n");
     }
     roots
 }
@@ -226,7 +227,6 @@ fn watch() -> Watch {
         server_pid: Some(77),
         mountpoint: Some("/mnt".into()),
         models: vec![(5, 6)],
-        cache_bytes: Some(7),
         ..Watch::default()
     }
 }
@@ -244,7 +244,6 @@ fn two_looks_make_evidence() {
     // Each once; a disk that is not there has moved nothing that anybody knows.
     assert_eq!(evidence.members, [("ubda".to_owned(), moved)]);
     assert_eq!(evidence.models, [(5, 6)]);
-    assert_eq!(evidence.cache_bytes, Some(7));
     assert_eq!(evidence.cpu_busy, Some(0.5));
     assert_eq!(evidence.cpu_count, Some(1));
     let span_s = evidence.span_s.unwrap();
@@ -284,17 +283,37 @@ fn the_kernels_threads_are_passed_over() {
     assert_eq!(strangers(Some(KTHREADD)), 1);
 }
 
+/// One sensor alone: 85 °C now, 80 °C its "max" and 100 °C its "crit".
+#[test]
+fn each_driver_has_its_own_limit() {
+    let limit = |driver: &str, files: &[&str]| {
+        let dir = tempfile::tempdir().unwrap();
+        let sensor = dir.path().join("class/hwmon/hwmon3");
+        fs::create_dir_all(&sensor).unwrap();
+        fs::write(sensor.join("name"), format!("{driver}\n")).unwrap();
+        fs::write(sensor.join("temp1_input"), "85000\n").unwrap();
+        for file in files {
+            let limit = if file.ends_with("crit") { "100000\n" } else { "80000\n" };
+            fs::write(sensor.join(file), limit).unwrap();
+        }
+        super::heat::read_heat(dir.path()).map(|heat| heat.limit_celsius)
+    };
+    let both = ["temp1_max", "temp1_crit"];
+    assert_eq!([limit("coretemp", &both), limit("k10temp", &both)], [Some(100.0); 2]);
+    assert_eq!([limit("nvme", &both), limit("drivetemp", &both)], [Some(80.0); 2]);
+    // None stands in for the other: a processor whose fans are to be fastest is not slowed down.
+    assert_eq!([limit("coretemp", &both[..1]), limit("k10temp", &both[..1])], [None; 2]);
+    assert_eq!([limit("nvme", &both[1..]), limit("drivetemp", &both[1..])], [None; 2]);
+    assert_eq!(limit("acpitz", &both), None);
+}
+
 #[test]
 fn what_is_not_there_is_none() {
     let nowhere = Roots { proc: "/nonexistent".into(), sys: "/nonexistent".into() };
     let [before, after] = [1, 2].map(|_| take_under(&nowhere, &watch()));
     let evidence = Evidence::between(&before, &after);
-    let expected = Evidence {
-        span_s: evidence.span_s,
-        models: vec![(5, 6)],
-        cache_bytes: Some(7),
-        ..Evidence::default()
-    };
+    let expected =
+        Evidence { span_s: evidence.span_s, models: vec![(5, 6)], ..Evidence::default() };
     assert!(evidence.span_s.is_some());
     assert_eq!(evidence, expected);
 }
@@ -321,15 +340,17 @@ fn only_arrays_near_the_subject_count() {
             ..Watch::default()
         };
         let look = take_under(&roots, &watch);
-        Evidence::between(&look, &look).activities.len()
+        let evidence = Evidence::between(&look, &look);
+        assert_eq!(evidence.activities.len() + evidence.elsewhere.len(), 1, "{evidence:?}");
+        evidence.activities.len()
     };
     assert_eq!(activities(Some("md0"), &[]), 1);
     assert_eq!(activities(None, &["ubdc"]), 1);
     assert_eq!(activities(Some("md1"), &["sda"]), 0);
     // `ubd` is no disk of which `ubdc` is a partition.
     assert_eq!(activities(Some("ubd"), &[]), 0);
-    // Nobody knows what the subject is, so everything is told.
-    assert_eq!(activities(None, &[]), 1);
+    // Nothing is known of the subject: the array may be its own or not.
+    assert_eq!(activities(None, &[]), 0);
     let partitions = RECOVERY.replace("ubdc[2]", "nvme0n1p2[2]").replace("ubda[0]", "sdb1[0]");
     fs::write(roots.proc.join("mdstat"), partitions).unwrap();
     assert_eq!(activities(None, &["nvme0n1"]), 1);

@@ -90,8 +90,9 @@ pub(super) fn lacks_a_member(stack: &Stack) -> bool {
     stack.is_missing() || stack.members().iter().any(lacks_a_member)
 }
 
-/// Leaves the first member of the topmost redundant level out. Answers whether there is one.
-fn leave_one_out(stack: &mut Stack) -> bool {
+/// Leaves the first member of the topmost redundant level out: the one that is hurt, also where it
+/// fails later. Answers whether there is one.
+pub(crate) fn leave_one_out(stack: &mut Stack) -> bool {
     let redundant = is_redundant(&stack.node);
     let members = stack.members_mut();
     match members.first_mut() {

@@ -114,8 +114,6 @@ fn watch_of(facts: &Subject, base: &Base) -> Watch {
         volume: base.volume.clone(),
         mountpoint: None,
         models: models_of(&facts.source),
-        // No stack has a cache of its own.
-        cache_bytes: None,
     }
 }
 

@@ -13,7 +13,7 @@ use super::parts::{
     push_processes, scaling, together, unusual,
 };
 use super::{
-    Effort, Place, RunOutput, Script, Step, Tool, ToolError, ToolOutput, TrialSpec, Writes,
+    Content, Effort, Place, RunOutput, Script, Step, Tool, ToolError, ToolOutput, TrialSpec, Writes,
 };
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
@@ -113,6 +113,11 @@ impl Tool for Bonnie {
     fn writes(&self, settings: &Settings, processes: u32) -> Writes {
         // Per character (a part), in blocks, and again when it rewrites; the small files are empty.
         Writes::Bytes(together(size(settings).saturating_mul(3), processes))
+    }
+
+    /// It writes the same few bytes over and over.
+    fn content(&self, _settings: &Settings) -> Content {
+        Content::Constant
     }
 
     fn effort(&self, settings: &Settings, processes: u32) -> Effort {

@@ -10,8 +10,8 @@ use super::parts::{
     timed, together, unusual,
 };
 use super::{
-    Effort, Place, RunOutput, Script, SourceData, Step, Tool, ToolError, ToolOutput, TrialSpec,
-    Writes,
+    Content, Effort, Place, RunOutput, Script, SourceData, Step, Tool, ToolError, ToolOutput,
+    TrialSpec, Writes,
 };
 use crate::metric::{Measured, Metric};
 use crate::settings::{Parameter, Settings};
@@ -59,6 +59,10 @@ impl Tool for CpCached {
 
     fn writes(&self, settings: &Settings, processes: u32) -> Writes {
         Writes::Bytes(together(size(settings), processes))
+    }
+
+    fn content(&self, _settings: &Settings) -> Content {
+        Content::Random
     }
 
     fn effort(&self, settings: &Settings, processes: u32) -> Effort {

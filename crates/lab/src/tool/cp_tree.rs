@@ -11,8 +11,8 @@ use super::parts::{
     timed, together, unusual,
 };
 use super::{
-    Effort, Place, RunOutput, Script, SourceData, Step, Tool, ToolError, ToolOutput, TrialSpec,
-    Writes,
+    Content, Effort, Place, RunOutput, Script, SourceData, Step, Tool, ToolError, ToolOutput,
+    TrialSpec, Writes,
 };
 use crate::metric::{Measured, Metric};
 use crate::settings::{Parameter, Settings};
@@ -66,6 +66,10 @@ impl Tool for CpTree {
 
     fn writes(&self, settings: &Settings, processes: u32) -> Writes {
         Writes::Bytes(together(size(settings), processes).saturating_mul(2))
+    }
+
+    fn content(&self, _settings: &Settings) -> Content {
+        super::source::CONTENT_OF_TREE
     }
 
     fn effort(&self, settings: &Settings, processes: u32) -> Effort {

@@ -13,8 +13,8 @@ use super::parts::{
     own, parameter, push, push_processes, round_down, scaling, together, unusual,
 };
 use super::{
-    Effort, Place, RunOutput, Script, SourceData, Step, Target, Tool, ToolError, ToolOutput,
-    TrialSpec, Writes,
+    Content, Effort, Place, RunOutput, Script, SourceData, Step, Target, Tool, ToolError,
+    ToolOutput, TrialSpec, Writes,
 };
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
@@ -118,6 +118,13 @@ impl Tool for Dd {
 
     fn reads_raw(&self, settings: &Settings) -> bool {
         reads(settings)
+    }
+
+    fn content(&self, settings: &Settings) -> Content {
+        if reads(settings) || source(settings).is_some() {
+            return Content::Random;
+        }
+        Content::Constant
     }
 
     fn effort(&self, settings: &Settings, processes: u32) -> Effort {

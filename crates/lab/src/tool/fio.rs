@@ -16,7 +16,9 @@
 //! survive it.
 
 use super::parts::{BLOCK, check_set, excerpt, malformed, or, parameter, scaling, unusual};
-use super::{Effort, Place, RunOutput, Script, Tool, ToolError, ToolOutput, TrialSpec, Writes};
+use super::{
+    Content, Effort, Place, RunOutput, Script, Tool, ToolError, ToolOutput, TrialSpec, Writes,
+};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
 use crate::world::CommandLine;
@@ -160,6 +162,14 @@ impl Tool for Fio {
 
     fn reads_raw(&self, settings: &Settings) -> bool {
         ops(settings).read
+    }
+
+    fn content(&self, settings: &Settings) -> Content {
+        match settings.count("compressible").filter(|_| ops(settings).write) {
+            None | Some(0) => Content::Random,
+            Some(100..) => Content::Constant,
+            Some(percent) => Content::Compressible(percent),
+        }
     }
 
     fn effort(&self, _settings: &Settings, _processes: u32) -> Effort {

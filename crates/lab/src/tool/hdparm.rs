@@ -9,7 +9,8 @@ use std::os::unix::fs::FileTypeExt;
 
 use super::parts::{arg, excerpt, malformed, number, or, parameter, push};
 use super::{
-    Effort, Place, RunOutput, Script, Target, Tool, ToolError, ToolOutput, TrialSpec, Writes,
+    Content, Effort, Place, RunOutput, Script, Target, Tool, ToolError, ToolOutput, TrialSpec,
+    Writes,
 };
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
@@ -77,6 +78,10 @@ impl Tool for Hdparm {
 
     fn reads_raw(&self, _settings: &Settings) -> bool {
         true
+    }
+
+    fn content(&self, _settings: &Settings) -> Content {
+        Content::Random
     }
 
     fn effort(&self, settings: &Settings, _processes: u32) -> Effort {

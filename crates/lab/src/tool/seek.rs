@@ -6,7 +6,9 @@
 
 use super::fio::{Ops, job, milliseconds, parse_jobs, totals, with_target};
 use super::parts::{BLOCK, or, parameter, round_down};
-use super::{Effort, Place, RunOutput, Script, Tool, ToolError, ToolOutput, TrialSpec, Writes};
+use super::{
+    Content, Effort, Place, RunOutput, Script, Tool, ToolError, ToolOutput, TrialSpec, Writes,
+};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Parameter, Settings};
 use crate::world::CommandLine;
@@ -64,6 +66,10 @@ impl Tool for Seek {
 
     fn reads_raw(&self, _settings: &Settings) -> bool {
         true
+    }
+
+    fn content(&self, _settings: &Settings) -> Content {
+        Content::Random
     }
 
     fn effort(&self, _settings: &Settings, _processes: u32) -> Effort {

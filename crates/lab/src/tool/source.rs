@@ -19,13 +19,16 @@ use std::time::Duration;
 
 use braid_stack::ByteSize;
 
-use super::SourceData;
+use super::{Content, SourceData};
 use crate::error::LabError;
 use crate::rng::SplitMix64;
 use crate::world::{Leave, StopFlag, make_file};
 
 /// No source takes as long, whatever the storage.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// What a tree's files are, in blocks of 4 KiB (of larger ones a little more compresses away).
+pub(super) const CONTENT_OF_TREE: Content = Content::Text(65);
 
 /// A file of incompressible bytes.
 pub(super) fn random_file(bytes: u64) -> SourceData {

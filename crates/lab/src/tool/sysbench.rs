@@ -16,7 +16,7 @@ use super::parts::{
     scaling, unusual,
 };
 use super::{
-    Effort, Place, RunOutput, Script, Step, Tool, ToolError, ToolOutput, TrialSpec, Writes,
+    Content, Effort, Place, RunOutput, Script, Step, Tool, ToolError, ToolOutput, TrialSpec, Writes,
 };
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
@@ -138,6 +138,11 @@ impl Tool for Sysbench {
         } else {
             Writes::UntilTime
         }
+    }
+
+    /// Its files are zeros in every mode; it reads what it wrote before.
+    fn content(&self, _settings: &Settings) -> Content {
+        Content::Constant
     }
 
     fn effort(&self, settings: &Settings, _processes: u32) -> Effort {

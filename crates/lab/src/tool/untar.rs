@@ -11,8 +11,8 @@ use super::parts::{
     timed, together, unusual,
 };
 use super::{
-    Effort, Place, RunOutput, Script, SourceData, Step, Tool, ToolError, ToolOutput, TrialSpec,
-    Writes,
+    Content, Effort, Place, RunOutput, Script, SourceData, Step, Tool, ToolError, ToolOutput,
+    TrialSpec, Writes,
 };
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
@@ -83,6 +83,13 @@ impl Tool for Untar {
         match given(settings) {
             Some(_) => Writes::UntilTime,
             None => Writes::Bytes(together(size(settings), processes)),
+        }
+    }
+
+    fn content(&self, settings: &Settings) -> Content {
+        match given(settings) {
+            Some(_) => Content::Unknown,
+            None => super::source::CONTENT_OF_TREE,
         }
     }
 

@@ -1,8 +1,9 @@
-//! Work of the array beside the tool.
+//! Work of the array beside the tool, and of arrays that may be below it.
 
 use super::Checked;
 use super::case::TrialCase;
 use crate::campaign::Health;
+use crate::facts::Place;
 
 /// Words for filling a member, as md and braid use them.
 const FILLING: [&str; 4] = ["recovery", "rebuild", "resync", "replace"];
@@ -20,13 +21,32 @@ pub(super) fn check_activities(case: &TrialCase<'_>) -> Checked {
     };
     let activities = case.evidence.activities.iter().map(String::as_str);
     let unexpected: Vec<&str> = activities.filter(|activity| !expected(activity)).collect();
-    if unexpected.is_empty() {
-        // Nothing on record is also what it looks like where nobody looked.
-        return if case.evidence.span_s.is_some() { Checked::Fine } else { Checked::Unknown };
+    if !unexpected.is_empty() {
+        return Checked::invalid(format!(
+            "the array was to be {}, and beside the tool ran {}",
+            health.name(),
+            unexpected.join(" and ")
+        ));
     }
-    Checked::invalid(format!(
-        "the array was to be {}, and beside the tool ran {}",
-        health.name(),
-        unexpected.join(" and ")
-    ))
+    let elsewhere = &case.evidence.elsewhere;
+    if !elsewhere.is_empty() && !is_placed(case) {
+        return Checked::suspect(format!(
+            "beside the tool ran {}, and it cannot be told whether that array is below the subject",
+            elsewhere.join(" and ")
+        ));
+    }
+    // Nothing on record is also what it looks like where nobody looked.
+    if case.evidence.span_s.is_some() { Checked::Fine } else { Checked::Unknown }
+}
+
+/// Whether it is known of every member where it lies: in memory, in a model, on a disk that was
+/// watched.
+fn is_placed(case: &TrialCase<'_>) -> bool {
+    case.facts.is_some_and(|facts| {
+        !facts.members.is_empty()
+            && facts
+                .members
+                .iter()
+                .all(|member| !matches!(member.place, Place::Unknown(_) | Place::Remote(_)))
+    })
 }

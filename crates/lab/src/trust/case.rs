@@ -9,6 +9,7 @@ use crate::evidence::{Evidence, Moved};
 use crate::matrix::Workload;
 use crate::metric::{Better, Metric};
 use crate::store::{Outcome, Results, Session, StoredTrial, SubjectFacts};
+use crate::tool::Effort;
 
 /// By subject's name and workload's label.
 pub(super) type Cells<'a> = BTreeMap<(&'a str, &'a str), Cell<'a>>;
@@ -91,16 +92,24 @@ impl TrialCase<'_> {
         self.trial.measured.get(metric).filter(|value| *value > 0.0)
     }
 
-    /// Seconds in which the numbers were measured, and whether the tool's own clock says so: the
-    /// bytes over the rate. Else the wall time, which has the tool's start-up in it.
+    /// Seconds in which the numbers were measured, and whether the tool's own clock says so: an
+    /// amount over its rate. Else the wall time, which has the tool's start-up in it.
     pub(super) fn measured_s(&self) -> (f64, bool) {
         let bytes = [Metric::BytesRead, Metric::BytesWritten].map(|metric| self.get(metric));
         let bytes = bytes.into_iter().flatten().reduce(|read, written| read + written);
         let rate = self.get(Metric::Throughput).filter(|_| self.get(Metric::Seconds).is_none());
-        match (bytes, rate) {
-            (Some(bytes), Some(rate)) => (bytes / rate, true),
-            _ => (self.get(Metric::Seconds).unwrap_or(self.trial.duration_s), false),
+        let seeks = self.get(Metric::Requests).zip(self.get(Metric::SeekRate));
+        match bytes.zip(rate).or(seeks) {
+            Some((amount, rate)) => (amount / rate, true),
+            None => (self.get(Metric::Seconds).unwrap_or(self.trial.duration_s), false),
         }
+    }
+
+    /// All that the tool did over what it counted, if it works in its ramp as it does later. 1 of tools without a ramp, whatever the campaign asks for.
+    pub(super) fn ramp_factor(&self) -> f64 {
+        let (seconds, _) = self.measured_s();
+        let factor = (seconds + self.ramp_s) / seconds;
+        if factor.is_finite() && self.tool_was_told("--ramp_time=") { factor } else { 1.0 }
     }
 
     /// What the device that the tool used moved; `None` when it does not say. The kernel's md
@@ -115,12 +124,12 @@ impl TrialCase<'_> {
         (!is_silent(&target) || keeps_no_counters() != Some(true)).then_some(target)
     }
 
-    /// The command lines of the tool itself, not those that set the subject up.
+    /// The command lines of the tool's own program, not those that set the subject up.
     fn tool_commands(&self) -> impl Iterator<Item = &str> {
-        let tool = self.workload.tool.as_str();
+        let own = self.workload.tool().map(|tool| tool.version_command().program);
         self.trial.commands.iter().map(String::as_str).filter(move |command| {
             let program = command.split(' ').next().unwrap_or_default();
-            program.rsplit('/').next() == Some(tool)
+            program.rsplit('/').next() == own.as_deref()
         })
     }
 
@@ -141,6 +150,14 @@ impl TrialCase<'_> {
     /// Whether the tool works on the raw device.
     pub(super) fn is_raw(&self) -> bool {
         self.workload.setup.filesystem == FileSystem::None
+    }
+
+    /// Whether the tool goes on for as long as it is told, and not until its work is done.
+    pub(super) fn runs_for_a_time(&self) -> bool {
+        let Workload { settings, setup, .. } = self.workload;
+        self.workload
+            .tool()
+            .is_some_and(|tool| tool.effort(settings, setup.processes) == Effort::Runtime)
     }
 
     /// How many bytes are worked on, again and again: the size of all files where it is set (a

@@ -1,9 +1,13 @@
 //! Data that compresses, on something that compresses: what is measured is then the compressor.
+//!
+//! Each tool says what it writes ([`crate::tool::Tool::content`]), and also what it wrote before in
+//! order to read it: zeros that were compressed are not read from anywhere either.
 
 use super::Checked;
 use super::case::TrialCase;
 use crate::campaign::Source;
-use crate::metric::Metric;
+use crate::facts::{Member, members_of};
+use crate::tool::Content;
 
 /// Percent of each block that may compress away without a word. Below it the device still gets
 /// most of the bytes; a number is off by at most as much.
@@ -19,10 +23,11 @@ enum Compressor<'a> {
 
 /// Rule `compressible`.
 pub(super) fn check_compressible(case: &TrialCase<'_>) -> Checked {
-    let reads_only = case.trial.measured.get(Metric::BytesWritten).is_none_or(|bytes| bytes == 0.0);
-    let Some(content) = content_of(case).filter(|_| !reads_only) else {
-        return if reads_only { Checked::NotApplicable } else { Checked::Fine };
-    };
+    let Some(tool) = case.workload.tool() else { return Checked::Unknown };
+    let content = tool.content(&case.workload.settings);
+    if matches!(content, Content::Random | Content::Compressible(..=COMPRESSIBLE_PERCENT)) {
+        return Checked::Fine;
+    }
     let compressor = match compressor_of(case) {
         Some(compressor) => compressor,
         None if !case.is_raw() && case.evidence.mount.is_none() => return Checked::Unknown,
@@ -34,32 +39,19 @@ pub(super) fn check_compressible(case: &TrialCase<'_>) -> Checked {
     };
     match content {
         Content::Constant => Checked::invalid(format!(
-            "constant data was written to {on}: almost nothing was stored"
+            "{} wrote constant data to {on}: almost nothing was stored",
+            tool.name()
         )),
+        Content::Text(percent) => Checked::remark(format!(
+            "text of which about {percent} % compress away was written to {on}: the rate is that \
+             of such text"
+        ))
+        .but_do("compare it with other text only"),
+        Content::Unknown => Checked::Unknown,
         Content::Compressible(percent) => {
             Checked::suspect(format!("data of which {percent} % compress away was written to {on}"))
         }
-    }
-}
-
-/// What is written, where it compresses.
-enum Content {
-    /// Zeros or a pattern.
-    Constant,
-    /// So many percent compress away.
-    Compressible(u64),
-}
-
-fn content_of(case: &TrialCase<'_>) -> Option<Content> {
-    let constant = ["if=/dev/zero", "--zero_buffers", "--buffer_pattern"];
-    let is_zero = case.workload.settings.word("source") == "zero";
-    if is_zero || constant.iter().any(|text| case.tool_was_told(text)) {
-        return Some(Content::Constant);
-    }
-    match case.workload.settings.count("compressible")? {
-        percent if percent >= 100 => Some(Content::Constant),
-        percent if percent > COMPRESSIBLE_PERCENT => Some(Content::Compressible(percent)),
-        _ => None,
+        Content::Random => Checked::Fine,
     }
 }
 
@@ -72,11 +64,13 @@ fn compressor_of<'a>(case: &'a TrialCase<'_>) -> Option<Compressor<'a>> {
     if case.evidence.mount.is_none() && asked.split(',').any(is_compression) {
         return Some(Compressor::FileSystem(asked));
     }
-    match &case.subject?.source {
-        Source::Zram(_) => Some(Compressor::Zram),
-        Source::Path(path) if path.contains("/zram") => Some(Compressor::Zram),
-        _ => None,
-    }
+    let source = &case.subject?.source;
+    let is_zram = |member: Member| match member {
+        Member::Path(path) => path.starts_with("/dev/zram"),
+        _ => false,
+    };
+    let zram = matches!(source, Source::Zram(_)) || members_of(source).into_iter().any(is_zram);
+    zram.then_some(Compressor::Zram)
 }
 
 /// Whether a mount such as `btrfs rw,compress=zstd:3` compresses what is written. ZFS does unless

@@ -11,14 +11,13 @@
 //! ahead). Each is allowed its most, so this finds a neighbour who does as much as the trial
 //! itself and not one who reads a file now and then.
 
-use super::Checked;
 use super::bytes::{claims, disks_moved};
 use super::case::{TrialCase, mib};
-use crate::campaign::{Health, Source};
+use super::{Checked, amplification};
+use crate::campaign::Health;
 use crate::evidence::Moved;
 use crate::facts::Place;
 use crate::metric::Metric;
-use braid_stack::{Node, Stack};
 
 /// Moved over allowed bytes from which on somebody else moved some.
 const OTHERS: f64 = 1.5;
@@ -40,42 +39,6 @@ const BITMAP: f64 = 2.0;
 const STRANGERS: f64 = 0.1;
 /// ... and the least that are.
 const STRANGERS_LEAST: f64 = 64.0 * 1024.0 * 1024.0;
-
-/// What one byte of the subject is on its members, at most.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Amplification {
-    /// Bytes written for a byte written.
-    pub(super) written: f64,
-    /// Bytes read for a byte written.
-    pub(super) read_to_write: f64,
-}
-
-/// The most that a healthy array moves. Parity levels read old data and parity, or all the other
-/// members, before a small write, and may write everything to a log first.
-pub(super) fn amplification(stack: &Stack) -> Amplification {
-    let members = stack.members();
-    let n = members.len() as f64;
-    let below = members.iter().map(amplification).fold(
-        Amplification { written: 1.0, read_to_write: 0.0 },
-        |a, b| Amplification {
-            written: a.written.max(b.written),
-            read_to_write: a.read_to_write.max(b.read_to_write),
-        },
-    );
-    let (written, read) = match &stack.node {
-        Node::Raid1(_) => (n, 0.0),
-        Node::Raid10(raid10) => (f64::from(raid10.layout.copies), 0.0),
-        Node::Raid4(_) | Node::Raid5(_) => (4.0, n),
-        Node::Raid6(_) => (6.0, n),
-        // Its superblocks would tell which level it is; a mirror of all of them is the most.
-        Node::Md(_) => (6.0_f64.max(n), n),
-        _ => (1.0, 0.0),
-    };
-    Amplification {
-        written: written * below.written,
-        read_to_write: read + written * below.read_to_write,
-    }
-}
 
 /// Rule `another-writer`.
 pub(super) fn check_others(case: &TrialCase<'_>) -> Checked {
@@ -112,17 +75,13 @@ struct Allowed {
 
 /// What the tool asked for, its ramp included; `None` when it does not say.
 fn asked(case: &TrialCase<'_>) -> Option<Allowed> {
-    let [read, written] = claims(case).map(|claim| claim.map_or(0.0, |claim| claim.bytes));
-    let (seconds, _) = case.measured_s();
-    let ramp = (seconds + case.ramp_s) / seconds;
-    (read + written > 0.0 && ramp.is_finite())
-        .then_some(Allowed { read: read * ramp, written: written * ramp })
+    let [read, written] = claims(case).map(|claim| claim.map_or(0.0, |claim| claim.with_ramp));
+    (read + written > 0.0).then_some(Allowed { read, written })
 }
 
 /// Requests of the whole trial; `None` when the tool counts none.
 fn requests(case: &TrialCase<'_>) -> Option<f64> {
-    let (seconds, _) = case.measured_s();
-    Some(case.get(Metric::Requests)? * (seconds + case.ramp_s) / seconds)
+    Some(case.get(Metric::Requests)? * case.ramp_factor())
 }
 
 /// The larger of two, unless nothing was asked for at all.
@@ -155,10 +114,7 @@ fn allowed_at_disks(case: &TrialCase<'_>) -> Option<Allowed> {
         return None;
     }
     let at_target = allowed_at_target(case)?;
-    let amplification = match &case.subject?.source {
-        Source::Stack(text) | Source::Kernel(text) => amplification(&Stack::parse(text).ok()?),
-        _ => Amplification { written: 1.0, read_to_write: 0.0 },
-    };
+    let amplification = amplification::most(case)?;
     let requests = requests(case)?;
     let written = at_least(at_target.written, requests * PAGE);
     // Members may be files behind a cache that reads ahead.

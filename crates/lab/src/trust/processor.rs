@@ -74,10 +74,22 @@ pub(super) fn check_heat(case: &TrialCase<'_>) -> Checked {
     }
     match &evidence.heat {
         Some(heat) if heat.celsius >= heat.limit_celsius => Checked::suspect(format!(
-            "{} was at {:.0} °C, and it protects itself from {:.0} °C on",
-            heat.sensor, heat.celsius, heat.limit_celsius
+            "{} was at {:.0} °C, and its limit is {:.0} °C ({})",
+            heat.sensor,
+            heat.celsius,
+            heat.limit_celsius,
+            meaning_of(&heat.sensor)
         )),
         None if evidence.throttled.is_none() => Checked::Unknown,
         _ => Checked::Fine,
+    }
+}
+
+/// What it means that a sensor is at its limit.
+fn meaning_of(sensor: &str) -> &'static str {
+    match sensor {
+        "nvme" => "the drive's own warning of overheating",
+        "drivetemp" => "the most that its maker recommends for continuous work",
+        _ => "from there on the processor slows itself down",
     }
 }

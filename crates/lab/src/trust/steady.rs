@@ -27,10 +27,14 @@ const WIDE: f64 = 0.75;
 const WIDE_INTERVAL: f64 = 0.5;
 /// Rise or fall over the repetitions, as a part of their average, that matters.
 const DRIFT: f64 = 0.10;
-/// Smallest rank correlations that chance gives in at most 5 % of cases (both directions, exact
-/// for 5 to 10 values); fewer than five values are in order too often by chance.
-const BY_CHANCE: [(usize, f64); 6] =
-    [(5, 1.0), (6, 0.886), (7, 0.786), (8, 0.738), (9, 0.700), (10, 0.648)];
+/// Number of values, and the largest sum of squared rank differences (Spearman's D) in order that
+/// chance gives in at most 5 % of cases, both directions together: exact, counted over all orders
+/// of 5 to 10 values. Fewer than five are in order too often by chance. The rank correlation is
+/// 1 − 6·D/(n³ − n), and no rounding of it may lie above what can be attained.
+pub(super) const BY_CHANCE: [(usize, u32); 6] =
+    [(5, 0), (6, 4), (7, 12), (8, 22), (9, 36), (10, 58)];
+/// Two standard deviations of the normal distribution, with 5 % beyond them.
+const NORMAL: f64 = 1.96;
 
 /// Rule `not-steady`.
 pub(super) fn check_series(case: &TrialCase<'_>) -> Checked {
@@ -45,7 +49,7 @@ pub(super) fn check_series(case: &TrialCase<'_>) -> Checked {
     let Some(line) = Line::through(&slices) else {
         return Checked::Unknown;
     };
-    if line.rise.abs() > TREND && line.order.abs() >= IN_ORDER {
+    if line.rise.abs() > TREND && line.is_ordered(IN_ORDER) {
         let word = if line.rise > 0.0 { "rose" } else { "fell" };
         Checked::suspect(format!(
             "the rate {word} by {} during the trial",
@@ -81,15 +85,8 @@ pub(super) fn check_repetitions(case: &CellCase<'_>) -> Checked {
     if values.len() < 2 {
         return Checked::NotApplicable;
     }
-    let limit = BY_CHANCE.iter().rev().find(|(count, _)| *count <= values.len());
-    let limit = limit.map(|(count, order)| match values.len() {
-        // Beyond the table the correlation of n values in no order is nearly normal, with a
-        // standard deviation of 1/√(n − 1).
-        n if n > *count => 1.96 / ((n - 1) as f64).sqrt(),
-        _ => *order,
-    });
-    if let (Some(line), Some(limit)) = (Line::through(&values), limit)
-        && line.order.abs() >= limit - 1e-9
+    if let (Some(line), Some(limit)) = (Line::through(&values), least_order(values.len()))
+        && line.is_ordered(limit)
         && line.rise.abs() > DRIFT
     {
         let word = if line.rise > 0.0 { "rises" } else { "falls" };
@@ -109,6 +106,19 @@ pub(super) fn check_repetitions(case: &CellCase<'_>) -> Checked {
     }
 }
 
+/// The rank correlation from which on so many values are in order beyond chance; `None` of too few.
+pub(super) fn least_order(count: usize) -> Option<f64> {
+    let n = count as f64;
+    let (most, _) = BY_CHANCE[BY_CHANCE.len() - 1];
+    if count > most {
+        // The correlation of n values in no order is nearly normal, with a standard deviation of
+        // 1/√(n − 1).
+        return Some(NORMAL / (n - 1.0).sqrt());
+    }
+    let (_, squares) = BY_CHANCE.iter().find(|(known, _)| *known == count)?;
+    Some(1.0 - 6.0 * f64::from(*squares) / (n * n * n - n))
+}
+
 /// The least-squares line through values at equal distances.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Line {
@@ -121,6 +131,13 @@ pub(super) struct Line {
 }
 
 impl Line {
+    /// Whether the values go the way that the line does, in such an order at least. One value far
+    /// off can turn the line against all the others.
+    fn is_ordered(&self, limit: f64) -> bool {
+        // What is left of the arithmetic is not to decide.
+        self.order * self.rise.signum() >= limit - 1e-9
+    }
+
     /// `None` of fewer than two values, and where the average is not above 0 and finite.
     pub(super) fn through(values: &[f64]) -> Option<Self> {
         let n = values.len();

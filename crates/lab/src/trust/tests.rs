@@ -16,6 +16,7 @@ mod bytes;
 mod cells;
 mod machine;
 mod members;
+mod others;
 
 const MIB: u64 = 1 << 20;
 
@@ -157,6 +158,12 @@ impl Lab {
     fn buffered(mut self) -> Self {
         self.workload.settings = self.workload.settings.with("direct", Value::Flag(false));
         self.each(|trial| trial.commands = vec!["fio --direct=0".into()])
+    }
+
+    /// With a ramp, of a tool that has one.
+    fn ramped(mut self, ramp_s: f64) -> Self {
+        self.ramp_s = ramp_s;
+        self.each(|trial| trial.commands[0] += &format!(" --ramp_time={ramp_s}s"))
     }
 
     fn each(mut self, change: impl FnMut(&mut StoredTrial)) -> Self {

@@ -1,6 +1,6 @@
 use super::*;
-use crate::campaign::{FileSystem, Health};
-use crate::trust::others::amplification;
+use crate::campaign::Health;
+use crate::trust::amplification::least_of;
 
 fn target(bytes: u64) -> impl FnMut(&mut StoredTrial) {
     move |trial| trial.evidence.target = Some(read(bytes))
@@ -181,165 +181,124 @@ fn each_process_has_files_of_its_own() {
     assert_eq!(of("total_size", 6), Some(Suspect));
 }
 
+/// The tool counts 1000 MiB in 10 s. In a ramp as long it does as much, or at least half of it where
+/// something holds it up: the device moves 1500 MiB and more.
 #[test]
-fn the_volumes_own_cache_counts_in_spite_of_o_direct() {
-    let of = |cache: u64| {
-        let lab = Lab::new().each(|trial| trial.evidence.cache_bytes = Some(cache));
-        lab.standing("fits-cache")
-    };
-    assert_eq!([of(1000 * MIB), of(1000 * MIB - 1)], [Some(Suspect), None]);
-}
-
-/// 1.5 times the bytes, 32 MiB, and 2 MiB in each of 10.2 seconds: 1552 MiB.
-#[test]
-fn a_device_that_moved_more_was_used_by_others() {
-    let of = |mib: u64| {
-        let lab = Lab::new().each(target(mib * MIB));
-        lab.each(|trial| trial.evidence.strangers = vec![("tar".into(), 700 * MIB)])
-            .found("another-writer")
-    };
-    let finding = of(1553).unwrap();
-    assert_eq!(finding.standing, Suspect);
-    assert!(finding.why.contains("accounts for 1000 MiB"), "{}", finding.why);
-    assert!(finding.why.contains("tar moved 700 MiB"), "{}", finding.why);
-    assert_eq!(of(1552), None);
-    // Writing beside a tool that only reads.
-    let lab = Lab::new().each(|trial| {
-        trial.evidence.target =
-            Some(Moved { read_bytes: 1000 * MIB, written_bytes: 60 * MIB, busy_ms: 0 });
-    });
-    assert!(lab.found("another-writer").unwrap().why.contains("wrote 60.0 MiB"));
-}
-
-#[test]
-fn the_ramp_moves_bytes_too() {
-    let mut lab = Lab::new().each(target(2500 * MIB));
-    assert_eq!(lab.standing("another-writer"), Some(Suspect));
+fn the_ramps_bytes_are_expected_too() {
+    let of = |mib: u64| Lab::new().ramped(10.0).each(target(mib * MIB)).found("page-cache");
+    let standing = |mib| of(mib).map(|finding| finding.standing);
+    assert_eq!(
+        [standing(749), standing(750), standing(920), standing(1349), standing(1350)],
+        [Some(Invalid), Some(Suspect), Some(Suspect), Some(Suspect), None]
+    );
+    let why = of(920).unwrap().why;
+    assert!(why.contains("1000 MiB read, at least 1500 MiB with its ramp, and its dev"), "{why}");
+    assert!(why.contains("moved 920 MiB of them (61 %)"), "{why}");
+    // Nor does half of them prove that the data did not come from a cache.
+    let lab = Lab::new().buffered().ramped(10.0).each(|trial| trial.region_bytes = 500 * MIB);
+    assert_eq!(lab.standing("fits-cache"), Some(Suspect));
+    // A tool that has no ramp moves what it claims.
+    let mut lab = Lab::new();
     lab.ramp_s = 10.0;
-    assert_eq!(lab.standing("another-writer"), None);
+    assert_eq!(lab.standing("page-cache"), None);
 }
 
+/// Random seeks have requests and a rate, and no rate of bytes.
 #[test]
-fn reading_ahead_and_journals_are_nobody_else() {
-    // 1000 random requests of 4 KiB, buffered: each may become 128 KiB.
-    let random = |lab: Lab| {
-        lab.each(|trial| {
-            set(trial, Metric::BytesRead, 4_096_000.0);
-            set(trial, Metric::Throughput, 409_600.0);
-            trial.evidence.members[0].1 = read(120 * MIB);
-        })
-        .each(target(120 * MIB))
+fn the_ramp_of_seeks_is_known_by_their_rate() {
+    let seeks = |mib: u64| {
+        let mut lab = Lab::new().ramped(10.0).each(target(mib * MIB)).each(|trial| {
+            trial.measured = measured(&[
+                (Metric::BytesRead, (100 * MIB) as f64),
+                (Metric::Requests, 1000.0),
+                (Metric::SeekRate, 100.0),
+            ]);
+        });
+        lab.workload.tool = "seek".into();
+        lab.standing("page-cache")
     };
-    assert_eq!(random(Lab::new().buffered()).standing("another-writer"), None);
-    assert_eq!(random(Lab::new()).standing("another-writer"), Some(Suspect));
-    let journaled = |lab: Lab| {
-        lab.each(write_instead).each(|trial| {
-            trial.evidence.target = Some(written(2000 * MIB));
-            trial.evidence.members[0].1 = written(2000 * MIB);
-        })
-    };
-    let ext4 = Lab::new().setup(|setup| setup.filesystem = FileSystem::Ext4);
-    assert_eq!(journaled(ext4).standing("another-writer"), None);
-    assert_eq!(journaled(Lab::new()).standing("another-writer"), Some(Suspect));
+    assert_eq!([seeks(74), seeks(134), seeks(135)], [Some(Invalid), Some(Suspect), None]);
 }
 
+/// What reaches the members' disks of a mirror that is written 1000 MiB, without a device between.
 #[test]
-fn levels_upon_levels_multiply() {
-    let of = |text: &str| {
-        let found = amplification(&braid_stack::Stack::parse(text).unwrap());
-        (found.written, found.read_to_write)
-    };
-    assert_eq!(of("/dev/a"), (1.0, 0.0));
-    assert_eq!(of("linear(/dev/a, /dev/b)"), (1.0, 0.0));
-    assert_eq!(of("raid5(/dev/a, /dev/b, /dev/c)"), (4.0, 3.0));
-    assert_eq!(of("raid6(/dev/a, /dev/b, /dev/c, /dev/d)"), (6.0, 4.0));
-    assert_eq!(of("md(/dev/a, /dev/b)"), (6.0, 2.0));
-    // Each copy reads for itself.
-    assert_eq!(of("raid1(raid5(/dev/a, /dev/b, /dev/c), /dev/d)"), (8.0, 6.0));
-    assert_eq!(of("raid10(/dev/a, /dev/b, /dev/c)"), (2.0, 0.0));
-}
-
-#[test]
-fn copies_and_parity_are_nobody_else() {
-    let of = |stack: &str, each_mib: u64, health| {
+fn copies_are_expected_of_the_members() {
+    let of = |stack: &str, health: Health, disks_mib: u64| {
         let mut lab = Lab::new();
-        lab.add("array", Source::Stack(stack.into()), &["sda", "sdb", "sdc", "sdd"]);
+        lab.add("array", Source::Stack(stack.into()), &["sda", "sdb"]);
         let lab = lab.each(write_instead).each(|trial| {
             if trial.subject == "array" {
-                let four = ["sda", "sdb", "sdc", "sdd"];
+                trial.evidence.target = None;
                 trial.evidence.members =
-                    four.map(|name| (name.to_owned(), written(each_mib * MIB))).to_vec();
+                    ["sda", "sdb"].map(|d| (d.to_owned(), written(disks_mib / 2 * MIB))).to_vec();
             }
         });
         let lab = lab.setup(|setup| setup.health = health);
-        lab.found_about("array", "another-writer").map(|finding| finding.standing)
+        lab.found_about("array", "page-cache")
     };
-    let healthy = Health::Healthy;
-    let disks = "/dev/sda, /dev/sdb, /dev/sdc, /dev/sdd";
-    // Four copies of 1000 MiB, twice for bitmaps, 1.5 times, 52 MiB: 3013 MiB on each of four.
-    assert_eq!(of(&format!("raid1({disks})"), 3013, healthy), None);
-    assert_eq!(of(&format!("raid1({disks})"), 3014, healthy), Some(Suspect));
-    // A stripe has one copy: 763 MiB on each.
-    assert_eq!(of(&format!("raid0({disks})"), 763, healthy), None);
-    assert_eq!(of(&format!("raid0({disks})"), 764, healthy), Some(Suspect));
-    assert_eq!(of(&format!("raid5({disks})"), 3013, healthy), None);
-    assert_eq!(of(&format!("raid10({disks})"), 1600, healthy), Some(Suspect));
+    let mirror = "raid1(/dev/sda, /dev/sdb)";
+    let healthy = |mib| of(mirror, Health::Healthy, mib).map(|finding| finding.standing);
     assert_eq!(
-        of("raid1(raid0(/dev/sda, /dev/sdb), raid0(/dev/sdc, /dev/sdd))", 1500, healthy),
-        None
+        [healthy(920), healthy(1000), healthy(1798), healthy(1800)],
+        [Some(Invalid), Some(Suspect), Some(Suspect), None]
     );
-    // What a rebuild moves nobody can say.
-    assert_eq!(of(&format!("raid0({disks})"), 9000, Health::Rebuilding), None);
-}
-
-/// As when a mirror fills itself while it is read: nobody asked for a single write.
-#[test]
-fn writes_under_a_tool_that_only_reads_are_not_its_own() {
-    let of = |mib: u64| {
-        let lab = Lab::new().each(|trial| {
-            set(trial, Metric::Requests, 1e6);
-            trial.evidence.members[0].1.written_bytes = mib * MIB;
-        });
-        lab.found("another-writer")
-    };
-    assert_eq!(of(52), None);
-    assert!(of(53).unwrap().why.contains("wrote 53.0 MiB, and the trial accounts for 0.0 MiB"));
-    // A buffered write of part of a page reads it; a read writes nothing.
-    let partly = |lab: Lab| {
-        lab.each(write_instead).each(|trial| {
-            set(trial, Metric::Requests, 100_000.0);
-            for moved in trial.evidence.target.iter_mut().chain([&mut trial.evidence.members[0].1])
-            {
-                moved.read_bytes = 390 * MIB;
-            }
-        })
-    };
-    assert_eq!(partly(Lab::new().buffered()).standing("another-writer"), None);
-    assert_eq!(partly(Lab::new()).standing("another-writer"), Some(Suspect));
-}
-
-#[test]
-fn strangers_count_where_no_device_was_seen() {
-    let of = |mib: u64| {
-        let lab = Lab::new().each(|trial| {
-            trial.evidence.target = None;
-            trial.evidence.members.clear();
-            trial.evidence.strangers = vec![("dd".into(), mib * MIB)];
-        });
-        lab.found("another-writer")
-    };
-    let finding = of(100).unwrap();
-    assert_eq!(finding.standing, Suspect);
-    assert!(finding.why.contains("dd (100 MiB)"), "{}", finding.why);
-    assert_eq!(of(99), None);
-    // The devices' counters agree with the tool, so the strangers were elsewhere.
-    let seen = Lab::new().each(|t| t.evidence.strangers = vec![("dd".into(), 9000 * MIB)]);
-    assert_eq!(seen.standing("another-writer"), None);
-    // A subject in memory does not care about disks.
-    let mut lab = Lab::new().each(|trial| {
-        trial.evidence.members.clear();
-        trial.evidence.strangers = vec![("dd".into(), 9000 * MIB)];
+    let why = of(mirror, Health::Healthy, 920).unwrap().why;
+    assert!(why.contains("written, at least 2000 MiB with copies or parity, and"), "{why}");
+    // After a ramp as long the half of it is twice on the disks as well.
+    let mut lab = Lab::new();
+    lab.add("array", Source::Stack(mirror.into()), &["sda", "sdb"]);
+    let lab = lab.ramped(10.0).each(write_instead).each(|trial| {
+        trial.evidence.target = None;
+        let disk = |d: &str| (d.to_owned(), written(460 * MIB));
+        trial.evidence.members = ["sda", "sdb"].map(disk).to_vec();
     });
-    lab.facts[0].members = vec![Placed { member: "ram(1G)".into(), place: Place::Memory }];
-    assert_eq!(lab.standing("another-writer"), None);
+    let finding = lab.found_about("array", "page-cache").unwrap();
+    assert_eq!(finding.standing, Invalid);
+    assert!(finding.why.contains("3000 MiB with its ramp and copies"), "{}", finding.why);
+    // Without one of its members it has one copy, and while that is filled perhaps.
+    for health in [Health::Degraded, Health::Rebuilding, Health::Story] {
+        assert_eq!(of(mirror, health, 900), None, "{health:?}");
+        assert_eq!(of(mirror, health, 498).unwrap().standing, Invalid, "{health:?}");
+    }
+    // Reading moves no copies.
+    let mut lab = Lab::new();
+    lab.add("array", Source::Stack(mirror.into()), &["sda", "sdb"]);
+    let lab = lab.each(|trial| trial.evidence.target = None);
+    assert_eq!(lab.found_about("array", "page-cache"), None);
+}
+
+/// The kernel's md counts what it was asked for, and its members' disks twice of it.
+#[test]
+fn copies_below_a_device_are_expected_too() {
+    let of = |mib: u64| {
+        let mut lab = Lab::new();
+        lab.add("array", Source::Kernel("raid1(/dev/sda, /dev/sdb)".into()), &["sda", "sdb"]);
+        let lab = lab.each(write_instead).each(|trial| {
+            trial.evidence.members =
+                ["sda", "sdb"].map(|d| (d.to_owned(), written(mib / 2 * MIB))).to_vec();
+        });
+        lab.found_about("array", "page-cache")
+    };
+    let finding = of(998).unwrap();
+    assert_eq!(finding.standing, Suspect);
+    assert!(finding.why.contains("a cache below it answered"), "{}", finding.why);
+    assert_eq!(of(1000), None);
+}
+
+#[test]
+fn levels_have_a_least_as_well() {
+    let of = |text: &str| least_of(&braid_stack::Stack::parse(text).unwrap());
+    assert_eq!(of("/dev/a"), 1.0);
+    assert_eq!(of("linear(/dev/a, raid1(/dev/b, /dev/c))"), 1.0);
+    assert_eq!(of("raid0(raid1(/dev/a, /dev/b), raid1(/dev/c, /dev/d))"), 2.0);
+    assert_eq!(of("raid1(/dev/a, /dev/b, missing)"), 2.0);
+    assert_eq!(of("raid10(layout=n3, /dev/a, /dev/b, /dev/c, /dev/d)"), 3.0);
+    assert_eq!(of("raid10(/dev/a, /dev/b, missing, /dev/d)"), 1.0);
+    assert_eq!(of("raid5(/dev/a, /dev/b, /dev/c, /dev/d, /dev/e)"), 1.25);
+    assert_eq!(of("raid5(/dev/a, /dev/b, missing)"), 1.0);
+    assert_eq!(of("raid6(/dev/a, /dev/b, /dev/c, /dev/d)"), 2.0);
+    assert_eq!(of("raid6(/dev/a, /dev/b, /dev/c, missing)"), 1.5);
+    assert_eq!(of("md(/dev/a, /dev/b)"), 1.0);
+    // One and a half on its members, and one on the other.
+    assert_eq!(of("raid1(raid5(/dev/a, /dev/b, /dev/c), /dev/d)"), 2.5);
 }

@@ -32,6 +32,67 @@ fn repetitions_that_only_fall_drift() {
     assert_eq!(of(&[100.0, 99.0, 98.0, 97.0, 96.0]), None);
 }
 
+/// Of six and seven, the most disorder that chance gives in at most 5 % is still a drift.
+#[test]
+fn the_limits_are_those_that_can_be_attained() {
+    let of = |rates: &[f64]| repeated(rates).found("unsteady-repetitions");
+    // Two pairs of neighbours changed places: 3.3 %.
+    let finding = of(&[80.0, 70.0, 110.0, 100.0, 120.0, 130.0]).unwrap();
+    assert!(finding.why.contains("rises from repetition to repetition"), "{finding:?}");
+    assert_eq!(of(&[80.0, 70.0, 110.0, 100.0, 101.0, 99.0]), None);
+    // Squares of rank differences of 12: 4.8 %.
+    assert!(of(&[108.0, 100.0, 104.0, 120.0, 112.0, 116.0, 124.0]).is_some());
+}
+
+/// Fourteen repetitions rise, and the last is a fifth of them: the line falls, they do not.
+#[test]
+fn one_repetition_far_off_is_no_drift() {
+    let mut rates: Vec<f64> = (101..=114).map(f64::from).collect();
+    rates.push(20.0);
+    assert_eq!(repeated(&rates).found("unsteady-repetitions"), None);
+}
+
+/// How many of all orders of n values have which sum of squared rank differences: by the ranks that
+/// are taken, position by position.
+fn orders(n: usize) -> BTreeMap<usize, u64> {
+    let mut by_taken = BTreeMap::from([(0_usize, BTreeMap::from([(0, 1)]))]);
+    for position in 0..n {
+        let mut next: BTreeMap<usize, BTreeMap<usize, u64>> = BTreeMap::new();
+        for (taken, sums) in &by_taken {
+            for rank in (0..n).filter(|rank| taken & (1 << rank) == 0) {
+                let into = next.entry(taken | 1 << rank).or_default();
+                for (sum, count) in sums {
+                    *into.entry(sum + position.abs_diff(rank).pow(2)).or_default() += count;
+                }
+            }
+        }
+        by_taken = next;
+    }
+    by_taken.into_values().next().unwrap()
+}
+
+/// Chance gives the limit in at most 5 % of all orders, and the next weaker order in more.
+#[test]
+fn the_limits_of_order_are_exact() {
+    use crate::trust::steady::{BY_CHANCE, least_order};
+    for (n, squares) in BY_CHANCE {
+        let by_sum = orders(n);
+        let all: u64 = by_sum.values().sum();
+        assert_eq!(all, (1..=n as u64).product::<u64>());
+        // Both directions are alike.
+        let chance = |most: usize| 2 * by_sum.range(..=most).map(|(_, n)| n).sum::<u64>();
+        let squares = squares as usize;
+        let (next, _) = by_sum.range(squares + 1..).next().unwrap();
+        assert!(by_sum.contains_key(&squares), "{n}: nothing has this sum");
+        assert!(chance(squares) * 20 <= all, "{n}: {} of {all}", chance(squares));
+        assert!(chance(*next) * 20 > all, "{n}: the next is chance as well");
+        let order = 1.0 - 6.0 * squares as f64 / (n.pow(3) - n) as f64;
+        assert!((least_order(n).unwrap() - order).abs() < 1e-12);
+    }
+    assert_eq!(least_order(4), None);
+    assert!((least_order(11).unwrap() - 0.6198).abs() < 1e-4);
+}
+
 /// Beyond the table: for 20 values 1.96/√19 = 0.45.
 #[test]
 fn many_repetitions_need_less_order() {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::campaign::Health;
 use proptest::prelude::*;
 
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
@@ -119,6 +120,74 @@ fn nothing_is_faster_than_its_model() {
     assert_eq!([of(two, 51.4e6, false), of(two, 51.5e6, false)], [None, Some(Invalid)]);
     let mirror = "raid1(model(usb-flash, size=1G), model(usb-flash, size=1G))";
     assert_eq!([of(mirror, 15.3e6, true), of(mirror, 15.5e6, true)], [None, Some(Invalid)]);
+}
+
+const MB: f64 = 1e6;
+
+/// An array of models with these rates in MB/s, reading and writing alike, in a state.
+fn modelled(level: &str, rates: &[u64], health: Health, rate: f64) -> Option<Finding> {
+    let models: Vec<String> = rates
+        .iter()
+        .map(|rate| format!("model(usb-flash, size=256M, read={rate}MB/s, write={rate}MB/s)"))
+        .collect();
+    let mut lab = Lab::new().setup(|setup| setup.health = health);
+    lab.subjects[0].1 = Source::Stack(format!("{level}({})", models.join(", ")));
+    let declared: Vec<(u64, u64)> =
+        rates.iter().map(|rate| (rate * 1_000_000, rate * 1_000_000)).collect();
+    lab.each(|trial| {
+        write_instead(trial);
+        set(trial, Metric::Throughput, rate * MB);
+        trial.evidence.models = declared.clone();
+    })
+    .found("faster-than-members")
+}
+
+/// The slow member is the first, which is the one that is hurt.
+#[test]
+fn a_member_that_is_out_holds_nothing_up() {
+    use Health::{Degraded, Healthy, Rebuilding, Scrubbing, Story};
+    let mirror = |health, rate| modelled("raid1", &[5, 30], health, rate).is_some();
+    assert!(mirror(Healthy, 29.8) && mirror(Scrubbing, 29.8));
+    for health in [Degraded, Rebuilding, Story] {
+        assert!(!mirror(health, 29.8) && !mirror(health, 32.9), "{health:?}");
+        assert!(mirror(health, 33.1), "{health:?}");
+    }
+    let parity = |health, rate| modelled("raid5", &[100, 500, 500], health, rate).is_some();
+    // 1100 · 2/3 with all of them, 1000 without the slow one.
+    assert_eq!([parity(Healthy, 806.0), parity(Healthy, 807.0)], [false, true]);
+    for health in [Degraded, Rebuilding, Story] {
+        assert_eq!([parity(health, 1099.0), parity(health, 1101.0)], [false, true], "{health:?}");
+    }
+}
+
+/// The fast member is the one that is hurt; while it comes back it may serve again.
+#[test]
+fn a_member_that_is_out_helps_nobody() {
+    use Health::{Degraded, Healthy, Rebuilding, Story};
+    let parity = |health, rate| modelled("raid6", &[900, 100, 100, 100], health, rate).is_some();
+    // 1200 · 2/4 with all of them, 300 · 2/3 without the fast one.
+    for (health, most) in [(Healthy, 600.0), (Degraded, 200.0), (Rebuilding, 600.0), (Story, 600.0)]
+    {
+        assert!(!parity(health, most * 1.09) && parity(health, most * 1.11), "{health:?}");
+    }
+    let copies = |health, rate| modelled("raid10", &[900, 100, 100, 100], health, rate).is_some();
+    for (health, most) in [(Healthy, 600.0), (Degraded, 200.0), (Story, 600.0)] {
+        assert!(!copies(health, most * 1.09) && copies(health, most * 1.11), "{health:?}");
+    }
+}
+
+/// The array's lowest value, or the lower end of its interval, as for members that were measured.
+#[test]
+fn models_too_bound_the_lower_end() {
+    let mut lab = Lab::new();
+    lab.subjects[0].1 = Source::Stack("model(usb-flash, size=1G)".into());
+    let mut lab = lab.each(|trial| {
+        set(trial, Metric::Throughput, 12.0 * MB);
+        trial.evidence.models = vec![(10_000_000, 10_000_000)];
+    });
+    assert_eq!(lab.standing("faster-than-members"), Some(Invalid));
+    set(&mut lab.trials[1], Metric::Throughput, 10.9 * MB);
+    assert_eq!(lab.standing("faster-than-members"), None);
 }
 
 #[test]
