@@ -297,6 +297,7 @@ fn judged(workload: &Workload, file: &Path, subjects: Vec<(&str, Source, Vec<Run
     }
     let campaign = Campaign {
         only: Vec::new(),
+        working_dir: None,
         name: "real".into(),
         description: String::new(),
         repetitions: 1,

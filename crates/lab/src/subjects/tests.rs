@@ -30,6 +30,7 @@ fn campaign(sources: &[Source]) -> Campaign {
         drop_caches: false,
         rest_s: 0.0,
         only: Vec::new(),
+        working_dir: None,
         members: Vec::new(),
         subjects: sources.iter().enumerate().map(declare).collect(),
         jobs: Vec::new(),
