@@ -168,7 +168,10 @@ fn killed_at_any_step_all_is_taken_away_by_the_next_run() {
         drop(subjects);
         assert!(!notes.exists(), "{source:?}: {:?}", std::fs::read_to_string(&notes));
         for moment in moments {
-            for noted in [moment.notes.clone(), without_volumes(&moment.notes)] {
+            // What a volume leaves that was coming up can only be told by its name.
+            let is_told = !moment.is_starting() && moment.notes.contains("\"volume\"");
+            let lost = is_told.then(|| without_volumes(&moment.notes));
+            for noted in std::iter::once(moment.notes.clone()).chain(lost) {
                 std::fs::write(&notes, &noted).unwrap();
                 let mut machine = Machine::after(&moment);
                 let mut next = Subjects::new(&campaign, &options).unwrap();
@@ -182,7 +185,7 @@ fn killed_at_any_step_all_is_taken_away_by_the_next_run() {
             }
         }
     }
-    assert!(tried > 500, "only {tried} moments");
+    assert!(tried > 300, "only {tried} moments");
 }
 
 fn without_volumes(notes: &str) -> String {

@@ -30,6 +30,13 @@ pub(super) struct Moment {
     state: State,
 }
 
+impl Moment {
+    /// Whether a volume is there that does not answer yet.
+    pub(super) fn is_starting(&self) -> bool {
+        self.state.starting.is_some()
+    }
+}
+
 #[derive(Default, Clone)]
 struct State {
     /// What exists: "loop /dev/loop100", "mount /tmp/x", ...
@@ -526,6 +533,10 @@ impl World for Machine {
             state.things.remove(stray);
             if let Some(name) = stray.strip_prefix("volume ") {
                 state.end_volume(name);
+                // One that was attaching leaves what it had attached.
+                if state.starting.take_if(|one| one == name).is_some() {
+                    state.things.insert(format!("remains {name}"));
+                }
             }
         }
         Ok(strays.len())
