@@ -3,12 +3,13 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use braid_lab::store::Store;
 use rustix::process::Signal;
 
 use super::{Lab, read, tally};
 use crate::common::{
-    Mounted, Scratch, is_alive, send_signal, skip_unless_root, skip_without, start, wait_until,
-    with_files_open,
+    Mounted, Scratch, Tool, is_alive, send_signal, skip_unless_root, skip_without, start,
+    wait_until, with_files_open,
 };
 
 /// Two subjects in memory, four cells, so many repetitions.
@@ -88,6 +89,14 @@ fn interrupted_and_killed_runs_go_on_where_they_were() {
 fn what_a_killed_run_has_left_is_taken_away_by_the_next() {
     skip_unless_root!();
     skip_without!("fio", "losetup", "mkfs.ext4");
+    for is_volume_noted in [true, false] {
+        kill_and_go_on(is_volume_noted);
+    }
+}
+
+/// The note of a volume may be missing: of one that was just coming up, in results of earlier
+/// versions.
+fn kill_and_go_on(is_volume_noted: bool) {
     let lab = Lab::new();
     let images = ["a.img", "b.img", "c.img"].map(|name| lab.scratch.sparse(name, 48 << 20));
     let [a, b, c] = images.map(|path| path.display().to_string());
@@ -104,6 +113,13 @@ fn what_a_killed_run_has_left_is_taken_away_by_the_next() {
     for kind in ["volume", "loop", "superblocks", "folder"] {
         assert!(noted.contains(&format!("\"kind\": \"{kind}\"")), "{kind}: {noted}");
     }
+    if !is_volume_noted {
+        let mut notes: serde_json::Value = serde_json::from_str(&noted).expect("notes are JSON");
+        let all = notes["notes"].as_array_mut().expect("notes are a list");
+        all.retain(|note| note["kind"] != "volume");
+        with_files_open(|| std::fs::write(lab.results().join("held.json"), notes.to_string()))
+            .expect("notes can be written");
+    }
     let results = lab.results().display().to_string();
     let words = [&["resume", &results, "--quiet"], &destroy[..]].concat();
     let resumed = lab.run(&words).ok();
@@ -111,6 +127,13 @@ fn what_a_killed_run_has_left_is_taken_away_by_the_next() {
     assert!(!resumed.err.contains("warning"), "{resumed}");
     let found = tally(&lab.results());
     assert_eq!((found.measured, found.planned), (8, 8), "{found:?}");
+    if !is_volume_noted {
+        // It has ended, but nobody knew its name to put its log away.
+        for name in names_in(&lab.scratch.join("run")) {
+            assert!(name.ends_with(".log"), "{name} is left");
+            std::fs::remove_file(lab.scratch.join("run").join(name)).expect("it can be removed");
+        }
+    }
     lab.assert_nothing_is_left(&lab.results());
     // What lay beside the results, for instance in memory, has gone too.
     let noted: serde_json::Value = serde_json::from_str(&noted).expect("notes are JSON");
@@ -243,6 +266,102 @@ fn two_runs_on_one_device_are_refused() {
     }
     send_signal(child.id(), Signal::INT);
     child.wait().expect("it ends");
+}
+
+/// One that is relative is relative to where the campaign was begun, whoever goes on from where.
+#[test]
+fn going_on_from_another_folder_measures_the_same_files() {
+    skip_without!("fio");
+    let lab = Lab::new();
+    let [c1, c2] = ["c1", "c2"].map(|name| lab.scratch.join(name));
+    for (folder, size) in [(&c1, 32 << 20), (&c2, 48 << 20)] {
+        std::fs::create_dir(folder).expect("a folder can be made");
+        lab.scratch.sparse(&folder.join("x.img").display().to_string(), size);
+    }
+    let file = lab.campaign(
+        "name = \"here\"\nrepetitions = 3\nruntime_s = 0.2\nregion = \"4M\"\n\
+         [[subject]]\nname = \"x\"\nstack = \"./x.img\"\nbaseline = true\n\
+         [[job]]\npattern = \"rand\"\nop = \"read\"\nblock_size = \"4K\"\n",
+    );
+    let results = lab.results().display().to_string();
+    // All but the first trial fail.
+    let script = format!(
+        "case \"$*\" in *--version*) exec /usr/bin/fio --version;; esac\n\
+         [ -e {once} ] && exit 3\ntouch {once}\nexec /usr/bin/fio \"$@\"",
+        once = lab.scratch.join("once").display()
+    );
+    let path = impostor(&lab.scratch, "fio", &script);
+    let words = ["run", &file, "--out", &results, "--quiet"];
+    lab.tool(&words).folder(&c1).env("PATH", &path).run().fails(1, &["2 trials failed"]);
+
+    let other = lab.tool(&words).folder(&c2).run();
+    other.fails(3, &["relative to", &c1.display().to_string(), "braid lab resume"]);
+    lab.tool(&["resume", &results, "--quiet"]).folder(&c2).run().ok();
+    let found = tally(&lab.results());
+    assert_eq!((found.measured, found.planned), (3, 3), "{found:?}");
+    let held =
+        with_files_open(|| Store::open(&lab.results())?.results()).expect("there are results");
+    assert_eq!(held.facts[0].size_bytes, Some(32 << 20));
+    let measured = c1.join("x.img").display().to_string();
+    assert_eq!(held.facts[0].members[0].member, measured);
+    assert!(held.facts[0].commands.concat().contains(&measured), "{:?}", held.facts);
+}
+
+#[test]
+fn results_go_where_nothing_else_is() {
+    let lab = Lab::new();
+    let text = format!("# mine\n{}", campaign(1, 0.2));
+    let file = lab.campaign(&text);
+    let before = names_in(lab.scratch.path());
+    lab.run(&["run", &file, "--out", ".", "--format", "csv,md"])
+        .fails(3, &["is not empty", "--out"]);
+    assert_eq!(read(Path::new(&file)), text);
+    assert_eq!(names_in(lab.scratch.path()), before);
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("a folder can be listed").flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// A run that has ended, and one that was killed with its log beside the database.
+#[test]
+fn results_can_be_looked_at_where_nothing_can_be_written() {
+    skip_unless_root!();
+    skip_without!("fio");
+    let lab = Lab::new();
+    let Some(disk) = Mounted::tmpfs(&lab.scratch.join("disk"), 64 << 20) else { return };
+    let file = lab.campaign(&campaign(2, 0.2));
+    let [ended, killed, torn] = ["ended", "killed", "torn"].map(|name| disk.point().join(name));
+    let words = |out: &Path| {
+        ["run", &file, "--quiet", "--out", &out.display().to_string()].map(String::from)
+    };
+    let ended_words = words(&ended);
+    lab.run(&ended_words.each_ref().map(String::as_str)).ok();
+    let file = lab.campaign(&campaign(5, 0.2));
+    end_in_the_middle(&lab, &file, &[], Signal::KILL);
+    for copy in [&killed, &torn] {
+        Tool::new("cp").arg("-r").arg(lab.results()).arg(copy).run().ok();
+    }
+    assert!(killed.join("results.sqlite-wal").exists(), "{:?}", names_in(&killed));
+    std::fs::remove_file(torn.join("results.sqlite-shm")).expect("a file can be removed");
+    Tool::new("mount").args(["-o", "remount,ro"]).arg(disk.point()).run().ok();
+
+    let text = |path: &Path| path.display().to_string();
+    let listed = lab.run(&["list", &text(disk.point())]).ok();
+    assert!(listed.out.contains("8 of 8 trials"), "{listed}");
+    assert!(listed.out.contains("of 20 trials"), "{listed}");
+    assert!(listed.out.contains("copy the folder"), "{listed}");
+    for folder in [&ended, &killed] {
+        let shown = lab.run(&["show", &text(folder), "*read*"]).ok();
+        assert!(shown.out.contains("fio "), "{shown}");
+    }
+    lab.run(&["compare", &text(&ended), &text(&ended)]).ok();
+    // What is left of the killed one goes with the next run.
+    lab.run(&["resume", &text(&lab.results()), "--quiet"]).ok();
 }
 
 #[test]

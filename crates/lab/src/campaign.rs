@@ -33,10 +33,11 @@
 //! Invariants of a [`Campaign`] that came from [`parse_campaign`]: at least one subject and one
 //! job, names unique, every number in its range, every parameter known to its tool.
 //!
-//! Deliberately absent: paths relative to the file (they are relative to the working directory,
-//! as on the command line), includes, variables beyond the members' names.
+//! Deliberately absent: paths relative to the file (they are relative to `working_dir`, and where
+//! it says none to the working directory, as on the command line), includes, variables beyond the
+//! members' names.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use braid_stack::ByteSize;
 use serde::{Deserialize, Serialize};
@@ -49,12 +50,14 @@ mod job;
 mod keys;
 mod one_or_many;
 mod patterns;
+mod rooted;
 mod setup;
 mod subject;
 
 pub use job::{Job, common_parameters};
 pub use one_or_many::OneOrMany;
 pub use patterns::Patterns;
+pub(crate) use rooted::resolve_device;
 pub use setup::{FileSystem, Health, Setup};
 pub use subject::{MemberDecl, Order, Source, Subject, SubjectDecl, expand_subjects};
 
@@ -101,6 +104,10 @@ pub struct Campaign {
     /// and the baselines. Empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
+    /// What relative paths are relative to, absolute. A run writes its own working directory here
+    /// if there is a relative path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_dir: Option<PathBuf>,
     /// The devices that subjects are made of.
     #[serde(rename = "member", default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberDecl>,
@@ -113,7 +120,7 @@ pub struct Campaign {
 }
 
 /// The keys of a campaign's first level.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "name",
     "description",
     "repetitions",
@@ -125,6 +132,7 @@ const KEYS: [&str; 14] = [
     "drop_caches",
     "rest_s",
     "only",
+    "working_dir",
     "member",
     "subject",
     "job",
@@ -208,12 +216,17 @@ pub fn render_campaign(campaign: &Campaign) -> Result<String, LabError> {
 }
 
 impl Campaign {
-    /// The subjects, worked out.
+    /// The subjects, worked out; with absolute paths where the campaign has a `working_dir`.
     pub fn expand(&self) -> Vec<Subject> {
         let mut subjects = expand_subjects(&self.subjects, &self.members);
         if !self.only.is_empty() {
             let wanted = Patterns(&self.only);
             subjects.retain(|subject| subject.baseline || wanted.matches(&subject.name));
+        }
+        if let Some(folder) = &self.working_dir {
+            for subject in &mut subjects {
+                subject.source = rooted::resolve(subject.source.clone(), folder);
+            }
         }
         subjects
     }
@@ -299,6 +312,10 @@ fn fault_of(campaign: &Campaign) -> Option<Fault> {
     }
     if campaign.region.0 < 4096 {
         return fault(format!("region is {}", campaign.region), "take at least 4K");
+    }
+    if let Some(folder) = campaign.working_dir.as_ref().filter(|folder| !folder.is_absolute()) {
+        let reason = format!("working_dir is {:?}", folder.display().to_string());
+        return fault(reason, "write it with all that is above it, from / on, or leave it out");
     }
     fault_of_members(&campaign.members)
         .or_else(|| fault_of_names(&campaign.subjects))

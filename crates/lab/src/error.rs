@@ -148,6 +148,55 @@ pub enum LabError {
         /// The name of the campaign in it.
         held: String,
     },
+    /// Going on would measure other files than those that the results are of.
+    #[error(
+        "{} holds results of this campaign on files relative to {}, and here they would be relative \
+         to {}: nothing was measured; `braid lab resume` goes on with the first from anywhere, and \
+         --out takes another folder for these",
+        dir.display(), began.display(), here.display()
+    )]
+    OtherWorkingDir {
+        /// The results directory.
+        dir: PathBuf,
+        /// Where it began.
+        began: PathBuf,
+        /// Where it would go on.
+        here: PathBuf,
+    },
+    /// An earlier version did not write down which files it measured.
+    #[error(
+        "{} was begun by a version that did not note what {} is relative to, so it cannot be told \
+         which files to go on with: its results can be read, and a run into another folder \
+         (--out) begins anew",
+        dir.display(), list(paths)
+    )]
+    NoWorkingDir {
+        /// The results directory.
+        dir: PathBuf,
+        /// The relative paths.
+        paths: Vec<String>,
+    },
+    /// A folder that was meant for results holds something else.
+    #[error(
+        "{} is not empty and holds no results (there is {}): nothing in it was touched; choose \
+         another folder for the results by --out",
+        dir.display(), some_of(found)
+    )]
+    Occupied {
+        /// The folder.
+        dir: PathBuf,
+        /// What is in it, sorted.
+        found: Vec<String>,
+    },
+    /// A database of this name is another program's.
+    #[error(
+        "{} is a database of another program: nothing in it was touched; choose another folder",
+        path.display()
+    )]
+    ForeignDatabase {
+        /// The database.
+        path: PathBuf,
+    },
     /// Another run is at work on the same thing.
     #[error("another run uses {what}; wait for its end, or stop it")]
     Busy {
@@ -218,6 +267,12 @@ impl LabError {
 
 fn list(paths: &[String]) -> String {
     paths.join(", ")
+}
+
+/// The first few names of a folder.
+fn some_of(names: &[String]) -> String {
+    let more = if names.len() > 3 { ", ..." } else { "" };
+    format!("{}{more}", names[..names.len().min(3)].join(", "))
 }
 
 fn flags(paths: &[String]) -> String {

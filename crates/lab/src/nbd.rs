@@ -46,15 +46,25 @@ pub enum NbdSocket {
 
 /// The URI of a server at a Unix socket.
 pub fn unix_uri(socket: &str) -> String {
-    let mut uri = String::from("nbd+unix:///?socket=");
-    for byte in socket.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte) {
-            uri.push(char::from(byte));
+    unix_uri_of(socket, "")
+}
+
+/// The URI of an export of a server at a Unix socket; the default export has no name.
+pub fn unix_uri_of(socket: &str, export: &str) -> String {
+    format!("nbd+unix:///{}?socket={}", escape(export.as_bytes()), escape(socket.as_bytes()))
+}
+
+/// Bytes of a path or name as a part of a URI: what [`unescape`] reads back.
+pub(crate) fn escape(bytes: &[u8]) -> String {
+    let mut escaped = String::with_capacity(bytes.len());
+    for byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte) {
+            escaped.push(char::from(*byte));
         } else {
-            uri.push_str(&format!("%{byte:02X}"));
+            escaped.push_str(&format!("%{byte:02X}"));
         }
     }
-    uri
+    escaped
 }
 
 /// Parses `nbd+unix:///EXPORT?socket=PATH` and `nbd://HOST[:PORT]/EXPORT`.

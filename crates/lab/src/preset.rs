@@ -9,7 +9,9 @@ use std::path::Path;
 
 use braid_stack::ByteSize;
 
-use crate::campaign::{Campaign, Source, SubjectDecl, check_campaign, parse_unchecked, read_draft};
+use crate::campaign::{
+    Campaign, Source, SubjectDecl, check_campaign, parse_unchecked, read_draft, resolve_device,
+};
 use crate::error::LabError;
 
 /// A ready-made campaign.
@@ -246,6 +248,12 @@ fn set_members(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabErro
     for (name, device) in &choices.members {
         let found = campaign.members.iter_mut().find(|member| member.name == *name);
         match found {
+            // What is named on the command line is relative to where it is typed.
+            Some(member) if campaign.working_dir.is_some() => {
+                let here = std::env::current_dir();
+                let here = here.map_err(LabError::file("resolve", Path::new(device)))?;
+                member.device = resolve_device(device, &here);
+            }
             Some(member) => member.device.clone_from(device),
             None => {
                 let names: Vec<&str> = campaign.members.iter().map(|m| m.name.as_str()).collect();

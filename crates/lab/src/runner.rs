@@ -62,7 +62,8 @@ pub struct Tally {
     pub times: Times,
 }
 
-/// Runs what is missing of a campaign into the results directory.
+/// Runs what is missing of a campaign into the results directory. Its relative paths are relative
+/// to this process's working directory, unless it says otherwise.
 ///
 /// # Errors
 ///
@@ -74,16 +75,17 @@ pub fn run_campaign(
     world: &mut dyn World,
 ) -> Result<Tally, LabError> {
     let began = world.monotonic();
+    let campaign = &campaign.rooted()?;
     check_overwrites(campaign, &options.destroy)?;
     let mut store = Store::create(&options.results_dir, campaign)?;
-    let _run = store.lock()?;
+    store.lock()?;
     let _devices = lock_devices(campaign)?;
     let versions = ask_versions(campaign, options, world)?;
     let environment = world.environment(versions.found.clone());
     let session = store.begin_session(world.unix_time_s(), &environment)?;
     let declared = campaign.expand();
     for (index, subject) in declared.iter().enumerate() {
-        store.save_subject(
+        store.declare_subject(
             index,
             &SubjectFacts {
                 name: subject.name.clone(),

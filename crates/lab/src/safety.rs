@@ -79,9 +79,11 @@ pub(crate) fn paths_of(source: &Source) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// The same for every spelling of a path that exists; the text itself for anything else.
-fn identity(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+/// The same for every spelling of a path that exists; of anything else, the text with all that is
+/// above it.
+pub(crate) fn identity(path: &Path) -> PathBuf {
+    let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    std::fs::canonicalize(path).unwrap_or_else(|_| absolute())
 }
 
 #[cfg(test)]

@@ -64,6 +64,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Any text.
     Text,
+    /// A path.
+    Path,
 }
 
 /// A parameter of a tool.
@@ -106,7 +108,7 @@ impl Parameter {
                     nearest.map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
                 Err(format!("is {word:?}{hint}; take one of: {}", words.join(", ")))
             }
-            (Kind::Text, toml::Value::String(text)) => Ok(Value::Word(text.clone())),
+            (Kind::Text | Kind::Path, toml::Value::String(text)) => Ok(Value::Word(text.clone())),
             (kind, other) => Err(format!("is {other}; {kind} is wanted")),
         }
     }
@@ -142,6 +144,7 @@ impl fmt::Display for Kind {
             Self::Size { .. } => f.write_str("a size such as \"64K\""),
             Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
             Self::Text => f.write_str("a text in quotes"),
+            Self::Path => f.write_str("a path in quotes"),
         }
     }
 }

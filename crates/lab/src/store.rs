@@ -13,8 +13,10 @@
 //!
 //! * a trial and its samples are written in one transaction: a trial marked ok has all of them;
 //! * raw files are complete before their trial is in the database;
-//! * a directory holds one campaign; running it again adds a session and only the trials that
-//!   are missing or failed;
+//! * a directory holds one campaign, on the files that it began with; running it again adds a
+//!   session and only the trials that are missing or failed;
+//! * it is made where nothing else is, and what a user wrote in it later stays; reading it writes
+//!   nothing;
 //! * one run at a time writes: the lock is the kernel's and goes with the process.
 //!
 //! Deliberately absent: statistics. The store keeps what was measured.
@@ -28,6 +30,7 @@ use crate::campaign::{Campaign, parse_campaign, render_campaign};
 use crate::environment::Environment;
 use crate::error::LabError;
 
+mod database;
 mod files;
 mod read;
 mod record;
@@ -36,61 +39,57 @@ mod write;
 pub(crate) use files::{RunLock, write_whole};
 pub use record::{Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
 
-/// Version of the tables, in `PRAGMA user_version`.
-const SCHEMA_VERSION: i64 = 2;
-
-const SCHEMA: &str = include_str!("store/schema.sql");
-
 /// A results directory that is open.
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
     db: Connection,
+    /// A run's own, or shared with other readers. Let go after the database is closed, which
+    /// writes the rest of its log into it.
+    lock: Option<RunLock>,
 }
 
 impl Store {
-    /// Opens or creates the directory for this campaign.
+    /// Opens the directory for this campaign, or makes it.
     ///
     /// # Errors
     ///
-    /// When it holds another campaign, or cannot be written.
+    /// When it holds another campaign or anything else that is no results, or cannot be written.
+    /// Nothing in it is changed then.
     pub fn create(dir: &Path, campaign: &Campaign) -> Result<Self, LabError> {
+        let toml = render_campaign(campaign)?;
+        let db = database::open_to_write(dir, |db| insert_campaign(db, campaign, &toml))?;
+        let store = Self { dir: dir.to_path_buf(), db, lock: None };
+        store.check_is_same(campaign)?;
         let raw = dir.join("raw");
         fs::create_dir_all(&raw).map_err(LabError::file("create", &raw))?;
-        let store =
-            Self { dir: dir.to_path_buf(), db: open_database(&dir.join("results.sqlite"))? };
-        let toml = render_campaign(campaign)?;
-        match store.stored_campaign()? {
-            None => store.insert_campaign(campaign, &toml)?,
-            Some(held) if held == *campaign => {}
-            Some(held) => {
-                return Err(LabError::OtherCampaign { dir: store.dir, held: held.name });
-            }
+        // For people; one that is there may have their remarks.
+        let copy = dir.join("campaign.toml");
+        if !copy.exists() {
+            write_whole(&copy, &toml)?;
         }
-        write_whole(&dir.join("campaign.toml"), &toml)?;
         Ok(store)
     }
 
-    /// Opens a directory that has results.
+    /// Opens a directory that has results, to read. Writes nothing, and needs no right to.
     ///
     /// # Errors
     ///
     /// When it has none, or of another schema version.
     pub fn open(dir: &Path) -> Result<Self, LabError> {
-        let path = dir.join("results.sqlite");
-        if !path.is_file() {
-            return Err(LabError::NoResults { dir: dir.to_path_buf() });
-        }
-        Ok(Self { dir: dir.to_path_buf(), db: open_database(&path)? })
+        let (db, lock) = database::open_to_read(dir)?;
+        Ok(Self { dir: dir.to_path_buf(), db, lock })
     }
 
-    /// Keeps other runs out of the directory until it is dropped.
+    /// Keeps other runs out of the directory for as long as it is open.
     ///
     /// # Errors
     ///
     /// When another run is at work here.
-    pub(crate) fn lock(&self) -> Result<RunLock, LabError> {
-        RunLock::take(&self.dir.join("lock"), &self.dir.display().to_string())
+    pub(crate) fn lock(&mut self) -> Result<(), LabError> {
+        let lock = RunLock::take(&lock_in(&self.dir), &self.dir.display().to_string())?;
+        self.lock = Some(lock);
+        Ok(())
     }
 
     /// The directory.
@@ -104,34 +103,32 @@ impl Store {
     ///
     /// When there is none or it cannot be read.
     pub fn campaign(&self) -> Result<Campaign, LabError> {
-        self.stored_campaign()?.ok_or_else(|| LabError::NoResults { dir: self.dir.clone() })
-    }
-
-    fn stored_campaign(&self) -> Result<Option<Campaign>, LabError> {
         let toml: Option<String> = self
             .db
             .query_row("SELECT toml FROM campaign", [], |row| row.get(0))
             .optional()
             .map_err(LabError::store("read the campaign"))?;
-        toml.map(|toml| parse_campaign(&toml, "the stored campaign")).transpose()
+        let toml = toml.ok_or_else(|| LabError::NoResults { dir: self.dir.clone() })?;
+        parse_campaign(&toml, "the stored campaign")
     }
 
-    fn insert_campaign(&self, campaign: &Campaign, toml: &str) -> Result<(), LabError> {
-        self.db
-            .execute(
-                "INSERT INTO campaign (name, description, repetitions, seed, toml) \
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
-                // SQLite's integers are signed; the bits survive.
-                params![
-                    campaign.name,
-                    campaign.description,
-                    campaign.repetitions,
-                    campaign.seed as i64,
-                    toml
-                ],
-            )
-            .map(|_| ())
-            .map_err(LabError::store("record the campaign"))
+    /// Refuses to go on with anything but the campaign that is here, on the files that it has
+    /// measured.
+    fn check_is_same(&self, campaign: &Campaign) -> Result<(), LabError> {
+        let held = self.campaign()?;
+        if held == *campaign {
+            return Ok(());
+        }
+        let dir = self.dir.clone();
+        // As it would be if it had begun where this run is.
+        let working_dir = campaign.working_dir.clone();
+        let here = working_dir.clone().unwrap_or_default();
+        let moved = Campaign { working_dir, ..held.clone() }.rooted_in(&here);
+        Err(match &held.working_dir {
+            _ if moved != *campaign => LabError::OtherCampaign { dir, held: held.name },
+            Some(began) => LabError::OtherWorkingDir { dir, began: began.clone(), here },
+            None => LabError::NoWorkingDir { dir, paths: held.relative_paths() },
+        })
     }
 
     /// Records that the runner starts, and returns the session's key.
@@ -181,16 +178,39 @@ impl Store {
             .map_err(LabError::store("record the session's times"))
     }
 
+    /// Records what is known about a subject before it has been up, unless more is known.
+    ///
+    /// # Errors
+    ///
+    /// When the database cannot be written.
+    pub fn declare_subject(&self, position: usize, facts: &SubjectFacts) -> Result<(), LabError> {
+        self.insert_subject("ON CONFLICT DO NOTHING", position, facts)
+    }
+
     /// Records what is known about a subject, over what was known.
     ///
     /// # Errors
     ///
     /// When the database cannot be written.
     pub fn save_subject(&self, position: usize, facts: &SubjectFacts) -> Result<(), LabError> {
+        let over = "ON CONFLICT (position) DO UPDATE SET name = excluded.name, \
+                    size_bytes = excluded.size_bytes, members = excluded.members, \
+                    commands = excluded.commands";
+        self.insert_subject(over, position, facts)
+    }
+
+    fn insert_subject(
+        &self,
+        or_else: &str,
+        position: usize,
+        facts: &SubjectFacts,
+    ) -> Result<(), LabError> {
         self.db
             .execute(
-                "INSERT OR REPLACE INTO subject (position, name, size_bytes, members, commands) \
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
+                &format!(
+                    "INSERT INTO subject (position, name, size_bytes, members, commands) \
+                     VALUES (?1, ?2, ?3, ?4, ?5) {or_else}"
+                ),
                 params![
                     position as i64,
                     facts.name,
@@ -204,24 +224,26 @@ impl Store {
     }
 }
 
-fn open_database(path: &Path) -> Result<Connection, LabError> {
-    let db = Connection::open(path).map_err(LabError::store("open results.sqlite"))?;
-    let found: i64 = db
-        .query_row("PRAGMA user_version", [], |row| row.get(0))
-        .map_err(LabError::store("read the schema version"))?;
-    match found {
-        0 => db.execute_batch(SCHEMA).map_err(LabError::store("create the tables"))?,
-        SCHEMA_VERSION => {}
-        _ => {
-            let known = SCHEMA_VERSION;
-            return Err(LabError::SchemaVersion { path: path.to_path_buf(), found, known });
-        }
-    }
-    // A write-ahead log saves a sync of the whole file at each trial, and a crash loses nothing.
-    db.pragma_update(None, "journal_mode", "WAL")
-        .and_then(|()| db.pragma_update(None, "synchronous", "NORMAL"))
-        .map_err(LabError::store("set the journal up"))?;
-    Ok(db)
+/// Where the lock of a results folder is.
+fn lock_in(dir: &Path) -> PathBuf {
+    dir.join("lock")
+}
+
+fn insert_campaign(db: &Connection, campaign: &Campaign, toml: &str) -> Result<(), LabError> {
+    db.execute(
+        "INSERT INTO campaign (name, description, repetitions, seed, toml) \
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+        // SQLite's integers are signed; the bits survive.
+        params![
+            campaign.name,
+            campaign.description,
+            campaign.repetitions,
+            campaign.seed as i64,
+            toml
+        ],
+    )
+    .map(|_| ())
+    .map_err(LabError::store("record the campaign"))
 }
 
 fn to_json<T: serde::Serialize>(what: &'static str, value: &T) -> Result<String, LabError> {

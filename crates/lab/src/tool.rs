@@ -370,7 +370,9 @@ mod tests {
                 [min, min + unit, max].map(|size| Value::Size(ByteSize(size))).to_vec()
             }
             Kind::Choice(words) => words.iter().map(|&w| Value::Word(w.to_owned())).collect(),
-            Kind::Text => vec![Value::Word("/a".to_owned()), Value::Word("/b".to_owned())],
+            Kind::Text | Kind::Path => {
+                vec![Value::Word("/a".to_owned()), Value::Word("/b".to_owned())]
+            }
         }
     }
 

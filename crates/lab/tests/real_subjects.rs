@@ -88,6 +88,7 @@ impl Bench {
             drop_caches: false,
             rest_s: 0.0,
             only: Vec::new(),
+            working_dir: None,
             members: Vec::new(),
             subjects: sources
                 .into_iter()

@@ -136,7 +136,7 @@ impl Source {
         }
     }
 
-    fn with_text(&self, text: String) -> Self {
+    pub(super) fn with_text(&self, text: String) -> Self {
         match self {
             Self::Stack(_) => Self::Stack(text),
             Self::Path(_) => Self::Path(text),

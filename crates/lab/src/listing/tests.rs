@@ -88,3 +88,28 @@ fn a_cell_is_shown_with_all_its_repetitions() {
     let none = show_results(&made_up, "tape");
     assert!(none.contains("Nothing matches \"tape\"") && none.contains("stripe: seq"), "{none}");
 }
+
+#[test]
+fn looking_writes_nothing_and_names_what_is_foreign() {
+    let parent = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (parent.path().join("ours"), parent.path().join("theirs"));
+    store(&ours, &made_up());
+    fs::create_dir(&theirs).unwrap();
+    let db = rusqlite::Connection::open(theirs.join("results.sqlite")).unwrap();
+    db.execute_batch("CREATE TABLE trial (mine)").unwrap();
+    drop(db);
+    let files = |dir: &Path| -> Vec<(PathBuf, Vec<u8>)> {
+        let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> = paths
+            .filter(|path| path.is_file())
+            .map(|path| (path.clone(), fs::read(&path).unwrap()))
+            .collect();
+        files.sort();
+        files
+    };
+    let before = [files(&ours), files(&theirs)];
+    let text = list(parent.path(), false).unwrap();
+    assert!(text.contains("is a database of another program"), "{text}");
+    show(&ours, None).unwrap();
+    assert_eq!([files(&ours), files(&theirs)], before);
+}

@@ -469,3 +469,30 @@ fn what_is_impossible_is_kept_with_its_reason_and_the_rest_runs() {
         .collect();
     assert_eq!(reasons.into_iter().collect::<Vec<_>>(), ["it needs 2 members and there are 1"]);
 }
+
+#[test]
+fn going_on_keeps_what_is_known_of_the_subjects() {
+    let rivals = Rivals::new();
+    rivals.run(&[]).0.unwrap();
+    let before = rivals.store().results().unwrap().facts;
+    assert!(before.iter().all(|one| one.size_bytes.is_some() && !one.commands.is_empty()));
+    let (tally, log) = rivals.run(&[]);
+    assert_eq!((tally.unwrap().measured, log.borrow().starts), (0, 0));
+    assert_eq!(rivals.store().results().unwrap().facts, before);
+}
+
+/// The files that are measured are those of the first start, wherever the next one is.
+#[test]
+fn relative_paths_are_kept_with_what_they_are_relative_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let results = dir.path().join("results");
+    let name = format!("{}.img", dir.path().file_name().unwrap().to_string_lossy());
+    let file = std::env::current_dir().unwrap().join(&name).display().to_string();
+    let campaign = small(&format!("./{name}"), "ram(1G)");
+    let mut world = MockWorld::new(&[]);
+    run_campaign(&campaign, &options(&results, &[name.as_str()]), &mut world).unwrap();
+    let found = Store::open(&results).unwrap().results().unwrap();
+    assert_eq!(found.campaign.working_dir, Some(std::env::current_dir().unwrap()));
+    assert_eq!(found.facts[0].members[0].member, file);
+    assert!(found.facts[0].commands[0].contains(&format!(" {file} ")), "{:?}", found.facts[0]);
+}

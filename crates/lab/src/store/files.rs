@@ -13,13 +13,28 @@ use crate::tool::RunOutput;
 /// lock that is held is tried again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Held by a run; the kernel lets go when the process ends, however it ends.
+/// Held by a run, or shared by readers; the kernel lets go when the process ends, however it ends.
 #[derive(Debug)]
 pub(crate) struct RunLock {
     _file: File,
 }
 
 impl RunLock {
+    /// Keeps runs out while something is read, and writes nothing. `None` where that cannot be: no
+    /// run has been here, or the file system or its rights allow no lock.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Busy`] when a run holds it.
+    pub(super) fn share(path: &Path, what: &str) -> Result<Option<Self>, LabError> {
+        let Ok(file) = File::open(path) else { return Ok(None) };
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(LabError::Busy { what: what.to_owned() }),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// Takes a lock file.
     ///
     /// # Errors

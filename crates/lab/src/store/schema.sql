@@ -1,5 +1,4 @@
 -- Units are last in the names of columns; sample.unit says the rest.
-BEGIN;
 CREATE TABLE campaign (
     name        TEXT NOT NULL,
     description TEXT NOT NULL,
@@ -60,5 +59,3 @@ CREATE TABLE series (
     points TEXT NOT NULL                -- JSON: [milliseconds, value] rising
 );
 CREATE INDEX series_by_trial ON series (trial);
-PRAGMA user_version = 2;
-COMMIT;

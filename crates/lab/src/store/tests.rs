@@ -96,14 +96,225 @@ fn a_directory_holds_one_campaign() {
     assert!(matches!(Store::create(dir.path(), &other), Err(LabError::OtherCampaign { .. })));
 }
 
+/// A campaign on a file that is named without its folder.
+fn relative() -> Campaign {
+    quick_campaign("./x.img", &[("two".to_owned(), "raid0(./x.img, ram(1G))".to_owned())]).unwrap()
+}
+
+#[test]
+fn a_directory_holds_one_campaign_on_the_same_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let (c1, c2) = (Path::new("/c1"), Path::new("/c2"));
+    drop(Store::create(dir.path(), &relative().rooted_in(c1)).unwrap());
+    let held = Store::open(dir.path()).unwrap().campaign().unwrap();
+    // Whoever goes on from its own words goes on with its own files.
+    Store::create(dir.path(), &held.rooted_in(c2)).unwrap();
+    let error = Store::create(dir.path(), &relative().rooted_in(c2)).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, LabError::OtherWorkingDir { .. }), "{text}");
+    assert!(text.contains("/c1") && text.contains("/c2") && text.contains("resume"), "{text}");
+    let other = Campaign { repetitions: 5, ..relative() };
+    let error = Store::create(dir.path(), &other.rooted_in(c2)).unwrap_err();
+    assert!(matches!(error, LabError::OtherCampaign { .. }), "{error}");
+}
+
+/// Makes a directory as the versions before had it: without a mark, without a working directory.
+fn of_an_earlier_version(dir: &Path, campaign: &Campaign) {
+    let mut store = Store::create(dir, campaign).unwrap();
+    let session = store.begin_session(1, &read_environment(Vec::new())).unwrap();
+    store.save_trial(session, &kept(1, Outcome::Ok), None).unwrap();
+    store.db.execute_batch("PRAGMA application_id = 0").unwrap();
+}
+
+#[test]
+fn results_of_an_earlier_version_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    of_an_earlier_version(dir.path(), &relative());
+    let results = Store::open(dir.path()).unwrap().results().unwrap();
+    assert_eq!((results.campaign, results.trials.len()), (relative(), 1));
+    // But not gone on with, as nobody knows which files they are of.
+    let error = Store::create(dir.path(), &relative().rooted_in(Path::new("/c1"))).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, LabError::NoWorkingDir { .. }), "{text}");
+    assert!(text.contains("./x.img") && text.contains("--out"), "{text}");
+
+    let dir = tempfile::tempdir().unwrap();
+    of_an_earlier_version(dir.path(), &campaign());
+    let store = Store::create(dir.path(), &campaign()).unwrap();
+    assert_eq!(store.finished_trials().unwrap().len(), 1, "it knows which, and goes on");
+}
+
+/// Names, bytes and times of everything in a folder.
+fn picture(dir: &Path) -> BTreeMap<String, (Vec<u8>, std::time::SystemTime)> {
+    let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
+    let look = |entry: fs::DirEntry| {
+        let (name, meta) = (entry.file_name().into_string().unwrap(), entry.metadata().unwrap());
+        let bytes = if meta.is_file() { fs::read(entry.path()).unwrap() } else { Vec::new() };
+        (name, (bytes, meta.modified().unwrap()))
+    };
+    entries.map(look).collect()
+}
+
+fn foreign_database(dir: &Path, more: &str) {
+    let db = Connection::open(dir.join("results.sqlite")).unwrap();
+    db.execute_batch(&format!("CREATE TABLE trial (mine); {more}")).unwrap();
+}
+
+#[test]
+fn what_is_in_a_folder_stays() {
+    for name in ["campaign.toml", "report.md", "samples.csv", "raw", ".hidden"] {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(name), "# mine\n").unwrap();
+        let before = picture(dir.path());
+        let error = Store::create(dir.path(), &campaign()).unwrap_err();
+        assert!(matches!(error, LabError::Occupied { .. }), "{error}");
+        assert!(error.to_string().contains(name), "{error}");
+        assert_eq!(picture(dir.path()), before);
+    }
+    // Also beside a database that nothing has been written to.
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["results.sqlite", "notes"] {
+        fs::write(dir.path().join(name), "").unwrap();
+    }
+    let before = picture(dir.path());
+    assert!(matches!(Store::create(dir.path(), &campaign()), Err(LabError::Occupied { .. })));
+    assert_eq!(picture(dir.path()), before);
+}
+
+#[test]
+fn a_database_of_another_program_stays_as_it_is() {
+    for more in
+        ["", "PRAGMA user_version = 2", "PRAGMA application_id = 7", "PRAGMA journal_mode = WAL"]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        foreign_database(dir.path(), more);
+        let before = picture(dir.path());
+        for result in [Store::create(dir.path(), &campaign()), Store::open(dir.path())] {
+            assert!(matches!(result, Err(LabError::ForeignDatabase { .. })), "{more}: {result:?}");
+        }
+        assert_eq!(picture(dir.path()), before, "{more}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("results.sqlite"), "no database at all").unwrap();
+    let before = picture(dir.path());
+    Store::create(dir.path(), &campaign()).unwrap_err();
+    assert_eq!(picture(dir.path()), before);
+}
+
+#[test]
+fn a_making_that_was_cut_off_is_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("results.sqlite"), "").unwrap();
+    assert!(matches!(Store::open(dir.path()), Err(LabError::NoResults { .. })));
+    Store::create(dir.path(), &campaign()).unwrap();
+    assert_eq!(Store::open(dir.path()).unwrap().campaign().unwrap(), campaign());
+}
+
+#[test]
+fn what_a_user_wrote_into_the_copy_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(Store::create(dir.path(), &campaign()).unwrap());
+    let copy = dir.path().join("campaign.toml");
+    fs::write(&copy, "# measured in the cellar\n").unwrap();
+    drop(Store::create(dir.path(), &campaign()).unwrap());
+    assert_eq!(fs::read_to_string(&copy).unwrap(), "# measured in the cellar\n");
+    fs::remove_file(&copy).unwrap();
+    drop(Store::create(dir.path(), &campaign()).unwrap());
+    assert_eq!(parse_campaign(&fs::read_to_string(&copy).unwrap(), "copy").unwrap(), campaign());
+}
+
+fn run_into(dir: &Path) -> Store {
+    let mut store = Store::create(dir, &campaign()).unwrap();
+    store.lock().unwrap();
+    let session = store.begin_session(1, &read_environment(Vec::new())).unwrap();
+    store.save_trial(session, &kept(1, Outcome::Ok), None).unwrap();
+    store
+}
+
+/// In names that a URI would understand as something else, too.
+#[test]
+fn reading_leaves_no_trace() {
+    let parent = tempfile::tempdir().unwrap();
+    for name in ["plain", "a?mode=rw#b %41"] {
+        let dir = parent.path().join(name);
+        drop(run_into(&dir));
+        let before = picture(&dir);
+        assert!(!before.keys().any(|name| name.starts_with("results.sqlite-")), "{before:?}");
+        assert_eq!(Store::open(&dir).unwrap().results().unwrap().trials.len(), 1);
+        assert_eq!(picture(&dir), before);
+    }
+}
+
+#[test]
+fn a_run_that_is_at_work_or_was_killed_can_be_read() {
+    let parent = tempfile::tempdir().unwrap();
+    let (dir, killed) = (parent.path().join("run"), parent.path().join("killed"));
+    let store = run_into(&dir);
+    assert_eq!(Store::open(&dir).unwrap().finished_trials().unwrap().len(), 1);
+    // What lies there when the run ends without closing anything.
+    fs::create_dir(&killed).unwrap();
+    for name in ["results.sqlite", "results.sqlite-wal", "results.sqlite-shm", "lock"] {
+        fs::copy(dir.join(name), killed.join(name)).unwrap();
+    }
+    drop(store);
+    let before = picture(&killed);
+    assert_eq!(Store::open(&killed).unwrap().finished_trials().unwrap().len(), 1);
+    let after = picture(&killed);
+    assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+    for name in ["results.sqlite", "results.sqlite-wal"] {
+        assert_eq!(after[name], before[name]);
+    }
+    drop(Store::create(&killed, &campaign()).unwrap());
+    assert!(!killed.join("results.sqlite-wal").exists(), "the next run puts it into the file");
+    assert_eq!(Store::open(&killed).unwrap().finished_trials().unwrap().len(), 1);
+}
+
+#[test]
+fn readers_do_not_keep_each_other_out_and_a_run_waits_for_them() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(run_into(dir.path()));
+    let (one, two) = (Store::open(dir.path()).unwrap(), Store::open(dir.path()).unwrap());
+    let mut run = Store::create(dir.path(), &campaign()).unwrap();
+    assert!(matches!(run.lock(), Err(LabError::Busy { .. })));
+    drop((one, two));
+    run.lock().unwrap();
+}
+
+#[test]
+fn what_is_known_of_a_subject_outlives_its_declaration() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::create(dir.path(), &campaign()).unwrap();
+    let declared = |name: &str| SubjectFacts {
+        name: name.to_owned(),
+        size_bytes: None,
+        members: Vec::new(),
+        commands: Vec::new(),
+    };
+    let found = |name: &str| SubjectFacts {
+        size_bytes: Some(1 << 30),
+        commands: vec!["braid serve".to_owned()],
+        ..declared(name)
+    };
+    for (position, name) in ["a", "b"].into_iter().enumerate() {
+        store.declare_subject(position, &declared(name)).unwrap();
+    }
+    store.save_subject(1, &found("b")).unwrap();
+    for (position, name) in ["a", "b"].into_iter().enumerate() {
+        store.declare_subject(position, &declared(name)).unwrap();
+    }
+    assert_eq!(store.results().unwrap().facts, [declared("a"), found("b")]);
+    store.save_subject(1, &SubjectFacts { size_bytes: Some(1), ..found("b") }).unwrap();
+    assert_eq!(store.results().unwrap().facts[1].size_bytes, Some(1));
+}
+
 #[test]
 fn a_second_run_is_kept_out_until_the_first_is_over() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::create(dir.path(), &campaign()).unwrap();
-    let lock = store.lock().unwrap();
-    let second = Store::create(dir.path(), &campaign()).unwrap();
+    let mut store = Store::create(dir.path(), &campaign()).unwrap();
+    store.lock().unwrap();
+    let mut second = Store::create(dir.path(), &campaign()).unwrap();
     assert!(matches!(second.lock(), Err(LabError::Busy { .. })));
-    drop(lock);
+    drop(store);
     second.lock().unwrap();
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::held::Thing;
-use super::site::{LIMIT, Obstacle, Site, said};
+use super::site::{Obstacle, Site, said};
 use crate::campaign::{FileSystem, Setup};
 use crate::world::{CommandLine, Exit, Finished};
 
@@ -27,10 +27,10 @@ pub(super) fn mount(site: &mut Site<'_>, device: &str, setup: &Setup) -> Result<
     let folder = site.world.make_folder(&std::env::temp_dir())?;
     site.hold(Thing::Folder { path: folder.clone(), with_content: false });
     let mount = mount_command(setup, device).arg(folder.display().to_string());
-    let done = site.run(&mount, LIMIT)?;
+    let done = site.make(Thing::Mount { folder: folder.clone() }, &mount)?;
     let name = setup.filesystem.name();
     match done.exit {
-        Exit::Code(0) => site.hold(Thing::Mount { folder: folder.clone() }),
+        Exit::Code(0) => {}
         _ if done.stderr.contains("unknown filesystem type") => {
             return Err(Obstacle::Impossible(format!("this kernel has no {name}")));
         }

@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //!
-//! * a thing is noted as soon as it exists, and goes in the reverse order;
+//! * a thing is noted before it comes where its name is known then, else as soon as it exists, and
+//!   goes in the reverse order;
 //! * between trials nothing is taken by force: what does not go stays noted and is an error;
 //! * at the very end everything is tried, and what is busy is taken by force and named.
 //!
@@ -64,6 +65,13 @@ impl Held {
         let note = thing.note();
         let key = self.journal.as_ref().zip(note).map(|(journal, note)| journal.note(note));
         self.things.push((thing, key));
+    }
+
+    /// Strikes the thing that came last: it was noted before it came, and did not come.
+    pub(super) fn withdraw(&mut self) {
+        if let Some((_, key)) = self.things.pop() {
+            self.strike(key);
+        }
     }
 
     /// How many there are.

@@ -7,8 +7,9 @@
 //!
 //! Invariants:
 //!
-//! * a thing is noted within a moment of its coming, and struck when it has gone: a run that ends
-//!   in order leaves no file;
+//! * a thing is noted before it comes, or within a moment of its coming where the system gives its
+//!   name (loop devices, RAM disks, folders), and struck when it has gone: a run that ends in order
+//!   leaves no file;
 //! * what an earlier run noted stays noted until it has gone;
 //! * a name that may belong to somebody else by now is told by more than the name: loop devices by
 //!   their files, everything that ends with the system by the boot.

@@ -17,7 +17,7 @@ use super::array::{Array, Keeper};
 use super::held::Thing;
 use super::loops;
 use super::rivals::kernel_name;
-use super::site::{Base, LIMIT, Obstacle, Site, said};
+use super::site::{Base, Obstacle, Site, said};
 use crate::tool::Target;
 use crate::world::{CommandLine, Exit, PathKind};
 
@@ -108,7 +108,7 @@ pub(super) fn bring_up(
     let members: Vec<String> = members.into_iter().filter(|one| one != "missing").collect();
     // Noted before: mdadm writes superblocks also when it fails later.
     site.hold(Thing::Superblocks { braid: None, members: members.clone() });
-    let done = site.run(&command, LIMIT)?;
+    let done = site.make(Thing::KernelArray { device: device.clone() }, &command)?;
     if done.exit != Exit::Code(0) {
         let reason = said(&done);
         return Err(
@@ -118,7 +118,6 @@ pub(super) fn bring_up(
             },
         );
     }
-    site.hold(Thing::KernelArray { device: device.clone() });
     let size = site.size_of(Path::new(&device))?;
     let mut base = Base::new(Target::Device(device.clone().into()), size);
     if shape.is_redundant {

@@ -5,9 +5,12 @@
 //!
 //! * the lock of the results folder is held, so whatever is noted or marked there belongs to a run
 //!   that has ended;
-//! * in the reverse order of its coming, as in a run that ends in order;
+//! * in the reverse order of its coming, as in a run that ends in order; but the superblocks of
+//!   braid's arrays last, when no volume is there any more that could have their members open: one
+//!   that was just coming up cannot be asked to go, and is ended with the rest of the processes;
 //! * superblocks are removed only from members that may be overwritten this time too: somebody may
-//!   have given them another use meanwhile;
+//!   have given them another use meanwhile. A relative path may mean another member by now, so it
+//!   is told and not touched;
 //! * what does not go is told, stays noted, and does not stop this run, whose names are others.
 
 use std::collections::BTreeMap;
@@ -44,12 +47,17 @@ impl Subjects<'_> {
         let mut processes = 0;
         // The tools first, which keep the rest busy.
         tell(world.end_strays(true).map(|count| processes += count));
-        let (held, superblocks) = self.find_what_was_left(world)?;
-        let things = held.len();
-        let mut held = held;
-        tell(held.release(EARLIER, true, world));
-        // Volumes that nobody could note any more.
-        tell(world.end_strays(false).map(|count| processes += count));
+        let mut left = self.find_what_was_left(world)?;
+        let things = left.held.len() + left.superblocks.len();
+        tell(left.held.release(EARLIER, true, world));
+        let mut volumes = 0;
+        tell(world.end_strays(false).map(|count| volumes = count));
+        if volumes > 0 {
+            // What they had attached may be there without them.
+            tell(left.volumes.release(EARLIER, true, world));
+        }
+        tell(left.superblocks.release(EARLIER, true, world));
+        processes += volumes;
         if processes + things > 0 {
             told.insert(
                 0,
@@ -59,7 +67,7 @@ impl Subjects<'_> {
                 ),
             );
         }
-        told.extend(superblocks.iter().map(|member| {
+        told.extend(left.kept.iter().map(|member| {
             format!(
                 "an earlier run was killed here: {member} may still have its superblock; \
                  `braid wipe {member}` removes it"
@@ -68,39 +76,64 @@ impl Subjects<'_> {
         Ok(told)
     }
 
-    /// What is still there, and members that are not touched.
-    fn find_what_was_left(
-        &mut self,
-        world: &mut dyn World,
-    ) -> Result<(Held, Vec<String>), LabError> {
-        let left = std::mem::take(&mut self.left);
-        let mut held = Held::noted_in(&self.journal);
-        let mut kept = Vec::new();
+    /// What is still there, in groups that go one after the other.
+    fn find_what_was_left(&mut self, world: &mut dyn World) -> Result<Left, LabError> {
+        let notes = std::mem::take(&mut self.left);
+        let none = || Held::noted_in(&self.journal);
+        let mut left =
+            Left { held: none(), volumes: none(), superblocks: none(), kept: Vec::new() };
         // Files of the loop devices that are still ours.
         let mut files = BTreeMap::new();
-        for (key, note) in left {
+        for (key, note) in notes {
             if let Note::Superblocks { braid, members } = note {
                 let may = |member: &String| {
-                    let path = files.get(member).unwrap_or(member);
-                    self.destroy.contains(&identity(Path::new(path)))
+                    let path = Path::new(files.get(member).unwrap_or(member));
+                    path.is_absolute() && self.destroy.contains(&identity(path))
                 };
                 let (members, others): (Vec<_>, Vec<_>) = members.into_iter().partition(may);
-                kept.extend(others);
-                held.adopt(Thing::Superblocks { braid, members }, key);
+                left.kept.extend(others);
+                if members.is_empty() {
+                    self.journal.strike(key);
+                    continue;
+                }
+                match braid {
+                    // The folders of that run will have gone.
+                    Some(_) => {
+                        let braid = Some(self.braid());
+                        left.superblocks.adopt(Thing::Superblocks { braid, members }, key);
+                    }
+                    None => left.held.adopt(Thing::Superblocks { braid, members }, key),
+                }
                 continue;
+            }
+            if let Note::Volume { name, .. } = &note {
+                let (braid, name) = (self.braid(), name.clone());
+                left.volumes.adopt(Thing::Volume { braid, name }, key);
             }
             match find(note, world)? {
                 Some(thing) => {
                     if let Thing::Loop { device, file } = &thing {
                         files.insert(device.clone(), file.clone());
                     }
-                    held.adopt(thing, key);
+                    left.held.adopt(thing, key);
                 }
                 None => self.journal.strike(key),
             }
         }
-        Ok((held, kept))
+        Ok(left)
     }
+}
+
+/// What an earlier run left.
+struct Left {
+    /// What goes in the reverse order of its coming.
+    held: Held,
+    /// The volumes among it, once more.
+    volumes: Held,
+    /// Superblocks of braid's arrays.
+    superblocks: Held,
+    /// Members that are not touched.
+    kept: Vec<String>,
 }
 
 /// The thing, if it is there and still what was noted.

@@ -6,10 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::campaign::Source;
 use crate::facts::{Member, Place, members_of, place_members};
 
-/// The same for every spelling of a path that exists; the text itself for anything else.
-pub(super) fn identity(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
-}
+pub(super) use crate::safety::identity;
 
 /// The paths that a subject takes for itself.
 pub(super) fn paths_of(source: &Source) -> BTreeSet<PathBuf> {

@@ -123,6 +123,21 @@ impl Site<'_> {
         self.held.push(thing);
     }
 
+    /// Runs a command that makes a thing. It is noted before, so that a run that is killed meanwhile
+    /// has it noted, and struck again when the command does not succeed.
+    pub(super) fn make(
+        &mut self,
+        thing: Thing,
+        command: &CommandLine,
+    ) -> Result<Finished, Obstacle> {
+        self.hold(thing);
+        let done = self.run(command, LIMIT);
+        if !matches!(&done, Ok(done) if done.exit == Exit::Code(0)) {
+            self.held.withdraw();
+        }
+        done
+    }
+
     /// Refuses without the rights to attach and mount.
     pub(super) fn needs_root(&self, what: &str) -> Result<(), Obstacle> {
         match self.world.is_root() {

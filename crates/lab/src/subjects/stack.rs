@@ -253,9 +253,15 @@ fn create(
     let force = force_words(request, members);
     let all = ["create", request.name.as_str()].into_iter();
     let all = all.chain(words(shape)).chain(words(&force)).chain(words(members));
-    site.must(&request.braid.call(all))?;
-    site.hold(Thing::Superblocks { braid: Some(request.braid.clone()), members: members.to_vec() });
-    Ok(())
+    let command = request.braid.call(all);
+    // If it is refused, what the members carry is not ours to remove.
+    let superblocks =
+        Thing::Superblocks { braid: Some(request.braid.clone()), members: members.to_vec() };
+    let done = site.make(superblocks, &command)?;
+    match done.exit {
+        Exit::Code(0) => Ok(()),
+        _ => Err(site.failed(&command, &done)),
+    }
 }
 
 /// What `braid up --json` prints.
@@ -284,17 +290,18 @@ fn up(site: &mut Site<'_>, request: &Request<'_>, target: &str) -> Result<Base, 
         all.extend(force_words(request, &member_paths(request.stack)));
     }
     let command = request.braid.call(words(&all));
+    // Noted before: a run that is killed meanwhile leaves it up, or about to be.
+    site.hold(Thing::Volume { braid: request.braid.clone(), name: request.name.clone() });
     let result = site.run(&command, LIMIT);
     let done = match result {
         Ok(done) if done.exit == Exit::Code(0) => done,
         other => {
-            // It may have come up and not said so in time; one that did not is no error.
+            // It may have come up and not said so in time. What does not go so stays held.
             let down = request.braid.call(["down", request.name.as_str(), "--force"]);
             site.world.run(&down, LIMIT, &StopFlag::default())?;
             return Err(other.map_or_else(|stop| stop, |done| site.failed(&command, &done)));
         }
     };
-    site.hold(Thing::Volume { braid: request.braid.clone(), name: request.name.clone() });
     let said: Up = serde_json::from_str(&done.stdout).map_err(|error| {
         let reason = format!("`braid up` said something else than JSON: {error}");
         site.down(reason, command.to_string(), done.stdout.clone())

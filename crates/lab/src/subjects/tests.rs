@@ -30,6 +30,7 @@ fn campaign(sources: &[Source]) -> Campaign {
         drop_caches: false,
         rest_s: 0.0,
         only: Vec::new(),
+        working_dir: None,
         members: Vec::new(),
         subjects: sources.iter().enumerate().map(declare).collect(),
         jobs: Vec::new(),
@@ -145,6 +146,75 @@ fn a_failure_at_any_step_leaves_nothing() {
         }
     }
     assert!(tried > 100, "only {tried} steps were made to fail");
+}
+
+/// A run that is killed before or after any command, whatever it has noted by then, and also when
+/// the note of its volume is lost.
+#[test]
+fn killed_at_any_step_all_is_taken_away_by_the_next_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let notes = dir.path().join("held.json");
+    let options = LabOptions { results_dir: dir.path().to_path_buf(), ..options() };
+    let mut tried = 0;
+    for (source, workload) in everything() {
+        let campaign = campaign(std::slice::from_ref(&source));
+        let mut subjects = Subjects::new(&campaign, &options).unwrap();
+        let mut machine = Machine::default();
+        machine.keep_moments(notes.clone());
+        ready(subjects.bring_up(0, &workload, &mut machine));
+        subjects.let_go(0, &mut machine).unwrap();
+        subjects.take_down_all(&mut machine).unwrap();
+        let moments = machine.moments();
+        drop(subjects);
+        assert!(!notes.exists(), "{source:?}: {:?}", std::fs::read_to_string(&notes));
+        for moment in moments {
+            // What a volume leaves that was coming up can only be told by its name.
+            let is_told = !moment.is_starting() && moment.notes.contains("\"volume\"");
+            let lost = is_told.then(|| without_volumes(&moment.notes));
+            for noted in std::iter::once(moment.notes.clone()).chain(lost) {
+                std::fs::write(&notes, &noted).unwrap();
+                let mut machine = Machine::after(&moment);
+                let mut next = Subjects::new(&campaign, &options).unwrap();
+                let told = next.clear_what_was_left(&mut machine).unwrap();
+                let case = format!("{source:?} before {}, noted {noted}: {told:#?}", moment.before);
+                assert_eq!(machine.left(), BTreeSet::new(), "{case}");
+                assert!(!told.iter().any(|line| line.contains("warning")), "{case}");
+                drop(next);
+                assert!(!notes.exists(), "{case}");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 300, "only {tried} moments");
+}
+
+fn without_volumes(notes: &str) -> String {
+    let mut all: serde_json::Value = serde_json::from_str(notes).unwrap();
+    all["notes"].as_array_mut().unwrap().retain(|note| note["kind"] != "volume");
+    all.to_string()
+}
+
+#[test]
+fn superblocks_of_an_ambiguous_path_are_told_and_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = LabOptions {
+        results_dir: dir.path().to_path_buf(),
+        // What is meant by it here need not be what was meant there.
+        destroy: vec!["a.img".into()],
+        ..options()
+    };
+    let campaign = campaign(&[stack(PAIR)]);
+    let braid = Braid { program: "braid".into(), config: "/c".into(), state: "/s".into() };
+    let journal = Journal::open(dir.path()).unwrap();
+    journal.note(Note::Superblocks { braid: Some(braid), members: vec!["a.img".into()] });
+    let mut subjects = Subjects::new(&campaign, &options).unwrap();
+    let mut machine = Machine::default();
+    let told = subjects.clear_what_was_left(&mut machine).unwrap();
+    assert!(
+        told.iter().any(|line| line.contains("a.img may still have its superblock")),
+        "{told:?}"
+    );
+    assert_eq!(machine.commands(), [] as [String; 0]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use braid_stack::ByteSize;
 
 use super::held::Thing;
 use super::loops;
-use super::site::{Base, LIMIT, Obstacle, Site, said};
+use super::site::{Base, Obstacle, Site, said};
 use crate::tool::Target;
 use crate::world::{CommandLine, Exit};
 
@@ -20,11 +20,11 @@ pub(super) fn bring_up(site: &mut Site<'_>, size: ByteSize) -> Result<Base, Obst
     site.hold(Thing::Folder { path: folder.clone(), with_content: false });
     let options = format!("size={},mode=0700", size.0.saturating_add(ROOM));
     let mount = CommandLine::new("mount").arg("-t").arg("tmpfs").arg("-o").arg(options);
-    let done = site.run(&mount.arg("tmpfs").arg(folder.display().to_string()), LIMIT)?;
+    let mount = mount.arg("tmpfs").arg(folder.display().to_string());
+    let done = site.make(Thing::Mount { folder: folder.clone() }, &mount)?;
     if done.exit != Exit::Code(0) {
         return Err(Obstacle::Impossible(format!("no tmpfs can be mounted: {}", said(&done))));
     }
-    site.hold(Thing::Mount { folder: folder.clone() });
     let disk = folder.join("disk").display().to_string();
     let allocate = CommandLine::new("fallocate").arg("--length").arg(size.0.to_string()).arg(&disk);
     site.must(&allocate)?;

@@ -31,7 +31,7 @@ const PARAMETERS: &[Parameter] = &[
             "bytes of the archive's files together; an estimate of them with archive",
         )),
     ),
-    parameter("archive", Kind::Text, "path of another archive; unset: one is made"),
+    parameter("archive", Kind::Path, "path of another archive; unset: one is made"),
     SYNC,
 ];
 

@@ -192,6 +192,7 @@ impl Lab {
             drop_caches: true,
             rest_s: 0.0,
             only: Vec::new(),
+            working_dir: None,
             members: Vec::new(),
             subjects: self
                 .subjects

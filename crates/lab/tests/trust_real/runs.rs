@@ -142,6 +142,7 @@ pub(crate) fn judged(
     }
     let campaign = Campaign {
         only: Vec::new(),
+        working_dir: None,
         name: "real".into(),
         description: String::new(),
         repetitions: 1,

@@ -23,7 +23,21 @@ pub(super) enum Fault {
     IsStopped,
 }
 
-#[derive(Default)]
+/// The machine as it is when a run is killed, and what it has noted by then.
+pub(super) struct Moment {
+    pub(super) before: String,
+    pub(super) notes: String,
+    state: State,
+}
+
+impl Moment {
+    /// Whether a volume is there that does not answer yet.
+    pub(super) fn is_starting(&self) -> bool {
+        self.state.starting.is_some()
+    }
+}
+
+#[derive(Default, Clone)]
 struct State {
     /// What exists: "loop /dev/loop100", "mount /tmp/x", ...
     things: BTreeSet<String>,
@@ -42,6 +56,10 @@ struct State {
     /// How the first member is; empty: not there.
     victim: String,
     is_busy: bool,
+    /// Members of the arrays that were created, by name.
+    created: BTreeMap<String, Vec<String>>,
+    /// A volume whose process is there and does not answer yet.
+    starting: Option<String>,
 }
 
 /// The machine.
@@ -51,6 +69,9 @@ pub(super) struct Machine {
     state: Rc<RefCell<State>>,
     fault: Option<(usize, Fault, StopFlag)>,
     not_root: bool,
+    /// Where notes are, and what was seen there at each step.
+    witness: Option<PathBuf>,
+    moments: Vec<Moment>,
 }
 
 struct Server {
@@ -136,6 +157,50 @@ impl Machine {
         self.not_root = true;
     }
 
+    /// Keeps every moment from now on, with the notes in this file.
+    pub(super) fn keep_moments(&mut self, notes: PathBuf) {
+        self.witness = Some(notes);
+    }
+
+    pub(super) fn moments(&mut self) -> Vec<Moment> {
+        self.witness = None;
+        std::mem::take(&mut self.moments)
+    }
+
+    /// The machine after a run was killed at a moment. What the run held in its own process is gone;
+    /// other processes are there.
+    pub(super) fn after(moment: &Moment) -> Self {
+        let state = Rc::new(RefCell::new(moment.state.clone()));
+        Self { state, ..Self::default() }
+    }
+
+    fn keep_moment(&mut self, before: &str) {
+        let Some(path) = &self.witness else { return };
+        let notes = std::fs::read_to_string(path).unwrap_or_default();
+        let state = self.state.borrow().clone();
+        self.moments.push(Moment { before: before.to_owned(), notes, state });
+    }
+
+    /// A moment after a command whose outcome the run has not seen yet.
+    fn keep_moments_after(&mut self, command: &CommandLine) {
+        let text = command.to_string();
+        // A loop device has no name before it is there.
+        if text.starts_with("losetup --find") {
+            return;
+        }
+        self.keep_moment(&format!("seeing the outcome of {text}"));
+        if let Some(at) = command.args.iter().position(|word| word == "up")
+            && self.witness.is_some()
+        {
+            let name = command.args.iter().skip_while(|word| *word != "--name").nth(1);
+            let name = name.unwrap_or(&command.args[at + 1]).clone();
+            let is_up = self.state.borrow().things.contains(&format!("volume {name}"));
+            self.state.borrow_mut().starting = is_up.then_some(name);
+            self.keep_moment(&format!("it answers: {text}"));
+            self.state.borrow_mut().starting = None;
+        }
+    }
+
     /// Counts a step; answers whether it is to fail.
     fn step(&mut self) -> bool {
         let number = self.state.borrow().steps;
@@ -152,6 +217,7 @@ impl Machine {
 
     /// A step that is no command.
     fn act(&mut self, action: &str) -> Result<(), LabError> {
+        self.keep_moment(action);
         if !self.step() {
             return Ok(());
         }
@@ -242,6 +308,13 @@ impl State {
         Ok(())
     }
 
+    /// Ends a volume's process in order.
+    fn end_volume(&mut self, name: &str) {
+        self.used.retain(|_, user| user != name);
+        (self.is_degraded, self.victim) = (false, "in_sync".into());
+        self.things.remove(&format!("volume {name}"));
+    }
+
     fn braid(&mut self, words: &[&str]) -> Result<String, String> {
         let after = |flag: &str| {
             words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1)).copied()
@@ -250,7 +323,8 @@ impl State {
         match words[1] {
             "create" => {
                 self.take(&words.join(" "), words[2])?;
-                self.used.clear();
+                let members = std::mem::take(&mut self.used).into_keys().collect();
+                self.created.insert(words[2].to_owned(), members);
                 self.things.extend(["superblock /img/a".into(), "superblock /img/b".into()]);
                 self.victim = "in_sync".into();
                 Ok(String::new())
@@ -258,6 +332,9 @@ impl State {
             "wipe" if self.is_users => {
                 assert_eq!((words[2], self.victim.as_str()), ("/img/a", ""), "it is a member");
                 Ok(String::new())
+            }
+            "wipe" if self.used.contains_key(words[2]) && !self.victim.is_empty() => {
+                Err(format!("{} is in use: open by braid", words[2]))
             }
             "wipe" => match self.remove(format!("superblock {}", words[2])) {
                 Err(_) => Err(format!("{} has no md superblock", words[2])),
@@ -267,6 +344,8 @@ impl State {
                 let name = after("--name").unwrap_or(words[2]);
                 self.add(format!("volume {name}"))?;
                 self.take(words[2], name)?;
+                let members = self.created.get(name).cloned().unwrap_or_default();
+                self.used.extend(members.into_iter().map(|path| (path, name.to_owned())));
                 if words[2].starts_with("md(") {
                     (self.is_users, self.victim) = (true, "in_sync".into());
                 }
@@ -274,10 +353,13 @@ impl State {
             }
             "down" => {
                 let name = words[2];
-                self.used.retain(|_, user| user != name);
-                (self.is_degraded, self.victim) = (false, "in_sync".into());
-                self.remove(format!("volume {name}"))
-                    .or_else(|_| self.remove(format!("remains {name}")))
+                let is_there = self.things.remove(&format!("remains {name}"))
+                    || self.things.contains(&format!("volume {name}"));
+                if !is_there || self.starting.as_deref() == Some(name) {
+                    return Err(format!("no volume called {name} is up"));
+                }
+                self.end_volume(name);
+                Ok(String::new())
             }
             "status" => {
                 if !self.things.contains(&format!("volume {}", words[2])) {
@@ -353,6 +435,7 @@ impl World for Machine {
         stop: &StopFlag,
     ) -> Result<Finished, LabError> {
         self.state.borrow_mut().commands.push(command.to_string());
+        self.keep_moment(&command.to_string());
         let fails = self.step();
         let (exit, stdout, stderr) = if stop.is_set() {
             (Exit::Stopped, String::new(), String::new())
@@ -364,6 +447,7 @@ impl World for Machine {
                 Err(stderr) => (Exit::Code(1), String::new(), stderr),
             }
         };
+        self.keep_moments_after(command);
         Ok(Finished { exit, stdout, stderr })
     }
 
@@ -439,8 +523,30 @@ impl World for Machine {
         !self.not_root
     }
 
+    fn end_strays(&mut self, but_volumes: bool) -> Result<usize, LabError> {
+        let mut state = self.state.borrow_mut();
+        let is_stray = |thing: &&String| {
+            thing.starts_with("server ") || (thing.starts_with("volume ") && !but_volumes)
+        };
+        let strays: Vec<String> = state.things.iter().filter(is_stray).cloned().collect();
+        for stray in &strays {
+            state.things.remove(stray);
+            if let Some(name) = stray.strip_prefix("volume ") {
+                state.end_volume(name);
+                // One that was attaching leaves what it had attached.
+                if state.starting.take_if(|one| one == name).is_some() {
+                    state.things.insert(format!("remains {name}"));
+                }
+            }
+        }
+        Ok(strays.len())
+    }
+
     fn path_kind(&mut self, path: &Path) -> Result<Option<PathKind>, LabError> {
         let text = path.display().to_string();
+        if text.starts_with("/dev/md/") && !self.left().contains(&format!("md {text}")) {
+            return Ok(None);
+        }
         Ok(Some(match () {
             () if text.starts_with("/dev/") => PathKind::Block,
             () if text == "/srv" => PathKind::Folder,
@@ -458,6 +564,12 @@ impl World for Machine {
             self.act("make a RAM disk")?;
             self.state.borrow_mut().things.insert("zram 7".to_owned());
             return Ok(Some("7\n".to_owned()));
+        }
+        if text == "/proc/self/mounts" {
+            let mounts = self.left().into_iter().filter_map(|thing| {
+                Some(format!("none {} ext4 rw 0 0\n", thing.strip_prefix("mount ")?))
+            });
+            return Ok(Some(mounts.collect()));
         }
         let device = text.split('/').nth(3).unwrap_or_default();
         let is_there = self.state.borrow().things.contains(&format!("loop /dev/{device}"));

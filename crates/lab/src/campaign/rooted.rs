@@ -1,0 +1,260 @@
+//! What a campaign's relative paths are relative to.
+//!
+//! Until it runs, they are relative to the working directory, as on the command line. A run writes
+//! that directory down (`working_dir`), so that the results folder alone says which files were
+//! measured, and going on from anywhere measures the same.
+//!
+//! Invariants:
+//!
+//! * a source without relative paths is not changed by a byte;
+//! * a campaign that is rooted stays as it is when it is rooted again, wherever that is.
+//!
+//! Deliberately absent: links, which are followed when a file is opened; and `~`, which braid
+//! expands.
+
+use std::path::{Component, Path, PathBuf};
+
+use braid_stack::{Node, Stack};
+
+use super::{Campaign, Job, Source};
+use crate::error::LabError;
+use crate::nbd::{NbdSocket, parse_uri, unix_uri_of};
+use crate::settings::{Kind, Value};
+
+impl Campaign {
+    /// [`Campaign::rooted_in`] the working directory of this process.
+    ///
+    /// # Errors
+    ///
+    /// When there is a relative path and the working directory cannot be found out.
+    pub(crate) fn rooted(&self) -> Result<Self, LabError> {
+        if self.working_dir.is_none() && self.relative_paths().is_empty() {
+            return Ok(self.clone());
+        }
+        let folder = match &self.working_dir {
+            Some(folder) => folder.clone(),
+            None => std::env::current_dir()
+                .map_err(LabError::file("find out the working directory", Path::new(".")))?,
+        };
+        Ok(self.rooted_in(&folder))
+    }
+
+    /// The campaign with what its relative paths are relative to: what it says itself, else
+    /// `folder`. One without relative paths needs none.
+    #[must_use]
+    pub(crate) fn rooted_in(&self, folder: &Path) -> Self {
+        let mut rooted = self.clone();
+        let folder = self.working_dir.as_deref().unwrap_or(folder);
+        for path in paths_of_jobs(&mut rooted) {
+            *path = join(folder, path);
+        }
+        if !rooted.relative_paths().is_empty() {
+            rooted.working_dir = Some(folder.to_path_buf());
+        }
+        rooted
+    }
+
+    /// The relative paths as they are written, each once, whatever they are relative to.
+    pub(crate) fn relative_paths(&self) -> Vec<String> {
+        let mut written = Self { working_dir: None, ..self.clone() };
+        let mut found: Vec<String> =
+            written.expand().iter().flat_map(|subject| relative_in(&subject.source)).collect();
+        found.extend(paths_of_jobs(&mut written).map(|path| path.clone()));
+        found.sort();
+        found.dedup();
+        found
+    }
+}
+
+/// The relative paths among the jobs' parameters.
+fn paths_of_jobs(campaign: &mut Campaign) -> impl Iterator<Item = &mut String> {
+    campaign.jobs.iter_mut().flat_map(paths_of_job)
+}
+
+fn paths_of_job(job: &mut Job) -> impl Iterator<Item = &mut String> {
+    let parameters = crate::tool::find(&job.tool).map_or(&[][..], |tool| tool.parameters());
+    let is_path = |name: &str| {
+        parameters.iter().any(|one| one.name == name && matches!(one.kind, Kind::Path))
+    };
+    let values = job.settings.iter_mut().filter(move |(name, _)| is_path(name));
+    values.flat_map(|(_, values)| values).filter_map(|value| match value {
+        Value::Word(path) if is_relative(path) => Some(path),
+        _ => None,
+    })
+}
+
+/// No path at all is not a relative one: a parameter may be unset so.
+fn is_relative(path: &str) -> bool {
+    !path.is_empty() && !path.starts_with('/')
+}
+
+/// Whether a member of a stack is relative to the working directory; braid expands `~`.
+fn is_relative_member(path: &str) -> bool {
+    is_relative(path) && !Path::new(path).starts_with("~")
+}
+
+fn join(folder: &Path, path: &str) -> String {
+    // Without the `.` of `./a.img`; a `..` stays, since what is before it may be a link.
+    let joined = folder.join(path);
+    let kept = joined.components().filter(|part| !matches!(part, Component::CurDir));
+    kept.collect::<PathBuf>().display().to_string()
+}
+
+fn relative_in(source: &Source) -> Vec<String> {
+    match source {
+        Source::Path(path) | Source::Directory(path) if is_relative(path) => vec![path.clone()],
+        Source::Stack(text) | Source::Kernel(text) => {
+            let stack = Stack::parse(text).ok();
+            let paths = stack.iter().flat_map(Stack::files).map(|(file, _)| file.path.clone());
+            paths.filter(|path| is_relative_member(path)).collect()
+        }
+        Source::Nbd(uri) => relative_socket(uri).map(|(socket, _)| socket).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The socket of an NBD URI, if its path is relative, and the export.
+fn relative_socket(uri: &str) -> Option<(String, String)> {
+    let address = parse_uri(uri).ok()?;
+    match address.socket {
+        NbdSocket::Unix(path) if is_relative(&path) => Some((path, address.export)),
+        _ => None,
+    }
+}
+
+/// The source with absolute paths. What cannot be understood is left as it is: it is refused
+/// elsewhere, or is a template that nothing can be made of.
+pub(super) fn resolve(source: Source, folder: &Path) -> Source {
+    if relative_in(&source).is_empty() {
+        return source;
+    }
+    let text = match &source {
+        Source::Path(path) | Source::Directory(path) => join(folder, path),
+        Source::Nbd(uri) => match relative_socket(uri) {
+            Some((socket, export)) => unix_uri_of(&join(folder, &socket), &export),
+            None => uri.clone(),
+        },
+        Source::Stack(text) | Source::Kernel(text) => match Stack::parse(text) {
+            Ok(mut stack) => {
+                resolve_stack(&mut stack, folder);
+                stack.to_string()
+            }
+            Err(_) => text.clone(),
+        },
+        Source::Zram(size) | Source::Tmpfs(size) => size.clone(),
+    };
+    source.with_text(text)
+}
+
+/// As [`resolve`], of the device of a member: a path or a stack.
+pub(crate) fn resolve_device(device: &str, folder: &Path) -> String {
+    resolve(Source::Stack(device.to_owned()), folder).text().to_owned()
+}
+
+fn resolve_stack(stack: &mut Stack, folder: &Path) {
+    if let Node::File(file) = &mut stack.node
+        && is_relative_member(&file.path)
+    {
+        file.path = join(folder, &file.path);
+    }
+    for member in stack.members_mut() {
+        resolve_stack(member, folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::campaign::{parse_campaign, render_campaign};
+
+    fn campaign(top: &str, rest: &str) -> Campaign {
+        let text = format!(
+            "name = \"t\"\n{top}\n{rest}\n\
+             [[job]]\npattern = \"rand\"\nop = \"read\"\nblock_size = \"4K\"\n"
+        );
+        parse_campaign(&text, "test").unwrap()
+    }
+
+    fn subject(key: &str, text: &str) -> Campaign {
+        campaign("", &format!("[[subject]]\nname = \"s\"\n{key} = '{text}'\nbaseline = true\n"))
+    }
+
+    fn source_in(campaign: &Campaign, folder: &str) -> String {
+        campaign.rooted_in(Path::new(folder)).expand()[0].source.text().to_owned()
+    }
+
+    #[test]
+    fn every_relative_path_is_resolved_and_nothing_else() {
+        for (key, text, expected) in [
+            ("path", "./x.img", "/c1/x.img"),
+            ("path", "../x.img", "/c1/../x.img"),
+            ("directory", "here", "/c1/here"),
+            ("stack", "x.img", "/c1/x.img"),
+            ("stack", "raid1(./a, linear(/b, d/c))", "raid1(/c1/a, linear(/b, /c1/d/c))"),
+            ("stack", "file(./a, offset=1M)", "file(/c1/a, offset=1M)"),
+            ("kernel", "raid1(./a, /dev/sdb)", "raid1(/c1/a, /dev/sdb)"),
+            ("nbd", "nbd+unix:///?socket=run/x", "nbd+unix:///?socket=/c1/run/x"),
+            ("nbd", "nbd+unix:///e/1?socket=x", "nbd+unix:///e/1?socket=/c1/x"),
+            ("stack", "raid0( /a,~/b , ram(1M))", "raid0( /a,~/b , ram(1M))"),
+            ("nbd", "nbd://host/x", "nbd://host/x"),
+            ("zram", "1G", "1G"),
+        ] {
+            let campaign = subject(key, text);
+            assert_eq!(source_in(&campaign, "/c1"), expected, "{key} = {text}");
+            let is_changed = text != expected;
+            assert_eq!(!campaign.relative_paths().is_empty(), is_changed, "{key} = {text}");
+            assert_eq!(campaign.rooted_in(Path::new("/c1")) != campaign, is_changed);
+        }
+    }
+
+    #[test]
+    fn a_blank_in_the_folder_does_not_break_a_stack() {
+        let source = source_in(&subject("stack", "raid1(./a, ./b)"), "/my disks, old");
+        let stack = Stack::parse(&source).unwrap();
+        let paths: Vec<&Path> = stack.member_paths();
+        assert_eq!(paths, [Path::new("/my disks, old/a"), Path::new("/my disks, old/b")]);
+    }
+
+    #[test]
+    fn members_of_templates_are_resolved() {
+        let campaign = campaign(
+            "",
+            "[[member]]\nname = \"a\"\ndevice = \"./a\"\n\
+             [[member]]\nname = \"b\"\ndevice = \"raid1(./b, ./c)\"\n\
+             [[subject]]\nname = \"s\"\nstack = \"raid0({members})\"\nbaseline = true\n",
+        );
+        assert!(source_in(&campaign, "/c1").ends_with("/c1/a, raid1(/c1/b, /c1/c))"));
+        assert_eq!(campaign.relative_paths(), ["./a", "./b", "./c"]);
+    }
+
+    #[test]
+    fn where_it_began_is_kept_whoever_goes_on() {
+        let first = subject("stack", "./a").rooted_in(Path::new("/c1"));
+        let kept = parse_campaign(&render_campaign(&first).unwrap(), "copy").unwrap();
+        assert_eq!(kept, first);
+        assert_eq!(kept.rooted_in(Path::new("/c2")), first);
+        assert_ne!(subject("stack", "./a").rooted_in(Path::new("/c2")), first);
+        assert_eq!(source_in(&kept, "/c2"), "/c1/a");
+    }
+
+    #[test]
+    fn an_archive_is_resolved_too() {
+        let text = "name = \"t\"\n[[subject]]\nname = \"s\"\ntmpfs = \"64M\"\nbaseline = true\n\
+                    [[job]]\ntool = \"untar\"\nfilesystem = \"ext4\"\narchive = \"linux.tar\"\n";
+        let campaign = parse_campaign(text, "test").unwrap();
+        assert_eq!(campaign.relative_paths(), ["linux.tar"]);
+        let rooted = campaign.rooted_in(Path::new("/c1"));
+        assert_eq!(rooted.jobs[0].settings["archive"], [Value::Word("/c1/linux.tar".into())]);
+        assert_eq!(rooted.working_dir, None, "nothing relative is left");
+        assert_eq!(rooted.rooted_in(Path::new("/c2")), rooted);
+    }
+
+    #[test]
+    fn the_directory_itself_must_be_absolute() {
+        let text = "name = \"t\"\nworking_dir = \"c1\"\n[[subject]]\nname = \"s\"\n\
+                    stack = \"./a\"\nbaseline = true\n[[job]]\npattern = \"rand\"\nop = \"read\"\n\
+                    block_size = \"4K\"\n";
+        let error = parse_campaign(text, "test").unwrap_err().to_string();
+        assert!(error.contains("working_dir") && error.contains("/"), "{error}");
+    }
+}

@@ -1,0 +1,195 @@
+//! The database file: made where nothing else is, told apart from other programs' databases, opened
+//! to be read without a trace.
+//!
+//! Invariants:
+//!
+//! * tables are made only by [`open_to_write`], and only in a database that is new, in a folder
+//!   where nothing else is;
+//! * a database of another program is not written to by a byte: it is looked at read-only first;
+//! * [`open_to_read`] writes nothing, and needs no right to write. A database that nobody has open
+//!   is read as a file that does not change (`immutable`), with the run's lock shared so that it
+//!   does not; one with a write-ahead log beside it, of a run that is at work or was killed, through
+//!   that log.
+//!
+//! Deliberately absent: older tables. There has been one version that anybody kept results of; it
+//! had no mark of its own and is told by its tables.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use super::files::RunLock;
+use crate::error::LabError;
+use crate::nbd::escape;
+
+/// Marks a database as the laboratory's, in `PRAGMA application_id`: "brlb".
+const APPLICATION_ID: i64 = 0x6272_6c62;
+/// Version of the tables, in `PRAGMA user_version`.
+const SCHEMA_VERSION: i64 = 2;
+/// The tables, without the mark and the version.
+const SCHEMA: &str = include_str!("schema.sql");
+/// The database's name in a results folder; its logs' names begin so too.
+const NAME: &str = "results.sqlite";
+
+/// What a database is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Nothing is in it.
+    New,
+    /// It holds a campaign's results.
+    Results,
+}
+
+/// Where the database of a results folder is.
+pub(super) fn path_in(dir: &Path) -> PathBuf {
+    dir.join(NAME)
+}
+
+/// Opens the database in a folder to write, and makes it there if the folder is new or empty.
+/// `fill` writes what belongs into a new one, together with its tables or not at all.
+///
+/// # Errors
+///
+/// When the folder holds something else than results, or the database cannot be written.
+pub(super) fn open_to_write(
+    dir: &Path,
+    fill: impl FnOnce(&Connection) -> Result<(), LabError>,
+) -> Result<Connection, LabError> {
+    let path = path_in(dir);
+    match length(&path)? {
+        None => refuse_occupied(dir)?,
+        Some(0) => {}
+        Some(_) => match open_to_read(dir) {
+            // Another run is just making it.
+            Err(LabError::NoResults { .. }) => {}
+            looked => drop(looked?),
+        },
+    }
+    fs::create_dir_all(dir).map_err(LabError::file("create", dir))?;
+    let mut db = Connection::open(&path).map_err(LabError::store("open results.sqlite"))?;
+    // Two runs that begin at once: the second waits here, and finds what the first made.
+    let begun = db.transaction_with_behavior(TransactionBehavior::Immediate);
+    let made = begun.map_err(LabError::store("begin"))?;
+    if identify(&made, &path)? == Kind::New {
+        refuse_occupied(dir)?;
+        made.execute_batch(SCHEMA)
+            .and_then(|()| made.pragma_update(None, "application_id", APPLICATION_ID))
+            .and_then(|()| made.pragma_update(None, "user_version", SCHEMA_VERSION))
+            .map_err(LabError::store("create the tables"))?;
+        fill(&made)?;
+    }
+    made.commit().map_err(LabError::store("create the tables"))?;
+    // A write-ahead log saves a sync of the whole file at each trial, and a crash loses nothing.
+    db.pragma_update(None, "journal_mode", "WAL")
+        .and_then(|()| db.pragma_update(None, "synchronous", "NORMAL"))
+        .map_err(LabError::store("set the journal up"))?;
+    Ok(db)
+}
+
+/// Opens the database in a folder to read. The lock, if there is one, keeps runs out and must live
+/// as long as the connection.
+///
+/// # Errors
+///
+/// When there is none, it is another program's or of another version, or cannot be read.
+pub(super) fn open_to_read(dir: &Path) -> Result<(Connection, Option<RunLock>), LabError> {
+    let path = path_in(dir);
+    let none = || LabError::NoResults { dir: dir.to_path_buf() };
+    length(&path)?.ok_or_else(none)?;
+    let lock = RunLock::share(&super::lock_in(dir), &dir.display().to_string());
+    let is_settled = lock.is_ok() && !has_log(&path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = match is_settled {
+        true => Connection::open_with_flags(unchanging(&path)?, flags | OpenFlags::SQLITE_OPEN_URI),
+        false => Connection::open_with_flags(&path, flags),
+    };
+    let db = opened.map_err(LabError::store("open results.sqlite"))?;
+    match identify(&db, &path) {
+        Ok(Kind::Results) => Ok((db, lock.ok().flatten())),
+        Ok(Kind::New) => Err(none()),
+        Err(LabError::Store { source, .. })
+            if !is_settled && source.sqlite_error_code() == Some(ErrorCode::CannotOpen) =>
+        {
+            let action = "replay the log of a run that was killed where nothing can be written; \
+                          copy the folder, and look at the copy";
+            Err(LabError::Store { action, source })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What a database is.
+///
+/// # Errors
+///
+/// When it is another program's, or of a version that is not known.
+fn identify(db: &Connection, path: &Path) -> Result<Kind, LabError> {
+    let ask = |query: &str| -> Result<i64, LabError> {
+        db.query_row(query, [], |row| row.get(0))
+            .map_err(LabError::store("look at what results.sqlite is"))
+    };
+    let application = ask("PRAGMA application_id")?;
+    let version = ask("PRAGMA user_version")?;
+    let tables = ask("SELECT count(*) FROM sqlite_schema")?;
+    let ours = ask("SELECT count(*) FROM sqlite_schema WHERE type = 'table' \
+                    AND name IN ('campaign', 'session', 'subject', 'trial', 'sample')")?;
+    match (application, version) {
+        (0, 0) if tables == 0 => Ok(Kind::New),
+        (0, 1..) if ours < 5 => Err(LabError::ForeignDatabase { path: path.to_path_buf() }),
+        (0 | APPLICATION_ID, SCHEMA_VERSION) => Ok(Kind::Results),
+        (0, 1..) | (APPLICATION_ID, _) => {
+            let (found, known) = (version, SCHEMA_VERSION);
+            Err(LabError::SchemaVersion { path: path.to_path_buf(), found, known })
+        }
+        _ => Err(LabError::ForeignDatabase { path: path.to_path_buf() }),
+    }
+}
+
+/// Refuses a folder in which something is, but for a database that is being made.
+fn refuse_occupied(dir: &Path) -> Result<(), LabError> {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(LabError::file("list", dir))?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(LabError::file("list", dir))?.file_name();
+        found.push(name.to_string_lossy().into_owned());
+    }
+    // Another run made it since: it is looked at next.
+    if found.iter().all(|name| name.starts_with(NAME)) {
+        return Ok(());
+    }
+    found.sort();
+    Err(LabError::Occupied { dir: dir.to_path_buf(), found })
+}
+
+/// Whether something that was committed may be beside the file and not in it.
+fn has_log(path: &Path) -> Result<bool, LabError> {
+    for end in ["-wal", "-journal"] {
+        let mut log = path.as_os_str().to_owned();
+        log.push(end);
+        if length(Path::new(&log))?.is_some_and(|length| length > 0) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Bytes of a file; `None` if it is not there.
+fn length(path: &Path) -> Result<Option<u64>, LabError> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(Some(found.len())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(LabError::file("look at", path)(error)),
+    }
+}
+
+/// The URI by which SQLite takes a file for one that does not change: it makes no lock and no log.
+fn unchanging(path: &Path) -> Result<String, LabError> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::path::absolute(path).map_err(LabError::file("look at", path))?;
+    Ok(format!("file://{}?immutable=1", escape(path.as_os_str().as_bytes())))
+}
