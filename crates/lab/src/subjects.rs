@@ -71,6 +71,9 @@ pub(crate) use array::{Braid, Keeper};
 pub(crate) use fill::{has_content, reads_raw};
 pub(crate) use stack::writes_when_it_comes_up;
 
+pub(crate) use health::refilled;
+pub(crate) use trial::{SHARE_OF_FILE_SYSTEM, SHARE_OF_FOLDER};
+
 use health::{Treatment, treatment};
 use held::Held;
 use journal::Note;
@@ -83,6 +86,12 @@ use site::{Base, LIMIT, Obstacle, Site};
 const MOST_UP: usize = 8;
 /// Regions are whole blocks of this many bytes.
 const BLOCK: u64 = 4096;
+
+/// What is used of so many bytes.
+pub(crate) fn whole_blocks(bytes: u64) -> u64 {
+    bytes / BLOCK * BLOCK
+}
+
 /// How bringing a subject up went.
 #[derive(Debug)]
 pub enum BringUp {
@@ -544,7 +553,7 @@ impl<'a> Subjects<'a> {
     }
 
     fn raw_region(&self, base: &Base) -> u64 {
-        self.campaign.region.0.min(base.size_bytes) / BLOCK * BLOCK
+        whole_blocks(self.campaign.region.0.min(base.size_bytes))
     }
 }
 

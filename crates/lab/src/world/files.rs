@@ -1,7 +1,7 @@
 //! What a path is, who uses it, and short texts of the system's.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,17 @@ pub(super) fn claim(path: &Path) -> Result<Option<Claim>, LabError> {
     }
 }
 
-pub(super) fn free_bytes(path: &Path) -> Result<u64, LabError> {
+/// Bytes of a file or block device; `None` if it is neither, or cannot be opened for reading.
+pub(crate) fn size_of(path: &Path) -> Option<u64> {
+    let meta = fs::metadata(path).ok()?;
+    if !meta.file_type().is_block_device() {
+        return meta.is_file().then_some(meta.len());
+    }
+    // The end of a block device is its size, without an ioctl.
+    File::open(path).ok()?.seek(SeekFrom::End(0)).ok()
+}
+
+pub(crate) fn free_bytes(path: &Path) -> Result<u64, LabError> {
     let facts = rustix::fs::statvfs(path)
         .map_err(|errno| LabError::file("find out the free space of", path)(errno.into()))?;
     Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
@@ -109,6 +119,17 @@ mod tests {
         assert!(text.contains("next: end "), "{text}");
         check_unused(&path).unwrap();
         assert!(claim(&path).unwrap().is_none(), "a file cannot be taken");
+    }
+
+    #[test]
+    fn sizes_are_of_files_and_devices_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a");
+        fs::write(&file, [0; 777]).unwrap();
+        assert_eq!(size_of(&file), Some(777));
+        for none in [dir.path(), Path::new("/dev/null"), &dir.path().join("b")] {
+            assert_eq!(size_of(none), None, "{}", none.display());
+        }
     }
 
     #[test]
