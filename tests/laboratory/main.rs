@@ -2,9 +2,11 @@
 //!
 //! ```text
 //!   presets   every preset at a small scale, its reports read back
+//!   plans     what is planned to be written, beside what devices were written
 //!   endings   interrupted, killed, tools that are missing, crash, hang, print garbage;
 //!             a device that goes, a full disk, two runs at once
 //!   reports   list, show, compare
+//!   safety    what is not named, and what is in use, keeps its bytes
 //! ```
 //!
 //! The presets take a quarter of an hour together, so here each is cut to a few of its subjects and
@@ -14,8 +16,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod endings;
+mod plans;
 mod presets;
 mod reports;
+mod safety;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::campaign::Source;
 
 mod members;
+pub(crate) use members::leaf_text;
 pub use members::{Member, members_of};
 
 /// A member and where it lies.

@@ -99,6 +99,7 @@ fn run(campaign: &Campaign, folder: PathBuf, how: &LabHow) -> Result<(), Failure
     let summary = braid_lab::run(campaign, &lab).map_err(|error| match error {
         LabError::WouldDestroy { .. }
         | LabError::Busy { .. }
+        | LabError::InUse { .. }
         | LabError::Occupied { .. }
         | LabError::ForeignDatabase { .. }
         | LabError::OtherCampaign { .. }

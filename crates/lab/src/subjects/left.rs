@@ -20,9 +20,9 @@ use super::Subjects;
 use super::held::{Held, Thing};
 use super::journal::Note;
 use super::loops;
-use super::rivals::identity;
 use super::trial::mountpoint_of;
 use crate::error::LabError;
+use crate::safety::real_path;
 use crate::world::World;
 
 /// What the messages call it.
@@ -87,8 +87,8 @@ impl Subjects<'_> {
         for (key, note) in notes {
             if let Note::Superblocks { braid, members } = note {
                 let may = |member: &String| {
-                    let path = Path::new(files.get(member).unwrap_or(member));
-                    path.is_absolute() && self.destroy.contains(&identity(path))
+                    let path = files.get(member).unwrap_or(member);
+                    Path::new(path).is_absolute() && self.permit.covers(path)
                 };
                 let (members, others): (Vec<_>, Vec<_>) = members.into_iter().partition(may);
                 left.kept.extend(others);
@@ -155,7 +155,7 @@ fn find(note: Note, world: &mut dyn World) -> Result<Option<Thing>, LabError> {
         }
         Note::Mount { folder } => {
             let table = world.read_text(Path::new("/proc/self/mounts"))?.unwrap_or_default();
-            let mounted = mountpoint_of(&folder, &table) == Some(identity(&folder));
+            let mounted = mountpoint_of(&folder, &table) == Some(real_path(&folder));
             (mounted, Thing::Mount { folder })
         }
         Note::Readahead { device, sectors } => {

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::campaign::Source;
 use crate::facts::{Member, Place, members_of, place_members};
-
-pub(super) use crate::safety::identity;
+use crate::safety::real_path;
 
 /// The paths that a subject takes for itself.
 pub(super) fn paths_of(source: &Source) -> BTreeSet<PathBuf> {
@@ -15,7 +14,7 @@ pub(super) fn paths_of(source: &Source) -> BTreeSet<PathBuf> {
         return BTreeSet::new();
     }
     let paths = members_of(source).into_iter().filter_map(|member| match member {
-        Member::Path(path) => Some(identity(Path::new(&path))),
+        Member::Path(path) => Some(real_path(Path::new(&path))),
         _ => None,
     });
     paths.collect()
@@ -23,7 +22,7 @@ pub(super) fn paths_of(source: &Source) -> BTreeSet<PathBuf> {
 
 /// The kernel's name of a block device: `loop3`, `md127`.
 pub(super) fn kernel_name(device: &Path) -> Option<String> {
-    let device = identity(device);
+    let device = real_path(device);
     let name = device.strip_prefix("/dev").ok()?.file_name()?;
     Some(name.to_string_lossy().into_owned())
 }

@@ -6,20 +6,21 @@ use std::path::{Path, PathBuf};
 use braid_stack::{Node, Stack};
 
 use super::held::Thing;
-use super::rivals::{disks_of, identity, kernel_name};
+use super::rivals::{disks_of, kernel_name};
 use super::site::{Base, Obstacle, Site};
-use super::{BLOCK, Ready, Subjects, filesystem, readahead};
+use super::{Ready, Subjects, filesystem, readahead, whole_blocks};
 use crate::campaign::{FileSystem, Source, Subject};
 use crate::evidence::Watch;
 use crate::matrix::Workload;
+use crate::safety::{real_path, workload_writes};
 use crate::story::Story;
 use crate::tool::Target;
 use crate::world::World;
 
 /// The share of a fresh file system that a trial may use: copies of trees need room beside them.
-const SHARE_OF_FILE_SYSTEM: f64 = 0.45;
+pub(crate) const SHARE_OF_FILE_SYSTEM: f64 = 0.45;
 /// The share of a folder's free space that a trial may use: it is not ours alone.
-const SHARE_OF_FOLDER: f64 = 0.5;
+pub(crate) const SHARE_OF_FOLDER: f64 = 0.5;
 
 impl Subjects<'_> {
     /// Read-ahead, file system, folder: what a trial needs on top of the base.
@@ -33,6 +34,11 @@ impl Subjects<'_> {
         let Some(base) = self.states[subject].base.clone() else {
             return Err(Obstacle::Impossible("it is not up".to_owned()));
         };
+        let writes = workload_writes(workload);
+        if writes {
+            self.check_permit(subject)?;
+            self.check_unused(subject, world)?;
+        }
         let facts = &self.subjects[subject];
         let mut site = Site {
             world,
@@ -42,12 +48,17 @@ impl Subjects<'_> {
             commands: &mut commands,
         };
         let (folder, share) = place(&mut site, &base, workload)?;
+        if let (true, None, Target::Device(device)) = (writes, &folder, &base.target)
+            && let Some(claim) = site.world.claim(device)?
+        {
+            site.hold(Thing::Claim(claim));
+        }
         let mut watch = watch_of(facts, &base);
         let (target, region_bytes) = match &folder {
             None => (base.target.clone(), self.raw_region(&base)),
             Some(folder) => {
                 let free = site.world.free_bytes(folder)?;
-                let room = (free as f64 * share) as u64 / BLOCK * BLOCK;
+                let room = whole_blocks((free as f64 * share) as u64);
                 let table = site.world.read_text(Path::new("/proc/self/mounts"))?;
                 watch.mountpoint = mountpoint_of(folder, &table.unwrap_or_default());
                 (Target::Folder(folder.clone()), self.campaign.region.0.min(room))
@@ -95,7 +106,7 @@ fn place(
 
 /// Where the file system of a folder is mounted: the longest of the mounts above it.
 pub(super) fn mountpoint_of(folder: &Path, table: &str) -> Option<PathBuf> {
-    let folder = identity(folder);
+    let folder = real_path(folder);
     // The kernel writes blanks as octal numbers.
     let mounts = table.lines().filter_map(|line| line.split(' ').nth(1));
     let mounts = mounts.map(|mount| PathBuf::from(mount.replace("\\040", " ")));

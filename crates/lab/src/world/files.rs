@@ -1,9 +1,12 @@
-//! What a path is, and short texts of the system's.
+//! What a path is, who uses it, and short texts of the system's.
 
-use std::fs;
-use std::io;
-use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use braid_probe::{Policy, Reason, check_member};
+use rustix::fs::OFlags;
 
 use super::PathKind;
 use crate::error::LabError;
@@ -22,7 +25,53 @@ pub(super) fn path_kind(path: &Path) -> Result<Option<PathKind>, LabError> {
     }))
 }
 
-pub(super) fn free_bytes(path: &Path) -> Result<u64, LabError> {
+/// See [`super::World::check_unused`].
+pub(super) fn check_unused(path: &Path) -> Result<(), LabError> {
+    // What it carries has been named to be destroyed: only its use is asked for.
+    let force = [PathBuf::from(path)];
+    let policy = Policy { force: &force, read_only: false, min_bytes: 0 };
+    match check_member(path, &policy) {
+        Err(refusal) if !matches!(refusal.reason, Reason::Missing | Reason::WrongKind { .. }) => {
+            Err(LabError::InUse { refusal: refusal.to_string() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A block device that is held exclusively until this is dropped.
+#[derive(Debug)]
+pub struct Claim {
+    _device: File,
+}
+
+/// See [`super::World::claim`].
+pub(super) fn claim(path: &Path) -> Result<Option<Claim>, LabError> {
+    let failed = || LabError::file("take for itself", path);
+    if !fs::metadata(path).map_err(failed())?.file_type().is_block_device() {
+        return Ok(None);
+    }
+    let flags = OFlags::EXCL.bits().cast_signed();
+    match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(device) => Ok(Some(Claim { _device: device })),
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) => {
+            // The probe knows by whom; if it finds nobody any more, the claim was a moment's.
+            check_unused(path).and(Err(failed()(error)))
+        }
+        Err(error) => Err(failed()(error)),
+    }
+}
+
+/// Bytes of a file or block device; `None` if it is neither, or cannot be opened for reading.
+pub(crate) fn size_of(path: &Path) -> Option<u64> {
+    let meta = fs::metadata(path).ok()?;
+    if !meta.file_type().is_block_device() {
+        return meta.is_file().then_some(meta.len());
+    }
+    // The end of a block device is its size, without an ioctl.
+    File::open(path).ok()?.seek(SeekFrom::End(0)).ok()
+}
+
+pub(crate) fn free_bytes(path: &Path) -> Result<u64, LabError> {
     let facts = rustix::fs::statvfs(path)
         .map_err(|errno| LabError::file("find out the free space of", path)(errno.into()))?;
     Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
@@ -50,6 +99,37 @@ mod tests {
         assert_eq!(path_kind(Path::new("/dev/null")).unwrap(), Some(PathKind::Other));
         assert_eq!(path_kind(&dir.path().join("b")).unwrap(), None);
         assert!(path_kind(&file.join("below")).is_err());
+    }
+
+    #[test]
+    fn what_another_process_has_open_is_in_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.img");
+        fs::write(&path, b"precious").unwrap();
+        check_unused(&path).unwrap();
+        check_unused(&dir.path().join("none")).unwrap();
+        let file = File::open(&path).unwrap();
+        let mut reader =
+            std::process::Command::new("sleep").arg("100").stdin(file).spawn().unwrap();
+        let refused = check_unused(&path);
+        reader.kill().unwrap();
+        reader.wait().unwrap();
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("a.img is refused: it is in use: open by "), "{text}");
+        assert!(text.contains("next: end "), "{text}");
+        check_unused(&path).unwrap();
+        assert!(claim(&path).unwrap().is_none(), "a file cannot be taken");
+    }
+
+    #[test]
+    fn sizes_are_of_files_and_devices_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a");
+        fs::write(&file, [0; 777]).unwrap();
+        assert_eq!(size_of(&file), Some(777));
+        for none in [dir.path(), Path::new("/dev/null"), &dir.path().join("b")] {
+            assert_eq!(size_of(none), None, "{}", none.display());
+        }
     }
 
     #[test]
