@@ -420,7 +420,10 @@ fn fault_of_jobs(campaign: &Campaign) -> Option<Fault> {
         }) {
             return fault(format!("no subject is named {pattern:?}"), "correct `subjects`");
         }
-        for workload in crate::matrix::plan_job(campaign, job) {
+        if let Some(reason) = fault_of_folders(job, &subjects) {
+            return fault(reason, "remove it: folders are measured as they are mounted");
+        }
+        for workload in crate::matrix::plan_job(campaign, &subjects, job) {
             let Some(tool) = crate::tool::find(&workload.tool) else {
                 return fault("its tool is not known".into(), "name another tool");
             };
@@ -428,6 +431,13 @@ fn fault_of_jobs(campaign: &Campaign) -> Option<Fault> {
                 return fault(reason, "correct the job");
             }
             let has_files = workload.setup.filesystem != FileSystem::None;
+            for (key, words) in [("mkfs", &workload.setup.mkfs), ("mount", &workload.setup.mount)] {
+                if !has_files && !words.is_empty() {
+                    let next = "name a file system, or remove it; what runs on raw devices can be \
+                                a job of its own";
+                    return fault(format!("{key} = {words:?} on a raw device"), next);
+                }
+            }
             match tool.place(&workload.settings) {
                 Place::Device { .. } if has_files => {
                     return fault("it takes a raw device".into(), "remove `filesystem`");
@@ -448,6 +458,21 @@ fn fault_of_jobs(campaign: &Campaign) -> Option<Fault> {
         }
     }
     None
+}
+
+/// What a job wants of folders, and of nothing else, that they cannot give.
+fn fault_of_folders(job: &Job, subjects: &[Subject]) -> Option<String> {
+    let mut mine = subjects.iter().filter(|subject| job.is_for(&subject.name)).peekable();
+    mine.peek()?;
+    let is_set = |words: &[String]| words.iter().any(|word| !word.is_empty());
+    let wanted = [
+        ("filesystem", !job.filesystem.is_empty()),
+        ("mkfs", is_set(&job.mkfs)),
+        ("mount", is_set(&job.mount)),
+    ];
+    let (key, _) = wanted.into_iter().find(|(_, is_wanted)| *is_wanted)?;
+    mine.all(|subject| matches!(subject.source, Source::Directory(_)))
+        .then(|| format!("it has `{key}`, and all of its subjects are folders"))
 }
 
 #[cfg(test)]

@@ -64,6 +64,7 @@ pub(crate) use array::Array;
 pub(crate) use array::tests as array_tests;
 
 pub(crate) use array::{Braid, Keeper};
+pub(crate) use health::why_never;
 use health::{Treatment, treatment};
 use held::Held;
 use journal::Note;

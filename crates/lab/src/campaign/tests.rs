@@ -105,6 +105,13 @@ fn each_fault_names_its_remedy() {
         (GOOD.replace("\"b.img\"", "\"\""), "--member b=DEVICE"),
         (GOOD.replace("name = \"b\"", "name = \"members\""), "neither \"members\""),
         ("name = \"x\"".to_owned(), "add a [[subject]]"),
+        (GOOD.replace("op =", "mount = \"sync\"\nop ="), "mount = \"sync\" on a raw device"),
+        (GOOD.replace("op =", "mkfs = [\"\", \"-i 8192\"]\nop ="), "mkfs = \"-i 8192\" on a raw"),
+        (
+            GOOD.replace("stack = \"{a}\"", "directory = \"/srv\"")
+                .replace("op =", "filesystem = \"ext4\"\nsubjects = \"single\"\nop ="),
+            "it has `filesystem`, and all of its subjects are folders",
+        ),
     ];
     for (text, expected) in cases {
         let error = error_of(&text);
