@@ -184,6 +184,13 @@ pub(crate) fn parse_unchecked(text: &str, origin: &str) -> Result<Campaign, LabE
 /// The keys of jobs depend on their tools and are checked where jobs are read.
 fn check_all_keys(table: &toml::Table) -> Result<(), String> {
     check_keys(table, "the campaign", KEYS.into_iter())?;
+    for list in ["member", "subject", "job"] {
+        if table.get(list).is_some_and(|value| !is_list_of_tables(value)) {
+            return Err(format!(
+                "`{list}` is a list of tables: write [[{list}]] above each, with two brackets"
+            ));
+        }
+    }
     for (list, keys) in
         [("member", MemberDecl::KEYS.as_slice()), ("subject", SubjectDecl::KEYS.as_slice())]
     {
@@ -195,6 +202,10 @@ fn check_all_keys(table: &toml::Table) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn is_list_of_tables(value: &toml::Value) -> bool {
+    value.as_array().is_some_and(|entries| entries.iter().all(toml::Value::is_table))
 }
 
 /// The campaign as TOML; [`parse_campaign`] reads it back to an equal value.
@@ -302,6 +313,7 @@ fn fault_of(campaign: &Campaign) -> Option<Fault> {
     }
     fault_of_members(&campaign.members)
         .or_else(|| fault_of_names(&campaign.subjects))
+        .or_else(|| campaign.subjects.iter().find_map(fault_of_lists))
         .or_else(|| fault_of_only(campaign))
         .or_else(|| fault_of_subjects(&campaign.expand()))
         .or_else(|| fault_of_jobs(campaign))
@@ -338,6 +350,19 @@ fn fault_of_names(subjects: &[SubjectDecl]) -> Option<Fault> {
         .find(|(index, subject)| subjects[..*index].iter().any(|other| other.name == subject.name));
     let (_, subject) = twice?;
     Some((format!("two subjects are named {:?}", subject.name), "rename one".into()))
+}
+
+/// A list that the template does not take: subjects of different names that are one and the same.
+fn fault_of_lists(subject: &SubjectDecl) -> Option<Fault> {
+    let (key, place) = subject.unused_list()?;
+    Some((
+        format!(
+            "subject {:?} has `{key}`, but no {place} in {:?}",
+            subject.name,
+            subject.source.text()
+        ),
+        format!("write {place} where it belongs, or remove `{key}`"),
+    ))
 }
 
 fn fault_of_only(campaign: &Campaign) -> Option<Fault> {

@@ -51,7 +51,7 @@ fn everything_that_can_be_written_survives_a_round_trip() {
          filesystem = [\"ext4\", \"xfs\"]\nmkfs = \"-E lazy_itable_init=0\"\nmount = [\"\", \"sync\"]\n\
          readahead = [\"128K\", \"1M\"]\nhealth = [\"healthy\", \"degraded\"]\ndrop_caches = false\n\
          subjects = [\"two*\"]\n\
-         [[subject]]\nname = \"k\"\nkernel = \"raid0({{a}}, {{b}})\"\nmembers = 2\nbuses = 1\norder = \"grouped\"\n\
+         [[subject]]\nname = \"k\"\nkernel = \"raid0({{members}})\"\nmembers = 2\nbuses = 1\norder = \"grouped\"\n\
          [[subject]]\nname = \"z\"\nzram = \"1G\"\n[[subject]]\nname = \"d\"\ndirectory = \"/srv\"\n"
     );
     let campaign = parse_campaign(&text, "test.toml").unwrap();
@@ -105,6 +105,17 @@ fn each_fault_names_its_remedy() {
         (GOOD.replace("\"b.img\"", "\"\""), "--member b=DEVICE"),
         (GOOD.replace("name = \"b\"", "name = \"members\""), "neither \"members\""),
         ("name = \"x\"".to_owned(), "add a [[subject]]"),
+        (GOOD.replace("[[job]]", "[job]"), "write [[job]]"),
+        (
+            GOOD.replacen("[[member]]", "subject = \"a\"\n[[member]]", 1)
+                .replace("[[subject]]", "[[job]]"),
+            "write [[subject]]",
+        ),
+        (GOOD.replace("chunk = [", "order = \"randm\"\nchunk = ["), "order is \"randm\""),
+        (
+            GOOD.replace("chunk = [", "order = [\"alternte\"]\nchunk = ["),
+            "did you mean \"alternate\"?",
+        ),
         (GOOD.replace("op =", "mount = \"sync\"\nop ="), "mount = \"sync\" on a raw device"),
         (GOOD.replace("op =", "mkfs = [\"\", \"-i 8192\"]\nop ="), "mkfs = \"-i 8192\" on a raw"),
         (
@@ -116,6 +127,25 @@ fn each_fault_names_its_remedy() {
     for (text, expected) in cases {
         let error = error_of(&text);
         assert!(error.contains(expected), "expected {expected:?} in: {error}");
+    }
+}
+
+/// Else one thing would be measured under several names, and one of them would win.
+#[test]
+fn a_list_without_its_place_in_the_template_is_refused() {
+    let cases = [
+        ("chunk = [\"64K\", \"512K\"]", "{chunk}"),
+        ("chunk = \"64K\"", "{chunk}"),
+        ("members = [1, 2]", "{members}"),
+        ("buses = 1", "{members}"),
+        ("order = [\"given\", \"reversed\"]", "{members}"),
+    ];
+    let fixed = GOOD.replace("raid0(chunk={chunk}, {members})", "raid0({a}, {b})");
+    for (list, place) in cases {
+        let error = error_of(&fixed.replace("chunk = [\"64K\", \"1M\"]", list));
+        let key = list.split(' ').next().unwrap();
+        assert!(error.contains(&format!("has `{key}`, but no {place}")), "{error}");
+        assert!(error.contains(&format!("remove `{key}`")), "{error}");
     }
 }
 
