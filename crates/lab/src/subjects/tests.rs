@@ -83,6 +83,11 @@ fn everything() -> Vec<(Source, Workload)> {
         (stack(PAIR), workload(FileSystem::None, Health::Story)),
         (stack("raid1(ram(1G), ram(1G))"), workload(FileSystem::Ext4, Health::Degraded)),
         (stack("raid1(ram(1G), ram(1G))"), workload(FileSystem::None, Health::Scrubbing)),
+        // Its first member is left out, and is not to be overwritten either.
+        (
+            stack("raid0(raid1(/img/a, /img/b), ram(1G))"),
+            workload(FileSystem::None, Health::Degraded),
+        ),
         (stack("md(/img/a, /img/b)"), workload(FileSystem::None, Health::Rebuilding)),
         (Source::Path("/img/a".into()), workload(FileSystem::Xfs, Health::Healthy)),
         (Source::Path("/dev/sdx".into()), ext4()),
