@@ -42,7 +42,7 @@ use braid_stack::ByteSize;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::settings::Value;
+use crate::settings::{Kind, Parameter, Value};
 use crate::tool::Place;
 
 mod job;
@@ -230,35 +230,39 @@ impl Campaign {
     }
 
     /// The campaign with amounts of data and times multiplied by `factor`, above 0: a short run
-    /// of a long campaign. Times stay at least 0.2 s and amounts at least 8 MiB; shapes (block
-    /// sizes, depths, processes, repetitions) stay as they are.
+    /// of a long campaign. Times stay at least 0.2 s and amounts at least 8 MiB, those that may be
+    /// nothing at least 1 MiB; nothing stays nothing, and shapes (block sizes, depths, processes,
+    /// repetitions) stay as they are.
     #[must_use]
     pub fn scaled(mut self, factor: f64) -> Self {
-        let size = |size: ByteSize| {
+        let size_from = |least_mib: u64, size: ByteSize| {
             let scaled = (size.0 as f64 * factor) as u64;
-            ByteSize((scaled >> 20).max(8) << 20)
+            ByteSize((scaled >> 20).max(least_mib) << 20)
         };
+        let size = |size| size_from(8, size);
         self.runtime_s = (self.runtime_s * factor).max(0.2);
         self.ramp_s *= factor;
         self.rest_s *= factor;
         self.region = size(self.region);
-        let scale = |value: &Value| match value {
-            Value::Size(bytes) => Value::Size(size(*bytes)),
+        let scale = |parameter: &Parameter, value: &Value| match (value, parameter.kind) {
             // None of something stays none.
-            Value::Count(count) if *count > 0 => {
+            (Value::Size(ByteSize(0)), _) => value.clone(),
+            (Value::Size(bytes), Kind::Size { min: 0, .. }) => Value::Size(size_from(1, *bytes)),
+            (Value::Size(bytes), _) => Value::Size(size(*bytes)),
+            (Value::Count(count), _) if *count > 0 => {
                 Value::Count(((*count as f64 * factor) as u64).max(1))
             }
-            Value::Count(_) | Value::Flag(_) | Value::Word(_) => value.clone(),
+            (Value::Count(_) | Value::Flag(_) | Value::Word(_), _) => value.clone(),
         };
         for job in &mut self.jobs {
             let Some(tool) = crate::tool::find(&job.tool) else { continue };
             let defaults = crate::settings::Settings::defaults(tool.parameters());
             for parameter in tool.parameters().iter().filter(|parameter| parameter.scales) {
                 if let Some(values) = job.settings.get_mut(parameter.name) {
-                    *values = values.iter().map(scale).collect();
+                    *values = values.iter().map(|value| scale(parameter, value)).collect();
                     values.dedup();
                 } else if let Some(default) = defaults.get(parameter.name) {
-                    let scaled = scale(default);
+                    let scaled = scale(parameter, default);
                     if scaled != *default {
                         job.settings.insert(parameter.name.to_owned(), vec![scaled]);
                     }

@@ -170,6 +170,29 @@ fn a_scale_changes_amounts_and_not_shapes() {
     assert!(parse_campaign(&render_campaign(&scaled).unwrap(), "copy").is_ok());
 }
 
+/// What is held against an amount is scaled with it, also where that cannot become smaller.
+#[test]
+fn memory_is_scaled_with_the_size_that_it_is_half_of() {
+    let bonnie = |more: &str| {
+        let job = format!("[[job]]\ntool = \"bonnie\"\nfiles = 0\n{more}\n");
+        parse_campaign(&format!("{GOOD}{job}"), "test.toml").unwrap()
+    };
+    let sizes = |campaign: &Campaign| {
+        let of = |name: &str| campaign.jobs[1].settings[name][0].to_string();
+        [of("size"), of("ram")]
+    };
+    for more in ["size = \"1G\"\nram = \"512M\"", "ram = \"512M\""] {
+        for (factor, expected) in
+            [(0.01, ["10M", "5M"]), (0.0001, ["8M", "1M"]), (2.0, ["2G", "1G"])]
+        {
+            let scaled = bonnie(more).scaled(factor);
+            check_campaign(&scaled).unwrap();
+            assert_eq!(sizes(&scaled), expected, "{more} × {factor}");
+        }
+    }
+    assert_eq!(sizes(&bonnie("ram = 0").scaled(0.01)), ["10M", "0"], "nothing stays nothing");
+}
+
 #[test]
 fn only_keeps_the_baselines_and_what_is_named() {
     let text = GOOD.replacen("[[member]]", "only = [\"*1M\"]\n[[member]]", 1);

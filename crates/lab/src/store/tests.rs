@@ -75,15 +75,17 @@ fn what_was_saved_is_read_back() {
 }
 
 #[test]
-fn a_failed_trial_is_tried_again_and_an_impossible_one_is_not() {
+fn trials_are_told_apart_by_what_became_of_them() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::create(dir.path(), &campaign()).unwrap();
     let session = store.begin_session(1, &read_environment(Vec::new())).unwrap();
     store.save_trial(session, &kept(1, Outcome::Failed("no".into())), None).unwrap();
     store.save_trial(session, &kept(2, Outcome::Impossible("no bus".into())), None).unwrap();
-    assert_eq!(store.finished_trials().unwrap().into_iter().collect::<Vec<_>>(), [2]);
+    assert_eq!(store.measured_trials().unwrap(), [].into());
+    assert_eq!(store.impossible_trials().unwrap(), [2].into());
     store.save_trial(session, &kept(1, Outcome::Ok), Some(&words("again"))).unwrap();
-    assert_eq!(store.finished_trials().unwrap().len(), 2);
+    assert_eq!(store.measured_trials().unwrap(), [1].into());
+    assert_eq!(store.impossible_trials().unwrap(), [2].into());
     assert_eq!(store.results().unwrap().trials.len(), 2);
 }
 
