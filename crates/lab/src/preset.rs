@@ -209,7 +209,7 @@ impl Preset {
                 "--modelled: it has no members that could be modelled",
                 match is_mine {
                     true => "name models yourself: --baseline 'model(hdd, size=1G)'".to_owned(),
-                    false => "leave --modelled out: what it measures is in memory".to_owned(),
+                    false => "leave --modelled out".to_owned(),
                 },
             )),
             () if choices.kernel && campaign.members.is_empty() => Some((

@@ -58,6 +58,8 @@ struct MockWorld {
     asked: u32,
     log: Rc<RefCell<Log>>,
     faults: Vec<Fault>,
+    /// When the user presses Ctrl-C.
+    interrupt: Option<(Duration, StopFlag)>,
 }
 
 struct MockService {
@@ -79,7 +81,8 @@ impl Service for MockService {
 
 impl MockWorld {
     fn new(faults: &[Fault]) -> Self {
-        Self { now: Duration::ZERO, asked: 0, log: Rc::default(), faults: faults.to_vec() }
+        let (now, log, faults) = (Duration::ZERO, Rc::default(), faults.to_vec());
+        Self { now, asked: 0, log, faults, interrupt: None }
     }
 
     fn trial(&mut self, command: &str, stop: &StopFlag) -> Finished {
@@ -132,6 +135,9 @@ impl World for MockWorld {
 
     fn sleep(&mut self, time: Duration) {
         self.now += time;
+        if let Some((_, stop)) = self.interrupt.as_ref().filter(|(at, _)| self.now >= *at) {
+            stop.set();
+        }
     }
 
     fn run(
@@ -525,4 +531,20 @@ fn what_the_campaign_makes_impossible_is_not_tried_again_and_its_reason_is_told(
         assert!(tally.obstacles.keys().all(|why| why.contains("survives a failure")));
         assert_eq!(log.borrow().starts, 0);
     }
+}
+
+/// A rest may last an hour.
+#[test]
+fn a_rest_ends_when_the_user_wants_to_stop() {
+    let mut rivals = Rivals::new();
+    rivals.campaign.rest_s = 3600.0;
+    let options = rivals.options();
+    let at = Duration::from_secs(60);
+    let mut world = MockWorld::new(&[]);
+    world.interrupt = Some((at, options.stop.clone()));
+    let tally = run_campaign(&rivals.campaign, &options, &mut world).unwrap();
+    assert_eq!((tally.stopped, tally.measured), (true, 0));
+    assert!(world.now < at + Duration::from_secs(1), "it rested on: {:?}", world.now);
+    assert!(world.log.borrow().up.is_empty(), "a server was left");
+    assert_eq!(world.log.borrow().trials, 0);
 }
