@@ -58,7 +58,7 @@ fn end_in_the_middle(lab: &Lab, file: &str, more: &[&str], signal: Signal) {
     send_signal(child.id(), signal);
     child.wait().expect("it ends");
     match signal {
-        Signal::INT => {
+        Signal::INT | Signal::HUP => {
             for pid in children {
                 assert!(!is_alive(pid), "process {pid} was left");
             }
@@ -72,7 +72,8 @@ fn end_in_the_middle(lab: &Lab, file: &str, more: &[&str], signal: Signal) {
 #[test]
 fn interrupted_and_killed_runs_go_on_where_they_were() {
     skip_without!("fio");
-    for signal in [Signal::INT, Signal::KILL] {
+    // A terminal that closes sends SIGHUP.
+    for signal in [Signal::INT, Signal::HUP, Signal::KILL] {
         let lab = Lab::new();
         let file = lab.campaign(&campaign(5, 0.2));
         end_in_the_middle(&lab, &file, &[], signal);
@@ -82,6 +83,88 @@ fn interrupted_and_killed_runs_go_on_where_they_were() {
         assert_eq!((found.measured, found.planned, found.sessions), (20, 20, 2), "{found:?}");
         lab.assert_nothing_is_left(&lab.results());
     }
+}
+
+/// `braid lab run … 2>&1 | head -1`: what nobody reads is no reason to leave volumes behind.
+#[test]
+fn a_run_goes_on_when_nobody_reads_what_it_says() {
+    skip_without!("fio");
+    let lab = Lab::new();
+    let file = lab.campaign(&campaign(2, 0.2));
+    let results = lab.results().display().to_string();
+    let mut command = lab.tool(&["run", &file, "--out", &results]).into_command();
+    let (reader, writer) = std::io::pipe().expect("a pipe can be made");
+    drop(reader);
+    let both = writer.try_clone().expect("a pipe has two ends");
+    command.stdout(both).stderr(writer);
+    let status = start(&mut command).expect("braid can be started").wait().expect("it ends");
+    assert!(status.success(), "{status}");
+    let found = tally(&lab.results());
+    assert_eq!((found.measured, found.planned, found.sessions), (8, 8, 1), "{found:?}");
+    lab.assert_nothing_is_left(&lab.results());
+}
+
+#[test]
+fn who_ignores_a_hangup_is_not_stopped_by_it() {
+    skip_without!("fio", "nohup");
+    let lab = Lab::new();
+    let file = lab.campaign(&campaign(3, 0.2));
+    let results = lab.results().display().to_string();
+    let braid = lab.tool(&["run", &file, "--out", &results, "--quiet"]).into_command();
+    let mut command = std::process::Command::new("nohup");
+    command.arg(braid.get_program()).args(braid.get_args());
+    command.envs(braid.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(lab.scratch.path());
+    command.stdin(std::process::Stdio::null());
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let mut child = start(&mut command).expect("braid can be started");
+    wait_until("a trial is saved", || {
+        std::fs::read_dir(lab.results().join("raw")).map_or(0, Iterator::count) > 0
+    });
+    send_signal(child.id(), Signal::HUP);
+    let status = child.wait().expect("it ends");
+    assert!(status.success(), "{status}");
+    let found = tally(&lab.results());
+    assert_eq!((found.measured, found.planned), (12, 12), "{found:?}");
+}
+
+/// An exit status of 0 would say that there are numbers.
+#[test]
+fn a_run_that_can_measure_nothing_fails_and_says_why() {
+    skip_without!("fio");
+    let lab = Lab::new();
+    let file = lab.campaign(&format!("{}health = \"degraded\"\n", campaign(1, 0.2)));
+    let results = lab.results().display().to_string();
+    lab.run(&["plan", &file]).ok();
+    for _ in 0..2 {
+        let run = lab.run(&["run", &file, "--out", &results, "--quiet"]);
+        run.fails(1, &["nothing could be measured", "4 × it is not an array that survives"]);
+    }
+    lab.assert_nothing_is_left(&lab.results());
+}
+
+/// Nested and mixed arrays too: what is left out is not named to be overwritten.
+#[test]
+fn an_array_of_arrays_is_measured_without_one_of_its_members() {
+    skip_unless_root!();
+    skip_without!("fio");
+    let lab = Lab::new();
+    let images =
+        ["a.img", "b.img", "c.img", "d.img"].map(|name| lab.scratch.sparse(name, 32 << 20));
+    let [a, b, c, d] = images.map(|path| path.display().to_string());
+    let text = format!(
+        "name = \"nested\"\nrepetitions = 1\nruntime_s = 0.2\nregion = \"4M\"\n\
+         [[subject]]\nname = \"nested\"\nstack = \"raid0(raid1({a}, {b}), raid1({c}, {d}))\"\n\
+         [[job]]\npattern = \"rand\"\nop = \"write\"\nhealth = [\"healthy\", \"degraded\"]\n"
+    );
+    let file = lab.campaign(&text);
+    let results = lab.results().display().to_string();
+    let destroy = [&a, &b, &c, &d].map(|path| ["--destroy", path.as_str()]).concat();
+    let words = [&["run", &file, "--out", &results, "--quiet"], &destroy[..]].concat();
+    lab.run(&words).ok();
+    let found = tally(&lab.results());
+    assert_eq!((found.measured, found.planned), (2, 2), "{found:?}");
+    lab.assert_nothing_is_left(&lab.results());
 }
 
 /// A volume that is attached, a loop device, a file system on each: all that a run can hold.

@@ -43,7 +43,7 @@ use braid_stack::ByteSize;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::settings::Value;
+use crate::settings::{Kind, Parameter, Value};
 use crate::tool::Place;
 
 mod job;
@@ -192,6 +192,13 @@ pub(crate) fn parse_unchecked(text: &str, origin: &str) -> Result<Campaign, LabE
 /// The keys of jobs depend on their tools and are checked where jobs are read.
 fn check_all_keys(table: &toml::Table) -> Result<(), String> {
     check_keys(table, "the campaign", KEYS.into_iter())?;
+    for list in ["member", "subject", "job"] {
+        if table.get(list).is_some_and(|value| !is_list_of_tables(value)) {
+            return Err(format!(
+                "`{list}` is a list of tables: write [[{list}]] above each, with two brackets"
+            ));
+        }
+    }
     for (list, keys) in
         [("member", MemberDecl::KEYS.as_slice()), ("subject", SubjectDecl::KEYS.as_slice())]
     {
@@ -203,6 +210,10 @@ fn check_all_keys(table: &toml::Table) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn is_list_of_tables(value: &toml::Value) -> bool {
+    value.as_array().is_some_and(|entries| entries.iter().all(toml::Value::is_table))
 }
 
 /// The campaign as TOML; [`parse_campaign`] reads it back to an equal value.
@@ -232,38 +243,41 @@ impl Campaign {
     }
 
     /// The campaign with amounts of data and times multiplied by `factor`, above 0: a short run
-    /// of a long campaign. Times stay at least 0.2 s and amounts at least 8 MiB, or what
-    /// they were if that is less; shapes (block sizes, depths, processes, repetitions) stay as they
-    /// are.
+    /// of a long campaign. Times stay at least 0.2 s and amounts at least 8 MiB (those that may be
+    /// nothing at least 1 MiB), or what they were if that is less; nothing stays nothing, and shapes
+    /// (block sizes, depths, processes, repetitions) stay as they are.
     #[must_use]
     pub fn scaled(mut self, factor: f64) -> Self {
-        let size = |size: ByteSize| {
+        let size_from = |least_mib: u64, size: ByteSize| {
             let scaled = (size.0 as f64 * factor) as u64;
-            let whole = (scaled >> 20).max(8) << 20;
+            let whole = (scaled >> 20).max(least_mib) << 20;
             // What is made smaller is never larger, and what stays the same stays so to the byte.
             ByteSize(if factor <= 1.0 && whole > size.0 || factor == 1.0 { size.0 } else { whole })
         };
+        let size = |size| size_from(8, size);
         self.runtime_s = (self.runtime_s * factor).max(0.2_f64.min(self.runtime_s));
         self.ramp_s *= factor;
         self.rest_s *= factor;
         self.region = size(self.region);
-        let scale = |value: &Value| match value {
-            Value::Size(bytes) => Value::Size(size(*bytes)),
+        let scale = |parameter: &Parameter, value: &Value| match (value, parameter.kind) {
             // None of something stays none.
-            Value::Count(count) if *count > 0 => {
+            (Value::Size(ByteSize(0)), _) => value.clone(),
+            (Value::Size(bytes), Kind::Size { min: 0, .. }) => Value::Size(size_from(1, *bytes)),
+            (Value::Size(bytes), _) => Value::Size(size(*bytes)),
+            (Value::Count(count), _) if *count > 0 => {
                 Value::Count(((*count as f64 * factor) as u64).max(1))
             }
-            Value::Count(_) | Value::Flag(_) | Value::Word(_) => value.clone(),
+            (Value::Count(_) | Value::Flag(_) | Value::Word(_), _) => value.clone(),
         };
         for job in &mut self.jobs {
             let Some(tool) = crate::tool::find(&job.tool) else { continue };
             let defaults = crate::settings::Settings::defaults(tool.parameters());
             for parameter in tool.parameters().iter().filter(|parameter| parameter.scales) {
                 if let Some(values) = job.settings.get_mut(parameter.name) {
-                    *values = values.iter().map(scale).collect();
+                    *values = values.iter().map(|value| scale(parameter, value)).collect();
                     values.dedup();
                 } else if let Some(default) = defaults.get(parameter.name) {
-                    let scaled = scale(default);
+                    let scaled = scale(parameter, default);
                     if scaled != *default {
                         job.settings.insert(parameter.name.to_owned(), vec![scaled]);
                     }
@@ -322,6 +336,7 @@ fn fault_of(campaign: &Campaign) -> Option<Fault> {
     }
     fault_of_members(&campaign.members)
         .or_else(|| fault_of_names(&campaign.subjects))
+        .or_else(|| campaign.subjects.iter().find_map(fault_of_lists))
         .or_else(|| fault_of_only(campaign))
         .or_else(|| fault_of_subjects(&campaign.expand()))
         .or_else(|| fault_of_jobs(campaign))
@@ -358,6 +373,19 @@ fn fault_of_names(subjects: &[SubjectDecl]) -> Option<Fault> {
         .find(|(index, subject)| subjects[..*index].iter().any(|other| other.name == subject.name));
     let (_, subject) = twice?;
     Some((format!("two subjects are named {:?}", subject.name), "rename one".into()))
+}
+
+/// A list that the template does not take: subjects of different names that are one and the same.
+fn fault_of_lists(subject: &SubjectDecl) -> Option<Fault> {
+    let (key, place) = subject.unused_list()?;
+    Some((
+        format!(
+            "subject {:?} has `{key}`, but no {place} in {:?}",
+            subject.name,
+            subject.source.text()
+        ),
+        format!("write {place} where it belongs, or remove `{key}`"),
+    ))
 }
 
 fn fault_of_only(campaign: &Campaign) -> Option<Fault> {
@@ -440,7 +468,10 @@ fn fault_of_jobs(campaign: &Campaign) -> Option<Fault> {
         }) {
             return fault(format!("no subject is named {pattern:?}"), "correct `subjects`");
         }
-        for workload in crate::matrix::plan_job(campaign, job) {
+        if let Some(reason) = fault_of_folders(job, &subjects) {
+            return fault(reason, "remove it: folders are measured as they are mounted");
+        }
+        for workload in crate::matrix::plan_job(campaign, &subjects, job) {
             let Some(tool) = crate::tool::find(&workload.tool) else {
                 return fault("its tool is not known".into(), "name another tool");
             };
@@ -448,6 +479,13 @@ fn fault_of_jobs(campaign: &Campaign) -> Option<Fault> {
                 return fault(reason, "correct the job");
             }
             let has_files = workload.setup.filesystem != FileSystem::None;
+            for (key, words) in [("mkfs", &workload.setup.mkfs), ("mount", &workload.setup.mount)] {
+                if !has_files && !words.is_empty() {
+                    let next = "name a file system, or remove it; what runs on raw devices can be \
+                                a job of its own";
+                    return fault(format!("{key} = {words:?} on a raw device"), next);
+                }
+            }
             match tool.place(&workload.settings) {
                 Place::Device { .. } if has_files => {
                     return fault("it takes a raw device".into(), "remove `filesystem`");
@@ -468,6 +506,21 @@ fn fault_of_jobs(campaign: &Campaign) -> Option<Fault> {
         }
     }
     None
+}
+
+/// What a job wants of folders, and of nothing else, that they cannot give.
+fn fault_of_folders(job: &Job, subjects: &[Subject]) -> Option<String> {
+    let mut mine = subjects.iter().filter(|subject| job.is_for(&subject.name)).peekable();
+    mine.peek()?;
+    let is_set = |words: &[String]| words.iter().any(|word| !word.is_empty());
+    let wanted = [
+        ("filesystem", !job.filesystem.is_empty()),
+        ("mkfs", is_set(&job.mkfs)),
+        ("mount", is_set(&job.mount)),
+    ];
+    let (key, _) = wanted.into_iter().find(|(_, is_wanted)| *is_wanted)?;
+    mine.all(|subject| matches!(subject.source, Source::Directory(_)))
+        .then(|| format!("it has `{key}`, and all of its subjects are folders"))
 }
 
 #[cfg(test)]

@@ -37,6 +37,16 @@
 //!
 //! Deliberately absent: command-line parsing (the binary does it), and any averaging of percentiles.
 
+/// Shadows the standard macro, which panics when nobody reads: `braid lab run … 2>&1 | head -1`
+/// must not end a run with its volumes up. Tests keep the standard one, whose words are captured.
+#[cfg(not(test))]
+macro_rules! eprintln {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 pub mod analysis;
 pub mod campaign;
 pub mod compare;

@@ -106,15 +106,27 @@ pub struct Trial {
     pub seed: u64,
 }
 
-/// The workloads of one job: every combination of its lists.
-pub fn plan_job(campaign: &Campaign, job: &Job) -> Vec<Workload> {
+/// The workloads of one job: every combination of its lists. Where nobody has named a file system,
+/// those in folders are workloads of their own: what a folder lies on is not what is made on a
+/// device, and the two are not to be compared as if it were.
+pub fn plan_job(campaign: &Campaign, subjects: &[Subject], job: &Job) -> Vec<Workload> {
     let Some(tool) = crate::tool::find(&job.tool) else {
         return Vec::new();
     };
     let drop_caches = job.drop_caches.unwrap_or(campaign.drop_caches);
+    let mine = || subjects.iter().filter(|subject| job.is_for(&subject.name));
+    let in_folders = mine().any(is_folder);
+    let on_devices = !in_folders || mine().any(|subject| !is_folder(subject));
     let mut workloads = Vec::new();
     for settings in combine(tool, job) {
-        for filesystem in job.filesystems(tool.place(&settings)) {
+        let place = tool.place(&settings);
+        let mut filesystems = Vec::new();
+        for (_, in_folder) in [(on_devices, false), (in_folders, true)].iter().filter(|one| one.0) {
+            let new = job.filesystems(place, *in_folder).into_iter();
+            let new: Vec<FileSystem> = new.filter(|one| !filesystems.contains(one)).collect();
+            filesystems.extend(new);
+        }
+        for filesystem in filesystems {
             for mkfs in or(&job.mkfs, String::new()) {
                 for mount in or(&job.mount, String::new()) {
                     for readahead in or_none(&job.readahead) {
@@ -166,11 +178,29 @@ fn or_none<T: Copy>(values: &[T]) -> Vec<Option<T>> {
     if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
 }
 
+fn is_folder(subject: &Subject) -> bool {
+    matches!(subject.source, Source::Directory(_))
+}
+
+/// Whether one of a job's workloads is for a subject: not for a folder what is for devices, nor the
+/// other way round.
+fn suits(job: &Job, workload: &Workload, subject: &Subject) -> bool {
+    let place = workload.tool().map(|tool| tool.place(&workload.settings));
+    job.is_for(&subject.name)
+        && place.is_some_and(|place| {
+            job.filesystems(place, is_folder(subject)).contains(&workload.setup.filesystem)
+        })
+}
+
 /// The workloads of a campaign, in the order in which they were written; each once, though two
 /// jobs may have it for different subjects.
 pub fn plan_workloads(campaign: &Campaign) -> Vec<Workload> {
+    workloads_on(campaign, &campaign.expand())
+}
+
+fn workloads_on(campaign: &Campaign, subjects: &[Subject]) -> Vec<Workload> {
     let mut seen = std::collections::BTreeSet::new();
-    let all = campaign.jobs.iter().flat_map(|job| plan_job(campaign, job));
+    let all = campaign.jobs.iter().flat_map(|job| plan_job(campaign, subjects, job));
     all.filter(|workload| seen.insert(workload.clone())).collect()
 }
 
@@ -178,13 +208,13 @@ pub fn plan_workloads(campaign: &Campaign) -> Vec<Workload> {
 pub fn plan_matrix(campaign: &Campaign) -> Vec<Cell> {
     let subjects = campaign.expand();
     let index: BTreeMap<Workload, usize> =
-        plan_workloads(campaign).into_iter().enumerate().map(|(i, w)| (w, i)).collect();
+        workloads_on(campaign, &subjects).into_iter().enumerate().map(|(i, w)| (w, i)).collect();
     let mut cells = Vec::new();
     for job in &campaign.jobs {
-        for workload in plan_job(campaign, job) {
+        for workload in plan_job(campaign, &subjects, job) {
             let workload_index = index.get(&workload).copied().unwrap_or_default();
-            for (subject, facts) in subjects.iter().enumerate().filter(|(_, s)| job.is_for(&s.name))
-            {
+            let mine = subjects.iter().enumerate().filter(|(_, s)| suits(job, &workload, s));
+            for (subject, facts) in mine {
                 let impossible = why_impossible(facts, &workload);
                 let workload = workload.clone();
                 cells.push(Cell { subject, workload_index, workload, impossible });
@@ -201,28 +231,29 @@ fn why_impossible(subject: &Subject, workload: &Workload) -> Option<String> {
         return subject.impossible.clone();
     }
     let place = workload.tool()?.place(&workload.settings);
+    let setup = &workload.setup;
     let needs_device = matches!(place, Place::Device { .. })
-        || (matches!(place, Place::Either { .. }) && workload.setup.filesystem == FileSystem::None);
-    let reason = match &subject.source {
+        || (matches!(place, Place::Either { .. }) && setup.filesystem == FileSystem::None);
+    match &subject.source {
         Source::Directory(_) if needs_device => {
-            format!("{} needs a raw device and this is a folder", workload.tool)
+            Some(format!("{} needs a raw device and this is a folder", workload.tool))
         }
-        Source::Directory(_) if workload.setup.readahead.is_some() => {
-            "read-ahead is set on a device, and a folder's device is not the laboratory's".into()
-        }
-        Source::Nbd(_) if !speaks_nbd(place) || workload.setup != nbd_setup(&workload.setup) => {
+        Source::Directory(_) if !setup.leaves_folders_alone() => Some(FOLDER_AS_IT_IS.to_owned()),
+        Source::Directory(_) if setup.readahead.is_some() => Some(
+            "read-ahead is set on a device, and a folder's device is not the laboratory's".into(),
+        ),
+        Source::Nbd(_) if !speaks_nbd(place) || *setup != nbd_setup(setup) => Some(
             "an NBD export is not a block device of this machine: attach it first and name the \
              device as a path"
-                .into()
-        }
-        Source::Stack(_) | Source::Kernel(_) => return None,
-        _ if workload.setup.health != Health::Healthy => {
-            "it is not an array whose members the laboratory could fail".into()
-        }
-        _ => return None,
-    };
-    Some(reason)
+                .into(),
+        ),
+        source => crate::subjects::why_never(source, setup.health),
+    }
 }
+
+/// Why a folder cannot have what a job wants.
+pub(crate) const FOLDER_AS_IT_IS: &str = "a folder is measured on the file system that it lies on, as that is mounted: leave \
+     filesystem, mkfs and mount out, or name its device as a path";
 
 /// Whether a tool can measure an NBD server directly.
 pub fn speaks_nbd(place: Place) -> bool {
@@ -238,7 +269,10 @@ fn nbd_setup(setup: &Setup) -> Setup {
 /// nothing needs a block device. Else all of them are attached, so that all numbers of a
 /// campaign went the same way.
 pub fn goes_through_nbd(campaign: &Campaign) -> bool {
-    plan_workloads(campaign).iter().all(|workload| {
+    let workloads = plan_workloads(campaign);
+    // What runs in folders alone says nothing about stacks.
+    let mut of_devices = workloads.iter().filter(|one| one.setup.filesystem != FileSystem::Own);
+    of_devices.all(|workload| {
         let place = workload.tool().map(|tool| tool.place(&workload.settings));
         let health = Setup { health: workload.setup.health, ..nbd_setup(&workload.setup) };
         place.is_some_and(speaks_nbd) && workload.setup == health

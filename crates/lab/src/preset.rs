@@ -10,7 +10,8 @@ use std::path::Path;
 use braid_stack::ByteSize;
 
 use crate::campaign::{
-    Campaign, Source, SubjectDecl, check_campaign, parse_unchecked, read_draft, resolve_device,
+    Campaign, MemberDecl, Source, SubjectDecl, check_campaign, parse_unchecked, read_draft,
+    resolve_device,
 };
 use crate::error::LabError;
 
@@ -167,6 +168,7 @@ impl Preset {
                 self.how_to_name_members(&campaign),
             ));
         }
+        self.check_choices(&campaign, choices)?;
         if choices.modelled {
             for member in &mut campaign.members {
                 if let Some((_, model)) =
@@ -184,18 +186,65 @@ impl Preset {
             let reason = format!("the device of {} is not named", member.name);
             return Err(refused(&campaign, reason, self.how_to_name_members(&campaign)));
         }
+        let is_expression = |member: &&MemberDecl| member.device.contains('(');
+        if let Some(member) = campaign.members.iter().find(is_expression).filter(|_| choices.kernel)
+        {
+            return Err(refused(
+                &campaign,
+                format!(
+                    "--kernel: {} is {}, which the kernel has no device for",
+                    member.name, member.device
+                ),
+                format!("give --member {}=PATH, or leave --kernel out", member.name),
+            ));
+        }
         choices.apply(campaign)
     }
 
-    fn how_to_name_members(&self, campaign: &Campaign) -> String {
-        let flags: Vec<String> = campaign
-            .members
-            .iter()
-            .map(|member| format!("--member {}=DEVICE", member.name))
-            .collect();
-        let modelled = if self.modelled.is_empty() { "" } else { ", or take --modelled" };
-        format!("give {}{modelled}", flags.join(" "))
+    /// Refuses flags that this preset has no use for: ignored, they would promise something else
+    /// than what is measured.
+    fn check_choices(&self, campaign: &Campaign, choices: &Choices) -> Result<(), LabError> {
+        let is_mine = self.compares_stacks();
+        let fault = match () {
+            () if choices.modelled && self.modelled.is_empty() => Some((
+                "--modelled: it has no members that could be modelled",
+                match is_mine {
+                    true => "name models yourself: --baseline 'model(hdd, size=1G)'".to_owned(),
+                    false => "leave --modelled out".to_owned(),
+                },
+            )),
+            () if choices.kernel && campaign.members.is_empty() => Some((
+                "--kernel: it has no members that the kernel could make arrays of",
+                match is_mine {
+                    true => "name the kernel's array as a device: --subject md=/dev/md0".to_owned(),
+                    false => "leave --kernel out".to_owned(),
+                },
+            )),
+            () if choices.kernel && choices.modelled => Some((
+                "--kernel and --modelled: the kernel's md takes whole devices and files, and no \
+                 models",
+                format!("leave one of the two out; with --kernel {}", name_all(campaign)),
+            )),
+            () => None,
+        };
+        fault.map_or(Ok(()), |(reason, next)| Err(refused(campaign, reason.to_owned(), next)))
     }
+
+    fn how_to_name_members(&self, campaign: &Campaign) -> String {
+        if campaign.members.is_empty() {
+            return "run it as it is".to_owned();
+        }
+        let modelled = if self.modelled.is_empty() { "" } else { ", or take --modelled" };
+        format!("{}{modelled}", name_all(campaign))
+    }
+}
+
+/// The flags that name every member.
+fn name_all(campaign: &Campaign) -> String {
+    let members = campaign.members.iter();
+    let flags: Vec<String> =
+        members.map(|member| format!("--member {}=DEVICE", member.name)).collect();
+    format!("give {}", flags.join(" "))
 }
 
 impl Choices {
@@ -263,7 +312,7 @@ fn set_members(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabErro
                     campaign,
                     format!("it has no member {name:?}{hint}"),
                     match names.len() {
-                        0 => "it has no members at all; give --baseline and --subject".to_owned(),
+                        0 => "it has no members at all; leave --member out".to_owned(),
                         _ => format!("its members are {}", names.join(", ")),
                     },
                 ));

@@ -11,6 +11,7 @@
 //! * a stop by the user loses at most the trial that was running;
 //! * a trial that fails or is impossible is kept with its reason and does not end the campaign; a
 //!   subject whose trials fail three times in a row is left out for the rest of the run;
+//! * the next run repeats what failed, and what was impossible unless the campaign itself says so;
 //! * two runs never use one results directory or one device at once.
 
 use std::collections::BTreeMap;
@@ -44,13 +45,15 @@ const FAILURES_IN_A_ROW: u32 = 3;
 pub struct Tally {
     /// Trials in the campaign.
     pub planned: u32,
-    /// Trials that had been saved by an earlier run.
+    /// Trials that an earlier run has saved and that need not be run again.
     pub skipped: u32,
+    /// Those of them that have numbers.
+    pub measured_before: u32,
     /// Trials that went well in this run.
     pub measured: u32,
     /// Trials that failed in this run.
     pub failed: u32,
-    /// Trials that cannot be done.
+    /// Trials that this run found impossible.
     pub impossible: u32,
     /// Trials that were not begun because their subject failed again and again.
     pub left_out: u32,
@@ -58,8 +61,17 @@ pub struct Tally {
     pub stopped: bool,
     /// Reasons of failures, each once, with how often.
     pub reasons: BTreeMap<String, u32>,
+    /// Why trials are impossible, those that were skipped among them, each once, with how often.
+    pub obstacles: BTreeMap<String, u32>,
     /// How the time was spent.
     pub times: Times,
+}
+
+impl Tally {
+    /// Whether there is not one number, neither of this run nor of an earlier one.
+    pub fn is_empty(&self) -> bool {
+        self.measured + self.measured_before == 0
+    }
 }
 
 /// Runs what is missing of a campaign into the results directory. Its relative paths are relative
@@ -139,28 +151,39 @@ struct Run<'a, 'c> {
 enum Step {
     Measured,
     Failed(String),
-    Impossible,
+    Impossible(String),
     Stopped,
 }
 
 impl Run<'_, '_> {
     fn all_trials(&mut self, world: &mut dyn World) -> Result<Tally, LabError> {
         let trials = plan_trials(self.campaign);
-        let finished = self.store.finished_trials()?;
-        let missing: Vec<&Trial> =
-            trials.iter().filter(|t| !finished.contains(&t.number)).collect();
+        let measured = self.store.measured_trials()?;
+        let impossible = self.store.impossible_trials()?;
+        // What the campaign itself makes impossible stays so. The machine is asked again: a program
+        // may have been installed, a module loaded.
+        let stays_impossible =
+            |t: &Trial| t.cell.impossible.is_some() && impossible.contains(&t.number);
+        let (settled, missing): (Vec<&Trial>, Vec<&Trial>) =
+            trials.iter().partition(|t| measured.contains(&t.number) || stays_impossible(t));
         if !missing.is_empty() {
             self.subjects.check_all_unused(world)?;
         }
+        let mut obstacles = BTreeMap::new();
+        for reason in settled.iter().filter_map(|trial| trial.cell.impossible.clone()) {
+            *obstacles.entry(reason).or_default() += 1;
+        }
         let mut tally = Tally {
             planned: trials.len() as u32,
-            skipped: (trials.len() - missing.len()) as u32,
+            skipped: settled.len() as u32,
+            measured_before: settled.iter().filter(|t| measured.contains(&t.number)).count() as u32,
             measured: 0,
             failed: 0,
             impossible: 0,
             left_out: 0,
             stopped: false,
             reasons: BTreeMap::new(),
+            obstacles,
             times: Times::default(),
         };
         let mut progress = Progress::new(missing.len(), trials.len(), self.options.quiet);
@@ -183,7 +206,10 @@ impl Run<'_, '_> {
                     tally.measured += 1;
                     in_a_row[subject] = 0;
                 }
-                Step::Impossible => tally.impossible += 1,
+                Step::Impossible(reason) => {
+                    tally.impossible += 1;
+                    *tally.obstacles.entry(reason).or_default() += 1;
+                }
                 Step::Failed(reason) => {
                     tally.failed += 1;
                     progress.warn(&format!("trial {} failed: {reason}", trial.number));
@@ -327,7 +353,7 @@ impl Run<'_, '_> {
         self.store.save_trial(self.session, &kept, output)?;
         Ok(match kept.outcome {
             Outcome::Ok => Step::Measured,
-            Outcome::Impossible(_) => Step::Impossible,
+            Outcome::Impossible(reason) => Step::Impossible(reason),
             Outcome::Failed(reason) => Step::Failed(reason),
         })
     }

@@ -103,10 +103,7 @@ impl Parameter {
                 if words.contains(&word.as_str()) {
                     return Ok(Value::Word(word.clone()));
                 }
-                let nearest = braid_stack::suggest(word, words.iter().copied());
-                let hint =
-                    nearest.map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
-                Err(format!("is {word:?}{hint}; take one of: {}", words.join(", ")))
+                Err(unknown_word(word, words))
             }
             (Kind::Text | Kind::Path, toml::Value::String(text)) => Ok(Value::Word(text.clone())),
             (kind, other) => Err(format!("is {other}; {kind} is wanted")),
@@ -123,6 +120,13 @@ impl Parameter {
         };
         self.check(&given).ok()
     }
+}
+
+/// Says which words there are, and which of them is near.
+pub(crate) fn unknown_word(word: &str, words: &[&str]) -> String {
+    let nearest = braid_stack::suggest(word, words.iter().copied());
+    let hint = nearest.map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
+    format!("is {word:?}{hint}; take one of: {}", words.join(", "))
 }
 
 fn check_size(given: &toml::Value, min: u64, max: u64, unit: u64) -> Result<ByteSize, String> {

@@ -69,9 +69,8 @@ pub(crate) use array::tests as array_tests;
 
 pub(crate) use array::{Braid, Keeper};
 pub(crate) use fill::{has_content, reads_raw};
+pub(crate) use health::{refilled, why_never};
 pub(crate) use stack::writes_when_it_comes_up;
-
-pub(crate) use health::refilled;
 pub(crate) use trial::{SHARE_OF_FILE_SYSTEM, SHARE_OF_FOLDER};
 
 use health::{Treatment, treatment};

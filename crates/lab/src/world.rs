@@ -7,8 +7,6 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::environment::Environment;
@@ -22,6 +20,7 @@ mod files;
 mod many;
 mod process;
 mod service;
+mod stop;
 mod strays;
 mod system;
 
@@ -29,6 +28,7 @@ pub(crate) use content::{Leave, make_file};
 pub use files::Claim;
 pub(crate) use files::{free_bytes, read_text, size_of};
 
+pub use stop::StopFlag;
 pub use system::SystemWorld;
 
 /// A program and its arguments.
@@ -362,6 +362,28 @@ pub trait World {
     }
 }
 
+/// How often a rest looks whether it is to go on.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Waits, less if `stop` is set.
+///
+/// # Errors
+///
+/// [`LabError::Stopped`] when it was set.
+pub(crate) fn rest(world: &mut dyn World, time: Duration, stop: &StopFlag) -> Result<(), LabError> {
+    let end = world.monotonic() + time;
+    loop {
+        if stop.is_set() {
+            return Err(LabError::Stopped);
+        }
+        let left = end.saturating_sub(world.monotonic());
+        if left.is_zero() {
+            return Ok(());
+        }
+        world.sleep(left.min(SLICE));
+    }
+}
+
 /// What a path leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKind {
@@ -373,43 +395,6 @@ pub enum PathKind {
     Folder,
     /// Anything else.
     Other,
-}
-
-/// Tells the runner to stop. Clones share one flag.
-#[derive(Debug, Clone, Default)]
-pub struct StopFlag(Arc<AtomicBool>);
-
-impl StopFlag {
-    /// A flag that SIGINT and SIGTERM set. A second signal ends the process at once, as without
-    /// a handler.
-    ///
-    /// # Errors
-    ///
-    /// When the handlers cannot be installed.
-    pub fn on_signals() -> Result<Self, LabError> {
-        let flag = Self::default();
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            // The order matters: the second signal must find the flag set by the first.
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&flag.0))
-                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag.0)))
-                .map_err(|source| LabError::Process {
-                    action: "catch signals of",
-                    program: "this program".to_owned(),
-                    source,
-                })?;
-        }
-        Ok(flag)
-    }
-
-    /// Asks to stop.
-    pub fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether somebody asked to stop.
-    pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ fn measure_in(
     tool.check(&settings, processes).unwrap();
     let (scratch, sources) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for data in tool.sources(&settings) {
-        make_source(&data, sources.path(), 1).unwrap();
+        make_source(&data, sources.path(), 1, &StopFlag::default(), world).unwrap();
     }
     let spec = TrialSpec {
         settings: &settings,

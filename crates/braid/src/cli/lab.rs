@@ -67,10 +67,10 @@ pub(crate) struct LabTarget {
     /// The device of a member: a path, or a stack expression (may be repeated)
     #[arg(long, value_name = "NAME=DEVICE")]
     pub(crate) member: Vec<String>,
-    /// Modelled devices for all members that are not named
+    /// Modelled devices for all members that are not named (for a preset with members)
     #[arg(long)]
     pub(crate) modelled: bool,
-    /// Arrays of the kernel's md instead of braid's (for a preset with members)
+    /// Arrays of the kernel's md instead of braid's (for a preset whose members are all named)
     #[arg(long)]
     pub(crate) kernel: bool,
     /// Multiplies times and amounts of data: 0.01, 1/100

@@ -1,5 +1,6 @@
 //! `braid lab`: the laboratory's command line.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -116,19 +117,29 @@ fn run(campaign: &Campaign, folder: PathBuf, how: &LabHow) -> Result<(), Failure
         ))
         .next("the same command goes on")),
         Some(tally) if tally.failed + tally.left_out > 0 => Err(failed(tally)),
+        Some(tally) if tally.is_empty() => Err(nothing(tally)),
         _ => Ok(()),
     }
 }
 
+/// Each reason once, on a line of its own.
+fn reasons(counted: &BTreeMap<String, u32>) -> String {
+    counted.iter().map(|(reason, count)| format!("\n  {count} × {reason}")).collect()
+}
+
+/// Nothing failed, and there is not one number.
+fn nothing(tally: &braid_lab::runner::Tally) -> Failure {
+    Failure::failed(format!("nothing could be measured:{}", reasons(&tally.obstacles)))
+        .next("mend that, then the same command; `braid lab plan` says what no machine could do")
+}
+
 /// What failed, each reason once.
 fn failed(tally: &braid_lab::runner::Tally) -> Failure {
-    let reasons: Vec<String> =
-        tally.reasons.iter().map(|(reason, count)| format!("\n  {count} × {reason}")).collect();
     let left_out = match tally.left_out {
         0 => String::new(),
         count => format!(", {count} more were left out"),
     };
-    Failure::failed(format!("{} trials failed{left_out}:{}", tally.failed, reasons.concat()))
+    Failure::failed(format!("{} trials failed{left_out}:{}", tally.failed, reasons(&tally.reasons)))
         .next("the same command repeats them")
 }
 

@@ -80,7 +80,7 @@ fn an_invalid_number_takes_no_part() {
 
 #[test]
 fn states_say_why_there_is_nothing() {
-    let mut campaign = campaign(PLAN);
+    let mut campaign = campaign(&PLAN.replace("raid0(chunk=64K, ", "raid1("));
     campaign.jobs[0].health = vec![crate::campaign::Health::Degraded];
     let results = results(&campaign, |_, workload, repetition| match repetition {
         1 if workload.headline() == Metric::Seconds => Given::Failed("gone"),

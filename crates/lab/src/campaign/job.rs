@@ -29,7 +29,8 @@ pub struct Job {
     pub tool: String,
     /// Names of subjects that it runs on; `*` stands for any letters. Empty: all.
     pub subjects: Vec<String>,
-    /// File systems; empty: `none` for tools that take a raw device, else ext4.
+    /// File systems; empty: on devices `none` for tools that take a raw device, else ext4. A folder
+    /// has its own and takes no other.
     pub filesystem: Vec<FileSystem>,
     /// Further words for mkfs.
     pub mkfs: Vec<String>,
@@ -232,10 +233,13 @@ impl Job {
         self.subjects.is_empty() || Patterns(&self.subjects).matches(subject)
     }
 
-    /// The file systems that it runs on: those given, or what its tool needs.
-    pub(crate) fn filesystems(&self, place: Place) -> Vec<FileSystem> {
+    /// The file systems that it runs on: those given, or what its tool needs. A folder has its own,
+    /// unless the job wants what a folder cannot give: that is the same workload as on devices, and
+    /// impossible there.
+    pub(crate) fn filesystems(&self, place: Place, in_folder: bool) -> Vec<FileSystem> {
         match place {
             _ if !self.filesystem.is_empty() => self.filesystem.clone(),
+            Place::Folder | Place::Either { .. } if in_folder => vec![FileSystem::Own],
             Place::Folder => vec![FileSystem::Ext4],
             Place::Device { .. } | Place::Either { .. } => vec![FileSystem::None],
         }

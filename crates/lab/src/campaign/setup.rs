@@ -24,14 +24,18 @@ pub enum FileSystem {
     Btrfs,
     /// F2FS, where the kernel has it.
     F2fs,
+    /// The one that a folder lies on, whatever it is: nothing is made and nothing is mounted. A
+    /// campaign cannot ask for it; it is what a folder has.
+    Own,
 }
 
 impl FileSystem {
-    /// Every one, in the order of reports.
+    /// Every one that a campaign can name, in the order of reports.
     pub const ALL: [Self; 7] =
         [Self::None, Self::Ext2, Self::Ext3, Self::Ext4, Self::Xfs, Self::Btrfs, Self::F2fs];
 
-    /// Its name in campaigns, `mkfs.NAME` and `mount -t NAME`.
+    /// Its name in campaigns, `mkfs.NAME` and `mount -t NAME`; of [`FileSystem::Own`] words for
+    /// labels, as nobody has said what it is.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -41,6 +45,7 @@ impl FileSystem {
             Self::Xfs => "xfs",
             Self::Btrfs => "btrfs",
             Self::F2fs => "f2fs",
+            Self::Own => "the folder's file system",
         }
     }
 }
@@ -82,7 +87,7 @@ impl Health {
 /// Everything around a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Setup {
-    /// The file system; each trial begins on a fresh one.
+    /// The file system; each trial begins on a fresh one, but for [`FileSystem::Own`].
     pub filesystem: FileSystem,
     /// Further words for `mkfs`, split at blanks.
     pub mkfs: String,
@@ -96,6 +101,13 @@ pub struct Setup {
     pub processes: u32,
     /// Whether the page cache is dropped before the tool starts.
     pub drop_caches: bool,
+}
+
+impl Setup {
+    /// Whether a folder can have it: no file system is made and nothing is mounted.
+    pub(crate) fn leaves_folders_alone(&self) -> bool {
+        self.filesystem == FileSystem::Own && self.mkfs.is_empty() && self.mount.is_empty()
+    }
 }
 
 impl Default for Setup {

@@ -20,7 +20,8 @@
 //! gives one subject for each combination, named by what varies: `stripe 64K × 2, 1 bus`.
 //!
 //! Invariants: a template that asks for more members or buses than there are gives a subject
-//! with [`Subject::impossible`] set; nothing is left out silently.
+//! with [`Subject::impossible`] set; nothing is left out silently. A list without its place in the
+//! template is refused ([`SubjectDecl::unused_list`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -55,7 +56,7 @@ impl MemberDecl {
 
 /// In which order members are taken from their buses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(try_from = "String", rename_all = "lowercase")]
 pub enum Order {
     /// As they are declared.
     Given,
@@ -67,7 +68,21 @@ pub enum Order {
     Reversed,
 }
 
+impl TryFrom<String> for Order {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|order| order.name() == word);
+        known
+            .ok_or_else(|| crate::settings::unknown_word(&word, &Self::ALL.map(Self::name)))
+            .map_err(|reason| format!("order {reason}"))
+    }
+}
+
 impl Order {
+    /// Every one.
+    const ALL: [Self; 4] = [Self::Given, Self::Alternate, Self::Grouped, Self::Reversed];
+
     /// Its name in campaigns.
     pub fn name(self) -> &'static str {
         match self {
@@ -258,6 +273,20 @@ impl SubjectDecl {
             buses: Vec::new(),
             order: Vec::new(),
         }
+    }
+
+    /// A list that the template has no place for, and the place that it lacks. The subjects of such
+    /// a list would have different names and be the same thing.
+    pub(super) fn unused_list(&self) -> Option<(&'static str, &'static str)> {
+        let text = self.source.text();
+        let lists = [
+            ("chunk", "{chunk}", self.chunk.is_empty()),
+            ("members", "{members}", self.members.is_empty()),
+            ("buses", "{members}", self.buses.is_empty()),
+            ("order", "{members}", self.order.is_empty()),
+        ];
+        let unused = lists.into_iter().find(|(_, place, none)| !none && !text.contains(place));
+        unused.map(|(key, place, _)| (key, place))
     }
 }
 

@@ -51,7 +51,7 @@ fn everything_that_can_be_written_survives_a_round_trip() {
          filesystem = [\"ext4\", \"xfs\"]\nmkfs = \"-E lazy_itable_init=0\"\nmount = [\"\", \"sync\"]\n\
          readahead = [\"128K\", \"1M\"]\nhealth = [\"healthy\", \"degraded\"]\ndrop_caches = false\n\
          subjects = [\"two*\"]\n\
-         [[subject]]\nname = \"k\"\nkernel = \"raid0({{a}}, {{b}})\"\nmembers = 2\nbuses = 1\norder = \"grouped\"\n\
+         [[subject]]\nname = \"k\"\nkernel = \"raid0({{members}})\"\nmembers = 2\nbuses = 1\norder = \"grouped\"\n\
          [[subject]]\nname = \"z\"\nzram = \"1G\"\n[[subject]]\nname = \"d\"\ndirectory = \"/srv\"\n"
     );
     let campaign = parse_campaign(&text, "test.toml").unwrap();
@@ -105,10 +105,47 @@ fn each_fault_names_its_remedy() {
         (GOOD.replace("\"b.img\"", "\"\""), "--member b=DEVICE"),
         (GOOD.replace("name = \"b\"", "name = \"members\""), "neither \"members\""),
         ("name = \"x\"".to_owned(), "add a [[subject]]"),
+        (GOOD.replace("[[job]]", "[job]"), "write [[job]]"),
+        (
+            GOOD.replacen("[[member]]", "subject = \"a\"\n[[member]]", 1)
+                .replace("[[subject]]", "[[job]]"),
+            "write [[subject]]",
+        ),
+        (GOOD.replace("chunk = [", "order = \"randm\"\nchunk = ["), "order is \"randm\""),
+        (
+            GOOD.replace("chunk = [", "order = [\"alternte\"]\nchunk = ["),
+            "did you mean \"alternate\"?",
+        ),
+        (GOOD.replace("op =", "mount = \"sync\"\nop ="), "mount = \"sync\" on a raw device"),
+        (GOOD.replace("op =", "mkfs = [\"\", \"-i 8192\"]\nop ="), "mkfs = \"-i 8192\" on a raw"),
+        (
+            GOOD.replace("stack = \"{a}\"", "directory = \"/srv\"")
+                .replace("op =", "filesystem = \"ext4\"\nsubjects = \"single\"\nop ="),
+            "it has `filesystem`, and all of its subjects are folders",
+        ),
     ];
     for (text, expected) in cases {
         let error = error_of(&text);
         assert!(error.contains(expected), "expected {expected:?} in: {error}");
+    }
+}
+
+/// Else one thing would be measured under several names, and one of them would win.
+#[test]
+fn a_list_without_its_place_in_the_template_is_refused() {
+    let cases = [
+        ("chunk = [\"64K\", \"512K\"]", "{chunk}"),
+        ("chunk = \"64K\"", "{chunk}"),
+        ("members = [1, 2]", "{members}"),
+        ("buses = 1", "{members}"),
+        ("order = [\"given\", \"reversed\"]", "{members}"),
+    ];
+    let fixed = GOOD.replace("raid0(chunk={chunk}, {members})", "raid0({a}, {b})");
+    for (list, place) in cases {
+        let error = error_of(&fixed.replace("chunk = [\"64K\", \"1M\"]", list));
+        let key = list.split(' ').next().unwrap();
+        assert!(error.contains(&format!("has `{key}`, but no {place}")), "{error}");
+        assert!(error.contains(&format!("remove `{key}`")), "{error}");
     }
 }
 
@@ -131,6 +168,29 @@ fn a_scale_changes_amounts_and_not_shapes() {
     assert_eq!(scaled.jobs[0], campaign.jobs[0]);
     assert!((scaled.runtime_s - 0.2).abs() < 1e-9, "{}", scaled.runtime_s);
     assert!(parse_campaign(&render_campaign(&scaled).unwrap(), "copy").is_ok());
+}
+
+/// What is held against an amount is scaled with it, also where that cannot become smaller.
+#[test]
+fn memory_is_scaled_with_the_size_that_it_is_half_of() {
+    let bonnie = |more: &str| {
+        let job = format!("[[job]]\ntool = \"bonnie\"\nfiles = 0\n{more}\n");
+        parse_campaign(&format!("{GOOD}{job}"), "test.toml").unwrap()
+    };
+    let sizes = |campaign: &Campaign| {
+        let of = |name: &str| campaign.jobs[1].settings[name][0].to_string();
+        [of("size"), of("ram")]
+    };
+    for more in ["size = \"1G\"\nram = \"512M\"", "ram = \"512M\""] {
+        for (factor, expected) in
+            [(0.01, ["10M", "5M"]), (0.0001, ["8M", "1M"]), (2.0, ["2G", "1G"])]
+        {
+            let scaled = bonnie(more).scaled(factor);
+            check_campaign(&scaled).unwrap();
+            assert_eq!(sizes(&scaled), expected, "{more} × {factor}");
+        }
+    }
+    assert_eq!(sizes(&bonnie("ram = 0").scaled(0.01)), ["10M", "0"], "nothing stays nothing");
 }
 
 #[test]

@@ -110,3 +110,78 @@ proptest::proptest! {
         proptest::prop_assert_eq!(seen.len(), 16 * repetitions as usize);
     }
 }
+
+const FOLDERS: &str = "[[subject]]\nname = \"one\"\ndirectory = \"/srv\"\nbaseline = true\n\
+                       [[subject]]\nname = \"two\"\ndirectory = \"/home\"\n";
+
+/// What each workload of each subject is called, or why it cannot be.
+fn cells_of(campaign: &Campaign) -> Vec<(usize, String, Option<String>)> {
+    let cells = plan_matrix(campaign).into_iter();
+    cells.map(|cell| (cell.subject, cell.workload.label(), cell.impossible)).collect()
+}
+
+/// Nothing is made in a folder, so no label may say that something was.
+#[test]
+fn folders_are_measured_on_their_own_file_system_and_say_so() {
+    for job in ["tool = \"cp-read\"", "tool = \"dd\"\nop = \"write\""] {
+        let campaign = with_jobs(FOLDERS, &format!("[[job]]\n{job}\n"));
+        let workloads = plan_workloads(&campaign);
+        assert_eq!(workloads.len(), 1, "both are compared on one workload");
+        let cells = cells_of(&campaign);
+        assert_eq!(cells.len(), 2);
+        for (_, label, impossible) in cells {
+            assert!(label.ends_with(", the folder's file system"), "{label}");
+            assert_eq!(impossible, None);
+        }
+    }
+}
+
+#[test]
+fn what_is_made_on_a_device_is_not_compared_with_what_a_folder_has() {
+    let mixed = format!("{SINGLE}{}", FOLDERS.replace("baseline = true", ""));
+    let jobs = "[[job]]\ntool = \"cp-read\"\n[[job]]\ntool = \"hdparm\"\n";
+    let campaign = with_jobs(&mixed, jobs);
+    let cells = cells_of(&campaign);
+    let labels = |subject: usize| -> Vec<String> {
+        let mine = cells.iter().filter(|cell| cell.0 == subject && cell.2.is_none());
+        mine.map(|cell| cell.1.clone()).collect()
+    };
+    assert_eq!(labels(0).len(), 2);
+    assert!(labels(0)[0].ends_with(", ext4"), "{:?}", labels(0));
+    assert_eq!(labels(1).len(), 1);
+    assert!(labels(1)[0].ends_with(", the folder's file system"), "{:?}", labels(1));
+    assert_eq!(cells.len(), 1 + 2 + 3, "hdparm on a folder is there, and impossible");
+    // A folder beside it does not change how a stack is reached.
+    let fio = "[[job]]\npattern = \"seq\"\nop = \"read\"\n";
+    assert!(goes_through_nbd(&with_jobs(&mixed, fio)));
+}
+
+#[test]
+fn a_file_system_cannot_be_asked_of_a_folder() {
+    let mixed = format!("{SINGLE}{}", FOLDERS.replace("baseline = true", ""));
+    for wanted in ["filesystem = [\"ext4\", \"xfs\"]", "mkfs = \"-m 0\"", "mount = \"noatime\""] {
+        let campaign = with_jobs(&mixed, &format!("[[job]]\ntool = \"cp-read\"\n{wanted}\n"));
+        for (subject, label, impossible) in cells_of(&campaign) {
+            match subject {
+                0 => assert_eq!(impossible, None, "{label}"),
+                _ => assert!(impossible.unwrap().contains("that it lies on"), "{wanted}: {label}"),
+            }
+        }
+    }
+}
+
+/// What no machine can do is not planned with times, bytes and `--destroy`.
+#[test]
+fn what_no_machine_can_do_is_known_to_the_plan() {
+    let subjects = "[[subject]]\nname = \"stripe\"\nstack = \"raid0(./a, ./b)\"\nbaseline = true\n\
+        [[subject]]\nname = \"nested\"\nkernel = \"raid0(raid1(./c, ./d), raid1(./e, ./f))\"\n";
+    let job = "[[job]]\npattern = \"rand\"\nop = \"write\"\nhealth = [\"healthy\", \"degraded\"]\n";
+    let campaign = with_jobs(subjects, job);
+    let possible: Vec<(usize, Health)> = plan_matrix(&campaign)
+        .into_iter()
+        .filter(|cell| cell.impossible.is_none())
+        .map(|cell| (cell.subject, cell.workload.setup.health))
+        .collect();
+    assert_eq!(possible, [(0, Health::Healthy)]);
+    assert_eq!(crate::safety::plan_overwrites(&campaign), ["./a", "./b"]);
+}

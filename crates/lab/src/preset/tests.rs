@@ -11,10 +11,9 @@ fn choices() -> Choices {
 
 /// What each preset needs to be whole.
 fn whole(preset: &Preset) -> Campaign {
-    let parsed = parse_unchecked(preset.toml, preset.name).unwrap();
-    let choices = match parsed.subjects.is_empty() {
+    let choices = match preset.compares_stacks() {
         true => choices(),
-        false => Choices { modelled: true, ..Choices::default() },
+        false => Choices { modelled: !preset.modelled.is_empty(), ..Choices::default() },
     };
     preset.campaign(&choices).unwrap()
 }
@@ -105,6 +104,41 @@ fn the_kernel_stands_in_for_braid() {
     let subjects = campaign.expand();
     assert_eq!(subjects[0].source, Source::Path("/dev/sdb".into()));
     assert_eq!(subjects[4].source, Source::Kernel("raid1(/dev/sdb, /dev/sdc)".into()));
+}
+
+/// Flags that change nothing would be taken for what they say.
+#[test]
+fn flags_that_a_preset_has_no_use_for_are_refused() {
+    let disks = [("disk1", "/dev/sdb"), ("disk2", "ram(1G)")];
+    let disks = disks.map(|(name, device)| (name.to_owned(), device.to_owned())).to_vec();
+    let (modelled, kernel) = (true, true);
+    let cases = [
+        ("quick", Choices { modelled, ..choices() }, "--modelled: it has no members", "--baseline"),
+        ("quick", Choices { kernel, ..choices() }, "--kernel: it has no members", "--subject md="),
+        (
+            "rapiddisk",
+            Choices { modelled, ..Choices::default() },
+            "--modelled:",
+            "leave --modelled",
+        ),
+        ("rapiddisk", Choices { kernel, ..Choices::default() }, "--kernel:", "leave --kernel out"),
+        (
+            "two-disk-levels",
+            Choices { modelled, kernel, ..Choices::default() },
+            "--kernel and --modelled",
+            "--member disk1=DEVICE --member disk2=DEVICE",
+        ),
+        (
+            "two-disk-levels",
+            Choices { kernel, members: disks, ..Choices::default() },
+            "disk2 is ram(1G)",
+            "give --member disk2=PATH",
+        ),
+    ];
+    for (name, choices, reason, next) in cases {
+        let error = Preset::find(name).unwrap().campaign(&choices).unwrap_err().to_string();
+        assert!(error.contains(reason) && error.contains(next), "{name}: {error}");
+    }
 }
 
 #[test]

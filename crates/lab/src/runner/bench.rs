@@ -12,10 +12,11 @@ use crate::matrix::Trial;
 use crate::metric::{Measured, Metric, Sample};
 use crate::store::{Outcome, StoredTrial, Times};
 use crate::subjects::{Journal, Ready, Room};
+use crate::tool::source::make_source;
 use crate::tool::{
     Effort, RunOutput, Script, Step, Target, Tool, ToolError, ToolOutput, TrialSpec,
 };
-use crate::world::{Exit, World};
+use crate::world::{Exit, World, rest};
 
 /// What a tool may take beyond the time it was told: starting, laying out, the last flush.
 const OVERTIME: Duration = Duration::from_secs(120);
@@ -121,7 +122,7 @@ impl<'c> Bench<'c> {
         };
         kept.region_bytes = ready.region_bytes;
         kept.commands.clone_from(&ready.commands);
-        let sources = self.make_sources(tool, trial)?;
+        let sources = self.make_sources(tool, trial, world)?;
         let scratch = self.empty_scratch()?;
         let spec = TrialSpec {
             settings: &workload.settings,
@@ -183,18 +184,22 @@ impl<'c> Bench<'c> {
         for step in &script.warm {
             world.perform(step, limit, stop)?;
         }
-        if self.campaign.rest_s > 0.0 {
-            world.sleep(Duration::from_secs_f64(self.campaign.rest_s));
-        }
+        rest(world, Duration::from_secs_f64(self.campaign.rest_s), stop)?;
         kept.commands.extend(script.measured.iter().map(ToString::to_string));
         Ok(())
     }
 
-    fn make_sources(&self, tool: &dyn Tool, trial: &Trial) -> Result<PathBuf, LabError> {
+    fn make_sources(
+        &self,
+        tool: &dyn Tool,
+        trial: &Trial,
+        world: &mut dyn World,
+    ) -> Result<PathBuf, LabError> {
         let folder = self.folder.path().join("sources");
         std::fs::create_dir_all(&folder).map_err(LabError::file("create", &folder))?;
         for data in tool.sources(&trial.cell.workload.settings) {
-            crate::tool::source::make_source(&data, &folder, self.campaign.seed)?;
+            let stop = &self.options.stop;
+            make_source(&data, &folder, self.campaign.seed, stop, world)?;
         }
         Ok(folder)
     }

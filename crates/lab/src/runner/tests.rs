@@ -37,6 +37,8 @@ enum Fault {
     ServerDies,
     /// The tool is not installed.
     NoTool,
+    /// This program, which a subject needs, is not installed.
+    NoProgram(&'static str),
 }
 
 #[derive(Default)]
@@ -56,6 +58,8 @@ struct MockWorld {
     asked: u32,
     log: Rc<RefCell<Log>>,
     faults: Vec<Fault>,
+    /// When the user presses Ctrl-C.
+    interrupt: Option<(Duration, StopFlag)>,
 }
 
 struct MockService {
@@ -77,7 +81,8 @@ impl Service for MockService {
 
 impl MockWorld {
     fn new(faults: &[Fault]) -> Self {
-        Self { now: Duration::ZERO, asked: 0, log: Rc::default(), faults: faults.to_vec() }
+        let (now, log, faults) = (Duration::ZERO, Rc::default(), faults.to_vec());
+        Self { now, asked: 0, log, faults, interrupt: None }
     }
 
     fn trial(&mut self, command: &str, stop: &StopFlag) -> Finished {
@@ -130,6 +135,9 @@ impl World for MockWorld {
 
     fn sleep(&mut self, time: Duration) {
         self.now += time;
+        if let Some((_, stop)) = self.interrupt.as_ref().filter(|(at, _)| self.now >= *at) {
+            stop.set();
+        }
     }
 
     fn run(
@@ -152,8 +160,14 @@ impl World for MockWorld {
             return Ok(words("fio-3.33\n"));
         }
         self.now += Duration::from_millis(1300);
+        let program = command.program.as_str();
+        if self.faults.iter().any(|fault| matches!(fault, Fault::NoProgram(one) if *one == program))
+        {
+            let source = std::io::ErrorKind::NotFound.into();
+            return Err(LabError::Spawn { program: program.to_owned(), source });
+        }
         self.log.borrow_mut().fills += 1;
-        Ok(words("{}"))
+        Ok(words("{\"device\": \"/dev/loop99\"}"))
     }
 
     fn run_all(
@@ -232,6 +246,14 @@ impl World for MockWorld {
 
     fn remove_folder(&mut self, _: &Path, _: bool) -> Result<(), LabError> {
         Ok(())
+    }
+
+    fn is_root(&self) -> bool {
+        true
+    }
+
+    fn free_bytes(&mut self, _: &Path) -> Result<u64, LabError> {
+        Ok(1 << 30)
     }
 
     fn path_kind(&mut self, _: &Path) -> Result<Option<PathKind>, LabError> {
@@ -364,7 +386,7 @@ fn an_interrupted_campaign_resumes_at_every_index() {
         let tally = tally.unwrap();
         assert!(tally.stopped, "at {n}");
         assert_eq!(tally.measured as usize, n - 1, "at {n}");
-        assert_eq!(rivals.store().finished_trials().unwrap().len(), n - 1, "at {n}");
+        assert_eq!(rivals.store().measured_trials().unwrap().len(), n - 1, "at {n}");
 
         let (tally, second) = rivals.run(&[]);
         let tally = tally.unwrap();
@@ -457,7 +479,7 @@ fn what_is_impossible_is_kept_with_its_reason_and_the_rest_runs() {
     let tally = run_campaign(&campaign, &options(dir.path(), &[]), &mut world).unwrap();
     assert_eq!((tally.measured, tally.impossible, tally.failed), (4, 2, 0));
     let again = run_campaign(&campaign, &options(dir.path(), &[]), &mut world).unwrap();
-    assert_eq!((again.skipped, again.measured), (6, 0));
+    assert_eq!((again.skipped, again.measured_before, again.measured), (6, 4, 0));
     let results = Store::open(dir.path()).unwrap().results().unwrap();
     let reasons: BTreeSet<String> = results
         .trials
@@ -495,4 +517,61 @@ fn relative_paths_are_kept_with_what_they_are_relative_to() {
     assert_eq!(found.campaign.working_dir, Some(std::env::current_dir().unwrap()));
     assert_eq!(found.facts[0].members[0].member, file);
     assert!(found.facts[0].commands[0].contains(&format!(" {file} ")), "{:?}", found.facts[0]);
+}
+
+/// A program that is missing today may be there tomorrow.
+#[test]
+fn what_the_machine_could_not_do_is_tried_again() {
+    let mut rivals = Rivals::new();
+    rivals.campaign.jobs[0].filesystem = vec![crate::campaign::FileSystem::Ext4];
+    let all = Rivals::TRIALS as u32;
+    for _ in 0..2 {
+        let (tally, log) = rivals.run(&[Fault::NoProgram("mkfs.ext4")]);
+        let tally = tally.unwrap();
+        assert_eq!((tally.skipped, tally.measured, tally.impossible), (0, 0, all));
+        assert!(tally.is_empty());
+        let told: Vec<(&String, &u32)> = tally.obstacles.iter().collect();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].0.contains("apt-get install e2fsprogs"), "{told:?}");
+        assert_eq!((*told[0].1, log.borrow().trials), (all, 0));
+    }
+    let (tally, _) = rivals.run(&[]);
+    let tally = tally.unwrap();
+    assert_eq!((tally.skipped, tally.measured, tally.impossible), (0, all, 0));
+    let (again, _) = rivals.run(&[Fault::NoProgram("mkfs.ext4")]);
+    let again = again.unwrap();
+    assert_eq!((again.skipped, again.measured_before, again.impossible), (all, all, 0));
+    assert!(!again.is_empty(), "it has what it has");
+}
+
+#[test]
+fn what_the_campaign_makes_impossible_is_not_tried_again_and_its_reason_is_told() {
+    let mut rivals = Rivals::new();
+    rivals.campaign.jobs[0].health = vec![crate::campaign::Health::Degraded];
+    let all = Rivals::TRIALS as u32;
+    for skipped in [0, all] {
+        let (tally, log) = rivals.run(&[]);
+        let tally = tally.unwrap();
+        assert_eq!((tally.skipped, tally.impossible), (skipped, all - skipped));
+        assert!(tally.is_empty());
+        assert_eq!(tally.obstacles.values().sum::<u32>(), all);
+        assert!(tally.obstacles.keys().all(|why| why.contains("survives a failure")));
+        assert_eq!(log.borrow().starts, 0);
+    }
+}
+
+/// A rest may last an hour.
+#[test]
+fn a_rest_ends_when_the_user_wants_to_stop() {
+    let mut rivals = Rivals::new();
+    rivals.campaign.rest_s = 3600.0;
+    let options = rivals.options();
+    let at = Duration::from_secs(60);
+    let mut world = MockWorld::new(&[]);
+    world.interrupt = Some((at, options.stop.clone()));
+    let tally = run_campaign(&rivals.campaign, &options, &mut world).unwrap();
+    assert_eq!((tally.stopped, tally.measured), (true, 0));
+    assert!(world.now < at + Duration::from_secs(1), "it rested on: {:?}", world.now);
+    assert!(world.log.borrow().up.is_empty(), "a server was left");
+    assert_eq!(world.log.borrow().trials, 0);
 }

@@ -7,16 +7,30 @@ use crate::error::LabError;
 use crate::metric::{LatencyBins, Measured, Metric, Sample, TimeSeries};
 
 impl Store {
-    /// Numbers of the trials that need not be run again: measured, or impossible.
+    /// Numbers of the trials that were measured.
     ///
     /// # Errors
     ///
     /// When the database cannot be read.
-    pub fn finished_trials(&self) -> Result<BTreeSet<u32>, LabError> {
+    pub fn measured_trials(&self) -> Result<BTreeSet<u32>, LabError> {
+        self.trials_that_were("ok")
+    }
+
+    /// Numbers of the trials that were impossible when they were tried last. Whether they still are
+    /// is for the caller to say: what lies with the campaign is, what lay with the machine may not
+    /// be.
+    ///
+    /// # Errors
+    ///
+    /// When the database cannot be read.
+    pub fn impossible_trials(&self) -> Result<BTreeSet<u32>, LabError> {
+        self.trials_that_were("impossible")
+    }
+
+    fn trials_that_were(&self, outcome: &str) -> Result<BTreeSet<u32>, LabError> {
         let read = || -> rusqlite::Result<_> {
-            let mut statement =
-                self.db.prepare("SELECT number FROM trial WHERE outcome <> 'failed'")?;
-            statement.query_map([], |row| row.get(0))?.collect()
+            let mut statement = self.db.prepare("SELECT number FROM trial WHERE outcome = ?1")?;
+            statement.query_map([outcome], |row| row.get(0))?.collect()
         };
         read().map_err(LabError::store("list finished trials"))
     }

@@ -75,15 +75,17 @@ fn what_was_saved_is_read_back() {
 }
 
 #[test]
-fn a_failed_trial_is_tried_again_and_an_impossible_one_is_not() {
+fn trials_are_told_apart_by_what_became_of_them() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::create(dir.path(), &campaign()).unwrap();
     let session = store.begin_session(1, &read_environment(Vec::new())).unwrap();
     store.save_trial(session, &kept(1, Outcome::Failed("no".into())), None).unwrap();
     store.save_trial(session, &kept(2, Outcome::Impossible("no bus".into())), None).unwrap();
-    assert_eq!(store.finished_trials().unwrap().into_iter().collect::<Vec<_>>(), [2]);
+    assert_eq!(store.measured_trials().unwrap(), [].into());
+    assert_eq!(store.impossible_trials().unwrap(), [2].into());
     store.save_trial(session, &kept(1, Outcome::Ok), Some(&words("again"))).unwrap();
-    assert_eq!(store.finished_trials().unwrap().len(), 2);
+    assert_eq!(store.measured_trials().unwrap(), [1].into());
+    assert_eq!(store.impossible_trials().unwrap(), [2].into());
     assert_eq!(store.results().unwrap().trials.len(), 2);
 }
 
@@ -141,7 +143,7 @@ fn results_of_an_earlier_version_are_read() {
     let dir = tempfile::tempdir().unwrap();
     of_an_earlier_version(dir.path(), &campaign());
     let store = Store::create(dir.path(), &campaign()).unwrap();
-    assert_eq!(store.finished_trials().unwrap().len(), 1, "it knows which, and goes on");
+    assert_eq!(store.measured_trials().unwrap().len(), 1, "it knows which, and goes on");
 }
 
 /// Names, bytes and times of everything in a folder.
@@ -250,7 +252,7 @@ fn a_run_that_is_at_work_or_was_killed_can_be_read() {
     let parent = tempfile::tempdir().unwrap();
     let (dir, killed) = (parent.path().join("run"), parent.path().join("killed"));
     let store = run_into(&dir);
-    assert_eq!(Store::open(&dir).unwrap().finished_trials().unwrap().len(), 1);
+    assert_eq!(Store::open(&dir).unwrap().measured_trials().unwrap().len(), 1);
     // What lies there when the run ends without closing anything.
     fs::create_dir(&killed).unwrap();
     for name in ["results.sqlite", "results.sqlite-wal", "results.sqlite-shm", "lock"] {
@@ -258,7 +260,7 @@ fn a_run_that_is_at_work_or_was_killed_can_be_read() {
     }
     drop(store);
     let before = picture(&killed);
-    assert_eq!(Store::open(&killed).unwrap().finished_trials().unwrap().len(), 1);
+    assert_eq!(Store::open(&killed).unwrap().measured_trials().unwrap().len(), 1);
     let after = picture(&killed);
     assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
     for name in ["results.sqlite", "results.sqlite-wal"] {
@@ -266,7 +268,7 @@ fn a_run_that_is_at_work_or_was_killed_can_be_read() {
     }
     drop(Store::create(&killed, &campaign()).unwrap());
     assert!(!killed.join("results.sqlite-wal").exists(), "the next run puts it into the file");
-    assert_eq!(Store::open(&killed).unwrap().finished_trials().unwrap().len(), 1);
+    assert_eq!(Store::open(&killed).unwrap().measured_trials().unwrap().len(), 1);
 }
 
 #[test]

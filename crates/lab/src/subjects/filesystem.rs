@@ -62,7 +62,8 @@ fn mkfs_command(filesystem: FileSystem, further: &str, device: &str) -> CommandL
         }
         FileSystem::Xfs | FileSystem::Btrfs => &["-q", "-f", "-K"],
         FileSystem::F2fs => &["-q", "-f", "-t", "0"],
-        FileSystem::None => &[],
+        // Neither is made.
+        FileSystem::None | FileSystem::Own => &[],
     };
     let command = CommandLine::new(format!("mkfs.{}", filesystem.name()));
     let command = fixed.iter().fold(command, |command, word| command.arg(*word));

@@ -77,6 +77,17 @@ pub(crate) fn refilled(source: &Source, health: Health) -> Option<String> {
     fills.then_some(first)
 }
 
+/// Why a subject can never be had in this state, on whatever machine. Pure.
+pub(crate) fn why_never(source: &Source, health: Health) -> Option<String> {
+    let built = match source {
+        Source::Kernel(text) => Stack::parse(text)
+            .map_err(|error| error.to_string())
+            .and_then(|stack| kernel::check(&stack)),
+        _ => Ok(()),
+    };
+    built.and_then(|()| treatment(source, health).map(drop)).err()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,6 +112,18 @@ mod tests {
         }
         let kernel = Source::Kernel("raid1(./a, ./b)".to_owned());
         assert_eq!(treatment(&kernel, Health::Story), Ok(Treatment::Story));
+    }
+
+    #[test]
+    fn what_no_machine_can_do_is_known_beforehand() {
+        let never = |text: &str| why_never(&Source::Kernel(text.to_owned()), Health::Healthy);
+        assert_eq!(never("raid1(./a, ./b)"), None);
+        let nested = never("raid0(raid1(./a, ./b), raid1(./c, ./d))").unwrap();
+        assert!(nested.contains("is no member for the kernel's md"), "{nested}");
+        assert!(never("ram(64M)").unwrap().contains("no level of the kernel's md"));
+        let stripe = Source::Stack("raid0(./a, ./b)".to_owned());
+        assert_eq!(why_never(&stripe, Health::Healthy), None);
+        assert!(why_never(&stripe, Health::Degraded).unwrap().contains("survives a failure"));
     }
 
     #[test]

@@ -36,6 +36,15 @@ pub(super) fn is_redundant(stack: &Stack) -> bool {
     plan(stack, Form::default()).is_ok_and(|shape| shape.is_redundant)
 }
 
+/// Whether the kernel's md has such an array at all.
+///
+/// # Errors
+///
+/// Why it has not.
+pub(super) fn check(stack: &Stack) -> Result<(), String> {
+    plan(stack, Form::default()).map(drop)
+}
+
 /// What mdadm is told.
 ///
 /// # Errors

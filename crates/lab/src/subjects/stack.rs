@@ -147,7 +147,7 @@ pub(super) fn bring_up(site: &mut Site<'_>, request: &Request<'_>) -> Result<Bas
         return serve(site, request);
     }
     let stays_md = matches!(request.stack.node, Node::Md(_));
-    let (target, victim) = match plan_creation(request.stack) {
+    let (called, victim) = match plan_creation(request.stack) {
         // With superblocks, as its users have it. Without them it would be synchronised whenever it
         // comes up, and it comes up for each of its trials where others use its members too.
         Some((mut words, members)) => {
@@ -156,7 +156,7 @@ pub(super) fn bring_up(site: &mut Site<'_>, request: &Request<'_>) -> Result<Bas
                 words.push("--assume-clean".to_owned());
             }
             create(site, request, &words, &members)?;
-            (request.name.clone(), members.first().map(|path| absolute(path)))
+            (Called::Name, members.first().map(|path| absolute(path)))
         }
         _ => {
             let mut stack = request.stack.clone();
@@ -164,7 +164,7 @@ pub(super) fn bring_up(site: &mut Site<'_>, request: &Request<'_>) -> Result<Bas
                 leave_one_out(&mut stack);
             }
             let first = stack.member_paths().first().map(|path| absolute(&path.to_string_lossy()));
-            (expression(&stack), first.filter(|_| stays_md))
+            (Called::Stack(stack), first.filter(|_| stays_md))
         }
     };
     let array = Array {
@@ -172,7 +172,7 @@ pub(super) fn bring_up(site: &mut Site<'_>, request: &Request<'_>) -> Result<Bas
         remembers: victim.is_some(),
         victim,
     };
-    let mut base = up(site, request, &target)?;
+    let mut base = up(site, request, &called)?;
     let done = site.run(&array.ask(), LIMIT)?;
     let status = VolumeStatus::parse(&done.stdout);
     base.server_pid = status.ok().map(|status| status.pid);
@@ -284,11 +284,23 @@ struct Up {
     device: Option<PathBuf>,
 }
 
+/// What `braid up` is told to bring up.
+enum Called {
+    /// The array that was created under the request's name.
+    Name,
+    /// A stack, as it comes up: perhaps without one of its members.
+    Stack(Stack),
+}
+
 /// `braid up TARGET`, attached or behind NBD.
-fn up(site: &mut Site<'_>, request: &Request<'_>, target: &str) -> Result<Base, Obstacle> {
-    let mut all: Vec<String> = vec!["up".into(), target.into(), "--json".into()];
-    if target != request.name {
-        all.extend(["--name".into(), request.name.clone()]);
+fn up(site: &mut Site<'_>, request: &Request<'_>, called: &Called) -> Result<Base, Obstacle> {
+    let mut all: Vec<String> = vec!["up".into()];
+    match called {
+        Called::Name => all.extend([request.name.clone(), "--json".into()]),
+        Called::Stack(stack) => {
+            let name = ["--json".into(), "--name".into(), request.name.clone()];
+            all.extend([expression(stack)].into_iter().chain(name));
+        }
     }
     match request.through_nbd {
         false => all.extend(["--attach".into(), "auto".into()]),
@@ -303,8 +315,9 @@ fn up(site: &mut Site<'_>, request: &Request<'_>, target: &str) -> Result<Base, 
         all.push("--read-only".into());
     }
     all.extend(request.serve_args.iter().cloned());
-    if target != request.name {
-        all.extend(force_words(request, &member_paths(request.stack)));
+    if let Called::Stack(stack) = called {
+        // Of the stack that comes up: a member that is left out is refused, being none of its own.
+        all.extend(force_words(request, &member_paths(stack)));
     }
     let command = request.braid.call(words(&all));
     // Noted before: a run that is killed meanwhile leaves it up, or about to be.

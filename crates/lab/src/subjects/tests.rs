@@ -92,10 +92,15 @@ fn everything() -> Vec<(Source, Workload)> {
         (stack(PAIR), workload(FileSystem::None, Health::Story)),
         (stack("raid1(ram(1G), ram(1G))"), workload(FileSystem::Ext4, Health::Degraded)),
         (stack("raid1(ram(1G), ram(1G))"), workload(FileSystem::None, Health::Scrubbing)),
+        // Its first member is left out, and is not to be overwritten either.
+        (
+            stack("raid0(raid1(/img/a, /img/b), ram(1G))"),
+            workload(FileSystem::None, Health::Degraded),
+        ),
         (stack("md(/img/a, /img/b)"), workload(FileSystem::None, Health::Rebuilding)),
         (Source::Path("/img/a".into()), workload(FileSystem::Xfs, Health::Healthy)),
         (Source::Path("/dev/sdx".into()), ext4()),
-        (Source::Directory("/srv".into()), ext4()),
+        (Source::Directory("/srv".into()), workload(FileSystem::Own, Health::Healthy)),
         (Source::Nbd(SERVER.into()), raw()),
         (Source::Kernel(PAIR.into()), workload(FileSystem::Ext4, Health::Rebuilding)),
         (Source::Kernel("raid0(/img/a, /dev/sdx)".into()), ext4()),
@@ -453,6 +458,28 @@ fn a_folder_lies_on_the_longest_of_the_mounts_above_it() {
     assert_eq!(of("/nowhere/x y/z"), Path::new("/nowhere/x y"));
     assert_eq!(of("/nowhere/xy"), Path::new("/"));
     assert_eq!(mountpoint_of(Path::new("/nowhere"), ""), None);
+}
+
+/// What a folder lies on is told, and nothing else is pretended to be there.
+#[test]
+fn a_folder_is_taken_as_it_is() {
+    let (campaign, options) = (campaign(&[Source::Directory("/srv".into())]), options());
+    let mut subjects = Subjects::new(&campaign, &options).unwrap();
+    let mut machine = Machine::default();
+    let own = workload(FileSystem::Own, Health::Healthy);
+    let told = ready(subjects.bring_up(0, &own, &mut machine)).commands;
+    assert!(told.iter().any(|text| text.starts_with("# /srv lies on ")), "{told:?}");
+    subjects.let_go(0, &mut machine).unwrap();
+    let noatime = Setup { mount: "noatime".into(), ..own.setup.clone() };
+    for setup in [noatime, workload(FileSystem::Xfs, Health::Healthy).setup] {
+        let other = Workload { setup, ..own.clone() };
+        match subjects.bring_up(0, &other, &mut machine).unwrap() {
+            BringUp::Impossible(why) => assert!(why.contains("lies on"), "{why}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    subjects.take_down_all(&mut machine).unwrap();
+    assert_eq!(machine.left(), BTreeSet::new());
 }
 
 #[test]

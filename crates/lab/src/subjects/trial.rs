@@ -11,7 +11,7 @@ use super::site::{Base, Obstacle, Site};
 use super::{Ready, Subjects, filesystem, readahead, whole_blocks};
 use crate::campaign::{FileSystem, Source, Subject};
 use crate::evidence::Watch;
-use crate::matrix::Workload;
+use crate::matrix::{FOLDER_AS_IT_IS, Workload};
 use crate::safety::{real_path, workload_writes};
 use crate::story::Story;
 use crate::tool::Target;
@@ -78,7 +78,11 @@ fn place(
 ) -> Result<(Option<PathBuf>, f64), Obstacle> {
     let setup = &workload.setup;
     let device = match &base.target {
+        Target::Folder(_) if !setup.leaves_folders_alone() => {
+            return Err(Obstacle::Impossible(FOLDER_AS_IT_IS.to_owned()));
+        }
         Target::Folder(parent) => {
+            note_mount(site, parent)?;
             let folder = site.world.make_folder(parent)?;
             site.hold(Thing::Folder { path: folder.clone(), with_content: true });
             return Ok((Some(folder), SHARE_OF_FOLDER));
@@ -104,13 +108,50 @@ fn place(
     Ok((Some(folder), SHARE_OF_FILE_SYSTEM))
 }
 
-/// Where the file system of a folder is mounted: the longest of the mounts above it.
-pub(super) fn mountpoint_of(folder: &Path, table: &str) -> Option<PathBuf> {
+/// Says among the commands what a folder lies on: no mkfs and no mount does.
+fn note_mount(site: &mut Site<'_>, folder: &Path) -> Result<(), Obstacle> {
+    let table = site.world.read_text(Path::new("/proc/self/mounts"))?.unwrap_or_default();
+    let found = mount_of(folder, &table).map_or_else(
+        || "an unknown file system".to_owned(),
+        |mount| format!("{} at {} -o {}", mount.kind, mount.point.display(), mount.options),
+    );
+    site.commands.push(format!("# {} lies on {found}", folder.display()));
+    Ok(())
+}
+
+/// A line of `/proc/self/mounts`.
+#[derive(Debug, PartialEq, Eq)]
+struct Mount {
+    point: PathBuf,
+    kind: String,
+    options: String,
+}
+
+impl Mount {
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split(' ').skip(1);
+        let (point, kind, options) = (words.next()?, words.next()?, words.next()?);
+        Some(Self {
+            // The kernel writes blanks as octal numbers.
+            point: PathBuf::from(point.replace("\\040", " ")),
+            kind: kind.to_owned(),
+            options: options.to_owned(),
+        })
+    }
+}
+
+/// The mount that a folder lies on: the deepest above it, and of several there the last.
+fn mount_of(folder: &Path, table: &str) -> Option<Mount> {
     let folder = real_path(folder);
-    // The kernel writes blanks as octal numbers.
-    let mounts = table.lines().filter_map(|line| line.split(' ').nth(1));
-    let mounts = mounts.map(|mount| PathBuf::from(mount.replace("\\040", " ")));
-    mounts.filter(|mount| folder.starts_with(mount)).max_by_key(|mount| mount.components().count())
+    let mounts = table.lines().filter_map(Mount::parse);
+    mounts
+        .filter(|mount| folder.starts_with(&mount.point))
+        .max_by_key(|mount| mount.point.components().count())
+}
+
+/// Where the file system of a folder is mounted.
+pub(super) fn mountpoint_of(folder: &Path, table: &str) -> Option<PathBuf> {
+    mount_of(folder, table).map(|mount| mount.point)
 }
 
 fn watch_of(facts: &Subject, base: &Base) -> Watch {

@@ -38,11 +38,12 @@ const PARAMETERS: &[Parameter] = &[
             "bytes of a request of the block phases",
         ),
     ),
-    parameter(
+    // It scales with the size that it is held against.
+    scaling(parameter(
         "ram",
         Kind::Size { min: 0, max: 1 << 50, unit: MIB },
         "memory it is told of, at most half the size; unset: half the size",
-    ),
+    )),
     or(
         "16",
         scaling(parameter(

@@ -14,15 +14,15 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use braid_stack::ByteSize;
 
-use super::{Content, SourceData};
+use super::parts::arg;
+use super::{Content, SourceData, Step};
 use crate::error::LabError;
 use crate::rng::SplitMix64;
-use crate::world::{Leave, StopFlag, make_file};
+use crate::world::{CommandLine, Leave, StopFlag, World, make_file};
 
 /// No source takes as long, whatever the storage.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -66,9 +66,15 @@ pub(super) fn room_of_tree(bytes: u64) -> u64 {
 ///
 /// # Errors
 ///
-/// When it cannot be written, when `tar` is not there or fails, or when something else has its
-/// name.
-pub fn make_source(data: &SourceData, folder: &Path, seed: u64) -> Result<(), LabError> {
+/// When it cannot be written, when `tar` is not there or fails, when something else has its name,
+/// or `stop` is set meanwhile ([`LabError::Stopped`]). Nothing of it is left then.
+pub fn make_source(
+    data: &SourceData,
+    folder: &Path,
+    seed: u64,
+    stop: &StopFlag,
+    world: &mut dyn World,
+) -> Result<(), LabError> {
     let path = path_of(folder, data);
     match fs::symlink_metadata(&path) {
         Ok(found) if is_source(data, &found) => return Ok(()),
@@ -88,17 +94,18 @@ pub fn make_source(data: &SourceData, folder: &Path, seed: u64) -> Result<(), La
     let made = work.path().join("tree");
     let made = match data {
         SourceData::File(_, bytes) => {
-            let stop = StopFlag::default();
-            make_file(&made, *bytes, seed, &Leave::new(LONGEST, &stop))?;
+            make_file(&made, *bytes, seed, &Leave::new(LONGEST, stop))?;
             made
         }
         SourceData::Tree(_, bytes) => {
-            make_tree(&made, *bytes, seed)?;
+            make_tree(&made, *bytes, seed, stop)?;
             made
         }
         SourceData::Archive(_, bytes) => {
-            make_tree(&made, *bytes, seed)?;
-            make_archive(work.path(), "tree")?
+            make_tree(&made, *bytes, seed, stop)?;
+            let archive = work.path().join("archive");
+            world.perform(&Step::Run(pack(&archive, work.path(), "tree")), LONGEST, stop)?;
+            archive
         }
     };
     // Nothing of it is written back while something is measured.
@@ -195,10 +202,13 @@ fn text(bytes: u64, rng: &mut SplitMix64) -> Vec<u8> {
     text
 }
 
-fn make_tree(root: &Path, bytes: u64, seed: u64) -> Result<(), LabError> {
+fn make_tree(root: &Path, bytes: u64, seed: u64, stop: &StopFlag) -> Result<(), LabError> {
     let mut rng = SplitMix64::new(seed ^ 0x7472_6565);
     fs::create_dir(root).map_err(LabError::file("create", root))?;
     for planned in plan_tree(bytes, seed) {
+        if stop.is_set() {
+            return Err(LabError::Stopped);
+        }
         let folder = root.join(&planned.folder);
         fs::create_dir_all(&folder).map_err(LabError::file("create", &folder))?;
         let path = folder.join(&planned.name);
@@ -207,25 +217,22 @@ fn make_tree(root: &Path, bytes: u64, seed: u64) -> Result<(), LabError> {
     Ok(())
 }
 
-/// An archive of a folder, the same for the same content whoever makes it and when.
-fn make_archive(work: &Path, folder: &str) -> Result<PathBuf, LabError> {
-    let path = work.join("archive");
-    let done = Command::new("tar")
-        .args(["--create", "--format=ustar", "--force-local", "--sort=name", "--mtime=@0"])
-        .args(["--owner=0", "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX"])
-        .arg("--file")
-        .arg(&path)
-        .arg("--directory")
-        .arg(work)
-        .arg(folder)
-        .output()
-        .map_err(|source| LabError::Spawn { program: "tar".to_owned(), source })?;
-    if done.status.success() {
-        return Ok(path);
-    }
-    let said = String::from_utf8_lossy(&done.stderr);
-    let failed = io::Error::other(format!("tar: {}: {}", done.status, said.trim()));
-    Err(LabError::file("create", &path)(failed))
+/// Packs a folder of `work` into an archive, the same for the same content whoever makes it and
+/// when.
+fn pack(archive: &Path, work: &Path, folder: &str) -> CommandLine {
+    let fixed = [
+        "--create",
+        "--format=ustar",
+        "--force-local",
+        "--sort=name",
+        "--mtime=@0",
+        "--owner=0",
+        "--group=0",
+        "--numeric-owner",
+        "--mode=u=rwX,go=rX",
+    ];
+    let tar = fixed.into_iter().fold(CommandLine::new("tar"), CommandLine::arg);
+    tar.arg("--file").arg(arg(archive)).arg("--directory").arg(arg(work)).arg(folder)
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ fn left_by(name: &str, settings: &Settings, parent: &Path) -> Option<Vec<u8>> {
     }
     let (scratch, sources) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for data in tool.sources(settings) {
-        make_source(&data, sources.path(), 1).unwrap();
+        make_source(&data, sources.path(), 1, &stop, &mut world).unwrap();
     }
     let folder = world.make_folder(parent).unwrap();
     let target = Target::Folder(folder.clone());

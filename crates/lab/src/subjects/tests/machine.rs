@@ -409,6 +409,14 @@ impl State {
             },
             "up" => {
                 let name = after("--name").unwrap_or(words[2]);
+                // As braid does: what is named to be overwritten must be in the stack.
+                for (_, path) in
+                    words.iter().zip(&words[1..]).filter(|(flag, _)| **flag == "--force")
+                {
+                    if !words[2].contains(path) {
+                        return Err(format!("--force {path}: the stack has no such member"));
+                    }
+                }
                 self.add(format!("volume {name}"))?;
                 self.take(words[2], name)?;
                 let members = self.created.get(name).cloned().unwrap_or_default();

@@ -3,6 +3,14 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
+use std::process::Command;
+
+use crate::world::SystemWorld;
+
+/// A source that nobody stops.
+fn make_source(data: &SourceData, folder: &Path, seed: u64) -> Result<(), LabError> {
+    super::make_source(data, folder, seed, &StopFlag::default(), &mut SystemWorld::new())
+}
 
 fn all_files(root: &Path, found: &mut Vec<(PathBuf, u64)>) {
     for entry in fs::read_dir(root).unwrap() {
@@ -118,5 +126,18 @@ proptest! {
     #[test]
     fn text_is_as_long_as_asked(bytes in 0_u64..5000, seed in any::<u64>()) {
         prop_assert_eq!(text(bytes, &mut SplitMix64::new(seed)).len() as u64, bytes);
+    }
+}
+
+/// Else Ctrl-C would be heard when gigabytes are written.
+#[test]
+fn a_stop_ends_the_making_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let stop = StopFlag::default();
+    stop.set();
+    for data in [random_file(8 << 20), tree(8 << 20), archive(8 << 20)] {
+        let made = super::make_source(&data, dir.path(), 1, &stop, &mut SystemWorld::new());
+        assert!(matches!(made, Err(LabError::Stopped)), "{data:?}: {made:?}");
+        assert_eq!(names_in(dir.path()), [] as [String; 0]);
     }
 }
