@@ -89,9 +89,10 @@ pub fn run_campaign(
     let began = world.monotonic();
     let campaign = &campaign.rooted()?;
     check_overwrites(campaign, &options.destroy)?;
+    // Before the folder is made: a run that is refused leaves none.
+    let _devices = lock_devices(campaign)?;
     let mut store = Store::create(&options.results_dir, campaign)?;
     store.lock()?;
-    let _devices = lock_devices(campaign)?;
     let versions = ask_versions(campaign, options, world)?;
     let environment = world.environment(versions.found.clone());
     let session = store.begin_session(world.unix_time_s(), &environment)?;

@@ -12,7 +12,7 @@
 //!
 //! Invariants:
 //!
-//! * two subjects that share a member's path are never up together; of those that share nothing,
+//! * two subjects that share a file or a disk are never up together; of those that share nothing,
 //!   the [`MOST_UP`] that were used last stay up;
 //! * a subject that is handed out is ready, and no pass runs over it but the one that was asked for;
 //! * its region has been written once before it is read raw, where [`crate::safety`] lets it be;
@@ -35,7 +35,7 @@ use crate::LabOptions;
 use crate::campaign::{Campaign, Health, Source, Subject};
 use crate::error::LabError;
 use crate::evidence::Watch;
-use crate::facts::{Member, members_of};
+use crate::facts::{Member, identities_of, members_of};
 use crate::matrix::{Workload, goes_through_nbd, plan_workloads};
 use crate::safety::{Permit, Reasons, reasons_to_write, workload_writes};
 use crate::story::Story;
@@ -43,6 +43,7 @@ use crate::tool::Target;
 use crate::world::{Exit, World};
 
 mod array;
+mod devices;
 mod directory;
 mod filesystem;
 mod fill;
@@ -55,7 +56,6 @@ mod loops;
 mod nbd;
 mod path;
 mod readahead;
-mod rivals;
 mod site;
 mod stack;
 mod tmpfs;
@@ -77,7 +77,6 @@ use health::{Treatment, treatment};
 use held::Held;
 use journal::Note;
 pub(crate) use journal::{Journal, Room};
-use rivals::paths_of;
 use site::{Base, LIMIT, Obstacle, Site};
 pub(crate) use stack::leave_one_out;
 
@@ -375,10 +374,14 @@ impl<'a> Subjects<'a> {
     }
 
     fn take_down_rivals(&mut self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
-        let mine = paths_of(&self.subjects[subject].source);
+        let mine = identities_of(&self.subjects[subject].source);
         for other in 0..self.states.len() {
             let is_up = other != subject && self.states[other].base.is_some();
-            if is_up && !paths_of(&self.subjects[other].source).is_disjoint(&mine) {
+            let shares = || {
+                let others = identities_of(&self.subjects[other].source);
+                others.keys().any(|identity| mine.contains_key(identity))
+            };
+            if is_up && shares() {
                 self.take_down(other, false, world)?;
             }
         }

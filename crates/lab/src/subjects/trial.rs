@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 
 use braid_stack::{Node, Stack};
 
+use super::devices::{disks_of, kernel_name};
 use super::held::Thing;
-use super::rivals::{disks_of, kernel_name};
 use super::site::{Base, Obstacle, Site};
 use super::{Ready, Subjects, filesystem, readahead, whole_blocks};
 use crate::campaign::{FileSystem, Source, Subject};
 use crate::evidence::Watch;
+use crate::facts::real_path;
 use crate::matrix::{FOLDER_AS_IT_IS, Workload};
-use crate::safety::{real_path, workload_writes};
+use crate::safety::workload_writes;
 use crate::story::Story;
 use crate::tool::Target;
 use crate::world::World;

@@ -4,12 +4,16 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use braid_probe::{Policy, Reason, check_member};
+use braid_probe::{Holder, Policy, Reason, Refusal, check_member};
 use rustix::fs::OFlags;
 
 use super::PathKind;
 use crate::error::LabError;
+
+/// So long a process that has a file open is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) fn path_kind(path: &Path) -> Result<Option<PathKind>, LabError> {
     let kind = match fs::metadata(path) {
@@ -30,12 +34,25 @@ pub(super) fn check_unused(path: &Path) -> Result<(), LabError> {
     // What it carries has been named to be destroyed: only its use is asked for.
     let force = [PathBuf::from(path)];
     let policy = Policy { force: &force, read_only: false, min_bytes: 0 };
-    match check_member(path, &policy) {
-        Err(refusal) if !matches!(refusal.reason, Reason::Missing | Reason::WrongKind { .. }) => {
-            Err(LabError::InUse { refusal: refusal.to_string() })
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match check_member(path, &policy) {
+            Err(Refusal { reason: Reason::Missing | Reason::WrongKind { .. }, .. }) | Ok(_) => {
+                return Ok(());
+            }
+            Err(refusal) if is_passing(&refusal) && Instant::now() < deadline => {
+                std::thread::sleep(PATIENCE / 20);
+            }
+            Err(refusal) => return Err(LabError::InUse { refusal: refusal.to_string() }),
         }
-        _ => Ok(()),
     }
+}
+
+/// Whether only processes have it open: one that ends, or that has just been started and has not yet
+/// executed its program, is gone in a moment.
+fn is_passing(refusal: &Refusal) -> bool {
+    let Reason::InUse { holders } = &refusal.reason else { return false };
+    holders.iter().all(|holder| matches!(holder, Holder::Process { .. }))
 }
 
 /// A block device that is held exclusively until this is dropped.

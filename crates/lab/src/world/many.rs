@@ -302,16 +302,18 @@ mod tests {
     #[test]
     fn what_cannot_be_started_takes_the_others_along() {
         let dir = tempfile::tempdir().unwrap();
-        let pid = dir.path().join("pid");
-        let commands = [
-            shell(&format!("echo $$ > {}; exec sleep 1000", pid.display())),
-            CommandLine::new("/nonexistent/tool"),
-        ];
+        let mark = dir.path().display().to_string();
+        // Its command line has the mark as long as it lives.
+        let commands =
+            [shell(&format!("sleep 1000; : {mark}")), CommandLine::new("/nonexistent/tool")];
         let limit = Duration::from_secs(600);
         let error = run_all(&commands, limit, &StopFlag::default(), &mut Story::none(), None);
         assert!(error.unwrap_err().to_string().contains("/nonexistent/tool"));
-        if let Ok(pid) = std::fs::read_to_string(&pid) {
-            assert!(!std::path::Path::new(&format!("/proc/{}", pid.trim())).exists());
-        }
+        let command_lines = std::fs::read_dir("/proc").unwrap().flatten();
+        let command_lines = command_lines.map(|entry| entry.path().join("cmdline"));
+        let alive = command_lines
+            .filter_map(|path| std::fs::read(path).ok())
+            .any(|line| String::from_utf8_lossy(&line).contains(&mark));
+        assert!(!alive, "the other one lives on");
     }
 }
