@@ -56,11 +56,17 @@ pub(super) fn row(cells: Vec<Cell>) -> Row {
 pub(crate) fn why_missing(cell: &Measured) -> String {
     match &cell.state {
         State::Measured => String::new(),
+        State::Unsettled(reason) => format!("not settled: {reason}"),
         State::Failed(reason) => format!("failed: {reason}"),
         State::Impossible(reason) => format!("impossible: {reason}"),
         State::NotYet => "not measured yet".to_owned(),
         State::NotPlanned => "not planned".to_owned(),
     }
+}
+
+/// Why there is no percentile.
+pub(super) fn not_supported(needed: u64) -> String {
+    format!("not supported: it takes {needed} requests")
 }
 
 /// What a standing looks like over a tone that it leaves alone.
@@ -76,9 +82,10 @@ fn tone_of(cell: &Measured, otherwise: Tone) -> Tone {
 /// so that no spreadsheet adds it up.
 pub(super) fn median(cell: &Measured, metric: Metric, scale: Scale) -> Cell {
     let Some(estimate) = cell.get(metric) else {
-        let why = match why_missing(cell) {
-            why if why.is_empty() => "the tool does not say".to_owned(),
-            why => why,
+        let why = match (why_missing(cell), cell.unsupported.get(&metric)) {
+            (why, _) if !why.is_empty() => why,
+            (_, Some(needed)) => not_supported(*needed),
+            (_, None) => "the tool does not say".to_owned(),
         };
         return missing(why);
     };
@@ -139,7 +146,8 @@ pub(super) fn strength(percent: f64) -> f64 {
 /// A metric of a cell for a chart; `None` draws a gap.
 pub(super) fn spread(cell: &Measured, metric: Metric, scale: Scale) -> Option<Spread> {
     let estimate = cell.get(metric).filter(|_| cell.is_usable())?;
-    let points = cell.values.get(&metric)?.values().map(|value| scale.apply(*value)).collect();
+    let points = cell.values.get(&metric).into_iter().flat_map(|values| values.values());
+    let points = points.map(|value| scale.apply(*value)).collect();
     let [value, low, high] =
         [estimate.median, estimate.low, estimate.high].map(|value| scale.apply(value));
     [value, low, high].iter().all(|value| value.is_finite()).then_some(Spread {
