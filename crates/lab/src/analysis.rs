@@ -222,6 +222,12 @@ impl Analysis {
         compare_in(self.row(cell.workload), &self.baselines, cell, metric)
     }
 
+    /// How far a comparison with the baseline can be believed: as far as its worst side.
+    pub fn standing_against_baseline(&self, cell: &Cell) -> Standing {
+        let of_baseline = |subject: &usize| self.cell(cell.workload, *subject).standing;
+        self.baselines.iter().map(of_baseline).fold(cell.standing, Standing::max)
+    }
+
     /// Whether the subject is a baseline.
     pub fn is_baseline(&self, subject: usize) -> bool {
         self.baselines.contains(&subject)

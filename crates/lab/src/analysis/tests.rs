@@ -54,11 +54,11 @@ fn the_baseline_is_the_average_and_seconds_are_better_when_less() {
     let analysis = analyse(&plan());
     assert_eq!(analysis.baselines, [0, 1]);
     let (rate, seconds) = (analysis.cell(0, 2), analysis.cell(1, 2));
-    assert_eq!(rate.ratio.unwrap().point, 200.0);
+    assert_eq!(rate.ratio.unwrap().paired.median, 200.0);
     assert_eq!((rate.outlook(), seconds.outlook()), (Some(Outlook::Better), Some(Outlook::Worse)));
     assert_eq!(rate.gain().unwrap().median, 2.0);
     assert_eq!(seconds.gain().unwrap().median, 0.5);
-    assert!((analysis.cell(0, 0).ratio.unwrap().point - 100.0 / 1.5).abs() < 1e-9);
+    assert!((analysis.cell(0, 0).ratio.unwrap().paired.median - 100.0 / 1.5).abs() < 1e-9);
     assert_eq!((analysis.done, analysis.planned), (36, 36));
 }
 
@@ -168,7 +168,7 @@ fn estimates_are_of_every_metric() {
     let analysis = analyse(&results);
     let latency = analysis.cell(0, 0).get(Metric::LatencyP99).unwrap();
     assert_eq!((latency.median, latency.kind), (35.0, IntervalKind::Bootstrap95));
-    assert_eq!(analysis.cell(0, 2).latency_ratio.unwrap().point, 100.0);
+    assert_eq!(analysis.cell(0, 2).latency_ratio.unwrap().paired.median, 100.0);
 }
 
 /// 90, 100, 110, 100, 100, 100: the median deviation is 0, the standard deviation √40.

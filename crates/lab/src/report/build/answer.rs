@@ -322,24 +322,28 @@ fn merits(context: &Context<'_>, subject: usize, gains: &[Gain]) -> String {
     let Some(baseline) = context.baseline_name().filter(|_| !gains.is_empty()) else {
         return best_number(context, subject);
     };
-    let best = gains.iter().max_by(|a, b| a.ratio.point.total_cmp(&b.ratio.point));
-    let worst = gains.iter().min_by(|a, b| a.ratio.point.total_cmp(&b.ratio.point));
+    let best = gains.iter().max_by(|a, b| a.ratio.paired.median.total_cmp(&b.ratio.paired.median));
+    let worst = gains.iter().min_by(|a, b| a.ratio.paired.median.total_cmp(&b.ratio.paired.median));
     let (Some(best), Some(worst)) = (best, worst) else { return String::new() };
     if best.ratio.paired.kind == IntervalKind::Range(1) {
         let mut text = format!(
             ": {} as fast as {baseline} in {}",
-            factor(best.ratio.point / 100.0),
+            factor(best.ratio.paired.median / 100.0),
             best.kind.name
         );
         if worst.kind != best.kind {
-            text += &format!(" and {} in {}", factor(worst.ratio.point / 100.0), worst.kind.name);
+            text += &format!(
+                " and {} in {}",
+                factor(worst.ratio.paired.median / 100.0),
+                worst.kind.name
+            );
         }
         return text + ", in one repetition";
     }
     let mut text = match best.outlook {
         Outlook::Better => format!(
             ": {} as fast as {baseline} in {}{}",
-            factor(best.ratio.point / 100.0),
+            factor(best.ratio.paired.median / 100.0),
             best.kind.name,
             interval(&best.ratio.paired, |percent| digits(percent / 100.0))
         ),
@@ -350,7 +354,7 @@ fn merits(context: &Context<'_>, subject: usize, gains: &[Gain]) -> String {
             Outlook::Better => {
                 format!(
                     ", and still {} as fast in {}",
-                    factor(worst.ratio.point / 100.0),
+                    factor(worst.ratio.paired.median / 100.0),
                     worst.kind.name
                 )
             }
@@ -361,7 +365,7 @@ fn merits(context: &Context<'_>, subject: usize, gains: &[Gain]) -> String {
             Outlook::Worse => format!(
                 ", but slower in {}: {} %{}",
                 worst.kind.name,
-                digits(worst.ratio.point),
+                digits(worst.ratio.paired.median),
                 interval(&worst.ratio.paired, digits)
             ),
         };

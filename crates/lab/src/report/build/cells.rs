@@ -1,7 +1,7 @@
 //! Cells of tables: how a number, a percent, a gap look in every table alike.
 
 use crate::analysis::{Cell as Measured, Outlook, Standing, State, outlook};
-use crate::metric::Metric;
+use crate::metric::{Better, Metric};
 use crate::report::model::{Cell, Column, Datum, Gap, Row, Spread, Tone};
 use crate::report::units::{Scale, digits, ends};
 use crate::stats::BaselinePercent;
@@ -64,8 +64,8 @@ pub(crate) fn why_missing(cell: &Measured) -> String {
 }
 
 /// What a standing looks like over a tone that it leaves alone.
-fn tone_of(cell: &Measured, otherwise: Tone) -> Tone {
-    match cell.standing {
+pub(super) fn tone_of(standing: Standing, otherwise: Tone) -> Tone {
+    match standing {
         Standing::Ok => otherwise,
         Standing::Suspect => Tone::Suspect,
         Standing::Invalid => Tone::Invalid,
@@ -90,40 +90,29 @@ pub(super) fn median(cell: &Measured, metric: Metric, scale: Scale) -> Cell {
             _ => ends(estimate, |end| scale.write(end)).unwrap_or_default(),
         },
         number: (cell.standing != Standing::Invalid && value.is_finite()).then_some(value),
-        tone: tone_of(cell, Tone::Plain),
+        tone: tone_of(cell.standing, Tone::Plain),
         strength: 0.0,
     }
 }
 
-/// A percent of the baseline with the interval of the pairs, coloured by what it means for this
-/// metric. `percent` is the number shown: a table may compute it from its own columns.
-pub(super) fn percent(
-    cell: &Measured,
-    percent: f64,
-    ratio: Option<&BaselinePercent>,
-    metric: Metric,
-) -> Cell {
-    let text = digits(percent);
-    let number = percent.is_finite().then_some(percent);
-    let Some(ratio) = ratio else {
-        return Cell { text, number, ..Cell::default() };
-    };
-    let shown = compared(ratio, outlook(metric.better(), ratio.verdict));
-    Cell { text, number, tone: tone_of(cell, shown.tone), ..shown }
-}
-
-/// A comparison in percent, coloured by what it means.
-pub(super) fn compared(ratio: &BaselinePercent, outlook: Outlook) -> Cell {
-    let tone = match outlook {
+/// A comparison in percent with the interval of its pairs, coloured by what it means, as far as
+/// both its sides can be believed: `standing` is that of the worse one.
+pub(super) fn compared(ratio: &BaselinePercent, better: Better, standing: Standing) -> Cell {
+    let percent = ratio.paired.median;
+    let tone = match outlook(better, ratio.verdict) {
         Outlook::Better => Tone::Better,
         Outlook::Worse => Tone::Worse,
         Outlook::Same => Tone::Same,
     };
+    let tone = tone_of(standing, tone);
     Cell {
-        text: digits(ratio.point),
+        text: digits(percent),
         detail: ends(&ratio.paired, digits).unwrap_or_default(),
-        number: ratio.point.is_finite().then_some(ratio.point),
-        strength: if tone == Tone::Same { 0.0 } else { strength(ratio.point) },
+        number: (standing != Standing::Invalid && percent.is_finite()).then_some(percent),
+        strength: match tone {
+            Tone::Better | Tone::Worse => strength(percent),
+            _ => 0.0,
+        },
         tone,
     }
 }

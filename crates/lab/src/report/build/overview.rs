@@ -7,7 +7,8 @@ use crate::analysis::{
     ALPHA, Cell as Measured, Outlook, Overall, State, compare_over, find_kinds, pooled_baseline,
     pooled_speed,
 };
-use crate::report::model::{Block, Row, Section, Table};
+use crate::metric::Better;
+use crate::report::model::{Block, Cell, Row, Section, Table, Tone};
 use crate::report::units::percent_number;
 use crate::stats::{Standing, compare_with_baseline};
 
@@ -54,10 +55,11 @@ fn row_of(context: &Context<'_>, subject: usize) -> Row {
     let count = |outlook| cells_of().filter(|cell| cell.outlook() == Some(outlook)).count();
     let gains = || cells_of().filter_map(|cell| Some((cell, cell.gain()?.median)));
     let show = |found: Option<(&Measured, f64)>| match found {
-        Some((cell, gain)) => {
-            let number = cells::number(percent_number(gain * 100.0), gain * 100.0);
-            crate::report::model::Cell { detail: context.label(cell.workload).to_owned(), ..number }
-        }
+        Some((cell, gain)) => Cell {
+            detail: context.label(cell.workload).to_owned(),
+            tone: cells::tone_of(analysis.standing_against_baseline(cell), Tone::Plain),
+            ..cells::number(percent_number(gain * 100.0), gain * 100.0)
+        },
         None => cells::missing(""),
     };
     let planned = cells_of().filter(|cell| cell.state != State::NotPlanned).count();
@@ -75,18 +77,16 @@ fn row_of(context: &Context<'_>, subject: usize) -> Row {
 }
 
 /// The geometric mean of the gains, in pairs.
-fn overall_percent(
-    context: &Context<'_>,
-    subject: usize,
-    workloads: &[usize],
-) -> crate::report::model::Cell {
+fn overall_percent(context: &Context<'_>, subject: usize, workloads: &[usize]) -> Cell {
     let analysis = context.analysis;
     let baseline = pooled_baseline(analysis, workloads);
     match compare_with_baseline(&pooled_speed(analysis, subject, workloads), &[&baseline]) {
-        Ok(ratio) => cells::compared(
-            &ratio,
-            crate::analysis::outlook(crate::metric::Better::Higher, ratio.verdict),
-        ),
+        Ok(ratio) => {
+            let cells_of = workloads.iter().map(|work| analysis.cell(*work, subject));
+            let standings = cells_of.map(|cell| analysis.standing_against_baseline(cell));
+            let worst = standings.max().unwrap_or_default();
+            cells::compared(&ratio, Better::Higher, worst)
+        }
         Err(_) => cells::missing("no repetition has all workloads"),
     }
 }

@@ -3,13 +3,14 @@
 
 use super::cells;
 use super::dims::{as_number, short};
-use crate::analysis::Cell as Measured;
+use crate::analysis::{Cell as Measured, Standing};
 use crate::metric::Metric;
 use crate::report::model::{
     Axis, BarSeries, Block, Cell, Chart, Datum, Gap, LineSeries, Plot, Point, Shade, Spread, Table,
 };
 use crate::report::units::{Scale, title};
 use crate::settings::Value;
+use crate::stats::{ByRepetition, compare_with_baseline};
 
 /// A row or column.
 #[derive(Clone)]
@@ -164,17 +165,22 @@ impl<'a> Pivot<'a> {
         columns.extend(self.columns.iter().map(|head| cells::numbers_in(&head.name, "%")));
         let compare = |cell: &Measured, column: usize| {
             let values = cell.values.get(&self.metric).filter(|_| cell.is_usable())?;
-            crate::stats::compare_with_baseline(values, &[of_row(column)?]).ok()
+            compare_with_baseline(values, &[of_row(column)?]).ok()
+        };
+        let standing = |cell: &Measured, column: usize| {
+            let of_row = self.cells[row][column].map_or(Standing::Ok, |cell| cell.standing);
+            cell.standing.max(of_row)
         };
         let rows = self.rows.iter().zip(&self.cells).map(|(head, line)| {
             let mut cells_of = vec![Cell { number: head.at, ..cells::words(head.name.clone()) }];
             cells_of.extend(line.iter().enumerate().map(|(column, cell)| {
                 let Some(cell) = cell else { return cells::missing("not in the campaign") };
-                let Some(ratio) = compare(cell, column) else {
-                    return cells::missing(cells::why_missing(cell));
-                };
-                let outlook = crate::analysis::outlook(self.metric.better(), ratio.verdict);
-                cells::compared(&ratio, outlook)
+                match compare(cell, column) {
+                    Some(ratio) => {
+                        cells::compared(&ratio, self.metric.better(), standing(cell, column))
+                    }
+                    None => cells::missing(why_no_percent(cell, self.metric, of_row(column))),
+                }
             }));
             cells::row(cells_of)
         });
@@ -323,6 +329,17 @@ impl<'a> Pivot<'a> {
 
     fn note_on_better(&self) -> String {
         note_on_better(self.metric)
+    }
+}
+
+/// Why a cell has no percent of another, whose values are given where they may be used.
+fn why_no_percent(cell: &Measured, metric: Metric, of: Option<&ByRepetition>) -> String {
+    match cells::why_missing(cell) {
+        why if !why.is_empty() => why,
+        _ if !cell.is_usable() => "invalid".to_owned(),
+        _ if cell.get(metric).is_none() => "the tool does not say".to_owned(),
+        _ if of.is_none() => "what it is compared with has no number".to_owned(),
+        _ => "no repetition has both".to_owned(),
     }
 }
 

@@ -17,6 +17,7 @@ use braid_stack::ByteSize;
 mod answers;
 mod any;
 mod charts;
+mod percents;
 mod sections;
 
 fn report_of(results: &Results) -> Report {
