@@ -20,6 +20,8 @@ pub enum IntervalKind {
     Range(usize),
     /// 95 %, by bootstrap.
     Bootstrap95,
+    /// 95 %, of a percentile of requests: two of the requests themselves.
+    OrderStatistics95,
 }
 
 impl IntervalKind {
@@ -30,15 +32,15 @@ impl IntervalKind {
         match self {
             Self::Range(0) => 0.0,
             Self::Range(n) => 1.0 - (1.0 - n as f64).exp2(),
-            Self::Bootstrap95 => 0.95,
+            Self::Bootstrap95 | Self::OrderStatistics95 => 0.95,
         }
     }
 }
 
-/// The middle of some repetitions and where the true middle may lie.
+/// The middle of some repetitions, or a percentile of requests, and where the true one may lie.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The median.
+    /// The median, or the percentile.
     pub median: f64,
     /// Lower end of the interval.
     pub low: f64,

@@ -92,8 +92,6 @@ def medians():
 def spreads():
     for name, values in samples():
         n = len(values)
-        first, third = numpy.percentile(values, [25, 75])
-        reach = 1.5 * stats.iqr(values)
         median = numpy.median(values)
         mad = stats.median_abs_deviation(values)
         if mad > 0:
@@ -108,7 +106,6 @@ def spreads():
             "name": name, "values": list(values), "mad": float(mad), "mean": float(values.mean()),
             "sd": float(values.std(ddof=1)) if n > 1 else None,
             "cv": float(stats.variation(values, ddof=1)) if n > 1 else None,
-            "fences": [float(first - reach), float(first), float(third), float(third + reach)],
             "outliers": outside, "scores": [float(scores[index]) for index in outside],
         }
 

@@ -3,19 +3,21 @@
 //! Rules: what is unfinished or not measured at all comes first; a subject is recommended only
 //! when it is proven best of all, else the leader is named with what is missing for a proof, or
 //! those that cannot be told apart; then what to take for which work, by the same rule; invalid
-//! numbers are in none of it; the last sentences say what is not believed and what was not
-//! measured.
+//! numbers and rounds before a subject has settled are in none of it; the last sentences say what
+//! is not believed and what was not measured.
 
 use super::Context;
 use crate::analysis::{
-    ALPHA, Cell, Kind, Outlook, Overall, Standing as Belief, State, compare_over, find_kinds,
-    find_overall, outlook, pooled_baseline, pooled_speed,
+    Cell, Kind, Outlook, Overall, Standing as Belief, State, compare_kinds, find_kinds,
+    find_overall, has_rounds, outlook, pooled_baseline, pooled_speed, speeds,
 };
 use crate::campaign::{Health, Source};
 use crate::matrix::Workload;
 use crate::metric::Better;
 use crate::report::units::{digits, kind_of_interval, quantity, title};
-use crate::stats::{BaselinePercent, Estimate, IntervalKind, Standing, compare_with_baseline};
+use crate::stats::{
+    BaselinePercent, Contest, Estimate, IntervalKind, Standing, compare_with_baseline,
+};
 use crate::tool::{Effort, Tool, Writes};
 
 /// A trial of at least so many seconds shows what lasts.
@@ -46,11 +48,16 @@ pub(super) fn of_numbers(context: &Context<'_>) -> Vec<String> {
         return said;
     }
     if !analysis.cells.iter().any(|cell| cell.is_usable()) {
-        said.push(
+        let is_unsettled = |cell: &Cell| matches!(cell.state, State::Unsettled(_));
+        let nothing = if analysis.cells.iter().any(is_unsettled) {
+            "Nothing has settled, so there is no answer: what counts here is what a subject keeps \
+             up."
+        } else {
             "No number of this campaign can be believed, so there is no answer; the reasons are \
              below."
-                .to_owned(),
-        );
+        };
+        said.push(nothing.to_owned());
+        said.extend(super::steady::sentences(context));
         return said;
     }
     match find_overall(analysis) {
@@ -63,6 +70,7 @@ pub(super) fn of_numbers(context: &Context<'_>) -> Vec<String> {
                     are below.";
         said.insert(said.len().min(1), hint.to_owned());
     }
+    said.extend(super::steady::sentences(context));
     said.extend(reservations(context));
     said
 }
@@ -108,10 +116,26 @@ fn of_one(context: &Context<'_>) -> Vec<String> {
             ))
         })
         .collect();
-    said.push(
-        "There is nothing to compare it with: no two subjects have the same workload.".to_owned(),
-    );
+    said.push(format!("There is nothing to compare it with: {}.", why_no_contest(context)));
     said
+}
+
+/// Why no two subjects can be compared, where there is no contest.
+fn why_no_contest(context: &Context<'_>) -> &'static str {
+    let analysis = context.analysis;
+    let works = || 0..analysis.workloads.len();
+    let two = |is: &dyn Fn(&Cell) -> bool| {
+        works().any(|work| analysis.row(work).iter().filter(|cell| is(cell)).count() > 1)
+    };
+    if !two(&|cell| cell.state != State::NotPlanned) {
+        "no two subjects have the same workload"
+    } else if has_rounds(&context.results.campaign) {
+        "no two subjects have settled in the same rounds of the same workload"
+    } else if !two(&Cell::is_usable) {
+        "no two subjects have a number of the same workload that can be believed"
+    } else {
+        "no two subjects have a number above 0 of the same workload in the same repetition"
+    }
 }
 
 /// The subjects against each other.
@@ -174,16 +198,7 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
         }
     ));
     if !contest.can_decide() {
-        said.push(format!(
-            "A proof takes at least {} repetitions: {}, even the clearest difference could be \
-             chance.",
-            contest.repetitions_needed,
-            match (contest.repetitions, contest.comparisons.len()) {
-                (1, _) => "of one".to_owned(),
-                (some, 1) => format!("of {some}"),
-                (some, many) => format!("of {some}, with {many} comparisons"),
-            }
-        ));
+        said.push(what_a_proof_takes(context, contest));
     }
     if !overall.left_out.is_empty() {
         let names: Vec<&str> = overall.left_out.iter().map(|s| context.subject(*s)).collect();
@@ -196,20 +211,42 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
     said
 }
 
+/// How many repetitions a proof takes, and how many there are. Repetitions with the same number on
+/// both sides tell nothing.
+fn what_a_proof_takes(context: &Context<'_>, contest: &Contest) -> String {
+    let kind = match (has_rounds(&context.results.campaign), contest.ties) {
+        (true, _) => "settled rounds",
+        (false, 0) => "repetitions",
+        (false, _) => "repetitions whose numbers differ",
+    };
+    let all = contest.repetitions + contest.ties;
+    let some = if all == 1 { "one".to_owned() } else { all.to_string() };
+    let tied = match contest.ties {
+        0 => String::new(),
+        1 => ", 1 of them with equal numbers".to_owned(),
+        ties => format!(", {ties} of them with equal numbers"),
+    };
+    let many = match contest.comparisons.len() {
+        1 => String::new(),
+        many => format!(", with {many} comparisons"),
+    };
+    format!(
+        "A proof takes at least {} {kind}: of {some}{tied}{many}, even the clearest difference \
+         could be chance.",
+        contest.repetitions_needed
+    )
+}
+
 /// What to take for which kind of work: what is proven, then what was seen in every repetition,
 /// then where nothing stood out. Empty of one kind.
 fn by_work(context: &Context<'_>) -> Vec<String> {
-    let kinds = find_kinds(context.analysis);
-    if kinds.len() < 2 {
+    let contests = compare_kinds(context.analysis).contests;
+    if contests.len() < 2 {
         return Vec::new();
     }
-    let level = ALPHA / kinds.len() as f64;
     let (mut proven, mut seen, mut open) = (Vec::new(), Vec::new(), Vec::new());
     let mut repetitions = 0;
-    for kind in &kinds {
-        let Some(overall) = compare_over(context.analysis, &kind.workloads, level) else {
-            continue;
-        };
+    for (kind, overall) in &contests {
         repetitions = repetitions.max(overall.shared_repetitions().len());
         let name = |place: usize| context.subject(overall.contenders[place]);
         match (&overall.contest.standing, overall.front_runners().as_slice()) {
@@ -295,7 +332,7 @@ fn workloads_in_words(context: &Context<'_>, overall: &Overall) -> String {
     }
 }
 
-/// A subject's speed at one kind of workload against the baseline's.
+/// A subject's speed at one kind of workload against the baseline's, over what both have.
 struct Gain {
     kind: Kind,
     ratio: BaselinePercent,
@@ -307,7 +344,12 @@ fn gains_of(context: &Context<'_>, subject: usize) -> Vec<Gain> {
     if analysis.baselines.is_empty() || analysis.baselines == [subject] {
         return Vec::new();
     }
-    let gain = |kind: Kind| {
+    let gain = |mut kind: Kind| {
+        let both_have = |work: &usize| {
+            speeds(analysis.cell(*work, subject)).is_some()
+                && !pooled_baseline(analysis, &[*work]).is_empty()
+        };
+        kind.workloads.retain(both_have);
         let baseline = pooled_baseline(analysis, &kind.workloads);
         let speed = pooled_speed(analysis, subject, &kind.workloads);
         let ratio = compare_with_baseline(&speed, &[&baseline]).ok()?;
@@ -416,13 +458,15 @@ pub(super) fn enumerate(names: &[&str]) -> String {
 fn reservations(context: &Context<'_>) -> Vec<String> {
     let planned = || context.analysis.cells.iter().filter(|cell| cell.state != State::NotPlanned);
     let count = |is: &dyn Fn(&Cell) -> bool| planned().filter(|cell| is(cell)).count();
+    let judged = |cell: &Cell, standing| cell.main().is_some() && cell.standing == standing;
     let parts = [
-        (count(&|cell| cell.standing == Belief::Invalid), "cannot be believed and left out here"),
-        (count(&|cell| cell.standing == Belief::Suspect), "doubtful"),
+        (count(&|cell| judged(cell, Belief::Invalid)), "cannot be believed and left out here"),
+        (count(&|cell| judged(cell, Belief::Suspect)), "doubtful"),
         (
             count(&|cell| matches!(cell.state, State::Failed(_))),
             "without a number, because trials failed",
         ),
+        (count(&|cell| matches!(cell.state, State::Unsettled(_))), "not settled"),
         (count(&|cell| matches!(cell.state, State::Impossible(_))), "impossible here"),
     ];
     let parts: Vec<String> = parts

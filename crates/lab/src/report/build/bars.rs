@@ -138,7 +138,11 @@ fn percent_chart(
         let cell = context.analysis.cell(work, subject);
         let Some(ratio) = cell.ratio.as_ref() else {
             let has_number = cell.is_usable();
-            return Datum::Gap(if has_number { Gap::NoBaseline } else { cells::gap(cell) });
+            return Datum::Gap(if has_number {
+                Gap::NoBaseline
+            } else {
+                cells::gap(cell, cell.headline)
+            });
         };
         let paired = ratio.paired;
         Datum::Value(Spread {

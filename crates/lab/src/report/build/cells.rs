@@ -56,11 +56,17 @@ pub(super) fn row(cells: Vec<Cell>) -> Row {
 pub(crate) fn why_missing(cell: &Measured) -> String {
     match &cell.state {
         State::Measured => String::new(),
+        State::Unsettled(reason) => format!("not settled: {reason}"),
         State::Failed(reason) => format!("failed: {reason}"),
         State::Impossible(reason) => format!("impossible: {reason}"),
         State::NotYet => "not measured yet".to_owned(),
         State::NotPlanned => "not planned".to_owned(),
     }
+}
+
+/// Why there is no percentile.
+pub(super) fn not_supported(needed: u64) -> String {
+    format!("not supported: it takes {needed} requests")
 }
 
 /// What a standing looks like over a tone that it leaves alone.
@@ -76,9 +82,10 @@ pub(super) fn tone_of(standing: Standing, otherwise: Tone) -> Tone {
 /// so that no spreadsheet adds it up.
 pub(super) fn median(cell: &Measured, metric: Metric, scale: Scale) -> Cell {
     let Some(estimate) = cell.get(metric) else {
-        let why = match why_missing(cell) {
-            why if why.is_empty() => "the tool does not say".to_owned(),
-            why => why,
+        let why = match (why_missing(cell), cell.unsupported.get(&metric)) {
+            (why, _) if !why.is_empty() => why,
+            (_, Some(needed)) => not_supported(*needed),
+            (_, None) => "the tool does not say".to_owned(),
         };
         return missing(why);
     };
@@ -128,7 +135,7 @@ pub(super) fn strength(percent: f64) -> f64 {
 /// A metric of a cell for a chart.
 pub(super) fn datum(cell: &Measured, metric: Metric, scale: Scale) -> Datum<Spread> {
     let (Some(estimate), true) = (cell.get(metric), cell.is_usable()) else {
-        return Datum::Gap(gap(cell));
+        return Datum::Gap(gap(cell, metric));
     };
     let points = cell.values.get(&metric).into_iter().flat_map(|values| values.values());
     let [value, low, high] =
@@ -146,10 +153,12 @@ pub(super) fn is_suspect(cell: &Measured) -> bool {
 }
 
 /// Why a chart has no value for a cell.
-pub(super) fn gap(cell: &Measured) -> Gap {
+pub(super) fn gap(cell: &Measured, metric: Metric) -> Gap {
     match &cell.state {
         State::Measured if cell.standing == Standing::Invalid => Gap::Invalid,
+        State::Measured if cell.unsupported.contains_key(&metric) => Gap::Unsupported,
         State::Measured => Gap::NotGiven,
+        State::Unsettled(_) => Gap::Unsettled,
         State::Failed(_) => Gap::Failed,
         State::Impossible(_) => Gap::Impossible,
         State::NotYet => Gap::NotMeasured,

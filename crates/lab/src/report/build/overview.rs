@@ -4,7 +4,7 @@ use super::answer::{enumerate, factor, how_often, what_was_seen};
 use super::cells;
 use super::{Context, section as make_section};
 use crate::analysis::{
-    ALPHA, Cell as Measured, Outlook, Overall, State, compare_over, find_kinds, pooled_baseline,
+    ALPHA, Cell as Measured, KindContests, Outlook, Overall, State, compare_kinds, pooled_baseline,
     pooled_speed,
 };
 use crate::metric::Better;
@@ -93,14 +93,7 @@ fn overall_percent(context: &Context<'_>, subject: usize, workloads: &[usize]) -
 
 /// A winner for each kind of workload, or who may be it.
 fn best_at_what(context: &Context<'_>) -> Option<Table> {
-    let kinds = find_kinds(context.analysis);
-    let level = ALPHA / kinds.len().max(1) as f64;
-    let contests: Vec<(String, Overall)> = kinds
-        .into_iter()
-        .filter_map(|kind| {
-            Some((kind.name, compare_over(context.analysis, &kind.workloads, level)?))
-        })
-        .collect();
+    let KindContests { level, contests } = compare_kinds(context.analysis);
     if contests.is_empty() {
         return None;
     }
@@ -129,7 +122,7 @@ fn best_at_what(context: &Context<'_>) -> Option<Table> {
         let margin = margin_of(overall);
         let margin = margin.map_or_else(|| cells::missing(""), |m| cells::number(factor(m), m));
         cells::row(vec![
-            cells::words(kind.clone()),
+            cells::words(kind.name.clone()),
             cells::words(best),
             cells::words(said),
             margin,
@@ -145,11 +138,8 @@ fn best_at_what(context: &Context<'_>) -> Option<Table> {
         title: "Who is best at what".to_owned(),
         note: format!(
             "Each subject is compared with each, and a winner is named only when it is better \
-             than every other at a level of {} %, which is {} % shared among the {} kinds of \
-             workloads, with all comparisons counted (Holm).",
-            percent_number(level * 100.0),
-            ALPHA * 100.0,
-            contests.len()
+             than every other at a level of {}, with all comparisons counted (Holm).",
+            level_in_words(level, contests.len())
         ),
         columns: vec![
             cells::column("workloads"),
@@ -161,6 +151,19 @@ fn best_at_what(context: &Context<'_>) -> Option<Table> {
         ],
         rows: rows.collect(),
     })
+}
+
+/// "5 %", or "2.50 %, which is 5 % shared among the 2 kinds of workloads that can be compared".
+fn level_in_words(level: f64, kinds: usize) -> String {
+    let whole = ALPHA * 100.0;
+    match kinds {
+        1 => format!("{whole} %"),
+        many => format!(
+            "{} %, which is {whole} % shared among the {many} kinds of workloads that can be \
+             compared",
+            percent_number(level * 100.0)
+        ),
+    }
 }
 
 /// How many times as fast the leader is as the next, by medians of the repetitions.

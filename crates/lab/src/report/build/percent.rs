@@ -251,7 +251,7 @@ impl Sheet<'_> {
         let baselines: Vec<usize> = (0..self.baselines).collect();
         // Values are above 0 and rows are as long as the columns, so only a missing baseline is
         // refused.
-        percent_table(&names, &rows, &baselines, 0.0).ok()
+        percent_table(&names, &rows, &baselines).ok()
     }
 
     fn row(&self, at: usize, work: usize, sums: &Option<PercentTable>) -> Row {

@@ -104,9 +104,10 @@ impl<'a> Pivot<'a> {
         }
     }
 
-    /// Whether any cell has the number.
+    /// Whether any cell has the number, or says what it takes.
     pub(super) fn has_numbers(&self) -> bool {
-        self.all().any(|cell| cell.get(self.metric).is_some())
+        let metric = self.metric;
+        self.all().any(|cell| cell.get(metric).is_some() || cell.unsupported.contains_key(&metric))
     }
 
     fn all(&self) -> impl Iterator<Item = &'a Measured> + '_ {

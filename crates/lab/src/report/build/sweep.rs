@@ -97,7 +97,7 @@ pub(super) fn pivots<'a>(context: &Context<'a>, dimension: &str) -> Vec<Pivot<'a
     families.filter_map(pivot).take(MOST_FAMILIES).collect()
 }
 
-/// Latency against requests per second, a line for each subject from the smallest depth on: the
+/// Latency against requests per second, where the requests support it; a line for each subject from the smallest depth on: the
 /// knee is where more depth only makes requests wait.
 fn latency_by_requests(pivot: &Pivot<'_>) -> Option<Block> {
     let largest = |metric: Metric| pivot.of_metric(metric).scale();
