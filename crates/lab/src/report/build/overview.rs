@@ -99,7 +99,13 @@ fn best_at_what(context: &Context<'_>) -> Option<Table> {
     }
     let rows = contests.iter().map(|(kind, overall)| {
         let name = |place: &usize| context.subject(overall.contenders[*place]).to_owned();
+        let without = overall.without_belief(context.analysis).len();
+        let faster = overall.faster_without_belief(context.analysis).len();
         let (best, said) = match &overall.contest.standing {
+            _ if faster > 0 => {
+                let why = format!("nobody is named: {faster} of those left out were faster");
+                ("—".to_owned(), why)
+            }
             Standing::Winner(place) => (name(place), "proven".to_owned()),
             Standing::Undecided(places) if overall.contest.can_decide() => {
                 let names: Vec<&str> =
@@ -119,13 +125,20 @@ fn best_at_what(context: &Context<'_>) -> Option<Table> {
                 (enumerate(&names), format!("not proven: {seen}"))
             }
         };
-        let margin = margin_of(overall);
+        let margin = margin_of(overall).filter(|_| faster == 0);
         let margin = margin.map_or_else(|| cells::missing(""), |m| cells::number(factor(m), m));
         cells::row(vec![
             cells::words(kind.name.clone()),
             cells::words(best),
             cells::words(said),
             margin,
+            match without {
+                0 => cells::count(0),
+                some => {
+                    let of = format!("{some} of {}", overall.planned(context.analysis));
+                    cells::number(of, some as f64)
+                }
+            },
             cells::count(overall.contest.comparisons.len()),
             cells::number(
                 format!("{} %", percent_number(overall.contest.smallest_adjusted_p * 100.0)),
@@ -138,7 +151,9 @@ fn best_at_what(context: &Context<'_>) -> Option<Table> {
         title: "Who is best at what".to_owned(),
         note: format!(
             "Each subject is compared with each, and a winner is named only when it is better \
-             than every other at a level of {}, with all comparisons counted (Holm).",
+             than every other at a level of {}, with all comparisons counted (Holm). Left out are \
+             subjects that were measured and whose numbers cannot be believed; nobody is named \
+             where one of them was faster.",
             level_in_words(level, contests.len())
         ),
         columns: vec![
@@ -146,6 +161,7 @@ fn best_at_what(context: &Context<'_>) -> Option<Table> {
             cells::column("best"),
             cells::column("how sure"),
             cells::numbers("times the next"),
+            cells::numbers("left out"),
             cells::numbers("comparisons"),
             cells::numbers("smallest possible p"),
         ],

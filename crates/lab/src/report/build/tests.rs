@@ -16,8 +16,10 @@ use braid_stack::ByteSize;
 
 mod answers;
 mod any;
+mod belief;
 mod charts;
 mod contests;
+mod health;
 mod percents;
 mod rounds;
 mod sections;
