@@ -22,19 +22,20 @@
 //!
 //! Deliberately absent: sentences (the report's), and any second look at what was measured.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use crate::matrix::{Workload, plan_matrix, plan_workloads};
+use crate::matrix::{Workload, plan_workloads};
 use crate::metric::{Better, Metric};
 use crate::settings::Value;
 use crate::stats::{
     BaselinePercent, ByRepetition, Estimate, Spread, Verdict, compare_with_baseline, estimate,
     outliers, spread,
 };
-use crate::store::{Outcome, Results};
+use crate::store::Results;
 use crate::trust::{Verdict as TrustVerdict, judge};
 
 mod contest;
+mod gather;
 mod rounds;
 mod tails;
 
@@ -43,6 +44,7 @@ pub use contest::{
     ALPHA, Kind, KindContests, Overall, compare_kinds, find_kinds, find_overall, pooled_baseline,
     pooled_speed, speeds, test_for,
 };
+use gather::Gathered;
 pub use rounds::{Rounds, has_rounds};
 pub(crate) use tails::merged_latencies;
 
@@ -281,34 +283,7 @@ pub fn analyse_judged(
     Gathered::of(results, &workloads).finish(results, judgement)
 }
 
-/// Cells with what was measured, before anything is worked out from it.
-struct Gathered {
-    works: Vec<Work>,
-    cells: Vec<Cell>,
-    done: usize,
-}
-
 impl Gathered {
-    fn of(results: &Results, workloads: &[Workload]) -> Self {
-        let subjects = results.subjects.len();
-        let works: Vec<Work> = workloads
-            .iter()
-            .map(|workload| Work {
-                label: workload.label(),
-                headline: workload.headline(),
-                dimensions: workload.dimensions(),
-                workload: workload.clone(),
-            })
-            .collect();
-        let mut cells = empty_cells(&works, subjects);
-        mark_planned(results, subjects, &mut cells);
-        let done = add_trials(results, &works, &mut cells);
-        if has_rounds(&results.campaign) {
-            cells.iter_mut().for_each(rounds::settle);
-        }
-        Self { works, cells, done }
-    }
-
     fn finish(self, results: &Results, mut judgement: Judgement) -> Analysis {
         let Self { works, mut cells, done } = self;
         let subjects = results.subjects.len();
@@ -342,81 +317,6 @@ impl Cell {
     fn can_be_measured(&self) -> bool {
         !matches!(self.state, State::Impossible(_) | State::NotPlanned)
     }
-}
-
-fn empty_cells(works: &[Work], subjects: usize) -> Vec<Cell> {
-    let cell = |workload: usize, subject| Cell {
-        workload,
-        subject,
-        state: State::NotPlanned,
-        standing: Standing::Ok,
-        findings: Vec::new(),
-        headline: works[workload].headline,
-        values: BTreeMap::new(),
-        estimates: BTreeMap::new(),
-        unsupported: BTreeMap::new(),
-        rounds: None,
-        spread: None,
-        odd: Vec::new(),
-        ratio: None,
-        trials: Vec::new(),
-    };
-    (0..works.len())
-        .flat_map(|work| (0..subjects).map(move |s| (work, s)))
-        .map(|(w, s)| cell(w, s))
-        .collect()
-}
-
-/// Which cells the campaign has, and which of them it knows to be impossible.
-fn mark_planned(results: &Results, subjects: usize, cells: &mut [Cell]) {
-    for planned in plan_matrix(&results.campaign) {
-        if let Some(cell) = cells.get_mut(planned.workload_index * subjects + planned.subject) {
-            cell.state = match planned.impossible {
-                Some(reason) => State::Impossible(reason),
-                None => State::NotYet,
-            };
-        }
-    }
-}
-
-/// Puts every trial into its cell, and counts those that went well.
-fn add_trials(results: &Results, works: &[Work], cells: &mut [Cell]) -> usize {
-    let names = results.subjects.iter().enumerate();
-    let subjects: HashMap<&str, usize> = names.map(|(i, s)| (s.name.as_str(), i)).collect();
-    let labels = works.iter().enumerate();
-    let workloads: HashMap<&str, usize> = labels.map(|(i, w)| (w.label.as_str(), i)).collect();
-    let mut done = 0;
-    for (index, trial) in results.trials.iter().enumerate() {
-        let place =
-            workloads.get(trial.workload.as_str()).zip(subjects.get(trial.subject.as_str()));
-        let Some(cell) = place.and_then(|(work, s)| cells.get_mut(work * subjects.len() + s))
-        else {
-            continue;
-        };
-        cell.trials.push(index);
-        match &trial.outcome {
-            Outcome::Ok => {
-                done += 1;
-                cell.state = State::Measured;
-                let samples = trial.measured.samples.iter();
-                for sample in samples.filter(|s| tails::is_supported(trial, s.metric)) {
-                    let values = cell.values.entry(sample.metric).or_default();
-                    values.insert(trial.repetition, sample.value);
-                }
-            }
-            Outcome::Failed(reason) if cell.state != State::Measured => {
-                cell.state = State::Failed(reason.clone());
-            }
-            Outcome::Impossible(reason) if cell.state != State::Measured => {
-                cell.state = State::Impossible(reason.clone());
-            }
-            Outcome::Failed(_) | Outcome::Impossible(_) => {}
-        }
-    }
-    for cell in cells {
-        cell.trials.sort_by_key(|index| results.trials[*index].repetition);
-    }
-    done
 }
 
 /// Moves what is thought of each cell into it.

@@ -161,7 +161,7 @@ impl Comparison {
                 "For {} of them that test can decide nothing: with {} and {} repetitions the \
                  smallest adjusted p-value is {} %. Instead they count as changed when there are \
                  at least {RANGES_FROM} repetitions on both sides, the medians differ by more than \
-                 {} %, and the gap between the ranges is at least {} times the wider of them.",
+                 {} %, and the gap between the ranges is more than {} times the wider of them.",
                 few.count(),
                 cell.repetitions.0,
                 cell.repetitions.1,

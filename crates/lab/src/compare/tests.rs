@@ -53,6 +53,35 @@ fn a_planted_regression_is_found_and_is_the_only_one() {
     }
 }
 
+/// Eight cells: the gap must be more than 1.5 · ∛8 = 3 times the wider range, and the medians more
+/// than 10 % apart. `docs/statistics.md` has the first of these.
+#[test]
+fn ranges_decide_by_their_gap() {
+    let plan = plan(3);
+    let of = |second: [f64; 3], first: [f64; 3]| {
+        let given = |values: [f64; 3]| {
+            results(&plan, |subject, workload, repetition| {
+                let is_it = subject.name == "stripe" && workload.label() == "sequential read 1M";
+                let value = if is_it { values[repetition as usize - 1] } else { 100.0 };
+                headline(workload, value * 1e6)
+            })
+        };
+        let found = compare(&given(first), &given(second));
+        assert!(found.cells.iter().all(|cell| cell.rule == Rule::Ranges));
+        assert_eq!(found.cells.len(), 8);
+        (found.count(Change::Regression), found.count(Change::Improvement))
+    };
+    let first = [100.0, 101.0, 102.0];
+    assert_eq!(of([90.0, 90.5, 91.0], first), (1, 0));
+    assert_eq!(of(first, [90.0, 90.5, 91.0]), (0, 1));
+    // Gaps of 9 and of 9.1, wider ranges of 3 each.
+    assert_eq!(of([88.0, 89.0, 91.0], [100.0, 101.0, 103.0]), (0, 0));
+    assert_eq!(of([87.9, 88.9, 90.9], [100.0, 101.0, 103.0]), (1, 0));
+    // Far apart for their ranges, and by less than 10 %.
+    assert_eq!(of([91.0, 91.0, 91.1], [101.0, 101.0, 101.1]), (0, 0));
+    assert_eq!(of([90.0, 90.0, 90.1], [101.0, 101.0, 101.1]), (1, 0));
+}
+
 /// 200 pairs of equal runs of 8 cells; noise far above the threshold, so that only the tests keep
 /// them apart.
 #[test]

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use super::check::{check_not_negative, check_positive};
 use super::error::StatsError;
 use super::estimate::{Estimate, estimate};
-use super::ratio::Verdict;
+use super::verdict::Verdict;
 
 /// One value for each repetition that was measured.
 pub type ByRepetition = BTreeMap<u32, f64>;

@@ -61,8 +61,16 @@ fn the_fast_rounds_of_a_fresh_device_win_nothing() {
     let chart = report.charts().find(|chart| chart.id == "rounds").unwrap();
     let Plot::Lines { series, .. } = &chart.plot else { panic!("{chart:?}") };
     assert_eq!(series[0].points.len(), 15);
+    // And every sample is written out, with what it is.
+    let samples = tidy_rows(&analyse(&results), &results);
+    let of_a = samples.iter().filter(|row| row.dimensions[0].1 == "a");
+    let (early, late): (Vec<_>, Vec<_>) = of_a.partition(|row| row.repetition <= 10);
+    assert_eq!((early.len(), late.len()), (10, 5));
+    assert!(early.iter().all(|row| row.verdict == "unsettled"));
+    assert!(late.iter().all(|row| row.verdict != "unsettled"));
     let shown = crate::listing::show_results(&results, "a: random");
     assert!(shown.contains("400000") && shown.contains("100000"), "{shown}");
+    assert!(shown.contains("settled in rounds 11 to 15; only they count"), "{shown}");
 }
 
 /// The same with rounds enough: six in which both have settled.
