@@ -100,14 +100,16 @@ fn states_say_why_there_is_nothing() {
 
 #[test]
 fn the_odd_repetition_is_named_and_counts() {
-    let results = results(&campaign(PLAN), |_, workload, repetition| {
+    let mut plan = campaign(PLAN);
+    plan.repetitions = 8;
+    let results = results(&plan, |_, workload, repetition| {
         let near = 100.0 + f64::from(repetition);
         headline(workload, if repetition == 4 { 20.0 } else { near })
     });
     let analysis = analyse(&results);
     let odd = &analysis.cell(0, 0).odd;
     assert_eq!(odd.iter().map(|odd| odd.repetition).collect::<Vec<_>>(), [4]);
-    assert_eq!(analysis.cell(0, 0).values[&Metric::Throughput].len(), 6);
+    assert_eq!(analysis.cell(0, 0).values[&Metric::Throughput].len(), 8);
 }
 
 #[test]
@@ -283,4 +285,32 @@ fn a_percentile_is_of_all_requests_and_only_with_support() {
     assert_eq!(of(6, &[], Some(1_000.0)), (Some((5_000.0, medians)), true, None));
     assert_eq!(of(6, &[], Some(999.0)), (None, false, Some(1_000)));
     assert_eq!(of(6, &[], None), (None, false, Some(1_000)));
+}
+
+/// Of few repetitions one lies far from the others by chance, and what cannot be used is not looked
+/// at.
+#[test]
+fn repetitions_stand_out_only_of_enough_that_can_be_used() {
+    let odd = |repetitions: u32, standing: Standing| {
+        let mut plan = campaign(PLAN);
+        plan.repetitions = repetitions;
+        let results = results(&plan, |_, workload, repetition| match repetition {
+            2 => headline(workload, 300.0),
+            other => headline(workload, 100.0 + f64::from(other)),
+        });
+        let workloads = plan_workloads(&results.campaign);
+        let mut judgement = Judgement::default();
+        for subject in &results.subjects {
+            for workload in &workloads {
+                let verdict = TrustVerdict { standing, findings: Vec::new() };
+                judgement.cells.insert((subject.name.clone(), workload.label()), verdict);
+            }
+        }
+        let analysis = analyse_judged(&results, workloads, judgement);
+        analysis.cell(0, 0).odd.iter().map(|odd| odd.repetition).collect::<Vec<u32>>()
+    };
+    assert!(odd(7, Standing::Ok).is_empty());
+    assert_eq!(odd(8, Standing::Ok), [2]);
+    assert_eq!(odd(8, Standing::Suspect), [2]);
+    assert!(odd(8, Standing::Invalid).is_empty());
 }

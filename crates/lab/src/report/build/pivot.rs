@@ -1,6 +1,7 @@
 //! Rows by columns of one metric, and what is made of it: a table, lines, bars, a heat map. Every
 //! comparison over a dimension goes through here.
 
+use super::answer::enumerate;
 use super::cells;
 use super::dims::{as_number, short};
 use crate::analysis::{Cell as Measured, Standing};
@@ -220,8 +221,9 @@ impl<'a> Pivot<'a> {
                 .collect(),
             steps: false,
         };
-        let series: Vec<LineSeries> =
-            (0..self.columns.len()).map(line).filter(|line| line.points.len() > 1).collect();
+        let (series, short): (Vec<LineSeries>, Vec<LineSeries>) =
+            (0..self.columns.len()).map(line).partition(|line| line.points.len() > 1);
+        let note = format!("{}{}", self.note_on_better(), not_drawn(&short));
         // Powers of two and the like are read by factors.
         let log = at.iter().all(|x| *x > 0.0) && at.last() >= at.first().map(|x| x * 8.0).as_ref();
         let ticks: Vec<(f64, String)> =
@@ -232,7 +234,7 @@ impl<'a> Pivot<'a> {
                 Block::Chart(Chart {
                     id: id.to_owned(),
                     title: format!("{}: {}", self.title, title(self.metric)),
-                    note: self.note_on_better(),
+                    note: note.trim_start().to_owned(),
                     plot: Plot::Lines {
                         x: Axis {
                             label: self.rows_are.clone(),
@@ -361,6 +363,18 @@ pub(super) fn turn_table(table: Table, rows_are: &str) -> Table {
         cells::row(line)
     });
     Table { rows: rows.collect(), columns, ..table.clone() }
+}
+
+/// What a note adds about lines that are too short to be drawn; empty without any.
+pub(super) fn not_drawn(short: &[LineSeries]) -> String {
+    let names: Vec<&str> = short.iter().map(|line| line.name.as_str()).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        names => format!(
+            " Not drawn, with fewer than two numbers that may be used: {}.",
+            enumerate(names)
+        ),
+    }
 }
 
 /// So many in each chart that none is nearly empty: nine lines are five and four.

@@ -19,6 +19,7 @@ mod any;
 mod belief;
 mod charts;
 mod contests;
+mod efficiency;
 mod health;
 mod percents;
 mod rounds;
