@@ -284,6 +284,7 @@ fn workloads_in_words(context: &Context<'_>, overall: &Overall) -> String {
     match overall.workloads.len() {
         1 if all == 1 => "the one workload".to_owned(),
         some if some == all => format!("{all} workloads together"),
+        1 => format!("the one of {all} workloads that they share"),
         some => format!("the {some} of {all} workloads that they share"),
     }
 }
