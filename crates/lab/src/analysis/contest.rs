@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Analysis, Cell, Work};
+use super::{Analysis, Cell, State, Work};
 use crate::metric::Better as Direction;
 use crate::settings::Value;
 use crate::stats::{Better, ByRepetition, Contest, PairedTest, average_baselines, find_winner};
@@ -65,6 +65,42 @@ impl Overall {
         places.into_iter().map(|place| (place, first[place])).collect()
     }
 
+    /// How many subjects the campaign has these workloads of, whether they take part or not.
+    pub fn planned(&self, analysis: &Analysis) -> usize {
+        let is_planned = |subject: &&usize| {
+            let mut states =
+                self.workloads.iter().map(|work| &analysis.cell(*work, **subject).state);
+            states.any(|state| *state != State::NotPlanned)
+        };
+        self.contenders.len() + self.left_out.iter().filter(is_planned).count()
+    }
+
+    /// Subjects that take no part although they were measured at these workloads, because not all
+    /// of what they did can be believed.
+    pub fn without_belief(&self, analysis: &Analysis) -> Vec<usize> {
+        let unbelieved = |subject: &usize| {
+            let mut cells = self.workloads.iter().map(|work| analysis.cell(*work, *subject));
+            cells.any(|cell| cell.main().is_some() && !cell.is_usable())
+        };
+        self.left_out.iter().copied().filter(unbelieved).collect()
+    }
+
+    /// Those of them whose medians are better than the leader's, over the workloads that they have:
+    /// whether they are is not known, and so neither is who is best.
+    pub fn faster_without_belief(&self, analysis: &Analysis) -> Vec<usize> {
+        let leader = self.contenders[self.contest.leader];
+        let ahead = |subject: usize| {
+            let factors = self.workloads.iter().filter_map(|work| {
+                let speed = |subject| median_speed(analysis.cell(*work, subject));
+                Some((speed(subject)? / speed(leader)?).ln())
+            });
+            factors.sum::<f64>()
+        };
+        let mut without = self.without_belief(analysis);
+        without.retain(|subject| ahead(*subject) > 0.0);
+        without
+    }
+
     /// Repetitions in which every contender was measured at everything.
     pub fn shared_repetitions(&self) -> Vec<u32> {
         let Some((first, others)) = self.speeds.split_first() else { return Vec::new() };
@@ -78,6 +114,13 @@ impl Overall {
 pub fn speeds(cell: &Cell) -> Option<ByRepetition> {
     let values = cell.values.get(&cell.headline).filter(|_| cell.is_usable())?;
     as_speeds(values, cell.headline.better())
+}
+
+/// The median speed of a cell, whether it is believed or not.
+fn median_speed(cell: &Cell) -> Option<f64> {
+    let median = cell.main()?.median;
+    let is_sane = (1e-90..1e90).contains(&median);
+    is_sane.then(|| if cell.headline.better() == Direction::Lower { 1.0 / median } else { median })
 }
 
 fn as_speeds(values: &ByRepetition, better: Direction) -> Option<ByRepetition> {

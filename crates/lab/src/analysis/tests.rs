@@ -56,11 +56,11 @@ fn the_baseline_is_the_average_and_seconds_are_better_when_less() {
     let analysis = analyse(&plan());
     assert_eq!(analysis.baselines, [0, 1]);
     let (rate, seconds) = (analysis.cell(0, 2), analysis.cell(1, 2));
-    assert_eq!(rate.ratio.unwrap().point, 200.0);
+    assert_eq!(rate.ratio.unwrap().paired.median, 200.0);
     assert_eq!((rate.outlook(), seconds.outlook()), (Some(Outlook::Better), Some(Outlook::Worse)));
     assert_eq!(rate.gain().unwrap().median, 2.0);
     assert_eq!(seconds.gain().unwrap().median, 0.5);
-    assert!((analysis.cell(0, 0).ratio.unwrap().point - 100.0 / 1.5).abs() < 1e-9);
+    assert!((analysis.cell(0, 0).ratio.unwrap().paired.median - 100.0 / 1.5).abs() < 1e-9);
     assert_eq!((analysis.done, analysis.planned), (36, 36));
 }
 
@@ -100,14 +100,16 @@ fn states_say_why_there_is_nothing() {
 
 #[test]
 fn the_odd_repetition_is_named_and_counts() {
-    let results = results(&campaign(PLAN), |_, workload, repetition| {
+    let mut plan = campaign(PLAN);
+    plan.repetitions = 8;
+    let results = results(&plan, |_, workload, repetition| {
         let near = 100.0 + f64::from(repetition);
         headline(workload, if repetition == 4 { 20.0 } else { near })
     });
     let analysis = analyse(&results);
     let odd = &analysis.cell(0, 0).odd;
     assert_eq!(odd.iter().map(|odd| odd.repetition).collect::<Vec<_>>(), [4]);
-    assert_eq!(analysis.cell(0, 0).values[&Metric::Throughput].len(), 6);
+    assert_eq!(analysis.cell(0, 0).values[&Metric::Throughput].len(), 8);
 }
 
 #[test]
@@ -171,7 +173,7 @@ fn estimates_are_of_every_metric() {
     let latency = analysis.cell(0, 0).get(Metric::LatencyMean).unwrap();
     assert_eq!((latency.median, latency.kind), (35.0, IntervalKind::Bootstrap95));
     let cell = analysis.cell(0, 2);
-    assert_eq!(analysis.compare(cell, Metric::LatencyMean).unwrap().point, 100.0);
+    assert_eq!(analysis.compare(cell, Metric::LatencyMean).unwrap().paired.median, 100.0);
 }
 
 /// 90, 100, 110, 100, 100, 100: the median deviation is 0, the standard deviation √40.
@@ -283,4 +285,32 @@ fn a_percentile_is_of_all_requests_and_only_with_support() {
     assert_eq!(of(6, &[], Some(1_000.0)), (Some((5_000.0, medians)), true, None));
     assert_eq!(of(6, &[], Some(999.0)), (None, false, Some(1_000)));
     assert_eq!(of(6, &[], None), (None, false, Some(1_000)));
+}
+
+/// Of few repetitions one lies far from the others by chance, and what cannot be used is not looked
+/// at.
+#[test]
+fn repetitions_stand_out_only_of_enough_that_can_be_used() {
+    let odd = |repetitions: u32, standing: Standing| {
+        let mut plan = campaign(PLAN);
+        plan.repetitions = repetitions;
+        let results = results(&plan, |_, workload, repetition| match repetition {
+            2 => headline(workload, 300.0),
+            other => headline(workload, 100.0 + f64::from(other)),
+        });
+        let workloads = plan_workloads(&results.campaign);
+        let mut judgement = Judgement::default();
+        for subject in &results.subjects {
+            for workload in &workloads {
+                let verdict = TrustVerdict { standing, findings: Vec::new() };
+                judgement.cells.insert((subject.name.clone(), workload.label()), verdict);
+            }
+        }
+        let analysis = analyse_judged(&results, workloads, judgement);
+        analysis.cell(0, 0).odd.iter().map(|odd| odd.repetition).collect::<Vec<u32>>()
+    };
+    assert!(odd(7, Standing::Ok).is_empty());
+    assert_eq!(odd(8, Standing::Ok), [2]);
+    assert_eq!(odd(8, Standing::Suspect), [2]);
+    assert!(odd(8, Standing::Invalid).is_empty());
 }

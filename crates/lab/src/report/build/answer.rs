@@ -1,25 +1,26 @@
 //! The answer, the most important sentence first.
 //!
-//! Rules: what is unfinished or not measured at all comes first; a subject is recommended only
-//! when it is proven best of all, else the leader is named with what is missing for a proof, or
-//! those that cannot be told apart; then what to take for which work, by the same rule; invalid
-//! numbers and rounds before a subject has settled are in none of it; the last sentences say what
-//! is not believed and what was not measured.
+//! Rules: what is unfinished or not measured at all comes first, then what a lost member costs
+//! where that was asked; a subject is recommended only when it is proven best of all, else the
+//! leader is named with what is missing for a proof, or those that cannot be told apart; nobody is
+//! named where a number that cannot be believed was better; second is what each subject is against
+//! the baseline; then what to take for which work, by the same rules; invalid numbers and rounds
+//! before a subject has settled are in none of it; the last sentences say what is not believed and
+//! what was not measured.
 
-use super::Context;
-use crate::analysis::{
-    Cell, Kind, Outlook, Overall, Standing as Belief, State, compare_kinds, find_kinds,
-    find_overall, has_rounds, outlook, pooled_baseline, pooled_speed, speeds,
-};
-use crate::metric::Better;
-use crate::report::units::{digits, kind_of_interval, quantity, title};
-use crate::stats::{
-    BaselinePercent, Contest, Estimate, IntervalKind, Standing, compare_with_baseline,
-};
-
+mod against;
+mod health;
+mod kinds;
 mod reservations;
 
-use reservations::reservations;
+use self::against::{against_baseline, merits};
+use self::kinds::{by_work, nobody};
+use self::reservations::reservations;
+use super::Context;
+use crate::analysis::{Cell, Overall, Standing as Belief, State, find_overall, has_rounds};
+use crate::metric::Better;
+use crate::report::units::{digits, kind_of_interval, quantity, title};
+use crate::stats::{Contest, Estimate, Standing};
 
 /// The sentences.
 pub(super) fn sentences(context: &Context<'_>) -> Vec<String> {
@@ -58,9 +59,11 @@ pub(super) fn of_numbers(context: &Context<'_>) -> Vec<String> {
         said.extend(super::steady::sentences(context));
         return said;
     }
+    said.extend(health::sentences(context));
+    let is_about_health = !said.is_empty();
     match find_overall(analysis) {
         Some(overall) => said.extend(of_contest(context, &overall)),
-        None => said.extend(of_one(context)),
+        None => said.extend(of_one(context, is_about_health)),
     }
     let usable = analysis.cells.iter().filter(|cell| cell.is_usable());
     if usable.clone().all(|cell| cell.standing == Belief::Suspect) {
@@ -84,11 +87,13 @@ fn first_failure(context: &Context<'_>) -> Option<String> {
     })
 }
 
-/// A campaign in which no two subjects can be compared: the best number of each metric.
-fn of_one(context: &Context<'_>) -> Vec<String> {
+/// A campaign in which no two subjects can be compared: the best number of each metric. One about
+/// health compares its states.
+fn of_one(context: &Context<'_>, is_about_health: bool) -> Vec<String> {
     let analysis = context.analysis;
+    let is_told = |cell: &&Cell| cell.is_usable() && !health::is_told_by_phases(context, cell);
     let mut metrics = Vec::new();
-    for cell in analysis.cells.iter().filter(|cell| cell.is_usable()) {
+    for cell in analysis.cells.iter().filter(is_told) {
         if !metrics.contains(&cell.headline) {
             metrics.push(cell.headline);
         }
@@ -96,7 +101,7 @@ fn of_one(context: &Context<'_>) -> Vec<String> {
     let mut said: Vec<String> = metrics
         .into_iter()
         .filter_map(|metric| {
-            let usable = analysis.cells.iter().filter(|c| c.is_usable() && c.headline == metric);
+            let usable = analysis.cells.iter().filter(is_told).filter(|c| c.headline == metric);
             let of = |cell: &&Cell| cell.main().map_or(0.0, |e| e.median);
             let by = |a: &&Cell, b: &&Cell| of(a).total_cmp(&of(b));
             let best = match metric.better() {
@@ -114,7 +119,9 @@ fn of_one(context: &Context<'_>) -> Vec<String> {
             ))
         })
         .collect();
-    said.push(format!("There is nothing to compare it with: {}.", why_no_contest(context)));
+    if !is_about_health {
+        said.push(format!("There is nothing to compare it with: {}.", why_no_contest(context)));
+    }
     said
 }
 
@@ -141,11 +148,14 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
     let name = |place: usize| context.subject(overall.contenders[place]);
     let contest = &overall.contest;
     let leader = overall.contenders[contest.leader];
-    let gains = gains_of(context, leader);
-    let merits = merits(context, leader, &gains);
+    let merits = merits(context, leader);
     let mut said = Vec::new();
+    let mut of_leader = None;
     let mut proof = None;
     match &contest.standing {
+        _ if !overall.faster_without_belief(context.analysis).is_empty() => {
+            said.push(format!("Nobody is named: {}.", nobody(context, overall)));
+        }
         Standing::Winner(_) if context.analysis.baselines == [leader] => said.push(format!(
             "Stay with {}: over {} it is faster than every other subject{merits}.",
             name(contest.leader),
@@ -160,7 +170,8 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
                 workloads_in_words(context, overall)
             ));
             if !merits.is_empty() {
-                said.push(format!("Of them {} had the best median{merits}.", name(contest.leader)));
+                of_leader =
+                    Some(format!("Of them {} had the best median{merits}.", name(contest.leader)));
             }
         }
         Standing::Undecided(_) => {
@@ -176,7 +187,7 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
                 said.push(format!("{} leads{merits}.", name(contest.leader)));
             }
             if front.len() > 1 && !merits.is_empty() {
-                said.push(format!("{} had the best median{merits}.", name(contest.leader)));
+                of_leader = Some(format!("{} had the best median{merits}.", name(contest.leader)));
             }
             proof = Some(format!(
                 "That is what was seen and no proof: {}.",
@@ -184,6 +195,8 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
             ));
         }
     }
+    said.extend(against_baseline(context));
+    said.extend(of_leader);
     said.extend(by_work(context));
     said.extend(proof);
     said.push(format!(
@@ -235,61 +248,6 @@ fn what_a_proof_takes(context: &Context<'_>, contest: &Contest) -> String {
     )
 }
 
-/// What to take for which kind of work: what is proven, then what was seen in every repetition,
-/// then where nothing stood out. Empty of one kind.
-fn by_work(context: &Context<'_>) -> Vec<String> {
-    let contests = compare_kinds(context.analysis).contests;
-    if contests.len() < 2 {
-        return Vec::new();
-    }
-    let (mut proven, mut seen, mut open) = (Vec::new(), Vec::new(), Vec::new());
-    let mut repetitions = 0;
-    for (kind, overall) in &contests {
-        repetitions = repetitions.max(overall.shared_repetitions().len());
-        let name = |place: usize| context.subject(overall.contenders[place]);
-        match (&overall.contest.standing, overall.front_runners().as_slice()) {
-            (Standing::Winner(place), _) => proven.push((name(*place), kind.name.as_str())),
-            (Standing::Undecided(_), [(only, _)]) if !overall.contest.can_decide() => {
-                seen.push((name(*only), kind.name.as_str()));
-            }
-            _ => open.push(kind.name.as_str()),
-        }
-    }
-    let mut said = Vec::new();
-    if !proven.is_empty() {
-        let parts = grouped(&proven, |subject, works| format!("for {works} take {subject}"));
-        said.push(format!("By work: {}.", parts.join("; ")));
-    }
-    if !seen.is_empty() {
-        let parts = grouped(&seen, |subject, works| format!("{subject} in {works}"));
-        let when = if repetitions == 1 { "the only repetition" } else { "every repetition" };
-        said.push(format!("By work, the fastest in {when}: {}.", parts.join("; ")));
-    }
-    // Alone it would say what the sentence on all workloads says already.
-    if !said.is_empty() && !open.is_empty() {
-        said.push(format!("Nothing stood out in {}.", enumerate(&open)));
-    }
-    said
-}
-
-/// The kinds of work of each subject, in words, in the order in which subjects come up.
-fn grouped(pairs: &[(&str, &str)], words: impl Fn(&str, &str) -> String) -> Vec<String> {
-    let mut subjects: Vec<&str> = Vec::new();
-    for (subject, _) in pairs {
-        if !subjects.contains(subject) {
-            subjects.push(subject);
-        }
-    }
-    subjects
-        .into_iter()
-        .map(|subject| {
-            let of_it = pairs.iter().filter(|(other, _)| *other == subject);
-            let works: Vec<&str> = of_it.map(|(_, work)| *work).collect();
-            words(subject, &enumerate(&works))
-        })
-        .collect()
-}
-
 /// Who was how often the fastest, where the repetitions cannot prove anything.
 pub(super) fn what_was_seen(context: &Context<'_>, overall: &Overall) -> String {
     let front = overall.front_runners();
@@ -331,87 +289,8 @@ fn workloads_in_words(context: &Context<'_>, overall: &Overall) -> String {
     }
 }
 
-/// A subject's speed at one kind of workload against the baseline's, over what both have.
-struct Gain {
-    kind: Kind,
-    ratio: BaselinePercent,
-    outlook: Outlook,
-}
-
-fn gains_of(context: &Context<'_>, subject: usize) -> Vec<Gain> {
-    let analysis = context.analysis;
-    if analysis.baselines.is_empty() || analysis.baselines == [subject] {
-        return Vec::new();
-    }
-    let gain = |mut kind: Kind| {
-        let both_have = |work: &usize| {
-            speeds(analysis.cell(*work, subject)).is_some()
-                && !pooled_baseline(analysis, &[*work]).is_empty()
-        };
-        kind.workloads.retain(both_have);
-        let baseline = pooled_baseline(analysis, &kind.workloads);
-        let speed = pooled_speed(analysis, subject, &kind.workloads);
-        let ratio = compare_with_baseline(&speed, &[&baseline]).ok()?;
-        Some(Gain { ratio, outlook: outlook(Better::Higher, ratio.verdict), kind })
-    };
-    find_kinds(analysis).into_iter().filter_map(gain).collect()
-}
-
-/// ": 3.1 times the single stick in sequential reads (95 % 3.0 to 3.2), but random writes gain
-/// nothing"; empty without a baseline.
-fn merits(context: &Context<'_>, subject: usize, gains: &[Gain]) -> String {
-    let Some(baseline) = context.baseline_name().filter(|_| !gains.is_empty()) else {
-        return best_number(context, subject);
-    };
-    let best = gains.iter().max_by(|a, b| a.ratio.point.total_cmp(&b.ratio.point));
-    let worst = gains.iter().min_by(|a, b| a.ratio.point.total_cmp(&b.ratio.point));
-    let (Some(best), Some(worst)) = (best, worst) else { return String::new() };
-    if best.ratio.paired.kind == IntervalKind::Range(1) {
-        let mut text = format!(
-            ": {} as fast as {baseline} in {}",
-            factor(best.ratio.point / 100.0),
-            best.kind.name
-        );
-        if worst.kind != best.kind {
-            text += &format!(" and {} in {}", factor(worst.ratio.point / 100.0), worst.kind.name);
-        }
-        return text + ", in one repetition";
-    }
-    let mut text = match best.outlook {
-        Outlook::Better => format!(
-            ": {} as fast as {baseline} in {}{}",
-            factor(best.ratio.point / 100.0),
-            best.kind.name,
-            interval(&best.ratio.paired, |percent| digits(percent / 100.0))
-        ),
-        _ => format!(": no gain over {baseline} can be told apart from chance"),
-    };
-    if worst.kind != best.kind {
-        text += &match worst.outlook {
-            Outlook::Better => {
-                format!(
-                    ", and still {} as fast in {}",
-                    factor(worst.ratio.point / 100.0),
-                    worst.kind.name
-                )
-            }
-            Outlook::Same if best.outlook == Outlook::Better => {
-                format!(", but {} gain nothing that can be told apart", worst.kind.name)
-            }
-            Outlook::Same => String::new(),
-            Outlook::Worse => format!(
-                ", but slower in {}: {} %{}",
-                worst.kind.name,
-                digits(worst.ratio.point),
-                interval(&worst.ratio.paired, digits)
-            ),
-        };
-    }
-    text
-}
-
 /// The winner's best number, where there is no other subject to name beside it.
-fn best_number(context: &Context<'_>, subject: usize) -> String {
+fn best_number_of(context: &Context<'_>, subject: usize) -> String {
     let analysis = context.analysis;
     let mut cells = (0..analysis.workloads.len()).map(|work| analysis.cell(work, subject));
     let first = cells.find(|cell| cell.is_usable());

@@ -1,8 +1,8 @@
 //! Cells of tables: how a number, a percent, a gap look in every table alike.
 
 use crate::analysis::{Cell as Measured, Outlook, Standing, State, outlook};
-use crate::metric::Metric;
-use crate::report::model::{Cell, Column, Row, Spread, Tone};
+use crate::metric::{Better, Metric};
+use crate::report::model::{Cell, Column, Datum, Gap, Row, Spread, Tone};
 use crate::report::units::{Scale, digits, ends};
 use crate::stats::BaselinePercent;
 
@@ -70,8 +70,8 @@ pub(super) fn not_supported(needed: u64) -> String {
 }
 
 /// What a standing looks like over a tone that it leaves alone.
-fn tone_of(cell: &Measured, otherwise: Tone) -> Tone {
-    match cell.standing {
+pub(super) fn tone_of(standing: Standing, otherwise: Tone) -> Tone {
+    match standing {
         Standing::Ok => otherwise,
         Standing::Suspect => Tone::Suspect,
         Standing::Invalid => Tone::Invalid,
@@ -97,40 +97,29 @@ pub(super) fn median(cell: &Measured, metric: Metric, scale: Scale) -> Cell {
             _ => ends(estimate, |end| scale.write(end)).unwrap_or_default(),
         },
         number: (cell.standing != Standing::Invalid && value.is_finite()).then_some(value),
-        tone: tone_of(cell, Tone::Plain),
+        tone: tone_of(cell.standing, Tone::Plain),
         strength: 0.0,
     }
 }
 
-/// A percent of the baseline with the interval of the pairs, coloured by what it means for this
-/// metric. `percent` is the number shown: a table may compute it from its own columns.
-pub(super) fn percent(
-    cell: &Measured,
-    percent: f64,
-    ratio: Option<&BaselinePercent>,
-    metric: Metric,
-) -> Cell {
-    let text = digits(percent);
-    let number = percent.is_finite().then_some(percent);
-    let Some(ratio) = ratio else {
-        return Cell { text, number, ..Cell::default() };
-    };
-    let shown = compared(ratio, outlook(metric.better(), ratio.verdict));
-    Cell { text, number, tone: tone_of(cell, shown.tone), ..shown }
-}
-
-/// A comparison in percent, coloured by what it means.
-pub(super) fn compared(ratio: &BaselinePercent, outlook: Outlook) -> Cell {
-    let tone = match outlook {
+/// A comparison in percent with the interval of its pairs, coloured by what it means, as far as
+/// both its sides can be believed: `standing` is that of the worse one.
+pub(super) fn compared(ratio: &BaselinePercent, better: Better, standing: Standing) -> Cell {
+    let percent = ratio.paired.median;
+    let tone = match outlook(better, ratio.verdict) {
         Outlook::Better => Tone::Better,
         Outlook::Worse => Tone::Worse,
         Outlook::Same => Tone::Same,
     };
+    let tone = tone_of(standing, tone);
     Cell {
-        text: digits(ratio.point),
+        text: digits(percent),
         detail: ends(&ratio.paired, digits).unwrap_or_default(),
-        number: ratio.point.is_finite().then_some(ratio.point),
-        strength: if tone == Tone::Same { 0.0 } else { strength(ratio.point) },
+        number: (standing != Standing::Invalid && percent.is_finite()).then_some(percent),
+        strength: match tone {
+            Tone::Better | Tone::Worse => strength(percent),
+            _ => 0.0,
+        },
         tone,
     }
 }
@@ -143,19 +132,38 @@ pub(super) fn strength(percent: f64) -> f64 {
     ((percent / 100.0).log2().abs()).min(1.0)
 }
 
-/// A metric of a cell for a chart; `None` draws a gap.
-pub(super) fn spread(cell: &Measured, metric: Metric, scale: Scale) -> Option<Spread> {
-    let estimate = cell.get(metric).filter(|_| cell.is_usable())?;
+/// A metric of a cell for a chart.
+pub(super) fn datum(cell: &Measured, metric: Metric, scale: Scale) -> Datum<Spread> {
+    let (Some(estimate), true) = (cell.get(metric), cell.is_usable()) else {
+        return Datum::Gap(gap(cell, metric));
+    };
     let points = cell.values.get(&metric).into_iter().flat_map(|values| values.values());
-    let points = points.map(|value| scale.apply(*value)).collect();
     let [value, low, high] =
         [estimate.median, estimate.low, estimate.high].map(|value| scale.apply(value));
-    [value, low, high].iter().all(|value| value.is_finite()).then_some(Spread {
-        value,
-        low,
-        high,
-        points,
-    })
+    if ![value, low, high].iter().all(|value| value.is_finite()) {
+        return Datum::Gap(Gap::Invalid);
+    }
+    let points = points.map(|value| scale.apply(*value)).collect();
+    Datum::Value(Spread { value, low, high, points, suspect: is_suspect(cell) })
+}
+
+/// Whether something speaks against the numbers of a cell.
+pub(super) fn is_suspect(cell: &Measured) -> bool {
+    cell.standing == Standing::Suspect
+}
+
+/// Why a chart has no value for a cell.
+pub(super) fn gap(cell: &Measured, metric: Metric) -> Gap {
+    match &cell.state {
+        State::Measured if cell.standing == Standing::Invalid => Gap::Invalid,
+        State::Measured if cell.unsupported.contains_key(&metric) => Gap::Unsupported,
+        State::Measured => Gap::NotGiven,
+        State::Unsettled(_) => Gap::Unsettled,
+        State::Failed(_) => Gap::Failed,
+        State::Impossible(_) => Gap::Impossible,
+        State::NotYet => Gap::NotMeasured,
+        State::NotPlanned => Gap::NotPlanned,
+    }
 }
 
 /// The unit that suits a metric over some cells.

@@ -3,7 +3,7 @@
 use super::cells;
 use super::pivot::{MOST_SERIES, evenly};
 use super::{Context, section as make_section};
-use crate::analysis::merged_latencies;
+use crate::analysis::{Standing, merged_latencies};
 use crate::metric::Metric;
 use crate::report::model::{
     Axis, Block, Cell, Chart, LineSeries, Plot, Point, Row, Section, Table, Tone,
@@ -98,6 +98,7 @@ fn chart(context: &Context<'_>, latencies: &Latencies) -> Vec<Block> {
                 x: scale.apply(point.value_ns as f64),
                 y: point.at_most * 100.0,
                 interval: None,
+                suspect: cells::is_suspect(context.analysis.cell(*work, *subject)),
             })
             .collect(),
         steps: true,
@@ -137,10 +138,15 @@ fn percentiles(context: &Context<'_>, all: &[Latencies]) -> Table {
     let mut rows: Vec<Row> = Vec::new();
     for Latencies { work, op, histograms } in all {
         for (subject, histogram) in histograms {
-            let valid = context.analysis.cell(*work, *subject).is_usable();
-            let mark = |cell: Cell| match valid {
-                true => cell,
-                false => Cell { number: None, tone: Tone::Invalid, ..cell },
+            let measured = context.analysis.cell(*work, *subject);
+            let standing = if measured.is_usable() { measured.standing } else { Standing::Invalid };
+            let mark = |cell: Cell| match cell.tone {
+                Tone::Missing => cell,
+                tone => Cell {
+                    number: cell.number.filter(|_| standing != Standing::Invalid),
+                    tone: cells::tone_of(standing, tone),
+                    ..cell
+                },
             };
             let name = format!("{}, {op}s", context.label(*work));
             let mut line = vec![

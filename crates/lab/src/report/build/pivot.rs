@@ -1,13 +1,17 @@
 //! Rows by columns of one metric, and what is made of it: a table, lines, bars, a heat map. Every
 //! comparison over a dimension goes through here.
 
+use super::answer::enumerate;
 use super::cells;
 use super::dims::{as_number, short};
-use crate::analysis::Cell as Measured;
+use crate::analysis::{Cell as Measured, Standing};
 use crate::metric::Metric;
-use crate::report::model::{Axis, BarSeries, Block, Cell, Chart, LineSeries, Plot, Point, Table};
+use crate::report::model::{
+    Axis, BarSeries, Block, Cell, Chart, Datum, Gap, LineSeries, Plot, Point, Shade, Spread, Table,
+};
 use crate::report::units::{Scale, title};
 use crate::settings::Value;
+use crate::stats::{ByRepetition, compare_with_baseline};
 
 /// A row or column.
 #[derive(Clone)]
@@ -163,17 +167,22 @@ impl<'a> Pivot<'a> {
         columns.extend(self.columns.iter().map(|head| cells::numbers_in(&head.name, "%")));
         let compare = |cell: &Measured, column: usize| {
             let values = cell.values.get(&self.metric).filter(|_| cell.is_usable())?;
-            crate::stats::compare_with_baseline(values, &[of_row(column)?]).ok()
+            compare_with_baseline(values, &[of_row(column)?]).ok()
+        };
+        let standing = |cell: &Measured, column: usize| {
+            let of_row = self.cells[row][column].map_or(Standing::Ok, |cell| cell.standing);
+            cell.standing.max(of_row)
         };
         let rows = self.rows.iter().zip(&self.cells).map(|(head, line)| {
             let mut cells_of = vec![Cell { number: head.at, ..cells::words(head.name.clone()) }];
             cells_of.extend(line.iter().enumerate().map(|(column, cell)| {
                 let Some(cell) = cell else { return cells::missing("not in the campaign") };
-                let Some(ratio) = compare(cell, column) else {
-                    return cells::missing(cells::why_missing(cell));
-                };
-                let outlook = crate::analysis::outlook(self.metric.better(), ratio.verdict);
-                cells::compared(&ratio, outlook)
+                match compare(cell, column) {
+                    Some(ratio) => {
+                        cells::compared(&ratio, self.metric.better(), standing(cell, column))
+                    }
+                    None => cells::missing(why_no_percent(cell, self.metric, of_row(column))),
+                }
             }));
             cells::row(cells_of)
         });
@@ -204,15 +213,17 @@ impl<'a> Pivot<'a> {
                 .iter()
                 .zip(&at)
                 .filter_map(|(row, x)| {
-                    let spread = cells::spread(row[column]?, self.metric, scale)?;
+                    let datum = cells::datum(row[column]?, self.metric, scale);
+                    let spread = datum.value()?;
                     let interval = (spread.low < spread.high).then_some((spread.low, spread.high));
-                    Some(Point { x: *x, y: spread.value, interval })
+                    Some(Point { x: *x, y: spread.value, interval, suspect: spread.suspect })
                 })
                 .collect(),
             steps: false,
         };
-        let series: Vec<LineSeries> =
-            (0..self.columns.len()).map(line).filter(|line| line.points.len() > 1).collect();
+        let (series, short): (Vec<LineSeries>, Vec<LineSeries>) =
+            (0..self.columns.len()).map(line).partition(|line| line.points.len() > 1);
+        let note = format!("{}{}", self.note_on_better(), not_drawn(&short));
         // Powers of two and the like are read by factors.
         let log = at.iter().all(|x| *x > 0.0) && at.last() >= at.first().map(|x| x * 8.0).as_ref();
         let ticks: Vec<(f64, String)> =
@@ -223,7 +234,7 @@ impl<'a> Pivot<'a> {
                 Block::Chart(Chart {
                     id: id.to_owned(),
                     title: format!("{}: {}", self.title, title(self.metric)),
-                    note: self.note_on_better(),
+                    note: note.trim_start().to_owned(),
                     plot: Plot::Lines {
                         x: Axis {
                             label: self.rows_are.clone(),
@@ -252,17 +263,12 @@ impl<'a> Pivot<'a> {
                     .iter()
                     .map(|column| BarSeries {
                         name: self.columns[*column].name.clone(),
-                        values: rows
-                            .iter()
-                            .map(|row| {
-                                let cell = self.cells[*row][*column]?;
-                                cells::spread(cell, self.metric, scale)
-                            })
-                            .collect(),
+                        values: rows.iter().map(|row| self.datum(*row, *column, scale)).collect(),
                     })
-                    .filter(|series| series.values.iter().any(Option::is_some))
+                    .filter(is_planned)
                     .collect();
-                if series.is_empty() {
+                let drawn = series.iter().flat_map(|series| &series.values);
+                if drawn.filter_map(Datum::value).next().is_none() {
                     continue;
                 }
                 charts.push(Block::Chart(Chart {
@@ -284,11 +290,14 @@ impl<'a> Pivot<'a> {
     /// The field of medians; `None` when nothing in it may be used.
     pub(super) fn heat_map(&self, id: &str) -> Option<Block> {
         let scale = self.scale();
-        let value =
-            |cell: &Option<&Measured>| Some(cells::spread((*cell)?, self.metric, scale)?.value);
-        let values: Vec<Vec<Option<f64>>> =
-            self.cells.iter().map(|row| row.iter().map(value).collect()).collect();
-        values.iter().flatten().any(Option::is_some).then(|| {
+        let shade = |row: usize, column: usize| match self.datum(row, column, scale) {
+            Datum::Value(Spread { value, suspect, .. }) => Datum::Value(Shade { value, suspect }),
+            Datum::Gap(gap) => Datum::Gap(gap),
+        };
+        let values: Vec<Vec<Datum<Shade>>> = (0..self.rows.len())
+            .map(|row| (0..self.columns.len()).map(|column| shade(row, column)).collect())
+            .collect();
+        values.iter().flatten().any(|datum| datum.value().is_some()).then(|| {
             Block::Chart(Chart {
                 id: id.to_owned(),
                 title: format!("{}: {}", self.title, title(self.metric)),
@@ -305,6 +314,14 @@ impl<'a> Pivot<'a> {
         })
     }
 
+    /// What a chart has at a place.
+    fn datum(&self, row: usize, column: usize, scale: Scale) -> Datum<Spread> {
+        match self.cells[row][column] {
+            Some(cell) => cells::datum(cell, self.metric, scale),
+            None => Datum::Gap(Gap::NotPlanned),
+        }
+    }
+
     fn axis(&self, scale: Scale) -> Axis {
         Axis {
             label: title(self.metric).to_owned(),
@@ -315,6 +332,17 @@ impl<'a> Pivot<'a> {
 
     fn note_on_better(&self) -> String {
         note_on_better(self.metric)
+    }
+}
+
+/// Why a cell has no percent of another, whose values are given where they may be used.
+fn why_no_percent(cell: &Measured, metric: Metric, of: Option<&ByRepetition>) -> String {
+    match cells::why_missing(cell) {
+        why if !why.is_empty() => why,
+        _ if !cell.is_usable() => "invalid".to_owned(),
+        _ if cell.get(metric).is_none() => "the tool does not say".to_owned(),
+        _ if of.is_none() => "what it is compared with has no number".to_owned(),
+        _ => "no repetition has both".to_owned(),
     }
 }
 
@@ -337,9 +365,27 @@ pub(super) fn turn_table(table: Table, rows_are: &str) -> Table {
     Table { rows: rows.collect(), columns, ..table.clone() }
 }
 
+/// What a note adds about lines that are too short to be drawn; empty without any.
+pub(super) fn not_drawn(short: &[LineSeries]) -> String {
+    let names: Vec<&str> = short.iter().map(|line| line.name.as_str()).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        names => format!(
+            " Not drawn, with fewer than two numbers that may be used: {}.",
+            enumerate(names)
+        ),
+    }
+}
+
 /// So many in each chart that none is nearly empty: nine lines are five and four.
 pub(super) fn evenly(count: usize, most: usize) -> usize {
     count.div_ceil(count.div_ceil(most).max(1)).max(1)
+}
+
+/// Whether the campaign has any of the series; one that it has stays, with the reasons for its
+/// gaps, also when no value is left.
+pub(super) fn is_planned(series: &BarSeries) -> bool {
+    series.values.iter().any(|datum| *datum != Datum::Gap(Gap::NotPlanned))
 }
 
 /// Which way is better, as a note under a chart.

@@ -39,6 +39,7 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
                 x: f64::from(*round),
                 y: scale.apply(*value),
                 interval: None,
+                suspect: cells::is_suspect(cell),
             });
             series.push(LineSeries {
                 name: context.subject(cell.subject).to_owned(),

@@ -90,7 +90,7 @@ proptest! {
             prop_assert!(found.percent.holds(found.percent.median));
         }
         if let Ok(found) = compare_with_baseline(&repetitions(&values), &[&repetitions(&more)]) {
-            prop_assert!(all_finite(&[found.point, found.paired.low, found.paired.high]));
+            prop_assert!(all_finite(&[found.paired.median, found.paired.low, found.paired.high]));
         }
         if let Ok(found) = judge_window(&values, 0) {
             prop_assert!(all_finite(&[found.average, found.range, found.slope]));
