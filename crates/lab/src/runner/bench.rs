@@ -10,6 +10,7 @@ use crate::error::LabError;
 use crate::evidence::Evidence;
 use crate::matrix::Trial;
 use crate::metric::{Measured, Metric, Sample};
+use crate::rng::mix;
 use crate::store::{Outcome, StoredTrial, Times};
 use crate::subjects::{Journal, Ready, Room};
 use crate::tool::{
@@ -21,6 +22,8 @@ use crate::world::{Exit, World};
 const OVERTIME: Duration = Duration::from_secs(120);
 /// The slowest subject that is waited for, in bytes per second.
 const SLOWEST: u64 = 256 << 10;
+/// Tells the seed of sources from those of trials and of filling.
+const SOURCES: u64 = 0x736f_7572_6365;
 /// More of a raw text file than this is not kept.
 const FILE_LIMIT: u64 = 64 << 20;
 
@@ -193,8 +196,11 @@ impl<'c> Bench<'c> {
     fn make_sources(&self, tool: &dyn Tool, trial: &Trial) -> Result<PathBuf, LabError> {
         let folder = self.folder.path().join("sources");
         std::fs::create_dir_all(&folder).map_err(LabError::file("create", &folder))?;
+        // Not the seed that subjects are filled from: a device that looks for what it holds already
+        // would find the whole of a source.
+        let seed = mix(&[self.campaign.seed, SOURCES]);
         for data in tool.sources(&trial.cell.workload.settings) {
-            crate::tool::source::make_source(&data, &folder, self.campaign.seed)?;
+            crate::tool::source::make_source(&data, &folder, seed)?;
         }
         Ok(folder)
     }
