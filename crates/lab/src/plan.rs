@@ -86,7 +86,10 @@ fn trial_time(campaign: &Campaign, workload: &Workload) -> Duration {
         .tool()
         .map_or(Effort::Seconds(0.0), |tool| tool.effort(&workload.settings, setup.processes));
     let tool = match effort {
-        Effort::Runtime => campaign.runtime_s + campaign.ramp_s,
+        Effort::Runtime => {
+            let ramp_s = workload.tool().map_or(0.0, |tool| tool.ramp_s(campaign.ramp_s));
+            campaign.runtime_s + ramp_s
+        }
         Effort::Seconds(seconds) => seconds,
         Effort::Bytes(bytes) => bytes as f64 / ASSUMED_RATE,
     };
@@ -114,7 +117,8 @@ fn plan_writes(
                 Writes::Nothing => {}
                 Writes::Bytes(bytes) => sum.bytes += bytes as f64 * repetitions,
                 Writes::UntilTime => {
-                    sum.seconds += (campaign.runtime_s + campaign.ramp_s) * repetitions;
+                    let seconds = campaign.runtime_s + tool.ramp_s(campaign.ramp_s);
+                    sum.seconds += seconds * repetitions;
                 }
             }
             reads_raw |= tool.reads_raw(&workload.settings);

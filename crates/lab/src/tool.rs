@@ -275,9 +275,15 @@ pub trait Tool: Sync {
         false
     }
 
-    /// Seconds that a trial takes beside `runtime_s`, roughly; `None` when the subject's speed
-    /// decides, with the bytes that are moved.
+    /// How long a trial takes.
     fn effort(&self, settings: &Settings, processes: u32) -> Effort;
+
+    /// Seconds before the measured time in which it works and counts nothing, of the `asked_s` that
+    /// the campaign wants: all of them if it has a ramp, else 0.
+    fn ramp_s(&self, asked_s: f64) -> f64 {
+        let _ = asked_s;
+        0.0
+    }
 
     /// The settings in words, unique among those that differ: `random read 4K, depth 32`.
     fn label(&self, settings: &Settings) -> String;
@@ -310,7 +316,7 @@ pub trait Tool: Sync {
 /// How long a trial takes, for the estimate of the plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Effort {
-    /// The campaign's runtime and ramp.
+    /// The campaign's runtime, and before it the tool's ramp.
     Runtime,
     /// So many seconds, whatever the subject.
     Seconds(f64),
@@ -368,6 +374,14 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn only_what_fio_drives_has_a_ramp() {
+        for tool in real() {
+            let wanted = if tool.package() == "fio" { 2.5 } else { 0.0 };
+            assert_eq!(tool.ramp_s(2.5), wanted, "{}", tool.name());
         }
     }
 

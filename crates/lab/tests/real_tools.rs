@@ -430,7 +430,14 @@ fn sysbench_runs_all_its_modes() {
         );
         let Some(measured) = folder.measure("sysbench", &values, 2) else { return };
         assert!(measured.get(Metric::Seconds).is_some());
-        assert_eq!(measured.latencies.len(), usize::from(mode != "rndrw"), "{mode}");
+        // What writes also syncs, and then latencies are of both.
+        let reads = matches!(mode, "seqrd" | "rndrd");
+        assert_eq!(measured.latencies.len(), usize::from(reads), "{mode}");
+        let get = |metric| measured.get(metric).unwrap_or(0.0);
+        let bytes = get(Metric::BytesRead) + get(Metric::BytesWritten);
+        assert_eq!(bytes, get(Metric::Requests) * f64::from(16 << 10), "{mode}");
+        let both = [Metric::BytesRead, Metric::BytesWritten].map(|metric| get(metric) > 0.0);
+        assert_eq!(both, [reads || mode == "rndrw", !reads], "{mode}");
     }
     let timed = "mode = \"rndrd\"\ntotal_size = \"4M\"\nfiles = 2\ndirect = false";
     let measured = folder.measure("sysbench", timed, 1).unwrap();

@@ -132,7 +132,7 @@ impl<'c> Bench<'c> {
             processes: workload.setup.processes,
             region_bytes: ready.region_bytes,
             runtime_s: self.campaign.runtime_s,
-            ramp_s: self.campaign.ramp_s,
+            ramp_s: tool.ramp_s(self.campaign.ramp_s),
             seed: trial.seed,
             scratch: &scratch,
             sources: &sources,
@@ -162,7 +162,7 @@ impl<'c> Bench<'c> {
         kept.evidence = Evidence::between(&before, &after);
         let run = output.insert(RunOutput { processes, wall_s, files: read_scratch(&scratch)? });
         let mut measured = judge(tool, &spec, run).map_err(Obstacle::Failed)?;
-        measured.samples.extend(server_cpu(&measured, self.campaign, kept.evidence.server_cpu_s));
+        measured.samples.extend(server_cpu(&measured, &spec, kept.evidence.server_cpu_s));
         Ok(measured)
     }
 
@@ -287,11 +287,11 @@ fn judge(tool: &dyn Tool, spec: &TrialSpec<'_>, run: &RunOutput) -> Result<Measu
     })
 }
 
-/// Processor time of the server for each request. The server also worked during the ramp, whose
-/// requests the tool does not count, so they are added at the measured rate.
-fn server_cpu(measured: &Measured, campaign: &Campaign, used_s: Option<f64>) -> Option<Sample> {
+/// Processor time of the server for each request. The server also worked during the tool's ramp, if
+/// it has one, whose requests the tool does not count, so they are added at the measured rate.
+fn server_cpu(measured: &Measured, spec: &TrialSpec<'_>, used_s: Option<f64>) -> Option<Sample> {
     let counted = measured.get(Metric::Requests)?;
-    let requests = counted * (campaign.runtime_s + campaign.ramp_s) / campaign.runtime_s;
+    let requests = counted * (spec.runtime_s + spec.ramp_s) / spec.runtime_s;
     let value = used_s? * 1e9 / requests;
     value.is_finite().then_some(Sample { metric: Metric::ServerCpu, value })
 }
@@ -301,3 +301,6 @@ pub(crate) fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(3)..].join(" | ")
 }
+
+#[cfg(test)]
+mod tests;

@@ -167,6 +167,10 @@ impl Tool for Fio {
         Effort::Runtime
     }
 
+    fn ramp_s(&self, asked_s: f64) -> f64 {
+        asked_s
+    }
+
     fn label(&self, settings: &Settings) -> String {
         let order = if settings.word("pattern") == "rand" { "random" } else { "sequential" };
         let op = match settings.word("op") {

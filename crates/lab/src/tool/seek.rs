@@ -70,6 +70,10 @@ impl Tool for Seek {
         Effort::Runtime
     }
 
+    fn ramp_s(&self, asked_s: f64) -> f64 {
+        asked_s
+    }
+
     fn label(&self, settings: &Settings) -> String {
         format!("seek {}", ByteSize(block_size(settings)))
     }

@@ -63,7 +63,7 @@ impl<'a> Cell<'a> {
             workload: self.workload,
             subject: self.subject,
             facts: self.facts,
-            ramp_s: self.campaign.ramp_s,
+            ramp_s: self.workload.tool().map_or(0.0, |tool| tool.ramp_s(self.campaign.ramp_s)),
         })
     }
 }
@@ -81,7 +81,7 @@ pub struct TrialCase<'a> {
     pub subject: Option<&'a Subject>,
     /// What lies under it.
     pub facts: Option<&'a SubjectFacts>,
-    /// Seconds before the measured time, in which the tool works as well.
+    /// Seconds before the measured time, in which the tool works as well; 0 if it has no ramp.
     pub ramp_s: f64,
 }
 

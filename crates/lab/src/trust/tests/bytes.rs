@@ -217,6 +217,9 @@ fn the_ramp_moves_bytes_too() {
     assert_eq!(lab.standing("another-writer"), Some(Suspect));
     lab.ramp_s = 10.0;
     assert_eq!(lab.standing("another-writer"), None);
+    // This one has no ramp.
+    lab.workload.tool = "sysbench".into();
+    assert_eq!(lab.standing("another-writer"), Some(Suspect));
 }
 
 #[test]

@@ -1,0 +1,34 @@
+use super::*;
+use crate::settings::Settings;
+
+/// A trial of a tool whose parser is not asked.
+fn spec<'a>(settings: &'a Settings, target: &'a Target, ramp_s: f64) -> TrialSpec<'a> {
+    TrialSpec {
+        settings,
+        target,
+        processes: 1,
+        region_bytes: 1 << 30,
+        runtime_s: 1.0,
+        ramp_s,
+        seed: 7,
+        scratch: Path::new("/scratch"),
+        sources: Path::new("/sources"),
+    }
+}
+
+#[test]
+fn a_server_works_during_a_ramp_only_for_tools_that_have_one() {
+    let (settings, target) = (Settings::default(), Target::Folder("/mnt/t".into()));
+    let mut measured = Measured::default();
+    measured.push(Metric::Requests, 4000.0).unwrap();
+    let cost = |tool: &str| {
+        let ramp_s = crate::tool::find(tool).unwrap().ramp_s(3.0);
+        let spec = spec(&settings, &target, ramp_s);
+        server_cpu(&measured, &spec, Some(0.16)).map(|sample| sample.value)
+    };
+    // 40 µs a request; fio did three times as many before it counted.
+    assert_eq!((cost("sysbench"), cost("fio")), (Some(40_000.0), Some(10_000.0)));
+    let spec = spec(&settings, &target, 0.0);
+    assert_eq!(server_cpu(&measured, &spec, None), None);
+    assert_eq!(server_cpu(&Measured::default(), &spec, Some(1.0)), None);
+}
