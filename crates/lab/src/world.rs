@@ -22,6 +22,7 @@ mod many;
 mod process;
 mod service;
 mod strays;
+mod stream;
 mod system;
 
 pub(crate) use content::{Leave, make_file};
@@ -102,6 +103,8 @@ pub enum Exit {
     TimedOut,
     /// It was killed because the user wants to stop.
     Stopped,
+    /// It was killed because it said more than is kept.
+    Flooded,
 }
 
 impl fmt::Display for Exit {
@@ -111,6 +114,9 @@ impl fmt::Display for Exit {
             Self::Signal(signal) => write!(f, "killed by signal {signal}"),
             Self::TimedOut => f.write_str("killed after its time limit"),
             Self::Stopped => f.write_str("stopped by the user"),
+            Self::Flooded => {
+                write!(f, "killed because it printed more than {} MiB", stream::MOST >> 20)
+            }
         }
     }
 }
@@ -188,9 +194,10 @@ pub trait World {
     fn path_size(&mut self, path: &Path) -> Result<u64, LabError>;
 
     /// Starts all programs at once and waits for all, at most `limit`, less if `stop` is set.
-    /// Then each that still runs is ended, with [`Exit::TimedOut`] or [`Exit::Stopped`]. Meanwhile
-    /// the story's commands are run beside them. Answers one output for each program, in order,
-    /// with its seconds from the common start.
+    /// Then each that still runs is ended, with [`Exit::TimedOut`] or [`Exit::Stopped`]; with
+    /// [`Exit::Flooded`] when one prints without end. What a program started and left behind is
+    /// ended with it. Meanwhile the story's commands are run beside them. Answers one output for
+    /// each program, in order, with its seconds from the common start.
     ///
     /// # Errors
     ///
