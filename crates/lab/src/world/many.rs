@@ -304,7 +304,7 @@ mod tests {
             victim: Some("a".into()),
             remembers: true,
         };
-        let mut story = Story::of_a_failure(&array, Duration::from_millis(5));
+        let mut story = Story::of_a_failure(&array, Duration::ZERO, Duration::from_millis(5));
         // It ends when the array is asked, which says nothing that could be understood.
         let wait = shell(&format!("until [ -e {end} ]; do sleep 0.01; done"));
         let limit = Duration::from_secs(600);
