@@ -25,12 +25,15 @@ mod fio;
 pub mod fuzz;
 mod hdparm;
 mod parts;
+mod recipe;
 mod seek;
 pub mod source;
 mod sysbench;
 #[cfg(test)]
 mod testing;
 mod untar;
+
+pub use recipe::places_in_shell;
 
 /// Every tool.
 const TOOLS: &[&dyn Tool] = &[
@@ -272,6 +275,11 @@ pub trait Tool: Sync {
     /// the first trial: reading a hole measures nothing.
     fn reads_raw(&self, settings: &Settings) -> bool {
         let _ = settings;
+        false
+    }
+
+    /// Whether it reads a raw subject on beyond the region, for a program that takes no limit.
+    fn reads_past_region(&self) -> bool {
         false
     }
 

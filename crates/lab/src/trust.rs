@@ -36,6 +36,7 @@ mod others;
 mod processor;
 mod steady;
 mod time;
+mod unwritten;
 
 pub use case::{CellCase, TrialCase};
 
@@ -187,6 +188,12 @@ pub const RULES: &[Rule] = &[
         action: "take a region well above the cache (the memory, or the volume's own cache), or \
                  set direct = true",
         check: Check::Trial(bytes::check_fits_cache),
+    },
+    Rule {
+        name: "unwritten",
+        about: "what was read may never have been written",
+        action: "have the region written before (fill = true, and --destroy)",
+        check: Check::Trial(unwritten::check_unwritten),
     },
     Rule {
         name: "too-short",

@@ -65,14 +65,15 @@ impl CommandLine {
 impl fmt::Display for CommandLine {
     /// As a shell would read it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // In a shell of its own: the next command starts where this one did.
         if let Some(folder) = &self.cwd {
-            write!(f, "cd {} && ", shell_word(folder))?;
+            write!(f, "(cd {} && ", shell_word(folder))?;
         }
         f.write_str(&shell_word(&self.program))?;
         for arg in &self.args {
             write!(f, " {}", shell_word(arg))?;
         }
-        Ok(())
+        f.write_str(if self.cwd.is_some() { ")" } else { "" })
     }
 }
 
@@ -400,6 +401,6 @@ mod tests {
         let command = CommandLine::new("fio").arg("--uri=nbd+unix:///?socket=/x").arg("it's");
         assert_eq!(command.to_string(), "fio '--uri=nbd+unix:///?socket=/x' 'it'\\''s'");
         let there = CommandLine::new("ls").in_folder("/a b");
-        assert_eq!(there.to_string(), "cd '/a b' && ls");
+        assert_eq!(there.to_string(), "(cd '/a b' && ls)");
     }
 }

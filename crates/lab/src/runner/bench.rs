@@ -14,7 +14,8 @@ use crate::rng::mix;
 use crate::store::{Outcome, StoredTrial, Times};
 use crate::subjects::{Journal, Ready, Room};
 use crate::tool::{
-    Effort, RunOutput, Script, Step, Target, Tool, ToolError, ToolOutput, TrialSpec,
+    Effort, RunOutput, Script, SourceData, Step, Target, Tool, ToolError, ToolOutput, TrialSpec,
+    places_in_shell,
 };
 use crate::world::{Exit, World};
 
@@ -87,6 +88,7 @@ impl<'c> Bench<'c> {
         let mut output = None;
         let found = self.run(trial, ready, kept, &mut output, world);
         let all = (world.monotonic() - began).as_secs_f64();
+        kept.commands.extend(self.clean_up.iter().map(ToString::to_string));
         // Parsing is the laboratory's own time, but so little that it is not told apart here.
         self.spent.set_up_s = (all - self.spent.busy_s).max(0.0);
         kept.outcome = match found {
@@ -139,6 +141,8 @@ impl<'c> Bench<'c> {
         };
         let script = tool.plan(&spec).map_err(Obstacle::Impossible)?;
         self.clean_up.clone_from(&script.clean_up);
+        let sources = tool.sources(&workload.settings);
+        kept.commands.extend(places_in_shell(&spec, &script, &sources));
         let limit = self.time_limit(tool, &spec);
         self.prepare(&script, trial, limit, kept, world)?;
 
@@ -153,6 +157,7 @@ impl<'c> Bench<'c> {
         // Until the last end: what comes between it and here is the laboratory's own time.
         let mut wall_s = processes.iter().map(|process| process.wall_s).fold(0.0, f64::max);
         if script.sync {
+            kept.commands.extend(script.sync_in_shell(&ready.target));
             let before = world.monotonic();
             world.sync_path(place_of(&ready.target, &scratch))?;
             wall_s += (world.monotonic() - before).as_secs_f64();
@@ -180,6 +185,7 @@ impl<'c> Bench<'c> {
     ) -> Result<(), Obstacle> {
         let stop = &self.options.stop;
         for step in &script.prepare {
+            kept.commands.push(step.to_string());
             world.perform(step, limit, stop)?;
         }
         if trial.cell.workload.setup.drop_caches {
@@ -187,12 +193,13 @@ impl<'c> Bench<'c> {
             kept.commands.push("sync; echo 3 > /proc/sys/vm/drop_caches".to_owned());
         }
         for step in &script.warm {
+            kept.commands.push(step.to_string());
             world.perform(step, limit, stop)?;
         }
         if self.campaign.rest_s > 0.0 {
             world.sleep(Duration::from_secs_f64(self.campaign.rest_s));
         }
-        kept.commands.extend(script.measured.iter().map(ToString::to_string));
+        kept.commands.extend(script.measured_in_shell());
         Ok(())
     }
 
@@ -232,23 +239,31 @@ impl<'c> Bench<'c> {
 
 /// Memory, if what is to lie ready leaves half of what is free; else the results' own disk.
 fn home_of_sources(campaign: &Campaign, results: &Path) -> PathBuf {
-    use crate::tool::SourceData;
-    let needed: u64 = crate::matrix::plan_workloads(campaign)
-        .iter()
-        .filter_map(|workload| Some(workload.tool()?.sources(&workload.settings)))
-        .flatten()
-        .map(|data| match data {
-            SourceData::File(_, bytes) | SourceData::Archive(_, bytes) => bytes,
-            // A tree of small files fills whole pages.
-            SourceData::Tree(_, bytes) => bytes * 2,
-        })
-        .collect::<std::collections::BTreeSet<u64>>()
-        .iter()
-        .sum();
+    let needed = room_of_sources(
+        crate::matrix::plan_workloads(campaign)
+            .iter()
+            .filter_map(|workload| Some(workload.tool()?.sources(&workload.settings)))
+            .flatten(),
+    );
     let memory = Path::new("/dev/shm");
     let free = rustix::fs::statvfs(memory).map_or(0, |room| room.f_bavail * room.f_frsize);
     let available = crate::environment::available_memory_bytes().unwrap_or(0);
     if needed < free.min(available) / 2 { memory.to_owned() } else { results.to_owned() }
+}
+
+/// Bytes of files that different sources take at most while they are made; each is made once.
+fn room_of_sources(sources: impl Iterator<Item = SourceData>) -> u64 {
+    // A tree of small files fills whole pages.
+    let tree = |bytes: u64| bytes.saturating_mul(2);
+    let room = |data: &SourceData| match data {
+        SourceData::File(_, bytes) => *bytes,
+        SourceData::Tree(_, bytes) => tree(*bytes),
+        // Its tree lies beside it until it is whole; a header stands before each file in it, and
+        // each is filled up to a block.
+        SourceData::Archive(_, bytes) => tree(*bytes).saturating_add(bytes + bytes / 4),
+    };
+    let each_once: std::collections::BTreeSet<SourceData> = sources.collect();
+    each_once.iter().map(room).fold(0, u64::saturating_add)
 }
 
 fn place_of<'a>(target: &'a Target, scratch: &'a Path) -> &'a Path {

@@ -32,3 +32,27 @@ fn a_server_works_during_a_ramp_only_for_tools_that_have_one() {
     assert_eq!(server_cpu(&measured, &spec, None), None);
     assert_eq!(server_cpu(&Measured::default(), &spec, Some(1.0)), None);
 }
+
+#[test]
+fn each_source_has_room_and_an_archive_beside_its_tree() {
+    use crate::tool::source::make_source;
+    const SIZE: u64 = 1 << 20;
+    let file = SourceData::File("noise".into(), SIZE);
+    let tree = SourceData::Tree("tree".into(), SIZE);
+    let archive = SourceData::Archive("tar".into(), SIZE);
+    let room = |all: &[&SourceData]| room_of_sources(all.iter().map(|data| (*data).clone()));
+    assert_eq!(room(&[&file, &file]), SIZE);
+    // Of one size, and yet not one source.
+    assert_eq!(room(&[&file, &archive]), room(&[&file]) + room(&[&archive]));
+    // What they do take.
+    let dir = tempfile::tempdir().unwrap();
+    for data in [&tree, &archive] {
+        make_source(data, dir.path(), 1).unwrap();
+    }
+    let done = std::process::Command::new("du").args(["-s", "-B1"]).arg(dir.path()).output();
+    let text = String::from_utf8(done.unwrap().stdout).unwrap();
+    let taken: u64 = text.split_whitespace().next().unwrap().parse().unwrap();
+    assert!(taken > 2 * SIZE, "{text}");
+    // The tree that is the archive's own takes as much as the one that is there.
+    assert!(taken <= room(&[&archive]), "{text}");
+}

@@ -135,21 +135,21 @@ fn commands_run_in_the_folder() {
     let spec =
         TrialSpec { runtime_s: 1.5, seed: u64::from(u32::MAX >> 1), ..trial(&values, &target, 2) };
     let script = Sysbench.plan(&spec).unwrap();
-    let files = "cd /mnt/t && sysbench fileio --file-num=4 --file-total-size=1048576";
+    let files = "(cd /mnt/t && sysbench fileio --file-num=4 --file-total-size=1048576";
     assert_eq!(
         commands(&script),
         format!(
             "{files} --file-block-size=65536 --file-test-mode=rndrd --file-fsync-freq=0 \
              --file-extra-flags=direct --time=2 --threads=2 --rand-seed=1 --validate=off \
-             --percentile=95 --histogram=on run"
+             --percentile=95 --histogram=on run)"
         )
     );
     let run = |step: &[Step]| match step {
         [Step::Run(command)] => command.to_string(),
         other => panic!("{other:?}"),
     };
-    assert_eq!(run(&script.prepare), format!("{files} prepare"));
-    assert_eq!(run(&script.clean_up), format!("{files} cleanup"));
+    assert_eq!(run(&script.prepare), format!("{files} prepare)"));
+    assert_eq!(run(&script.clean_up), format!("{files} cleanup)"));
 
     let values = "mode = \"seqwr\"\ntotal_size = \"1000K\"\nfiles = 3\nevents = 50\ndirect = false";
     let values = settings(&Sysbench, values);

@@ -212,6 +212,22 @@ fn a_device_that_moved_more_was_used_by_others() {
 }
 
 #[test]
+fn what_reads_on_beyond_the_region_is_doubted() {
+    let hdparm = |bytes: u64| {
+        let mut lab = Lab::new().each(|trial| set(trial, Metric::BytesRead, bytes as f64));
+        lab.workload.tool = "hdparm".into();
+        lab.found("unwritten")
+    };
+    assert_eq!(hdparm(1000 * MIB), None);
+    let finding = hdparm(1002 * MIB).unwrap();
+    assert_eq!(finding.standing, Suspect);
+    assert!(finding.why.contains("first 1002 MiB, and the region is the first 1000 MiB"));
+    // fio reads its region again and again.
+    let again = Lab::new().each(|trial| set(trial, Metric::BytesRead, 4e9));
+    assert_eq!(again.found("unwritten"), None);
+}
+
+#[test]
 fn the_ramp_moves_bytes_too() {
     let mut lab = Lab::new().each(target(2500 * MIB));
     assert_eq!(lab.standing("another-writer"), Some(Suspect));

@@ -273,3 +273,63 @@ fn many_subjects_stay_readable() {
     let drawn: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
     assert_eq!(drawn, ["s23", "s24", "s25", "s26", "s27", "s28", "s29"]);
 }
+
+const STREAMS: &str = r#"
+name = "streams"
+repetitions = 2
+region = "1G"
+[[subject]]
+name = "raw"
+path = "/dev/sda"
+baseline = true
+[[subject]]
+name = "files"
+directory = "/srv"
+[[job]]
+tool = "dd"
+op = "write"
+sync = ["none", "fdatasync"]
+[[job]]
+tool = "hdparm"
+subjects = ["raw"]
+"#;
+
+#[test]
+fn what_a_tool_does_beyond_what_it_was_told_is_noted() {
+    let notes = |of: &str, only: &str| {
+        let results = results(&campaign(of), |subject, workload, _| {
+            match subject.name == only || only.is_empty() {
+                true => headline(workload, 1e8),
+                false => Given::Nothing,
+            }
+        });
+        let report = report_of(&results);
+        check(&report);
+        report.notes.join("\n")
+    };
+    let all = notes(STREAMS, "");
+    assert!(all.contains("written back when dd closes it"), "{all}");
+    assert!(all.contains("(hdparm reads on for its three seconds)"), "{all}");
+    // A folder's file is not: its last close is nothing to the file system.
+    assert!(!notes(STREAMS, "files").contains("dd closes it"));
+    let synced = STREAMS.replace("\"none\", ", "").replace("hdparm", "seek");
+    let synced = notes(&synced, "");
+    assert!(!synced.contains("dd closes it") && !synced.contains("reads on"), "{synced}");
+}
+
+#[test]
+fn raw_output_is_named_only_where_there_is_some() {
+    let advice = |duration_s: f64| {
+        let mut results = results(&campaign(STREAMS), |_, workload, _| match &*workload.tool {
+            "hdparm" => Given::Failed("hdparm cannot be started: install it"),
+            _ => headline(workload, 1e8),
+        });
+        for trial in &mut results.trials {
+            trial.duration_s = duration_s;
+        }
+        let trust = report_of(&results).trust;
+        trust.reasons.into_iter().find(|reason| reason.rule == "failed").unwrap().action
+    };
+    assert!(advice(3.0).starts_with("read the raw output"));
+    assert!(advice(0.0).starts_with("mend that, then run"));
+}
