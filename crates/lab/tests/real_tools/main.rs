@@ -4,7 +4,7 @@
 //! The runner is not used: a small executor plays the scripts, so that a tool's plan and its
 //! parser are tested against the program alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,11 +15,13 @@ use braid_lab::settings::Settings;
 use braid_lab::story::Story;
 use braid_lab::tool::source::make_source;
 use braid_lab::tool::{
-    Place, RunOutput, Script, SourceData, Step, Target, Tool, ToolOutput, TrialSpec, find, names,
-    places_in_shell,
+    Place, RunOutput, Script, Step, Target, Tool, ToolOutput, TrialSpec, find, names,
 };
 use braid_lab::world::{CommandLine, Exit};
 use braid_lab::{StopFlag, SystemWorld, World};
+
+mod seeds;
+mod shell;
 
 const REGION: u64 = 64 << 20;
 
@@ -227,85 +229,6 @@ fn fio_reads_writes_and_mixes_on_a_device() {
     }
 }
 
-/// Plays a tool's script with a seed on a file, with `more` told to fio besides; answers what lies
-/// in the scratch folder then, and what is in the file.
-fn with_seed(
-    name: &str,
-    values: &str,
-    processes: u32,
-    seed: u64,
-    more: &[&str],
-) -> Option<(BTreeMap<String, String>, Vec<u8>)> {
-    let tool = tool(name)?;
-    let settings = settings(tool, values);
-    let (file, scratch) = (tempfile::NamedTempFile::new().unwrap(), tempfile::tempdir().unwrap());
-    file.as_file().set_len(1 << 20).unwrap();
-    let target = Target::Device(file.path().to_owned());
-    let spec = TrialSpec {
-        settings: &settings,
-        target: &target,
-        processes,
-        region_bytes: 1 << 20,
-        runtime_s: 60.0,
-        ramp_s: 0.0,
-        seed,
-        scratch: scratch.path(),
-        sources: Path::new("/nonexistent"),
-    };
-    let mut script = tool.plan(&spec).unwrap();
-    let log = format!("--write_lat_log={}", scratch.path().join("log").display());
-    // As many requests as asked for, and not as many as fit into a time.
-    let own = ["--time_based=0", log.as_str(), "--log_offset=1"];
-    let more = own.into_iter().chain(more.iter().copied());
-    script.measured = script
-        .measured
-        .into_iter()
-        .map(|command| more.clone().fold(command, CommandLine::arg))
-        .collect();
-    let run = play(&mut SystemWorld::new(), &script, scratch.path());
-    Some((run.files, fs::read(file.path()).unwrap()))
-}
-
-/// The offsets that each process used, in order.
-fn offsets(files: &BTreeMap<String, String>) -> Vec<Vec<&str>> {
-    let logs = files.iter().filter(|(name, _)| name.starts_with("log_lat"));
-    // Time, latency, direction, block size, offset, priority.
-    logs.map(|(_, text)| text.lines().map(|line| line.split(", ").nth(4).unwrap()).collect())
-        .collect()
-}
-
-#[test]
-fn offsets_follow_the_seed() {
-    let depth_1 = "pattern = \"rand\"\nop = \"write\"\niodepth = 1\ndirect = false";
-    for (name, values) in [("fio", depth_1), ("seek", "")] {
-        for processes in [1, 2] {
-            let run = |seed: u64| {
-                // Two seeds whose lowest bit alone differs are one seed to fio.
-                with_seed(name, values, processes, seed << 1, &["--number_ios=20"])
-            };
-            let (Some(a), Some(again), Some(b)) = (run(8), run(8), run(7)) else { return };
-            let (a, again, b) = (offsets(&a.0), offsets(&again.0), offsets(&b.0));
-            assert_eq!(a.len(), processes as usize);
-            assert!(a.iter().all(|process| process.len() == 20), "{a:?}");
-            assert_eq!(a, again, "{name}: one seed");
-            for (a, b) in a.iter().zip(&b) {
-                assert_ne!(a, b, "{name}, {processes} processes: two seeds");
-            }
-        }
-    }
-}
-
-#[test]
-fn no_two_blocks_that_fio_writes_are_alike() {
-    let values = "pattern = \"seq\"\nop = \"write\"\niodepth = 1\ndirect = false";
-    let run = |seed: u64| with_seed("fio", values, 1, seed << 1, &["--number_ios=256"]);
-    let (Some((_, a)), Some((_, again)), Some((_, b))) = (run(8), run(8), run(7)) else { return };
-    // A piece that is there twice is what a compressor would find.
-    let pieces: BTreeSet<&[u8]> = a.chunks(64).chain(b.chunks(64)).collect();
-    assert_eq!(pieces.len(), 2 * (1 << 20) / 64);
-    assert!(a == again, "one seed has one content");
-}
-
 #[test]
 fn fio_gives_a_course_over_time() {
     let subject = Subject::new();
@@ -474,77 +397,6 @@ fn trees_and_files_are_copied() {
             let all = Some(f64::from(processes) * f64::from(4 << 20));
             assert!(bytes.contains(&all), "{name}: {measured:?}");
         }
-    }
-}
-
-/// Runs lines in one shell that stops at the first that fails.
-fn paste(lines: &[String]) {
-    let text = lines.join("\n");
-    let done = Command::new("sh").args(["-e", "-c", &text]).output().unwrap();
-    assert!(done.status.success(), "{text}\n{}", String::from_utf8_lossy(&done.stderr));
-}
-
-/// Types the lines of a trial, and looks for what they leave before they clean up.
-fn type_it(tool: &dyn Tool, values: &str, processes: u32, left: &str) {
-    let name = tool.name();
-    let dir = tempfile::tempdir().unwrap();
-    let path = |name: &str| dir.path().join(name);
-    let settings = settings(tool, values);
-    // A blank and a quote, for words that a shell would take apart.
-    let folder = path("it's a folder");
-    let (target, scratch) = (Target::Folder(folder.clone()), path("scratch"));
-    let sources = path("sources");
-    fs::create_dir(&sources).unwrap();
-    // A shell makes files of noise by itself.
-    let is_noise = |data: &SourceData| matches!(data, SourceData::File(..));
-    for data in tool.sources(&settings).iter().filter(|data| !is_noise(data)) {
-        make_source(data, &sources, 1).unwrap();
-    }
-    let spec = TrialSpec {
-        settings: &settings,
-        target: &target,
-        processes,
-        region_bytes: 8 << 20,
-        runtime_s: 0.2,
-        ramp_s: 0.0,
-        seed: 3,
-        scratch: &scratch,
-        sources: &sources,
-    };
-    let script = tool.plan(&spec).unwrap();
-    let told = |steps: &[Step]| steps.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let mut lines = places_in_shell(&spec, &script, &tool.sources(&settings));
-    lines.extend(told(&script.prepare));
-    lines.extend(told(&script.warm));
-    lines.extend(script.measured_in_shell());
-    lines.extend(script.sync_in_shell(&target));
-    paste(&lines);
-    assert!(folder.join(left).exists(), "{name}: {lines:?}");
-    assert_eq!(lines.iter().any(|line| line.ends_with("# counted")), script.sync, "{name}");
-    paste(&told(&script.clean_up));
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "{name}");
-}
-
-#[test]
-fn what_a_trial_tells_to_type_can_be_typed() {
-    for (name, values, left) in [
-        ("cp-cached", "size = \"1M\"", "copy2"),
-        ("cp-read", "size = \"1M\"", "file2"),
-        ("cp-tree", "size = \"1M\"", "copy2"),
-        ("untar", "size = \"1M\"\nsync = false", "tree2"),
-        ("dd", "op = \"write\"\nsize = \"1M\"\nsource = \"file\"", "dd2"),
-        ("dd", "op = \"read\"\nsize = \"1M\"", "dd2"),
-        (
-            "sysbench",
-            "mode = \"rndwr\"\ntotal_size = \"1M\"\nfiles = 2\nevents = 9\ndirect = false",
-            "test_file.1",
-        ),
-        ("fio", "pattern = \"rand\"\nop = \"read\"\nseries_ms = 100\ndirect = false", "fio.data"),
-    ] {
-        let Some(tool) = tool(name) else { continue };
-        // A shell does not say how those went that it waits for, so one alone is tried as well.
-        type_it(tool, values, 1, &left.replace('2', "1"));
-        type_it(tool, values, 2, left);
     }
 }
 
