@@ -5,6 +5,7 @@
 //!   endings   interrupted, killed, tools that are missing, crash, hang, print garbage;
 //!             a device that goes, a full disk, two runs at once
 //!   reports   list, show, compare
+//!   safety    what is not named, and what is in use, keeps its bytes
 //! ```
 //!
 //! The presets take a quarter of an hour together, so here each is cut to a few of its subjects and
@@ -16,6 +17,7 @@ mod common;
 mod endings;
 mod presets;
 mod reports;
+mod safety;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -88,7 +88,7 @@ pub struct Campaign {
     pub region: ByteSize,
     /// Whether the region is written once before a subject's first trial. Reading what was
     /// never written measures nothing: a hole in a file, an unmapped block of a flash disk.
-    /// Has no effect in a campaign that only reads.
+    /// What the campaign only reads is left as it is.
     #[serde(default = "default_true")]
     pub fill: bool,
     /// Whether the page cache is dropped before each trial, unless its job says otherwise.

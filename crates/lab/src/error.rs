@@ -54,6 +54,12 @@ pub enum LabError {
         /// Paths (or NBD URIs) that would be overwritten.
         paths: Vec<String>,
     },
+    /// What would be overwritten is used by somebody.
+    #[error("nothing was written: {refusal}")]
+    InUse {
+        /// What, by whom, and the next command; several lines.
+        refusal: String,
+    },
     /// A program could not be started.
     #[error("cannot start {program}: {source}; install it or put it on PATH")]
     Spawn {

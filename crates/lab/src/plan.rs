@@ -9,7 +9,7 @@ use braid_stack::ByteSize;
 use crate::campaign::{Campaign, FileSystem, Health, Source, Subject};
 use crate::facts::{note_on_sharing, place_members};
 use crate::matrix::{Cell, Trial, Workload, plan_matrix, plan_trials, plan_workloads};
-use crate::safety::{plan_overwrites, writes};
+use crate::safety::{plan_overwrites, reasons_to_write};
 use crate::tool::{Effort, Writes};
 use crate::world::shell_word;
 
@@ -106,10 +106,10 @@ fn plan_writes(
 ) -> BTreeMap<String, Written> {
     let mut members: BTreeMap<String, Written> = BTreeMap::new();
     let repetitions = f64::from(campaign.repetitions);
+    let reasons = reasons_to_write(campaign);
     for (index, subject) in subjects.iter().enumerate() {
         let mine = cells.iter().filter(|cell| cell.subject == index && cell.impossible.is_none());
         let mut sum = Written::default();
-        let mut reads_raw = false;
         for cell in mine {
             let workload = &cell.workload;
             let Some(tool) = workload.tool() else { continue };
@@ -121,9 +121,8 @@ fn plan_writes(
                     sum.seconds += seconds * repetitions;
                 }
             }
-            reads_raw |= tool.reads_raw(&workload.settings);
         }
-        if reads_raw && campaign.fill && writes(campaign) {
+        if reasons[index].fill {
             sum.bytes += campaign.region.0 as f64;
         }
         for (member, share) in members_share(&subject.source) {

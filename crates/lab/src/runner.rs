@@ -148,6 +148,9 @@ impl Run<'_, '_> {
         let finished = self.store.finished_trials()?;
         let missing: Vec<&Trial> =
             trials.iter().filter(|t| !finished.contains(&t.number)).collect();
+        if !missing.is_empty() {
+            self.subjects.check_all_unused(world)?;
+        }
         let mut tally = Tally {
             planned: trials.len() as u32,
             skipped: (trials.len() - missing.len()) as u32,

@@ -1,10 +1,30 @@
 //! Nothing that exists is overwritten unless the caller named it.
 //!
+//! ```text
+//!   campaign ──reasons_to_write──▶ of each subject: tool, file system, array, fill
+//!                 │
+//!                 ├─▶ plan_overwrites   what must be named         (plan, report, refusal)
+//!                 ├─▶ fill, read-only   what a subject comes up as (subjects)
+//!   --destroy ──▶ Permit ── asked again by whatever writes, at the moment when it writes
+//! ```
+//!
 //! A workload that writes overwrites each member of its subjects: the file or block device of a
 //! `path` subject, every path inside a `stack` or a `kernel` array, the export behind an `nbd`
-//! URI. RAM and models hold nothing worth keeping; in a `directory` everything happens in a new
-//! folder. The server has its own refusals (mounted, held, carrying a signature); this rule
-//! stands before them, because an image file without a signature may be somebody's database.
+//! URI. An array that survives losses also writes when it comes up: superblocks, or copies and
+//! parity that are made to agree. RAM and models hold nothing worth keeping; in a `directory`
+//! everything happens in a new folder.
+//!
+//! Invariants:
+//!
+//! * one function says what is written ([`reasons_to_write`]); the plan, the refusal and the run ask
+//!   it, so they cannot differ;
+//! * a subject that is only read is filled only if all of it is lost to other subjects anyway, or
+//!   was never more than memory;
+//! * [`Permit`] does not know the campaign: what the function above forgets is refused all the same.
+//!
+//! Whether somebody uses a path is another question ([`crate::world::World::check_unused`]). The
+//! server has refusals of its own (mounted, held, carrying a signature); these rules stand before
+//! them, because an image file without a signature may be somebody's database.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,45 +32,108 @@ use std::path::{Path, PathBuf};
 use crate::campaign::{Campaign, FileSystem, Health, Source};
 use crate::error::LabError;
 use crate::facts::{Member, members_of};
-use crate::matrix::{Workload, plan_matrix, plan_workloads};
+use crate::matrix::{Cell, Workload, plan_matrix};
+use crate::subjects::{has_content, reads_raw, writes_when_it_comes_up};
 use crate::tool::Writes;
-
-/// Whether the campaign writes at all.
-pub fn writes(campaign: &Campaign) -> bool {
-    plan_workloads(campaign).iter().any(workload_writes)
-        || campaign.subjects.iter().any(|subject| matches!(subject.source, Source::Kernel(_)))
-}
 
 /// Whether a workload writes to its subject: its tool, its file system, or a failed member that
 /// comes back.
 pub fn workload_writes(workload: &Workload) -> bool {
-    let setup = &workload.setup;
-    let tool = workload.tool();
-    tool.is_none_or(|tool| tool.writes(&workload.settings, setup.processes) != Writes::Nothing)
-        || setup.filesystem != FileSystem::None
-        || setup.health != Health::Healthy
+    let mut reasons = Reasons::default();
+    reasons.add(workload);
+    reasons.any()
+}
+
+/// What of a campaign writes to a subject's members.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reasons {
+    /// A tool.
+    pub tool: bool,
+    /// A file system is made.
+    pub filesystem: bool,
+    /// A member fails and is filled again.
+    pub health: bool,
+    /// Coming up: superblocks, or copies and parity that are made to agree.
+    pub array: bool,
+    /// The region is written before it is read raw.
+    pub fill: bool,
+}
+
+impl Reasons {
+    /// Whether anything writes.
+    pub fn any(&self) -> bool {
+        self.tool || self.filesystem || self.health || self.array || self.fill
+    }
+
+    fn add(&mut self, workload: &Workload) {
+        let setup = &workload.setup;
+        self.tool |= workload
+            .tool()
+            .is_none_or(|tool| tool.writes(&workload.settings, setup.processes) != Writes::Nothing);
+        self.filesystem |= setup.filesystem != FileSystem::None;
+        self.health |= setup.health != Health::Healthy;
+    }
+}
+
+/// Why each of the campaign's subjects, worked out, is written; in their order. A folder is not: in
+/// it everything is new.
+pub fn reasons_to_write(campaign: &Campaign) -> Vec<Reasons> {
+    let subjects = campaign.expand();
+    let cells = plan_matrix(campaign);
+    let mine = |index: usize| {
+        cells.iter().filter(move |cell| cell.subject == index && cell.impossible.is_none())
+    };
+    let mut all: Vec<Reasons> = subjects
+        .iter()
+        .enumerate()
+        .map(|(index, subject)| reasons_without_fill(&subject.source, mine(index)))
+        .collect();
+    let lost: BTreeSet<PathBuf> = subjects
+        .iter()
+        .zip(&all)
+        .filter(|(_, reasons)| reasons.any())
+        .flat_map(|(subject, _)| lasting(&subject.source))
+        .map(|text| real_path(Path::new(&text)))
+        .collect();
+    for (index, subject) in subjects.iter().enumerate() {
+        all[index].fill = campaign.fill
+            && has_content(&subject.source)
+            && mine(index).any(|cell| reads_raw(&cell.workload))
+            && lasting(&subject.source)
+                .iter()
+                .all(|text| lost.contains(&real_path(Path::new(text))));
+    }
+    all
+}
+
+fn reasons_without_fill<'c>(source: &Source, cells: impl Iterator<Item = &'c Cell>) -> Reasons {
+    let mut reasons = Reasons::default();
+    if matches!(source, Source::Directory(_)) {
+        return reasons;
+    }
+    for cell in cells {
+        reasons.array |= writes_when_it_comes_up(source);
+        reasons.add(&cell.workload);
+    }
+    reasons
+}
+
+/// Members whose content outlives the campaign: paths and NBD URIs.
+fn lasting(source: &Source) -> Vec<String> {
+    let lasting = members_of(source).into_iter().filter_map(|member| match member {
+        Member::Path(text) | Member::Remote(text) => Some(text),
+        Member::Memory(_) | Member::Model { .. } => None,
+    });
+    lasting.collect()
 }
 
 /// Everything that exists and that the campaign would overwrite: paths and NBD URIs.
 pub fn plan_overwrites(campaign: &Campaign) -> Vec<String> {
+    let reasons = reasons_to_write(campaign);
     let subjects = campaign.expand();
-    let cells = plan_matrix(campaign);
-    let written = subjects.iter().enumerate().filter(|(index, subject)| {
-        let mut mine = cells.iter().filter(|c| c.subject == *index && c.impossible.is_none());
-        match subject.source {
-            Source::Directory(_) => false,
-            // mdadm writes superblocks whatever the tool does.
-            Source::Kernel(_) => mine.next().is_some(),
-            _ => mine.any(|cell| workload_writes(&cell.workload)),
-        }
-    });
-    let named: BTreeSet<String> = written
-        .flat_map(|(_, subject)| members_of(&subject.source))
-        .filter_map(|member| match member {
-            Member::Path(text) | Member::Remote(text) => Some(text),
-            Member::Memory(_) | Member::Model { .. } => None,
-        })
-        .collect();
+    let written = subjects.iter().zip(&reasons).filter(|(_, reasons)| reasons.any());
+    let named: BTreeSet<String> =
+        written.flat_map(|(subject, _)| lasting(&subject.source)).collect();
     named.into_iter().collect()
 }
 
@@ -60,12 +143,42 @@ pub fn plan_overwrites(campaign: &Campaign) -> Vec<String> {
 ///
 /// [`LabError::WouldDestroy`] with every path that is not allowed.
 pub fn check_overwrites(campaign: &Campaign, destroy: &[PathBuf]) -> Result<(), LabError> {
-    let allowed: BTreeSet<PathBuf> = destroy.iter().map(|path| identity(path)).collect();
-    let paths: Vec<String> = plan_overwrites(campaign)
-        .into_iter()
-        .filter(|path| !allowed.contains(&identity(Path::new(path))))
-        .collect();
-    if paths.is_empty() { Ok(()) } else { Err(LabError::WouldDestroy { paths }) }
+    Permit::new(destroy).check_all(plan_overwrites(campaign))
+}
+
+/// What the caller has named to be overwritten. Whatever writes asks it.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    named: BTreeSet<PathBuf>,
+}
+
+impl Permit {
+    /// Paths are resolved now, so that a link that is changed later leads nowhere new.
+    pub(crate) fn new(destroy: &[PathBuf]) -> Self {
+        Self { named: destroy.iter().map(|path| real_path(path)).collect() }
+    }
+
+    /// Whether a path or URI was named, in any spelling.
+    pub(crate) fn covers(&self, member: &str) -> bool {
+        self.named.contains(&real_path(Path::new(member)))
+    }
+
+    /// Refuses to write to a subject of which anything lasting was not named.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::WouldDestroy`] with every path that was not.
+    pub(crate) fn check(&self, source: &Source) -> Result<(), LabError> {
+        match source {
+            Source::Directory(_) => Ok(()),
+            source => self.check_all(lasting(source)),
+        }
+    }
+
+    fn check_all(&self, members: Vec<String>) -> Result<(), LabError> {
+        let paths: Vec<String> = members.into_iter().filter(|one| !self.covers(one)).collect();
+        if paths.is_empty() { Ok(()) } else { Err(LabError::WouldDestroy { paths }) }
+    }
 }
 
 /// What two sources have in common, so that they cannot be served at the same time.
@@ -73,14 +186,14 @@ pub(crate) fn paths_of(source: &Source) -> BTreeSet<PathBuf> {
     members_of(source)
         .into_iter()
         .filter_map(|member| match member {
-            Member::Path(path) => Some(identity(Path::new(&path))),
+            Member::Path(path) => Some(real_path(Path::new(&path))),
             _ => None,
         })
         .collect()
 }
 
 /// The same for every spelling of a path that exists; the text itself for anything else.
-fn identity(path: &Path) -> PathBuf {
+pub(crate) fn real_path(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
@@ -119,22 +232,83 @@ mod tests {
         check_overwrites(&campaign, &[PathBuf::from(uri)]).unwrap();
     }
 
-    /// What may be overwritten may also be filled: a member that fails and comes back is written.
-    #[test]
-    fn hurting_an_array_writes_though_the_tool_reads() {
-        let mut campaign = campaign("./a.img", "raid1(./a.img, ./b.img)");
+    fn only_reading(baseline: &str, subject: &str) -> Campaign {
+        let mut campaign = campaign(baseline, subject);
         let read = crate::settings::Value::Word("read".to_owned());
         campaign.jobs[0].settings.insert("op".to_owned(), vec![read]);
-        assert!(!writes(&campaign));
+        campaign
+    }
+
+    /// A member that fails and comes back is written.
+    #[test]
+    fn hurting_an_array_writes_though_the_tool_reads() {
+        let mut campaign = only_reading("./a.img", "md(./a.img, ./b.img)");
+        assert_eq!(plan_overwrites(&campaign), [] as [&str; 0]);
         campaign.jobs[0].health = vec![Health::Healthy, Health::Degraded];
-        assert!(writes(&campaign));
+        assert_eq!(plan_overwrites(&campaign), ["./a.img", "./b.img"]);
+        // All of the baseline is lost, so it may be filled, too.
+        let filled: Vec<bool> = reasons_to_write(&campaign).iter().map(|one| one.fill).collect();
+        assert_eq!(filled, [true, true]);
     }
 
     #[test]
     fn reading_needs_none() {
-        let mut campaign = campaign("/dev/sda", "/dev/sdb");
-        let read = crate::settings::Value::Word("read".to_owned());
-        campaign.jobs[0].settings.insert("op".to_owned(), vec![read]);
+        let campaign = only_reading("/dev/sda", "raid0(/dev/sdb, linear(/dev/sdc, ram(1G)))");
         check_overwrites(&campaign, &[]).unwrap();
+        assert_eq!(reasons_to_write(&campaign), [Reasons::default(); 2]);
+    }
+
+    /// Superblocks of a new array, copies that are made to agree: nothing of the tool's.
+    #[test]
+    fn an_array_that_survives_losses_writes_when_it_comes_up() {
+        for text in [
+            "raid1(./a, ./b)",
+            "raid5(./a, ./b, ./c)",
+            "raid1(./a, missing)",
+            "raid0(./c, raid1(./a, ram(1G)))",
+        ] {
+            let reasons = reasons_to_write(&only_reading("./x", text));
+            assert_eq!((reasons[0].any(), reasons[1].array), (false, true), "{text}");
+            assert!(check_overwrites(&only_reading("./x", text), &[]).is_err(), "{text}");
+        }
+        for text in ["raid0(./a, ./b)", "linear(./a, ./b)", "md(./a, ./b)"] {
+            assert!(!reasons_to_write(&only_reading("./x", text))[1].any(), "{text}");
+        }
+    }
+
+    /// Filling is for each subject: what another one writes is no leave to write here.
+    #[test]
+    fn what_is_only_read_is_not_filled_for_what_others_write() {
+        let mut campaign = campaign("./keep", "./scratch");
+        let mut reading = campaign.jobs[0].clone();
+        let read = crate::settings::Value::Word("read".to_owned());
+        reading.settings.insert("op".to_owned(), vec![read]);
+        reading.subjects = vec!["single".to_owned()];
+        campaign.jobs[0].subjects = vec!["other".to_owned()];
+        campaign.jobs.push(reading);
+        let names: Vec<String> = campaign.expand().into_iter().map(|one| one.name).collect();
+        assert_eq!(names, ["single", "other"]);
+        let reasons = reasons_to_write(&campaign);
+        assert_eq!(reasons[0], Reasons::default());
+        assert!(reasons[1].tool && reasons[1].fill);
+        assert_eq!(plan_overwrites(&campaign), ["./scratch"]);
+        // A path that was not named is refused also where nobody planned to write it.
+        let permit = Permit::new(&[PathBuf::from("./scratch")]);
+        permit.check(&Source::Stack("raid0(./scratch, ram(1G))".to_owned())).unwrap();
+        for source in [
+            Source::Path("./keep".to_owned()),
+            Source::Kernel("raid0(./scratch, ./keep)".to_owned()),
+            Source::Nbd("nbd://keep".to_owned()),
+        ] {
+            let error = permit.check(&source).unwrap_err().to_string();
+            assert!(error.contains("keep"), "{error}");
+        }
+    }
+
+    #[test]
+    fn memory_is_filled_also_by_a_campaign_that_only_reads() {
+        let reasons = reasons_to_write(&only_reading("./keep", "raid0(ram(1G), ram(1G))"));
+        assert_eq!(reasons[0], Reasons::default());
+        assert_eq!(reasons[1], Reasons { fill: true, ..Reasons::default() });
     }
 }

@@ -15,16 +15,18 @@
 //! * two subjects that share a member's path are never up together; of those that share nothing,
 //!   the [`MOST_UP`] that were used last stay up;
 //! * a subject that is handed out is ready, and no pass runs over it but the one that was asked for;
-//! * its region has been written once before it is read raw, when the campaign writes at all;
+//! * its region has been written once before it is read raw, where [`crate::safety`] lets it be;
+//! * a stack that the campaign does not write is served for reading only;
+//! * whatever writes asks the [`Permit`] first, also where nobody planned that it would, and whether
+//!   somebody else uses what it writes;
 //! * a bring-up that fails leaves nothing of its trial, and of its base only what is whole;
 //! * after [`Subjects::take_down_all`] nothing is left, or the error names what is;
 //! * what a killed run has left is taken away by the next one in its results folder (`left.rs`).
 //!
-//! Deliberately absent: whether a path may be overwritten ([`crate::safety`] has said so before),
-//! and configuring a subject: the expression says everything.
+//! Deliberately absent: what may be overwritten ([`crate::safety`] says so), and configuring a
+//! subject: the expression says everything.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use braid_stack::{ByteSize, Stack};
@@ -33,7 +35,9 @@ use crate::LabOptions;
 use crate::campaign::{Campaign, Health, Source, Subject};
 use crate::error::LabError;
 use crate::evidence::Watch;
+use crate::facts::{Member, members_of};
 use crate::matrix::{Workload, goes_through_nbd, plan_workloads};
+use crate::safety::{Permit, Reasons, reasons_to_write, workload_writes};
 use crate::story::Story;
 use crate::tool::Target;
 use crate::world::{Exit, World};
@@ -64,11 +68,14 @@ pub(crate) use array::Array;
 pub(crate) use array::tests as array_tests;
 
 pub(crate) use array::{Braid, Keeper};
+pub(crate) use fill::{has_content, reads_raw};
+pub(crate) use stack::writes_when_it_comes_up;
+
 use health::{Treatment, treatment};
 use held::Held;
 use journal::Note;
 pub(crate) use journal::{Journal, Room};
-use rivals::{identity, paths_of};
+use rivals::paths_of;
 use site::{Base, LIMIT, Obstacle, Site};
 
 /// So many subjects are up at most: each is a process, and those in memory take what they were
@@ -114,6 +121,8 @@ pub(crate) struct Form {
     /// With its parity taken as it is found: it takes the same time to keep up, and nobody will
     /// read anything out of it.
     parity_as_found: bool,
+    /// Nothing of the campaign writes to it, and nothing can.
+    read_only: bool,
 }
 
 /// All subjects of a campaign.
@@ -129,10 +138,12 @@ pub struct Subjects<'a> {
     journal: Rc<Journal>,
     /// What an earlier run noted and did not strike.
     left: Vec<(u64, Note)>,
-    destroy: BTreeSet<PathBuf>,
+    /// What may be overwritten.
+    permit: Permit,
+    /// Why each subject is written.
+    reasons: Vec<Reasons>,
     through_nbd: bool,
     will_be_hurt: bool,
-    may_write: bool,
 }
 
 /// How one subject is.
@@ -179,10 +190,10 @@ impl<'a> Subjects<'a> {
             room,
             journal,
             left,
-            destroy: options.destroy.iter().map(|path| identity(path)).collect(),
+            permit: Permit::new(&options.destroy),
+            reasons: reasons_to_write(campaign),
             through_nbd: !campaign.jobs.is_empty() && goes_through_nbd(campaign),
             will_be_hurt: plan_workloads(campaign).iter().any(hurts),
-            may_write: crate::safety::writes(campaign),
             campaign,
             options,
         })
@@ -216,6 +227,10 @@ impl<'a> Subjects<'a> {
         if let Some(reason) = &self.subjects[subject].impossible {
             return Err(Obstacle::Impossible(reason.clone()));
         }
+        let writes = workload_writes(workload);
+        if writes {
+            self.check_permit(subject)?;
+        }
         let treatment = treatment(&self.subjects[subject].source, workload.setup.health)
             .map_err(Obstacle::Impossible)?;
         self.take_down_rivals(subject, world)?;
@@ -226,6 +241,7 @@ impl<'a> Subjects<'a> {
             // Where one state of an array needs it right, all are measured so: else the states
             // would differ by more than the state.
             parity_as_found: !self.will_be_hurt && treatment == Treatment::Nothing,
+            read_only: !writes && !self.reasons[subject].any(),
         };
         if self.states[subject].base.is_some() && self.states[subject].form != form {
             self.take_down(subject, false, world)?;
@@ -312,11 +328,41 @@ impl<'a> Subjects<'a> {
 
     /// Whether the region must be written before a subject meets a workload.
     pub fn needs_fill(&self, subject: usize, workload: &Workload) -> bool {
-        self.campaign.fill
-            && self.may_write
-            && !self.states[subject].is_filled
-            && fill::reads_raw(workload)
-            && fill::has_content(&self.subjects[subject].source)
+        self.reasons[subject].fill && !self.states[subject].is_filled && reads_raw(workload)
+    }
+
+    /// Refuses to write to a subject of which anything was not named to be overwritten. Whatever
+    /// writes asks this, so that a mistake in what was planned costs no data.
+    fn check_permit(&self, subject: usize) -> Result<(), Obstacle> {
+        Ok(self.permit.check(&self.subjects[subject].source)?)
+    }
+
+    /// Refuses what somebody has begun to use since it came up. Only what is opened by its own path
+    /// can be: the rest is held by its server, a loop device or an array.
+    fn check_unused(&self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
+        let base = self.states[subject].base.as_ref();
+        match (&self.subjects[subject].source, base.map(|base| &base.target)) {
+            (Source::Path(path), Some(Target::Device(device))) if device == Path::new(path) => {
+                world.check_unused(device)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a campaign of which anything that it would write is used by somebody, before the
+    /// first trial.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::InUse`] with the first.
+    pub fn check_all_unused(&self, world: &mut dyn World) -> Result<(), LabError> {
+        let written = self.subjects.iter().zip(&self.reasons).filter(|(_, why)| why.any());
+        for member in written.flat_map(|(subject, _)| members_of(&subject.source)) {
+            if let Member::Path(path) = member {
+                world.check_unused(Path::new(&path))?;
+            }
+        }
+        Ok(())
     }
 
     fn take_down_rivals(&mut self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
@@ -451,8 +497,11 @@ impl<'a> Subjects<'a> {
             Stack::parse(text).map_err(|error| Obstacle::Impossible(error.to_string()))
         };
         let name = self.name_of_volume(subject);
+        if writes_when_it_comes_up(&self.subjects[subject].source) {
+            self.check_permit(subject)?;
+        }
         match &self.subjects[subject].source {
-            Source::Path(path) => path::bring_up(site, path, self.through_nbd),
+            Source::Path(path) => path::bring_up(site, path, self.through_nbd, form),
             Source::Directory(folder) => directory::bring_up(site, folder),
             Source::Nbd(uri) => nbd::bring_up(site, uri),
             Source::Zram(text) => zram::bring_up(site, size(text)?),
@@ -466,7 +515,7 @@ impl<'a> Subjects<'a> {
                     socket: self.room.path().join(format!("{subject}.sock")),
                     through_nbd: self.through_nbd,
                     form,
-                    destroy: &self.destroy,
+                    permit: &self.permit,
                     serve_args: &self.options.serve_args,
                 };
                 stack::bring_up(site, &request)
@@ -477,6 +526,8 @@ impl<'a> Subjects<'a> {
     /// Writes the region once.
     fn fill(&mut self, subject: usize, world: &mut dyn World) -> Result<(), Obstacle> {
         let Some(base) = &self.states[subject].base else { return Ok(()) };
+        self.check_permit(subject)?;
+        self.check_unused(subject, world)?;
         let bytes = self.raw_region(base);
         let (seed, stop) = (self.campaign.seed, &self.options.stop);
         let filled = world.fill(&base.target, bytes, seed, fill::limit(bytes), stop);

@@ -26,6 +26,7 @@ mod stream;
 mod system;
 
 pub(crate) use content::{Leave, make_file};
+pub use files::Claim;
 pub(crate) use files::read_text;
 
 pub use system::SystemWorld;
@@ -312,6 +313,27 @@ pub trait World {
     /// When it cannot be looked at.
     fn path_kind(&mut self, path: &Path) -> Result<Option<PathKind>, LabError> {
         files::path_kind(path)
+    }
+
+    /// Refuses a file or block device that somebody uses, which whatever writes asks before:
+    /// mounted, also by a partition; swap; under another device; behind a loop device; open in a
+    /// process that could write. One that is not there is refused by whoever opens it.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::InUse`], also when it cannot be found out.
+    fn check_unused(&mut self, path: &Path) -> Result<(), LabError> {
+        files::check_unused(path)
+    }
+
+    /// Takes a block device exclusively, so that nobody mounts it or builds on it meanwhile. `None`
+    /// for anything else, which nobody can take so.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::InUse`] when somebody has it.
+    fn claim(&mut self, path: &Path) -> Result<Option<Claim>, LabError> {
+        files::claim(path)
     }
 
     /// Bytes that this user may still write to the file system of `path`.

@@ -97,7 +97,9 @@ fn run(campaign: &Campaign, folder: PathBuf, how: &LabHow) -> Result<(), Failure
     lab.formats = formats(&how.format);
     lab.stop = StopFlag::on_signals().map_err(Failure::failed)?;
     let summary = braid_lab::run(campaign, &lab).map_err(|error| match error {
-        LabError::WouldDestroy { .. } | LabError::Busy { .. } => Failure::refused(error),
+        LabError::WouldDestroy { .. } | LabError::Busy { .. } | LabError::InUse { .. } => {
+            Failure::refused(error)
+        }
         error => Failure::failed(error),
     })?;
     print_summary(&summary);

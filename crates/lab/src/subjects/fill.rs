@@ -16,14 +16,14 @@ pub(super) fn limit(bytes: u64) -> Duration {
 }
 
 /// Whether a workload reads what an earlier one should have written.
-pub(super) fn reads_raw(workload: &Workload) -> bool {
+pub(crate) fn reads_raw(workload: &Workload) -> bool {
     workload.setup.filesystem == FileSystem::None
         && workload.tool().is_some_and(|tool| tool.reads_raw(&workload.settings))
 }
 
 /// Whether a subject has content that matters: a model's time does not depend on it, and filling
 /// one takes model time; a folder has none.
-pub(super) fn has_content(source: &Source) -> bool {
+pub(crate) fn has_content(source: &Source) -> bool {
     let members = members_of(source);
     !matches!(source, Source::Directory(_))
         && !members.iter().all(|member| matches!(member, Member::Model { .. }))

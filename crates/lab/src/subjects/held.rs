@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::array::Braid;
 use super::journal::{Journal, Note};
 use crate::error::LabError;
-use crate::world::{CommandLine, Exit, Service, StopFlag, World, last_lines};
+use crate::world::{Claim, CommandLine, Exit, Service, StopFlag, World, last_lines};
 
 /// How long a server may take to end after SIGTERM.
 const STOP_GRACE: Duration = Duration::from_secs(20);
@@ -45,6 +45,8 @@ pub(super) enum Thing {
     KernelArray { device: String },
     /// A RAM disk of the kernel's.
     Zram { number: u32 },
+    /// A block device that nobody else is to take meanwhile.
+    Claim(#[expect(dead_code, reason = "it is let go when it is dropped")] Claim),
 }
 
 /// Things, the last one on top, and what strikes each from the journal.
@@ -136,7 +138,8 @@ impl Thing {
     /// How it is noted; a server is told by its environment.
     fn note(&self) -> Option<Note> {
         Some(match self {
-            Self::Server { .. } => return None,
+            // The kernel lets go of a claim with the process.
+            Self::Server { .. } | Self::Claim(_) => return None,
             Self::Volume { braid, name } => {
                 Note::Volume { braid: braid.clone(), name: name.clone() }
             }
@@ -197,6 +200,7 @@ impl Thing {
             Self::KernelArray { device } => {
                 hand.insist(CommandLine::new("mdadm").arg("--stop").arg(&*device))
             }
+            Self::Claim(_) => Ok(()),
             Self::Zram { number } => {
                 let remove = super::zram::control("hot_remove");
                 hand.retry(|hand| hand.world.write_text(&remove, &number.to_string()))

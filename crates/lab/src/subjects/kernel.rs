@@ -4,6 +4,7 @@
 //! * Copies of raid1 and raid10 are taken as they are (`--assume-clean`): nothing reads what it has
 //!   not written. So is parity, unless the campaign hurts arrays: then it is made to fit, and the
 //!   subject is ready when that is over, else the resync would be measured.
+//! * A member that somebody uses is refused before anything is made of it.
 //! * When it is taken down the members' superblocks are removed.
 //!
 //! Deliberately absent: nested levels, RAM and models, which the kernel has no counterpart of.
@@ -97,6 +98,9 @@ pub(super) fn bring_up(
     site.load_module("md_mod", Path::new("/proc/mdstat"), "md")?;
     let mut members = Vec::new();
     for member in &shape.members {
+        if member != "missing" {
+            site.world.check_unused(Path::new(member))?;
+        }
         let is_file = site.world.path_kind(Path::new(member))? == Some(PathKind::File);
         members.push(if is_file { loops::attach(site, member)? } else { member.clone() });
     }

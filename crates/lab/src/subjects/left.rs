@@ -17,9 +17,9 @@ use super::Subjects;
 use super::held::{Held, Thing};
 use super::journal::Note;
 use super::loops;
-use super::rivals::identity;
 use super::trial::mountpoint_of;
 use crate::error::LabError;
+use crate::safety::real_path;
 use crate::world::World;
 
 /// What the messages call it.
@@ -82,7 +82,7 @@ impl Subjects<'_> {
             if let Note::Superblocks { braid, members } = note {
                 let may = |member: &String| {
                     let path = files.get(member).unwrap_or(member);
-                    self.destroy.contains(&identity(Path::new(path)))
+                    self.permit.covers(path)
                 };
                 let (members, others): (Vec<_>, Vec<_>) = members.into_iter().partition(may);
                 kept.extend(others);
@@ -122,7 +122,7 @@ fn find(note: Note, world: &mut dyn World) -> Result<Option<Thing>, LabError> {
         }
         Note::Mount { folder } => {
             let table = world.read_text(Path::new("/proc/self/mounts"))?.unwrap_or_default();
-            let mounted = mountpoint_of(&folder, &table) == Some(identity(&folder));
+            let mounted = mountpoint_of(&folder, &table) == Some(real_path(&folder));
             (mounted, Thing::Mount { folder })
         }
         Note::Readahead { device, sectors } => {

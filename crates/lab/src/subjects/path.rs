@@ -1,16 +1,27 @@
 //! A block device or a file of the user's. A file is opened as it is where every tool of the
 //! campaign can, else through a loop device, so that all numbers of a campaign went the same way.
+//!
+//! No server stands before it that would refuse what is mounted or in use, so that is asked here and
+//! again before each trial that writes.
 
 use std::path::Path;
 
-use super::loops;
 use super::site::{Base, Obstacle, Site};
+use super::{Form, loops};
 use crate::error::LabError;
 use crate::tool::Target;
 use crate::world::PathKind;
 
 /// Makes the path ready; `as_file` says that a file will do.
-pub(super) fn bring_up(site: &mut Site<'_>, path: &str, as_file: bool) -> Result<Base, Obstacle> {
+pub(super) fn bring_up(
+    site: &mut Site<'_>,
+    path: &str,
+    as_file: bool,
+    form: Form,
+) -> Result<Base, Obstacle> {
+    if !form.read_only {
+        site.world.check_unused(Path::new(path))?;
+    }
     let device = match site.world.path_kind(Path::new(path))? {
         Some(PathKind::File) if !as_file => loops::attach(site, path)?,
         Some(PathKind::File | PathKind::Block) => path.to_owned(),

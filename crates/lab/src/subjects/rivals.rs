@@ -5,11 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::campaign::Source;
 use crate::facts::{Member, Place, members_of, place_members};
-
-/// The same for every spelling of a path that exists; the text itself for anything else.
-pub(super) fn identity(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
-}
+use crate::safety::real_path;
 
 /// The paths that a subject takes for itself.
 pub(super) fn paths_of(source: &Source) -> BTreeSet<PathBuf> {
@@ -18,7 +14,7 @@ pub(super) fn paths_of(source: &Source) -> BTreeSet<PathBuf> {
         return BTreeSet::new();
     }
     let paths = members_of(source).into_iter().filter_map(|member| match member {
-        Member::Path(path) => Some(identity(Path::new(&path))),
+        Member::Path(path) => Some(real_path(Path::new(&path))),
         _ => None,
     });
     paths.collect()
@@ -26,7 +22,7 @@ pub(super) fn paths_of(source: &Source) -> BTreeSet<PathBuf> {
 
 /// The kernel's name of a block device: `loop3`, `md127`.
 pub(super) fn kernel_name(device: &Path) -> Option<String> {
-    let device = identity(device);
+    let device = real_path(device);
     let name = device.strip_prefix("/dev").ok()?.file_name()?;
     Some(name.to_string_lossy().into_owned())
 }

@@ -15,10 +15,9 @@
 //!   to fit: a part of a stripe that was never written counts when a member is missing.
 //!
 //! Members are accepted whatever they carry if the caller named them to be destroyed, and only
-//! then.
+//! then. What the campaign does not write is served with `--read-only`.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use braid_stack::{Missing, Node, Stack};
@@ -27,9 +26,10 @@ use serde::Deserialize;
 use super::Form;
 use super::array::{Array, Braid, Keeper, VolumeStatus};
 use super::held::Thing;
-use super::rivals::identity;
 use super::site::{Base, LIMIT, Obstacle, Site};
+use crate::campaign::Source;
 use crate::nbd::unix_uri;
+use crate::safety::Permit;
 use crate::tool::Target;
 use crate::world::{CommandLine, Exit, StopFlag};
 
@@ -48,8 +48,8 @@ pub(super) struct Request<'r> {
     /// Whether all tools of the campaign speak NBD.
     pub(super) through_nbd: bool,
     pub(super) form: Form,
-    /// What may be overwritten, by [`identity`].
-    pub(super) destroy: &'r BTreeSet<PathBuf>,
+    /// What may be overwritten.
+    pub(super) permit: &'r Permit,
     pub(super) serve_args: &'r [String],
 }
 
@@ -83,6 +83,17 @@ fn is_redundant(node: &Node) -> bool {
 
 fn has_redundancy(stack: &Stack) -> bool {
     is_redundant(&stack.node) || stack.members().iter().any(has_redundancy)
+}
+
+/// Whether a source writes to its members by coming up, whatever is measured on it: mdadm and
+/// `braid create` write superblocks, and an array without them is made to agree with itself.
+pub(crate) fn writes_when_it_comes_up(source: &Source) -> bool {
+    match source {
+        Source::Kernel(_) => true,
+        // What does not parse is taken for the worst.
+        Source::Stack(text) => Stack::parse(text).map_or(true, |stack| has_redundancy(&stack)),
+        _ => false,
+    }
 }
 
 /// Whether some place of a member is free from the start.
@@ -187,7 +198,7 @@ fn absolute(path: &str) -> String {
 
 /// `--force MEMBER` for each member that may be overwritten.
 fn force_words(request: &Request<'_>, paths: &[String]) -> Vec<String> {
-    let may = |path: &&String| request.destroy.contains(&identity(Path::new(path)));
+    let may = |path: &&String| request.permit.covers(path);
     paths.iter().filter(may).flat_map(|path| ["--force".to_owned(), path.clone()]).collect()
 }
 
@@ -209,6 +220,9 @@ fn serve(site: &mut Site<'_>, request: &Request<'_>) -> Result<Base, Obstacle> {
     let force = force_words(request, &member_paths(request.stack));
     for word in request.serve_args.iter().chain(&force) {
         command = command.arg(word);
+    }
+    if request.form.read_only {
+        command = command.arg("--read-only");
     }
     site.commands.push(command.to_string());
     let uri = unix_uri(&request.socket.display().to_string());
@@ -277,6 +291,9 @@ fn up(site: &mut Site<'_>, request: &Request<'_>, target: &str) -> Result<Base, 
             "--nbd".into(),
             format!("unix:{}", request.socket.display()),
         ]),
+    }
+    if request.form.read_only {
+        all.push("--read-only".into());
     }
     all.extend(request.serve_args.iter().cloned());
     if target != request.name {

@@ -1,6 +1,7 @@
 //! The order of things, on a machine without devices: who is up with whom, what is left after a
 //! failure at every step.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::trial::{models_of, mountpoint_of};
@@ -10,8 +11,10 @@ use crate::settings::Settings;
 use crate::world::StopFlag;
 
 mod machine;
+mod overwrites;
 use machine::{Fault, Machine};
 
+const SERVER: &str = "nbd+unix:///?socket=/there";
 const PAIR: &str = "raid1(/img/a, /img/b)";
 
 fn campaign(sources: &[Source]) -> Campaign {
@@ -39,7 +42,7 @@ fn campaign(sources: &[Source]) -> Campaign {
 fn options() -> LabOptions {
     LabOptions {
         braid_binary: "braid".into(),
-        destroy: vec!["/img/a".into(), "/img/b".into()],
+        destroy: ["/img/a", "/img/b", "/dev/sdx", SERVER].map(Into::into).to_vec(),
         stop: StopFlag::default(),
         ..LabOptions::new("results").unwrap()
     }
@@ -61,6 +64,11 @@ fn workload(filesystem: FileSystem, health: Health) -> Workload {
 
 fn raw() -> Workload {
     workload(FileSystem::None, Health::Healthy)
+}
+
+/// A workload that writes nothing.
+fn reading() -> Workload {
+    Workload { tool: "hdparm".into(), ..raw() }
 }
 
 #[track_caller]
@@ -87,7 +95,7 @@ fn everything() -> Vec<(Source, Workload)> {
         (Source::Path("/img/a".into()), workload(FileSystem::Xfs, Health::Healthy)),
         (Source::Path("/dev/sdx".into()), ext4()),
         (Source::Directory("/srv".into()), ext4()),
-        (Source::Nbd("nbd+unix:///?socket=/there".into()), raw()),
+        (Source::Nbd(SERVER.into()), raw()),
         (Source::Kernel(PAIR.into()), workload(FileSystem::Ext4, Health::Rebuilding)),
         (Source::Kernel("raid0(/img/a, /dev/sdx)".into()), ext4()),
         (Source::Zram("64M".into()), ext4()),
@@ -251,9 +259,63 @@ fn only_what_was_named_is_forced() {
     let (campaign, options) = (campaign(&[stack("raid0(/img/a, /img/other)")]), options());
     let mut subjects = Subjects::new(&campaign, &options).unwrap();
     let mut machine = Machine::default();
-    ready(subjects.bring_up(0, &raw(), &mut machine));
+    ready(subjects.bring_up(0, &reading(), &mut machine));
     let up = machine.commands().into_iter().find(|text| text.contains(" up ")).unwrap();
     assert!(up.contains("--force /img/a") && !up.contains("--force /img/other"), "{up}");
+    assert!(up.contains("--read-only"), "{up}");
+    subjects.take_down_all(&mut machine).unwrap();
+}
+
+/// The second line of defence: nothing of the campaign's plan is asked here.
+#[test]
+fn whatever_writes_is_refused_where_a_member_was_not_named() {
+    let ext4 = workload(FileSystem::Ext4, Health::Healthy);
+    let hurt = workload(FileSystem::None, Health::Degraded);
+    for (source, workload) in [
+        (stack("raid0(/img/a, /img/other)"), raw()),
+        (stack("/img/other"), ext4.clone()),
+        (Source::Path("/img/other".into()), ext4),
+        (Source::Path("/dev/other".into()), raw()),
+        (Source::Nbd("nbd://other".into()), raw()),
+        (stack("md(/img/a, /img/other)"), hurt),
+        // These write though the tool reads.
+        (stack("raid1(/img/a, /img/other)"), reading()),
+        (stack("raid1(/img/other, missing)"), reading()),
+        (Source::Kernel("raid0(/img/a, /img/other)".into()), reading()),
+    ] {
+        let (campaign, options) = (campaign(std::slice::from_ref(&source)), options());
+        let mut subjects = Subjects::new(&campaign, &options).unwrap();
+        let mut machine = Machine::default();
+        let error = subjects.bring_up(0, &workload, &mut machine).unwrap_err();
+        assert!(matches!(&error, LabError::WouldDestroy { paths } if paths.len() == 1), "{error}");
+        assert!(error.to_string().contains("other"), "{error}");
+        assert_eq!(machine.commands(), [] as [&str; 0], "{source:?}");
+    }
+    let (campaign, options) = (campaign(&[Source::Path("/dev/other".into())]), options());
+    let mut subjects = Subjects::new(&campaign, &options).unwrap();
+    let mut machine = Machine::default();
+    ready(subjects.bring_up(0, &reading(), &mut machine));
+    assert!(matches!(
+        subjects.fill(0, &mut machine),
+        Err(Obstacle::Failed(LabError::WouldDestroy { .. }))
+    ));
+    assert_eq!(machine.fills(), 0);
+    subjects.take_down_all(&mut machine).unwrap();
+}
+
+/// A stack that is read, then written: it comes up again for the second.
+#[test]
+fn what_is_only_read_is_served_for_reading_only() {
+    let (campaign, options) = (campaign(&[stack("raid0(/img/a, /img/b)")]), options());
+    let mut subjects = Subjects::new(&campaign, &options).unwrap();
+    let mut machine = Machine::default();
+    for workload in [reading(), reading(), raw()] {
+        ready(subjects.bring_up(0, &workload, &mut machine));
+        subjects.let_go(0, &mut machine).unwrap();
+    }
+    let ups = machine.commands().into_iter().filter(|text| text.contains(" up "));
+    let read_only: Vec<bool> = ups.map(|text| text.contains("--read-only")).collect();
+    assert_eq!(read_only, [true, false]);
     subjects.take_down_all(&mut machine).unwrap();
 }
 

@@ -24,6 +24,7 @@ impl Subjects<'_> {
         if matches!(treatment, Treatment::Nothing | Treatment::Short) {
             return Ok(Story::none());
         }
+        self.check_permit(subject)?;
         let state = &mut self.states[subject];
         let Some(array) = state.base.as_ref().and_then(|base| base.array.clone()) else {
             return Err(Obstacle::Impossible("it is no array that could be asked".to_owned()));

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use braid_stack::{Node, Stack};
 
 use super::held::Thing;
-use super::rivals::{disks_of, identity, kernel_name};
+use super::rivals::{disks_of, kernel_name};
 use super::site::{Base, Obstacle, Site};
 use super::{BLOCK, Ready, Subjects, filesystem, readahead};
 use crate::campaign::{FileSystem, Source, Subject};
 use crate::evidence::Watch;
 use crate::matrix::Workload;
+use crate::safety::{real_path, workload_writes};
 use crate::story::Story;
 use crate::tool::Target;
 use crate::world::World;
@@ -33,6 +34,11 @@ impl Subjects<'_> {
         let Some(base) = self.states[subject].base.clone() else {
             return Err(Obstacle::Impossible("it is not up".to_owned()));
         };
+        let writes = workload_writes(workload);
+        if writes {
+            self.check_permit(subject)?;
+            self.check_unused(subject, world)?;
+        }
         let facts = &self.subjects[subject];
         let mut site = Site {
             world,
@@ -42,6 +48,11 @@ impl Subjects<'_> {
             commands: &mut commands,
         };
         let (folder, share) = place(&mut site, &base, workload)?;
+        if let (true, None, Target::Device(device)) = (writes, &folder, &base.target)
+            && let Some(claim) = site.world.claim(device)?
+        {
+            site.hold(Thing::Claim(claim));
+        }
         let mut watch = watch_of(facts, &base);
         let (target, region_bytes) = match &folder {
             None => (base.target.clone(), self.raw_region(&base)),
@@ -95,7 +106,7 @@ fn place(
 
 /// Where the file system of a folder is mounted: the longest of the mounts above it.
 pub(super) fn mountpoint_of(folder: &Path, table: &str) -> Option<PathBuf> {
-    let folder = identity(folder);
+    let folder = real_path(folder);
     // The kernel writes blanks as octal numbers.
     let mounts = table.lines().filter_map(|line| line.split(' ').nth(1));
     let mounts = mounts.map(|mount| PathBuf::from(mount.replace("\\040", " ")));

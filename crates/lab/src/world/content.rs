@@ -8,7 +8,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -104,8 +104,13 @@ fn fill_device(
     leave: &Leave<'_>,
 ) -> Result<(), LabError> {
     let failed = || LabError::file("fill", path);
-    let open =
-        |flags: OFlags| OpenOptions::new().write(true).custom_flags(flags.bits() as i32).open(path);
+    // A block device that somebody has mounted or built on is busy then.
+    let is_block = std::fs::metadata(path).map_err(failed())?.file_type().is_block_device();
+    let exclusive = if is_block { OFlags::EXCL } else { OFlags::empty() };
+    let open = |flags: OFlags| {
+        let flags = (flags | exclusive).bits().cast_signed();
+        OpenOptions::new().write(true).custom_flags(flags).open(path)
+    };
     let direct = match open(OFlags::DIRECT) {
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
             open(OFlags::empty())

@@ -1,9 +1,12 @@
-//! What a path is, and short texts of the system's.
+//! What a path is, who uses it, and short texts of the system's.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use braid_probe::{Policy, Reason, check_member};
+use rustix::fs::OFlags;
 
 use super::PathKind;
 use crate::error::LabError;
@@ -20,6 +23,42 @@ pub(super) fn path_kind(path: &Path) -> Result<Option<PathKind>, LabError> {
         () if kind.is_dir() => PathKind::Folder,
         () => PathKind::Other,
     }))
+}
+
+/// See [`super::World::check_unused`].
+pub(super) fn check_unused(path: &Path) -> Result<(), LabError> {
+    // What it carries has been named to be destroyed: only its use is asked for.
+    let force = [PathBuf::from(path)];
+    let policy = Policy { force: &force, read_only: false, min_bytes: 0 };
+    match check_member(path, &policy) {
+        Err(refusal) if !matches!(refusal.reason, Reason::Missing | Reason::WrongKind { .. }) => {
+            Err(LabError::InUse { refusal: refusal.to_string() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A block device that is held exclusively until this is dropped.
+#[derive(Debug)]
+pub struct Claim {
+    _device: File,
+}
+
+/// See [`super::World::claim`].
+pub(super) fn claim(path: &Path) -> Result<Option<Claim>, LabError> {
+    let failed = || LabError::file("take for itself", path);
+    if !fs::metadata(path).map_err(failed())?.file_type().is_block_device() {
+        return Ok(None);
+    }
+    let flags = OFlags::EXCL.bits().cast_signed();
+    match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(device) => Ok(Some(Claim { _device: device })),
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) => {
+            // The probe knows by whom; if it finds nobody any more, the claim was a moment's.
+            check_unused(path).and(Err(failed()(error)))
+        }
+        Err(error) => Err(failed()(error)),
+    }
 }
 
 pub(super) fn free_bytes(path: &Path) -> Result<u64, LabError> {
@@ -50,6 +89,26 @@ mod tests {
         assert_eq!(path_kind(Path::new("/dev/null")).unwrap(), Some(PathKind::Other));
         assert_eq!(path_kind(&dir.path().join("b")).unwrap(), None);
         assert!(path_kind(&file.join("below")).is_err());
+    }
+
+    #[test]
+    fn what_another_process_has_open_is_in_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.img");
+        fs::write(&path, b"precious").unwrap();
+        check_unused(&path).unwrap();
+        check_unused(&dir.path().join("none")).unwrap();
+        let file = File::open(&path).unwrap();
+        let mut reader =
+            std::process::Command::new("sleep").arg("100").stdin(file).spawn().unwrap();
+        let refused = check_unused(&path);
+        reader.kill().unwrap();
+        reader.wait().unwrap();
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("a.img is refused: it is in use: open by "), "{text}");
+        assert!(text.contains("next: end "), "{text}");
+        check_unused(&path).unwrap();
+        assert!(claim(&path).unwrap().is_none(), "a file cannot be taken");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::error::LabError;
 use crate::story::Story;
 use crate::tool::{Step, Target, ToolOutput};
-use crate::world::{CommandLine, Exit, Finished, PathKind, Service, StopFlag, World};
+use crate::world::{Claim, CommandLine, Exit, Finished, PathKind, Service, StopFlag, World};
 
 const GIB: u64 = 1 << 30;
 
@@ -29,15 +29,23 @@ struct State {
     things: BTreeSet<String>,
     /// Who uses a path: path and user.
     used: BTreeMap<String, String>,
+    /// Members of volumes that were created, which are used when those are up.
+    created: BTreeMap<String, String>,
     /// Files behind loop devices.
     files: BTreeMap<String, String>,
+    /// Sockets of volumes that are not attached.
+    sockets: BTreeMap<String, String>,
+    /// Volumes that are served for reading only.
+    read_only: BTreeSet<String>,
+    /// Members that have been written: filled, or under a new file system or superblock.
+    written: BTreeSet<String>,
     readahead: BTreeMap<String, String>,
     next: u32,
     commands: Vec<String>,
     steps: usize,
     fills: usize,
-    /// Whether the array was there before: its superblocks are the user's and are to stay.
-    is_users: bool,
+    /// The volume whose array was there before: its superblocks are the user's and are to stay.
+    users: Option<String>,
     is_degraded: bool,
     /// How the first member is; empty: not there.
     victim: String,
@@ -65,14 +73,24 @@ impl Service for Server {
     }
 
     fn stop(&mut self, _: Duration) -> Result<(Exit, String), LabError> {
-        self.state.borrow_mut().things.remove(&self.socket);
+        self.end();
         Ok((Exit::Signal(15), String::new()))
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.state.borrow_mut().things.remove(&self.socket);
+        self.end();
+    }
+}
+
+impl Server {
+    fn end(&mut self) {
+        let mut state = self.state.borrow_mut();
+        state.things.remove(&self.socket);
+        let socket = self.socket.trim_start_matches("server ");
+        state.used.retain(|_, user| user != socket);
+        state.read_only.remove(socket);
     }
 }
 
@@ -112,6 +130,22 @@ impl Machine {
 
     pub(super) fn fills(&self) -> usize {
         self.state.borrow().fills
+    }
+
+    /// Paths and URIs that have been written.
+    pub(super) fn written(&self) -> BTreeSet<String> {
+        self.state.borrow().written.clone()
+    }
+
+    /// A trial's tool writes to its target.
+    pub(super) fn write(&mut self, target: &Target) {
+        let text = match target {
+            Target::Device(path) => path.display().to_string(),
+            Target::Nbd(uri) => uri.clone(),
+            // It lies on a file system that was made before, or in a new folder.
+            Target::Folder(_) => return,
+        };
+        self.state.borrow_mut().write(&text);
     }
 
     pub(super) fn is_degraded(&self) -> bool {
@@ -204,7 +238,10 @@ impl State {
             program if program.starts_with("mkfs.") => {
                 match self.things.contains(&format!("mount {last}")) {
                     true => Err("it is mounted".into()),
-                    false => Ok(String::new()),
+                    false => {
+                        self.write(last);
+                        Ok(String::new())
+                    }
                 }
             }
             "zramctl" | "fallocate" | "modprobe" => Ok(String::new()),
@@ -224,6 +261,32 @@ impl State {
             true => Ok(String::new()),
             false => Err(format!("{thing} is not there")),
         }
+    }
+
+    /// The members behind a device or an export. None of them is served for reading only.
+    fn members_of(&self, device: &str) -> Vec<String> {
+        if let Some(file) = self.files.get(device) {
+            return vec![file.clone()];
+        }
+        let is_owner = |user: &String| {
+            let is_socket = |socket: &String| device.ends_with(socket.as_str());
+            device.ends_with(user.as_str()) || self.sockets.get(user).is_some_and(is_socket)
+        };
+        let read_only = self.read_only.iter().any(is_owner);
+        assert!(!read_only, "{device} is served for reading only and is written");
+        let behind = self.used.iter().filter(|(_, user)| is_owner(user));
+        let behind: Vec<String> = behind.flat_map(|(path, _)| self.members_of(path)).collect();
+        let is_ours = ["/dev/md/", "/dev/loop99-", "/dev/zram", "nbd+unix:///?socket=/tmp/"];
+        match is_ours.iter().any(|start| device.starts_with(start)) {
+            true => behind,
+            false => vec![device.to_owned()],
+        }
+    }
+
+    fn write(&mut self, device: &str) {
+        let members = self.members_of(device);
+        // What a tmpfs holds is ours.
+        self.written.extend(members.into_iter().filter(|member| !member.ends_with("/disk")));
     }
 
     /// Takes the paths in a text for a user, unless somebody has them.
@@ -250,12 +313,16 @@ impl State {
         match words[1] {
             "create" => {
                 self.take(&words.join(" "), words[2])?;
-                self.used.clear();
+                let used = std::mem::take(&mut self.used);
+                let is_new = |(_, user): &(String, String)| user == words[2];
+                let (new, others) = used.into_iter().partition(is_new);
+                (self.created, self.used) = (new, others);
+                self.written.extend(self.created.keys().cloned());
                 self.things.extend(["superblock /img/a".into(), "superblock /img/b".into()]);
                 self.victim = "in_sync".into();
                 Ok(String::new())
             }
-            "wipe" if self.is_users => {
+            "wipe" if self.users.is_some() && self.used.get(words[2]) == self.users.as_ref() => {
                 assert_eq!((words[2], self.victim.as_str()), ("/img/a", ""), "it is a member");
                 Ok(String::new())
             }
@@ -267,14 +334,31 @@ impl State {
                 let name = after("--name").unwrap_or(words[2]);
                 self.add(format!("volume {name}"))?;
                 self.take(words[2], name)?;
+                let members = self.created.iter().filter(|(_, user)| *user == name);
+                let members: Vec<_> =
+                    members.map(|(path, user)| (path.clone(), user.clone())).collect();
+                self.used.extend(members);
+                if let Some(address) = after("--nbd") {
+                    let socket = address.trim_start_matches("unix:").to_owned();
+                    self.sockets.insert(name.to_owned(), socket);
+                }
+                if words.contains(&"--read-only") {
+                    self.read_only.insert(name.to_owned());
+                } else if words[2].contains("raid1(") {
+                    // Its copies are made to agree.
+                    let mine = self.used.iter().filter(|(_, user)| *user == name);
+                    let mine: Vec<String> = mine.map(|(path, _)| path.clone()).collect();
+                    self.written.extend(mine);
+                }
                 if words[2].starts_with("md(") {
-                    (self.is_users, self.victim) = (true, "in_sync".into());
+                    (self.users, self.victim) = (Some(name.to_owned()), "in_sync".into());
                 }
                 Ok(format!(r#"{{"device":"/dev/loop99-{name}","nbd":[]}}"#))
             }
             "down" => {
                 let name = words[2];
                 self.used.retain(|_, user| user != name);
+                self.read_only.remove(name);
                 (self.is_degraded, self.victim) = (false, "in_sync".into());
                 self.remove(format!("volume {name}"))
                     .or_else(|_| self.remove(format!("remains {name}")))
@@ -305,7 +389,7 @@ impl State {
             ("fail", "in_sync") => (self.is_degraded, self.victim) = (true, "faulty".into()),
             ("remove", "faulty") => self.victim.clear(),
             ("add", "") => {
-                if !self.is_users {
+                if self.used.get("/img/a") != self.users.as_ref() || self.users.is_none() {
                     self.things.insert("superblock /img/a".into());
                 }
                 (self.is_degraded, self.victim) = (false, "in_sync".into());
@@ -320,9 +404,18 @@ impl State {
         match words[0] {
             "--create" => {
                 self.is_degraded = false;
+                let members = words
+                    .iter()
+                    .filter(|word| word.starts_with("/dev/") && !word.starts_with("/dev/md/"));
+                members.for_each(|member| self.write(member));
+                let name = words[1].trim_start_matches("/dev/md/");
+                self.take(&words[2..].join(" "), name)?;
                 self.add(format!("md {}", words[1]))
             }
-            "--stop" => self.remove(format!("md {last}")),
+            "--stop" => {
+                self.used.retain(|_, user| !last.ends_with(user.as_str()));
+                self.remove(format!("md {last}"))
+            }
             "--manage" => {
                 self.is_degraded = words[2] != "--add";
                 Ok(String::new())
@@ -370,8 +463,14 @@ impl World for Machine {
     fn start(&mut self, command: &CommandLine) -> Result<Box<dyn Service>, LabError> {
         self.act("start it")?;
         let (_, socket) = command.args[3].split_once("unix:").unwrap();
+        let mut state = self.state.borrow_mut();
+        state.take(&command.args[1], socket).unwrap();
+        if command.args.iter().any(|word| word == "--read-only") {
+            state.read_only.insert(socket.to_owned());
+        }
         let socket = format!("server {socket}");
-        self.state.borrow_mut().things.insert(socket.clone());
+        state.things.insert(socket.clone());
+        drop(state);
         Ok(Box::new(Server { socket, state: Rc::clone(&self.state) }))
     }
 
@@ -407,7 +506,7 @@ impl World for Machine {
 
     fn fill(
         &mut self,
-        _: &Target,
+        target: &Target,
         bytes: u64,
         _: u64,
         _: Duration,
@@ -415,6 +514,7 @@ impl World for Machine {
     ) -> Result<(), LabError> {
         assert!(bytes > 0);
         self.state.borrow_mut().fills += 1;
+        self.write(target);
         self.act("fill it")
     }
 
@@ -446,6 +546,18 @@ impl World for Machine {
             () if text == "/srv" => PathKind::Folder,
             () => PathKind::File,
         }))
+    }
+
+    fn check_unused(&mut self, path: &Path) -> Result<(), LabError> {
+        let text = path.display().to_string();
+        let state = self.state.borrow();
+        let by_loop = state.files.values().any(|file| *file == text);
+        assert!(!by_loop && !state.used.contains_key(&text), "{text} is in use");
+        Ok(())
+    }
+
+    fn claim(&mut self, _: &Path) -> Result<Option<Claim>, LabError> {
+        self.act("take it").map(|()| None)
     }
 
     fn free_bytes(&mut self, _: &Path) -> Result<u64, LabError> {

@@ -1,0 +1,105 @@
+//! What a campaign writes is what had to be named: every trial of made-up campaigns, on a machine
+//! that notes each member that is written.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::campaign::parse_campaign;
+use crate::matrix::plan_trials;
+use crate::safety::{check_overwrites, plan_overwrites};
+use crate::tool::Writes;
+
+/// As written in a campaign, after the name.
+const SUBJECTS: &[&str] = &[
+    "stack = '/img/a'",
+    "stack = 'raid0(/img/a, /img/b)'",
+    "stack = 'raid1(/img/a, /img/b)'",
+    "stack = 'raid1(/img/c, ram(1G))'",
+    "stack = 'linear(/img/c, raid0(/img/d, ram(1G)))'",
+    "stack = 'md(/img/e, /img/f)'",
+    "stack = 'ram(1G)'",
+    "stack = 'model(hdd, size=1G)'",
+    "path = '/img/b'",
+    "path = '/img/d'",
+    "path = '/dev/sdx'",
+    "kernel = 'raid0(/img/c, /dev/sdx)'",
+    "nbd = 'nbd://host/x'",
+    "directory = '/srv'",
+    "tmpfs = '64M'",
+];
+
+const JOBS: &[&str] = &[
+    "pattern = 'seq'\nop = 'read'",
+    "pattern = 'seq'\nop = 'write'",
+    "pattern = 'rand'\nop = ['read', 'mixed']",
+    "pattern = 'rand'\nop = 'read'\nfilesystem = 'ext4'",
+    "tool = 'dd'\nop = 'read'",
+    "tool = 'dd'\nop = 'write'\nfilesystem = ['none', 'xfs']",
+    "tool = 'hdparm'",
+    "tool = 'seek'",
+];
+
+/// Subjects, and of each job the subjects that it is for.
+fn campaigns() -> impl Strategy<Value = Campaign> {
+    let subjects = proptest::sample::subsequence(SUBJECTS.to_vec(), 1..5);
+    let jobs = proptest::sample::subsequence(JOBS.to_vec(), 1..4);
+    (subjects, jobs, any::<[usize; 4]>(), any::<bool>()).prop_map(|(subjects, jobs, who, fill)| {
+        let mut text = format!("name = 'made up'\nrepetitions = 2\nfill = {fill}\n");
+        for (index, subject) in subjects.iter().enumerate() {
+            let first = index == 0;
+            text += &format!("[[subject]]\nname = 's{index}'\nbaseline = {first}\n{subject}\n");
+        }
+        for (job, who) in jobs.iter().zip(who) {
+            // One at least.
+            let mine = (0..subjects.len())
+                .filter(|one| *one == who % subjects.len() || who >> (8 + one) & 1 == 1);
+            let mine: Vec<String> = mine.map(|index| format!("'s{index}'")).collect();
+            text += &format!("[[job]]\n{job}\nsubjects = [{}]\n", mine.join(", "));
+        }
+        parse_campaign(&text, "test").unwrap()
+    })
+}
+
+/// Runs every trial as the runner does; answers what was written.
+fn write_all(campaign: &Campaign, options: &LabOptions) -> BTreeSet<String> {
+    let mut subjects = Subjects::new(campaign, options).unwrap();
+    let mut machine = Machine::default();
+    for trial in plan_trials(campaign) {
+        if trial.cell.impossible.is_some() {
+            continue;
+        }
+        let (subject, workload) = (trial.cell.subject, &trial.cell.workload);
+        let ready = ready(subjects.bring_up(subject, workload, &mut machine));
+        let tool = workload.tool().unwrap();
+        if tool.writes(&workload.settings, 1) != Writes::Nothing {
+            machine.write(&ready.target);
+        }
+        subjects.let_go(subject, &mut machine).unwrap();
+    }
+    subjects.take_down_all(&mut machine).unwrap();
+    assert_eq!(machine.left(), BTreeSet::new());
+    machine.written()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn what_is_written_is_what_had_to_be_named(campaign in campaigns()) {
+        let named = plan_overwrites(&campaign);
+        let options = LabOptions {
+            destroy: named.iter().map(Into::into).collect(),
+            ..options()
+        };
+        check_overwrites(&campaign, &options.destroy).unwrap();
+        let written = write_all(&campaign, &options);
+        prop_assert_eq!(&written, &named.iter().cloned().collect::<BTreeSet<_>>());
+        for left_out in 0..options.destroy.len() {
+            let mut fewer = options.destroy.clone();
+            fewer.remove(left_out);
+            prop_assert!(check_overwrites(&campaign, &fewer).is_err());
+        }
+    }
+}
