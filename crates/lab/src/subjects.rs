@@ -43,6 +43,7 @@ use crate::tool::Target;
 use crate::world::{Exit, World};
 
 mod array;
+mod content;
 mod directory;
 mod filesystem;
 mod fill;

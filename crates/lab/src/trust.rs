@@ -159,7 +159,7 @@ pub const RULES: &[Rule] = &[
         about: "the tool claims bytes that the devices never moved",
         action: "set direct = true, or drop_caches = true with a region well above the memory; \
                  for writes, let the final sync count; for reads, have the region written \
-                 before (fill = true)",
+                 before (fill = true fills what a job of the campaign writes too)",
         check: Check::Trial(bytes::check_page_cache),
     },
     Rule {
@@ -191,8 +191,9 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "unwritten",
-        about: "what was read may never have been written",
-        action: "have the region written before (fill = true, and --destroy)",
+        about: "what was read had never been written",
+        action: "write the subject before, or let the campaign do it: fill = true fills what a job \
+                 of it writes too",
         check: Check::Trial(unwritten::check_unwritten),
     },
     Rule {

@@ -336,6 +336,15 @@ pub trait World {
         files::claim(path)
     }
 
+    /// The holes in the first `bytes` bytes of a file; `None` if it is none, so that nobody knows.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be looked at.
+    fn holes(&mut self, path: &Path, bytes: u64) -> Result<Option<Holes>, LabError> {
+        files::holes(path, bytes)
+    }
+
     /// Bytes that this user may still write to the file system of `path`.
     ///
     /// # Errors
@@ -362,6 +371,15 @@ pub trait World {
     fn write_text(&mut self, path: &Path, text: &str) -> Result<(), LabError> {
         std::fs::write(path, text).map_err(LabError::file("write to", path))
     }
+}
+
+/// What of a file was never written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holes {
+    /// Bytes in holes.
+    pub holes: u64,
+    /// Bytes that were looked at.
+    pub bytes: u64,
 }
 
 /// What a path leads to.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use braid_probe::{Policy, Reason, check_member};
 use rustix::fs::OFlags;
 
-use super::PathKind;
+use super::{Holes, PathKind};
 use crate::error::LabError;
 
 pub(super) fn path_kind(path: &Path) -> Result<Option<PathKind>, LabError> {
@@ -59,6 +59,33 @@ pub(super) fn claim(path: &Path) -> Result<Option<Claim>, LabError> {
         }
         Err(error) => Err(failed()(error)),
     }
+}
+
+/// See [`super::World::holes`]. A file system that does not tell its holes shows none.
+pub(super) fn holes(path: &Path, most: u64) -> Result<Option<Holes>, LabError> {
+    use rustix::fs::{SeekFrom, seek};
+    let failed = || LabError::file("look for holes in", path);
+    let meta = fs::metadata(path).map_err(failed())?;
+    if !meta.is_file() {
+        return Ok(None);
+    }
+    let file = File::open(path).map_err(failed())?;
+    let bytes = meta.len().min(most);
+    let (mut holes, mut at) = (0, 0);
+    while at < bytes {
+        let data = match seek(&file, SeekFrom::Data(at)) {
+            Ok(data) => data.min(bytes),
+            // Nothing but a hole up to the end.
+            Err(rustix::io::Errno::NXIO) => bytes,
+            Err(errno) => return Err(failed()(errno.into())),
+        };
+        holes += data - at;
+        if data == bytes {
+            break;
+        }
+        at = seek(&file, SeekFrom::Hole(data)).map_err(|errno| failed()(errno.into()))?;
+    }
+    Ok(Some(Holes { holes, bytes }))
 }
 
 pub(super) fn free_bytes(path: &Path) -> Result<u64, LabError> {

@@ -6,6 +6,7 @@ use super::Context;
 use super::answer::enumerate;
 use crate::analysis::Standing;
 use crate::campaign::Source;
+use crate::evidence::Content;
 use crate::facts::note_on_sharing;
 use crate::metric::{Measured, Metric};
 use crate::report::units::{digits, quantity};
@@ -114,9 +115,30 @@ fn on_region(context: &Context<'_>) -> Option<String> {
     Some(format!(
         "Of a raw subject the first {:#} are used{}{}: what fits a device's cache is measured in it.",
         campaign.region,
-        if campaign.fill { ", written once before they are read" } else { "" },
+        on_fill(context),
         if reads_on { " (hdparm reads on for its three seconds)" } else { "" }
     ))
+}
+
+/// Which of what was read raw the campaign had written before.
+fn on_fill(context: &Context<'_>) -> String {
+    let (mut filled, mut other) = (BTreeSet::new(), BTreeSet::new());
+    for trial in context.results.trials.iter().filter(|trial| trial.outcome == Outcome::Ok) {
+        match trial.evidence.content {
+            Some(Content::Filled) => filled.insert(trial.subject.as_str()),
+            Some(Content::Found { .. } | Content::Unknown) => other.insert(trial.subject.as_str()),
+            None => false,
+        };
+    }
+    let other: Vec<&str> = other.into_iter().collect();
+    match (filled.is_empty(), other.is_empty()) {
+        (true, true) => String::new(),
+        (false, true) => ", written once before they are read".to_owned(),
+        (true, false) => ", not written before they are read".to_owned(),
+        (false, false) => {
+            format!(", written once before they are read (but not {})", enumerate(&other))
+        }
+    }
 }
 
 /// The last close of a block device writes back what is left, and dd tells its time after that.

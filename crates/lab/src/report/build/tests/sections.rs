@@ -333,3 +333,26 @@ fn raw_output_is_named_only_where_there_is_some() {
     assert!(advice(3.0).starts_with("read the raw output"));
     assert!(advice(0.0).starts_with("mend that, then run"));
 }
+
+#[test]
+fn what_was_written_before_it_is_read_is_told_as_it_was() {
+    let two = "name = \"t\"\nrepetitions = 1\nregion = \"1G\"\n\
+        [[subject]]\nname = \"a\"\npath = \"/dev/sda\"\nbaseline = true\n\
+        [[subject]]\nname = \"b\"\npath = \"/dev/sdb\"\n\
+        [[job]]\ntool = \"dd\"\nop = \"read\"\n";
+    let note = |text: &str, filled: &[&str]| {
+        let mut results = results(&campaign(text), |_, workload, _| headline(workload, 1e8));
+        for trial in &mut results.trials {
+            trial.evidence.content = Some(match filled.contains(&trial.subject.as_str()) {
+                true => crate::evidence::Content::Filled,
+                false => crate::evidence::Content::Unknown,
+            });
+        }
+        let notes = report_of(&results).notes;
+        let (_, note) = notes.iter().find_map(|note| note.split_once("1 GiB are used")).unwrap();
+        note.split_once(':').unwrap().0.to_owned()
+    };
+    assert_eq!(note(two, &["a", "b"]), ", written once before they are read");
+    assert_eq!(note(two, &["a"]), ", written once before they are read (but not b)");
+    assert_eq!(note(two, &[]), ", not written before they are read");
+}
