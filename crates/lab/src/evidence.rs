@@ -87,6 +87,25 @@ pub struct Evidence {
     /// Processes that moved many bytes to or from storage meanwhile and are not part of the trial:
     /// name and bytes, most first.
     pub strangers: Vec<(String, u64)>,
+    /// What was there to be read raw; `None` where nothing was, or it does not matter.
+    pub content: Option<Content>,
+}
+
+/// What is known of the region of a subject that is read raw, before the trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    /// The campaign had written all of it.
+    Filled,
+    /// It had not, and this was seen of the files that hold it.
+    Found {
+        /// Bytes that were never written.
+        holes: u64,
+        /// Of so many.
+        bytes: u64,
+    },
+    /// It had not, and nobody knows what is there.
+    Unknown,
 }
 
 /// What a block device moved.

@@ -50,6 +50,7 @@ metrics! {
     LatencyP999 "latency_p99_9" "ns" Lower "99.9 % of the requests took at most this"
     LatencyMax "latency_max" "ns" Lower "the slowest request"
     CachedThroughput "cached_throughput" "B/s" Neither "bytes per second out of the page cache (hdparm -T)"
+    DirectCachedThroughput "direct_cached_throughput" "B/s" Neither "bytes per second of the same 2 MiB, read again and again past the page cache (hdparm -T --direct)"
     SeekRate "seek_rate" "1/s" Higher "random seeks, each with one small read, per second"
     SeekTime "seek_time" "ns" Lower "mean time of a random seek with one small read"
     SpreadOfProcesses "spread_of_processes" "1" Lower "the slowest process's time over the fastest's: 1 is fair"

@@ -283,7 +283,10 @@ impl Run<'_, '_> {
             }
         };
         self.save_facts(subject, &ready)?;
+        // Before anything is read: what is found then is what the tool finds.
+        let content = self.subjects.content_of(subject, &trial.cell.workload, world);
         let tried = self.bench.try_out(trial, ready, &mut kept, world);
+        kept.evidence.content = content;
         self.times.busy_s += self.bench.spent.busy_s;
         self.times.set_up_s += self.bench.spent.set_up_s;
         // A pass that ran beside a trial is a reason to doubt it; a volume that no longer answers

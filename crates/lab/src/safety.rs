@@ -29,7 +29,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::campaign::{Campaign, FileSystem, Health, Source};
+use crate::campaign::{Campaign, Health, Source};
 use crate::error::LabError;
 use crate::facts::{Member, members_of, real_path};
 use crate::matrix::{Cell, Workload, plan_matrix};
@@ -70,7 +70,7 @@ impl Reasons {
         self.tool |= workload
             .tool()
             .is_none_or(|tool| tool.writes(&workload.settings, setup.processes) != Writes::Nothing);
-        self.filesystem |= setup.filesystem != FileSystem::None;
+        self.filesystem |= setup.filesystem.is_made();
         self.health |= setup.health != Health::Healthy;
     }
 }

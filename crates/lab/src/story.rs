@@ -8,6 +8,9 @@
 //!                            put in         has ended   has ended
 //! ```
 //!
+//! The fifths are of the measured time, which begins when the tool's ramp is over; times of events
+//! count from the start of the tool, ramp and all.
+//!
 //! Invariants: one command is under way at a time; the array is asked at most four times a second;
 //! after a command that failed nothing more is done, and the event says why.
 
@@ -64,10 +67,10 @@ impl Story {
         Self::new(array, recovery(array, Duration::ZERO))
     }
 
-    /// A member fails after a fifth of `total`, is replaced after two, and then the array is
-    /// checked.
-    pub(crate) fn of_a_failure(array: &Array, total: Duration) -> Self {
-        let (fifth, then) = (total / 5, total * 2 / 5);
+    /// A member fails after a fifth of the measured `runtime`, which begins after `ramp`, is
+    /// replaced after two, and then the array is checked.
+    pub(crate) fn of_a_failure(array: &Array, ramp: Duration, runtime: Duration) -> Self {
+        let (fifth, then) = (ramp + runtime / 5, ramp + runtime * 2 / 5);
         let run = |at, command: Option<CommandLine>, event: Option<&str>| {
             command.map(|command| Act::Run { at, command, event: event.map(str::to_owned) })
         };
@@ -206,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_told_from_beginning_to_end() {
-        let mut story = Story::of_a_failure(&kernel(), 10 * SECOND);
+        let mut story = Story::of_a_failure(&kernel(), Duration::ZERO, 10 * SECOND);
         let commands = play(&mut story, 10 * SECOND);
         let events: Vec<&str> = story.events().iter().map(|(_, what)| what.as_str()).collect();
         assert_eq!(
@@ -233,6 +236,15 @@ mod tests {
     }
 
     #[test]
+    fn nothing_fails_before_the_measured_time() {
+        let mut story = Story::of_a_failure(&kernel(), 4 * SECOND, 5 * SECOND);
+        play(&mut story, 9 * SECOND);
+        let times: Vec<f64> = story.events().iter().map(|(at, _)| *at).collect();
+        assert_eq!(times[0], 5.0);
+        assert!((6.0..6.3).contains(&times[1]), "{times:?}");
+    }
+
+    #[test]
     fn checks_follow_each_other() {
         let mut story = Story::of_checks(&kernel());
         play(&mut story, 10 * SECOND);
@@ -251,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_command_that_fails_ends_the_story_and_is_told() {
-        let mut story = Story::of_a_failure(&kernel(), 10 * SECOND);
+        let mut story = Story::of_a_failure(&kernel(), Duration::ZERO, 10 * SECOND);
         assert!(story.due(2 * SECOND).is_some());
         let exit = Exit::Code(1);
         let stderr = "mdadm: set device faulty failed\n".to_owned();

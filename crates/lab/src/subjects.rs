@@ -43,6 +43,7 @@ use crate::tool::Target;
 use crate::world::{Exit, World};
 
 mod array;
+mod content;
 mod devices;
 mod directory;
 mod filesystem;
@@ -266,7 +267,7 @@ impl<'a> Subjects<'a> {
             self.fill(subject, world)?;
         }
         let mut commands = self.states[subject].commands.clone();
-        let story = self.treat(subject, treatment, &mut commands, world)?;
+        let story = self.treat(subject, workload, treatment, &mut commands, world)?;
         match self.prepare(subject, workload, commands, world) {
             Ok(ready) => Ok(Ready { story, ..ready }),
             Err(obstacle) => {

@@ -25,12 +25,15 @@ mod fio;
 pub mod fuzz;
 mod hdparm;
 mod parts;
+mod recipe;
 mod seek;
 pub mod source;
 mod sysbench;
 #[cfg(test)]
 mod testing;
 mod untar;
+
+pub use recipe::places_in_shell;
 
 /// Every tool.
 const TOOLS: &[&dyn Tool] = &[
@@ -302,9 +305,20 @@ pub trait Tool: Sync {
         false
     }
 
-    /// Seconds that a trial takes beside `runtime_s`, roughly; `None` when the subject's speed
-    /// decides, with the bytes that are moved.
+    /// Whether it reads a raw subject on beyond the region, for a program that takes no limit.
+    fn reads_past_region(&self) -> bool {
+        false
+    }
+
+    /// How long a trial takes.
     fn effort(&self, settings: &Settings, processes: u32) -> Effort;
+
+    /// Seconds before the measured time in which it works and counts nothing, of the `asked_s` that
+    /// the campaign wants: all of them if it has a ramp, else 0.
+    fn ramp_s(&self, asked_s: f64) -> f64 {
+        let _ = asked_s;
+        0.0
+    }
 
     /// The settings in words, unique among those that differ: `random read 4K, depth 32`.
     fn label(&self, settings: &Settings) -> String;
@@ -337,7 +351,7 @@ pub trait Tool: Sync {
 /// How long a trial takes, for the estimate of the plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Effort {
-    /// The campaign's runtime and ramp.
+    /// The campaign's runtime, and before it the tool's ramp.
     Runtime,
     /// So many seconds, whatever the subject.
     Seconds(f64),
@@ -397,6 +411,14 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn only_what_fio_drives_has_a_ramp() {
+        for tool in real() {
+            let wanted = if tool.package() == "fio" { 2.5 } else { 0.0 };
+            assert_eq!(tool.ramp_s(2.5), wanted, "{}", tool.name());
         }
     }
 

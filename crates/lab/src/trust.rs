@@ -38,6 +38,7 @@ mod others;
 mod processor;
 mod steady;
 mod time;
+mod unwritten;
 
 pub use case::{CellCase, TrialCase};
 
@@ -160,7 +161,7 @@ pub const RULES: &[Rule] = &[
         about: "the tool claims bytes that the devices never moved",
         action: "set direct = true, or drop_caches = true with a region well above the memory; \
                  for writes, let the final sync count; for reads, have the region written \
-                 before (fill = true)",
+                 before (fill = true fills what a job of the campaign writes too)",
         check: Check::Trial(bytes::check_page_cache),
     },
     Rule {
@@ -188,6 +189,13 @@ pub const RULES: &[Rule] = &[
         about: "all of the data fits the memory and could be answered from it",
         action: "take a region well above the memory, or set direct = true",
         check: Check::Trial(bytes::check_fits_cache),
+    },
+    Rule {
+        name: "unwritten",
+        about: "what was read had never been written",
+        action: "write the subject before, or let the campaign do it: fill = true fills what a job \
+                 of it writes too",
+        check: Check::Trial(unwritten::check_unwritten),
     },
     Rule {
         name: "too-short",

@@ -22,6 +22,7 @@ mod process;
 mod service;
 mod stop;
 mod strays;
+mod stream;
 mod system;
 
 pub(crate) use content::{Leave, make_file};
@@ -66,14 +67,15 @@ impl CommandLine {
 impl fmt::Display for CommandLine {
     /// As a shell would read it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // In a shell of its own: the next command starts where this one did.
         if let Some(folder) = &self.cwd {
-            write!(f, "cd {} && ", shell_word(folder))?;
+            write!(f, "(cd {} && ", shell_word(folder))?;
         }
         f.write_str(&shell_word(&self.program))?;
         for arg in &self.args {
             write!(f, " {}", shell_word(arg))?;
         }
-        Ok(())
+        f.write_str(if self.cwd.is_some() { ")" } else { "" })
     }
 }
 
@@ -104,6 +106,8 @@ pub enum Exit {
     TimedOut,
     /// It was killed because the user wants to stop.
     Stopped,
+    /// It was killed because it said more than is kept.
+    Flooded,
 }
 
 impl fmt::Display for Exit {
@@ -113,6 +117,9 @@ impl fmt::Display for Exit {
             Self::Signal(signal) => write!(f, "killed by signal {signal}"),
             Self::TimedOut => f.write_str("killed after its time limit"),
             Self::Stopped => f.write_str("stopped by the user"),
+            Self::Flooded => {
+                write!(f, "killed because it printed more than {} MiB", stream::MOST >> 20)
+            }
         }
     }
 }
@@ -190,9 +197,10 @@ pub trait World {
     fn path_size(&mut self, path: &Path) -> Result<u64, LabError>;
 
     /// Starts all programs at once and waits for all, at most `limit`, less if `stop` is set.
-    /// Then each that still runs is ended, with [`Exit::TimedOut`] or [`Exit::Stopped`]. Meanwhile
-    /// the story's commands are run beside them. Answers one output for each program, in order,
-    /// with its seconds from the common start.
+    /// Then each that still runs is ended, with [`Exit::TimedOut`] or [`Exit::Stopped`]; with
+    /// [`Exit::Flooded`] when one prints without end. What a program started and left behind is
+    /// ended with it. Meanwhile the story's commands are run beside them. Answers one output for
+    /// each program, in order, with its seconds from the common start.
     ///
     /// # Errors
     ///
@@ -334,6 +342,15 @@ pub trait World {
         files::claim(path)
     }
 
+    /// The holes in the first `bytes` bytes of a file; `None` if it is none, so that nobody knows.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be looked at.
+    fn holes(&mut self, path: &Path, bytes: u64) -> Result<Option<Holes>, LabError> {
+        files::holes(path, bytes)
+    }
+
     /// Bytes that this user may still write to the file system of `path`.
     ///
     /// # Errors
@@ -384,6 +401,15 @@ pub(crate) fn rest(world: &mut dyn World, time: Duration, stop: &StopFlag) -> Re
     }
 }
 
+/// What of a file was never written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holes {
+    /// Bytes in holes.
+    pub holes: u64,
+    /// Bytes that were looked at.
+    pub bytes: u64,
+}
+
 /// What a path leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKind {
@@ -406,6 +432,6 @@ mod tests {
         let command = CommandLine::new("fio").arg("--uri=nbd+unix:///?socket=/x").arg("it's");
         assert_eq!(command.to_string(), "fio '--uri=nbd+unix:///?socket=/x' 'it'\\''s'");
         let there = CommandLine::new("ls").in_folder("/a b");
-        assert_eq!(there.to_string(), "cd '/a b' && ls");
+        assert_eq!(there.to_string(), "(cd '/a b' && ls)");
     }
 }

@@ -34,6 +34,11 @@ impl FileSystem {
     pub const ALL: [Self; 7] =
         [Self::None, Self::Ext2, Self::Ext3, Self::Ext4, Self::Xfs, Self::Btrfs, Self::F2fs];
 
+    /// Whether each trial makes it anew, on a device.
+    pub fn is_made(self) -> bool {
+        !matches!(self, Self::None | Self::Own)
+    }
+
     /// Its name in campaigns, `mkfs.NAME` and `mount -t NAME`; of [`FileSystem::Own`] words for
     /// labels, as nobody has said what it is.
     pub fn name(self) -> &'static str {

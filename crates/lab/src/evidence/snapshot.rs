@@ -183,6 +183,8 @@ impl Evidence {
                 .as_ref()
                 .zip(before.movers.as_ref())
                 .map_or_else(Vec::new, |(after, before)| after.strangers_since(before, &own)),
+            // Asked by who brought the subject up.
+            content: None,
         }
     }
 }

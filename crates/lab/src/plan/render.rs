@@ -8,7 +8,7 @@ use braid_stack::ByteSize;
 
 use super::work::ASSUMED_RATE;
 use super::{Plan, Written};
-use crate::campaign::{FileSystem, Source};
+use crate::campaign::Source;
 use crate::facts::{Member, members_of};
 use crate::matrix::plan_workloads;
 use crate::subjects::writes_when_it_comes_up;
@@ -120,10 +120,7 @@ fn what_is_not_counted(plan: &Plan) -> impl Iterator<Item = &'static str> {
     let sources = || plan.subjects.iter().map(|subject| &subject.source);
     let is_memory = |source: &Source| members_of(source).iter().any(Member::is_ephemeral);
     [
-        (
-            setups().any(|setup| setup.filesystem != FileSystem::None),
-            "what file systems write of their own",
-        ),
+        (setups().any(|setup| setup.filesystem.is_made()), "what file systems write of their own"),
         (
             sources().any(writes_when_it_comes_up),
             "superblocks, and copies and parity that are made to agree when an array comes up",

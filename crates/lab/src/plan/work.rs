@@ -101,7 +101,7 @@ impl<'p> Place<'p> {
         let (mut time, mut laid_out) = (SET_UP, 0);
         let in_folder =
             setup.filesystem != FileSystem::None || matches!(self.source, Source::Directory(_));
-        if setup.filesystem != FileSystem::None {
+        if setup.filesystem.is_made() {
             time += MAKE_FILE_SYSTEM;
         }
         let mut seconds = self.campaign.rest_s;
@@ -114,7 +114,7 @@ impl<'p> Place<'p> {
                 Writes::Nothing => {}
                 Writes::Bytes(bytes) if in_folder => self.write_anywhere(bytes, repetitions),
                 Writes::Bytes(bytes) => self.write_first(bytes.min(self.region()), repetitions),
-                Writes::UntilTime => self.write_until(in_folder, repetitions),
+                Writes::UntilTime => self.write_until(in_folder, self.until_s(tool) * repetitions),
             }
         }
         self.write_anywhere(laid_out, repetitions);
@@ -125,7 +125,7 @@ impl<'p> Place<'p> {
 
     fn effort_s(&self, tool: &dyn Tool, workload: &Workload) -> f64 {
         match tool.effort(&workload.settings, workload.setup.processes) {
-            Effort::Runtime => self.campaign.runtime_s + self.campaign.ramp_s,
+            Effort::Runtime => self.until_s(tool),
             Effort::Seconds(seconds) => seconds,
             Effort::Bytes(bytes) => bytes as f64 / ASSUMED_RATE,
         }
@@ -161,12 +161,16 @@ impl<'p> Place<'p> {
         }
     }
 
-    fn write_until(&mut self, in_folder: bool, times: f64) {
+    /// How long a tool that runs for a time takes, seconds.
+    fn until_s(&self, tool: &dyn Tool) -> f64 {
+        self.campaign.runtime_s + tool.ramp_s(self.campaign.ramp_s)
+    }
+
+    fn write_until(&mut self, in_folder: bool, seconds: f64) {
         let bytes = if in_folder { self.size } else { self.region() };
         for (member, share) in self.shares(bytes) {
             if share > 0 {
-                self.work.written.entry(member).or_default().seconds +=
-                    (self.campaign.runtime_s + self.campaign.ramp_s) * times;
+                self.work.written.entry(member).or_default().seconds += seconds;
             }
         }
     }

@@ -10,11 +10,13 @@ use crate::error::LabError;
 use crate::evidence::Evidence;
 use crate::matrix::Trial;
 use crate::metric::{Measured, Metric, Sample};
+use crate::rng::mix;
 use crate::store::{Outcome, StoredTrial, Times};
 use crate::subjects::{Journal, Ready, Room};
 use crate::tool::source::make_source;
 use crate::tool::{
-    Effort, RunOutput, Script, Step, Target, Tool, ToolError, ToolOutput, TrialSpec,
+    Effort, RunOutput, Script, SourceData, Step, Target, Tool, ToolError, ToolOutput, TrialSpec,
+    places_in_shell,
 };
 use crate::world::{Exit, World, rest};
 
@@ -22,6 +24,8 @@ use crate::world::{Exit, World, rest};
 const OVERTIME: Duration = Duration::from_secs(120);
 /// The slowest subject that is waited for, in bytes per second.
 const SLOWEST: u64 = 256 << 10;
+/// Tells the seed of sources from those of trials and of filling.
+const SOURCES: u64 = 0x736f_7572_6365;
 /// More of a raw text file than this is not kept.
 const FILE_LIMIT: u64 = 64 << 20;
 
@@ -85,6 +89,7 @@ impl<'c> Bench<'c> {
         let mut output = None;
         let found = self.run(trial, ready, kept, &mut output, world);
         let all = (world.monotonic() - began).as_secs_f64();
+        kept.commands.extend(self.clean_up.iter().map(ToString::to_string));
         // Parsing is the laboratory's own time, but so little that it is not told apart here.
         self.spent.set_up_s = (all - self.spent.busy_s).max(0.0);
         kept.outcome = match found {
@@ -130,13 +135,15 @@ impl<'c> Bench<'c> {
             processes: workload.setup.processes,
             region_bytes: ready.region_bytes,
             runtime_s: self.campaign.runtime_s,
-            ramp_s: self.campaign.ramp_s,
+            ramp_s: tool.ramp_s(self.campaign.ramp_s),
             seed: trial.seed,
             scratch: &scratch,
             sources: &sources,
         };
         let script = tool.plan(&spec).map_err(Obstacle::Impossible)?;
         self.clean_up.clone_from(&script.clean_up);
+        let sources = tool.sources(&workload.settings);
+        kept.commands.extend(places_in_shell(&spec, &script, &sources));
         let limit = self.time_limit(tool, &spec);
         self.prepare(&script, trial, limit, kept, world)?;
 
@@ -148,11 +155,15 @@ impl<'c> Bench<'c> {
         if processes.iter().any(|process| process.exit == Exit::Stopped) {
             return Err(Obstacle::Stopped);
         }
+        // Until the last end: what comes between it and here is the laboratory's own time.
+        let mut wall_s = processes.iter().map(|process| process.wall_s).fold(0.0, f64::max);
         if script.sync {
+            kept.commands.extend(script.sync_in_shell(&ready.target));
+            let before = world.monotonic();
             world.sync_path(place_of(&ready.target, &scratch))?;
+            wall_s += (world.monotonic() - before).as_secs_f64();
         }
-        let wall_s = (world.monotonic() - began).as_secs_f64();
-        self.spent.busy_s = wall_s;
+        self.spent.busy_s = (world.monotonic() - began).as_secs_f64();
         let after = world.snapshot(&ready.watch);
 
         kept.duration_s = wall_s;
@@ -160,7 +171,7 @@ impl<'c> Bench<'c> {
         kept.evidence = Evidence::between(&before, &after);
         let run = output.insert(RunOutput { processes, wall_s, files: read_scratch(&scratch)? });
         let mut measured = judge(tool, &spec, run).map_err(Obstacle::Failed)?;
-        measured.samples.extend(server_cpu(&measured, self.campaign, kept.evidence.server_cpu_s));
+        measured.samples.extend(server_cpu(&measured, &spec, kept.evidence.server_cpu_s));
         Ok(measured)
     }
 
@@ -175,6 +186,7 @@ impl<'c> Bench<'c> {
     ) -> Result<(), Obstacle> {
         let stop = &self.options.stop;
         for step in &script.prepare {
+            kept.commands.push(step.to_string());
             world.perform(step, limit, stop)?;
         }
         if trial.cell.workload.setup.drop_caches {
@@ -182,10 +194,11 @@ impl<'c> Bench<'c> {
             kept.commands.push("sync; echo 3 > /proc/sys/vm/drop_caches".to_owned());
         }
         for step in &script.warm {
+            kept.commands.push(step.to_string());
             world.perform(step, limit, stop)?;
         }
         rest(world, Duration::from_secs_f64(self.campaign.rest_s), stop)?;
-        kept.commands.extend(script.measured.iter().map(ToString::to_string));
+        kept.commands.extend(script.measured_in_shell());
         Ok(())
     }
 
@@ -197,9 +210,11 @@ impl<'c> Bench<'c> {
     ) -> Result<PathBuf, LabError> {
         let folder = self.folder.path().join("sources");
         std::fs::create_dir_all(&folder).map_err(LabError::file("create", &folder))?;
+        // Not the seed that subjects are filled from: a device that looks for what it holds already
+        // would find the whole of a source.
+        let seed = mix(&[self.campaign.seed, SOURCES]);
         for data in tool.sources(&trial.cell.workload.settings) {
-            let stop = &self.options.stop;
-            make_source(&data, &folder, self.campaign.seed, stop, world)?;
+            make_source(&data, &folder, seed, &self.options.stop, world)?;
         }
         Ok(folder)
     }
@@ -228,23 +243,31 @@ impl<'c> Bench<'c> {
 
 /// Memory, if what is to lie ready leaves half of what is free; else the results' own disk.
 fn home_of_sources(campaign: &Campaign, results: &Path) -> PathBuf {
-    use crate::tool::SourceData;
-    let needed: u64 = crate::matrix::plan_workloads(campaign)
-        .iter()
-        .filter_map(|workload| Some(workload.tool()?.sources(&workload.settings)))
-        .flatten()
-        .map(|data| match data {
-            SourceData::File(_, bytes) | SourceData::Archive(_, bytes) => bytes,
-            // A tree of small files fills whole pages.
-            SourceData::Tree(_, bytes) => bytes * 2,
-        })
-        .collect::<std::collections::BTreeSet<u64>>()
-        .iter()
-        .sum();
+    let needed = room_of_sources(
+        crate::matrix::plan_workloads(campaign)
+            .iter()
+            .filter_map(|workload| Some(workload.tool()?.sources(&workload.settings)))
+            .flatten(),
+    );
     let memory = Path::new("/dev/shm");
     let free = rustix::fs::statvfs(memory).map_or(0, |room| room.f_bavail * room.f_frsize);
     let available = crate::environment::available_memory_bytes().unwrap_or(0);
     if needed < free.min(available) / 2 { memory.to_owned() } else { results.to_owned() }
+}
+
+/// Bytes of files that different sources take at most while they are made; each is made once.
+fn room_of_sources(sources: impl Iterator<Item = SourceData>) -> u64 {
+    // A tree of small files fills whole pages.
+    let tree = |bytes: u64| bytes.saturating_mul(2);
+    let room = |data: &SourceData| match data {
+        SourceData::File(_, bytes) => *bytes,
+        SourceData::Tree(_, bytes) => tree(*bytes),
+        // Its tree lies beside it until it is whole; a header stands before each file in it, and
+        // each is filled up to a block.
+        SourceData::Archive(_, bytes) => tree(*bytes).saturating_add(bytes + bytes / 4),
+    };
+    let each_once: std::collections::BTreeSet<SourceData> = sources.collect();
+    each_once.iter().map(room).fold(0, u64::saturating_add)
 }
 
 fn place_of<'a>(target: &'a Target, scratch: &'a Path) -> &'a Path {
@@ -286,11 +309,11 @@ fn judge(tool: &dyn Tool, spec: &TrialSpec<'_>, run: &RunOutput) -> Result<Measu
     })
 }
 
-/// Processor time of the server for each request. The server also worked during the ramp, whose
-/// requests the tool does not count, so they are added at the measured rate.
-fn server_cpu(measured: &Measured, campaign: &Campaign, used_s: Option<f64>) -> Option<Sample> {
+/// Processor time of the server for each request. The server also worked during the tool's ramp, if
+/// it has one, whose requests the tool does not count, so they are added at the measured rate.
+fn server_cpu(measured: &Measured, spec: &TrialSpec<'_>, used_s: Option<f64>) -> Option<Sample> {
     let counted = measured.get(Metric::Requests)?;
-    let requests = counted * (campaign.runtime_s + campaign.ramp_s) / campaign.runtime_s;
+    let requests = counted * (spec.runtime_s + spec.ramp_s) / spec.runtime_s;
     let value = used_s? * 1e9 / requests;
     value.is_finite().then_some(Sample { metric: Metric::ServerCpu, value })
 }
@@ -300,3 +323,6 @@ pub(crate) fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(3)..].join(" | ")
 }
+
+#[cfg(test)]
+mod tests;

@@ -157,7 +157,10 @@ impl World for MockWorld {
                 let source = std::io::ErrorKind::NotFound.into();
                 return Err(LabError::Spawn { program: command.program.clone(), source });
             }
-            return Ok(words("fio-3.33\n"));
+            return Ok(words(match command.program.as_str() {
+                "cp" => "cp (GNU coreutils) 9.1\n",
+                _ => "fio-3.33\n",
+            }));
         }
         self.now += Duration::from_millis(1300);
         let program = command.program.as_str();
@@ -256,8 +259,8 @@ impl World for MockWorld {
         Ok(1 << 30)
     }
 
-    fn path_kind(&mut self, _: &Path) -> Result<Option<PathKind>, LabError> {
-        Ok(Some(PathKind::File))
+    fn path_kind(&mut self, path: &Path) -> Result<Option<PathKind>, LabError> {
+        Ok(Some(if path.is_dir() { PathKind::Folder } else { PathKind::File }))
     }
 
     /// A machine that shows nothing of itself.
@@ -574,4 +577,42 @@ fn a_rest_ends_when_the_user_wants_to_stop() {
     assert!(world.now < at + Duration::from_secs(1), "it rested on: {:?}", world.now);
     assert!(world.log.borrow().up.is_empty(), "a server was left");
     assert_eq!(world.log.borrow().trials, 0);
+}
+
+#[test]
+fn a_trial_tells_all_that_was_done_in_its_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!(
+        "name = \"t\"\nrepetitions = 1\n\
+         [[subject]]\nname = \"one\"\ndirectory = {:?}\nbaseline = true\n\
+         [[job]]\ntool = \"cp-cached\"\nsize = \"4K\"\nsync = [true, false]\n",
+        dir.path().display().to_string()
+    );
+    let campaign = parse_campaign(&text, "test").unwrap();
+    let results = dir.path().join("results");
+    // The one that the mock says it made.
+    std::fs::create_dir(dir.path().join("folder")).unwrap();
+    let tally = run_campaign(&campaign, &options(&results, &[]), &mut MockWorld::new(&[]));
+    assert_eq!(tally.unwrap().measured, 2);
+    for trial in Store::open(&results).unwrap().results().unwrap().trials {
+        let folder = format!("{}/folder", dir.path().display());
+        let sources = trial.commands.iter().find_map(|line| line.strip_prefix("[ -e "));
+        let (source, _) = sources.unwrap().split_once(" ]").unwrap();
+        let (sources, _) = source.rsplit_once('/').unwrap();
+        let mut expected = vec![
+            format!("mkdir -p {folder}"),
+            format!("mkdir -p {sources}"),
+            format!(
+                "[ -e {source} ] || {{ head -c 4096 /dev/urandom >{source} && sync {source}; }}"
+            ),
+            "sync; echo 3 > /proc/sys/vm/drop_caches".to_owned(),
+            format!("find {source} -type f -exec cat {{}} + >/dev/null"),
+            format!("cp --reflink=never {source} {folder}/copy1"),
+        ];
+        if trial.dimensions["sync"] == Value::Flag(true) {
+            expected.push(format!("sync -f {folder}  # counted"));
+        }
+        expected.push(format!("rm -r {folder}/copy1"));
+        assert_eq!(trial.commands, expected);
+    }
 }

@@ -7,6 +7,7 @@ use super::array::{Activity, Array};
 use super::health::Treatment;
 use super::site::{LIMIT, Obstacle, Restless, said, settle};
 use crate::error::LabError;
+use crate::matrix::Workload;
 use crate::story::Story;
 use crate::world::{CommandLine, Exit, StopFlag, World};
 
@@ -15,6 +16,7 @@ impl Subjects<'_> {
     pub(super) fn treat(
         &mut self,
         subject: usize,
+        workload: &Workload,
         treatment: Treatment,
         commands: &mut Vec<String>,
         world: &mut dyn World,
@@ -48,11 +50,12 @@ impl Subjects<'_> {
                 }
             }
         }
-        let total = Duration::from_secs_f64(self.campaign.ramp_s + self.campaign.runtime_s);
+        let ramp_s = workload.tool().map_or(0.0, |tool| tool.ramp_s(self.campaign.ramp_s));
+        let [ramp, runtime] = [ramp_s, self.campaign.runtime_s].map(Duration::from_secs_f64);
         Ok(match treatment {
             Treatment::Refill => Story::of_recovery(&array),
             Treatment::Check => Story::of_checks(&array),
-            Treatment::Story => Story::of_a_failure(&array, total),
+            Treatment::Story => Story::of_a_failure(&array, ramp, runtime),
             _ => Story::none(),
         })
     }

@@ -36,7 +36,8 @@ const PARAMETERS: &[Parameter] = &[
         parameter(
             "sync",
             Kind::Choice(&["none", "fdatasync", "fsync", "each"]),
-            "what makes writes durable: nothing, a call at the end, or each block (O_SYNC)",
+            "what makes writes durable: no call, a call at the end, or each block (O_SYNC); a raw \
+             device is written back also without a call, when dd closes it, within its time",
         ),
     ),
     or(
@@ -152,7 +153,8 @@ impl Tool for Dd {
             }
         } else {
             label.push_str(match settings.word("sync") {
-                "none" => ", no sync",
+                // A raw device is synced all the same, when it is closed.
+                "none" => ", no sync call",
                 "fsync" => ", fsync",
                 "each" => ", sync each block",
                 _ => ", fdatasync",

@@ -11,9 +11,10 @@
 //!
 //! Choices that shape the numbers: a trial that writes ends with a flush that counts
 //! (`--end_fsync=1`), so a server's memory does not pass for a disk; random offsets are drawn
-//! with replacement (`--norandommap=1`), so fio keeps no map; fio never creates a file. Processes
-//! are threads of one fio (`--thread=1`), because forked jobs leave the process group and would
-//! survive it.
+//! with replacement (`--norandommap=1`), so fio keeps no map; offsets and contents follow the
+//! trial's seed; every write has bytes of its own (`--refill_buffers=1`), of which a core makes
+//! some 4 GB a second; fio never creates a file. Processes are threads of one fio (`--thread=1`),
+//! because forked jobs leave the process group and would survive it.
 
 use super::parts::{
     BLOCK, check_set, excerpt, malformed, or, parameter, round_down, scaling, unusual,
@@ -30,7 +31,7 @@ mod command;
 mod output;
 mod series;
 
-pub(super) use command::{job, milliseconds, with_target};
+pub(super) use command::{job, milliseconds, with_seed, with_target};
 pub(super) use output::{parse_jobs, totals};
 
 pub(super) struct Fio;
@@ -71,7 +72,7 @@ const PARAMETERS: &[Parameter] = &[
         parameter(
             "compressible",
             Kind::Count { min: 0, max: 100 },
-            "percent of each written block that compresses away",
+            "percent of each written block that compresses away; at 0 no two blocks are alike",
         ),
     ),
     or(
@@ -180,6 +181,10 @@ impl Tool for Fio {
 
     fn effort(&self, _settings: &Settings, _processes: u32) -> Effort {
         Effort::Runtime
+    }
+
+    fn ramp_s(&self, asked_s: f64) -> f64 {
+        asked_s
     }
 
     fn label(&self, settings: &Settings) -> String {

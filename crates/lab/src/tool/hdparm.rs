@@ -1,5 +1,9 @@
-//! hdparm: `-t`, buffered reads from the start of a device for three seconds, and `-T`, reads out
-//! of the page cache, which say how fast the machine is beside it.
+//! hdparm: `-t`, buffered reads from the start of a device for three seconds, and `-T`, reads of
+//! the same 2 MiB again and again, which say how fast the machine is beside it: out of the page
+//! cache, or with `--direct` out of whatever the device keeps.
+//!
+//! It takes no limit: where a device is read faster than its region lasts, it reads on into what
+//! nobody may have written.
 //!
 //! Its MB are 2^20 bytes. It flushes the device's buffers itself, which it can do for block
 //! devices only: on a file it prints half a line and fails. A device that is read to its end
@@ -21,7 +25,15 @@ pub(super) struct Hdparm;
 const NAME: &str = "hdparm";
 
 const PARAMETERS: &[Parameter] = &[
-    or("true", parameter("cached", Kind::Flag, "also read out of the page cache (-T)")),
+    or(
+        "true",
+        parameter(
+            "cached",
+            Kind::Flag,
+            "also read the same 2 MiB again and again: out of the page cache, or with direct out of \
+             the device's (-T)",
+        ),
+    ),
     or("false", parameter("direct", Kind::Flag, "past the page cache (--direct)")),
 ];
 
@@ -40,7 +52,8 @@ impl Tool for Hdparm {
     }
 
     fn about(&self) -> &'static str {
-        "reading from the start of a block device for three seconds (hdparm -t, -T)"
+        "reading from the start of a block device for three seconds, on beyond the region if it gets \
+         there (hdparm -t, -T)"
     }
 
     fn parameters(&self) -> &'static [Parameter] {
@@ -82,6 +95,10 @@ impl Tool for Hdparm {
 
     fn content(&self, _settings: &Settings) -> Content {
         Content::Random
+    }
+
+    fn reads_past_region(&self) -> bool {
+        true
     }
 
     fn effort(&self, settings: &Settings, _processes: u32) -> Effort {
@@ -144,7 +161,11 @@ impl Tool for Hdparm {
         push(&mut measured, NAME, Metric::Throughput, disk.rate)?;
         push(&mut measured, NAME, Metric::BytesRead, disk.bytes)?;
         if spec.settings.flag("cached") {
-            push(&mut measured, NAME, Metric::CachedThroughput, timing("cached")?.rate)?;
+            let cached = match spec.settings.flag("direct") {
+                true => Metric::DirectCachedThroughput,
+                false => Metric::CachedThroughput,
+            };
+            push(&mut measured, NAME, cached, timing("cached")?.rate)?;
         }
         Ok(measured)
     }

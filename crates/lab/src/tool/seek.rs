@@ -4,7 +4,7 @@
 //! flight, past the page cache). Reads go to the first `region` bytes; a seek time of a disk is
 //! that of the whole disk only if the region is.
 
-use super::fio::{Ops, job, milliseconds, parse_jobs, totals, with_target};
+use super::fio::{Ops, job, milliseconds, parse_jobs, totals, with_seed, with_target};
 use super::parts::{BLOCK, or, parameter, round_down};
 use super::{
     Content, Effort, Place, RunOutput, Script, Tool, ToolError, ToolOutput, TrialSpec, Writes,
@@ -76,6 +76,10 @@ impl Tool for Seek {
         Effort::Runtime
     }
 
+    fn ramp_s(&self, asked_s: f64) -> f64 {
+        asked_s
+    }
+
     fn label(&self, settings: &Settings) -> String {
         format!("seek {}", ByteSize(block_size(settings)))
     }
@@ -98,8 +102,7 @@ impl Tool for Seek {
         if spec.processes > 1 {
             command = command.arg(format!("--numjobs={}", spec.processes));
         }
-        command = command
-            .arg(format!("--randseed={}", spec.seed >> 1))
+        command = with_seed(command, spec.seed)
             .arg("--norandommap=1")
             .arg("--time_based=1")
             .arg(format!("--runtime={}", milliseconds(spec.runtime_s)));

@@ -28,10 +28,14 @@ const PARAMETERS: &[Parameter] = &[
         scaling(parameter(
             "size",
             bytes_from(1 << 20),
-            "bytes of the archive's files together; an estimate of them with archive",
+            "bytes of the archive's files together, where one is made",
         )),
     ),
-    parameter("archive", Kind::Path, "path of another archive; unset: one is made"),
+    parameter(
+        "archive",
+        Kind::Path,
+        "path of another archive, whose length is taken for that of its files; unset: one is made",
+    ),
     SYNC,
 ];
 
@@ -42,6 +46,16 @@ fn size(settings: &Settings) -> u64 {
 /// The archive that the user gave.
 fn given(settings: &Settings) -> Option<&Path> {
     Some(settings.word("archive")).filter(|path| !path.is_empty()).map(Path::new)
+}
+
+/// The length of the archive that the user gave.
+fn length(path: &Path) -> Result<u64, String> {
+    let refused = |why: String| {
+        let path = path.display();
+        format!("archive = \"{path}\": {why}; name a tar archive, or leave archive out")
+    };
+    let meta = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?;
+    if meta.is_file() { Ok(meta.len()) } else { Err(refused("it is no file".to_owned())) }
 }
 
 fn archive(spec: &TrialSpec<'_>) -> PathBuf {
@@ -94,7 +108,9 @@ impl Tool for Untar {
     }
 
     fn effort(&self, settings: &Settings, processes: u32) -> Effort {
-        Effort::Bytes(together(size(settings), processes))
+        // One that is not there is told by the plan.
+        let bytes = given(settings).and_then(|path| length(path).ok());
+        Effort::Bytes(together(bytes.unwrap_or(size(settings)), processes))
     }
 
     fn label(&self, settings: &Settings) -> String {
@@ -124,7 +140,8 @@ impl Tool for Untar {
 
     fn plan(&self, spec: &TrialSpec<'_>) -> Result<Script, String> {
         let folder = folder_of(spec)?;
-        let tree = super::source::room_of_tree(size(spec.settings));
+        let bytes = given(spec.settings).map_or(Ok(size(spec.settings)), length)?;
+        let tree = super::source::room_of_tree(bytes);
         check_room(spec, together(tree, spec.processes))?;
         let archive = archive(spec);
         let mut script = Script {

@@ -64,7 +64,7 @@ impl<'a> Cell<'a> {
             workload: self.workload,
             subject: self.subject,
             facts: self.facts,
-            ramp_s: self.campaign.ramp_s,
+            ramp_s: self.workload.tool().map_or(0.0, |tool| tool.ramp_s(self.campaign.ramp_s)),
         })
     }
 }
@@ -82,7 +82,7 @@ pub struct TrialCase<'a> {
     pub subject: Option<&'a Subject>,
     /// What lies under it.
     pub facts: Option<&'a SubjectFacts>,
-    /// Seconds before the measured time, in which the tool works as well.
+    /// Seconds before the measured time, in which the tool works as well; 0 if it has no ramp.
     pub ramp_s: f64,
 }
 
@@ -105,11 +105,11 @@ impl TrialCase<'_> {
         }
     }
 
-    /// All that the tool did over what it counted, if it works in its ramp as it does later. 1 of tools without a ramp, whatever the campaign asks for.
+    /// All that the tool did over what it counted, if it works in its ramp as it does later.
     pub(super) fn ramp_factor(&self) -> f64 {
         let (seconds, _) = self.measured_s();
         let factor = (seconds + self.ramp_s) / seconds;
-        if factor.is_finite() && self.tool_was_told("--ramp_time=") { factor } else { 1.0 }
+        if factor.is_finite() { factor } else { 1.0 }
     }
 
     /// What the device that the tool used moved; `None` when it does not say. The kernel's md

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::campaign::{Campaign, DEFAULT_SEED, Setup, Source, SubjectDecl};
 use crate::environment::Environment;
-use crate::evidence::{Evidence, Moved};
+use crate::evidence::{Content, Evidence, Moved};
 use crate::facts::{Disk, Place, Placed};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Settings, Value};
@@ -126,6 +126,7 @@ impl Lab {
                 server_cpu_s: Some(1.0),
                 memory_bytes: Some(8 << 30),
                 throttled: Some(0),
+                content: Some(Content::Filled),
                 ..Evidence::default()
             };
             self.trials.push(StoredTrial {
@@ -163,7 +164,7 @@ impl Lab {
     /// With a ramp, of a tool that has one.
     fn ramped(mut self, ramp_s: f64) -> Self {
         self.ramp_s = ramp_s;
-        self.each(|trial| trial.commands[0] += &format!(" --ramp_time={ramp_s}s"))
+        self
     }
 
     fn each(mut self, change: impl FnMut(&mut StoredTrial)) -> Self {
@@ -279,7 +280,8 @@ fn without_evidence_rules_are_silent_and_counted() {
             "not-steady",
             "page-cache",
             "rebuilding",
-            "throttled"
+            "throttled",
+            "unwritten"
         ]
     );
     assert!(judgement.unchecked.values().all(|count| *count == 3));

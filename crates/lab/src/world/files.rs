@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use braid_probe::{Holder, Policy, Reason, Refusal, check_member};
 use rustix::fs::OFlags;
 
-use super::PathKind;
+use super::{Holes, PathKind};
 use crate::error::LabError;
 
 /// So long a process that has a file open is waited for.
@@ -86,6 +86,33 @@ pub(crate) fn size_of(path: &Path) -> Option<u64> {
     }
     // The end of a block device is its size, without an ioctl.
     File::open(path).ok()?.seek(SeekFrom::End(0)).ok()
+}
+
+/// See [`super::World::holes`]. A file system that does not tell its holes shows none.
+pub(super) fn holes(path: &Path, most: u64) -> Result<Option<Holes>, LabError> {
+    use rustix::fs::{SeekFrom, seek};
+    let failed = || LabError::file("look for holes in", path);
+    let meta = fs::metadata(path).map_err(failed())?;
+    if !meta.is_file() {
+        return Ok(None);
+    }
+    let file = File::open(path).map_err(failed())?;
+    let bytes = meta.len().min(most);
+    let (mut holes, mut at) = (0, 0);
+    while at < bytes {
+        let data = match seek(&file, SeekFrom::Data(at)) {
+            Ok(data) => data.min(bytes),
+            // Nothing but a hole up to the end.
+            Err(rustix::io::Errno::NXIO) => bytes,
+            Err(errno) => return Err(failed()(errno.into())),
+        };
+        holes += data - at;
+        if data == bytes {
+            break;
+        }
+        at = seek(&file, SeekFrom::Hole(data)).map_err(|errno| failed()(errno.into()))?;
+    }
+    Ok(Some(Holes { holes, bytes }))
 }
 
 pub(crate) fn free_bytes(path: &Path) -> Result<u64, LabError> {

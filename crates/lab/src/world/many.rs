@@ -11,7 +11,8 @@
 //! * the end of each program is noted by a thread that sleeps until then, so that its time is not
 //!   rounded to the rhythm in which the stop flag is looked at;
 //! * every program is waited for, on every way out, and only by this thread: until then its number
-//!   is its own, so a signal cannot reach a stranger.
+//!   is its own, so a signal cannot reach a stranger;
+//! * nothing of a program that ends is waited for: neither its children nor what they say.
 
 use std::ffi::OsString;
 use std::process::Child;
@@ -34,11 +35,21 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How long a command of the story may take beyond the programs that it accompanies.
 const STORY_LIMIT: Duration = Duration::from_secs(30);
 
+/// What becomes of the children that a program leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    /// They are ended: what they do is not measured, and disturbs what comes next.
+    Ended,
+    /// They stay: the program was started for their sake, as one that serves a file system.
+    Alone,
+}
+
 /// A program that was started.
 struct Running<'c> {
     command: &'c CommandLine,
     child: Child,
     output: Output,
+    left: Left,
     /// How it ended, and when.
     ended: Option<(Exit, Duration)>,
 }
@@ -46,8 +57,11 @@ struct Running<'c> {
 impl Running<'_> {
     /// Takes note of its end, if it has ended.
     fn look(&mut self, at: Duration) -> Result<(), LabError> {
-        if self.ended.is_none() {
-            self.ended = try_wait(&mut self.child, self.command)?.map(|exit| (exit, at));
+        if self.ended.is_none() && is_over(&self.child) {
+            if self.left == Left::Ended {
+                signal_group(&self.child, self.command, Signal::KILL)?;
+            }
+            self.ended = Some((wait(&mut self.child, self.command)?, at));
         }
         Ok(())
     }
@@ -66,6 +80,7 @@ impl Drop for Running<'_> {
 /// See [`super::World::run_all`].
 pub(super) fn run_all(
     commands: &[CommandLine],
+    left: Left,
     limit: Duration,
     stop: &StopFlag,
     story: &mut Story,
@@ -77,15 +92,18 @@ pub(super) fn run_all(
     for (index, command) in commands.iter().enumerate() {
         let (child, output) = spawn(command, mark)?;
         report_end(index, &child, began, send.clone());
-        running.push(Running { command, child, output, ended: None });
+        running.push(Running { command, child, output, left, ended: None });
     }
     let mut beside = Beside { child: None, mark };
     while running.iter().any(|one| one.ended.is_none()) {
         note_ends(&ends, &mut running, began)?;
         beside.go_on(began, story)?;
-        let verdict = match stop.is_set() {
-            true => Some(Exit::Stopped),
-            false => (began.elapsed() >= limit).then_some(Exit::TimedOut),
+        let verdict = if stop.is_set() {
+            Some(Exit::Stopped)
+        } else if running.iter().any(|one| one.output.is_flood()) {
+            Some(Exit::Flooded)
+        } else {
+            (began.elapsed() >= limit).then_some(Exit::TimedOut)
         };
         if let Some(exit) = verdict {
             end_all(&mut running, &exit, began)?;
@@ -96,9 +114,14 @@ pub(super) fn run_all(
 }
 
 fn output_of(one: &mut Running<'_>) -> ToolOutput {
+    let is_flood = one.output.is_flood();
     let (stdout, stderr) = one.output.collect();
     // The loop above has seen the end of each.
-    let (exit, at) = one.ended.clone().unwrap_or((Exit::Code(-1), Duration::ZERO));
+    let (mut exit, at) = one.ended.clone().unwrap_or((Exit::Code(-1), Duration::ZERO));
+    if is_flood && matches!(exit, Exit::Code(_)) {
+        // It ended by itself before anybody looked; what is kept is not all that it said.
+        exit = Exit::Flooded;
+    }
     ToolOutput { exit, stdout, stderr, wall_s: at.as_secs_f64() }
 }
 
@@ -221,7 +244,8 @@ mod tests {
     }
 
     fn run(commands: &[CommandLine], stop: &StopFlag) -> Vec<ToolOutput> {
-        run_all(commands, Duration::from_secs(600), stop, &mut Story::none(), None).unwrap()
+        run_all(commands, Left::Ended, Duration::from_secs(600), stop, &mut Story::none(), None)
+            .unwrap()
     }
 
     #[test]
@@ -280,22 +304,58 @@ mod tests {
             victim: Some("a".into()),
             remembers: true,
         };
-        let mut story = Story::of_a_failure(&array, Duration::from_millis(5));
+        let mut story = Story::of_a_failure(&array, Duration::ZERO, Duration::from_millis(5));
         // It ends when the array is asked, which says nothing that could be understood.
         let wait = shell(&format!("until [ -e {end} ]; do sleep 0.01; done"));
         let limit = Duration::from_secs(600);
-        let done = run_all(&[wait], limit, &StopFlag::default(), &mut story, None).unwrap();
+        let done =
+            run_all(&[wait], Left::Ended, limit, &StopFlag::default(), &mut story, None).unwrap();
         assert_eq!(done[0].exit, Exit::Code(0));
         let events: Vec<&str> = story.events().iter().map(|(_, what)| what.as_str()).collect();
         assert_eq!(events[..2], ["member a failed", "recovery began"]);
         assert!(events[2].contains("does not answer"), "{events:?}");
     }
 
+    /// Whether a process is there and not merely unburied.
+    fn lives(pid: &str) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    }
+
+    #[test]
+    fn a_program_that_prints_without_end_is_ended() {
+        let done = run(&[shell("exec yes"), shell("exec yes >&2")], &StopFlag::default());
+        assert!(done.iter().all(|one| one.exit == Exit::Flooded), "{:?}", done[0].exit);
+        assert!(done.iter().any(|one| one.stdout.len() + one.stderr.len() == 64 << 20));
+    }
+
+    #[test]
+    fn what_a_program_leaves_is_ended_with_it_and_not_waited_for() {
+        let done = run(&[shell("sleep 1000 & echo $!")], &StopFlag::default());
+        assert_eq!(done[0].exit, Exit::Code(0));
+        while lives(&done[0].stdout) {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_server_that_a_program_started_stays() {
+        let (stop, mut story) = (StopFlag::default(), Story::none());
+        let commands = [shell("sleep 1000 & echo $!")];
+        let limit = Duration::from_secs(600);
+        let done = run_all(&commands, Left::Alone, limit, &stop, &mut story, None).unwrap();
+        let pid = done[0].stdout.trim();
+        let lived = lives(pid);
+        run(&[CommandLine::new("kill").arg(pid)], &stop);
+        assert!(lived);
+    }
+
     #[test]
     fn a_limit_is_kept() {
         let limit = Duration::from_millis(1);
         let stop = StopFlag::default();
-        let done = run_all(&[shell("sleep 1000")], limit, &stop, &mut Story::none(), None).unwrap();
+        let commands = [shell("sleep 1000")];
+        let done = run_all(&commands, Left::Ended, limit, &stop, &mut Story::none(), None).unwrap();
         assert_eq!(done[0].exit, Exit::TimedOut);
     }
 
@@ -307,7 +367,8 @@ mod tests {
         let commands =
             [shell(&format!("sleep 1000; : {mark}")), CommandLine::new("/nonexistent/tool")];
         let limit = Duration::from_secs(600);
-        let error = run_all(&commands, limit, &StopFlag::default(), &mut Story::none(), None);
+        let stop = StopFlag::default();
+        let error = run_all(&commands, Left::Ended, limit, &stop, &mut Story::none(), None);
         assert!(error.unwrap_err().to_string().contains("/nonexistent/tool"));
         let command_lines = std::fs::read_dir("/proc").unwrap().flatten();
         let command_lines = command_lines.map(|entry| entry.path().join("cmdline"));

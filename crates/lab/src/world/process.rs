@@ -1,26 +1,34 @@
 //! Child processes: started in a group of their own, watched, ended.
 
 use std::ffi::OsString;
-use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread::JoinHandle;
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal};
 
+use super::stream::{LINGER, Stream};
 use super::{CommandLine, Exit};
 use crate::error::LabError;
 
 /// What a child says, read beside everything else: a full pipe would stop it.
 pub(super) struct Output {
-    stdout: Option<JoinHandle<Vec<u8>>>,
-    stderr: Option<JoinHandle<Vec<u8>>>,
+    stdout: Option<Stream>,
+    stderr: Option<Stream>,
 }
 
 impl Output {
-    /// Standard output and standard error, to their ends.
+    /// Standard output and standard error of a child that has ended: to their ends, or as far as
+    /// they came when somebody else keeps them open.
     pub(super) fn collect(&mut self) -> (String, String) {
-        (collect(self.stdout.take()), collect(self.stderr.take()))
+        let until = Instant::now() + LINGER;
+        let text = |stream: Option<Stream>| stream.map_or_else(String::new, |s| s.collect(until));
+        (text(self.stdout.take()), text(self.stderr.take()))
+    }
+
+    /// Whether more was said than is kept.
+    pub(super) fn is_flood(&self) -> bool {
+        [&self.stdout, &self.stderr].into_iter().flatten().any(Stream::is_flood)
     }
 }
 
@@ -50,7 +58,10 @@ pub(super) fn spawn(
         .process_group(0)
         .spawn()
         .map_err(|source| LabError::Spawn { program: command.program.clone(), source })?;
-    let output = Output { stdout: drain(child.stdout.take()), stderr: drain(child.stderr.take()) };
+    let output = Output {
+        stdout: child.stdout.take().map(Stream::read),
+        stderr: child.stderr.take().map(Stream::read),
+    };
     Ok((child, output))
 }
 
@@ -92,20 +103,4 @@ pub(super) fn failed(
 ) -> impl FnOnce(std::io::Error) -> LabError {
     let program = command.program.clone();
     move |source| LabError::Process { action, program, source }
-}
-
-fn drain(pipe: Option<impl Read + Send + 'static>) -> Option<JoinHandle<Vec<u8>>> {
-    let mut pipe = pipe?;
-    Some(std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Err(error) = pipe.read_to_end(&mut bytes) {
-            bytes.extend_from_slice(format!("\n[the rest could not be read: {error}]").as_bytes());
-        }
-        bytes
-    }))
-}
-
-fn collect(reader: Option<JoinHandle<Vec<u8>>>) -> String {
-    let bytes = reader.map(|thread| thread.join().unwrap_or_default()).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
 }

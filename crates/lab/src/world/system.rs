@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::content::{self, Leave};
+use super::many::Left;
 use super::service::SystemService;
 use super::{
     CommandLine, Exit, Finished, Service, StopFlag, World, last_lines, many, process, strays,
@@ -91,8 +92,8 @@ impl World for SystemWorld {
         stop: &StopFlag,
     ) -> Result<Finished, LabError> {
         let commands = std::slice::from_ref(command);
-        let mut done =
-            many::run_all(commands, limit, stop, &mut Story::none(), self.mark.as_ref())?;
+        let mark = self.mark.as_ref();
+        let mut done = many::run_all(commands, Left::Alone, limit, stop, &mut Story::none(), mark)?;
         let ToolOutput { exit, stdout, stderr, .. } = done.remove(0);
         Ok(Finished { exit, stdout, stderr })
     }
@@ -120,7 +121,7 @@ impl World for SystemWorld {
         stop: &StopFlag,
         story: &mut Story,
     ) -> Result<Vec<ToolOutput>, LabError> {
-        many::run_all(commands, limit, stop, story, self.mark.as_ref())
+        many::run_all(commands, Left::Ended, limit, stop, story, self.mark.as_ref())
     }
 
     fn perform(&mut self, step: &Step, limit: Duration, stop: &StopFlag) -> Result<(), LabError> {

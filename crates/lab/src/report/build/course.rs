@@ -74,11 +74,14 @@ fn charts(
         .collect();
     let largest = courses.iter().flat_map(|course| course.points.iter().map(|(_, value)| *value));
     let scale = Scale::of(metric, largest.filter(|value| value.is_finite()).fold(0.0, f64::max));
+    let tool = context.analysis.workloads[work].workload.tool();
+    let ramp_s = tool.map_or(0.0, |tool| tool.ramp_s(context.results.campaign.ramp_s));
     let eventful = trials.iter().any(|(_, trial)| !trial.events.is_empty());
     courses
         .chunks(if eventful { 1 } else { evenly(courses.len(), MOST_SERIES) })
         .map(|lines| {
             let events = lines.iter().flat_map(|course| &course.trial.events);
+            let (events, note) = place_events(events, ramp_s);
             let mut name = format!("{}: {} over time", context.label(work), title(metric));
             if let [course] = lines {
                 name = format!("{name}, {}", context.subject(course.subject));
@@ -86,10 +89,10 @@ fn charts(
             Block::Chart(Chart {
                 id: "course".to_owned(),
                 title: name,
-                note: String::new(),
+                note,
                 plot: Plot::Lines {
                     x: Axis {
-                        label: "time since the start".to_owned(),
+                        label: "measured time".to_owned(),
                         unit: "s".to_owned(),
                         ..Axis::default()
                     },
@@ -106,14 +109,31 @@ fn charts(
                             steps: false,
                         })
                         .collect(),
-                    events: events
-                        .filter(|(at, _)| at.is_finite())
-                        .map(|(at, what)| Event { x: *at, label: what.clone() })
-                        .collect(),
+                    events,
                 },
             })
         })
         .collect()
+}
+
+/// Events on the axis of a course, which begins when the ramp is over: theirs began with the tool.
+/// What happened before has no place on it and is told beside the chart.
+fn place_events<'e>(
+    events: impl Iterator<Item = &'e (f64, String)>,
+    ramp_s: f64,
+) -> (Vec<Event>, String) {
+    let (mut drawn, mut before) = (Vec::new(), Vec::new());
+    for (at, what) in events.filter(|(at, _)| at.is_finite()) {
+        match at - ramp_s {
+            x if x >= 0.0 => drawn.push(Event { x, label: what.clone() }),
+            x => before.push(format!("{what} ({:.1} s earlier)", -x)),
+        }
+    }
+    let note = match before.is_empty() {
+        true => String::new(),
+        false => format!("Before the measured time: {}.", before.join(", ")),
+    };
+    (drawn, note)
 }
 
 /// At most [`POINTS`] points: the mean of neighbours, or the largest of them where peaks are what
@@ -139,4 +159,26 @@ fn thinned(course: &Course<'_>, scale: Scale, metric: Metric) -> Vec<Point> {
             })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_stand_where_the_course_shows_them() {
+        let events = [
+            (0.3, "recovery began".to_owned()),
+            (4.0, "recovery ended".to_owned()),
+            (5.7, "check began".to_owned()),
+            (f64::NAN, "never".to_owned()),
+        ];
+        let (drawn, note) = place_events(events.iter(), 4.0);
+        let places: Vec<(f64, &str)> = drawn.iter().map(|e| (e.x, e.label.as_str())).collect();
+        assert_eq!(places[0], (0.0, "recovery ended"));
+        assert!((places[1].0 - 1.7).abs() < 1e-9 && places.len() == 2, "{places:?}");
+        assert_eq!(note, "Before the measured time: recovery began (3.7 s earlier).");
+        let (drawn, note) = place_events(events.iter(), 0.0);
+        assert_eq!((drawn.len(), note.as_str()), (3, ""));
+    }
 }

@@ -6,6 +6,7 @@ use super::Context;
 use super::answer::enumerate;
 use crate::analysis::Standing;
 use crate::campaign::Source;
+use crate::evidence::Content;
 use crate::facts::note_on_sharing;
 use crate::metric::{Measured, Metric};
 use crate::report::units::{digits, quantity};
@@ -30,6 +31,7 @@ pub(super) fn sentences(context: &Context<'_>) -> Vec<String> {
     notes.extend(on_repetitions(context));
     notes.extend(on_runtime(context));
     notes.extend(on_region(context));
+    notes.extend(on_close(context));
     notes.extend(on_differing_regions(context));
     notes.extend(on_sharing(context));
     notes.extend(on_paths(context));
@@ -107,13 +109,58 @@ fn on_region(context: &Context<'_>) -> Option<String> {
         let word = crate::settings::Value::Word("none".to_owned());
         work.dimensions.get("filesystem").is_none_or(|value| *value == word)
     };
-    context.analysis.workloads.iter().any(raw).then(|| {
-        format!(
-            "Of a raw subject the first {:#} are used{}: what fits a device's cache is measured in \
-             it.",
-            campaign.region,
-            if campaign.fill { ", written once before they are read" } else { "" }
-        )
+    let mut raw = context.analysis.workloads.iter().filter(|work| raw(work)).peekable();
+    raw.peek()?;
+    let reads_on = raw.any(|work| work.workload.tool().is_some_and(|t| t.reads_past_region()));
+    Some(format!(
+        "Of a raw subject the first {:#} are used{}{}: what fits a device's cache is measured in it.",
+        campaign.region,
+        on_fill(context),
+        if reads_on { " (hdparm reads on for its three seconds)" } else { "" }
+    ))
+}
+
+/// Which of what was read raw the campaign had written before.
+fn on_fill(context: &Context<'_>) -> String {
+    let (mut filled, mut other) = (BTreeSet::new(), BTreeSet::new());
+    for trial in context.results.trials.iter().filter(|trial| trial.outcome == Outcome::Ok) {
+        match trial.evidence.content {
+            Some(Content::Filled) => filled.insert(trial.subject.as_str()),
+            Some(Content::Found { .. } | Content::Unknown) => other.insert(trial.subject.as_str()),
+            None => false,
+        };
+    }
+    let other: Vec<&str> = other.into_iter().collect();
+    match (filled.is_empty(), other.is_empty()) {
+        (true, true) => String::new(),
+        (false, true) => ", written once before they are read".to_owned(),
+        (true, false) => ", not written before they are read".to_owned(),
+        (false, false) => {
+            format!(", written once before they are read (but not {})", enumerate(&other))
+        }
+    }
+}
+
+/// The last close of a block device writes back what is left, and dd tells its time after that.
+fn on_close(context: &Context<'_>) -> Option<String> {
+    let on_device = crate::settings::Value::Word("none".to_owned());
+    let is_folder = |name: &str| {
+        let mut subjects = context.results.subjects.iter();
+        let named = subjects.find(|subject| subject.name == name);
+        named.is_some_and(|subject| matches!(subject.source, Source::Directory(_)))
+    };
+    let closes = |trial: &crate::store::StoredTrial| {
+        let word = |name: &str| trial.dimensions.get(name).map(ToString::to_string);
+        trial.outcome == Outcome::Ok
+            && trial.dimensions.get("filesystem") == Some(&on_device)
+            && [word("tool"), word("op"), word("sync")].map(Option::unwrap_or_default)
+                == ["dd", "write", "none"]
+            && !is_folder(&trial.subject)
+    };
+    context.results.trials.iter().any(closes).then(|| {
+        "dd without a sync call on a raw subject: the device is written back when dd closes it, and \
+         dd's time holds that."
+            .to_owned()
     })
 }
 

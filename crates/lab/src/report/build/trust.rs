@@ -1,8 +1,24 @@
 //! What can be believed, and why the rest cannot.
 
 use super::{Context, cells};
-use crate::analysis::{Standing, State};
+use crate::analysis::{Cell, Standing, State};
 use crate::report::model::{Tone, TrustBox, TrustReason};
+
+/// What to do about trials that failed.
+fn what_to_do(context: &Context<'_>, cell: &Cell) -> &'static str {
+    // A tool that was not there, or not begun, has said nothing.
+    let has_run = |index: &usize| context.results.trials[*index].duration_s > 0.0;
+    match cell.trials.iter().any(has_run) {
+        true => {
+            "read the raw output of the trial, then run the campaign again into the same \
+             directory: only what is missing is measured"
+        }
+        false => {
+            "mend that, then run the campaign again into the same directory: only what is missing \
+             is measured"
+        }
+    }
+}
 
 /// The box.
 pub(super) fn trust_box(context: &Context<'_>) -> TrustBox {
@@ -32,10 +48,7 @@ pub(super) fn trust_box(context: &Context<'_>) -> TrustBox {
             add(&mut trust.reasons, reason, name.clone());
         }
         let (rule, action) = match cell.state {
-            State::Failed(_) => (
-                "failed",
-                "read the raw output of the trial, then run the campaign again into the same directory: only what is missing is measured",
-            ),
+            State::Failed(_) => ("failed", what_to_do(context, cell)),
             State::Unsettled(_) => (
                 "not-settled",
                 "measure more rounds, into a new directory; until then nothing says what it keeps up",

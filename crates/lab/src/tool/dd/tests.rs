@@ -156,7 +156,7 @@ fn labels_and_checks() {
     assert_eq!(label("op = \"read\"\nbs = \"64K\"\nsize = \"2G\""), "dd read 64K, 2G each");
     assert_eq!(
         label("op = \"write\"\nsync = \"none\"\ndirect = true\nsource = \"file\""),
-        "dd write 1M, direct, no sync, incompressible"
+        "dd write 1M, direct, no sync call, incompressible"
     );
     assert!(Dd.check(&settings(&Dd, ""), 1).unwrap_err().contains("op is not set"));
     let small = Dd.check(&settings(&Dd, "op = \"read\"\nsize = \"64K\""), 1).unwrap_err();

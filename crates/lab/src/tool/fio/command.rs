@@ -40,6 +40,15 @@ pub(in crate::tool) fn milliseconds(seconds: f64) -> String {
     format!("{}ms", (seconds * 1000.0).round())
 }
 
+/// What fio draws (offsets, contents, the order of reads and writes) follows the trial's seed.
+///
+/// Without `--randrepeat=0` fio 3.33 gives its first job a fixed seed, whatever `--randseed` says;
+/// without `--randseed` the draws of a trial could not be repeated.
+pub(in crate::tool) fn with_seed(command: CommandLine, seed: u64) -> CommandLine {
+    // fio 3.33 refuses seeds of 2^63 and more.
+    command.arg("--randrepeat=0").arg(format!("--randseed={}", seed >> 1))
+}
+
 fn data_file(folder: &Path) -> PathBuf {
     folder.join("fio.data")
 }
@@ -88,11 +97,14 @@ fn with_shape(command: CommandLine, spec: &TrialSpec<'_>, part: u64, random: boo
         }
         command = command.arg(format!("--numjobs={}", spec.processes));
     }
+    command = with_seed(command, spec.seed);
     if random {
-        // fio 3.33 refuses seeds of 2^63 and more.
-        command = command.arg(format!("--randseed={}", spec.seed >> 1)).arg("--norandommap=1");
+        command = command.arg("--norandommap=1");
     }
     if ops(settings).write {
+        // Else fio writes the few buffers that it has in flight again and again, and a device
+        // that compresses finds the block before in the block after.
+        command = command.arg("--refill_buffers=1");
         let positive = |name: &str| settings.count(name).filter(|count| *count > 0);
         if let Some(count) = positive("flush_every") {
             command = command.arg(format!("--fsync={count}"));

@@ -256,8 +256,8 @@ fn a_random_write_is_planned_exactly() {
         commands(&script),
         "fio --name=trial --thread=1 '--filename=/dev/x\\:1' --ioengine=libaio --direct=1 \
          --allow_file_create=0 --rw=randwrite --bs=4096 --iodepth=32 --size=1048576 --numjobs=2 \
-         --randseed=9223372036854775807 --norandommap=1 --fsync=8 --buffer_compress_percentage=50 \
-         --end_fsync=1 --time_based=1 --runtime=1000ms --ramp_time=500ms --output-format=json+ \
+         --randrepeat=0 --randseed=9223372036854775807 --norandommap=1 --refill_buffers=1 \
+         --fsync=8 --buffer_compress_percentage=50 --end_fsync=1 --time_based=1 --runtime=1000ms --ramp_time=500ms --output-format=json+ \
          --eta=never"
     );
     assert!(script.prepare.is_empty() && script.clean_up.is_empty() && !script.sync);
@@ -273,7 +273,7 @@ fn streams_have_parts_of_their_own() {
         commands(&script),
         "fio --name=trial --thread=1 --ioengine=nbd '--uri=nbd+unix:///?socket=/x' --rw=read \
          --bs=65536 --iodepth=32 --size=327680 --offset_increment=327680 --numjobs=3 \
-         --time_based=1 --runtime=1000ms --output-format=json+ --eta=never"
+         --randrepeat=0 --randseed=3 --time_based=1 --runtime=1000ms --output-format=json+ --eta=never"
     );
     let refused =
         plan("pattern = \"seq\"\nop = \"read\"\nblock_size = \"512K\"", &target, 3).unwrap_err();
@@ -288,7 +288,7 @@ fn a_folder_gets_a_file_first() {
         commands(&script),
         "fio --name=trial --thread=1 --filename=/mnt/t/fio.data --ioengine=libaio --direct=0 \
          --allow_file_create=0 --rw=rw --bs=262144 --iodepth=8 --size=1048576 --rwmixread=40 \
-         --end_fsync=1 --time_based=1 --runtime=1000ms --output-format=json+ --eta=never"
+         --randrepeat=0 --randseed=3 --refill_buffers=1 --end_fsync=1 --time_based=1 --runtime=1000ms --output-format=json+ --eta=never"
     );
     let path = std::path::PathBuf::from("/mnt/t/fio.data");
     let file = Step::MakeFile { path: path.clone(), bytes: 1 << 20, seed: 7 };

@@ -42,7 +42,7 @@ fn one_read_is_in_flight_on_the_whole_region() {
         commands(&Seek.plan(&spec).unwrap()),
         "fio --name=trial --thread=1 --filename=/dev/sdx --ioengine=psync --direct=1 \
          --allow_file_create=0 --rw=randread --bs=512 --iodepth=1 --size=999936 --numjobs=2 \
-         --randseed=3 --norandommap=1 --time_based=1 --runtime=1000ms --ramp_time=250ms \
+         --randrepeat=0 --randseed=3 --norandommap=1 --time_based=1 --runtime=1000ms --ramp_time=250ms \
          --output-format=json+ --eta=never"
     );
     let nbd = Target::Nbd("nbd://h".to_owned());

@@ -34,18 +34,38 @@ fn each_process_unpacks_into_its_own_folder() {
 
 #[test]
 fn another_archive_has_no_known_bytes() {
-    let values = settings(&Untar, "size = \"1M\"\narchive = \"/a b/x:y.tar.xz\"\nsync = false");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x:y.tar.xz");
+    std::fs::write(&path, vec![0; 2 << 20]).unwrap();
+    let path = path.display();
+    let values = settings(&Untar, &format!("archive = \"{path}\"\nsync = false"));
     let target = folder();
     let script = Untar.plan(&roomy(&values, &target, 1)).unwrap();
     assert_eq!(
         commands(&script),
-        "tar -x --force-local '--file=/a b/x:y.tar.xz' --directory=/mnt/t/tree1"
+        format!("tar -x --force-local --file={path} --directory=/mnt/t/tree1")
     );
+    // Its own length counts, and not what one that is made would have.
+    let refused = Untar.plan(&roomy(&values, &target, 2)).unwrap_err();
+    assert!(refused.contains("it needs 6 MiB and has 3 MiB"), "{refused}");
+    assert_eq!(Untar.effort(&values, 2), Effort::Bytes(4 << 20));
     assert!(!script.sync);
     assert_eq!((Untar.sources(&values).len(), Untar.writes(&values, 1)), (0, Writes::UntilTime));
     let measured = Untar.parse(&roomy(&values, &target, 1), &run_times(&[2.0])).unwrap();
     assert_eq!(listed(&measured), [("seconds", 2.0)]);
-    assert_eq!(Untar.label(&values), "untar /a b/x:y.tar.xz 1M, no sync");
+    assert_eq!(Untar.label(&values), format!("untar {path}, no sync"));
+}
+
+#[test]
+fn an_archive_that_is_not_there_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    for path in [dir.path().join("none"), dir.path().to_owned()] {
+        let values = settings(&Untar, &format!("archive = \"{}\"", path.display()));
+        let target = folder();
+        let refused = Untar.plan(&roomy(&values, &target, 1)).unwrap_err();
+        let named = format!("archive = \"{}\": ", path.display());
+        assert!(refused.starts_with(&named) && !refused.contains("MiB"), "{refused}");
+    }
 }
 
 #[test]

@@ -33,8 +33,8 @@ fn the_ramp_moves_bytes_too() {
     assert_eq!(lab.standing("another-writer"), Some(Suspect));
     assert_eq!(lab.ramped(10.0).standing("another-writer"), None);
     // A campaign's ramp is nothing to a tool that has none.
-    let mut lab = Lab::new().each(target(2500 * MIB));
-    lab.ramp_s = 10.0;
+    let mut lab = Lab::new().ramped(10.0).each(target(2500 * MIB));
+    lab.workload.tool = "sysbench".into();
     assert_eq!(lab.standing("another-writer"), Some(Suspect));
 }
 

@@ -249,3 +249,86 @@ fn many_subjects_stay_readable() {
     let drawn: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
     assert_eq!(drawn, ["s23", "s24", "s25", "s26", "s27", "s28", "s29"]);
 }
+
+const STREAMS: &str = r#"
+name = "streams"
+repetitions = 2
+region = "1G"
+[[subject]]
+name = "raw"
+path = "/dev/sda"
+baseline = true
+[[subject]]
+name = "files"
+directory = "/srv"
+[[job]]
+tool = "dd"
+op = "write"
+sync = ["none", "fdatasync"]
+[[job]]
+tool = "hdparm"
+subjects = ["raw"]
+"#;
+
+#[test]
+fn what_a_tool_does_beyond_what_it_was_told_is_noted() {
+    let notes = |of: &str, only: &str| {
+        let results = results(&campaign(of), |subject, workload, _| {
+            match subject.name == only || only.is_empty() {
+                true => headline(workload, 1e8),
+                false => Given::Nothing,
+            }
+        });
+        let report = report_of(&results);
+        check(&report);
+        report.notes.join("\n")
+    };
+    let all = notes(STREAMS, "");
+    assert!(all.contains("written back when dd closes it"), "{all}");
+    assert!(all.contains("(hdparm reads on for its three seconds)"), "{all}");
+    // A folder's file is not: its last close is nothing to the file system.
+    assert!(!notes(STREAMS, "files").contains("dd closes it"));
+    let synced = STREAMS.replace("\"none\", ", "").replace("hdparm", "seek");
+    let synced = notes(&synced, "");
+    assert!(!synced.contains("dd closes it") && !synced.contains("reads on"), "{synced}");
+}
+
+#[test]
+fn raw_output_is_named_only_where_there_is_some() {
+    let advice = |duration_s: f64| {
+        let mut results = results(&campaign(STREAMS), |_, workload, _| match &*workload.tool {
+            "hdparm" => Given::Failed("hdparm cannot be started: install it"),
+            _ => headline(workload, 1e8),
+        });
+        for trial in &mut results.trials {
+            trial.duration_s = duration_s;
+        }
+        let trust = report_of(&results).trust;
+        trust.reasons.into_iter().find(|reason| reason.rule == "failed").unwrap().action
+    };
+    assert!(advice(3.0).starts_with("read the raw output"));
+    assert!(advice(0.0).starts_with("mend that, then run"));
+}
+
+#[test]
+fn what_was_written_before_it_is_read_is_told_as_it_was() {
+    let two = "name = \"t\"\nrepetitions = 1\nregion = \"1G\"\n\
+        [[subject]]\nname = \"a\"\npath = \"/dev/sda\"\nbaseline = true\n\
+        [[subject]]\nname = \"b\"\npath = \"/dev/sdb\"\n\
+        [[job]]\ntool = \"dd\"\nop = \"read\"\n";
+    let note = |text: &str, filled: &[&str]| {
+        let mut results = results(&campaign(text), |_, workload, _| headline(workload, 1e8));
+        for trial in &mut results.trials {
+            trial.evidence.content = Some(match filled.contains(&trial.subject.as_str()) {
+                true => crate::evidence::Content::Filled,
+                false => crate::evidence::Content::Unknown,
+            });
+        }
+        let notes = report_of(&results).notes;
+        let (_, note) = notes.iter().find_map(|note| note.split_once("1 GiB are used")).unwrap();
+        note.split_once(':').unwrap().0.to_owned()
+    };
+    assert_eq!(note(two, &["a", "b"]), ", written once before they are read");
+    assert_eq!(note(two, &["a"]), ", written once before they are read (but not b)");
+    assert_eq!(note(two, &[]), ", not written before they are read");
+}

@@ -20,6 +20,9 @@ use braid_lab::tool::{
 use braid_lab::world::{CommandLine, Exit};
 use braid_lab::{StopFlag, SystemWorld, World};
 
+mod seeds;
+mod shell;
+
 const REGION: u64 = 64 << 20;
 
 const LONGEST: Duration = Duration::from_secs(300);
@@ -302,7 +305,9 @@ fn hdparm_reads_a_block_device() {
     }
     for values in ["", "direct = true", "cached = false"] {
         let Some(measured) = measure("hdparm", values, &subject.raw(), 1) else { return };
-        assert_eq!(measured.get(Metric::CachedThroughput).is_some(), values != "cached = false");
+        let cached = [Metric::CachedThroughput, Metric::DirectCachedThroughput]
+            .map(|metric| measured.get(metric).is_some());
+        assert_eq!(cached, [values.is_empty(), values == "direct = true"]);
         assert!(measured.get(Metric::BytesRead).is_some_and(|bytes| bytes > 0.0));
     }
 }
@@ -351,7 +356,14 @@ fn sysbench_runs_all_its_modes() {
         );
         let Some(measured) = folder.measure("sysbench", &values, 2) else { return };
         assert!(measured.get(Metric::Seconds).is_some());
-        assert_eq!(measured.latencies.len(), usize::from(mode != "rndrw"), "{mode}");
+        // What writes also syncs, and then latencies are of both.
+        let reads = matches!(mode, "seqrd" | "rndrd");
+        assert_eq!(measured.latencies.len(), usize::from(reads), "{mode}");
+        let get = |metric| measured.get(metric).unwrap_or(0.0);
+        let bytes = get(Metric::BytesRead) + get(Metric::BytesWritten);
+        assert_eq!(bytes, get(Metric::Requests) * f64::from(16 << 10), "{mode}");
+        let both = [Metric::BytesRead, Metric::BytesWritten].map(|metric| get(metric) > 0.0);
+        assert_eq!(both, [reads || mode == "rndrw", !reads], "{mode}");
     }
     let timed = "mode = \"rndrd\"\ntotal_size = \"4M\"\nfiles = 2\ndirect = false";
     let measured = folder.measure("sysbench", timed, 1).unwrap();

@@ -1,0 +1,108 @@
+//! A trial as a shell would do it, for people who want to see or to repeat what was measured.
+//!
+//! ```text
+//! mkdir -p …               where it works
+//! [ -e … ] || head -c …    what lies ready beside the subject
+//! …                        preparing, warming
+//! tool … &                 measured: all at once
+//! wait
+//! sync -f …  # counted
+//! rm -r …                  cleaning up
+//! ```
+//!
+//! Invariant: the lines run, in their order, in one POSIX shell with the usual programs. What no
+//! shell can do is a comment. Files of noise have other bytes than in the trial, which made them
+//! from a seed.
+
+use std::fmt;
+use std::path::Path;
+
+use braid_stack::ByteSize;
+
+use super::{Script, SourceData, Step, Target, TrialSpec};
+use crate::world::shell_word;
+
+/// The folders and sources that a trial's lines need.
+pub fn places_in_shell(
+    spec: &TrialSpec<'_>,
+    script: &Script,
+    sources: &[SourceData],
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut make = |folder: &Path| lines.push(format!("mkdir -p {}", word(folder)));
+    if let Target::Folder(folder) = spec.target {
+        make(folder);
+    }
+    let scratch = spec.scratch.display().to_string();
+    let uses = |arg: &String| arg.contains(&scratch);
+    if script.measured.iter().flat_map(|command| &command.args).any(uses) {
+        make(spec.scratch);
+    }
+    if !sources.is_empty() {
+        make(spec.sources);
+    }
+    lines.extend(sources.iter().map(|data| source_in_shell(spec.sources, data)));
+    lines
+}
+
+fn source_in_shell(folder: &Path, data: &SourceData) -> String {
+    let path = word(&super::source::path_of(folder, data));
+    let comment = |what: &str, bytes: &u64| {
+        let size = ByteSize(*bytes);
+        format!("# {path}: {what} of {size:#} in text files, made by braid lab for the campaign")
+    };
+    match data {
+        SourceData::File(_, bytes) => format!("[ -e {path} ] || {}", noise(&path, *bytes)),
+        SourceData::Tree(_, bytes) => comment("a tree", bytes),
+        SourceData::Archive(_, bytes) => comment("a tar archive of a tree", bytes),
+    }
+}
+
+/// Makes a file of incompressible bytes, and writes it back.
+fn noise(path: &str, bytes: u64) -> String {
+    format!("{{ head -c {bytes} /dev/urandom >{path} && sync {path}; }}")
+}
+
+fn word(path: &Path) -> String {
+    shell_word(&path.display().to_string())
+}
+
+impl Script {
+    /// The programs that are measured, started at once and waited for.
+    pub fn measured_in_shell(&self) -> Vec<String> {
+        match self.measured.as_slice() {
+            [alone] => vec![alone.to_string()],
+            all => {
+                let lines = all.iter().map(|command| format!("{command} &"));
+                lines.chain(["wait".to_owned()]).collect()
+            }
+        }
+    }
+
+    /// The write-back, if it counts.
+    pub fn sync_in_shell(&self, target: &Target) -> Option<String> {
+        let line = match target {
+            Target::Folder(folder) => format!("sync -f {}  # counted", word(folder)),
+            Target::Device(path) => format!("sync {}  # counted", word(path)),
+            Target::Nbd(_) => return None,
+        };
+        self.sync.then_some(line)
+    }
+}
+
+impl fmt::Display for Step {
+    /// As a shell would do it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run(command) => write!(f, "{command}"),
+            Self::MakeFile { path, bytes, seed } => {
+                write!(f, "{}  # in the trial from seed {seed}", noise(&word(path), *bytes))
+            }
+            Self::MakeFolder(path) => write!(f, "mkdir {}", word(path)),
+            Self::ReadAll(path) => {
+                write!(f, "find {} -type f -exec cat {{}} + >/dev/null", word(path))
+            }
+            Self::Remove(path) => write!(f, "rm -r {}", word(path)),
+        }
+    }
+}

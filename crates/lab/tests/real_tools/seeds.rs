@@ -1,0 +1,90 @@
+//! What fio draws follows the trial's seed: the offsets, and what it writes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use braid_lab::SystemWorld;
+use braid_lab::tool::{Target, TrialSpec};
+use braid_lab::world::CommandLine;
+
+use super::{play, settings, tool};
+
+/// Plays a tool's script with a seed on a file, with `more` told to fio besides; answers what lies
+/// in the scratch folder then, and what is in the file.
+fn with_seed(
+    name: &str,
+    values: &str,
+    processes: u32,
+    seed: u64,
+    more: &[&str],
+) -> Option<(BTreeMap<String, String>, Vec<u8>)> {
+    let tool = tool(name)?;
+    let settings = settings(tool, values);
+    let (file, scratch) = (tempfile::NamedTempFile::new().unwrap(), tempfile::tempdir().unwrap());
+    file.as_file().set_len(1 << 20).unwrap();
+    let target = Target::Device(file.path().to_owned());
+    let spec = TrialSpec {
+        settings: &settings,
+        target: &target,
+        processes,
+        region_bytes: 1 << 20,
+        runtime_s: 60.0,
+        ramp_s: 0.0,
+        seed,
+        scratch: scratch.path(),
+        sources: Path::new("/nonexistent"),
+    };
+    let mut script = tool.plan(&spec).unwrap();
+    let log = format!("--write_lat_log={}", scratch.path().join("log").display());
+    // As many requests as asked for, and not as many as fit into a time.
+    let own = ["--time_based=0", log.as_str(), "--log_offset=1"];
+    let more = own.into_iter().chain(more.iter().copied());
+    script.measured = script
+        .measured
+        .into_iter()
+        .map(|command| more.clone().fold(command, CommandLine::arg))
+        .collect();
+    let run = play(&mut SystemWorld::new(), &script, scratch.path());
+    Some((run.files, fs::read(file.path()).unwrap()))
+}
+
+/// The offsets that each process used, in order.
+fn offsets(files: &BTreeMap<String, String>) -> Vec<Vec<&str>> {
+    let logs = files.iter().filter(|(name, _)| name.starts_with("log_lat"));
+    // Time, latency, direction, block size, offset, priority.
+    logs.map(|(_, text)| text.lines().map(|line| line.split(", ").nth(4).unwrap()).collect())
+        .collect()
+}
+
+#[test]
+fn offsets_follow_the_seed() {
+    let depth_1 = "pattern = \"rand\"\nop = \"write\"\niodepth = 1\ndirect = false";
+    for (name, values) in [("fio", depth_1), ("seek", "")] {
+        for processes in [1, 2] {
+            let run = |seed: u64| {
+                // Two seeds whose lowest bit alone differs are one seed to fio.
+                with_seed(name, values, processes, seed << 1, &["--number_ios=20"])
+            };
+            let (Some(a), Some(again), Some(b)) = (run(8), run(8), run(7)) else { return };
+            let (a, again, b) = (offsets(&a.0), offsets(&again.0), offsets(&b.0));
+            assert_eq!(a.len(), processes as usize);
+            assert!(a.iter().all(|process| process.len() == 20), "{a:?}");
+            assert_eq!(a, again, "{name}: one seed");
+            for (a, b) in a.iter().zip(&b) {
+                assert_ne!(a, b, "{name}, {processes} processes: two seeds");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_two_blocks_that_fio_writes_are_alike() {
+    let values = "pattern = \"seq\"\nop = \"write\"\niodepth = 1\ndirect = false";
+    let run = |seed: u64| with_seed("fio", values, 1, seed << 1, &["--number_ios=256"]);
+    let (Some((_, a)), Some((_, again)), Some((_, b))) = (run(8), run(8), run(7)) else { return };
+    // A piece that is there twice is what a compressor would find.
+    let pieces: BTreeSet<&[u8]> = a.chunks(64).chain(b.chunks(64)).collect();
+    assert_eq!(pieces.len(), 2 * (1 << 20) / 64);
+    assert!(a == again, "one seed has one content");
+}
