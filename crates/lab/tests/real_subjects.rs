@@ -299,8 +299,10 @@ fn a_folder_gets_a_folder_and_nothing_else_is_touched() {
     };
     let mut bench = Bench::new(make, false);
     for _ in 0..2 {
-        let ready = bench.up(0, &on(FileSystem::Ext4));
+        let ready = bench.up(0, &on(FileSystem::Own));
         use_folder(&ready);
+        let told = ready.commands.iter().any(|text| text.contains("/home lies on "));
+        assert!(told, "{:?}", ready.commands);
         bench.let_go(0).unwrap();
         assert!(!ready.folder.unwrap().exists());
     }

@@ -77,6 +77,15 @@ impl<'a> Pivot<'a> {
         (self.rows.len() > 1).then_some(self)
     }
 
+    /// Whether some column has a number in two rows. Else each row is of other subjects, and what
+    /// differs from row to row need not be the dimension.
+    pub(super) fn compares_rows(&self) -> bool {
+        let has =
+            |cell: Option<&Measured>| cell.is_some_and(|cell| cell.get(self.metric).is_some());
+        (0..self.columns.len())
+            .any(|column| self.cells.iter().filter(|row| has(row[column])).count() > 1)
+    }
+
     /// Rows as columns.
     pub(super) fn turned(self) -> Self {
         let cells = (0..self.columns.len())

@@ -92,7 +92,7 @@ pub(super) fn pivots<'a>(context: &Context<'a>, dimension: &str) -> Vec<Pivot<'a
                 .collect(),
             metric: analysis.workloads[family.members[0].1].headline,
         };
-        pivot.trimmed()
+        pivot.trimmed().filter(Pivot::compares_rows)
     };
     families.filter_map(pivot).take(MOST_FAMILIES).collect()
 }

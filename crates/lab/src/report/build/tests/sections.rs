@@ -176,6 +176,29 @@ readahead = ["128K", "1M"]
     assert_eq!(row_of(&report, title, "1M")[0], "1M");
 }
 
+/// What a folder lies on and what is made on a device are no variants of each other: each has
+/// subjects of its own.
+#[test]
+fn file_systems_are_compared_on_one_subject_only() {
+    let plan = |more: &str, filesystem: &str| {
+        format!(
+            "name = \"files\"\nrepetitions = 6\n\
+             [[subject]]\nname = \"disk\"\npath = \"/dev/sda\"\nbaseline = true\n{more}\
+             [[job]]\ntool = \"cp-read\"\n{filesystem}\n"
+        )
+    };
+    let has_options = |plan: &str| {
+        let results = results(&campaign(plan), |_, workload, repetition| {
+            headline(workload, 20.0 + noise(0.01, &[repetition.into()]))
+        });
+        let report = report_of(&results);
+        check(&report);
+        report.sections.iter().any(|section| section.id == "options")
+    };
+    assert!(!has_options(&plan("[[subject]]\nname = \"home\"\ndirectory = \"/home\"\n", "")));
+    assert!(has_options(&plan("", "filesystem = [\"ext4\", \"xfs\"]")));
+}
+
 /// A declaration for each number of buses, as the six-stick study has it: the names differ and
 /// the arrays are the same.
 #[test]
