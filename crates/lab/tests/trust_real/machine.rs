@@ -169,7 +169,7 @@ pub(crate) fn with_cache_left_alone<T>(mut trial: impl FnMut() -> T) -> Option<T
         let counters = fs::read_to_string("/proc/vmstat").unwrap();
         counters.lines().find(|line| line.starts_with("drop_pagecache ")).map(str::to_owned)
     };
-    for _ in 0..20 {
+    for _ in 0..8 {
         let before = drops();
         let result = trial();
         if drops() == before {
