@@ -88,13 +88,13 @@ pub struct Evidence {
     /// name and bytes, most first.
     pub strangers: Vec<(String, u64)>,
     /// What was there to be read raw; `None` where nothing was, or it does not matter.
-    pub content: Option<Content>,
+    pub content: Option<RegionContent>,
 }
 
 /// What is known of the region of a subject that is read raw, before the trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Content {
+pub enum RegionContent {
     /// The campaign had written all of it.
     Filled,
     /// It had not, and this was seen of the files that hold it.

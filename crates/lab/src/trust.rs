@@ -191,17 +191,17 @@ pub const RULES: &[Rule] = &[
         check: Check::Trial(bytes::check_fits_cache),
     },
     Rule {
+        name: "too-short",
+        about: "too little was measured",
+        action: "raise runtime_s, or the amount of data",
+        check: Check::Trial(time::check_duration),
+    },
+    Rule {
         name: "unwritten",
         about: "what was read had never been written",
         action: "write the subject before, or let the campaign do it: fill = true fills what a job \
                  of it writes too",
         check: Check::Trial(unwritten::check_unwritten),
-    },
-    Rule {
-        name: "too-short",
-        about: "too little was measured",
-        action: "raise runtime_s, or the amount of data",
-        check: Check::Trial(time::check_duration),
     },
     Rule {
         name: "another-writer",

@@ -9,7 +9,7 @@ use super::Subjects;
 use super::devices::kernel_name;
 use super::fill::{has_content, reads_raw};
 use crate::campaign::Source;
-use crate::evidence::Content;
+use crate::evidence::RegionContent;
 use crate::facts::{Member, members_of};
 use crate::matrix::Workload;
 use crate::world::World;
@@ -22,19 +22,19 @@ impl Subjects<'_> {
         subject: usize,
         workload: &Workload,
         world: &mut dyn World,
-    ) -> Option<Content> {
+    ) -> Option<RegionContent> {
         let source = &self.subjects[subject].source;
         if !reads_raw(workload) || !has_content(source) {
             return None;
         }
         if self.states[subject].is_filled {
-            return Some(Content::Filled);
+            return Some(RegionContent::Filled);
         }
-        Some(self.found_on(source, world).unwrap_or(Content::Unknown))
+        Some(self.found_on(source, world).unwrap_or(RegionContent::Unknown))
     }
 
     /// The holes of all members together, if all are files.
-    fn found_on(&self, source: &Source, world: &mut dyn World) -> Option<Content> {
+    fn found_on(&self, source: &Source, world: &mut dyn World) -> Option<RegionContent> {
         let (mut holes, mut bytes) = (0, 0);
         for member in members_of(source) {
             let Member::Path(path) = member else { return None };
@@ -44,7 +44,7 @@ impl Subjects<'_> {
             holes += found.holes;
             bytes += found.bytes;
         }
-        Some(Content::Found { holes, bytes })
+        Some(RegionContent::Found { holes, bytes })
     }
 }
 
@@ -86,7 +86,7 @@ mod tests {
             subjects.content_of(0, &plan_workloads(&campaign)[0], &mut SystemWorld::new())
         };
         let seen = |holes: u64, bytes: u64| {
-            Some(Content::Found { holes: holes * MIB, bytes: bytes * MIB })
+            Some(RegionContent::Found { holes: holes * MIB, bytes: bytes * MIB })
         };
         assert_eq!(found(&format!("path = {whole:?}"), "read"), seen(0, 3));
         assert_eq!(found(&format!("path = {sparse:?}"), "read"), seen(2, 3));
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(found(&both, "write"), None);
         // Of memory, devices and what is not there nobody knows; a model does not care.
         for other in ["path = \"/dev/null\"", "path = \"/none\"", "stack = \"ram(8M)\""] {
-            assert_eq!(found(other, "read"), Some(Content::Unknown), "{other}");
+            assert_eq!(found(other, "read"), Some(RegionContent::Unknown), "{other}");
         }
         assert_eq!(found("stack = \"model(hdd, size=8M)\"", "read"), None);
     }

@@ -97,13 +97,13 @@ impl Tool for Hdparm {
         Content::Random
     }
 
-    fn reads_past_region(&self) -> bool {
-        true
-    }
-
     fn effort(&self, settings: &Settings, _processes: u32) -> Effort {
         // Three seconds of reading, two of cached reads, each with some settling.
         Effort::Seconds(if settings.flag("cached") { 6.0 } else { 3.5 })
+    }
+
+    fn reads_past_region(&self) -> bool {
+        true
     }
 
     fn label(&self, settings: &Settings) -> String {

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::campaign::{Campaign, DEFAULT_SEED, Setup, Source, SubjectDecl};
 use crate::environment::Environment;
-use crate::evidence::{Content, Evidence, Moved};
+use crate::evidence::{Evidence, Moved, RegionContent};
 use crate::facts::{Disk, Place, Placed};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Settings, Value};
 use crate::store::{Outcome, Session, StoredTrial, SubjectFacts, Times};
 use braid_stack::ByteSize;
 
+mod beyond;
 mod bytes;
 mod cells;
 mod machine;
@@ -126,7 +127,7 @@ impl Lab {
                 server_cpu_s: Some(1.0),
                 memory_bytes: Some(8 << 30),
                 throttled: Some(0),
-                content: Some(Content::Filled),
+                content: Some(RegionContent::Filled),
                 ..Evidence::default()
             };
             self.trials.push(StoredTrial {

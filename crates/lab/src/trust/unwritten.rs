@@ -3,7 +3,7 @@
 
 use super::Checked;
 use super::case::{TrialCase, mib, percent};
-use crate::evidence::Content;
+use crate::evidence::RegionContent;
 use crate::facts::Place;
 use crate::metric::Metric;
 use crate::subjects::has_content;
@@ -31,8 +31,8 @@ pub(super) fn check_unwritten(case: &TrialCase<'_>) -> Checked {
         .but_do("set region to more than is read in three seconds, or measure with fio or dd");
     }
     match case.evidence.content {
-        Some(Content::Filled) => Checked::Fine,
-        Some(Content::Found { holes, bytes }) => {
+        Some(RegionContent::Filled) => Checked::Fine,
+        Some(RegionContent::Found { holes, bytes }) => {
             let share = holes as f64 / bytes.max(1) as f64;
             if share < HOLES {
                 return Checked::Fine;
@@ -44,8 +44,8 @@ pub(super) fn check_unwritten(case: &TrialCase<'_>) -> Checked {
                 percent(share)
             ))
         }
-        Some(Content::Unknown) if on_rotating_disks(case) => Checked::Fine,
-        Some(Content::Unknown) | None => Checked::Unknown,
+        Some(RegionContent::Unknown) if on_rotating_disks(case) => Checked::Fine,
+        Some(RegionContent::Unknown) | None => Checked::Unknown,
     }
 }
 

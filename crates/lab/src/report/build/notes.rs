@@ -6,7 +6,7 @@ use super::Context;
 use super::answer::enumerate;
 use crate::analysis::Standing;
 use crate::campaign::Source;
-use crate::evidence::Content;
+use crate::evidence::RegionContent;
 use crate::facts::note_on_sharing;
 use crate::metric::{Measured, Metric};
 use crate::report::units::{digits, quantity};
@@ -125,8 +125,10 @@ fn on_fill(context: &Context<'_>) -> String {
     let (mut filled, mut other) = (BTreeSet::new(), BTreeSet::new());
     for trial in context.results.trials.iter().filter(|trial| trial.outcome == Outcome::Ok) {
         match trial.evidence.content {
-            Some(Content::Filled) => filled.insert(trial.subject.as_str()),
-            Some(Content::Found { .. } | Content::Unknown) => other.insert(trial.subject.as_str()),
+            Some(RegionContent::Filled) => filled.insert(trial.subject.as_str()),
+            Some(RegionContent::Found { .. } | RegionContent::Unknown) => {
+                other.insert(trial.subject.as_str())
+            }
             None => false,
         };
     }

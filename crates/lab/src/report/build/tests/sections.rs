@@ -343,8 +343,8 @@ fn what_was_written_before_it_is_read_is_told_as_it_was() {
         let mut results = results(&campaign(text), |_, workload, _| headline(workload, 1e8));
         for trial in &mut results.trials {
             trial.evidence.content = Some(match filled.contains(&trial.subject.as_str()) {
-                true => crate::evidence::Content::Filled,
-                false => crate::evidence::Content::Unknown,
+                true => crate::evidence::RegionContent::Filled,
+                false => crate::evidence::RegionContent::Unknown,
             });
         }
         let notes = report_of(&results).notes;
