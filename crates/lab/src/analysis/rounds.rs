@@ -14,9 +14,6 @@ use crate::metric::Metric;
 use crate::stats::{ByRepetition, StatsError, SteadyState, Window, find_steady_state};
 use crate::store::{Outcome, Results};
 
-/// The beginning of the name of a campaign whose repetitions are rounds.
-const NAME: &str = "steady";
-
 /// What became of a cell's rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rounds {
@@ -40,6 +37,12 @@ impl Rounds {
         match &self.settled {
             Ok(SteadyState::Steady(_)) => String::new(),
             Ok(SteadyState::NotSteady(_)) => "the last five rounds still change".to_owned(),
+            Ok(SteadyState::Left { was, round, fell }) => format!(
+                "it held in rounds {} to {} and {} in round {round}",
+                was.first,
+                was.last(),
+                if *fell { "fell" } else { "rose" }
+            ),
             Ok(SteadyState::TooShort { have, needed }) => {
                 format!("it takes {needed} rounds in a row, and there are {have}")
             }
@@ -50,7 +53,7 @@ impl Rounds {
 
 /// Whether the repetitions of a campaign are rounds of one long run.
 pub fn has_rounds(campaign: &Campaign) -> bool {
-    campaign.name.starts_with(NAME)
+    campaign.rounds
 }
 
 /// Leaves a cell only what it measured after it had settled.

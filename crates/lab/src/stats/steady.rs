@@ -17,7 +17,8 @@
 //!
 //! SNIA ends the test with the first such window. Where rounds go on, the last five decide, and
 //! the window grows backwards as long as all of it keeps to both limits: the plateau that a cache
-//! holds up for the first rounds is not taken for what the device keeps up.
+//! holds up for the first rounds is not taken for what the device keeps up. A window that later
+//! rounds contradict is one that was left.
 
 use super::check::check_not_negative;
 use super::error::StatsError;
@@ -80,8 +81,17 @@ impl Window {
 pub enum SteadyState {
     /// In this window.
     Steady(Window),
-    /// Not by the end; the last five rounds say what is missing.
+    /// Never; the last five rounds say what is missing.
     NotSteady(Window),
+    /// It was steady in a window, and is so no more.
+    Left {
+        /// The latest such window.
+        was: Window,
+        /// The first round that does not go with it.
+        round: u32,
+        /// Whether that round is below the window's average, or above it.
+        fell: bool,
+    },
     /// Nowhere are there as many rounds in a row as a window has.
     TooShort {
         /// The most that there are in a row.
@@ -118,34 +128,66 @@ pub fn judge_window(values: &[f64], first: u32) -> Result<Window, StatsError> {
 
 /// Where the rounds have settled, or why they have not. `rounds` are by their numbers: a number
 /// that is missing ends a row, for nobody knows what the device did meanwhile. The last row of at
-/// least five rounds decides.
+/// least five rounds decides, and no later round may contradict it.
 ///
 /// # Errors
 ///
-/// Of values below 0 or not finite, and when five rounds have nothing but 0.
+/// Of values below 0 or not finite, and when the last five rounds have nothing but 0.
 pub fn find_steady_state(rounds: &ByRepetition) -> Result<SteadyState, StatsError> {
     let rows = rows_of(rounds);
     let Some((first, values)) = rows.iter().rfind(|(_, values)| values.len() >= WINDOW) else {
         let have = rows.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
         return Ok(SteadyState::TooShort { have, needed: WINDOW });
     };
-    let last = |rounds: usize| {
+    if let Some(window) = window_at_end(values, *first)? {
+        return Ok(first_contradiction(&window, rounds)?.unwrap_or(SteadyState::Steady(window)));
+    }
+    // It was steady once, perhaps: the latest such window, which the next round ends.
+    for end in (WINDOW..values.len()).rev() {
+        // Five rounds of nothing but 0 are no steady state to have left.
+        if let Ok(Some(was)) = window_at_end(&values[..end], *first) {
+            let round = was.last().saturating_add(1);
+            return Ok(SteadyState::Left { was, round, fell: values[end] < was.average });
+        }
+    }
+    let before = values.len() - WINDOW;
+    Ok(SteadyState::NotSteady(judge_window(&values[before..], first + before as u32)?))
+}
+
+/// The longest steady window at the end of a row; `None` when its last five rounds are not steady.
+fn window_at_end(values: &[f64], first: u32) -> Result<Option<Window>, StatsError> {
+    let mut found = None;
+    for rounds in WINDOW..=values.len() {
         let before = values.len() - rounds;
         // Numbers are 32 bits wide, so a row has no more of them.
-        judge_window(&values[before..], first + before as u32)
-    };
-    let mut window = last(WINDOW)?;
-    if !window.is_steady() {
-        return Ok(SteadyState::NotSteady(window));
-    }
-    for rounds in WINDOW + 1..=values.len() {
-        let wider = last(rounds)?;
-        if !wider.is_steady() {
+        let window = judge_window(&values[before..], first + before as u32)?;
+        if !window.is_steady() {
             break;
         }
-        window = wider;
+        found = Some(window);
     }
-    Ok(SteadyState::Steady(window))
+    Ok(found)
+}
+
+/// The first round after a window and a gap that does not go with it. Such rounds are too few in a
+/// row to settle anything, and enough to say that what came before them is not what is kept up.
+fn first_contradiction(
+    window: &Window,
+    rounds: &ByRepetition,
+) -> Result<Option<SteadyState>, StatsError> {
+    let inside = rounds.iter().filter(|(round, _)| window.holds(**round));
+    let mut values: Vec<f64> = inside.map(|(_, value)| *value).collect();
+    for (&round, &value) in rounds.range(window.last().saturating_add(1)..) {
+        if window.holds(round) {
+            continue;
+        }
+        values.push(value);
+        if !judge_window(&values, window.first)?.is_steady() {
+            let fell = value < window.average;
+            return Ok(Some(SteadyState::Left { was: *window, round, fell }));
+        }
+    }
+    Ok(None)
 }
 
 /// Rounds that follow each other without a gap: the number of the first, and the values.

@@ -31,6 +31,7 @@ fn campaign(sources: &[Source]) -> Campaign {
         region: ByteSize(64 << 20),
         fill: true,
         drop_caches: false,
+        rounds: false,
         rest_s: 0.0,
         only: Vec::new(),
         working_dir: None,

@@ -192,6 +192,7 @@ impl Lab {
             region: ByteSize(1000 * MIB),
             fill: true,
             drop_caches: true,
+            rounds: false,
             rest_s: 0.0,
             only: Vec::new(),
             working_dir: None,

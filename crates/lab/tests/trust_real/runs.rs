@@ -153,6 +153,7 @@ pub(crate) fn judged(
         region: ByteSize(MIB),
         fill: true,
         drop_caches: true,
+        rounds: false,
         rest_s: 0.0,
         members: Vec::new(),
         subjects: declared,

@@ -5,7 +5,7 @@ use super::cells;
 use super::{Context, section as make_section};
 use crate::analysis::{Cell as Measured, Rounds, Standing, has_rounds};
 use crate::report::model::{Axis, Block, Chart, LineSeries, Plot, Point, Section, Table, Tone};
-use crate::report::units::{Scale, percent_number, title};
+use crate::report::units::{Scale, percent_number, quantity, title};
 use crate::stats::{SteadyState, Window};
 
 /// So many windows are named one by one.
@@ -75,7 +75,8 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
         note:
             "Settled are the last rounds, five or more in a row, whose values lie within 20 % of \
                their average and whose trend line rises or falls by at most 10 % of it (the rule \
-               of the SNIA Solid State Storage Performance Test Specification). Only they are in \
+               of the SNIA Solid State Storage Performance Test Specification), if no later round \
+               contradicts them. Only they are in \
                the numbers of this report."
                 .to_owned(),
         columns: vec![
@@ -83,6 +84,7 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
             cells::column("subject"),
             cells::column("verdict"),
             cells::numbers("rounds"),
+            cells::numbers("mean of the settled"),
             cells::numbers_in("range", "%"),
             cells::numbers_in("trend", "%"),
         ],
@@ -104,6 +106,11 @@ fn verdict(
     let (said, window): (_, Option<&Window>) = match &rounds.settled {
         Ok(SteadyState::Steady(window)) => {
             (words(format!("settled in rounds {}", in_words(window)), Tone::Better), Some(window))
+        }
+        Ok(SteadyState::Left { was, round, fell }) => {
+            let what = if *fell { "fell" } else { "rose" };
+            let said = format!("settled in rounds {}, then {what} in round {round}", in_words(was));
+            (words(said, Tone::Suspect), Some(was))
         }
         Ok(SteadyState::NotSteady(window)) => {
             (words("not settled; measure more rounds".to_owned(), Tone::Suspect), Some(window))
@@ -132,6 +139,14 @@ fn verdict(
         cells::words(context.subject(cell.subject)),
         said,
         cells::count(count),
+        match window.filter(|window| window.is_steady()) {
+            Some(window) => {
+                let tone = cells::tone_of(cell.standing, Tone::Plain);
+                let mean = quantity(cell.headline, window.average);
+                crate::report::model::Cell { tone, ..cells::number(mean, window.average) }
+            }
+            None => cells::missing(""),
+        },
         part(|window| window.range),
         part(|window| window.slope),
     ]

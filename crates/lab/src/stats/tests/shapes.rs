@@ -98,9 +98,28 @@ fn the_window_begins_where_the_fall_ends() {
 fn a_plateau_at_the_start_is_not_what_is_kept_up() {
     let mut values = vec![400.0; 6];
     values.extend([300.0, 200.0]);
-    assert!(matches!(find_steady_state(&rounds(&values)), Ok(SteadyState::NotSteady(_))));
+    assert_eq!(left(&rounds(&values)), ((1, 6), 7, true));
     values.extend([100.0; 5]);
     assert_eq!(steady(&rounds(&values)).first, 9);
+}
+
+/// What a flash disk with a full cache does in its last round: nothing has settled.
+#[test]
+fn a_fall_after_the_window_leaves_it() {
+    let values = [53.0, 57.0, 57.0, 60.0, 55.0, 59.0, 52.0, 33.0];
+    assert!(matches!(find_steady_state(&rounds(&values[..7])), Ok(SteadyState::Steady(_))));
+    assert_eq!(left(&rounds(&values)), ((1, 7), 8, true));
+    // Zeros before a fall are no steady state that was left.
+    let zeros = [0.0, 0.0, 0.0, 0.0, 0.0, 5.0, 1.0];
+    assert!(matches!(find_steady_state(&rounds(&zeros)), Ok(SteadyState::NotSteady(_))));
+}
+
+/// First and last round of the window that was left, the round that ended it, whether it fell.
+fn left(rounds: &ByRepetition) -> ((u32, u32), u32, bool) {
+    match find_steady_state(rounds).unwrap() {
+        SteadyState::Left { was, round, fell } => ((was.first, was.last()), round, fell),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// Round 4 failed: the rounds before it and after it are not five in a row.
@@ -112,9 +131,11 @@ fn a_gap_ends_a_row() {
     even.insert(9, 100.0);
     let window = steady(&even);
     assert_eq!((window.first, window.last()), (5, 9));
-    // A short row at the end can say nothing; the one before it can.
-    even.insert(11, 500.0);
+    // A short row at the end settles nothing, and it may contradict.
+    even.insert(11, 101.0);
     assert_eq!(steady(&even), window);
+    even.insert(12, 500.0);
+    assert_eq!(left(&even), ((5, 9), 12, false));
     let last = ByRepetition::from([(u32::MAX - 1, 1.0), (u32::MAX, 1.0)]);
     let short = SteadyState::TooShort { have: 2, needed: 5 };
     assert_eq!(find_steady_state(&last).unwrap(), short);
@@ -158,6 +179,14 @@ proptest! {
             SteadyState::NotSteady(window) => {
                 prop_assert_eq!(judge_window(&values[count - 5..], window.first).unwrap(), window);
                 prop_assert!(!window.is_steady());
+                for five in values.windows(5) {
+                    prop_assert!(!judge_window(five, 1).unwrap().is_steady());
+                }
+            }
+            SteadyState::Left { was, round, fell } => {
+                prop_assert!(was.is_steady() && was.last() + 1 == round);
+                prop_assert_eq!(values[round as usize - 1] < was.average, fell);
+                prop_assert!(!judge_window(&values[count - 5..], 1).unwrap().is_steady());
             }
             short => prop_assert!(false, "{:?}", short),
         }

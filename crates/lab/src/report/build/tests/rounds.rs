@@ -3,8 +3,9 @@
 use super::*;
 
 const ROUNDS: &str = r#"
-name = "steady"
+name = "long run"
 repetitions = 15
+rounds = true
 [[subject]]
 name = "a"
 path = "/dev/sda"
@@ -158,10 +159,38 @@ fn latencies_and_findings_are_of_the_rounds_that_count() {
     let table = report_of(&results);
     let table = table.tables().find(|table| table.id == "percentiles").unwrap();
     assert_eq!(table.rows[0].cells[2].text, "5000");
-    // By another name all repetitions count, and the fall is a finding.
-    results.campaign.name = "rounds".to_owned();
+    // In a campaign without rounds all repetitions count, whatever its name, and the fall is a
+    // finding.
+    results.campaign.rounds = false;
+    results.campaign.name = "steady".to_owned();
     let analysis = analyse(&results);
     let cell = analysis.cell(0, 0);
     assert!(cell.rounds.is_none() && cell.counts(1));
     assert!(cell.findings.iter().any(|found| found.rule == "unsteady-repetitions"), "{cell:?}");
+}
+
+/// Flash with a full cache: what was kept up for seven rounds is not what it does.
+#[test]
+fn a_fall_at_the_end_settles_nothing() {
+    let rates = [53e3, 57e3, 57e3, 60e3, 55e3, 59e3, 52e3, 33e3];
+    let results = measured(8, |name, round| {
+        Some(if name == "a" { rates[round as usize - 1] } else { 100e3 })
+    });
+    let report = report_of(&results);
+    check(&report);
+    let left = "settled in rounds 1 to 7, then fell in round 8";
+    assert_eq!(verdicts(&report), [left, "settled in rounds 1 to 8"]);
+    let table = report.tables().find(|table| table.id == "steady").unwrap();
+    let cell = |row: usize, column: &str| {
+        let at = table.columns.iter().position(|c| c.heading == column).unwrap();
+        &table.rows[row].cells[at]
+    };
+    assert_eq!((cell(0, "verdict").tone, cell(1, "verdict").tone), (Tone::Suspect, Tone::Better));
+    assert_eq!(cell(1, "mean of the settled").text, "100000 1/s");
+    let numbers = report.tables().find(|table| table.id == "percent").unwrap();
+    let why = "not settled: it held in rounds 1 to 7 and fell in round 8";
+    assert_eq!(
+        (numbers.rows[0].cells[1].detail.as_str(), numbers.rows[0].cells[1].number),
+        (why, None)
+    );
 }
