@@ -120,6 +120,10 @@ fn a_campaign_is_read_as_it_was_written() {
     assert_eq!(cell(1, 6)["says"], "(worse than the baseline)");
     assert_eq!(cell(0, 5)["says"], "(invalid)");
     assert_eq!(cell(0, 1)["says"], "");
+    // Commands can be copied: each is a line of its own.
+    let commands = report.commands.rows.iter().map(|row| row.cells[2].text.as_str());
+    assert_eq!(seen["commands"], serde_json::json!(commands.collect::<Vec<_>>()));
+    assert_eq!(seen["commands_keep"], serde_json::json!(["pre-wrap"]));
     // The stronger of two differences has another colour than the weaker one.
     assert_ne!(cell(0, 3)["colour"], cell(6, 3)["colour"]);
     assert_ne!(cell(0, 3)["colour"], cell(0, 1)["colour"]);

@@ -149,6 +149,10 @@ fn markdown_is_read_as_it_was_written() {
             }
         }
         let elements = read["elements"].as_object().unwrap();
+        if name == "md" {
+            // Each command begins a line.
+            assert_eq!(elements["br"], report.commands.rows.len(), "{name}");
+        }
         assert_eq!(elements.get("img").cloned().unwrap_or(json!(0)), report.charts().count());
         for harmful in ["script", "a", "em em", "del"] {
             assert_eq!(elements.get(harmful), None, "{name}: {harmful}");
@@ -227,6 +231,12 @@ fn the_workbook_has_numbers_texts_and_charts() {
     let levels = &sheets["levels charts"];
     assert_eq!(levels["scales"], json!(["colorScale"]));
     assert_eq!(levels["charts"][0]["series"].as_array().unwrap().len(), 5);
+
+    let commands = cell(&sheets["commands"], 4, 3);
+    assert_eq!(
+        (&commands[3], &commands[6]),
+        (&json!(report.commands.rows[0].cells[2].text), &json!(true))
+    );
 
     let tidy = &sheets["samples"];
     assert_eq!(cell(tidy, 1, 1)[3], "subject");

@@ -43,6 +43,9 @@ return {
       colour: getComputedStyle(cell).backgroundColor,
     }))),
   })),
+  commands: [...document.querySelectorAll('.commands td:last-child .v')].map(node => node.textContent),
+  commands_keep: [...new Set([...document.querySelectorAll('.commands td:last-child .v')]
+    .map(node => getComputedStyle(node).whiteSpace))],
   charts: [...document.querySelectorAll('figure')].map(figure => {
     const svg = figure.querySelector('svg');
     return {

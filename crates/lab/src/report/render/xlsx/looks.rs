@@ -50,6 +50,9 @@ pub(super) fn of_cell(cell: &Cell, numeric: bool, total: bool) -> Format {
     if numeric {
         look = look.set_align(FormatAlign::Right);
     }
+    if cell.text.contains('\n') {
+        look = look.set_text_wrap();
+    }
     if total {
         look = look.set_bold().set_border_top(FormatBorder::Thin);
     }

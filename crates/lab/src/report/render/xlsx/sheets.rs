@@ -5,7 +5,7 @@ use std::ops::Range;
 use rust_xlsxwriter::{Format, Url, Worksheet, XlsxError};
 
 use super::looks::{Looks, of_cell};
-use super::{cell_text, clip};
+use super::{cell_lines, cell_text, clip};
 use crate::report::model::{Report, Table};
 use crate::report::render::tidy::{FIXED, TidyRow, dimension_names};
 
@@ -117,7 +117,9 @@ pub(super) fn table(table: &Table, looks: &Looks) -> Result<Worksheet, XlsxError
             let look = of_cell(cell, column.numeric, total);
             match cell.number.filter(|number| number.is_finite()) {
                 Some(number) => sheet.write_number_with_format(row, place, number, &look)?,
-                None => sheet.write_string_with_format(row, place, cell_text(&cell.text), &look)?,
+                None => {
+                    sheet.write_string_with_format(row, place, cell_lines(&cell.text), &look)?
+                }
             };
         }
         let width = width_of(&column.heading, cells().map(|(cell, _)| cell.text.as_str()));
@@ -149,7 +151,8 @@ pub(super) fn table(table: &Table, looks: &Looks) -> Result<Worksheet, XlsxError
 fn width_of<'a>(heading: &str, texts: impl Iterator<Item = &'a str>) -> f64 {
     // The longest word of a heading, which is wrapped.
     let word = heading.split(' ').map(|word| word.chars().count()).max().unwrap_or(0) + 2;
-    let longest = texts.map(|text| text.chars().count() + 2).max().unwrap_or(0);
+    let lines = texts.flat_map(str::lines);
+    let longest = lines.map(|line| line.chars().count() + 2).max().unwrap_or(0);
     word.max(longest).clamp(NARROW, WIDE) as f64
 }
 
