@@ -117,11 +117,7 @@ fn finish(chart: &Chart, canvas: Canvas, frame: Frame) -> Result<String, LabErro
     Ok(svg)
 }
 
-/// How far a page may shrink a picture that is wider than others; its place then scrolls.
+/// A page does not shrink a picture that is wider than others; its place then scrolls.
 fn narrowest(width: f64) -> String {
-    if width > canvas::WIDTH {
-        format!(" style=\"min-width:{:.0}px\"", width * 0.72)
-    } else {
-        String::new()
-    }
+    if width > canvas::WIDTH { format!(" style=\"min-width:{width:.0}px\"") } else { String::new() }
 }
