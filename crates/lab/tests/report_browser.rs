@@ -9,7 +9,7 @@ mod fixture;
 #[path = "fixtures/python.rs"]
 mod python;
 
-use braid_lab::report::model::{Chart, Plot, Report, Table};
+use braid_lab::report::model::{Chart, Datum, Plot, Report, Table};
 use braid_lab::report::render::{Formats, write_report};
 use serde_json::Value;
 
@@ -75,7 +75,7 @@ fn check_table(seen: &Value, table: &Table, at: &str) {
 fn values(chart: &Chart) -> usize {
     match &chart.plot {
         Plot::Bars { series, .. } => {
-            series.iter().flat_map(|series| &series.values).flatten().count()
+            series.iter().flat_map(|series| &series.values).filter_map(Datum::value).count()
         }
         Plot::Lines { series, events, .. } => {
             let points = series.iter().map(|series| {

@@ -80,7 +80,7 @@ fn json_says_its_version_and_everything() {
     let dir = write("json", &report, &[], Formats { json: true, ..Formats::NONE });
     let text = fs::read_to_string(dir.join("report.json")).unwrap();
     let json: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(json["output_version"], 2);
+    assert_eq!(json["output_version"], 3);
     let bars = &json["sections"][0]["blocks"][1];
     assert_eq!((&bars["kind"], &bars["plot"]["plot"]), (&json!("chart"), &json!("bars")));
     let mut rest = json;

@@ -4,8 +4,8 @@
 mod fixture;
 
 use braid_lab::report::model::{
-    Axis, BarSeries, Block, Cell, Chart, Event, LineSeries, Plot, Point, Report, Row, Section,
-    Spread, Table, Tone, TrustBox, TrustReason,
+    Axis, BarSeries, Block, Cell, Chart, Datum, Event, Gap, LineSeries, Plot, Point, Report, Row,
+    Section, Shade, Spread, Table, Tone, TrustBox, TrustReason,
 };
 use braid_lab::report::render::chart::{Frame, Palette, render_svg};
 use braid_lab::report::render::{
@@ -78,12 +78,29 @@ fn any_axis() -> impl Strategy<Value = Axis> {
 }
 
 fn any_spread() -> impl Strategy<Value = Spread> {
-    (any_number(), any_number(), any_number(), proptest::collection::vec(any_number(), 0..4))
-        .prop_map(|(value, low, high, points)| Spread { value, low, high, points })
+    let points = proptest::collection::vec(any_number(), 0..4);
+    (any_number(), any_number(), any_number(), points, any::<bool>()).prop_map(
+        |(value, low, high, points, suspect)| Spread { value, low, high, points, suspect },
+    )
+}
+
+fn any_datum<T: std::fmt::Debug + Clone>(
+    value: impl Strategy<Value = T>,
+) -> impl Strategy<Value = Datum<T>> {
+    let gap = proptest::sample::select(vec![
+        Gap::Invalid,
+        Gap::NoBaseline,
+        Gap::Failed,
+        Gap::Impossible,
+        Gap::NotMeasured,
+        Gap::NotGiven,
+        Gap::NotPlanned,
+    ]);
+    prop_oneof![value.prop_map(Datum::Value), gap.prop_map(Datum::Gap)]
 }
 
 fn any_plot() -> impl Strategy<Value = Plot> {
-    let values = proptest::collection::vec(proptest::option::of(any_spread()), 0..4);
+    let values = proptest::collection::vec(any_datum(any_spread()), 0..4);
     let bars = proptest::collection::vec(
         (any_text(), values).prop_map(|(name, values)| BarSeries { name, values }),
         0..11,
@@ -91,8 +108,9 @@ fn any_plot() -> impl Strategy<Value = Plot> {
     let names = || proptest::collection::vec(any_text(), 0..4);
     let bars = (any_axis(), names(), bars, proptest::option::of(any_number()))
         .prop_map(|(axis, categories, series, mark)| Plot::Bars { axis, categories, series, mark });
-    let point = (any_number(), any_number(), proptest::option::of((any_number(), any_number())))
-        .prop_map(|(x, y, interval)| Point { x, y, interval });
+    let interval = proptest::option::of((any_number(), any_number()));
+    let point = (any_number(), any_number(), interval, any::<bool>())
+        .prop_map(|(x, y, interval, suspect)| Point { x, y, interval, suspect });
     let line = (any_text(), proptest::collection::vec(point, 0..60), any::<bool>())
         .prop_map(|(name, points, steps)| LineSeries { name, points, steps });
     let event = (any_number(), any_text()).prop_map(|(x, label)| Event { x, label });
@@ -103,10 +121,8 @@ fn any_plot() -> impl Strategy<Value = Plot> {
         proptest::collection::vec(event, 0..6),
     )
         .prop_map(|(x, y, series, events)| Plot::Lines { x, y, series, events });
-    let field = proptest::collection::vec(
-        proptest::collection::vec(proptest::option::of(any_number()), 0..5),
-        0..5,
-    );
+    let shade = (any_number(), any::<bool>()).prop_map(|(value, suspect)| Shade { value, suspect });
+    let field = proptest::collection::vec(proptest::collection::vec(any_datum(shade), 0..5), 0..5);
     let heat = (any_text(), any_text(), names(), names(), field, any_text()).prop_map(
         |(x, y, columns, rows, values, unit)| Plot::HeatMap { x, y, columns, rows, values, unit },
     );

@@ -10,7 +10,8 @@
 //!
 //! * texts are plain: each renderer escapes for its own format, so hostile names of devices end
 //!   here as words;
-//! * every number of a chart is finite; what was not measured is `None` and drawn as a gap;
+//! * every number of a chart is finite; a place without a number that may be used says why it is
+//!   empty, and a number that something speaks against says so wherever it is drawn;
 //! * `id`s are unique in a report and made of `a-z`, `0-9` and `-`: they name files, sheets and
 //!   anchors.
 //!
@@ -219,7 +220,7 @@ pub enum Plot {
         /// Heads of the rows.
         rows: Vec<String>,
         /// `values[row][column]`.
-        values: Vec<Vec<Option<f64>>>,
+        values: Vec<Vec<Datum<Shade>>>,
         /// Unit of the values.
         unit: String,
     },
@@ -244,7 +245,71 @@ pub struct BarSeries {
     /// Its name in the legend.
     pub name: String,
     /// One for each category.
-    pub values: Vec<Option<Spread>>,
+    pub values: Vec<Datum<Spread>>,
+}
+
+/// A place of a chart: what is drawn there, or why it is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Datum<T> {
+    /// A value.
+    Value(T),
+    /// None that may be drawn.
+    Gap(Gap),
+}
+
+impl<T> Datum<T> {
+    /// The value, if there is one.
+    pub fn value(&self) -> Option<&T> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Gap(_) => None,
+        }
+    }
+}
+
+/// Why a place of a chart is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gap {
+    /// It was measured, and the number is not to be used.
+    Invalid,
+    /// What it would be compared with has no number that may be used.
+    NoBaseline,
+    /// It was tried in vain.
+    Failed,
+    /// It cannot be done.
+    Impossible,
+    /// It is planned and was not begun.
+    NotMeasured,
+    /// It was measured, and the tool does not give this number.
+    NotGiven,
+    /// The campaign does not have it.
+    NotPlanned,
+}
+
+impl Gap {
+    /// In words, for a place in a chart.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::NoBaseline => "the baseline has no number",
+            Self::Failed => "failed",
+            Self::Impossible => "impossible",
+            Self::NotMeasured => "not measured",
+            Self::NotGiven => "the tool does not say",
+            Self::NotPlanned => "not in the campaign",
+        }
+    }
+}
+
+/// A field of a heat map.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Shade {
+    /// The number.
+    pub value: f64,
+    /// Whether something speaks against it.
+    pub suspect: bool,
 }
 
 /// A value with its interval and the values behind it.
@@ -258,6 +323,8 @@ pub struct Spread {
     pub high: f64,
     /// The repetitions, drawn as small points; may be empty.
     pub points: Vec<f64>,
+    /// Whether something speaks against it.
+    pub suspect: bool,
 }
 
 /// One line.
@@ -280,6 +347,8 @@ pub struct Point {
     pub y: f64,
     /// Lower and upper end of its interval.
     pub interval: Option<(f64, f64)>,
+    /// Whether something speaks against it.
+    pub suspect: bool,
 }
 
 /// A moment that has a name.

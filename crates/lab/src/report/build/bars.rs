@@ -1,11 +1,12 @@
 //! Bars with intervals: percent of the baseline over all workloads, and the numbers themselves by
 //! kind of workload.
 
-use super::pivot::{Head, MOST_CATEGORIES, MOST_SERIES, Pivot, evenly};
+use super::cells;
+use super::pivot::{Head, MOST_CATEGORIES, MOST_SERIES, Pivot, evenly, is_planned};
 use super::{Context, section as make_section};
-use crate::analysis::find_kinds;
+use crate::analysis::{Cell, State, find_kinds};
 use crate::metric::{Better, Metric};
-use crate::report::model::{Axis, BarSeries, Block, Chart, Plot, Section, Spread};
+use crate::report::model::{Axis, BarSeries, Block, Chart, Datum, Gap, Plot, Section, Spread};
 
 /// So many subjects are drawn all; of more only the fastest, with the baselines.
 const ALL_UP_TO: usize = 16;
@@ -108,7 +109,7 @@ fn percents(context: &Context<'_>) -> Vec<Block> {
     for better in [Better::Higher, Better::Lower] {
         let workloads: Vec<usize> = (0..analysis.workloads.len())
             .filter(|work| analysis.workloads[*work].headline.better() == better)
-            .filter(|work| analysis.row(*work).iter().any(|cell| cell.ratio.is_some()))
+            .filter(|work| analysis.row(*work).iter().any(|cell| is_compared(context, cell)))
             .collect();
         let mut subjects = drawn_subjects(context);
         subjects.retain(|subject| !analysis.is_baseline(*subject));
@@ -121,6 +122,11 @@ fn percents(context: &Context<'_>) -> Vec<Block> {
     charts
 }
 
+/// Whether it was measured to be compared with the baseline, whatever came out.
+fn is_compared(context: &Context<'_>, cell: &Cell) -> bool {
+    cell.state == State::Measured && !context.analysis.is_baseline(cell.subject)
+}
+
 fn percent_chart(
     context: &Context<'_>,
     baseline: &str,
@@ -129,14 +135,21 @@ fn percent_chart(
     workloads: &[usize],
 ) -> Option<Block> {
     let spread = |work: usize, subject: usize| {
-        let ratio = context.analysis.cell(work, subject).ratio.as_ref()?;
+        let cell = context.analysis.cell(work, subject);
+        let Some(ratio) = cell.ratio.as_ref() else {
+            let has_number = cell.is_usable();
+            return Datum::Gap(if has_number { Gap::NoBaseline } else { cells::gap(cell) });
+        };
         let paired = ratio.paired;
-        Some(Spread {
+        let baselines = &context.analysis.baselines;
+        let mut sides = baselines.iter().map(|s| context.analysis.cell(work, *s)).chain([cell]);
+        Datum::Value(Spread {
             value: ratio.point,
             // Under a drift the ratio of the medians may lie outside the interval of the pairs.
             low: paired.low.min(ratio.point),
             high: paired.high.max(ratio.point),
             points: Vec::new(),
+            suspect: sides.any(cells::is_suspect),
         })
     };
     let series: Vec<BarSeries> = subjects
@@ -145,13 +158,14 @@ fn percent_chart(
             name: context.subject(*subject).to_owned(),
             values: workloads.iter().map(|work| spread(*work, *subject)).collect(),
         })
-        .filter(|series| series.values.iter().any(Option::is_some))
+        .filter(is_planned)
         .collect();
     let (what, note) = match better {
         Better::Lower => ("Time", "Below 100 is faster than the baseline."),
         _ => ("Rate", "Above 100 is faster than the baseline."),
     };
-    (!series.is_empty()).then(|| {
+    let mut drawn = series.iter().flat_map(|series| &series.values).filter_map(Datum::value);
+    drawn.next().is_some().then(|| {
         Block::Chart(Chart {
             id: "percent-bars".to_owned(),
             title: format!("{what} in percent of {baseline}"),

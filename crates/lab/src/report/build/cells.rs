@@ -2,7 +2,7 @@
 
 use crate::analysis::{Cell as Measured, Outlook, Standing, State, outlook};
 use crate::metric::Metric;
-use crate::report::model::{Cell, Column, Row, Spread, Tone};
+use crate::report::model::{Cell, Column, Datum, Gap, Row, Spread, Tone};
 use crate::report::units::{Scale, digits, ends};
 use crate::stats::BaselinePercent;
 
@@ -136,18 +136,36 @@ pub(super) fn strength(percent: f64) -> f64 {
     ((percent / 100.0).log2().abs()).min(1.0)
 }
 
-/// A metric of a cell for a chart; `None` draws a gap.
-pub(super) fn spread(cell: &Measured, metric: Metric, scale: Scale) -> Option<Spread> {
-    let estimate = cell.get(metric).filter(|_| cell.is_usable())?;
-    let points = cell.values.get(&metric)?.values().map(|value| scale.apply(*value)).collect();
+/// A metric of a cell for a chart.
+pub(super) fn datum(cell: &Measured, metric: Metric, scale: Scale) -> Datum<Spread> {
+    let (Some(estimate), true) = (cell.get(metric), cell.is_usable()) else {
+        return Datum::Gap(gap(cell));
+    };
+    let points = cell.values.get(&metric).into_iter().flat_map(|values| values.values());
     let [value, low, high] =
         [estimate.median, estimate.low, estimate.high].map(|value| scale.apply(value));
-    [value, low, high].iter().all(|value| value.is_finite()).then_some(Spread {
-        value,
-        low,
-        high,
-        points,
-    })
+    if ![value, low, high].iter().all(|value| value.is_finite()) {
+        return Datum::Gap(Gap::Invalid);
+    }
+    let points = points.map(|value| scale.apply(*value)).collect();
+    Datum::Value(Spread { value, low, high, points, suspect: is_suspect(cell) })
+}
+
+/// Whether something speaks against the numbers of a cell.
+pub(super) fn is_suspect(cell: &Measured) -> bool {
+    cell.standing == Standing::Suspect
+}
+
+/// Why a chart has no value for a cell.
+pub(super) fn gap(cell: &Measured) -> Gap {
+    match &cell.state {
+        State::Measured if cell.standing == Standing::Invalid => Gap::Invalid,
+        State::Measured => Gap::NotGiven,
+        State::Failed(_) => Gap::Failed,
+        State::Impossible(_) => Gap::Impossible,
+        State::NotYet => Gap::NotMeasured,
+        State::NotPlanned => Gap::NotPlanned,
+    }
 }
 
 /// The unit that suits a metric over some cells.

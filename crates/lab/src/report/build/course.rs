@@ -1,5 +1,6 @@
 //! Over the time of a trial: what happened when, such as the moment a member failed.
 
+use super::cells::is_suspect;
 use super::pivot::{MOST_SERIES, evenly};
 use super::{Context, section as make_section};
 use crate::metric::Metric;
@@ -51,6 +52,7 @@ struct Course<'a> {
     subject: usize,
     trial: &'a StoredTrial,
     points: &'a [(u64, f64)],
+    suspect: bool,
 }
 
 /// The lines of one metric. Where something was done to the array each subject has a chart of its
@@ -66,7 +68,8 @@ fn charts(
         .filter_map(|(subject, trial)| {
             let series = trial.measured.series.iter().find(|series| series.metric == metric)?;
             let points = series.points.as_slice();
-            (points.len() > 1).then_some(Course { subject: *subject, trial, points })
+            let suspect = is_suspect(context.analysis.cell(work, *subject));
+            (points.len() > 1).then_some(Course { subject: *subject, trial, points, suspect })
         })
         .collect();
     let largest = courses.iter().flat_map(|course| course.points.iter().map(|(_, value)| *value));
@@ -99,7 +102,7 @@ fn charts(
                         .iter()
                         .map(|course| LineSeries {
                             name: context.subject(course.subject).to_owned(),
-                            points: thinned(course.points, scale, metric),
+                            points: thinned(course, scale, metric),
                             steps: false,
                         })
                         .collect(),
@@ -115,7 +118,8 @@ fn charts(
 
 /// At most [`POINTS`] points: the mean of neighbours, or the largest of them where peaks are what
 /// counts.
-fn thinned(points: &[(u64, f64)], scale: Scale, metric: Metric) -> Vec<Point> {
+fn thinned(course: &Course<'_>, scale: Scale, metric: Metric) -> Vec<Point> {
+    let Course { points, suspect, .. } = *course;
     let group = points.len().div_ceil(POINTS).max(1);
     points
         .chunks(group)
@@ -131,6 +135,7 @@ fn thinned(points: &[(u64, f64)], scale: Scale, metric: Metric) -> Vec<Point> {
                 x: *last as f64 / 1000.0,
                 y: scale.apply(value),
                 interval: None,
+                suspect,
             })
         })
         .collect()

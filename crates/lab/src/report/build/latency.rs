@@ -108,6 +108,7 @@ fn chart(context: &Context<'_>, latencies: &Latencies) -> Vec<Block> {
                 x: scale.apply(point.value_ns as f64),
                 y: point.at_most * 100.0,
                 interval: None,
+                suspect: cells::is_suspect(context.analysis.cell(*work, *subject)),
             })
             .collect(),
         steps: true,

@@ -5,7 +5,9 @@ use super::cells;
 use super::dims::{as_number, short};
 use crate::analysis::Cell as Measured;
 use crate::metric::Metric;
-use crate::report::model::{Axis, BarSeries, Block, Cell, Chart, LineSeries, Plot, Point, Table};
+use crate::report::model::{
+    Axis, BarSeries, Block, Cell, Chart, Datum, Gap, LineSeries, Plot, Point, Shade, Spread, Table,
+};
 use crate::report::units::{Scale, title};
 use crate::settings::Value;
 
@@ -203,9 +205,10 @@ impl<'a> Pivot<'a> {
                 .iter()
                 .zip(&at)
                 .filter_map(|(row, x)| {
-                    let spread = cells::spread(row[column]?, self.metric, scale)?;
+                    let datum = cells::datum(row[column]?, self.metric, scale);
+                    let spread = datum.value()?;
                     let interval = (spread.low < spread.high).then_some((spread.low, spread.high));
-                    Some(Point { x: *x, y: spread.value, interval })
+                    Some(Point { x: *x, y: spread.value, interval, suspect: spread.suspect })
                 })
                 .collect(),
             steps: false,
@@ -251,17 +254,12 @@ impl<'a> Pivot<'a> {
                     .iter()
                     .map(|column| BarSeries {
                         name: self.columns[*column].name.clone(),
-                        values: rows
-                            .iter()
-                            .map(|row| {
-                                let cell = self.cells[*row][*column]?;
-                                cells::spread(cell, self.metric, scale)
-                            })
-                            .collect(),
+                        values: rows.iter().map(|row| self.datum(*row, *column, scale)).collect(),
                     })
-                    .filter(|series| series.values.iter().any(Option::is_some))
+                    .filter(is_planned)
                     .collect();
-                if series.is_empty() {
+                let drawn = series.iter().flat_map(|series| &series.values);
+                if drawn.filter_map(Datum::value).next().is_none() {
                     continue;
                 }
                 charts.push(Block::Chart(Chart {
@@ -283,11 +281,14 @@ impl<'a> Pivot<'a> {
     /// The field of medians; `None` when nothing in it may be used.
     pub(super) fn heat_map(&self, id: &str) -> Option<Block> {
         let scale = self.scale();
-        let value =
-            |cell: &Option<&Measured>| Some(cells::spread((*cell)?, self.metric, scale)?.value);
-        let values: Vec<Vec<Option<f64>>> =
-            self.cells.iter().map(|row| row.iter().map(value).collect()).collect();
-        values.iter().flatten().any(Option::is_some).then(|| {
+        let shade = |row: usize, column: usize| match self.datum(row, column, scale) {
+            Datum::Value(Spread { value, suspect, .. }) => Datum::Value(Shade { value, suspect }),
+            Datum::Gap(gap) => Datum::Gap(gap),
+        };
+        let values: Vec<Vec<Datum<Shade>>> = (0..self.rows.len())
+            .map(|row| (0..self.columns.len()).map(|column| shade(row, column)).collect())
+            .collect();
+        values.iter().flatten().any(|datum| datum.value().is_some()).then(|| {
             Block::Chart(Chart {
                 id: id.to_owned(),
                 title: format!("{}: {}", self.title, title(self.metric)),
@@ -302,6 +303,14 @@ impl<'a> Pivot<'a> {
                 },
             })
         })
+    }
+
+    /// What a chart has at a place.
+    fn datum(&self, row: usize, column: usize, scale: Scale) -> Datum<Spread> {
+        match self.cells[row][column] {
+            Some(cell) => cells::datum(cell, self.metric, scale),
+            None => Datum::Gap(Gap::NotPlanned),
+        }
     }
 
     fn axis(&self, scale: Scale) -> Axis {
@@ -339,6 +348,12 @@ pub(super) fn turn_table(table: Table, rows_are: &str) -> Table {
 /// So many in each chart that none is nearly empty: nine lines are five and four.
 pub(super) fn evenly(count: usize, most: usize) -> usize {
     count.div_ceil(count.div_ceil(most).max(1)).max(1)
+}
+
+/// Whether the campaign has any of the series; one that it has stays, with the reasons for its
+/// gaps, also when no value is left.
+pub(super) fn is_planned(series: &BarSeries) -> bool {
+    series.values.iter().any(|datum| *datum != Datum::Gap(Gap::NotPlanned))
 }
 
 /// Which way is better, as a note under a chart.

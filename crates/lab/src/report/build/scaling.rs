@@ -227,7 +227,8 @@ fn efficiency(pivot: &Pivot<'_>) -> Vec<Block> {
             points: (0..pivot.rows.len())
                 .filter_map(|row| {
                     let (x, y) = (pivot.rows[row].at?, percent(row, column)?);
-                    Some(Point { x, y, interval: None })
+                    let suspect = pivot.cells[row][column].is_some_and(cells::is_suspect);
+                    Some(Point { x, y, interval: None, suspect })
                 })
                 .collect(),
             steps: false,

@@ -28,6 +28,7 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
                 x: (round + 1) as f64,
                 y: scale.apply(*value),
                 interval: None,
+                suspect: cells::is_suspect(cell),
             });
             series.push(LineSeries {
                 name: context.subject(cell.subject).to_owned(),

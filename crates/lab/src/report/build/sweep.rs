@@ -1,6 +1,7 @@
 //! Over a number of the workload: depth, size of a request, processes, and any other that a tool
 //! has.
 
+use super::cells;
 use super::dims::{as_number, name_of};
 use super::pivot::{Head, MOST_SERIES, Pivot};
 use super::{Context, charts_first};
@@ -110,7 +111,12 @@ fn latency_by_requests(pivot: &Pivot<'_>) -> Option<Block> {
                 let cell = row[column].filter(|cell| cell.is_usable())?;
                 let x = requests.apply(cell.get(Metric::Iops)?.median);
                 let y = latency.apply(cell.get(Metric::LatencyP99)?.median);
-                (x > 0.0 && y > 0.0).then_some(Point { x, y, interval: None })
+                (x > 0.0 && y > 0.0).then_some(Point {
+                    x,
+                    y,
+                    interval: None,
+                    suspect: cells::is_suspect(cell),
+                })
             })
             .collect(),
         steps: false,

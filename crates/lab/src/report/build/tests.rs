@@ -10,12 +10,13 @@ use crate::campaign::Health;
 use crate::fixture::{self, Given, campaign, headline, noise, results};
 use crate::matrix::plan_workloads;
 use crate::metric::Metric;
-use crate::report::model::{Axis, Plot, Table, Tone};
+use crate::report::model::{Axis, Datum, Plot, Table, Tone};
 use crate::settings::Value;
 use braid_stack::ByteSize;
 
 mod answers;
 mod any;
+mod charts;
 mod sections;
 
 fn report_of(results: &Results) -> Report {
@@ -246,7 +247,7 @@ fn check_chart(chart: &crate::report::model::Chart) {
             assert!(categories.len() <= 8 && series.len() <= 8, "{}", chart.title);
             for series in series {
                 assert_eq!(series.values.len(), categories.len());
-                for bar in series.values.iter().flatten() {
+                for bar in series.values.iter().filter_map(Datum::value) {
                     assert!(bar.low <= bar.value && bar.value <= bar.high, "{bar:?}");
                     assert!(fits(&bar.low, axis) && fits(&bar.high, axis), "{bar:?}");
                 }
@@ -261,7 +262,7 @@ fn check_chart(chart: &crate::report::model::Chart) {
         Plot::HeatMap { columns, rows, values, .. } => {
             assert_eq!(values.len(), rows.len());
             assert!(values.iter().all(|row| row.len() == columns.len()));
-            assert!(values.iter().flatten().flatten().all(|value| value.is_finite()));
+            assert!(values.iter().flatten().filter_map(Datum::value).all(|s| s.value.is_finite()));
         }
     }
 }
@@ -285,16 +286,24 @@ fn row_of<'r>(report: &'r Report, title: &str, first: &str) -> Vec<&'r str> {
 
 /// Standing and findings made up, so that the rules of trust have no say.
 fn analyse_without_rules(results: &Results, invalid: &[(&str, &str)]) -> Analysis {
+    let judged: Vec<(&str, &str, Standing)> = invalid
+        .iter()
+        .map(|(subject, workload)| (*subject, *workload, Standing::Invalid))
+        .collect();
+    analyse_as(results, &judged)
+}
+
+/// The same with any standing of some cells.
+fn analyse_as(results: &Results, judged: &[(&str, &str, Standing)]) -> Analysis {
     let mut judgement = Judgement::default();
-    for (subject, workload) in invalid {
+    for (subject, workload, standing) in judged {
         let finding = Finding {
             rule: "page-cache",
-            standing: Standing::Invalid,
+            standing: *standing,
             why: "the tool read 10 GiB and the disk 1 MiB".to_owned(),
             action: "set direct".to_owned(),
         };
-        let verdict =
-            crate::trust::Verdict { standing: Standing::Invalid, findings: vec![finding] };
+        let verdict = crate::trust::Verdict { standing: *standing, findings: vec![finding] };
         judgement.cells.insert(((*subject).to_owned(), (*workload).to_owned()), verdict);
     }
     crate::analysis::analyse_judged(results, plan_workloads(&results.campaign), judgement)

@@ -6,8 +6,9 @@ use crate::error::LabError;
 use crate::report::model::Report;
 
 /// Version of the JSON's form; it rises when a field changes its meaning or goes. Version 1 was
-/// the analysis itself.
-const OUTPUT_VERSION: u32 = 2;
+/// the analysis itself; version 2
+/// had `null` where a chart has no value, which is now the reason, and plain numbers in heat maps.
+const OUTPUT_VERSION: u32 = 3;
 
 #[derive(Serialize)]
 struct Document<'a> {

@@ -13,7 +13,7 @@ use comfy_table::{
 use super::markdown::{numbers, sign};
 use super::text::{printable, shorten, wrap};
 use crate::report::model::{
-    Block, Cell, Column, Plot, Report, Row, Section, Spread, Table, Tone, TrustBox,
+    Block, Cell, Column, Datum, Plot, Report, Row, Section, Spread, Table, Tone, TrustBox,
 };
 
 /// A line under the header and none between rows.
@@ -214,13 +214,13 @@ impl Out {
 
     /// Bars of blocks: whole cells and an eighth of one at the end.
     fn bars(&mut self, categories: &[String], series: &[crate::report::model::BarSeries]) {
-        let values = series.iter().flat_map(|series| &series.values).flatten();
+        let values = series.iter().flat_map(|series| &series.values).filter_map(Datum::value);
         let highest =
             values.map(|spread| spread.value).filter(|v| v.is_finite()).fold(0.0, f64::max);
         let mut grid = self.grid();
         for (category, name) in categories.iter().enumerate() {
             for (index, one) in series.iter().enumerate() {
-                let value = one.values.get(category).and_then(Option::as_ref);
+                let value = one.values.get(category).and_then(Datum::value);
                 let head = if index == 0 { shorten(name, LONGEST) } else { "".into() };
                 grid.add_row([
                     Shown::new(printable(&head)),

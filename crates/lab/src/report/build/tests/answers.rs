@@ -1,6 +1,7 @@
 //! What is said, and what is not.
 
 use super::*;
+use crate::report::model::{Gap, Spread};
 
 #[test]
 fn a_small_campaign_reads_well() {
@@ -113,7 +114,8 @@ fn an_invalid_number_is_shown_and_counts_for_nothing() {
     assert_eq!(report.trust.reasons[0].cells, ["stripe: sequential read 1M"]);
     let bars = report.charts().find(|chart| chart.title.starts_with("sequential reads")).unwrap();
     let Plot::Bars { series, .. } = &bars.plot else { panic!("{bars:?}") };
-    assert_eq!(series.len(), 1, "the invalid bar is left out");
+    let drawn: Vec<Option<Gap>> = series.iter().map(|one| gap_of(&one.values[0])).collect();
+    assert_eq!(drawn, [None, Some(Gap::Invalid)], "the invalid bar is not drawn and says why");
     // An invalid baseline leaves no percent at all.
     let invalid = [("single", "sequential read 1M")];
     let report =
@@ -194,4 +196,11 @@ fn it_says_how_to_run_it_again() {
     reading.fill = false;
     let reading = fixture::results(&reading, |_, workload, _| headline(workload, 1e6));
     assert!(!report_of(&reading).again[0].contains("--destroy"));
+}
+
+fn gap_of(datum: &Datum<Spread>) -> Option<Gap> {
+    match datum {
+        Datum::Value(_) => None,
+        Datum::Gap(gap) => Some(*gap),
+    }
 }

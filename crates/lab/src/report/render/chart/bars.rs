@@ -10,7 +10,7 @@ use super::canvas::{Anchor, Canvas, Look, SMALL, TEXT, WIDTH, fit, text_width};
 use super::colours::{INK, PAPER, Palette, RULE, SOFT, series as series_colour};
 use super::legend::{self, Key};
 use super::scale::{Scale, Start, axis_title, value_text};
-use crate::report::model::{Axis, BarSeries, Spread};
+use crate::report::model::{Axis, BarSeries, Datum, Gap, Spread};
 use crate::report::render::text::{printable, shorten};
 
 /// Longest name of a category that stands beside its bars instead of above them.
@@ -37,7 +37,7 @@ impl Layout {
         let widest =
             categories.iter().map(|name| text_width(&printable(name), TEXT)).fold(0.0, f64::max);
         let beside = widest <= BESIDE;
-        let values = series.iter().flat_map(|series| &series.values).flatten();
+        let values = series.iter().flat_map(|series| &series.values).filter_map(Datum::value);
         let value_width =
             values.map(|spread| text_width(&value_text(spread.value), SMALL)).fold(24.0, f64::max);
         let (bar, gap) = match series.len() {
@@ -87,7 +87,7 @@ pub(super) fn draw(
     if layout.bottom - layout.top > TALL {
         (layout.top, layout.bottom) = (layout.top + 18.0, layout.bottom + 18.0);
     }
-    let spreads = series.iter().flat_map(|series| &series.values).flatten();
+    let spreads = series.iter().flat_map(|series| &series.values).filter_map(Datum::value);
     let values = spreads
         .flat_map(|s| [s.value, s.low, s.high].into_iter().chain(s.points.iter().copied()))
         .chain(mark);
@@ -100,12 +100,13 @@ pub(super) fn draw(
         draw_name(&mut canvas, &layout, category, name);
         for (index, one) in series.iter().enumerate() {
             let top = layout.bar_top(category, index);
-            let spread = one.values.get(category).and_then(Option::as_ref);
-            let spread = spread.filter(|spread| spread.value.is_finite());
             let bar = Bar { top, category: name, series: &one.name, place: places[index] };
-            match spread {
-                Some(spread) => draw_bar(&mut canvas, &layout, &scale, &bar, spread, axis),
-                None => draw_nothing(&mut canvas, &layout, &scale, &bar),
+            match one.values.get(category) {
+                Some(Datum::Value(spread)) if spread.value.is_finite() => {
+                    draw_bar(&mut canvas, &layout, &scale, &bar, spread, axis);
+                }
+                Some(Datum::Gap(gap)) => draw_gap(&mut canvas, &layout, &scale, &bar, *gap),
+                _ => draw_gap(&mut canvas, &layout, &scale, &bar, Gap::NotMeasured),
             }
         }
     }
@@ -248,11 +249,11 @@ fn draw_bar(
     canvas.tip_field((left, top), right - left, layout.bar, &tip);
 }
 
-fn draw_nothing(canvas: &mut Canvas, layout: &Layout, scale: &Scale, bar: &Bar<'_>) {
+fn draw_gap(canvas: &mut Canvas, layout: &Layout, scale: &Scale, bar: &Bar<'_>, gap: Gap) {
     let middle = bar.top + layout.bar / 2.0;
     let look = Look { size: SMALL - 1.0, bold: false, colour: SOFT };
     canvas.layer("", |pen| {
-        pen.text((scale.base() + 4.0, middle), Anchor::Start, look, "not measured");
+        pen.text((scale.base() + 4.0, middle), Anchor::Start, look, gap.words());
         pen.text((WIDTH, middle), Anchor::End, look, "—");
     });
 }

@@ -3,6 +3,7 @@
 use super::canvas::{Anchor, Canvas, Look, SMALL, TEXT, WIDTH, fit, text_width};
 use super::colours::{EMPTY, INK, ON_DARK, ON_LIGHT, SOFT, heat};
 use super::scale::value_text;
+use crate::report::model::{Datum, Gap, Shade};
 
 const CELL: f64 = 32.0;
 const NARROWEST: f64 = 46.0;
@@ -16,7 +17,7 @@ pub(super) fn draw(
     y: &str,
     columns: &[String],
     rows: &[String],
-    values: &[Vec<Option<f64>>],
+    values: &[Vec<Datum<Shade>>],
     unit: &str,
 ) -> Canvas {
     let heads: Vec<String> = columns.iter().map(|name| fit(name, SMALL, HEAD)).collect();
@@ -30,8 +31,10 @@ pub(super) fn draw(
     canvas.widen(left + cell * columns.len() as f64);
     let top = 40.0;
     draw_heads(&mut canvas, (x, y), (&heads, &sides), (left, top), cell);
+    let datum = |row: usize, column: usize| values.get(row).and_then(|row| row.get(column));
     let value = |row: usize, column: usize| {
-        values.get(row).and_then(|row| *row.get(column)?).filter(|value| value.is_finite())
+        let shade = datum(row, column)?.value()?;
+        shade.value.is_finite().then_some(shade.value)
     };
     let places = || (0..rows.len()).flat_map(|row| (0..columns.len()).map(move |c| (row, c)));
     let all = || places().filter_map(|(row, column)| value(row, column));
@@ -42,7 +45,11 @@ pub(super) fn draw(
         let at = (left + cell * column as f64, top + CELL * row as f64);
         let value = value(row, column);
         draw_cell(&mut canvas, at, cell, value.map(|value| (value, share(value, low, high))));
-        let text = value.map_or_else(|| "not measured".to_owned(), |v| with_unit(v, unit));
+        let gap = match datum(row, column) {
+            Some(Datum::Gap(gap)) => *gap,
+            _ => Gap::NotMeasured,
+        };
+        let text = value.map_or_else(|| gap.words().to_owned(), |v| with_unit(v, unit));
         let tip = format!("{} {}, {} {}: {text}", columns[column], x, rows[row], y);
         canvas.tip_field(at, cell - GAP, CELL - GAP, &tip);
     }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::report::model::{
-    Axis, BarSeries, Block, Cell, LineSeries, Point, Report, Row, Section, Spread, Table,
+    Axis, BarSeries, Block, Cell, Datum, Gap, LineSeries, Point, Report, Row, Section, Spread,
+    Table,
 };
 
 fn axis(label: &str, unit: &str) -> Axis {
@@ -18,8 +19,14 @@ fn bars() -> Chart {
             series: vec![BarSeries {
                 name: "disk".into(),
                 values: vec![
-                    Some(Spread { value: 200.0, low: 150.0, high: 250.0, points: vec![250.0] }),
-                    None,
+                    Datum::Value(Spread {
+                        value: 200.0,
+                        low: 150.0,
+                        high: 250.0,
+                        points: vec![250.0],
+                        suspect: false,
+                    }),
+                    Datum::Gap(Gap::Invalid),
                 ],
             }],
             mark: Some(100.0),
@@ -28,7 +35,8 @@ fn bars() -> Chart {
 }
 
 fn lines(points: &[(f64, f64)], steps: bool) -> Chart {
-    let points = points.iter().map(|&(x, y)| Point { x, y, interval: None }).collect();
+    let points =
+        points.iter().map(|&(x, y)| Point { x, y, interval: None, suspect: false }).collect();
     Chart {
         id: "line".into(),
         title: "Line".into(),
@@ -110,7 +118,7 @@ fn a_small_chart() {
     </g>
     <g>
     <text x="476" y="445" dy="0.5ex" text-anchor="start" font-size="99" fill="#5B6470">
-    not measured
+    invalid
     </text>
     <text x="4800" y="445" dy="0.5ex" text-anchor="end" font-size="99" fill="#5B6470">
     —

@@ -17,7 +17,7 @@ use rust_xlsxwriter::{
 
 use super::cell_text;
 use super::looks::Looks;
-use crate::report::model::{Axis, BarSeries, Chart, LineSeries, Plot, Spread};
+use crate::report::model::{Axis, BarSeries, Chart, Datum, LineSeries, Plot, Shade, Spread};
 use crate::report::render::chart::axis_title;
 use crate::report::render::chart::colours::{self, Palette, heat};
 
@@ -115,7 +115,7 @@ impl Page<'_> {
             self.text(head, ends + 1, &format!("{} +", one.name), &self.looks.head_number)?;
             let mut spreads = false;
             for (row, spread) in (first..=last).zip(&one.values) {
-                let Some(Spread { value, low, high, .. }) = spread else { continue };
+                let Datum::Value(Spread { value, low, high, .. }) = spread else { continue };
                 self.number(row, values, *value)?;
                 self.number(row, ends, value - low)?;
                 self.number(row, ends + 1, high - value)?;
@@ -248,7 +248,7 @@ impl Page<'_> {
         (x, y): (&str, &str),
         columns: &[String],
         rows: &[String],
-        values: &[Vec<Option<f64>>],
+        values: &[Vec<Datum<Shade>>],
         unit: &str,
     ) -> Result<(), XlsxError> {
         let head = self.row;
@@ -261,7 +261,7 @@ impl Page<'_> {
             self.text(row, 0, name, &self.looks.plain)?;
             let cells = values.get(index).into_iter().flatten().take(columns.len());
             for (column, value) in cells.enumerate() {
-                self.number(row, column + 1, value.unwrap_or(f64::NAN))?;
+                self.number(row, column + 1, value.value().map_or(f64::NAN, |shade| shade.value))?;
             }
         }
         if !columns.is_empty() && !rows.is_empty() {
