@@ -312,14 +312,14 @@ fn pictures_are_drawn() {
 
 #[test]
 fn the_terminal_gets_words_and_no_commands() {
-    let plain = render_terminal(&fixture::everything(), false);
+    let plain = render_terminal(&fixture::everything(), false, "report.html");
     assert!(!plain.contains('\u{1b}') && !plain.contains('\u{7}') && !plain.contains('\u{202e}'));
     let report = fixture::campaign();
-    let plain = render_terminal(&report, false);
+    let plain = render_terminal(&report, false, "report.html");
     assert!(plain.contains(&report.answer[0]));
     assert!(plain.contains("▲ 192 %"), "{plain}");
     assert!(plain.contains("1312 numbers can be believed, 96 are suspect, 20 invalid, 12 missing"));
     assert!(plain.contains('█'));
-    let coloured = render_terminal(&report, true);
+    let coloured = render_terminal(&report, true, "report.html");
     assert!(coloured.contains("\u{1b}["));
 }

@@ -143,11 +143,25 @@ fn compare(options: &LabCompare) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The report, the files, and the answer again, which the report has put far above.
 fn print_summary(summary: &Summary) {
     print!("{}", summary.text);
-    for path in &summary.written.files {
+    println!();
+    let (documents, pictures): (Vec<_>, Vec<_>) =
+        summary.written.files.iter().partition(|path| !is_picture(path));
+    for path in documents {
         println!("{}", path.display());
     }
+    if let Some(folder) = pictures.first().and_then(|path| path.parent()) {
+        println!("{}/ ({} files)", folder.display(), pictures.len());
+    }
+    if !summary.answer.is_empty() {
+        println!("\n{}", summary.answer);
+    }
+}
+
+fn is_picture(path: &Path) -> bool {
+    path.extension().is_some_and(|kind| kind == "svg" || kind == "png")
 }
 
 fn formats(given: &[LabFormat]) -> Formats {
