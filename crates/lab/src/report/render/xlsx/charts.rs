@@ -145,7 +145,7 @@ impl Page<'_> {
             if axis.log {
                 values.set_log_base(10);
             }
-            self.place_chart(&mut chart, at, title, series.len())?;
+            self.place_chart(&mut chart, at, title)?;
         }
         self.row = last + 1;
         Ok(())
@@ -211,7 +211,7 @@ impl Page<'_> {
             if y.log {
                 chart.y_axis().set_log_base(10);
             }
-            self.place_chart(&mut chart, at, title, series.len())?;
+            self.place_chart(&mut chart, at, title)?;
         }
         self.row = head + 1 + longest as u32;
         Ok(())
@@ -225,19 +225,9 @@ impl Page<'_> {
         Ok(bars)
     }
 
-    fn place_chart(
-        &mut self,
-        chart: &mut Drawing,
-        row: u32,
-        title: u32,
-        series: usize,
-    ) -> Result<(), XlsxError> {
+    fn place_chart(&mut self, chart: &mut Drawing, row: u32, title: u32) -> Result<(), XlsxError> {
         chart.title().set_name(&self.range((title, title), 0)?);
-        if series > 1 {
-            chart.legend().set_position(ChartLegendPosition::Bottom);
-        } else {
-            chart.legend().set_hidden();
-        }
+        chart.legend().set_position(ChartLegendPosition::Bottom);
         chart.set_width(900).set_height((CHART_ROWS - 1) * 20);
         self.sheet.insert_chart(row, 0, chart)?;
         Ok(())
