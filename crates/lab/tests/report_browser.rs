@@ -102,7 +102,7 @@ fn check_charts(seen: &Value, report: &Report, at: &str) {
         assert!(size[0] > 200.0 && size[1] > 40.0, "{at}: {size:?}");
         // Nor so small that it is not read, nor larger than the text around it.
         let smallest = seen["smallest_text"].as_f64().unwrap_or(11.0);
-        assert!((10.5..=18.0).contains(&smallest), "{at}: texts of {smallest} px");
+        assert!((10.0..=18.0).contains(&smallest), "{at}: texts of {smallest} px");
         let tips = seen["tips"].as_array().unwrap().len();
         assert!(tips >= values(chart).saturating_sub(zeros(chart)), "{at}: {tips} values");
         assert!(seen["drawn"].as_u64().unwrap() > 0 || values(chart) == 0, "{at}: nothing drawn");

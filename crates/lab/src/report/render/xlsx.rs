@@ -8,6 +8,7 @@
 mod charts;
 mod looks;
 mod names;
+mod paper;
 mod sheets;
 
 use std::io::Write;

@@ -11,7 +11,7 @@ use crate::report::model::{Chart, Plot, Report};
 /// Texts, intervals, marks.
 pub(super) const INK: RGBColor = RGBColor(0x1a, 0x1d, 0x21);
 /// Ticks and names of axes.
-pub(super) const SOFT: RGBColor = RGBColor(0x5b, 0x64, 0x70);
+pub(in crate::report::render) const SOFT: RGBColor = RGBColor(0x5b, 0x64, 0x70);
 /// The grid.
 pub(super) const RULE: RGBColor = RGBColor(0xdf, 0xe3, 0xe8);
 /// The ground under marks with a hole.
