@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use braid_lab::compare::CompareOptions;
 use braid_lab::preset::{Choices, read_chosen};
 use braid_lab::report::render::Formats;
-use braid_lab::{Campaign, LabError, LabOptions, Preset, StopFlag, Summary};
+use braid_lab::{Campaign, LabError, LabOptions, Preset, Shown, StopFlag, Summary};
 
 use crate::cli::{Lab, LabCompare, LabFormat, LabHow, LabTarget};
 use crate::failure::Failure;
@@ -41,8 +41,10 @@ pub(super) fn lab(lab: &Lab) -> Result<(), Failure> {
             Ok(())
         }
         Lab::Show { folder, cells } => {
-            let text = braid_lab::show(folder, cells.as_deref()).map_err(Failure::failed)?;
-            print!("{text}");
+            match braid_lab::show(folder, cells.as_deref()).map_err(Failure::failed)? {
+                Shown::Cells(text) => print!("{text}"),
+                Shown::Nothing(why) => return Err(Failure::failed(why)),
+            }
             Ok(())
         }
         Lab::Compare(options) => compare(options),
@@ -136,6 +138,11 @@ fn compare(options: &LabCompare) -> Result<(), Failure> {
         println!("{}", comparison.render_json().map_err(Failure::failed)?);
     } else {
         print!("{}", comparison.render_text(colour()));
+    }
+    // A gate must not open because somebody gave something another name.
+    if comparison.cells.is_empty() {
+        return Err(Failure::usage("nothing in common that may be compared")
+            .next("check that subjects and workloads have the same names in both"));
     }
     if comparison.has_regression() {
         return Err(Failure::failed("something got worse"));
