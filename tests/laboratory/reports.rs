@@ -42,6 +42,29 @@ fn a_slower_device_is_a_regression_and_the_same_one_is_not() {
     assert!(shown.out.contains("fio ") && shown.out.contains("single"), "{shown}");
 }
 
+/// A gate that finds nothing to look at does not pass.
+#[test]
+fn what_finds_nothing_says_so_and_fails() {
+    skip_without!("fio");
+    let lab = Lab::new();
+    std::fs::create_dir(lab.scratch.join("empty")).unwrap();
+    let listed = lab.run(&["list", "empty"]).ok();
+    assert!(listed.out.contains("no results in empty"), "{listed}");
+    assert_eq!(lab.run(&["list", "empty", "--json"]).ok().json()["results"], serde_json::json!([]));
+
+    run_into(&lab, "before", "10us");
+    let renamed = campaign("10us").replace("\"single\"", "\"alone\"");
+    let file = lab.campaign(&renamed);
+    lab.run(&["run", &file, "--out", "renamed", "--quiet", "--format", "json"]).ok();
+    for json in [&[][..], &["--json"]] {
+        let compare = [&["compare", "before", "renamed"], json].concat();
+        lab.run(&compare).fails(2, &["nothing in common", "subjects and workloads"]);
+    }
+    let shown = lab.run(&["show", "before", "nothere"]);
+    let shown = shown.fails(1, &["nothing matches \"nothere\"", "single: random read 4K"]);
+    assert_eq!(shown.out, "", "{shown}");
+}
+
 #[test]
 fn only_the_formats_that_are_wanted_are_written() {
     skip_without!("fio");

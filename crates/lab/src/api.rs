@@ -13,7 +13,7 @@ use crate::report::render::{Formats, Written, render_terminal, write_report};
 use crate::report::{build_report, tidy_rows};
 use crate::runner::{Tally, run_campaign};
 use crate::store::Store;
-use crate::world::{SystemWorld, World};
+use crate::world::{SystemWorld, World, shell_word};
 
 /// What a run or a report leaves.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ pub struct Summary {
     pub tally: Option<Tally>,
     /// The report for the terminal.
     pub text: String,
+    /// The answer's first sentence.
+    pub answer: String,
     /// The files that were written.
     pub written: Written,
 }
@@ -88,7 +90,16 @@ pub fn report(results_dir: &Path, formats: &Formats, colour: bool) -> Result<Sum
     let report = build_report(&analysis, &results, results_dir);
     let samples = tidy_rows(&analysis, &results);
     let written = write_report(&report, &samples, results_dir, formats)?;
-    Ok(Summary { tally: None, text: render_terminal(&report, colour), written })
+    let whole = match &written.html {
+        Some(page) => page.display().to_string(),
+        None => {
+            let results_dir = shell_word(&results_dir.display().to_string());
+            format!("braid lab report {results_dir} --format html")
+        }
+    };
+    let text = render_terminal(&report, colour, &whole);
+    let answer = report.answer.into_iter().next().unwrap_or_default();
+    Ok(Summary { tally: None, text, answer, written })
 }
 
 /// What changed between two results directories.

@@ -125,7 +125,7 @@ pub struct Campaign {
 }
 
 /// The keys of a campaign's first level.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "name",
     "description",
     "repetitions",

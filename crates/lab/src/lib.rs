@@ -84,7 +84,7 @@ pub use api::{
 pub use braid_stack::ByteSize;
 pub use campaign::{Campaign, Job, Source, Subject, SubjectDecl};
 pub use error::LabError;
-pub use listing::{list, show};
+pub use listing::{Shown, list, show};
 pub use plan::Plan;
 pub use preset::{Preset, quick_campaign};
 pub use world::{StopFlag, SystemWorld, World};

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 mod show;
 
-pub use show::{show, show_results};
+pub use show::{Shown, show, show_results};
 
 /// Version of the JSON form.
 const OUTPUT_VERSION: u32 = 1;
@@ -79,7 +79,17 @@ pub struct Found {
 /// As [`find_results`].
 pub fn list(folder: &Path, json: bool) -> Result<String, LabError> {
     let listed = find_results(folder)?;
-    if json { render_list_json(&listed) } else { Ok(render_list(&listed)) }
+    if json {
+        return render_list_json(&listed);
+    }
+    if listed.is_empty() {
+        let folder = folder.display().to_string();
+        return Ok(format!(
+            "no results in {}, or up to two folders below it\n",
+            printable(&folder)
+        ));
+    }
+    Ok(render_list(&listed))
 }
 
 /// Every results directory at `parent`, in it, or in a folder in it, by path.

@@ -19,7 +19,9 @@ fn look(name: &str, report: &Report) -> Option<Value> {
     let formats = Formats { html: true, ..Formats::NONE };
     let written = write_report(report, &[], &dir, &formats).unwrap();
     let screenshots = python::directory("screenshots");
-    let seen = python::run("browser/look.py", &[&written.html.unwrap(), &screenshots])?;
+    let mut seen = python::run("browser/look.py", &[&written.html.unwrap(), &screenshots])?;
+    check_paper(&seen["paper"], name);
+    let seen = seen["screen"].take();
     for (width, seen) in seen.as_object().unwrap() {
         let at = format!("{name} at the width of a {width}");
         println!("{at}: loaded after {} ms", seen["loaded_after_ms"]);
@@ -32,6 +34,13 @@ fn look(name: &str, report: &Report) -> Option<Value> {
         check_charts(seen, report, &at);
     }
     Some(seen)
+}
+
+/// Paper is wider than high, and what is on it is whole.
+fn check_paper(seen: &Value, name: &str) {
+    let sides: Vec<f64> = serde_json::from_value(seen["sheet"].clone()).unwrap();
+    assert!(sides[0] > sides[1], "{name}: {sides:?}");
+    assert_eq!(seen["beyond"], Value::Array(vec![]), "{name}: pixels beyond the sheet");
 }
 
 fn check_tables(seen: &Value, report: &Report, at: &str) {
@@ -91,6 +100,9 @@ fn check_charts(seen: &Value, report: &Report, at: &str) {
         assert_eq!(python::shown(label), python::shown(&chart.title), "{at}");
         let size: Vec<f64> = serde_json::from_value(seen["box"].clone()).unwrap();
         assert!(size[0] > 200.0 && size[1] > 40.0, "{at}: {size:?}");
+        // Nor so small that it is not read, nor larger than the text around it.
+        let smallest = seen["smallest_text"].as_f64().unwrap_or(11.0);
+        assert!((10.0..=18.0).contains(&smallest), "{at}: texts of {smallest} px");
         let tips = seen["tips"].as_array().unwrap().len();
         assert!(tips >= values(chart).saturating_sub(zeros(chart)), "{at}: {tips} values");
         assert!(seen["drawn"].as_u64().unwrap() > 0 || values(chart) == 0, "{at}: nothing drawn");
@@ -111,8 +123,8 @@ fn zeros(chart: &Chart) -> usize {
 #[test]
 fn a_campaign_is_read_as_it_was_written() {
     let report = fixture::campaign();
-    let Some(seen) = look("campaign", &report) else { return };
-    let seen = &seen["desk"];
+    let Some(all) = look("campaign", &report) else { return };
+    let seen = &all["desk"];
     assert_eq!(seen["answer"][0], report.answer[0].as_str());
     let cell = |row: usize, column: usize| &seen["tables"][0]["rows"][row][column];
     // What colour says, words say as well.
@@ -120,6 +132,20 @@ fn a_campaign_is_read_as_it_was_written() {
     assert_eq!(cell(1, 6)["says"], "(worse than the baseline)");
     assert_eq!(cell(0, 5)["says"], "(invalid)");
     assert_eq!(cell(0, 1)["says"], "");
+    for (width, seen) in all.as_object().unwrap() {
+        for table in seen["tables"].as_array().unwrap() {
+            let is_result = report.tables().any(|one| table["id"] == format!("t-{}", one.id));
+            if is_result {
+                assert_eq!(table["hidden"], 0, "{width}: the first number of {}", table["id"]);
+            }
+            let hint = table["hint"].as_str().unwrap();
+            assert!(hint.contains("gradient"), "{width}: no hint at the edge of {}", table["id"]);
+        }
+    }
+    // Commands can be copied: each is a line of its own.
+    let commands = report.commands.rows.iter().map(|row| row.cells[2].text.as_str());
+    assert_eq!(seen["commands"], serde_json::json!(commands.collect::<Vec<_>>()));
+    assert_eq!(seen["commands_keep"], serde_json::json!(["pre-wrap"]));
     // The stronger of two differences has another colour than the weaker one.
     assert_ne!(cell(0, 3)["colour"], cell(6, 3)["colour"]);
     assert_ne!(cell(0, 3)["colour"], cell(0, 1)["colour"]);

@@ -8,7 +8,7 @@ mod python;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use braid_lab::report::model::{Block, Plot, Report};
+use braid_lab::report::model::{Block, Chart, Datum, Plot, Report};
 use braid_lab::report::render::{Formats, TidyRow, render_terminal, write_report};
 use serde_json::{Value, json};
 
@@ -149,6 +149,10 @@ fn markdown_is_read_as_it_was_written() {
             }
         }
         let elements = read["elements"].as_object().unwrap();
+        if name == "md" {
+            // Each command begins a line.
+            assert_eq!(elements["br"], report.commands.rows.len(), "{name}");
+        }
         assert_eq!(elements.get("img").cloned().unwrap_or(json!(0)), report.charts().count());
         for harmful in ["script", "a", "em em", "del"] {
             assert_eq!(elements.get(harmful), None, "{name}: {harmful}");
@@ -181,6 +185,38 @@ fn read_workbook(name: &str, report: &Report, samples: &[TidyRow]) -> Option<Val
     Some(read)
 }
 
+fn drawn_natively(chart: &Chart) -> bool {
+    !matches!(chart.plot, Plot::HeatMap { .. })
+}
+
+/// What stands in the cell that a reference such as `'a sheet'!$B$23` names.
+fn text_at(sheet: &Value, reference: &Value) -> String {
+    let reference = reference.as_str().unwrap();
+    let (_, place) = reference.rsplit_once("!$").unwrap();
+    let (letters, row) = place.split_once('$').unwrap();
+    let column = letters.bytes().fold(0, |sum, letter| sum * 26 + usize::from(letter - b'A') + 1);
+    cell(sheet, row.parse().unwrap(), column)[3].as_str().unwrap().to_owned()
+}
+
+/// An axis of values begins at zero, so that lengths can be compared, and holds every interval.
+fn check_ends(chart: &Chart, ends: &Value) {
+    let (highest, log) = match &chart.plot {
+        Plot::Bars { series, axis, .. } => {
+            let values = series.iter().flat_map(|one| &one.values).filter_map(Datum::value);
+            (values.map(|spread| spread.high).fold(0.0, f64::max), axis.log)
+        }
+        Plot::Lines { series, y, .. } => {
+            let points = series.iter().flat_map(|one| &one.points);
+            let highs = points.map(|point| point.interval.map_or(point.y, |(_, high)| high));
+            (highs.fold(0.0, f64::max), y.log)
+        }
+        Plot::HeatMap { .. } => return,
+    };
+    let [low, high] = [&ends[0], &ends[1]].map(|end| end.as_f64().unwrap());
+    assert!(low == 0.0 || log, "{}: from {low}", chart.id);
+    assert!((highest..=highest * 1.5).contains(&high), "{}: {highest} of {high}", chart.id);
+}
+
 #[test]
 fn the_workbook_has_numbers_texts_and_charts() {
     let report = fixture::campaign();
@@ -203,22 +239,25 @@ fn the_workbook_has_numbers_texts_and_charts() {
     assert_eq!(table["frozen"], "B4");
     assert!(table["widths"].as_array().unwrap().iter().any(|width| width.as_f64() > Some(20.0)));
 
-    let drawn = |report: &Report| {
-        report.charts().filter(|chart| !matches!(chart.plot, Plot::HeatMap { .. })).count()
-    };
-    let charts: Vec<&Value> = sheets
-        .as_object()
-        .unwrap()
-        .values()
-        .flat_map(|sheet| sheet["charts"].as_array().unwrap())
+    let in_order = read["names"].as_array().unwrap().iter();
+    let charts: Vec<&Value> = in_order
+        .flat_map(|name| sheets[name.as_str().unwrap()]["charts"].as_array().unwrap())
         .collect();
-    assert_eq!(charts.len(), drawn(&report));
+    assert_eq!(charts.len(), report.charts().filter(|chart| drawn_natively(chart)).count());
+    assert!(charts.iter().all(|chart| chart["legend"] == true), "every chart says whose it is");
     let bars = charts.iter().find(|chart| chart["kind"] == "BarChart").unwrap();
-    assert!(bars["series"].as_array().unwrap().iter().all(|series| series["intervals"] == true));
+    let (mark, series) = bars["series"].as_array().unwrap().split_last().unwrap();
+    assert!(series.iter().all(|series| series["intervals"] == true));
+    // 100 % is a bar beside the others.
+    let sheet = &sheets["levels charts"];
+    assert_eq!(
+        (&mark["intervals"], text_at(sheet, &mark["name"])),
+        (&json!(false), "100 %".into())
+    );
     // The first category on top, the values with their name below.
     let (names, values) = (&bars["axes"][0], &bars["axes"][1]);
     assert_eq!((&names["title"], &names["reversed"]), (&Value::Null, &json!(true)));
-    assert!(values["title"].as_str().unwrap().ends_with("!$B$23"), "{values}");
+    assert_eq!(text_at(sheet, &values["title"]), "Of the single disk (%)");
     assert_eq!((&values["reversed"], &values["crosses"]), (&json!(false), &json!("max")));
     let lines = &sheets["test-0 charts"]["charts"];
     assert_eq!(lines[0]["kind"], "ScatterChart");
@@ -226,7 +265,35 @@ fn the_workbook_has_numbers_texts_and_charts() {
     assert!(lines[0]["axes"].as_array().unwrap().iter().all(|axis| axis["title"].is_string()));
     let levels = &sheets["levels charts"];
     assert_eq!(levels["scales"], json!(["colorScale"]));
-    assert_eq!(levels["charts"][0]["series"].as_array().unwrap().len(), 5);
+    assert_eq!(levels["charts"][0]["series"].as_array().unwrap().len(), 6);
+    for (chart, seen) in report.charts().filter(|chart| drawn_natively(chart)).zip(&charts) {
+        check_ends(chart, &seen["axes"][1]["ends"]);
+    }
+    // What happened to an array is a line in the picture of its course.
+    let course = &sheets["behaviour charts"];
+    let series = course["charts"][0]["series"].as_array().unwrap();
+    let names: Vec<String> = series.iter().map(|one| text_at(course, &one["name"])).collect();
+    assert!(names.contains(&"member fails at 175 s".to_owned()), "{names:?}");
+    assert_eq!(names.len(), 2 + 4);
+
+    for (name, sheet) in sheets.as_object().unwrap() {
+        let paper = &sheet["paper"];
+        assert_eq!(paper["orientation"], "landscape", "{name}");
+        assert!(paper["pages_wide"].as_u64() >= Some(1), "{name}: {paper}");
+        assert_eq!(paper["pages_high"].as_u64(), Some(0), "{name}: {paper}");
+        let is_charts = name.ends_with("charts");
+        assert!(is_charts || name == "summary" || paper["repeated"] != Value::Null, "{name}");
+        // Of charts the pictures, of samples the first.
+        let area = paper["area"].as_str().unwrap_or_default();
+        assert!(!is_charts || area.contains("$A$1:$I$"), "{name}: {area}");
+        assert!(name != "samples" || area.ends_with("$31"), "{name}: {area}");
+    }
+
+    let commands = cell(&sheets["commands"], 4, 3);
+    assert_eq!(
+        (&commands[3], &commands[6]),
+        (&json!(report.commands.rows[0].cells[2].text), &json!(true))
+    );
 
     let tidy = &sheets["samples"];
     assert_eq!(cell(tidy, 1, 1)[3], "subject");
@@ -302,14 +369,14 @@ fn pictures_are_drawn() {
 
 #[test]
 fn the_terminal_gets_words_and_no_commands() {
-    let plain = render_terminal(&fixture::everything(), false);
+    let plain = render_terminal(&fixture::everything(), false, "report.html");
     assert!(!plain.contains('\u{1b}') && !plain.contains('\u{7}') && !plain.contains('\u{202e}'));
     let report = fixture::campaign();
-    let plain = render_terminal(&report, false);
+    let plain = render_terminal(&report, false, "report.html");
     assert!(plain.contains(&report.answer[0]));
     assert!(plain.contains("▲ 192 %"), "{plain}");
     assert!(plain.contains("1312 numbers can be believed, 96 are suspect, 20 invalid, 12 missing"));
     assert!(plain.contains('█'));
-    let coloured = render_terminal(&report, true);
+    let coloured = render_terminal(&report, true, "report.html");
     assert!(coloured.contains("\u{1b}["));
 }

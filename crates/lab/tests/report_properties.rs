@@ -257,7 +257,7 @@ proptest! {
             let bars = line.replace("\\\\", "").replace("\\|", "").matches('|').count();
             prop_assert_eq!(bars, 3, "{}", line);
         }
-        let terminal = render_terminal(&report, false);
+        let terminal = render_terminal(&report, false, "report.html");
         prop_assert!(!terminal.chars().any(|c| c.is_control() && c != '\n'));
     }
 }

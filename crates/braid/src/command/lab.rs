@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use braid_lab::compare::CompareOptions;
 use braid_lab::preset::{Choices, read_chosen};
 use braid_lab::report::render::Formats;
-use braid_lab::{Campaign, LabError, LabOptions, Preset, StopFlag, Summary};
+use braid_lab::{Campaign, LabError, LabOptions, Preset, Shown, StopFlag, Summary};
 
 use crate::cli::{Lab, LabCompare, LabFormat, LabHow, LabTarget};
 use crate::failure::Failure;
@@ -42,8 +42,10 @@ pub(super) fn lab(lab: &Lab) -> Result<(), Failure> {
             Ok(())
         }
         Lab::Show { folder, cells } => {
-            let text = braid_lab::show(folder, cells.as_deref()).map_err(Failure::failed)?;
-            print!("{text}");
+            match braid_lab::show(folder, cells.as_deref()).map_err(Failure::failed)? {
+                Shown::Cells(text) => print!("{text}"),
+                Shown::Nothing(why) => return Err(Failure::failed(why)),
+            }
             Ok(())
         }
         Lab::Compare(options) => compare(options),
@@ -155,17 +157,36 @@ fn compare(options: &LabCompare) -> Result<(), Failure> {
     } else {
         print!("{}", comparison.render_text(colour()));
     }
+    // A gate must not open because somebody gave something another name.
+    if comparison.cells.is_empty() {
+        return Err(Failure::usage("nothing in common that may be compared")
+            .next("check that subjects and workloads have the same names in both"));
+    }
     if comparison.has_regression() {
         return Err(Failure::failed("something got worse"));
     }
     Ok(())
 }
 
+/// The report, the files, and the answer again, which the report has put far above.
 fn print_summary(summary: &Summary) {
     print!("{}", summary.text);
-    for path in &summary.written.files {
+    println!();
+    let (documents, pictures): (Vec<_>, Vec<_>) =
+        summary.written.files.iter().partition(|path| !is_picture(path));
+    for path in documents {
         println!("{}", path.display());
     }
+    if let Some(folder) = pictures.first().and_then(|path| path.parent()) {
+        println!("{}/ ({} files)", folder.display(), pictures.len());
+    }
+    if !summary.answer.is_empty() {
+        println!("\n{}", summary.answer);
+    }
+}
+
+fn is_picture(path: &Path) -> bool {
+    path.extension().is_some_and(|kind| kind == "svg" || kind == "png")
 }
 
 fn formats(given: &[LabFormat]) -> Formats {

@@ -23,7 +23,7 @@ impl Comparison {
 
     /// As text for the terminal.
     pub fn render_text(&self, colour: bool) -> String {
-        render_terminal(&self.to_report(), colour)
+        render_terminal(&self.to_report(), colour, "--json")
     }
 
     /// As a report, for the other renderers.

@@ -25,12 +25,21 @@ const NUMBERS: usize = 12;
 /// # Errors
 ///
 /// When the directory has no results or they cannot be read.
-pub fn show(dir: &Path, cells: Option<&str>) -> Result<String, LabError> {
+pub fn show(dir: &Path, cells: Option<&str>) -> Result<Shown, LabError> {
     Ok(show_results(&Store::open(dir)?.results()?, cells.unwrap_or("*")))
 }
 
+/// What a filter finds among the cells of some results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shown {
+    /// Those that match, as text.
+    Cells(String),
+    /// None does: a sentence, and all that there are.
+    Nothing(String),
+}
+
 /// The same of results that have been read.
-pub fn show_results(results: &Results, filter: &str) -> String {
+pub fn show_results(results: &Results, filter: &str) -> Shown {
     let analysis = analyse(results);
     let name = |cell: &Cell| {
         let (subject, work) = (&results.subjects[cell.subject], &analysis.workloads[cell.workload]);
@@ -53,13 +62,14 @@ pub fn show_results(results: &Results, filter: &str) -> String {
     for cell in planned().filter(matches) {
         show_cell(&mut text, results, &analysis, cell, &name(cell));
     }
-    if text.is_empty() {
-        text = format!("Nothing matches {:?}. There are:\n", printable(filter));
-        for cell in planned() {
-            line(&mut text, &format!("  {}", name(cell)));
-        }
+    if !text.is_empty() {
+        return Shown::Cells(text);
     }
-    text
+    text = format!("nothing matches {:?}; there are:", printable(filter));
+    for cell in planned() {
+        text += &format!("\n  {}", printable(&name(cell)));
+    }
+    Shown::Nothing(text)
 }
 
 /// Whether the campaign has this cell.

@@ -73,20 +73,37 @@ fn results_are_found_in_a_folder_and_one_below() {
 #[test]
 fn a_cell_is_shown_with_all_its_repetitions() {
     let made_up = made_up();
-    let text = show_results(&made_up, "STRIPE:");
+    let text = shown(&made_up, "STRIPE:");
     assert!(text.starts_with("stripe: sequential read 1M\n"), "{text}");
     let numbers = text.lines().find(|line| line.contains("throughput [MiB/s]")).unwrap();
     assert_eq!(numbers.split_whitespace().skip(2).collect::<Vec<_>>(), ["181"; 3]);
     assert_eq!(text.matches("$ meter --of raid0").count(), 2);
     assert!(!text.contains("single"), "{text}");
-    let failed = show_results(&made_up, "single");
+    let failed = shown(&made_up, "single");
     assert!(failed.contains("failed: the device \u{fffd}[31mwent away"), "{failed}");
     let number = made_up.trials.iter().find(|trial| trial.subject == "single").unwrap().number;
-    assert!(show_results(&made_up, &number.to_string()).starts_with("single: "));
-    assert!(show_results(&made_up, "*stripe*read*").starts_with("stripe: "));
-    assert!(show_results(&made_up, "stripe*write").starts_with("Nothing matches"));
-    let none = show_results(&made_up, "tape");
-    assert!(none.contains("Nothing matches \"tape\"") && none.contains("stripe: seq"), "{none}");
+    assert!(shown(&made_up, &number.to_string()).starts_with("single: "));
+    assert!(shown(&made_up, "*stripe*read*").starts_with("stripe: "));
+    for nothing in ["stripe*write", "tape"] {
+        let Shown::Nothing(why) = show_results(&made_up, nothing) else { panic!("{nothing}") };
+        assert!(why.starts_with(&format!("nothing matches {nothing:?}; there are:\n")), "{why}");
+        assert!(why.contains("\n  stripe: seq") && !why.ends_with('\n'), "{why}");
+    }
+}
+
+fn shown(results: &Results, filter: &str) -> String {
+    match show_results(results, filter) {
+        Shown::Cells(text) => text,
+        Shown::Nothing(why) => panic!("{why}"),
+    }
+}
+
+#[test]
+fn a_folder_without_results_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = list(dir.path(), false).unwrap();
+    assert!(text.starts_with("no results in ") && text.ends_with("below it\n"), "{text}");
+    assert!(list(dir.path(), true).unwrap().contains("\"results\": []"));
 }
 
 #[test]

@@ -3,14 +3,16 @@
 
 Usage: look.py PAGE DIRECTORY-FOR-SCREENSHOTS
 
-Twice, at the width of a desk and of a phone; light, then dark. Says on standard output, for each
-width: tables with their texts, charts with the sizes of their pictures and the number of their
-marks, console messages, requests that left the page, and how far the page is wider than the
+At the width of a desk and of two phones; light, then dark; then on paper. Says on standard output,
+for each width: tables with their texts, charts with the sizes of their pictures and the number of
+their marks, console messages, requests that left the page, and how far the page is wider than the
 window. Exit status 77: this machine has no browser to test with.
 """
 
+import base64
 import json
 import os
+import re
 import sys
 import time
 
@@ -27,6 +29,12 @@ WIDTHS = {"desk": 1280, "phone": 390, "small": 360}
 READ = """
 const text = node => node.textContent.replace(/\\s+/g, ' ').trim();
 const shown = node => { const box = node.getBoundingClientRect(); return [box.width, box.height]; };
+// How far the first number of the first row lies beyond what is seen of a table; 0 of a folded one.
+const hidden = table => {
+  const first = table.querySelector('tbody tr:first-child .n .v');
+  const beyond = first ? first.getBoundingClientRect().right - table.parentNode.getBoundingClientRect().right : 0;
+  return Math.max(0, Math.round(beyond));
+};
 return {
   title: document.title,
   headings: [...document.querySelectorAll('h1, h2')].map(text),
@@ -35,6 +43,8 @@ return {
   images: document.images.length,
   tables: [...document.querySelectorAll('table')].map(table => ({
     id: table.id,
+    hint: getComputedStyle(table.parentNode).backgroundImage,
+    hidden: hidden(table),
     head: [...table.tHead.rows[0].cells].map(text),
     rows: [...table.tBodies[0].rows].map(row => [...row.cells].map(cell => ({
       text: text(cell.querySelector('.v')),
@@ -43,6 +53,9 @@ return {
       colour: getComputedStyle(cell).backgroundColor,
     }))),
   })),
+  commands: [...document.querySelectorAll('.commands td:last-child .v')].map(node => node.textContent),
+  commands_keep: [...new Set([...document.querySelectorAll('.commands td:last-child .v')]
+    .map(node => getComputedStyle(node).whiteSpace))],
   charts: [...document.querySelectorAll('figure')].map(figure => {
     const svg = figure.querySelector('svg');
     return {
@@ -50,6 +63,8 @@ return {
       role: svg.getAttribute('role'),
       label: svg.getAttribute('aria-label'),
       box: shown(svg),
+      smallest_text: Math.min(...[...svg.querySelectorAll('text')].map(one =>
+        one.getAttribute('font-size') * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width)),
       texts: [...svg.querySelectorAll('text')].map(text),
       tips: [...svg.querySelectorAll('.tips title')].map(text),
       drawn: [...svg.querySelectorAll('rect, circle, polyline, polygon, line')]
@@ -67,6 +82,16 @@ return {
   loaded_after_ms: performance.getEntriesByType('navigation')[0].loadEventEnd,
 };
 """
+
+
+# How far tables and charts lie beyond the sheet.
+BEYOND = """
+return [...document.querySelectorAll('table, svg')].map(one =>
+  Math.round(one.getBoundingClientRect().right - document.querySelector('main').getBoundingClientRect().right))
+  .filter(beyond => beyond > 0);
+"""
+# Pixels between the margins of a sheet of A4 that lies on its long side.
+SHEET = 1032
 
 
 def start():
@@ -96,11 +121,23 @@ def look(driver, page, name, width, screenshots):
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
         shot = command("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
         with open(path, "wb") as file:
-            import base64
             file.write(base64.b64decode(shot["data"]))
         ground = "return getComputedStyle(document.body).backgroundColor"
         seen["ground_" + scheme] = driver.execute_script(ground)
     return seen
+
+
+def put_on_paper(driver, page):
+    """The size of a sheet, and what does not fit on it."""
+    command = driver.execute_cdp_cmd
+    size = {"width": SHEET, "height": 700, "deviceScaleFactor": 1, "mobile": False}
+    command("Emulation.setDeviceMetricsOverride", size)
+    command("Emulation.setEmulatedMedia", {"media": "print"})
+    driver.get("file://" + page)
+    beyond = driver.execute_script(BEYOND)
+    pdf = base64.b64decode(command("Page.printToPDF", {"preferCSSPageSize": True})["data"])
+    sheet = re.search(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", pdf)
+    return {"beyond": beyond, "sheet": [float(side) for side in sheet.groups()]}
 
 
 def main():
@@ -111,8 +148,8 @@ def main():
             sys.exit(77)
     driver = start()
     try:
-        json.dump({name: look(driver, page, name, width, screenshots)
-                   for name, width in WIDTHS.items()}, sys.stdout)
+        seen = {name: look(driver, page, name, width, screenshots) for name, width in WIDTHS.items()}
+        json.dump({"screen": seen, "paper": put_on_paper(driver, page)}, sys.stdout)
     finally:
         driver.quit()
 

@@ -33,9 +33,16 @@ pub(super) fn subtitle(context: &Context<'_>) -> String {
     parts.join(" · ")
 }
 
-/// The subjects, with what lies under them.
+/// The subjects, with what lies under them. How each was set up is told by [`commands`].
 pub(super) fn subjects(context: &Context<'_>) -> Table {
     let results = context.results;
+    // One unit for all, in which none is less than 1.
+    let sizes = results.facts.iter().filter_map(|facts| facts.size_bytes);
+    let (unit, unit_bytes) = match sizes.min() {
+        Some(least) if least < 1 << 30 => ("MiB", (1_u64 << 20) as f64),
+        _ => ("GiB", (1_u64 << 30) as f64),
+    };
+    let scale = |bytes: u64| bytes as f64 / unit_bytes;
     let rows = results.subjects.iter().map(|subject| {
         let facts = results.facts.iter().find(|facts| facts.name == subject.name);
         let size = facts.and_then(|facts| facts.size_bytes);
@@ -51,9 +58,7 @@ pub(super) fn subjects(context: &Context<'_>) -> Table {
         notes.extend(facts.and_then(|facts| note_on_sharing(&facts.members)));
         let size = size.map_or_else(
             || cells::missing("not known"),
-            |bytes| {
-                cells::number(format!("{:#}", ByteSize(bytes)), bytes as f64 / (1_u64 << 30) as f64)
-            },
+            |bytes| cells::number(digits(scale(bytes)), scale(bytes)),
         );
         cells::row(vec![
             cells::words(subject.name.clone()),
@@ -61,7 +66,6 @@ pub(super) fn subjects(context: &Context<'_>) -> Table {
             cells::words(subject.source.text()),
             cells::words(members.join("; ")),
             size,
-            cells::words(facts.map_or_else(String::new, |facts| facts.commands.join("; "))),
             cells::words(notes.join(" ")),
         ])
     });
@@ -74,8 +78,7 @@ pub(super) fn subjects(context: &Context<'_>) -> Table {
             cells::column("kind"),
             cells::column("source"),
             cells::column("members"),
-            cells::numbers_in("size", "GiB"),
-            cells::column("set up by"),
+            cells::numbers_in("size", unit),
             cells::column("notes"),
         ],
         rows: rows.collect(),

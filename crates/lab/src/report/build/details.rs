@@ -25,8 +25,7 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
 
 fn table(context: &Context<'_>, tool: &str) -> Option<Table> {
     let analysis = context.analysis;
-    let mut columns =
-        vec![cells::column("workload"), cells::column("number"), cells::column("unit")];
+    let mut columns = vec![cells::column("workload"), cells::column("number")];
     columns.extend((0..analysis.subjects).map(|subject| cells::numbers(context.subject(subject))));
     let works = analysis.workloads.iter().enumerate();
     let of_tool = works.filter(|(_, work)| work.workload.tool == tool).map(|(index, _)| index);
@@ -57,8 +56,8 @@ fn row(context: &Context<'_>, work: usize, metric: Metric) -> Row {
     let scale: Scale = cells::scale_of(row, metric);
     let mut line = vec![
         cells::words(context.label(work)),
-        cells::words(title(metric)),
-        cells::words(scale.unit),
+        // Under its name, so that on a phone the values begin where they can be seen.
+        cells::words_with(title(metric), scale.unit),
     ];
     line.extend(row.iter().map(|cell| {
         let value = cells::median(cell, metric, scale);

@@ -243,7 +243,7 @@ fn check(report: &Report) {
     crate::report::render::render_html(report).unwrap();
     crate::report::render::render_json(report).unwrap();
     crate::report::render::render_markdown(report);
-    crate::report::render::render_terminal(report, true);
+    crate::report::render::render_terminal(report, true, "report.html");
 }
 
 fn check_chart(chart: &crate::report::model::Chart) {

@@ -30,7 +30,7 @@ mod tests;
 pub use colours::Palette;
 
 use self::canvas::Canvas;
-pub(super) use self::scale::{axis_title, value_text};
+pub(super) use self::scale::{axis_title, limits, value_text};
 use super::text::escape_xml;
 use crate::error::LabError;
 use crate::report::model::{Chart, Plot};
@@ -117,10 +117,10 @@ fn finish(chart: &Chart, canvas: Canvas, frame: Frame) -> Result<String, LabErro
     Ok(svg)
 }
 
-/// How far a page may shrink a picture that is wider than others; its place then scrolls.
+/// A page hardly shrinks a picture that is wider than others; its place then scrolls.
 fn narrowest(width: f64) -> String {
     if width > canvas::WIDTH {
-        format!(" style=\"min-width:{:.0}px\"", width * 0.72)
+        format!(" style=\"min-width:{:.0}px\"", width * 0.92)
     } else {
         String::new()
     }

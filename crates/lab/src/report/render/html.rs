@@ -8,14 +8,16 @@ use minijinja::{AutoEscape, Environment, Value, context, escape_formatter};
 use serde::Serialize;
 
 use super::chart::{Frame, Palette, render_svg};
-use super::text::printable;
+use super::text::printable_lines;
 use crate::error::LabError;
 use crate::report::model::{Report, Tone};
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-/// A table with more rows is folded.
+/// A table of results with so many rows is folded.
 const FOLDED_FROM: usize = 60;
+/// A table to look things up in is folded from so many rows on.
+const LOOK_UP_FOLDED_FROM: usize = 20;
 
 /// The whole page.
 ///
@@ -37,6 +39,7 @@ pub fn render_html(report: &Report) -> Result<String, LabError> {
         numbers,
         parts => trust_parts(report),
         folded_from => FOLDED_FROM,
+        look_up_folded_from => LOOK_UP_FOLDED_FROM,
         version => env!("CARGO_PKG_VERSION"),
     })?;
     // Control statements of the template leave lines of blanks behind.
@@ -54,10 +57,11 @@ pub fn render_html(report: &Report) -> Result<String, LabError> {
 fn engine() -> Result<Environment<'static>, LabError> {
     let mut engine = Environment::new();
     engine.set_auto_escape_callback(|_| AutoEscape::Html);
-    // Every text that the template writes passes here.
+    // Every text that the template writes passes here. A browser makes a blank of a new line but
+    // where the style keeps it.
     engine.set_formatter(|out, state, value| match value.as_str() {
         Some(text) if !value.is_safe() && value.kind() == ValueKind::String => {
-            escape_formatter(out, state, &Value::from(printable(text).into_owned()))
+            escape_formatter(out, state, &Value::from(printable_lines(text)))
         }
         _ => escape_formatter(out, state, value),
     });

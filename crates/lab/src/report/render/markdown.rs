@@ -120,11 +120,16 @@ fn row_of(cells: impl Iterator<Item = String>) -> String {
 }
 
 fn cell_text(cell: &Cell) -> String {
-    let text = format!("{}{}", sign(cell.tone), line(&cell.text));
+    let text = format!("{}{}", sign(cell.tone), lines(&cell.text));
     match cell.detail.as_str() {
         "" => text,
-        detail => format!("{text} <sub>{}</sub>", line(detail)),
+        detail => format!("{text} <sub>{}</sub>", lines(detail)),
     }
+}
+
+/// The lines of a text in a cell, which is one line of the file.
+fn lines(text: &str) -> String {
+    text.trim().lines().map(line).collect::<Vec<_>>().join("<br>")
 }
 
 /// What the colour says where there is none.

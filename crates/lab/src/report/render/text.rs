@@ -20,6 +20,12 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     )
 }
 
+/// The lines of a text, each as [`printable`] has it, for a place that can break them: of commands
+/// on one line all after a comment would be a comment.
+pub(super) fn printable_lines(text: &str) -> String {
+    text.lines().map(printable).collect::<Vec<_>>().join("\n")
+}
+
 fn acts(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -91,6 +97,13 @@ mod tests {
         assert_eq!(printable("a\nb\tc"), "a b c");
         assert_eq!(printable("\u{1b}[31mred\u{0}"), "\u{fffd}[31mred\u{fffd}");
         assert_eq!(printable("a\u{202e}txt.exe"), "a\u{fffd}txt.exe");
+    }
+
+    #[test]
+    fn lines_stay_lines() {
+        assert_eq!(printable_lines("one\r\ntwo\t\u{7}\n\nfour\n"), "one\ntwo \u{fffd}\n\nfour");
+        assert_eq!(printable_lines("a\rb"), "a b");
+        assert_eq!(printable_lines(""), "");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod charts;
 mod looks;
 mod names;
+mod paper;
 mod sheets;
 
 use std::io::Write;
@@ -17,7 +18,7 @@ use rust_xlsxwriter::{DocProperties, Workbook, Worksheet, XlsxError};
 use self::looks::Looks;
 use self::names::SheetNames;
 use super::chart::Palette;
-use super::text::printable;
+use super::text::{printable, printable_lines};
 use super::tidy::TidyRow;
 use crate::error::LabError;
 use crate::report::model::{Block, Chart, Report, Table};
@@ -102,18 +103,27 @@ fn chart_of(block: &Block) -> Option<&Chart> {
     }
 }
 
-/// A text that a cell can hold.
+/// A text on one line that a cell can hold.
 fn cell_text(text: &str) -> String {
     clip(text, LONGEST)
 }
 
+/// The lines of a text that a cell can hold; it shows them if its look wraps.
+fn cell_lines(text: &str) -> String {
+    cut(&printable_lines(text), LONGEST)
+}
+
 fn clip(text: &str, longest: usize) -> String {
+    cut(&printable(text), longest)
+}
+
+fn cut(text: &str, longest: usize) -> String {
     let mut length = 0;
     let fits = |c: &char| {
         length += c.len_utf16();
         length <= longest
     };
-    printable(text).chars().take_while(fits).collect()
+    text.chars().take_while(fits).collect()
 }
 
 #[cfg(test)]
@@ -125,5 +135,6 @@ mod tests {
         assert_eq!(cell_text(&"a".repeat(40_000)).len(), LONGEST);
         assert_eq!(cell_text(&"💾".repeat(20_000)).chars().count(), LONGEST / 2);
         assert_eq!(cell_text("a\u{0}b"), "a\u{fffd}b");
+        assert_eq!((cell_text("a\nb"), cell_lines("a\r\nb")), ("a b".into(), "a\nb".into()));
     }
 }

@@ -1,6 +1,7 @@
 //! Campaigns whose repetitions are rounds: what counts, and what is said of the rest.
 
 use super::*;
+use crate::listing::{Shown, show_results};
 
 const ROUNDS: &str = r#"
 name = "long run"
@@ -69,7 +70,7 @@ fn the_fast_rounds_of_a_fresh_device_win_nothing() {
     assert_eq!((early.len(), late.len()), (10, 5));
     assert!(early.iter().all(|row| row.verdict == "unsettled"));
     assert!(late.iter().all(|row| row.verdict != "unsettled"));
-    let shown = crate::listing::show_results(&results, "a: random");
+    let Shown::Cells(shown) = show_results(&results, "a: random") else { panic!("none") };
     assert!(shown.contains("400000") && shown.contains("100000"), "{shown}");
     assert!(shown.contains("settled in rounds 11 to 15; only they count"), "{shown}");
 }

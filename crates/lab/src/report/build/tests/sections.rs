@@ -355,3 +355,26 @@ fn what_was_written_before_it_is_read_is_told_as_it_was() {
     assert_eq!(note(two, &["a"]), ", written once before they are read (but not b)");
     assert_eq!(note(two, &[]), ", not written before they are read");
 }
+
+/// The set-up is told once, by the commands, each on a line; sizes are in the unit of their column.
+#[test]
+fn subjects_are_told_in_a_line_each() {
+    let results = two_disks();
+    let report = report_of(&results);
+    let heads: Vec<&str> =
+        report.subjects.columns.iter().map(|column| column.heading.as_str()).collect();
+    assert_eq!(heads, ["subject", "kind", "source", "members", "size [GiB]", "notes"]);
+    let mut small = results.clone();
+    small.facts[0].size_bytes = Some(190 << 20);
+    small.trials[0].commands = vec!["# until no pass runs: a".to_owned(), "b".to_owned()];
+    let report = report_of(&small);
+    assert_eq!(report.subjects.columns[4].heading, "size [MiB]");
+    let sizes: Vec<_> = report.subjects.rows.iter().map(|row| &row.cells[4]).collect();
+    assert_eq!((sizes[0].text.as_str(), sizes[0].number), ("190", Some(190.0)));
+    for (size, facts) in sizes.iter().zip(&small.facts) {
+        let mebibytes = facts.size_bytes.map(|bytes| bytes as f64 / 1_048_576.0);
+        assert_eq!(size.number, mebibytes, "{size:?}");
+    }
+    let lines = |row: &crate::report::model::Row| row.cells[2].text == "# until no pass runs: a\nb";
+    assert!(report.commands.rows.iter().any(lines), "{:?}", report.commands.rows);
+}

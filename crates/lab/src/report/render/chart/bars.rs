@@ -7,10 +7,11 @@
 //! ```
 
 use super::canvas::{Anchor, Canvas, Look, SMALL, TEXT, WIDTH, fit, text_width};
-use super::colours::{INK, PAPER, Palette, RULE, SOFT, series as series_colour};
+use super::colours::{INK, PAPER, Palette, RULE, SOFT};
 use super::legend::{self, Key};
 use super::scale::{Scale, Start, axis_title, value_text};
-use crate::report::model::{Axis, BarSeries, Datum, Gap, Spread};
+use crate::report::model::{Axis, BarSeries, Datum, Gap, Spread, Tone};
+use crate::report::render::markdown::sign;
 use crate::report::render::text::{printable, shorten};
 
 /// Longest name of a category that stands beside its bars instead of above them.
@@ -39,7 +40,7 @@ impl Layout {
         let beside = widest <= BESIDE;
         let values = series.iter().flat_map(|series| &series.values).filter_map(Datum::value);
         let value_width =
-            values.map(|spread| text_width(&value_text(spread.value), SMALL)).fold(24.0, f64::max);
+            values.map(|spread| text_width(&text_of(spread), SMALL)).fold(24.0, f64::max);
         let (bar, gap) = match series.len() {
             0 | 1 => (16.0, 0.0),
             2..=4 => (13.0, 2.0),
@@ -78,7 +79,9 @@ pub(super) fn draw(
     let mut canvas = Canvas::new(WIDTH);
     let names: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
     let places = palette.places(&names);
-    let legend_end = legend::draw(&mut canvas, &names, &places, Key::Field);
+    let spreads = || series.iter().flat_map(|series| &series.values).filter_map(Datum::value);
+    let suspect = spreads().any(|spread| spread.suspect);
+    let legend_end = legend::draw(&mut canvas, &names, &places, Key::Field, suspect);
     let mut layout = Layout::new(legend_end, categories, series);
     let empty = categories.is_empty() || series.is_empty();
     if empty {
@@ -87,8 +90,7 @@ pub(super) fn draw(
     if layout.bottom - layout.top > TALL {
         (layout.top, layout.bottom) = (layout.top + 18.0, layout.bottom + 18.0);
     }
-    let spreads = series.iter().flat_map(|series| &series.values).filter_map(Datum::value);
-    let values = spreads
+    let values = spreads()
         .flat_map(|s| [s.value, s.low, s.high].into_iter().chain(s.points.iter().copied()))
         .chain(mark);
     let scale = Scale::over(axis, values, Start::Zero, 5, (layout.left, layout.right));
@@ -215,11 +217,11 @@ fn draw_bar(
 ) {
     let (from, to) = (scale.base(), scale.at(spread.value));
     let (top, middle) = (bar.top, bar.top + layout.bar / 2.0);
-    let colour = series_colour(bar.place);
     let has_interval = spread.low < spread.high;
     let (low, high) = (scale.at(spread.low), scale.at(spread.high));
     canvas.layer("", |pen| {
-        pen.rect((from.min(to), top), (from.max(to), top + layout.bar), colour, 0.8);
+        let (left, right) = (from.min(to), from.max(to));
+        pen.field((left, top), (right, top + layout.bar), bar.place, spread.suspect);
         if has_interval {
             let cap = layout.bar / 2.0 - 2.5;
             // On dark bars ink is seen by its light edge.
@@ -236,7 +238,7 @@ fn draw_bar(
             pen.disc((scale.at(*point), y), 1.5, INK, 1.0);
         }
         let look = Look { size: SMALL, bold: false, colour: INK };
-        pen.text((WIDTH, middle), Anchor::End, look, &value_text(spread.value));
+        pen.text((WIDTH, middle), Anchor::End, look, &text_of(spread));
     });
     let mut tip = format!("{}, {}: {}", bar.category, bar.series, value_text(spread.value));
     if has_interval {
@@ -245,8 +247,17 @@ fn draw_bar(
     if !axis.unit.is_empty() {
         tip += &format!(" {}", axis.unit);
     }
+    if spread.suspect {
+        tip += ", suspect";
+    }
     let (left, right) = (from.min(to).min(low), from.max(to).max(high));
     canvas.tip_field((left, top), right - left, layout.bar, &tip);
+}
+
+/// The value, with the sign that tables have where something speaks against it.
+fn text_of(spread: &Spread) -> String {
+    let sign = if spread.suspect { sign(Tone::Suspect) } else { "" };
+    format!("{sign}{}", value_text(spread.value))
 }
 
 fn draw_gap(canvas: &mut Canvas, layout: &Layout, scale: &Scale, bar: &Bar<'_>, gap: Gap) {

@@ -94,16 +94,16 @@ pub(super) enum Marker {
     Diamond,
     Down,
     Cross,
-    Ring,
+    Bar,
     Plus,
 }
 
 impl Marker {
     /// Of the series at a place.
     pub(super) fn of(place: usize) -> Self {
-        use Marker::{Cross, Diamond, Disc, Down, Plus, Ring, Square, Triangle};
+        use Marker::{Bar, Cross, Diamond, Disc, Down, Plus, Square, Triangle};
         // The second round of colours starts with another marker.
-        let order = [Disc, Square, Triangle, Diamond, Down, Cross, Ring, Plus];
+        let order = [Disc, Square, Triangle, Diamond, Down, Cross, Bar, Plus];
         order[(place + place / order.len()) % order.len()]
     }
 }
@@ -248,10 +248,50 @@ impl Pen<'_> {
         self.keep(drawn);
     }
 
-    fn ring(&mut self, at: (f64, f64), radius: f64, colour: RGBColor) {
-        self.disc(at, radius, super::colours::PAPER, 1.0);
-        let drawn = self.root.draw(&Circle::new(point(at), fine(radius), stroke(colour, 1.6)));
-        self.keep(drawn);
+    /// What stands for a value of the series at a place; with stripes if something speaks against
+    /// the value.
+    pub(super) fn field(&mut self, from: (f64, f64), to: (f64, f64), place: usize, suspect: bool) {
+        let colour = super::colours::series(place);
+        let is_light = super::colours::is_light(place);
+        self.rect(from, to, colour, if is_light { 0.3 } else { 0.8 });
+        if suspect {
+            self.stripes(from, to);
+        }
+        if suspect || is_light {
+            self.frame(from, to, colour);
+        }
+    }
+
+    /// A field with stripes that belongs to no series.
+    pub(super) fn striped(&mut self, from: (f64, f64), to: (f64, f64), colour: RGBColor) {
+        self.rect(from, to, colour, 0.8);
+        self.stripes(from, to);
+        self.frame(from, to, colour);
+    }
+
+    /// A line along the inner edge of a rectangle.
+    fn frame(&mut self, from: (f64, f64), to: (f64, f64), colour: RGBColor) {
+        let (left, right) = (from.0 + 0.5, (to.0 - 0.5).max(from.0 + 0.5));
+        let (top, bottom) = (from.1 + 0.5, to.1 - 0.5);
+        let corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
+        self.line(&corners, colour, 1.0);
+    }
+
+    /// Stripes of the ground across a rectangle, which show it through.
+    fn stripes(&mut self, (left, top): (f64, f64), (right, bottom): (f64, f64)) {
+        const EVERY: f64 = 6.0;
+        const WIDE: f64 = 2.4;
+        let height = bottom - top;
+        // Each begins at the lower edge, `start` right of the left end, and rises to the right.
+        let count = ((right - left + height) / EVERY).ceil().clamp(0.0, 1000.0) as usize;
+        for stripe in 0..count {
+            let start = left - height + EVERY * (stripe as f64 + 0.5);
+            let (low, high) = (start.max(left), (start + height).min(right));
+            if low < high {
+                let ends = [(low, bottom - (low - start)), (high, bottom - (high - start))];
+                self.line(&ends, super::colours::PAPER, WIDE);
+            }
+        }
     }
 
     pub(super) fn marker(&mut self, marker: Marker, (x, y): (f64, f64), r: f64, colour: RGBColor) {
@@ -284,8 +324,16 @@ impl Pen<'_> {
                 self.line(&[(x - r, y), (x + r, y)], colour, 1.8);
                 self.line(&[(x, y - r), (x, y + r)], colour, 1.8);
             }
-            Marker::Ring => self.ring((x, y), r, colour),
+            Marker::Bar => {
+                self.rect((x - r * 1.25, y - r * 0.55), (x + r * 1.25, y + r * 0.55), colour, 1.0);
+            }
         }
+    }
+
+    /// The same with a hole: of a value that something speaks against.
+    pub(super) fn hollow(&mut self, marker: Marker, at: (f64, f64), r: f64, colour: RGBColor) {
+        self.marker(marker, at, r * 1.15, colour);
+        self.marker(marker, at, r * 0.62, super::colours::PAPER);
     }
 
     /// A text whose middle line is at the point.

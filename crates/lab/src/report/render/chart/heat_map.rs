@@ -3,7 +3,8 @@
 use super::canvas::{Anchor, Canvas, Look, SMALL, TEXT, WIDTH, fit, text_width};
 use super::colours::{EMPTY, INK, ON_DARK, ON_LIGHT, SOFT, heat};
 use super::scale::value_text;
-use crate::report::model::{Datum, Gap, Shade};
+use crate::report::model::{Datum, Gap, Shade, Tone};
+use crate::report::render::markdown::sign;
 
 const CELL: f64 = 32.0;
 const NARROWEST: f64 = 46.0;
@@ -26,30 +27,37 @@ pub(super) fn draw(
         |names: &[String]| names.iter().map(|name| text_width(name, SMALL)).fold(0.0, f64::max);
     let left = widest(&sides).max(text_width(&fit(y, SMALL, SIDE), SMALL)) + 12.0;
     let room = (WIDTH - left) / columns.len().max(1) as f64;
-    let cell = room.min(110.0).max(widest(&heads) + 8.0).max(NARROWEST);
+    let shades = || values.iter().flatten().filter_map(Datum::value);
+    let texts: Vec<String> = shades().map(text_of).collect();
+    let widest_text = texts.iter().map(|text| text_width(text, TEXT)).fold(NARROWEST, f64::max);
+    let cell = room.min(110.0).max(widest(&heads) + 8.0).max(widest_text + 4.0);
     let mut canvas = Canvas::new(WIDTH);
     canvas.widen(left + cell * columns.len() as f64);
     let top = 40.0;
     draw_heads(&mut canvas, (x, y), (&heads, &sides), (left, top), cell);
     let datum = |row: usize, column: usize| values.get(row).and_then(|row| row.get(column));
-    let value = |row: usize, column: usize| {
-        let shade = datum(row, column)?.value()?;
-        shade.value.is_finite().then_some(shade.value)
+    let shade = |row: usize, column: usize| {
+        datum(row, column)?.value().filter(|shade| shade.value.is_finite())
     };
     let places = || (0..rows.len()).flat_map(|row| (0..columns.len()).map(move |c| (row, c)));
-    let all = || places().filter_map(|(row, column)| value(row, column));
-    let (low, high) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
-        (low.min(value), high.max(value))
+    let all = || places().filter_map(|(row, column)| shade(row, column));
+    let (low, high) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), shade| {
+        (low.min(shade.value), high.max(shade.value))
     });
     for (row, column) in places() {
         let at = (left + cell * column as f64, top + CELL * row as f64);
-        let value = value(row, column);
-        draw_cell(&mut canvas, at, cell, value.map(|value| (value, share(value, low, high))));
+        let shade = shade(row, column);
         let gap = match datum(row, column) {
             Some(Datum::Gap(gap)) => *gap,
             _ => Gap::NotMeasured,
         };
-        let text = value.map_or_else(|| gap.words().to_owned(), |v| with_unit(v, unit));
+        let drawn = shade.ok_or(gap).map(|shade| (shade, share(shade.value, low, high)));
+        draw_cell(&mut canvas, at, cell, drawn);
+        let text = match shade {
+            Some(shade) if shade.suspect => format!("{}, suspect", with_unit(shade.value, unit)),
+            Some(shade) => with_unit(shade.value, unit),
+            None => gap.words().to_owned(),
+        };
         let tip = format!("{} {}, {} {}: {text}", columns[column], x, rows[row], y);
         canvas.tip_field(at, cell - GAP, CELL - GAP, &tip);
     }
@@ -94,21 +102,33 @@ fn draw_heads(
     });
 }
 
-fn draw_cell(canvas: &mut Canvas, (x, y): (f64, f64), cell: f64, value: Option<(f64, f64)>) {
+/// The value, with the sign that tables have where something speaks against it.
+fn text_of(shade: &Shade) -> String {
+    let sign = if shade.suspect { sign(Tone::Suspect) } else { "" };
+    format!("{sign}{}", value_text(shade.value))
+}
+
+fn draw_cell(
+    canvas: &mut Canvas,
+    (x, y): (f64, f64),
+    cell: f64,
+    drawn: Result<(&Shade, f64), Gap>,
+) {
     let corner = (x + cell - GAP, y + CELL - GAP);
     let middle = (x + (cell - GAP) / 2.0, y + (CELL - GAP) / 2.0);
-    canvas.layer("", |pen| match value {
-        Some((value, share)) => {
+    canvas.layer("", |pen| match drawn {
+        Ok((shade, share)) => {
             pen.rect((x, y), corner, heat(share), 1.0);
             // Where white and black are equally far from the blue.
             let colour = if share > 0.72 { ON_DARK } else { ON_LIGHT };
             let look = Look { size: TEXT, bold: false, colour };
-            pen.text(middle, Anchor::Middle, look, &value_text(value));
+            pen.text(middle, Anchor::Middle, look, &text_of(shade));
         }
-        None => {
+        Err(gap) => {
             pen.rect((x, y), corner, EMPTY, 1.0);
             let look = Look { size: TEXT, bold: false, colour: SOFT };
-            pen.text(middle, Anchor::Middle, look, "—");
+            let text = if gap == Gap::Invalid { "✕" } else { "—" };
+            pen.text(middle, Anchor::Middle, look, text);
         }
     });
 }

@@ -1,7 +1,7 @@
 //! Names of the series above the data, in as many rows as they need.
 
 use super::canvas::{Anchor, Canvas, Look, Marker, TEXT, fit, text_width};
-use super::colours::{INK, series};
+use super::colours::{INK, SOFT, series};
 
 /// What stands before a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,36 +34,65 @@ fn dashes(place: usize) -> &'static str {
     DASHES[(place + place / 8) % DASHES.len()]
 }
 
-/// Draws the legend and says where it ends. A single series needs none, as the title names it.
-pub(super) fn draw(canvas: &mut Canvas, names: &[&str], places: &[usize], key: Key) -> f64 {
-    if names.len() < 2 {
+/// What stands in a legend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Entry<'a> {
+    /// A series, with its place.
+    Series(&'a str, usize),
+    /// How a value looks that something speaks against.
+    Suspect,
+}
+
+/// Draws the legend and says where it ends: also of a single series, because no title names it, and
+/// with what is `suspect` where something is.
+pub(super) fn draw(
+    canvas: &mut Canvas,
+    names: &[&str],
+    places: &[usize],
+    key: Key,
+    suspect: bool,
+) -> f64 {
+    let named = names.iter().zip(places).filter(|(name, _)| names.len() > 1 || !name.is_empty());
+    let mut entries: Vec<_> = named.map(|(name, place)| Entry::Series(name, *place)).collect();
+    entries.extend(suspect.then_some(Entry::Suspect));
+    if entries.is_empty() {
         return 4.0;
     }
     let before = if key == Key::Field { 16.0 } else { 30.0 };
     let (mut x, mut y) = (0.0, ROW / 2.0);
-    for (name, &place) in names.iter().zip(places) {
-        let name = fit(name, TEXT, WIDEST);
+    for entry in entries {
+        let name = match entry {
+            Entry::Series(name, _) => fit(name, TEXT, WIDEST),
+            Entry::Suspect => "⚠ suspect".to_owned(),
+        };
         let width = before + text_width(&name, TEXT);
         if x > 0.0 && x + width > canvas.width() {
             (x, y) = (0.0, y + ROW);
         }
-        let colour = series(place);
-        match key {
-            Key::Field => canvas.layer("", |pen| {
-                pen.rect((x, y - 5.5), (x + 11.0, y + 5.5), colour, 1.0);
-            }),
-            Key::Line | Key::Dashed => {
-                canvas.layer(key.dashes(place), |pen| {
-                    pen.line(&[(x, y), (x + 25.0, y)], colour, 2.0);
-                });
-                canvas.layer("", |pen| {
-                    pen.marker(Marker::of(place), (x + 12.5, y), 3.6, colour);
-                });
-            }
-        }
+        draw_key(canvas, (x, y), key, entry);
         let look = Look { size: TEXT, bold: false, colour: INK };
         canvas.layer("", |pen| pen.text((x + before, y), Anchor::Start, look, &name));
         x += width + GAP;
     }
     y + ROW / 2.0 + 6.0
+}
+
+fn draw_key(canvas: &mut Canvas, (x, y): (f64, f64), key: Key, entry: Entry<'_>) {
+    let (from, to) = ((x, y - 5.5), (x + 11.0, y + 5.5));
+    match (key, entry) {
+        (Key::Field, Entry::Series(_, place)) => {
+            canvas.layer("", |pen| pen.field(from, to, place, false));
+        }
+        (Key::Field, Entry::Suspect) => canvas.layer("", |pen| pen.striped(from, to, SOFT)),
+        (_, Entry::Series(_, place)) => {
+            let colour = series(place);
+            canvas.layer(key.dashes(place), |pen| {
+                pen.line(&[(x, y), (x + 25.0, y)], colour, 2.0);
+            });
+            canvas.layer("", |pen| pen.marker(Marker::of(place), (x + 12.5, y), 3.6, colour));
+        }
+        (_, Entry::Suspect) => canvas.layer("", |pen| {
+            pen.hollow(Marker::Disc, (x + 12.5, y), 3.6, SOFT);
+        }),
+    }
 }

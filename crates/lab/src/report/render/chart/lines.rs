@@ -46,7 +46,8 @@ pub(super) fn draw(
     // Dashes of a line that goes up and down in every pixel are noise.
     let dense = series.iter().any(|series| !series.steps && series.points.len() > DENSE);
     let key = if dense { Key::Line } else { Key::Dashed };
-    let mut top = legend::draw(&mut canvas, &names, &places, key);
+    let suspect = series.iter().flat_map(|series| &series.points).any(|point| point.suspect);
+    let mut top = legend::draw(&mut canvas, &names, &places, key, suspect);
     let title = Look { size: SMALL, bold: false, colour: SOFT };
     let y_title = fit(&axis_title(y), SMALL, WIDTH);
     canvas.layer("", |pen| pen.text((0.0, top + 8.0), Anchor::Start, title, &y_title));
@@ -237,7 +238,11 @@ fn draw_series(
     let points: Vec<&Point> = runs.into_iter().flatten().collect();
     canvas.layer("", |pen| {
         for point in points.iter().skip(first).step_by(every) {
-            pen.marker(Marker::of(place), plane.at(point.x, point.y), 3.4, colour);
+            let (marker, at) = (Marker::of(place), plane.at(point.x, point.y));
+            match point.suspect {
+                true => pen.hollow(marker, at, 3.4, colour),
+                false => pen.marker(marker, at, 3.4, colour),
+            }
         }
     });
     for point in points.iter().step_by(count.div_ceil(BAND_FROM).max(1)) {
@@ -261,6 +266,9 @@ fn tip_of(series: &LineSeries, point: &Point, (x, y): (&Axis, &Axis)) -> String 
     }
     if !y.unit.is_empty() {
         tip += &format!(" {}", y.unit);
+    }
+    if point.suspect {
+        tip += ", suspect";
     }
     tip
 }

@@ -44,12 +44,9 @@ impl Scale {
         wanted: usize,
         pixels: (f64, f64),
     ) -> Self {
-        let fits = |value: &f64| {
-            value.is_finite() && value.abs() < 1e300 && (!axis.log || *value > 1e-300)
-        };
         let (mut low, mut high) = values
             .chain(axis.ticks.iter().map(|(value, _)| *value))
-            .filter(fits)
+            .filter(|value| can_be_drawn(axis, *value))
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
         if low > high {
             (low, high) = if axis.log { (1.0, 10.0) } else { (0.0, 1.0) };
@@ -133,6 +130,21 @@ impl Scale {
             Coordinate::Log(_) => self.at(self.low),
         }
     }
+}
+
+/// The ends of an axis of values, from zero or below, that hold all of these; `None` if none of
+/// them can be drawn.
+pub(in crate::report::render) fn limits(
+    axis: &Axis,
+    values: impl Iterator<Item = f64>,
+) -> Option<(f64, f64)> {
+    let values: Vec<f64> = values.filter(|value| can_be_drawn(axis, *value)).collect();
+    let scale = Scale::over(axis, values.iter().copied(), Start::Zero, 5, (0.0, 1.0));
+    (!values.is_empty()).then_some((scale.low, scale.high))
+}
+
+fn can_be_drawn(axis: &Axis, value: f64) -> bool {
+    value.is_finite() && value.abs() < 1e300 && (!axis.log || value > 1e-300)
 }
 
 /// The axis' own ticks if it has some.

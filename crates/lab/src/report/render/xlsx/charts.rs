@@ -1,30 +1,35 @@
-//! The charts of a section on one sheet, each above the data that it draws.
+//! The charts of a section on one sheet, their data right of them.
 //!
 //! ```text
-//! title
-//! note
-//! [ chart, 20 rows high ]
-//! name of x   name of y
-//!             series 1   series 2   −       +       −       +
-//! category    value      value      down    up      down    up
+//! title                            name of x   name of y
+//! note                                         series 1   series 2   −      +      −      +
+//! [ chart, 20 rows high ]          category    value      value      down   up     down   up
+//!                                  ...
+//! title                            (further right, where the data above is longer)
 //! ```
+//!
+//! Invariants: an axis of values begins at zero and holds every interval, because a program that
+//! chooses the ends itself makes much of little; charts are printed and their data is not.
+
+mod bars;
+mod lines;
 
 use rust_xlsxwriter::{
-    Chart as Drawing, ChartAxisCrossing, ChartEmptyCells, ChartErrorBars, ChartErrorBarsType,
-    ChartFormat, ChartLegendPosition, ChartLine, ChartMarker, ChartMarkerType, ChartRange,
-    ChartSolidFill, ChartType, Color, ConditionalFormat3ColorScale, Format, Worksheet, XlsxError,
+    ChartAxis, ChartErrorBars, ChartErrorBarsType, ChartLegendPosition, ChartRange, Color,
+    ConditionalFormat3ColorScale, Format, Worksheet, XlsxError,
 };
 
 use super::cell_text;
 use super::looks::Looks;
-use crate::report::model::{Axis, BarSeries, Chart, Datum, LineSeries, Plot, Shade, Spread};
-use crate::report::render::chart::axis_title;
+use super::paper::{set_page, to_column};
+use crate::report::model::{Axis, Chart, Datum, Plot, Shade};
 use crate::report::render::chart::colours::{self, Palette, heat};
+use crate::report::render::chart::limits;
 
 /// Rows under a chart, at 20 pixels each.
 const CHART_ROWS: u32 = 20;
-/// A line with more points has no markers.
-const DENSE: usize = 100;
+/// Columns under a chart.
+const CHART_COLUMNS: usize = 9;
 
 pub(super) fn sheet(
     charts: &[&Chart],
@@ -32,38 +37,127 @@ pub(super) fn sheet(
     palette: &Palette,
     looks: &Looks,
 ) -> Result<Worksheet, XlsxError> {
-    let mut page = Page { sheet: Worksheet::new(), name, looks, row: 0 };
+    let widest = |size: fn(&Plot) -> usize| charts.iter().map(|chart| size(&chart.plot)).max();
+    let beside = widest(columns_of_field).unwrap_or(0).max(CHART_COLUMNS);
+    let lanes = Lanes {
+        first: beside + 1,
+        width: widest(columns_of_data).unwrap_or(0) + 1,
+        ends: Vec::new(),
+    };
+    let mut page = Page { sheet: Worksheet::new(), name, looks, palette, row: 0, lanes };
     page.sheet.set_column_width(0, 30)?;
-    for column in 1..16 {
-        page.sheet.set_column_width(column, 14)?;
+    for column in 1..beside {
+        page.sheet.set_column_width(to_column(column)?, 14)?;
     }
     for chart in charts {
-        page.text(page.row, 0, &chart.title, &looks.bold)?;
-        page.text(page.row + 1, 0, &chart.note, &looks.soft)?;
-        let title = page.row;
-        page.row += 2;
-        match &chart.plot {
-            Plot::Bars { axis, categories, series, .. } => {
-                page.bars(title, axis, categories, series, palette)?;
-            }
-            Plot::Lines { x, y, series, .. } => page.lines(title, (x, y), series, palette)?,
-            Plot::HeatMap { x, y, columns, rows, values, unit } => {
-                page.heat_map((x, y), columns, rows, values, unit)?;
-            }
-        }
+        page.chart(chart)?;
         page.row += 2;
     }
+    set_page(&mut page.sheet, page.row, beside)?;
     Ok(page.sheet)
+}
+
+/// Columns that a heat map has among the charts.
+fn columns_of_field(plot: &Plot) -> usize {
+    match plot {
+        Plot::HeatMap { columns, .. } => columns.len() + 1,
+        _ => 0,
+    }
+}
+
+/// Columns of the data of a chart.
+fn columns_of_data(plot: &Plot) -> usize {
+    match plot {
+        Plot::Bars { series, .. } => bars::columns(series.len()),
+        Plot::Lines { series, events, .. } => lines::columns(series.len(), events.len()),
+        Plot::HeatMap { .. } => 0,
+    }
+}
+
+/// Where data stands: beside its chart, or further right if what is above reaches down to there.
+struct Lanes {
+    /// The column of the first lane.
+    first: usize,
+    /// Columns of each.
+    width: usize,
+    /// The first free row of each.
+    ends: Vec<u32>,
+}
+
+impl Lanes {
+    /// The column for data from one row to before another.
+    fn take(&mut self, from: u32, to: u32) -> usize {
+        let free = self.ends.iter().position(|end| *end <= from);
+        let lane = free.unwrap_or(self.ends.len());
+        match self.ends.get_mut(lane) {
+            Some(end) => *end = to,
+            None => self.ends.push(to),
+        }
+        self.first + lane * self.width
+    }
 }
 
 struct Page<'a> {
     sheet: Worksheet,
     name: &'a str,
     looks: &'a Looks,
+    palette: &'a Palette,
+    /// The next free row left of the data.
     row: u32,
+    lanes: Lanes,
+}
+
+/// Where the data of a chart stands.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The row of the names of the axes; the heads of the columns are in the next.
+    row: u32,
+    column: usize,
+}
+
+impl Place {
+    /// The row of the names of the series.
+    fn head(self) -> u32 {
+        self.row + 1
+    }
+
+    /// The first row of values.
+    fn first(self) -> u32 {
+        self.row + 2
+    }
 }
 
 impl Page<'_> {
+    fn chart(&mut self, chart: &Chart) -> Result<(), XlsxError> {
+        let title = self.row;
+        self.text(title, 0, &chart.title, &self.looks.bold)?;
+        self.text(title + 1, 0, &note_of(chart), &self.looks.soft)?;
+        self.row += 2;
+        let drawn = match &chart.plot {
+            Plot::Bars { axis, categories, series, mark } => {
+                self.bars(title, axis, categories, series, *mark)?
+            }
+            Plot::Lines { x, y, series, events } => self.lines(title, (x, y), series, events)?,
+            Plot::HeatMap { x, y, columns, rows, values, unit } => {
+                return self.heat_map((x, y), columns, rows, values, unit);
+            }
+        };
+        if let Some(mut drawing) = drawn {
+            drawing.title().set_name(&self.range((title, title), 0)?);
+            drawing.legend().set_position(ChartLegendPosition::Bottom);
+            drawing.set_width(900).set_height((CHART_ROWS - 1) * 20);
+            self.sheet.insert_chart(self.row, 0, &drawing)?;
+            self.row += CHART_ROWS;
+        }
+        Ok(())
+    }
+
+    /// Room for a table of values of so many rows beside the chart that begins in this row.
+    fn room(&mut self, title: u32, rows: usize) -> Place {
+        let end = title.saturating_add(u32::try_from(rows).unwrap_or(u32::MAX)).saturating_add(3);
+        Place { row: title, column: self.lanes.take(title, end) }
+    }
+
     fn text(
         &mut self,
         row: u32,
@@ -72,149 +166,38 @@ impl Page<'_> {
         look: &Format,
     ) -> Result<(), XlsxError> {
         if !text.is_empty() {
-            self.sheet.write_string_with_format(row, place(column)?, cell_text(text), look)?;
+            self.sheet.write_string_with_format(row, to_column(column)?, cell_text(text), look)?;
         }
         Ok(())
     }
 
     fn number(&mut self, row: u32, column: usize, value: f64) -> Result<(), XlsxError> {
         if value.is_finite() {
-            self.sheet.write_number(row, place(column)?, value)?;
+            self.sheet.write_number(row, to_column(column)?, value)?;
         }
         Ok(())
+    }
+
+    /// A value, coloured where something speaks against it.
+    fn value(
+        &mut self,
+        row: u32,
+        column: usize,
+        value: f64,
+        suspect: bool,
+    ) -> Result<(), XlsxError> {
+        if suspect && value.is_finite() {
+            let look = &self.looks.suspect;
+            self.sheet.write_number_with_format(row, to_column(column)?, value, look)?;
+            return Ok(());
+        }
+        self.number(row, column, value)
     }
 
     /// Cells of one column of this sheet.
     fn range(&self, rows: (u32, u32), column: usize) -> Result<ChartRange, XlsxError> {
-        let column = place(column)?;
+        let column = to_column(column)?;
         Ok(ChartRange::new_from_range(self.name, rows.0, column, rows.1, column))
-    }
-
-    fn bars(
-        &mut self,
-        title: u32,
-        axis: &Axis,
-        categories: &[String],
-        series: &[BarSeries],
-        palette: &Palette,
-    ) -> Result<(), XlsxError> {
-        let drawn = !categories.is_empty() && !series.is_empty();
-        let at = self.row;
-        let head = at + if drawn { CHART_ROWS } else { 0 } + 1;
-        self.text(head - 1, 1, &axis_title(axis), &self.looks.soft)?;
-        let (first, last) = (head + 1, head + categories.len() as u32);
-        for (row, name) in (first..).zip(categories) {
-            self.text(row, 0, name, &self.looks.plain)?;
-        }
-        let mut chart = Drawing::new(ChartType::Bar);
-        let names: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
-        for (index, (one, place)) in series.iter().zip(palette.places(&names)).enumerate() {
-            let (values, ends) = (1 + index, 1 + series.len() + 2 * index);
-            self.text(head, values, &one.name, &self.looks.head_number)?;
-            self.text(head, ends, &format!("{} −", one.name), &self.looks.head_number)?;
-            self.text(head, ends + 1, &format!("{} +", one.name), &self.looks.head_number)?;
-            let mut spreads = false;
-            for (row, spread) in (first..=last).zip(&one.values) {
-                let Datum::Value(Spread { value, low, high, .. }) = spread else { continue };
-                self.number(row, values, *value)?;
-                self.number(row, ends, value - low)?;
-                self.number(row, ends + 1, high - value)?;
-                spreads |= low < high;
-            }
-            let colour = colour(place);
-            let drawing = chart.add_series();
-            drawing
-                .set_name(&self.range((head, head), values)?)
-                .set_categories(&self.range((first, last), 0)?)
-                .set_values(&self.range((first, last), values)?)
-                .set_format(
-                    ChartFormat::new().set_solid_fill(ChartSolidFill::new().set_color(colour)),
-                )
-                .set_gap(60);
-            if spreads {
-                // Values of bars that lie on their side are on x here.
-                drawing.set_x_error_bars(&self.intervals((first, last), ends)?);
-            }
-        }
-        if drawn {
-            // Of bars that lie on their side y are the categories, the first on top; the values
-            // stay below.
-            chart.y_axis().set_reverse().set_crossing(ChartAxisCrossing::Max);
-            let values = chart.x_axis();
-            values.set_name(&self.range((head - 1, head - 1), 1)?);
-            if axis.log {
-                values.set_log_base(10);
-            }
-            self.place_chart(&mut chart, at, title, series.len())?;
-        }
-        self.row = last + 1;
-        Ok(())
-    }
-
-    fn lines(
-        &mut self,
-        title: u32,
-        (x, y): (&Axis, &Axis),
-        series: &[LineSeries],
-        palette: &Palette,
-    ) -> Result<(), XlsxError> {
-        let longest = series.iter().map(|series| series.points.len()).max().unwrap_or(0);
-        let at = self.row;
-        let head = at + if longest > 0 { CHART_ROWS } else { 0 } + 1;
-        self.text(head - 1, 0, &axis_title(x), &self.looks.soft)?;
-        self.text(head - 1, 1, &axis_title(y), &self.looks.soft)?;
-        let mut chart = Drawing::new(ChartType::ScatterStraight);
-        let names: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
-        for (index, (one, place)) in series.iter().zip(palette.places(&names)).enumerate() {
-            // x, y, down, up
-            let column = index * 4;
-            self.text(head, column, &x.label, &self.looks.head)?;
-            self.text(head, column + 1, &one.name, &self.looks.head_number)?;
-            let intervals = one.points.iter().any(|point| point.interval.is_some());
-            if intervals {
-                self.text(head, column + 2, "−", &self.looks.head_number)?;
-                self.text(head, column + 3, "+", &self.looks.head_number)?;
-            }
-            for (row, point) in (head + 1..).zip(&one.points) {
-                self.number(row, column, point.x)?;
-                self.number(row, column + 1, point.y)?;
-                if let Some((low, high)) = point.interval {
-                    self.number(row, column + 2, point.y - low)?;
-                    self.number(row, column + 3, high - point.y)?;
-                }
-            }
-            if one.points.is_empty() {
-                continue;
-            }
-            let rows = (head + 1, head + one.points.len() as u32);
-            let drawing = chart.add_series();
-            drawing
-                .set_name(&self.range((head, head), column + 1)?)
-                .set_categories(&self.range(rows, column)?)
-                .set_values(&self.range(rows, column + 1)?)
-                .set_format(
-                    ChartFormat::new()
-                        .set_line(ChartLine::new().set_color(colour(place)).set_width(1.75)),
-                )
-                .set_marker(&marker(place, one.points.len()));
-            if intervals && one.points.len() <= DENSE {
-                drawing.set_y_error_bars(&self.intervals(rows, column + 2)?);
-            }
-        }
-        if longest > 0 {
-            chart.show_empty_cells_as(ChartEmptyCells::Gaps);
-            chart.x_axis().set_name(&self.range((head - 1, head - 1), 0)?);
-            chart.y_axis().set_name(&self.range((head - 1, head - 1), 1)?);
-            if x.log {
-                chart.x_axis().set_log_base(10);
-            }
-            if y.log {
-                chart.y_axis().set_log_base(10);
-            }
-            self.place_chart(&mut chart, at, title, series.len())?;
-        }
-        self.row = head + 1 + longest as u32;
-        Ok(())
     }
 
     /// Error bars from the columns "down" and "up".
@@ -223,24 +206,6 @@ impl Page<'_> {
         let mut bars = ChartErrorBars::new();
         bars.set_type(ChartErrorBarsType::Custom(plus, minus));
         Ok(bars)
-    }
-
-    fn place_chart(
-        &mut self,
-        chart: &mut Drawing,
-        row: u32,
-        title: u32,
-        series: usize,
-    ) -> Result<(), XlsxError> {
-        chart.title().set_name(&self.range((title, title), 0)?);
-        if series > 1 {
-            chart.legend().set_position(ChartLegendPosition::Bottom);
-        } else {
-            chart.legend().set_hidden();
-        }
-        chart.set_width(900).set_height((CHART_ROWS - 1) * 20);
-        self.sheet.insert_chart(row, 0, chart)?;
-        Ok(())
     }
 
     fn heat_map(
@@ -260,8 +225,21 @@ impl Page<'_> {
             let row = head + 1 + index as u32;
             self.text(row, 0, name, &self.looks.plain)?;
             let cells = values.get(index).into_iter().flatten().take(columns.len());
-            for (column, value) in cells.enumerate() {
-                self.number(row, column + 1, value.value().map_or(f64::NAN, |shade| shade.value))?;
+            for (column, value) in (1..).zip(cells) {
+                match value {
+                    // The scale of colours covers a ground: only the letters can say it.
+                    Datum::Value(shade) if shade.suspect && shade.value.is_finite() => {
+                        let look = &self.looks.suspect_number;
+                        self.sheet.write_number_with_format(
+                            row,
+                            to_column(column)?,
+                            shade.value,
+                            look,
+                        )?;
+                    }
+                    Datum::Value(shade) => self.number(row, column, shade.value)?,
+                    Datum::Gap(gap) => self.text(row, column, gap.words(), &self.looks.soft)?,
+                }
             }
         }
         if !columns.is_empty() && !rows.is_empty() {
@@ -269,7 +247,7 @@ impl Page<'_> {
                 .set_minimum_color(rgb(heat(0.0)))
                 .set_midpoint_color(rgb(heat(0.5)))
                 .set_maximum_color(rgb(heat(0.8)));
-            let (last_row, last_column) = (head + rows.len() as u32, place(columns.len())?);
+            let (last_row, last_column) = (head + rows.len() as u32, to_column(columns.len())?);
             self.sheet.add_conditional_format(head + 1, 1, last_row, last_column, &scale)?;
         }
         self.row = head + 1 + rows.len() as u32;
@@ -277,8 +255,34 @@ impl Page<'_> {
     }
 }
 
-fn place(column: usize) -> Result<u16, XlsxError> {
-    u16::try_from(column).map_err(|_| XlsxError::RowColumnLimitError)
+/// The note, and how suspect values look if there are any.
+fn note_of(chart: &Chart) -> String {
+    let suspect = match &chart.plot {
+        Plot::Bars { series, .. } => {
+            let mut values = series.iter().flat_map(|one| &one.values).filter_map(Datum::value);
+            values.any(|spread| spread.suspect).then_some("Striped bars are suspect.")
+        }
+        Plot::Lines { series, .. } => {
+            let mut points = series.iter().flat_map(|one| &one.points);
+            points.any(|point| point.suspect).then_some("Hollow points are suspect.")
+        }
+        Plot::HeatMap { values, .. } => {
+            let mut values = values.iter().flatten().filter_map(Datum::value);
+            values.any(|shade| shade.suspect).then_some("Numbers with ⚠ are suspect.")
+        }
+    };
+    [chart.note.as_str(), suspect.unwrap_or_default()].join(" ").trim().to_owned()
+}
+
+/// From zero, or below, to beyond the highest of these values; left to the program where nothing
+/// can be drawn.
+fn set_limits(drawn: &mut ChartAxis, axis: &Axis, values: impl Iterator<Item = f64>) {
+    if axis.log {
+        drawn.set_log_base(10);
+    }
+    if let Some((low, high)) = limits(axis, values) {
+        drawn.set_min(low).set_max(high);
+    }
 }
 
 fn rgb(colour: plotters::style::RGBColor) -> Color {
@@ -288,21 +292,4 @@ fn rgb(colour: plotters::style::RGBColor) -> Color {
 
 fn colour(place: usize) -> Color {
     rgb(colours::series(place))
-}
-
-fn marker(place: usize, points: usize) -> ChartMarker {
-    use ChartMarkerType::{Circle, Diamond, PlusSign, Square, Star, Triangle, X};
-    let mut marker = ChartMarker::new();
-    if points > DENSE {
-        marker.set_none();
-        return marker;
-    }
-    let order = [Circle, Square, Triangle, Diamond, X, Star, PlusSign];
-    let line = ChartLine::new().set_color(colour(place)).clone();
-    let fill = ChartSolidFill::new().set_color(colour(place)).clone();
-    marker
-        .set_type(order[place % order.len()])
-        .set_size(6)
-        .set_format(ChartFormat::new().set_solid_fill(&fill).set_line(&line));
-    marker
 }

@@ -11,9 +11,14 @@ pub(super) struct Looks {
     pub(super) title: Format,
     pub(super) soft: Format,
     pub(super) wrapped: Format,
+    pub(super) bold_wrapped: Format,
     pub(super) head: Format,
     pub(super) head_number: Format,
     pub(super) command: Format,
+    /// Of a number that something speaks against.
+    pub(super) suspect: Format,
+    /// The same with the sign that says it without a colour.
+    pub(super) suspect_number: Format,
 }
 
 const SOFT: Color = Color::RGB(0x5b_64_70);
@@ -33,9 +38,12 @@ impl Looks {
             title: Format::new().set_bold().set_font_size(14),
             soft: top.clone().set_font_color(SOFT),
             wrapped: top.clone().set_text_wrap(),
+            bold_wrapped: top.clone().set_bold().set_text_wrap(),
             head_number: head.clone().set_align(FormatAlign::Right),
             head,
             command: top.set_font_name("Consolas").set_font_size(10),
+            suspect: of_suspect(Format::new()),
+            suspect_number: Format::new().set_num_format("\"⚠ \"General"),
         }
     }
 }
@@ -50,6 +58,9 @@ pub(super) fn of_cell(cell: &Cell, numeric: bool, total: bool) -> Format {
     if numeric {
         look = look.set_align(FormatAlign::Right);
     }
+    if cell.text.contains('\n') {
+        look = look.set_text_wrap();
+    }
     if total {
         look = look.set_bold().set_border_top(FormatBorder::Thin);
     }
@@ -62,12 +73,16 @@ pub(super) fn of_cell(cell: &Cell, numeric: bool, total: bool) -> Format {
         Tone::Worse => look
             .set_background_color(tint(0xff_b9_80, cell.strength))
             .set_font_color(0x7a_30_08_u32),
-        Tone::Suspect => look.set_background_color(0xff_f1_cc_u32).set_font_color(0x7a_50_00_u32),
+        Tone::Suspect => of_suspect(look),
         Tone::Invalid => look
             .set_background_color(0xfb_df_e1_u32)
             .set_font_color(0xa8_20_2c_u32)
             .set_font_strikethrough(),
     }
+}
+
+fn of_suspect(look: Format) -> Format {
+    look.set_background_color(0xff_f1_cc_u32).set_font_color(0x7a_50_00_u32)
 }
 
 /// White to the colour, never quite white.

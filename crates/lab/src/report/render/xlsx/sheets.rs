@@ -5,15 +5,37 @@ use std::ops::Range;
 use rust_xlsxwriter::{Format, Url, Worksheet, XlsxError};
 
 use super::looks::{Looks, of_cell};
-use super::{cell_text, clip};
+use super::paper::set_page;
+use super::{cell_lines, cell_text, clip};
 use crate::report::model::{Report, Table};
 use crate::report::render::tidy::{FIXED, TidyRow, dimension_names};
 
 /// Rows of samples on one sheet: what a sheet holds, less its header.
 const SAMPLES_A_SHEET: usize = 1_048_575;
+/// Samples that are printed.
+const SAMPLES_ON_PAPER: usize = 30;
 /// Widths of columns in characters.
 const NARROW: usize = 9;
 const WIDE: usize = 60;
+/// Of a column whose texts have lines, such as commands.
+const OF_LINES: usize = 110;
+
+/// Widths of the columns of the summary.
+const SUMMARY: [u32; 3] = [34, 90, 60];
+/// Height of a line, and of the highest row, in points.
+const LINE: f64 = 15.0;
+const HIGHEST: f64 = 409.0;
+
+/// Lines that a text takes in a column of this width.
+fn lines_of(text: &str, width: u32) -> usize {
+    // Less than there is room for: letters are not all as wide as a digit.
+    let width = (width as usize * 9 / 10).max(1);
+    text.lines().map(|line| line.chars().count().div_ceil(width).max(1)).sum()
+}
+
+fn height_of(lines: usize) -> f64 {
+    (lines.max(1) as f64 * LINE).min(HIGHEST)
+}
 
 /// A sheet that is written row by row.
 struct Rows<'a> {
@@ -36,6 +58,20 @@ impl Rows<'_> {
         Ok(())
     }
 
+    /// A text over all columns of the summary, in as many lines as it needs.
+    fn paragraph(&mut self, text: &str, look: &Format) -> Result<(), XlsxError> {
+        let text = cell_text(text);
+        if text.is_empty() {
+            return Ok(());
+        }
+        let last = SUMMARY.len() as u16 - 1;
+        self.sheet.merge_range(self.row, 0, self.row, last, &text, look)?;
+        let lines = lines_of(&text, SUMMARY.iter().sum());
+        self.sheet.set_row_height(self.row, height_of(lines))?;
+        self.row += 1;
+        Ok(())
+    }
+
     fn heading(&mut self, text: &str) -> Result<(), XlsxError> {
         self.row += 1;
         self.line(text, &self.looks.bold)
@@ -49,13 +85,15 @@ pub(super) fn summary(
     looks: &Looks,
 ) -> Result<Worksheet, XlsxError> {
     let mut rows = Rows { sheet: Worksheet::new(), row: 0, looks };
-    rows.sheet.set_column_width(0, 34)?.set_column_width(1, 90)?.set_column_width(2, 60)?;
+    for (column, width) in (0..).zip(SUMMARY) {
+        rows.sheet.set_column_width(column, width)?;
+    }
     rows.line(&report.title, &looks.title)?;
-    rows.line(&report.question, &looks.plain)?;
-    rows.line(&report.subtitle, &looks.soft)?;
+    rows.paragraph(&report.question, &looks.wrapped)?;
+    rows.paragraph(&report.subtitle, &looks.soft)?;
     rows.row += 1;
     for sentence in &report.answer {
-        rows.line(sentence, &looks.bold)?;
+        rows.paragraph(sentence, &looks.bold_wrapped)?;
     }
     rows.heading("What can be believed")?;
     let trust = &report.trust;
@@ -72,7 +110,9 @@ pub(super) fn summary(
     for reason in &trust.reasons {
         rows.text(0, &format!("{:?}: {}", reason.tone, reason.rule), &looks.bold)?;
         rows.text(1, &format!("{}. {}", reason.why, reason.action), &looks.wrapped)?;
-        rows.text(2, &reason.cells.join("; "), &looks.soft)?;
+        // All of them stand in the cell; seen are the first.
+        rows.text(2, &reason.cells.join("; "), &looks.wrapped)?;
+        rows.sheet.set_row_height(rows.row, 3.0 * LINE)?;
         rows.row += 1;
     }
     rows.heading("Sheets")?;
@@ -90,12 +130,13 @@ pub(super) fn summary(
     }
     rows.heading("What limits these numbers")?;
     for note in &report.notes {
-        rows.line(note, &looks.plain)?;
+        rows.paragraph(note, &looks.wrapped)?;
     }
     rows.heading("Again")?;
     for line in &report.again {
         rows.line(line, &looks.command)?;
     }
+    set_page(&mut rows.sheet, rows.row, SUMMARY.len())?;
     Ok(rows.sheet)
 }
 
@@ -117,7 +158,9 @@ pub(super) fn table(table: &Table, looks: &Looks) -> Result<Worksheet, XlsxError
             let look = of_cell(cell, column.numeric, total);
             match cell.number.filter(|number| number.is_finite()) {
                 Some(number) => sheet.write_number_with_format(row, place, number, &look)?,
-                None => sheet.write_string_with_format(row, place, cell_text(&cell.text), &look)?,
+                None => {
+                    sheet.write_string_with_format(row, place, cell_lines(&cell.text), &look)?
+                }
             };
         }
         let width = width_of(&column.heading, cells().map(|(cell, _)| cell.text.as_str()));
@@ -142,15 +185,32 @@ pub(super) fn table(table: &Table, looks: &Looks) -> Result<Worksheet, XlsxError
             place += 1;
         }
     }
+    // Not every program makes a row as high as its lines.
+    for (row, cells) in (header + 1..).zip(&table.rows) {
+        let broken = cells.cells.iter().filter(|cell| cell.text.contains('\n'));
+        if let Some(lines) = broken.map(|cell| lines_of(&cell.text, OF_LINES as u32)).max() {
+            sheet.set_row_height(row, height_of(lines))?;
+        }
+    }
     sheet.set_freeze_panes(header + 1, 1)?;
+    sheet.set_repeat_rows(header, header)?;
+    let rows = header + 1 + table.rows.len() as u32;
+    set_page(&mut sheet, rows, usize::from(place))?;
     Ok(sheet)
 }
 
 fn width_of<'a>(heading: &str, texts: impl Iterator<Item = &'a str>) -> f64 {
     // The longest word of a heading, which is wrapped.
     let word = heading.split(' ').map(|word| word.chars().count()).max().unwrap_or(0) + 2;
-    let longest = texts.map(|text| text.chars().count() + 2).max().unwrap_or(0);
-    word.max(longest).clamp(NARROW, WIDE) as f64
+    let mut widest = WIDE;
+    let lines = texts.flat_map(|text| {
+        if text.contains('\n') {
+            widest = OF_LINES;
+        }
+        text.lines()
+    });
+    let longest = lines.map(|line| line.chars().count() + 2).max().unwrap_or(0);
+    word.max(longest).clamp(NARROW, widest) as f64
 }
 
 /// Which rows go on which sheet.
@@ -196,5 +256,10 @@ pub(super) fn samples(
     if !part.is_empty() {
         sheet.autofilter(0, 0, part.len() as u32, last)?;
     }
+    sheet.set_repeat_rows(0, 0)?;
+    // Thousands of samples are for programs: paper gets what they look like.
+    let shown = part.len().min(SAMPLES_ON_PAPER);
+    set_page(&mut sheet, shown as u32 + 1, usize::from(last) + 1)?;
+    sheet.set_footer(format!("&CThe first {shown} of {} samples", part.len()));
     Ok(sheet)
 }
