@@ -238,7 +238,10 @@ fn a_file_carries_each_file_system_in_turn() {
             BringUp::Ready(ready) => ready,
             BringUp::Impossible(why) => {
                 println!("skipped: {}: {why}", filesystem.name());
-                assert!(why.contains("is not installed") || why.contains("this kernel has no"));
+                assert!(
+                    why.contains("is not installed") || why.contains("this kernel has no"),
+                    "{why}"
+                );
                 continue;
             }
             BringUp::Stopped => panic!("nobody stopped it"),
