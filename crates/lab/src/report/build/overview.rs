@@ -4,8 +4,8 @@ use super::answer::{enumerate, factor, how_often, what_was_seen};
 use super::cells;
 use super::{Context, section as make_section};
 use crate::analysis::{
-    ALPHA, Cell as Measured, KindContests, Outlook, Overall, State, compare_kinds, pooled_baseline,
-    pooled_speed,
+    ALPHA, Cell as Measured, KindContests, Outlook, Overall, Standing as Belief, State,
+    compare_kinds, pooled_baseline, pooled_speed,
 };
 use crate::metric::Better;
 use crate::report::model::{Block, Cell, Row, Section, Table, Tone};
@@ -126,7 +126,13 @@ fn best_at_what(context: &Context<'_>) -> Option<Table> {
             }
         };
         let margin = margin_of(overall).filter(|_| faster == 0);
-        let margin = margin.map_or_else(|| cells::missing(""), |m| cells::number(factor(m), m));
+        let margin = margin.map_or_else(
+            || cells::missing(""),
+            |m| {
+                let tone = cells::tone_of(worst_standing(context, overall), Tone::Plain);
+                Cell { tone, ..cells::number(factor(m), m) }
+            },
+        );
         cells::row(vec![
             cells::words(kind.name.clone()),
             cells::words(best),
@@ -180,6 +186,16 @@ fn level_in_words(level: f64, kinds: usize) -> String {
             percent_number(level * 100.0)
         ),
     }
+}
+
+/// That of the least believed number among those compared.
+fn worst_standing(context: &Context<'_>, overall: &Overall) -> Belief {
+    let analysis = context.analysis;
+    let standing = |work: usize| {
+        let of = |subject: &usize| analysis.cell(work, *subject).standing;
+        overall.contenders.iter().map(of).max()
+    };
+    overall.workloads.iter().filter_map(|work| standing(*work)).max().unwrap_or_default()
 }
 
 /// How many times as fast the leader is as the next, by medians of the repetitions.

@@ -57,6 +57,8 @@ fn what_is_made_of_a_doubtful_number_is_doubtful() {
         assert_eq!(tone("against-baseline", "stripe", "worst [%]"), Tone::Suspect);
         assert_eq!(tone("against-baseline", "stripe", "best [%]"), Tone::Plain);
         assert_eq!(tone("against-baseline", "stripe", "speed over all [%]"), Tone::Suspect);
+        assert_eq!(tone("best", "sequential reads", "times the next"), Tone::Suspect);
+        assert_eq!(tone("best", "sequential writes", "times the next"), Tone::Plain);
         // The stripe's own number is as good as it is; only its percent is doubtful.
         let own = cell(&report, "details-table", "sequential read", "stripe");
         let expected = match doubtful {
