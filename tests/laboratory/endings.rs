@@ -7,8 +7,8 @@ use rustix::process::Signal;
 
 use super::{Lab, read, tally};
 use crate::common::{
-    Mounted, Scratch, is_alive, send_signal, skip_unless_root, skip_without, start, wait_until,
-    with_files_open,
+    LoopDevice, Mounted, Scratch, is_alive, send_signal, skip_unless_root, skip_without, start,
+    wait_until, with_files_open,
 };
 
 /// Two subjects in memory, four cells, so many repetitions.
@@ -216,33 +216,85 @@ fn a_device_that_goes_fails_its_own_trials() {
     assert!(found.measured >= 4, "{found:?}: {output}");
 }
 
+/// Starts a run of a campaign; `while_it_runs` is called when its first trial is saved.
+fn beside_a_run(lab: &Lab, file: &str, destroy: &str, while_it_runs: impl FnOnce(&Path)) {
+    let out = lab.scratch.join("first");
+    let words = ["run", file, "--out", &out.display().to_string(), "--quiet", "--destroy", destroy];
+    let mut command = lab.tool(&words).into_command();
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let mut child = start(&mut command).expect("braid can be started");
+    wait_until("the first trial is saved", || {
+        let ended = child.try_wait().expect("a child can be waited for");
+        assert!(ended.is_none(), "it has ended by itself: {ended:?}");
+        std::fs::read_dir(out.join("raw")).map_or(0, Iterator::count) > 0
+    });
+    while_it_runs(&out);
+    send_signal(child.id(), Signal::INT);
+    child.wait().expect("it ends");
+}
+
+/// A campaign with one subject.
+fn campaign_on(subject: &str) -> String {
+    format!(
+        "name = \"one\"\nrepetitions = 200\nruntime_s = 0.3\nregion = \"8M\"\n\
+         [[subject]]\nname = \"it\"\n{subject}\nbaseline = true\n\
+         [[job]]\npattern = \"rand\"\nop = [\"read\", \"write\"]\n"
+    )
+}
+
+fn refuses(lab: &Lab, subject: &str, named: &str, out: &Path) {
+    let file = lab.scratch.join("second.toml");
+    with_files_open(|| std::fs::write(&file, campaign_on(subject))).expect("a file");
+    let words = ["run", &file.display().to_string(), "--out", &out.display().to_string()];
+    lab.tool(&words).args(["--quiet", "--destroy", named]).run().fails(3, &["another run uses"]);
+}
+
 #[test]
 fn two_runs_on_one_device_are_refused() {
     skip_without!("fio");
     let lab = Lab::new();
-    let image = lab.scratch.sparse("a.img", 32 << 20).display().to_string();
-    let text = campaign(50, 0.3).replace("\"ram(32M)\"", &format!("\"{image}\""));
-    let file = lab.campaign(&text);
-    let (one, two) = (lab.scratch.join("one"), lab.scratch.join("two"));
-    let words = |out: &Path| -> Vec<String> {
-        let out = out.display().to_string();
-        ["run", &file, "--out", &out, "--quiet", "--destroy", &image].map(String::from).to_vec()
-    };
-    let first = words(&one);
-    let first: Vec<&str> = first.iter().map(String::as_str).collect();
-    let mut command = lab.tool(&first).into_command();
-    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-    let mut child = start(&mut command).expect("braid can be started");
-    wait_until("the first trial is saved", || {
-        std::fs::read_dir(one.join("raw")).map_or(0, Iterator::count) > 0
+    let image = lab.scratch.sparse("a.img", 32 << 20);
+    let link = lab.scratch.join("hard.img");
+    std::fs::hard_link(&image, &link).expect("a link can be made");
+    let (image, link) = (image.display().to_string(), link.display().to_string());
+    let file = lab.campaign(&campaign_on(&format!("stack = \"{image}\"")));
+    beside_a_run(&lab, &file, &image, |first| {
+        let second = lab.scratch.join("second");
+        for name in [&image, &link] {
+            refuses(&lab, &format!("stack = \"raid0({name}, ram(32M))\""), name, &second);
+            refuses(&lab, &format!("path = \"{name}\""), name, &second);
+        }
+        // The folder, too, though the campaign is the same.
+        let words = ["run", &file, "--out", &first.display().to_string(), "--destroy", &image];
+        lab.run(&words).fails(3, &["another run uses"]);
     });
-    for out in [&two, &one] {
-        let second = words(out);
-        let second: Vec<&str> = second.iter().map(String::as_str).collect();
-        lab.run(&second).fails(3, &["another run uses"]);
-    }
-    send_signal(child.id(), Signal::INT);
-    child.wait().expect("it ends");
+}
+
+#[test]
+fn two_runs_on_a_loop_device_and_its_file_are_refused() {
+    skip_unless_root!();
+    skip_without!("fio", "losetup");
+    let lab = Lab::new();
+    let image = lab.scratch.sparse("a.img", 32 << 20);
+    let Some(device) = LoopDevice::attach(&image) else { return };
+    let image = image.display().to_string();
+    let file = lab.campaign(&campaign_on(&format!("path = \"{}\"", device.text())));
+    beside_a_run(&lab, &file, device.text(), |_| {
+        let second = lab.scratch.join("second");
+        refuses(&lab, &format!("path = \"{image}\""), &image, &second);
+    });
+}
+
+#[test]
+fn two_runs_on_one_export_are_refused() {
+    skip_without!("fio");
+    let lab = Lab::new();
+    let volume = lab.scratch.serve("ram(32M)", &[]);
+    let uri = volume.uri().to_owned();
+    let file = lab.campaign(&campaign_on(&format!("nbd = \"{uri}\"")));
+    beside_a_run(&lab, &file, &uri, |_| {
+        refuses(&lab, &format!("nbd = \"{uri}\""), &uri, &lab.scratch.join("second"));
+    });
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   presets   every preset at a small scale, its reports read back
+//!   plans     what is planned to be written, beside what devices were written
 //!   endings   interrupted, killed, tools that are missing, crash, hang, print garbage;
 //!             a device that goes, a full disk, two runs at once
 //!   reports   list, show, compare
@@ -15,6 +16,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod endings;
+mod plans;
 mod presets;
 mod reports;
 mod safety;

@@ -219,15 +219,18 @@ impl Campaign {
     }
 
     /// The campaign with amounts of data and times multiplied by `factor`, above 0: a short run
-    /// of a long campaign. Times stay at least 0.2 s and amounts at least 8 MiB; shapes (block
-    /// sizes, depths, processes, repetitions) stay as they are.
+    /// of a long campaign. Times stay at least 0.2 s and amounts at least 8 MiB, or what
+    /// they were if that is less; shapes (block sizes, depths, processes, repetitions) stay as they
+    /// are.
     #[must_use]
     pub fn scaled(mut self, factor: f64) -> Self {
         let size = |size: ByteSize| {
             let scaled = (size.0 as f64 * factor) as u64;
-            ByteSize((scaled >> 20).max(8) << 20)
+            let whole = (scaled >> 20).max(8) << 20;
+            // What is made smaller is never larger, and what stays the same stays so to the byte.
+            ByteSize(if factor <= 1.0 && whole > size.0 || factor == 1.0 { size.0 } else { whole })
         };
-        self.runtime_s = (self.runtime_s * factor).max(0.2);
+        self.runtime_s = (self.runtime_s * factor).max(0.2_f64.min(self.runtime_s));
         self.ramp_s *= factor;
         self.rest_s *= factor;
         self.region = size(self.region);

@@ -14,8 +14,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::campaign::Source;
 
+mod identity;
 mod members;
+pub(crate) use identity::{Identity, identities_of, real_path};
+pub(crate) use members::leaf_text;
 pub use members::{Member, members_of};
+
+/// The kernel allows 8 loop devices upon each other, and as many mapped ones.
+const MAX_NESTING: u32 = 8;
 
 /// A member and where it lies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,40 +148,57 @@ fn place_path(path: &Path) -> Place {
 }
 
 fn find_disk(path: &Path, depth: u32) -> Result<Place, String> {
-    if depth > 8 {
+    if depth > MAX_NESTING {
         return Err("loop devices are nested too deep".to_owned());
     }
     let meta = fs::metadata(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let device = if meta.file_type().is_block_device() { meta.rdev() } else { meta.dev() };
     let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
-    let node = Path::new("/sys/dev/block").join(&number);
-    match fs::canonicalize(&node) {
-        Ok(sys) => find_under(&sys, depth),
+    match sys_folder(&number) {
+        Some(sys) => find_under(&sys, depth),
         // No block device: tmpfs, btrfs, overlay, a network file system.
-        Err(_) => find_by_mount(&number, depth),
+        None => find_by_mount(&number, depth),
+    }
+}
+
+/// The `/sys` folder of the block device with this number, `8:16`.
+fn sys_folder(number: &str) -> Option<PathBuf> {
+    fs::canonicalize(Path::new("/sys/dev/block").join(number)).ok()
+}
+
+/// The file behind a loop device, by its `/sys` folder.
+fn backing_file(sys: &Path) -> Option<PathBuf> {
+    let path = fs::read_to_string(sys.join("loop/backing_file")).ok()?;
+    Some(PathBuf::from(path.trim_end_matches('\n')))
+}
+
+/// `/sys` folders of what a device is built on.
+fn slaves(sys: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(sys.join("slaves")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| fs::canonicalize(entry.path()).ok()).collect()
+}
+
+/// The `/sys` folder of the disk that a partition belongs to; else the device's own.
+fn whole_disk(sys: &Path) -> PathBuf {
+    match sys.parent() {
+        Some(parent) if sys.join("partition").exists() => parent.to_owned(),
+        _ => sys.to_owned(),
     }
 }
 
 /// From a `/sys` directory of a block device down to the whole disk.
 fn find_under(sys: &Path, depth: u32) -> Result<Place, String> {
-    if let Ok(backing) = fs::read_to_string(sys.join("loop/backing_file")) {
-        return find_disk(Path::new(backing.trim_end()), depth + 1);
+    let whole = whole_disk(sys);
+    if let Some(file) = backing_file(&whole) {
+        return find_disk(&file, depth + 1);
     }
-    let slaves: Vec<PathBuf> = fs::read_dir(sys.join("slaves"))
-        .map(|entries| entries.filter_map(Result::ok).map(|entry| entry.path()).collect())
-        .unwrap_or_default();
-    if let [only] = slaves.as_slice() {
-        let below = fs::canonicalize(only).map_err(|error| error.to_string())?;
-        return if depth > 8 {
+    if let [only] = slaves(&whole).as_slice() {
+        return if depth > MAX_NESTING {
             Err("devices are nested too deep".to_owned())
         } else {
-            find_under(&below, depth + 1)
+            find_under(only, depth + 1)
         };
     }
-    let whole = match sys.parent() {
-        Some(parent) if sys.join("partition").exists() => parent,
-        _ => sys,
-    };
     let name = whole.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if name.starts_with("ram") || name.starts_with("zram") {
         return Ok(Place::Memory);

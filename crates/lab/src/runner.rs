@@ -76,9 +76,10 @@ pub fn run_campaign(
 ) -> Result<Tally, LabError> {
     let began = world.monotonic();
     check_overwrites(campaign, &options.destroy)?;
+    // Before the folder is made: a run that is refused leaves none.
+    let _devices = lock_devices(campaign)?;
     let mut store = Store::create(&options.results_dir, campaign)?;
     let _run = store.lock()?;
-    let _devices = lock_devices(campaign)?;
     let versions = ask_versions(campaign, options, world)?;
     let environment = read_environment(versions.found.clone());
     let session = store.begin_session(world.unix_time_s(), &environment)?;

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 
 use crate::campaign::{Campaign, FileSystem, Health, Source};
 use crate::error::LabError;
-use crate::facts::{Member, members_of};
+use crate::facts::{Member, members_of, real_path};
 use crate::matrix::{Cell, Workload, plan_matrix};
 use crate::subjects::{has_content, reads_raw, writes_when_it_comes_up};
 use crate::tool::Writes;
@@ -179,22 +179,6 @@ impl Permit {
         let paths: Vec<String> = members.into_iter().filter(|one| !self.covers(one)).collect();
         if paths.is_empty() { Ok(()) } else { Err(LabError::WouldDestroy { paths }) }
     }
-}
-
-/// What two sources have in common, so that they cannot be served at the same time.
-pub(crate) fn paths_of(source: &Source) -> BTreeSet<PathBuf> {
-    members_of(source)
-        .into_iter()
-        .filter_map(|member| match member {
-            Member::Path(path) => Some(real_path(Path::new(&path))),
-            _ => None,
-        })
-        .collect()
-}
-
-/// The same for every spelling of a path that exists; the text itself for anything else.
-pub(crate) fn real_path(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
 #[cfg(test)]

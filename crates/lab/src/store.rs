@@ -33,7 +33,7 @@ mod read;
 mod record;
 mod write;
 
-pub(crate) use files::{RunLock, write_whole};
+pub(crate) use files::{RunLock, patiently, write_whole};
 pub use record::{Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
 
 /// Version of the tables, in `PRAGMA user_version`.

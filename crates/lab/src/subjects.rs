@@ -12,7 +12,7 @@
 //!
 //! Invariants:
 //!
-//! * two subjects that share a member's path are never up together; of those that share nothing,
+//! * two subjects that share a file or a disk are never up together; of those that share nothing,
 //!   the [`MOST_UP`] that were used last stay up;
 //! * a subject that is handed out is ready, and no pass runs over it but the one that was asked for;
 //! * its region has been written once before it is read raw, where [`crate::safety`] lets it be;
@@ -35,7 +35,7 @@ use crate::LabOptions;
 use crate::campaign::{Campaign, Health, Source, Subject};
 use crate::error::LabError;
 use crate::evidence::Watch;
-use crate::facts::{Member, members_of};
+use crate::facts::{Member, identities_of, members_of};
 use crate::matrix::{Workload, goes_through_nbd, plan_workloads};
 use crate::safety::{Permit, Reasons, reasons_to_write, workload_writes};
 use crate::story::Story;
@@ -44,6 +44,7 @@ use crate::world::{Exit, World};
 
 mod array;
 mod content;
+mod devices;
 mod directory;
 mod filesystem;
 mod fill;
@@ -56,7 +57,6 @@ mod loops;
 mod nbd;
 mod path;
 mod readahead;
-mod rivals;
 mod site;
 mod stack;
 mod tmpfs;
@@ -72,11 +72,13 @@ pub(crate) use array::{Braid, Keeper};
 pub(crate) use fill::{has_content, reads_raw};
 pub(crate) use stack::writes_when_it_comes_up;
 
+pub(crate) use health::refilled;
+pub(crate) use trial::{SHARE_OF_FILE_SYSTEM, SHARE_OF_FOLDER};
+
 use health::{Treatment, treatment};
 use held::Held;
 use journal::Note;
 pub(crate) use journal::{Journal, Room};
-use rivals::paths_of;
 use site::{Base, LIMIT, Obstacle, Site};
 
 /// So many subjects are up at most: each is a process, and those in memory take what they were
@@ -84,6 +86,12 @@ use site::{Base, LIMIT, Obstacle, Site};
 const MOST_UP: usize = 8;
 /// Regions are whole blocks of this many bytes.
 const BLOCK: u64 = 4096;
+
+/// What is used of so many bytes.
+pub(crate) fn whole_blocks(bytes: u64) -> u64 {
+    bytes / BLOCK * BLOCK
+}
+
 /// How bringing a subject up went.
 #[derive(Debug)]
 pub enum BringUp {
@@ -367,10 +375,14 @@ impl<'a> Subjects<'a> {
     }
 
     fn take_down_rivals(&mut self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
-        let mine = paths_of(&self.subjects[subject].source);
+        let mine = identities_of(&self.subjects[subject].source);
         for other in 0..self.states.len() {
             let is_up = other != subject && self.states[other].base.is_some();
-            if is_up && !paths_of(&self.subjects[other].source).is_disjoint(&mine) {
+            let shares = || {
+                let others = identities_of(&self.subjects[other].source);
+                others.keys().any(|identity| mine.contains_key(identity))
+            };
+            if is_up && shares() {
                 self.take_down(other, false, world)?;
             }
         }
@@ -545,7 +557,7 @@ impl<'a> Subjects<'a> {
     }
 
     fn raw_region(&self, base: &Base) -> u64 {
-        self.campaign.region.0.min(base.size_bytes) / BLOCK * BLOCK
+        whole_blocks(self.campaign.region.0.min(base.size_bytes))
     }
 }
 

@@ -271,6 +271,13 @@ pub trait Tool: Sync {
     /// What one trial writes, by all processes together.
     fn writes(&self, settings: &Settings, processes: u32) -> Writes;
 
+    /// What lies in the subject's folder before the clock starts and is not counted by
+    /// [`Tool::writes`]: bytes, of all processes together. `room_bytes` is what a trial may use.
+    fn lays_out(&self, settings: &Settings, processes: u32, room_bytes: u64) -> u64 {
+        let _ = (settings, processes, room_bytes);
+        0
+    }
+
     /// Whether the content of a raw subject matters, so that it must have been written once before
     /// the first trial: reading a hole measures nothing.
     fn reads_raw(&self, settings: &Settings) -> bool {

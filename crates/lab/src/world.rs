@@ -27,7 +27,7 @@ mod system;
 
 pub(crate) use content::{Leave, make_file};
 pub use files::Claim;
-pub(crate) use files::read_text;
+pub(crate) use files::{free_bytes, read_text, size_of};
 
 pub use system::SystemWorld;
 

@@ -146,3 +146,19 @@ fn the_example_is_a_campaign() {
     let campaign = parse_campaign(include_str!("../../examples/campaign.toml"), "example").unwrap();
     assert!(!crate::matrix::plan_matrix(&campaign).is_empty());
 }
+
+#[test]
+fn what_is_not_scaled_stays_and_what_is_made_smaller_is_never_larger() {
+    let text = "name = 's'\nregion = '20500K'\nruntime_s = 0.1\n[[subject]]\nname = 'a'\nstack = 'ram(1G)'\n\
+                baseline = true\n[[job]]\ntool = 'dd'\nop = 'read'\nsize = ['4M', '900M']\nbs = '1M'\n";
+    let campaign = parse_campaign(text, "test").unwrap();
+    assert_eq!(campaign.clone().scaled(1.0), campaign);
+    let sizes = |factor: f64| {
+        let job = campaign.clone().scaled(factor).jobs.remove(0);
+        job.settings["size"].iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(sizes(0.001), ["4M", "8M"]);
+    assert_eq!(sizes(0.5), ["4M", "450M"]);
+    assert_eq!(sizes(3.0), ["12M", "2700M"]);
+    assert_eq!(campaign.scaled(0.5).runtime_s, 0.1);
+}

@@ -55,6 +55,11 @@ pub fn members_of(source: &Source) -> Vec<Member> {
     }
 }
 
+/// A leaf's text in plans and reports, as [`Member::text`].
+pub(crate) fn leaf_text(leaf: &Stack) -> String {
+    member_of(leaf).text().to_owned()
+}
+
 fn member_of(leaf: &Stack) -> Member {
     match &leaf.node {
         Node::File(file) => Member::Path(file.path.clone()),

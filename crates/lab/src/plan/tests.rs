@@ -1,4 +1,6 @@
+use super::render::minutes;
 use super::*;
+use crate::campaign::parse_campaign;
 use crate::preset::{Choices, Preset, quick_campaign};
 
 #[test]
@@ -45,4 +47,100 @@ fn times_are_readable() {
     assert_eq!(minutes(Duration::from_secs(69)), "69 s");
     assert_eq!(minutes(Duration::from_secs(121)), "3 min");
     assert_eq!(minutes(Duration::from_secs(9000)), "2.5 h");
+}
+
+/// A campaign of subjects and jobs as they are written; the first one is the baseline.
+fn plan_of(head: &str, subjects: &[&str], jobs: &str) -> Plan {
+    let mut text = format!("name = 'p'\nrepetitions = 3\nruntime_s = 2\n{head}\n");
+    for (index, subject) in subjects.iter().enumerate() {
+        let baseline = index == 0;
+        text += &format!("[[subject]]\nname = 's{index}'\nbaseline = {baseline}\n{subject}\n");
+    }
+    plan_campaign(&parse_campaign(&(text + jobs), "test").unwrap())
+}
+
+fn bytes_of(plan: &Plan, member: &str) -> u64 {
+    plan.written[member].bytes as u64
+}
+
+const MIB: u64 = 1 << 20;
+
+/// A file of so many MiB, without any allocated.
+fn sparse(dir: &tempfile::TempDir, name: &str, mib: u64) -> String {
+    let path = dir.path().join(name);
+    std::fs::File::create(&path).unwrap().set_len(mib * MIB).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_region_ends_where_its_subject_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let [a, b] = ["a", "b"].map(|name| sparse(&dir, name, 64));
+    let subjects = [
+        format!("stack = '{a}'"),
+        format!("stack = 'raid0({a}, {b})'"),
+        "stack = 'ram(32M)'".to_owned(),
+    ];
+    let subjects: Vec<&str> = subjects.iter().map(String::as_str).collect();
+    let jobs = "[[job]]\npattern = 'seq'\nop = ['read', 'write']\n";
+    let plan = plan_of("region = '1T'", &subjects, jobs);
+    // Filled once as a single and once as a half of the stripe.
+    assert_eq!(bytes_of(&plan, &a), 128 * MIB);
+    assert_eq!(bytes_of(&plan, &b), 64 * MIB);
+    assert_eq!(bytes_of(&plan, "ram(32M)"), 32 * MIB);
+    // 18 trials, and 224 MiB of filling at 100 MB/s.
+    let trials = 18.0 * 2.6;
+    let filling = (224 * MIB) as f64 / 100e6;
+    let error = plan.duration.as_secs_f64() - trials - filling;
+    assert!(error.abs() < 0.001, "{:?}", plan.duration);
+}
+
+#[test]
+fn models_are_not_filled_and_nobody_writes_to_who_is_missing() {
+    let model = "model(hdd, size=1G)";
+    let single = format!("stack = '{model}'");
+    let subjects = [single.as_str(), "stack = 'raid1(./a, missing)'"];
+    let jobs = "[[job]]\ntool = 'dd'\nop = ['read', 'write']\nsize = '4M'\nbs = '1M'\n";
+    let plan = plan_of("region = '8M'", &subjects, jobs);
+    assert_eq!(bytes_of(&plan, model), 3 * 4 * MIB);
+    assert_eq!(bytes_of(&plan, "./a"), (8 + 3 * 4) * MIB);
+    assert_eq!(plan.written.len(), 2, "{:?}", plan.written);
+}
+
+/// fio reads a file in a folder: each repetition lays it out, and nothing is filled.
+#[test]
+fn files_that_are_laid_out_count_in_bytes_and_in_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = sparse(&dir, "a", 512);
+    let subject = format!("path = '{a}'");
+    let job = "[[job]]\npattern = 'seq'\nop = 'read'\nfilesystem = 'ext4'\n";
+    let plan = plan_of("region = '64M'", &[&subject], job);
+    assert_eq!(bytes_of(&plan, &a), 3 * 64 * MIB);
+    let expected = 3.0 * (2.0 + 0.6 + 0.7 + (64 * MIB) as f64 / 100e6);
+    assert!((plan.duration.as_secs_f64() - expected).abs() < 0.001, "{:?}", plan.duration);
+    // A file system of which the region is more than a trial may use.
+    let small = plan_of("region = '1T'", &[&subject], job);
+    assert!(bytes_of(&small, &a) <= 3 * 512 * MIB * 45 / 100);
+    let reads = "[[job]]\ntool = 'dd'\nop = 'read'\nsize = '4M'\nbs = '1M'\nprocesses = 2\n\
+                 filesystem = 'ext4'\n";
+    assert_eq!(bytes_of(&plan_of("region = '64M'", &[&subject], reads), &a), 3 * 2 * 4 * MIB);
+    let sysbench = "[[job]]\ntool = 'sysbench'\nmode = ['seqrd', 'rndwr']\ntotal_size = '16M'\n";
+    assert_eq!(bytes_of(&plan_of("region = '64M'", &[&subject], sysbench), &a), 3 * 2 * 16 * MIB);
+}
+
+#[test]
+fn a_member_that_is_filled_again_counts_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let [a, b, c] = ["a", "b", "c"].map(|name| sparse(&dir, name, 64));
+    let subject = format!("stack = 'raid1({a}, {b})'\n");
+    let single = format!("stack = '{c}'\n");
+    let job = "[[job]]\ntool = 'dd'\nop = 'write'\nsize = '4M'\nbs = '1M'\nsubjects = ['s1']\n\
+               health = ['healthy', 'degraded', 'rebuilding', 'scrubbing']\n\
+               [[job]]\ntool = 'hdparm'\nsubjects = ['s0']\n";
+    let plan = plan_of("region = '8M'", &[&single, &subject], job);
+    assert_eq!(bytes_of(&plan, &b), 3 * 4 * 4 * MIB);
+    assert_eq!(bytes_of(&plan, &a), (3 * 4 * 4 + 3 * 2 * 64) * MIB);
+    assert_eq!((bytes_of(&plan, &c), plan.written[&c].seconds), (0, 0.0));
+    let text = render_plan(&plan);
+    assert!(text.contains("not counted: superblocks"), "{text}");
 }

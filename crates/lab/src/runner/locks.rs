@@ -1,47 +1,62 @@
-//! Two runs never measure one device at once: each takes a lock named by the device.
+//! Two runs never measure one device at once: each takes a lock for every identity that its
+//! members have.
 //!
-//! Deliberately absent: locks of programs other than the laboratory. The server opens its members
-//! exclusively, and the trust rules notice another writer.
+//! A lock is an abstract Unix socket of that name. The kernel gives it to one process, whoever its
+//! user is, and takes it back when the process ends, however it ends: no file is left, none belongs
+//! to another user, and none is removed under somebody's hands.
+//!
+//! Deliberately absent: locks of programs other than the laboratory (what is in use is asked for
+//! before it is written, and the trust rules notice another writer), and runs in another network
+//! namespace, which has names of its own.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use crate::campaign::Campaign;
 use crate::error::LabError;
-use crate::safety::paths_of;
-use crate::store::RunLock;
+use crate::facts::{Identity, identities_of};
+use crate::store::patiently;
+
+/// Held by a run.
+#[derive(Debug)]
+pub(super) struct DeviceLock {
+    _socket: UnixDatagram,
+}
 
 /// Takes the locks of every device that a campaign touches.
 ///
 /// # Errors
 ///
 /// [`LabError::Busy`] with the first device that another run has.
-pub(super) fn lock_devices(campaign: &Campaign) -> Result<Vec<RunLock>, LabError> {
-    let folder = lock_folder();
-    let mut paths: Vec<PathBuf> =
-        campaign.expand().iter().flat_map(|subject| paths_of(&subject.source)).collect();
-    // One order for all, so that two runs cannot wait for each other; and nobody waits anyway.
-    paths.sort();
-    paths.dedup();
-    paths
-        .iter()
-        .map(|path| RunLock::take(&folder.join(lock_name(path)), &path.display().to_string()))
-        .collect()
+pub(super) fn lock_devices(campaign: &Campaign) -> Result<Vec<DeviceLock>, LabError> {
+    // Each once, in one order for all.
+    let members: BTreeMap<Identity, String> =
+        campaign.expand().iter().flat_map(|subject| identities_of(&subject.source)).collect();
+    members.iter().map(|(identity, member)| lock(identity, member)).collect()
 }
 
-fn lock_folder() -> PathBuf {
-    let system = Path::new("/run/lock");
-    if system.is_dir() { system.to_owned() } else { std::env::temp_dir() }
+fn lock(identity: &Identity, member: &str) -> Result<DeviceLock, LabError> {
+    let failed = |error: io::Error| LabError::StepFailed {
+        action: format!("lock {member}"),
+        reason: format!("{error}; are abstract Unix sockets forbidden here?"),
+        command: None,
+    };
+    let address = SocketAddr::from_abstract_name(name_of(identity)).map_err(failed)?;
+    patiently(member, || match UnixDatagram::bind_addr(&address) {
+        Ok(socket) => Ok(Some(DeviceLock { _socket: socket })),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
+        Err(error) => Err(failed(error)),
+    })
 }
 
-/// A name for a path: readable, and different for different paths.
-fn lock_name(path: &Path) -> String {
-    let text = path.display().to_string();
-    let readable: String =
-        text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let tail: String =
-        readable.chars().rev().take(40).collect::<Vec<_>>().into_iter().rev().collect();
+/// At most 107 bytes, and different for different identities.
+fn name_of(identity: &Identity) -> String {
+    let text = identity.to_string();
+    let kind = text.split(' ').next().unwrap_or_default();
     let hash = crate::rng::mix(&text.bytes().map(u64::from).collect::<Vec<_>>());
-    format!("braid-lab-{tail}-{hash:016x}")
+    format!("braid-lab-{kind}-{hash:016x}")
 }
 
 #[cfg(test)]
@@ -49,9 +64,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_differ_where_paths_do() {
-        let (one, other) = (lock_name(Path::new("/a/b-c")), lock_name(Path::new("/a-b/c")));
-        assert_ne!(one, other);
-        assert!(one.starts_with("braid-lab--a-b-c-"));
+    fn names_differ_where_identities_do() {
+        let text = |text: &str| Identity::Text(text.to_owned());
+        assert_ne!(name_of(&text("/a/b-c")), name_of(&text("/a-b/c")));
+        assert_ne!(name_of(&text("8:0")), name_of(&Identity::Disk("8:0".to_owned())));
+        assert!(name_of(&text(&"x".repeat(5000))).len() < 107);
+    }
+
+    #[test]
+    fn a_lock_is_had_once_and_again_when_it_was_let_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let mine = Identity::Text(dir.path().display().to_string());
+        let held = lock(&mine, "mine").unwrap();
+        let error = lock(&mine, "mine").unwrap_err().to_string();
+        assert_eq!(error, "another run uses mine; wait for its end, or stop it");
+        drop(held);
+        lock(&mine, "mine").unwrap();
     }
 }

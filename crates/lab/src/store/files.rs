@@ -32,18 +32,30 @@ impl RunLock {
             .write(true)
             .open(path)
             .map_err(LabError::file("create the lock", path))?;
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Self { _file: file }),
-                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
-                    std::thread::sleep(PATIENCE / 20);
-                }
-                Err(rustix::io::Errno::WOULDBLOCK) => {
-                    return Err(LabError::Busy { what: what.to_owned() });
-                }
-                Err(errno) => return Err(LabError::file("lock", path)(errno.into())),
-            }
+        patiently(what, || match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(())),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(LabError::file("lock", path)(errno.into())),
+        })?;
+        Ok(Self { _file: file })
+    }
+}
+
+/// Tries to get what another run may have.
+///
+/// # Errors
+///
+/// [`LabError::Busy`] when it still has it after a while, or what the attempt says.
+pub(crate) fn patiently<T>(
+    what: &str,
+    mut attempt: impl FnMut() -> Result<Option<T>, LabError>,
+) -> Result<T, LabError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match attempt()? {
+            Some(got) => return Ok(got),
+            None if Instant::now() < deadline => std::thread::sleep(PATIENCE / 20),
+            None => return Err(LabError::Busy { what: what.to_owned() }),
         }
     }
 }

@@ -61,6 +61,22 @@ pub(super) fn treatment(source: &Source, health: Health) -> Result<Treatment, St
     })
 }
 
+/// The member that is filled again in each trial with this state, if one is.
+pub(crate) fn refilled(source: &Source, health: Health) -> Option<String> {
+    let treatment = treatment(source, health).ok()?;
+    let (Source::Stack(text) | Source::Kernel(text)) = source else { return None };
+    let stack = Stack::parse(text).ok()?;
+    let is_kernels = matches!(source, Source::Kernel(_));
+    let fills = match treatment {
+        // The kernel's array is made anew, a volume gets its member back.
+        Treatment::Fail => !is_kernels,
+        Treatment::Refill | Treatment::Story => true,
+        Treatment::Nothing | Treatment::Short | Treatment::Check => false,
+    };
+    let first = stack.member_paths().first()?.display().to_string();
+    fills.then_some(first)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,9 +15,9 @@ use braid_stack::{ByteSize, Node, Stack};
 
 use super::Form;
 use super::array::{Array, Keeper};
+use super::devices::kernel_name;
 use super::held::Thing;
 use super::loops;
-use super::rivals::kernel_name;
 use super::site::{Base, LIMIT, Obstacle, Site, said};
 use crate::tool::Target;
 use crate::world::{CommandLine, Exit, PathKind};

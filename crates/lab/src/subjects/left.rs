@@ -19,7 +19,7 @@ use super::journal::Note;
 use super::loops;
 use super::trial::mountpoint_of;
 use crate::error::LabError;
-use crate::safety::real_path;
+use crate::facts::real_path;
 use crate::world::World;
 
 /// What the messages call it.

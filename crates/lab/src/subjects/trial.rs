@@ -5,22 +5,23 @@ use std::path::{Path, PathBuf};
 
 use braid_stack::{Node, Stack};
 
+use super::devices::{disks_of, kernel_name};
 use super::held::Thing;
-use super::rivals::{disks_of, kernel_name};
 use super::site::{Base, Obstacle, Site};
-use super::{BLOCK, Ready, Subjects, filesystem, readahead};
+use super::{Ready, Subjects, filesystem, readahead, whole_blocks};
 use crate::campaign::{FileSystem, Source, Subject};
 use crate::evidence::Watch;
+use crate::facts::real_path;
 use crate::matrix::Workload;
-use crate::safety::{real_path, workload_writes};
+use crate::safety::workload_writes;
 use crate::story::Story;
 use crate::tool::Target;
 use crate::world::World;
 
 /// The share of a fresh file system that a trial may use: copies of trees need room beside them.
-const SHARE_OF_FILE_SYSTEM: f64 = 0.45;
+pub(crate) const SHARE_OF_FILE_SYSTEM: f64 = 0.45;
 /// The share of a folder's free space that a trial may use: it is not ours alone.
-const SHARE_OF_FOLDER: f64 = 0.5;
+pub(crate) const SHARE_OF_FOLDER: f64 = 0.5;
 
 impl Subjects<'_> {
     /// Read-ahead, file system, folder: what a trial needs on top of the base.
@@ -58,7 +59,7 @@ impl Subjects<'_> {
             None => (base.target.clone(), self.raw_region(&base)),
             Some(folder) => {
                 let free = site.world.free_bytes(folder)?;
-                let room = (free as f64 * share) as u64 / BLOCK * BLOCK;
+                let room = whole_blocks((free as f64 * share) as u64);
                 let table = site.world.read_text(Path::new("/proc/self/mounts"))?;
                 watch.mountpoint = mountpoint_of(folder, &table.unwrap_or_default());
                 (Target::Folder(folder.clone()), self.campaign.region.0.min(room))

@@ -117,6 +117,10 @@ impl Tool for Dd {
         Writes::Bytes(together(bytes(settings), processes))
     }
 
+    fn lays_out(&self, settings: &Settings, processes: u32, _room_bytes: u64) -> u64 {
+        if reads(settings) { together(bytes(settings), processes) } else { 0 }
+    }
+
     fn reads_raw(&self, settings: &Settings) -> bool {
         reads(settings)
     }

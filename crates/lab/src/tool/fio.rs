@@ -16,7 +16,9 @@
 //! some 4 GB a second; fio never creates a file. Processes are threads of one fio (`--thread=1`),
 //! because forked jobs leave the process group and would survive it.
 
-use super::parts::{BLOCK, check_set, excerpt, malformed, or, parameter, scaling, unusual};
+use super::parts::{
+    BLOCK, check_set, excerpt, malformed, or, parameter, round_down, scaling, unusual,
+};
 use super::{Effort, Place, RunOutput, Script, Tool, ToolError, ToolOutput, TrialSpec, Writes};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
@@ -157,6 +159,10 @@ impl Tool for Fio {
 
     fn writes(&self, settings: &Settings, _processes: u32) -> Writes {
         if ops(settings).write { Writes::UntilTime } else { Writes::Nothing }
+    }
+
+    fn lays_out(&self, settings: &Settings, _processes: u32, room_bytes: u64) -> u64 {
+        round_down(room_bytes, block_size(settings))
     }
 
     fn reads_raw(&self, settings: &Settings) -> bool {

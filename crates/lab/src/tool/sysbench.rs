@@ -146,6 +146,14 @@ impl Tool for Sysbench {
         }
     }
 
+    fn lays_out(&self, settings: &Settings, _processes: u32, _room_bytes: u64) -> u64 {
+        // Those of a mode that only reads are all that it writes.
+        match reads_only(settings) {
+            true => 0,
+            false => file_size(settings).saturating_mul(files(settings)),
+        }
+    }
+
     fn effort(&self, settings: &Settings, _processes: u32) -> Effort {
         match settings.count("events") {
             Some(events) => Effort::Bytes(events.saturating_mul(block_size(settings))),

@@ -1,15 +1,19 @@
 //! What a path is, who uses it, and short texts of the system's.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use braid_probe::{Policy, Reason, check_member};
+use braid_probe::{Holder, Policy, Reason, Refusal, check_member};
 use rustix::fs::OFlags;
 
 use super::{Holes, PathKind};
 use crate::error::LabError;
+
+/// So long a process that has a file open is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) fn path_kind(path: &Path) -> Result<Option<PathKind>, LabError> {
     let kind = match fs::metadata(path) {
@@ -30,12 +34,25 @@ pub(super) fn check_unused(path: &Path) -> Result<(), LabError> {
     // What it carries has been named to be destroyed: only its use is asked for.
     let force = [PathBuf::from(path)];
     let policy = Policy { force: &force, read_only: false, min_bytes: 0 };
-    match check_member(path, &policy) {
-        Err(refusal) if !matches!(refusal.reason, Reason::Missing | Reason::WrongKind { .. }) => {
-            Err(LabError::InUse { refusal: refusal.to_string() })
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match check_member(path, &policy) {
+            Err(Refusal { reason: Reason::Missing | Reason::WrongKind { .. }, .. }) | Ok(_) => {
+                return Ok(());
+            }
+            Err(refusal) if is_passing(&refusal) && Instant::now() < deadline => {
+                std::thread::sleep(PATIENCE / 20);
+            }
+            Err(refusal) => return Err(LabError::InUse { refusal: refusal.to_string() }),
         }
-        _ => Ok(()),
     }
+}
+
+/// Whether only processes have it open: one that ends, or that has just been started and has not yet
+/// executed its program, is gone in a moment.
+fn is_passing(refusal: &Refusal) -> bool {
+    let Reason::InUse { holders } = &refusal.reason else { return false };
+    holders.iter().all(|holder| matches!(holder, Holder::Process { .. }))
 }
 
 /// A block device that is held exclusively until this is dropped.
@@ -88,7 +105,17 @@ pub(super) fn holes(path: &Path, most: u64) -> Result<Option<Holes>, LabError> {
     Ok(Some(Holes { holes, bytes }))
 }
 
-pub(super) fn free_bytes(path: &Path) -> Result<u64, LabError> {
+/// Bytes of a file or block device; `None` if it is neither, or cannot be opened for reading.
+pub(crate) fn size_of(path: &Path) -> Option<u64> {
+    let meta = fs::metadata(path).ok()?;
+    if !meta.file_type().is_block_device() {
+        return meta.is_file().then_some(meta.len());
+    }
+    // The end of a block device is its size, without an ioctl.
+    File::open(path).ok()?.seek(SeekFrom::End(0)).ok()
+}
+
+pub(crate) fn free_bytes(path: &Path) -> Result<u64, LabError> {
     let facts = rustix::fs::statvfs(path)
         .map_err(|errno| LabError::file("find out the free space of", path)(errno.into()))?;
     Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
@@ -136,6 +163,17 @@ mod tests {
         assert!(text.contains("next: end "), "{text}");
         check_unused(&path).unwrap();
         assert!(claim(&path).unwrap().is_none(), "a file cannot be taken");
+    }
+
+    #[test]
+    fn sizes_are_of_files_and_devices_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a");
+        fs::write(&file, [0; 777]).unwrap();
+        assert_eq!(size_of(&file), Some(777));
+        for none in [dir.path(), Path::new("/dev/null"), &dir.path().join("b")] {
+            assert_eq!(size_of(none), None, "{}", none.display());
+        }
     }
 
     #[test]

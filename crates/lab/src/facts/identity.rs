@@ -1,0 +1,211 @@
+//! Which piece of storage a member is, so that one is never taken for two.
+//!
+//! ```text
+//!   file, hard link, symbolic link ──▶ file system and inode
+//!   loop device ──▶ its file           partition ──▶ its disk
+//!   device-mapper, md ──▶ all that they are built on
+//!   URI ──▶ socket and export          nothing there ──▶ the text
+//! ```
+//!
+//! Invariant: two members that share bytes have an identity in common. The reverse does not hold: two
+//! partitions of one disk have one too, as whoever measures them at once measures neither.
+//!
+//! Deliberately absent: files and the disk that they lie on. Many image files on one disk are usual,
+//! and [`super::note_on_sharing`] says what it means.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use braid_probe::{DeviceNumber, Identity as Probed, identify};
+
+use super::{MAX_NESTING, Member, backing_file, members_of, slaves, sys_folder, whole_disk};
+use crate::campaign::Source;
+use crate::nbd::{NbdSocket, parse_uri};
+
+/// What makes two members the same.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Identity {
+    /// A whole disk, or what else the kernel gives no further account of: `8:16`.
+    Disk(String),
+    /// A file or folder: its file system's number, its own.
+    File { device: String, inode: u64 },
+    /// An NBD export: socket, name.
+    Export { socket: String, name: String },
+    /// Something that is not there, or not understood.
+    Text(String),
+}
+
+impl fmt::Display for Identity {
+    /// Different for different ones.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disk(number) => write!(f, "disk {number}"),
+            Self::File { device, inode } => write!(f, "file {device} {inode}"),
+            Self::Export { socket, name } => write!(f, "export {socket:?} {name:?}"),
+            Self::Text(text) => write!(f, "text {text:?}"),
+        }
+    }
+}
+
+/// What a source takes for itself, each with the member's text. Reads `/sys`. Memory and models are
+/// nobody else's.
+pub(crate) fn identities_of(source: &Source) -> BTreeMap<Identity, String> {
+    let mut found = BTreeMap::new();
+    for member in members_of(source) {
+        let identities = match &member {
+            Member::Path(path) => of_path(Path::new(path), 0),
+            Member::Remote(uri) => vec![of_uri(uri)],
+            Member::Memory(_) | Member::Model { .. } => Vec::new(),
+        };
+        found.extend(identities.into_iter().map(|one| (one, member.text().to_owned())));
+    }
+    found
+}
+
+fn of_uri(uri: &str) -> Identity {
+    match parse_uri(uri) {
+        Ok(address) => {
+            let socket = match address.socket {
+                NbdSocket::Unix(path) => real_path(Path::new(&path)).display().to_string(),
+                NbdSocket::Tcp(place) => place.to_ascii_lowercase(),
+            };
+            Identity::Export { socket, name: address.export }
+        }
+        Err(_) => Identity::Text(uri.to_owned()),
+    }
+}
+
+fn of_path(path: &Path, depth: u32) -> Vec<Identity> {
+    match identify(path) {
+        Ok((_, Probed::Block(number))) => of_device(number, depth),
+        Ok((_, Probed::File { device, inode })) => {
+            vec![Identity::File { device: device.to_string(), inode }]
+        }
+        Err(_) => vec![Identity::Text(path.display().to_string())],
+    }
+}
+
+fn of_device(number: DeviceNumber, depth: u32) -> Vec<Identity> {
+    match sys_folder(&number.to_string()) {
+        Some(sys) => under(&sys, depth),
+        None => vec![Identity::Disk(number.to_string())],
+    }
+}
+
+/// From a `/sys` folder of a block device down to what it is built on.
+fn under(sys: &Path, depth: u32) -> Vec<Identity> {
+    let disk = whole_disk(sys);
+    if depth < MAX_NESTING {
+        // One that was deleted, or lies in another namespace, cannot be followed.
+        if let Some(file) = backing_file(&disk).filter(|file| file.exists()) {
+            return of_path(&file, depth + 1);
+        }
+        let below = slaves(&disk);
+        if !below.is_empty() {
+            return below.iter().flat_map(|sys| under(sys, depth + 1)).collect();
+        }
+    }
+    let number = fs::read_to_string(disk.join("dev"));
+    let number = number.map_or_else(|_| disk.display().to_string(), |text| text.trim().to_owned());
+    vec![Identity::Disk(number)]
+}
+
+/// The same for every spelling of a path that exists; the text itself for anything else.
+pub(crate) fn real_path(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(source: Source) -> Vec<Identity> {
+        identities_of(&source).into_keys().collect()
+    }
+
+    fn stack(path: &Path) -> Source {
+        Source::Stack(format!("raid0({}, ram(1M))", path.display()))
+    }
+
+    #[test]
+    fn links_and_spellings_of_a_file_are_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let [file, other, hard, soft] =
+            ["a", "b", "hard", "soft"].map(|name| dir.path().join(name));
+        fs::write(&file, b"").unwrap();
+        fs::write(&other, b"").unwrap();
+        fs::hard_link(&file, &hard).unwrap();
+        std::os::unix::fs::symlink(&file, &soft).unwrap();
+        let a = of(stack(&file));
+        assert_eq!(a.len(), 1);
+        for same in [&hard, &soft, &dir.path().join(".").join("a")] {
+            assert_eq!(of(stack(same)), a);
+            assert_eq!(of(Source::Path(same.display().to_string())), a);
+        }
+        assert_ne!(of(stack(&other)), a);
+        // A folder is itself, not what lies in it.
+        let folder = of(Source::Directory(dir.path().display().to_string()));
+        assert_eq!(folder.len(), 1);
+        assert_ne!(folder, a);
+    }
+
+    #[test]
+    fn what_is_not_there_is_its_text_and_memory_is_nobodys() {
+        assert_eq!(of(Source::Path("/nowhere/a".into())), [Identity::Text("/nowhere/a".into())]);
+        assert_eq!(of(Source::Stack("raid0(ram(1M), model(hdd, size=1M))".into())), []);
+        assert_eq!(of(Source::Zram("1G".into())), []);
+    }
+
+    #[test]
+    fn spellings_of_an_export_are_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("s");
+        fs::write(&socket, b"").unwrap();
+        let of = |uri: String| of(Source::Nbd(uri));
+        let one = of(format!("nbd+unix:///?socket={}", socket.display()));
+        let again = dir.path().join(".").join("s");
+        assert_eq!(of(format!("nbd+unix:///?socket={}", again.display())), one);
+        assert_ne!(of(format!("nbd+unix:///x?socket={}", socket.display())), one);
+        assert_eq!(of("nbd://Host/x".into()), of("nbd://host:10809/x".into()));
+        assert_ne!(of("nbd://host/x".into()), of("nbd://host/y".into()));
+        assert_eq!(of("ftp://host".into()), [Identity::Text("ftp://host".into())]);
+    }
+
+    /// Made of folders as `/sys` has them.
+    #[test]
+    fn a_partition_is_its_disk_and_a_mapped_device_is_what_lies_below() {
+        let sys = tempfile::tempdir().unwrap();
+        let disk = |name: &str, number: &str| {
+            let folder = sys.path().join(name);
+            fs::create_dir_all(folder.join("slaves")).unwrap();
+            fs::write(folder.join("dev"), format!("{number}\n")).unwrap();
+            folder
+        };
+        let (sda, sdb, dm) = (disk("sda", "8:0"), disk("sdb", "8:16"), disk("dm-0", "253:0"));
+        let part = sda.join("sda1");
+        fs::create_dir_all(&part).unwrap();
+        fs::write(part.join("partition"), "1\n").unwrap();
+        fs::write(part.join("dev"), "8:1\n").unwrap();
+        for below in [&part, &sdb] {
+            let link = dm.join("slaves").join(below.file_name().unwrap());
+            std::os::unix::fs::symlink(below, link).unwrap();
+        }
+        let number = |text: &str| Identity::Disk(text.to_owned());
+        assert_eq!(under(&part, 0), [number("8:0")]);
+        let mut found = under(&dm, 0);
+        found.sort();
+        assert_eq!(found, [number("8:0"), number("8:16")]);
+        // A loop device is its file.
+        let image = sys.path().join("a.img");
+        fs::write(&image, b"").unwrap();
+        let disk_of_file = disk("loop0", "7:0");
+        fs::create_dir(disk_of_file.join("loop")).unwrap();
+        let told = format!("{}\n", image.display());
+        fs::write(disk_of_file.join("loop/backing_file"), told).unwrap();
+        assert_eq!(under(&disk_of_file, 0), of(Source::Path(image.display().to_string())));
+        fs::remove_file(&image).unwrap();
+        assert_eq!(under(&disk_of_file, 0), [number("7:0")]);
+    }
+}

@@ -1,0 +1,158 @@
+//! A plan as text for a terminal.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+use braid_stack::ByteSize;
+
+use super::work::ASSUMED_RATE;
+use super::{Plan, Written};
+use crate::campaign::{FileSystem, Source};
+use crate::facts::{Member, members_of};
+use crate::matrix::plan_workloads;
+use crate::subjects::writes_when_it_comes_up;
+use crate::world::shell_word;
+
+/// The plan as text for a terminal.
+pub fn render_plan(plan: &Plan) -> String {
+    let mut text = Text(String::new());
+    let campaign = &plan.campaign;
+    let colon = if campaign.description.is_empty() { "" } else { ": " };
+    text.line(format_args!("campaign {}{colon}{}", campaign.name, campaign.description));
+    render_subjects(plan, &mut text);
+    render_matrix(plan, &mut text);
+    render_writes(plan, &mut text);
+    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, note) in &plan.notes {
+        match notes.iter_mut().find(|(known, _)| known == note) {
+            Some((_, names)) => names.push(name),
+            None => notes.push((note, vec![name])),
+        }
+    }
+    for (note, names) in notes {
+        text.line(format_args!("\nnote on {}: {note}", names.join(", ")));
+    }
+    text.0
+}
+
+struct Text(String);
+
+impl Text {
+    fn line(&mut self, line: fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
+        let _ = self.0.write_fmt(line);
+        self.0.push('\n');
+    }
+}
+
+fn render_subjects(plan: &Plan, text: &mut Text) {
+    text.line(format_args!("\nsubjects"));
+    let width = plan.subjects.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(32);
+    for subject in &plan.subjects {
+        let mark = if subject.baseline { "  (baseline)" } else { "" };
+        let source = &subject.source;
+        text.line(format_args!("  {:<width$}  {:<9} {source}{mark}", subject.name, source.kind()));
+    }
+}
+
+fn render_matrix(plan: &Plan, text: &mut Text) {
+    let campaign = &plan.campaign;
+    text.line(format_args!("\nworkloads, and on how many subjects"));
+    for (index, workload) in plan_workloads(campaign).iter().enumerate() {
+        let mine = || plan.cells.iter().filter(move |cell| cell.workload_index == index);
+        let possible = mine().filter(|cell| cell.impossible.is_none()).count();
+        text.line(format_args!("  {possible:>3}  {workload}"));
+    }
+    let mut reasons: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for cell in &plan.cells {
+        if let Some(reason) = &cell.impossible {
+            let name = plan.subjects.get(cell.subject).map_or("", |subject| &subject.name);
+            *reasons.entry((name, reason)).or_default() += 1;
+        }
+    }
+    if !reasons.is_empty() {
+        text.line(format_args!("\nimpossible, and left out"));
+        for ((subject, reason), count) in reasons {
+            let cells = if count == 1 { "cell" } else { "cells" };
+            text.line(format_args!("  {subject}: {reason} ({count} {cells})"));
+        }
+    }
+    text.line(format_args!(
+        "\n{} cells × {} repetitions = {} trials, shuffled inside each repetition (seed {})",
+        plan.cells.len(),
+        campaign.repetitions,
+        plan.trials.len(),
+        campaign.seed,
+    ));
+    text.line(format_args!(
+        "estimated time {}, if devices move {:.0} MB/s",
+        minutes(plan.duration),
+        ASSUMED_RATE / 1e6
+    ));
+}
+
+fn render_writes(plan: &Plan, text: &mut Text) {
+    text.line(format_args!("\nwritten"));
+    for (member, written) in &plan.written {
+        text.line(format_args!("  {member}: {}", describe_writes(written)));
+    }
+    let beside: Vec<&str> = what_is_not_counted(plan).collect();
+    if !beside.is_empty() {
+        text.line(format_args!("  not counted: {}", beside.join("; ")));
+    }
+    let folders = plan.subjects.iter().filter(|s| matches!(s.source, Source::Directory(_)));
+    for subject in folders {
+        text.line(format_args!("  {}: in a new folder only, removed at the end", subject.source));
+    }
+    if !plan.overwrites.is_empty() {
+        let flags: Vec<String> =
+            plan.overwrites.iter().map(|path| format!("--destroy {}", shell_word(path))).collect();
+        text.line(format_args!("\nthe content of these is lost; to agree, add"));
+        text.line(format_args!("  {}", flags.join(" ")));
+    }
+}
+
+/// What cannot be known beforehand.
+fn what_is_not_counted(plan: &Plan) -> impl Iterator<Item = &'static str> {
+    let possible = || plan.cells.iter().filter(|cell| cell.impossible.is_none());
+    let setups = || possible().map(|cell| &cell.workload.setup);
+    let sources = || plan.subjects.iter().map(|subject| &subject.source);
+    let is_memory = |source: &Source| members_of(source).iter().any(Member::is_ephemeral);
+    [
+        (
+            setups().any(|setup| setup.filesystem != FileSystem::None),
+            "what file systems write of their own",
+        ),
+        (
+            sources().any(writes_when_it_comes_up),
+            "superblocks, and copies and parity that are made to agree when an array comes up",
+        ),
+        (
+            plan.campaign.fill && sources().any(is_memory),
+            "memory that is filled again after it had to go",
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(is_so, what)| is_so.then_some(what))
+}
+
+fn describe_writes(written: &Written) -> String {
+    let bytes = ByteSize(written.bytes as u64);
+    let time = minutes(Duration::from_secs_f64(written.seconds));
+    match (written.bytes > 0.0, written.seconds > 0.0) {
+        (false, false) => "nothing".to_owned(),
+        (true, false) => format!("{bytes:#}"),
+        (false, true) => format!("as much as it takes in {time}"),
+        (true, true) => format!("{bytes:#}, and as much as it takes in {time}"),
+    }
+}
+
+pub(super) fn minutes(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{:.1} h", seconds as f64 / 3600.0),
+    }
+}

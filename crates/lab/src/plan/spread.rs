@@ -1,0 +1,228 @@
+//! Where the first bytes of a stack lie on its members: how much each is written when they are
+//! written once. Pure; sizes of leaves are an argument.
+//!
+//! ```text
+//!   raid0(a, b), chunk 1, of 5:   a 1 . 3 . 5     a 3, b 2
+//!                                 b . 2 . 4 .
+//!   linear(a, b), a holds 4:      a 1 2 3 4       a 4, b 1
+//! ```
+//!
+//! Exact for linear, raid0, raid1 and raid10, and for parity in whole stripes; a write of less than a
+//! stripe costs more than is told here. Superblocks, bitmaps and logs are not counted. Below a level
+//! that does not keep the order (raid10's far copies) a member's bytes are taken for its first.
+
+use std::collections::BTreeMap;
+
+use braid_stack::{Node, Raid10, Raid10Kind, Stack};
+
+/// What is known of the sizes of leaves, in bytes.
+pub(super) type Sizes<'s> = &'s dyn Fn(&Stack) -> Option<u64>;
+
+/// Bytes of a stack, but for what superblocks take; `None` if it depends on a leaf that is not
+/// known, or on what members say of themselves (`md`).
+pub(super) fn capacity(stack: &Stack, sizes: Sizes<'_>) -> Option<u64> {
+    let members = stack.members();
+    let count = members.len() as u64;
+    let present = || members.iter().filter(|member| !member.is_missing());
+    let all = || present().map(|member| capacity(member, sizes)).collect::<Option<Vec<u64>>>();
+    let least = || all()?.into_iter().min();
+    match &stack.node {
+        Node::Linear(_) => Some(all()?.iter().sum()),
+        Node::Raid0(raid) => {
+            Some(all()?.iter().map(|size| size / raid.chunk.0 * raid.chunk.0).sum())
+        }
+        Node::Raid1(_) => least(),
+        Node::Raid10(raid) => Some(least()? * count / u64::from(raid.layout.copies)),
+        Node::Raid4(_) | Node::Raid5(_) => Some(least()? * count.saturating_sub(1)),
+        Node::Raid6(_) => Some(least()? * count.saturating_sub(2)),
+        _ if members.is_empty() => sizes(stack),
+        _ => None,
+    }
+}
+
+/// What each leaf is written when the first `bytes` are written once, by its text. A leaf that
+/// stands twice gets both.
+pub(super) fn spread(stack: &Stack, bytes: u64, sizes: Sizes<'_>) -> BTreeMap<String, u64> {
+    let mut shares = BTreeMap::new();
+    add(stack, bytes, sizes, &mut shares);
+    shares
+}
+
+fn add(stack: &Stack, bytes: u64, sizes: Sizes<'_>, shares: &mut BTreeMap<String, u64>) {
+    if stack.is_missing() {
+        return;
+    }
+    let members = stack.members();
+    if members.is_empty() {
+        *shares.entry(crate::facts::leaf_text(stack)).or_default() += bytes;
+        return;
+    }
+    for (member, bytes) in members.iter().zip(divide(stack, bytes, sizes)) {
+        add(member, bytes, sizes, shares);
+    }
+}
+
+/// What each member gets of the first `bytes`.
+fn divide(stack: &Stack, bytes: u64, sizes: Sizes<'_>) -> Vec<u64> {
+    let members = stack.members();
+    // Nothing is known: the first one is large enough for all.
+    let room = |member: &Stack| capacity(member, sizes).unwrap_or(u64::MAX);
+    match &stack.node {
+        Node::Linear(_) => {
+            let mut left = bytes;
+            let mut take = |member| {
+                let taken = left.min(room(member));
+                left -= taken;
+                taken
+            };
+            members.iter().map(&mut take).collect()
+        }
+        Node::Raid0(raid) => {
+            let rooms: Vec<u64> =
+                members.iter().map(|member| room(member) / raid.chunk.0).collect();
+            zones(bytes, raid.chunk.0, &rooms)
+        }
+        Node::Raid10(raid) => copies(bytes, raid),
+        Node::Raid4(raid) => parity(bytes, raid.chunk.0, members.len(), 1),
+        Node::Raid5(raid) => parity(bytes, raid.chunk.0, members.len(), 1),
+        Node::Raid6(raid) => parity(bytes, raid.chunk.0, members.len(), 2),
+        // A mirror; and of an array that describes itself nobody gets more than all.
+        _ => vec![bytes; members.len()],
+    }
+}
+
+/// Stripes over those members that are long enough, zone after zone. `rooms` in chunks.
+fn zones(bytes: u64, chunk: u64, rooms: &[u64]) -> Vec<u64> {
+    let mut shares = vec![0; rooms.len()];
+    let (mut left, mut floor) = (bytes, 0);
+    while left > 0 {
+        let zone: Vec<usize> = (0..rooms.len()).filter(|one| rooms[*one] > floor).collect();
+        let Some(ceiling) = zone.iter().map(|one| rooms[*one]).min() else { break };
+        let width = zone.len() as u64;
+        let taken = left.min((ceiling - floor).saturating_mul(chunk).saturating_mul(width));
+        let (rows, rest) = (taken / (chunk * width), taken % (chunk * width));
+        for (place, member) in zone.into_iter().enumerate() {
+            let last = rest.saturating_sub(place as u64 * chunk).min(chunk);
+            shares[member] += rows * chunk + last;
+        }
+        (left, floor) = (left - taken, ceiling);
+    }
+    shares
+}
+
+/// Copies of each chunk. After as many chunks as members the pattern begins again, and each member
+/// has got as many chunks as there are copies.
+fn copies(bytes: u64, raid: &Raid10) -> Vec<u64> {
+    let (chunk, copies) = (raid.chunk.0, u64::from(raid.layout.copies));
+    let width = raid.members.len() as u64;
+    let (rounds, rest) = (bytes / (chunk * width), bytes % (chunk * width));
+    let mut shares = vec![rounds * chunk * copies; raid.members.len()];
+    for number in 0..rest.div_ceil(chunk) {
+        let length = (rest - number * chunk).min(chunk);
+        for copy in 0..copies {
+            let place = match raid.layout.kind {
+                Raid10Kind::Near => number * copies + copy,
+                Raid10Kind::Far | Raid10Kind::Offset => number + copy,
+            };
+            shares[(place % width) as usize] += length;
+        }
+    }
+    shares
+}
+
+/// Whole stripes: each member gets a chunk of each, data or parity. Of a part of one, the mean.
+fn parity(bytes: u64, chunk: u64, members: usize, parities: usize) -> Vec<u64> {
+    let data = members.saturating_sub(parities).max(1) as u64;
+    let (rows, rest) = (bytes / (chunk * data), bytes % (chunk * data));
+    vec![rows * chunk + rest.div_ceil(data); members]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Leaves hold so many KiB as their names end in: `./a64`.
+    fn size(leaf: &Stack) -> Option<u64> {
+        let text = leaf.to_string();
+        let digits = text.trim_start_matches(|c: char| !c.is_ascii_digit());
+        digits.parse::<u64>().ok().map(|kib| kib << 10)
+    }
+
+    fn kib(text: &str, kib: u64) -> Vec<(String, u64)> {
+        let shares = spread(&Stack::parse(text).unwrap(), kib << 10, &size);
+        shares.into_iter().map(|(name, bytes)| (name, bytes >> 10)).collect()
+    }
+
+    fn two(a: &str, of_a: u64, b: &str, of_b: u64) -> Vec<(String, u64)> {
+        vec![(a.to_owned(), of_a), (b.to_owned(), of_b)]
+    }
+
+    #[test]
+    fn each_level_puts_its_bytes_where_it_does() {
+        assert_eq!(kib("raid1(./a, ./b)", 8), two("./a", 8, "./b", 8));
+        assert_eq!(kib("raid0(chunk=4K, ./a, ./b)", 20), two("./a", 12, "./b", 8));
+        // A small region lies on the first one alone.
+        assert_eq!(kib("linear(./a64, ./b64)", 20), two("./a64", 20, "./b64", 0));
+        assert_eq!(kib("linear(./a64, ./b64)", 100), two("./a64", 64, "./b64", 36));
+        // What is behind the shorter one's end is the longer one's alone.
+        assert_eq!(kib("raid0(chunk=4K, ./a64, ./b16)", 60), two("./a64", 44, "./b16", 16));
+        assert_eq!(kib("raid5(chunk=4K, ./a, ./b, ./c)", 16)[0].1, 8);
+        assert_eq!(kib("raid6(chunk=4K, ./a, ./b, ./c, ./d)", 16)[0].1, 8);
+        let nested = kib("raid0(chunk=4K, raid1(./a, ./b), linear(./c4, ./d))", 16);
+        let shares: Vec<u64> = nested.iter().map(|(_, share)| *share).collect();
+        assert_eq!(shares, [8, 8, 4, 4]);
+    }
+
+    #[test]
+    fn copies_are_counted_by_the_layout() {
+        let of = |layout: &str, members: &str, bytes| {
+            let text = format!("raid10(chunk=4K, layout={layout}, {members})");
+            kib(&text, bytes).into_iter().map(|(_, share)| share).collect::<Vec<_>>()
+        };
+        assert_eq!(of("n3", "./a, ./b, ./c", 12), [12, 12, 12]);
+        assert_eq!(of("n2", "./a, ./b, ./c, ./d", 8), [4, 4, 4, 4]);
+        assert_eq!(of("n2", "./a, ./b, ./c, ./d", 4), [4, 4, 0, 0]);
+        assert_eq!(of("n2", "./a, ./b, ./c", 8), [8, 4, 4]);
+        assert_eq!(of("f2", "./a, ./b, ./c", 8), [4, 8, 4]);
+        assert_eq!(of("o2", "./a, missing, ./c", 4), [4, 0]);
+    }
+
+    #[test]
+    fn who_is_missing_is_not_written() {
+        assert_eq!(kib("raid1(./a, missing)", 8), [("./a".to_owned(), 8)]);
+    }
+
+    #[test]
+    fn capacity_is_what_the_level_has() {
+        let of = |text: &str| capacity(&Stack::parse(text).unwrap(), &size).map(|size| size >> 10);
+        assert_eq!(of("linear(./a64, ./b16)"), Some(80));
+        assert_eq!(of("raid0(chunk=32K, ./a64, ./b40)"), Some(96));
+        assert_eq!(of("raid1(./a64, ./b16, missing)"), Some(16));
+        assert_eq!(of("raid10(layout=n3, ./a12, ./b12, ./c12, ./d12)"), Some(16));
+        assert_eq!(of("raid6(./a12, ./b12, missing, ./d12)"), Some(24));
+        assert_eq!(of("raid0(./a64, ./unknown)"), None);
+        assert_eq!(of("md(./a64, ./b64)"), None);
+    }
+
+    proptest! {
+        /// Without redundancy each byte lies somewhere once; with copies, as often as there are.
+        #[test]
+        fn nothing_is_lost_and_nothing_is_made_up(bytes in 0_u64..2_000_000, members in 2_usize..7) {
+            let names: Vec<String> = (0..members).map(|index| format!("./{}", index)).collect();
+            let names = names.join(", ").replace("./", "./m");
+            for (level, copies) in [
+                ("linear(", 1),
+                ("raid0(chunk=8K, ", 1),
+                ("raid1(", members as u64),
+                ("raid10(chunk=8K, layout=n2, ", 2),
+                ("raid10(chunk=8K, layout=f2, ", 2),
+            ] {
+                let stack = Stack::parse(&format!("{level}{names})")).unwrap();
+                let shares = spread(&stack, bytes, &|_| Some(1 << 30));
+                prop_assert_eq!(shares.values().sum::<u64>(), bytes * copies, "{}", level);
+            }
+        }
+    }
+}

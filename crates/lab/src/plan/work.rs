@@ -1,0 +1,217 @@
+//! What a campaign writes and how long it takes, cell by cell; and what that is on each member.
+//!
+//! The amounts are of the tools' own words ([`Tool::writes`], [`Tool::lays_out`]) and of what the
+//! laboratory adds: filling, as [`reasons_to_write`] decides it; and members that are filled again.
+//! What cannot be known beforehand is left out, and the plan says so: what file systems, superblocks
+//! and logs write of their own, how often memory is filled because it had to go in between, and the
+//! resync of an array without superblocks each time that it comes up.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use braid_stack::{ByteSize, Node, Stack};
+
+use super::Written;
+use super::spread::{capacity, spread};
+use crate::campaign::{Campaign, FileSystem, Health, Source, Subject};
+use crate::facts::members_of;
+use crate::matrix::{Cell, Workload};
+use crate::safety::reasons_to_write;
+use crate::subjects::{SHARE_OF_FILE_SYSTEM, SHARE_OF_FOLDER, refilled, whole_blocks};
+use crate::tool::{Effort, Tool, Writes};
+use crate::world::{free_bytes, size_of};
+
+/// Bringing up, starting a tool and writing its result down, roughly.
+const SET_UP: Duration = Duration::from_millis(600);
+/// Making and mounting a file system, roughly.
+const MAKE_FILE_SYSTEM: Duration = Duration::from_millis(700);
+/// What is assumed of a device that nobody has measured yet, in bytes per second. The progress
+/// line of a run estimates from what was measured instead.
+pub(super) const ASSUMED_RATE: f64 = 100e6;
+
+/// What the whole campaign does, in figures.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    pub(super) duration: Duration,
+    /// By the member's text in the campaign.
+    pub(super) written: BTreeMap<String, Written>,
+}
+
+/// Adds everything up.
+pub(super) fn plan_work(campaign: &Campaign, subjects: &[Subject], cells: &[Cell]) -> Work {
+    let reasons = reasons_to_write(campaign);
+    let mut work = Work::default();
+    for (index, subject) in subjects.iter().enumerate() {
+        let mine = cells.iter().filter(|cell| cell.subject == index && cell.impossible.is_none());
+        let mut place = Place::new(subject, campaign, &mut work);
+        place.add_members();
+        for cell in mine {
+            place.add_cell(&cell.workload);
+        }
+        if reasons[index].fill {
+            place.add_fill();
+        }
+    }
+    work
+}
+
+/// One subject, and where its bytes go.
+struct Place<'p> {
+    source: &'p Source,
+    campaign: &'p Campaign,
+    /// What is not known is as large as the region.
+    size: u64,
+    work: &'p mut Work,
+}
+
+impl<'p> Place<'p> {
+    fn new(subject: &'p Subject, campaign: &'p Campaign, work: &'p mut Work) -> Self {
+        let size = size_of_source(&subject.source).unwrap_or(campaign.region.0);
+        Self { source: &subject.source, campaign, size, work }
+    }
+
+    /// Bytes of the subject that raw trials use.
+    fn region(&self) -> u64 {
+        whole_blocks(self.campaign.region.0.min(self.size))
+    }
+
+    /// Bytes that a trial in a folder may use.
+    fn room(&self) -> u64 {
+        let room = match self.source {
+            Source::Directory(folder) => {
+                let free = free_bytes(Path::new(folder)).unwrap_or(self.campaign.region.0);
+                free as f64 * SHARE_OF_FOLDER
+            }
+            _ => self.size as f64 * SHARE_OF_FILE_SYSTEM,
+        };
+        self.campaign.region.0.min(whole_blocks(room as u64))
+    }
+
+    /// Every member is named, though nothing may be written to it.
+    fn add_members(&mut self) {
+        for member in members_of(self.source) {
+            self.work.written.entry(member.text().to_owned()).or_default();
+        }
+    }
+
+    fn add_cell(&mut self, workload: &Workload) {
+        let repetitions = f64::from(self.campaign.repetitions);
+        let setup = &workload.setup;
+        let (mut time, mut laid_out) = (SET_UP, 0);
+        let in_folder =
+            setup.filesystem != FileSystem::None || matches!(self.source, Source::Directory(_));
+        if setup.filesystem != FileSystem::None {
+            time += MAKE_FILE_SYSTEM;
+        }
+        let mut seconds = self.campaign.rest_s;
+        if let Some(tool) = workload.tool() {
+            seconds += self.effort_s(tool, workload);
+            if in_folder {
+                laid_out = tool.lays_out(&workload.settings, setup.processes, self.room());
+            }
+            match tool.writes(&workload.settings, setup.processes) {
+                Writes::Nothing => {}
+                Writes::Bytes(bytes) if in_folder => self.write_anywhere(bytes, repetitions),
+                Writes::Bytes(bytes) => self.write_first(bytes.min(self.region()), repetitions),
+                Writes::UntilTime => {
+                    let seconds = self.campaign.runtime_s + tool.ramp_s(self.campaign.ramp_s);
+                    self.write_until(in_folder, seconds * repetitions);
+                }
+            }
+        }
+        self.write_anywhere(laid_out, repetitions);
+        let refilled = self.add_refill(setup.health, repetitions);
+        seconds += (laid_out + refilled) as f64 / ASSUMED_RATE;
+        self.work.duration += (time + Duration::from_secs_f64(seconds)).mul_f64(repetitions);
+    }
+
+    fn effort_s(&self, tool: &dyn Tool, workload: &Workload) -> f64 {
+        match tool.effort(&workload.settings, workload.setup.processes) {
+            Effort::Runtime => self.campaign.runtime_s + tool.ramp_s(self.campaign.ramp_s),
+            Effort::Seconds(seconds) => seconds,
+            Effort::Bytes(bytes) => bytes as f64 / ASSUMED_RATE,
+        }
+    }
+
+    /// The region, once: also of memory, which is filled again when it was gone in between.
+    fn add_fill(&mut self) {
+        let bytes = self.region();
+        self.write_first(bytes, 1.0);
+        self.work.duration += Duration::from_secs_f64(bytes as f64 / ASSUMED_RATE);
+    }
+
+    /// The member that a state of the array has filled again; answers its bytes.
+    fn add_refill(&mut self, health: Health, repetitions: f64) -> u64 {
+        let Some(member) = refilled(self.source, health) else { return 0 };
+        let bytes = size_of(Path::new(&member)).unwrap_or(self.campaign.region.0);
+        self.work.written.entry(member).or_default().bytes += bytes as f64 * repetitions;
+        bytes
+    }
+
+    /// The first bytes of the subject are written so often.
+    fn write_first(&mut self, bytes: u64, times: f64) {
+        for (member, share) in self.shares(bytes) {
+            self.work.written.entry(member).or_default().bytes += share as f64 * times;
+        }
+    }
+
+    /// So many bytes are written somewhere in a file system: to each member its part of the whole.
+    fn write_anywhere(&mut self, bytes: u64, times: f64) {
+        let part = bytes as f64 / self.size.max(1) as f64;
+        for (member, share) in self.shares(self.size) {
+            self.work.written.entry(member).or_default().bytes += share as f64 * part * times;
+        }
+    }
+
+    /// As much as it takes is written for so many seconds.
+    fn write_until(&mut self, in_folder: bool, seconds: f64) {
+        let bytes = if in_folder { self.size } else { self.region() };
+        for (member, share) in self.shares(bytes) {
+            if share > 0 {
+                self.work.written.entry(member).or_default().seconds += seconds;
+            }
+        }
+    }
+
+    /// What each member is written when the first `bytes` are.
+    fn shares(&self, bytes: u64) -> BTreeMap<String, u64> {
+        match self.source {
+            Source::Stack(text) | Source::Kernel(text) => match Stack::parse(text) {
+                Ok(stack) => spread(&stack, bytes, &size_of_leaf),
+                // The campaign was checked before it was planned.
+                Err(_) => BTreeMap::new(),
+            },
+            _ => members_of(self.source)
+                .into_iter()
+                .map(|member| (member.text().to_owned(), bytes))
+                .collect(),
+        }
+    }
+}
+
+/// Bytes of a subject, if they can be known without bringing it up. Looks at files and devices.
+fn size_of_source(source: &Source) -> Option<u64> {
+    match source {
+        Source::Stack(text) | Source::Kernel(text) => {
+            capacity(&Stack::parse(text).ok()?, &size_of_leaf)
+        }
+        Source::Path(path) => size_of(Path::new(path)),
+        Source::Zram(text) | Source::Tmpfs(text) => {
+            text.parse::<ByteSize>().ok().map(|size| size.0)
+        }
+        Source::Directory(_) | Source::Nbd(_) => None,
+    }
+}
+
+fn size_of_leaf(leaf: &Stack) -> Option<u64> {
+    match &leaf.node {
+        Node::Ram(ram) => Some(ram.size.0),
+        Node::Model(model) => Some(model.size.0),
+        Node::File(file) => match file.length {
+            Some(length) => Some(length.0),
+            None => size_of(Path::new(&file.path)).map(|size| size.saturating_sub(file.offset.0)),
+        },
+        _ => None,
+    }
+}
