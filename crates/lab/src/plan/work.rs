@@ -166,6 +166,7 @@ impl<'p> Place<'p> {
         self.campaign.runtime_s + tool.ramp_s(self.campaign.ramp_s)
     }
 
+    /// As much as it takes is written for so many seconds.
     fn write_until(&mut self, in_folder: bool, seconds: f64) {
         let bytes = if in_folder { self.size } else { self.region() };
         for (member, share) in self.shares(bytes) {

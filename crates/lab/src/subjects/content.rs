@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use super::Subjects;
 use super::devices::kernel_name;
 use super::fill::{has_content, reads_raw};
+use super::loops::sys_file;
 use crate::campaign::Source;
 use crate::evidence::RegionContent;
 use crate::facts::{Member, members_of};
 use crate::matrix::Workload;
-use crate::world::World;
+use crate::world::{PathKind, World};
 
 impl Subjects<'_> {
     /// What a workload finds on a subject that is up; `None` where it reads nothing raw, or its time
@@ -50,9 +51,12 @@ impl Subjects<'_> {
 
 /// The file of a loop device; anything else is itself.
 fn file_behind(path: &Path, world: &mut dyn World) -> PathBuf {
-    let name = kernel_name(path);
-    let link = name.map(|name| format!("/sys/block/{name}/loop/backing_file"));
-    let file = link.and_then(|link| world.read_text(Path::new(&link)).ok().flatten());
+    // A file of such a name is none.
+    if !matches!(world.path_kind(path), Ok(Some(PathKind::Block))) {
+        return path.to_path_buf();
+    }
+    let link = sys_file(&path.display().to_string(), "backing_file");
+    let file = world.read_text(&link).ok().flatten();
     file.map_or_else(|| path.to_path_buf(), |file| PathBuf::from(file.trim_end()))
 }
 
