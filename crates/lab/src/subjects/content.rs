@@ -6,7 +6,6 @@
 use std::path::{Path, PathBuf};
 
 use super::Subjects;
-use super::devices::kernel_name;
 use super::fill::{has_content, reads_raw};
 use super::loops::sys_file;
 use crate::campaign::Source;
