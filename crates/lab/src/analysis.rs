@@ -4,8 +4,10 @@
 //!
 //! ```text
 //! Results ──> index by workload and subject ──> Cell: values, estimates, spread, ratio
-//!                      ▲                          │
-//!   judgement ─────────┘ standing, findings       └──> contest: who is best, if anybody
+//!                 │    ▲                          │
+//!   rounds: what ─┘    │                          └──> contest: who is best, if anybody
+//!   counts             │
+//!   judgement ─────────┘ standing, findings
 //! ```
 //!
 //! Invariants:
@@ -14,29 +16,37 @@
 //!   `workload * subjects + subject`;
 //! * an invalid number takes no part in any comparison: its cell has no ratio, and where a
 //!   baseline is invalid no cell of that workload has one;
+//! * where repetitions are rounds of one long run, only settled ones count;
+//! * a percentile is there only where the requests support it;
 //! * samples are read once; nothing is looked up by name after the index is made.
 //!
 //! Deliberately absent: sentences (the report's), and any second look at what was measured.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use crate::matrix::{Workload, plan_matrix, plan_workloads};
+use crate::matrix::{Workload, plan_workloads};
 use crate::metric::{Better, Metric};
 use crate::settings::Value;
 use crate::stats::{
     BaselinePercent, ByRepetition, Estimate, Spread, Verdict, compare_with_baseline, estimate,
     outliers, spread,
 };
-use crate::store::{Outcome, Results};
+use crate::store::Results;
 use crate::trust::{Verdict as TrustVerdict, judge};
 
 mod contest;
+mod gather;
+mod rounds;
+mod tails;
 
 pub use crate::trust::{Finding, Judgement, Standing};
-pub(crate) use contest::compare_over;
 pub use contest::{
-    ALPHA, Kind, Overall, find_kinds, find_overall, pooled_baseline, pooled_speed, speeds, test_for,
+    ALPHA, Kind, KindContests, Overall, compare_kinds, find_kinds, find_overall, pooled_baseline,
+    pooled_speed, speeds, test_for,
 };
+use gather::Gathered;
+pub use rounds::{Rounds, has_rounds};
+pub(crate) use tails::merged_latencies;
 
 /// Everything that a report is made of, beside the [`Results`] themselves.
 #[derive(Debug, Clone)]
@@ -77,6 +87,8 @@ pub struct Work {
 pub enum State {
     /// At least one repetition went well.
     Measured,
+    /// Its repetitions are rounds of one long run and have not settled; why.
+    Unsettled(String),
     /// It was tried, every time in vain; the last reason.
     Failed(String),
     /// It cannot be done, and why.
@@ -87,7 +99,13 @@ pub enum State {
     NotPlanned,
 }
 
-/// A repetition that stands out from the others of its cell. It stays in every number.
+/// From so many repetitions on single ones may stand out. Of fewer the median deviation is itself
+/// a matter of chance: of three clean normal values one stands out in 29 % of cells, of eight
+/// in 13 %, of twenty in 10 %.
+const ODD_FROM: usize = 8;
+
+/// A repetition that stands out from the others of its cell, which has enough of them and can be
+/// used. It stays in every number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OddRepetition {
     /// Which, from 1.
@@ -113,10 +131,15 @@ pub struct Cell {
     pub findings: Vec<Finding>,
     /// The number that is compared, and which way it is better.
     pub headline: Metric,
-    /// What was measured, by metric and repetition.
+    /// What was measured and counts, by metric and repetition. Percentiles are those of trials
+    /// whose requests support them.
     pub values: BTreeMap<Metric, ByRepetition>,
-    /// Medians and intervals of the same.
+    /// Medians and intervals of the same; of percentiles those of all requests together.
     pub estimates: BTreeMap<Metric, Estimate>,
+    /// Percentiles that the tool gave and the requests do not support, and how many it takes.
+    pub unsupported: BTreeMap<Metric, u64>,
+    /// Its rounds, in a campaign whose repetitions are rounds of one long run.
+    pub rounds: Option<Rounds>,
     /// How far the headline's repetitions lie apart; `None` of nothing.
     pub spread: Option<Spread>,
     /// Repetitions whose headline stands out.
@@ -124,8 +147,6 @@ pub struct Cell {
     /// The headline in percent of the baseline's; `None` for a lone baseline itself, and where
     /// one of the two is missing or invalid.
     pub ratio: Option<BaselinePercent>,
-    /// The same of the 99 % latency.
-    pub latency_ratio: Option<BaselinePercent>,
     /// Its trials, as indices into [`Results::trials`], by repetition.
     pub trials: Vec<usize>,
 }
@@ -152,9 +173,15 @@ impl Cell {
         self.get(self.headline)
     }
 
-    /// The headline by repetition; empty when nothing was measured.
-    pub fn main_values(&self) -> impl Iterator<Item = f64> + '_ {
-        self.values.get(&self.headline).into_iter().flat_map(|values| values.values().copied())
+    /// Everything that was measured, whether it counts or not.
+    pub fn all_values(&self) -> &BTreeMap<Metric, ByRepetition> {
+        self.rounds.as_ref().map_or(&self.values, |rounds| &rounds.all)
+    }
+
+    /// Whether a repetition counts.
+    pub fn counts(&self, repetition: u32) -> bool {
+        let in_window = |rounds: &Rounds| rounds.window().is_some_and(|w| w.holds(repetition));
+        self.rounds.as_ref().is_none_or(in_window)
     }
 
     /// Whether it has a number that may be used.
@@ -222,6 +249,12 @@ impl Analysis {
         compare_in(self.row(cell.workload), &self.baselines, cell, metric)
     }
 
+    /// How far a comparison with the baseline can be believed: as far as its worst side.
+    pub fn standing_against_baseline(&self, cell: &Cell) -> Standing {
+        let of_baseline = |subject: &usize| self.cell(cell.workload, *subject).standing;
+        self.baselines.iter().map(of_baseline).fold(cell.standing, Standing::max)
+    }
+
     /// Whether the subject is a baseline.
     pub fn is_baseline(&self, subject: usize) -> bool {
         self.baselines.contains(&subject)
@@ -236,8 +269,14 @@ impl Analysis {
 /// Makes the analysis, with the laboratory's own judgement of what can be believed.
 pub fn analyse(results: &Results) -> Analysis {
     let workloads = plan_workloads(&results.campaign);
-    let judgement = judge(results, &workloads);
-    analyse_judged(results, workloads, judgement)
+    let mut judgement = judge(results, &workloads);
+    let gathered = Gathered::of(results, &workloads);
+    if has_rounds(&results.campaign) {
+        // A number is judged by what it is made of, each trial by itself.
+        let counted = rounds::counted_results(results, &gathered.cells);
+        judgement.cells = judge(&counted, &workloads).cells;
+    }
+    gathered.finish(results, judgement)
 }
 
 /// The same with a judgement that was made before. `workloads` are those of
@@ -247,41 +286,36 @@ pub fn analyse_judged(
     workloads: Vec<Workload>,
     judgement: Judgement,
 ) -> Analysis {
-    let subjects = results.subjects.len();
-    let works: Vec<Work> = workloads
-        .into_iter()
-        .map(|workload| Work {
-            label: workload.label(),
-            headline: workload.headline(),
-            dimensions: workload.dimensions(),
-            workload,
-        })
-        .collect();
-    let mut cells = empty_cells(&works, subjects);
-    mark_planned(results, subjects, &mut cells);
-    let done = add_trials(results, &works, &mut cells);
-    let mut judgement = judgement;
-    add_verdicts(results, &works, &mut cells, &mut judgement.cells);
-    for cell in &mut cells {
-        add_estimates(cell);
-    }
-    let baselines: Vec<usize> =
-        (0..subjects).filter(|subject| results.subjects[*subject].baseline).collect();
-    if subjects > 0 {
-        for row in cells.chunks_mut(subjects) {
-            add_ratios(row, &baselines);
+    Gathered::of(results, &workloads).finish(results, judgement)
+}
+
+impl Gathered {
+    fn finish(self, results: &Results, mut judgement: Judgement) -> Analysis {
+        let Self { works, mut cells, done } = self;
+        let subjects = results.subjects.len();
+        add_verdicts(results, &works, &mut cells, &mut judgement.cells);
+        for cell in &mut cells {
+            add_estimates(cell);
+            tails::add_percentiles(results, cell);
         }
-    }
-    let possible = cells.iter().filter(|cell| cell.can_be_measured()).count();
-    Analysis {
-        done,
-        planned: possible * results.campaign.repetitions as usize,
-        workloads: works,
-        subjects,
-        baselines,
-        cells,
-        trials: judgement.trials,
-        unchecked: judgement.unchecked,
+        let baselines: Vec<usize> =
+            (0..subjects).filter(|subject| results.subjects[*subject].baseline).collect();
+        if subjects > 0 {
+            for row in cells.chunks_mut(subjects) {
+                add_ratios(row, &baselines);
+            }
+        }
+        let possible = cells.iter().filter(|cell| cell.can_be_measured()).count();
+        Analysis {
+            done,
+            planned: possible * results.campaign.repetitions as usize,
+            workloads: works,
+            subjects,
+            baselines,
+            cells,
+            trials: judgement.trials,
+            unchecked: judgement.unchecked,
+        }
     }
 }
 
@@ -289,79 +323,6 @@ impl Cell {
     fn can_be_measured(&self) -> bool {
         !matches!(self.state, State::Impossible(_) | State::NotPlanned)
     }
-}
-
-fn empty_cells(works: &[Work], subjects: usize) -> Vec<Cell> {
-    let cell = |workload: usize, subject| Cell {
-        workload,
-        subject,
-        state: State::NotPlanned,
-        standing: Standing::Ok,
-        findings: Vec::new(),
-        headline: works[workload].headline,
-        values: BTreeMap::new(),
-        estimates: BTreeMap::new(),
-        spread: None,
-        odd: Vec::new(),
-        ratio: None,
-        latency_ratio: None,
-        trials: Vec::new(),
-    };
-    (0..works.len())
-        .flat_map(|work| (0..subjects).map(move |s| (work, s)))
-        .map(|(w, s)| cell(w, s))
-        .collect()
-}
-
-/// Which cells the campaign has, and which of them it knows to be impossible.
-fn mark_planned(results: &Results, subjects: usize, cells: &mut [Cell]) {
-    for planned in plan_matrix(&results.campaign) {
-        if let Some(cell) = cells.get_mut(planned.workload_index * subjects + planned.subject) {
-            cell.state = match planned.impossible {
-                Some(reason) => State::Impossible(reason),
-                None => State::NotYet,
-            };
-        }
-    }
-}
-
-/// Puts every trial into its cell, and counts those that went well.
-fn add_trials(results: &Results, works: &[Work], cells: &mut [Cell]) -> usize {
-    let names = results.subjects.iter().enumerate();
-    let subjects: HashMap<&str, usize> = names.map(|(i, s)| (s.name.as_str(), i)).collect();
-    let labels = works.iter().enumerate();
-    let workloads: HashMap<&str, usize> = labels.map(|(i, w)| (w.label.as_str(), i)).collect();
-    let mut done = 0;
-    for (index, trial) in results.trials.iter().enumerate() {
-        let place =
-            workloads.get(trial.workload.as_str()).zip(subjects.get(trial.subject.as_str()));
-        let Some(cell) = place.and_then(|(work, s)| cells.get_mut(work * subjects.len() + s))
-        else {
-            continue;
-        };
-        cell.trials.push(index);
-        match &trial.outcome {
-            Outcome::Ok => {
-                done += 1;
-                cell.state = State::Measured;
-                for sample in &trial.measured.samples {
-                    let values = cell.values.entry(sample.metric).or_default();
-                    values.insert(trial.repetition, sample.value);
-                }
-            }
-            Outcome::Failed(reason) if cell.state != State::Measured => {
-                cell.state = State::Failed(reason.clone());
-            }
-            Outcome::Impossible(reason) if cell.state != State::Measured => {
-                cell.state = State::Impossible(reason.clone());
-            }
-            Outcome::Failed(_) | Outcome::Impossible(_) => {}
-        }
-    }
-    for cell in cells {
-        cell.trials.sort_by_key(|index| results.trials[*index].repetition);
-    }
-    done
 }
 
 /// Moves what is thought of each cell into it.
@@ -396,6 +357,9 @@ fn add_estimates(cell: &mut Cell) {
     let repetitions: Vec<u32> = values.keys().copied().collect();
     // An error means that there is nothing to look at.
     cell.spread = spread(&numbers).ok();
+    if numbers.len() < ODD_FROM || !cell.is_usable() {
+        return;
+    }
     let odd = outliers(&numbers).unwrap_or_default();
     cell.odd = odd
         .iter()
@@ -409,14 +373,10 @@ fn add_estimates(cell: &mut Cell) {
 
 /// The comparisons of one workload.
 fn add_ratios(row: &mut [Cell], baselines: &[usize]) {
-    type Ratios = (Option<BaselinePercent>, Option<BaselinePercent>);
-    let compare = |cell: &Cell, metric| compare_in(row, baselines, cell, metric);
-    let ratios: Vec<Ratios> = row
-        .iter()
-        .map(|cell| (compare(cell, cell.headline), compare(cell, Metric::LatencyP99)))
-        .collect();
-    for (cell, (ratio, latency_ratio)) in row.iter_mut().zip(ratios) {
-        (cell.ratio, cell.latency_ratio) = (ratio, latency_ratio);
+    let compare = |cell: &Cell| compare_in(row, baselines, cell, cell.headline);
+    let ratios: Vec<Option<BaselinePercent>> = row.iter().map(compare).collect();
+    for (cell, ratio) in row.iter_mut().zip(ratios) {
+        cell.ratio = ratio;
     }
 }
 

@@ -94,6 +94,10 @@ pub struct Campaign {
     /// Whether the page cache is dropped before each trial, unless its job says otherwise.
     #[serde(default = "default_true")]
     pub drop_caches: bool,
+    /// Whether the repetitions are rounds of one long run: only those in which a subject has
+    /// settled count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rounds: bool,
     /// Seconds of rest before each trial, 0 to 3600: flash and hot disks recover.
     #[serde(default)]
     pub rest_s: f64,
@@ -113,7 +117,7 @@ pub struct Campaign {
 }
 
 /// The keys of a campaign's first level.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "name",
     "description",
     "repetitions",
@@ -123,6 +127,7 @@ const KEYS: [&str; 14] = [
     "region",
     "fill",
     "drop_caches",
+    "rounds",
     "rest_s",
     "only",
     "member",

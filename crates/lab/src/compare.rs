@@ -10,21 +10,27 @@
 //! the adjusted p-value is within the level and the interval of the ratio does not hold 100 %.
 //! With few repetitions no p-value can be that small. Then a stricter rule takes its place: at
 //! least three repetitions on both sides, medians apart by more than twice the threshold, ranges
-//! apart, and the gap between them wider than either range.
+//! apart, and the gap between them wider than the wider range, 1.5 times for one cell and by the
+//! cube root of their number more for many. A cell that had a number and has none any more is
+//! worse than any regression: it is named with its reason, and the comparison is not passed.
 //!
 //! Invariants: invalid numbers take no part and are named; which way is better is the metric's;
-//! environments that differ are named first, because then nothing else may be the cause.
+//! environments that differ are named first, because then nothing else may be the cause; every
+//! cell that one of the runs has a number of is in exactly one list.
 //!
 //! Deliberately absent: pairs. The repetitions of two runs have nothing in common.
 
 use serde::Serialize;
 
-use crate::analysis::{Analysis, Cell, Standing, analyse};
+use crate::analysis::analyse;
 use crate::metric::{Better, Metric};
-use crate::stats::{RunComparison, Verdict, compare_runs as compare_samples, holm, judge_runs};
+use crate::stats::{RunComparison, Verdict, holm, judge_runs};
 use crate::store::Results;
 
+mod pairing;
 mod report;
+
+use pairing::{Pair, Pairing};
 
 /// Repetitions on both sides from which ranges may decide.
 const RANGES_FROM: usize = 3;
@@ -33,7 +39,7 @@ const RANGES_THRESHOLDS: f64 = 2.0;
 /// How many times the wider range the gap must be for one cell.
 const RANGES_GAP: f64 = 1.5;
 /// Version of the JSON form.
-const OUTPUT_VERSION: u32 = 1;
+const OUTPUT_VERSION: u32 = 2;
 
 /// What counts as a regression.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,13 +48,11 @@ pub struct CompareOptions {
     pub threshold: f64,
     /// Level of significance for all cells together, between 0 and 1.
     pub alpha: f64,
-    /// Whether the 99 % latency is compared beside each headline.
-    pub latency: bool,
 }
 
 impl Default for CompareOptions {
     fn default() -> Self {
-        Self { threshold: 0.05, alpha: 0.05, latency: false }
+        Self { threshold: 0.05, alpha: 0.05 }
     }
 }
 
@@ -123,7 +127,7 @@ pub struct Comparison {
     pub first: String,
     /// Name of the second.
     pub second: String,
-    /// Whether there is a regression.
+    /// Whether something got worse: a number, or a cell that has none any more.
     pub regression: bool,
     /// Percent up to which a change is none.
     pub threshold_percent: f64,
@@ -131,11 +135,14 @@ pub struct Comparison {
     pub alpha: f64,
     /// Every number that both have and that may be compared, the worst change first.
     pub cells: Vec<CellChange>,
-    /// Cells with a number in the first run only: "subject: workload".
+    /// Cells with a number in the first run and none in the second, though it was to be measured
+    /// there: "subject: workload", and why.
+    pub lost: Vec<(String, String)>,
+    /// Cells that have a number in the first run and that the second campaign does not have.
     pub only_first: Vec<String>,
-    /// Cells with a number in the second run only.
+    /// Cells that have a number in the second run and that the first campaign does not have.
     pub only_second: Vec<String>,
-    /// Cells left out, and why.
+    /// Cells left out for other reasons, and why.
     pub left_out: Vec<(String, String)>,
     /// In what the environments differ, in words.
     pub environment: Vec<String>,
@@ -144,7 +151,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether anything became slower, beyond the threshold and beyond chance.
+    /// Whether anything became slower, beyond the threshold and beyond chance, or has no number
+    /// any more.
     pub fn has_regression(&self) -> bool {
         self.regression
     }
@@ -157,7 +165,7 @@ impl Comparison {
 
 /// Compares a second run with a first one.
 pub fn compare_runs(first: &Results, second: &Results, options: &CompareOptions) -> Comparison {
-    let pairing = Pairing::of((first, &analyse(first)), (second, &analyse(second)), options);
+    let pairing = Pairing::of((first, &analyse(first)), (second, &analyse(second)));
     let mut cells = judge(pairing.pairs, options);
     let harm = |cell: &CellChange| match cell.which.better() {
         Better::Lower => cell.percent.ln(),
@@ -168,110 +176,17 @@ pub fn compare_runs(first: &Results, second: &Results, options: &CompareOptions)
         output_version: OUTPUT_VERSION,
         first: first.campaign.name.clone(),
         second: second.campaign.name.clone(),
-        regression: cells.iter().any(|cell| cell.change == Change::Regression),
+        regression: !pairing.lost.is_empty()
+            || cells.iter().any(|cell| cell.change == Change::Regression),
         threshold_percent: options.threshold * 100.0,
         alpha: options.alpha,
         cells,
+        lost: pairing.lost,
         only_first: pairing.only_first,
         only_second: pairing.only_second,
         left_out: pairing.left_out,
         environment: environments(first, second),
         settings: settings(first, second),
-    }
-}
-
-/// A number that both have.
-struct Pair {
-    subject: String,
-    workload: String,
-    metric: Metric,
-    run: RunComparison,
-    first: Vec<f64>,
-    second: Vec<f64>,
-    suspect: bool,
-}
-
-/// Which cells can be compared.
-#[derive(Default)]
-struct Pairing {
-    pairs: Vec<Pair>,
-    only_first: Vec<String>,
-    only_second: Vec<String>,
-    left_out: Vec<(String, String)>,
-}
-
-impl Pairing {
-    fn of(
-        (first, of_first): (&Results, &Analysis),
-        (second, of_second): (&Results, &Analysis),
-        options: &CompareOptions,
-    ) -> Self {
-        let mut pairing = Self::default();
-        let find = |subject: &str, workload: &str| {
-            let work = of_second.workloads.iter().position(|work| work.label == workload)?;
-            let subject = second.subjects.iter().position(|other| other.name == subject)?;
-            Some(of_second.cell(work, subject))
-        };
-        let has = |cell: &Cell| cell.main().is_some();
-        for cell in of_first.cells.iter().filter(|cell| has(cell)) {
-            let subject = &first.subjects[cell.subject].name;
-            let workload = &of_first.workloads[cell.workload].label;
-            match find(subject, workload).filter(|other| has(other)) {
-                Some(other) => pairing.add(subject, workload, (cell, other), options),
-                None => pairing.only_first.push(format!("{subject}: {workload}")),
-            }
-        }
-        for cell in of_second.cells.iter().filter(|cell| has(cell)) {
-            let subject = &second.subjects[cell.subject].name;
-            let workload = &of_second.workloads[cell.workload].label;
-            let work = of_first.workloads.iter().position(|work| work.label == *workload);
-            let place = first.subjects.iter().position(|other| other.name == *subject);
-            let other = work.zip(place).map(|(work, place)| of_first.cell(work, place));
-            if !other.is_some_and(has) {
-                pairing.only_second.push(format!("{subject}: {workload}"));
-            }
-        }
-        pairing
-    }
-
-    fn add(
-        &mut self,
-        subject: &str,
-        workload: &str,
-        (first, second): (&Cell, &Cell),
-        options: &CompareOptions,
-    ) {
-        let name = format!("{subject}: {workload}");
-        for (cell, which) in [(first, "first"), (second, "second")] {
-            if cell.standing == Standing::Invalid {
-                let reason = cell.findings.iter().find(|f| f.standing == Standing::Invalid);
-                let why = reason.map_or_else(String::new, |finding| format!(": {}", finding.why));
-                self.left_out.push((name, format!("invalid in the {which} run{why}")));
-                return;
-            }
-        }
-        let latency = Some(Metric::LatencyP99).filter(|_| options.latency);
-        for metric in std::iter::once(first.headline).chain(latency) {
-            let numbers = |cell: &Cell| -> Vec<f64> {
-                cell.values.get(&metric).map_or_else(Vec::new, |v| v.values().copied().collect())
-            };
-            let (a, b) = (numbers(first), numbers(second));
-            if a.is_empty() || b.is_empty() {
-                continue;
-            }
-            match compare_samples(&a, &b) {
-                Ok(run) => self.pairs.push(Pair {
-                    subject: subject.to_owned(),
-                    workload: workload.to_owned(),
-                    metric,
-                    run,
-                    first: a,
-                    second: b,
-                    suspect: first.standing.max(second.standing) == Standing::Suspect,
-                }),
-                Err(error) => self.left_out.push((name.clone(), error.to_string())),
-            }
-        }
     }
 }
 

@@ -4,11 +4,11 @@
 //!
 //! ```text
 //! repetitions ──> estimate, spread, outliers          median, where it may lie, what stands out
-//!             ──> compare, compare_with_baseline      percent of a baseline, in pairs
+//!             ──> compare_with_baseline               percent of a baseline, in pairs
 //!             ──> percent_table                       tests x subjects, totals, mean percent
 //!             ──> find_winner, compare_runs           tests, with the comparisons counted
-//! requests    ──> Histogram, percentile               tails, only where the sample has them
-//! rounds      ──> find_steady_state, check_within_trial, fairness
+//! requests    ──> Histogram::percentile               tails, only where the sample has them
+//! rounds      ──> find_steady_state                   where they have settled
 //! ```
 //!
 //! Invariants:
@@ -29,7 +29,6 @@ mod bootstrap;
 mod check;
 mod error;
 mod estimate;
-mod fairness;
 mod histogram;
 mod multiple;
 mod percent;
@@ -37,28 +36,25 @@ mod percent_table;
 mod percentile;
 mod permutation;
 mod ranks;
-mod ratio;
 mod spread;
 mod steady;
 mod two_sample;
+mod verdict;
 
 pub use error::StatsError;
-pub use estimate::{BOOTSTRAP_FROM, Estimate, IntervalKind, estimate, median, quantile};
-pub use fairness::{Fairness, fairness};
+pub use estimate::{BOOTSTRAP_FROM, Estimate, IntervalKind, estimate, median};
 pub use histogram::{CumulativePoint, Histogram};
 pub use multiple::{Better, Comparison, Contest, Standing, find_winner, holm, repetitions_needed};
 pub use percent::{BaselinePercent, ByRepetition, average_baselines, compare_with_baseline};
 pub use percent_table::{ColumnSummary, PercentCell, PercentRow, PercentTable, percent_table};
-pub use percentile::{BEYOND, Percentile, percentile, values_needed};
+pub use percentile::{Percentile, values_needed};
 pub use permutation::{
     PairedTest, TestMethod, TestResult, mann_whitney, sign_flip, wilcoxon_signed_rank,
 };
-pub use ratio::{Ratio, Verdict, compare};
-pub use spread::{Fences, Outlier, Spread, outliers, spread, tukey_fences};
-pub use steady::{
-    SteadyState, TrialShape, Window, check_within_trial, find_steady_state, judge_window,
-};
+pub use spread::{Outlier, Spread, outliers, spread};
+pub use steady::{SteadyState, Window, find_steady_state, judge_window};
 pub use two_sample::{JudgedRun, RunComparison, compare_runs, judge_runs};
+pub use verdict::Verdict;
 
 #[cfg(test)]
 mod tests;

@@ -86,6 +86,7 @@ impl Bench {
             region: ByteSize(64 * MIB),
             fill: true,
             drop_caches: false,
+            rounds: false,
             rest_s: 0.0,
             only: Vec::new(),
             members: Vec::new(),

@@ -90,6 +90,8 @@ fn any_datum<T: std::fmt::Debug + Clone>(
     let gap = proptest::sample::select(vec![
         Gap::Invalid,
         Gap::NoBaseline,
+        Gap::Unsettled,
+        Gap::Unsupported,
         Gap::Failed,
         Gap::Impossible,
         Gap::NotMeasured,

@@ -306,6 +306,7 @@ fn judged(workload: &Workload, file: &Path, subjects: Vec<(&str, Source, Vec<Run
         region: ByteSize(MIB),
         fill: true,
         drop_caches: true,
+        rounds: false,
         rest_s: 0.0,
         members: Vec::new(),
         subjects: declared,

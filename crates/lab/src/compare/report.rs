@@ -54,12 +54,17 @@ impl Comparison {
                 self.environment.join("; ")
             ));
         }
+        said.extend(self.what_is_lost());
         let worse = self.count(Change::Regression);
+        let threshold = digits(self.threshold_percent);
         said.push(match (self.cells.len(), worse) {
             (0, _) => "The two runs have no number in common that may be compared.".to_owned(),
-            (_, 0) => format!(
-                "No regression: nothing became worse by more than {} % and beyond chance.",
-                digits(self.threshold_percent)
+            (_, 0) if self.lost.is_empty() => format!(
+                "No regression: nothing became worse by more than {threshold} % and beyond chance."
+            ),
+            (all, 0) => format!(
+                "Of the {all} that both runs have nothing became worse by more than {threshold} % \
+                 and beyond chance."
             ),
             (all, 1) => format!("1 of {all} numbers became worse: {}.", self.worst()),
             (all, many) => {
@@ -79,6 +84,14 @@ impl Comparison {
             )),
         }
         said
+    }
+
+    fn what_is_lost(&self) -> Option<String> {
+        let (cell, why) = self.lost.first()?;
+        Some(match self.lost.len() {
+            1 => format!("1 number is there no more: {cell}, {why}."),
+            many => format!("{many} numbers are there no more: {cell}, {why}; and so on below."),
+        })
     }
 
     /// The first cell is the worst.
@@ -119,7 +132,8 @@ impl Comparison {
         let only = |cells: &[String], which: &str| -> Vec<(String, String)> {
             cells.iter().map(|cell| (cell.clone(), format!("only in the {which} run"))).collect()
         };
-        let mut all = self.left_out.clone();
+        let mut all = self.lost.clone();
+        all.extend(self.left_out.iter().cloned());
         all.extend(only(&self.only_first, "first"));
         all.extend(only(&self.only_second, "second"));
         let column = |heading: &str| Column { heading: heading.to_owned(), numeric: false };
@@ -147,7 +161,7 @@ impl Comparison {
                 "For {} of them that test can decide nothing: with {} and {} repetitions the \
                  smallest adjusted p-value is {} %. Instead they count as changed when there are \
                  at least {RANGES_FROM} repetitions on both sides, the medians differ by more than \
-                 {} %, and the gap between the ranges is at least {} times the wider of them.",
+                 {} %, and the gap between the ranges is more than {} times the wider of them.",
                 few.count(),
                 cell.repetitions.0,
                 cell.repetitions.1,

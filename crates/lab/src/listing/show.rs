@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::analysis::{Analysis, Cell, analyse};
+use crate::analysis::{Analysis, Cell, Rounds, analyse};
 use crate::campaign::Patterns;
 use crate::error::LabError;
 use crate::evidence::{Evidence, Moved};
@@ -94,6 +94,10 @@ fn show_cell(text: &mut String, results: &Results, analysis: &Analysis, cell: &C
         line(text, &format!("    {}", finding.action));
     }
     show_numbers(text, cell);
+    if let Some(window) = cell.rounds.as_ref().and_then(Rounds::window) {
+        let (first, last) = (window.first, window.last());
+        line(text, &format!("  settled in rounds {first} to {last}; only they count"));
+    }
     if let Some(part) =
         cell.spread.and_then(|s| s.relative_deviation.zip(s.coefficient_of_variation))
     {
@@ -124,10 +128,11 @@ fn show_cell(text: &mut String, results: &Results, analysis: &Analysis, cell: &C
     text.push('\n');
 }
 
-/// A row for each metric, a column for each repetition.
+/// A row for each metric, a column for each repetition, and what is said of all that count: their
+/// median, or the percentile of their requests.
 fn show_numbers(text: &mut String, cell: &Cell) {
     let mut repetitions: Vec<u32> =
-        cell.values.values().flat_map(|values| values.keys().copied()).collect();
+        cell.all_values().values().flat_map(|values| values.keys().copied()).collect();
     repetitions.sort_unstable();
     repetitions.dedup();
     if repetitions.is_empty() {
@@ -138,9 +143,9 @@ fn show_numbers(text: &mut String, cell: &Cell) {
         // Writing to a string cannot fail.
         let _ = write!(head, "{repetition:>NUMBERS$}");
     }
-    let _ = write!(head, "{:>NUMBERS$}", "median");
+    let _ = write!(head, "{:>NUMBERS$}", "overall");
     line(text, &head);
-    for (metric, values) in &cell.values {
+    for (metric, values) in cell.all_values() {
         let largest = values.values().fold(0.0_f64, |most, value| most.max(value.abs()));
         let scale = Scale::of(*metric, largest);
         let mut row = format!("  {:NAMES$}", heading(*metric, scale));

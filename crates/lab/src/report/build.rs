@@ -30,6 +30,7 @@ mod cells;
 mod course;
 mod details;
 mod dims;
+mod efficiency;
 mod latency;
 mod notes;
 mod overview;

@@ -276,6 +276,10 @@ pub enum Gap {
     Invalid,
     /// What it would be compared with has no number that may be used.
     NoBaseline,
+    /// Its rounds have not settled.
+    Unsettled,
+    /// There are too few requests for this percentile.
+    Unsupported,
     /// It was tried in vain.
     Failed,
     /// It cannot be done.
@@ -294,6 +298,8 @@ impl Gap {
         match self {
             Self::Invalid => "invalid",
             Self::NoBaseline => "the baseline has no number",
+            Self::Unsettled => "not settled",
+            Self::Unsupported => "too few requests",
             Self::Failed => "failed",
             Self::Impossible => "impossible",
             Self::NotMeasured => "not measured",

@@ -94,7 +94,7 @@ pub(crate) fn kind_of_interval(kind: IntervalKind) -> String {
     match kind {
         IntervalKind::Range(1) => "one repetition".to_owned(),
         IntervalKind::Range(n) => format!("range of {n} repetitions"),
-        IntervalKind::Bootstrap95 => "95 % interval".to_owned(),
+        IntervalKind::Bootstrap95 | IntervalKind::OrderStatistics95 => "95 % interval".to_owned(),
     }
 }
 

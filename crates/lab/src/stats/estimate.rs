@@ -7,8 +7,6 @@
 //! called that.
 
 use super::bootstrap::MedianDistribution;
-use super::check::{check_open_unit, sorted};
-use super::error::StatsError;
 
 /// Repetitions from which an interval is a 95 % interval.
 pub const BOOTSTRAP_FROM: usize = 6;
@@ -20,6 +18,8 @@ pub enum IntervalKind {
     Range(usize),
     /// 95 %, by bootstrap.
     Bootstrap95,
+    /// 95 %, of a percentile of requests: two of the requests themselves.
+    OrderStatistics95,
 }
 
 impl IntervalKind {
@@ -30,15 +30,15 @@ impl IntervalKind {
         match self {
             Self::Range(0) => 0.0,
             Self::Range(n) => 1.0 - (1.0 - n as f64).exp2(),
-            Self::Bootstrap95 => 0.95,
+            Self::Bootstrap95 | Self::OrderStatistics95 => 0.95,
         }
     }
 }
 
-/// The middle of some repetitions and where the true middle may lie.
+/// The middle of some repetitions, or a percentile of requests, and where the true one may lie.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The median.
+    /// The median, or the percentile.
     pub median: f64,
     /// Lower end of the interval.
     pub low: f64,
@@ -116,25 +116,4 @@ fn sorted_if_finite(values: &[f64]) -> Option<Vec<f64>> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     Some(sorted)
-}
-
-/// The q-quantile of some values, 0 < q < 1, interpolated between neighbours: position
-/// (n − 1) · q, which is Hyndman and Fan's type 7 and NumPy's default. For quartiles and charts;
-/// tails of latencies go through [`super::percentile`], which refuses what a sample cannot say.
-///
-/// # Errors
-///
-/// Of nothing, of anything not finite, and for a q outside the range.
-pub fn quantile(values: &[f64], q: f64) -> Result<f64, StatsError> {
-    check_open_unit("quantile", q)?;
-    Ok(quantile_of_sorted(&sorted("quantile", values)?, q))
-}
-
-/// Of values in ascending order, at least one.
-pub(super) fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
-    let position = (sorted.len() - 1) as f64 * q;
-    let below = position.floor() as usize;
-    let above = (below + 1).min(sorted.len() - 1);
-    let part = position - below as f64;
-    sorted[below] * (1.0 - part) + sorted[above] * part
 }

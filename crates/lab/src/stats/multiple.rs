@@ -9,6 +9,8 @@
 //! Pairs are of the same repetition, and what is tested are the logarithms of their ratios: twice
 //! as fast and half as fast are then equally far from equal.
 
+use std::cmp::Ordering;
+
 use super::check::{check_open_unit, check_positive};
 use super::error::StatsError;
 use super::estimate::median;
@@ -33,8 +35,11 @@ pub struct Comparison {
     pub right: usize,
     /// Repetitions in which both have a value.
     pub repetitions: usize,
-    /// Geometric mean of left / right over these, in percent; `None` without any.
-    pub percent: Option<f64>,
+    /// In how many of them the values are equal, which tells nothing.
+    pub ties: usize,
+    /// Which of the two the test finds larger; equal when it finds neither, and without any
+    /// repetition.
+    pub larger: Ordering,
     /// p-value of this pair alone.
     pub p_value: f64,
     /// p-value adjusted for all comparisons made.
@@ -63,8 +68,10 @@ pub struct Contest {
     pub comparisons: Vec<Comparison>,
     /// The level asked for, such as 0.05.
     pub alpha: f64,
-    /// Fewest repetitions that the leader shares with another.
+    /// Fewest repetitions in which the leader and another both have a value, and not the same.
     pub repetitions: usize,
+    /// Repetitions of that pair that are left out of this because their values are the same.
+    pub ties: usize,
     /// Smallest p-value these repetitions allow in the leader's hardest comparison.
     pub smallest_p: f64,
     /// The same after adjustment: above `alpha` no winner can be named, whatever was measured.
@@ -77,29 +84,6 @@ impl Contest {
     /// Whether these repetitions are enough for a winner, if the differences are clear.
     pub fn can_decide(&self) -> bool {
         self.smallest_adjusted_p <= self.alpha
-    }
-
-    /// What the number of repetitions makes impossible, in a sentence; `None` when it is enough.
-    pub fn limit(&self) -> Option<String> {
-        if self.can_decide() {
-            return None;
-        }
-        let percent = |p: f64| format!("{} %", (p * 1000.0).round() / 10.0);
-        let comparisons = match self.comparisons.len() {
-            1 => "1 comparison".to_owned(),
-            many => format!("{many} comparisons"),
-        };
-        let repetitions = match self.repetitions {
-            1 => "1 repetition".to_owned(),
-            many => format!("{many} repetitions"),
-        };
-        Some(format!(
-            "With {repetitions} and {comparisons} the smallest p-value that can come out is {}: \
-             nothing can be significant at {}. It takes {} repetitions.",
-            percent(self.smallest_adjusted_p),
-            percent(self.alpha),
-            self.repetitions_needed,
-        ))
     }
 }
 
@@ -185,12 +169,15 @@ pub fn find_winner(
         let of_leader = comparisons.iter().zip(p_values).filter(|(pair, _)| pair.has(leader));
         of_leader.map(|(_, p)| *p).fold(0.0, f64::max)
     };
-    let repetitions = comparisons.iter().filter(|pair| pair.has(leader)).map(|p| p.repetitions);
+    let of_leader = comparisons.iter().filter(|pair| pair.has(leader));
+    let telling = of_leader.map(|pair| (pair.repetitions - pair.ties, pair.ties));
+    let (repetitions, ties) = telling.min().unwrap_or((0, 0));
     Ok(Contest {
         leader,
         standing: standing_of(subjects.len(), leader, &comparisons, better, alpha),
         alpha,
-        repetitions: repetitions.min().unwrap_or(0),
+        repetitions,
+        ties,
         smallest_p: hardest(&smallest),
         smallest_adjusted_p: hardest(&smallest_adjusted),
         repetitions_needed: repetitions_needed(comparisons.len(), alpha)?,
@@ -203,13 +190,13 @@ impl Comparison {
         self.left == subject || self.right == subject
     }
 
-    /// Whether `subject`, one of the two, is the better one by its paired ratio.
+    /// Whether `subject`, one of the two, is the better one by the test.
     fn favours(&self, subject: usize, better: Better) -> bool {
-        let left_is_better = self.percent.map(|percent| match better {
-            Better::Higher => percent > 100.0,
-            Better::Lower => percent < 100.0,
-        });
-        left_is_better == Some(self.left == subject)
+        let wanted = match (better, self.left == subject) {
+            (Better::Higher, true) | (Better::Lower, false) => Ordering::Greater,
+            (Better::Higher, false) | (Better::Lower, true) => Ordering::Less,
+        };
+        self.larger == wanted
     }
 }
 
@@ -249,12 +236,12 @@ fn compare_pair(
     } else {
         test.run(&logs)?
     };
-    let mean = (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64);
     let comparison = Comparison {
         left,
         right,
         repetitions: logs.len(),
-        percent: mean.map(|mean| mean.exp() * 100.0),
+        ties: logs.iter().filter(|log| **log == 0.0).count(),
+        larger: test.direction(&logs),
         p_value: result.p_value,
         adjusted_p: 1.0,
         method: result.method,

@@ -4,17 +4,17 @@
 //! array against its single disks), a repetition's baseline is the mean of their values in that
 //! repetition: the average disk, on the machine as it was at that time.
 //!
-//! Two numbers come out, and they answer two questions. The point is the ratio of the medians,
-//! which is what a reader computes from the table. The interval is that of the repetitions'
-//! ratios, in which a drift cancels out, and it decides. With a drift the point may even lie
-//! outside the interval; then the interval is right.
+//! One number comes out, with its interval: the median of the repetitions' ratios, in which a drift
+//! cancels out. The ratio of the medians, which a reader may compute from a table of them, is
+//! another number: with a drift it can even lie outside the interval. It is nowhere given as the
+//! result; only sums of medians are compared as a study prints them (`percent_table`).
 
 use std::collections::BTreeMap;
 
 use super::check::{check_not_negative, check_positive};
 use super::error::StatsError;
-use super::estimate::{Estimate, estimate, median};
-use super::ratio::Verdict;
+use super::estimate::{Estimate, estimate};
+use super::verdict::Verdict;
 
 /// One value for each repetition that was measured.
 pub type ByRepetition = BTreeMap<u32, f64>;
@@ -24,13 +24,7 @@ const WHAT: &str = "percent of the baseline";
 /// A subject against its baseline.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BaselinePercent {
-    /// 100 · median of the subject / median of the baseline, over the pairs.
-    pub point: f64,
-    /// The subject's median over the pairs, in the unit given.
-    pub subject_median: f64,
-    /// The baseline's median over the pairs, in the unit given.
-    pub baseline_median: f64,
-    /// The repetitions' ratios in percent.
+    /// The repetitions' ratios in percent: their median and its interval.
     pub paired: Estimate,
     /// Repetitions measured on both sides.
     pub pairs: usize,
@@ -79,13 +73,8 @@ pub fn compare_with_baseline(
     let percents: Vec<f64> =
         values.iter().zip(&divisors).map(|(value, divisor)| value / divisor * 100.0).collect();
     let paired = estimate(&percents).ok_or_else(none)?;
-    let subject_median = median(&values).ok_or_else(none)?;
-    let baseline_median = median(&divisors).ok_or_else(none)?;
     let pairs = values.len();
     Ok(BaselinePercent {
-        point: subject_median / baseline_median * 100.0,
-        subject_median,
-        baseline_median,
         paired,
         pairs,
         unpaired: subject.len() + average.len() - 2 * pairs,

@@ -12,10 +12,6 @@
 //! The two lower rows say different things: the sum is ruled by the longest test, the mean of
 //! percents gives each test the same weight, so a test of 4 s that is 1 s slower moves it as much
 //! as one of 400 s that is 100 s slower.
-//!
-//! Times that were printed in whole seconds are only known to half a second. With a resolution
-//! the table also says what this leaves open: 5 s against 4.5 s is 111 %, and anything from 90 to
-//! 138 %.
 
 use super::check::{check_not_negative, check_positive};
 use super::error::StatsError;
@@ -29,11 +25,6 @@ pub struct PercentCell {
     pub value: f64,
     /// 100 · value / baseline.
     pub percent: f64,
-    /// Smallest percent that the resolution leaves open; equals `percent` for exact values.
-    pub least_percent: f64,
-    /// Largest percent that the resolution leaves open; `None` when the baseline may have been 0,
-    /// which leaves it without a limit.
-    pub most_percent: Option<f64>,
 }
 
 /// One test.
@@ -59,10 +50,6 @@ pub struct ColumnSummary {
     pub baseline_total: f64,
     /// Mean of the percents.
     pub mean_percent: f64,
-    /// Smallest mean that the resolution leaves open.
-    pub least_mean_percent: f64,
-    /// Largest mean that the resolution leaves open; `None` without a limit.
-    pub most_mean_percent: Option<f64>,
 }
 
 /// The table.
@@ -79,30 +66,23 @@ pub struct PercentTable {
 }
 
 /// Makes the table. `rows` hold one value for each column, `None` where nothing was measured.
-/// `baselines` are the columns whose mean is 100 %. `resolution` is the step the values were
-/// rounded to (1 for whole seconds), 0 for exact ones.
+/// `baselines` are the columns whose mean is 100 %.
 ///
 /// # Errors
 ///
 /// When a row's length or a baseline's number does not fit the columns, no baseline is named, a
-/// value is below 0 or not finite, a row's baseline is 0, or the resolution is below 0.
+/// value is below 0 or not finite, or a row's baseline is 0.
 pub fn percent_table(
     columns: &[String],
     rows: &[(String, Vec<Option<f64>>)],
     baselines: &[usize],
-    resolution: f64,
 ) -> Result<PercentTable, StatsError> {
-    if !(0.0..=1e100).contains(&resolution) {
-        let allowed = "from 0 (exact) upwards";
-        return Err(StatsError::BadParameter { what: "resolution", value: resolution, allowed });
-    }
     check_shape(columns.len(), rows, baselines)?;
-    let half = resolution / 2.0;
     let rows: Vec<PercentRow> = rows
         .iter()
-        .map(|(name, values)| row_of(name, values, baselines, half))
+        .map(|(name, values)| row_of(name, values, baselines))
         .collect::<Result<_, _>>()?;
-    let summaries = (0..columns.len()).map(|column| summarise(&rows, column, half)).collect();
+    let summaries = (0..columns.len()).map(|column| summarise(&rows, column)).collect();
     Ok(PercentTable { columns: columns.to_vec(), baselines: baselines.to_vec(), rows, summaries })
 }
 
@@ -126,7 +106,6 @@ fn row_of(
     name: &str,
     values: &[Option<f64>],
     baselines: &[usize],
-    half: f64,
 ) -> Result<PercentRow, StatsError> {
     let measured: Vec<f64> = values.iter().flatten().copied().collect();
     if !measured.is_empty() {
@@ -137,41 +116,27 @@ fn row_of(
     if let Some(baseline) = baseline {
         check_positive(WHAT, &[baseline])?;
     }
-    let cells = values.iter().map(|value| Some(cell((*value)?, baseline?, half))).collect();
+    let cells = values.iter().map(|value| Some(cell((*value)?, baseline?))).collect();
     Ok(PercentRow { name: name.to_owned(), baseline, cells })
 }
 
-/// `half` is how far the true value and the true baseline may lie from those given.
-fn cell(value: f64, baseline: f64, half: f64) -> PercentCell {
-    PercentCell {
-        value,
-        percent: value / baseline * 100.0,
-        least_percent: (value - half).max(0.0) / (baseline + half) * 100.0,
-        most_percent: Some((value + half) / (baseline - half) * 100.0)
-            .filter(|percent| baseline > half && percent.is_finite()),
-    }
+fn cell(value: f64, baseline: f64) -> PercentCell {
+    PercentCell { value, percent: value / baseline * 100.0 }
 }
 
-fn summarise(rows: &[PercentRow], column: usize, half: f64) -> Option<ColumnSummary> {
+fn summarise(rows: &[PercentRow], column: usize) -> Option<ColumnSummary> {
     let both: Vec<(PercentCell, f64)> =
         rows.iter().filter_map(|row| Some((row.cells[column]?, row.baseline?))).collect();
     if both.is_empty() {
         return None;
     }
-    let count = both.len() as f64;
     let baseline_total: f64 = both.iter().map(|(_, baseline)| baseline).sum();
     let total: f64 = both.iter().map(|(cell, _)| cell.value).sum();
-    let mean = |of: fn(&PercentCell) -> Option<f64>| {
-        let percents: Option<Vec<f64>> = both.iter().map(|(cell, _)| of(cell)).collect();
-        percents.map(|percents| percents.iter().sum::<f64>() / count)
-    };
+    let percents: f64 = both.iter().map(|(cell, _)| cell.percent).sum();
     Some(ColumnSummary {
         rows: both.len(),
-        // Each of the times may be off by half a step, and in the worst case all to one side.
-        total: cell(total, baseline_total, half * count),
+        total: cell(total, baseline_total),
         baseline_total,
-        mean_percent: mean(|cell| Some(cell.percent))?,
-        least_mean_percent: mean(|cell| Some(cell.least_percent))?,
-        most_mean_percent: mean(|cell| cell.most_percent),
+        mean_percent: percents / both.len() as f64,
     })
 }

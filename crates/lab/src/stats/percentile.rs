@@ -1,7 +1,7 @@
 //! Percentiles, only where the sample reaches.
 //!
 //! The 99.9 % latency of 2,000 requests is decided by its two slowest; measured again it is
-//! another number. So a quantile is given only when at least [`BEYOND`] = 10 values are expected
+//! another number. So a quantile is given only when at least 10 values are expected
 //! beyond it. The number beyond is binomial, nearly Poisson, so with 10 its standard deviation is
 //! √10, and the point named 99.9 % really cuts off 0.1 % give or take a third. Ten is also the
 //! textbooks' mark from which a binomial count is near a normal one (n · p ≥ 10), and from 3.7 on
@@ -12,12 +12,11 @@
 //! behind one another in a queue are not, and then the interval is too narrow.
 
 use super::binomial::quantile_ranks;
-use super::check::{check_open_unit, sorted};
+use super::check::check_open_unit;
 use super::error::StatsError;
-use super::estimate::quantile_of_sorted;
 
 /// Values that must be expected beyond a quantile.
-pub const BEYOND: u64 = 10;
+const BEYOND: u64 = 10;
 
 /// A quantile, or why there is none.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,18 +65,6 @@ pub fn values_needed(q: f64) -> Result<u64, StatsError> {
 /// Rounded up, but not for the last digits: 10 / (1 − 0.99) is 1000.0000000000009.
 pub(super) fn round_up(value: f64) -> u64 {
     (value - value * 1e-12).ceil() as u64
-}
-
-/// The q-quantile of some values (type 7) with its 95 % interval, if there are enough.
-///
-/// # Errors
-///
-/// Of nothing, of anything not finite, and for a q outside 0 < q < 1.
-pub fn percentile(values: &[f64], q: f64) -> Result<Percentile, StatsError> {
-    let needed = values_needed(q)?;
-    let sorted = sorted("percentile", values)?;
-    let at = |rank: u64| sorted[rank as usize - 1];
-    Ok(with_support(sorted.len() as u64, needed, q, quantile_of_sorted(&sorted, q), at))
 }
 
 /// `at` gives the value of a rank from 1 to `count`.

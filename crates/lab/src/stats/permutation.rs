@@ -15,6 +15,8 @@
 //! What no test can do is in `smallest_p`: of n pairs two in 2ⁿ signs are the most extreme, so
 //! with 4 pairs no p-value is below 12.5 %.
 
+use std::cmp::Ordering;
+
 use super::check::check_finite;
 use super::error::StatsError;
 use super::ranks::doubled_ranks;
@@ -56,6 +58,17 @@ impl PairedTest {
             Self::SignFlip => sign_flip(differences),
             Self::Wilcoxon => wilcoxon_signed_rank(differences),
         }
+    }
+
+    /// Which way the test's own sum points: greater when the differences above 0 outweigh those
+    /// below. A sum of ranks may point another way than a sum of sizes.
+    pub fn direction(self, differences: &[f64]) -> Ordering {
+        let moving: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
+        let sum: f64 = match self {
+            Self::SignFlip => moving.iter().sum(),
+            Self::Wilcoxon => signed_ranks(&moving).iter().sum(),
+        };
+        sum.partial_cmp(&0.0).unwrap_or(Ordering::Equal)
     }
 }
 
@@ -180,13 +193,10 @@ fn draw_sum(tables: &[Vec<f64>], rng: &mut SplitMix64) -> f64 {
 pub fn wilcoxon_signed_rank(differences: &[f64]) -> Result<TestResult, StatsError> {
     check_finite("signed-rank test", differences)?;
     let moving: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
-    let sizes: Vec<f64> = moving.iter().map(|d| d.abs()).collect();
-    let ranks = doubled_ranks(&sizes);
     if moving.len() > RANKS_EXACT_UP_TO {
-        let signed: Vec<f64> =
-            ranks.iter().zip(&moving).map(|(rank, d)| (*rank as f64).copysign(*d)).collect();
-        return Ok(flip(&signed));
+        return Ok(flip(&signed_ranks(&moving)));
     }
+    let ranks = ranks_of_sizes(&moving);
     let total: u64 = ranks.iter().sum();
     let positive: u64 =
         ranks.iter().zip(&moving).filter(|(_, d)| **d > 0.0).map(|(rank, _)| rank).sum();
@@ -199,6 +209,17 @@ pub fn wilcoxon_signed_rank(differences: &[f64]) -> Result<TestResult, StatsErro
         smallest_p,
         method: TestMethod::Exact,
     })
+}
+
+/// Twice the rank of each difference's size.
+fn ranks_of_sizes(differences: &[f64]) -> Vec<u64> {
+    doubled_ranks(&differences.iter().map(|d| d.abs()).collect::<Vec<f64>>())
+}
+
+/// The same with the difference's sign.
+fn signed_ranks(differences: &[f64]) -> Vec<f64> {
+    let ranks = ranks_of_sizes(differences).into_iter();
+    ranks.zip(differences).map(|(rank, d)| (rank as f64).copysign(*d)).collect()
 }
 
 /// Probability of each sum 0..=most of the ranks with a positive sign, when each sign is a coin.

@@ -2,7 +2,7 @@
 
 use super::check::{check_finite, sorted};
 use super::error::StatsError;
-use super::estimate::{median_of_sorted, quantile_of_sorted};
+use super::estimate::median_of_sorted;
 
 /// Modified z-score beyond which a value is called an outlier (Iglewicz and Hoaglin, *How to
 /// Detect and Handle Outliers*, 1993, who recommend 3.5).
@@ -38,19 +38,6 @@ pub struct Outlier {
     pub value: f64,
     /// Its distance from the median in robust standard deviations, with sign.
     pub modified_z: f64,
-}
-
-/// The ends of a box plot's whiskers at most: 1.5 interquartile ranges beyond the quartiles.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Fences {
-    /// First quartile − 1.5 · IQR.
-    pub low: f64,
-    /// First quartile.
-    pub first_quartile: f64,
-    /// Third quartile.
-    pub third_quartile: f64,
-    /// Third quartile + 1.5 · IQR.
-    pub high: f64,
 }
 
 /// The spread of some values.
@@ -121,22 +108,4 @@ pub fn outliers(values: &[f64]) -> Result<Vec<Outlier>, StatsError> {
             apart.then_some(Outlier { index, value, modified_z })
         })
         .collect())
-}
-
-/// Quartiles (type 7) and Tukey's fences, for box plots (Tukey, *Exploratory Data Analysis*,
-/// 1977).
-///
-/// # Errors
-///
-/// Of nothing and of anything not finite.
-pub fn tukey_fences(values: &[f64]) -> Result<Fences, StatsError> {
-    let sorted = sorted("fences", values)?;
-    let (first, third) = (quantile_of_sorted(&sorted, 0.25), quantile_of_sorted(&sorted, 0.75));
-    let reach = 1.5 * (third - first);
-    Ok(Fences {
-        low: first - reach,
-        first_quartile: first,
-        third_quartile: third,
-        high: third + reach,
-    })
 }

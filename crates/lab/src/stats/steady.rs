@@ -9,32 +9,36 @@
 //!    within the window, that is |slope| · (5 − 1), is at most 10 % of A.
 //!
 //! ```text
-//! y │ ×                      range too wide or line too steep: go on
+//! y │ ×                      range too wide or line too steep: not part of it
 //!   │     ×   ┌───────────┐
-//!   │         │×  ×   ×  ×│  first window that keeps to both: steady
+//!   │         │×  ×   ×  ×│  the last rounds, as many as keep to both: steady
 //!   └─────────┴───────────┴── round
 //! ```
+//!
+//! SNIA ends the test with the first such window. Where rounds go on, the last five decide, and
+//! the window grows backwards as long as all of it keeps to both limits: the plateau that a cache
+//! holds up for the first rounds is not taken for what the device keeps up. A window that later
+//! rounds contradict is one that was left.
 
 use super::check::check_not_negative;
 use super::error::StatsError;
+use super::percent::ByRepetition;
 
-/// Rounds in a measurement window, and slices of a trial.
+/// Fewest rounds in a measurement window.
 const WINDOW: usize = 5;
 /// Largest range as a part of the average.
 const RANGE_UP_TO: f64 = 0.20;
 /// Largest excursion of the slope as a part of the average.
 const SLOPE_UP_TO: f64 = 0.10;
-/// Values of a time series from which it can be sliced: two in each slice.
-const SERIES_FROM: usize = 2 * WINDOW;
 /// What the last bits of a sum may add to a range or slope that is exactly at the limit.
 const ROUNDING: f64 = 1e-12;
 
 /// What a window of rounds looks like.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
-    /// Number of the first round in it, from 0.
-    pub first: usize,
-    /// Rounds in it.
+    /// Number of the first round in it.
+    pub first: u32,
+    /// Rounds in it, one after the other.
     pub rounds: usize,
     /// Their average.
     pub average: f64,
@@ -45,6 +49,17 @@ pub struct Window {
 }
 
 impl Window {
+    /// Whether a round is in it, by its number.
+    pub fn holds(&self, round: u32) -> bool {
+        round.checked_sub(self.first).is_some_and(|after| (after as usize) < self.rounds)
+    }
+
+    /// Number of the last round in it.
+    pub fn last(&self) -> u32 {
+        let after = u32::try_from(self.rounds.saturating_sub(1)).unwrap_or(u32::MAX);
+        self.first.saturating_add(after)
+    }
+
     /// Whether the range is at most 20 % of the average.
     pub fn range_is_steady(&self) -> bool {
         self.range <= RANGE_UP_TO + ROUNDING
@@ -64,31 +79,22 @@ impl Window {
 /// Whether rounds have reached a steady state.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SteadyState {
-    /// In this window for the first time.
+    /// In this window.
     Steady(Window),
-    /// Not yet; the last window says what is missing.
+    /// Never; the last five rounds say what is missing.
     NotSteady(Window),
-    /// Fewer rounds than a window has.
-    TooShort {
-        /// How many there are.
-        have: usize,
-        /// How many it takes.
-        needed: usize,
+    /// It was steady in a window, and is so no more.
+    Left {
+        /// The latest such window.
+        was: Window,
+        /// The first round that does not go with it.
+        round: u32,
+        /// Whether that round is below the window's average, or above it.
+        fell: bool,
     },
-}
-
-/// The shape of one trial over time, judged by the same rule over five equal slices of it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum TrialShape {
-    /// The trial's average describes all of it.
-    Steady(Window),
-    /// It rose or fell throughout; a longer trial would give another number.
-    Trending(Window),
-    /// No trend, but slices far apart.
-    Noisy(Window),
-    /// Too few values to slice.
+    /// Nowhere are there as many rounds in a row as a window has.
     TooShort {
-        /// How many there are.
+        /// The most that there are in a row.
         have: usize,
         /// How many it takes.
         needed: usize,
@@ -100,7 +106,7 @@ pub enum TrialShape {
 /// # Errors
 ///
 /// Of nothing, of values below 0 or not finite, and when all are 0.
-pub fn judge_window(values: &[f64], first: usize) -> Result<Window, StatsError> {
+pub fn judge_window(values: &[f64], first: u32) -> Result<Window, StatsError> {
     let what = "steady state";
     check_not_negative(what, values)?;
     let rounds = values.len();
@@ -120,46 +126,80 @@ pub fn judge_window(values: &[f64], first: usize) -> Result<Window, StatsError> 
     Ok(Window { first, rounds, average, range: largest - smallest, slope })
 }
 
-/// The first window of five rounds that is steady, or why none is.
+/// Where the rounds have settled, or why they have not. `rounds` are by their numbers: a number
+/// that is missing ends a row, for nobody knows what the device did meanwhile. The last row of at
+/// least five rounds decides, and no later round may contradict it.
 ///
 /// # Errors
 ///
-/// Of values below 0 or not finite, and when a window has nothing but 0.
-pub fn find_steady_state(rounds: &[f64]) -> Result<SteadyState, StatsError> {
-    let mut last = SteadyState::TooShort { have: rounds.len(), needed: WINDOW };
-    for (first, values) in rounds.windows(WINDOW).enumerate() {
-        let window = judge_window(values, first)?;
-        if window.is_steady() {
-            return Ok(SteadyState::Steady(window));
-        }
-        last = SteadyState::NotSteady(window);
+/// Of values below 0 or not finite, and when the last five rounds have nothing but 0.
+pub fn find_steady_state(rounds: &ByRepetition) -> Result<SteadyState, StatsError> {
+    let rows = rows_of(rounds);
+    let Some((first, values)) = rows.iter().rfind(|(_, values)| values.len() >= WINDOW) else {
+        let have = rows.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
+        return Ok(SteadyState::TooShort { have, needed: WINDOW });
+    };
+    if let Some(window) = window_at_end(values, *first)? {
+        return Ok(first_contradiction(&window, rounds)?.unwrap_or(SteadyState::Steady(window)));
     }
-    Ok(last)
+    // It was steady once, perhaps: the latest such window, which the next round ends.
+    for end in (WINDOW..values.len()).rev() {
+        // Five rounds of nothing but 0 are no steady state to have left.
+        if let Ok(Some(was)) = window_at_end(&values[..end], *first) {
+            let round = was.last().saturating_add(1);
+            return Ok(SteadyState::Left { was, round, fell: values[end] < was.average });
+        }
+    }
+    let before = values.len() - WINDOW;
+    Ok(SteadyState::NotSteady(judge_window(&values[before..], first + before as u32)?))
 }
 
-/// The shape of a time series measured at equal intervals within one trial: the averages of five
-/// slices, equal to within one value, are judged as five rounds. A slope beyond the limit is a
-/// trend, whatever the range; a range beyond the limit without one is noise.
-///
-/// # Errors
-///
-/// Of values below 0 or not finite, and when all are 0.
-pub fn check_within_trial(values: &[f64]) -> Result<TrialShape, StatsError> {
-    if values.len() < SERIES_FROM {
-        return Ok(TrialShape::TooShort { have: values.len(), needed: SERIES_FROM });
+/// The longest steady window at the end of a row; `None` when its last five rounds are not steady.
+fn window_at_end(values: &[f64], first: u32) -> Result<Option<Window>, StatsError> {
+    let mut found = None;
+    for rounds in WINDOW..=values.len() {
+        let before = values.len() - rounds;
+        // Numbers are 32 bits wide, so a row has no more of them.
+        let window = judge_window(&values[before..], first + before as u32)?;
+        if !window.is_steady() {
+            break;
+        }
+        found = Some(window);
     }
-    check_not_negative("shape of a trial", values)?;
-    let edge = |slice: usize| slice * values.len() / WINDOW;
-    let averages: Vec<f64> = (0..WINDOW)
-        .map(|slice| &values[edge(slice)..edge(slice + 1)])
-        .map(|slice| slice.iter().sum::<f64>() / slice.len() as f64)
-        .collect();
-    let window = judge_window(&averages, 0)?;
-    Ok(if !window.slope_is_steady() {
-        TrialShape::Trending(window)
-    } else if !window.range_is_steady() {
-        TrialShape::Noisy(window)
-    } else {
-        TrialShape::Steady(window)
-    })
+    Ok(found)
+}
+
+/// The first round after a window and a gap that does not go with it. Such rounds are too few in a
+/// row to settle anything, and enough to say that what came before them is not what is kept up.
+fn first_contradiction(
+    window: &Window,
+    rounds: &ByRepetition,
+) -> Result<Option<SteadyState>, StatsError> {
+    let inside = rounds.iter().filter(|(round, _)| window.holds(**round));
+    let mut values: Vec<f64> = inside.map(|(_, value)| *value).collect();
+    for (&round, &value) in rounds.range(window.last().saturating_add(1)..) {
+        if window.holds(round) {
+            continue;
+        }
+        values.push(value);
+        if !judge_window(&values, window.first)?.is_steady() {
+            let fell = value < window.average;
+            return Ok(Some(SteadyState::Left { was: *window, round, fell }));
+        }
+    }
+    Ok(None)
+}
+
+/// Rounds that follow each other without a gap: the number of the first, and the values.
+fn rows_of(rounds: &ByRepetition) -> Vec<(u32, Vec<f64>)> {
+    let mut rows: Vec<(u32, Vec<f64>)> = Vec::new();
+    let mut before: Option<u32> = None;
+    for (&round, &value) in rounds {
+        match rows.last_mut().filter(|_| before.and_then(|b| b.checked_add(1)) == Some(round)) {
+            Some((_, values)) => values.push(value),
+            None => rows.push((round, vec![value])),
+        }
+        before = Some(round);
+    }
+    rows
 }

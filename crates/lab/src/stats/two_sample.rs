@@ -11,7 +11,7 @@ use super::error::StatsError;
 use super::estimate::{BOOTSTRAP_FROM, Estimate, IntervalKind, median_of_sorted};
 use super::multiple::holm;
 use super::permutation::{TestResult, mann_whitney};
-use super::ratio::Verdict;
+use super::verdict::Verdict;
 
 /// One cell of two runs.
 #[derive(Debug, Clone, Copy, PartialEq)]

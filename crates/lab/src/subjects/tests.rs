@@ -28,6 +28,7 @@ fn campaign(sources: &[Source]) -> Campaign {
         region: ByteSize(64 << 20),
         fill: true,
         drop_caches: false,
+        rounds: false,
         rest_s: 0.0,
         only: Vec::new(),
         members: Vec::new(),

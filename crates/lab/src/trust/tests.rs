@@ -183,6 +183,7 @@ impl Lab {
             region: ByteSize(1000 * MIB),
             fill: true,
             drop_caches: true,
+            rounds: false,
             rest_s: 0.0,
             only: Vec::new(),
             members: Vec::new(),

@@ -1,25 +1,26 @@
 //! The answer, the most important sentence first.
 //!
-//! Rules: what is unfinished or not measured at all comes first; a subject is recommended only
-//! when it is proven best of all, else the leader is named with what is missing for a proof, or
-//! those that cannot be told apart; then what to take for which work, by the same rule; invalid
-//! numbers are in none of it; the last sentences say what is not believed and what was not
-//! measured.
+//! Rules: what is unfinished or not measured at all comes first, then what a lost member costs
+//! where that was asked; a subject is recommended only when it is proven best of all, else the
+//! leader is named with what is missing for a proof, or those that cannot be told apart; nobody is
+//! named where a number that cannot be believed was better; second is what each subject is against
+//! the baseline; then what to take for which work, by the same rules; invalid numbers and rounds
+//! before a subject has settled are in none of it; the last sentences say what is not believed and
+//! what was not measured.
 
+mod against;
+mod health;
+mod kinds;
+mod reservations;
+
+use self::against::{against_baseline, merits};
+use self::kinds::{by_work, nobody};
+use self::reservations::reservations;
 use super::Context;
-use crate::analysis::{
-    ALPHA, Cell, Kind, Outlook, Overall, Standing as Belief, State, compare_over, find_kinds,
-    find_overall, outlook, pooled_baseline, pooled_speed,
-};
-use crate::campaign::{Health, Source};
-use crate::matrix::Workload;
+use crate::analysis::{Cell, Overall, Standing as Belief, State, find_overall, has_rounds};
 use crate::metric::Better;
 use crate::report::units::{digits, kind_of_interval, quantity, title};
-use crate::stats::{BaselinePercent, Estimate, IntervalKind, Standing, compare_with_baseline};
-use crate::tool::{Effort, Tool, Writes};
-
-/// A trial of at least so many seconds shows what lasts.
-const LONG_S: f64 = 600.0;
+use crate::stats::{Contest, Estimate, Standing};
 
 /// The sentences.
 pub(super) fn sentences(context: &Context<'_>) -> Vec<String> {
@@ -46,16 +47,23 @@ pub(super) fn of_numbers(context: &Context<'_>) -> Vec<String> {
         return said;
     }
     if !analysis.cells.iter().any(|cell| cell.is_usable()) {
-        said.push(
+        let is_unsettled = |cell: &Cell| matches!(cell.state, State::Unsettled(_));
+        let nothing = if analysis.cells.iter().any(is_unsettled) {
+            "Nothing has settled, so there is no answer: what counts here is what a subject keeps \
+             up."
+        } else {
             "No number of this campaign can be believed, so there is no answer; the reasons are \
              below."
-                .to_owned(),
-        );
+        };
+        said.push(nothing.to_owned());
+        said.extend(super::steady::sentences(context));
         return said;
     }
+    said.extend(health::sentences(context));
+    let is_about_health = !said.is_empty();
     match find_overall(analysis) {
         Some(overall) => said.extend(of_contest(context, &overall)),
-        None => said.extend(of_one(context)),
+        None => said.extend(of_one(context, is_about_health)),
     }
     let usable = analysis.cells.iter().filter(|cell| cell.is_usable());
     if usable.clone().all(|cell| cell.standing == Belief::Suspect) {
@@ -63,6 +71,7 @@ pub(super) fn of_numbers(context: &Context<'_>) -> Vec<String> {
                     are below.";
         said.insert(said.len().min(1), hint.to_owned());
     }
+    said.extend(super::steady::sentences(context));
     said.extend(reservations(context));
     said
 }
@@ -78,11 +87,13 @@ fn first_failure(context: &Context<'_>) -> Option<String> {
     })
 }
 
-/// A campaign in which no two subjects can be compared: the best number of each metric.
-fn of_one(context: &Context<'_>) -> Vec<String> {
+/// A campaign in which no two subjects can be compared: the best number of each metric. One about
+/// health compares its states.
+fn of_one(context: &Context<'_>, is_about_health: bool) -> Vec<String> {
     let analysis = context.analysis;
+    let is_told = |cell: &&Cell| cell.is_usable() && !health::is_told_by_phases(context, cell);
     let mut metrics = Vec::new();
-    for cell in analysis.cells.iter().filter(|cell| cell.is_usable()) {
+    for cell in analysis.cells.iter().filter(is_told) {
         if !metrics.contains(&cell.headline) {
             metrics.push(cell.headline);
         }
@@ -90,7 +101,7 @@ fn of_one(context: &Context<'_>) -> Vec<String> {
     let mut said: Vec<String> = metrics
         .into_iter()
         .filter_map(|metric| {
-            let usable = analysis.cells.iter().filter(|c| c.is_usable() && c.headline == metric);
+            let usable = analysis.cells.iter().filter(is_told).filter(|c| c.headline == metric);
             let of = |cell: &&Cell| cell.main().map_or(0.0, |e| e.median);
             let by = |a: &&Cell, b: &&Cell| of(a).total_cmp(&of(b));
             let best = match metric.better() {
@@ -108,10 +119,28 @@ fn of_one(context: &Context<'_>) -> Vec<String> {
             ))
         })
         .collect();
-    said.push(
-        "There is nothing to compare it with: no two subjects have the same workload.".to_owned(),
-    );
+    if !is_about_health {
+        said.push(format!("There is nothing to compare it with: {}.", why_no_contest(context)));
+    }
     said
+}
+
+/// Why no two subjects can be compared, where there is no contest.
+fn why_no_contest(context: &Context<'_>) -> &'static str {
+    let analysis = context.analysis;
+    let works = || 0..analysis.workloads.len();
+    let two = |is: &dyn Fn(&Cell) -> bool| {
+        works().any(|work| analysis.row(work).iter().filter(|cell| is(cell)).count() > 1)
+    };
+    if !two(&|cell| cell.state != State::NotPlanned) {
+        "no two subjects have the same workload"
+    } else if has_rounds(&context.results.campaign) {
+        "no two subjects have settled in the same rounds of the same workload"
+    } else if !two(&Cell::is_usable) {
+        "no two subjects have a number of the same workload that can be believed"
+    } else {
+        "no two subjects have a number above 0 of the same workload in the same repetition"
+    }
 }
 
 /// The subjects against each other.
@@ -119,11 +148,14 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
     let name = |place: usize| context.subject(overall.contenders[place]);
     let contest = &overall.contest;
     let leader = overall.contenders[contest.leader];
-    let gains = gains_of(context, leader);
-    let merits = merits(context, leader, &gains);
+    let merits = merits(context, leader);
     let mut said = Vec::new();
+    let mut of_leader = None;
     let mut proof = None;
     match &contest.standing {
+        _ if !overall.faster_without_belief(context.analysis).is_empty() => {
+            said.push(format!("Nobody is named: {}.", nobody(context, overall)));
+        }
         Standing::Winner(_) if context.analysis.baselines == [leader] => said.push(format!(
             "Stay with {}: over {} it is faster than every other subject{merits}.",
             name(contest.leader),
@@ -138,7 +170,8 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
                 workloads_in_words(context, overall)
             ));
             if !merits.is_empty() {
-                said.push(format!("Of them {} had the best median{merits}.", name(contest.leader)));
+                of_leader =
+                    Some(format!("Of them {} had the best median{merits}.", name(contest.leader)));
             }
         }
         Standing::Undecided(_) => {
@@ -154,7 +187,7 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
                 said.push(format!("{} leads{merits}.", name(contest.leader)));
             }
             if front.len() > 1 && !merits.is_empty() {
-                said.push(format!("{} had the best median{merits}.", name(contest.leader)));
+                of_leader = Some(format!("{} had the best median{merits}.", name(contest.leader)));
             }
             proof = Some(format!(
                 "That is what was seen and no proof: {}.",
@@ -162,6 +195,8 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
             ));
         }
     }
+    said.extend(against_baseline(context));
+    said.extend(of_leader);
     said.extend(by_work(context));
     said.extend(proof);
     said.push(format!(
@@ -174,16 +209,7 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
         }
     ));
     if !contest.can_decide() {
-        said.push(format!(
-            "A proof takes at least {} repetitions: {}, even the clearest difference could be \
-             chance.",
-            contest.repetitions_needed,
-            match (contest.repetitions, contest.comparisons.len()) {
-                (1, _) => "of one".to_owned(),
-                (some, 1) => format!("of {some}"),
-                (some, many) => format!("of {some}, with {many} comparisons"),
-            }
-        ));
+        said.push(what_a_proof_takes(context, contest));
     }
     if !overall.left_out.is_empty() {
         let names: Vec<&str> = overall.left_out.iter().map(|s| context.subject(*s)).collect();
@@ -196,63 +222,30 @@ fn of_contest(context: &Context<'_>, overall: &Overall) -> Vec<String> {
     said
 }
 
-/// What to take for which kind of work: what is proven, then what was seen in every repetition,
-/// then where nothing stood out. Empty of one kind.
-fn by_work(context: &Context<'_>) -> Vec<String> {
-    let kinds = find_kinds(context.analysis);
-    if kinds.len() < 2 {
-        return Vec::new();
-    }
-    let level = ALPHA / kinds.len() as f64;
-    let (mut proven, mut seen, mut open) = (Vec::new(), Vec::new(), Vec::new());
-    let mut repetitions = 0;
-    for kind in &kinds {
-        let Some(overall) = compare_over(context.analysis, &kind.workloads, level) else {
-            continue;
-        };
-        repetitions = repetitions.max(overall.shared_repetitions().len());
-        let name = |place: usize| context.subject(overall.contenders[place]);
-        match (&overall.contest.standing, overall.front_runners().as_slice()) {
-            (Standing::Winner(place), _) => proven.push((name(*place), kind.name.as_str())),
-            (Standing::Undecided(_), [(only, _)]) if !overall.contest.can_decide() => {
-                seen.push((name(*only), kind.name.as_str()));
-            }
-            _ => open.push(kind.name.as_str()),
-        }
-    }
-    let mut said = Vec::new();
-    if !proven.is_empty() {
-        let parts = grouped(&proven, |subject, works| format!("for {works} take {subject}"));
-        said.push(format!("By work: {}.", parts.join("; ")));
-    }
-    if !seen.is_empty() {
-        let parts = grouped(&seen, |subject, works| format!("{subject} in {works}"));
-        let when = if repetitions == 1 { "the only repetition" } else { "every repetition" };
-        said.push(format!("By work, the fastest in {when}: {}.", parts.join("; ")));
-    }
-    // Alone it would say what the sentence on all workloads says already.
-    if !said.is_empty() && !open.is_empty() {
-        said.push(format!("Nothing stood out in {}.", enumerate(&open)));
-    }
-    said
-}
-
-/// The kinds of work of each subject, in words, in the order in which subjects come up.
-fn grouped(pairs: &[(&str, &str)], words: impl Fn(&str, &str) -> String) -> Vec<String> {
-    let mut subjects: Vec<&str> = Vec::new();
-    for (subject, _) in pairs {
-        if !subjects.contains(subject) {
-            subjects.push(subject);
-        }
-    }
-    subjects
-        .into_iter()
-        .map(|subject| {
-            let of_it = pairs.iter().filter(|(other, _)| *other == subject);
-            let works: Vec<&str> = of_it.map(|(_, work)| *work).collect();
-            words(subject, &enumerate(&works))
-        })
-        .collect()
+/// How many repetitions a proof takes, and how many there are. Repetitions with the same number on
+/// both sides tell nothing.
+fn what_a_proof_takes(context: &Context<'_>, contest: &Contest) -> String {
+    let kind = match (has_rounds(&context.results.campaign), contest.ties) {
+        (true, _) => "settled rounds",
+        (false, 0) => "repetitions",
+        (false, _) => "repetitions whose numbers differ",
+    };
+    let all = contest.repetitions + contest.ties;
+    let some = if all == 1 { "one".to_owned() } else { all.to_string() };
+    let tied = match contest.ties {
+        0 => String::new(),
+        1 => ", 1 of them with equal numbers".to_owned(),
+        ties => format!(", {ties} of them with equal numbers"),
+    };
+    let many = match contest.comparisons.len() {
+        1 => String::new(),
+        many => format!(", with {many} comparisons"),
+    };
+    format!(
+        "A proof takes at least {} {kind}: of {some}{tied}{many}, even the clearest difference \
+         could be chance.",
+        contest.repetitions_needed
+    )
 }
 
 /// Who was how often the fastest, where the repetitions cannot prove anything.
@@ -291,86 +284,13 @@ fn workloads_in_words(context: &Context<'_>, overall: &Overall) -> String {
     match overall.workloads.len() {
         1 if all == 1 => "the one workload".to_owned(),
         some if some == all => format!("{all} workloads together"),
+        1 => format!("the one of {all} workloads that they share"),
         some => format!("the {some} of {all} workloads that they share"),
     }
 }
 
-/// A subject's speed at one kind of workload against the baseline's.
-struct Gain {
-    kind: Kind,
-    ratio: BaselinePercent,
-    outlook: Outlook,
-}
-
-fn gains_of(context: &Context<'_>, subject: usize) -> Vec<Gain> {
-    let analysis = context.analysis;
-    if analysis.baselines.is_empty() || analysis.baselines == [subject] {
-        return Vec::new();
-    }
-    let gain = |kind: Kind| {
-        let baseline = pooled_baseline(analysis, &kind.workloads);
-        let speed = pooled_speed(analysis, subject, &kind.workloads);
-        let ratio = compare_with_baseline(&speed, &[&baseline]).ok()?;
-        Some(Gain { ratio, outlook: outlook(Better::Higher, ratio.verdict), kind })
-    };
-    find_kinds(analysis).into_iter().filter_map(gain).collect()
-}
-
-/// ": 3.1 times the single stick in sequential reads (95 % 3.0 to 3.2), but random writes gain
-/// nothing"; empty without a baseline.
-fn merits(context: &Context<'_>, subject: usize, gains: &[Gain]) -> String {
-    let Some(baseline) = context.baseline_name().filter(|_| !gains.is_empty()) else {
-        return best_number(context, subject);
-    };
-    let best = gains.iter().max_by(|a, b| a.ratio.point.total_cmp(&b.ratio.point));
-    let worst = gains.iter().min_by(|a, b| a.ratio.point.total_cmp(&b.ratio.point));
-    let (Some(best), Some(worst)) = (best, worst) else { return String::new() };
-    if best.ratio.paired.kind == IntervalKind::Range(1) {
-        let mut text = format!(
-            ": {} as fast as {baseline} in {}",
-            factor(best.ratio.point / 100.0),
-            best.kind.name
-        );
-        if worst.kind != best.kind {
-            text += &format!(" and {} in {}", factor(worst.ratio.point / 100.0), worst.kind.name);
-        }
-        return text + ", in one repetition";
-    }
-    let mut text = match best.outlook {
-        Outlook::Better => format!(
-            ": {} as fast as {baseline} in {}{}",
-            factor(best.ratio.point / 100.0),
-            best.kind.name,
-            interval(&best.ratio.paired, |percent| digits(percent / 100.0))
-        ),
-        _ => format!(": no gain over {baseline} can be told apart from chance"),
-    };
-    if worst.kind != best.kind {
-        text += &match worst.outlook {
-            Outlook::Better => {
-                format!(
-                    ", and still {} as fast in {}",
-                    factor(worst.ratio.point / 100.0),
-                    worst.kind.name
-                )
-            }
-            Outlook::Same if best.outlook == Outlook::Better => {
-                format!(", but {} gain nothing that can be told apart", worst.kind.name)
-            }
-            Outlook::Same => String::new(),
-            Outlook::Worse => format!(
-                ", but slower in {}: {} %{}",
-                worst.kind.name,
-                digits(worst.ratio.point),
-                interval(&worst.ratio.paired, digits)
-            ),
-        };
-    }
-    text
-}
-
 /// The winner's best number, where there is no other subject to name beside it.
-fn best_number(context: &Context<'_>, subject: usize) -> String {
+fn best_number_of(context: &Context<'_>, subject: usize) -> String {
     let analysis = context.analysis;
     let mut cells = (0..analysis.workloads.len()).map(|work| analysis.cell(work, subject));
     let first = cells.find(|cell| cell.is_usable());
@@ -406,63 +326,4 @@ pub(super) fn enumerate(names: &[&str]) -> String {
         [most @ .., last] if most.len() < 2 * FEW => format!("{} and {last}", most.join(", ")),
         many => format!("{} and {} others", many[..FEW].join(", "), many.len() - FEW),
     }
-}
-
-/// What is not believed, and what nobody measured.
-fn reservations(context: &Context<'_>) -> Vec<String> {
-    let planned = || context.analysis.cells.iter().filter(|cell| cell.state != State::NotPlanned);
-    let count = |is: &dyn Fn(&Cell) -> bool| planned().filter(|cell| is(cell)).count();
-    let parts = [
-        (count(&|cell| cell.standing == Belief::Invalid), "cannot be believed and left out here"),
-        (count(&|cell| cell.standing == Belief::Suspect), "doubtful"),
-        (
-            count(&|cell| matches!(cell.state, State::Failed(_))),
-            "without a number, because trials failed",
-        ),
-        (count(&|cell| matches!(cell.state, State::Impossible(_))), "impossible here"),
-    ];
-    let parts: Vec<String> = parts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    let mut said = Vec::new();
-    if !parts.is_empty() {
-        let all = planned().count();
-        said.push(format!("Of {all} combinations of subject and workload {}.", parts.join(", ")));
-    }
-    let not_measured = not_measured(context);
-    if !not_measured.is_empty() {
-        said.push(format!("Not measured: {}.", not_measured.join(", ")));
-    }
-    said
-}
-
-/// What a reader might take from the numbers and nobody looked at.
-fn not_measured(context: &Context<'_>) -> Vec<String> {
-    let works = || context.analysis.workloads.iter().map(|work| &work.workload);
-    let campaign = &context.results.campaign;
-    let mut missing = Vec::new();
-    let writes = |workload: &Workload| {
-        let processes = workload.setup.processes;
-        let tool = workload.tool();
-        tool.is_some_and(|tool| tool.writes(&workload.settings, processes) != Writes::Nothing)
-    };
-    if !works().any(writes) {
-        missing.push("writing".to_owned());
-    }
-    let has_arrays = context.results.subjects.iter().any(|subject| {
-        matches!(subject.source, Source::Stack(_) | Source::Kernel(_)) && !subject.baseline
-    });
-    if has_arrays && works().all(|workload| workload.setup.health == Health::Healthy) {
-        missing.push("what a failed member does to it".to_owned());
-    }
-    let timed = |workload: &Workload| {
-        let effort = |tool: &dyn Tool| tool.effort(&workload.settings, workload.setup.processes);
-        workload.tool().is_some_and(|tool| effort(tool) == Effort::Runtime)
-    };
-    if works().any(timed) && campaign.runtime_s < LONG_S {
-        missing.push(format!("what changes after the {} s of a trial", campaign.runtime_s));
-    }
-    missing
 }

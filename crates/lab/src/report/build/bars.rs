@@ -4,7 +4,7 @@
 use super::cells;
 use super::pivot::{Head, MOST_CATEGORIES, MOST_SERIES, Pivot, evenly, is_planned};
 use super::{Context, section as make_section};
-use crate::analysis::{Cell, State, find_kinds};
+use crate::analysis::{Cell, Standing, State, find_kinds};
 use crate::metric::{Better, Metric};
 use crate::report::model::{Axis, BarSeries, Block, Chart, Datum, Gap, Plot, Section, Spread};
 
@@ -138,18 +138,19 @@ fn percent_chart(
         let cell = context.analysis.cell(work, subject);
         let Some(ratio) = cell.ratio.as_ref() else {
             let has_number = cell.is_usable();
-            return Datum::Gap(if has_number { Gap::NoBaseline } else { cells::gap(cell) });
+            return Datum::Gap(if has_number {
+                Gap::NoBaseline
+            } else {
+                cells::gap(cell, cell.headline)
+            });
         };
         let paired = ratio.paired;
-        let baselines = &context.analysis.baselines;
-        let mut sides = baselines.iter().map(|s| context.analysis.cell(work, *s)).chain([cell]);
         Datum::Value(Spread {
-            value: ratio.point,
-            // Under a drift the ratio of the medians may lie outside the interval of the pairs.
-            low: paired.low.min(ratio.point),
-            high: paired.high.max(ratio.point),
+            value: paired.median,
+            low: paired.low,
+            high: paired.high,
             points: Vec::new(),
-            suspect: sides.any(cells::is_suspect),
+            suspect: context.analysis.standing_against_baseline(cell) == Standing::Suspect,
         })
     };
     let series: Vec<BarSeries> = subjects

@@ -1,7 +1,7 @@
 //! Cells of tables: how a number, a percent, a gap look in every table alike.
 
 use crate::analysis::{Cell as Measured, Outlook, Standing, State, outlook};
-use crate::metric::Metric;
+use crate::metric::{Better, Metric};
 use crate::report::model::{Cell, Column, Datum, Gap, Row, Spread, Tone};
 use crate::report::units::{Scale, digits, ends};
 use crate::stats::BaselinePercent;
@@ -56,6 +56,7 @@ pub(super) fn row(cells: Vec<Cell>) -> Row {
 pub(crate) fn why_missing(cell: &Measured) -> String {
     match &cell.state {
         State::Measured => String::new(),
+        State::Unsettled(reason) => format!("not settled: {reason}"),
         State::Failed(reason) => format!("failed: {reason}"),
         State::Impossible(reason) => format!("impossible: {reason}"),
         State::NotYet => "not measured yet".to_owned(),
@@ -63,9 +64,14 @@ pub(crate) fn why_missing(cell: &Measured) -> String {
     }
 }
 
+/// Why there is no percentile.
+pub(super) fn not_supported(needed: u64) -> String {
+    format!("not supported: it takes {needed} requests")
+}
+
 /// What a standing looks like over a tone that it leaves alone.
-fn tone_of(cell: &Measured, otherwise: Tone) -> Tone {
-    match cell.standing {
+pub(super) fn tone_of(standing: Standing, otherwise: Tone) -> Tone {
+    match standing {
         Standing::Ok => otherwise,
         Standing::Suspect => Tone::Suspect,
         Standing::Invalid => Tone::Invalid,
@@ -76,9 +82,10 @@ fn tone_of(cell: &Measured, otherwise: Tone) -> Tone {
 /// so that no spreadsheet adds it up.
 pub(super) fn median(cell: &Measured, metric: Metric, scale: Scale) -> Cell {
     let Some(estimate) = cell.get(metric) else {
-        let why = match why_missing(cell) {
-            why if why.is_empty() => "the tool does not say".to_owned(),
-            why => why,
+        let why = match (why_missing(cell), cell.unsupported.get(&metric)) {
+            (why, _) if !why.is_empty() => why,
+            (_, Some(needed)) => not_supported(*needed),
+            (_, None) => "the tool does not say".to_owned(),
         };
         return missing(why);
     };
@@ -90,40 +97,29 @@ pub(super) fn median(cell: &Measured, metric: Metric, scale: Scale) -> Cell {
             _ => ends(estimate, |end| scale.write(end)).unwrap_or_default(),
         },
         number: (cell.standing != Standing::Invalid && value.is_finite()).then_some(value),
-        tone: tone_of(cell, Tone::Plain),
+        tone: tone_of(cell.standing, Tone::Plain),
         strength: 0.0,
     }
 }
 
-/// A percent of the baseline with the interval of the pairs, coloured by what it means for this
-/// metric. `percent` is the number shown: a table may compute it from its own columns.
-pub(super) fn percent(
-    cell: &Measured,
-    percent: f64,
-    ratio: Option<&BaselinePercent>,
-    metric: Metric,
-) -> Cell {
-    let text = digits(percent);
-    let number = percent.is_finite().then_some(percent);
-    let Some(ratio) = ratio else {
-        return Cell { text, number, ..Cell::default() };
-    };
-    let shown = compared(ratio, outlook(metric.better(), ratio.verdict));
-    Cell { text, number, tone: tone_of(cell, shown.tone), ..shown }
-}
-
-/// A comparison in percent, coloured by what it means.
-pub(super) fn compared(ratio: &BaselinePercent, outlook: Outlook) -> Cell {
-    let tone = match outlook {
+/// A comparison in percent with the interval of its pairs, coloured by what it means, as far as
+/// both its sides can be believed: `standing` is that of the worse one.
+pub(super) fn compared(ratio: &BaselinePercent, better: Better, standing: Standing) -> Cell {
+    let percent = ratio.paired.median;
+    let tone = match outlook(better, ratio.verdict) {
         Outlook::Better => Tone::Better,
         Outlook::Worse => Tone::Worse,
         Outlook::Same => Tone::Same,
     };
+    let tone = tone_of(standing, tone);
     Cell {
-        text: digits(ratio.point),
+        text: digits(percent),
         detail: ends(&ratio.paired, digits).unwrap_or_default(),
-        number: ratio.point.is_finite().then_some(ratio.point),
-        strength: if tone == Tone::Same { 0.0 } else { strength(ratio.point) },
+        number: (standing != Standing::Invalid && percent.is_finite()).then_some(percent),
+        strength: match tone {
+            Tone::Better | Tone::Worse => strength(percent),
+            _ => 0.0,
+        },
         tone,
     }
 }
@@ -139,7 +135,7 @@ pub(super) fn strength(percent: f64) -> f64 {
 /// A metric of a cell for a chart.
 pub(super) fn datum(cell: &Measured, metric: Metric, scale: Scale) -> Datum<Spread> {
     let (Some(estimate), true) = (cell.get(metric), cell.is_usable()) else {
-        return Datum::Gap(gap(cell));
+        return Datum::Gap(gap(cell, metric));
     };
     let points = cell.values.get(&metric).into_iter().flat_map(|values| values.values());
     let [value, low, high] =
@@ -157,10 +153,12 @@ pub(super) fn is_suspect(cell: &Measured) -> bool {
 }
 
 /// Why a chart has no value for a cell.
-pub(super) fn gap(cell: &Measured) -> Gap {
+pub(super) fn gap(cell: &Measured, metric: Metric) -> Gap {
     match &cell.state {
         State::Measured if cell.standing == Standing::Invalid => Gap::Invalid,
+        State::Measured if cell.unsupported.contains_key(&metric) => Gap::Unsupported,
         State::Measured => Gap::NotGiven,
+        State::Unsettled(_) => Gap::Unsettled,
         State::Failed(_) => Gap::Failed,
         State::Impossible(_) => Gap::Impossible,
         State::NotYet => Gap::NotMeasured,

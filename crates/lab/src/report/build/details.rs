@@ -2,9 +2,9 @@
 
 use super::cells;
 use super::{Context, section as make_section};
-use crate::metric::{METRICS, Metric};
-use crate::report::model::{Block, Cell, Row, Section, Table, Tone};
-use crate::report::units::{Scale, digits, title};
+use crate::metric::{Better, METRICS, Metric};
+use crate::report::model::{Block, Cell, Row, Section, Table};
+use crate::report::units::{Scale, title};
 
 /// Rows of a table at most; the samples have the rest.
 const MOST_ROWS: usize = 400;
@@ -62,14 +62,15 @@ fn row(context: &Context<'_>, work: usize, metric: Metric) -> Row {
     line.extend(row.iter().map(|cell| {
         let value = cells::median(cell, metric, scale);
         let Some(ratio) = context.analysis.compare(cell, metric) else { return value };
-        let percent = cells::percent(cell, ratio.point, Some(&ratio), metric);
-        let tone = if metric.better() == crate::metric::Better::Neither {
-            Tone::Plain
-        } else {
-            percent.tone
-        };
-        let detail = format!("{} %", digits(ratio.point));
-        Cell { detail, tone, strength: percent.strength, ..value }
+        let of_suspect = context.analysis.standing_against_baseline(cell) != cell.standing;
+        let percent = cells::compared(&ratio, metric.better(), cell.standing);
+        if metric.better() == Better::Neither || of_suspect {
+            // The value itself is as good as it is; only its percent says nothing, or is doubtful.
+            let of = if of_suspect { " of a suspect baseline" } else { "" };
+            return Cell { detail: format!("{} %{of}", percent.text), ..value };
+        }
+        let detail = format!("{} %", percent.text);
+        Cell { detail, tone: percent.tone, strength: percent.strength, ..value }
     }));
     cells::row(line)
 }

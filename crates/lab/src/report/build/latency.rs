@@ -3,14 +3,13 @@
 use super::cells;
 use super::pivot::{MOST_SERIES, evenly};
 use super::{Context, section as make_section};
-use crate::analysis::Cell as Measured;
-use crate::metric::{LatencyBins, Metric};
+use crate::analysis::{Standing, merged_latencies};
+use crate::metric::Metric;
 use crate::report::model::{
     Axis, Block, Cell, Chart, LineSeries, Plot, Point, Row, Section, Table, Tone,
 };
 use crate::report::units::{Scale, span};
 use crate::stats::{Histogram, Percentile};
-use crate::store::Outcome;
 
 /// Workloads that get a chart.
 const MOST_CHARTS: usize = 6;
@@ -37,7 +36,10 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
             let histograms: Vec<(usize, Histogram)> = analysis
                 .row(work)
                 .iter()
-                .filter_map(|cell| Some((cell.subject, merged(context, cell, op)?)))
+                .filter_map(|cell| {
+                    let merged = merged_latencies(context.results, cell, Some(op))?;
+                    Some((cell.subject, merged))
+                })
                 .collect();
             if !histograms.is_empty() {
                 all.push(Latencies { work, op, histograms });
@@ -54,18 +56,6 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
     let lead = "All repetitions of a cell are taken together, request by request. A percentile is \
                 given only where at least ten requests lie beyond it.";
     make_section("latencies", "Latency", lead.to_owned(), blocks)
-}
-
-/// The requests of all repetitions that went well.
-fn merged(context: &Context<'_>, cell: &Measured, op: &str) -> Option<Histogram> {
-    let trials = cell.trials.iter().map(|index| &context.results.trials[*index]);
-    let bins = trials
-        .filter(|trial| trial.outcome == Outcome::Ok)
-        .flat_map(|trial| &trial.measured.latencies)
-        .filter(|latencies: &&LatencyBins| latencies.op == op)
-        .flat_map(|latencies| latencies.bins.iter().copied());
-    // More than 2^64 requests are no measurement.
-    Histogram::from_bins(bins).ok().filter(|histogram| !histogram.is_empty())
 }
 
 /// Where subjects differ most in the 99 % latency, in the campaign's order.
@@ -148,10 +138,15 @@ fn percentiles(context: &Context<'_>, all: &[Latencies]) -> Table {
     let mut rows: Vec<Row> = Vec::new();
     for Latencies { work, op, histograms } in all {
         for (subject, histogram) in histograms {
-            let valid = context.analysis.cell(*work, *subject).is_usable();
-            let mark = |cell: Cell| match valid {
-                true => cell,
-                false => Cell { number: None, tone: Tone::Invalid, ..cell },
+            let measured = context.analysis.cell(*work, *subject);
+            let standing = if measured.is_usable() { measured.standing } else { Standing::Invalid };
+            let mark = |cell: Cell| match cell.tone {
+                Tone::Missing => cell,
+                tone => Cell {
+                    number: cell.number.filter(|_| standing != Standing::Invalid),
+                    tone: cells::tone_of(standing, tone),
+                    ..cell
+                },
             };
             let name = format!("{}, {op}s", context.label(*work));
             let mut line = vec![
@@ -191,9 +186,7 @@ fn percentile(histogram: &Histogram, q: f64) -> Cell {
             detail: span(&in_ms(low), &in_ms(high)),
             ..cells::number(in_ms(value), value / 1e6)
         },
-        Ok(Percentile::Unsupported { needed, .. }) => {
-            cells::missing(format!("not supported: it takes {needed} requests"))
-        }
+        Ok(Percentile::Unsupported { needed, .. }) => cells::missing(cells::not_supported(needed)),
         Err(_) => cells::missing(""),
     }
 }

@@ -219,7 +219,8 @@ fn on_odd_repetitions(context: &Context<'_>) -> Option<String> {
         })
         .collect();
     Some(format!(
-        "Repetitions that stand out from the others of their cell, and count all the same: {}.",
+        "Repetitions that stand out from the others of their cell, and count all the same (by chance \
+         alone about one cell in eight has one): {}.",
         some_of(&odd)?
     ))
 }

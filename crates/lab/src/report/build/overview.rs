@@ -4,10 +4,11 @@ use super::answer::{enumerate, factor, how_often, what_was_seen};
 use super::cells;
 use super::{Context, section as make_section};
 use crate::analysis::{
-    ALPHA, Cell as Measured, Outlook, Overall, State, compare_over, find_kinds, pooled_baseline,
-    pooled_speed,
+    ALPHA, Cell as Measured, KindContests, Outlook, Overall, Standing as Belief, State,
+    compare_kinds, pooled_baseline, pooled_speed,
 };
-use crate::report::model::{Block, Row, Section, Table};
+use crate::metric::Better;
+use crate::report::model::{Block, Cell, Row, Section, Table, Tone};
 use crate::report::units::percent_number;
 use crate::stats::{Standing, compare_with_baseline};
 
@@ -54,10 +55,11 @@ fn row_of(context: &Context<'_>, subject: usize) -> Row {
     let count = |outlook| cells_of().filter(|cell| cell.outlook() == Some(outlook)).count();
     let gains = || cells_of().filter_map(|cell| Some((cell, cell.gain()?.median)));
     let show = |found: Option<(&Measured, f64)>| match found {
-        Some((cell, gain)) => {
-            let number = cells::number(percent_number(gain * 100.0), gain * 100.0);
-            crate::report::model::Cell { detail: context.label(cell.workload).to_owned(), ..number }
-        }
+        Some((cell, gain)) => Cell {
+            detail: context.label(cell.workload).to_owned(),
+            tone: cells::tone_of(analysis.standing_against_baseline(cell), Tone::Plain),
+            ..cells::number(percent_number(gain * 100.0), gain * 100.0)
+        },
         None => cells::missing(""),
     };
     let planned = cells_of().filter(|cell| cell.state != State::NotPlanned).count();
@@ -75,38 +77,35 @@ fn row_of(context: &Context<'_>, subject: usize) -> Row {
 }
 
 /// The geometric mean of the gains, in pairs.
-fn overall_percent(
-    context: &Context<'_>,
-    subject: usize,
-    workloads: &[usize],
-) -> crate::report::model::Cell {
+fn overall_percent(context: &Context<'_>, subject: usize, workloads: &[usize]) -> Cell {
     let analysis = context.analysis;
     let baseline = pooled_baseline(analysis, workloads);
     match compare_with_baseline(&pooled_speed(analysis, subject, workloads), &[&baseline]) {
-        Ok(ratio) => cells::compared(
-            &ratio,
-            crate::analysis::outlook(crate::metric::Better::Higher, ratio.verdict),
-        ),
+        Ok(ratio) => {
+            let cells_of = workloads.iter().map(|work| analysis.cell(*work, subject));
+            let standings = cells_of.map(|cell| analysis.standing_against_baseline(cell));
+            let worst = standings.max().unwrap_or_default();
+            cells::compared(&ratio, Better::Higher, worst)
+        }
         Err(_) => cells::missing("no repetition has all workloads"),
     }
 }
 
 /// A winner for each kind of workload, or who may be it.
 fn best_at_what(context: &Context<'_>) -> Option<Table> {
-    let kinds = find_kinds(context.analysis);
-    let level = ALPHA / kinds.len().max(1) as f64;
-    let contests: Vec<(String, Overall)> = kinds
-        .into_iter()
-        .filter_map(|kind| {
-            Some((kind.name, compare_over(context.analysis, &kind.workloads, level)?))
-        })
-        .collect();
+    let KindContests { level, contests } = compare_kinds(context.analysis);
     if contests.is_empty() {
         return None;
     }
     let rows = contests.iter().map(|(kind, overall)| {
         let name = |place: &usize| context.subject(overall.contenders[*place]).to_owned();
+        let without = overall.without_belief(context.analysis).len();
+        let faster = overall.faster_without_belief(context.analysis).len();
         let (best, said) = match &overall.contest.standing {
+            _ if faster > 0 => {
+                let why = format!("nobody is named: {faster} of those left out were faster");
+                ("—".to_owned(), why)
+            }
             Standing::Winner(place) => (name(place), "proven".to_owned()),
             Standing::Undecided(places) if overall.contest.can_decide() => {
                 let names: Vec<&str> =
@@ -126,13 +125,26 @@ fn best_at_what(context: &Context<'_>) -> Option<Table> {
                 (enumerate(&names), format!("not proven: {seen}"))
             }
         };
-        let margin = margin_of(overall);
-        let margin = margin.map_or_else(|| cells::missing(""), |m| cells::number(factor(m), m));
+        let margin = margin_of(overall).filter(|_| faster == 0);
+        let margin = margin.map_or_else(
+            || cells::missing(""),
+            |m| {
+                let tone = cells::tone_of(worst_standing(context, overall), Tone::Plain);
+                Cell { tone, ..cells::number(factor(m), m) }
+            },
+        );
         cells::row(vec![
-            cells::words(kind.clone()),
+            cells::words(kind.name.clone()),
             cells::words(best),
             cells::words(said),
             margin,
+            match without {
+                0 => cells::count(0),
+                some => {
+                    let of = format!("{some} of {}", overall.planned(context.analysis));
+                    cells::number(of, some as f64)
+                }
+            },
             cells::count(overall.contest.comparisons.len()),
             cells::number(
                 format!("{} %", percent_number(overall.contest.smallest_adjusted_p * 100.0)),
@@ -145,22 +157,45 @@ fn best_at_what(context: &Context<'_>) -> Option<Table> {
         title: "Who is best at what".to_owned(),
         note: format!(
             "Each subject is compared with each, and a winner is named only when it is better \
-             than every other at a level of {} %, which is {} % shared among the {} kinds of \
-             workloads, with all comparisons counted (Holm).",
-            percent_number(level * 100.0),
-            ALPHA * 100.0,
-            contests.len()
+             than every other at a level of {}, with all comparisons counted (Holm). Left out are \
+             subjects that were measured and whose numbers cannot be believed; nobody is named \
+             where one of them was faster.",
+            level_in_words(level, contests.len())
         ),
         columns: vec![
             cells::column("workloads"),
             cells::column("best"),
             cells::column("how sure"),
             cells::numbers("times the next"),
+            cells::numbers("left out"),
             cells::numbers("comparisons"),
             cells::numbers("smallest possible p"),
         ],
         rows: rows.collect(),
     })
+}
+
+/// "5 %", or "2.50 %, which is 5 % shared among the 2 kinds of workloads that can be compared".
+fn level_in_words(level: f64, kinds: usize) -> String {
+    let whole = ALPHA * 100.0;
+    match kinds {
+        1 => format!("{whole} %"),
+        many => format!(
+            "{} %, which is {whole} % shared among the {many} kinds of workloads that can be \
+             compared",
+            percent_number(level * 100.0)
+        ),
+    }
+}
+
+/// That of the least believed number among those compared.
+fn worst_standing(context: &Context<'_>, overall: &Overall) -> Belief {
+    let analysis = context.analysis;
+    let standing = |work: usize| {
+        let of = |subject: &usize| analysis.cell(work, *subject).standing;
+        overall.contenders.iter().map(of).max()
+    };
+    overall.workloads.iter().filter_map(|work| standing(*work)).max().unwrap_or_default()
 }
 
 /// How many times as fast the leader is as the next, by medians of the repetitions.

@@ -4,7 +4,7 @@
 use super::cells;
 use super::pivot::evenly;
 use super::{Context, section as make_section};
-use crate::analysis::{Cell as Measured, State, Work};
+use crate::analysis::{Cell as Measured, Standing, State, Work};
 use crate::metric::{Better, Metric};
 use crate::report::model::{Block, Cell, Column, Row, Section, Table, Tone};
 use crate::report::units::{Scale, digits, title};
@@ -62,7 +62,7 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
     groups.sort_by_key(|(key, _)| (key.metric != Metric::Seconds, key.processes));
     let lead = match context.baseline_name() {
         Some(name) => format!(
-            "Medians of the repetitions, and what they are in percent of {name}. Rates are better \
+            "Medians of the repetitions, and the median of each repetition's percent of {name}. Rates are better \
              above 100 %, times below. A percent without colour cannot be told apart from 100."
         ),
         None => "Medians of the repetitions, with their intervals.".to_owned(),
@@ -148,7 +148,11 @@ impl Sheet<'_> {
         };
         let mut note = better.to_owned();
         if let Some(name) = self.context.baseline_name() {
-            note += &format!(" [%] is of {name}.");
+            note += &format!(" [%] is of {name}, made within each repetition.");
+            if self.key.metric == Metric::Seconds && self.workloads.len() > 1 {
+                note += " The sum is of the medians, and its percent that of the sums, as studies \
+                         print it.";
+            }
         }
         if let Some(filesystem) = self.context.shared_filesystem() {
             note += &format!(" All on {filesystem}.");
@@ -189,14 +193,13 @@ impl Sheet<'_> {
                 if self.has_percent(place) {
                     line.push(test.cells[at + 1].clone());
                 } else if self.baselines > 0 {
-                    line.push(Cell { tone: Tone::Baseline, ..cells::number("100", 100.0) });
+                    line.push(match test.cells[at].number {
+                        Some(_) => Cell { tone: Tone::Baseline, ..cells::number("100", 100.0) },
+                        None => cells::missing(test.cells[at].detail.clone()),
+                    });
                 }
             }
-            let summary = sums.as_ref().and_then(|sums| sums.summaries[place].as_ref());
-            line.push(summary.map_or_else(
-                || cells::missing(""),
-                |sum| cells::number(digits(sum.mean_percent), sum.mean_percent),
-            ));
+            line.push(self.mean_percent(place));
             cells::row(line)
         });
         Table { columns, rows: rows.collect(), ..table }
@@ -248,7 +251,7 @@ impl Sheet<'_> {
         let baselines: Vec<usize> = (0..self.baselines).collect();
         // Values are above 0 and rows are as long as the columns, so only a missing baseline is
         // refused.
-        percent_table(&names, &rows, &baselines, 0.0).ok()
+        percent_table(&names, &rows, &baselines).ok()
     }
 
     fn row(&self, at: usize, work: usize, sums: &Option<PercentTable>) -> Row {
@@ -262,14 +265,16 @@ impl Sheet<'_> {
             }
             line.push(value);
             if self.has_percent(place) {
-                let percent = row.and_then(|row| row.cells[place]).map(|cell| cell.percent);
-                line.push(match percent {
-                    Some(percent) => {
-                        let ratio = self.context.analysis.compare(cell, self.key.metric);
-                        let shown = cells::percent(cell, percent, ratio.as_ref(), self.key.metric);
-                        match place < self.baselines {
-                            true => Cell { tone: Tone::Baseline, strength: 0.0, ..shown },
-                            false => shown,
+                let analysis = self.context.analysis;
+                line.push(match analysis.compare(cell, self.key.metric) {
+                    Some(ratio) => {
+                        let standing = analysis.standing_against_baseline(cell);
+                        let shown = cells::compared(&ratio, self.key.metric.better(), standing);
+                        match shown.tone {
+                            Tone::Better | Tone::Worse | Tone::Same if place < self.baselines => {
+                                Cell { tone: Tone::Baseline, strength: 0.0, ..shown }
+                            }
+                            _ => shown,
                         }
                     }
                     None => cells::missing(self.why_no_percent(cell, work)),
@@ -296,7 +301,8 @@ impl Sheet<'_> {
             _ if baselines.iter().map(of_baseline).any(|cell| !cell.is_usable()) => {
                 "the baseline has no number that can be believed".to_owned()
             }
-            _ => String::new(),
+            _ if cell.get(self.key.metric).is_none() => String::new(),
+            _ => "no repetition has both".to_owned(),
         }
     }
 
@@ -305,10 +311,6 @@ impl Sheet<'_> {
         let Some(sums) = sums.as_ref().filter(|sums| sums.summaries.iter().any(Option::is_some))
         else {
             return Vec::new();
-        };
-        let all = self.workloads.len();
-        let partly = |rows: usize| {
-            if rows < all { format!("of {rows} of {all} tests") } else { String::new() }
         };
         let line = |name: &str, average: Option<f64>, value: &dyn Fn(usize) -> (Cell, Cell)| {
             let mut line = vec![cells::words(name)];
@@ -324,29 +326,69 @@ impl Sheet<'_> {
             }
             Row { cells: line, total: true }
         };
-        let percent = |percent: f64| cells::number(digits(percent), percent);
         let mut rows = Vec::new();
         if self.key.metric == Metric::Seconds {
             let average = sums.summaries.iter().flatten().map(|sum| sum.baseline_total);
-            rows.push(line(
-                "sum",
-                average.reduce(f64::max),
-                &|place| match &sums.summaries[place] {
-                    None => (Cell::default(), Cell::default()),
-                    Some(sum) => {
-                        let total = cells::number(digits(sum.total.value), sum.total.value);
-                        (Cell { detail: partly(sum.rows), ..total }, percent(sum.total.percent))
-                    }
-                },
-            ));
+            let sum_of = |place: usize| {
+                let Some(sum) = &sums.summaries[place] else {
+                    return (Cell::default(), Cell::default());
+                };
+                let summed = |percent: bool| {
+                    let value = if percent { sum.total.percent } else { sum.total.value };
+                    let tone = cells::tone_of(self.worst_standing(place, percent), Tone::Plain);
+                    Cell { tone, ..cells::number(digits(value), value) }
+                };
+                (Cell { detail: self.partly(sum.rows), ..summed(false) }, summed(true))
+            };
+            rows.push(line("sum of the medians", average.reduce(f64::max), &sum_of));
         }
-        rows.push(line("mean of the percents", None, &|place| match &sums.summaries[place] {
-            None => (Cell::default(), Cell::default()),
-            Some(sum) => {
-                let mean = percent(sum.mean_percent);
-                (Cell::default(), Cell { detail: partly(sum.rows), ..mean })
-            }
+        rows.push(line("mean of the percents", None, &|place| {
+            (Cell::default(), self.mean_percent(place))
         }));
         rows
+    }
+
+    /// The mean of the percents above, each of which is made in pairs; those of a lone baseline
+    /// are 100. Empty of none.
+    fn mean_percent(&self, place: usize) -> Cell {
+        let analysis = self.context.analysis;
+        let percent = |work: &usize| {
+            let cell = analysis.cell(*work, self.subjects[place]);
+            if analysis.baselines == [cell.subject] {
+                return cell.get(self.key.metric).filter(|_| cell.is_usable()).map(|_| 100.0);
+            }
+            Some(analysis.compare(cell, self.key.metric)?.paired.median)
+        };
+        let percents: Vec<f64> = self.workloads.iter().filter_map(percent).collect();
+        if percents.is_empty() {
+            return cells::missing("");
+        }
+        let mean = percents.iter().sum::<f64>() / percents.len() as f64;
+        Cell {
+            detail: self.partly(percents.len()),
+            tone: cells::tone_of(self.worst_standing(place, true), Tone::Plain),
+            ..cells::number(digits(mean), mean)
+        }
+    }
+
+    /// The worst standing of what a sum is made of; of a percent, of the baselines' numbers too.
+    fn worst_standing(&self, place: usize, of_percent: bool) -> Standing {
+        let analysis = self.context.analysis;
+        let cells = self.workloads.iter().map(|work| analysis.cell(*work, self.subjects[place]));
+        let standing = |cell: &Measured| match of_percent {
+            true => analysis.standing_against_baseline(cell),
+            false => cell.standing,
+        };
+        // What is invalid is in no sum.
+        let standings = cells.map(standing).filter(|standing| *standing != Standing::Invalid);
+        standings.max().unwrap_or_default()
+    }
+
+    /// "of 3 of 4 tests", where some have no number.
+    fn partly(&self, rows: usize) -> String {
+        match self.workloads.len() {
+            all if rows < all => format!("of {rows} of {all} tests"),
+            _ => String::new(),
+        }
     }
 }

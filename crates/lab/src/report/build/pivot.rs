@@ -1,15 +1,17 @@
 //! Rows by columns of one metric, and what is made of it: a table, lines, bars, a heat map. Every
 //! comparison over a dimension goes through here.
 
+use super::answer::enumerate;
 use super::cells;
 use super::dims::{as_number, short};
-use crate::analysis::Cell as Measured;
+use crate::analysis::{Cell as Measured, Standing};
 use crate::metric::Metric;
 use crate::report::model::{
     Axis, BarSeries, Block, Cell, Chart, Datum, Gap, LineSeries, Plot, Point, Shade, Spread, Table,
 };
 use crate::report::units::{Scale, title};
 use crate::settings::Value;
+use crate::stats::{ByRepetition, compare_with_baseline};
 
 /// A row or column.
 #[derive(Clone)]
@@ -103,9 +105,10 @@ impl<'a> Pivot<'a> {
         }
     }
 
-    /// Whether any cell has the number.
+    /// Whether any cell has the number, or says what it takes.
     pub(super) fn has_numbers(&self) -> bool {
-        self.all().any(|cell| cell.get(self.metric).is_some())
+        let metric = self.metric;
+        self.all().any(|cell| cell.get(metric).is_some() || cell.unsupported.contains_key(&metric))
     }
 
     fn all(&self) -> impl Iterator<Item = &'a Measured> + '_ {
@@ -164,17 +167,22 @@ impl<'a> Pivot<'a> {
         columns.extend(self.columns.iter().map(|head| cells::numbers_in(&head.name, "%")));
         let compare = |cell: &Measured, column: usize| {
             let values = cell.values.get(&self.metric).filter(|_| cell.is_usable())?;
-            crate::stats::compare_with_baseline(values, &[of_row(column)?]).ok()
+            compare_with_baseline(values, &[of_row(column)?]).ok()
+        };
+        let standing = |cell: &Measured, column: usize| {
+            let of_row = self.cells[row][column].map_or(Standing::Ok, |cell| cell.standing);
+            cell.standing.max(of_row)
         };
         let rows = self.rows.iter().zip(&self.cells).map(|(head, line)| {
             let mut cells_of = vec![Cell { number: head.at, ..cells::words(head.name.clone()) }];
             cells_of.extend(line.iter().enumerate().map(|(column, cell)| {
                 let Some(cell) = cell else { return cells::missing("not in the campaign") };
-                let Some(ratio) = compare(cell, column) else {
-                    return cells::missing(cells::why_missing(cell));
-                };
-                let outlook = crate::analysis::outlook(self.metric.better(), ratio.verdict);
-                cells::compared(&ratio, outlook)
+                match compare(cell, column) {
+                    Some(ratio) => {
+                        cells::compared(&ratio, self.metric.better(), standing(cell, column))
+                    }
+                    None => cells::missing(why_no_percent(cell, self.metric, of_row(column))),
+                }
             }));
             cells::row(cells_of)
         });
@@ -213,8 +221,9 @@ impl<'a> Pivot<'a> {
                 .collect(),
             steps: false,
         };
-        let series: Vec<LineSeries> =
-            (0..self.columns.len()).map(line).filter(|line| line.points.len() > 1).collect();
+        let (series, short): (Vec<LineSeries>, Vec<LineSeries>) =
+            (0..self.columns.len()).map(line).partition(|line| line.points.len() > 1);
+        let note = format!("{}{}", self.note_on_better(), not_drawn(&short));
         // Powers of two and the like are read by factors.
         let log = at.iter().all(|x| *x > 0.0) && at.last() >= at.first().map(|x| x * 8.0).as_ref();
         let ticks: Vec<(f64, String)> =
@@ -225,7 +234,7 @@ impl<'a> Pivot<'a> {
                 Block::Chart(Chart {
                     id: id.to_owned(),
                     title: format!("{}: {}", self.title, title(self.metric)),
-                    note: self.note_on_better(),
+                    note: note.trim_start().to_owned(),
                     plot: Plot::Lines {
                         x: Axis {
                             label: self.rows_are.clone(),
@@ -326,6 +335,17 @@ impl<'a> Pivot<'a> {
     }
 }
 
+/// Why a cell has no percent of another, whose values are given where they may be used.
+fn why_no_percent(cell: &Measured, metric: Metric, of: Option<&ByRepetition>) -> String {
+    match cells::why_missing(cell) {
+        why if !why.is_empty() => why,
+        _ if !cell.is_usable() => "invalid".to_owned(),
+        _ if cell.get(metric).is_none() => "the tool does not say".to_owned(),
+        _ if of.is_none() => "what it is compared with has no number".to_owned(),
+        _ => "no repetition has both".to_owned(),
+    }
+}
+
 /// A table with its rows across, under a name for what stands down now. All its columns but the first are numbers in one unit, which
 /// stands in their headings.
 pub(super) fn turn_table(table: Table, rows_are: &str) -> Table {
@@ -343,6 +363,18 @@ pub(super) fn turn_table(table: Table, rows_are: &str) -> Table {
         cells::row(line)
     });
     Table { rows: rows.collect(), columns, ..table.clone() }
+}
+
+/// What a note adds about lines that are too short to be drawn; empty without any.
+pub(super) fn not_drawn(short: &[LineSeries]) -> String {
+    let names: Vec<&str> = short.iter().map(|line| line.name.as_str()).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        names => format!(
+            " Not drawn, with fewer than two numbers that may be used: {}.",
+            enumerate(names)
+        ),
+    }
 }
 
 /// So many in each chart that none is nearly empty: nine lines are five and four.

@@ -7,7 +7,8 @@ use crate::report::render::TidyRow;
 use crate::store::Results;
 
 /// One row for each number of each trial that went well, in the order of the schedule. The verdict
-/// is that of the sample's cell: "ok", "suspect" or "invalid", as the report has it.
+/// is that of the sample's cell: "ok", "suspect" or "invalid", as the report has it; "unsettled" of
+/// a round that does not count.
 pub fn tidy_rows(analysis: &Analysis, results: &Results) -> Vec<TidyRow> {
     let mut verdicts: HashMap<usize, &'static str> = HashMap::new();
     for cell in &analysis.cells {
@@ -16,7 +17,10 @@ pub fn tidy_rows(analysis: &Analysis, results: &Results) -> Vec<TidyRow> {
             Standing::Suspect => "suspect",
             Standing::Invalid => "invalid",
         };
-        verdicts.extend(cell.trials.iter().map(|trial| (*trial, word)));
+        verdicts.extend(cell.trials.iter().map(|trial| {
+            let counts = cell.counts(results.trials[*trial].repetition);
+            (*trial, if counts { word } else { "unsettled" })
+        }));
     }
     let mut rows = Vec::new();
     for (index, trial) in results.trials.iter().enumerate() {

@@ -1,15 +1,13 @@
 //! What more members, other chunks, more buses and other orders bring.
 
-use super::cells;
 use super::dims::{Family, spell};
+use super::efficiency::{efficiency, smallest_shared};
 use super::pivot::{Head, Pivot, turn_table};
 use super::{Context, charts_first};
-use crate::analysis::{Cell, speeds};
 use crate::campaign::Subject;
-use crate::report::model::{Axis, Block, Chart, LineSeries, Plot, Point, Section, Table};
-use crate::report::units::{percent_number, title};
+use crate::report::model::{Block, Section};
+use crate::report::units::title;
 use crate::settings::Value;
-use crate::stats::median;
 
 /// Workloads that get charts of their own; the others are in the tables.
 const MOST_WORKLOADS: usize = 6;
@@ -24,13 +22,13 @@ pub(super) fn members(context: &Context<'_>) -> Option<Section> {
             continue;
         }
         for work in told_apart(context) {
-            let Some(pivot) = pivot_over(context, &families, dimension, work).trimmed() else {
-                continue;
-            };
+            let planned = pivot_over(context, &families, dimension, work);
+            let reference = smallest_shared(&planned);
+            let Some(pivot) = planned.trimmed() else { continue };
             blocks.push(Block::Table(pivot.table("scaling")));
             blocks.extend(pivot.lines("scaling-lines"));
-            if dimension == "members" {
-                blocks.extend(efficiency(&pivot));
+            if let Some(reference) = reference.filter(|_| dimension == "members") {
+                blocks.extend(efficiency(&pivot, &reference));
             }
         }
     }
@@ -38,7 +36,8 @@ pub(super) fn members(context: &Context<'_>) -> Option<Section> {
         blocks.extend(chunk_by_members(context, work));
     }
     let lead = "A layout that scales gains the same with each member. Efficiency is the speed per \
-                member in percent of the smallest array's speed per member."
+                member in percent of that of the smallest array which all of a table's subjects \
+                are planned with; without a number of that one there is none."
         .to_owned();
     charts_first("members-and-chunks", "Members and chunks", lead, blocks)
 }
@@ -58,9 +57,14 @@ pub(super) fn buses(context: &Context<'_>) -> Option<Section> {
         tables.push(Block::Table(pivot.table("buses")));
         tables.extend(percent.map(Block::Table));
     }
+    let left_out = charts.len().saturating_sub(MOST_BUS_CHARTS);
     charts.truncate(MOST_BUS_CHARTS);
-    let lead = "Members on one bus share what it carries; on several, each bus carries a part.";
-    charts_first("bus-comparison", BUSES, lead.to_owned(), [charts, tables].concat())
+    let mut lead =
+        "Members on one bus share what it carries; on several, each bus carries a part.".to_owned();
+    if left_out > 0 {
+        lead += &format!(" {left_out} further charts are left to their tables.");
+    }
+    charts_first("bus-comparison", BUSES, lead, [charts, tables].concat())
 }
 
 const BUSES: &str = "Buses and order of the members";
@@ -186,77 +190,6 @@ fn pivot_over<'a>(
             .collect(),
         metric: analysis.workloads[work].headline,
     }
-}
-
-/// Median speed: a rate, or one over a time.
-fn speed(cell: &Cell) -> Option<f64> {
-    median(&speeds(cell)?.values().copied().collect::<Vec<_>>())
-}
-
-/// Speed per member in percent of that of the smallest array of the same column.
-fn efficiency(pivot: &Pivot<'_>) -> Vec<Block> {
-    let per_member = |row: usize, column: usize| {
-        let members = pivot.rows[row].at.filter(|members| *members > 0.0)?;
-        Some(speed(pivot.cells[row][column]?)? / members)
-    };
-    let percent = |row: usize, column: usize| {
-        let first = (0..pivot.rows.len()).find_map(|row| per_member(row, column))?;
-        Some(per_member(row, column)? / first * 100.0)
-    };
-    let name = format!("{}: scaling efficiency", pivot.title);
-    let mut columns = vec![cells::column(pivot.rows_are.clone())];
-    columns.extend(pivot.columns.iter().map(|head| cells::numbers_in(&head.name, "%")));
-    let rows = pivot.rows.iter().enumerate().map(|(row, head)| {
-        let mut line = vec![cells::words(head.name.clone())];
-        line.extend((0..pivot.columns.len()).map(|column| match percent(row, column) {
-            Some(percent) => cells::number(percent_number(percent), percent),
-            None => cells::missing(""),
-        }));
-        cells::row(line)
-    });
-    let table = Table {
-        id: "efficiency".to_owned(),
-        title: name.clone(),
-        note: "100 % is as much for each member as in the smallest array.".to_owned(),
-        columns,
-        rows: rows.collect(),
-    };
-    let series: Vec<LineSeries> = (0..pivot.columns.len())
-        .map(|column| LineSeries {
-            name: pivot.columns[column].name.clone(),
-            points: (0..pivot.rows.len())
-                .filter_map(|row| {
-                    let (x, y) = (pivot.rows[row].at?, percent(row, column)?);
-                    let suspect = pivot.cells[row][column].is_some_and(cells::is_suspect);
-                    Some(Point { x, y, interval: None, suspect })
-                })
-                .collect(),
-            steps: false,
-        })
-        .filter(|line| line.points.len() > 1)
-        .take(super::pivot::MOST_SERIES)
-        .collect();
-    let mut blocks = vec![Block::Table(table)];
-    if !series.is_empty() {
-        let ticks =
-            pivot.rows.iter().filter_map(|head| Some((head.at?, head.name.clone()))).collect();
-        blocks.push(Block::Chart(Chart {
-            id: "efficiency-lines".to_owned(),
-            title: name,
-            note: "A level line at 100 % is perfect scaling.".to_owned(),
-            plot: Plot::Lines {
-                x: Axis { label: pivot.rows_are.clone(), ticks, ..Axis::default() },
-                y: Axis {
-                    label: "speed per member".to_owned(),
-                    unit: "%".to_owned(),
-                    ..Axis::default()
-                },
-                series,
-                events: Vec::new(),
-            },
-        }));
-    }
-    blocks
 }
 
 /// A heat map for each family in which both vary, with its table.

@@ -1,17 +1,19 @@
 //! Whether rounds have settled, for campaigns whose repetitions are rounds of one long run.
 
+use super::answer::enumerate;
 use super::cells;
 use super::{Context, section as make_section};
+use crate::analysis::{Cell as Measured, Rounds, Standing, has_rounds};
 use crate::report::model::{Axis, Block, Chart, LineSeries, Plot, Point, Section, Table, Tone};
-use crate::report::units::{percent_number, title};
-use crate::stats::{SteadyState, Window, find_steady_state};
+use crate::report::units::{Scale, percent_number, quantity, title};
+use crate::stats::{SteadyState, Window};
 
-/// The campaign's name, or its beginning, that asks for this section.
-const NAME: &str = "steady";
+/// So many windows are named one by one.
+const FEW: usize = 6;
 
 /// The verdicts, and the rounds as lines.
 pub(super) fn section(context: &Context<'_>) -> Option<Section> {
-    if !context.results.campaign.name.starts_with(NAME) {
+    if !has_rounds(&context.results.campaign) {
         return None;
     }
     let analysis = context.analysis;
@@ -19,13 +21,22 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
     let mut rows = Vec::new();
     for work in 0..analysis.workloads.len() {
         let metric = analysis.workloads[work].headline;
-        let scale = cells::scale_of(analysis.row(work), metric);
+        let believed = |cell: &&Measured| cell.standing != Standing::Invalid;
+        let rounds_of = |cell: &'_ Measured| {
+            let values = cell.rounds.as_ref()?.all.get(&metric)?.clone();
+            (!values.is_empty()).then_some(values)
+        };
+        let row = || analysis.row(work).iter().filter(believed);
+        let largest = row().filter_map(rounds_of).flat_map(|values| values.into_values());
+        let scale = Scale::of(metric, largest.fold(0.0, f64::max));
         let mut series = Vec::new();
-        for cell in analysis.row(work).iter().filter(|cell| cell.is_usable()) {
-            let rounds: Vec<f64> = cell.main_values().collect();
-            rows.push(cells::row(verdict(context, cell.subject, work, &rounds)));
-            let points = rounds.iter().enumerate().map(|(round, value)| Point {
-                x: (round + 1) as f64,
+        for cell in row() {
+            let Some((rounds, values)) = cell.rounds.as_ref().zip(rounds_of(cell)) else {
+                continue;
+            };
+            rows.push(cells::row(verdict(context, cell, rounds, values.len())));
+            let points = values.iter().map(|(round, value)| Point {
+                x: f64::from(*round),
                 y: scale.apply(*value),
                 interval: None,
                 suspect: cells::is_suspect(cell),
@@ -61,15 +72,19 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
     let table = Table {
         id: "steady".to_owned(),
         title: "Has it settled?".to_owned(),
-        note: "Settled are five rounds in a row whose values lie within 20 % of their average and \
-               whose trend line rises or falls by at most 10 % of it (the rule of the SNIA Solid \
-               State Storage Performance Test Specification)."
-            .to_owned(),
+        note:
+            "Settled are the last rounds, five or more in a row, whose values lie within 20 % of \
+               their average and whose trend line rises or falls by at most 10 % of it (the rule \
+               of the SNIA Solid State Storage Performance Test Specification), if no later round \
+               contradicts them. Only they are in \
+               the numbers of this report."
+                .to_owned(),
         columns: vec![
             cells::column("workload"),
             cells::column("subject"),
             cells::column("verdict"),
             cells::numbers("rounds"),
+            cells::numbers("mean of the settled"),
             cells::numbers_in("range", "%"),
             cells::numbers_in("trend", "%"),
         ],
@@ -82,30 +97,31 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
 
 fn verdict(
     context: &Context<'_>,
-    subject: usize,
-    work: usize,
-    rounds: &[f64],
+    cell: &Measured,
+    rounds: &Rounds,
+    count: usize,
 ) -> Vec<crate::report::model::Cell> {
     let words =
         |text: String, tone: Tone| crate::report::model::Cell { tone, ..cells::words(text) };
-    let (said, window): (_, Option<Window>) = match find_steady_state(rounds) {
-        Ok(SteadyState::Steady(window)) => (
-            words(
-                format!(
-                    "settled in rounds {} to {}",
-                    window.first + 1,
-                    window.first + window.rounds
-                ),
-                Tone::Better,
-            ),
-            Some(window),
-        ),
+    let (said, window): (_, Option<&Window>) = match &rounds.settled {
+        Ok(SteadyState::Steady(window)) => {
+            (words(format!("settled in rounds {}", in_words(window)), Tone::Better), Some(window))
+        }
+        Ok(SteadyState::Left { was, round, fell }) => {
+            let what = if *fell { "fell" } else { "rose" };
+            let said = format!("settled in rounds {}, then {what} in round {round}", in_words(was));
+            (words(said, Tone::Suspect), Some(was))
+        }
         Ok(SteadyState::NotSteady(window)) => {
             (words("not settled; measure more rounds".to_owned(), Tone::Suspect), Some(window))
         }
-        Ok(SteadyState::TooShort { needed, .. }) => {
-            (words(format!("too few rounds: it takes {needed}"), Tone::Missing), None)
-        }
+        Ok(SteadyState::TooShort { have, needed }) => (
+            words(
+                format!("too few rounds: it takes {needed} in a row, and there are {have}"),
+                Tone::Missing,
+            ),
+            None,
+        ),
         Err(error) => (words(error.to_string(), Tone::Missing), None),
     };
     let part = |of: fn(&Window) -> f64| {
@@ -119,11 +135,61 @@ fn verdict(
         )
     };
     vec![
-        cells::words(context.label(work)),
-        cells::words(context.subject(subject)),
+        cells::words(context.label(cell.workload)),
+        cells::words(context.subject(cell.subject)),
         said,
-        cells::count(rounds.len()),
+        cells::count(count),
+        match window.filter(|window| window.is_steady()) {
+            Some(window) => {
+                let tone = cells::tone_of(cell.standing, Tone::Plain);
+                let mean = quantity(cell.headline, window.average);
+                crate::report::model::Cell { tone, ..cells::number(mean, window.average) }
+            }
+            None => cells::missing(""),
+        },
         part(|window| window.range),
         part(|window| window.slope),
     ]
+}
+
+/// "11 to 15".
+fn in_words(window: &Window) -> String {
+    format!("{} to {}", window.first, window.last())
+}
+
+/// What an answer has to say of rounds: which count, and who has not settled.
+pub(super) fn sentences(context: &Context<'_>) -> Vec<String> {
+    let analysis = context.analysis;
+    let mut said = Vec::new();
+    let mut windows: Vec<(&str, String)> = Vec::new();
+    let mut unsettled: Vec<String> = Vec::new();
+    for cell in &analysis.cells {
+        let Some(rounds) = &cell.rounds else { continue };
+        match rounds.window().filter(|_| cell.is_usable()) {
+            Some(window) => windows.push((context.subject(cell.subject), in_words(window))),
+            None if rounds.window().is_none() => unsettled.push(format!(
+                "{} ({})",
+                context.subject(cell.subject),
+                context.label(cell.workload)
+            )),
+            None => {}
+        }
+    }
+    windows.sort();
+    windows.dedup();
+    if !windows.is_empty() && windows.len() <= FEW {
+        let each: Vec<String> =
+            windows.iter().map(|(subject, rounds)| format!("{subject} {rounds}")).collect();
+        said.push(format!("Only settled rounds count: {}.", each.join(", ")));
+    } else if !windows.is_empty() {
+        said.push("Only settled rounds count; the section on steady state has them.".to_owned());
+    }
+    if !unsettled.is_empty() {
+        let names: Vec<&str> = unsettled.iter().map(String::as_str).collect();
+        said.push(format!(
+            "Not settled, and so without a number: {}. Measure more rounds, into a new directory.",
+            enumerate(&names)
+        ));
+    }
+    said
 }

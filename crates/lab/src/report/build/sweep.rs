@@ -3,7 +3,7 @@
 
 use super::cells;
 use super::dims::{as_number, name_of};
-use super::pivot::{Head, MOST_SERIES, Pivot};
+use super::pivot::{Head, MOST_SERIES, Pivot, evenly, not_drawn};
 use super::{Context, charts_first};
 use crate::metric::Metric;
 use crate::report::model::{Axis, Block, Chart, LineSeries, Plot, Point, Section};
@@ -97,9 +97,9 @@ pub(super) fn pivots<'a>(context: &Context<'a>, dimension: &str) -> Vec<Pivot<'a
     families.filter_map(pivot).take(MOST_FAMILIES).collect()
 }
 
-/// Latency against requests per second, a line for each subject from the smallest depth on: the
+/// Latency against requests per second, where the requests support it; a line for each subject from the smallest depth on: the
 /// knee is where more depth only makes requests wait.
-fn latency_by_requests(pivot: &Pivot<'_>) -> Option<Block> {
+fn latency_by_requests(pivot: &Pivot<'_>) -> Vec<Block> {
     let largest = |metric: Metric| pivot.of_metric(metric).scale();
     let (requests, latency): (Scale, Scale) = (largest(Metric::Iops), largest(Metric::LatencyP99));
     let line = |column: usize| LineSeries {
@@ -121,28 +121,30 @@ fn latency_by_requests(pivot: &Pivot<'_>) -> Option<Block> {
             .collect(),
         steps: false,
     };
-    let mut series: Vec<LineSeries> =
-        (0..pivot.columns.len()).map(line).filter(|line| line.points.len() > 1).collect();
-    series.truncate(MOST_SERIES);
+    let (series, short): (Vec<LineSeries>, Vec<LineSeries>) =
+        (0..pivot.columns.len()).map(line).partition(|line| line.points.len() > 1);
+    let note = format!(
+        "Each point is a depth, the smallest first. Right is faster, down is quicker to answer.{}",
+        not_drawn(&short)
+    );
     let axis = |metric: Metric, scale: Scale| Axis {
         label: title(metric).to_owned(),
         unit: scale.unit.to_owned(),
         log: true,
         ticks: Vec::new(),
     };
-    (!series.is_empty()).then(|| {
+    let charts = series.chunks(evenly(series.len(), MOST_SERIES)).map(|series| {
         Block::Chart(Chart {
             id: "latency-by-requests".to_owned(),
             title: format!("{}: 99 % latency against requests per second", pivot.title),
-            note: "Each point is a depth, the smallest first. Right is faster, down is quicker to \
-                   answer."
-                .to_owned(),
+            note: note.clone(),
             plot: Plot::Lines {
                 x: axis(Metric::Iops, requests),
                 y: axis(Metric::LatencyP99, latency),
-                series,
+                series: series.to_vec(),
                 events: Vec::new(),
             },
         })
-    })
+    });
+    charts.collect()
 }

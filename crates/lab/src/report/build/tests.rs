@@ -6,7 +6,7 @@ use std::path::Path;
 use super::*;
 use crate::analysis::analyse;
 use crate::analysis::{Finding, Judgement, Standing};
-use crate::campaign::Health;
+use crate::campaign::{Campaign, Health};
 use crate::fixture::{self, Given, campaign, headline, noise, results};
 use crate::matrix::plan_workloads;
 use crate::metric::Metric;
@@ -16,7 +16,13 @@ use braid_stack::ByteSize;
 
 mod answers;
 mod any;
+mod belief;
 mod charts;
+mod contests;
+mod efficiency;
+mod health;
+mod percents;
+mod rounds;
 mod sections;
 
 fn report_of(results: &Results) -> Report {

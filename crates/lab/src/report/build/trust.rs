@@ -36,13 +36,19 @@ pub(super) fn trust_box(context: &Context<'_>) -> TrustBox {
                 "failed",
                 "read the raw output of the trial, then run the campaign again into the same directory: only what is missing is measured",
             ),
+            State::Unsettled(_) => (
+                "not-settled",
+                "measure more rounds, into a new directory; until then nothing says what it keeps up",
+            ),
             State::Impossible(_) => {
                 ("impossible", "change the campaign, or leave this combination out")
             }
             _ => continue,
         };
         let why = match &cell.state {
-            State::Failed(reason) | State::Impossible(reason) => reason.clone(),
+            State::Failed(reason) | State::Impossible(reason) | State::Unsettled(reason) => {
+                reason.clone()
+            }
             _ => cells::why_missing(cell),
         };
         let reason = TrustReason {

@@ -18,7 +18,7 @@ pub struct TidyRow {
     pub trial: u32,
     /// Which repetition of its cell, from 1.
     pub repetition: u32,
-    /// Whether it can be believed: "ok", "suspect", "invalid" or a rule's name.
+    /// Whether it can be believed: "ok", "suspect", "invalid", or "unsettled".
     pub verdict: String,
 }
 

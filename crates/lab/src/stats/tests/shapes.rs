@@ -1,4 +1,4 @@
-//! Spread, outliers, steadiness and fairness.
+//! Spread, outliers and steadiness.
 
 use super::*;
 
@@ -38,11 +38,10 @@ fn outliers_are_named_and_stay() {
     assert!(estimate(&values).unwrap().low < 100.0);
 }
 
-/// Two disturbed of seven, on the same side, pull the quartile up and hide behind Tukey's fence.
+/// Two disturbed of seven, on the same side: quartiles would be pulled up by them, MAD is not.
 #[test]
 fn two_of_seven_do_not_hide_each_other() {
     let values = [99.0, 99.5, 100.0, 100.5, 101.0, 140.0, 141.0];
-    assert!(tukey_fences(&values).unwrap().high > 141.0);
     let indices: Vec<usize> = outliers(&values).unwrap().iter().map(|o| o.index).collect();
     assert_eq!(indices, [5, 6]);
 }
@@ -57,24 +56,89 @@ fn equal_values_and_one_apart() {
     assert!(outliers(&[4.0]).unwrap().is_empty());
 }
 
-#[test]
-fn a_flat_series_is_steady_at_once() {
-    let SteadyState::Steady(window) = find_steady_state(&[100.0; 5]).unwrap() else { panic!() };
-    assert_eq!((window.first, window.rounds, window.average), (0, 5, 100.0));
-    assert_eq!((window.range, window.slope), (0.0, 0.0));
+/// Rounds 1, 2, 3, ...
+fn rounds(values: &[f64]) -> ByRepetition {
+    (1..).zip(values.iter().copied()).collect()
 }
 
-/// A fresh device falls for three rounds; the window from the fourth is the first that holds.
+fn steady(rounds: &ByRepetition) -> Window {
+    match find_steady_state(rounds).unwrap() {
+        SteadyState::Steady(window) => window,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
-fn the_first_steady_window_is_found() {
-    let rounds = [900.0, 600.0, 400.0, 205.0, 200.0, 198.0, 202.0, 199.0, 150.0];
-    let SteadyState::Steady(window) = find_steady_state(&rounds).unwrap() else { panic!() };
+fn a_flat_series_is_steady_at_once() {
+    let window = steady(&rounds(&[100.0; 5]));
+    assert_eq!((window.first, window.rounds, window.average), (1, 5, 100.0));
+    assert_eq!((window.range, window.slope), (0.0, 0.0));
+    assert_eq!((window.last(), window.holds(0), window.holds(1)), (5, false, true));
+    assert_eq!((window.holds(5), window.holds(6)), (true, false));
+}
+
+/// A fresh device falls for three rounds; all that follow are one window.
+#[test]
+fn the_window_begins_where_the_fall_ends() {
+    let values = [900.0, 600.0, 400.0, 205.0, 200.0, 198.0, 202.0, 199.0, 203.0];
+    let window = steady(&rounds(&values));
+    assert_eq!((window.first, window.rounds), (4, 6));
+    let found = find_steady_state(&rounds(&values[..7])).unwrap();
+    let SteadyState::NotSteady(window) = found else { panic!("{found:?}") };
     assert_eq!(window.first, 3);
-    let SteadyState::NotSteady(window) = find_steady_state(&rounds[..7]).unwrap() else { panic!() };
-    assert_eq!(window.first, 2);
     assert!(!window.range_is_steady() && !window.slope_is_steady());
-    let short = find_steady_state(&rounds[..4]).unwrap();
+    let short = find_steady_state(&rounds(&values[..4])).unwrap();
     assert_eq!(short, SteadyState::TooShort { have: 4, needed: 5 });
+    let nothing = find_steady_state(&ByRepetition::new()).unwrap();
+    assert_eq!(nothing, SteadyState::TooShort { have: 0, needed: 5 });
+}
+
+/// Five even rounds out of a cache, then the device itself: the first window does not count.
+#[test]
+fn a_plateau_at_the_start_is_not_what_is_kept_up() {
+    let mut values = vec![400.0; 6];
+    values.extend([300.0, 200.0]);
+    assert_eq!(left(&rounds(&values)), ((1, 6), 7, true));
+    values.extend([100.0; 5]);
+    assert_eq!(steady(&rounds(&values)).first, 9);
+}
+
+/// What a flash disk with a full cache does in its last round: nothing has settled.
+#[test]
+fn a_fall_after_the_window_leaves_it() {
+    let values = [53.0, 57.0, 57.0, 60.0, 55.0, 59.0, 52.0, 33.0];
+    assert!(matches!(find_steady_state(&rounds(&values[..7])), Ok(SteadyState::Steady(_))));
+    assert_eq!(left(&rounds(&values)), ((1, 7), 8, true));
+    // Zeros before a fall are no steady state that was left.
+    let zeros = [0.0, 0.0, 0.0, 0.0, 0.0, 5.0, 1.0];
+    assert!(matches!(find_steady_state(&rounds(&zeros)), Ok(SteadyState::NotSteady(_))));
+}
+
+/// First and last round of the window that was left, the round that ended it, whether it fell.
+fn left(rounds: &ByRepetition) -> ((u32, u32), u32, bool) {
+    match find_steady_state(rounds).unwrap() {
+        SteadyState::Left { was, round, fell } => ((was.first, was.last()), round, fell),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Round 4 failed: the rounds before it and after it are not five in a row.
+#[test]
+fn a_gap_ends_a_row() {
+    let mut even = rounds(&[100.0; 8]);
+    even.remove(&4);
+    assert_eq!(find_steady_state(&even).unwrap(), SteadyState::TooShort { have: 4, needed: 5 });
+    even.insert(9, 100.0);
+    let window = steady(&even);
+    assert_eq!((window.first, window.last()), (5, 9));
+    // A short row at the end settles nothing, and it may contradict.
+    even.insert(11, 101.0);
+    assert_eq!(steady(&even), window);
+    even.insert(12, 500.0);
+    assert_eq!(left(&even), ((5, 9), 12, false));
+    let last = ByRepetition::from([(u32::MAX - 1, 1.0), (u32::MAX, 1.0)]);
+    let short = SteadyState::TooShort { have: 2, needed: 5 };
+    assert_eq!(find_steady_state(&last).unwrap(), short);
 }
 
 /// Both limits are within: exactly 20 % and exactly 10 % pass, a little more does not.
@@ -95,46 +159,37 @@ fn the_limits_belong_to_the_rule() {
     assert!((line(-2.6).slope + 0.104).abs() < 1e-12 && !line(-2.6).is_steady());
 }
 
-#[test]
-fn shapes_of_one_trial() {
-    let series = |of: fn(usize) -> f64| -> Vec<f64> { (0..50).map(of).collect() };
-    // Single seconds swing by half, the slices do not.
-    let swinging = series(|i| if i % 2 == 0 { 75.0 } else { 125.0 });
-    assert!(matches!(check_within_trial(&swinging), Ok(TrialShape::Steady(_))));
-    let falling = series(|i| 200.0 - 2.0 * i as f64);
-    let Ok(TrialShape::Trending(window)) = check_within_trial(&falling) else { panic!() };
-    assert!(window.slope < -0.1);
-    let noisy = series(|i| if i / 10 % 2 == 0 { 80.0 } else { 120.0 });
-    assert!(matches!(check_within_trial(&noisy), Ok(TrialShape::Noisy(_))));
-    assert_eq!(check_within_trial(&[1.0; 9]), Ok(TrialShape::TooShort { have: 9, needed: 10 }));
-    assert_eq!(check_within_trial(&[]), Ok(TrialShape::TooShort { have: 0, needed: 10 }));
-    // 13 values: slices of 2, 3, 2, 3, 3, none lost.
-    let uneven: Vec<f64> = (1..=13).map(f64::from).collect();
-    let Ok(TrialShape::Trending(window)) = check_within_trial(&uneven) else { panic!() };
-    assert_eq!(window.average, (1.5 + 4.0 + 6.5 + 9.0 + 12.0) / 5.0);
-}
-
-#[test]
-fn fairness_by_hand() {
-    let even = fairness(&[5.0; 4]).unwrap();
-    assert_eq!((even.jain, even.min_to_max), (1.0, 1.0));
-    let one = fairness(&[0.0, 8.0, 0.0, 0.0]).unwrap();
-    assert_eq!((one.jain, one.min_to_max, one.least, one.most), (0.25, 0.0, 0, 1));
-    // (1 + 2 + 3)² / (3 · 14)
-    let three = fairness(&[1.0, 3.0, 2.0]).unwrap();
-    assert!((three.jain - 36.0 / 42.0).abs() < 1e-15);
-    assert_eq!((three.min_to_max, three.least, three.most), (1.0 / 3.0, 0, 1));
-    let equals = fairness(&[3.0, 1.0, 1.0, 3.0]).unwrap();
-    assert_eq!((equals.least, equals.most), (1, 0));
-}
-
 proptest! {
+    /// The window ends with the rounds, keeps to the rule, and one round more would not.
     #[test]
-    fn fairness_has_its_bounds(shares in prop::collection::vec(0.0_f64..1e9, 1..40)) {
-        prop_assume!(shares.iter().any(|share| *share > 0.0));
-        let found = fairness(&shares).unwrap();
-        prop_assert!(found.jain <= 1.0 && found.jain >= 1.0 / shares.len() as f64 - 1e-12);
-        prop_assert!((0.0..=1.0).contains(&found.min_to_max));
+    fn the_window_is_the_longest_at_the_end(
+        values in prop::collection::vec(80.0_f64..120.0, 5..20),
+    ) {
+        let all = rounds(&values);
+        let count = values.len();
+        match find_steady_state(&all).unwrap() {
+            SteadyState::Steady(window) => {
+                prop_assert!(window.is_steady() && window.rounds >= 5);
+                prop_assert_eq!(window.last() as usize, count);
+                if window.rounds < count {
+                    let wider = judge_window(&values[count - window.rounds - 1..], 1).unwrap();
+                    prop_assert!(!wider.is_steady());
+                }
+            }
+            SteadyState::NotSteady(window) => {
+                prop_assert_eq!(judge_window(&values[count - 5..], window.first).unwrap(), window);
+                prop_assert!(!window.is_steady());
+                for five in values.windows(5) {
+                    prop_assert!(!judge_window(five, 1).unwrap().is_steady());
+                }
+            }
+            SteadyState::Left { was, round, fell } => {
+                prop_assert!(was.is_steady() && was.last() + 1 == round);
+                prop_assert_eq!(values[round as usize - 1] < was.average, fell);
+                prop_assert!(!judge_window(&values[count - 5..], 1).unwrap().is_steady());
+            }
+            short => prop_assert!(false, "{:?}", short),
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Tests, adjustments and winners.
 
+use std::cmp::Ordering;
+
 use super::*;
 
 /// Four pairs all one way: 2 of 16 signs are as extreme. That is all four can ever say.
@@ -116,9 +118,8 @@ fn a_clear_winner_of_three() {
         assert_eq!(found.smallest_p, 2.0 / 256.0);
         assert_eq!(found.smallest_adjusted_p, 6.0 / 256.0);
         assert!(found.comparisons.iter().all(|pair| pair.adjusted_p == 6.0 / 256.0));
-        assert_eq!((found.can_decide(), found.limit()), (true, None));
-        let percent = found.comparisons[0].percent.unwrap();
-        assert!((percent - 50.0).abs() < 1e-9, "{percent}");
+        assert!(found.can_decide());
+        assert_eq!((found.comparisons[0].larger, found.comparisons[0].ties), (Ordering::Less, 0));
         let found = contest(&[&SLOW, &times(2.0), &times(1.2)], Better::Lower, test);
         assert_eq!(found.standing, Standing::Winner(0));
     }
@@ -132,11 +133,7 @@ fn four_repetitions_name_no_winner_and_say_why() {
     assert_eq!(found.standing, Standing::Undecided(vec![2, 0, 1]));
     assert_eq!((found.smallest_p, found.smallest_adjusted_p), (0.125, 0.375));
     assert!(!found.can_decide());
-    assert_eq!(
-        found.limit().unwrap(),
-        "With 4 repetitions and 3 comparisons the smallest p-value that can come out is 37.5 %: \
-         nothing can be significant at 5 %. It takes 7 repetitions."
-    );
+    assert_eq!((found.repetitions, found.repetitions_needed), (4, 7));
 }
 
 /// Six repetitions are enough for two subjects (3.1 %) and not for three (9.4 %).
@@ -178,7 +175,39 @@ fn a_winner_must_have_met_the_others() {
     assert_eq!(found.standing, Standing::Undecided(vec![0, 2, 3]));
     assert_eq!((found.repetitions, found.smallest_adjusted_p), (0, 1.0));
     let apart = found.comparisons.iter().find(|pair| (pair.left, pair.right) == (0, 3)).unwrap();
-    assert_eq!((apart.repetitions, apart.percent, apart.p_value), (0, None, 1.0));
+    assert_eq!((apart.repetitions, apart.larger, apart.p_value), (0, Ordering::Equal, 1.0));
+}
+
+/// Six repetitions, and in one of them both have the same number: it tells nothing, so five are
+/// left, and five are too few.
+#[test]
+fn an_exact_tie_is_no_repetition() {
+    let mut other = times(2.0);
+    other[3] = SLOW[3];
+    for test in [PairedTest::SignFlip, PairedTest::Wilcoxon] {
+        let found = contest(&[&SLOW[..6], &other[..6]], Better::Higher, test);
+        assert_eq!((found.repetitions, found.ties, found.repetitions_needed), (5, 1, 6));
+        assert!(!found.can_decide());
+        let found = contest(&[&SLOW[..7], &other[..7]], Better::Higher, test);
+        assert_eq!((found.repetitions, found.ties), (6, 1));
+        assert_eq!(found.standing, Standing::Winner(1));
+    }
+}
+
+/// The second is faster in 14 of 15 repetitions, and in one the first is a hundred times as fast:
+/// the sum of the logarithms is on its side, the ranks (15 against 105) are on the other's.
+#[test]
+fn ranks_decide_in_their_own_direction() {
+    let first = [100.0; 15];
+    let mut second: Vec<f64> = (1..=15).map(|i| 100.0 + f64::from(i)).collect();
+    second[7] = 1.0;
+    let by_ranks = contest(&[&first, &second], Better::Higher, PairedTest::Wilcoxon);
+    assert!((by_ranks.comparisons[0].p_value - 0.008).abs() < 0.001, "{by_ranks:?}");
+    assert_eq!(by_ranks.comparisons[0].larger, Ordering::Less);
+    assert_eq!((by_ranks.leader, &by_ranks.standing), (1, &Standing::Winner(1)));
+    let by_sizes = contest(&[&first, &second], Better::Higher, PairedTest::SignFlip);
+    assert_eq!(by_sizes.comparisons[0].larger, Ordering::Greater);
+    assert_eq!(by_sizes.standing, Standing::Undecided(vec![1, 0]));
 }
 
 /// The leader by medians loses every pair it shares with the other: it cannot be called better.

@@ -146,31 +146,6 @@ fn what_a_failure_does_is_told() {
 }
 
 #[test]
-fn rounds_that_settle_are_told_from_those_that_do_not() {
-    let plan = r#"
-name = "steady"
-repetitions = 8
-[[subject]]
-name = "flash"
-path = "/dev/sda"
-[[job]]
-tool = "meter"
-op = "write"
-pattern = ["seq", "rand"]
-"#;
-    let results = results(&campaign(plan), |_, workload, repetition| {
-        let falling = workload.settings.word("pattern") == "rand";
-        let rounds = f64::from(repetition);
-        headline(workload, if falling { 100e6 / rounds } else { 50e6 + 100e6 / rounds.powi(4) })
-    });
-    let report = report_of(&results);
-    check(&report);
-    let table = report.tables().find(|table| table.id == "steady").unwrap();
-    assert_eq!(table.rows[0].cells[2].text, "settled in rounds 3 to 7");
-    assert_eq!(table.rows[1].cells[2].text, "not settled; measure more rounds");
-}
-
-#[test]
 fn file_systems_and_options_are_compared() {
     let plan = r#"
 name = "mounts"
