@@ -49,8 +49,8 @@ pub(crate) enum Lab {
         #[arg(value_name = "CELLS")]
         cells: Option<String>,
     },
-    /// Say what changed between two results; exit status 1 when something got worse, 2 when nothing
-    /// could be compared
+    /// Say what changed between two results; exit status 1 when something got worse or is gone, 2
+    /// when nothing could be compared
     Compare(LabCompare),
 }
 

@@ -157,13 +157,13 @@ fn compare(options: &LabCompare) -> Result<(), Failure> {
     } else {
         print!("{}", comparison.render_text(colour()));
     }
+    if comparison.has_regression() {
+        return Err(Failure::failed("something got worse, or is gone"));
+    }
     // A gate must not open because somebody gave something another name.
     if comparison.cells.is_empty() {
         return Err(Failure::usage("nothing in common that may be compared")
             .next("check that subjects and workloads have the same names in both"));
-    }
-    if comparison.has_regression() {
-        return Err(Failure::failed("something got worse"));
     }
     Ok(())
 }

@@ -140,6 +140,8 @@ pub(crate) fn judged(
             });
         }
     }
+    let is_told = |trial: &StoredTrial| trial.commands.concat().contains("--ramp_time=1s");
+    let has_ramp = trials.iter().any(is_told);
     let campaign = Campaign {
         only: Vec::new(),
         working_dir: None,
@@ -148,8 +150,7 @@ pub(crate) fn judged(
         repetitions: 1,
         seed: 1,
         runtime_s: 1.0,
-        // It only counts for tools that are told of one.
-        ramp_s: 1.0,
+        ramp_s: if has_ramp { 1.0 } else { 0.0 },
         region: ByteSize(MIB),
         fill: true,
         drop_caches: true,
