@@ -11,7 +11,7 @@ need() { # COMMAND-OR-FILE PACKAGE
         /*) for found in $1; do [ -e "$found" ] && return 0; done ;;
         *) PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null 2>&1 && return 0 ;;
     esac
-    wanted="$wanted $2"
+    case "$wanted " in *" $2 "*) ;; *) wanted="$wanted $2" ;; esac
 }
 
 for purpose in "${@:-build}"; do

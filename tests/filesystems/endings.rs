@@ -89,6 +89,7 @@ fn down_by_force_while_it_is_mounted() {
     if !can_attach() || !EXT4.is_installed() {
         return;
     }
+    let _turn = crate::may_kill_a_server();
     let scratch = crate::with_members(EXT4.size);
     let (volume, mounted, tree) = mounted_ext4(&scratch);
     // Not durable yet: it is written out before the device goes.
@@ -110,6 +111,7 @@ fn killed_while_it_is_mounted() {
     if !can_attach() || !EXT4.is_installed() {
         return;
     }
+    let _turn = crate::may_kill_a_server();
     let scratch = crate::with_members(EXT4.size);
     let (volume, mounted, tree) = mounted_ext4(&scratch);
     // Something is under way when it dies.
@@ -130,6 +132,7 @@ fn killed_while_nothing_is_mounted_it_comes_up_without_down() {
     if !can_attach() || !EXT4.is_installed() {
         return;
     }
+    let _turn = crate::may_kill_a_server();
     let scratch = crate::with_members(EXT4.size);
     let (volume, mounted, tree) = mounted_ext4(&scratch);
     mounted.unmount();

@@ -11,6 +11,7 @@ mod round_trips;
 mod tree;
 
 use std::path::Path;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use common::{MIB, Scratch, Tool, UpVolume, is_root};
 
@@ -96,6 +97,18 @@ fn up_new<'a>(scratch: &'a Scratch, options: &[&str]) -> UpVolume<'a> {
     let volume = scratch.up(STACK, &options);
     assert!(volume.device().starts_with("/dev"), "{:?}", volume.device);
     volume
+}
+
+/// The programs of btrfs look at whatever is mounted, and refuse where a mount's server is dead: the
+/// tests that kill one, or force one down, and those that make a btrfs take turns.
+static DEAD_SERVERS: RwLock<()> = RwLock::new(());
+
+fn may_kill_a_server() -> RwLockReadGuard<'static, ()> {
+    DEAD_SERVERS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn without_dead_servers() -> RwLockWriteGuard<'static, ()> {
+    DEAD_SERVERS.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether a volume of this test is behind a loop device. (Another test's may be by now.)

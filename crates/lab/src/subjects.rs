@@ -29,8 +29,6 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use braid_stack::{ByteSize, Stack};
-
 use crate::LabOptions;
 use crate::campaign::{Campaign, Health, Source, Subject};
 use crate::error::LabError;
@@ -59,16 +57,15 @@ mod path;
 mod readahead;
 mod site;
 mod stack;
+mod start;
 mod tmpfs;
 mod treat;
 mod trial;
 mod zram;
 
-pub(crate) use array::Array;
+pub(crate) use array::{Array, Keeper};
 #[cfg(test)]
-pub(crate) use array::tests as array_tests;
-
-pub(crate) use array::{Braid, Keeper};
+pub(crate) use array::{Braid, tests as array_tests};
 pub(crate) use fill::{has_content, reads_raw};
 pub(crate) use health::{refilled, why_never};
 pub(crate) use stack::writes_when_it_comes_up;
@@ -78,7 +75,7 @@ use health::{Treatment, treatment};
 use held::Held;
 use journal::Note;
 pub(crate) use journal::{Journal, Room};
-use site::{Base, LIMIT, Obstacle, Site};
+use site::{Base, LIMIT, Obstacle};
 pub(crate) use stack::leave_one_out;
 
 /// So many subjects are up at most: each is a process, and those in memory take what they were
@@ -457,107 +454,6 @@ impl<'a> Subjects<'a> {
             command,
             stderr,
         }))
-    }
-
-    /// `lab-q3XfZa-2`: after the folder that only we have, so that campaigns do not meet.
-    fn name_of_volume(&self, subject: usize) -> String {
-        let room = self.room.path().file_name().unwrap_or_default().to_string_lossy();
-        format!("{}-{subject}", room.trim_start_matches("braid-"))
-    }
-
-    fn braid(&self) -> Braid {
-        let folder = |name: &str| self.room.path().join(name).display().to_string();
-        Braid {
-            program: self.options.braid_binary.display().to_string(),
-            config: folder("config"),
-            state: folder("state"),
-        }
-    }
-
-    /// Calls the subject's provider; what it left is taken away again when it failed.
-    fn start(&mut self, subject: usize, form: Form, world: &mut dyn World) -> Result<(), Obstacle> {
-        let (mut held, mut commands) = (Held::noted_in(&self.journal), Vec::new());
-        let facts = &self.subjects[subject];
-        let mut site = Site {
-            world: &mut *world,
-            held: &mut held,
-            stop: &self.options.stop,
-            subject: &facts.name,
-            commands: &mut commands,
-        };
-        let base = self.provide(&mut site, subject, form);
-        match base {
-            Ok(base) => {
-                let state = &mut self.states[subject];
-                (state.base, state.held, state.commands) = (Some(base), held, commands);
-                state.form = form;
-                Ok(())
-            }
-            Err(obstacle) => {
-                let cleared = held.release(&facts.name, false, world);
-                // What did not go is tried again with the rest.
-                self.states[subject].held = held;
-                Err(first_of(obstacle, cleared))
-            }
-        }
-    }
-
-    fn provide(&self, site: &mut Site<'_>, subject: usize, form: Form) -> Result<Base, Obstacle> {
-        let size = |text: &str| {
-            text.parse::<ByteSize>().map_err(|error| Obstacle::Impossible(error.to_string()))
-        };
-        let parse = |text: &str| {
-            Stack::parse(text).map_err(|error| Obstacle::Impossible(error.to_string()))
-        };
-        let name = self.name_of_volume(subject);
-        if writes_when_it_comes_up(&self.subjects[subject].source) {
-            self.check_permit(subject)?;
-        }
-        match &self.subjects[subject].source {
-            Source::Path(path) => path::bring_up(site, path, self.through_nbd, form),
-            Source::Directory(folder) => directory::bring_up(site, folder),
-            Source::Nbd(uri) => nbd::bring_up(site, uri),
-            Source::Zram(text) => zram::bring_up(site, size(text)?),
-            Source::Tmpfs(text) => tmpfs::bring_up(site, size(text)?),
-            Source::Kernel(text) => kernel::bring_up(site, &parse(text)?, &name, form),
-            Source::Stack(text) => {
-                let request = stack::Request {
-                    stack: &parse(text)?,
-                    braid: self.braid(),
-                    name,
-                    socket: self.room.path().join(format!("{subject}.sock")),
-                    through_nbd: self.through_nbd,
-                    form,
-                    permit: &self.permit,
-                    serve_args: &self.options.serve_args,
-                };
-                stack::bring_up(site, &request)
-            }
-        }
-    }
-
-    /// Writes the region once.
-    fn fill(&mut self, subject: usize, world: &mut dyn World) -> Result<(), Obstacle> {
-        let Some(base) = &self.states[subject].base else { return Ok(()) };
-        self.check_permit(subject)?;
-        self.check_unused(subject, world)?;
-        let bytes = self.raw_region(base);
-        let (seed, stop) = (self.campaign.seed, &self.options.stop);
-        let filled = world.fill(&base.target, bytes, seed, fill::limit(bytes), stop);
-        filled.map_err(|error| match error {
-            LabError::Stopped => Obstacle::Stopped,
-            error => Obstacle::Failed(LabError::Fill {
-                subject: self.subjects[subject].name.clone(),
-                reason: error.to_string(),
-                command: self.states[subject].commands.join("; "),
-            }),
-        })?;
-        self.states[subject].is_filled = true;
-        Ok(())
-    }
-
-    fn raw_region(&self, base: &Base) -> u64 {
-        whole_blocks(self.campaign.region.0.min(base.size_bytes))
     }
 }
 

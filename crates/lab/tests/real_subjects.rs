@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use braid_lab::campaign::{Campaign, FileSystem, Health, Job, Setup, Source, SubjectDecl};
@@ -16,6 +17,13 @@ use braid_lab::{ByteSize, LabError, LabOptions, StopFlag, SystemWorld, World};
 
 const LONG: Duration = Duration::from_secs(600);
 const MIB: u64 = 1 << 20;
+
+/// mkfs.btrfs looks at whatever is mounted, and refuses where a mount's server is dead: the test
+/// that kills one and the one that makes a btrfs take turns.
+fn apart_from_dead_servers() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The program beside the tests, if it has been built.
 fn braid() -> Option<PathBuf> {
@@ -231,6 +239,7 @@ fn a_file_carries_each_file_system_in_turn() {
     if !is_root() {
         return;
     }
+    let _turn = apart_from_dead_servers();
     let mut bench = Bench::new(|dir| vec![Source::Path(image(dir, "a.img", 400))], false);
     let mut devices = Vec::new();
     for filesystem in FileSystem::ALL.into_iter().skip(1) {
@@ -478,6 +487,7 @@ fn an_array_in_memory_can_be_degraded_and_checked_only() {
 fn a_server_that_was_killed_is_named_and_the_next_trial_goes_on() {
     let make =
         |dir: &Path| vec![Source::Stack(format!("raid0({}, ram(64M))", image(dir, "a.img", 64)))];
+    let _turn = apart_from_dead_servers();
     let Some(mut bench) = Bench::of_stacks(make) else { return };
     for is_in_a_trial in [false, true] {
         let ready = bench.up(0, &on(FileSystem::Ext4));

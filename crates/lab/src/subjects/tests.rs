@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use braid_stack::ByteSize;
+
 use super::trial::{models_of, mountpoint_of};
 use super::*;
 use crate::campaign::{FileSystem, Setup, SubjectDecl};

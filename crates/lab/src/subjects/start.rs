@@ -1,0 +1,122 @@
+//! What the subjects' providers are called with, and the filling of what is read raw.
+
+use braid_stack::{ByteSize, Stack};
+
+use super::array::Braid;
+use super::held::Held;
+use super::site::{Base, Obstacle, Site};
+use super::stack::writes_when_it_comes_up;
+use super::{
+    Form, Subjects, directory, fill, first_of, kernel, nbd, path, stack, tmpfs, whole_blocks, zram,
+};
+use crate::campaign::Source;
+use crate::error::LabError;
+use crate::world::World;
+
+impl Subjects<'_> {
+    /// `lab-q3XfZa-2`: after the folder that only we have, so that campaigns do not meet.
+    pub(super) fn name_of_volume(&self, subject: usize) -> String {
+        let room = self.room.path().file_name().unwrap_or_default().to_string_lossy();
+        format!("{}-{subject}", room.trim_start_matches("braid-"))
+    }
+
+    pub(super) fn braid(&self) -> Braid {
+        let folder = |name: &str| self.room.path().join(name).display().to_string();
+        Braid {
+            program: self.options.braid_binary.display().to_string(),
+            config: folder("config"),
+            state: folder("state"),
+        }
+    }
+
+    /// Calls the subject's provider; what it left is taken away again when it failed.
+    pub(super) fn start(
+        &mut self,
+        subject: usize,
+        form: Form,
+        world: &mut dyn World,
+    ) -> Result<(), Obstacle> {
+        let (mut held, mut commands) = (Held::noted_in(&self.journal), Vec::new());
+        let facts = &self.subjects[subject];
+        let mut site = Site {
+            world: &mut *world,
+            held: &mut held,
+            stop: &self.options.stop,
+            subject: &facts.name,
+            commands: &mut commands,
+        };
+        let base = self.provide(&mut site, subject, form);
+        match base {
+            Ok(base) => {
+                let state = &mut self.states[subject];
+                (state.base, state.held, state.commands) = (Some(base), held, commands);
+                state.form = form;
+                Ok(())
+            }
+            Err(obstacle) => {
+                let cleared = held.release(&facts.name, false, world);
+                // What did not go is tried again with the rest.
+                self.states[subject].held = held;
+                Err(first_of(obstacle, cleared))
+            }
+        }
+    }
+
+    fn provide(&self, site: &mut Site<'_>, subject: usize, form: Form) -> Result<Base, Obstacle> {
+        let size = |text: &str| {
+            text.parse::<ByteSize>().map_err(|error| Obstacle::Impossible(error.to_string()))
+        };
+        let parse = |text: &str| {
+            Stack::parse(text).map_err(|error| Obstacle::Impossible(error.to_string()))
+        };
+        let name = self.name_of_volume(subject);
+        if writes_when_it_comes_up(&self.subjects[subject].source) {
+            self.check_permit(subject)?;
+        }
+        match &self.subjects[subject].source {
+            Source::Path(path) => path::bring_up(site, path, self.through_nbd, form),
+            Source::Directory(folder) => directory::bring_up(site, folder),
+            Source::Nbd(uri) => nbd::bring_up(site, uri),
+            Source::Zram(text) => zram::bring_up(site, size(text)?),
+            Source::Tmpfs(text) => tmpfs::bring_up(site, size(text)?),
+            Source::Kernel(text) => kernel::bring_up(site, &parse(text)?, &name, form),
+            Source::Stack(text) => {
+                let request = stack::Request {
+                    stack: &parse(text)?,
+                    braid: self.braid(),
+                    name,
+                    socket: self.room.path().join(format!("{subject}.sock")),
+                    through_nbd: self.through_nbd,
+                    form,
+                    permit: &self.permit,
+                    serve_args: &self.options.serve_args,
+                };
+                stack::bring_up(site, &request)
+            }
+        }
+    }
+
+    /// Writes the region once.
+    pub(super) fn fill(&mut self, subject: usize, world: &mut dyn World) -> Result<(), Obstacle> {
+        let Some(base) = &self.states[subject].base else { return Ok(()) };
+        self.check_permit(subject)?;
+        self.check_unused(subject, world)?;
+        let bytes = self.raw_region(base);
+        let (seed, stop) = (self.campaign.seed, &self.options.stop);
+        let filled = world.fill(&base.target, bytes, seed, fill::limit(bytes), stop);
+        filled.map_err(|error| match error {
+            LabError::Stopped => Obstacle::Stopped,
+            error => Obstacle::Failed(LabError::Fill {
+                subject: self.subjects[subject].name.clone(),
+                reason: error.to_string(),
+                command: self.states[subject].commands.join("; "),
+            }),
+        })?;
+        self.states[subject].is_filled = true;
+        Ok(())
+    }
+
+    pub(super) fn raw_region(&self, base: &Base) -> u64 {
+        whole_blocks(self.campaign.region.0.min(base.size_bytes))
+    }
+}
