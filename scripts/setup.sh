@@ -54,6 +54,7 @@ for purpose in "${@:-build}"; do
             need mkfs.btrfs btrfs-progs
             need losetup mount
             need mdadm mdadm
+            need modprobe kmod
             need '/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf' fonts-dejavu-core
             ;;
         demo)

@@ -156,12 +156,14 @@ impl Site<'_> {
         if self.world.path_kind(sign)?.is_some() {
             return Ok(());
         }
-        let done = self.run(&CommandLine::new("modprobe").arg(module), LIMIT)?;
+        let why = match self.run(&CommandLine::new("modprobe").arg(module), LIMIT) {
+            Ok(done) => said(&done),
+            Err(Obstacle::Impossible(why)) => why,
+            Err(other) => return Err(other),
+        };
         match self.world.path_kind(sign)? {
             Some(_) => Ok(()),
-            None => {
-                Err(Obstacle::Impossible(format!("this kernel has no {what}: {}", said(&done))))
-            }
+            None => Err(Obstacle::Impossible(format!("this kernel has no {what}: {why}"))),
         }
     }
 
