@@ -3,7 +3,7 @@
 CARGO ?= cargo
 FLAGS ?= --locked
 # About a minute of changed superblocks and bitmaps.
-FUZZ ?= 2500000
+FUZZ ?= 1500000
 # What boots a real kernel for the interop tests; they are skipped without it.
 export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab/klab))
 

@@ -32,7 +32,8 @@ pub struct Plan {
     pub written: BTreeMap<String, Written>,
     /// Estimated time.
     pub duration: Duration,
-    /// Sentences about members that share hardware, with the subject's name.
+    /// Sentences about subjects, with the subject's name: members that share hardware, nothing that
+    /// the baseline does as well.
     pub notes: Vec<(String, String)>,
 }
 
@@ -53,9 +54,11 @@ pub fn plan_campaign(campaign: &Campaign) -> Plan {
     let Work { duration, written } = plan_work(campaign, &subjects, &cells);
     let notes = subjects
         .iter()
-        .filter_map(|subject| {
-            let note = note_on_sharing(&place_members(&subject.source))?;
-            Some((subject.name.clone(), note))
+        .enumerate()
+        .flat_map(|(index, subject)| {
+            let sharing = note_on_sharing(&place_members(&subject.source));
+            let notes = sharing.into_iter().chain(note_on_comparing(&subjects, &cells, index));
+            notes.map(|note| (subject.name.clone(), note))
         })
         .collect();
     Plan {
@@ -68,6 +71,31 @@ pub fn plan_campaign(campaign: &Campaign) -> Plan {
         trials,
         notes,
     }
+}
+
+/// What is said of a subject that no comparison can say anything of: it is compared with all
+/// baselines together, in the workloads that they and it have.
+fn note_on_comparing(subjects: &[Subject], cells: &[Cell], subject: usize) -> Option<String> {
+    let has = |subject: usize, workload: usize| {
+        cells.iter().any(|cell| {
+            (cell.subject, cell.workload_index) == (subject, workload) && cell.impossible.is_none()
+        })
+    };
+    let baselines = || (0..subjects.len()).filter(|&one| subjects[one].baseline);
+    let mut own = cells.iter().filter(|cell| cell.subject == subject && cell.impossible.is_none());
+    if subjects[subject].baseline
+        || baselines().next().is_none()
+        || own.clone().next().is_none()
+        || own.any(|cell| baselines().all(|baseline| has(baseline, cell.workload_index)))
+    {
+        return None;
+    }
+    let names: Vec<&str> = baselines().map(|one| subjects[one].name.as_str()).collect();
+    Some(format!(
+        "It is compared with nothing: no job on it runs on the baseline ({}) in the same way. A \
+         folder has a file system of its own, which compares with that of other folders only.",
+        names.join(", ")
+    ))
 }
 
 #[cfg(test)]

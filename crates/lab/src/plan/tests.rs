@@ -144,3 +144,27 @@ fn a_member_that_is_filled_again_counts_whole() {
     let text = render_plan(&plan);
     assert!(text.contains("not counted: superblocks"), "{text}");
 }
+
+#[test]
+fn a_subject_that_is_compared_with_nothing_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = format!("directory = '{}'", dir.path().display());
+    let job = "[[job]]\npattern = 'seq'\nop = 'read'\n";
+    let note = |subjects: &[&str], job: &str| {
+        let text = render_plan(&plan_of("region = '4M'", subjects, job));
+        let at = text.find("note on ").map(|at| at..text.len());
+        at.map(|at| text[at].to_owned()).unwrap_or_default()
+    };
+    let ram = "stack = 'ram(8M)'";
+    let said = note(&[&folder, ram], job);
+    assert!(said.starts_with("note on s1: It is compared with nothing"), "{said}");
+    assert!(said.contains("the baseline (s0)"), "{said}");
+    assert_eq!(note(&[&folder, &folder], job), "");
+    assert_eq!(note(&[ram, ram], job), "");
+    // One job of two is enough; a job of its own is not.
+    let random = job.replace("seq", "rand");
+    let two = format!("{job}subjects = ['s1']\n{random}");
+    assert_eq!(note(&[ram, ram], &two), "");
+    let apart = format!("{job}subjects = ['s1']\n{random}subjects = ['s0']\n");
+    assert!(note(&[ram, ram], &apart).starts_with("note on s1: "));
+}
