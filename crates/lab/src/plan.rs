@@ -33,7 +33,7 @@ pub struct Plan {
     /// Estimated time.
     pub duration: Duration,
     /// Sentences about subjects, with the subject's name: members that share hardware, nothing that
-    /// the baseline does as well.
+    /// the baseline does as well, too little room.
     pub notes: Vec<(String, String)>,
 }
 
@@ -51,13 +51,17 @@ pub fn plan_campaign(campaign: &Campaign) -> Plan {
     let subjects = campaign.expand();
     let cells = plan_matrix(campaign);
     let trials = plan_trials(campaign);
-    let Work { duration, written } = plan_work(campaign, &subjects, &cells);
+    let Work { duration, written, tight } = plan_work(campaign, &subjects, &cells);
     let notes = subjects
         .iter()
         .enumerate()
         .flat_map(|(index, subject)| {
             let sharing = note_on_sharing(&place_members(&subject.source));
-            let notes = sharing.into_iter().chain(note_on_comparing(&subjects, &cells, index));
+            let tight = tight.iter().filter(move |(subject, _)| *subject == index);
+            let notes = sharing
+                .into_iter()
+                .chain(note_on_comparing(&subjects, &cells, index))
+                .chain(tight.map(|(_, why)| why.clone()));
             notes.map(|note| (subject.name.clone(), note))
         })
         .collect();

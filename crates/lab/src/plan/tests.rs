@@ -168,3 +168,25 @@ fn a_subject_that_is_compared_with_nothing_is_named() {
     let apart = format!("{job}subjects = ['s1']\n{random}subjects = ['s0']\n");
     assert!(note(&[ram, ram], &apart).starts_with("note on s1: "));
 }
+
+#[test]
+fn what_will_hardly_find_room_is_said_before_it_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = sparse(&dir, "a", 600);
+    let subjects = [format!("path = '{a}'"), "stack = 'ram(2G)'".to_owned()];
+    let notes = |size: &str, rest: &str| {
+        let job = format!("[[job]]\ntool = 'dd'\nop = 'write'\nsize = '{size}'\nbs = '1M'\n{rest}");
+        plan_of("region = '1G'", &[&subjects[0], &subjects[1]], &job).notes
+    };
+    // Of 600 MiB a trial has 45 %, less what the file system takes: 229 to 270 MiB.
+    let ext4 = "filesystem = 'ext4'\nprocesses = [1, 2]\n";
+    let [(name, why)] = &notes("128M", ext4)[..] else { panic!("one is tight") };
+    assert_eq!(name, "s0");
+    assert!(why.starts_with("Probably impossible: dd write 1M, 128M each"), "{why}");
+    assert!(why.contains("× 2, ext4: it needs 256 MiB and has 229"), "{why}");
+    assert!(notes("100M", ext4).is_empty());
+    // Raw, all of it.
+    assert!(notes("600M", "").is_empty());
+    assert!(notes("601M", "")[0].1.contains("it needs 601 MiB and has 600 MiB"));
+    assert_eq!(notes("1025M", "").len(), 2);
+}

@@ -19,13 +19,16 @@ use crate::facts::members_of;
 use crate::matrix::{Cell, Workload};
 use crate::safety::reasons_to_write;
 use crate::subjects::{SHARE_OF_FILE_SYSTEM, SHARE_OF_FOLDER, refilled, whole_blocks};
-use crate::tool::{Effort, Tool, Writes};
+use crate::tool::{self, Effort, Target, Tool, TrialSpec, Writes};
 use crate::world::{free_bytes, size_of};
 
 /// Bringing up, starting a tool and writing its result down, roughly.
 const SET_UP: Duration = Duration::from_millis(600);
 /// Making and mounting a file system, roughly.
 const MAKE_FILE_SYSTEM: Duration = Duration::from_millis(700);
+/// What a file system leaves of its device, roughly and rather too little: journal, inodes, and what
+/// is kept for root.
+const LEFT_BY_FILE_SYSTEM: f64 = 0.85;
 /// What is assumed of a device that nobody has measured yet, in bytes per second. The progress
 /// line of a run estimates from what was measured instead.
 pub(super) const ASSUMED_RATE: f64 = 100e6;
@@ -36,6 +39,8 @@ pub(super) struct Work {
     pub(super) duration: Duration,
     /// By the member's text in the campaign.
     pub(super) written: BTreeMap<String, Written>,
+    /// What will hardly find room: the subject's index and a sentence.
+    pub(super) tight: Vec<(usize, String)>,
 }
 
 /// Adds everything up.
@@ -46,12 +51,15 @@ pub(super) fn plan_work(campaign: &Campaign, subjects: &[Subject], cells: &[Cell
         let mine = cells.iter().filter(|cell| cell.subject == index && cell.impossible.is_none());
         let mut place = Place::new(subject, campaign, &mut work);
         place.add_members();
+        let mut tight = Vec::new();
         for cell in mine {
             place.add_cell(&cell.workload);
+            tight.extend(place.why_tight(&cell.workload).map(|why| (index, why)));
         }
         if reasons[index].fill {
             place.add_fill();
         }
+        work.tight.extend(tight);
     }
     work
 }
@@ -62,13 +70,16 @@ struct Place<'p> {
     campaign: &'p Campaign,
     /// What is not known is as large as the region.
     size: u64,
+    is_size_known: bool,
     work: &'p mut Work,
 }
 
 impl<'p> Place<'p> {
     fn new(subject: &'p Subject, campaign: &'p Campaign, work: &'p mut Work) -> Self {
-        let size = size_of_source(&subject.source).unwrap_or(campaign.region.0);
-        Self { source: &subject.source, campaign, size, work }
+        let known = size_of_source(&subject.source);
+        let is_size_known = known.is_some() || matches!(subject.source, Source::Directory(_));
+        let size = known.unwrap_or(campaign.region.0);
+        Self { source: &subject.source, campaign, size, is_size_known, work }
     }
 
     /// Bytes of the subject that raw trials use.
@@ -121,6 +132,37 @@ impl<'p> Place<'p> {
         let refilled = self.add_refill(setup.health, repetitions);
         seconds += (laid_out + refilled) as f64 / ASSUMED_RATE;
         self.work.duration += (time + Duration::from_secs_f64(seconds)).mul_f64(repetitions);
+    }
+
+    /// Why a workload that may be impossible for want of room probably is. A tool says it when it
+    /// is asked for its commands; only it knows what it needs.
+    fn why_tight(&self, workload: &Workload) -> Option<String> {
+        let tool = workload.tool().filter(|_| self.is_size_known)?;
+        let nowhere = Path::new("/");
+        let is_made = workload.setup.filesystem.is_made();
+        let (target, room) = if is_made {
+            let left = self.size as f64 * LEFT_BY_FILE_SYSTEM * SHARE_OF_FILE_SYSTEM;
+            (Target::Folder(nowhere.into()), self.room().min(whole_blocks(left as u64)))
+        } else if matches!(self.source, Source::Directory(_)) {
+            (Target::Folder(nowhere.into()), self.room())
+        } else if matches!(tool.place(&workload.settings), tool::Place::Either { .. }) {
+            (Target::Device(nowhere.into()), self.region())
+        } else {
+            return None;
+        };
+        let planned = tool.plan(&TrialSpec {
+            settings: &workload.settings,
+            target: &target,
+            processes: workload.setup.processes,
+            region_bytes: room,
+            runtime_s: self.campaign.runtime_s,
+            ramp_s: tool.ramp_s(self.campaign.ramp_s),
+            seed: 0,
+            scratch: nowhere,
+            sources: nowhere,
+        });
+        let why = planned.err()?;
+        Some(format!("Probably impossible: {}: {why}", workload.label()))
     }
 
     fn effort_s(&self, tool: &dyn Tool, workload: &Workload) -> f64 {
