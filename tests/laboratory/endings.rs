@@ -40,8 +40,8 @@ fn children_of(pid: u32) -> Vec<u32> {
     text.unwrap_or_default().split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// Starts a run, waits until some trials are saved, and sends a signal.
-fn end_in_the_middle(lab: &Lab, file: &str, more: &[&str], signal: Signal) {
+/// Starts a run, waits until some trials are saved, and sends signals.
+fn end_in_the_middle(lab: &Lab, file: &str, more: &[&str], signals: &[Signal]) {
     let results = lab.results().display().to_string();
     let tool = lab.tool(&["run", file, "--out", &results, "--quiet"]).args(more);
     let mut command = tool.into_command();
@@ -55,18 +55,19 @@ fn end_in_the_middle(lab: &Lab, file: &str, more: &[&str], signal: Signal) {
         saved()
     });
     let children = children_of(child.id());
-    send_signal(child.id(), signal);
-    child.wait().expect("it ends");
-    match signal {
-        Signal::INT | Signal::HUP => {
-            for pid in children {
-                assert!(!is_alive(pid), "process {pid} was left");
-            }
-            lab.assert_nothing_is_left(&lab.results());
-        }
-        // A killed run can take nothing away, but its notes say what it had.
-        _ => assert!(lab.results().join("held.json").is_file(), "nothing is noted"),
+    for signal in signals {
+        send_signal(child.id(), *signal);
     }
+    child.wait().expect("it ends");
+    if signals.contains(&Signal::KILL) {
+        // A killed run can take nothing away, but its notes say what it had.
+        assert!(lab.results().join("held.json").is_file(), "nothing is noted");
+        return;
+    }
+    for pid in children {
+        assert!(!is_alive(pid), "process {pid} was left");
+    }
+    lab.assert_nothing_is_left(&lab.results());
 }
 
 #[test]
@@ -76,13 +77,24 @@ fn interrupted_and_killed_runs_go_on_where_they_were() {
     for signal in [Signal::INT, Signal::HUP, Signal::KILL] {
         let lab = Lab::new();
         let file = lab.campaign(&campaign(5, 0.2));
-        end_in_the_middle(&lab, &file, &[], signal);
+        end_in_the_middle(&lab, &file, &[], &[signal]);
         let results = lab.results().display().to_string();
         lab.run(&["resume", &results, "--quiet"]).ok();
         let found = tally(&lab.results());
         assert_eq!((found.measured, found.planned, found.sessions), (20, 20, 2), "{found:?}");
         lab.assert_nothing_is_left(&lab.results());
     }
+}
+
+/// `timeout` signals the process, and the group in which that is; a terminal and a service manager
+/// may both have their say.
+#[test]
+fn what_is_told_to_end_twice_at_once_puts_everything_down() {
+    skip_without!("fio");
+    let lab = Lab::new();
+    let file = lab.campaign(&campaign(5, 0.2));
+    // Two of one kind could arrive as one.
+    end_in_the_middle(&lab, &file, &[], &[Signal::TERM, Signal::INT]);
 }
 
 /// `braid lab run … 2>&1 | head -1`: what nobody reads is no reason to leave volumes behind.
@@ -191,7 +203,7 @@ fn kill_and_go_on(is_volume_noted: bool) {
     );
     let file = lab.campaign(&text);
     let destroy = [&a, &b, &c].map(|path| ["--destroy", path.as_str()]).concat();
-    end_in_the_middle(&lab, &file, &destroy, Signal::KILL);
+    end_in_the_middle(&lab, &file, &destroy, &[Signal::KILL]);
     let noted = read(&lab.results().join("held.json"));
     for kind in ["volume", "loop", "superblocks", "folder"] {
         assert!(noted.contains(&format!("\"kind\": \"{kind}\"")), "{kind}: {noted}");
@@ -477,7 +489,7 @@ fn results_can_be_looked_at_where_nothing_can_be_written() {
     let ended_words = words(&ended);
     lab.run(&ended_words.each_ref().map(String::as_str)).ok();
     let file = lab.campaign(&campaign(5, 0.2));
-    end_in_the_middle(&lab, &file, &[], Signal::KILL);
+    end_in_the_middle(&lab, &file, &[], &[Signal::KILL]);
     for copy in [&killed, &torn] {
         Tool::new("cp").arg("-r").arg(lab.results()).arg(copy).run().ok();
     }

@@ -1,6 +1,7 @@
 //! A volume's life, from its first check to its last flush.
 
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -22,6 +23,10 @@ use crate::control::{
     StopAnswer,
 };
 use crate::process::Process;
+
+/// So long after a signal that was refused, another one means it. Sooner it is the same wish:
+/// `timeout` signals the process and then its group.
+const INSISTS: Range<Duration> = Duration::from_secs(1)..Duration::from_secs(10);
 
 /// What a volume that is ready offers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -210,8 +215,7 @@ impl Volume {
         loop {
             match self.events.recv() {
                 Ok(Event::Signal) => {
-                    // A second signal soon after the first means it.
-                    let force = warned.is_some_and(|at| at.elapsed() < Duration::from_secs(10));
+                    let force = warned.is_some_and(|at| INSISTS.contains(&at.elapsed()));
                     match self.detach(force) {
                         Ok(()) => return self.end(),
                         Err(error) => {

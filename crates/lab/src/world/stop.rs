@@ -2,44 +2,62 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 use crate::error::LabError;
+
+/// Signals that come together are one wish: `timeout` sends two, to the process and to its group.
+const TOGETHER: Duration = Duration::from_secs(1);
 
 /// Tells the runner to stop. Clones share one flag.
 #[derive(Debug, Clone, Default)]
 pub struct StopFlag(Arc<AtomicBool>);
 
 impl StopFlag {
-    /// A flag that SIGINT, SIGTERM and SIGHUP set. A second SIGINT or SIGTERM ends the process at
-    /// once, as without a handler.
+    /// A flag that SIGINT, SIGTERM and SIGHUP set. Another SIGINT or SIGTERM a second later or more
+    /// ends the process at once, as without a handler.
     ///
-    /// A second SIGHUP does not: a terminal that goes sends one by the kernel and one by the shell,
+    /// Another SIGHUP never does: a terminal that goes sends one by the kernel and one by the shell,
     /// and nobody has lost patience. Who ignores SIGHUP (`nohup`) is not stopped by it.
     ///
     /// # Errors
     ///
     /// When the handlers cannot be installed.
     pub fn on_signals() -> Result<Self, LabError> {
-        let flag = Self::default();
         let failed = |source| LabError::Process {
             action: "catch signals of",
             program: "this program".to_owned(),
             source,
         };
-        for signal in [SIGINT, SIGTERM] {
-            // The order matters: the second signal must find the flag set by the first.
-            flag::register_conditional_default(signal, Arc::clone(&flag.0))
-                .and_then(|_| flag::register(signal, Arc::clone(&flag.0)))
-                .map_err(failed)?;
-        }
+        let mut wanted = vec![SIGINT, SIGTERM];
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         if !is_ignored(SIGHUP, &status) {
-            flag::register(SIGHUP, Arc::clone(&flag.0)).map_err(failed)?;
+            wanted.push(SIGHUP);
         }
+        let signals = Signals::new(wanted).map_err(failed)?;
+        let flag = Self::default();
+        let own = flag.clone();
+        std::thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || own.watch(signals))
+            .map_err(failed)?;
         Ok(flag)
+    }
+
+    fn watch(&self, mut signals: Signals) {
+        let mut first: Option<Instant> = None;
+        for signal in signals.forever() {
+            self.set();
+            let since = first.get_or_insert_with(Instant::now).elapsed();
+            if is_impatient(signal, since) {
+                // It fails for signals without a default only, and these have one.
+                let _ = emulate_default_handler(signal);
+            }
+        }
     }
 
     /// Asks to stop.
@@ -53,6 +71,11 @@ impl StopFlag {
     }
 }
 
+/// Whether a signal so long after the first says that it takes too long.
+fn is_impatient(signal: i32, since_the_first: Duration) -> bool {
+    signal != SIGHUP && since_the_first >= TOGETHER
+}
+
 /// Whether a process ignores a signal, by its `/proc/PID/status`: a mask with bit 0 for signal 1.
 fn is_ignored(signal: i32, status: &str) -> bool {
     let masks = status.lines().filter_map(|line| line.strip_prefix("SigIgn:"));
@@ -63,6 +86,15 @@ fn is_ignored(signal: i32, status: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signals_that_come_together_are_one_wish() {
+        let at = Duration::from_millis;
+        assert!(!is_impatient(SIGTERM, at(0)), "the first");
+        assert!(!is_impatient(SIGTERM, at(20)) && !is_impatient(SIGINT, at(999)));
+        assert!(is_impatient(SIGTERM, at(1000)) && is_impatient(SIGINT, at(60_000)));
+        assert!(!is_impatient(SIGHUP, at(60_000)));
+    }
 
     #[test]
     fn what_is_ignored_is_read_from_the_mask() {
