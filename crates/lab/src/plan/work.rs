@@ -51,15 +51,14 @@ pub(super) fn plan_work(campaign: &Campaign, subjects: &[Subject], cells: &[Cell
         let mine = cells.iter().filter(|cell| cell.subject == index && cell.impossible.is_none());
         let mut place = Place::new(subject, campaign, &mut work);
         place.add_members();
-        let mut tight = Vec::new();
         for cell in mine {
             place.add_cell(&cell.workload);
-            tight.extend(place.why_tight(&cell.workload).map(|why| (index, why)));
+            let tight = place.why_tight(&cell.workload).map(|why| (index, why));
+            place.work.tight.extend(tight);
         }
         if reasons[index].fill {
             place.add_fill();
         }
-        work.tight.extend(tight);
     }
     work
 }
