@@ -266,7 +266,7 @@ impl Inner {
         match io.op {
             Op::Read => {}
             Op::Flush if result.is_ok() => self.media.borrow_mut().flush(request.start),
-            Op::Flush => {}
+            Op::Flush => self.media.borrow_mut().lose(request.start),
             Op::Write | Op::WriteZeroes | Op::Discard => {
                 let durably = result.is_ok() && io.flags.contains(Flags::FUA);
                 self.media.borrow_mut().complete(id.into(), io.span, durably);

@@ -120,6 +120,14 @@ impl Media {
         }
     }
 
+    /// A flush that started at `start` failed: what it was to make durable never will be.
+    pub(crate) fn lose(&mut self, start: Moment) {
+        let blocks: Vec<usize> = self.unflushed.keys().copied().collect();
+        for block in blocks {
+            self.retain(block, |version| version.completed.is_none_or(|done| done >= start));
+        }
+    }
+
     /// What a crash at this moment leaves, if the dice fall like this.
     pub(crate) fn crash(&self, rng: &mut Rng) -> Vec<u8> {
         let mut image = self.durable.clone();

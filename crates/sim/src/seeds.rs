@@ -13,14 +13,31 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 pub fn for_each_seed(test: &str, count: u64, body: impl Fn(u64)) {
     let seeds = match (from_environment("BRAID_SEED"), from_environment("BRAID_SEEDS")) {
         (Some(seed), _) => seed..seed + 1,
-        (None, count_wanted) => 0..count_wanted.unwrap_or(count),
+        (None, count_wanted) => {
+            let from = from_environment("BRAID_SEED_FROM").unwrap_or(0);
+            from..from + count_wanted.unwrap_or(count)
+        }
     };
+    let keep_going = std::env::var_os("BRAID_KEEP_GOING").is_some();
+    let mut failed = Vec::new();
     for seed in seeds {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(seed))) {
+            if keep_going {
+                let what = panic
+                    .downcast_ref::<String>()
+                    .cloned()
+                    .or_else(|| panic.downcast_ref::<&str>().map(|one| (*one).to_owned()))
+                    .unwrap_or_default();
+                let what: String = what.chars().take(300).collect();
+                println!("FAILSEED {test} {seed}: {}", what.replace('\n', " "));
+                failed.push(seed);
+                continue;
+            }
             eprintln!("to repeat: BRAID_SEED={seed} cargo test -p {} {test}", package());
             resume_unwind(panic);
         }
     }
+    assert!(failed.is_empty(), "failed seeds of {test}: {failed:?}");
 }
 
 /// Whether one seed was asked for, and so all there is to know about it.

@@ -5,6 +5,7 @@
 //! * `copies`: raid1 and raid10.
 //! * `parity`: raid4, raid5 and raid6.
 
+mod audit;
 mod copies;
 mod parity;
 mod shape;

@@ -12,7 +12,7 @@
 mod cancel;
 mod conformance;
 mod crash;
-mod failure;
+pub(crate) mod failure;
 pub(crate) mod life;
 mod memory;
 mod reads;

@@ -75,6 +75,7 @@ fn walk(seed: u64, shape: Shape, missing: &[usize], span: Span, count: &Rc<Cell<
         oracle: Rc::new(RefCell::new(Oracle::new(&bytes, 512))),
         was_complete: missing.is_empty(),
         adjust: |_| {},
+        excused: Vec::new(),
     };
     let is_armed = Rc::new(Cell::new(false));
     {

@@ -18,11 +18,11 @@
 mod cache;
 mod conformance;
 mod counted;
-mod crash;
-mod crash_loads;
+pub(crate) mod crash;
+pub(crate) mod crash_loads;
 mod crash_writes;
 mod failure;
-mod images;
+pub(crate) mod images;
 mod life;
 mod logs;
 mod reads;
