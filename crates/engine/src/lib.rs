@@ -13,6 +13,7 @@
 //! leaf devices and polls.
 
 mod array;
+pub mod canary;
 mod clock;
 mod device;
 mod inflight;
