@@ -20,6 +20,7 @@ pub type Result = std::result::Result<Report, String>;
 
 /// Runs `scenario`; a panic is a failure as well.
 pub fn run_scenario(scenario: &Scenario, timeline: &Timeline) -> Result {
+    braid_mem::keep_arenas();
     quietly(|| run(scenario, timeline))
 }
 
@@ -92,6 +93,7 @@ pub fn run_seeds(
     let over = AtomicBool::new(false);
     let sum = Mutex::new(Sum::default());
     let work = || {
+        braid_mem::keep_arenas();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let is_late = until.is_some_and(|until| Instant::now() >= until);

@@ -90,6 +90,8 @@ struct Core {
     next_event: Cell<u64>,
     /// Events wait until no task is ready.
     punctual: Cell<bool>,
+    /// How far away an event may be that comes although tasks are ready, in nanoseconds.
+    delay_ns: Cell<u64>,
     /// The run is to stop where it is.
     halted: Cell<bool>,
     /// A failure is told by somebody else.
@@ -136,6 +138,7 @@ impl Sim {
             events: RefCell::default(),
             next_event: Cell::new(0),
             punctual: Cell::new(false),
+            delay_ns: Cell::new(u64::MAX),
             halted: Cell::new(false),
             quiet: Cell::new(false),
             observer: RefCell::default(),
@@ -153,6 +156,12 @@ impl Sim {
     /// that a task is kept waiting would spoil.
     pub fn be_punctual(&self) {
         self.core.punctual.set(true);
+    }
+
+    /// From now on no task that is ready is kept waiting for longer than `delay_ns` at once: a busy
+    /// processor, not one that stands still.
+    pub fn be_prompt(&self, delay_ns: u64) {
+        self.core.delay_ns.set(delay_ns);
     }
 
     /// From now on a panic is told by whoever catches it: witnesses are not asked.
@@ -205,7 +214,7 @@ impl Sim {
                 return Outcome::Done(value);
             }
             let ready = self.core.ready_len() > 0;
-            let may_overtake = ready && !self.core.punctual.get();
+            let may_overtake = ready && !self.core.punctual.get() && self.core.is_next_near();
             let overtaken = may_overtake && self.core.draw(|rng| rng.percent(OVERTAKING_PERCENT));
             if (!ready || overtaken) && self.core.fire_next_event() {
                 polls = 0;
@@ -331,6 +340,16 @@ impl Core {
         let key = (time_ns.max(self.now_ns.get()), number);
         self.events.borrow_mut().insert(key, event);
         key
+    }
+
+    /// Whether the next event may come although tasks are ready.
+    fn is_next_near(&self) -> bool {
+        let delay_ns = self.delay_ns.get();
+        delay_ns == u64::MAX || {
+            let events = self.events.borrow();
+            let next = events.first_key_value().map_or(u64::MAX, |((time_ns, _), _)| *time_ns);
+            next.saturating_sub(self.now_ns.get()) <= delay_ns
+        }
     }
 
     /// Lets the next event happen, if there is one.

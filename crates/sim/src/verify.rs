@@ -33,10 +33,18 @@ const PATIENCE: u64 = 4000;
 /// An event may overtake tasks that are ready: whoever waits long waits in steps.
 const STEP_NS: u64 = 50_000_000;
 
+/// How long the processor may keep a task waiting, in nanoseconds.
+pub const DELAY_NS: u64 = 2_000_000;
+
 thread_local! {
     /// Memory of clients, mapped once for all the short runs of a thread.
     static POOL: Pool = Pool::new(4 << 20).expect("memory for clients");
+    /// The same for whoever looks, beside a life that holds some of the other.
+    static READS: Pool = Pool::new(1 << 20).expect("memory for reads");
 }
+
+/// A read of all goes in pieces of this many bytes.
+const PIECE: u64 = 64 << 10;
 
 /// Memory for clients.
 pub fn pool() -> Pool {
@@ -161,6 +169,7 @@ impl Crash {
         }
         let sim = Sim::new(self.schedule);
         sim.be_quiet();
+        sim.be_prompt(DELAY_NS);
         let handle = sim.handle();
         let disks = new_disks(&sim, &self.images);
         let frame = Frame {
@@ -316,8 +325,8 @@ pub async fn read_all(dev: &Dev) -> Result<Vec<u8>, String> {
     let size = dev.limits().size;
     let mut contents = Vec::with_capacity(size as usize);
     while (contents.len() as u64) < size {
-        let len = (size - contents.len() as u64).min(1 << 20);
-        let buf = pool().get_wait(len as usize).await;
+        let len = (size - contents.len() as u64).min(PIECE);
+        let buf = READS.with(Pool::clone).get_wait(len as usize).await;
         let done = dev.start(Io::read(contents.len() as u64, buf)).await;
         if let Err(errno) = done.result {
             return Err(format!("a read of {len} bytes at {} fails: {errno}", contents.len()));

@@ -29,6 +29,7 @@ use crate::media::Media;
 use crate::pipe::Pipe;
 use crate::scenario::{Act, End, Life, Probe, Scenario};
 use crate::stage::{Past, Shelf, Stage, watch};
+use crate::verify::DELAY_NS;
 use crate::timeline::Timeline;
 use crate::verify::{Crash, Found, Verdict, brief, check_at_rest, crash_images, pool, read_all};
 use crate::{Oracle, Rng, Sim, SimDisk};
@@ -154,6 +155,7 @@ impl World<'_> {
         self.timeline.begin(number);
         let sim = Sim::new(life.schedule);
         sim.be_quiet();
+        sim.be_prompt(DELAY_NS);
         let handle = sim.handle();
         let disks = self.disks(&sim);
         let current = |disk: &SimDisk| (!disk.is_gone()).then(|| disk.contents());
