@@ -15,6 +15,7 @@
 
 mod array;
 pub mod assembled;
+pub mod canary;
 mod clock;
 mod device;
 mod inflight;
