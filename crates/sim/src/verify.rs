@@ -191,6 +191,7 @@ impl Crash {
         let oracle = Rc::new(RefCell::new(oracle));
         let (of_disks, spec) = (disks.clone(), self.spec);
         let mut choices = dice.fork();
+        let abandoned = array.clone();
         let run = async move {
             if let Err(why) = array.restart().await {
                 if !may_give_up {
@@ -200,7 +201,11 @@ impl Crash {
             }
             handle.spawn("array", array.run());
             if is_changed {
-                array.record().await;
+                let recorded = array.record().await.map_err(|why| format!("not recorded: {why}"));
+                told.note(
+                    &handle,
+                    recorded.or_else(|why| if may_give_up { Ok(()) } else { Err(why) }),
+                );
             }
             let dev = Dev::new(array.clone());
             let contents = read_all(&dev).await;
@@ -226,9 +231,11 @@ impl Crash {
             let checked = checked.await;
             told.note(&handle, checked);
         };
-        match sim.run_until(run) {
-            Outcome::Done(()) | Outcome::Halted => {}
-            Outcome::Stuck(stuck) => return Err(format!("after a crash: {stuck}")),
+        let outcome = sim.run_until(run);
+        drop(sim);
+        abandoned.abandon();
+        if let Outcome::Stuck(stuck) = outcome {
+            return Err(format!("after a crash: {stuck}"));
         }
         trouble.check()?;
         let verdict = restarted.borrow().clone();

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use braid_block::Limits;
 use braid_engine::Dev;
-use braid_engine::redundant::{MemberState, Speed};
+use braid_engine::redundant::{MemberState, Speed, Status};
 use braid_export_nbd::Export;
 use braid_md::Resync;
 
@@ -29,8 +29,8 @@ use crate::media::Media;
 use crate::pipe::Pipe;
 use crate::scenario::{Act, End, Life, Probe, Scenario};
 use crate::stage::{Past, Shelf, Stage, watch};
-use crate::verify::DELAY_NS;
 use crate::timeline::Timeline;
+use crate::verify::DELAY_NS;
 use crate::verify::{Crash, Found, Verdict, brief, check_at_rest, crash_images, pool, read_all};
 use crate::{Oracle, Rng, Sim, SimDisk};
 
@@ -212,6 +212,9 @@ impl World<'_> {
         let placed = Rc::clone(&acting.placed);
         let outcome = sim.run_until(async move { acting.run().await });
         let end_ns = handle.now();
+        // What is said of the array is of this moment; then the process is over.
+        let state = stage.array.status();
+        let last_words = brief(&stage.array);
         self.count(|report| {
             report.virtual_ns += end_ns;
             report.acts += placed.get();
@@ -220,21 +223,28 @@ impl World<'_> {
         });
         if let Err(what) = trouble.check() {
             self.timeline.put(end_ns, "world", || format!("WRONG: {what}"));
-            let state = brief(&stage.array);
-            self.timeline.put(end_ns, "array", || state);
+            self.timeline.put(end_ns, "array", || last_words);
             return Err(format!("life {number}: {what}"));
         }
         if let Outcome::Stuck(stuck) = outcome {
-            return Err(format!("life {number}: {stuck}; {}", brief(&stage.array)));
+            return Err(format!("life {number}: {stuck}; {last_words}"));
         }
         self.unix += Duration::from_nanos(end_ns) + Duration::from_secs(1);
-        self.end(&stage, life, end_ns)
+        stage.remember(&state);
+        let ended = self.end(&stage, &state, life, end_ns);
+        drop(sim);
+        stage.array.abandon();
+        ended
     }
 
     /// What is left when a life is over is the next one's start.
-    fn end(&mut self, stage: &Stage, life: &Life, end_ns: u64) -> Result<bool, String> {
-        let status = stage.array.status();
-        stage.remember(&status);
+    fn end(
+        &mut self,
+        stage: &Stage,
+        status: &Status,
+        life: &Life,
+        end_ns: u64,
+    ) -> Result<bool, String> {
         let mut dice = Rng::new(life.schedule ^ 0xe9d);
         let whole = status.in_sync.iter().all(|one| *one) && status.resync == Resync::Clean;
         if whole && !status.broken && !status.active {
@@ -461,8 +471,13 @@ impl Acting {
         stage.remember(&stage.array.status());
         handle.spawn("array", stage.array.run());
         if self.is_changed {
-            let array = stage.array.clone();
-            handle.spawn("record", async move { array.record().await });
+            let (stage, trouble) = (stage.clone(), trouble.clone());
+            handle.spawn("record", async move {
+                let recorded = stage.array.record().await;
+                if let (Err(why), None) = (recorded, stage.past.torn.get()) {
+                    trouble.tell(&stage.handle, format!("who takes part is not recorded: {why}"));
+                }
+            });
         }
         let dev = Dev::new(stage.array.clone());
         let export = match Export::new(dev.clone(), pool(), "", Duration::from_secs(3600)) {
@@ -622,11 +637,9 @@ impl Acting {
         if status.active {
             return Err(format!("down, and not clean: {}", brief(&self.stage.array)));
         }
-        match status.stripe_cache {
-            Some((_, used)) if used > 0 => {
-                Err(format!("{used} bytes of the stripe cache are left in use"))
-            }
-            _ => Ok(()),
+        match self.stage.array.leftovers() {
+            left if left.is_empty() => Ok(()),
+            left => Err(format!("left over when the volume is down: {}", left.join(", "))),
         }
     }
 }
