@@ -73,6 +73,7 @@ mod grow;
 mod intent;
 mod keeping;
 mod layout;
+mod leftovers;
 mod log;
 mod parity;
 mod pass;
