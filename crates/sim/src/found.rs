@@ -11,6 +11,7 @@ use braid_block::{Extent, Io, Limits, Op, Span};
 use braid_engine::assembled::{self, Assembled, Carried, CarriedError, Refusal, Source};
 use braid_engine::redundant::{Layout, MemberState, Redundant, Speed};
 use braid_engine::{Clock, Dev, Device, Pending};
+use braid_md::assembly::{Options, Reason, group};
 use braid_md::superblock::SUPERBLOCK_BYTES;
 
 use crate::contents::{Holder, View};
@@ -63,6 +64,17 @@ pub fn assemble(there: &[There]) -> Result<Assembled, Refusal> {
         there.iter().map(|one| (label(one.disk), &one.carried)).collect();
     let options = assembled::Options { read_only: false, degraded: true };
     assembled::assemble(&members, options)
+}
+
+/// The disks that seem to have gone on alone.
+pub fn diverged(there: &[There]) -> Vec<usize> {
+    let sets = group(there.iter().map(|one| one.carried.candidate(label(one.disk))).collect());
+    let supported = assembled::is_served;
+    let (force, read_only, degraded) = (false, false, true);
+    let options = Options { force, read_only, degraded, supported: &supported };
+    let left_out = sets.iter().flat_map(|set| set.assess(options).left_out);
+    let alone = left_out.filter(|one| matches!(one.reason, Reason::Diverged { .. }));
+    alone.map(|one| number(&one.label)).collect()
 }
 
 /// What people call a disk.

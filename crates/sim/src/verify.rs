@@ -17,7 +17,7 @@ use braid_block::{Io, Limits, Span};
 use braid_engine::Dev;
 use braid_engine::assembled::Assembled;
 use braid_engine::redundant::{Redundant, Speed};
-use braid_md::Resync;
+use braid_md::{Resync, Role};
 use braid_mem::Pool;
 
 use crate::atlas::{self, is_readable};
@@ -115,8 +115,18 @@ impl Crash {
     /// # Errors
     /// It is refused, and should not be.
     pub fn assemble(&self) -> Result<Found, String> {
-        let there = found::look(&self.images)?;
-        match found::assemble(&there) {
+        let mut there = found::look(&self.images)?;
+        let mut assembled = found::assemble(&there);
+        if assembled.is_err() {
+            // What the refusal says to do next: without those that seem to have gone on alone. A
+            // stale one seems so if all it knew were replaced since.
+            let alone = found::diverged(&there);
+            there.retain(|one| !alone.contains(&one.disk));
+            if !alone.is_empty() && !there.is_empty() {
+                assembled = found::assemble(&there);
+            }
+        }
+        match assembled {
             Ok(assembled) => Ok(Found::Whole(there, Box::new(assembled))),
             Err(refusal) => {
                 let is_logged = matches!(self.spec.policy, Policy::Ppl | Policy::Log);
@@ -124,7 +134,7 @@ impl Crash {
                 if self.may_give_up || holed {
                     return Ok(Found::Refused(refusal.to_string()));
                 }
-                Err(format!("after a crash it is refused: {refusal}"))
+                Err(format!("after a crash it is refused: {refusal}; {}", describe(&there)))
             }
         }
     }
@@ -302,6 +312,26 @@ fn check_doubt(
             misfits.len()
         )),
     }
+}
+
+/// What superblocks say, in a line.
+fn describe(there: &[There]) -> String {
+    let one = |There { disk, carried }: &There| {
+        let superblock = &carried.superblock;
+        let roles = superblock.roles.iter().take(8).map(|role| match role {
+            Role::Active(role) => role.to_string(),
+            Role::Spare => "-".to_owned(),
+            Role::Faulty => "F".to_owned(),
+            Role::Journal => "J".to_owned(),
+        });
+        let filled =
+            superblock.recovery_offset.map_or(String::new(), |at| format!(", filled to {at}"));
+        let replaces = if superblock.is_replacement() { ", replaces" } else { "" };
+        let (events, resync) = (superblock.events, superblock.resync);
+        let (number, roles) = (superblock.device_number, roles.collect::<String>());
+        format!("disk{disk}: {number} of [{roles}], events {events}, {resync:?}{filled}{replaces}")
+    };
+    there.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// Whether the freshest member's bitmap is as new as its superblock.
