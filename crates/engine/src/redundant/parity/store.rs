@@ -193,6 +193,7 @@ impl Parity {
                 Ok(Entered::NotNeeded) => None,
                 Ok(Entered::Replan(unused)) => {
                     memory = unused;
+                    columns.reclaim();
                     continue;
                 }
                 Err(errno) => return Changed::nothing(errno),

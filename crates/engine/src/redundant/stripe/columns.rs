@@ -94,6 +94,13 @@ impl Columns {
         self.put_back(role, whole);
     }
 
+    /// After what [`Columns::share`] answered is gone: the rows can be read and computed anew.
+    pub(in crate::redundant) fn reclaim(&mut self) {
+        self.bufs.iter_mut().flatten().for_each(|buf| {
+            buf.reclaim();
+        });
+    }
+
     /// The buffer of `role`, to be stored and not used again.
     pub(in crate::redundant) fn take(&mut self, role: usize) -> Payload {
         Payload::One(self.bufs[role].take().expect("nobody works on it"))
