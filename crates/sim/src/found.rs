@@ -11,6 +11,7 @@ use braid_block::{Extent, Io, Limits, Op, Span};
 use braid_engine::assembled::{self, Assembled, Carried, CarriedError, Refusal, Source};
 use braid_engine::redundant::{Layout, MemberState, Redundant, Speed};
 use braid_engine::{Clock, Dev, Device, Pending};
+use braid_md::Version;
 use braid_md::assembly::{Options, Reason, group};
 use braid_md::superblock::SUPERBLOCK_BYTES;
 
@@ -49,6 +50,9 @@ pub fn look(images: &[Option<Vec<u8>>]) -> Result<Vec<There>, String> {
         match carried(image) {
             Ok(carried) => there.push(There { disk, carried }),
             Err(CarriedError::NoSuperblock(found)) if found.is_empty() => {}
+            // A write of several sectors that failed may have torn it: nobody can use it then.
+            Err(CarriedError::NoSuperblock(found))
+                if found.iter().all(|one| one.version == Version::V0_90) => {}
             Err(why) => return Err(format!("disk{disk} cannot be read: {why:?}")),
         }
     }

@@ -182,6 +182,8 @@ impl Crash {
         sim.be_prompt(DELAY_NS);
         let handle = sim.handle();
         let disks = new_disks(&sim, &self.images);
+        let is_there = |disk: &&SimDisk| disk.contents().len() > 4096;
+        disks.iter().filter(is_there).for_each(|disk| self.spec.settle(disk));
         let frame = Frame {
             handle: &handle,
             unix_start: self.unix + Duration::from_secs(5),

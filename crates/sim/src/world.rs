@@ -332,6 +332,7 @@ impl World<'_> {
     /// The disks, in a simulation.
     fn disks(&mut self, sim: &Sim) -> Vec<SimDisk> {
         let (handle, timeline) = (sim.handle(), self.timeline.clone());
+        let spec = self.scenario.spec;
         let disk = |(index, drive): (usize, &mut Drive)| {
             let media = std::mem::replace(&mut drive.media, Media::new(Vec::new(), 512));
             let limits = Limits::new(media.current().len() as u64, 512);
@@ -339,6 +340,7 @@ impl World<'_> {
             if drive.away {
                 disk.vanish();
             }
+            spec.settle(&disk);
             if timeline.is_kept() {
                 watch(&disk, index, &timeline);
             }
