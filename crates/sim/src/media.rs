@@ -165,6 +165,8 @@ impl Media {
                     current.copy_from_slice(&version.data);
                 }
                 version.completed = version.completed.or(Some(now));
+                // Whoever writes next counts from 0 again.
+                version.write = u64::MAX;
             });
             self.retain(block, |version| version.effective.is_some());
         }
@@ -293,6 +295,13 @@ mod tests {
             media.begin(2, 0, &[2; 2]);
             media.settle(&mut Rng::new(seed));
             seen.push(media.current().to_vec());
+            media.begin(1, 0, &[3]);
+            media.take_effect(1, Span::new(0, 1), || true);
+            assert_eq!(media.current()[0], 3, "the next process counts from 0 again");
+            media.begin(2, 0, &seen[seed as usize][..1]);
+            media.take_effect(2, Span::new(0, 1), || true);
+            media.complete(2, Span::new(0, 1), false);
+            media.complete(1, Span::new(0, 1), false);
             assert_eq!(media.durable(), [0, 0], "nothing was flushed");
             assert!(crashes(&media).contains(&vec![0, 0]));
             let start = media.moment();
