@@ -8,7 +8,7 @@
 //!                          images      ✕ ── … again         and any survivors read the same
 //! ```
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
@@ -26,6 +26,8 @@ use crate::executor::Outcome;
 use crate::found::{self, Frame, There, Trouble};
 use crate::scenario::Way;
 use crate::spec::{Policy, Spec};
+use crate::stage::watch;
+use crate::timeline::Timeline;
 use crate::{Oracle, Rng, Sim, SimDisk, kernel};
 
 /// How long an array may take to come to rest, in steps of [`STEP_NS`].
@@ -37,8 +39,8 @@ const STEP_NS: u64 = 50_000_000;
 pub const DELAY_NS: u64 = 2_000_000;
 
 thread_local! {
-    /// Memory of clients, mapped once for all the short runs of a thread.
-    static POOL: Pool = Pool::new(4 << 20).expect("memory for clients");
+    /// Memory of the clients of this thread's run.
+    static POOL: RefCell<Pool> = RefCell::new(new_pool());
     /// The same for whoever looks, beside a life that holds some of the other.
     static READS: Pool = Pool::new(1 << 20).expect("memory for reads");
 }
@@ -48,7 +50,36 @@ const PIECE: u64 = 64 << 10;
 
 /// Memory for clients.
 pub fn pool() -> Pool {
-    POOL.with(Pool::clone)
+    POOL.with_borrow(Pool::clone)
+}
+
+fn new_pool() -> Pool {
+    Pool::new(4 << 20).expect("memory for clients")
+}
+
+/// Another run begins: what one that failed still holds is not its.
+pub fn begin() {
+    POOL.replace(new_pool());
+}
+
+/// An array of a process that ends when this is dropped, whatever happens: to be made before the
+/// simulation that it is in, and so dropped behind it.
+#[derive(Default)]
+pub struct Process(OnceCell<Redundant>);
+
+impl Process {
+    /// It is `array`'s.
+    pub fn of(&self, array: &Redundant) {
+        self.0.get_or_init(|| array.clone());
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(array) = self.0.get() {
+            array.abandon();
+        }
+    }
 }
 
 /// An array at the moment of a crash.
@@ -71,6 +102,8 @@ pub struct Crash {
     pub unix: Duration,
     /// The order of what follows.
     pub schedule: u64,
+    /// What happens.
+    pub timeline: Timeline,
 }
 
 /// What became of it.
@@ -177,13 +210,14 @@ impl Crash {
             check_doubt(&self.spec, &assembled, &self.images, there_bitmap(&there, &assembled))?;
             kernel::check(&self.spec, &there, &self.images, &oracle)?;
         }
+        let process = Process::default();
         let sim = Sim::new(self.schedule);
         sim.be_quiet();
         sim.be_prompt(DELAY_NS);
         let handle = sim.handle();
         let disks = new_disks(&sim, &self.images);
-        let is_there = |disk: &&SimDisk| disk.contents().len() > 4096;
-        disks.iter().filter(is_there).for_each(|disk| self.spec.settle(disk));
+        let is_there = |disk: &SimDisk| disk.contents().len() > 4096;
+        disks.iter().filter(|disk| is_there(disk)).for_each(|disk| self.spec.settle(disk));
         let frame = Frame {
             handle: &handle,
             unix_start: self.unix + Duration::from_secs(5),
@@ -191,6 +225,13 @@ impl Crash {
             nonce: dice.next_u64(),
         };
         let array = found::build(&assembled, &frame, &disks);
+        if self.timeline.is_kept() {
+            let said = describe(&there);
+            self.timeline.put(0, "└ restart", || said);
+            for (number, disk) in disks.iter().enumerate().filter(|(_, one)| is_there(one)) {
+                watch(disk, number, &self.timeline);
+            }
+        }
         let trouble = Trouble::default();
         let calm = Rc::new(Cell::new(again == 0));
         if again > 0 {
@@ -203,7 +244,7 @@ impl Crash {
         let oracle = Rc::new(RefCell::new(oracle));
         let (of_disks, spec) = (disks.clone(), self.spec);
         let mut choices = dice.fork();
-        let abandoned = array.clone();
+        process.of(&array);
         let run = async move {
             if let Err(why) = array.restart().await {
                 if !may_give_up {
@@ -244,8 +285,6 @@ impl Crash {
             told.note(&handle, checked);
         };
         let outcome = sim.run_until(run);
-        drop(sim);
-        abandoned.abandon();
         if let Outcome::Stuck(stuck) = outcome {
             return Err(format!("after a crash: {stuck}"));
         }
@@ -317,7 +356,7 @@ fn check_doubt(
 }
 
 /// What superblocks say, in a line.
-fn describe(there: &[There]) -> String {
+pub fn describe(there: &[There]) -> String {
     let one = |There { disk, carried }: &There| {
         let superblock = &carried.superblock;
         let roles = superblock.roles.iter().take(8).map(|role| match role {
