@@ -280,6 +280,8 @@ impl Redundant {
             MemberState::Recovering(_) => "being filled",
             MemberState::Spare | MemberState::Faulty => {
                 core.roster.let_go(&member);
+                // It still says that it is a spare, and one that is an event behind is believed.
+                core.publisher.be_twice();
                 core.note(format!("{label} was removed"));
                 return core.recorded(true).await;
             }
