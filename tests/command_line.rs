@@ -38,6 +38,9 @@ fn every_command_explains_itself() {
                 "--force <MEMBER>",
                 "--insecure",
                 "--foreground",
+                "--remember",
+                "--accept-members",
+                "Options hold for this time, unless --remember is",
                 "--json",
             ],
         ),
@@ -120,9 +123,9 @@ fn a_volume_goes_up_down_and_up_again() {
     // By its name, by the same stack under its name, and by its record.
     let record = scratch.config_file("v");
     for (target, options) in [
-        ("v", &[][..]),
+        ("v", &["--attach", "none"][..]),
         (stack, &["--name", "v", "--attach", "none"]),
-        (record.to_str().unwrap(), &[]),
+        (record.to_str().unwrap(), &["--attach", "none"]),
     ] {
         let volume = scratch.up(target, options);
         assert_eq!(volume.name, "v");
@@ -152,12 +155,12 @@ fn volumes_without_a_name_get_one() {
 }
 
 #[test]
-fn the_record_keeps_options_and_new_ones_replace_them() {
+fn the_record_keeps_what_it_is_told_to_and_other_options_replace_that_for_once() {
     let scratch = Scratch::new();
     scratch.sparse("a.img", MIB);
     let address = "unix:own.sock";
     let options = ["--name", "v", "--attach", "none", "--nbd", address, "--io", "threads"];
-    scratch.up("./a.img", &options).down();
+    scratch.up("./a.img", &[&options[..], &["--remember"]].concat()).down();
     let volume = scratch.up("v", &[]);
     let own = scratch.join("own.sock");
     assert!(volume.uris[0].ends_with(own.to_str().unwrap()), "{:?}", volume.uris);
@@ -322,9 +325,9 @@ fn a_volume_that_was_killed_is_told_and_comes_up_again() {
     assert!(down.err.contains("what it left was removed"), "{down}");
     scratch.run(&["status", "v"]).fails(1, &["no volume called v is up"]);
     // And without `down` in between.
-    let volume = scratch.up("v", &[]);
+    let volume = scratch.up("v", &["--attach", "none"]);
     volume.kill();
-    let again = scratch.up("v", &[]);
+    let again = scratch.up("v", &["--attach", "none"]);
     again.client().flush().unwrap();
     again.down();
 }

@@ -14,6 +14,7 @@ mod assembling;
 mod creation;
 mod golden;
 mod living;
+mod missed;
 mod parity;
 mod sets;
 mod undoing;
@@ -111,4 +112,45 @@ fn edit(scratch: &Scratch, name: &str, change: impl FnOnce(&mut Superblock)) {
     let mut bytes = superblock.encode();
     bytes.resize(SUPERBLOCK_BYTES, 0);
     scratch.patch(name, superblock.super_offset, &bytes);
+}
+
+/// What becomes of a member on a bad day.
+#[derive(Clone, Copy, Debug)]
+enum Unusable {
+    Gone,
+    Blank,
+    CutOff,
+    Short,
+    Damaged,
+    Folder,
+}
+
+impl Unusable {
+    /// Each, and what is said of it.
+    const ALL: [(Unusable, &'static str); 6] = [
+        (Unusable::Gone, "it does not exist"),
+        (Unusable::Blank, "carries no md superblock"),
+        (Unusable::CutOff, "goes beyond"),
+        (Unusable::Short, "it has 100 B"),
+        (Unusable::Damaged, "the checksum is"),
+        (Unusable::Folder, "it is a directory"),
+    ];
+
+    fn make(self, scratch: &Scratch, name: &str) {
+        let remove = || std::fs::remove_file(scratch.join(name)).expect("a member");
+        match self {
+            Unusable::Gone => remove(),
+            Unusable::Blank => {
+                remove();
+                scratch.sparse(name, SIZE);
+            }
+            Unusable::CutOff => scratch.resize(name, SIZE / 2),
+            Unusable::Short => scratch.resize(name, 100),
+            Unusable::Damaged => scratch.patch(name, 4096 + 72, &[3]),
+            Unusable::Folder => {
+                remove();
+                std::fs::create_dir(scratch.join(name)).expect("a folder");
+            }
+        }
+    }
 }

@@ -93,6 +93,10 @@ pub(crate) struct Common {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "NAME.toml keeps the stack and what its members are. Options hold for this \
+                        time, unless --remember is given."
+)]
 pub(crate) struct Up {
     /// A stack expression, the name of a volume that was up before, or a NAME.toml
     #[arg(value_name = "STACK|NAME|FILE.toml")]
@@ -106,6 +110,14 @@ pub(crate) struct Up {
     /// Listen for NBD clients: unix:PATH, tcp:IP:PORT, tcp:PORT (may be repeated)
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<String>,
+    /// Bring it up with these options from now on, in place of those that were remembered before;
+    /// alone it takes all of them back
+    #[arg(long)]
+    pub(crate) remember: bool,
+    /// Members without superblocks that are not what they were (another device, another size,
+    /// another order) are the members from now on
+    #[arg(long, conflicts_with = "read_only")]
+    pub(crate) accept_members: bool,
     /// Stay in the foreground (for a service manager)
     #[arg(long)]
     pub(crate) foreground: bool,

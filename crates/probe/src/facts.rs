@@ -6,6 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use braid_stack::ByteSize;
 use rustix::fs::OFlags;
@@ -40,6 +41,12 @@ pub struct MemberFacts {
     pub serial: Option<String>,
     /// World-wide name, as for the model.
     pub wwn: Option<String>,
+    /// Which partition of its disk it is.
+    pub partition: Option<u32>,
+    /// When a regular file was made, in nanoseconds since 1970, where its file system says: with
+    /// the inode it tells the file from its successors, also after a restart that gave the file
+    /// system's device another number.
+    pub born_ns: Option<u128>,
     /// What it contains.
     pub signatures: Vec<Signature>,
     /// Who uses it.
@@ -103,6 +110,12 @@ pub(crate) fn gather(
         Identity::File { .. } => disk.clone(),
     };
     let number_of = |name: &str| queue.as_ref()?.attribute(name)?.parse().ok();
+    let partition = match identity {
+        Identity::Block(number) => BlockDevice::find(number)?.and_then(|one| one.partition()),
+        Identity::File { .. } => None,
+    };
+    let born = || file.metadata().ok()?.created().ok()?.duration_since(UNIX_EPOCH).ok();
+    let born_ns = (kind == FileKind::Regular).then(born).flatten().map(|born| born.as_nanos());
     let described = queue.as_ref().filter(|_| kind == FileKind::Block);
     Ok(MemberFacts {
         path: path.to_owned(),
@@ -115,9 +128,42 @@ pub(crate) fn gather(
         model: described.and_then(BlockDevice::model),
         serial: described.and_then(BlockDevice::serial),
         wwn: described.and_then(BlockDevice::wwn),
+        partition,
+        born_ns,
         signatures: Vec::new(),
         holders: Vec::new(),
     })
+}
+
+/// A block device that says what tells it apart from all others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// Its node in `/dev`.
+    pub path: PathBuf,
+    /// World-wide name of the disk.
+    pub wwn: Option<String>,
+    /// Serial number of the disk.
+    pub serial: Option<String>,
+    /// Which partition of the disk it is.
+    pub partition: Option<u32>,
+}
+
+/// All block devices of this machine that have a world-wide name or a serial number. Nothing is
+/// opened.
+///
+/// # Errors
+/// [`ProbeError::Io`] when sysfs cannot be read.
+pub fn named_devices() -> Result<Vec<Named>, ProbeError> {
+    let mut found = Vec::new();
+    for device in BlockDevice::all()? {
+        let disk = device.whole_disk();
+        let (wwn, serial) = (disk.wwn(), disk.serial());
+        if wwn.is_some() || serial.is_some() {
+            let (path, partition) = (Path::new("/dev").join(device.name()), device.partition());
+            found.push(Named { path, wwn, serial, partition });
+        }
+    }
+    Ok(found)
 }
 
 /// The whole disk that `path` is on, when it is exactly one; see [`physical_devices`].

@@ -31,7 +31,7 @@ mod sysfs;
 mod usage;
 
 pub use error::ProbeError;
-pub use facts::{MemberFacts, physical_device, physical_devices};
+pub use facts::{MemberFacts, Named, named_devices, physical_device, physical_devices};
 pub use identity::{
     DeviceNumber, Duplicate, FileKind, Identity, Relation, find_duplicates, identify,
 };

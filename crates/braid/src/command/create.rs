@@ -150,7 +150,8 @@ fn write(
     };
     let remember = || {
         let mut record = Record::new(stack);
-        record.members = facts.iter().map(Known::of).collect();
+        let known = |facts| Known::of(facts).of_array(array.array_uuid);
+        record.members = facts.iter().map(known).collect();
         places.prepare_config()?;
         record.write(&config)
     };

@@ -216,7 +216,9 @@ fn change_members(volume: &str, come: &[PathBuf], go: &[PathBuf]) -> Result<(), 
     if !edit_md(&mut record.stack, come, go)? {
         return Ok(());
     }
-    record.accept_members();
+    for path in come {
+        record.accept(path);
+    }
     record.write(&file)
 }
 

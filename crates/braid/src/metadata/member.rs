@@ -21,6 +21,34 @@ pub(crate) enum MetadataError {
         "{path}: its superblock cannot be used: {why}\n  next: `braid examine --explain {path}`"
     )]
     Damaged { path: PathBuf, why: String },
+    #[error(
+        "{path} carries {count} valid superblocks, and which one holds cannot be told: {found}\n  \
+         next: `braid wipe --metadata VERSION {path}` removes the one that does not"
+    )]
+    Several { path: PathBuf, count: usize, found: String },
+    #[error("{path} belongs to another array now, {uuid}: it was of {expected}")]
+    OtherArray { path: PathBuf, uuid: String, expected: String },
+    #[error("none of the members can be used: {why}")]
+    None { why: String },
+}
+
+impl MetadataError {
+    /// Why, of a member that was named before: in one line.
+    pub(crate) fn brief(&self) -> String {
+        match self {
+            MetadataError::Unreadable(why) | MetadataError::None { why } => why.clone(),
+            MetadataError::NoSuperblock { looked, .. } => {
+                format!("it carries no md superblock: {looked}")
+            }
+            MetadataError::Damaged { why, .. } => format!("its superblock cannot be used: {why}"),
+            MetadataError::Several { count, found, .. } => {
+                format!("it carries {count} valid superblocks: {found}")
+            }
+            MetadataError::OtherArray { uuid, .. } => {
+                format!("it belongs to another array now, {uuid}")
+            }
+        }
+    }
 }
 
 /// A member's metadata, checked.
@@ -47,6 +75,11 @@ impl Metadata {
         let image = Image::open(path).map_err(unreadable)?;
         let path = path.to_owned();
         let superblock = match detect::choose(&image.found) {
+            // The time at which an array was made does not say which of two a member is of.
+            Some(choice) if !choice.others.is_empty() => {
+                let (count, found) = (choice.others.len() + 1, several(&choice));
+                return Err(MetadataError::Several { path, count, found });
+            }
             Some(choice) => choice.superblock.clone(),
             None => {
                 let looked = image.places();
@@ -91,6 +124,18 @@ impl Metadata {
             log_trouble: self.logs.trouble.clone(),
         }
     }
+}
+
+/// `version 0.90 of array … at byte …, version 1.2 of …`
+fn several(choice: &detect::Choice<'_>) -> String {
+    let mut all: Vec<&Superblock> = std::iter::once(choice.superblock).collect();
+    all.extend(&choice.others);
+    all.sort_by_key(|one| one.version);
+    let one = |one: &&Superblock| {
+        let (version, offset, uuid) = (one.version, one.super_offset, one.array_uuid);
+        format!("version {version} at byte {offset} (array {uuid})")
+    };
+    all.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// The log, if its entries count.

@@ -11,7 +11,7 @@
 //! `braid_md` has checked it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,9 +23,9 @@ use braid_engine::redundant::{Layout, MemberState, NewMember, STRIPE_CACHE, Setu
 use braid_engine::{Clock, Dev};
 use braid_md::assembly::{Assembly, Member, Options, Slot, Start, group};
 use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
-use braid_probe::{Policy, Reason, check_member};
-use braid_stack::{Node, Stack};
+use braid_stack::Stack;
 
+use super::admission::{self, Unusable};
 use super::level::{Level, parity};
 use super::media::{Leaf, Medium, OpenOptions};
 use super::write_hole::{self, LogPlace};
@@ -107,54 +107,26 @@ pub(crate) fn is_served(level: MdLevel) -> bool {
     }
 }
 
-/// The members of `md(…)` levels that carry nothing but what is the array's: its superblock, and
-/// what lies in its data. Something else in front of the data says that the disk has been given
-/// to another use since.
-pub(crate) fn own_members(stack: &Stack) -> Vec<PathBuf> {
-    let mut own = Vec::new();
-    if let Node::Md(md) = &stack.node {
-        own.extend(md.members.iter().filter_map(|member| match &member.node {
-            Node::File(file) => Some(file.path().to_owned()).filter(|path| is_own(path)),
-            _ => None,
-        }));
-    }
-    own.extend(stack.members().iter().flat_map(own_members));
-    own
-}
-
-fn is_own(path: &Path) -> bool {
-    let metadata = match Metadata::read(path) {
-        Ok(metadata) => metadata,
-        // Whoever opens it says what is wrong with its superblock, and changes nothing.
-        Err(MetadataError::Damaged { .. }) => return true,
-        Err(_) => return false,
-    };
-    let Superblock { data_offset, data_size, .. } = metadata.superblock;
-    let policy = Policy { force: &[], read_only: false, min_bytes: 0 };
-    match check_member(path, &policy) {
-        Ok(_) => true,
-        Err(refusal) => match &refusal.reason {
-            Reason::Contents { signatures } => signatures.iter().all(|one| {
-                one.name.starts_with("md ")
-                    || (data_offset..data_offset.saturating_add(data_size)).contains(&one.offset)
-            }),
-            // What stands in the way is not its contents: whoever checks the members says so.
-            _ => true,
-        },
-    }
-}
-
 impl MdArray {
-    /// Reads the members' superblocks, decides who takes part, and opens those.
-    pub(crate) fn open(members: &[Stack], options: OpenOptions) -> Result<MdArray, MdError> {
-        let metadata: Vec<Metadata> = members
-            .iter()
-            .filter_map(|member| match &member.node {
-                Node::File(file) => Some(file.path()),
-                _ => None,
-            })
-            .map(Metadata::read)
-            .collect::<Result<_, MetadataError>>()?;
+    /// Reads the members' superblocks, decides who takes part, and opens those. A member that
+    /// cannot be opened is one that is missing.
+    pub(crate) fn open(members: &[Stack], options: &OpenOptions) -> Result<MdArray, MdError> {
+        let mut options = options.clone();
+        loop {
+            match MdArray::open_usable(members, &options) {
+                Err(MdError::Open { path, source })
+                    if options.unusable.iter().all(|one| one.path != path) =>
+                {
+                    let why = format!("it cannot be opened: {source}");
+                    options.unusable.push(Unusable { path, why });
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn open_usable(members: &[Stack], options: &OpenOptions) -> Result<MdArray, MdError> {
+        let (metadata, unusable) = admission::read(members, options)?;
         one_array(&metadata)?;
         let sets = group(metadata.iter().map(Metadata::candidate).collect());
         let [set] = &sets[..] else { unreachable!("the members are of one array") };
@@ -173,8 +145,11 @@ impl MdArray {
             for (label, why) in write_hole::log_troubles(set, &assembly) {
                 state = format!("{state}; {label}: {why}");
             }
+            if !unusable.is_empty() {
+                state = format!("{state}; {}", admission::in_words(&unusable));
+            }
             let next = match assess(true).can_start >= needed {
-                true => vec!["with the member that is missing; or with --degraded".to_owned()],
+                true => vec![options.degraded_command()],
                 false => assembly.next,
             };
             return Err(MdError::Refused { what, state, next });
@@ -203,6 +178,9 @@ impl MdArray {
         }
         for (label, why) in write_hole::log_troubles(set, &assembly) {
             warnings.push(format!("{what}: {label} has a log that is not used: {why}"));
+        }
+        for Unusable { path, why } in &unusable {
+            warnings.push(format!("{what}: {} is not used: {why}", path.display()));
         }
         let (bitmap, resync) = intent_of(freshest, &assembly);
         let log = LogPlace::of(&freshest.superblock, set, &assembly);
@@ -362,7 +340,7 @@ fn open_members<'a>(
     assembly: &Assembly,
     level: &Level,
     of: &impl Fn(usize) -> &'a Metadata,
-    options: OpenOptions,
+    options: &OpenOptions,
 ) -> Result<(Vec<MdMember>, Vec<Arc<Leaf>>), MdError> {
     let (mut members, mut leaves) = (Vec::new(), Vec::new());
     let mut open = |member: &Member, role, state, replacement, by_bitmap| {

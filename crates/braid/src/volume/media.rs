@@ -15,6 +15,7 @@ use braid_mem::Pool;
 use braid_stack::{Node, Stack};
 use braid_uring::{ExecutorClock, Handle};
 
+use super::admission::Unusable;
 use super::level::Level;
 use super::md::{MdArray, MdError};
 
@@ -112,7 +113,7 @@ struct Builder<'a> {
 
 impl Media {
     /// Opens every leaf of `stack` and checks that its arrays can be made of them.
-    pub(crate) fn open(stack: &Stack, options: OpenOptions) -> Result<Media, MediaError> {
+    pub(crate) fn open(stack: &Stack, options: &OpenOptions) -> Result<Media, MediaError> {
         check_memory(stack)?;
         let root = Opener { options, buses: Buses::default() }.part(stack)?;
         root.limits()?;
@@ -171,25 +172,41 @@ impl Media {
 }
 
 /// How a stack is opened.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct OpenOptions {
     pub(crate) read_only: bool,
     /// Start arrays without members that they were last seen with.
     pub(crate) degraded: bool,
+    /// Members with superblocks that cannot be used.
+    pub(crate) unusable: Vec<Unusable>,
+    /// Identifiers of the arrays that members were accepted for.
+    pub(crate) arrays: Vec<(PathBuf, String)>,
+    /// The command that brings this stack up, if there is one: `braid up NAME`.
+    pub(crate) command: Option<String>,
 }
 
 impl OpenOptions {
-    pub(crate) fn access(self) -> Access {
+    pub(crate) fn access(&self) -> Access {
         if self.read_only { Access::ReadOnly } else { Access::Exclusive }
+    }
+
+    /// What leads on where members are missing that the array counts on.
+    pub(super) fn degraded_command(&self) -> String {
+        match &self.command {
+            Some(command) => format!(
+                "with the member that is missing; or, to go on without it: {command} --degraded"
+            ),
+            None => "with the member that is missing; or with --degraded".to_owned(),
+        }
     }
 }
 
-struct Opener {
-    options: OpenOptions,
+struct Opener<'a> {
+    options: &'a OpenOptions,
     buses: Buses,
 }
 
-impl Opener {
+impl Opener<'_> {
     fn part(&mut self, stack: &Stack) -> Result<Part, MediaError> {
         if let Node::Md(md) = &stack.node {
             return MdArray::open(&md.members, self.options)

@@ -12,6 +12,7 @@
 //! Invariant: the main thread owns the volume's life and is the only one that ends it: detach
 //! (or refuse to), stop taking requests, answer those under way, flush, exit.
 
+mod admission;
 mod arrays;
 mod attachment;
 mod level;
@@ -24,6 +25,7 @@ mod shard;
 mod spec;
 mod write_hole;
 
+pub(crate) use admission::{Unusable, admit};
 pub(crate) use attachment::clean_up_after;
 pub(crate) use md::is_served;
 pub(crate) use media::{Media, OpenOptions};

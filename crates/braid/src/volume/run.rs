@@ -9,15 +9,16 @@ use std::time::{Duration, Instant};
 
 use braid_block::Limits;
 use braid_export_nbd::{Address, Counts, ListenError, Listener};
-use braid_probe::{Policy, Refusal, check_members};
+use braid_probe::Refusal;
 use serde::{Deserialize, Serialize};
 
+use super::admission::admit;
 use super::attachment::{AttachError, Attached, leave_traces};
 use super::media::{Media, MediaError, Medium};
 use super::name_lock::NameLock;
 use super::shard::{self, Shard, ShardError};
 use super::{Attach, Spec};
-use super::{arrays, md, orders};
+use super::{arrays, orders};
 use crate::control::{
     self, ArrayStatus, DeviceStatus, Event, ExportStatus, MemberStatus, OUTPUT_VERSION, Status,
     StopAnswer,
@@ -43,7 +44,7 @@ pub(crate) struct Ready {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
     #[error("{0}")]
-    Refused(Box<Refusal>),
+    Refused(#[from] Box<Refusal>),
     #[error("{0}")]
     Media(#[from] MediaError),
     #[error("{0}")]
@@ -154,9 +155,11 @@ struct Shared {
 impl Volume {
     fn bring_up(spec: &Spec) -> Result<Volume, RunError> {
         let name = claim_name(spec)?;
-        check_paths(spec)?;
-        let media = Arc::new(Media::open(&spec.stack, spec.open_options())?);
-        let mut warnings = media.warnings();
+        let mut options = spec.open_options();
+        options.unusable = admit(&spec.stack, &spec.accepted, &options)?;
+        let media = Arc::new(Media::open(&spec.stack, &options)?);
+        let mut warnings = spec.notes.clone();
+        warnings.extend(media.warnings());
         let listeners = spec
             .nbd
             .iter()
@@ -425,16 +428,6 @@ fn claim_name(spec: &Spec) -> Result<Option<NameLock>, RunError> {
         Ok(None) => Err(RunError::NameTaken { name: spec.name.clone() }),
         Err(error) => Err(system("cannot lock the volume's name")(error)),
     }
-}
-
-fn check_paths(spec: &Spec) -> Result<(), RunError> {
-    let paths: Vec<PathBuf> =
-        spec.stack.member_paths().into_iter().map(ToOwned::to_owned).collect();
-    let mut accepted = spec.accepted.clone();
-    accepted.extend(md::own_members(&spec.stack));
-    let policy = Policy { force: &accepted, read_only: spec.read_only, min_bytes: 4096 };
-    check_members(&paths, &policy).map_err(|refusal| RunError::Refused(Box::new(refusal)))?;
-    Ok(())
 }
 
 fn start_shards(

@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use braid_probe::{FileKind, Holder, Policy, check_members, find_users, identify};
+use braid_probe::{FileKind, Holder, find_users, identify};
 
 use crate::cli::Assemble;
-use crate::command::given;
-use crate::failure::{Context, Failure};
+use crate::command::{given, stacks};
+use crate::failure::{Context, Failure, shell_word};
 use crate::metadata::{Metadata, MetadataError};
+use crate::volume::{OpenOptions, Unusable, admit};
 
 /// The members that have a superblock.
 ///
@@ -21,12 +22,7 @@ pub(super) fn members(assemble: &Assemble) -> Result<Vec<Metadata>, Failure> {
             .next("name members, or --scan for all block devices, or --in FOLDER for its files"));
     }
     let named = given::absolute(&assemble.members)?;
-    let policy = Policy { force: &named, read_only: true, min_bytes: 0 };
-    check_members(&named, &policy).map_err(Failure::refused)?;
-    let mut found: Vec<Metadata> = named
-        .iter()
-        .map(|path| Metadata::read(path).map_err(Failure::failed))
-        .collect::<Result<_, _>>()?;
+    let mut found = named_members(assemble, &named)?;
     let mut seen: HashSet<_> =
         named.iter().filter_map(|path| identify(path).ok()).map(|(_, id)| id).collect();
     let mut places = Vec::new();
@@ -43,6 +39,45 @@ pub(super) fn members(assemble: &Assemble) -> Result<Vec<Metadata>, Failure> {
         }
     }
     Ok(found)
+}
+
+/// The members that were named. One that cannot be used is passed over only where somebody said
+/// that the array may go on without it.
+fn named_members(assemble: &Assemble, named: &[PathBuf]) -> Result<Vec<Metadata>, Failure> {
+    if named.is_empty() {
+        return Ok(Vec::new());
+    }
+    let may_be_missed = assemble.degraded || assemble.force || assemble.read_only;
+    let without = |path: &Path| {
+        let others = named.iter().filter(|other| *other != path).map(|other| shell_word(other));
+        format!("without it: braid assemble {} --degraded", others.collect::<Vec<_>>().join(" "))
+    };
+    let options = OpenOptions { read_only: true, degraded: true, ..OpenOptions::default() };
+    let unusable = admit(&stacks::md_of(named)?, named, &options).map_err(Failure::refused)?;
+    let (mut found, mut failure) = (Vec::new(), None);
+    for path in named {
+        if let Some(Unusable { why, .. }) = unusable.iter().find(|one| one.path == *path) {
+            let text = format!("{} is refused: {why}", path.display());
+            if !may_be_missed {
+                return Err(Failure::refused(text).next(without(path)));
+            }
+            eprintln!("braid: passed over: {text}");
+            continue;
+        }
+        match Metadata::read(path) {
+            Ok(metadata) => found.push(metadata),
+            Err(error) if may_be_missed => {
+                eprintln!("braid: passed over: {error}");
+                failure = failure.or(Some(Failure::failed(error)));
+            }
+            Err(error) if named.len() == 1 => return Err(Failure::failed(error)),
+            Err(error) => return Err(Failure::failed(error).next(without(path))),
+        }
+    }
+    match failure {
+        Some(failure) if found.is_empty() => Err(failure),
+        _ => Ok(found),
+    }
 }
 
 /// What has no superblock is passed over; what cannot be judged is named.
