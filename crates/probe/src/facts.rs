@@ -12,7 +12,7 @@ use braid_stack::ByteSize;
 use rustix::fs::OFlags;
 
 use crate::identity::{DeviceNumber, FileKind, Identity, identify};
-use crate::mounts::{mount_of, read_mounts};
+use crate::mounts::{mount_of, read_mounts, waits_for_others};
 use crate::sysfs::BlockDevice;
 use crate::usage::Holder;
 use crate::{ProbeError, Signature};
@@ -217,7 +217,7 @@ fn device_under(path: &Path, device: DeviceNumber) -> Result<Option<DeviceNumber
     }
     let resolved = fs::canonicalize(path).map_err(ProbeError::io("resolve", path))?;
     let mounts = read_mounts()?;
-    Ok(mount_of(&resolved, &mounts).and_then(|mount| mount.block_device()))
+    Ok(mount_of(&resolved, &mounts).and_then(|mount| mount.block_device(&mounts)))
 }
 
 fn collect_disks_of_device(
@@ -231,9 +231,16 @@ fn collect_disks_of_device(
         disks.insert(disk.name());
         return Ok(());
     }
-    // A backing file that is deleted or in another namespace cannot be followed further.
-    if let Some(file) = disk.backing_file().filter(|file| file.exists()) {
-        return collect_disks_of_path(&file, depth + 1, disks);
+    // A backing file that is deleted or in another namespace cannot be followed further; one that
+    // another process serves is that process's matter.
+    if let Some(file) = disk.backing_file() {
+        let mounts = read_mounts()?;
+        if waits_for_others(&file, &mounts) {
+            return Ok(());
+        }
+        if file.exists() {
+            return collect_disks_of_path(&file, depth + 1, disks);
+        }
     }
     if slaves.is_empty() {
         disks.insert(disk.name());
@@ -244,4 +251,37 @@ fn collect_disks_of_device(
         }
     }
     Ok(())
+}
+
+/// What serves the bytes of the block device at `path`, if that is another process: the table of
+/// mounts' name of the file system that its loop device, or one below it, stands on, such as
+/// `braid:home`. To read from such a device is to wait for that process. Nothing on the way is
+/// touched.
+///
+/// # Errors
+/// [`ProbeError`] when the path, sysfs or the table of mounts cannot be read.
+pub fn served_by(path: &Path) -> Result<Option<String>, ProbeError> {
+    let (_, Identity::Block(number)) = identify(path)? else { return Ok(None) };
+    let mounts = read_mounts()?;
+    let mut above = vec![number];
+    // Each device is looked at once: devices stack finitely, but what sysfs says is not trusted.
+    let mut seen = BTreeSet::new();
+    while let Some(number) = above.pop() {
+        let Some(device) = BlockDevice::find(number)?.filter(|_| seen.insert(number)) else {
+            continue;
+        };
+        let disk = device.whole_disk();
+        for name in disk.slaves()? {
+            above.extend(BlockDevice::find_name(&name)?.and_then(|slave| slave.number()));
+        }
+        let mount = disk.backing_file().and_then(|file| mount_of(&file, &mounts).cloned());
+        match mount {
+            Some(mount) if mount.is_served_elsewhere() => {
+                return Ok(Some(mount.source.display().to_string()));
+            }
+            Some(mount) => above.extend(mount.block_device(&mounts)),
+            None => {}
+        }
+    }
+    Ok(None)
 }

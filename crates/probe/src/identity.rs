@@ -12,6 +12,8 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FileType as RawFileType, Statx};
+
 use crate::ProbeError;
 use crate::sysfs::BlockDevice;
 
@@ -63,6 +65,16 @@ impl Identity {
             return Identity::Block(DeviceNumber::from_raw(metadata.rdev()));
         }
         Identity::File { device: DeviceNumber::from_raw(metadata.dev()), inode: metadata.ino() }
+    }
+
+    /// The same, of what `statx` answered.
+    pub(crate) fn of_status(status: &Statx) -> Self {
+        if RawFileType::from_raw_mode(status.stx_mode.into()) == RawFileType::BlockDevice {
+            let (major, minor) = (status.stx_rdev_major, status.stx_rdev_minor);
+            return Identity::Block(DeviceNumber { major, minor });
+        }
+        let device = DeviceNumber { major: status.stx_dev_major, minor: status.stx_dev_minor };
+        Identity::File { device, inode: status.stx_ino }
     }
 }
 

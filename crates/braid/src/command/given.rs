@@ -34,12 +34,15 @@ pub(super) fn judge(
 fn refused(refusal: Refusal) -> Failure {
     let Reason::InUse { holders } = &refusal.reason else { return Failure::refused(refusal) };
     let places = Places::from_environment();
-    let volume = places.running_names().into_iter().find(|name| {
-        let status = control::get_status(&places.control(name));
-        let is_it =
-            |holder: &Holder, of: u32| matches!(holder, Holder::Process { pid, .. } if *pid == of);
-        status.is_ok_and(|status| holders.iter().any(|holder| is_it(holder, status.pid)))
-    });
+    let names = places.running_names();
+    let sockets: Vec<PathBuf> = names.iter().map(|name| places.control(name)).collect();
+    let is_it =
+        |holder: &Holder, of: u32| matches!(holder, Holder::Process { pid, .. } if *pid == of);
+    let volume =
+        names.into_iter().zip(control::get_statuses(&sockets)).find_map(|(name, status)| {
+            let pid = status.ok()?.pid;
+            holders.iter().any(|holder| is_it(holder, pid)).then_some(name)
+        });
     match volume {
         Some(name) => Failure::refused(format!(
             "{} is refused: it is a member of {name}, which is up",

@@ -202,7 +202,7 @@ fn unreachable(volume: &str) -> impl Fn(ControlError) -> Failure + '_ {
     move |error| match error {
         ControlError::Unreachable(_) => Failure::failed(format!("no volume called {volume} is up"))
             .next("`braid status` lists those that are"),
-        other => Failure::failed(format!("{volume}: {other}")),
+        other => Failure::failed(format!("{volume}: {other}")).next(other.next(volume)),
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) struct Status {
     pub(crate) output_version: u32,
     pub(crate) name: String,
     /// `online`; `degraded` when copies are missing; `failing` when members answered with errors;
-    /// `failed` when nothing can be written any more.
+    /// `failed` when nothing can be written any more; `stalled` when what serves does not answer.
     pub(crate) state: String,
     /// Why, if it is not online.
     pub(crate) why: Option<String>,

@@ -7,18 +7,18 @@
 //! ```
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use braid_device::{Access, File};
 use braid_engine::redundant::{ControlError, JobKind, MemberState, NewMember, Redundant, Speed};
 use braid_md::{BadBlocks, Role, Superblock, Version};
 use braid_probe::{Policy, check_member};
-use braid_uring::{Handle, Remote};
+use braid_uring::Handle;
 
 use super::md::MdArray;
 use super::media::{Leaf, Media, Medium};
-use super::shard::{self, Local};
+use super::shard::{Local, Orders as Remote};
 use super::write_hole::LogPlace;
 use crate::control::{Order, OrderAnswer, Outcome};
 use crate::metadata::{Metadata, random_uuid};
@@ -145,16 +145,12 @@ fn answer_of(result: Result<String, ControlError>) -> OrderAnswer {
     }
 }
 
-/// Calls `f` on the shard and waits for what it sends.
+/// Calls `f` on the shard, unless whoever gave the order has gone, and waits for what it sends.
 fn ask(
     remote: &Remote,
     f: impl FnOnce(&Handle, &Local, Sender<OrderAnswer>) + Send + 'static,
 ) -> OrderAnswer {
-    let (send, receive) = channel();
-    shard::call(remote, move |handle, local| f(handle, local, send));
-    receive.recv_timeout(PATIENCE).unwrap_or_else(|_| {
-        OrderAnswer::failed(format!("the volume did not answer within {} s", PATIENCE.as_secs()))
-    })
+    remote.carry_out(PATIENCE, f)
 }
 
 fn send(to: &Sender<OrderAnswer>, answer: OrderAnswer) {

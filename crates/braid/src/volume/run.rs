@@ -29,6 +29,9 @@ use crate::process::Process;
 /// `timeout` signals the process and then its group.
 const INSISTS: Range<Duration> = Duration::from_secs(1)..Duration::from_secs(10);
 
+/// How long a status waits for the shards: a turn of theirs takes milliseconds.
+const SHARD_LIMIT: Duration = Duration::from_secs(2);
+
 /// What a volume that is ready offers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Ready {
@@ -141,8 +144,8 @@ struct Volume {
 struct Shared {
     spec: Spec,
     media: Arc<Media>,
-    /// The shard on which arrays that keep copies live.
-    remote: braid_uring::Remote,
+    /// All shards; arrays that keep copies live on the first.
+    remotes: Vec<braid_uring::Remote>,
     limits: Limits,
     nbd: Vec<Arc<braid_export_nbd::Counters>>,
     uris: Vec<String>,
@@ -181,7 +184,7 @@ impl Volume {
         let shared = Arc::new(Shared {
             spec: spec.clone(),
             media,
-            remote: shards[0].facts.remote.clone(),
+            remotes: shards.iter().map(|shard| shard.facts.remote.clone()).collect(),
             limits,
             nbd: shards.iter().map(|shard| Arc::clone(&shard.facts.counters)).collect(),
             uris: listeners.iter().map(|listener| listener.address().uri()).collect(),
@@ -229,7 +232,9 @@ impl Volume {
                         }
                     }
                 }
-                Ok(Event::Stop { force, answer }) => match self.detach(force) {
+                // Whoever asked has gone, and may not want it any more.
+                Ok(Event::Stop { giver, .. }) if !giver.begin() => {}
+                Ok(Event::Stop { force, answer, .. }) => match self.detach(force) {
                     Ok(()) => {
                         let ended = self.end();
                         let error = ended.as_ref().err().map(ToString::to_string);
@@ -298,13 +303,14 @@ impl Volume {
 }
 
 impl control::Volume for Shared {
-    fn carry_out(&self, order: control::Order) -> control::OrderAnswer {
-        orders::carry_out(&self.media, &self.remote, order)
+    fn carry_out(&self, order: control::Order, giver: control::Giver) -> control::OrderAnswer {
+        orders::carry_out(&self.media, &shard::Orders::new(self.remotes[0].clone(), giver), order)
     }
 
     fn status(&self) -> Status {
         let members = self.members();
-        let arrays = self.arrays();
+        let silent = shard::silent(&self.remotes, SHARD_LIMIT);
+        let arrays = self.arrays(!silent.contains(&0));
         let judged = arrays::judge(&self.spec.name, &arrays);
         let failing = members.iter().find(|member| member.failures > 0);
         let why = failing.map(|member| {
@@ -324,6 +330,22 @@ impl control::Volume for Shared {
             (Some((state, why, next)), _) => (state, Some(why), next),
             (None, Some(_)) if !self.media.is_redundant() => ("failing".to_owned(), why, next),
             (None, _) => ("online".to_owned(), None, None),
+        };
+        let (state, why, next) = match silent.first() {
+            None => (state, why, next),
+            Some(shard) => (
+                "stalled".to_owned(),
+                Some(format!(
+                    "its shard {shard} has not answered for {} s: it waits for a member, or for \
+                     memory",
+                    SHARD_LIMIT.as_secs()
+                )),
+                Some(format!(
+                    "look at its members (`dmesg`) and at the machine's memory; `braid down {} \
+                     --force` ends its process and gets the device back",
+                    self.spec.name
+                )),
+            ),
         };
         Status {
             output_version: OUTPUT_VERSION,
@@ -355,19 +377,19 @@ impl control::Volume for Shared {
 }
 
 impl Shared {
-    /// The arrays that keep copies (none if their shard does not answer), and the others that
-    /// have superblocks.
-    fn arrays(&self) -> Vec<ArrayStatus> {
+    /// The arrays that keep copies (none if their shard does not answer, or is known not to), and
+    /// the others that have superblocks.
+    fn arrays(&self, answers: bool) -> Vec<ArrayStatus> {
         let plain = self.media.md_arrays().into_iter().filter(|md| !md.level.is_redundant());
         let mut all: Vec<ArrayStatus> =
             plain.map(|md| arrays::plain_status(md, self.limits.read_only)).collect();
-        if !self.media.is_redundant() {
+        if !self.media.is_redundant() || !answers {
             return all;
         }
         // In the order in which they were built: those with superblocks know each other.
         let mut described = self.media.md_arrays().into_iter().filter(|md| md.level.is_redundant());
         let only_md = self.media.is_only_md();
-        let answers = arrays::ask(&self.remote).unwrap_or_default();
+        let answers = arrays::ask(&self.remotes[0]).unwrap_or_default();
         let status = |(level, size, status)| {
             let md = if only_md { described.next() } else { None };
             arrays::status_of(&level, size, status, md, self.limits.read_only)

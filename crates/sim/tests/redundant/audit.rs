@@ -16,8 +16,8 @@ use crate::parity::crash::{Crash, bearable, fill, some_crash, tiny, without};
 use crate::parity::crash_loads::change_superblocks;
 use crate::parity::images::{Stripes, images_with};
 use crate::world::{
-    DATA, FAR, PAIR, PAIR_BITMAP, SHAPES, SUPERBLOCK, Shape, World, crash_images, data_of, filled, pool,
-    rng, superblock_of,
+    DATA, FAR, PAIR, PAIR_BITMAP, SHAPES, SUPERBLOCK, Shape, World, crash_images, data_of, filled,
+    pool, rng, superblock_of,
 };
 
 /// A crash left a member that is being filled one event behind. It is filled before anything else
@@ -69,7 +69,8 @@ fn a_flush_that_failed_once_is_not_forgotten() {
             let failed = |one: &braid_sim::Record| {
                 one.op == Op::Flush && one.end.is_some_and(|(_, result)| result.is_err())
             };
-            if disk.faults().error_for(0, &Io::flush()).is_some() && disk.trace().iter().any(failed) {
+            if disk.faults().error_for(0, &Io::flush()).is_some() && disk.trace().iter().any(failed)
+            {
                 disk.faults().clear();
                 counter.set(counter.get() + 1);
             }
@@ -315,19 +316,19 @@ fn a_resync_that_fails_is_not_done() {
     let [first, second] = on(offset);
     images[first.member].as_mut().unwrap()[(DATA + first.offset) as usize..][..512].fill(1);
     for seed in 0..10 {
-    let world = World::with_images(seed, shape, &images);
-    let place = Span::new(DATA + second.offset, 512);
-    let target = Target::op(Op::Write).touching(place);
-    world.disk(second.member).faults().add(target, Fault::Error(Errno::IO));
-    let (array, rest) = (world.array.clone(), world.sleep(10));
-    let resync = world.run(async move {
-        rest.await;
-        array.status().resync
-    });
-    let at = |run: &braid_array::geometry::Run| {
-        world.disk(run.member).contents()[(DATA + run.offset) as usize..][..512].to_vec()
-    };
-    assert!(resync != Resync::Clean || at(&first) == at(&second), "{seed} {resync:?}");
+        let world = World::with_images(seed, shape, &images);
+        let place = Span::new(DATA + second.offset, 512);
+        let target = Target::op(Op::Write).touching(place);
+        world.disk(second.member).faults().add(target, Fault::Error(Errno::IO));
+        let (array, rest) = (world.array.clone(), world.sleep(10));
+        let resync = world.run(async move {
+            rest.await;
+            array.status().resync
+        });
+        let at = |run: &braid_array::geometry::Run| {
+            world.disk(run.member).contents()[(DATA + run.offset) as usize..][..512].to_vec()
+        };
+        assert!(resync != Resync::Clean || at(&first) == at(&second), "{seed} {resync:?}");
     }
 }
 
@@ -420,7 +421,10 @@ impl Drop for TellLog {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let status = self.0.status();
-            println!("STATUS broken {} resync {:?} in sync {:?} {:#?}", status.broken, status.resync, status.in_sync, status.log);
+            println!(
+                "STATUS broken {} resync {:?} in sync {:?} {:#?}",
+                status.broken, status.resync, status.in_sync, status.log
+            );
         }
     }
 }

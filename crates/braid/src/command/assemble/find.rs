@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use braid_probe::{FileKind, Holder, find_users, identify};
+use braid_probe::{FileKind, Holder, find_users, identify, served_by};
 
 use crate::cli::Assemble;
 use crate::command::{given, stacks};
@@ -27,7 +27,7 @@ pub(super) fn members(assemble: &Assemble) -> Result<Vec<Metadata>, Failure> {
         named.iter().filter_map(|path| identify(path).ok()).map(|(_, id)| id).collect();
     let mut places = Vec::new();
     if assemble.scan {
-        places.extend(block_devices()?);
+        places.extend(block_devices()?.into_iter().filter(|path| !is_served(path)));
     }
     for folder in &given::absolute(&assemble.folders)? {
         places.extend(files_of(folder)?);
@@ -90,6 +90,17 @@ fn look_at(path: &Path) -> Option<Metadata> {
             None
         }
     }
+}
+
+/// Whether another process serves what is on the device, as braid does for a volume's. It may have
+/// stopped, and then a reader of its device waits, unkillably, until it goes on.
+fn is_served(path: &Path) -> bool {
+    let Ok(Some(server)) = served_by(path) else { return false };
+    let path = path.display();
+    eprintln!(
+        "braid: passed over: {path} stands on {server}, which another process serves; name it to have it looked at"
+    );
+    true
 }
 
 /// Whether a loop or device-mapper device has the same bytes: that one is looked at instead.

@@ -231,7 +231,12 @@ fn a_crash_while_members_come_and_go() {
             for _ in 0..6 {
                 let load = Load { requests: 8, depth: 4, longest: 16, overlapping: true };
                 let report = client.run(load).await;
-                assert!(report.errors.is_empty(), "{:#?} {:?}", array.status().log, report.errors.len());
+                assert!(
+                    report.errors.is_empty(),
+                    "{:#?} {:?}",
+                    array.status().log,
+                    report.errors.len()
+                );
             }
             over.set(true);
         });
