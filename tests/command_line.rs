@@ -228,7 +228,7 @@ fn status_of_nothing() {
     let plain = scratch.run(&["status"]).ok();
     assert_eq!(plain.out.trim(), "no volumes are up");
     let json = scratch.run(&["status", "--json"]).ok().json();
-    assert_eq!(json, serde_json::json!({ "output_version": 1, "volumes": [] }));
+    assert_eq!(json, serde_json::json!({ "output_version": 1, "volumes": [], "unanswered": [] }));
 }
 
 #[test]
@@ -396,4 +396,44 @@ fn the_laboratory_lists_and_plans() {
     let presets = scratch.run(&["lab", "presets"]).ok();
     let first = presets.out.split_whitespace().next().expect("there are presets").to_owned();
     scratch.run(&["lab", "plan", &first]).fails(2, &["--baseline STACK", "next: braid lab run"]);
+}
+
+#[test]
+fn a_socket_is_told_so_that_it_can_be_used_from_any_folder() {
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", MIB);
+    let serve = scratch.braid().args(["serve", "./a.img", "--nbd", "unix:own.sock"]);
+    let mut command = serve.into_command();
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = common::start(&mut command).expect("braid can be started");
+    let mut line = [0; 256];
+    let read = child.stdout.take().expect("it is piped").read(&mut line).expect("a line");
+    let text = String::from_utf8_lossy(&line[..read]).into_owned();
+    let _guard = Volume::adopt(&scratch, child, &scratch.join("own.sock"));
+    assert!(text.contains(scratch.join("own.sock").to_str().unwrap()), "{text}");
+}
+
+#[test]
+fn volumes_of_somebody_else_are_not_none() {
+    if !common::is_root() {
+        println!("skipped: only root can become somebody else");
+        return;
+    }
+    use std::os::unix::process::CommandExt;
+    let scratch = Scratch::new();
+    let _volume = scratch.up("ram(1M)", &["--name", "v", "--attach", "none"]);
+    std::fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    let program = scratch.join("braid");
+    std::fs::copy(env!("CARGO_BIN_EXE_braid"), &program).unwrap();
+    for args in [&["status"][..], &["status", "v"], &["mdstat"]] {
+        let mut command = std::process::Command::new(&program);
+        command.args(args).env("BRAID_RUN_DIR", scratch.run_folder()).uid(65_534).gid(65_534);
+        command.current_dir("/").stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = common::start(&mut command).expect("braid can be started");
+        let output = child.wait_with_output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {err}");
+        assert!(err.contains("Permission denied"), "{args:?}: {err}");
+    }
 }

@@ -11,10 +11,14 @@
 mod common;
 
 mod assembling;
+mod coming_back;
 mod creation;
 mod golden;
+mod honest;
 mod living;
 mod missed;
+mod nested;
+mod older;
 mod parity;
 mod sets;
 mod undoing;

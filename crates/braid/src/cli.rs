@@ -187,12 +187,21 @@ pub(crate) enum Member {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct WhichArray {
+    /// Which array of a stack that has several: its name or identifier
+    #[arg(long, value_name = "NAME|UUID")]
+    pub(crate) array: Option<String>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct MemberTarget {
     /// The volume's name
     #[arg(value_name = "NAME")]
     pub(crate) volume: String,
     /// The member's path
     pub(crate) member: PathBuf,
+    #[command(flatten)]
+    pub(crate) which: WhichArray,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -226,12 +235,14 @@ pub(crate) struct Scrub {
     /// right the member that is proved wrong
     #[arg(long)]
     pub(crate) repair: bool,
-    /// End the scrub that runs
+    /// End the scrub that runs or waits
     #[arg(long, conflicts_with = "repair")]
     pub(crate) cancel: bool,
     /// Wait until it has ended, and print what it found; exit status 1 if anything differs
     #[arg(long, conflicts_with = "cancel")]
     pub(crate) wait: bool,
+    #[command(flatten)]
+    pub(crate) which: WhichArray,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -254,14 +265,18 @@ pub(crate) struct Grow {
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) by: GrowBy,
+    #[command(flatten)]
+    pub(crate) which: WhichArray,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "While clients are about, a pass goes at the minimum, or, with a latency \
-                        target, as fast as the target allows; else at the maximum.")]
+#[command(
+    after_help = "Without any limit, shows those that are set. While clients are about, a pass goes at the minimum, or, with a latency \
+                        target, as fast as the target allows; else at the maximum."
+)]
 pub(crate) struct Speed {
     /// The volume's name
     pub(crate) name: String,
@@ -275,6 +290,8 @@ pub(crate) struct Speed {
     /// [default: 0]
     #[arg(long, value_name = "TIME")]
     pub(crate) latency: Option<String>,
+    #[command(flatten)]
+    pub(crate) which: WhichArray,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

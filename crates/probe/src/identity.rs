@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType as RawFileType, Statx};
 
 use crate::ProbeError;
+use crate::mounts::{read_mounts, waits_for_others};
 use crate::sysfs::BlockDevice;
 
 /// The number of a device, `8:16`.
@@ -140,6 +141,27 @@ impl fmt::Display for FileKind {
 pub fn identify(path: &Path) -> Result<(FileKind, Identity), ProbeError> {
     let metadata = fs::metadata(path).map_err(ProbeError::io("look at", path))?;
     Ok((FileKind::of(&metadata), Identity::of(&metadata)))
+}
+
+/// Whether `path` leads to the file with this device number and inode (`st_dev`, `st_ino`); `None`
+/// where to look would be to wait for another process or machine, or where it cannot be found out.
+///
+/// # Errors
+/// [`ProbeError`] when the table of mounts cannot be read.
+pub fn leads_to(path: &Path, (device, inode): (u64, u64)) -> Result<Option<bool>, ProbeError> {
+    // Only the folders that the path names: behind a link anything may lie.
+    if waits_for_others(path, &read_mounts()?) {
+        return Ok(None);
+    }
+    let is_link = |part: &Path| fs::symlink_metadata(part).is_ok_and(|part| part.is_symlink());
+    if path.ancestors().any(is_link) {
+        return Ok(None);
+    }
+    Ok(match fs::metadata(path) {
+        Ok(there) => Some((there.dev(), there.ino()) == (device, inode)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(false),
+        Err(_) => None,
+    })
 }
 
 /// How two members share bytes.

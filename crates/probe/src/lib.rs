@@ -32,11 +32,9 @@ mod sysfs;
 mod usage;
 
 pub use error::ProbeError;
-pub use facts::{
-    MemberFacts, Named, named_devices, physical_device, physical_devices, served_by,
-};
+pub use facts::{MemberFacts, Named, named_devices, physical_device, physical_devices, served_by};
 pub use identity::{
-    DeviceNumber, Duplicate, FileKind, Identity, Relation, find_duplicates, identify,
+    DeviceNumber, Duplicate, FileKind, Identity, Relation, find_duplicates, identify, leads_to,
 };
 pub use refusal::{Policy, Reason, Refusal, check_member, check_members};
 pub use signature::{Class, ReadAt, Signature, scan_signatures};

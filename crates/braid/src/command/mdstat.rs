@@ -21,7 +21,7 @@ pub(super) fn print() -> Result<(), Failure> {
     let places = Places::from_environment();
     let mut arrays = Vec::new();
     let mut silent = Vec::new();
-    let names = places.running_names();
+    let names = places.running_names()?;
     let sockets: Vec<_> = names.iter().map(|name| places.control(name)).collect();
     for (name, status) in names.into_iter().zip(control::get_statuses(&sockets)) {
         let status = match status {

@@ -70,7 +70,7 @@ fn ask(options: &cli::Status, places: &Places) -> Result<Vec<Answer>, Failure> {
             check_name(name)?;
             vec![name.clone()]
         }
-        None => places.running_names(),
+        None => places.running_names()?,
     };
     let sockets: Vec<_> = names.iter().map(|name| places.control(name)).collect();
     let answers = control::get_statuses(&sockets);
@@ -101,6 +101,11 @@ fn write_out(text: &str) -> Result<(), Failure> {
 /// Why a volume does not say how it is.
 fn silent(places: &Places, name: &str, error: &ControlError) -> Failure {
     match error {
+        ControlError::Unreachable(error)
+            if error.kind() == std::io::ErrorKind::PermissionDenied =>
+        {
+            Failure::failed(format!("{name}: {error}")).next("as its owner")
+        }
         ControlError::Unreachable(_)
             if places.traces(name).exists() || places.control(name).exists() =>
         {
@@ -200,7 +205,7 @@ fn render(status: &Status) -> String {
     let mut text: String =
         lines.iter().map(|(key, value)| format!("{key:>8}: {value}\n")).collect();
     for array in &status.arrays {
-        text.push_str(&render_array(array, device.volatile));
+        text.push_str(&render_array(array, device.volatile, status.arrays.len() > 1));
     }
     // An array that keeps copies has said how its members are.
     let told: Vec<&str> = status
@@ -230,7 +235,7 @@ fn render(status: &Status) -> String {
 }
 
 /// An array: what it is, how its members are, what goes on.
-fn render_array(array: &ArrayStatus, is_volatile: bool) -> String {
+fn render_array(array: &ArrayStatus, is_volatile: bool, is_one_of_several: bool) -> String {
     let mut lines = Vec::new();
     let in_sync: String = array.in_sync.iter().map(|one| if *one { 'U' } else { '_' }).collect();
     let mut what = array.level.clone();
@@ -244,7 +249,18 @@ fn render_array(array: &ArrayStatus, is_volatile: bool) -> String {
     if let (Some(metadata), Some(uuid)) = (&array.metadata, &array.uuid) {
         what = format!("{what}, metadata {metadata}, {uuid}, {} events", array.events);
     }
+    if is_one_of_several {
+        what = format!("{}: {what}", array.called);
+    }
     lines.push(("array", what));
+    for (offset, length) in &array.lost {
+        let end = offset + length;
+        let text = format!(
+            "bytes {offset} to {end} of the array can be given by no member any more (whose they \
+             were: docs/arrays.md, \"Bytes that are gone\"); writing them makes them good"
+        );
+        lines.push(("lost", text));
+    }
     if let (Some(chunk), Some(all), Some(set)) =
         (array.bitmap_chunk_bytes, array.bitmap_chunks, array.bitmap_chunks_set)
     {
@@ -272,7 +288,11 @@ fn render_array(array: &ArrayStatus, is_volatile: bool) -> String {
         lines.push(("pass", render_job(job)));
     }
     if let Some(scrub) = &array.last_scrub {
-        let mut found = scrubbed::found(array, scrub.mismatch_bytes, "differed");
+        let left = scrubbed::not_compared(array, scrub);
+        let mut found = match left.is_empty() || scrub.mismatch_bytes > 0 {
+            true => scrubbed::found(array, scrub, "differed"),
+            false => left.join("; "),
+        };
         if array.repaired_bytes > 0 {
             found = format!("{found}; {} bytes were written again", array.repaired_bytes);
         }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{serve, stacks};
+use super::{given, serve, stacks};
 use crate::cli::Up;
 use crate::control;
 use crate::failure::{Context, Failure, shell_word};
@@ -202,7 +202,7 @@ fn apply_options(up: &Up, record: &mut Record) {
 }
 
 /// The process does not stay in the folder where the command was typed.
-fn absolute_address(address: &str) -> String {
+pub(super) fn absolute_address(address: &str) -> String {
     match address.strip_prefix("unix:").map(std::path::absolute) {
         Some(Ok(path)) => format!("unix:{}", path.display()),
         _ => address.to_owned(),
@@ -340,7 +340,9 @@ pub(super) fn volume_process() -> Result<(), Failure> {
 }
 
 fn outcome_of(error: &RunError) -> Outcome {
-    if error.is_refusal() {
+    if let RunError::Refused(refusal) = error {
+        Outcome::Refused(given::refused(refusal).text())
+    } else if error.is_refusal() {
         Outcome::Refused(error.text())
     } else if error.is_usage() {
         Outcome::Usage(error.text())

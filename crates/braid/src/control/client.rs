@@ -295,7 +295,7 @@ mod tests {
                 assert!(stream.read(&mut request).unwrap() > 0);
                 said.iter().for_each(|text| stream.write_all(text.as_bytes()).unwrap());
             });
-            post_order(&socket, &Order::RaidDisks { count: 2 })
+            post_order(&socket, &Order::RaidDisks { count: 2, array: None })
         })
     }
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use braid_md::assembly::{BitmapFacts, Candidate};
-use braid_md::{BadBlocks, Bitmap, Features, Superblock, detect};
+use braid_md::assembly::{BitmapFacts, Candidate, array_size};
+use braid_md::{BadBlocks, Bitmap, Features, Level, Superblock, detect};
 
 use super::Image;
 use super::logs::{self, Logs};
@@ -94,6 +94,10 @@ impl Metadata {
             _ if superblock.bitmap_offset.is_none() => (None, None),
             None => (None, Some("it lies outside the device".to_owned())),
             Some(bytes) => match Bitmap::parse(&bytes) {
+                Ok(bitmap) if bitmap.header.sync_size < least_sync_size(&superblock) => {
+                    let (has, least) = (bitmap.header.sync_size, least_sync_size(&superblock));
+                    (None, Some(format!("it is about {has} bytes, and the array has {least}")))
+                }
                 Ok(bitmap) if bitmap.header.is_portable() => (Some(bitmap), None),
                 Ok(_) => (None, Some("its bits are in the order of an unknown host".to_owned())),
                 Err(why) => (None, Some(why.to_string())),
@@ -123,6 +127,17 @@ impl Metadata {
             log_head: self.logs.head.clone(),
             log_trouble: self.logs.trouble.clone(),
         }
+    }
+}
+
+/// What a bitmap has to be about: the array for raid10, else what is used of each member.
+fn least_sync_size(superblock: &Superblock) -> u64 {
+    let Superblock { level, layout, chunk, component_size, raid_disks, .. } = *superblock;
+    let all = vec![component_size; raid_disks as usize];
+    match level {
+        // A layout that is not understood is refused for itself.
+        Level::Raid10 => array_size(level, layout, chunk, &all).unwrap_or(0),
+        _ => component_size,
     }
 }
 

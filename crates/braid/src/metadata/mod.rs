@@ -6,6 +6,7 @@
 //!   member   the superblock that holds, and what it points to, checked
 //!   logs     what closes the write hole of arrays with parity, checked
 //!   host     this machine: its name, its time zone, the time, randomness
+//!   allocate room in image files for what is written while an array is used
 //!   change   members opened for nobody else, bytes saved, bytes replaced
 //!   saved    the bytes that were there before, on stable storage: what `braid undo` reads
 //! ```
@@ -18,6 +19,7 @@
 //! Deliberately absent: what is written and why, which are the commands'; members of a volume
 //! that runs, which are its own.
 
+mod allocate;
 mod change;
 mod host;
 mod image;
@@ -25,6 +27,7 @@ mod logs;
 mod member;
 mod saved;
 
+pub(crate) use allocate::allocate;
 pub(crate) use change::{Change, Held, Patch};
 pub(crate) use host::{block_device_name, host_name, now, random_number, random_uuid, utc_offset};
 pub(crate) use image::Image;

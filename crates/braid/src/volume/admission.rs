@@ -13,9 +13,10 @@
 //! would go on twice.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use braid_md::Uuid;
-use braid_probe::{Policy, Reason, Refusal, check_member, check_members};
+use braid_probe::{Holder, MemberFacts, Policy, Reason, Refusal, check_member, check_members};
 use braid_stack::{Node, Stack};
 
 use crate::metadata::{Metadata, MetadataError};
@@ -44,7 +45,7 @@ pub(crate) fn admit(
     let policy = Policy { force: &accepted, read_only: options.read_only, min_bytes: 4096 };
     let mut unusable = Vec::new();
     loop {
-        let refusal = match check_members(&paths, &policy) {
+        let refusal = match check_patiently(&paths, &policy) {
             Ok(_) => return Ok(unusable),
             Err(refusal) => refusal,
         };
@@ -60,6 +61,50 @@ pub(crate) fn admit(
         paths.retain(|path| *path != refusal.path);
         unusable.push(Unusable { why: refusal.reason.to_string(), path: refusal.path });
     }
+}
+
+/// How long a process that has been killed may take to let go of what it had open.
+const DYING: Duration = Duration::from_secs(2);
+/// How often it is looked at again.
+const RETRY: Duration = Duration::from_millis(20);
+
+/// Examines all members as [`check_members`] does, and waits for processes that have one open and
+/// are about to end.
+///
+/// # Errors
+/// A refusal.
+pub(crate) fn check_patiently(
+    paths: &[PathBuf],
+    policy: &Policy<'_>,
+) -> Result<Vec<MemberFacts>, Refusal> {
+    let deadline = Instant::now() + DYING;
+    loop {
+        match check_members(paths, policy) {
+            Err(refusal) if is_ending(&refusal.reason) && Instant::now() < deadline => {
+                std::thread::sleep(RETRY);
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Whether only processes stand in the way that have been killed.
+fn is_ending(reason: &Reason) -> bool {
+    let ends = |holder: &Holder| match holder {
+        Holder::Process { pid, .. } => crate::process::is_ending(*pid),
+        _ => false,
+    };
+    matches!(reason, Reason::InUse { holders } if holders.iter().all(ends))
+}
+
+/// Who has a member locked, as far as that can be seen: `, by braid (pid 12)`.
+pub(super) fn locked_by(path: &Path) -> String {
+    let holders = braid_probe::find_users(path).map(|usage| usage.holders).unwrap_or_default();
+    let process = holders.iter().find_map(|holder| match holder {
+        Holder::Process { pid, command, .. } => Some(format!(", by {command} (pid {pid})")),
+        _ => None,
+    });
+    process.unwrap_or_default()
 }
 
 /// Whether a member with superblocks that was refused may be taken for one that is not there.

@@ -18,17 +18,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use braid_array::GeometryError;
 use braid_array::geometry::{Linear, ParityLevel, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
 use braid_block::Limits;
-use braid_device::File;
 use braid_engine::redundant::{Layout, MemberState, NewMember, STRIPE_CACHE, Setup, Speed};
 use braid_engine::{Clock, Dev};
-use braid_md::assembly::{Assembly, Member, Options, Slot, Start, group};
+use braid_md::assembly::{
+    Assembly, LeftOut, Member, Options, Reason as LeftOutReason, Slot, Start, group,
+};
 use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
 use braid_stack::Stack;
 
 use super::admission::{self, Unusable};
 use super::level::{Level, parity};
-use super::media::{Leaf, Medium, OpenOptions};
+use super::media::{Leaf, Medium, OpenOptions, open_file};
+use super::newcomer::empty_log;
 use super::write_hole::{self, LogPlace};
+use crate::control::LeftOutStatus;
 use crate::metadata::{Metadata, MetadataError};
 
 /// Why members do not make an array.
@@ -49,8 +52,8 @@ pub(crate) enum MdError {
     Geometry { what: String, source: GeometryError },
     #[error("cannot open {path}: {source}")]
     Open { path: PathBuf, source: io::Error },
-    #[error("{path} is in use: another program has it locked")]
-    Locked { path: PathBuf },
+    #[error("{path} is in use: another program has it locked{by}, and did not let go of it")]
+    Locked { path: PathBuf, by: String },
 }
 
 /// Of an array that is only read, after a crash, with members missing.
@@ -68,6 +71,8 @@ pub(crate) struct MdArray {
     /// What people call it.
     pub(crate) name: String,
     pub(crate) warnings: Vec<String>,
+    /// Members of old that are there, and take no part.
+    pub(crate) left_out: Vec<LeftOutStatus>,
     /// The freshest superblock.
     pub(crate) superblock: Superblock,
     members: Vec<MdMember>,
@@ -202,6 +207,7 @@ impl MdArray {
             level,
             name,
             warnings,
+            left_out: left_out_of(&assembly),
             superblock: freshest.superblock.clone(),
             members,
             open: Mutex::new(open),
@@ -270,6 +276,16 @@ impl MdArray {
             speed: Speed::default(),
         })
     }
+}
+
+/// Members of old that missed what was written since, and can be brought up to date.
+fn left_out_of(assembly: &Assembly) -> Vec<LeftOutStatus> {
+    let is_late = |one: &&LeftOut| {
+        matches!(one.reason, LeftOutReason::Stale { .. } | LeftOutReason::Disowned { .. })
+    };
+    let late = assembly.left_out.iter().filter(is_late);
+    late.map(|one| LeftOutStatus { member: one.label.clone(), by_bitmap: one.re_add.is_some() })
+        .collect()
 }
 
 /// Whether superblocks count on a member that does not take part.
@@ -352,17 +368,20 @@ fn open_members<'a>(
         };
         let path = &metadata.path;
         let file =
-            File::open(path, options.access(), offset, length).map_err(|source| {
-                match source.kind() {
-                    io::ErrorKind::WouldBlock => MdError::Locked { path: path.clone() },
-                    _ => MdError::Open { path: path.clone(), source },
+            open_file(path, options, offset, length).map_err(|source| match source.kind() {
+                io::ErrorKind::WouldBlock => {
+                    MdError::Locked { path: path.clone(), by: admission::locked_by(path) }
                 }
+                _ => MdError::Open { path: path.clone(), source },
             })?;
         members.push(MdMember {
             label: member.label.clone(),
             limits: file.limits(),
             superblock: metadata.superblock.clone(),
-            bad_blocks: metadata.bad_blocks.clone().unwrap_or_else(BadBlocks::none),
+            bad_blocks: match &metadata.bad_blocks {
+                Some(known) => known.clone(),
+                None => empty_log(&metadata.superblock),
+            },
             role,
             state,
             replacement,

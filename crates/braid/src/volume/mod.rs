@@ -19,13 +19,14 @@ mod level;
 mod md;
 mod media;
 mod name_lock;
+mod newcomer;
 mod orders;
 mod run;
 mod shard;
 mod spec;
 mod write_hole;
 
-pub(crate) use admission::{Unusable, admit};
+pub(crate) use admission::{Unusable, admit, check_patiently};
 pub(crate) use attachment::clean_up_after;
 pub(crate) use md::is_served;
 pub(crate) use media::{Media, OpenOptions};

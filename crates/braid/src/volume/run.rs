@@ -20,8 +20,7 @@ use super::shard::{self, Shard, ShardError};
 use super::{Attach, Spec};
 use super::{arrays, orders};
 use crate::control::{
-    self, ArrayStatus, DeviceStatus, Event, ExportStatus, MemberStatus, OUTPUT_VERSION, Status,
-    StopAnswer,
+    self, DeviceStatus, Event, ExportStatus, MemberStatus, OUTPUT_VERSION, Status, StopAnswer,
 };
 use crate::process::Process;
 
@@ -310,7 +309,8 @@ impl control::Volume for Shared {
     fn status(&self) -> Status {
         let members = self.members();
         let silent = shard::silent(&self.remotes, SHARD_LIMIT);
-        let arrays = self.arrays(!silent.contains(&0));
+        let remote = Some(&self.remotes[0]).filter(|_| !silent.contains(&0));
+        let arrays = arrays::all(&self.media, remote, self.limits.read_only);
         let judged = arrays::judge(&self.spec.name, &arrays);
         let failing = members.iter().find(|member| member.failures > 0);
         let why = failing.map(|member| {
@@ -330,6 +330,13 @@ impl control::Volume for Shared {
             (Some((state, why, next)), _) => (state, Some(why), next),
             (None, Some(_)) if !self.media.is_redundant() => ("failing".to_owned(), why, next),
             (None, _) => ("online".to_owned(), None, None),
+        };
+        let gone = arrays::gone(&self.spec.name, &members, &arrays);
+        let mut warnings = self.warnings.clone();
+        warnings.extend(gone.iter().flat_map(|gone| gone.warnings.iter().cloned()));
+        let (state, why, next) = match gone {
+            Some(gone) if state == "online" => (gone.state, Some(gone.why), Some(gone.next)),
+            _ => (state, why, next),
         };
         let (state, why, next) = match silent.first() {
             None => (state, why, next),
@@ -353,7 +360,7 @@ impl control::Volume for Shared {
             state,
             why,
             next,
-            stack: self.spec.stack.to_string(),
+            stack: arrays::stack_now(&self.spec.stack, &self.media, &arrays).to_string(),
             device: DeviceStatus {
                 size_bytes: self.limits.size,
                 logical_block_bytes: self.limits.logical_block,
@@ -366,7 +373,7 @@ impl control::Volume for Shared {
             nbd: (!self.uris.is_empty()).then(|| self.nbd_status()),
             members,
             arrays,
-            warnings: self.warnings.clone(),
+            warnings,
             pid: std::process::id(),
             uptime_seconds: self.started.elapsed().as_secs(),
             io: self.driver.to_owned(),
@@ -377,27 +384,6 @@ impl control::Volume for Shared {
 }
 
 impl Shared {
-    /// The arrays that keep copies (none if their shard does not answer, or is known not to), and
-    /// the others that have superblocks.
-    fn arrays(&self, answers: bool) -> Vec<ArrayStatus> {
-        let plain = self.media.md_arrays().into_iter().filter(|md| !md.level.is_redundant());
-        let mut all: Vec<ArrayStatus> =
-            plain.map(|md| arrays::plain_status(md, self.limits.read_only)).collect();
-        if !self.media.is_redundant() || !answers {
-            return all;
-        }
-        // In the order in which they were built: those with superblocks know each other.
-        let mut described = self.media.md_arrays().into_iter().filter(|md| md.level.is_redundant());
-        let only_md = self.media.is_only_md();
-        let answers = arrays::ask(&self.remotes[0]).unwrap_or_default();
-        let status = |(level, size, status)| {
-            let md = if only_md { described.next() } else { None };
-            arrays::status_of(&level, size, status, md, self.limits.read_only)
-        };
-        all.extend(answers.into_iter().map(status));
-        all
-    }
-
     fn members(&self) -> Vec<MemberStatus> {
         let member = |leaf: &Arc<super::media::Leaf>| {
             let (direct, failures) = match &leaf.medium {
@@ -412,6 +398,7 @@ impl Shared {
                 last_failure: failures
                     .and_then(|failures| failures.last())
                     .map(|errno| errno.to_string()),
+                gone: leaf.gone(),
             }
         };
         self.media.leaves().iter().map(member).collect()

@@ -32,11 +32,16 @@ pub(super) fn members(assemble: &Assemble) -> Result<Vec<Metadata>, Failure> {
     for folder in &given::absolute(&assemble.folders)? {
         places.extend(files_of(folder)?);
     }
+    let mut unreadable = Vec::new();
     for path in places {
         // One device has many names; the first one counts.
         if identify(&path).is_ok_and(|(_, identity)| seen.insert(identity)) {
-            found.extend(look_at(&path).filter(|_| !assemble.scan || !is_behind_another(&path)));
+            let metadata = look_at(&path, &mut unreadable);
+            found.extend(metadata.filter(|_| !assemble.scan || !is_behind_another(&path)));
         }
+    }
+    if !unreadable.is_empty() {
+        eprintln!("braid: passed over, because they cannot be read: {}", unreadable.join(", "));
     }
     Ok(found)
 }
@@ -80,11 +85,16 @@ fn named_members(assemble: &Assemble, named: &[PathBuf]) -> Result<Vec<Metadata>
     }
 }
 
-/// What has no superblock is passed over; what cannot be judged is named.
-fn look_at(path: &Path) -> Option<Metadata> {
+/// What has no superblock is passed over; what cannot be judged is named, and what cannot even be
+/// read is `unreadable`: of a machine's disks that may be most.
+fn look_at(path: &Path, unreadable: &mut Vec<String>) -> Option<Metadata> {
     match Metadata::read(path) {
         Ok(metadata) => Some(metadata),
         Err(MetadataError::NoSuperblock { .. }) => None,
+        Err(MetadataError::Unreadable(_)) => {
+            unreadable.push(path.display().to_string());
+            None
+        }
         Err(error) => {
             eprintln!("braid: passed over: {error}");
             None
