@@ -147,7 +147,7 @@ fn a_volume_that_cannot_be_remembered_does_not_stay_up() {
 }
 
 /// A volume over these members that was up once, with a pattern on it; and its record.
-fn was_up<'a>(stack: &str, scratch: &'a Scratch, names: &[&str]) -> String {
+fn was_up(stack: &str, scratch: &Scratch, names: &[&str]) -> String {
     for (seed, name) in names.iter().enumerate() {
         scratch.file(name, 2 * MIB, seed as u64);
     }

@@ -18,9 +18,11 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use braid_probe::{Named, named_devices};
 use braid_stack::{Node, Stack};
 
-use crate::record::{Known, Record, Seen};
+use crate::metadata::Metadata;
+use crate::record::{Known, Record, Seen, lasting};
 
 /// What became of the members that a record knows.
 #[derive(Debug, Default)]
@@ -37,16 +39,20 @@ pub(crate) struct Membership {
 }
 
 /// How the machine is asked, so that it can be made up.
-pub(crate) struct World<'a> {
+struct World<'a> {
     /// What a path leads to; none if there is nothing, or nothing that can be looked at.
-    pub(crate) look: &'a dyn Fn(&Path) -> Option<Seen>,
+    look: &'a dyn Fn(&Path) -> Option<Seen>,
     /// The path of the one disk with such an identity.
-    pub(crate) find: &'a dyn Fn(&str) -> Option<PathBuf>,
+    find: &'a dyn Fn(&str) -> Option<PathBuf>,
 }
 
 impl Membership {
-    /// Compares the members of `record` with what they are now.
-    pub(crate) fn of(record: &Record, world: &World<'_>) -> Membership {
+    /// Compares the members of `record` with what they are now, on this machine.
+    pub(crate) fn of(record: &Record) -> Membership {
+        Membership::on(record, &World { look: &Seen::at, find: &find_device })
+    }
+
+    fn on(record: &Record, world: &World<'_>) -> Membership {
         let mut membership = Membership::default();
         let leaves = leaves(&record.stack);
         for (path, is_described) in &leaves {
@@ -150,6 +156,43 @@ impl Membership {
     }
 }
 
+/// The one disk, or partition, of this machine that has this identity.
+fn find_device(identity: &str) -> Option<PathBuf> {
+    let has = |one: &Named| {
+        let all = lasting(one.wwn.as_deref(), one.serial.as_deref(), one.partition);
+        all.iter().any(|own| own == identity)
+    };
+    let mut found = named_devices().ok()?.into_iter().filter(has);
+    let first = found.next()?;
+    // Two slots of a card reader have one serial number.
+    found.next().is_none().then_some(first.path)
+}
+
+/// Takes the members of the stack in as they are now. What cannot be looked at stays known as it
+/// was.
+pub(crate) fn accept_all(record: &mut Record) {
+    let paths: Vec<PathBuf> = record.stack.member_paths().into_iter().map(Path::to_owned).collect();
+    let now = |path: &PathBuf| look_at(path).or_else(|| record.known(path).cloned());
+    record.members = paths.iter().filter_map(now).collect();
+}
+
+/// Takes one member in as it is now, and forgets those that are not in the stack any more.
+pub(crate) fn accept(record: &mut Record, path: &Path) {
+    record.members.retain(|known| known.path != path);
+    record.members.extend(look_at(path));
+    let paths = record.stack.member_paths();
+    record.members.retain(|known| paths.contains(&known.path.as_path()));
+}
+
+/// What a member is to be known by.
+fn look_at(path: &Path) -> Option<Known> {
+    let known = Known::from(Seen::at(path)?);
+    Some(match Metadata::read(path) {
+        Ok(metadata) => known.of_array(metadata.superblock.array_uuid),
+        Err(_) => known,
+    })
+}
+
 /// Another file or device lies where a member was: which, if the record knows.
 fn told_apart(record: &Record, known: &Known, other: &Seen) -> String {
     let path = known.path.display();
@@ -225,7 +268,7 @@ mod tests {
             let mut found = paths.values().filter(|one| one.identities[0] == identity);
             found.next().map(|one| one.path.clone())
         };
-        Membership::of(record, &World { look: &look, find: &find })
+        Membership::on(record, &World { look: &look, find: &find })
     }
 
     const DISKS: [(&str, &str); 2] = [("/dev/sdb", "serial B"), ("/dev/sdc", "wwn C")];

@@ -11,13 +11,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use braid_md::Uuid;
-use braid_probe::{Identity, MemberFacts, Named, Policy, check_member, named_devices};
+use braid_probe::{Identity, MemberFacts, Policy, check_member};
 use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Context, Failure};
-use crate::membership::{Membership, World};
-use crate::metadata::Metadata;
 use crate::volume::{Attach, IoMode};
 
 /// The contents of `NAME.toml`.
@@ -93,7 +91,7 @@ impl Seen {
     }
 
     /// What a path leads to, whether it may be used or not. Reading only.
-    fn at(path: &Path) -> Option<Seen> {
+    pub(crate) fn at(path: &Path) -> Option<Seen> {
         let policy = Policy { force: &[], read_only: true, min_bytes: 0 };
         let facts = match check_member(path, &policy) {
             Ok(facts) => facts,
@@ -109,7 +107,11 @@ impl Seen {
 }
 
 /// What a disk, or a partition of it, keeps wherever it is plugged in.
-fn lasting(wwn: Option<&str>, serial: Option<&str>, partition: Option<u32>) -> Vec<String> {
+pub(crate) fn lasting(
+    wwn: Option<&str>,
+    serial: Option<&str>,
+    partition: Option<u32>,
+) -> Vec<String> {
     let part = partition.map_or(String::new(), |number| format!(" partition {number}"));
     let wwn = wwn.map(|wwn| format!("wwn {wwn}{part}"));
     let serial = serial.map(|serial| format!("serial {serial}{part}"));
@@ -122,7 +124,7 @@ impl Known {
         Known::from(Seen::of(facts))
     }
 
-    fn from(seen: Seen) -> Known {
+    pub(crate) fn from(seen: Seen) -> Known {
         let identity = seen.identity().to_owned();
         Known { path: seen.path, identity, size_bytes: seen.size_bytes, array: None }
     }
@@ -142,18 +144,6 @@ impl Known {
         let is_lasting = ["wwn ", "serial "].iter().any(|word| self.identity.starts_with(word));
         is_lasting.then_some(self.identity.as_str())
     }
-}
-
-/// The one disk, or partition, of this machine that has this identity.
-fn find_device(identity: &str) -> Option<PathBuf> {
-    let has = |one: &Named| {
-        let all = lasting(one.wwn.as_deref(), one.serial.as_deref(), one.partition);
-        all.iter().any(|own| own == identity)
-    };
-    let mut found = named_devices().ok()?.into_iter().filter(has);
-    let first = found.next()?;
-    // Two slots of a card reader have one serial number.
-    found.next().is_none().then_some(first.path)
 }
 
 impl Record {
@@ -200,40 +190,9 @@ impl Record {
         self.members.iter().find(|known| known.path == path)
     }
 
-    /// The members as they are now, against what is known of them.
-    pub(crate) fn membership(&self) -> Membership {
-        Membership::of(self, &World { look: &Seen::at, find: &find_device })
-    }
-
     /// The arrays that members with superblocks were accepted for, by the members' paths.
     pub(crate) fn arrays(&self) -> Vec<(PathBuf, String)> {
         let of = |known: &Known| Some((known.path.clone(), known.array.clone()?));
         self.members.iter().filter_map(of).collect()
     }
-
-    /// Takes the members of the stack in as they are now. What cannot be looked at stays known as
-    /// it was.
-    pub(crate) fn accept_members(&mut self) {
-        let paths: Vec<PathBuf> =
-            self.stack.member_paths().into_iter().map(Path::to_owned).collect();
-        let now = |path: &PathBuf| look_at(path).or_else(|| self.known(path).cloned());
-        self.members = paths.iter().filter_map(now).collect();
-    }
-
-    /// Takes one member in as it is now, and forgets those that are not in the stack any more.
-    pub(crate) fn accept(&mut self, path: &Path) {
-        self.members.retain(|known| known.path != path);
-        self.members.extend(look_at(path));
-        let paths = self.stack.member_paths();
-        self.members.retain(|known| paths.contains(&known.path.as_path()));
-    }
-}
-
-/// What a member is to be known by.
-fn look_at(path: &Path) -> Option<Known> {
-    let known = Known::from(Seen::at(path)?);
-    Some(match Metadata::read(path) {
-        Ok(metadata) => known.of_array(metadata.superblock.array_uuid),
-        Err(_) => known,
-    })
 }

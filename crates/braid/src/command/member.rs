@@ -14,6 +14,7 @@ use crate::control::{
     Status,
 };
 use crate::failure::Failure;
+use crate::membership;
 use crate::places::{Places, check_name};
 use crate::record::Record;
 
@@ -315,7 +316,7 @@ fn change_members(volume: &str, come: &[PathBuf], go: &[PathBuf]) -> Result<(), 
         come.iter().filter_map(|path| Some((level_of(path)?, path))).collect();
     edit_md(&mut record.stack, &mut 0, &come, go);
     for (_, path) in come {
-        record.accept(path);
+        membership::accept(&mut record, path);
     }
     record.write(&file)
 }

@@ -20,7 +20,7 @@ use super::{given, serve, stacks};
 use crate::cli::Up;
 use crate::control;
 use crate::failure::{Context, Failure, shell_word};
-use crate::membership::Membership;
+use crate::membership::{self, Membership};
 use crate::places::{Places, check_name};
 use crate::record::Record;
 use crate::volume::{Ready, RunError, Spec, run};
@@ -47,24 +47,24 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
     if up.remember {
         record = now.clone();
     }
-    let membership = record.membership();
-    let mut notes = membership.notes();
-    match membership.changed.is_empty() {
+    let members = Membership::of(&record);
+    let mut notes = members.notes();
+    match members.changed.is_empty() {
         true => {}
         false if now.read_only => notes.push(format!(
             "the members are not what {name} was last up with:{}",
-            membership.changes_in_words()
+            members.changes_in_words()
         )),
         false if up.accept_members => {}
-        false => return Err(changed(&name, &membership)),
+        false => return Err(changed(&name, &members)),
     }
-    now.stack = membership.resolve(&record.stack);
+    now.stack = members.resolve(&record.stack);
     let forced = stacks::forced(&up.common, &[&record.stack, &now.stack])?;
-    let accepted = [membership.recognised, forced].concat();
+    let accepted = [members.recognised, forced].concat();
     // What is judged now and taken for writing is the volume's from now on. To be looked at, a
     // member may carry anything; that makes it nobody's.
     if !now.read_only && (up.accept_members || record.members.is_empty()) {
-        record.accept_members();
+        membership::accept_all(&mut record);
     }
     let arrays = record.arrays();
     let spec = Spec {

@@ -173,3 +173,9 @@ fn bad_blocks_of(
         ))
     })
 }
+
+/// A log in which nothing is bad, with the room that the superblock says there is.
+pub(crate) fn empty_log(superblock: &Superblock) -> BadBlocks {
+    let log = superblock.bad_block_log.and_then(|log| BadBlocks::new(log.size, log.shift).ok());
+    log.unwrap_or_else(BadBlocks::none)
+}

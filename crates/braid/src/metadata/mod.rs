@@ -32,5 +32,5 @@ pub(crate) use change::{Change, Held, Patch};
 pub(crate) use host::{block_device_name, host_name, now, random_number, random_uuid, utc_offset};
 pub(crate) use image::Image;
 pub(crate) use logs::stripe_log_head;
-pub(crate) use member::{Metadata, MetadataError};
+pub(crate) use member::{Metadata, MetadataError, empty_log};
 pub(crate) use saved::{Saved, SavedPatch, Trail};

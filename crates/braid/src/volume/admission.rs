@@ -19,14 +19,8 @@ use braid_md::Uuid;
 use braid_probe::{Holder, MemberFacts, Policy, Reason, Refusal, check_member, check_members};
 use braid_stack::{Node, Stack};
 
+use super::options::{OpenOptions, Unusable};
 use crate::metadata::{Metadata, MetadataError};
-
-/// A member of an `md(…)` level that cannot be used as it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unusable {
-    pub(crate) path: PathBuf,
-    pub(crate) why: String,
-}
 
 /// Examines the members of `stack`; what `accepted` ones carry is no obstacle. Answers those that
 /// their arrays have to do without.
@@ -36,7 +30,7 @@ pub(crate) struct Unusable {
 pub(crate) fn admit(
     stack: &Stack,
     accepted: &[PathBuf],
-    options: &super::OpenOptions,
+    options: &OpenOptions,
 ) -> Result<Vec<Unusable>, Box<Refusal>> {
     let mut paths: Vec<PathBuf> = stack.member_paths().into_iter().map(ToOwned::to_owned).collect();
     let mut described = md_members(stack);
@@ -171,7 +165,7 @@ fn is_own(path: &Path) -> bool {
 /// None can be read: why the first one cannot.
 pub(super) fn read(
     members: &[Stack],
-    options: &super::OpenOptions,
+    options: &OpenOptions,
 ) -> Result<(Vec<Metadata>, Vec<Unusable>), MetadataError> {
     let (mut found, mut unusable, mut first) = (Vec::new(), Vec::new(), None);
     for path in members.iter().filter_map(path_of) {
@@ -195,10 +189,7 @@ pub(super) fn read(
 }
 
 /// A member that was given to another array since is not this one's.
-fn of_its_array(
-    metadata: Metadata,
-    options: &super::OpenOptions,
-) -> Result<Metadata, MetadataError> {
+fn of_its_array(metadata: Metadata, options: &OpenOptions) -> Result<Metadata, MetadataError> {
     let now: Uuid = metadata.superblock.array_uuid;
     let expected = options.arrays.iter().find(|(path, _)| *path == metadata.path);
     match expected {

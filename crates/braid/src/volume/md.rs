@@ -26,13 +26,13 @@ use braid_md::assembly::{
 use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
 use braid_stack::Stack;
 
-use super::admission::{self, Unusable};
+use super::admission;
 use super::level::{Level, parity};
-use super::media::{Leaf, Medium, OpenOptions, open_file};
-use super::newcomer::empty_log;
+use super::media::{Leaf, Medium, open_file};
+use super::options::{OpenOptions, Unusable};
 use super::write_hole::{self, LogPlace};
 use crate::control::LeftOutStatus;
-use crate::metadata::{Metadata, MetadataError};
+use crate::metadata::{Metadata, MetadataError, empty_log};
 
 /// Why members do not make an array.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use braid_array::GeometryError;
 use braid_block::Limits;
-use braid_device::{Access, Buses, File, Modelled, Ram};
+use braid_device::{Buses, File, Modelled, Ram};
 use braid_engine::redundant::{MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed};
 use braid_engine::{Array, Dev};
 use braid_md::{BadBlocks, Resync};
@@ -16,9 +16,10 @@ use braid_mem::Pool;
 use braid_stack::{Node, Stack};
 use braid_uring::{ExecutorClock, Handle};
 
-use super::admission::{Unusable, locked_by};
+use super::admission::locked_by;
 use super::level::Level;
 use super::md::{MdArray, MdError};
+use super::options::OpenOptions;
 
 /// Why a stack that reads well cannot be brought up.
 #[derive(Debug, thiserror::Error)]
@@ -197,36 +198,6 @@ impl Media {
         let mut builder = Builder { handle, pool, read_only, arrays: Vec::new() };
         let dev = builder.part(&self.root)?.expect("the whole of a stack is there");
         Ok(Built { dev, arrays: builder.arrays })
-    }
-}
-
-/// How a stack is opened.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct OpenOptions {
-    pub(crate) read_only: bool,
-    /// Start arrays without members that they were last seen with.
-    pub(crate) degraded: bool,
-    /// Members with superblocks that cannot be used.
-    pub(crate) unusable: Vec<Unusable>,
-    /// Identifiers of the arrays that members were accepted for.
-    pub(crate) arrays: Vec<(PathBuf, String)>,
-    /// The command that brings this stack up, if there is one: `braid up NAME`.
-    pub(crate) command: Option<String>,
-}
-
-impl OpenOptions {
-    pub(crate) fn access(&self) -> Access {
-        if self.read_only { Access::ReadOnly } else { Access::Exclusive }
-    }
-
-    /// What leads on where members are missing that the array counts on.
-    pub(super) fn degraded_command(&self) -> String {
-        match &self.command {
-            Some(command) => format!(
-                "with the member that is missing; or, to go on without it: {command} --degraded"
-            ),
-            None => "with the member that is missing; or with --degraded".to_owned(),
-        }
     }
 }
 

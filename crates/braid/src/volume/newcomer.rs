@@ -20,18 +20,19 @@ use braid_engine::Dev;
 use braid_engine::redundant::{MemberState, NewMember, Redundant, Status};
 use braid_md::assembly::{Reason, came_back};
 use braid_md::superblock::SUPERBLOCK_BYTES;
-use braid_md::{BadBlocks, Features, Role, Superblock, Version};
+use braid_md::{Features, Role, Superblock, Version};
 use braid_mem::Pool;
 use braid_probe::{Policy, check_member};
 use braid_uring::Handle;
 
 use super::md::MdArray;
-use super::media::{Leaf, Medium, OpenOptions, open_file};
+use super::media::{Leaf, Medium, open_file};
+use super::options::OpenOptions;
 use super::shard::Local;
 use super::write_hole::LogPlace;
 use crate::control::OrderAnswer;
 use crate::failure::shell_word;
-use crate::metadata::{Image, Metadata, allocate, random_uuid};
+use crate::metadata::{Image, Metadata, allocate, empty_log, random_uuid};
 
 /// A device that is to become a member.
 pub(super) struct Newcomer {
@@ -274,12 +275,6 @@ fn at_work(array: &Superblock, status: &Status) -> Superblock {
 /// Where a member's bad-block log lies, in bytes from its start.
 fn area_of_log(superblock: &Superblock) -> Option<u64> {
     superblock.super_offset.checked_add_signed(superblock.bad_block_log?.offset)
-}
-
-/// A log in which nothing is bad, with the room that the superblock says there is.
-pub(super) fn empty_log(superblock: &Superblock) -> BadBlocks {
-    let log = superblock.bad_block_log.and_then(|log| BadBlocks::new(log.size, log.shift).ok());
-    log.unwrap_or_else(BadBlocks::none)
 }
 
 /// A superblock for a new member of `size` bytes, laid out as those of the other members are. What

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
-use super::media::OpenOptions;
+use super::options::OpenOptions;
 
 /// How a volume becomes a block device of this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
