@@ -15,14 +15,12 @@ use std::time::Duration;
 
 use braid_engine::Dev;
 use braid_mem::Pool;
-use braid_uring::{Fd, Handle, Interest};
+use braid_uring::{Fd, Handle};
 
+use crate::connection::Export;
 use crate::counters::{Counters, Counts};
-use crate::handshake::{Handshake, Policy, Step};
-use crate::inbox::Inbox;
-use crate::protocol::{BlockSize, ExportInfo, Exports, Negotiated};
-use crate::session::{End, Parts, Session};
-use crate::stop::Stop;
+use crate::session::End;
+use crate::stream::Socket;
 
 /// What a connection receives into, in bytes: some thousand small requests.
 const INBOX: usize = 64 << 10;
@@ -53,15 +51,10 @@ pub struct Server {
 
 struct Inner {
     handle: Handle,
-    dev: Dev,
-    pool: Pool,
     /// Buffers that connections keep: apart from those that requests come and go with.
     inboxes: Pool,
-    exports: Arc<Exports>,
-    export: Arc<ExportInfo>,
+    export: Export,
     bounds: Bounds,
-    counters: Arc<Counters>,
-    stop: Stop,
     open: Cell<usize>,
     on_end: Box<dyn Fn(&End)>,
 }
@@ -80,20 +73,14 @@ impl Server {
         bounds: Bounds,
         on_end: impl Fn(&End) + 'static,
     ) -> io::Result<Server> {
-        let export = export_of(&dev, name);
-        let exports = Exports::new(vec![export.clone()])
+        let export = Export::new(dev, pool, name, bounds.stall)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         Ok(Server {
             inner: Rc::new(Inner {
                 handle: handle.clone(),
-                dev,
-                pool,
                 inboxes: Pool::new(bounds.connections * INBOX)?,
-                exports: Arc::new(exports),
-                export: Arc::new(export),
+                export,
                 bounds,
-                counters: Arc::default(),
-                stop: Stop::default(),
                 open: Cell::new(0),
                 on_end: Box::new(on_end),
             }),
@@ -102,7 +89,7 @@ impl Server {
 
     /// What it counts.
     pub fn counters(&self) -> Arc<Counters> {
-        Arc::clone(&self.inner.counters)
+        Arc::clone(self.inner.export.counters())
     }
 
     /// Connections now.
@@ -112,12 +99,12 @@ impl Server {
 
     /// Takes no more requests; answers those that are under way, then closes.
     pub fn stop(&self) {
-        self.inner.stop.raise();
+        self.inner.export.stop().raise();
     }
 
     /// Waits until it is stopped.
     pub async fn stopped(&self) {
-        self.inner.stop.wait().await;
+        self.inner.export.stop().wait().await;
     }
 
     /// Accepts until it is stopped, giving each connection to `place`.
@@ -129,7 +116,7 @@ impl Server {
         let inner = &self.inner;
         loop {
             let accepted = {
-                let mut stopped = pin!(inner.stop.wait());
+                let mut stopped = pin!(inner.export.stop().wait());
                 let mut accept = pin!(inner.handle.accept(listener));
                 std::future::poll_fn(|cx| {
                     if stopped.as_mut().poll(cx).is_ready() {
@@ -163,11 +150,11 @@ impl Server {
         if inner.open.get() >= inner.bounds.connections {
             counts.connections_refused = 1;
             counts.disconnections = 1;
-            inner.counters.add(&mut counts);
+            inner.export.counters().add(&mut counts);
             return;
         }
         inner.open.set(inner.open.get() + 1);
-        inner.counters.add(&mut counts);
+        inner.export.counters().add(&mut counts);
         let server = self.clone();
         inner.handle.spawn(async move {
             let fd = Fd::new(fd);
@@ -178,7 +165,7 @@ impl Server {
             server.inner.open.set(server.inner.open.get() - 1);
             let protocol_errors = u64::from(end.is_protocol_error());
             let mut counts = Counts { disconnections: 1, protocol_errors, ..Counts::default() };
-            server.inner.counters.add(&mut counts);
+            server.inner.export.counters().add(&mut counts);
             (server.inner.on_end)(&end);
         });
     }
@@ -190,107 +177,7 @@ impl Inner {
         let Some(buf) = self.inboxes.get(INBOX) else {
             return End::Failed(io::ErrorKind::OutOfMemory.into());
         };
-        let mut inbox = Inbox::new(buf);
-        let negotiated = {
-            let mut limit = pin!(self.handle.sleep(self.bounds.stall));
-            let mut stopped = pin!(self.stop.wait());
-            let mut negotiate = pin!(self.negotiate(fd, &mut inbox));
-            std::future::poll_fn(|cx| {
-                if let Poll::Ready(result) = negotiate.as_mut().poll(cx) {
-                    return Poll::Ready(result);
-                }
-                if stopped.as_mut().poll(cx).is_ready() {
-                    return Poll::Ready(Err(End::Stopped));
-                }
-                limit.as_mut().poll(cx).map(|()| Err(End::Stalled(self.bounds.stall)))
-            })
-            .await
-        };
-        let negotiated = match negotiated {
-            Ok(negotiated) => negotiated,
-            Err(end) => return end,
-        };
-        let parts = Parts {
-            handle: self.handle.clone(),
-            fd: fd.clone(),
-            dev: self.dev.clone(),
-            pool: self.pool.clone(),
-            export: Arc::clone(&self.export),
-            negotiated,
-            stall_limit: self.bounds.stall,
-            stop: self.stop.clone(),
-            counters: Arc::clone(&self.counters),
-        };
-        Session::new(parts, inbox).await
-    }
-
-    /// The handshake, up to the first request.
-    async fn negotiate(&self, fd: &Fd, inbox: &mut Inbox) -> Result<Negotiated, End> {
-        let mut handshake = Handshake::new(Arc::clone(&self.exports), Policy::default());
-        let mut answer = handshake.greeting().to_vec();
-        // An option may be longer than the inbox: they are collected here.
-        let mut input = Vec::new();
-        loop {
-            self.send_all(fd, &answer).await?;
-            answer.clear();
-            let (result, buf) = inbox.receive(&self.handle, fd).await;
-            let count = result?;
-            inbox.received(buf, count);
-            match count {
-                0 if input.is_empty() => return Err(End::Disconnected),
-                0 => return Err(End::Truncated),
-                _ => {}
-            }
-            input.extend_from_slice(inbox.bytes());
-            inbox.consume(inbox.bytes().len());
-            let progress = handshake.advance(&input, &mut answer);
-            input.drain(..progress.consumed);
-            match progress.step {
-                Step::NeedMore { .. } => {}
-                Step::Transmission(negotiated) => {
-                    self.send_all(fd, &answer).await?;
-                    inbox.put_back(&input);
-                    return Ok(negotiated);
-                }
-                Step::Aborted => {
-                    // The client may have gone already: it said that it would.
-                    let _ = self.send_all(fd, &answer).await;
-                    return Err(End::Disconnected);
-                }
-                Step::Fatal(error) => return Err(End::Handshake(error)),
-            }
-        }
-    }
-
-    async fn send_all(&self, fd: &Fd, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            match self.handle.try_send(fd, &[io::IoSlice::new(bytes)]) {
-                Ok(count) => bytes = &bytes[count..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.handle.ready(fd, Interest::Writable).await?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// How NBD describes a device.
-fn export_of(dev: &Dev, name: &str) -> ExportInfo {
-    let limits = dev.limits();
-    let preferred = limits.physical_block.max(4096).next_power_of_two();
-    ExportInfo {
-        read_only: limits.read_only,
-        can_trim: limits.discard,
-        can_cache: true,
-        rotational: limits.rotational,
-        block_size: BlockSize {
-            minimum: limits.logical_block,
-            preferred: preferred.min(1 << 20),
-            ..BlockSize::default()
-        },
-        ..ExportInfo::new(name, limits.size)
+        self.export.serve(Socket::new(&self.handle, fd), buf).await
     }
 }
 

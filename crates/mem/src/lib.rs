@@ -16,7 +16,7 @@ mod pool;
 mod region;
 mod stream;
 
-pub use pool::{Buf, Pool};
+pub use pool::{Buf, Pool, keep_arenas};
 pub use region::{Advice, Region};
 
 /// The unit of allocation and of alignment, in bytes. O_DIRECT needs no more on any device with

@@ -172,24 +172,23 @@ fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStat
     }
 }
 
-/// The last scrub. The engine does not count yet what it compared and what it could not read:
-/// whoever reports a scrub tells from the array's state whether there was anything to compare.
+/// The last scrub, and what it compared.
 fn scrub_of(status: &Status) -> Option<ScrubStatus> {
     let (kind, ended, mismatch_bytes) = status.last_scrub?;
     Some(ScrubStatus {
         kind: kind.to_string(),
         ended_ms: ended.as_millis() as u64,
         mismatch_bytes,
-        compared_bytes: None,
-        unread_bytes: 0,
-        unread_offsets: Vec::new(),
-        listed_bytes: 0,
+        compared_bytes: Some(status.compared),
+        unread_bytes: status.unread,
+        unread_offsets: status.unread_places.clone(),
+        listed_bytes: status.listed,
     })
 }
 
-/// Places that no member can give any more. The engine does not name them yet.
-fn lost_of(_status: &Status) -> Vec<(u64, u64)> {
-    Vec::new()
+/// Places that no member can give any more.
+fn lost_of(status: &Status) -> Vec<(u64, u64)> {
+    status.lost.iter().map(|span| (span.offset, span.len)).collect()
 }
 
 /// Members of old that were found when the array was assembled, and are no members again.

@@ -17,7 +17,7 @@ use braid_stack::{Node, Stack};
 use braid_uring::{ExecutorClock, Handle};
 
 use super::admission::locked_by;
-use super::level::Level;
+use super::level::{self, Level};
 use super::md::{MdArray, MdError};
 use super::options::OpenOptions;
 
@@ -227,7 +227,7 @@ impl Opener<'_> {
         for member in &members {
             limits.push(member.limits()?);
         }
-        let level = Level::of(stack, &limits).map_err(|source| {
+        let level = level::of_stack(stack, &limits).map_err(|source| {
             let level = stack.node.name().to_owned();
             MediaError::Geometry { level, source }
         })?;

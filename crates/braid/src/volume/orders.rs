@@ -377,8 +377,9 @@ where
             move |why: String| OrderAnswer::refused(format!("{label} is not taken: {why}"));
         match newcomer.admit(&superblock, log, anew, &engine, handle, local) {
             Ok(admitted) => {
+                let pool = local.pool.clone();
                 handle.spawn(async move {
-                    let answered = match admitted.prepare().await {
+                    let answered = match admitted.prepare(&pool).await {
                         Ok((new, why_anew)) => f(engine, new, why_anew).await,
                         Err(why) => not_taken(why),
                     };
