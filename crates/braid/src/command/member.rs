@@ -136,7 +136,7 @@ fn judge_scrubbed(
 ) -> Result<String, (String, String)> {
     let differ = if scrub.repair { "differed" } else { "differ" };
     let mut text = scrubbed::found(array, found, differ);
-    let left = scrubbed::not_compared(array, found);
+    let left = scrubbed::not_compared(array, found, true);
     let (name, repaired) = (&scrub.name, array.repaired_bytes);
     if found.mismatch_bytes > 0 {
         text = [vec![text], left.clone()].concat().join("; ");
@@ -173,13 +173,14 @@ fn print_scrubbed(scrubbed: &[(&ArrayStatus, &ScrubStatus)]) {
         scrubbed.iter().map(|(array, found)| of(array, found)).sum()
     };
     let of = |(one, _): &(&ArrayStatus, &ScrubStatus)| one.mismatch_offsets.clone();
-    let left = |(one, found): &(&ArrayStatus, &ScrubStatus)| scrubbed::not_compared(one, found);
+    let left =
+        |(one, found): &(&ArrayStatus, &ScrubStatus)| scrubbed::not_compared(one, found, true);
     let array = |(one, found): &(&ArrayStatus, &ScrubStatus)| {
         serde_json::json!({
             "array": one.called,
             "uuid": one.uuid,
             "found": found,
-            "not_compared": scrubbed::not_compared(one, found),
+            "not_compared": scrubbed::not_compared(one, found, true),
         })
     };
     println!(

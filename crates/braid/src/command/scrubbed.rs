@@ -15,8 +15,11 @@ pub(super) fn found(array: &ArrayStatus, scrub: &ScrubStatus, differ: &str) -> S
     let parity = array.has_parity();
     if scrub.mismatch_bytes == 0 {
         return match (scrub.compared_bytes, parity) {
+            (None, _) => "nothing that differed was found".to_owned(),
             (Some(0), _) => "nothing was compared".to_owned(),
-            (Some(_), _) if scrub.unread_bytes > 0 => "what could be read agrees".to_owned(),
+            (Some(_), _) if scrub.unread_bytes + scrub.listed_bytes > 0 => {
+                "what was compared agrees".to_owned()
+            }
             (_, true) => "data and parity agree".to_owned(),
             (_, false) => "all copies agree".to_owned(),
         };
@@ -44,14 +47,20 @@ fn listed(places: &[u64]) -> String {
     format!("{}{more}", first.join(", "))
 }
 
-/// What a scrub left uncompared, a line each; none if it compared all.
-pub(super) fn not_compared(array: &ArrayStatus, scrub: &ScrubStatus) -> Vec<String> {
+/// What a scrub left uncompared, a line each; none if it compared all. `array` is as it was when
+/// the scrub ended, or has changed since.
+pub(super) fn not_compared(
+    array: &ArrayStatus,
+    scrub: &ScrubStatus,
+    has_just_ended: bool,
+) -> Vec<String> {
     let mut left = Vec::new();
     match scrub.compared_bytes {
         Some(0) => {
             left.extend(nothing_to_compare(array).or(Some("nothing was compared".to_owned())))
         }
-        _ => left.extend(nothing_to_compare(array)),
+        Some(_) if has_just_ended => left.extend(nothing_to_compare(array)),
+        _ => {}
     }
     if scrub.unread_bytes > 0 {
         left.push(format!(

@@ -288,7 +288,7 @@ fn render_array(array: &ArrayStatus, is_volatile: bool, is_one_of_several: bool)
         lines.push(("pass", render_job(job)));
     }
     if let Some(scrub) = &array.last_scrub {
-        let left = scrubbed::not_compared(array, scrub);
+        let left = scrubbed::not_compared(array, scrub, false);
         let mut found = match left.is_empty() || scrub.mismatch_bytes > 0 {
             true => scrubbed::found(array, scrub, "differed"),
             false => left.join("; "),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use braid_array::geometry::ParityLevel;
-use braid_engine::redundant::{self, Consistency, LogCost, MemberState, Status};
+use braid_engine::redundant::{self, Consistency, JobKind, LogCost, MemberState, Status};
 use braid_md::Resync;
 use braid_stack::{ByteSize, File, Node, Stack};
 use braid_uring::Remote;
@@ -175,6 +175,21 @@ fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStat
 /// The last scrub, and what it compared.
 fn scrub_of(status: &Status) -> Option<ScrubStatus> {
     let (kind, ended, mismatch_bytes) = status.last_scrub?;
+    // What is counted is of the comparison that runs, if one does.
+    let compares = |job: &redundant::JobStatus| {
+        matches!(job.kind, JobKind::Resync | JobKind::Check | JobKind::Repair)
+    };
+    if status.job.as_ref().is_some_and(compares) {
+        return Some(ScrubStatus {
+            kind: kind.to_string(),
+            ended_ms: ended.as_millis() as u64,
+            mismatch_bytes,
+            compared_bytes: None,
+            unread_bytes: 0,
+            unread_offsets: Vec::new(),
+            listed_bytes: 0,
+        });
+    }
     Some(ScrubStatus {
         kind: kind.to_string(),
         ended_ms: ended.as_millis() as u64,

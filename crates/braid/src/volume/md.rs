@@ -177,13 +177,11 @@ fn open_members(
             false => (member.superblock.data_offset, Some(member.usable)),
         };
         let file =
-            open_file(path, options, offset, length).map_err(|source| {
-                match source.kind() {
-                    io::ErrorKind::WouldBlock => {
-                        MdError::Locked { path: path.clone(), by: admission::locked_by(path) }
-                    }
-                    _ => MdError::Open { path: path.clone(), source },
+            open_file(path, options, offset, length).map_err(|source| match source.kind() {
+                io::ErrorKind::WouldBlock => {
+                    MdError::Locked { path: path.clone(), by: admission::locked_by(path) }
                 }
+                _ => MdError::Open { path: path.clone(), source },
             })?;
         Ok(Arc::new(Leaf { label: member.label.clone(), medium: Medium::File(file) }))
     };

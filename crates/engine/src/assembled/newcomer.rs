@@ -284,6 +284,10 @@ fn superblock_for(
 ///
 /// # Errors
 /// It cannot be a member.
-pub fn areas_of_log(array: &Superblock, log: LogPlace, size: u64) -> Result<Vec<(u64, u64)>, String> {
+pub fn areas_of_log(
+    array: &Superblock,
+    log: LogPlace,
+    size: u64,
+) -> Result<Vec<(u64, u64)>, String> {
     superblock_for(array, size, 0, Uuid::default()).map(|superblock| log.areas(&superblock))
 }
