@@ -4,7 +4,7 @@
 use braid_md::{BadBlocks, Features};
 
 use crate::common::{Scratch, UpVolume, wait_until};
-use crate::{REFUSED, SIZE, edit, superblock};
+use crate::{REFUSED, SIZE, list_as_bad, superblock};
 
 fn mirror(options: &[&str]) -> Scratch {
     let scratch = Scratch::new();
@@ -128,14 +128,7 @@ fn a_new_member_has_a_log_of_bad_blocks_of_its_own() {
     for how in ["add", "replace"] {
         let scratch = mirror(&["--bitmap", "none", "--size", "4M"]);
         // As a kernel leaves it that could not read a sector of `a`; behind what is used of it.
-        let mut log = BadBlocks::new(4096, 0).expect("a log");
-        log.insert(superblock(&scratch, "a.img").data_offset + (4 << 20) + 65536, 512)
-            .expect("room");
-        let place = superblock(&scratch, "a.img");
-        let offset = place.bad_block_log.expect("a place").offset;
-        let start = place.super_offset.checked_add_signed(offset).expect("a place");
-        scratch.patch("a.img", start, &log.encode());
-        edit(&scratch, "a.img", |one| one.features = one.features.union(Features::BAD_BLOCKS));
+        list_as_bad(&scratch, "a.img", (4 << 20) + 65536, 512);
         // What a disk holds that was in use before.
         let garbage: Vec<u8> = (0..SIZE).map(|at| (at / 3) as u8).collect();
         std::fs::write(scratch.join("c.img"), garbage).expect("a member");

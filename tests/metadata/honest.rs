@@ -170,3 +170,35 @@ fn members_are_told_in_the_order_of_their_roles() {
     let stack = volume.status()["stack"].as_str().expect("a stack").to_owned();
     assert_eq!(stack, format!("md({}, {})", path("c.img"), path("b.img")));
 }
+
+#[test]
+fn bytes_that_no_member_has_any_more_are_told() {
+    let names = ["a.img", "b.img", "c.img"];
+    let scratch = made("raid5", &names, &["--chunk", "64K"]);
+    crate::list_as_bad(&scratch, "b.img", 128 << 10, 64 << 10);
+    scratch.sparse("d.img", SIZE);
+    let volume = up(&scratch, "home");
+    // With all the others there it can still be worked out, but not compared.
+    let parts = ["65536 bytes are listed as bad on a member", "braid status home"];
+    scratch.run(&["scrub", "home", "--wait"]).fails(FAILED, &parts);
+    scratch.run(&["member", "fail", "home", "c.img"]).ok();
+    scratch.run(&["member", "remove", "home", "c.img"]).ok();
+    scratch.run(&["member", "add", "home", "d.img"]).ok();
+    let array = || volume.status()["arrays"][0].clone();
+    wait_until("the rest is redundant again", || {
+        array()["job"].is_null() && !array()["in_sync"].to_string().contains("false")
+    });
+    let lost = array()["lost"].clone();
+    let (offset, len) = (lost[0][0].as_u64(), lost[0][1].as_u64());
+    let (Some(offset), Some(len)) = (offset, len) else { panic!("{lost}") };
+    assert!(len > 0 && len <= 128 << 10, "{lost}");
+    let status = scratch.run(&["status", "home"]).ok();
+    let line = format!("lost: bytes {offset} to {} of the array can be given by no", offset + len);
+    assert!(status.out.contains(&line), "{status}");
+    assert!(volume.client().read(offset, 4096).is_err(), "nobody makes them up");
+    // Writing them makes them good.
+    let bytes = vec![0x5a; len as usize];
+    volume.client().write(offset, &bytes, true).expect("a write");
+    assert!(volume.client().read(offset, len as u32).expect("a read") == bytes);
+    wait_until("the line goes", || array()["lost"].as_array().is_some_and(Vec::is_empty));
+}
