@@ -32,6 +32,8 @@
 //! * Members of which all that the array was last written with are lost: those that are left do
 //!   not know that they are stale.
 //! * Members that say "durable" too early.
+//! * A superblock that a crash tears. Those of version 1 are one sector, here and with up to 128
+//!   roles anywhere; those of version 0.90 are eight, and are taken to be written whole.
 //! * What the partial parity log and the stripe log do not promise of a member lost in a crash:
 //!   [`may_be_anything`].
 

@@ -46,7 +46,10 @@ pub fn keep_panics() {
             .map(String::as_str)
             .or_else(|| payload.downcast_ref::<&str>().copied())
             .unwrap_or("no reason is given");
-        let what = format!("{text}{place}");
+        let mut what = format!("{text}{place}");
+        if std::env::var_os("RUST_BACKTRACE").is_some() {
+            what = format!("{what}\n{}", std::backtrace::Backtrace::capture());
+        }
         // The first one: what follows from it may panic as well.
         PANIC.with(|slot| slot.borrow_mut().get_or_insert(what).len());
     }));

@@ -172,6 +172,12 @@ impl SimDisk {
         self.inner.media.replace(Media::new(Vec::new(), self.inner.limits.logical_block as usize))
     }
 
+    /// Has the blocks of `span`, which are only ever written together, be there all or none of
+    /// them after a crash.
+    pub(crate) fn set_atomic(&self, span: Span) {
+        self.inner.media.borrow_mut().set_atomic(span);
+    }
+
     /// The simulation that it is in.
     pub fn handle(&self) -> Handle {
         self.inner.handle.clone()

@@ -11,6 +11,8 @@ use braid_block::{Extent, Io, Limits, Op, Span};
 use braid_engine::assembled::{self, Assembled, Carried, CarriedError, Refusal, Source};
 use braid_engine::redundant::{Layout, MemberState, Redundant, Speed};
 use braid_engine::{Clock, Dev, Device, Pending};
+use braid_md::Version;
+use braid_md::assembly::{Options, Reason, group};
 use braid_md::superblock::SUPERBLOCK_BYTES;
 
 use crate::contents::{Holder, View};
@@ -48,6 +50,9 @@ pub fn look(images: &[Option<Vec<u8>>]) -> Result<Vec<There>, String> {
         match carried(image) {
             Ok(carried) => there.push(There { disk, carried }),
             Err(CarriedError::NoSuperblock(found)) if found.is_empty() => {}
+            // A write of several sectors that failed may have torn it: nobody can use it then.
+            Err(CarriedError::NoSuperblock(found))
+                if found.iter().all(|one| one.version == Version::V0_90) => {}
             Err(why) => return Err(format!("disk{disk} cannot be read: {why:?}")),
         }
     }
@@ -63,6 +68,17 @@ pub fn assemble(there: &[There]) -> Result<Assembled, Refusal> {
         there.iter().map(|one| (label(one.disk), &one.carried)).collect();
     let options = assembled::Options { read_only: false, degraded: true };
     assembled::assemble(&members, options)
+}
+
+/// The disks that seem to have gone on alone.
+pub fn diverged(there: &[There]) -> Vec<usize> {
+    let sets = group(there.iter().map(|one| one.carried.candidate(label(one.disk))).collect());
+    let supported = assembled::is_served;
+    let (force, read_only, degraded) = (false, false, true);
+    let options = Options { force, read_only, degraded, supported: &supported };
+    let left_out = sets.iter().flat_map(|set| set.assess(options).left_out);
+    let alone = left_out.filter(|one| matches!(one.reason, Reason::Diverged { .. }));
+    alone.map(|one| number(&one.label)).collect()
 }
 
 /// What people call a disk.

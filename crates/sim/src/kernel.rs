@@ -4,6 +4,7 @@
 //! ```text
 //!   the freshest    most events, spares do not count; the first of equals
 //!   who is let in   events at most one behind the freshest's (spares: any)
+//!   its number      of several with one device number the one with the most events
 //!   its role        before 6.8: by its own table
 //!                   since 6.8: by the freshest's, if it is behind
 //!   in sync         has a role and no recovery offset
@@ -30,6 +31,7 @@ use crate::atlas::is_readable;
 use crate::contents::{Holder, View};
 use crate::found::There;
 use crate::spec::{Policy, Spec};
+use crate::verify::describe;
 
 /// Which kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +73,13 @@ pub fn make(superblocks: &[&Superblock], kernel: Kernel) -> Made {
     let array = superblocks[freshest];
     let mut roles = vec![Vec::new(); array.raid_disks as usize];
     for (place, superblock) in superblocks.iter().enumerate() {
+        // Of those with one number the one that knows most comes first, and the others are busy.
+        let has_number = |other: &&Superblock| {
+            other.device_number == superblock.device_number && other.events > superblock.events
+        };
+        if superblocks.iter().any(has_number) {
+            continue;
+        }
         let Some(role) = role_of(superblock, array, kernel) else { continue };
         let Some(holders) = roles.get_mut(usize::from(role)) else { continue };
         let up_to = match superblock.recovery_offset {
@@ -159,7 +168,7 @@ fn check_one(
     let superblocks: Vec<&Superblock> = there.iter().map(|one| &one.carried.superblock).collect();
     let believed = match make(&superblocks, kernel) {
         Made::Refused("two members in one role") if kernel == Kernel::Since6_8 => {
-            return Err("refuses: two members in one role".to_owned());
+            return Err(format!("refuses: two members in one role; {}", describe(there)));
         }
         Made::Refused(_) => return Ok(()),
         Made::Runs(believed) => believed,

@@ -34,6 +34,7 @@ mod pipe;
 mod rng;
 pub mod scenario;
 mod seeds;
+pub mod shrink;
 pub mod spec;
 mod stage;
 pub mod timeline;

@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 
 use braid_sim::campaign::{Sum, keep_panics, run_scenario, run_seeds};
 use braid_sim::scenario::Scenario;
+use braid_sim::shrink::{shrink, size};
 use braid_sim::timeline::Timeline;
 
 const HELP: &str = "\
 braid-sim: the whole stack on a virtual clock, with faults that it must survive
 
-  --seed N [--trace]      run one seed; with --trace tell what happened, request by request
+  --seed N [--trace]      run one seed; with --trace tell what happened, request by request; one
+                          that fails is shrunk first, unless --whole is given, too
   --seeds A..B            run these
   --minutes M [--from N]  run fresh seeds for so long
   --threads T             on so many threads (default: all cores)
@@ -57,7 +59,8 @@ fn command(arguments: &[String]) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(seed) = arguments.number("--seed")? {
-        return Ok(one_seed(seed, arguments.has("--trace")));
+        let (trace, whole) = (arguments.has("--trace"), arguments.has("--whole"));
+        return Ok(one_seed(seed, trace, whole));
     }
     let failed = |seed: u64, what: &str| {
         println!("seed {seed} fails: {what}\n  to repeat: {} --seed {seed} --trace", COMMAND);
@@ -85,12 +88,24 @@ fn command(arguments: &[String]) -> Result<ExitCode, String> {
 
 const COMMAND: &str = "cargo run -p braid-sim --release --";
 
-fn one_seed(seed: u64, trace: bool) -> ExitCode {
+/// As many candidates are tried while a failing seed is shrunk.
+const MOST_CANDIDATES: usize = 4000;
+
+fn one_seed(seed: u64, trace: bool, whole: bool) -> ExitCode {
     let scenario = Scenario::of(seed);
+    let result = run_scenario(&scenario, &Timeline::default());
+    let small = match &result {
+        Err(what) if !whole => {
+            println!("seed {seed} fails, {:?}: {what}", scenario.spec);
+            println!("its {} parts are made fewer …", size(&scenario));
+            shrink(&scenario, MOST_CANDIDATES)
+        }
+        _ => scenario,
+    };
     let timeline = if trace { Timeline::kept() } else { Timeline::default() };
-    let result = run_scenario(&scenario, &timeline);
+    let result = run_scenario(&small, &timeline);
     if trace {
-        println!("{scenario:#?}\n{timeline}");
+        println!("{small:#?}\n{timeline}");
     }
     match result {
         Ok(report) => {
@@ -98,7 +113,7 @@ fn one_seed(seed: u64, trace: bool) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(what) => {
-            println!("seed {seed} fails, {:?}: {what}", scenario.spec);
+            println!("seed {seed} fails, {} parts, {:?}: {what}", size(&small), small.spec);
             ExitCode::FAILURE
         }
     }

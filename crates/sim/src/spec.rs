@@ -25,6 +25,10 @@ use braid_md::{
 };
 use std::rc::Rc;
 
+use braid_block::Span;
+
+use crate::SimDisk;
+
 /// Bytes in front of the data of versions 1.1 and 1.2, and behind it of 1.0.
 pub const BESIDE: u64 = 64 << 10;
 /// Of it, the stripe log, which ends where the data starts.
@@ -127,6 +131,18 @@ impl Spec {
         match self.version {
             Version::V0_90 | Version::V1_0 => 0,
             Version::V1_1 | Version::V1_2 => BESIDE,
+        }
+    }
+
+    /// Has `disk` write superblocks whole, where they are longer than a sector: nobody promises
+    /// md that, and a torn one is gone; of version 1 no superblock here is that long.
+    pub(crate) fn settle(&self, disk: &SimDisk) {
+        let size = self.disk_size();
+        let place = self.version.superblock_offset(size);
+        if let (Version::V0_90, Some(offset)) = (self.version, place)
+            && !disk.is_gone()
+        {
+            disk.set_atomic(Span::new(offset, KIB_4));
         }
     }
 

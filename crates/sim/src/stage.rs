@@ -300,6 +300,7 @@ impl Stage {
         if self.timeline.is_kept() {
             watch(&new, disk, &self.timeline);
         }
+        self.spec.settle(&new);
         self.disks.borrow_mut()[disk] = new;
         self.tell(&label(disk), || "is there again".to_owned());
         true

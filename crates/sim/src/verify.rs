@@ -8,7 +8,7 @@
 //!                          images      ✕ ── … again         and any survivors read the same
 //! ```
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use braid_block::{Io, Limits, Span};
 use braid_engine::Dev;
 use braid_engine::assembled::Assembled;
 use braid_engine::redundant::{Redundant, Speed};
-use braid_md::Resync;
+use braid_md::{Resync, Role};
 use braid_mem::Pool;
 
 use crate::atlas::{self, is_readable};
@@ -26,6 +26,8 @@ use crate::executor::Outcome;
 use crate::found::{self, Frame, There, Trouble};
 use crate::scenario::Way;
 use crate::spec::{Policy, Spec};
+use crate::stage::watch;
+use crate::timeline::Timeline;
 use crate::{Oracle, Rng, Sim, SimDisk, kernel};
 
 /// How long an array may take to come to rest, in steps of [`STEP_NS`].
@@ -37,8 +39,8 @@ const STEP_NS: u64 = 50_000_000;
 pub const DELAY_NS: u64 = 2_000_000;
 
 thread_local! {
-    /// Memory of clients, mapped once for all the short runs of a thread.
-    static POOL: Pool = Pool::new(4 << 20).expect("memory for clients");
+    /// Memory of the clients of this thread's run.
+    static POOL: RefCell<Pool> = RefCell::new(new_pool());
     /// The same for whoever looks, beside a life that holds some of the other.
     static READS: Pool = Pool::new(1 << 20).expect("memory for reads");
 }
@@ -48,7 +50,36 @@ const PIECE: u64 = 64 << 10;
 
 /// Memory for clients.
 pub fn pool() -> Pool {
-    POOL.with(Pool::clone)
+    POOL.with_borrow(Pool::clone)
+}
+
+fn new_pool() -> Pool {
+    Pool::new(4 << 20).expect("memory for clients")
+}
+
+/// Another run begins: what one that failed still holds is not its.
+pub fn begin() {
+    POOL.replace(new_pool());
+}
+
+/// An array of a process that ends when this is dropped, whatever happens: to be made before the
+/// simulation that it is in, and so dropped behind it.
+#[derive(Default)]
+pub struct Process(OnceCell<Redundant>);
+
+impl Process {
+    /// It is `array`'s.
+    pub fn of(&self, array: &Redundant) {
+        self.0.get_or_init(|| array.clone());
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(array) = self.0.get() {
+            array.abandon();
+        }
+    }
 }
 
 /// An array at the moment of a crash.
@@ -71,6 +102,8 @@ pub struct Crash {
     pub unix: Duration,
     /// The order of what follows.
     pub schedule: u64,
+    /// What happens.
+    pub timeline: Timeline,
 }
 
 /// What became of it.
@@ -115,8 +148,18 @@ impl Crash {
     /// # Errors
     /// It is refused, and should not be.
     pub fn assemble(&self) -> Result<Found, String> {
-        let there = found::look(&self.images)?;
-        match found::assemble(&there) {
+        let mut there = found::look(&self.images)?;
+        let mut assembled = found::assemble(&there);
+        if assembled.is_err() {
+            // What the refusal says to do next: without those that seem to have gone on alone. A
+            // stale one seems so if all it knew were replaced since.
+            let alone = found::diverged(&there);
+            there.retain(|one| !alone.contains(&one.disk));
+            if !alone.is_empty() && !there.is_empty() {
+                assembled = found::assemble(&there);
+            }
+        }
+        match assembled {
             Ok(assembled) => Ok(Found::Whole(there, Box::new(assembled))),
             Err(refusal) => {
                 let is_logged = matches!(self.spec.policy, Policy::Ppl | Policy::Log);
@@ -124,7 +167,7 @@ impl Crash {
                 if self.may_give_up || holed {
                     return Ok(Found::Refused(refusal.to_string()));
                 }
-                Err(format!("after a crash it is refused: {refusal}"))
+                Err(format!("after a crash it is refused: {refusal}; {}", describe(&there)))
             }
         }
     }
@@ -167,11 +210,14 @@ impl Crash {
             check_doubt(&self.spec, &assembled, &self.images, there_bitmap(&there, &assembled))?;
             kernel::check(&self.spec, &there, &self.images, &oracle)?;
         }
+        let process = Process::default();
         let sim = Sim::new(self.schedule);
         sim.be_quiet();
         sim.be_prompt(DELAY_NS);
         let handle = sim.handle();
         let disks = new_disks(&sim, &self.images);
+        let is_there = |disk: &SimDisk| disk.contents().len() > 4096;
+        disks.iter().filter(|disk| is_there(disk)).for_each(|disk| self.spec.settle(disk));
         let frame = Frame {
             handle: &handle,
             unix_start: self.unix + Duration::from_secs(5),
@@ -179,6 +225,13 @@ impl Crash {
             nonce: dice.next_u64(),
         };
         let array = found::build(&assembled, &frame, &disks);
+        if self.timeline.is_kept() {
+            let said = describe(&there);
+            self.timeline.put(0, "└ restart", || said);
+            for (number, disk) in disks.iter().enumerate().filter(|(_, one)| is_there(one)) {
+                watch(disk, number, &self.timeline);
+            }
+        }
         let trouble = Trouble::default();
         let calm = Rc::new(Cell::new(again == 0));
         if again > 0 {
@@ -191,7 +244,7 @@ impl Crash {
         let oracle = Rc::new(RefCell::new(oracle));
         let (of_disks, spec) = (disks.clone(), self.spec);
         let mut choices = dice.fork();
-        let abandoned = array.clone();
+        process.of(&array);
         let run = async move {
             if let Err(why) = array.restart().await {
                 if !may_give_up {
@@ -232,8 +285,6 @@ impl Crash {
             told.note(&handle, checked);
         };
         let outcome = sim.run_until(run);
-        drop(sim);
-        abandoned.abandon();
         if let Outcome::Stuck(stuck) = outcome {
             return Err(format!("after a crash: {stuck}"));
         }
@@ -302,6 +353,26 @@ fn check_doubt(
             misfits.len()
         )),
     }
+}
+
+/// What superblocks say, in a line.
+pub fn describe(there: &[There]) -> String {
+    let one = |There { disk, carried }: &There| {
+        let superblock = &carried.superblock;
+        let roles = superblock.roles.iter().take(8).map(|role| match role {
+            Role::Active(role) => role.to_string(),
+            Role::Spare => "-".to_owned(),
+            Role::Faulty => "F".to_owned(),
+            Role::Journal => "J".to_owned(),
+        });
+        let filled =
+            superblock.recovery_offset.map_or(String::new(), |at| format!(", filled to {at}"));
+        let replaces = if superblock.is_replacement() { ", replaces" } else { "" };
+        let (events, resync) = (superblock.events, superblock.resync);
+        let (number, roles) = (superblock.device_number, roles.collect::<String>());
+        format!("disk{disk}: {number} of [{roles}], events {events}, {resync:?}{filled}{replaces}")
+    };
+    there.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// Whether the freshest member's bitmap is as new as its superblock.

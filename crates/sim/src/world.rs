@@ -32,6 +32,7 @@ use crate::stage::{Past, Shelf, Stage, watch};
 use crate::timeline::Timeline;
 use crate::verify::DELAY_NS;
 use crate::verify::{Crash, Found, Verdict, brief, check_at_rest, crash_images, pool, read_all};
+use crate::verify::{Process, begin};
 use crate::{Oracle, Rng, Sim, SimDisk};
 
 /// Blank disks beside the members, for operators.
@@ -88,6 +89,7 @@ struct World<'a> {
 /// # Errors
 /// What went wrong.
 pub fn run(scenario: &Scenario, timeline: &Timeline) -> Result<Report, String> {
+    begin();
     let mut rng = Rng::new(scenario.seed ^ 0xb17);
     let born = birth(&scenario.spec, scenario.start, BLANK, &mut rng);
     let size = scenario.spec.disk_size() as usize;
@@ -146,6 +148,7 @@ impl World<'_> {
             was_harmed: self.past.harmed.get(),
             unix: self.unix,
             schedule,
+            timeline: self.timeline.clone(),
         }
     }
 
@@ -153,6 +156,7 @@ impl World<'_> {
     fn live(&mut self, number: usize, life: &Life, is_last: bool) -> Result<bool, String> {
         self.count(|report| report.lives += 1);
         self.timeline.begin(number);
+        let process = Process::default();
         let sim = Sim::new(life.schedule);
         sim.be_quiet();
         sim.be_prompt(DELAY_NS);
@@ -185,6 +189,7 @@ impl World<'_> {
             nonce: life.schedule,
         };
         let array = found::build(&assembled, &frame, &disks);
+        process.of(&array);
         self.past.was_complete.set(array.status().in_sync.iter().all(|one| *one));
         let stage = Stage {
             handle: handle.clone(),
@@ -231,10 +236,7 @@ impl World<'_> {
         }
         self.unix += Duration::from_nanos(end_ns) + Duration::from_secs(1);
         stage.remember(&state);
-        let ended = self.end(&stage, &state, life, end_ns);
-        drop(sim);
-        stage.array.abandon();
-        ended
+        self.end(&stage, &state, life, end_ns)
     }
 
     /// What is left when a life is over is the next one's start.
@@ -332,6 +334,7 @@ impl World<'_> {
     /// The disks, in a simulation.
     fn disks(&mut self, sim: &Sim) -> Vec<SimDisk> {
         let (handle, timeline) = (sim.handle(), self.timeline.clone());
+        let spec = self.scenario.spec;
         let disk = |(index, drive): (usize, &mut Drive)| {
             let media = std::mem::replace(&mut drive.media, Media::new(Vec::new(), 512));
             let limits = Limits::new(media.current().len() as u64, 512);
@@ -339,6 +342,7 @@ impl World<'_> {
             if drive.away {
                 disk.vanish();
             }
+            spec.settle(&disk);
             if timeline.is_kept() {
                 watch(&disk, index, &timeline);
             }
