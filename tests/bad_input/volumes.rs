@@ -172,6 +172,10 @@ fn is_held_to_its_members(scratch: &Scratch, parts: &[&str]) {
         assert!(warnings.contains(part), "{part:?} in {warnings}");
     }
     volume.down();
+    let cat = scratch.run(&["cat", "v", "--length", "0"]).ok();
+    for part in parts {
+        assert!(cat.err.contains(part), "{part:?} in {cat}");
+    }
     assert!(before == contents(scratch), "no member is changed");
     assert_eq!(remembered, record(scratch), "nor is the record");
     scratch.up("v", &["--accept-members", NONE[0], NONE[1]]).down();

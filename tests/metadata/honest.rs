@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use crate::common::{MIB, Scratch, UpVolume, wait_until};
+use crate::common::{MIB, Mounted, Scratch, UpVolume, skip_unless_root, wait_until};
 use crate::{FAILED, SIZE};
 
 fn made(level: &str, names: &[&str], options: &[&str]) -> Scratch {
@@ -201,4 +201,25 @@ fn bytes_that_no_member_has_any_more_are_told() {
     volume.client().write(offset, &bytes, true).expect("a write");
     assert!(volume.client().read(offset, len as u32).expect("a read") == bytes);
     wait_until("the line goes", || array()["lost"].as_array().is_some_and(Vec::is_empty));
+}
+
+#[test]
+fn a_file_system_that_is_too_full_for_the_logs_is_found_out_when_they_come() {
+    skip_unless_root!();
+    let scratch = Scratch::new();
+    let Some(disk) = Mounted::tmpfs(&scratch.join("disk"), 6 * MIB) else { return };
+    let names = ["disk/a.img", "disk/b.img", "disk/c.img", "disk/d.img", "disk/e.img"];
+    names.iter().for_each(|name| drop(scratch.sparse(name, 64 * MIB)));
+    let create = |names: &[&str]| {
+        let create = ["create", "home", "--level", "raid6", "--assume-clean", "--chunk", "64K"];
+        scratch.run(&[&create[..], names].concat())
+    };
+    let parts = ["no room for its log", "next: make room in its file system"];
+    create(&names).fails(FAILED, &parts);
+    assert!(!scratch.config_file("home").exists());
+    for name in names {
+        let carried = scratch.run(&["examine", name]);
+        carried.fails(FAILED, &["has no md superblock"]);
+    }
+    drop(disk);
 }

@@ -12,6 +12,7 @@ use braid_uring::{Config, Executor};
 use super::stacks;
 use crate::cli::Cat;
 use crate::failure::{Context, Failure};
+use crate::membership::Membership;
 use crate::places::{Places, check_name};
 use crate::record::Record;
 use crate::volume::{Media, OpenOptions, admit};
@@ -42,7 +43,18 @@ pub(super) fn cat(cat: &Cat) -> Result<(), Failure> {
 fn stack(text: &str) -> Result<Stack, Failure> {
     let config = Places::from_environment().config_file(text);
     match check_name(text).is_ok() && config.exists() {
-        true => Ok(Record::read(&config)?.stack),
+        true => {
+            let record = Record::read(&config)?;
+            let members = Membership::of(&record);
+            members.notes().iter().for_each(|note| eprintln!("braid: warning: {note}"));
+            if !members.changed.is_empty() {
+                let changes = members.changes_in_words();
+                eprintln!(
+                    "braid: warning: the members are not what {text} was last up with:{changes}"
+                );
+            }
+            Ok(members.resolve(&record.stack))
+        }
         false => stacks::parse(text),
     }
 }

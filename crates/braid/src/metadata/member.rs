@@ -30,7 +30,10 @@ pub(crate) enum MetadataError {
          next: `braid wipe --metadata VERSION {path}` removes the one that does not"
     )]
     Several { path: PathBuf, count: usize, found: String },
-    #[error("{path} belongs to another array now, {uuid}: it was of {expected}")]
+    #[error(
+        "{path} belongs to another array now, {uuid}: it was of {expected}\n  next: if that one is \
+         meant: `braid assemble {path} MEMBER..`"
+    )]
     OtherArray { path: PathBuf, uuid: String, expected: String },
     #[error("none of the members can be used: {why}")]
     None { why: String },
