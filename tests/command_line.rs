@@ -38,6 +38,9 @@ fn every_command_explains_itself() {
                 "--force <MEMBER>",
                 "--insecure",
                 "--foreground",
+                "--remember",
+                "--accept-members",
+                "Options hold for this time, unless --remember is",
                 "--json",
             ],
         ),
@@ -120,9 +123,9 @@ fn a_volume_goes_up_down_and_up_again() {
     // By its name, by the same stack under its name, and by its record.
     let record = scratch.config_file("v");
     for (target, options) in [
-        ("v", &[][..]),
+        ("v", &["--attach", "none"][..]),
         (stack, &["--name", "v", "--attach", "none"]),
-        (record.to_str().unwrap(), &[]),
+        (record.to_str().unwrap(), &["--attach", "none"]),
     ] {
         let volume = scratch.up(target, options);
         assert_eq!(volume.name, "v");
@@ -152,12 +155,12 @@ fn volumes_without_a_name_get_one() {
 }
 
 #[test]
-fn the_record_keeps_options_and_new_ones_replace_them() {
+fn the_record_keeps_what_it_is_told_to_and_other_options_replace_that_for_once() {
     let scratch = Scratch::new();
     scratch.sparse("a.img", MIB);
     let address = "unix:own.sock";
     let options = ["--name", "v", "--attach", "none", "--nbd", address, "--io", "threads"];
-    scratch.up("./a.img", &options).down();
+    scratch.up("./a.img", &[&options[..], &["--remember"]].concat()).down();
     let volume = scratch.up("v", &[]);
     let own = scratch.join("own.sock");
     assert!(volume.uris[0].ends_with(own.to_str().unwrap()), "{:?}", volume.uris);
@@ -225,7 +228,7 @@ fn status_of_nothing() {
     let plain = scratch.run(&["status"]).ok();
     assert_eq!(plain.out.trim(), "no volumes are up");
     let json = scratch.run(&["status", "--json"]).ok().json();
-    assert_eq!(json, serde_json::json!({ "output_version": 1, "volumes": [] }));
+    assert_eq!(json, serde_json::json!({ "output_version": 1, "volumes": [], "unanswered": [] }));
 }
 
 #[test]
@@ -322,9 +325,9 @@ fn a_volume_that_was_killed_is_told_and_comes_up_again() {
     assert!(down.err.contains("what it left was removed"), "{down}");
     scratch.run(&["status", "v"]).fails(1, &["no volume called v is up"]);
     // And without `down` in between.
-    let volume = scratch.up("v", &[]);
+    let volume = scratch.up("v", &["--attach", "none"]);
     volume.kill();
-    let again = scratch.up("v", &[]);
+    let again = scratch.up("v", &["--attach", "none"]);
     again.client().flush().unwrap();
     again.down();
 }
@@ -393,4 +396,44 @@ fn the_laboratory_lists_and_plans() {
     let presets = scratch.run(&["lab", "presets"]).ok();
     let first = presets.out.split_whitespace().next().expect("there are presets").to_owned();
     scratch.run(&["lab", "plan", &first]).fails(2, &["--baseline STACK", "next: braid lab run"]);
+}
+
+#[test]
+fn a_socket_is_told_so_that_it_can_be_used_from_any_folder() {
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", MIB);
+    let serve = scratch.braid().args(["serve", "./a.img", "--nbd", "unix:own.sock"]);
+    let mut command = serve.into_command();
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = common::start(&mut command).expect("braid can be started");
+    let mut line = [0; 256];
+    let read = child.stdout.take().expect("it is piped").read(&mut line).expect("a line");
+    let text = String::from_utf8_lossy(&line[..read]).into_owned();
+    let _guard = Volume::adopt(&scratch, child, &scratch.join("own.sock"));
+    assert!(text.contains(scratch.join("own.sock").to_str().unwrap()), "{text}");
+}
+
+#[test]
+fn volumes_of_somebody_else_are_not_none() {
+    if !common::is_root() {
+        println!("skipped: only root can become somebody else");
+        return;
+    }
+    use std::os::unix::process::CommandExt;
+    let scratch = Scratch::new();
+    let _volume = scratch.up("ram(1M)", &["--name", "v", "--attach", "none"]);
+    std::fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    let program = scratch.join("braid");
+    std::fs::copy(env!("CARGO_BIN_EXE_braid"), &program).unwrap();
+    for args in [&["status"][..], &["status", "v"], &["mdstat"]] {
+        let mut command = std::process::Command::new(&program);
+        command.args(args).env("BRAID_RUN_DIR", scratch.run_folder()).uid(65_534).gid(65_534);
+        command.current_dir("/").stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = common::start(&mut command).expect("braid can be started");
+        let output = child.wait_with_output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {err}");
+        assert!(err.contains("Permission denied"), "{args:?}: {err}");
+    }
 }

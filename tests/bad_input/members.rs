@@ -213,3 +213,59 @@ fn force_takes_what_is_named_again() {
         std::fs::remove_file(scratch.config_file("v")).unwrap();
     }
 }
+
+/// ```text
+///   somebody   locked ─────────── lets go
+///   braid          locked? waits ────── has it
+/// ```
+#[test]
+fn a_member_whose_holder_is_on_its_way_out_is_waited_for() {
+    skip_unless_root!();
+    skip_without!("unshare", "flock", "sleep");
+    let scratch = Scratch::new();
+    scratch.file("a.img", MIB, 1);
+    // In a namespace of its own braid does not see who has the lock, as it does not see what a process
+    // has open that is ending.
+    let alone = |seconds: &str| {
+        let hold = Tool::new("flock").args(["--no-fork", "-x"]).arg(scratch.join("a.img"));
+        let holder = crate::common::start(&mut hold.args(["sleep", seconds]).into_command());
+        let mut holder = holder.expect("a process can be started");
+        crate::common::wait_until("the lock", || {
+            let member = with_files_open(|| File::open(scratch.join("a.img"))).unwrap();
+            let free = rustix::fs::FlockOperation::NonBlockingLockShared;
+            rustix::fs::flock(&member, free).is_err()
+        });
+        let up = ["up", "./a.img", "--name", "v", "--attach", "none"];
+        let inside = Tool::new("unshare").args(["--pid", "--fork", "--mount-proc"]);
+        let output = inside
+            .arg(env!("CARGO_BIN_EXE_braid"))
+            .args(up)
+            .env("BRAID_RUN_DIR", scratch.run_folder())
+            .env("BRAID_CONFIG_DIR", scratch.join("config"))
+            .folder(scratch.path())
+            .run();
+        let _ = holder.kill();
+        let _ = holder.wait();
+        output
+    };
+    let waited = alone("0.7");
+    if waited.err.contains("unshare") {
+        println!("skipped: no namespaces here: {}", waited.err.trim());
+        return;
+    }
+    assert!(waited.ok().out.contains("v.nbd"));
+    // Not for ever.
+    let parts = ["a.img is in use: another program has it locked, and did not let go of it"];
+    alone("60").fails(1, &parts);
+}
+
+#[test]
+fn what_a_volume_has_is_told_by_its_name() {
+    let scratch = Scratch::new();
+    scratch.file("a.img", MIB, 1);
+    scratch.file("b.img", MIB, 2);
+    let _volume = scratch.up("./a.img", &["--name", "v", "--attach", "none"]);
+    let parts = ["a.img is refused: it is a member of v, which is up", "next: braid down v"];
+    scratch.run(&["up", "raid0(a.img, b.img)", "--name", "w"]).fails(REFUSED, &parts);
+    scratch.run(&["create", "w", "--level", "raid1", "a.img", "b.img"]).fails(REFUSED, &parts);
+}

@@ -89,13 +89,17 @@ fn a_member_that_was_exchanged() {
     // … but to any other.
     let contains = ["a.img is refused: it contains ext4", "next: to overwrite it: --force"];
     refuses(&scratch, "./a.img", &[], REFUSED, &contains);
-    // A stranger at its place, with a file system on it, is not the volume's.
+    // A stranger at its place is not the volume's, …
     std::fs::rename(&image, scratch.join("a.img")).unwrap();
     let before = contents(&scratch);
-    scratch.run(&["up", "v"]).fails(REFUSED, &contains);
+    let other = ["a.img is not the one that it was", "braid up v --accept-members --force"];
+    scratch.run(&["up", "v"]).fails(REFUSED, &other);
+    // … and what it carries has an owner, whoever is a member.
+    scratch.run(&["up", "v", "--accept-members"]).fails(REFUSED, &contains);
+    scratch.run(&["up", "v", "--force", "./a.img"]).fails(REFUSED, &other);
     assert!(before == contents(&scratch), "nothing was written");
     // Named again, it is taken, and is the volume's from now on.
-    let volume = scratch.up("v", &["--force", "./a.img"]);
+    let volume = scratch.up("v", &["--accept-members", "--force", "./a.img"]);
     volume.down();
     scratch.up("v", &[]).down();
 }
@@ -109,7 +113,8 @@ fn a_member_that_is_gone_or_grew() {
     scratch.up("./a.img", &force).down();
     // Of another size it is not what was accepted.
     scratch.resize("a.img", 9 * MIB);
-    scratch.run(&["up", "v"]).fails(REFUSED, &["a.img is refused: it contains ext4", "--force"]);
+    let parts = ["a.img has 9437184 bytes, and had 8388608", "braid up v --accept-members"];
+    scratch.run(&["up", "v"]).fails(REFUSED, &parts);
     std::fs::remove_file(scratch.join("a.img")).unwrap();
     scratch.run(&["up", "v"]).fails(REFUSED, &["a.img is refused: it does not exist", "next:"]);
 }
@@ -121,12 +126,8 @@ fn a_member_that_was_only_looked_at() {
     make_ext4(&scratch, "fs.img", 8 * MIB);
     let before = contents(&scratch);
     scratch.up("./fs.img", &["--name", "v", "--read-only", NONE[0], NONE[1]]).down();
-    // It comes up again as it was, until the record says otherwise; and then it is a stranger.
-    scratch.up("v", &[]).down();
-    let record = std::fs::read_to_string(scratch.config_file("v")).unwrap();
-    let writable = record.replace("read_only = true", "read_only = false");
-    assert_ne!(record, writable);
-    std::fs::write(scratch.config_file("v"), writable).unwrap();
+    // To be looked at it comes up again; to be written it is a stranger.
+    scratch.up("v", &["--read-only"]).down();
     scratch.run(&["up", "v"]).fails(REFUSED, &["fs.img is refused: it contains ext4"]);
     assert!(before == contents(&scratch), "nothing was written");
 }
@@ -143,4 +144,142 @@ fn a_volume_that_cannot_be_remembered_does_not_stay_up() {
     };
     output.fails(FAILED, &["cannot make the folder", "config"]);
     scratch.run(&["status", "v"]).fails(FAILED, &["no volume called v is up"]);
+}
+
+/// A volume over these members that was up once, with a pattern on it; and its record.
+fn was_up(stack: &str, scratch: &Scratch, names: &[&str]) -> String {
+    for (seed, name) in names.iter().enumerate() {
+        scratch.file(name, 2 * MIB, seed as u64);
+    }
+    scratch.up(stack, &["--name", "v", NONE[0], NONE[1]]).down();
+    record(scratch)
+}
+
+fn record(scratch: &Scratch) -> String {
+    std::fs::read_to_string(scratch.config_file("v")).unwrap()
+}
+
+/// A volume that is refused as it is, and comes up for reading, and when somebody says that these
+/// are the members now; only that changes the record.
+#[track_caller]
+fn is_held_to_its_members(scratch: &Scratch, parts: &[&str]) {
+    let (before, remembered) = (contents(scratch), record(scratch));
+    let next = ["not what it was last up with", "braid up v --read-only", "--accept-members"];
+    scratch.run(&["up", "v", NONE[0], NONE[1]]).fails(REFUSED, &[parts, &next].concat());
+    let volume = scratch.up("v", &["--read-only", NONE[0], NONE[1]]);
+    let warnings = volume.status()["warnings"].to_string();
+    for part in parts {
+        assert!(warnings.contains(part), "{part:?} in {warnings}");
+    }
+    volume.down();
+    let cat = scratch.run(&["cat", "v", "--length", "0"]).ok();
+    for part in parts {
+        assert!(cat.err.contains(part), "{part:?} in {cat}");
+    }
+    assert!(before == contents(scratch), "no member is changed");
+    assert_eq!(remembered, record(scratch), "nor is the record");
+    scratch.up("v", &["--accept-members", NONE[0], NONE[1]]).down();
+    assert_ne!(remembered, record(scratch));
+    scratch.up("v", &NONE).down();
+}
+
+#[test]
+fn members_that_changed_places() {
+    for level in ["raid0", "linear", "raid1", "raid5"] {
+        let scratch = Scratch::new();
+        was_up(&format!("{level}(p.img, q.img, s.img)"), &scratch, &["p.img", "q.img", "s.img"]);
+        let path = |name: &str| scratch.join(name);
+        std::fs::rename(path("q.img"), path("x")).unwrap();
+        std::fs::rename(path("s.img"), path("q.img")).unwrap();
+        std::fs::rename(path("x"), path("s.img")).unwrap();
+        let (q, s) = (path("q.img"), path("s.img"));
+        let told = [(&q, &s), (&s, &q)]
+            .map(|(here, was)| format!("{} is what {} was", here.display(), was.display()));
+        is_held_to_its_members(&scratch, &[&told[0], &told[1]]);
+    }
+}
+
+#[test]
+fn members_that_shrank_or_grew() {
+    for size in [MIB, 4 * MIB] {
+        let scratch = Scratch::new();
+        was_up("raid0(p.img, linear(q.img))", &scratch, &["p.img", "q.img"]);
+        scratch.resize("q.img", size);
+        is_held_to_its_members(&scratch, &[&format!("q.img has {size} bytes, and had 2097152")]);
+    }
+}
+
+#[test]
+fn a_member_that_was_copied_is_another_one() {
+    let scratch = Scratch::new();
+    was_up("raid0(p.img, q.img)", &scratch, &["p.img", "q.img"]);
+    std::fs::copy(scratch.join("q.img"), scratch.join("copy")).unwrap();
+    std::fs::rename(scratch.join("copy"), scratch.join("q.img")).unwrap();
+    is_held_to_its_members(&scratch, &["q.img is not the one that it was: it is inode "]);
+}
+
+#[test]
+fn a_record_whose_stack_was_edited() {
+    let scratch = Scratch::new();
+    let text = was_up("raid0(p.img, q.img)", &scratch, &["p.img", "q.img"]);
+    scratch.file("r.img", 2 * MIB, 9);
+    let path = |name: &str| scratch.join(name).display().to_string();
+    let stack = format!("{}, {}", path("p.img"), path("q.img"));
+    for (edited, part) in [
+        (format!("{}, {}", path("q.img"), path("p.img")), "the members are in the order "),
+        (format!("{}, {}", path("p.img"), path("r.img")), "r.img is in the stack, and was not"),
+    ] {
+        let edited = text.replacen(&stack, &edited, 1);
+        assert_ne!(edited, text);
+        std::fs::write(scratch.config_file("v"), edited).unwrap();
+        is_held_to_its_members(&scratch, &[part]);
+    }
+}
+
+#[test]
+fn members_that_are_the_same_by_another_name_of_their_folder() {
+    let scratch = Scratch::new();
+    std::fs::create_dir(scratch.join("then")).unwrap();
+    let text = was_up("raid0(then/p.img, then/q.img)", &scratch, &["then/p.img", "then/q.img"]);
+    std::fs::rename(scratch.join("then"), scratch.join("now")).unwrap();
+    std::os::unix::fs::symlink("now", scratch.join("then")).unwrap();
+    scratch.up("v", &NONE).down();
+    assert_eq!(record(&scratch), text, "what is as it was is not written again");
+}
+
+#[test]
+fn options_hold_for_once_unless_they_are_to_be_remembered() {
+    let scratch = Scratch::new();
+    let text = was_up("./p.img", &scratch, &["p.img"]);
+    assert!(!text.contains("none"), "{text}");
+    let address = ["--nbd", "tcp:127.0.0.1:0", "--insecure", "--io", "threads"];
+    let given = [&["--read-only"][..], &NONE, &address].concat();
+    let is_read_only = |volume: &UpVolume<'_>| volume.status()["device"]["read_only"] == true;
+    let uri = |volume: &UpVolume<'_>| volume.uris[0].clone();
+    let once = scratch.up("v", &given);
+    assert!(is_read_only(&once) && uri(&once).starts_with("nbd://127.0.0.1"));
+    once.down();
+    assert_eq!(record(&scratch), text);
+    let plain = scratch.up("v", &NONE);
+    assert!(!is_read_only(&plain) && uri(&plain).starts_with("nbd+unix"));
+    plain.down();
+    // To be remembered they have to be told so, …
+    scratch.up("v", &[&given[..], &["--remember"]].concat()).down();
+    let remembered = scratch.up("v", &[]);
+    assert!(is_read_only(&remembered) && uri(&remembered).starts_with("nbd://127.0.0.1"));
+    assert_eq!(remembered.status()["io"], "threads");
+    remembered.down();
+    for part in ["read_only = true", "insecure = true", "tcp:127.0.0.1:0", "threads"] {
+        assert!(record(&scratch).contains(part), "{part}");
+    }
+    // … all of them, or some, …
+    scratch.up("v", &[NONE[0], NONE[1], "--remember"]).down();
+    let volume = scratch.up("v", &[]);
+    assert!(!is_read_only(&volume) && uri(&volume).starts_with("nbd+unix"));
+    assert_eq!(volume.device, None);
+    volume.down();
+    assert!(record(&scratch).contains("none"));
+    // … and are taken back.
+    scratch.up("v", &["--remember"]).down();
+    assert_eq!(record(&scratch), text);
 }

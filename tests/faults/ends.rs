@@ -96,7 +96,7 @@ fn taken_down_during_writes() {
             wait_until("the moment", || done.load(Ordering::Relaxed) >= moment);
             volume.down();
         });
-        let volume = scratch.up("v", &[]);
+        let volume = scratch.up("v", &["--attach", "none"]);
         println!("round {round}, at {moment}");
         ledger.check(&mut volume.client());
         volume.down();

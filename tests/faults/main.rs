@@ -8,3 +8,4 @@
 mod common;
 mod ends;
 mod members;
+mod stopped;

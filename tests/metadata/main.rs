@@ -11,9 +11,14 @@
 mod common;
 
 mod assembling;
+mod coming_back;
 mod creation;
 mod golden;
+mod honest;
 mod living;
+mod missed;
+mod nested;
+mod older;
 mod parity;
 mod sets;
 mod undoing;
@@ -23,7 +28,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use braid_md::superblock::SUPERBLOCK_BYTES;
-use braid_md::{Superblock, detect};
+use braid_md::{BadBlocks, Features, Superblock, detect};
 use common::{MIB, Output, Scratch, with_files_open};
 
 const FAILED: i32 = 1;
@@ -111,4 +116,57 @@ fn edit(scratch: &Scratch, name: &str, change: impl FnOnce(&mut Superblock)) {
     let mut bytes = superblock.encode();
     bytes.resize(SUPERBLOCK_BYTES, 0);
     scratch.patch(name, superblock.super_offset, &bytes);
+}
+
+/// Enters `len` bytes from `offset` of a member's data in its bad-block log, as a kernel leaves it that
+/// could not read them.
+fn list_as_bad(scratch: &Scratch, name: &str, offset: u64, len: u64) {
+    let place = superblock(scratch, name);
+    let at = place.bad_block_log.expect("a place for a log");
+    let mut log = BadBlocks::new(at.size, at.shift).expect("a log");
+    log.insert(place.data_offset + offset, len).expect("room");
+    let start = place.super_offset.checked_add_signed(at.offset).expect("a place");
+    scratch.patch(name, start, &log.encode());
+    edit(scratch, name, |one| one.features = one.features.union(Features::BAD_BLOCKS));
+}
+
+/// What becomes of a member on a bad day.
+#[derive(Clone, Copy, Debug)]
+enum Unusable {
+    Gone,
+    Blank,
+    CutOff,
+    Short,
+    Damaged,
+    Folder,
+}
+
+impl Unusable {
+    /// Each, and what is said of it.
+    const ALL: [(Unusable, &'static str); 6] = [
+        (Unusable::Gone, "it does not exist"),
+        (Unusable::Blank, "carries no md superblock"),
+        (Unusable::CutOff, "goes beyond"),
+        (Unusable::Short, "it has 100 B"),
+        (Unusable::Damaged, "the checksum is"),
+        (Unusable::Folder, "it is a directory"),
+    ];
+
+    fn make(self, scratch: &Scratch, name: &str) {
+        let remove = || std::fs::remove_file(scratch.join(name)).expect("a member");
+        match self {
+            Unusable::Gone => remove(),
+            Unusable::Blank => {
+                remove();
+                scratch.sparse(name, SIZE);
+            }
+            Unusable::CutOff => scratch.resize(name, SIZE / 2),
+            Unusable::Short => scratch.resize(name, 100),
+            Unusable::Damaged => scratch.patch(name, 4096 + 72, &[3]),
+            Unusable::Folder => {
+                remove();
+                std::fs::create_dir(scratch.join(name)).expect("a folder");
+            }
+        }
+    }
 }

@@ -28,7 +28,7 @@ fn a_truncated_member() {
     scratch.resize("b.img", 100);
     let parts = ["b.img has no md superblock: its 100 bytes have room for none"];
     refuses(&scratch, &["examine", "b.img"], FAILED, &parts);
-    refuses(&scratch, &BOTH, FAILED, &["b.img carries no md superblock"]);
+    refuses(&scratch, &BOTH, REFUSED, &["b.img is refused: it has 100 B", "a.img --degraded"]);
 }
 
 #[test]

@@ -106,7 +106,11 @@ fn a_wipe_removes_all_superblocks_and_is_undone() {
         std::fs::remove_file(scratch.config_file("new")).expect("a record");
     };
     create("0.90");
+    let old = ["a.img", "b.img"].map(|name| scratch.read(name)[6_225_920..][..4096].to_vec());
     create("1.2");
+    // As another tool leaves the older ones, which `create` removes.
+    scratch.patch("a.img", 6_225_920, &old[0]);
+    scratch.patch("b.img", 6_225_920, &old[1]);
     let unchanged = Unchanged::since_now(&scratch);
     let plan = scratch.run(&["wipe", "a.img", "b.img", "--plan"]).ok();
     assert!(plan.out.contains("a.img: the superblock of version 1.2 at byte 4096"), "{plan}");

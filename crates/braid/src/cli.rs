@@ -93,6 +93,10 @@ pub(crate) struct Common {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "NAME.toml keeps the stack and what its members are. Options hold for this \
+                        time, unless --remember is given."
+)]
 pub(crate) struct Up {
     /// A stack expression, the name of a volume that was up before, or a NAME.toml
     #[arg(value_name = "STACK|NAME|FILE.toml")]
@@ -106,6 +110,14 @@ pub(crate) struct Up {
     /// Listen for NBD clients: unix:PATH, tcp:IP:PORT, tcp:PORT (may be repeated)
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<String>,
+    /// Bring it up with these options from now on, in place of those that were remembered before;
+    /// alone it takes all of them back
+    #[arg(long)]
+    pub(crate) remember: bool,
+    /// Members without superblocks that are not what they were (another device, another size,
+    /// another order) are the members from now on
+    #[arg(long, conflicts_with = "read_only")]
+    pub(crate) accept_members: bool,
     /// Stay in the foreground (for a service manager)
     #[arg(long)]
     pub(crate) foreground: bool,
@@ -175,12 +187,21 @@ pub(crate) enum Member {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct WhichArray {
+    /// Which array of a stack that has several: its name or identifier
+    #[arg(long, value_name = "NAME|UUID")]
+    pub(crate) array: Option<String>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct MemberTarget {
     /// The volume's name
     #[arg(value_name = "NAME")]
     pub(crate) volume: String,
     /// The member's path
     pub(crate) member: PathBuf,
+    #[command(flatten)]
+    pub(crate) which: WhichArray,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -214,12 +235,14 @@ pub(crate) struct Scrub {
     /// right the member that is proved wrong
     #[arg(long)]
     pub(crate) repair: bool,
-    /// End the scrub that runs
+    /// End the scrub that runs or waits
     #[arg(long, conflicts_with = "repair")]
     pub(crate) cancel: bool,
     /// Wait until it has ended, and print what it found; exit status 1 if anything differs
     #[arg(long, conflicts_with = "cancel")]
     pub(crate) wait: bool,
+    #[command(flatten)]
+    pub(crate) which: WhichArray,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -242,14 +265,18 @@ pub(crate) struct Grow {
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) by: GrowBy,
+    #[command(flatten)]
+    pub(crate) which: WhichArray,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "While clients are about, a pass goes at the minimum, or, with a latency \
-                        target, as fast as the target allows; else at the maximum.")]
+#[command(
+    after_help = "Without any limit, shows those that are set. While clients are about, a pass goes at the minimum, or, with a latency \
+                        target, as fast as the target allows; else at the maximum."
+)]
 pub(crate) struct Speed {
     /// The volume's name
     pub(crate) name: String,
@@ -263,6 +290,8 @@ pub(crate) struct Speed {
     /// [default: 0]
     #[arg(long, value_name = "TIME")]
     pub(crate) latency: Option<String>,
+    #[command(flatten)]
+    pub(crate) which: WhichArray,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -32,6 +32,7 @@ mod cli;
 mod command;
 mod control;
 mod failure;
+mod membership;
 mod metadata;
 mod places;
 mod process;

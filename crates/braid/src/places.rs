@@ -96,14 +96,26 @@ impl Places {
     }
 
     /// Names of all volumes that have, or had, a control socket.
-    pub(crate) fn running_names(&self) -> Vec<String> {
-        let Ok(entries) = std::fs::read_dir(&self.run) else { return Vec::new() };
+    ///
+    /// # Errors
+    /// The folder is somebody else's, or cannot be read. Without a folder there are none.
+    pub(crate) fn running_names(&self) -> Result<Vec<String>, Failure> {
+        let entries = match std::fs::read_dir(&self.run) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => {
+                let folder = self.run.display();
+                let text = format!("cannot look for volumes in {folder}: {error}");
+                return Err(Failure::failed(text)
+                    .next("as its owner; or BRAID_RUN_DIR names a folder of your own"));
+            }
+        };
         let mut names: Vec<String> = entries
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
             .filter_map(|file| Some(file.strip_suffix(".sock")?.to_owned()))
             .collect();
         names.sort();
-        names
+        Ok(names)
     }
 }
 

@@ -48,6 +48,26 @@ impl Process {
     }
 }
 
+/// Whether a process has been killed, or has ended, and is on its way out: what it has open is closed
+/// without anybody's doing.
+pub(crate) fn is_ending(pid: u32) -> bool {
+    // Gone altogether is as good.
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return true };
+    is_ending_by(&status)
+}
+
+/// The same, by the text of `/proc/PID/status`.
+fn is_ending_by(status: &str) -> bool {
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+    let is_dead = field("State:").is_some_and(|state| state.trim().starts_with(['Z', 'X']));
+    // Pending signals, of the thread and of the process, as bits from 1 on.
+    let is_killed = |name| {
+        let bits = field(name).and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+        bits.is_some_and(|bits| bits & 1 << (9 - 1) != 0)
+    };
+    is_dead || is_killed("SigPnd:") || is_killed("ShdPnd:")
+}
+
 /// Field 22 of `/proc/PID/stat`, for a process that has not ended. One whose first thread has
 /// ended keeps its files open until the others have, too.
 fn start_ticks(pid: i32) -> Option<u64> {
@@ -63,4 +83,23 @@ fn start_ticks(pid: i32) -> Option<u64> {
 
 fn threads(pid: i32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_was_killed_is_ending_and_one_that_sleeps_is_not() {
+        let status = |state: &str, own: &str, shared: &str| {
+            format!("Name:\tbraid\nState:\t{state}\nSigPnd:\t{own}\nShdPnd:\t{shared}\n")
+        };
+        let none = "0000000000000000";
+        assert!(!is_ending_by(&status("S (sleeping)", none, none)));
+        assert!(!is_ending_by(&status("D (disk sleep)", none, "0000000000004000")));
+        assert!(is_ending_by(&status("D (disk sleep)", none, "0000000000000100")));
+        assert!(is_ending_by(&status("R (running)", "0000000000000100", none)));
+        assert!(is_ending_by(&status("Z (zombie)", none, none)));
+        assert!(!is_ending(std::process::id()));
+    }
 }

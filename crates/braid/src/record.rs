@@ -4,11 +4,13 @@
 //! wrote at the start of the array lies at the start of the first member and looks as if it were
 //! that member's. So the record keeps each member's identity as it was when it was accepted:
 //! a member whose identity still matches may carry anything, because what it carries is the
-//! volume's; one that does not match is judged as a stranger.
+//! volume's; one that does not match is judged as a stranger. And a volume is held to them: see
+//! [`crate::membership`].
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use braid_md::Uuid;
 use braid_probe::{Identity, MemberFacts, Policy, check_member};
 use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
@@ -17,7 +19,7 @@ use crate::failure::{Context, Failure};
 use crate::volume::{Attach, IoMode};
 
 /// The contents of `NAME.toml`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Record {
     pub(crate) stack: Stack,
@@ -48,35 +50,100 @@ fn is_zero(count: &usize) -> bool {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Known {
     pub(crate) path: PathBuf,
-    /// What tells it apart: a disk's world-wide name or serial number; else a device number, or
-    /// a file's device and inode.
+    /// What tells it apart: a disk's world-wide name or serial number, with the partition; a
+    /// file's inode and time of birth; else a device number, or a file's device and inode.
     pub(crate) identity: String,
     pub(crate) size_bytes: u64,
+    /// The array that its superblock was of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) array: Option<String>,
+}
+
+/// What a path leads to now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) path: PathBuf,
+    /// All that it could be known by, the most lasting first.
+    pub(crate) identities: Vec<String>,
+    pub(crate) size_bytes: u64,
+    /// Somebody would have to accept what it carries.
+    pub(crate) carries_something: bool,
+}
+
+impl Seen {
+    pub(crate) fn of(facts: &MemberFacts) -> Seen {
+        let mut identities =
+            lasting(facts.wwn.as_deref(), facts.serial.as_deref(), facts.partition);
+        match facts.identity {
+            Identity::File { device, inode } => {
+                let born = |ns: u128| format!("inode {inode} born {ns}");
+                identities.extend(facts.born_ns.map(born));
+                identities.push(format!("device {device} inode {inode}"));
+            }
+            Identity::Block(device) => identities.push(format!("device {device}")),
+        }
+        Seen {
+            path: facts.path.clone(),
+            identities,
+            size_bytes: facts.size,
+            carries_something: !facts.signatures.is_empty(),
+        }
+    }
+
+    /// What a path leads to, whether it may be used or not. Reading only.
+    pub(crate) fn at(path: &Path) -> Option<Seen> {
+        let policy = Policy { force: &[], read_only: true, min_bytes: 0 };
+        let facts = match check_member(path, &policy) {
+            Ok(facts) => facts,
+            Err(refusal) => *refusal.facts?,
+        };
+        Some(Seen::of(&facts))
+    }
+
+    /// What it is best known by.
+    pub(crate) fn identity(&self) -> &str {
+        self.identities.first().map_or("", String::as_str)
+    }
+}
+
+/// What a disk, or a partition of it, keeps wherever it is plugged in.
+pub(crate) fn lasting(
+    wwn: Option<&str>,
+    serial: Option<&str>,
+    partition: Option<u32>,
+) -> Vec<String> {
+    let part = partition.map_or(String::new(), |number| format!(" partition {number}"));
+    let wwn = wwn.map(|wwn| format!("wwn {wwn}{part}"));
+    let serial = serial.map(|serial| format!("serial {serial}{part}"));
+    wwn.into_iter().chain(serial).collect()
 }
 
 impl Known {
     /// What tells the member apart that `facts` are about.
     pub(crate) fn of(facts: &MemberFacts) -> Known {
-        let lasting = facts
-            .wwn
-            .as_ref()
-            .map(|wwn| format!("wwn {wwn}"))
-            .or_else(|| facts.serial.as_ref().map(|serial| format!("serial {serial}")));
-        Known {
-            path: facts.path.clone(),
-            identity: lasting.unwrap_or_else(|| match facts.identity {
-                Identity::File { device, inode } => format!("device {device} inode {inode}"),
-                Identity::Block(device) => format!("device {device}"),
-            }),
-            size_bytes: facts.size,
-        }
+        Known::from(Seen::of(facts))
     }
-}
 
-/// What members are and carry, whether that would be accepted or not. Reading only.
-fn look_at(path: &Path) -> Option<Known> {
-    let policy = Policy { force: &[], read_only: true, min_bytes: 0 };
-    check_member(path, &policy).ok().map(|facts| Known::of(&facts))
+    pub(crate) fn from(seen: Seen) -> Known {
+        let identity = seen.identity().to_owned();
+        Known { path: seen.path, identity, size_bytes: seen.size_bytes, array: None }
+    }
+
+    /// The same, of a member of the array `uuid`.
+    pub(crate) fn of_array(self, uuid: Uuid) -> Known {
+        Known { array: Some(uuid.to_string()), ..self }
+    }
+
+    /// Whether it is what was seen, whatever its size.
+    pub(crate) fn is(&self, seen: &Seen) -> bool {
+        seen.identities.contains(&self.identity)
+    }
+
+    /// What it can be found by at another path.
+    pub(crate) fn lasting(&self) -> Option<&str> {
+        let is_lasting = ["wwn ", "serial "].iter().any(|word| self.identity.starts_with(word));
+        is_lasting.then_some(self.identity.as_str())
+    }
 }
 
 impl Record {
@@ -118,14 +185,14 @@ impl Record {
         write().context(format_args!("cannot write {}", path.display()))
     }
 
-    /// Members that are what they were when they were accepted.
-    pub(crate) fn recognised(&self) -> Vec<PathBuf> {
-        let same = |known: &&Known| look_at(&known.path).is_some_and(|now| now == **known);
-        self.members.iter().filter(same).map(|known| known.path.clone()).collect()
+    /// What is known of the member at `path`.
+    pub(crate) fn known(&self, path: &Path) -> Option<&Known> {
+        self.members.iter().find(|known| known.path == path)
     }
 
-    /// Takes the members of the stack in as they are now.
-    pub(crate) fn accept_members(&mut self) {
-        self.members = self.stack.member_paths().into_iter().filter_map(look_at).collect();
+    /// The arrays that members with superblocks were accepted for, by the members' paths.
+    pub(crate) fn arrays(&self) -> Vec<(PathBuf, String)> {
+        let of = |known: &Known| Some((known.path.clone(), known.array.clone()?));
+        self.members.iter().filter_map(of).collect()
     }
 }

@@ -17,7 +17,7 @@ use std::cell::Cell;
 use std::fs::{File as StdFile, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -105,6 +105,16 @@ impl File {
     /// The path it was opened by.
     pub fn path(&self) -> &Path {
         &self.shared.path
+    }
+
+    /// Its file system's device number and inode, or for a block device those of its node; and
+    /// how many names it has: none if it was deleted since.
+    ///
+    /// # Errors
+    /// What `fstat` answers.
+    pub fn identity(&self) -> io::Result<((u64, u64), u64)> {
+        let metadata = self.shared.file.metadata()?;
+        Ok(((metadata.dev(), metadata.ino()), metadata.nlink()))
     }
 
     /// Whether the page cache is bypassed.

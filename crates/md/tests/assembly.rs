@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use braid_md::assembly::{
     Assembly, BitmapFacts, Candidate, Copies, Obstacle, Options, Reason, Risk, Set, Slot, Start,
-    State, group, suffice,
+    State, came_back, group, suffice,
 };
 use braid_md::create::{BitmapChoice, Consistency, Device, Place, Request, plan};
 use braid_md::stripe_log::Head;
@@ -651,4 +651,52 @@ proptest! {
             }
         }
     }
+}
+
+/// The superblocks of all members of a mirror after member 0 of `disks` went on for `ahead` events
+/// without `away`.
+fn left_behind(disks: usize, away: &[usize], ahead: u64) -> Vec<braid_md::Superblock> {
+    let mut candidates = array(Level::Raid1, disks);
+    let here: Vec<usize> = (0..disks).filter(|index| !away.contains(index)).collect();
+    go_on(&mut candidates, &here, ahead);
+    candidates.into_iter().map(|candidate| candidate.superblock).collect()
+}
+
+#[test]
+fn a_member_that_was_away_comes_back() {
+    for ahead in [1, 2, 50] {
+        let all = left_behind(3, &[2], ahead);
+        assert_eq!(came_back(&all[0], &all[2]), Ok(()), "{ahead}");
+    }
+    // Also when those that it knew have become fewer since.
+    let mut all = left_behind(3, &[2], 5);
+    all[0].roles[1] = Role::Spare;
+    assert_eq!(came_back(&all[0], &all[2]), Ok(()));
+}
+
+#[test]
+fn a_member_that_went_on_alone_does_not() {
+    for (ours, theirs) in [(1, 1), (9, 5), (5, 9), (50, 1), (1, 50)] {
+        let mut candidates = array(Level::Raid1, 2);
+        go_on(&mut candidates, &[0], ours);
+        go_on(&mut candidates, &[1], theirs);
+        let [a, b] = [0, 1].map(|index: usize| candidates[index].superblock.clone());
+        assert!(matches!(came_back(&a, &b), Err(Reason::Diverged { .. })), "{ours} {theirs}");
+        assert!(matches!(came_back(&b, &a), Err(Reason::Diverged { .. })), "{ours} {theirs}");
+        // A spare that took its role does not make it a member that is known.
+        let mut filled = a.clone();
+        filled.roles[2] = Role::Active(1);
+        assert!(matches!(came_back(&filled, &b), Err(Reason::Diverged { .. })));
+    }
+    // More events than ours say so even where its table does not.
+    let mut all = left_behind(2, &[1], 3);
+    all[1].events = all[0].events + 1;
+    assert!(matches!(came_back(&all[0], &all[1]), Err(Reason::Diverged { .. })));
+}
+
+#[test]
+fn a_member_of_an_array_of_another_shape_does_not() {
+    let mut all = left_behind(2, &[1], 3);
+    all[0].raid_disks = 3;
+    assert!(matches!(came_back(&all[0], &all[1]), Err(Reason::OtherShape { .. })));
 }

@@ -6,12 +6,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use braid_stack::ByteSize;
 use rustix::fs::OFlags;
 
 use crate::identity::{DeviceNumber, FileKind, Identity, identify};
-use crate::mounts::{mount_of, read_mounts};
+use crate::mounts::{mount_of, read_mounts, waits_for_others};
 use crate::sysfs::BlockDevice;
 use crate::usage::Holder;
 use crate::{ProbeError, Signature};
@@ -40,6 +41,12 @@ pub struct MemberFacts {
     pub serial: Option<String>,
     /// World-wide name, as for the model.
     pub wwn: Option<String>,
+    /// Which partition of its disk it is.
+    pub partition: Option<u32>,
+    /// When a regular file was made, in nanoseconds since 1970, where its file system says: with
+    /// the inode it tells the file from its successors, also after a restart that gave the file
+    /// system's device another number.
+    pub born_ns: Option<u128>,
     /// What it contains.
     pub signatures: Vec<Signature>,
     /// Who uses it.
@@ -103,6 +110,12 @@ pub(crate) fn gather(
         Identity::File { .. } => disk.clone(),
     };
     let number_of = |name: &str| queue.as_ref()?.attribute(name)?.parse().ok();
+    let partition = match identity {
+        Identity::Block(number) => BlockDevice::find(number)?.and_then(|one| one.partition()),
+        Identity::File { .. } => None,
+    };
+    let born = || file.metadata().ok()?.created().ok()?.duration_since(UNIX_EPOCH).ok();
+    let born_ns = (kind == FileKind::Regular).then(born).flatten().map(|born| born.as_nanos());
     let described = queue.as_ref().filter(|_| kind == FileKind::Block);
     Ok(MemberFacts {
         path: path.to_owned(),
@@ -115,9 +128,42 @@ pub(crate) fn gather(
         model: described.and_then(BlockDevice::model),
         serial: described.and_then(BlockDevice::serial),
         wwn: described.and_then(BlockDevice::wwn),
+        partition,
+        born_ns,
         signatures: Vec::new(),
         holders: Vec::new(),
     })
+}
+
+/// A block device that says what tells it apart from all others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// Its node in `/dev`.
+    pub path: PathBuf,
+    /// World-wide name of the disk.
+    pub wwn: Option<String>,
+    /// Serial number of the disk.
+    pub serial: Option<String>,
+    /// Which partition of the disk it is.
+    pub partition: Option<u32>,
+}
+
+/// All block devices of this machine that have a world-wide name or a serial number. Nothing is
+/// opened.
+///
+/// # Errors
+/// [`ProbeError::Io`] when sysfs cannot be read.
+pub fn named_devices() -> Result<Vec<Named>, ProbeError> {
+    let mut found = Vec::new();
+    for device in BlockDevice::all()? {
+        let disk = device.whole_disk();
+        let (wwn, serial) = (disk.wwn(), disk.serial());
+        if wwn.is_some() || serial.is_some() {
+            let (path, partition) = (Path::new("/dev").join(device.name()), device.partition());
+            found.push(Named { path, wwn, serial, partition });
+        }
+    }
+    Ok(found)
 }
 
 /// The whole disk that `path` is on, when it is exactly one; see [`physical_devices`].
@@ -171,7 +217,7 @@ fn device_under(path: &Path, device: DeviceNumber) -> Result<Option<DeviceNumber
     }
     let resolved = fs::canonicalize(path).map_err(ProbeError::io("resolve", path))?;
     let mounts = read_mounts()?;
-    Ok(mount_of(&resolved, &mounts).and_then(|mount| mount.block_device()))
+    Ok(mount_of(&resolved, &mounts).and_then(|mount| mount.block_device(&mounts)))
 }
 
 fn collect_disks_of_device(
@@ -185,9 +231,16 @@ fn collect_disks_of_device(
         disks.insert(disk.name());
         return Ok(());
     }
-    // A backing file that is deleted or in another namespace cannot be followed further.
-    if let Some(file) = disk.backing_file().filter(|file| file.exists()) {
-        return collect_disks_of_path(&file, depth + 1, disks);
+    // A backing file that is deleted or in another namespace cannot be followed further; one that
+    // another process serves is that process's matter.
+    if let Some(file) = disk.backing_file() {
+        let mounts = read_mounts()?;
+        if waits_for_others(&file, &mounts) {
+            return Ok(());
+        }
+        if file.exists() {
+            return collect_disks_of_path(&file, depth + 1, disks);
+        }
     }
     if slaves.is_empty() {
         disks.insert(disk.name());
@@ -198,4 +251,37 @@ fn collect_disks_of_device(
         }
     }
     Ok(())
+}
+
+/// What serves the bytes of the block device at `path`, if that is another process: the table of
+/// mounts' name of the file system that its loop device, or one below it, stands on, such as
+/// `braid:home`. To read from such a device is to wait for that process. Nothing on the way is
+/// touched.
+///
+/// # Errors
+/// [`ProbeError`] when the path, sysfs or the table of mounts cannot be read.
+pub fn served_by(path: &Path) -> Result<Option<String>, ProbeError> {
+    let (_, Identity::Block(number)) = identify(path)? else { return Ok(None) };
+    let mounts = read_mounts()?;
+    let mut above = vec![number];
+    // Each device is looked at once: devices stack finitely, but what sysfs says is not trusted.
+    let mut seen = BTreeSet::new();
+    while let Some(number) = above.pop() {
+        let Some(device) = BlockDevice::find(number)?.filter(|_| seen.insert(number)) else {
+            continue;
+        };
+        let disk = device.whole_disk();
+        for name in disk.slaves()? {
+            above.extend(BlockDevice::find_name(&name)?.and_then(|slave| slave.number()));
+        }
+        let mount = disk.backing_file().and_then(|file| mount_of(&file, &mounts).cloned());
+        match mount {
+            Some(mount) if mount.is_served_elsewhere() => {
+                return Ok(Some(mount.source.display().to_string()));
+            }
+            Some(mount) => above.extend(mount.block_device(&mounts)),
+            None => {}
+        }
+    }
+    Ok(None)
 }

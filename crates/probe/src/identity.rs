@@ -12,7 +12,10 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FileType as RawFileType, Statx};
+
 use crate::ProbeError;
+use crate::mounts::{read_mounts, waits_for_others};
 use crate::sysfs::BlockDevice;
 
 /// The number of a device, `8:16`.
@@ -63,6 +66,16 @@ impl Identity {
             return Identity::Block(DeviceNumber::from_raw(metadata.rdev()));
         }
         Identity::File { device: DeviceNumber::from_raw(metadata.dev()), inode: metadata.ino() }
+    }
+
+    /// The same, of what `statx` answered.
+    pub(crate) fn of_status(status: &Statx) -> Self {
+        if RawFileType::from_raw_mode(status.stx_mode.into()) == RawFileType::BlockDevice {
+            let (major, minor) = (status.stx_rdev_major, status.stx_rdev_minor);
+            return Identity::Block(DeviceNumber { major, minor });
+        }
+        let device = DeviceNumber { major: status.stx_dev_major, minor: status.stx_dev_minor };
+        Identity::File { device, inode: status.stx_ino }
     }
 }
 
@@ -128,6 +141,27 @@ impl fmt::Display for FileKind {
 pub fn identify(path: &Path) -> Result<(FileKind, Identity), ProbeError> {
     let metadata = fs::metadata(path).map_err(ProbeError::io("look at", path))?;
     Ok((FileKind::of(&metadata), Identity::of(&metadata)))
+}
+
+/// Whether `path` leads to the file with this device number and inode (`st_dev`, `st_ino`); `None`
+/// where to look would be to wait for another process or machine, or where it cannot be found out.
+///
+/// # Errors
+/// [`ProbeError`] when the table of mounts cannot be read.
+pub fn leads_to(path: &Path, (device, inode): (u64, u64)) -> Result<Option<bool>, ProbeError> {
+    // Only the folders that the path names: behind a link anything may lie.
+    if waits_for_others(path, &read_mounts()?) {
+        return Ok(None);
+    }
+    let is_link = |part: &Path| fs::symlink_metadata(part).is_ok_and(|part| part.is_symlink());
+    if path.ancestors().any(is_link) {
+        return Ok(None);
+    }
+    Ok(match fs::metadata(path) {
+        Ok(there) => Some((there.dev(), there.ino()) == (device, inode)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(false),
+        Err(_) => None,
+    })
 }
 
 /// How two members share bytes.

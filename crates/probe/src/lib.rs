@@ -11,6 +11,7 @@
 //!
 //! Invariants:
 //! - Nothing is ever written, and no file is opened for writing.
+//! - Nothing waits for a process that serves a file system or a device, but for the member's own.
 //! - Default-deny: what cannot be examined is refused.
 //! - Signature detection is pure over [`ReadAt`]; it never trusts an offset or a length that it read.
 //!
@@ -31,9 +32,9 @@ mod sysfs;
 mod usage;
 
 pub use error::ProbeError;
-pub use facts::{MemberFacts, physical_device, physical_devices};
+pub use facts::{MemberFacts, Named, named_devices, physical_device, physical_devices, served_by};
 pub use identity::{
-    DeviceNumber, Duplicate, FileKind, Identity, Relation, find_duplicates, identify,
+    DeviceNumber, Duplicate, FileKind, Identity, Relation, find_duplicates, identify, leads_to,
 };
 pub use refusal::{Policy, Reason, Refusal, check_member, check_members};
 pub use signature::{Class, ReadAt, Signature, scan_signatures};

@@ -8,6 +8,10 @@
 //! Source: the kernel's `Documentation/filesystems/proc.rst`, 3.5. Space, tab, newline and backslash
 //! in a field are `\040`, `\011`, `\012` and `\134`.
 //!
+//! Invariant: no path is looked up that leads through a file system which another process or
+//! another machine serves ([`may_be`], [`waits_for_others`]): that one may have stopped, and whoever
+//! asks it for so much as a file's attributes waits until it goes on.
+//!
 //! Deliberately absent: other mount namespaces. What is mounted only there is still held
 //! exclusively, which the `O_EXCL` test finds.
 
@@ -28,6 +32,8 @@ pub(crate) struct Mount {
     /// The file system's device; anonymous for btrfs and others.
     pub(crate) device: DeviceNumber,
     pub(crate) mount_point: PathBuf,
+    /// Its type, such as `ext4`.
+    pub(crate) kind: String,
     /// What was mounted: a device node, or any other word.
     pub(crate) source: PathBuf,
 }
@@ -35,11 +41,11 @@ pub(crate) struct Mount {
 impl Mount {
     /// The block device under it: by number, or for a file system with an anonymous number by its
     /// source. `None` for file systems without a device.
-    pub(crate) fn block_device(&self) -> Option<DeviceNumber> {
+    pub(crate) fn block_device(&self, mounts: &[Mount]) -> Option<DeviceNumber> {
         if !self.device.is_anonymous() {
             return Some(self.device);
         }
-        if !self.source.is_absolute() {
+        if !self.source.is_absolute() || waits_for_others(&self.source, mounts) {
             return None;
         }
         match identify(&self.source) {
@@ -47,6 +53,32 @@ impl Mount {
             // A source that is gone, or no device at all, names no block device.
             _ => None,
         }
+    }
+
+    /// Whether what is asked of it waits for another process (FUSE, virtiofs) or machine.
+    pub(crate) fn is_served_elsewhere(&self) -> bool {
+        const OTHERS: [&str; 9] =
+            ["fuse", "fuseblk", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph"];
+        OTHERS.contains(&self.kind.as_str()) || self.kind.starts_with("fuse.")
+    }
+}
+
+/// Whether looking at `path`, which the kernel named (absolute, resolved), may wait for another
+/// process or machine. Told from the table of mounts alone.
+pub(crate) fn waits_for_others(path: &Path, mounts: &[Mount]) -> bool {
+    mount_of(path, mounts).is_some_and(Mount::is_served_elsewhere)
+}
+
+/// Whether `path`, which the kernel named, may be `identity`, so that it is worth a look. On a file
+/// system that others serve it can only be a file of that very one, which whoever asks has looked
+/// at already.
+pub(crate) fn may_be(path: &Path, identity: Identity, mounts: &[Mount]) -> bool {
+    match (mount_of(path, mounts), identity) {
+        (Some(mount), Identity::File { device, .. }) if mount.is_served_elsewhere() => {
+            mount.device == device
+        }
+        (Some(mount), Identity::Block(_)) => !mount.is_served_elsewhere(),
+        _ => true,
     }
 }
 
@@ -94,8 +126,9 @@ fn parse_mount(line: &[u8]) -> Option<Mount> {
     let mount_point = unescape(fields.nth(1)?);
     // Options, then any number of optional fields, then `-`.
     fields.find(|field| *field == b"-")?;
-    let source = unescape(fields.nth(1)?);
-    Some(Mount { device, mount_point, source })
+    let kind = String::from_utf8_lossy(fields.next()?).into_owned();
+    let source = unescape(fields.next()?);
+    Some(Mount { device, mount_point, kind, source })
 }
 
 /// The first column of every line but the heading; a deleted swap file ends in `\040(deleted)`.
@@ -143,6 +176,7 @@ mod tests {
         let expected = Mount {
             device: DeviceNumber { major: 98, minor: 1 },
             mount_point: PathBuf::from("/mnt two\\"),
+            kind: "ext3".to_owned(),
             source: PathBuf::from("/dev/a\tb"),
         };
         assert_eq!(parse_mount(line), Some(expected));
@@ -160,6 +194,7 @@ mod tests {
         let mount = |minor, point: &str| Mount {
             device: DeviceNumber { major: 8, minor },
             mount_point: PathBuf::from(point),
+            kind: "ext4".to_owned(),
             source: PathBuf::from("x"),
         };
         let mounts = [mount(1, "/"), mount(2, "/srv"), mount(3, "/srv"), mount(4, "/srv2")];
@@ -167,5 +202,27 @@ mod tests {
         assert_eq!(minor("/srv/a"), Some(3));
         assert_eq!(minor("/srv2/a"), Some(4));
         assert_eq!(minor("/var/a"), Some(1));
+    }
+
+    #[test]
+    fn what_others_serve_is_looked_at_only_for_a_file_of_its_own() {
+        let mount = |minor, point: &str, kind: &str| Mount {
+            device: DeviceNumber { major: 0, minor },
+            mount_point: PathBuf::from(point),
+            kind: kind.to_owned(),
+            source: PathBuf::from("/run/x/deep"),
+        };
+        let mounts = [mount(1, "/", "btrfs"), mount(2, "/run/x", "fuse.braid")];
+        let file = |minor| Identity::File { device: DeviceNumber { major: 0, minor }, inode: 2 };
+        let look = |path: &str, identity| may_be(Path::new(path), identity, &mounts);
+        assert!(!look("/run/x/volume", file(1)));
+        assert!(look("/run/x/volume", file(2)));
+        assert!(!look("/run/x/volume", Identity::Block(DeviceNumber { major: 7, minor: 0 })));
+        assert!(look("/run/y", file(9)), "btrfs gives each subvolume a number of its own");
+        assert_eq!(mounts[0].block_device(&mounts), None, "its source is not looked at");
+        for (kind, elsewhere) in [("fuse", true), ("fuseblk", true), ("nfs4", true), ("xfs", false)]
+        {
+            assert_eq!(mount(1, "/", kind).is_served_elsewhere(), elsewhere, "{kind}");
+        }
     }
 }

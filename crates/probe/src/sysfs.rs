@@ -63,6 +63,18 @@ impl BlockDevice {
         read_attribute(&self.directory.join(name))
     }
 
+    /// All block devices, by name.
+    pub(crate) fn all() -> Result<Vec<Self>, ProbeError> {
+        let names = list(Path::new("/sys/class/block"))?;
+        // One that went meanwhile is none.
+        Ok(names.iter().filter_map(|name| Self::find_name(name).ok().flatten()).collect())
+    }
+
+    /// Which partition of its disk it is; `None` for a whole disk.
+    pub(crate) fn partition(&self) -> Option<u32> {
+        self.attribute("partition")?.parse().ok()
+    }
+
     fn is_partition(&self) -> bool {
         self.directory.join("partition").exists()
     }

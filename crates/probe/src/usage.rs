@@ -9,6 +9,10 @@
 //! The `O_EXCL` test (`open(2)`: on a block device it fails with `EBUSY` while the kernel has it
 //! claimed) claims the device for a few microseconds; a mount at that very moment would fail.
 //!
+//! Invariant: nothing here waits for another process, whatever file systems and devices that one
+//! serves: paths that lead there are not followed, and what is open there is asked of the kernel's
+//! memory only (`AT_STATX_DONT_SYNC`).
+//!
 //! Deliberately absent: this process itself (it knows what it opened), processes that hold a file
 //! only through a memory map, and file locks.
 
@@ -18,12 +22,12 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, CWD, OFlags, StatxFlags, statx};
 use rustix::io::Errno;
 
 use crate::ProbeError;
 use crate::identity::{DeviceNumber, Identity, identify};
-use crate::mounts::{read_mounts, read_swaps};
+use crate::mounts::{may_be, read_mounts, read_swaps};
 use crate::sysfs::{BlockDevice, loop_devices};
 
 /// Somebody who uses a file or a block device.
@@ -139,9 +143,10 @@ fn find_kernel_users(number: DeviceNumber, usage: &mut Usage) -> Result<(), Prob
         }
         numbers.extend(partitions.iter().filter_map(BlockDevice::number));
     }
-    for mount in read_mounts()? {
-        if mount.block_device().is_some_and(|device| numbers.contains(&device)) {
-            usage.push(Holder::Mounted { at: mount.mount_point });
+    let mounts = read_mounts()?;
+    for mount in &mounts {
+        if mount.block_device(&mounts).is_some_and(|device| numbers.contains(&device)) {
+            usage.push(Holder::Mounted { at: mount.mount_point.clone() });
         }
     }
     numbers.into_iter().try_for_each(|number| find_swap(Identity::Block(number), usage))
@@ -149,7 +154,11 @@ fn find_kernel_users(number: DeviceNumber, usage: &mut Usage) -> Result<(), Prob
 
 /// Loop devices that a file backs, and the users of those.
 fn find_loop_users(file: Identity, usage: &mut Usage) -> Result<(), ProbeError> {
+    let mounts = read_mounts()?;
     for (device, backing_file) in loop_devices()? {
+        if !may_be(&backing_file, file, &mounts) {
+            continue;
+        }
         // The path may be deleted or of another namespace: then it is not this file's path.
         if identify(&backing_file).ok().is_none_or(|(_, identity)| identity != file) {
             continue;
@@ -163,9 +172,12 @@ fn find_loop_users(file: Identity, usage: &mut Usage) -> Result<(), ProbeError> 
 }
 
 fn find_swap(identity: Identity, usage: &mut Usage) -> Result<(), ProbeError> {
-    for swap in read_swaps()? {
+    let swaps = read_swaps()?;
+    // Most machines have none, and then the mounts are not needed.
+    let mounts = if swaps.is_empty() { Vec::new() } else { read_mounts()? };
+    for swap in swaps.iter().filter(|swap| may_be(swap, identity, &mounts)) {
         // A swap file that was deleted has no path any more, so nobody can name it as a member.
-        if identify(&swap).is_ok_and(|(_, other)| other == identity) {
+        if identify(swap).is_ok_and(|(_, other)| other == identity) {
             usage.push(Holder::Swap);
         }
     }
@@ -227,8 +239,11 @@ fn find_descriptor(process: &Path, identity: Identity) -> io::Result<Option<bool
             continue;
         }
         // A descriptor that was closed meanwhile is none.
-        let Ok(metadata) = fs::metadata(&link) else { continue };
-        if Identity::of(&metadata) == identity {
+        let Ok(status) = statx(CWD, &link, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS)
+        else {
+            continue;
+        };
+        if Identity::of_status(&status) == identity {
             let can_write = can_write(process, &link).unwrap_or(true);
             found = Some(found.unwrap_or(false) || can_write);
         }

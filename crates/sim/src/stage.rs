@@ -10,9 +10,10 @@ use braid_block::{Errno, Flags, Io, Limits, Op, Span};
 use braid_engine::Dev;
 use braid_engine::assembled::{LogPlace, Newcomer};
 use braid_engine::redundant::{
-    ControlError, JobKind, Layout, MemberState, Redundant, Speed, Status,
+    ControlError, JobKind, Layout, MemberState, NewMember, Redundant, Speed, Status,
 };
 use braid_md::{Resync, Superblock, Uuid};
+use braid_mem::Pool;
 
 use crate::atlas::Now;
 use crate::found::{carried, label, number, tidy};
@@ -25,6 +26,8 @@ use crate::{Fault, Handle, Oracle, Rng, SimDisk, Target};
 /// How long a disk counts as spent after its faults are over, in nanoseconds: whoever met one may
 /// still be at it.
 const AFTERMATH_NS: u64 = 2_000_000_000;
+/// Memory for what is written to a new member before it is one, in bytes.
+const POOL_FOR_NEWCOMERS: usize = 64 << 10;
 /// The most roles that a raid1 grows to.
 const MOST_ROLES: usize = 4;
 
@@ -406,7 +409,7 @@ impl Stage {
             Some(member) => format!("replace {member} with disk{disk}"),
         });
         let sim = self.disk(disk).ok_or("no such disk")?;
-        let new = self.newcomer(disk, &sim).member(&self.superblock, self.log, &self.array)?;
+        let new = self.admit(self.newcomer(disk, &sim)).await?;
         match replaces {
             None => said(self.array.add(new).await),
             Some(member) => said(self.array.replace(&member, new).await),
@@ -416,7 +419,8 @@ impl Stage {
     fn newcomer(&self, disk: usize, sim: &SimDisk) -> Newcomer<'static> {
         let size = Dev::new(sim.clone()).limits().size;
         let uuid = Uuid(std::array::from_fn(|_| self.dice.borrow_mut().below(256) as u8));
-        Newcomer { label: label(disk), dev: tidy(sim), known: None, size, uuid }
+        let (label, dev) = (label(disk), tidy(sim));
+        Newcomer { label, dev, known: None, anew: false, superblocks: &[], size, uuid }
     }
 
     /// Adds a disk that was a member before: back in its role, if it may.
@@ -444,8 +448,16 @@ impl Stage {
         let is_other = self.shelf.borrow().scribbled.contains(&disk);
         let known = known.filter(|_| !is_other);
         let newcomer = Newcomer { known: known.as_ref(), ..self.newcomer(disk, &sim) };
-        let new = newcomer.member(&self.superblock, self.log, &self.array)?;
+        let new = self.admit(newcomer).await?;
         said(self.array.add(new).await)
+    }
+
+    /// What the engine is given of a newcomer, once all that has to lie on it before does.
+    async fn admit(&self, newcomer: Newcomer<'_>) -> Result<NewMember, String> {
+        let admitted = newcomer.admit(&self.superblock, self.log, &self.array);
+        let admitted = admitted.map_err(|why| why.to_string())?;
+        let pool = Pool::new(POOL_FOR_NEWCOMERS).map_err(|error| error.to_string())?;
+        admitted.prepare(&pool).await.map(|(new, _)| new)
     }
 
     /// Whether a request may be answered with an error.

@@ -162,6 +162,9 @@ pub(crate) struct Wipe {
     /// Files or block devices
     #[arg(value_name = "MEMBER", required = true)]
     pub(crate) members: Vec<PathBuf>,
+    /// Only the superblock of this version: 1.2, 1.1, 1.0 or 0.90
+    #[arg(long, short = 'e', value_name = "VERSION")]
+    pub(crate) metadata: Option<Version>,
     /// Print what would be removed, and write nothing
     #[arg(long)]
     pub(crate) plan: bool,

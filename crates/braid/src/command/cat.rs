@@ -2,21 +2,20 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use braid_block::Io;
 use braid_engine::{Dev, Pending};
 use braid_mem::Pool;
-use braid_probe::{Policy, check_members};
 use braid_stack::Stack;
 use braid_uring::{Config, Executor};
 
 use super::stacks;
 use crate::cli::Cat;
 use crate::failure::{Context, Failure};
+use crate::membership::Membership;
 use crate::places::{Places, check_name};
 use crate::record::Record;
-use crate::volume::{Media, OpenOptions};
+use crate::volume::{Media, OpenOptions, admit};
 
 /// Bytes of a read.
 const STEP: u64 = 1 << 20;
@@ -27,11 +26,9 @@ const POOL: usize = 32 << 20;
 
 pub(super) fn cat(cat: &Cat) -> Result<(), Failure> {
     let stack = stack(&cat.stack)?;
-    let paths: Vec<PathBuf> = stack.member_paths().into_iter().map(Into::into).collect();
-    let policy = Policy { force: &[], read_only: true, min_bytes: 0 };
-    check_members(&paths, &policy).map_err(Failure::refused)?;
-    let media = Media::open(&stack, OpenOptions { read_only: true, degraded: true })
-        .map_err(Failure::failed)?;
+    let mut options = OpenOptions { read_only: true, degraded: true, ..OpenOptions::default() };
+    options.unusable = admit(&stack, &[], &options).map_err(Failure::refused)?;
+    let media = Media::open(&stack, &options).map_err(Failure::failed)?;
     media.warnings().iter().for_each(|warning| eprintln!("braid: warning: {warning}"));
     let executor = Executor::new(Config { mode: cat.io.executor_mode(), ..Config::default() })
         .context("cannot start")?;
@@ -46,7 +43,18 @@ pub(super) fn cat(cat: &Cat) -> Result<(), Failure> {
 fn stack(text: &str) -> Result<Stack, Failure> {
     let config = Places::from_environment().config_file(text);
     match check_name(text).is_ok() && config.exists() {
-        true => Ok(Record::read(&config)?.stack),
+        true => {
+            let record = Record::read(&config)?;
+            let members = Membership::of(&record);
+            members.notes().iter().for_each(|note| eprintln!("braid: warning: {note}"));
+            if !members.changed.is_empty() {
+                let changes = members.changes_in_words();
+                eprintln!(
+                    "braid: warning: the members are not what {text} was last up with:{changes}"
+                );
+            }
+            Ok(members.resolve(&record.stack))
+        }
         false => stacks::parse(text),
     }
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use braid_md::create::{
     BitmapChoice, Consistency, Device, Place, Plan, Planned, Request, What, plan,
 };
+use braid_md::superblock::SUPERBLOCK_BYTES;
 use braid_md::{Level, Resync, Role, Superblock};
 use braid_probe::MemberFacts;
 use braid_stack::{ByteSize, Stack};
@@ -18,7 +19,9 @@ use super::{given, stacks};
 use crate::cli::{BitmapArg, ConsistencyArg, Create};
 use crate::control::OUTPUT_VERSION;
 use crate::failure::Failure;
-use crate::metadata::{Change, Held, Patch, Saved, Trail, host_name, now, random_uuid};
+use crate::metadata::{
+    Change, Held, Image, Patch, Saved, Trail, allocate, host_name, now, random_uuid,
+};
 use crate::places::{Places, check_name};
 use crate::record::{Known, Record};
 
@@ -138,7 +141,14 @@ fn write(
         what: what_in_words(write.area.what),
         bytes: write.bytes,
     });
-    let change = Change { members: held, patches: patches.collect() };
+    let mut patches: Vec<Patch> = patches.collect();
+    let older = older_superblocks(facts, &patches)?;
+    // What was there goes first: a crash leaves members of nothing, not of two arrays.
+    patches.splice(0..0, older);
+    for planned in &plan.members {
+        allocate(&facts[index(planned)].path, &plan.log_areas(planned))?;
+    }
+    let change = Change { members: held, patches };
     let array = array_of(plan);
     let config = places.config_file(&create.name);
     let saved = Saved {
@@ -150,11 +160,41 @@ fn write(
     };
     let remember = || {
         let mut record = Record::new(stack);
-        record.members = facts.iter().map(Known::of).collect();
+        let known = |facts| Known::of(facts).of_array(array.array_uuid);
+        record.members = facts.iter().map(known).collect();
         places.prepare_config()?;
         record.write(&config)
     };
     change.carry_out(&Trail::new(places.undo()), saved, remember).map(drop)
+}
+
+/// What removes md's superblocks of every version where nothing new is written over them. An older
+/// one that stays would be the member's second.
+fn older_superblocks(facts: &[MemberFacts], patches: &[Patch]) -> Result<Vec<Patch>, Failure> {
+    let mut older = Vec::new();
+    for (member, facts) in facts.iter().enumerate() {
+        for found in Image::open(&facts.path)?.found {
+            let start = found.offset;
+            let is_in = |at: u64, patch: &&Patch| {
+                patch.member == member
+                    && (patch.offset..patch.offset + patch.bytes.len() as u64).contains(&at)
+            };
+            // With its first bytes it is gone.
+            if patches.iter().any(|patch| is_in(start, &patch)) {
+                continue;
+            }
+            let behind = patches.iter().filter(|patch| patch.member == member);
+            let next = behind.map(|patch| patch.offset).filter(|offset| *offset > start).min();
+            let end = next.unwrap_or(u64::MAX).min(start + SUPERBLOCK_BYTES as u64);
+            older.push(Patch {
+                member,
+                offset: start,
+                what: "older superblock",
+                bytes: vec![0; (end - start) as usize],
+            });
+        }
+    }
+    Ok(older)
 }
 
 fn array_of(plan: &Plan) -> &Superblock {

@@ -46,9 +46,7 @@ pub(super) fn down(down: &Down) -> Result<(), Failure> {
             remove_traces(&places, name);
             Ok(())
         }
-        Err(error) => Err(Failure::failed(error).next(format!(
-            "`braid down {name} --force` ends its process and gets the device back"
-        ))),
+        Err(error) => Err(Failure::failed(format!("{name}: {error}")).next(error.next(name))),
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use braid_probe::{Holder, MemberFacts, Policy, Reason, Refusal, check_members};
+use braid_probe::{Holder, MemberFacts, Policy, Reason, Refusal};
 
 use super::stacks::absolute_path;
 use crate::control;
 use crate::failure::Failure;
 use crate::places::Places;
+use crate::volume::check_patiently;
 
 /// Paths that do not depend on where the command was typed.
 ///
@@ -27,19 +28,22 @@ pub(super) fn judge(
     accepted: &[PathBuf],
 ) -> Result<Vec<MemberFacts>, Failure> {
     let policy = Policy { force: accepted, read_only: false, min_bytes: 0 };
-    check_members(members, &policy).map_err(refused)
+    check_patiently(members, &policy).map_err(|refusal| refused(&refusal))
 }
 
 /// A refusal; if it is a volume that has the member, then by the volume's name.
-fn refused(refusal: Refusal) -> Failure {
+pub(super) fn refused(refusal: &Refusal) -> Failure {
     let Reason::InUse { holders } = &refusal.reason else { return Failure::refused(refusal) };
     let places = Places::from_environment();
-    let volume = places.running_names().into_iter().find(|name| {
-        let status = control::get_status(&places.control(name));
-        let is_it =
-            |holder: &Holder, of: u32| matches!(holder, Holder::Process { pid, .. } if *pid == of);
-        status.is_ok_and(|status| holders.iter().any(|holder| is_it(holder, status.pid)))
-    });
+    let names = places.running_names().unwrap_or_default();
+    let sockets: Vec<PathBuf> = names.iter().map(|name| places.control(name)).collect();
+    let is_it =
+        |holder: &Holder, of: u32| matches!(holder, Holder::Process { pid, .. } if *pid == of);
+    let volume =
+        names.into_iter().zip(control::get_statuses(&sockets)).find_map(|(name, status)| {
+            let pid = status.ok()?.pid;
+            holders.iter().any(|holder| is_it(holder, pid)).then_some(name)
+        });
     match volume {
         Some(name) => Failure::refused(format!(
             "{} is refused: it is a member of {name}, which is up",

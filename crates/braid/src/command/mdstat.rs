@@ -20,9 +20,17 @@ const PAGE: u64 = 4096;
 pub(super) fn print() -> Result<(), Failure> {
     let places = Places::from_environment();
     let mut arrays = Vec::new();
-    for name in places.running_names() {
-        let status = control::get_status(&places.control(&name))
-            .map_err(|error| Failure::failed(format!("{name}: {error}")))?;
+    let mut silent = Vec::new();
+    let names = places.running_names()?;
+    let sockets: Vec<_> = names.iter().map(|name| places.control(name)).collect();
+    for (name, status) in names.into_iter().zip(control::get_statuses(&sockets)) {
+        let status = match status {
+            Ok(status) => status,
+            Err(error) => {
+                silent.push(format!("{name}: {error}"));
+                continue;
+            }
+        };
         let several = status.arrays.len() > 1;
         for (index, array) in status.arrays.iter().enumerate() {
             let name = if several { format!("{name}-{index}") } else { name.clone() };
@@ -30,7 +38,11 @@ pub(super) fn print() -> Result<(), Failure> {
         }
     }
     let text = mdstat(PERSONALITIES, &arrays);
-    std::io::stdout().write_all(text.as_bytes()).context("standard output")
+    std::io::stdout().write_all(text.as_bytes()).context("standard output")?;
+    if silent.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::failed(silent.join("\n")).next("`braid status` says more of each"))
 }
 
 fn array_of(name: String, array: &ArrayStatus) -> Result<Array, Failure> {

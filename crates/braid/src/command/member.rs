@@ -3,26 +3,31 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use braid_md::Uuid;
 use braid_stack::{ByteSize, File, Latency, Node, Stack};
 
 use super::scrubbed;
 use super::stacks::absolute_path;
 use crate::cli;
 use crate::control::{
-    self, ArrayStatus, ControlError, OUTPUT_VERSION, Order, OrderAnswer, Outcome, Status,
+    self, ArrayStatus, ControlError, OUTPUT_VERSION, Order, OrderAnswer, Outcome, ScrubStatus,
+    Status,
 };
 use crate::failure::Failure;
+use crate::membership;
 use crate::places::{Places, check_name};
 use crate::record::Record;
 
 pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
     match member {
         cli::Member::Fail(target) => {
-            let order = Order::Fail { member: named(&target.member)? };
+            let order =
+                Order::Fail { member: named(&target.member)?, array: array_of(&target.which) };
             give(&target.volume, &order, target.json)
         }
         cli::Member::Remove(target) => {
-            let order = Order::Remove { member: named(&target.member)? };
+            let order =
+                Order::Remove { member: named(&target.member)?, array: array_of(&target.which) };
             give(&target.volume, &order, target.json)?;
             change_members(&target.volume, &[], &[absolute_path(&target.member)?])
         }
@@ -32,7 +37,12 @@ pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
             let target = &replace.target;
             let with = absolute_path(&replace.with)?;
             let member = named(&target.member)?;
-            let order = Order::Replace { member, with: with.clone(), force: replace.force };
+            let order = Order::Replace {
+                member,
+                with: with.clone(),
+                force: replace.force,
+                array: array_of(&target.which),
+            };
             give(&target.volume, &order, target.json)?;
             change_members(&target.volume, &[with], &[])
         }
@@ -42,93 +52,159 @@ pub(super) fn member(member: &cli::Member) -> Result<(), Failure> {
 fn add(new: &cli::NewMember, again: bool) -> Result<(), Failure> {
     let target = &new.target;
     let member = absolute_path(&target.member)?;
-    let order = Order::Add { member: member.clone(), force: new.force, again };
+    let order = Order::Add {
+        member: member.clone(),
+        force: new.force,
+        again,
+        array: array_of(&target.which),
+    };
     give(&target.volume, &order, target.json)?;
     change_members(&target.volume, &[member], &[])
 }
 
 pub(super) fn scrub(scrub: &cli::Scrub) -> Result<(), Failure> {
     let before = if scrub.wait { Some(status(&scrub.name)?) } else { None };
-    let order = Order::Scrub { repair: scrub.repair, cancel: scrub.cancel };
-    give(&scrub.name, &order, scrub.json && !scrub.wait)?;
-    match before {
-        None => Ok(()),
-        Some(before) => wait_for_scrub(scrub, &before),
+    let order =
+        Order::Scrub { repair: scrub.repair, cancel: scrub.cancel, array: array_of(&scrub.which) };
+    let Some(before) = before else { return give(&scrub.name, &order, scrub.json) };
+    let text = carried_out(&scrub.name, &order)?;
+    if !scrub.json {
+        println!("{text}");
     }
+    wait_for_scrub(scrub, &before)
 }
 
-/// Waits until the scrub that was asked for has ended.
+/// Waits until the scrubs that were asked for have ended.
 fn wait_for_scrub(scrub: &cli::Scrub, before: &Status) -> Result<(), Failure> {
-    let ended = |status: &Status| -> Vec<Option<u64>> {
-        let of = |one: &ArrayStatus| one.last_scrub.as_ref().map(|scrub| scrub.ended_ms);
-        status.arrays.iter().map(of).collect()
+    let ended = |status: &Status, uuid: &ArrayStatus| {
+        let array = status.arrays.iter().find(|one| one.called == uuid.called);
+        array.and_then(|one| one.last_scrub.as_ref()).map(|scrub| scrub.ended_ms)
     };
     loop {
         std::thread::sleep(Duration::from_millis(200));
         let now = status(&scrub.name)?;
-        if now.arrays.iter().any(|array| array.requested.is_some()) {
+        let meant: Vec<&ArrayStatus> =
+            now.arrays.iter().filter(|one| is_scrubbed(scrub, one)).collect();
+        if meant.iter().any(|array| array.requested.is_some()) {
             continue;
         }
-        if ended(&now) == ended(before) {
+        if meant.iter().any(|array| ended(&now, array) == ended(before, array)) {
             return Err(Failure::failed("the scrub was ended before it was through"));
         }
-        return report(scrub, &now);
+        return report(scrub, &meant, meant.len() > 1);
     }
 }
 
-/// What the scrub found, and whether that is well.
-fn report(scrub: &cli::Scrub, now: &Status) -> Result<(), Failure> {
-    let scrubbed: Vec<(&ArrayStatus, u64)> = now
-        .arrays
-        .iter()
-        .filter_map(|one| Some((one, one.last_scrub.as_ref()?.mismatch_bytes)))
-        .collect();
-    let found: u64 = scrubbed.iter().map(|(_, bytes)| bytes).sum();
-    let sum = |of: fn(&ArrayStatus) -> u64| scrubbed.iter().map(|(one, _)| of(one)).sum::<u64>();
-    let (unexplained, repaired) = (sum(|one| one.unexplained_bytes), sum(|one| one.repaired_bytes));
+/// Whether the scrub that was asked for is for this array, too.
+fn is_scrubbed(scrub: &cli::Scrub, array: &ArrayStatus) -> bool {
+    array.is_redundant()
+        && scrub.which.array.as_ref().is_none_or(|text| {
+            let uuid = text.parse::<Uuid>().map(|uuid| uuid.to_string()).ok();
+            *text == array.called || uuid.is_some() && uuid == array.uuid
+        })
+}
+
+/// What the scrubs found, and whether that is well: all was compared, and agrees.
+fn report(scrub: &cli::Scrub, arrays: &[&ArrayStatus], several: bool) -> Result<(), Failure> {
+    let scrubbed: Vec<(&ArrayStatus, &ScrubStatus)> =
+        arrays.iter().filter_map(|one| Some((*one, one.last_scrub.as_ref()?))).collect();
     if scrub.json {
-        let of = |one: &&ArrayStatus| one.mismatch_offsets.clone();
-        let arrays: Vec<&ArrayStatus> = scrubbed.iter().map(|(one, _)| *one).collect();
-        println!(
-            "{}",
-            serde_json::json!({
-                "output_version": OUTPUT_VERSION,
-                "mismatch_bytes": found,
-                "mismatch_offsets": arrays.iter().flat_map(of).collect::<Vec<_>>(),
-                "suspects": arrays.iter().flat_map(|one| &one.suspects).collect::<Vec<_>>(),
-                "unexplained_bytes": unexplained,
-                "repaired_bytes": repaired,
-            })
-        );
+        print_scrubbed(&scrubbed);
     }
+    let mut failure: Option<Failure> = None;
+    for (array, found) in scrubbed {
+        let called = if several { format!("{}: ", array.called) } else { String::new() };
+        match judge_scrubbed(scrub, array, found) {
+            Ok(text) if !scrub.json => println!("{called}{text}"),
+            Ok(_) => {}
+            Err((text, next)) => {
+                failure = Some(match failure {
+                    None => Failure::failed(format!("{called}{text}")).next(next),
+                    Some(first) => first.note(format!("{called}{text}")),
+                });
+            }
+        }
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+/// What the scrub of one array says; `Err` with the next command if not all is well.
+fn judge_scrubbed(
+    scrub: &cli::Scrub,
+    array: &ArrayStatus,
+    found: &ScrubStatus,
+) -> Result<String, (String, String)> {
     let differ = if scrub.repair { "differed" } else { "differ" };
-    let worst = scrubbed.iter().max_by_key(|(_, bytes)| bytes);
-    let text = worst.map(|(one, bytes)| scrubbed::found(one, *bytes, differ)).unwrap_or_default();
-    match worst {
-        Some((array, 1..)) if !scrub.repair => Err(Failure::failed(text).next(format!(
-            "`braid scrub {} --repair` {}",
-            scrub.name,
-            scrubbed::repair_in_words(array)
-        ))),
-        Some((_, 1..)) if unexplained > 0 => Err(Failure::failed(format!(
-            "{text}; {repaired} bytes were written again, and what no member explains stays as it is"
-        ))
-        .next("restore what lies there from a backup: writing it makes its parity anew")),
-        Some((_, 1..)) if !scrub.json => {
-            println!("{text}: repaired, {repaired} bytes were written again");
-            Ok(())
+    let mut text = scrubbed::found(array, found, differ);
+    let left = scrubbed::not_compared(array, found, true);
+    let (name, repaired) = (&scrub.name, array.repaired_bytes);
+    if found.mismatch_bytes > 0 {
+        text = [vec![text], left.clone()].concat().join("; ");
+        if !scrub.repair {
+            let what = scrubbed::repair_in_words(array);
+            return Err((text, format!("`braid scrub {name} --repair` {what}")));
         }
-        _ if !scrub.json => {
-            println!("{text}");
-            Ok(())
+        if array.unexplained_bytes > 0 {
+            return Err((
+                format!(
+                    "{text}; {repaired} bytes were written again, and what no member explains stays \
+                     as it is"
+                ),
+                "restore what lies there from a backup: writing it makes its parity anew"
+                    .to_owned(),
+            ));
         }
-        _ => Ok(()),
+        text = format!("{text}: repaired, {repaired} bytes were written again");
     }
+    if left.is_empty() {
+        return Ok(text);
+    }
+    let is_degraded = array.in_sync.contains(&false);
+    let next = match is_degraded {
+        true => format!("`braid status {name}` says how to give it the members that are missing"),
+        false => format!("`braid status {name}` says which member has them; replace that one"),
+    };
+    let text = if found.mismatch_bytes > 0 { text } else { left.join("; ") };
+    Err((text, next))
+}
+
+fn print_scrubbed(scrubbed: &[(&ArrayStatus, &ScrubStatus)]) {
+    let sum = |of: &dyn Fn(&ArrayStatus, &ScrubStatus) -> u64| -> u64 {
+        scrubbed.iter().map(|(array, found)| of(array, found)).sum()
+    };
+    let of = |(one, _): &(&ArrayStatus, &ScrubStatus)| one.mismatch_offsets.clone();
+    let left =
+        |(one, found): &(&ArrayStatus, &ScrubStatus)| scrubbed::not_compared(one, found, true);
+    let array = |(one, found): &(&ArrayStatus, &ScrubStatus)| {
+        serde_json::json!({
+            "array": one.called,
+            "uuid": one.uuid,
+            "found": found,
+            "not_compared": scrubbed::not_compared(one, found, true),
+        })
+    };
+    println!(
+        "{}",
+        serde_json::json!({
+            "output_version": OUTPUT_VERSION,
+            "mismatch_bytes": sum(&|_, found| found.mismatch_bytes),
+            "mismatch_offsets": scrubbed.iter().flat_map(of).collect::<Vec<_>>(),
+            "suspects": scrubbed.iter().flat_map(|(one, _)| &one.suspects).collect::<Vec<_>>(),
+            "unexplained_bytes": sum(&|one, _| one.unexplained_bytes),
+            "repaired_bytes": sum(&|one, _| one.repaired_bytes),
+            "not_compared": scrubbed.iter().flat_map(left).collect::<Vec<_>>(),
+            "arrays": scrubbed.iter().map(array).collect::<Vec<_>>(),
+        })
+    );
 }
 
 pub(super) fn grow(grow: &cli::Grow) -> Result<(), Failure> {
     if let Some(count) = grow.by.raid_devices {
-        give(&grow.name, &Order::RaidDisks { count: count.into() }, grow.json)?;
+        give(
+            &grow.name,
+            &Order::RaidDisks { count: count.into(), array: array_of(&grow.which) },
+            grow.json,
+        )?;
     }
     if let Some(size) = &grow.by.size {
         let bytes = match size.as_str() {
@@ -139,7 +215,7 @@ pub(super) fn grow(grow: &cli::Grow) -> Result<(), Failure> {
                     .bytes(),
             ),
         };
-        give(&grow.name, &Order::MemberSize { bytes }, grow.json)?;
+        give(&grow.name, &Order::MemberSize { bytes, array: array_of(&grow.which) }, grow.json)?;
     }
     Ok(())
 }
@@ -159,8 +235,13 @@ pub(super) fn speed(speed: &cli::Speed) -> Result<(), Failure> {
         min_bytes_per_second: speed.min.map(ByteSize::bytes),
         max_bytes_per_second: speed.max.map(ByteSize::bytes),
         latency_us_p99,
+        array: array_of(&speed.which),
     };
     give(&speed.name, &order, speed.json)
+}
+
+fn array_of(which: &cli::WhichArray) -> Option<String> {
+    which.array.clone()
 }
 
 /// A member as the volume calls it: by its absolute path, or as `status` prints it.
@@ -173,20 +254,25 @@ fn named(member: &Path) -> Result<String, Failure> {
 }
 
 fn give(volume: &str, order: &Order, json: bool) -> Result<(), Failure> {
+    let text = carried_out(volume, order)?;
+    match json {
+        true => {
+            println!("{}", serde_json::json!({ "output_version": OUTPUT_VERSION, "done": text }));
+        }
+        false => println!("{text}"),
+    }
+    Ok(())
+}
+
+/// Has an order carried out; answers what was done.
+fn carried_out(volume: &str, order: &Order) -> Result<String, Failure> {
     check_name(volume)?;
     let places = Places::from_environment();
     let answer =
         control::post_order(&places.control(volume), order).map_err(unreachable(volume))?;
-    let OrderAnswer { text, outcome, .. } = &answer;
+    let OrderAnswer { text, outcome, .. } = answer;
     match outcome {
-        Outcome::Done if json => {
-            println!("{}", serde_json::json!({ "output_version": OUTPUT_VERSION, "done": text }));
-            Ok(())
-        }
-        Outcome::Done => {
-            println!("{text}");
-            Ok(())
-        }
+        Outcome::Done => Ok(text),
         Outcome::Refused => Err(Failure::refused(text)),
         Outcome::Failed => Err(Failure::failed(text)),
     }
@@ -202,7 +288,7 @@ fn unreachable(volume: &str) -> impl Fn(ControlError) -> Failure + '_ {
     move |error| match error {
         ControlError::Unreachable(_) => Failure::failed(format!("no volume called {volume} is up"))
             .next("`braid status` lists those that are"),
-        other => Failure::failed(format!("{volume}: {other}")),
+        other => Failure::failed(format!("{volume}: {other}")).next(other.next(volume)),
     }
 }
 
@@ -213,34 +299,57 @@ fn change_members(volume: &str, come: &[PathBuf], go: &[PathBuf]) -> Result<(), 
         return Ok(());
     }
     let mut record = Record::read(&file)?;
-    if !edit_md(&mut record.stack, come, go)? {
-        return Ok(());
+    let levels = md_levels(&record.stack);
+    // Of several levels, the one whose array has them by now.
+    let is_beside = |array: &ArrayStatus, path: &PathBuf| {
+        let label = path.display().to_string();
+        array.members.iter().any(|one| one.member == label)
+    };
+    let arrays = if levels.len() > 1 { status(volume)?.arrays } else { Vec::new() };
+    let level_of = |path: &PathBuf| {
+        let array = arrays.iter().find(|array| is_beside(array, path));
+        let has = |level: &Vec<PathBuf>| {
+            array.is_some_and(|array| level.iter().any(|other| is_beside(array, other)))
+        };
+        if levels.len() == 1 { Some(0) } else { levels.iter().position(has) }
+    };
+    let come: Vec<(usize, &PathBuf)> =
+        come.iter().filter_map(|path| Some((level_of(path)?, path))).collect();
+    edit_md(&mut record.stack, &mut 0, &come, go);
+    for (_, path) in come {
+        membership::accept(&mut record, path);
     }
-    record.accept_members();
     record.write(&file)
 }
 
-/// Changes the members of the one `md(…)` level; answers whether there is one.
-fn edit_md(stack: &mut Stack, come: &[PathBuf], go: &[PathBuf]) -> Result<bool, Failure> {
-    if let Node::Md(md) = &mut stack.node {
-        let is = |member: &Stack, path: &PathBuf| {
-            member.member_paths().first().is_some_and(|own| *own == path.as_path())
-        };
-        md.members.retain(|member| !go.iter().any(|path| is(member, path)));
-        for path in come {
-            if md.members.iter().any(|member| is(member, path)) {
-                continue;
-            }
-            let path = path.to_string_lossy().into_owned();
-            let file = File { path, offset: ByteSize(0), length: None };
-            md.members.push(Stack::from(Node::File(file)));
-        }
-        return Ok(true);
+/// The members of each `md(…)` level, from left to right.
+fn md_levels(stack: &Stack) -> Vec<Vec<PathBuf>> {
+    if let Node::Md(_) = &stack.node {
+        return vec![stack.member_paths().into_iter().map(Path::to_owned).collect()];
     }
-    for member in stack.members_mut() {
-        if edit_md(member, come, go)? {
-            return Ok(true);
+    stack.members().iter().flat_map(md_levels).collect()
+}
+
+/// Changes the members of `md(…)` levels: who comes has the number of the level, who goes is in one
+/// of them. `level` is the number of the next one.
+fn edit_md(stack: &mut Stack, level: &mut usize, come: &[(usize, &PathBuf)], go: &[PathBuf]) {
+    let Node::Md(md) = &mut stack.node else {
+        for member in stack.members_mut() {
+            edit_md(member, level, come, go);
         }
+        return;
+    };
+    let is = |member: &Stack, path: &PathBuf| {
+        member.member_paths().first().is_some_and(|own| *own == path.as_path())
+    };
+    md.members.retain(|member| !go.iter().any(|path| is(member, path)));
+    for (_, path) in come.iter().filter(|(number, _)| number == level) {
+        if md.members.iter().any(|member| is(member, path)) {
+            continue;
+        }
+        let path = path.to_string_lossy().into_owned();
+        let file = File { path, offset: ByteSize(0), length: None };
+        md.members.push(Stack::from(Node::File(file)));
     }
-    Ok(false)
+    *level += 1;
 }

@@ -1,21 +1,32 @@
 //! What a scrub found, in words: for `scrub --wait` and for `status`.
+//!
+//! "They agree" is said only of what was compared: a copy without another one, data whose parity is
+//! needed in place of a member, and what nobody could read, agree with nothing.
 
-use crate::control::ArrayStatus;
+use braid_md::assembly::Copies;
+
+use crate::control::{ArrayStatus, ScrubStatus};
 
 /// How many places are named.
 const PLACES: usize = 8;
 
 /// What the last pass of `array` found, in one line: bytes that `differ`, or `differed`.
-pub(super) fn found(array: &ArrayStatus, mismatch_bytes: u64, differ: &str) -> String {
+pub(super) fn found(array: &ArrayStatus, scrub: &ScrubStatus, differ: &str) -> String {
     let parity = array.has_parity();
-    if mismatch_bytes == 0 {
-        return if parity { "data and parity agree" } else { "all copies agree" }.to_owned();
+    if scrub.mismatch_bytes == 0 {
+        return match (scrub.compared_bytes, parity) {
+            (None, _) => "nothing that differed was found".to_owned(),
+            (Some(0), _) => "nothing was compared".to_owned(),
+            (Some(_), _) if scrub.unread_bytes + scrub.listed_bytes > 0 => {
+                "what was compared agrees".to_owned()
+            }
+            (_, true) => "data and parity agree".to_owned(),
+            (_, false) => "all copies agree".to_owned(),
+        };
     }
-    let places: Vec<String> =
-        array.mismatch_offsets.iter().take(PLACES).map(ToString::to_string).collect();
-    let more = if array.mismatch_offsets.len() > PLACES { ", …" } else { "" };
     let of = if parity { " of each member's data" } else { "" };
-    let mut text = format!("{mismatch_bytes} bytes {differ}, at {}{more}{of}", places.join(", "));
+    let (bytes, places) = (scrub.mismatch_bytes, listed(&array.mismatch_offsets));
+    let mut text = format!("{bytes} bytes {differ}, at {places}{of}");
     for suspect in &array.suspects {
         let member = match &suspect.member {
             Some(member) => format!("{member} (role {})", suspect.role),
@@ -27,6 +38,82 @@ pub(super) fn found(array: &ArrayStatus, mismatch_bytes: u64, differ: &str) -> S
         text = format!("{text}; no member alone explains {}", array.unexplained_bytes);
     }
     text
+}
+
+/// The first places of many.
+fn listed(places: &[u64]) -> String {
+    let first: Vec<String> = places.iter().take(PLACES).map(ToString::to_string).collect();
+    let more = if places.len() > PLACES { ", …" } else { "" };
+    format!("{}{more}", first.join(", "))
+}
+
+/// What a scrub left uncompared, a line each; none if it compared all. `array` is as it was when
+/// the scrub ended, or has changed since.
+pub(super) fn not_compared(
+    array: &ArrayStatus,
+    scrub: &ScrubStatus,
+    has_just_ended: bool,
+) -> Vec<String> {
+    let mut left = Vec::new();
+    match scrub.compared_bytes {
+        Some(0) => {
+            left.extend(nothing_to_compare(array).or(Some("nothing was compared".to_owned())))
+        }
+        Some(_) if has_just_ended => left.extend(nothing_to_compare(array)),
+        _ => {}
+    }
+    if scrub.unread_bytes > 0 {
+        left.push(format!(
+            "{} bytes could not be read and were not compared, at {}",
+            scrub.unread_bytes,
+            listed(&scrub.unread_offsets)
+        ));
+    }
+    if scrub.listed_bytes > 0 {
+        left.push(format!(
+            "{} bytes are listed as bad on a member and were not compared there",
+            scrub.listed_bytes
+        ));
+    }
+    left
+}
+
+/// Why there is nothing to compare all of `array`'s data, or a part of it, with: members are missing.
+fn nothing_to_compare(array: &ArrayStatus) -> Option<String> {
+    let missing = array.in_sync.iter().filter(|in_sync| !**in_sync).count();
+    if missing == 0 {
+        return None;
+    }
+    let parities = match array.level.as_str() {
+        "raid4" | "raid5" => 1,
+        "raid6" => 2,
+        _ => 0,
+    };
+    if parities > 0 {
+        return (missing >= parities).then(|| {
+            "nothing was compared: what parity there is stands for the members that are missing"
+                .to_owned()
+        });
+    }
+    // Of a raid10 the copies of some chunks may all be there.
+    let disks = array.in_sync.len() as u32;
+    let copies = match array.level.as_str() {
+        "raid10" => Copies::from_number(array.layout_number, disks)?,
+        _ => Copies { near: disks, far: 1, offset: false },
+    };
+    let alone = (0..u64::from(disks)).filter(|chunk| {
+        let there = copies.roles(*chunk, disks).filter(|role| array.in_sync[*role]).count();
+        there < 2
+    });
+    match alone.count() as u64 {
+        0 => None,
+        all if all == u64::from(disks) => {
+            Some("nothing was compared: there is one copy only".to_owned())
+        }
+        some => Some(format!(
+            "{some} of {disks} chunks have one copy only and were not compared with anything"
+        )),
+    }
 }
 
 /// What `--repair` would do about it.

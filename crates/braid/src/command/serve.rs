@@ -4,7 +4,8 @@ use crate::cli::Serve;
 use crate::failure::Failure;
 use crate::volume::{Attach, RunError, Spec, run};
 
-use super::stacks;
+use super::up::absolute_address;
+use super::{given, stacks};
 
 pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
     crate::places::check_name(&serve.name)?;
@@ -12,12 +13,15 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
     let spec = Spec {
         name: serve.name.clone(),
         stack: stack.clone(),
-        nbd: serve.nbd.clone(),
+        // What is printed works from any folder.
+        nbd: serve.nbd.iter().map(|address| absolute_address(address)).collect(),
         insecure: serve.common.insecure,
         attach: Attach::None,
         read_only: serve.common.read_only,
         degraded: serve.common.degraded,
-        accepted: stacks::forced(&serve.common, &stack)?,
+        accepted: stacks::forced(&serve.common, &[&stack])?,
+        arrays: Vec::new(),
+        notes: Vec::new(),
         io: serve.common.io,
         shards: serve.common.shards.map_or(0, usize::from),
         control: None,
@@ -39,7 +43,9 @@ pub(super) fn raise_open_files() {
 }
 
 pub(super) fn failure_of(error: &RunError) -> Failure {
-    if error.is_refusal() {
+    if let RunError::Refused(refusal) = error {
+        given::refused(refusal)
+    } else if error.is_refusal() {
         Failure::refused(error.text())
     } else if error.is_usage() {
         Failure::usage(error.text())

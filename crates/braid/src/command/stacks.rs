@@ -38,14 +38,15 @@ pub(super) fn absolute_path(path: &Path) -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
 }
 
-/// The members of `stack` that `--force` names again, however their paths are spelt.
-pub(super) fn forced(common: &Common, stack: &Stack) -> Result<Vec<PathBuf>, Failure> {
-    let members = stack.member_paths();
+/// The members of these stacks that `--force` names again, however their paths are spelt.
+pub(super) fn forced(common: &Common, all: &[&Stack]) -> Result<Vec<PathBuf>, Failure> {
+    let members: Vec<&Path> = all.iter().flat_map(|stack| stack.member_paths()).collect();
     let known = |path: &PathBuf| match absolute_path(path)? {
         member if members.contains(&member.as_path()) => Ok(member),
         other => Err(Failure::usage(format!(
-            "--force {}: the stack has no such member: {stack}",
-            other.display()
+            "--force {}: the stack has no such member: {}",
+            other.display(),
+            all[0]
         ))),
     };
     common.force.iter().map(known).collect()
@@ -69,6 +70,15 @@ pub(super) fn is_expression(text: &str) -> bool {
 /// # Errors
 /// A path that the stack language, which is text, cannot hold.
 pub(super) fn md(paths: &[PathBuf]) -> Result<Stack, Failure> {
+    // What is remembered as text is read once now.
+    parse(&md_of(paths)?.to_string())
+}
+
+/// The same, though a path may be there twice.
+///
+/// # Errors
+/// As [`md`].
+pub(super) fn md_of(paths: &[PathBuf]) -> Result<Stack, Failure> {
     let member = |path: &PathBuf| match path.to_str() {
         Some(path) if !path.contains('\0') => Ok(Stack::from(Node::File(File {
             path: path.to_owned(),
@@ -79,6 +89,5 @@ pub(super) fn md(paths: &[PathBuf]) -> Result<Stack, Failure> {
             .next("a symbolic link with another name reaches it")),
     };
     let members = paths.iter().map(member).collect::<Result<_, _>>()?;
-    // What is remembered as text is read once now.
-    parse(&Stack::from(Node::Md(Md { members })).to_string())
+    Ok(Stack::from(Node::Md(Md { members })))
 }

@@ -36,37 +36,60 @@ pub(super) fn status(options: &cli::Status) -> Result<ExitCode, Failure> {
 
 /// The worst of the volumes that were asked for, in the numbers of `mdadm --detail --test`.
 fn test(options: &cli::Status, places: &Places) -> u8 {
-    let names = match &options.name {
-        Some(name) => vec![name.clone()],
-        None => places.running_names(),
-    };
-    let rank = |name: &String| match check_name(name).and_then(|()| ask(places, name)) {
-        Ok(status) => match status.state.as_str() {
-            "online" | "resyncing" => 0,
-            "degraded" => 1,
-            _ => 2,
-        },
+    let rank = |(_, answer): &Answer| match answer.as_ref().map(|status| status.state.as_str()) {
+        Ok("online" | "resyncing") => 0,
+        Ok("degraded") => 1,
+        Ok(_) => 2,
         Err(_) => 4,
     };
-    if let Err(failure) = print(options, places) {
+    let answers = match ask(options, places) {
+        Ok(answers) => answers,
+        Err(failure) => {
+            eprintln!("braid: {}", failure.text());
+            return 4;
+        }
+    };
+    let worst = answers.iter().map(rank).max().unwrap_or(0);
+    if let Err(failure) = show(options, answers) {
         eprintln!("braid: {}", failure.text());
     }
-    names.iter().map(rank).max().unwrap_or(0)
+    worst
 }
 
 fn print(options: &cli::Status, places: &Places) -> Result<(), Failure> {
-    match &options.name {
+    show(options, ask(options, places)?)
+}
+
+/// A volume's name, and how it is or why that is not known.
+type Answer = (String, Result<Status, Failure>);
+
+/// The volume that is named, or all that are up; those that do not answer are waited for together.
+fn ask(options: &cli::Status, places: &Places) -> Result<Vec<Answer>, Failure> {
+    let names = match &options.name {
         Some(name) => {
             check_name(name)?;
-            let status = ask(places, name)?;
-            write_out(&render_all(options, &[Ok(status)]))
+            vec![name.clone()]
         }
-        None => {
-            let names = places.running_names();
-            let answers: Vec<_> = names.iter().map(|name| ask(places, name)).collect();
-            write_out(&render_all(options, &answers))
-        }
+        None => places.running_names()?,
+    };
+    let sockets: Vec<_> = names.iter().map(|name| places.control(name)).collect();
+    let answers = control::get_statuses(&sockets);
+    let judged = |(name, answer): (String, Result<Status, ControlError>)| {
+        let answer = answer.map_err(|error| silent(places, &name, &error));
+        (name, answer)
+    };
+    Ok(names.into_iter().zip(answers).map(judged).collect())
+}
+
+/// Prints what was answered; of one volume that was named, its failure is the command's.
+fn show(options: &cli::Status, mut answers: Vec<Answer>) -> Result<(), Failure> {
+    if options.name.is_some()
+        && let Some((_, Err(_))) = answers.first()
+        && let (_, Err(failure)) = answers.remove(0)
+    {
+        return Err(failure);
     }
+    write_out(&render_all(options, &answers))
 }
 
 /// Fails when nobody reads any more, which ends a watch.
@@ -75,8 +98,14 @@ fn write_out(text: &str) -> Result<(), Failure> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
 }
 
-fn ask(places: &Places, name: &str) -> Result<Status, Failure> {
-    control::get_status(&places.control(name)).map_err(|error| match error {
+/// Why a volume does not say how it is.
+fn silent(places: &Places, name: &str, error: &ControlError) -> Failure {
+    match error {
+        ControlError::Unreachable(error)
+            if error.kind() == std::io::ErrorKind::PermissionDenied =>
+        {
+            Failure::failed(format!("{name}: {error}")).next("as its owner")
+        }
         ControlError::Unreachable(_)
             if places.traces(name).exists() || places.control(name).exists() =>
         {
@@ -88,13 +117,23 @@ fn ask(places: &Places, name: &str) -> Result<Status, Failure> {
             .next("`braid status` lists those that are"),
         other => Failure::failed(format!("{name}: {other}"))
             .next(format!("`braid down {name} --force` ends its process and gets the device back")),
-    })
+    }
 }
 
-fn render_all(options: &cli::Status, answers: &[Result<Status, Failure>]) -> String {
+fn render_all(options: &cli::Status, answers: &[Answer]) -> String {
     if options.json {
-        let volumes: Vec<_> = answers.iter().filter_map(|answer| answer.as_ref().ok()).collect();
-        let json = serde_json::json!({ "output_version": OUTPUT_VERSION, "volumes": volumes });
+        let volumes: Vec<_> =
+            answers.iter().filter_map(|(_, answer)| answer.as_ref().ok()).collect();
+        let unanswered: Vec<_> = answers
+            .iter()
+            .filter_map(|(name, answer)| Some((name, answer.as_ref().err()?.text())))
+            .map(|(name, error)| serde_json::json!({ "name": name, "error": error }))
+            .collect();
+        let json = serde_json::json!({
+            "output_version": OUTPUT_VERSION,
+            "volumes": volumes,
+            "unanswered": unanswered,
+        });
         return format!("{json}\n");
     }
     if answers.is_empty() {
@@ -102,7 +141,7 @@ fn render_all(options: &cli::Status, answers: &[Result<Status, Failure>]) -> Str
     }
     let volumes: Vec<String> = answers
         .iter()
-        .map(|answer| match answer {
+        .map(|(_, answer)| match answer {
             Ok(status) => render(status),
             Err(failure) => format!("{}\n", failure.text()),
         })
@@ -166,7 +205,7 @@ fn render(status: &Status) -> String {
     let mut text: String =
         lines.iter().map(|(key, value)| format!("{key:>8}: {value}\n")).collect();
     for array in &status.arrays {
-        text.push_str(&render_array(array, device.volatile));
+        text.push_str(&render_array(array, device.volatile, status.arrays.len() > 1));
     }
     // An array that keeps copies has said how its members are.
     let told: Vec<&str> = status
@@ -196,7 +235,7 @@ fn render(status: &Status) -> String {
 }
 
 /// An array: what it is, how its members are, what goes on.
-fn render_array(array: &ArrayStatus, is_volatile: bool) -> String {
+fn render_array(array: &ArrayStatus, is_volatile: bool, is_one_of_several: bool) -> String {
     let mut lines = Vec::new();
     let in_sync: String = array.in_sync.iter().map(|one| if *one { 'U' } else { '_' }).collect();
     let mut what = array.level.clone();
@@ -210,7 +249,18 @@ fn render_array(array: &ArrayStatus, is_volatile: bool) -> String {
     if let (Some(metadata), Some(uuid)) = (&array.metadata, &array.uuid) {
         what = format!("{what}, metadata {metadata}, {uuid}, {} events", array.events);
     }
+    if is_one_of_several {
+        what = format!("{}: {what}", array.called);
+    }
     lines.push(("array", what));
+    for (offset, length) in &array.lost {
+        let end = offset + length;
+        let text = format!(
+            "bytes {offset} to {end} of the array can be given by no member any more (whose they \
+             were: docs/arrays.md, \"Bytes that are gone\"); writing them makes them good"
+        );
+        lines.push(("lost", text));
+    }
     if let (Some(chunk), Some(all), Some(set)) =
         (array.bitmap_chunk_bytes, array.bitmap_chunks, array.bitmap_chunks_set)
     {
@@ -238,7 +288,11 @@ fn render_array(array: &ArrayStatus, is_volatile: bool) -> String {
         lines.push(("pass", render_job(job)));
     }
     if let Some(scrub) = &array.last_scrub {
-        let mut found = scrubbed::found(array, scrub.mismatch_bytes, "differed");
+        let left = scrubbed::not_compared(array, scrub, false);
+        let mut found = match left.is_empty() || scrub.mismatch_bytes > 0 {
+            true => scrubbed::found(array, scrub, "differed"),
+            false => left.join("; "),
+        };
         if array.repaired_bytes > 0 {
             found = format!("{found}; {} bytes were written again", array.repaired_bytes);
         }

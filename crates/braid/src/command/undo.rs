@@ -11,7 +11,7 @@ use crate::control::OUTPUT_VERSION;
 use crate::failure::Failure;
 use crate::metadata::{Change, Held, Patch, Saved, SavedPatch, Trail, utc_offset};
 use crate::places::Places;
-use crate::record::{Known, Record};
+use crate::record::{Known, Record, Seen};
 
 pub(super) fn undo(undo: &Undo) -> Result<(), Failure> {
     let trail = Trail::new(Places::from_environment().undo());
@@ -22,13 +22,14 @@ pub(super) fn undo(undo: &Undo) -> Result<(), Failure> {
     let saved = find(&trail, undo.change.as_deref())?;
     let paths: Vec<PathBuf> = saved.members.iter().map(|member| member.path.clone()).collect();
     let facts = given::judge(&paths, &paths)?;
-    let now: Vec<Known> = facts.iter().map(Known::of).collect();
-    let strange = saved.members.iter().zip(&now).find(|(then, now)| then != now);
+    let now: Vec<Seen> = facts.iter().map(Seen::of).collect();
+    let is_other = |then: &Known, now: &Seen| !then.is(now) || then.size_bytes != now.size_bytes;
+    let strange = saved.members.iter().zip(&now).find(|(then, now)| is_other(then, now));
     if let Some((then, now)) = strange.filter(|_| !undo.force) {
         return Err(Failure::refused(format!(
             "{} is not what it was: {} of {} bytes, then {} of {} bytes",
             now.path.display(),
-            now.identity,
+            now.identity(),
             now.size_bytes,
             then.identity,
             then.size_bytes

@@ -16,10 +16,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{serve, stacks};
+use super::{given, serve, stacks};
 use crate::cli::Up;
 use crate::control;
-use crate::failure::{Context, Failure};
+use crate::failure::{Context, Failure, shell_word};
+use crate::membership::{self, Membership};
 use crate::places::{Places, check_name};
 use crate::record::Record;
 use crate::volume::{Ready, RunError, Spec, run};
@@ -38,15 +39,40 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
     places.prepare_run()?;
     let (name, mut record) = find(up, &places)?;
     refuse_if_running(&places, &name)?;
-    apply_options(up, &mut record);
-    let mut accepted = record.recognised();
-    accepted.extend(stacks::forced(&up.common, &record.stack)?);
+    if up.remember {
+        record = Record { members: record.members, ..Record::new(record.stack) };
+    }
+    let mut now = record.clone();
+    apply_options(up, &mut now);
+    if up.remember {
+        record = now.clone();
+    }
+    let members = Membership::of(&record);
+    let mut notes = members.notes();
+    match members.changed.is_empty() {
+        true => {}
+        false if now.read_only => notes.push(format!(
+            "the members are not what {name} was last up with:{}",
+            members.changes_in_words()
+        )),
+        false if up.accept_members => {}
+        false => return Err(changed(&name, &members)),
+    }
+    now.stack = members.resolve(&record.stack);
+    let forced = stacks::forced(&up.common, &[&record.stack, &now.stack])?;
+    let accepted = [members.recognised, forced].concat();
     // What is judged now and taken for writing is the volume's from now on. To be looked at, a
     // member may carry anything; that makes it nobody's.
-    if !record.read_only {
-        record.accept_members();
+    if !now.read_only && (up.accept_members || record.members.is_empty()) {
+        membership::accept_all(&mut record);
     }
-    let spec = Spec { degraded: up.common.degraded, ..spec_of(&record, &name, accepted, &places) };
+    let arrays = record.arrays();
+    let spec = Spec {
+        degraded: up.common.degraded,
+        arrays,
+        notes,
+        ..spec_of(&now, &name, accepted, &places)
+    };
     if up.foreground {
         return run_in_foreground(up, &places, &name, &record, &spec);
     }
@@ -58,6 +84,21 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
     }
     print_ready(up, &ready);
     Ok(())
+}
+
+/// Members that are not what the record says.
+fn changed(name: &str, membership: &Membership) -> Failure {
+    let forced: Vec<String> =
+        membership.to_force.iter().map(|path| format!(" --force {}", shell_word(path))).collect();
+    Failure::refused(format!(
+        "{name} is not started: its members are not what it was last up with:{}",
+        membership.changes_in_words()
+    ))
+    .next(format!(
+        "put them back as they were; to look: braid up {name} --read-only; if these are its \
+         members now: braid up {name} --accept-members{}",
+        forced.concat()
+    ))
 }
 
 /// The volume that is meant: its name, and how it is brought up.
@@ -101,7 +142,15 @@ fn find(up: &Up, places: &Places) -> Result<(String, Record), Failure> {
     }
     let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     check_name(&name)?;
-    Ok((name, Record::read(&file)?))
+    let mut record = Record::read(&file)?;
+    // A file from elsewhere says nothing of members that are known here.
+    if record.members.is_empty()
+        && let Ok(here) = Record::read(&places.config_file(&name))
+        && here.stack == record.stack
+    {
+        record.members = here.members;
+    }
+    Ok((name, record))
 }
 
 fn unused_name(places: &Places) -> String {
@@ -153,7 +202,7 @@ fn apply_options(up: &Up, record: &mut Record) {
 }
 
 /// The process does not stay in the folder where the command was typed.
-fn absolute_address(address: &str) -> String {
+pub(super) fn absolute_address(address: &str) -> String {
     match address.strip_prefix("unix:").map(std::path::absolute) {
         Some(Ok(path)) => format!("unix:{}", path.display()),
         _ => address.to_owned(),
@@ -175,6 +224,8 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         read_only: record.read_only,
         degraded: false,
         accepted,
+        arrays: Vec::new(),
+        notes: Vec::new(),
         io: record.io,
         shards: record.shards,
         control: Some(places.control(name)),
@@ -183,8 +234,12 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
 }
 
 fn remember(places: &Places, name: &str, record: &Record) -> Result<(), Failure> {
+    let file = places.config_file(name);
+    if Record::read(&file).is_ok_and(|there| there == *record) {
+        return Ok(());
+    }
     places.prepare_config()?;
-    record.write(&places.config_file(name))
+    record.write(&file)
 }
 
 fn run_in_foreground(
@@ -285,7 +340,9 @@ pub(super) fn volume_process() -> Result<(), Failure> {
 }
 
 fn outcome_of(error: &RunError) -> Outcome {
-    if error.is_refusal() {
+    if let RunError::Refused(refusal) = error {
+        Outcome::Refused(given::refused(refusal).text())
+    } else if error.is_refusal() {
         Outcome::Refused(error.text())
     } else if error.is_usage() {
         Outcome::Usage(error.text())

@@ -21,15 +21,26 @@ pub(super) fn wipe(wipe: &Wipe) -> Result<(), Failure> {
     // What else they carry is not touched, and so is nothing to be asked about.
     let facts = given::judge(&paths, &paths)?;
     let images = paths.iter().map(|path| Image::open(path)).collect::<Result<Vec<_>, _>>()?;
-    if let Some(bare) = images.iter().find(|image| image.found.is_empty()) {
-        let (path, places) = (bare.path.display(), bare.places());
-        return Err(Failure::failed(format!("{path} has no md superblock: {places}")));
-    }
+    let is_meant = |found: &&Found| wipe.metadata.is_none_or(|version| version == found.version);
     let mut removals = Vec::new();
+    let mut bare = Vec::new();
     for (member, image) in images.iter().enumerate() {
-        for found in &image.found {
+        if !image.found.iter().any(|found| is_meant(&found)) {
+            bare.push(match (wipe.metadata, image.found.is_empty()) {
+                (Some(version), false) => {
+                    format!("{} has no md superblock of version {version}", image.path.display())
+                }
+                _ => format!("{} has no md superblock: {}", image.path.display(), image.places()),
+            });
+        }
+        for found in image.found.iter().filter(is_meant) {
             removals.push(Removal::of(member, image, found)?);
         }
+    }
+    // One that has none is as it is to be; if none has any, something else was meant.
+    match &bare[..] {
+        [first, ..] if removals.is_empty() => return Err(Failure::failed(first)),
+        bare => bare.iter().for_each(|bare| eprintln!("braid: passed over: {bare}")),
     }
     let number = match wipe.plan {
         true => None,

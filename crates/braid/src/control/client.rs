@@ -1,15 +1,32 @@
-//! The asking end of the control socket.
+//! The asking end of the control socket. Every question has a time limit, and every order ends with
+//! one of: what became of it; it was not carried out and will not be; that is not known.
 
 use std::io;
-use std::path::Path;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
+use super::giver::{ACCEPTED, BEGUN, PHASE};
 use super::{Order, OrderAnswer, Status, StopAnswer};
+
+/// For an answer that nothing but the volume's process is needed for.
+const SOON: Duration = Duration::from_secs(5);
+/// For an order that was taken to be begun: a device may have to be opened and looked at, and what
+/// is under way goes first.
+const TO_BEGIN: Duration = Duration::from_secs(20);
+/// For an order that was begun: longer than the volume itself waits for its shard.
+const TO_END: Duration = Duration::from_secs(70);
+/// For what was sent before this end hung up.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Why a volume did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -23,71 +40,216 @@ pub(crate) enum ControlError {
     /// It answered something else.
     #[error("the volume's process answered something unexpected: {0}")]
     Malformed(String),
+    /// An order was not begun, and will not be.
+    #[error("the volume's process {0}: the order was not carried out, and will not be")]
+    NotBegun(String),
+    /// An order was begun, and then there was no answer.
+    #[error("the order was begun, but {0}: whether it was carried out is not known")]
+    Unknown(String),
+}
+
+impl ControlError {
+    /// What to do next with the volume called `name`.
+    pub(crate) fn next(&self, name: &str) -> String {
+        match self {
+            ControlError::Unreachable(_) => "`braid status` lists the volumes that are up".into(),
+            ControlError::Unknown(_) => format!("`braid status {name}` shows how it is now"),
+            _ => format!(
+                "`braid status {name}` says whether it answers again, `braid down {name} --force` \
+                 ends its process and gets the device back"
+            ),
+        }
+    }
+}
+
+/// How far an order has come, as the volume said last.
+#[derive(Clone, Default)]
+struct Progress(Arc<AtomicU8>);
+
+impl Progress {
+    fn hear(&self, phase: &[u8]) {
+        let reached = match phase {
+            phase if phase == ACCEPTED.as_bytes() => 1,
+            phase if phase == BEGUN.as_bytes() => 2,
+            _ => return,
+        };
+        self.0.fetch_max(reached, Ordering::SeqCst);
+    }
+
+    fn is_accepted(&self) -> bool {
+        self.0.load(Ordering::SeqCst) >= 1
+    }
+
+    fn is_begun(&self) -> bool {
+        self.0.load(Ordering::SeqCst) >= 2
+    }
 }
 
 /// Asks the volume at `socket` how it is.
 pub(crate) fn get_status(socket: &Path) -> Result<Status, ControlError> {
-    request(socket, "GET", "/v1/status", Bytes::new(), Duration::from_secs(5))
+    let progress = Progress::default();
+    run(async {
+        let asked = async {
+            let stream = connect(socket).await?;
+            exchange(stream, "GET", "/v1/status", Bytes::new(), progress).await
+        };
+        let body = timeout(SOON, asked).await.unwrap_or(Err(ControlError::TimedOut(SOON)));
+        parse(&body?)
+    })
 }
 
-/// Asks the volume at `socket` to end.
+/// Asks the volumes at `sockets` all at once, so that those that do not answer are waited for
+/// together; in the order of `sockets`.
+pub(crate) fn get_statuses(sockets: &[PathBuf]) -> Vec<Result<Status, ControlError>> {
+    std::thread::scope(|scope| {
+        let asking: Vec<_> =
+            sockets.iter().map(|socket| scope.spawn(|| get_status(socket))).collect();
+        let answer = |asked: std::thread::ScopedJoinHandle<'_, _>| {
+            asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        asking.into_iter().map(answer).collect()
+    })
+}
+
+/// Asks the volume at `socket` to end, which it may take `limit` for once it has begun to.
 pub(crate) fn post_stop(
     socket: &Path,
     force: bool,
     limit: Duration,
 ) -> Result<StopAnswer, ControlError> {
-    request(socket, "POST", &format!("/v1/stop?force={force}"), Bytes::new(), limit)
+    give(socket, &format!("/v1/stop?force={force}"), Bytes::new(), limit)
 }
 
 /// Has the volume at `socket` carry out an order.
 pub(crate) fn post_order(socket: &Path, order: &Order) -> Result<OrderAnswer, ControlError> {
     let body = serde_json::to_vec(order).map_err(malformed)?;
-    request(socket, "POST", "/v1/order", body.into(), Duration::from_secs(70))
+    give(socket, "/v1/order", body.into(), TO_END)
 }
 
-fn request<T: DeserializeOwned>(
+/// Gives an order, and follows it: until it is accepted, until it is begun, until it is answered.
+fn give<T: DeserializeOwned>(
     socket: &Path,
-    method: &str,
     target: &str,
     body: Bytes,
     limit: Duration,
 ) -> Result<T, ControlError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(ControlError::Unreachable)?;
-    runtime.block_on(async {
-        match tokio::time::timeout(limit, exchange(socket, method, target, body)).await {
-            Ok(body) => serde_json::from_slice(&body?).map_err(malformed),
-            Err(_) => Err(ControlError::TimedOut(limit)),
+    run(async {
+        let progress = Progress::default();
+        let stream = timeout(SOON, connect(socket)).await;
+        let stream = stream.unwrap_or(Err(ControlError::TimedOut(SOON)))?;
+        let end = stream.try_clone().map_err(ControlError::Unreachable)?;
+        let mut answer = pin!(exchange(stream, "POST", target, body, progress.clone()));
+        if let Ok(answered) = timeout(SOON, &mut answer).await {
+            return judge(answered, &progress);
+        }
+        if progress.is_accepted()
+            && !progress.is_begun()
+            && let Ok(answered) = timeout(TO_BEGIN, &mut answer).await
+        {
+            return judge(answered, &progress);
+        }
+        if !progress.is_begun() {
+            // First this end says that it has gone, then it looks whether the order was begun
+            // before that was seen.
+            let _ = end.shutdown(std::net::Shutdown::Write);
+            let last = timeout(LAST_WORDS, &mut answer).await;
+            match last {
+                Ok(Ok(answered)) => return parse(&answered),
+                _ if progress.is_begun() => {}
+                _ => {
+                    let did_not = match progress.is_accepted() {
+                        false => format!("did not answer within {} s", SOON.as_secs()),
+                        true => {
+                            format!("did not come to it within {} s", (SOON + TO_BEGIN).as_secs())
+                        }
+                    };
+                    return Err(ControlError::NotBegun(did_not));
+                }
+            }
+        }
+        eprintln!(
+            "braid: the volume is at it; that is waited for, for up to {} s",
+            limit.as_secs()
+        );
+        match timeout(limit, &mut answer).await {
+            Ok(answered) => judge(answered, &progress),
+            Err(_) => {
+                let seconds = limit.as_secs();
+                Err(ControlError::Unknown(format!("no answer came within {seconds} s")))
+            }
         }
     })
 }
 
+/// What an order's answer, or the end of the connection, means.
+fn judge<T: DeserializeOwned>(
+    answered: Result<Bytes, ControlError>,
+    progress: &Progress,
+) -> Result<T, ControlError> {
+    match answered {
+        Ok(body) => parse(&body),
+        Err(error @ ControlError::Malformed(_)) if progress.is_begun() => {
+            let ControlError::Malformed(why) = error else { return Err(error) };
+            Err(ControlError::Unknown(format!("its process ended before it answered ({why})")))
+        }
+        // Whatever was begun was said to be, and what was said is read to its end.
+        Err(ControlError::Malformed(why)) => {
+            Err(ControlError::NotBegun(format!("ended before it began ({why})")))
+        }
+        Err(other) => Err(other),
+    }
+}
+
+fn run<T>(work: impl Future<Output = Result<T, ControlError>>) -> Result<T, ControlError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(ControlError::Unreachable)?;
+    runtime.block_on(work)
+}
+
+/// Connects; a process that does not accept lets so many wait and turns the next away, which is
+/// waited out.
+async fn connect(socket: &Path) -> Result<UnixStream, ControlError> {
+    loop {
+        match tokio::net::UnixStream::connect(socket).await {
+            Ok(stream) => return stream.into_std().map_err(ControlError::Unreachable),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            Err(error) => return Err(ControlError::Unreachable(error)),
+        }
+    }
+}
+
 async fn exchange(
-    socket: &Path,
+    stream: UnixStream,
     method: &str,
     target: &str,
     body: Bytes,
+    progress: Progress,
 ) -> Result<Bytes, ControlError> {
-    let stream =
-        tokio::net::UnixStream::connect(socket).await.map_err(ControlError::Unreachable)?;
+    let stream = tokio::net::UnixStream::from_std(stream).map_err(ControlError::Unreachable)?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(malformed)?;
-    let request = hyper::Request::builder()
+    let mut request = hyper::Request::builder()
         .method(method)
         .uri(target)
         .header("host", "braid")
         .header("content-type", "application/json")
         .body(Full::new(body))
         .map_err(malformed)?;
+    hyper::ext::on_informational(&mut request, move |interim| {
+        let phase = interim.headers().get(PHASE);
+        progress.hear(phase.map_or(b"", |phase| phase.as_bytes()));
+    });
     let answer = async {
         let response = sender.send_request(request).await.map_err(malformed)?;
         let body = response.into_body().collect().await.map_err(malformed)?;
         Ok(body.to_bytes())
     };
-    let mut connection = std::pin::pin!(connection);
-    let mut answer = std::pin::pin!(answer);
+    let mut connection = pin!(connection);
+    let mut answer = pin!(answer);
     // The connection is driven until the answer is whole.
     std::future::poll_fn(|cx| {
         let driven = connection.as_mut().poll(cx);
@@ -102,6 +264,56 @@ async fn exchange(
     .await
 }
 
+fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ControlError> {
+    serde_json::from_slice(body).map_err(malformed)
+}
+
 fn malformed(error: impl std::fmt::Display) -> ControlError {
     ControlError::Malformed(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+    use crate::control::Outcome;
+
+    const TAKEN: &str = "HTTP/1.1 102 Processing\r\nbraid-order: accepted\r\n\r\n";
+    const BEGINS: &str = "HTTP/1.1 102 Processing\r\nbraid-order: begun\r\n\r\n";
+
+    /// What an order comes to with a volume that says `said`, and then is gone.
+    fn given_to_one_that_says(said: &[&str]) -> Result<OrderAnswer, ControlError> {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let listener = UnixListener::bind(&socket).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = [0; 4096];
+                assert!(stream.read(&mut request).unwrap() > 0);
+                said.iter().for_each(|text| stream.write_all(text.as_bytes()).unwrap());
+            });
+            post_order(&socket, &Order::RaidDisks { count: 2, array: None })
+        })
+    }
+
+    #[test]
+    fn an_order_to_one_that_ends_says_whether_it_was_carried_out() {
+        for said in [&[][..], &[TAKEN]] {
+            let error = given_to_one_that_says(said).unwrap_err();
+            assert!(matches!(error, ControlError::NotBegun(_)), "{error}");
+            assert!(error.to_string().ends_with("was not carried out, and will not be"), "{error}");
+        }
+        let error = given_to_one_that_says(&[TAKEN, BEGINS]).unwrap_err();
+        assert!(matches!(error, ControlError::Unknown(_)), "{error}");
+        assert!(error.to_string().ends_with("whether it was carried out is not known"), "{error}");
+        let body = "{\"text\":\"a\",\"outcome\":\"done\"}";
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        for said in [&[&head, body][..], &[TAKEN, BEGINS, &head, body]] {
+            let answer = given_to_one_that_says(said).unwrap();
+            assert_eq!((answer.text.as_str(), answer.outcome), ("a", Outcome::Done));
+        }
+    }
 }

@@ -6,17 +6,23 @@
 //! | `POST /v1/stop`     | when it has detached and takes no more requests; 409 if held  |
 //! | `POST /v1/order`    | an [`Order`] carried out, or why not: [`OrderAnswer`]         |
 //!
+//! What is posted is answered in three steps: `102` with `braid-order: accepted`, `102` with
+//! `braid-order: begun` right before anything is changed, and the answer. If the connection is gone
+//! before the second, it is not carried out.
+//!
 //! The socket is its owner's (0600) and there is nothing else to reach it by.
 
 mod client;
+mod giver;
 mod order;
 mod server;
 mod status;
 
-pub(crate) use client::{ControlError, get_status, post_order, post_stop};
+pub(crate) use client::{ControlError, get_status, get_statuses, post_order, post_stop};
+pub(crate) use giver::Giver;
 pub(crate) use order::{Order, OrderAnswer, Outcome};
 pub(crate) use server::{Event, Server, StopAnswer, Volume, serve};
 pub(crate) use status::{
-    ArrayMember, ArrayStatus, AttachedStatus, DeviceStatus, ExportStatus, JobStatus, LogCostStatus,
-    MemberStatus, OUTPUT_VERSION, ScrubStatus, Status, SuspectStatus,
+    ArrayMember, ArrayStatus, AttachedStatus, DeviceStatus, ExportStatus, JobStatus, LeftOutStatus,
+    LogCostStatus, MemberStatus, OUTPUT_VERSION, ScrubStatus, Status, SuspectStatus,
 };

@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// One order, for the array that it concerns.
+/// One order, for the array that it concerns: the one whose name or identifier is given, the one that
+/// has the member, the only one; a scrub and the limits of passes are for all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Order {
     /// Take a member out, as if it had failed.
-    Fail { member: String },
+    Fail { member: String, array: Option<String> },
     /// Let go of a member that failed, or of a spare.
-    Remove { member: String },
+    Remove { member: String, array: Option<String> },
     /// Take a device in, as a spare; one that was a member is brought up to date.
     Add {
         member: PathBuf,
@@ -19,11 +20,12 @@ pub(crate) enum Order {
         force: bool,
         /// Only as the member that it was.
         again: bool,
+        array: Option<String>,
     },
     /// Fill a device beside the member that it then replaces.
-    Replace { member: String, with: PathBuf, force: bool },
+    Replace { member: String, with: PathBuf, force: bool, array: Option<String> },
     /// Compare copies, or data and parity, or stop doing so.
-    Scrub { repair: bool, cancel: bool },
+    Scrub { repair: bool, cancel: bool, array: Option<String> },
     /// Set the limits of passes; what is not given stays.
     Speed {
         min_bytes_per_second: Option<u64>,
@@ -31,11 +33,12 @@ pub(crate) enum Order {
         max_bytes_per_second: Option<u64>,
         /// 0 for no target.
         latency_us_p99: Option<u64>,
+        array: Option<String>,
     },
     /// Let a raid1 have so many members.
-    RaidDisks { count: usize },
+    RaidDisks { count: usize, array: Option<String> },
     /// Use so many bytes of each member, or all that all of them have.
-    MemberSize { bytes: Option<u64> },
+    MemberSize { bytes: Option<u64>, array: Option<String> },
 }
 
 /// What became of it.

@@ -1,6 +1,7 @@
 //! The volume's end of the control socket. It runs on a thread and a runtime of its own, so that
 //! no request of a client and no slow reader of a status touches the data path.
 
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -8,14 +9,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
+use axum::extract::connect_info::{ConnectInfo, Connected};
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
+use axum::serve::IncomingStream;
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
+use super::giver::Giver;
 use super::{Order, OrderAnswer, Status};
 use crate::process::Process;
 
@@ -23,8 +27,8 @@ use crate::process::Process;
 pub(crate) enum Event {
     /// SIGTERM or SIGINT.
     Signal,
-    /// Somebody asked for the end, and wants to know how that went.
-    Stop { force: bool, answer: oneshot::Sender<StopAnswer> },
+    /// Somebody asked for the end, if still there when it begins, and wants to know how that went.
+    Stop { force: bool, giver: Giver, answer: oneshot::Sender<StopAnswer> },
     /// A shard's thread ended by itself.
     ShardEnded,
     /// The FUSE mount is gone.
@@ -47,14 +51,33 @@ pub(crate) trait Volume: Send + Sync {
     /// How it is.
     fn status(&self) -> Status;
 
-    /// Carries out an order, and waits until it is.
-    fn carry_out(&self, order: Order) -> OrderAnswer;
+    /// Carries out an order, if its giver is still there when it begins, and waits until it is.
+    fn carry_out(&self, order: Order, giver: Giver) -> OrderAnswer;
 }
 
 #[derive(Clone)]
 struct Shared {
     volume: Arc<dyn Volume>,
     events: Sender<Event>,
+}
+
+/// The connection that a request came on. None if there are too few descriptors to hold another.
+#[derive(Clone)]
+struct Connection(Option<Arc<OwnedFd>>);
+
+impl Connected<IncomingStream<'_, tokio::net::UnixListener>> for Connection {
+    fn connect_info(stream: IncomingStream<'_, tokio::net::UnixListener>) -> Connection {
+        Connection(stream.io().as_fd().try_clone_to_owned().ok().map(Arc::new))
+    }
+}
+
+impl Connection {
+    /// Whoever gives an order by it, who is told that it was taken.
+    fn giver(self) -> Result<Giver, StatusCode> {
+        let giver = Giver::new(self.0.ok_or(StatusCode::SERVICE_UNAVAILABLE)?);
+        giver.accept();
+        Ok(giver)
+    }
 }
 
 #[derive(Deserialize)]
@@ -104,7 +127,8 @@ pub(crate) fn serve(
         .route("/v1/status", get(get_status))
         .route("/v1/stop", post(post_stop))
         .route("/v1/order", post(post_order))
-        .with_state(Shared { volume, events });
+        .with_state(Shared { volume, events })
+        .into_make_service_with_connect_info::<Connection>();
     let (end, asked_to_end) = oneshot::channel::<()>();
     let (has_ended, ended) = mpsc::channel();
     std::thread::Builder::new().name("control".to_owned()).spawn(move || {
@@ -126,25 +150,31 @@ pub(crate) fn serve(
     Ok(Server { end, ended })
 }
 
-async fn get_status(State(shared): State<Shared>) -> Json<Status> {
-    Json(shared.volume.status())
+async fn get_status(State(shared): State<Shared>) -> Result<Json<Status>, StatusCode> {
+    // It asks the shards, which may be busy; others are answered meanwhile.
+    let asked = tokio::task::spawn_blocking(move || shared.volume.status());
+    asked.await.map(Json).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 async fn post_order(
     State(shared): State<Shared>,
+    ConnectInfo(connection): ConnectInfo<Connection>,
     Json(order): Json<Order>,
 ) -> Result<Json<OrderAnswer>, StatusCode> {
+    let giver = connection.giver()?;
     // It waits for members, and the status must be had meanwhile.
-    let done = tokio::task::spawn_blocking(move || shared.volume.carry_out(order));
+    let done = tokio::task::spawn_blocking(move || shared.volume.carry_out(order, giver));
     done.await.map(Json).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 async fn post_stop(
     State(shared): State<Shared>,
+    ConnectInfo(connection): ConnectInfo<Connection>,
     Query(query): Query<StopQuery>,
-) -> impl IntoResponse {
+) -> Result<impl IntoResponse, StatusCode> {
+    let giver = connection.giver()?;
     let (answer, receive) = oneshot::channel();
-    let sent = shared.events.send(Event::Stop { force: query.force, answer });
+    let sent = shared.events.send(Event::Stop { force: query.force, giver, answer });
     let gone = StopAnswer {
         stopped: false,
         process: Process::this(),
@@ -156,5 +186,5 @@ async fn post_stop(
         Err(_) => gone,
     };
     let code = if answer.stopped { StatusCode::OK } else { StatusCode::CONFLICT };
-    (code, Json(answer))
+    Ok((code, Json(answer)))
 }

@@ -11,7 +11,7 @@ pub(crate) struct Status {
     pub(crate) output_version: u32,
     pub(crate) name: String,
     /// `online`; `degraded` when copies are missing; `failing` when members answered with errors;
-    /// `failed` when nothing can be written any more.
+    /// `failed` when nothing can be written any more; `stalled` when what serves does not answer.
     pub(crate) state: String,
     /// Why, if it is not online.
     pub(crate) why: Option<String>,
@@ -94,6 +94,9 @@ pub(crate) struct MemberStatus {
     /// Reads, writes and flushes that failed.
     pub(crate) failures: u64,
     pub(crate) last_failure: Option<String>,
+    /// Why what it holds goes with the volume: its file was deleted, or another one lies at its path.
+    #[serde(default)]
+    pub(crate) gone: Option<String>,
 }
 
 /// An array.
@@ -101,6 +104,9 @@ pub(crate) struct MemberStatus {
 pub(crate) struct ArrayStatus {
     /// Its name, if it has superblocks.
     pub(crate) name: Option<String>,
+    /// What it is called where one array of several is meant: its name, or its level.
+    #[serde(default)]
+    pub(crate) called: String,
     pub(crate) uuid: Option<String>,
     /// `1.2` …, if it has superblocks.
     pub(crate) metadata: Option<String>,
@@ -126,6 +132,12 @@ pub(crate) struct ArrayStatus {
     pub(crate) job: Option<JobStatus>,
     /// `check` or `repair` that waits for its turn, or runs.
     pub(crate) requested: Option<String>,
+    /// Members of old that are there and take no part, and whether they can come back by the bitmap.
+    #[serde(default)]
+    pub(crate) left_out: Vec<LeftOutStatus>,
+    /// Places that no member can give any more: offset and length in bytes of the array.
+    #[serde(default)]
+    pub(crate) lost: Vec<(u64, u64)>,
     pub(crate) last_scrub: Option<ScrubStatus>,
     /// Of the pass that runs, or ran last.
     pub(crate) mismatch_bytes: u64,
@@ -160,10 +172,23 @@ pub(crate) struct ArrayStatus {
 }
 
 impl ArrayStatus {
+    /// Whether it survives the loss of a member.
+    pub(crate) fn is_redundant(&self) -> bool {
+        !matches!(self.level.as_str(), "linear" | "raid0")
+    }
+
     /// Whether it is a raid4, raid5 or raid6.
     pub(crate) fn has_parity(&self) -> bool {
         matches!(self.level.as_str(), "raid4" | "raid5" | "raid6")
     }
+}
+
+/// A member of old that takes no part.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LeftOutStatus {
+    pub(crate) member: String,
+    /// Copying what was written since suffices.
+    pub(crate) by_bitmap: bool,
 }
 
 /// What the log of an array with parity has cost.
@@ -228,4 +253,16 @@ pub(crate) struct ScrubStatus {
     /// Milliseconds since 1970.
     pub(crate) ended_ms: u64,
     pub(crate) mismatch_bytes: u64,
+    /// Bytes of each member's data that were compared with something; `null` where that was not
+    /// counted.
+    #[serde(default)]
+    pub(crate) compared_bytes: Option<u64>,
+    /// Bytes that could not be compared because nobody could read them, and the first places.
+    #[serde(default)]
+    pub(crate) unread_bytes: u64,
+    #[serde(default)]
+    pub(crate) unread_offsets: Vec<u64>,
+    /// Bytes that members' bad-block logs list, which are not read.
+    #[serde(default)]
+    pub(crate) listed_bytes: u64,
 }

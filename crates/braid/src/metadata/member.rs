@@ -25,6 +25,37 @@ pub(crate) enum MetadataError {
         "{path}: its superblock cannot be used: {why}\n  next: `braid examine --explain {path}`"
     )]
     Damaged { path: PathBuf, why: String },
+    #[error(
+        "{path} carries {count} valid superblocks, and which one holds cannot be told: {found}\n  \
+         next: `braid wipe --metadata VERSION {path}` removes the one that does not"
+    )]
+    Several { path: PathBuf, count: usize, found: String },
+    #[error(
+        "{path} belongs to another array now, {uuid}: it was of {expected}\n  next: if that one is \
+         meant: `braid assemble {path} MEMBER..`"
+    )]
+    OtherArray { path: PathBuf, uuid: String, expected: String },
+    #[error("none of the members can be used: {why}")]
+    None { why: String },
+}
+
+impl MetadataError {
+    /// Why, of a member that was named before: in one line.
+    pub(crate) fn brief(&self) -> String {
+        match self {
+            MetadataError::Unreadable(why) | MetadataError::None { why } => why.clone(),
+            MetadataError::NoSuperblock { looked, .. } => {
+                format!("it carries no md superblock: {looked}")
+            }
+            MetadataError::Damaged { why, .. } => format!("its superblock cannot be used: {why}"),
+            MetadataError::Several { count, found, .. } => {
+                format!("it carries {count} valid superblocks: {found}")
+            }
+            MetadataError::OtherArray { uuid, .. } => {
+                format!("it belongs to another array now, {uuid}")
+            }
+        }
+    }
 }
 
 /// A member's metadata, checked: what it carries, and where.
@@ -56,6 +87,9 @@ impl Metadata {
             Err(CarriedError::Unreadable(error)) => {
                 let failure = Err::<(), _>(error).context(image.cannot_read());
                 return Err(unreadable(failure.expect_err("it is one")));
+            }
+            Err(CarriedError::Several(count, found)) => {
+                return Err(MetadataError::Several { path, count, found });
             }
             Err(CarriedError::BadBlocks(why)) => {
                 let path = path.display();

@@ -5,6 +5,7 @@
 //!   image    a member opened for reading: its superblocks, its bitmap
 //!   member   the superblock that holds, and what it points to, checked
 //!   host     this machine: its name, its time zone, the time, randomness
+//!   allocate room in image files for what is written while an array is used
 //!   change   members opened for nobody else, bytes saved, bytes replaced
 //!   saved    the bytes that were there before, on stable storage: what `braid undo` reads
 //! ```
@@ -17,12 +18,14 @@
 //! Deliberately absent: what is written and why, which are the commands'; members of a volume
 //! that runs, which are its own.
 
+mod allocate;
 mod change;
 mod host;
 mod image;
 mod member;
 mod saved;
 
+pub(crate) use allocate::allocate;
 pub(crate) use change::{Change, Held, Patch};
 pub(crate) use host::{block_device_name, host_name, now, random_number, random_uuid, utc_offset};
 pub(crate) use image::Image;

@@ -1,28 +1,95 @@
 //! What a volume's status says of its arrays: the engine's facts in the words of `status`.
 
+use std::path::Path;
 use std::time::Duration;
 
 use braid_array::geometry::ParityLevel;
-use braid_engine::redundant::{self, Consistency, LogCost, MemberState, Status};
+use braid_engine::redundant::{self, Consistency, JobKind, LogCost, MemberState, Status};
 use braid_md::Resync;
+use braid_stack::{ByteSize, File, Node, Stack};
 use braid_uring::Remote;
 
 use super::level::Level;
 use super::md::MdArray;
+use super::media::Media;
 use super::shard;
 use crate::control::{
-    ArrayMember, ArrayStatus, JobStatus, LogCostStatus, ScrubStatus, SuspectStatus,
+    ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, MemberStatus, ScrubStatus,
+    SuspectStatus,
 };
+use crate::failure::shell_word;
 
 /// How long a shard may take to say how its arrays are.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// What an array at work says of itself.
+struct Answer {
+    name: String,
+    uuid: Option<String>,
+    level: Level,
+    status: Status,
+}
+
+/// All arrays of `media` that have something to say: first those with superblocks that keep
+/// nothing twice, then those that survive losses, if their shard, `remote`, answers.
+pub(super) fn all(media: &Media, remote: Option<&Remote>, read_only: bool) -> Vec<ArrayStatus> {
+    let described = media.md_arrays();
+    let plain = described.iter().filter(|md| !md.level.is_redundant());
+    let mut all: Vec<ArrayStatus> = plain.map(|md| plain_status(md, read_only)).collect();
+    let Some(remote) = remote.filter(|_| media.is_redundant()) else { return all };
+    let status = |answer: Answer| {
+        let is_it = |md: &&&MdArray| answer.uuid.as_deref() == Some(&*uuid_of(md));
+        let md = described.iter().find(is_it).copied();
+        status_of(answer, md, read_only)
+    };
+    all.extend(ask(remote).unwrap_or_default().into_iter().map(status));
+    all
+}
+
+fn uuid_of(md: &MdArray) -> String {
+    md.superblock.array_uuid.to_string()
+}
+
+/// The stack with the members that its arrays have now, in the order of their roles: some may have
+/// come, and some gone.
+pub(super) fn stack_now(stack: &Stack, media: &Media, arrays: &[ArrayStatus]) -> Stack {
+    let mut described = media.md_arrays().into_iter();
+    let mut stack = stack.clone();
+    renew(&mut stack, &mut described, arrays);
+    stack
+}
+
+fn renew<'a>(
+    stack: &mut Stack,
+    described: &mut impl Iterator<Item = &'a MdArray>,
+    arrays: &[ArrayStatus],
+) {
+    let Node::Md(md) = &mut stack.node else {
+        for member in stack.members_mut() {
+            renew(member, described, arrays);
+        }
+        return;
+    };
+    let uuid = described.next().map(uuid_of);
+    let Some(array) = arrays.iter().find(|array| array.uuid.is_some() && array.uuid == uuid) else {
+        return;
+    };
+    let file = |member: &ArrayMember| {
+        let (path, offset) = (member.member.clone(), ByteSize(0));
+        Stack::from(Node::File(File { path, offset, length: None }))
+    };
+    md.members = array.members.iter().map(file).collect();
+}
+
 /// Asks the shard of `remote`; `None` if it does not answer.
-pub(crate) fn ask(remote: &Remote) -> Option<Vec<(Level, u64, Status)>> {
+fn ask(remote: &Remote) -> Option<Vec<Answer>> {
     let (send, receive) = std::sync::mpsc::channel();
     shard::call(remote, move |_, local| {
-        let of = |one: &std::rc::Rc<super::media::AtWork>| {
-            (one.level.clone(), one.level.size(), one.array.status())
+        let of = |one: &std::rc::Rc<super::media::AtWork>| Answer {
+            name: one.name.clone(),
+            uuid: one.uuid.clone(),
+            level: one.level.clone(),
+            status: one.array.status(),
         };
         // Whoever asked may have lost patience.
         let _ = send.send(local.arrays.iter().map(of).collect());
@@ -31,15 +98,10 @@ pub(crate) fn ask(remote: &Remote) -> Option<Vec<(Level, u64, Status)>> {
 }
 
 /// In the words of `status`; `md` is the array's own description, if it has one.
-pub(crate) fn status_of(
-    level: &Level,
-    size_bytes: u64,
-    status: Status,
-    md: Option<&MdArray>,
-    read_only: bool,
-) -> ArrayStatus {
+fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStatus {
+    let Answer { name, level, status, .. } = answer;
     let superblock = md.map(|md| &md.superblock);
-    let (layout, layout_number, chunk_bytes) = match level {
+    let (layout, layout_number, chunk_bytes) = match &level {
         Level::Raid10(raid10) => {
             let layout = raid10.layout();
             (Some(format!("{layout:#}")), layout.number(), Some(raid10.chunk()))
@@ -63,19 +125,26 @@ pub(crate) fn status_of(
         () if status.active => "active",
         () => "clean",
     };
+    let mut members: Vec<ArrayMember> = status.members.iter().map(member_of).collect();
+    members.sort_by_key(|one| (one.role.is_none(), one.role, one.replacement, one.number));
+    let last_scrub = scrub_of(&status);
+    let lost = lost_of(&status);
     ArrayStatus {
         name: md.map(|md| md.name.clone()),
+        called: name,
+        left_out: md.map_or(Vec::new(), |md| left_out_of(md, &members)),
+        lost,
         uuid: superblock.map(|one| one.array_uuid.to_string()),
         metadata: superblock.map(|one| one.version.to_string()),
         level: level.name().to_owned(),
         layout,
         layout_number,
         chunk_bytes,
-        size_bytes,
+        size_bytes: level.size(),
         state: state.to_owned(),
         raid_disks: status.raid_disks,
         in_sync: status.in_sync,
-        members: status.members.iter().map(member_of).collect(),
+        members,
         resync_from_bytes: match status.resync {
             Resync::Clean => None,
             Resync::From(from) => Some(from),
@@ -86,11 +155,7 @@ pub(crate) fn status_of(
         bitmap_chunks_set: status.bitmap.map(|(.., set)| set),
         job: status.job.as_ref().map(job_of),
         requested: status.requested.map(|kind| kind.to_string()),
-        last_scrub: status.last_scrub.map(|(kind, ended, mismatch_bytes)| ScrubStatus {
-            kind: kind.to_string(),
-            ended_ms: ended.as_millis() as u64,
-            mismatch_bytes,
-        }),
+        last_scrub,
         mismatch_bytes: status.mismatches,
         mismatch_offsets: status.mismatch_places,
         suspects: suspects_of(&status.suspects, &status.members),
@@ -107,8 +172,48 @@ pub(crate) fn status_of(
     }
 }
 
+/// The last scrub, and what it compared.
+fn scrub_of(status: &Status) -> Option<ScrubStatus> {
+    let (kind, ended, mismatch_bytes) = status.last_scrub?;
+    // What is counted is of the comparison that runs, if one does.
+    let compares = |job: &redundant::JobStatus| {
+        matches!(job.kind, JobKind::Resync | JobKind::Check | JobKind::Repair)
+    };
+    if status.job.as_ref().is_some_and(compares) {
+        return Some(ScrubStatus {
+            kind: kind.to_string(),
+            ended_ms: ended.as_millis() as u64,
+            mismatch_bytes,
+            compared_bytes: None,
+            unread_bytes: 0,
+            unread_offsets: Vec::new(),
+            listed_bytes: 0,
+        });
+    }
+    Some(ScrubStatus {
+        kind: kind.to_string(),
+        ended_ms: ended.as_millis() as u64,
+        mismatch_bytes,
+        compared_bytes: Some(status.compared),
+        unread_bytes: status.unread,
+        unread_offsets: status.unread_places.clone(),
+        listed_bytes: status.listed,
+    })
+}
+
+/// Places that no member can give any more.
+fn lost_of(status: &Status) -> Vec<(u64, u64)> {
+    status.lost.iter().map(|span| (span.offset, span.len)).collect()
+}
+
+/// Members of old that were found when the array was assembled, and are no members again.
+fn left_out_of(md: &MdArray, members: &[ArrayMember]) -> Vec<LeftOutStatus> {
+    let is_away = |one: &&LeftOutStatus| members.iter().all(|there| there.member != one.member);
+    md.left_out.iter().filter(is_away).cloned().collect()
+}
+
 /// An array that keeps no copies, and has superblocks: nothing about it changes while it is up.
-pub(crate) fn plain_status(md: &MdArray, read_only: bool) -> ArrayStatus {
+fn plain_status(md: &MdArray, read_only: bool) -> ArrayStatus {
     let superblock = &md.superblock;
     let leaves = md.leaves();
     let members = leaves.iter().zip(0u16..).map(|(leaf, role)| ArrayMember {
@@ -125,6 +230,9 @@ pub(crate) fn plain_status(md: &MdArray, read_only: bool) -> ArrayStatus {
     });
     ArrayStatus {
         name: Some(md.name.clone()),
+        called: md.name.clone(),
+        left_out: Vec::new(),
+        lost: Vec::new(),
         uuid: Some(superblock.array_uuid.to_string()),
         metadata: Some(superblock.version.to_string()),
         level: md.level.name().to_owned(),
@@ -230,12 +338,20 @@ pub(crate) fn judge(
     name: &str,
     arrays: &[ArrayStatus],
 ) -> Option<(String, String, Option<String>)> {
-    let verdicts = arrays.iter().filter_map(|array| judge_one(name, array));
+    let several = arrays.len() > 1;
+    let verdicts = arrays.iter().filter_map(|array| {
+        let which = if several { format!(" --array {}", array.called) } else { String::new() };
+        judge_one(name, array, &which)
+    });
     // The worst of them is the volume's.
     verdicts.max_by_key(|(rank, ..)| *rank).map(|(_, state, why, next)| (state, why, next))
 }
 
-fn judge_one(volume: &str, array: &ArrayStatus) -> Option<(u8, String, String, Option<String>)> {
+fn judge_one(
+    volume: &str,
+    array: &ArrayStatus,
+    which: &str,
+) -> Option<(u8, String, String, Option<String>)> {
     let say = |rank: u8, state: &str, why: String, next: Option<String>| {
         Some((rank, state.to_owned(), why, next))
     };
@@ -264,7 +380,7 @@ fn judge_one(volume: &str, array: &ArrayStatus) -> Option<(u8, String, String, O
             let remark = member.remark.as_deref().unwrap_or("faulty");
             why = format!("{why} ({}: {remark})", member.member);
         }
-        let add = format!("`braid member add {volume} DEVICE`");
+        let add = format!("`braid member add {volume} DEVICE{which}`");
         let next = match (&progress, faulty) {
             (Some(_), _) => format!("wait: `braid status {volume} --watch` shows how far it is"),
             // Nothing would remember a member that is taken in.
@@ -276,7 +392,19 @@ fn judge_one(volume: &str, array: &ArrayStatus) -> Option<(u8, String, String, O
             (None, Some(member)) => {
                 format!("`braid member remove {volume} {}`, then {add}", member.member)
             }
-            (None, None) => format!("{add} gives the array another member"),
+            (None, None) => match array.left_out.first() {
+                Some(LeftOutStatus { member, by_bitmap }) => {
+                    let (member, how) = (
+                        shell_word(Path::new(member)),
+                        match by_bitmap {
+                            true => "re-add",
+                            false => "add",
+                        },
+                    );
+                    format!("`braid member {how} {volume} {member}{which}` brings it up to date")
+                }
+                None => format!("{add} gives the array another member"),
+            },
         };
         let rank = if progress.is_some() { 2 } else { 3 };
         let why = progress.map_or(why.clone(), |progress| format!("{why}; {progress}"));
@@ -293,4 +421,38 @@ fn judge_one(volume: &str, array: &ArrayStatus) -> Option<(u8, String, String, O
         }
         _ => None,
     }
+}
+
+/// Members whose file is gone, and what that means.
+pub(super) struct Gone {
+    pub(super) state: String,
+    pub(super) why: String,
+    pub(super) next: String,
+    pub(super) warnings: Vec<String>,
+}
+
+/// What to say of members that nobody will find again once the volume is down.
+pub(super) fn gone(volume: &str, members: &[MemberStatus], arrays: &[ArrayStatus]) -> Option<Gone> {
+    let gone: Vec<(&str, &str)> =
+        members.iter().filter_map(|one| Some((&*one.member, one.gone.as_deref()?))).collect();
+    let (first, _) = *gone.first()?;
+    let keeps_copies = |label: &str| {
+        let has = |array: &&ArrayStatus| array.members.iter().any(|one| one.member == label);
+        arrays.iter().find(has).is_some_and(|array| array.raid_disks > 1 && array.is_redundant())
+    };
+    let is_survived = gone.len() == 1 && keeps_copies(first);
+    let warnings: Vec<String> = gone
+        .iter()
+        .map(|(label, why)| format!("{label}: {why}: what it holds goes when the volume goes down"))
+        .collect();
+    let path = shell_word(Path::new(first));
+    Some(Gone {
+        state: if is_survived { "degraded" } else { "failing" }.to_owned(),
+        why: warnings.join("; "),
+        next: match is_survived {
+            true => format!("`braid member replace {volume} {path} DEVICE`"),
+            false => format!("copy what {volume} holds elsewhere before it goes down"),
+        },
+        warnings,
+    })
 }

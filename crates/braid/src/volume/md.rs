@@ -13,21 +13,22 @@
 //! `braid_md` has checked it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use braid_block::Limits;
-use braid_device::File;
 use braid_engine::assembled::{self, Assembled, LogPlace, Refusal, assemble};
 use braid_engine::redundant::{Layout, Setup};
 use braid_engine::{Clock, Dev};
 use braid_md::Superblock;
-use braid_probe::{Policy, Reason, check_member};
-use braid_stack::{Node, Stack};
+use braid_stack::Stack;
 
+use super::admission;
 use super::level::Level;
-use super::media::{Leaf, Medium, OpenOptions};
+use super::media::{Leaf, Medium, open_file};
+use super::options::{OpenOptions, Unusable};
+use crate::control::LeftOutStatus;
 use crate::metadata::{Metadata, MetadataError, random_number};
 
 pub(crate) use braid_engine::assembled::is_served;
@@ -41,8 +42,8 @@ pub(crate) enum MdError {
     Refused(#[from] Refusal),
     #[error("cannot open {path}: {source}")]
     Open { path: PathBuf, source: io::Error },
-    #[error("{path} is in use: another program has it locked")]
-    Locked { path: PathBuf },
+    #[error("{path} is in use: another program has it locked{by}, and did not let go of it")]
+    Locked { path: PathBuf, by: String },
 }
 
 /// An array that was assembled.
@@ -51,6 +52,8 @@ pub(crate) struct MdArray {
     /// What people call it.
     pub(crate) name: String,
     pub(crate) warnings: Vec<String>,
+    /// Members of old that are there, and take no part.
+    pub(crate) left_out: Vec<LeftOutStatus>,
     /// The freshest superblock.
     pub(crate) superblock: Superblock,
     /// What closes the write hole.
@@ -64,63 +67,45 @@ pub(crate) struct MdArray {
     open: Mutex<Vec<Arc<Leaf>>>,
 }
 
-/// The members of `md(…)` levels that carry nothing but what is the array's: its superblock, and
-/// what lies in its data. Something else in front of the data says that the disk has been given
-/// to another use since.
-pub(crate) fn own_members(stack: &Stack) -> Vec<PathBuf> {
-    let mut own = Vec::new();
-    if let Node::Md(md) = &stack.node {
-        own.extend(md.members.iter().filter_map(|member| match &member.node {
-            Node::File(file) => Some(file.path().to_owned()).filter(|path| is_own(path)),
-            _ => None,
-        }));
-    }
-    own.extend(stack.members().iter().flat_map(own_members));
-    own
-}
-
-fn is_own(path: &Path) -> bool {
-    let metadata = match Metadata::read(path) {
-        Ok(metadata) => metadata,
-        // Whoever opens it says what is wrong with its superblock, and changes nothing.
-        Err(MetadataError::Damaged { .. }) => return true,
-        Err(_) => return false,
-    };
-    let Superblock { data_offset, data_size, .. } = metadata.superblock;
-    let policy = Policy { force: &[], read_only: false, min_bytes: 0 };
-    match check_member(path, &policy) {
-        Ok(_) => true,
-        Err(refusal) => match &refusal.reason {
-            Reason::Contents { signatures } => signatures.iter().all(|one| {
-                one.name.starts_with("md ")
-                    || (data_offset..data_offset.saturating_add(data_size)).contains(&one.offset)
-            }),
-            // What stands in the way is not its contents: whoever checks the members says so.
-            _ => true,
-        },
-    }
-}
-
 impl MdArray {
-    /// Reads the members' superblocks, decides who takes part, and opens those.
-    pub(crate) fn open(members: &[Stack], options: OpenOptions) -> Result<MdArray, MdError> {
-        let metadata: Vec<Metadata> = members
-            .iter()
-            .filter_map(|member| match &member.node {
-                Node::File(file) => Some(file.path()),
-                _ => None,
-            })
-            .map(Metadata::read)
-            .collect::<Result<_, MetadataError>>()?;
+    /// Reads the members' superblocks, decides who takes part, and opens those. A member that
+    /// cannot be opened is one that is missing.
+    pub(crate) fn open(members: &[Stack], options: &OpenOptions) -> Result<MdArray, MdError> {
+        let mut options = options.clone();
+        loop {
+            match MdArray::open_usable(members, &options) {
+                Err(MdError::Open { path, source })
+                    if options.unusable.iter().all(|one| one.path != path) =>
+                {
+                    let why = format!("it cannot be opened: {source}");
+                    options.unusable.push(Unusable { path, why });
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn open_usable(members: &[Stack], options: &OpenOptions) -> Result<MdArray, MdError> {
+        let (metadata, unusable) = admission::read(members, options)?;
         let found: Vec<_> = metadata.iter().map(|one| (one.label(), &one.carried)).collect();
-        let OpenOptions { read_only, degraded } = options;
-        let assembled = assemble(&found, assembled::Options { read_only, degraded })?;
+        let OpenOptions { read_only, degraded, .. } = *options;
+        let assembled = assemble(&found, assembled::Options { read_only, degraded })
+            .map_err(|refusal| led_on(refusal, &unusable, options))?;
         let open = open_members(&assembled, &metadata, options)?;
         let combined = Limits::combine(open.iter().map(|leaf| leaf.limits()));
+        let left_out = |(member, by_bitmap): &(String, bool)| LeftOutStatus {
+            member: member.clone(),
+            by_bitmap: *by_bitmap,
+        };
+        let mut warnings = assembled.warnings.clone();
+        for Unusable { path, why } in &unusable {
+            warnings.push(format!("{}: {} is not used: {why}", assembled.name, path.display()));
+        }
         Ok(MdArray {
             level: assembled.level.clone(),
             name: assembled.name.clone(),
-            warnings: assembled.warnings.clone(),
+            warnings,
+            left_out: assembled.left_out.iter().map(left_out).collect(),
             superblock: assembled.superblock.clone(),
             log: assembled.log,
             is_changed: assembled.is_changed,
@@ -164,10 +149,24 @@ impl MdArray {
     }
 }
 
+/// A refusal with what is wrong with the members that are missing, and the command that leads on.
+fn led_on(refusal: Refusal, unusable: &[Unusable], options: &OpenOptions) -> Refusal {
+    let Refusal::State { what, mut state, mut next, without_missing } = refusal else {
+        return refusal;
+    };
+    if !unusable.is_empty() {
+        state = format!("{state}; {}", admission::in_words(unusable));
+    }
+    if without_missing {
+        next = vec![options.degraded_command()];
+    }
+    Refusal::State { what, state, next, without_missing }
+}
+
 fn open_members(
     assembled: &Assembled,
     metadata: &[Metadata],
-    options: OpenOptions,
+    options: &OpenOptions,
 ) -> Result<Vec<Arc<Leaf>>, MdError> {
     let open = |member: &assembled::TakesPart| {
         let of = metadata.iter().find(|one| one.label() == member.label);
@@ -178,11 +177,11 @@ fn open_members(
             false => (member.superblock.data_offset, Some(member.usable)),
         };
         let file =
-            File::open(path, options.access(), offset, length).map_err(|source| {
-                match source.kind() {
-                    io::ErrorKind::WouldBlock => MdError::Locked { path: path.clone() },
-                    _ => MdError::Open { path: path.clone(), source },
+            open_file(path, options, offset, length).map_err(|source| match source.kind() {
+                io::ErrorKind::WouldBlock => {
+                    MdError::Locked { path: path.clone(), by: admission::locked_by(path) }
                 }
+                _ => MdError::Open { path: path.clone(), source },
             })?;
         Ok(Arc::new(Leaf { label: member.label.clone(), medium: Medium::File(file) }))
     };

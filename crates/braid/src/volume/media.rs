@@ -1,13 +1,14 @@
 //! The leaves of a stack, opened once, and the devices that each shard makes of them.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use braid_array::GeometryError;
 use braid_block::Limits;
-use braid_device::{Access, Buses, File, Modelled, Ram};
+use braid_device::{Buses, File, Modelled, Ram};
 use braid_engine::redundant::{MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed};
 use braid_engine::{Array, Dev};
 use braid_md::{BadBlocks, Resync};
@@ -15,16 +16,18 @@ use braid_mem::Pool;
 use braid_stack::{Node, Stack};
 use braid_uring::{ExecutorClock, Handle};
 
+use super::admission::locked_by;
 use super::level::{self, Level};
 use super::md::{MdArray, MdError};
+use super::options::OpenOptions;
 
 /// Why a stack that reads well cannot be brought up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MediaError {
     #[error("cannot open {path}: {source}")]
     Open { path: PathBuf, source: io::Error },
-    #[error("{path} is in use: another program has it locked")]
-    Locked { path: PathBuf },
+    #[error("{path} is in use: another program has it locked{by}, and did not let go of it")]
+    Locked { path: PathBuf, by: String },
     #[error("no memory for {what}: {source}")]
     Memory { what: String, source: io::Error },
     #[error("{what} is more than the {total:#} of memory that this machine has")]
@@ -39,7 +42,7 @@ pub(crate) enum MediaError {
 
 /// One leaf.
 pub(crate) struct Leaf {
-    /// As the stack spells it.
+    /// Its path, if it is a whole file or device; else as the stack spells it.
     pub(crate) label: String,
     pub(crate) medium: Medium,
 }
@@ -51,6 +54,38 @@ pub(crate) enum Medium {
 }
 
 impl Leaf {
+    fn new(stack: &Stack, medium: Medium) -> Leaf {
+        match &stack.node {
+            Node::File(file) if file.offset.bytes() == 0 && file.length.is_none() => {
+                Leaf { label: file.path().display().to_string(), medium }
+            }
+            _ => Leaf { label: stack.to_string(), medium },
+        }
+    }
+
+    /// Its path, if it is a whole file or device, by which an operator names it.
+    fn path(&self) -> Option<String> {
+        match &self.medium {
+            Medium::File(file) => {
+                let path = file.path().display().to_string();
+                (path == self.label).then_some(path)
+            }
+            Medium::Ram(_) | Medium::Modelled(_) => None,
+        }
+    }
+
+    /// Why nobody will find its file again once it is closed.
+    pub(crate) fn gone(&self) -> Option<String> {
+        let Medium::File(file) = &self.medium else { return None };
+        // What cannot be found out is not said.
+        let (identity, links) = file.identity().ok()?;
+        if links == 0 {
+            return Some("its file was deleted while the volume is up".to_owned());
+        }
+        let there = braid_probe::leads_to(file.path(), identity).ok()?;
+        (there == Some(false)).then(|| "another file, or none, lies at its path now".to_owned())
+    }
+
     pub(crate) fn limits(&self) -> Limits {
         match &self.medium {
             Medium::Ram(ram) => braid_engine::Device::limits(&ram.device()),
@@ -88,8 +123,10 @@ enum Part {
 
 /// An array that survives the loss of members, on its shard, with what people call it.
 pub(crate) struct AtWork {
-    /// What people call it.
+    /// What people call it; no other of the stack is called so.
     pub(crate) name: String,
+    /// Its identifier, if it has superblocks.
+    pub(crate) uuid: Option<String>,
     pub(crate) level: Level,
     pub(crate) array: Redundant,
     /// Who takes part is to be recorded at once.
@@ -112,7 +149,7 @@ struct Builder<'a> {
 
 impl Media {
     /// Opens every leaf of `stack` and checks that its arrays can be made of them.
-    pub(crate) fn open(stack: &Stack, options: OpenOptions) -> Result<Media, MediaError> {
+    pub(crate) fn open(stack: &Stack, options: &OpenOptions) -> Result<Media, MediaError> {
         check_memory(stack)?;
         let root = Opener { options, buses: Buses::default() }.part(stack)?;
         root.limits()?;
@@ -136,12 +173,6 @@ impl Media {
     /// Whether the stack has arrays that survive losses, which takes one shard for all of it.
     pub(crate) fn is_redundant(&self) -> bool {
         self.root.is_redundant()
-    }
-
-    /// Whether every array that survives losses has superblocks, so that each is one of
-    /// [`Media::md_arrays`].
-    pub(crate) fn is_only_md(&self) -> bool {
-        self.root.is_only_md()
     }
 
     /// What is not as it should be, though it works.
@@ -170,26 +201,12 @@ impl Media {
     }
 }
 
-/// How a stack is opened.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OpenOptions {
-    pub(crate) read_only: bool,
-    /// Start arrays without members that they were last seen with.
-    pub(crate) degraded: bool,
-}
-
-impl OpenOptions {
-    pub(crate) fn access(self) -> Access {
-        if self.read_only { Access::ReadOnly } else { Access::Exclusive }
-    }
-}
-
-struct Opener {
-    options: OpenOptions,
+struct Opener<'a> {
+    options: &'a OpenOptions,
     buses: Buses,
 }
 
-impl Opener {
+impl Opener<'_> {
     fn part(&mut self, stack: &Stack) -> Result<Part, MediaError> {
         if let Node::Md(md) = &stack.node {
             return MdArray::open(&md.members, self.options)
@@ -201,8 +218,8 @@ impl Opener {
             return Ok(Part::Missing);
         }
         if stack.members().is_empty() {
-            let medium = open_leaf(&stack.node, self.options.access(), &mut self.buses)?;
-            return Ok(Part::Leaf(Arc::new(Leaf { label: stack.to_string(), medium })));
+            let medium = open_leaf(&stack.node, self.options, &mut self.buses)?;
+            return Ok(Part::Leaf(Arc::new(Leaf::new(stack, medium))));
         }
         let members: Vec<Part> =
             stack.members().iter().map(|member| self.part(member)).collect::<Result<_, _>>()?;
@@ -219,6 +236,14 @@ impl Opener {
 }
 
 impl Part {
+    /// The path of a whole file or device, as an operator names it.
+    fn path(&self) -> Option<String> {
+        match self {
+            Part::Leaf(leaf) => leaf.path(),
+            _ => None,
+        }
+    }
+
     /// What holds for the part; none for a member that is not there.
     fn limits(&self) -> Result<Option<Limits>, MediaError> {
         Ok(match self {
@@ -282,15 +307,6 @@ impl Part {
             ));
         }
     }
-
-    fn is_only_md(&self) -> bool {
-        match self {
-            Part::Leaf(_) | Part::Missing | Part::Md(_) => true,
-            Part::Joined { level, members } => {
-                !level.is_redundant() && members.iter().all(Part::is_only_md)
-            }
-        }
-    }
 }
 
 impl Builder<'_> {
@@ -303,7 +319,7 @@ impl Builder<'_> {
             Part::Joined { level, members } => {
                 let devs: Vec<Option<Dev>> =
                     members.iter().map(|member| self.part(member)).collect::<Result<_, _>>()?;
-                Some(self.join(level, devs)?)
+                Some(self.join(level, devs, &members.iter().map(Part::path).collect::<Vec<_>>())?)
             }
         })
     }
@@ -316,13 +332,20 @@ impl Builder<'_> {
         let devs: Vec<Dev> =
             array.leaves().iter().map(|leaf| self.leaf(leaf)).collect::<Result<_, _>>()?;
         let Some(layout) = array.level.redundant() else {
-            return self.join(&array.level, devs.into_iter().map(Some).collect());
+            return self.join(&array.level, devs.into_iter().map(Some).collect(), &[]);
         };
         let setup = array.setup(layout, devs, Rc::new(ExecutorClock::new(self.handle)))?;
-        self.redundant(&array.name, &array.level, setup, array.is_changed)
+        let uuid = array.superblock.array_uuid.to_string();
+        self.redundant(&array.name, Some(uuid), &array.level, setup, array.is_changed)
     }
 
-    fn join(&mut self, level: &Level, members: Vec<Option<Dev>>) -> io::Result<Dev> {
+    /// `paths` are those of members that are files or devices of their own.
+    fn join(
+        &mut self,
+        level: &Level,
+        members: Vec<Option<Dev>>,
+        paths: &[Option<String>],
+    ) -> io::Result<Dev> {
         let layout = match level {
             Level::Linear(linear) => {
                 return Ok(Dev::new(Array::new(linear.clone(), all_of(members))));
@@ -336,7 +359,7 @@ impl Builder<'_> {
         let resync = resync_of_unrecorded(level, volatile, members.iter().any(Option::is_none));
         let members = members.into_iter().enumerate().filter_map(|(role, dev)| {
             Some(NewMember {
-                label: format!("member {role}"),
+                label: paths[role].clone().unwrap_or_else(|| format!("member {role}")),
                 dev: dev?,
                 data_offset: 0,
                 number: role as u32,
@@ -361,19 +384,24 @@ impl Builder<'_> {
             clock: Rc::new(ExecutorClock::new(self.handle)),
             speed: Speed::default(),
         };
-        self.redundant(level.name(), level, setup, false)
+        self.redundant(level.name(), None, level, setup, false)
     }
 
     fn redundant(
         &mut self,
         name: &str,
+        uuid: Option<String>,
         level: &Level,
         setup: Setup,
         is_changed: bool,
     ) -> io::Result<Dev> {
         let array = Redundant::new(setup)?;
+        let is_free = |name: &String| self.arrays.iter().all(|one| one.name != *name);
+        let numbered = (1..).map(|number| format!("{name}-{number}"));
+        let mut names = std::iter::once(name.to_owned()).chain(numbered);
         self.arrays.push(AtWork {
-            name: name.to_owned(),
+            name: names.find(is_free).unwrap_or_default(),
+            uuid,
             level: level.clone(),
             array: array.clone(),
             is_changed,
@@ -390,12 +418,41 @@ fn resync_of_unrecorded(level: &Level, volatile: bool, is_missing: bool) -> Resy
     if volatile || is_defined { Resync::Clean } else { Resync::From(0) }
 }
 
+/// How long a member that is locked is waited for: a process that was killed lets go of its members
+/// as one of the last things that it does.
+const DYING: Duration = Duration::from_secs(2);
+/// How often it is tried.
+const RETRY: Duration = Duration::from_millis(20);
+
+/// Opens a member; the one place where that is done.
+///
+/// # Errors
+/// As [`File::open`]; `WouldBlock` only for one that stays locked.
+pub(super) fn open_file(
+    path: &Path,
+    options: &OpenOptions,
+    offset: u64,
+    length: Option<u64>,
+) -> io::Result<File> {
+    let deadline = Instant::now() + DYING;
+    loop {
+        match File::open(path, options.access(), offset, length) {
+            Err(error)
+                if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < deadline =>
+            {
+                std::thread::sleep(RETRY);
+            }
+            result => return result,
+        }
+    }
+}
+
 /// The members of a level of which none may be missing.
 fn all_of(members: Vec<Option<Dev>>) -> Vec<Dev> {
     members.into_iter().map(|member| member.expect("checked when the stack was read")).collect()
 }
 
-fn open_leaf(node: &Node, access: Access, buses: &mut Buses) -> Result<Medium, MediaError> {
+fn open_leaf(node: &Node, options: &OpenOptions, buses: &mut Buses) -> Result<Medium, MediaError> {
     match node {
         Node::Ram(ram) => Ram::new(ram.size.bytes())
             .map(Medium::Ram)
@@ -403,9 +460,11 @@ fn open_leaf(node: &Node, access: Access, buses: &mut Buses) -> Result<Medium, M
         Node::File(file) => {
             let path = file.path();
             let length = file.length.map(|length| length.bytes());
-            File::open(path, access, file.offset.bytes(), length).map(Medium::File).map_err(
+            open_file(path, options, file.offset.bytes(), length).map(Medium::File).map_err(
                 |source| match source.kind() {
-                    io::ErrorKind::WouldBlock => MediaError::Locked { path: path.to_owned() },
+                    io::ErrorKind::WouldBlock => {
+                        MediaError::Locked { path: path.to_owned(), by: locked_by(path) }
+                    }
                     _ => MediaError::Open { path: path.to_owned(), source },
                 },
             )

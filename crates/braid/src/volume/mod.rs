@@ -12,21 +12,26 @@
 //! Invariant: the main thread owns the volume's life and is the only one that ends it: detach
 //! (or refuse to), stop taking requests, answer those under way, flush, exit.
 
+mod admission;
 mod arrays;
 mod attachment;
 mod level;
 mod md;
 mod media;
 mod name_lock;
+mod newcomer;
+mod options;
 mod orders;
 mod run;
 mod shard;
 mod spec;
 
+pub(crate) use admission::{admit, check_patiently};
 pub(crate) use attachment::clean_up_after;
 pub(crate) use braid_engine::assembled::log_troubles;
 pub(crate) use md::is_served;
-pub(crate) use media::{Media, OpenOptions};
+pub(crate) use media::Media;
+pub(crate) use options::{OpenOptions, Unusable};
 pub(crate) use run::{Ready, RunError, run};
 pub(crate) use spec::{Attach, IoMode, Spec};
 

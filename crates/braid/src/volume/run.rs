@@ -9,24 +9,27 @@ use std::time::{Duration, Instant};
 
 use braid_block::Limits;
 use braid_export_nbd::{Address, Counts, ListenError, Listener};
-use braid_probe::{Policy, Refusal, check_members};
+use braid_probe::Refusal;
 use serde::{Deserialize, Serialize};
 
+use super::admission::admit;
 use super::attachment::{AttachError, Attached, leave_traces};
 use super::media::{Media, MediaError, Medium};
 use super::name_lock::NameLock;
 use super::shard::{self, Shard, ShardError};
 use super::{Attach, Spec};
-use super::{arrays, md, orders};
+use super::{arrays, orders};
 use crate::control::{
-    self, ArrayStatus, DeviceStatus, Event, ExportStatus, MemberStatus, OUTPUT_VERSION, Status,
-    StopAnswer,
+    self, DeviceStatus, Event, ExportStatus, MemberStatus, OUTPUT_VERSION, Status, StopAnswer,
 };
 use crate::process::Process;
 
 /// So long after a signal that was refused, another one means it. Sooner it is the same wish:
 /// `timeout` signals the process and then its group.
 const INSISTS: Range<Duration> = Duration::from_secs(1)..Duration::from_secs(10);
+
+/// How long a status waits for the shards: a turn of theirs takes milliseconds.
+const SHARD_LIMIT: Duration = Duration::from_secs(2);
 
 /// What a volume that is ready offers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -43,7 +46,7 @@ pub(crate) struct Ready {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
     #[error("{0}")]
-    Refused(Box<Refusal>),
+    Refused(#[from] Box<Refusal>),
     #[error("{0}")]
     Media(#[from] MediaError),
     #[error("{0}")]
@@ -140,8 +143,8 @@ struct Volume {
 struct Shared {
     spec: Spec,
     media: Arc<Media>,
-    /// The shard on which arrays that keep copies live.
-    remote: braid_uring::Remote,
+    /// All shards; arrays that keep copies live on the first.
+    remotes: Vec<braid_uring::Remote>,
     limits: Limits,
     nbd: Vec<Arc<braid_export_nbd::Counters>>,
     uris: Vec<String>,
@@ -154,9 +157,11 @@ struct Shared {
 impl Volume {
     fn bring_up(spec: &Spec) -> Result<Volume, RunError> {
         let name = claim_name(spec)?;
-        check_paths(spec)?;
-        let media = Arc::new(Media::open(&spec.stack, spec.open_options())?);
-        let mut warnings = media.warnings();
+        let mut options = spec.open_options();
+        options.unusable = admit(&spec.stack, &spec.accepted, &options)?;
+        let media = Arc::new(Media::open(&spec.stack, &options)?);
+        let mut warnings = spec.notes.clone();
+        warnings.extend(media.warnings());
         let listeners = spec
             .nbd
             .iter()
@@ -178,7 +183,7 @@ impl Volume {
         let shared = Arc::new(Shared {
             spec: spec.clone(),
             media,
-            remote: shards[0].facts.remote.clone(),
+            remotes: shards.iter().map(|shard| shard.facts.remote.clone()).collect(),
             limits,
             nbd: shards.iter().map(|shard| Arc::clone(&shard.facts.counters)).collect(),
             uris: listeners.iter().map(|listener| listener.address().uri()).collect(),
@@ -226,7 +231,9 @@ impl Volume {
                         }
                     }
                 }
-                Ok(Event::Stop { force, answer }) => match self.detach(force) {
+                // Whoever asked has gone, and may not want it any more.
+                Ok(Event::Stop { giver, .. }) if !giver.begin() => {}
+                Ok(Event::Stop { force, answer, .. }) => match self.detach(force) {
                     Ok(()) => {
                         let ended = self.end();
                         let error = ended.as_ref().err().map(ToString::to_string);
@@ -295,13 +302,15 @@ impl Volume {
 }
 
 impl control::Volume for Shared {
-    fn carry_out(&self, order: control::Order) -> control::OrderAnswer {
-        orders::carry_out(&self.media, &self.remote, order)
+    fn carry_out(&self, order: control::Order, giver: control::Giver) -> control::OrderAnswer {
+        orders::carry_out(&self.media, &shard::Orders::new(self.remotes[0].clone(), giver), order)
     }
 
     fn status(&self) -> Status {
         let members = self.members();
-        let arrays = self.arrays();
+        let silent = shard::silent(&self.remotes, SHARD_LIMIT);
+        let remote = Some(&self.remotes[0]).filter(|_| !silent.contains(&0));
+        let arrays = arrays::all(&self.media, remote, self.limits.read_only);
         let judged = arrays::judge(&self.spec.name, &arrays);
         let failing = members.iter().find(|member| member.failures > 0);
         let why = failing.map(|member| {
@@ -322,13 +331,36 @@ impl control::Volume for Shared {
             (None, Some(_)) if !self.media.is_redundant() => ("failing".to_owned(), why, next),
             (None, _) => ("online".to_owned(), None, None),
         };
+        let gone = arrays::gone(&self.spec.name, &members, &arrays);
+        let mut warnings = self.warnings.clone();
+        warnings.extend(gone.iter().flat_map(|gone| gone.warnings.iter().cloned()));
+        let (state, why, next) = match gone {
+            Some(gone) if state == "online" => (gone.state, Some(gone.why), Some(gone.next)),
+            _ => (state, why, next),
+        };
+        let (state, why, next) = match silent.first() {
+            None => (state, why, next),
+            Some(shard) => (
+                "stalled".to_owned(),
+                Some(format!(
+                    "its shard {shard} has not answered for {} s: it waits for a member, or for \
+                     memory",
+                    SHARD_LIMIT.as_secs()
+                )),
+                Some(format!(
+                    "look at its members (`dmesg`) and at the machine's memory; `braid down {} \
+                     --force` ends its process and gets the device back",
+                    self.spec.name
+                )),
+            ),
+        };
         Status {
             output_version: OUTPUT_VERSION,
             name: self.spec.name.clone(),
             state,
             why,
             next,
-            stack: self.spec.stack.to_string(),
+            stack: arrays::stack_now(&self.spec.stack, &self.media, &arrays).to_string(),
             device: DeviceStatus {
                 size_bytes: self.limits.size,
                 logical_block_bytes: self.limits.logical_block,
@@ -341,7 +373,7 @@ impl control::Volume for Shared {
             nbd: (!self.uris.is_empty()).then(|| self.nbd_status()),
             members,
             arrays,
-            warnings: self.warnings.clone(),
+            warnings,
             pid: std::process::id(),
             uptime_seconds: self.started.elapsed().as_secs(),
             io: self.driver.to_owned(),
@@ -352,27 +384,6 @@ impl control::Volume for Shared {
 }
 
 impl Shared {
-    /// The arrays that keep copies (none if their shard does not answer), and the others that
-    /// have superblocks.
-    fn arrays(&self) -> Vec<ArrayStatus> {
-        let plain = self.media.md_arrays().into_iter().filter(|md| !md.level.is_redundant());
-        let mut all: Vec<ArrayStatus> =
-            plain.map(|md| arrays::plain_status(md, self.limits.read_only)).collect();
-        if !self.media.is_redundant() {
-            return all;
-        }
-        // In the order in which they were built: those with superblocks know each other.
-        let mut described = self.media.md_arrays().into_iter().filter(|md| md.level.is_redundant());
-        let only_md = self.media.is_only_md();
-        let answers = arrays::ask(&self.remote).unwrap_or_default();
-        let status = |(level, size, status)| {
-            let md = if only_md { described.next() } else { None };
-            arrays::status_of(&level, size, status, md, self.limits.read_only)
-        };
-        all.extend(answers.into_iter().map(status));
-        all
-    }
-
     fn members(&self) -> Vec<MemberStatus> {
         let member = |leaf: &Arc<super::media::Leaf>| {
             let (direct, failures) = match &leaf.medium {
@@ -387,6 +398,7 @@ impl Shared {
                 last_failure: failures
                     .and_then(|failures| failures.last())
                     .map(|errno| errno.to_string()),
+                gone: leaf.gone(),
             }
         };
         self.media.leaves().iter().map(member).collect()
@@ -425,16 +437,6 @@ fn claim_name(spec: &Spec) -> Result<Option<NameLock>, RunError> {
         Ok(None) => Err(RunError::NameTaken { name: spec.name.clone() }),
         Err(error) => Err(system("cannot lock the volume's name")(error)),
     }
-}
-
-fn check_paths(spec: &Spec) -> Result<(), RunError> {
-    let paths: Vec<PathBuf> =
-        spec.stack.member_paths().into_iter().map(ToOwned::to_owned).collect();
-    let mut accepted = spec.accepted.clone();
-    accepted.extend(md::own_members(&spec.stack));
-    let policy = Policy { force: &accepted, read_only: spec.read_only, min_bytes: 4096 };
-    check_members(&paths, &policy).map_err(|refusal| RunError::Refused(Box::new(refusal)))?;
-    Ok(())
 }
 
 fn start_shards(

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use braid_mem::Pool;
 use braid_uring::{Config, Executor, Handle, Mode, Remote};
 
 use super::media::{AtWork, Media};
+use crate::control::{Giver, OrderAnswer};
 use crate::failure::shell_word;
 
 /// Memory of a shard for requests under way, in bytes.
@@ -140,6 +141,72 @@ pub(crate) fn call(remote: &Remote, f: impl FnOnce(&Handle, &Local) + Send + 'st
             }
         });
     });
+}
+
+/// How an order reaches the shard on which arrays live.
+pub(crate) struct Orders {
+    remote: Remote,
+    giver: Arc<Giver>,
+}
+
+impl Orders {
+    pub(crate) fn new(remote: Remote, giver: Giver) -> Orders {
+        Orders { remote, giver: Arc::new(giver) }
+    }
+
+    /// Has the shard call `f`, if by then the order's giver is still there, and waits for what `f`
+    /// sends, for up to `limit`.
+    pub(crate) fn carry_out(
+        &self,
+        limit: Duration,
+        f: impl FnOnce(&Handle, &Local, Sender<OrderAnswer>) + Send + 'static,
+    ) -> OrderAnswer {
+        let (send, receive) = channel();
+        let giver = Arc::clone(&self.giver);
+        call(&self.remote, move |handle, local| {
+            if giver.begin() {
+                f(handle, local, send);
+            }
+        });
+        let seconds = limit.as_secs();
+        match receive.recv_timeout(limit) {
+            Ok(answer) => answer,
+            Err(RecvTimeoutError::Disconnected) if self.giver.give_up() => OrderAnswer::failed(
+                "the volume is ending: the order was not carried out, and will not be",
+            ),
+            Err(_) if self.giver.give_up() => OrderAnswer::failed(format!(
+                "the array did not come to it within {seconds} s: the order was not carried out, \
+                 and will not be"
+            )),
+            Err(_) => OrderAnswer::failed(format!(
+                "the order was begun, but the array was not through with it within {seconds} s: \
+                 whether it will be carried out is not known"
+            )),
+        }
+    }
+}
+
+/// Which of the shards do not answer within `limit`, by their numbers.
+pub(crate) fn silent(remotes: &[Remote], limit: Duration) -> Vec<usize> {
+    let (send, receive) = channel();
+    for (index, remote) in remotes.iter().enumerate() {
+        let send = send.clone();
+        remote.call(move |_| {
+            // Whoever asked may have lost patience.
+            let _ = send.send(index);
+        });
+    }
+    drop(send);
+    let deadline = Instant::now() + limit;
+    let mut silent: Vec<usize> = (0..remotes.len()).collect();
+    while !silent.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match receive.recv_timeout(left) {
+            Ok(index) => silent.retain(|other| *other != index),
+            Err(_) => break,
+        }
+    }
+    silent
 }
 
 fn join(thread: JoinHandle<Result<(), ShardError>>) -> Result<(), ShardError> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
-use super::media::OpenOptions;
+use super::options::OpenOptions;
 
 /// How a volume becomes a block device of this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -61,6 +61,12 @@ pub(crate) struct Spec {
     pub(crate) degraded: bool,
     /// Members whose contents are accepted, whatever they are.
     pub(crate) accepted: Vec<PathBuf>,
+    /// Identifiers of the arrays that members with superblocks were accepted for.
+    #[serde(default)]
+    pub(crate) arrays: Vec<(PathBuf, String)>,
+    /// What whoever brings it up has found out and is to be known.
+    #[serde(default)]
+    pub(crate) notes: Vec<String>,
     pub(crate) io: IoMode,
     /// Threads that serve; 0 for the machine's best.
     pub(crate) shards: usize,
@@ -73,7 +79,13 @@ pub(crate) struct Spec {
 impl Spec {
     /// How its stack is opened.
     pub(crate) fn open_options(&self) -> OpenOptions {
-        OpenOptions { read_only: self.read_only, degraded: self.degraded }
+        OpenOptions {
+            read_only: self.read_only,
+            degraded: self.degraded,
+            unusable: Vec::new(),
+            arrays: self.arrays.clone(),
+            command: self.control.as_ref().map(|_| format!("braid up {}", self.name)),
+        }
     }
 
     /// Where the process notes what must be cleared away if it is killed.

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use braid_md::assembly::{BitmapFacts, Candidate};
+use braid_md::assembly::{BitmapFacts, Candidate, array_size};
 use braid_md::detect::{self, Found};
-use braid_md::{BadBlocks, Bitmap, BitmapHeader, Features, Superblock, bitmap};
+use braid_md::{BadBlocks, Bitmap, BitmapHeader, Features, Level, Superblock, bitmap};
 
 use super::logs::{self, Logs};
 
@@ -26,6 +26,9 @@ pub enum CarriedError {
     Unreadable(io::Error),
     /// Nothing has md's magic number, or what has it cannot be believed.
     NoSuperblock(Vec<Found>),
+    /// Several superblocks of different versions are sound: how many, and which. What a member is of
+    /// cannot be told by the time at which the arrays were made.
+    Several(usize, String),
     /// Its bad-block log, which counts, cannot be used.
     BadBlocks(String),
 }
@@ -80,11 +83,18 @@ impl Carried {
         let Some(choice) = detect::choose(&found) else {
             return Err(CarriedError::NoSuperblock(found));
         };
+        if !choice.others.is_empty() {
+            return Err(CarriedError::Several(choice.others.len() + 1, several(&choice)));
+        }
         let superblock = choice.superblock.clone();
         let (bitmap, bitmap_trouble) = match bitmap_bytes(source, &superblock)? {
             _ if superblock.bitmap_offset.is_none() => (None, None),
             None => (None, Some("it lies outside the device".to_owned())),
             Some(bytes) => match Bitmap::parse(&bytes) {
+                Ok(bitmap) if bitmap.header.sync_size < least_sync_size(&superblock) => {
+                    let (has, least) = (bitmap.header.sync_size, least_sync_size(&superblock));
+                    (None, Some(format!("it is about {has} bytes, and the array has {least}")))
+                }
                 Ok(bitmap) if bitmap.header.is_portable() => (Some(bitmap), None),
                 Ok(_) => (None, Some("its bits are in the order of an unknown host".to_owned())),
                 Err(why) => (None, Some(why.to_string())),
@@ -116,6 +126,35 @@ impl Carried {
             log_trouble: self.logs.trouble.clone(),
         }
     }
+}
+
+/// `version 0.90 at byte … (array …), version 1.2 …`
+fn several(choice: &detect::Choice<'_>) -> String {
+    let mut all: Vec<&Superblock> = std::iter::once(choice.superblock).collect();
+    all.extend(&choice.others);
+    all.sort_by_key(|one| one.version);
+    let one = |one: &&Superblock| {
+        let (version, offset, uuid) = (one.version, one.super_offset, one.array_uuid);
+        format!("version {version} at byte {offset} (array {uuid})")
+    };
+    all.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// What a bitmap has to be about: the array for raid10, else what is used of each member.
+fn least_sync_size(superblock: &Superblock) -> u64 {
+    let Superblock { level, layout, chunk, component_size, raid_disks, .. } = *superblock;
+    let all = vec![component_size; raid_disks as usize];
+    match level {
+        // A layout that is not understood is refused for itself.
+        Level::Raid10 => array_size(level, layout, chunk, &all).unwrap_or(0),
+        _ => component_size,
+    }
+}
+
+/// A log in which nothing is bad, with the room that the superblock says there is.
+pub(super) fn empty_log(superblock: &Superblock) -> BadBlocks {
+    let log = superblock.bad_block_log.and_then(|log| BadBlocks::new(log.size, log.shift).ok());
+    log.unwrap_or_else(BadBlocks::none)
 }
 
 /// The bytes of the bitmap that a superblock names, as far as its header says and the member

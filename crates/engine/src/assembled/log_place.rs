@@ -70,6 +70,21 @@ impl LogPlace {
         }
     }
 
+    /// Where the log of a member with this superblock lies: offsets and lengths in bytes.
+    #[must_use]
+    pub fn areas(self, superblock: &Superblock) -> Vec<(u64, u64)> {
+        let place = match self {
+            LogPlace::None => None,
+            LogPlace::Partial => superblock.ppl.and_then(|(offset, len)| {
+                Some((superblock.super_offset.checked_add_signed(offset)?, len))
+            }),
+            LogPlace::Records { area } => {
+                superblock.data_offset.checked_sub(area).map(|start| (start, area))
+            }
+        };
+        place.into_iter().collect()
+    }
+
     /// As the engine takes it.
     ///
     /// # Errors

@@ -37,7 +37,7 @@ use std::io;
 use std::rc::Rc;
 
 use braid_array::GeometryError;
-use braid_md::assembly::{self, Assembly, Member, Slot, Start, group};
+use braid_md::assembly::{self, Assembly, LeftOut, Member, Reason, Slot, Start, group};
 use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
 
 use crate::redundant::{Layout, MemberState, NewMember, STRIPE_CACHE, Setup, Speed};
@@ -47,7 +47,9 @@ pub use carried::{Carried, CarriedError, Source, bitmap_bytes};
 pub use level::{Level, parity};
 pub use log_place::{LogPlace, log_troubles};
 pub use logs::{Logs, stripe_log_head};
-pub use newcomer::Newcomer;
+pub use newcomer::{Admitted, Newcomer, NotTaken, areas_of_log};
+
+use carried::empty_log;
 
 /// Why members do not make an array that can be served.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +78,8 @@ pub enum Refusal {
         state: String,
         /// Commands that lead on.
         next: Vec<String>,
+        /// It could be started without members that it was last seen with.
+        without_missing: bool,
     },
     /// What is written must be in the bitmap, or the next who believes it loses data.
     #[error(
@@ -126,6 +130,9 @@ pub struct Assembled {
     pub name: String,
     /// What is not as it should be, though it works.
     pub warnings: Vec<String>,
+    /// Members of old that missed what was written since and can be brought up to date, and whether
+    /// the bitmap says what they miss.
+    pub left_out: Vec<(String, bool)>,
     /// The freshest superblock.
     pub superblock: Superblock,
     /// Who takes part, in the order of roles: first those that hold them, then replacements, then
@@ -204,11 +211,12 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
         for (label, why) in log_troubles(set, &verdict) {
             state = format!("{state}; {label}: {why}");
         }
-        let next = match assess(true).can_start >= needed {
+        let without_missing = assess(true).can_start >= needed;
+        let next = match without_missing {
             true => vec!["with the member that is missing; or with --degraded".to_owned()],
             false => verdict.next,
         };
-        return Err(Refusal::State { what, state, next });
+        return Err(Refusal::State { what, state, next, without_missing });
     }
     // The set has its candidates in an order of its own.
     let of = |candidate: usize| -> &Carried {
@@ -240,7 +248,12 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
             let state = "it was being written when it was left, members are missing, and not \
                          every member that is being filled has room for the stripe log";
             let next = vec!["without the member that is being filled".to_owned()];
-            return Err(Refusal::State { what, state: state.to_owned(), next });
+            return Err(Refusal::State {
+                what,
+                state: state.to_owned(),
+                next,
+                without_missing: false,
+            });
         }
     }
     let (bitmap, resync) = intent_of(freshest, &verdict);
@@ -252,6 +265,7 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
         level,
         name,
         warnings,
+        left_out: left_out_of(&verdict),
         superblock: freshest.superblock.clone(),
         members: who_takes_part(&verdict, &of),
         bitmap,
@@ -317,6 +331,14 @@ fn several_arrays(members: &[(String, &Carried)]) -> Refusal {
     }
 }
 
+/// Members of old that missed what was written since.
+fn left_out_of(verdict: &Assembly) -> Vec<(String, bool)> {
+    let is_late =
+        |one: &&LeftOut| matches!(one.reason, Reason::Stale { .. } | Reason::Disowned { .. });
+    let late = verdict.left_out.iter().filter(is_late);
+    late.map(|one| (one.label.clone(), one.re_add.is_some())).collect()
+}
+
 /// Whether superblocks count on a member that does not take part.
 fn counts_on_others(superblock: &Superblock, verdict: &Assembly) -> bool {
     let taken = |role: u16| {
@@ -348,7 +370,10 @@ fn who_takes_part<'a>(verdict: &Assembly, of: &impl Fn(usize) -> &'a Carried) ->
         TakesPart {
             label: member.label.clone(),
             superblock: carried.superblock.clone(),
-            bad_blocks: carried.bad_blocks.clone().unwrap_or_else(BadBlocks::none),
+            bad_blocks: match &carried.bad_blocks {
+                Some(known) => known.clone(),
+                None => empty_log(&carried.superblock),
+            },
             usable: member.usable,
             role,
             state,

@@ -3,16 +3,28 @@
 //! ```text
 //!   carries a superblock of this array, in a role that is free,  ──▶ back in that role: what the
 //!   and the bitmap knows all that was written since                  bitmap says is copied to it
+//!   carries one that went on without the array's members         ──▶ refused
 //!   anything else                                                ──▶ a spare, with a new superblock
 //! ```
 //!
+//! Invariants
+//! * A superblock names nothing that was not written before: the log of bad blocks above all.
+//! * A member that went on alone is not taken in: what it has alone would be lost.
+//!
 //! Deliberately absent: whether what it carries may be overwritten, which is asked before.
 
-use braid_md::{BadBlocks, Role, Superblock, Uuid, Version};
+use std::io;
 
+use braid_block::{Flags, Io};
+use braid_md::assembly::{Reason, came_back};
+use braid_md::superblock::SUPERBLOCK_BYTES;
+use braid_md::{BadBlocks, Features, Role, Superblock, Uuid, Version};
+use braid_mem::Pool;
+
+use super::carried::empty_log;
 use super::{Carried, LogPlace};
 use crate::Dev;
-use crate::redundant::{MemberState, NewMember, Redundant};
+use crate::redundant::{MemberState, MemberStatus, NewMember, Redundant, Status};
 
 /// A device that is to become a member.
 pub struct Newcomer<'a> {
@@ -22,10 +34,41 @@ pub struct Newcomer<'a> {
     pub dev: Dev,
     /// What it carries of this array already, if that counts.
     pub known: Option<&'a Carried>,
+    /// It does not come back, whatever it carries.
+    pub anew: bool,
+    /// Where superblocks lie on it, of whatever array and version, in bytes.
+    pub superblocks: &'a [u64],
     /// In bytes.
     pub size: u64,
     /// A number for its superblock that no other device has.
     pub uuid: Uuid,
+}
+
+/// Why a device is not taken in.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotTaken {
+    /// It and the array's members each went on without the other.
+    #[error(
+        "it went on without the members that are here, and they without it: it counts {events} \
+         events, they {ours}, and neither has what the other was written"
+    )]
+    WentOnAlone {
+        /// Its own.
+        events: u64,
+        /// The array's.
+        ours: u64,
+    },
+    /// It cannot hold what it would have to.
+    #[error("{0}")]
+    Unfit(String),
+}
+
+/// What the engine is given, and what has to be done before.
+pub struct Admitted {
+    new: NewMember,
+    why_anew: Option<String>,
+    /// Bytes that have to lie on it before its superblock says that it is a member.
+    patches: Vec<(u64, Vec<u8>)>,
 }
 
 impl Newcomer<'_> {
@@ -34,56 +77,158 @@ impl Newcomer<'_> {
     ///
     /// # Errors
     /// Why it cannot be a member.
-    pub fn member(
+    pub fn admit(
         self,
         array: &Superblock,
         log: LogPlace,
         engine: &Redundant,
-    ) -> Result<NewMember, String> {
-        let again = self.known.and_then(|known| come_back(known, engine));
-        let number = match &again {
-            Some((superblock, _)) => superblock.device_number,
-            None => engine.free_number(),
+    ) -> Result<Admitted, NotTaken> {
+        let again = match self.known {
+            Some(known) => come_back(known, array, engine)?,
+            None => Err("it was no member of this array".to_owned()),
         };
-        let (superblock, role) = match again {
-            Some((superblock, role)) => (superblock, Some(role)),
-            None => (superblock_for(array, self.size, number, self.uuid)?, None),
+        let again = if self.anew { Err("it starts anew".to_owned()) } else { again };
+        let (superblock, role, why_anew) = match again {
+            Ok((superblock, role)) => (superblock, Some(role), None),
+            Err(why) => {
+                let number = engine.free_number();
+                let superblock = superblock_for(array, self.size, number, self.uuid);
+                (superblock.map_err(NotTaken::Unfit)?, None, Some(why))
+            }
         };
-        log.check_room(&superblock)?;
-        let bad_blocks = self.known.and_then(|known| known.bad_blocks.clone());
-        Ok(NewMember {
+        log.check_room(&superblock).map_err(NotTaken::Unfit)?;
+        let known = self.known.filter(|_| role.is_some());
+        let bad_blocks = match known.and_then(|known| known.bad_blocks.clone()) {
+            Some(known) => known,
+            None => empty_log(&superblock),
+        };
+        let patches = match role {
+            Some(_) => Vec::new(),
+            None => patches(self.superblocks, &superblock, &bad_blocks),
+        };
+        let new = NewMember {
             label: self.label,
             dev: self.dev,
             data_offset: superblock.data_offset,
-            number,
+            number: superblock.device_number,
             role,
             replacement: false,
             state: role.map_or(MemberState::Spare, |_| MemberState::Recovering(0)),
             by_bitmap: role.is_some(),
             write_mostly: superblock.write_mostly,
             superblock: Some(superblock),
-            bad_blocks: bad_blocks.unwrap_or_else(BadBlocks::none),
-        })
+            bad_blocks,
+        };
+        Ok(Admitted { new, why_anew, patches })
     }
 }
 
-/// The role that it had, if it lacks nothing but what the array's bitmap says.
-fn come_back(known: &Carried, engine: &Redundant) -> Option<(Superblock, u16)> {
-    let superblock = &known.superblock;
-    let Role::Active(role) = superblock.role() else { return None };
-    let status = engine.status();
-    let vacant =
-        !status.members.iter().any(|one| {
-            one.role == Some(role) && one.state != MemberState::Faulty && !one.replacement
-        }) && usize::from(role) < status.raid_disks;
-    let number = superblock.device_number;
-    let free = !status.members.iter().any(|one| one.number == number);
-    let recent = engine.events_cleared().is_some_and(|cleared| superblock.events >= cleared);
-    let whole = superblock.recovery_offset.is_none() && !superblock.is_replacement();
-    (vacant && free && recent && whole).then(|| (superblock.clone(), role))
+impl Admitted {
+    /// Writes what has to be there before, durably. Answers what the engine is given, and why it
+    /// does not come back as the member that it was.
+    ///
+    /// # Errors
+    /// The device does not take it.
+    pub async fn prepare(self, pool: &Pool) -> Result<(NewMember, Option<String>), String> {
+        let Admitted { new, why_anew, patches } = self;
+        if patches.is_empty() {
+            return Ok((new, why_anew));
+        }
+        for (offset, bytes) in patches {
+            let mut buf = pool.get_wait(bytes.len()).await;
+            buf.copy_from_slice(&bytes);
+            let written = new.dev.start(Io::write(offset, buf, Flags::NONE)).await.result;
+            written.map_err(|error| {
+                format!("cannot write to it at {offset}: {}", io::Error::from(error))
+            })?;
+        }
+        let flushed = new.dev.start(Io::flush()).await.result.map_err(io::Error::from);
+        flushed.map_err(|error| format!("cannot make durable what it needs: {error}"))?;
+        Ok((new, why_anew))
+    }
 }
 
-/// A superblock for a new member of `size` bytes, laid out as those of the other members are.
+/// What has to lie on a new member before it is one: nothing of md's that is older, and a log that
+/// says that nothing is bad.
+fn patches(
+    superblocks: &[u64],
+    superblock: &Superblock,
+    bad_blocks: &BadBlocks,
+) -> Vec<(u64, Vec<u8>)> {
+    let older = superblocks.iter().filter(|offset| **offset != superblock.super_offset);
+    let mut patches: Vec<(u64, Vec<u8>)> =
+        older.map(|offset| (*offset, vec![0; SUPERBLOCK_BYTES])).collect();
+    let log = superblock
+        .bad_block_log
+        .and_then(|log| superblock.super_offset.checked_add_signed(log.offset));
+    patches.extend(log.map(|at| (at, bad_blocks.encode())));
+    patches
+}
+
+/// The role that it had, if it lacks nothing but what the array's bitmap says; else why it has to be
+/// filled as a whole.
+#[allow(clippy::type_complexity, reason = "either it comes back, or it says why not")]
+fn come_back(
+    known: &Carried,
+    array: &Superblock,
+    engine: &Redundant,
+) -> Result<Result<(Superblock, u16), String>, NotTaken> {
+    let superblock = &known.superblock;
+    let status = engine.status();
+    match came_back(&at_work(array, &status), superblock) {
+        Ok(()) => {}
+        Err(Reason::Diverged { events, .. }) => {
+            return Err(NotTaken::WentOnAlone { events, ours: status.events });
+        }
+        Err(shape) => return Ok(Err(format!("{shape}: the array has changed since"))),
+    }
+    let Role::Active(role) = superblock.role() else {
+        return Ok(Err("it had no role".to_owned()));
+    };
+    let number = superblock.device_number;
+    let has_it = |one: &&MemberStatus| {
+        one.role == Some(role) && one.state != MemberState::Faulty && !one.replacement
+    };
+    if let Some(holder) = status.members.iter().find(has_it) {
+        return Ok(Err(format!("its role {role} is taken by {}", holder.label)));
+    }
+    if let Some(holder) = status.members.iter().find(|one| one.number == number) {
+        return Ok(Err(format!("its device number {number} is that of {}", holder.label)));
+    }
+    if usize::from(role) >= status.raid_disks {
+        return Ok(Err(format!("the array has no role {role} any more")));
+    }
+    if superblock.recovery_offset.is_some() || superblock.is_replacement() {
+        return Ok(Err("it was being filled when it left".to_owned()));
+    }
+    Ok(match engine.events_cleared() {
+        None => Err("the array has no write-intent bitmap, so that nothing says what was written \
+                     meanwhile"
+            .to_owned()),
+        Some(cleared) if superblock.events < cleared => Err(format!(
+            "the bitmap knows what was written since event {cleared}, and it left at {}",
+            superblock.events
+        )),
+        Some(_) => Ok((superblock.clone(), role)),
+    })
+}
+
+/// The array's superblock as it would be written now, as far as it says who takes part.
+fn at_work(array: &Superblock, status: &Status) -> Superblock {
+    let numbers = status.members.iter().map(|one| one.number as usize + 1);
+    let count = numbers.max().unwrap_or(0).max(array.roles.len());
+    let mut roles = vec![Role::Spare; count];
+    for one in status.members.iter().filter(|one| one.state == MemberState::InSync) {
+        if let Some(role) = one.role {
+            roles[one.number as usize] = Role::Active(role);
+        }
+    }
+    let (events, raid_disks) = (status.events, status.raid_disks as u32);
+    Superblock { events, raid_disks, roles, ..array.clone() }
+}
+
+/// A superblock for a new member of `size` bytes, laid out as those of the other members are. What
+/// says something about the contents of one of them does not hold for it.
 fn superblock_for(
     array: &Superblock,
     size: u64,
@@ -108,6 +253,18 @@ fn superblock_for(
     };
     let data_size =
         end.checked_sub(array.data_offset).filter(|room| *room > 0).ok_or_else(too_small)?;
+    if data_size < array.component_size {
+        return Err(format!(
+            "it has room for {data_size} bytes of data, {} are needed",
+            array.component_size
+        ));
+    }
+    let of_one = [
+        Features::BAD_BLOCKS,
+        Features::RECOVERY_OFFSET,
+        Features::RECOVERY_BITMAP,
+        Features::REPLACEMENT,
+    ];
     Ok(Superblock {
         super_offset,
         data_size,
@@ -117,7 +274,20 @@ fn superblock_for(
         write_mostly: false,
         fail_fast: false,
         recovery_offset: None,
+        features: of_one.into_iter().fold(array.features, Features::without),
         raw: Vec::new(),
         ..array.clone()
     })
+}
+
+/// Where the log of a new member of `size` bytes would lie: offsets and lengths in bytes.
+///
+/// # Errors
+/// It cannot be a member.
+pub fn areas_of_log(
+    array: &Superblock,
+    log: LogPlace,
+    size: u64,
+) -> Result<Vec<(u64, u64)>, String> {
+    superblock_for(array, size, 0, Uuid::default()).map(|superblock| log.areas(&superblock))
 }

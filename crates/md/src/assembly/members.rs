@@ -429,15 +429,38 @@ fn not_stale(this: &Superblock, authority: &Superblock) -> Result<(), Reason> {
 /// Whether, by this candidate's table, none of the freshest members has its role: then it was
 /// written when they were gone, and they went on when it was gone.
 fn knows_none_of_the_freshest(candidates: &[Candidate], events: u64, index: usize) -> bool {
-    let table = &candidates[index].superblock.roles;
-    !candidates.iter().enumerate().any(|(other_index, other)| {
-        let other = &other.superblock;
-        let role = other.role();
-        other_index != index
-            && other.events == events
-            && matches!(role, Role::Active(_))
-            && table.contains(&role)
-    })
+    let others = candidates
+        .iter()
+        .enumerate()
+        .filter(|(other, candidate)| *other != index && candidate.superblock.events == events);
+    let mut roles = others.map(|(_, other)| other.superblock.role());
+    !roles.any(|role| counts_on(&candidates[index].superblock, role))
+}
+
+/// Whether a member's table has somebody in this role, if it is one that takes part.
+fn counts_on(member: &Superblock, role: Role) -> bool {
+    matches!(role, Role::Active(_)) && member.roles.contains(&role)
+}
+
+/// Whether a member that comes back to an array at work, whose superblocks say `ours`, can be
+/// brought up to date: it must have been written last when it was a part of what the array is now.
+///
+/// # Errors
+/// [`Reason::Diverged`] if it went on without them: it counts more events than they, or calls all
+/// of them failed; what it has alone would be lost. [`Reason::OtherShape`] if the array has
+/// changed its shape since: then it is a new member.
+pub fn came_back(ours: &Superblock, theirs: &Superblock) -> Result<(), Reason> {
+    let mut in_use = (0..).zip(&ours.roles).filter(|(number, role)| {
+        *number != theirs.device_number && matches!(role, Role::Active(_))
+    });
+    let knows_one = |(number, role): (u32, &Role)| {
+        theirs.roles.get(number as usize).is_some_and(|there| there == role)
+    };
+    if theirs.events > ours.events || !in_use.any(knows_one) {
+        let freshest = "the array's members".to_owned();
+        return Err(Reason::Diverged { freshest, events: theirs.events });
+    }
+    same_shape(theirs, ours)
 }
 
 /// Whether a candidate describes the array that the freshest member describes.

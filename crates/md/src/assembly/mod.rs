@@ -31,7 +31,7 @@ mod verdict;
 
 pub(crate) use geometry::round_down;
 pub use geometry::{Copies, array_size, suffice, usable};
-pub use members::{LeftOut, Member, Reason, Slot};
+pub use members::{LeftOut, Member, Reason, Slot, came_back};
 pub use verdict::{Absent, ClosedBy, Obstacle, ResyncDue, Risk, Start, State};
 
 use crate::stripe_log::Head;

@@ -38,6 +38,19 @@ impl Plan {
         })
     }
 
+    /// The parts of a device, offset and length in bytes, that are written while the array is used
+    /// and of which [`Plan::writes`] covers the start at most: the stripe log, the partial parity
+    /// log.
+    #[must_use]
+    pub fn log_areas(&self, planned: &Planned) -> Vec<(u64, u64)> {
+        let superblock = &planned.superblock;
+        let log = self.stripe_log.map(|area| (superblock.data_offset - area, area));
+        let ppl = superblock.ppl.and_then(|(offset, len)| {
+            Some((superblock.super_offset.checked_add_signed(offset)?, len))
+        });
+        log.into_iter().chain(ppl).collect()
+    }
+
     /// The head of a member's stripe log. Its nonce is 0, which no record has: whoever starts the
     /// array draws one.
     fn log_head(&self, superblock: &Superblock) -> Option<Head> {

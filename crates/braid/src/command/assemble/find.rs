@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use braid_probe::{FileKind, Holder, Policy, check_members, find_users, identify};
+use braid_probe::{FileKind, Holder, find_users, identify, served_by};
 
 use crate::cli::Assemble;
-use crate::command::given;
-use crate::failure::{Context, Failure};
+use crate::command::{given, stacks};
+use crate::failure::{Context, Failure, shell_word};
 use crate::metadata::{Metadata, MetadataError};
+use crate::volume::{OpenOptions, Unusable, admit};
 
 /// The members that have a superblock.
 ///
@@ -21,40 +22,95 @@ pub(super) fn members(assemble: &Assemble) -> Result<Vec<Metadata>, Failure> {
             .next("name members, or --scan for all block devices, or --in FOLDER for its files"));
     }
     let named = given::absolute(&assemble.members)?;
-    let policy = Policy { force: &named, read_only: true, min_bytes: 0 };
-    check_members(&named, &policy).map_err(Failure::refused)?;
-    let mut found: Vec<Metadata> = named
-        .iter()
-        .map(|path| Metadata::read(path).map_err(Failure::failed))
-        .collect::<Result<_, _>>()?;
+    let mut found = named_members(assemble, &named)?;
     let mut seen: HashSet<_> =
         named.iter().filter_map(|path| identify(path).ok()).map(|(_, id)| id).collect();
     let mut places = Vec::new();
     if assemble.scan {
-        places.extend(block_devices()?);
+        places.extend(block_devices()?.into_iter().filter(|path| !is_served(path)));
     }
     for folder in &given::absolute(&assemble.folders)? {
         places.extend(files_of(folder)?);
     }
+    let mut unreadable = Vec::new();
     for path in places {
         // One device has many names; the first one counts.
         if identify(&path).is_ok_and(|(_, identity)| seen.insert(identity)) {
-            found.extend(look_at(&path).filter(|_| !assemble.scan || !is_behind_another(&path)));
+            let metadata = look_at(&path, &mut unreadable);
+            found.extend(metadata.filter(|_| !assemble.scan || !is_behind_another(&path)));
         }
+    }
+    if !unreadable.is_empty() {
+        eprintln!("braid: passed over, because they cannot be read: {}", unreadable.join(", "));
     }
     Ok(found)
 }
 
-/// What has no superblock is passed over; what cannot be judged is named.
-fn look_at(path: &Path) -> Option<Metadata> {
+/// The members that were named. One that cannot be used is passed over only where somebody said
+/// that the array may go on without it.
+fn named_members(assemble: &Assemble, named: &[PathBuf]) -> Result<Vec<Metadata>, Failure> {
+    if named.is_empty() {
+        return Ok(Vec::new());
+    }
+    let may_be_missed = assemble.degraded || assemble.force || assemble.read_only;
+    let without = |path: &Path| {
+        let others = named.iter().filter(|other| *other != path).map(|other| shell_word(other));
+        format!("without it: braid assemble {} --degraded", others.collect::<Vec<_>>().join(" "))
+    };
+    let options = OpenOptions { read_only: true, degraded: true, ..OpenOptions::default() };
+    let unusable = admit(&stacks::md_of(named)?, named, &options).map_err(Failure::refused)?;
+    let (mut found, mut failure) = (Vec::new(), None);
+    for path in named {
+        if let Some(Unusable { why, .. }) = unusable.iter().find(|one| one.path == *path) {
+            let text = format!("{} is refused: {why}", path.display());
+            if !may_be_missed {
+                return Err(Failure::refused(text).next(without(path)));
+            }
+            eprintln!("braid: passed over: {text}");
+            continue;
+        }
+        match Metadata::read(path) {
+            Ok(metadata) => found.push(metadata),
+            Err(error) if may_be_missed => {
+                eprintln!("braid: passed over: {error}");
+                failure = failure.or(Some(Failure::failed(error)));
+            }
+            Err(error) if named.len() == 1 => return Err(Failure::failed(error)),
+            Err(error) => return Err(Failure::failed(error).next(without(path))),
+        }
+    }
+    match failure {
+        Some(failure) if found.is_empty() => Err(failure),
+        _ => Ok(found),
+    }
+}
+
+/// What has no superblock is passed over; what cannot be judged is named, and what cannot even be
+/// read is `unreadable`: of a machine's disks that may be most.
+fn look_at(path: &Path, unreadable: &mut Vec<String>) -> Option<Metadata> {
     match Metadata::read(path) {
         Ok(metadata) => Some(metadata),
         Err(MetadataError::NoSuperblock { .. }) => None,
+        Err(MetadataError::Unreadable(_)) => {
+            unreadable.push(path.display().to_string());
+            None
+        }
         Err(error) => {
             eprintln!("braid: passed over: {error}");
             None
         }
     }
+}
+
+/// Whether another process serves what is on the device, as braid does for a volume's. It may have
+/// stopped, and then a reader of its device waits, unkillably, until it goes on.
+fn is_served(path: &Path) -> bool {
+    let Ok(Some(server)) = served_by(path) else { return false };
+    let path = path.display();
+    eprintln!(
+        "braid: passed over: {path} stands on {server}, which another process serves; name it to have it looked at"
+    );
+    true
 }
 
 /// Whether a loop or device-mapper device has the same bytes: that one is looked at instead.

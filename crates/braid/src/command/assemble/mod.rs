@@ -147,7 +147,8 @@ fn take(assemble: &Assemble, verdict: &Verdict<'_>) -> Result<Taken, Failure> {
     record.read_only = assemble.read_only;
     // What is only read is nobody's.
     if !record.read_only {
-        record.members = facts.iter().map(Known::of).collect();
+        let known = |facts| Known::of(facts).of_array(verdict.set.uuid);
+        record.members = facts.iter().map(known).collect();
     }
     let remember = || {
         places.prepare_config()?;

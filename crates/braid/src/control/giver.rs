@@ -1,0 +1,137 @@
+//! Whoever gave an order, as the volume sees them: still there, or gone.
+//!
+//! ```text
+//!   command                          volume
+//!   POST /v1/order ────────────────▶ takes it          102 accepted ──▶ somebody is there
+//!                                      │ opens the device, waits for the shard
+//!   hangs up if that takes too long    ▼
+//!        │ 1. says so (EOF)          begin(): 1. says "begun" (102)
+//!        │ 2. has it begun?                   2. has the giver hung up?
+//!        ▼                             ▼
+//!   not begun: never will be         no: carries it out ──▶ 200, what became of it
+//! ```
+//!
+//! Invariants
+//! * An order is begun at most once, and only while whoever gave it is connected.
+//! * Both ends say before they look, so at least one of them sees the other: a giver who was told
+//!   that an order was not begun can rely on that.
+//!
+//! The interim answers (RFC 9110, 15.2: any number of 1xx may come before the answer) are written
+//! to the socket itself, because the HTTP library says neither when it has written nor whether the
+//! client is still there. Nothing else is written meanwhile: the library waits for the answer.
+//! Deliberately absent: what orders do.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{SendFlags, send};
+
+/// The header of an interim answer that says how far an order has come.
+pub(super) const PHASE: &str = "braid-order";
+pub(super) const ACCEPTED: &str = "accepted";
+pub(super) const BEGUN: &str = "begun";
+
+const WAITING: u8 = 0;
+const IS_BEGUN: u8 = 1;
+const IS_GIVEN_UP: u8 = 2;
+
+/// The giver of one order.
+#[derive(Debug)]
+pub(crate) struct Giver {
+    connection: Arc<OwnedFd>,
+    state: AtomicU8,
+}
+
+impl Giver {
+    /// The one at the other end of `connection`.
+    pub(super) fn new(connection: Arc<OwnedFd>) -> Giver {
+        Giver { connection, state: AtomicU8::new(WAITING) }
+    }
+
+    /// Tells the giver that somebody is there.
+    pub(super) fn accept(&self) {
+        self.say(ACCEPTED);
+    }
+
+    /// Whether the order may be begun now, which it then is. False if the giver has gone, or was
+    /// told that it will not be carried out. To be asked right before anything is changed.
+    pub(crate) fn begin(&self) -> bool {
+        if !self.pass_to(IS_BEGUN) {
+            return false;
+        }
+        self.say(BEGUN);
+        let is_there = !self.has_hung_up();
+        if !is_there {
+            self.state.store(IS_GIVEN_UP, Ordering::SeqCst);
+        }
+        is_there
+    }
+
+    /// Keeps the order from being begun later; false if it was begun already.
+    pub(crate) fn give_up(&self) -> bool {
+        self.pass_to(IS_GIVEN_UP) || self.state.load(Ordering::SeqCst) == IS_GIVEN_UP
+    }
+
+    fn pass_to(&self, state: u8) -> bool {
+        let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
+        self.state.compare_exchange(WAITING, state, success, failure).is_ok()
+    }
+
+    /// A giver who cannot be told has gone, which is found out next.
+    fn say(&self, phase: &str) {
+        let text = format!("HTTP/1.1 102 Processing\r\n{PHASE}: {phase}\r\n\r\n");
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let _ = send(&self.connection, text.as_bytes(), flags);
+    }
+
+    /// Whether the other end is closed, or will send nothing more.
+    fn has_hung_up(&self) -> bool {
+        let mut polled = [PollFd::new(&self.connection, PollFlags::RDHUP)];
+        // Where that cannot be found out nobody is there to be told, either.
+        poll(&mut polled, Some(&Timespec::default())).map_or(true, |ready| ready > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::Shutdown;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn pair() -> (UnixStream, Giver) {
+        let (command, volume) = UnixStream::pair().unwrap();
+        (command, Giver::new(Arc::new(volume.into())))
+    }
+
+    #[test]
+    fn an_order_is_begun_once_and_its_giver_hears_of_it() {
+        let (mut command, giver) = pair();
+        giver.accept();
+        assert!(giver.begin());
+        assert!(!giver.begin(), "once");
+        assert!(!giver.give_up(), "it was begun");
+        drop(giver);
+        let mut heard = String::new();
+        command.read_to_string(&mut heard).unwrap();
+        assert_eq!(heard.matches("HTTP/1.1 102 ").count(), 2);
+        assert!(heard.ends_with("braid-order: begun\r\n\r\n"));
+    }
+
+    #[test]
+    fn an_order_whose_giver_has_gone_is_not_begun() {
+        let (command, giver) = pair();
+        drop(command);
+        assert!(!giver.begin());
+        assert!(giver.give_up(), "nor later");
+        let (command, giver) = pair();
+        command.shutdown(Shutdown::Write).unwrap();
+        assert!(!giver.begin(), "a giver who hung up may still listen");
+        let (_command, giver) = pair();
+        assert!(giver.give_up());
+        assert!(!giver.begin(), "it was given up");
+    }
+}

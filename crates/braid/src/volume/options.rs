@@ -1,0 +1,42 @@
+//! How a stack is opened: what may be done with it, and what is known of its members before.
+
+use std::path::PathBuf;
+
+use braid_device::Access;
+
+/// A member of an `md(…)` level that cannot be used as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unusable {
+    pub(crate) path: PathBuf,
+    pub(crate) why: String,
+}
+
+/// How a stack is opened.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OpenOptions {
+    pub(crate) read_only: bool,
+    /// Start arrays without members that they were last seen with.
+    pub(crate) degraded: bool,
+    /// Members with superblocks that cannot be used.
+    pub(crate) unusable: Vec<Unusable>,
+    /// Identifiers of the arrays that members were accepted for.
+    pub(crate) arrays: Vec<(PathBuf, String)>,
+    /// The command that brings this stack up, if there is one: `braid up NAME`.
+    pub(crate) command: Option<String>,
+}
+
+impl OpenOptions {
+    pub(crate) fn access(&self) -> Access {
+        if self.read_only { Access::ReadOnly } else { Access::Exclusive }
+    }
+
+    /// What leads on where members are missing that the array counts on.
+    pub(super) fn degraded_command(&self) -> String {
+        match &self.command {
+            Some(command) => format!(
+                "with the member that is missing; or, to go on without it: {command} --degraded"
+            ),
+            None => "with the member that is missing; or with --degraded".to_owned(),
+        }
+    }
+}

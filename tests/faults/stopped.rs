@@ -1,0 +1,174 @@
+//! A volume whose process does not go on (SIGSTOP: a paused machine, memory that is short, a member
+//! that does not answer), and everybody else.
+//!
+//! ```text
+//!   volume h        up ──────────── SIGSTOP ─────────────────────────── SIGCONT ── as it was
+//!   other volumes        up, create, assemble, cat, status: they end
+//!   orders to h          each says that it was not carried out ──────▶ and is not
+//! ```
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::common::{
+    MIB, Mounted, Scratch, Tool, UpVolume, send_signal, skip_unless_root, skip_without, wait_until,
+};
+
+/// A process that goes on when this is dropped.
+struct Stopped(u32);
+
+impl Stopped {
+    fn stop(pid: u32) -> Stopped {
+        send_signal(pid, Signal::STOP);
+        wait_until("the volume to stop", || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim().starts_with('T'))
+        });
+        Stopped(pid)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        send_signal(self.0, Signal::CONT);
+    }
+}
+
+/// Everything that one does with other volumes ends.
+fn others_go_on(scratch: &Scratch, stopped: &UpVolume) {
+    let other = scratch.up("raid1(./c.img, ./d.img)", &["--name", "other", "--attach", "none"]);
+    let all = scratch.run(&["status", "--json"]).ok().json();
+    assert_eq!(all["volumes"].as_array().map(Vec::len), Some(1), "{all}");
+    assert_eq!(all["volumes"][0]["name"], "other");
+    assert_eq!(all["unanswered"][0]["name"], stopped.name.as_str());
+    let text = scratch.run(&["status"]).ok().out;
+    assert!(text.contains("did not answer within 5 s") && text.contains("volume: other"), "{text}");
+    let mdstat = scratch.run(&["mdstat"]);
+    assert!(mdstat.out.contains("other : active raid1"), "{mdstat}");
+    mdstat.fails(1, &[&format!("{}: the volume's process did not answer", stopped.name)]);
+    assert_eq!(scratch.run(&["status", "--test"]).code(), 4);
+    other.down();
+    for command in [
+        &["create", "new", "--level", "raid1", "./e.img", "./f.img", "--plan"][..],
+        &["cat", "raid1(./e.img, ./f.img)", "--length", "4096"],
+        &["examine", "e.img"],
+        &["assemble", "--scan", "--plan"],
+        &["doctor"],
+    ] {
+        // Whatever comes of it: it does not wait for the volume that does not go on.
+        let ended = scratch.run(command);
+        assert!((0..=3).contains(&ended.code()), "{ended}");
+    }
+}
+
+fn with_members() -> Scratch {
+    let scratch = Scratch::new();
+    for name in ["a.img", "b.img", "c.img", "d.img", "e.img", "f.img"] {
+        scratch.sparse(name, 64 * MIB);
+    }
+    scratch
+}
+
+#[test]
+fn an_attached_volume_that_stops_holds_nobody_else_up() {
+    skip_unless_root!();
+    let scratch = with_members();
+    let volume = scratch.up("raid1(./a.img, ./b.img)", &["--name", "held"]);
+    if volume.device.is_none() {
+        println!("skipped: volumes cannot be attached here");
+        return;
+    }
+    let stopped = Stopped::stop(volume.pid);
+    others_go_on(&scratch, &volume);
+    drop(stopped);
+    volume.down();
+}
+
+#[test]
+fn a_mounted_volume_that_stops_in_a_write_holds_nobody_else_up() {
+    skip_unless_root!();
+    skip_without!("mkfs.ext4");
+    let scratch = with_members();
+    let volume = scratch.up("raid1(./a.img, ./b.img)", &["--name", "held"]);
+    if volume.device.is_none() {
+        println!("skipped: volumes cannot be attached here");
+        return;
+    }
+    Tool::new("mkfs.ext4").arg("-q").arg(volume.device()).run().ok();
+    let mounted = Mounted::device(volume.device(), &scratch.join("m"));
+    let file = scratch.join("m/f");
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let to = format!("of={}", file.display());
+            Tool::new("dd").args(["if=/dev/zero", &to, "bs=1M", "count=30", "conv=fsync"]).run()
+        });
+        wait_until("the write to be under way", || file.exists());
+        let stopped = Stopped::stop(volume.pid);
+        others_go_on(&scratch, &volume);
+        drop(stopped);
+        writer.join().expect("the writer ends").ok();
+    });
+    mounted.unmount();
+    volume.down();
+}
+
+#[test]
+fn what_was_ordered_of_a_stopped_volume_is_not_carried_out_later() {
+    let scratch = with_members();
+    let create = ["create", "six", "--level", "raid6", "./a.img", "./b.img", "./c.img", "./d.img"];
+    scratch.braid().args(create).arg("--assume-clean").run().ok();
+    let volume = scratch.up("six", &["--attach", "none"]);
+    let stopped = Stopped::stop(volume.pid);
+    std::thread::scope(|scope| {
+        let orders: [&[&str]; 7] = [
+            &["member", "fail", "six", "a.img"],
+            &["member", "fail", "six", "b.img"],
+            &["member", "add", "six", "e.img"],
+            &["scrub", "six"],
+            &["speed", "six", "--max", "1M"],
+            &["grow", "six", "--size", "max"],
+            &["down", "six"],
+        ];
+        for order in orders {
+            let scratch = &scratch;
+            scope.spawn(move || {
+                let refused = scratch.run(order);
+                refused.fails(1, &["six", "the order was not carried out, and will not be"]);
+            });
+        }
+        // One whose giver is ended by force.
+        let fail = scratch.braid().args(["member", "fail", "six", "c.img"]).into_command();
+        let mut fail = { fail }.spawn().expect("braid can be started");
+        std::thread::sleep(Duration::from_millis(500));
+        fail.kill().and_then(|()| fail.wait()).expect("it can be ended");
+    });
+    drop(stopped);
+    // By then whatever had been sent is long read.
+    scratch.run(&["speed", "six", "--max", "64M"]).ok();
+    let status = volume.status();
+    assert_eq!(status["state"], "online", "{status}");
+    let array = &status["arrays"][0];
+    assert_eq!(array["members"].as_array().map(Vec::len), Some(4), "{status}");
+    assert_eq!(array["requested"], serde_json::Value::Null);
+    assert_eq!(array["last_scrub"], serde_json::Value::Null);
+    assert_eq!(array["speed_max_bytes_per_second"], 64 << 20);
+    volume.down();
+}
+
+#[test]
+fn an_order_is_answered_or_said_to_be_unanswered_when_the_process_dies() {
+    let scratch = with_members();
+    let create = ["create", "six", "--level", "raid6", "./a.img", "./b.img", "./c.img", "./d.img"];
+    scratch.braid().args(create).arg("--assume-clean").run().ok();
+    let volume = scratch.up("six", &["--attach", "none"]);
+    let stopped = Stopped::stop(volume.pid);
+    std::thread::scope(|scope| {
+        let order = scope.spawn(|| scratch.run(&["member", "fail", "six", "a.img"]));
+        std::thread::sleep(Duration::from_secs(2));
+        volume.kill();
+        let ended = order.join().expect("it ends");
+        ended.fails(1, &["six", "the order was not carried out, and will not be"]);
+    });
+    drop(stopped);
+}
