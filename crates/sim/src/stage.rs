@@ -25,6 +25,8 @@ use crate::{Fault, Handle, Oracle, Rng, SimDisk, Target};
 /// How long a disk counts as spent after its faults are over, in nanoseconds: whoever met one may
 /// still be at it.
 const AFTERMATH_NS: u64 = 2_000_000_000;
+/// How many events an act's consequences take.
+const SHAKEN: u64 = 80;
 /// The most roles that a raid1 grows to.
 const MOST_ROLES: usize = 4;
 
@@ -78,6 +80,8 @@ pub struct Stage {
     pub timeline: Timeline,
     /// What an order may draw.
     pub dice: Rc<RefCell<Rng>>,
+    /// For so many events to come members may still be coming or going because of an act.
+    pub shaken: Rc<Cell<u64>>,
 }
 
 impl Stage {
@@ -165,6 +169,7 @@ impl Stage {
 
     /// Has `what` happen, if it may; answers whether it did.
     pub async fn act(&self, what: What) -> bool {
+        self.shaken.set(SHAKEN);
         let done = match what {
             What::Fail { .. }
             | What::Remove { .. }
