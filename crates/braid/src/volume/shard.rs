@@ -172,7 +172,8 @@ fn run(
         handle.spawn(one.array.run());
         if one.is_changed {
             let array = one.array.clone();
-            handle.spawn(async move { array.record().await });
+            // What cannot be recorded stops the array, which its status says.
+            handle.spawn(async move { drop(array.record().await) });
         }
     }
     let on_end = |end: &braid_export_nbd::End| {

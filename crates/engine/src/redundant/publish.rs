@@ -32,7 +32,7 @@ use braid_md::{Resync, Role, Superblock, Timestamp};
 use super::METADATA_POOL;
 use super::core::{Before, Core, Failures};
 use super::roster::{Member, MemberState};
-use super::superblocks::{Next, superblock_of};
+use super::superblocks::{Next, as_it_was, superblock_of};
 use crate::canary::Canary;
 use crate::join_all;
 use crate::signal::Signal;
@@ -317,9 +317,9 @@ impl Core {
         Ok(next)
     }
 
-    /// Has members in sync that are an event behind, as a crash left them, say what the others do.
-    /// Only those that say themselves that they are in sync: whoever was filled since is counted
-    /// on when that is durable, and not before.
+    /// Has members that are an event behind, as a crash left them, say what the others do, before
+    /// anybody is a further event ahead. A member that said of itself that it was being filled goes
+    /// on saying so: what it was given since is counted on when that is durable, and not before.
     async fn catch_up(&self) -> Failures {
         let behind = {
             let array = self.publisher.array.borrow();
@@ -327,16 +327,18 @@ impl Core {
             let members = self.roster.members();
             let next = |member: &Rc<Member>| {
                 let own = member.superblock.borrow();
-                let was_in_sync = |own: &&Superblock| {
-                    own.events < array.events
-                        && own.recovery_offset.is_none()
-                        && !own.is_replacement()
-                        && matches!(own.role(), Role::Active(_))
+                let own = own.as_ref().filter(|own| {
+                    own.events < array.events && matches!(own.role(), Role::Active(_))
+                })?;
+                let next = superblock_of(member, array, own);
+                let next = if own.recovery_offset.is_some() || own.is_replacement() {
+                    as_it_was(next, own)
+                } else {
+                    next
                 };
-                let own = own.as_ref().filter(was_in_sync)?;
-                Some((Rc::clone(member), superblock_of(member, array, own)))
+                Some((Rc::clone(member), next))
             };
-            members.iter().filter(|member| member.is_in_sync()).filter_map(next).collect()
+            members.iter().filter(|member| member.is_written()).filter_map(next).collect()
         };
         self.write_to(behind).await
     }
@@ -386,7 +388,11 @@ impl Core {
         while member.recovering().is_some() {
             let turn = self.publisher.turn().await;
             self.check_running()?;
-            let mut failed = Failures::new();
+            let mut failed = self.catch_up().await;
+            if !failed.is_empty() {
+                self.fail_or_stop(failed);
+                continue;
+            }
             match self.lead_up(Some(member)).await {
                 Ok(next) => {
                     let own = next.superblocks.into_iter();

@@ -99,6 +99,17 @@ fn md_role(member: &Member, version: Version) -> Role {
     }
 }
 
+/// `superblock`, saying of how far its member is filled what `own` does.
+pub(super) fn as_it_was(superblock: Superblock, own: &Superblock) -> Superblock {
+    let mut features = in_sync(superblock.clone()).features;
+    for one in [Features::RECOVERY_OFFSET, Features::REPLACEMENT, Features::RECOVERY_BITMAP] {
+        if own.features.contains(one) {
+            features = features.union(one);
+        }
+    }
+    Superblock { features, recovery_offset: own.recovery_offset, ..superblock }
+}
+
 /// What a member says of itself when it is filled no more.
 fn in_sync(superblock: Superblock) -> Superblock {
     let features = superblock

@@ -257,6 +257,10 @@ impl Parity {
         let generation = core.roster.generation();
         let mut readable = readable_roles(core, unit.rows);
         unreadable.iter().for_each(|role| readable[*role] = false);
+        if unit.is_whole(geometry) {
+            // Nothing is read, so that what nobody has can be written anew.
+            readable = core.roster.slots().iter().map(|slot| slot.readable().is_some()).collect();
+        }
         let mut parity = written_roles(core);
         for (role, is_written) in parity.iter_mut().enumerate() {
             *is_written &= is_parity(geometry.column_of(unit.stripe, role));

@@ -212,7 +212,8 @@ impl Parity {
         Some(found)
     }
 
-    /// Writes the rows of the roles `wrong`, which hold what they should, to their members.
+    /// Writes the rows of the roles `wrong`, which hold what they should, to their members, and to
+    /// those that are filled beside them.
     async fn rewrite_columns(
         &self,
         core: &Rc<Core>,
@@ -220,14 +221,19 @@ impl Parity {
         wrong: &[usize],
         found: &mut Found,
     ) {
+        let rows = columns.rows;
         for role in wrong {
-            let Some(member) = core.roster.slots()[*role].readable().cloned() else { continue };
-            let rows = columns.rows;
-            match core.make_equal(&member, rows, columns.take(*role)).await {
-                (true, _) => found.repaired += rows.len,
-                // The rows still do not agree, and whoever asked has to know.
-                (false, _) if member.is_in_sync() => found.is_unsettled(rows),
-                (false, _) => {}
+            let members: Vec<Rc<Member>> = core.roster.slots()[*role].written().cloned().collect();
+            let mut payload = columns.take(*role);
+            for member in members {
+                let copy = payload.share();
+                let (is_written, _) = core.make_equal(&member, rows, copy).await;
+                match is_written {
+                    true if member.is_in_sync() => found.repaired += rows.len,
+                    // The rows still do not agree, and whoever asked has to know.
+                    false if member.is_in_sync() => found.is_unsettled(rows),
+                    _ => {}
+                }
             }
         }
     }

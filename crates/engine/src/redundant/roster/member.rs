@@ -175,12 +175,16 @@ impl Member {
         self.state.get() != MemberState::Faulty
     }
 
-    /// Whether `next` says something else of this member than what is on it.
+    /// Whether `next` says something else of this member than what is on it, by which others would
+    /// believe it differently: its role, that it is being filled, or that less of it is.
     pub(crate) fn is_changed_by(&self, next: &Superblock) -> bool {
         let says = |one: &Superblock| {
             (one.role(), one.recovery_offset.is_some(), one.is_replacement(), one.device_number)
         };
-        self.superblock.borrow().as_ref().is_some_and(|now| says(now) != says(next))
+        self.superblock.borrow().as_ref().is_some_and(|now| {
+            let is_less = now.recovery_offset > next.recovery_offset;
+            says(now) != says(next) || (is_less && next.recovery_offset.is_some())
+        })
     }
 
     /// Counts a read error at `place` of its data, unless the same page was the last: what was
