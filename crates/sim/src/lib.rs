@@ -19,6 +19,8 @@
 pub mod atlas;
 mod birth;
 pub mod campaign;
+#[cfg(feature = "canary")]
+pub mod canaries;
 mod client;
 pub mod contents;
 mod disk;

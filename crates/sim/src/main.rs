@@ -15,6 +15,7 @@ braid-sim: the whole stack on a virtual clock, with faults that it must survive
                           that fails is shrunk first, unless --whole is given, too
   --seeds A..B            run these
   --minutes M [--from N]  run fresh seeds for so long
+  --canaries [--from N]   plant each known bug, and find it (built with --features canary)
   --threads T             on so many threads (default: all cores)
   --most F                stop after so many failures (default: 20)
 ";
@@ -83,7 +84,34 @@ fn command(arguments: &[String]) -> Result<ExitCode, String> {
         let sum = run_seeds(first, u64::MAX, Some(until), most, threads, &failed);
         return Ok(tell(&sum, begun));
     }
+    if arguments.has("--canaries") {
+        return canaries(arguments.number("--from")?.unwrap_or(0), threads);
+    }
     Err("nothing is asked for".to_owned())
+}
+
+#[cfg(not(feature = "canary"))]
+fn canaries(_first: u64, _threads: usize) -> Result<ExitCode, String> {
+    Err("bugs can be planted only in a build with `--features canary`".to_owned())
+}
+
+/// Finds every canary, or says which survived.
+#[cfg(feature = "canary")]
+fn canaries(first: u64, threads: usize) -> Result<ExitCode, String> {
+    use braid_sim::canaries::{BUDGET, Found, hunt};
+    let begun = Instant::now();
+    let tell = |found: &Found| match &found.by {
+        Some((seed, count, what)) => {
+            let what: String = what.chars().take(120).collect();
+            println!("{:32} found by seed {seed}, after {count}: {what}", found.canary.name());
+        }
+        None => println!("{:32} SURVIVED {BUDGET} seeds", found.canary.name()),
+    };
+    let found = hunt(first, threads, &tell);
+    let survived = found.iter().filter(|one| one.by.is_none()).count();
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("{} canaries, {survived} survived, {seconds:.0} s", found.len());
+    Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 const COMMAND: &str = "cargo run -p braid-sim --release --";

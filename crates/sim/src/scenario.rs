@@ -56,6 +56,8 @@ pub struct Life {
     pub acts: Vec<Act>,
     /// Moments at which a crash is tried beside.
     pub probes: Vec<Probe>,
+    /// How many more are tried soon after something happened to members.
+    pub aftershocks: u32,
     /// How it ends.
     pub end: End,
 }
@@ -317,18 +319,43 @@ fn life(rng: &mut Rng, spec: &Spec) -> Life {
     let requests = rng.within(6..=36);
     let acts = [0, 1, 3, 6, 10][rng.index(5)];
     let connections = (0..connections).map(|_| connection(rng, long_ns, requests / connections));
-    let connections: Vec<Connection> = connections.collect();
+    let mut connections: Vec<Connection> = connections.collect();
+    let trickles = rng.percent(if spec.policy == Policy::Bitmap { 25 } else { 4 });
+    if trickles {
+        connections.push(trickle(rng));
+    }
     let mut acts: Vec<Act> =
         (0..acts).map(|_| Act { at_ns: rng.below(long_ns), what: what(rng, spec) }).collect();
     acts.sort_by_key(|act| act.at_ns);
-    let probes = (0..rng.within(2..=5)).map(|_| probe(rng)).collect();
+    let mut probes: Vec<Probe> = (0..rng.within(1..=4)).map(|_| probe(rng)).collect();
+    if trickles {
+        let late = |rng: &mut Rng| Probe { event: rng.within(300..=2500), ..probe(rng) };
+        probes.extend((0..3).map(|_| late(rng)));
+    }
     let end = match rng.below(10) {
         0..3 => End::Rest,
         3..5 => End::Kill(event(rng)),
         _ => End::Power(probe(rng)),
     };
     let speed = [256 << 10, 4 << 20, 100 << 20][rng.index(3)];
-    Life { schedule: rng.next_u64(), speed, connections, acts, probes, end }
+    let aftershocks = if acts.is_empty() { 0 } else { rng.below(5) as u32 };
+    Life { schedule: rng.next_u64(), speed, connections, acts, probes, aftershocks, end }
+}
+
+/// A client that keeps an array from being marked clean, for longer than a bitmap is swept in, and
+/// flushes nothing.
+fn trickle(rng: &mut Rng) -> Connection {
+    let block = rng.below(1 << 20);
+    let request = |rng: &mut Rng| Request {
+        pause_ns: rng.within(60_000_000..=170_000_000),
+        op: Op::Write,
+        block,
+        blocks: 1,
+        fua: false,
+        data: rng.next_u64(),
+    };
+    let requests = (0..rng.within(60..=130)).map(|_| request(rng)).collect();
+    Connection { at_ns: 0, style: ReplyStyle::Simple, depth: 1, requests, leaves: false }
 }
 
 fn connection(rng: &mut Rng, long_ns: u64, requests: u64) -> Connection {
@@ -402,7 +429,8 @@ fn what(rng: &mut Rng, spec: &Spec) -> What {
     }
 }
 
-fn probe(rng: &mut Rng) -> Probe {
+/// Any moment, and what a crash may do then.
+pub fn probe(rng: &mut Rng) -> Probe {
     Probe {
         event: event(rng),
         way: [Way::All, Way::Nothing, Way::Blocks, Way::Mixed][rng.index(4)],

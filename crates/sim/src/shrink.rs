@@ -34,7 +34,7 @@ pub fn size(scenario: &Scenario) -> usize {
     let of_life = |life: &Life| {
         let requests: usize = life.connections.iter().map(|one| 1 + one.requests.len()).sum();
         let again: u32 = life.probes.iter().map(|probe| probe.again).sum();
-        1 + requests + life.acts.len() + life.probes.len() + again as usize
+        1 + requests + life.acts.len() + life.probes.len() + (again + life.aftershocks) as usize
     };
     scenario.lives.iter().map(of_life).sum::<usize>() + usize::from(scenario.start != Start::Clean)
 }
@@ -133,6 +133,8 @@ impl<'a> Shrinker<'a> {
             self.keep(best, candidate);
         };
         attempt(&|life| life.end = End::Rest);
+        attempt(&|life| life.aftershocks = 0);
+        attempt(&|life| life.aftershocks /= 2);
         attempt(&|life| life.connections.iter_mut().for_each(|one| one.depth = 1));
         attempt(&|life| life.connections.iter_mut().for_each(|one| one.leaves = false));
         attempt(&|life| {

@@ -28,6 +28,8 @@ use crate::{Fault, Handle, Oracle, Rng, SimDisk, Target};
 const AFTERMATH_NS: u64 = 2_000_000_000;
 /// Memory for what is written to a new member before it is one, in bytes.
 const POOL_FOR_NEWCOMERS: usize = 64 << 10;
+/// How many events an act's consequences take.
+const SHAKEN: u64 = 80;
 /// The most roles that a raid1 grows to.
 const MOST_ROLES: usize = 4;
 
@@ -81,6 +83,8 @@ pub struct Stage {
     pub timeline: Timeline,
     /// What an order may draw.
     pub dice: Rc<RefCell<Rng>>,
+    /// For so many events to come members may still be coming or going because of an act.
+    pub shaken: Rc<Cell<u64>>,
 }
 
 impl Stage {
@@ -168,6 +172,7 @@ impl Stage {
 
     /// Has `what` happen, if it may; answers whether it did.
     pub async fn act(&self, what: What) -> bool {
+        self.shaken.set(SHAKEN);
         let done = match what {
             What::Fail { .. }
             | What::Remove { .. }

@@ -35,6 +35,9 @@ const PATIENCE: u64 = 4000;
 /// An event may overtake tasks that are ready: whoever waits long waits in steps.
 const STEP_NS: u64 = 50_000_000;
 
+/// As many crashes are tried in one restart: each has restarts of its own.
+const MOST_AGAIN: u32 = 3;
+
 /// How long the processor may keep a task waiting, in nanoseconds.
 pub const DELAY_NS: u64 = 2_000_000;
 
@@ -306,10 +309,12 @@ impl Crash {
         let next = Crash { oracle: oracle.clone(), images: Vec::new(), ..self.clone() };
         let (disks, handle) = (disks.to_vec(), sim.handle());
         let (trouble, calm) = (trouble.clone(), Rc::clone(calm));
+        let mut left = MOST_AGAIN;
         sim.observe(move || {
-            if calm.get() || !dice.percent(6) || trouble.check().is_err() {
+            if left == 0 || calm.get() || !dice.percent(6) || trouble.check().is_err() {
                 return;
             }
+            left -= 1;
             let way = [Way::All, Way::Nothing, Way::Blocks, Way::Mixed][dice.index(4)];
             let images = crash_images(&disks, way, &mut dice);
             let schedule = dice.next_u64();

@@ -27,7 +27,7 @@ use crate::found::{self, Frame, Trouble};
 use crate::load::Clients;
 use crate::media::Media;
 use crate::pipe::Pipe;
-use crate::scenario::{Act, End, Life, Probe, Scenario};
+use crate::scenario::{Act, End, Life, Probe, Scenario, probe as draw_probe};
 use crate::stage::{Past, Shelf, Stage, watch};
 use crate::timeline::Timeline;
 use crate::verify::DELAY_NS;
@@ -124,6 +124,7 @@ pub fn run(scenario: &Scenario, timeline: &Timeline) -> Result<Report, String> {
         connections: Vec::new(),
         acts: Vec::new(),
         probes: Vec::new(),
+        aftershocks: 0,
         end: End::Rest,
     };
     world.live(scenario.lives.len() + 1, &judgement, true)?;
@@ -203,6 +204,7 @@ impl World<'_> {
             oracle: Rc::clone(&self.oracle),
             timeline: self.timeline.clone(),
             dice: Rc::new(RefCell::new(Rng::new(life.schedule ^ 0xd1ce))),
+            shaken: Rc::default(),
         };
         let trouble = Trouble::default();
         self.observe(&sim, &stage, life, &trouble);
@@ -374,8 +376,17 @@ impl World<'_> {
         let is_copies = !self.scenario.spec.has_parity();
         let timeline = self.timeline.clone();
         let mut event = 0;
+        let mut aftershocks = life.aftershocks;
+        let mut shocks = Rng::new(life.schedule ^ 0xaf7e);
         sim.observe(move || {
             event += 1;
+            if stage.shaken.get() > 0 && aftershocks > 0 {
+                stage.shaken.set(stage.shaken.get() - 1);
+                if shocks.percent(8) {
+                    aftershocks -= 1;
+                    probes.push(Probe { event, ..draw_probe(&mut shocks) });
+                }
+            }
             if event % 16 == 0 {
                 stage.remember(&stage.array.status());
             }

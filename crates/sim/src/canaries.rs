@@ -1,0 +1,64 @@
+//! Bugs that are planted, to see that they are found: one for each rule of order.
+//!
+//! A simulator that finds nothing proves nothing, unless it finds what is known to be there. Each
+//! canary is planted alone; seeds are run until one fails, at most [`BUDGET`].
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use braid_engine::canary::{Canary, plant};
+
+use crate::campaign::run_scenario;
+use crate::scenario::Scenario;
+use crate::timeline::Timeline;
+
+/// As many seeds may go by before a canary counts as one that survived.
+pub const BUDGET: u64 = 1500;
+
+/// What became of a canary.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Which.
+    pub canary: Canary,
+    /// The first seed that fails with it, how many were run, and how it fails; none if it survived.
+    pub by: Option<(u64, u64, String)>,
+}
+
+/// Runs seeds from `first` on for each canary, on `threads`; `told` hears of each.
+pub fn hunt(first: u64, threads: usize, told: &(dyn Fn(&Found) + Sync)) -> Vec<Found> {
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(Vec::new());
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&canary) = Canary::ALL.get(index) else { return };
+            let one = Found { canary, by: hunt_one(canary, first) };
+            told(&one);
+            found.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    found.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The first seed from `first` on that fails with `canary`, and is well without.
+fn hunt_one(canary: Canary, first: u64) -> Option<(u64, u64, String)> {
+    for count in 1..=BUDGET {
+        let seed = first.wrapping_add(count - 1);
+        let scenario = Scenario::of(seed);
+        plant(Some(canary));
+        let with = run_scenario(&scenario, &Timeline::default());
+        plant(None);
+        if let Err(what) = with
+            && run_scenario(&scenario, &Timeline::default()).is_ok()
+        {
+            return Some((seed, count, what));
+        }
+    }
+    None
+}
