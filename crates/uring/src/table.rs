@@ -48,6 +48,11 @@ impl Table {
         self.entries.borrow_mut().insert(entry) as u32
     }
 
+    /// Makes room for `count` at once.
+    pub(crate) fn reserve(&self, count: usize) {
+        self.entries.borrow_mut().reserve(count);
+    }
+
     /// Operations that the kernel has not answered.
     pub(crate) fn in_kernel(&self) -> usize {
         let entries = self.entries.borrow();

@@ -9,12 +9,18 @@ use std::time::{Duration, Instant};
 
 use braid_block::{Errno, Payload};
 use braid_mem::{Buf, Pool};
-use braid_uring::{Config, Executor, Fd, Handle, Interest, Mode};
+use braid_uring::{Config, Executor, Fd, Handle, Interest, Mode, Workers};
 
 /// Runs `body` on each driver that this machine has.
 fn on_both<F: Future<Output = ()> + 'static>(body: impl Fn(Handle) -> F) {
-    for mode in [Mode::Uring, Mode::Threads] {
-        match Executor::new(Config { mode, ..Config::default() }) {
+    let kinds = [
+        (Mode::Uring, Workers::Kernel),
+        (Mode::Uring, Workers::Own),
+        (Mode::Threads, Workers::Kernel),
+        (Mode::Threads, Workers::Own),
+    ];
+    for (mode, workers) in kinds {
+        match Executor::new(Config { mode, workers, ..Config::default() }) {
             Ok(executor) => executor.block_on(body(executor.handle())),
             Err(error) => println!("skipped {mode:?}: {error}"),
         }

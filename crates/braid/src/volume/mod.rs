@@ -17,6 +17,7 @@ mod attachment;
 mod level;
 mod md;
 mod media;
+mod memory;
 mod name_lock;
 mod orders;
 mod run;

@@ -16,8 +16,8 @@ use super::attachment::{AttachError, Attached, leave_traces};
 use super::media::{Media, MediaError, Medium};
 use super::name_lock::NameLock;
 use super::shard::{self, Shard, ShardError};
-use super::{Attach, Spec};
-use super::{arrays, md, orders};
+use super::{Spec, would_attach};
+use super::{arrays, md, memory, orders};
 use crate::control::{
     self, ArrayStatus, DeviceStatus, Event, ExportStatus, MemberStatus, OUTPUT_VERSION, Status,
     StopAnswer,
@@ -61,6 +61,10 @@ pub(crate) enum RunError {
         "{name} is up already, or being brought up by another command\n  next: `braid status {name}`"
     )]
     NameTaken { name: String },
+    #[error(
+        "the volume's memory cannot be locked ({0}), and a block device that is served without that can stall the machine when memory is short"
+    )]
+    Unlocked(io::Error),
     #[error("{what}: {source}")]
     System { what: &'static str, source: io::Error },
     #[error("{0}")]
@@ -76,6 +80,7 @@ impl RunError {
             self,
             RunError::Refused(_)
                 | RunError::NameTaken { .. }
+                | RunError::Unlocked(_)
                 | RunError::Media(MediaError::Md(_))
                 | RunError::Listen(ListenError::NotLoopback { .. })
         )
@@ -94,6 +99,10 @@ impl RunError {
                 "`braid status` shows whether a volume has it; `braid down NAME` ends that one",
             ),
             RunError::Listen(ListenError::Failed { .. }) => Some("another address for --nbd"),
+            RunError::Unlocked(_) => Some(
+                "LimitMEMLOCK=infinity in the service, or `ulimit -l unlimited`; `--attach none` \
+                 serves it over NBD; `--attach fuse` attaches it all the same",
+            ),
             RunError::LastFlush(_) => Some("look at the members: `dmesg` says what failed"),
             _ => None,
         }
@@ -151,11 +160,18 @@ struct Shared {
     attached: Option<super::attachment::Facts>,
     warnings: Vec<String>,
     driver: &'static str,
+    /// The shards' threads, and the page faults that they had taken when they began to serve.
+    threads: Vec<u32>,
+    faults: u64,
     started: Instant,
 }
 
 impl Volume {
     fn bring_up(spec: &Spec) -> Result<Volume, RunError> {
+        let attaches = would_attach(spec.attach);
+        if attaches {
+            memory::prepare();
+        }
         let name = claim_name(spec)?;
         check_paths(spec)?;
         let media = Arc::new(Media::open(&spec.stack, spec.open_options())?);
@@ -168,16 +184,19 @@ impl Volume {
         let (send, events) = channel();
         watch_signals(send.clone()).map_err(system("cannot watch for signals"))?;
         let shards = start_shards(spec, &media, &send)?;
+        warnings.extend(memory::pool_warning(&shards));
         accept_on(&listeners, &shards).map_err(system("cannot accept connections"))?;
         let limits = shards[0].facts.limits;
-        let attached = match spec.attach {
-            Attach::None => None,
-            Attach::Auto if !Attached::is_possible() => None,
-            Attach::Auto | Attach::Fuse => {
+        let attached = match attaches {
+            false => None,
+            true => {
+                warnings.extend(memory::hold(spec.attach)?);
                 Some(Attached::attach(spec, &shards[0], limits, send.clone())?)
             }
         };
-        warnings.extend(process_warnings(&shards, attached.is_some()));
+        // From here on serving takes no page fault, but for what RAM disks hold.
+        let threads: Vec<u32> = shards.iter().map(|shard| shard.facts.thread).collect();
+        let faults = threads.iter().map(|thread| memory::faults(*thread)).sum();
         let shared = Arc::new(Shared {
             spec: spec.clone(),
             media,
@@ -188,6 +207,8 @@ impl Volume {
             attached: attached.as_ref().map(|attached| attached.facts().clone()),
             warnings,
             driver: shards[0].facts.driver,
+            threads,
+            faults,
             started: Instant::now(),
         });
         let mut server = None;
@@ -368,12 +389,19 @@ impl control::Volume for Shared {
             uptime_seconds: self.started.elapsed().as_secs(),
             io: self.driver.to_owned(),
             shards: self.nbd.len(),
+            page_faults: self.page_faults(),
             cpu_ns: braid_sys::process::cpu_time_ns().unwrap_or(0),
         }
     }
 }
 
 impl Shared {
+    /// Page faults of the shards since they began to serve.
+    fn page_faults(&self) -> u64 {
+        let now: u64 = self.threads.iter().map(|thread| memory::faults(*thread)).sum();
+        now.saturating_sub(self.faults)
+    }
+
     /// The arrays that keep copies (none if their shard does not answer, or is known not to), and
     /// the others that have superblocks.
     fn arrays(&self, answers: bool) -> Vec<ArrayStatus> {
@@ -471,7 +499,7 @@ fn start_shards(
             // Nobody listens any more when the volume is ending: then it is no news.
             let _ = events.send(Event::ShardEnded);
         };
-        Shard::start(index, &spec.name, media, spec.read_only, mode, ended)
+        Shard::start(index, spec, media, mode, ended)
     };
     // What keeps copies is one thread's, which is why it needs no locks.
     let count = if media.is_redundant() { 1 } else { spec.shard_count() };
@@ -502,34 +530,4 @@ fn watch_signals(events: Sender<Event>) -> io::Result<()> {
         }
     })?;
     Ok(())
-}
-
-/// A process that serves a block device to its own kernel must not wait for memory that only
-/// its own progress can free. What could not be had is said, not passed over.
-fn process_warnings(shards: &[Shard], attached: bool) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if let Some(Err(kind)) = shards.iter().map(|shard| shard.facts.locked).find(Result::is_err) {
-        let why = match kind {
-            io::ErrorKind::OutOfMemory | io::ErrorKind::PermissionDenied => {
-                "the limit is too low".to_owned()
-            }
-            other => other.to_string(),
-        };
-        warnings.push(format!(
-            "memory of requests could not be locked: {why} (`braid doctor` says what to do)"
-        ));
-    }
-    if !attached {
-        return warnings;
-    }
-    if let Err(error) = braid_sys::process::set_io_flusher() {
-        warnings.push(format!(
-            "the kernel was not told that this process serves a block device ({error}): under \
-             memory pressure, writing to the device may stall"
-        ));
-    }
-    if let Err(error) = braid_sys::process::lock_memory() {
-        warnings.push(format!("the program could not be locked in memory ({error})"));
-    }
-    warnings
 }
