@@ -8,4 +8,5 @@
 mod common;
 mod ends;
 mod members;
+mod memory;
 mod stopped;
