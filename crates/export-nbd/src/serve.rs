@@ -2,8 +2,19 @@
 //!
 //! One [`Server`] a shard. A listener is accepted from by one shard, which hands connections to
 //! all of them in turn; each lives and dies on its shard.
+//!
+//! ```text
+//!   accepted ──▶ newcomer ──handshake──▶ served, for as long as it likes
+//!                   │ too slow, or the oldest when there is no room
+//!                   ▼
+//!                 closed          no room, and no newcomers: told so, and closed
+//! ```
+//!
+//! Invariant: who says nothing takes nobody's place for long: newcomers make room for later ones,
+//! and only those that have been through the handshake stay.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -30,18 +41,31 @@ const INBOX: usize = 64 << 10;
 /// What a socket may hold for a client to read, in bytes: two of the longest usual replies.
 const SEND_BUFFER: usize = 2 << 20;
 
+/// Clients that are told at once that there is no room; more are closed without a word.
+const MOST_TURNED_AWAY: usize = 16;
+
+/// How long telling that may take.
+const TURNING_AWAY: Duration = Duration::from_secs(2);
+
 /// Bounds on what clients may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Connections of one shard at once; more are closed as they come.
+    /// Connections of one shard at once. When there are so many, the oldest that has not been
+    /// through its handshake makes room; when all have, more are told so and closed.
     pub connections: usize,
-    /// How long a client may take for the handshake, and for the next byte of a request.
+    /// How long a client may take for the handshake.
+    pub handshake: Duration,
+    /// How long a client may take for the next byte of a request.
     pub stall: Duration,
 }
 
 impl Default for Bounds {
     fn default() -> Bounds {
-        Bounds { connections: 256, stall: Duration::from_secs(30) }
+        Bounds {
+            connections: 256,
+            handshake: Duration::from_secs(10),
+            stall: Duration::from_secs(30),
+        }
     }
 }
 
@@ -62,8 +86,20 @@ struct Inner {
     bounds: Bounds,
     counters: Arc<Counters>,
     stop: Stop,
+    /// Connections that count.
     open: Cell<usize>,
+    /// Those of them that are not through their handshake, oldest first.
+    newcomers: RefCell<VecDeque<Rc<Newcomer>>>,
+    /// Connections that are being told that there is no room.
+    turned_away: Cell<usize>,
     on_end: Box<dyn Fn(&End)>,
+}
+
+/// A connection in its handshake.
+#[derive(Default)]
+struct Newcomer {
+    /// Raised when it makes room for a later one; it counts no more from then on.
+    gives_way: Stop,
 }
 
 impl Server {
@@ -88,13 +124,15 @@ impl Server {
                 handle: handle.clone(),
                 dev,
                 pool,
-                inboxes: Pool::new(bounds.connections * INBOX)?,
+                inboxes: Pool::new((bounds.connections + MOST_TURNED_AWAY) * INBOX)?,
                 exports: Arc::new(exports),
                 export: Arc::new(export),
                 bounds,
                 counters: Arc::default(),
                 stop: Stop::default(),
                 open: Cell::new(0),
+                newcomers: RefCell::default(),
+                turned_away: Cell::new(0),
                 on_end: Box::new(on_end),
             }),
         })
@@ -159,55 +197,81 @@ impl Server {
     /// Serves one connection, in a task of its own.
     pub fn connect(&self, fd: OwnedFd) {
         let inner = &self.inner;
-        let mut counts = Counts { connections: 1, ..Counts::default() };
-        if inner.open.get() >= inner.bounds.connections {
-            counts.connections_refused = 1;
-            counts.disconnections = 1;
-            inner.counters.add(&mut counts);
-            return;
+        let is_full = inner.open.get() >= inner.bounds.connections;
+        if is_full && !inner.make_room() {
+            return self.turn_away(fd);
         }
         inner.open.set(inner.open.get() + 1);
-        inner.counters.add(&mut counts);
+        inner.counters.add(&mut Counts { connections: 1, ..Counts::default() });
+        let newcomer = Rc::new(Newcomer::default());
+        inner.newcomers.borrow_mut().push_back(Rc::clone(&newcomer));
         let server = self.clone();
         inner.handle.spawn(async move {
             let fd = Fd::new(fd);
-            let end = server.inner.serve(&fd).await;
-            // A receive that is still under way holds the descriptor, and memory: this ends it.
-            // The client may have ended the connection already.
-            let _ = rustix::net::shutdown(&fd, rustix::net::Shutdown::Both);
-            server.inner.open.set(server.inner.open.get() - 1);
+            let inner = &server.inner;
+            let end = inner.serve(&fd, &newcomer).await;
+            close(&fd);
+            // One that made room does not count any more.
+            if !newcomer.gives_way.is_raised() {
+                inner.open.set(inner.open.get() - 1);
+            }
             let protocol_errors = u64::from(end.is_protocol_error());
             let mut counts = Counts { disconnections: 1, protocol_errors, ..Counts::default() };
-            server.inner.counters.add(&mut counts);
-            (server.inner.on_end)(&end);
+            inner.counters.add(&mut counts);
+            (inner.on_end)(&end);
+        });
+    }
+
+    /// Tells a client that there is no room, if it goes through a handshake to hear it.
+    fn turn_away(&self, fd: OwnedFd) {
+        let inner = &self.inner;
+        let mut counts = Counts {
+            connections: 1,
+            connections_refused: 1,
+            disconnections: 1,
+            ..Counts::default()
+        };
+        inner.counters.add(&mut counts);
+        if inner.turned_away.get() >= MOST_TURNED_AWAY {
+            return;
+        }
+        inner.turned_away.set(inner.turned_away.get() + 1);
+        let server = self.clone();
+        inner.handle.spawn(async move {
+            let fd = Fd::new(fd);
+            let inner = &server.inner;
+            let policy = Policy { full: true, ..Policy::default() };
+            // However it ends, nobody is served.
+            let _ = inner.greet(&fd, policy, TURNING_AWAY, &Stop::default()).await;
+            close(&fd);
+            inner.turned_away.set(inner.turned_away.get() - 1);
         });
     }
 }
 
+/// A receive that is still under way holds the descriptor, and memory: this ends it. The client may
+/// have ended the connection already.
+fn close(fd: &Fd) {
+    let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Both);
+}
+
 impl Inner {
-    async fn serve(&self, fd: &Fd) -> End {
-        prepare_socket(fd);
-        let Some(buf) = self.inboxes.get(INBOX) else {
-            return End::Failed(io::ErrorKind::OutOfMemory.into());
-        };
-        let mut inbox = Inbox::new(buf);
-        let negotiated = {
-            let mut limit = pin!(self.handle.sleep(self.bounds.stall));
-            let mut stopped = pin!(self.stop.wait());
-            let mut negotiate = pin!(self.negotiate(fd, &mut inbox));
-            std::future::poll_fn(|cx| {
-                if let Poll::Ready(result) = negotiate.as_mut().poll(cx) {
-                    return Poll::Ready(result);
-                }
-                if stopped.as_mut().poll(cx).is_ready() {
-                    return Poll::Ready(Err(End::Stopped));
-                }
-                limit.as_mut().poll(cx).map(|()| Err(End::Stalled(self.bounds.stall)))
-            })
-            .await
-        };
-        let negotiated = match negotiated {
-            Ok(negotiated) => negotiated,
+    /// Has the oldest connection that is not through its handshake make room, if there is one.
+    fn make_room(&self) -> bool {
+        let oldest = self.newcomers.borrow_mut().pop_front();
+        oldest.is_some_and(|newcomer| {
+            newcomer.gives_way.raise();
+            self.open.set(self.open.get() - 1);
+            true
+        })
+    }
+
+    async fn serve(&self, fd: &Fd, newcomer: &Rc<Newcomer>) -> End {
+        let limit = self.bounds.handshake;
+        let greeted = self.greet(fd, Policy::default(), limit, &newcomer.gives_way).await;
+        self.newcomers.borrow_mut().retain(|other| !Rc::ptr_eq(other, newcomer));
+        let (negotiated, inbox) = match greeted {
+            Ok(greeted) => greeted,
             Err(end) => return end,
         };
         let parts = Parts {
@@ -224,9 +288,48 @@ impl Inner {
         Session::new(parts, inbox).await
     }
 
+    /// The handshake, within `limit`, and while `gives_way` is not raised.
+    async fn greet(
+        &self,
+        fd: &Fd,
+        policy: Policy,
+        limit: Duration,
+        gives_way: &Stop,
+    ) -> Result<(Negotiated, Inbox), End> {
+        prepare_socket(fd);
+        let buf = self.inboxes.get(INBOX);
+        let buf = buf.ok_or_else(|| End::Failed(io::ErrorKind::OutOfMemory.into()))?;
+        let mut inbox = Inbox::new(buf);
+        let negotiated = {
+            let mut late = pin!(self.handle.sleep(limit));
+            let mut stopped = pin!(self.stop.wait());
+            let mut gives_way = pin!(gives_way.wait());
+            let mut negotiate = pin!(self.negotiate(fd, policy, &mut inbox));
+            std::future::poll_fn(|cx| {
+                if let Poll::Ready(result) = negotiate.as_mut().poll(cx) {
+                    return Poll::Ready(result);
+                }
+                if stopped.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Err(End::Stopped));
+                }
+                if gives_way.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Err(End::GaveWay));
+                }
+                late.as_mut().poll(cx).map(|()| Err(End::Stalled(limit)))
+            })
+            .await
+        };
+        Ok((negotiated?, inbox))
+    }
+
     /// The handshake, up to the first request.
-    async fn negotiate(&self, fd: &Fd, inbox: &mut Inbox) -> Result<Negotiated, End> {
-        let mut handshake = Handshake::new(Arc::clone(&self.exports), Policy::default());
+    async fn negotiate(
+        &self,
+        fd: &Fd,
+        policy: Policy,
+        inbox: &mut Inbox,
+    ) -> Result<Negotiated, End> {
+        let mut handshake = Handshake::new(Arc::clone(&self.exports), policy);
         let mut answer = handshake.greeting().to_vec();
         // An option may be longer than the inbox: they are collected here.
         let mut input = Vec::new();

@@ -240,9 +240,19 @@ fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Resul
             handle.spawn(async move { array.record().await });
         }
     }
-    let on_end = |end: &braid_export_nbd::End| {
-        if end.is_protocol_error() {
-            eprintln!("nbd: {end}");
+    let bad = std::cell::Cell::new(0u64);
+    let on_end = move |end: &braid_export_nbd::End| {
+        if !end.is_protocol_error() {
+            return;
+        }
+        bad.set(bad.get() + 1);
+        // The first, and then ever fewer: clients must not fill the log. A status counts them all.
+        match bad.get() {
+            1 => eprintln!("nbd: {end}"),
+            count if count.is_power_of_two() => {
+                eprintln!("nbd: {end} (the {count}th connection that ended so or alike)");
+            }
+            _ => {}
         }
     };
     let bounds = Bounds::default();
