@@ -17,7 +17,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use io_uring::types::{Fd as RingFd, FsyncFlags, SubmitArgs, Timespec};
-use io_uring::{IoUring, opcode, squeue};
+use io_uring::{IoUring, Probe, opcode, squeue};
 
 use crate::executor::Workers;
 use crate::operation::{Operation, Rest, raw};
@@ -64,10 +64,18 @@ impl Ring {
             Some(libc::EINVAL) => build(false),
             _ => Err(error),
         })?;
-        if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
+        // Receives that wait first and cancellations of everything came with Linux 5.19, without a
+        // flag that says so: with SOCKET, which is not used here. Before, a receive would be refused
+        // at its second time, and an executor never end.
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe)?;
+        let is_new_enough = probe.is_supported(opcode::Socket::CODE)
+            && ring.params().is_feature_ext_arg()
+            && ring.params().is_feature_nodrop();
+        if !is_new_enough {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
-                "this kernel's io_uring is older than Linux 5.11",
+                "this kernel's io_uring is older than Linux 5.19",
             ));
         }
         Ok(Ring {
