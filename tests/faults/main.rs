@@ -7,6 +7,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod ends;
+mod left;
+mod limits;
 mod members;
 mod memory;
 mod stopped;

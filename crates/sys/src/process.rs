@@ -46,6 +46,19 @@ pub fn raise_open_files() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
+/// Has writes beyond the limit on file sizes fail with `EFBIG` instead of ending this process
+/// (`SIGXFSZ`).
+///
+/// # Errors
+/// None is documented for valid arguments.
+pub fn ignore_file_size_signal() -> io::Result<()> {
+    // SAFETY: no handler is installed, so nothing runs when the signal comes.
+    match unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } {
+        libc::SIG_ERR => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
 /// Starts a new session, so that a terminal that closes does not end this process.
 ///
 /// # Errors

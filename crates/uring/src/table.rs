@@ -73,8 +73,15 @@ impl Table {
             Operation::Transfer(transfer) => match transfer.advance(result) {
                 None => return After::Resubmit,
                 Some(Ok(())) => 0,
-                Some(Err(errno)) => -errno.raw(),
+                Some(Err(errno)) => {
+                    if transfer.durable {
+                        transfer.fd.durable_failed(errno);
+                    }
+                    -errno.raw()
+                }
             },
+            // Also when nobody waits for it any more.
+            Operation::Sync(fd) => fd.flushed(result),
             _ => result,
         };
         match std::mem::replace(&mut entry.state, State::Done(result)) {

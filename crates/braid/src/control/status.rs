@@ -98,6 +98,10 @@ pub(crate) struct MemberStatus {
     /// Reads, writes and flushes that failed.
     pub(crate) failures: u64,
     pub(crate) last_failure: Option<String>,
+    /// The error of the first flush that failed: what was written before may not be on the member,
+    /// and every flush fails until the volume is brought up anew.
+    #[serde(default)]
+    pub(crate) lost: Option<String>,
 }
 
 /// An array.

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use braid_block::Limits;
 use braid_export_nbd::{Address, Counts, ListenError, Listener};
-use braid_probe::{Policy, Refusal, check_members};
+use braid_probe::{Policy, Reason, Refusal, check_members};
 use serde::{Deserialize, Serialize};
 
-use super::attachment::{AttachError, Attached, leave_traces};
+use super::attachment::{AttachError, Attached, clear_left, leave_traces};
 use super::media::{Media, MediaError, Medium};
 use super::name_lock::NameLock;
 use super::shard::{self, Shard, ShardError};
@@ -30,6 +30,11 @@ const INSISTS: Range<Duration> = Duration::from_secs(1)..Duration::from_secs(10)
 
 /// How long a status waits for the shards: a turn of theirs takes milliseconds.
 const SHARD_LIMIT: Duration = Duration::from_secs(2);
+
+/// How long a process that was killed may take to let go of its members.
+const DYING: Duration = Duration::from_secs(10);
+/// Descriptors that must be left when all is open: for clients, for questions, for a member more.
+const SPARE_FILES: u64 = 24;
 
 /// What a volume that is ready offers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -65,6 +70,10 @@ pub(crate) enum RunError {
         "the volume's memory cannot be locked ({0}), and a block device that is served without that can stall the machine when memory is short"
     )]
     Unlocked(io::Error),
+    #[error(
+        "{limit} files may be open at once, and the volume has {open} of them open already: clients could not connect"
+    )]
+    TooFewFiles { limit: u64, open: u64 },
     #[error("{what}: {source}")]
     System { what: &'static str, source: io::Error },
     #[error("{0}")]
@@ -74,6 +83,18 @@ pub(crate) enum RunError {
 }
 
 impl RunError {
+    /// Whether somebody else has a member.
+    fn is_in_use(&self) -> bool {
+        match self {
+            RunError::Refused(refusal) => matches!(refusal.reason, Reason::InUse { .. }),
+            RunError::Media(MediaError::Locked { .. }) => true,
+            RunError::Media(MediaError::Open { source, .. }) => {
+                source.kind() == io::ErrorKind::ResourceBusy
+            }
+            _ => false,
+        }
+    }
+
     /// Whether a safety rule said no.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(
@@ -103,6 +124,9 @@ impl RunError {
                 "LimitMEMLOCK=infinity in the service, or `ulimit -l unlimited`; `--attach none` \
                  serves it over NBD; `--attach fuse` attaches it all the same",
             ),
+            RunError::TooFewFiles { .. } => {
+                Some("`ulimit -n 4096`, or LimitNOFILE=4096 in the service")
+            }
             RunError::LastFlush(_) => Some("look at the members: `dmesg` says what failed"),
             _ => None,
         }
@@ -131,6 +155,8 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> RunError {
 /// # Errors
 /// Before `ready`: nothing was changed. After: how it ended.
 pub(crate) fn run(spec: &Spec, ready: impl FnOnce(&Ready)) -> Result<(), RunError> {
+    // A member that may not grow answers with an error, which is the member's matter.
+    braid_sys::process::ignore_file_size_signal().map_err(system("cannot ignore a signal"))?;
     let volume = Volume::bring_up(spec)?;
     ready(&volume.ready());
     volume.serve()
@@ -173,9 +199,15 @@ impl Volume {
             memory::prepare();
         }
         let name = claim_name(spec)?;
-        check_paths(spec)?;
-        let media = Arc::new(Media::open(&spec.stack, spec.open_options())?);
-        let mut warnings = media.warnings();
+        let (mut warnings, is_dying) = match name {
+            Some(_) => {
+                let left = clear_left(spec)?;
+                (left.told, left.is_dying)
+            }
+            None => (Vec::new(), false),
+        };
+        let media = Arc::new(open_members(spec, is_dying)?);
+        warnings.extend(media.warnings());
         let listeners = spec
             .nbd
             .iter()
@@ -194,6 +226,7 @@ impl Volume {
                 Some(Attached::attach(spec, &shards[0], limits, send.clone())?)
             }
         };
+        check_open_files()?;
         // From here on serving takes no page fault, but for what RAM disks hold.
         let threads: Vec<u32> = shards.iter().map(|shard| shard.facts.thread).collect();
         let faults = threads.iter().map(|thread| memory::faults(*thread)).sum();
@@ -339,10 +372,27 @@ impl control::Volume for Shared {
                 member.last_failure.as_deref().unwrap_or("unknown")
             )
         });
+        let lost = members.iter().find_map(|member| Some((member, member.lost.as_ref()?)));
         let next = failing.map(|_| {
             "this level has no redundancy: copy what can still be read, then replace the member"
                 .to_owned()
         });
+        // What was lost is more than what failed.
+        let (why, next) = match lost {
+            None => (why, next),
+            Some((member, error)) => (
+                Some(format!(
+                    "a flush of {} failed ({error}): what was written before may not be on it, and \
+                     every flush fails until the volume is brought up anew",
+                    member.member
+                )),
+                Some(format!(
+                    "check what was written since the last flush that was answered well; then \
+                     `braid down {0}` and `braid up {0}`",
+                    self.spec.name
+                )),
+            ),
+        };
         // Where there are copies, they say what a failure means.
         let (state, why, next) = match (judged, failing) {
             (Some((state, why, next)), _) => (state, Some(why), next),
@@ -437,6 +487,7 @@ impl Shared {
                 last_failure: failures
                     .and_then(|failures| failures.last())
                     .map(|errno| errno.to_string()),
+                lost: failures.and_then(|failures| failures.lost()).map(|errno| errno.to_string()),
             }
         };
         self.media.leaves().iter().map(member).collect()
@@ -467,6 +518,16 @@ impl Shared {
     }
 }
 
+/// Refuses to serve with so few descriptors that nobody could connect.
+fn check_open_files() -> Result<(), RunError> {
+    let limit = braid_sys::process::raise_open_files().map_err(system("cannot raise a limit"))?;
+    let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count) as u64;
+    match open + SPARE_FILES <= limit {
+        true => Ok(()),
+        false => Err(RunError::TooFewFiles { limit, open }),
+    }
+}
+
 /// Locks the name of a volume that is known by one.
 fn claim_name(spec: &Spec) -> Result<Option<NameLock>, RunError> {
     let Some(control) = &spec.control else { return Ok(None) };
@@ -474,6 +535,22 @@ fn claim_name(spec: &Spec) -> Result<Option<NameLock>, RunError> {
         Ok(Some(lock)) => Ok(Some(lock)),
         Ok(None) => Err(RunError::NameTaken { name: spec.name.clone() }),
         Err(error) => Err(system("cannot lock the volume's name")(error)),
+    }
+}
+
+/// Checks the members and opens them. A process that was killed may still have them for a moment:
+/// that is waited for.
+fn open_members(spec: &Spec, is_dying: bool) -> Result<Media, RunError> {
+    let deadline = Instant::now() + if is_dying { DYING } else { Duration::ZERO };
+    loop {
+        let opened =
+            check_paths(spec).and_then(|()| Ok(Media::open(&spec.stack, spec.open_options())?));
+        match opened {
+            Err(error) if error.is_in_use() && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            opened => return opened,
+        }
     }
 }
 
