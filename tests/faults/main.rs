@@ -7,6 +7,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod ends;
+mod full;
+mod kills;
 mod left;
 mod limits;
 mod members;

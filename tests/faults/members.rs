@@ -79,6 +79,35 @@ fn a_loop_device_over_a_file_that_is_cut_off() {
     }
 }
 
+/// The kernel lets go of it when the volume does.
+#[test]
+fn a_loop_device_that_is_detached_is_used_to_the_end() {
+    skip_unless_root!();
+    skip_without!("losetup");
+    let scratch = Scratch::new();
+    let [a, b] = ["a.img", "b.img"].map(|name| scratch.sparse(name, 16 * MIB));
+    let (Some(first), Some(second)) = (LoopDevice::attach(&a), LoopDevice::attach(&b)) else {
+        return;
+    };
+    let stack = format!("raid1({}, {})", first.text(), second.text());
+    let volume = scratch.up(&stack, &["--name", "v", "--attach", "none"]);
+    let mut client = volume.client();
+    client.write(0, &pattern(1, 0, 4096), true).unwrap();
+    Tool::new("losetup").arg("--detach").arg(second.path()).run().ok();
+    client.write(MIB, &pattern(2, 0, 4096), true).expect("it goes on");
+    assert!(client.read(0, 4096).unwrap() == pattern(1, 0, 4096));
+    let state = volume.status()["state"].clone();
+    assert!(["online", "resyncing"].contains(&state.as_str().expect("a word")), "{state}");
+    volume.down();
+    for image in ["a.img", "b.img"] {
+        let bytes = scratch.read(image);
+        assert!(bytes[..4096] == pattern(1, 0, 4096), "{image}");
+        assert!(bytes[MIB as usize..][..4096] == pattern(2, 0, 4096), "{image}");
+    }
+    // Now it is gone, and that is said.
+    scratch.run(&["up", "v"]).fails(3, &[second.text()]);
+}
+
 #[test]
 fn a_full_disk_under_a_sparse_member() {
     skip_unless_root!();
