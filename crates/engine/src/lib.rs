@@ -5,6 +5,7 @@
 //! * [`Pending`]: a request under way, a future of its completion. What is done at once (memory,
 //!   a mapped request) costs no allocation and no scheduling.
 //! * [`Array`]: a geometry over members, the interpreter of [`braid_array::Plan`]s.
+//! * [`assembled`]: from what members carry to what an array of them is given, without I/O.
 //! * [`InFlight`]: the requests a client has under way, polled only when one of them moved.
 //!
 //! Invariants: a request's payload comes back in its completion, also on error; a future that is
@@ -13,6 +14,8 @@
 //! leaf devices and polls.
 
 mod array;
+pub mod assembled;
+pub mod canary;
 mod clock;
 mod device;
 mod inflight;

@@ -6,7 +6,8 @@
 //! ```
 
 use braid_mem::Buf;
-use braid_uring::{Fd, Handle, Receive};
+
+use crate::stream::Stream;
 
 pub(crate) struct Inbox {
     /// Absent while a receive has it.
@@ -54,13 +55,13 @@ impl Inbox {
     ///
     /// # Panics
     /// If there is no room, or a receive is under way.
-    pub(crate) fn receive(&mut self, handle: &Handle, fd: &Fd) -> Receive {
+    pub(crate) fn receive<S: Stream>(&mut self, stream: &S) -> S::Receive {
         let mut buf = self.buf.take().expect("one receive at a time");
         buf.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
         assert!(self.end < buf.len(), "room to receive");
-        handle.recv(fd, buf, self.end, self.drained)
+        stream.receive(buf, self.end, self.drained)
     }
 
     /// Takes back the buffer with `count` more bytes in it.

@@ -32,6 +32,7 @@ pub mod handshake;
 pub mod protocol;
 
 mod address;
+mod connection;
 mod counters;
 mod inbox;
 mod outbox;
@@ -39,10 +40,13 @@ mod payload;
 mod serve;
 mod session;
 mod stop;
+mod stream;
 mod watch;
 
 pub use address::{Address, AddressError, ListenError, Listener};
+pub use connection::Export;
 pub use counters::{Counters, Counts};
 pub use serve::{Bounds, Server};
 pub use session::End;
 pub use stop::Stop;
+pub use stream::Stream;

@@ -12,9 +12,9 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 
 use braid_block::Payload;
-use braid_uring::{Fd, Handle};
 
 use crate::protocol::ReplyHeader;
+use crate::stream::Stream;
 
 /// Most parts handed over at once; the kernel's own limit is 1024.
 const MOST_PARTS: usize = 256;
@@ -78,10 +78,10 @@ impl Outbox {
 
     /// Sends until all has gone (`Ok(true)`) or the socket takes no more (`Ok(false)`), and
     /// answers how many calls took something.
-    pub(crate) fn send(&mut self, handle: &Handle, fd: &Fd) -> (u64, io::Result<bool>) {
+    pub(crate) fn send<S: Stream>(&mut self, stream: &S) -> (u64, io::Result<bool>) {
         let mut sends = 0;
         while !self.parts.is_empty() {
-            match self.send_once(handle, fd) {
+            match self.send_once(stream) {
                 Ok(count) => {
                     sends += 1;
                     self.advance(count);
@@ -96,21 +96,21 @@ impl Outbox {
         (sends, Ok(true))
     }
 
-    fn send_once(&self, handle: &Handle, fd: &Fd) -> io::Result<usize> {
+    fn send_once<S: Stream>(&self, stream: &S) -> io::Result<usize> {
         match self.parts.len() {
-            0..=FEW_PARTS => self.send_parts::<FEW_PARTS>(handle, fd),
-            _ => self.send_parts::<MOST_PARTS>(handle, fd),
+            0..=FEW_PARTS => self.send_parts::<S, FEW_PARTS>(stream),
+            _ => self.send_parts::<S, MOST_PARTS>(stream),
         }
     }
 
-    fn send_parts<const MOST: usize>(&self, handle: &Handle, fd: &Fd) -> io::Result<usize> {
+    fn send_parts<S: Stream, const MOST: usize>(&self, stream: &S) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); MOST];
         let count = self.parts.len().min(MOST);
         for (slice, part) in slices.iter_mut().zip(&self.parts) {
             *slice = IoSlice::new(part.bytes());
         }
         slices[0] = IoSlice::new(&self.parts[0].bytes()[self.sent..]);
-        handle.try_send(fd, &slices[..count])
+        stream.try_send(&slices[..count])
     }
 
     fn advance(&mut self, count: usize) {

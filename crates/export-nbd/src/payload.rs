@@ -5,7 +5,8 @@ use std::task::{Context, Poll};
 
 use braid_block::Payload;
 use braid_mem::{Buf, Pool};
-use braid_uring::{Fd, Handle, Receive};
+
+use crate::stream::Stream;
 
 /// Largest single buffer; a longer payload is made of several, so that it does not depend on
 /// finding one long free stretch.
@@ -77,9 +78,9 @@ impl Incoming {
     ///
     /// # Panics
     /// If nothing is missing, or a receive is under way.
-    pub(crate) fn receive(&mut self, handle: &Handle, fd: &Fd) -> Receive {
+    pub(crate) fn receive<S: Stream>(&mut self, stream: &S) -> S::Receive {
         let buf = self.current.take().expect("one receive at a time, and room for it");
-        handle.recv_whole(fd, buf, self.filled)
+        stream.receive_whole(buf, self.filled)
     }
 
     /// Takes the buffer back with `count` more bytes in it.

@@ -26,14 +26,13 @@ use std::time::Duration;
 
 use braid_engine::Dev;
 use braid_mem::Pool;
-use braid_uring::{Fd, Handle, Interest};
+use braid_uring::{Fd, Handle};
 
+use crate::connection::{Door, Export};
 use crate::counters::{Counters, Counts};
-use crate::handshake::{Handshake, Policy, Step};
-use crate::inbox::Inbox;
-use crate::protocol::{BlockSize, ExportInfo, Exports, Negotiated};
-use crate::session::{End, Parts, Session};
-use crate::stop::Stop;
+use crate::handshake::Policy;
+use crate::session::End;
+use crate::stream::Socket;
 
 /// What a connection receives into, in bytes: some thousand small requests.
 const INBOX: usize = 64 << 10;
@@ -77,29 +76,17 @@ pub struct Server {
 
 struct Inner {
     handle: Handle,
-    dev: Dev,
-    pool: Pool,
     /// Buffers that connections keep: apart from those that requests come and go with.
     inboxes: Pool,
-    exports: Arc<Exports>,
-    export: Arc<ExportInfo>,
+    export: Export,
     bounds: Bounds,
-    counters: Arc<Counters>,
-    stop: Stop,
     /// Connections that count.
     open: Cell<usize>,
-    /// Those of them that are not through their handshake, oldest first.
-    newcomers: RefCell<VecDeque<Rc<Newcomer>>>,
+    /// The doors that they came by, oldest first.
+    doors: RefCell<VecDeque<Rc<Door>>>,
     /// Connections that are being told that there is no room.
     turned_away: Cell<usize>,
     on_end: Box<dyn Fn(&End)>,
-}
-
-/// A connection in its handshake.
-#[derive(Default)]
-struct Newcomer {
-    /// Raised when it makes room for a later one; it counts no more from then on.
-    gives_way: Stop,
 }
 
 impl Server {
@@ -116,22 +103,16 @@ impl Server {
         bounds: Bounds,
         on_end: impl Fn(&End) + 'static,
     ) -> io::Result<Server> {
-        let export = export_of(&dev, name);
-        let exports = Exports::new(vec![export.clone()])
+        let export = Export::new(dev, pool, name, bounds.stall)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         Ok(Server {
             inner: Rc::new(Inner {
                 handle: handle.clone(),
-                dev,
-                pool,
                 inboxes: Pool::new((bounds.connections + MOST_TURNED_AWAY) * INBOX)?,
-                exports: Arc::new(exports),
-                export: Arc::new(export),
+                export,
                 bounds,
-                counters: Arc::default(),
-                stop: Stop::default(),
                 open: Cell::new(0),
-                newcomers: RefCell::default(),
+                doors: RefCell::default(),
                 turned_away: Cell::new(0),
                 on_end: Box::new(on_end),
             }),
@@ -140,7 +121,7 @@ impl Server {
 
     /// What it counts.
     pub fn counters(&self) -> Arc<Counters> {
-        Arc::clone(&self.inner.counters)
+        Arc::clone(self.inner.export.counters())
     }
 
     /// Connections now.
@@ -150,12 +131,12 @@ impl Server {
 
     /// Takes no more requests; answers those that are under way, then closes.
     pub fn stop(&self) {
-        self.inner.stop.raise();
+        self.inner.export.stop().raise();
     }
 
     /// Waits until it is stopped.
     pub async fn stopped(&self) {
-        self.inner.stop.wait().await;
+        self.inner.export.stop().wait().await;
     }
 
     /// Accepts until it is stopped, giving each connection to `place`.
@@ -167,7 +148,7 @@ impl Server {
         let inner = &self.inner;
         loop {
             let accepted = {
-                let mut stopped = pin!(inner.stop.wait());
+                let mut stopped = pin!(inner.export.stop().wait());
                 let mut accept = pin!(inner.handle.accept(listener));
                 std::future::poll_fn(|cx| {
                     if stopped.as_mut().poll(cx).is_ready() {
@@ -202,22 +183,21 @@ impl Server {
             return self.turn_away(fd);
         }
         inner.open.set(inner.open.get() + 1);
-        inner.counters.add(&mut Counts { connections: 1, ..Counts::default() });
-        let newcomer = Rc::new(Newcomer::default());
-        inner.newcomers.borrow_mut().push_back(Rc::clone(&newcomer));
+        inner.export.counters().add(&mut Counts { connections: 1, ..Counts::default() });
+        let door = Rc::new(Door::new(Policy::default(), inner.bounds.handshake));
+        inner.doors.borrow_mut().push_back(Rc::clone(&door));
         let server = self.clone();
         inner.handle.spawn(async move {
-            let fd = Fd::new(fd);
             let inner = &server.inner;
-            let end = inner.serve(&fd, &newcomer).await;
-            close(&fd);
+            let end = inner.serve(fd, &door).await;
+            inner.doors.borrow_mut().retain(|other| !Rc::ptr_eq(other, &door));
             // One that made room does not count any more.
-            if !newcomer.gives_way.is_raised() {
+            if !door.is_closed() {
                 inner.open.set(inner.open.get() - 1);
             }
             let protocol_errors = u64::from(end.is_protocol_error());
             let mut counts = Counts { disconnections: 1, protocol_errors, ..Counts::default() };
-            inner.counters.add(&mut counts);
+            inner.export.counters().add(&mut counts);
             (inner.on_end)(&end);
         });
     }
@@ -231,169 +211,45 @@ impl Server {
             disconnections: 1,
             ..Counts::default()
         };
-        inner.counters.add(&mut counts);
+        inner.export.counters().add(&mut counts);
         if inner.turned_away.get() >= MOST_TURNED_AWAY {
             return;
         }
         inner.turned_away.set(inner.turned_away.get() + 1);
         let server = self.clone();
         inner.handle.spawn(async move {
-            let fd = Fd::new(fd);
             let inner = &server.inner;
             let policy = Policy { full: true, ..Policy::default() };
             // However it ends, nobody is served.
-            let _ = inner.greet(&fd, policy, TURNING_AWAY, &Stop::default()).await;
-            close(&fd);
+            let _ = inner.serve(fd, &Door::new(policy, TURNING_AWAY)).await;
             inner.turned_away.set(inner.turned_away.get() - 1);
         });
     }
 }
 
-/// A receive that is still under way holds the descriptor, and memory: this ends it. The client may
-/// have ended the connection already.
-fn close(fd: &Fd) {
-    let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Both);
-}
-
 impl Inner {
-    /// Has the oldest connection that is not through its handshake make room, if there is one.
+    /// Closes the door to the oldest connection that is not through its handshake, if there is one.
     fn make_room(&self) -> bool {
-        let oldest = self.newcomers.borrow_mut().pop_front();
-        oldest.is_some_and(|newcomer| {
-            newcomer.gives_way.raise();
+        let mut doors = self.doors.borrow_mut();
+        let Some(oldest) = doors.iter().position(|door| !door.is_through()) else { return false };
+        if let Some(door) = doors.remove(oldest) {
+            door.close();
             self.open.set(self.open.get() - 1);
-            true
-        })
-    }
-
-    async fn serve(&self, fd: &Fd, newcomer: &Rc<Newcomer>) -> End {
-        let limit = self.bounds.handshake;
-        let greeted = self.greet(fd, Policy::default(), limit, &newcomer.gives_way).await;
-        self.newcomers.borrow_mut().retain(|other| !Rc::ptr_eq(other, newcomer));
-        let (negotiated, inbox) = match greeted {
-            Ok(greeted) => greeted,
-            Err(end) => return end,
-        };
-        let parts = Parts {
-            handle: self.handle.clone(),
-            fd: fd.clone(),
-            dev: self.dev.clone(),
-            pool: self.pool.clone(),
-            export: Arc::clone(&self.export),
-            negotiated,
-            stall_limit: self.bounds.stall,
-            stop: self.stop.clone(),
-            counters: Arc::clone(&self.counters),
-        };
-        Session::new(parts, inbox).await
-    }
-
-    /// The handshake, within `limit`, and while `gives_way` is not raised.
-    async fn greet(
-        &self,
-        fd: &Fd,
-        policy: Policy,
-        limit: Duration,
-        gives_way: &Stop,
-    ) -> Result<(Negotiated, Inbox), End> {
-        prepare_socket(fd);
-        let buf = self.inboxes.get(INBOX);
-        let buf = buf.ok_or_else(|| End::Failed(io::ErrorKind::OutOfMemory.into()))?;
-        let mut inbox = Inbox::new(buf);
-        let negotiated = {
-            let mut late = pin!(self.handle.sleep(limit));
-            let mut stopped = pin!(self.stop.wait());
-            let mut gives_way = pin!(gives_way.wait());
-            let mut negotiate = pin!(self.negotiate(fd, policy, &mut inbox));
-            std::future::poll_fn(|cx| {
-                if let Poll::Ready(result) = negotiate.as_mut().poll(cx) {
-                    return Poll::Ready(result);
-                }
-                if stopped.as_mut().poll(cx).is_ready() {
-                    return Poll::Ready(Err(End::Stopped));
-                }
-                if gives_way.as_mut().poll(cx).is_ready() {
-                    return Poll::Ready(Err(End::GaveWay));
-                }
-                late.as_mut().poll(cx).map(|()| Err(End::Stalled(limit)))
-            })
-            .await
-        };
-        Ok((negotiated?, inbox))
-    }
-
-    /// The handshake, up to the first request.
-    async fn negotiate(
-        &self,
-        fd: &Fd,
-        policy: Policy,
-        inbox: &mut Inbox,
-    ) -> Result<Negotiated, End> {
-        let mut handshake = Handshake::new(Arc::clone(&self.exports), policy);
-        let mut answer = handshake.greeting().to_vec();
-        // An option may be longer than the inbox: they are collected here.
-        let mut input = Vec::new();
-        loop {
-            self.send_all(fd, &answer).await?;
-            answer.clear();
-            let (result, buf) = inbox.receive(&self.handle, fd).await;
-            let count = result?;
-            inbox.received(buf, count);
-            match count {
-                0 if input.is_empty() => return Err(End::Disconnected),
-                0 => return Err(End::Truncated),
-                _ => {}
-            }
-            input.extend_from_slice(inbox.bytes());
-            inbox.consume(inbox.bytes().len());
-            let progress = handshake.advance(&input, &mut answer);
-            input.drain(..progress.consumed);
-            match progress.step {
-                Step::NeedMore { .. } => {}
-                Step::Transmission(negotiated) => {
-                    self.send_all(fd, &answer).await?;
-                    inbox.put_back(&input);
-                    return Ok(negotiated);
-                }
-                Step::Aborted => {
-                    // The client may have gone already: it said that it would.
-                    let _ = self.send_all(fd, &answer).await;
-                    return Err(End::Disconnected);
-                }
-                Step::Fatal(error) => return Err(End::Handshake(error)),
-            }
         }
+        true
     }
 
-    async fn send_all(&self, fd: &Fd, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            match self.handle.try_send(fd, &[io::IoSlice::new(bytes)]) {
-                Ok(count) => bytes = &bytes[count..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.handle.ready(fd, Interest::Writable).await?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// How NBD describes a device.
-fn export_of(dev: &Dev, name: &str) -> ExportInfo {
-    let limits = dev.limits();
-    let preferred = limits.physical_block.max(4096).next_power_of_two();
-    ExportInfo {
-        read_only: limits.read_only,
-        can_trim: limits.discard,
-        can_cache: true,
-        rotational: limits.rotational,
-        block_size: BlockSize {
-            minimum: limits.logical_block,
-            preferred: preferred.min(1 << 20),
-            ..BlockSize::default()
-        },
-        ..ExportInfo::new(name, limits.size)
+    async fn serve(&self, fd: OwnedFd, door: &Door) -> End {
+        let fd = Fd::new(fd);
+        prepare_socket(&fd);
+        let Some(buf) = self.inboxes.get(INBOX) else {
+            return End::Failed(io::ErrorKind::OutOfMemory.into());
+        };
+        let end = self.export.serve_by(door, Socket::new(&self.handle, &fd), buf).await;
+        // A receive that is still under way holds the descriptor, and memory: this ends it. The
+        // client may have ended the connection already.
+        let _ = rustix::net::shutdown(&fd, rustix::net::Shutdown::Both);
+        end
     }
 }
 

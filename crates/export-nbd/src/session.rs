@@ -31,7 +31,6 @@ use std::time::Duration;
 use braid_block::{Completion, Errno, Flags, Io, Span};
 use braid_engine::{Dev, InFlight, Pending};
 use braid_mem::Pool;
-use braid_uring::{Fd, Handle, Interest, Receive};
 
 use crate::counters::{Counters, Counts};
 use crate::inbox::Inbox;
@@ -43,6 +42,7 @@ use crate::protocol::{
     RefusalReason,
 };
 use crate::stop::Stop;
+use crate::stream::Stream;
 use crate::watch::{Owes, Watch};
 
 /// Requests of one connection under way at once.
@@ -100,9 +100,8 @@ impl End {
 }
 
 /// What a session works with.
-pub(crate) struct Parts {
-    pub(crate) handle: Handle,
-    pub(crate) fd: Fd,
+pub(crate) struct Parts<S> {
+    pub(crate) stream: S,
     pub(crate) dev: Dev,
     pub(crate) pool: Pool,
     pub(crate) export: Arc<ExportInfo>,
@@ -112,10 +111,10 @@ pub(crate) struct Parts {
     pub(crate) counters: Arc<Counters>,
 }
 
-pub(crate) struct Session {
-    parts: Parts,
+pub(crate) struct Session<S: Stream> {
+    parts: Parts<S>,
     inbox: Inbox,
-    receiving: Option<Receive>,
+    receiving: Option<S::Receive>,
     /// The write whose payload has not all come.
     incoming: Option<Write>,
     /// Bytes of a refused payload to throw away.
@@ -123,7 +122,7 @@ pub(crate) struct Session {
     in_flight: InFlight<CheckedRequest>,
     outbox: Outbox,
     writable: Option<Wait<io::Result<()>>>,
-    watch: Watch,
+    watch: Watch<S>,
     stopped: Wait<()>,
     end: Option<End>,
     counts: Counts,
@@ -165,7 +164,7 @@ enum Held {
     Ending,
 }
 
-impl Future for Session {
+impl<S: Stream> Future for Session<S> {
     type Output = End;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<End> {
@@ -176,11 +175,11 @@ impl Future for Session {
     }
 }
 
-impl Session {
+impl<S: Stream> Session<S> {
     /// A session whose first bytes are `inbox`'s.
-    pub(crate) fn new(parts: Parts, inbox: Inbox) -> Session {
+    pub(crate) fn new(parts: Parts<S>, inbox: Inbox) -> Session<S> {
         let stop = parts.stop.clone();
-        let watch = Watch::new(parts.handle.clone(), parts.pool.clone(), parts.stall_limit);
+        let watch = Watch::new(parts.stream.clone(), parts.pool.clone(), parts.stall_limit);
         Session {
             parts,
             inbox,
@@ -444,25 +443,23 @@ impl Session {
                 self.writable = None;
             }
             let before = self.outbox.len();
-            let (sends, sent) = self.outbox.send(&self.parts.handle, &self.parts.fd);
+            let (sends, sent) = self.outbox.send(&self.parts.stream);
             self.counts.sends += sends;
             self.sent_bytes += (before - self.outbox.len()) as u64;
             if sent? {
                 return Ok(());
             }
-            let (handle, fd) = (self.parts.handle.clone(), self.parts.fd.clone());
-            self.writable =
-                Some(Box::pin(async move { handle.ready(&fd, Interest::Writable).await }));
+            self.writable = Some(Box::pin(self.parts.stream.writable()));
         }
     }
 
     /// Receives more: into the payload that is incomplete, or into the inbox.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
-        let Parts { handle, fd, .. } = &self.parts;
+        let stream = &self.parts.stream;
         let receiving = match (&mut self.receiving, &mut self.incoming) {
             (Some(receiving), _) => receiving,
-            (none, Some(write)) => none.insert(write.incoming.receive(handle, fd)),
-            (none, None) => none.insert(self.inbox.receive(handle, fd)),
+            (none, Some(write)) => none.insert(write.incoming.receive(stream)),
+            (none, None) => none.insert(self.inbox.receive(stream)),
         };
         let Poll::Ready((result, buf)) = Pin::new(receiving).poll(cx) else {
             return Poll::Pending;

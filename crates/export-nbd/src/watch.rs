@@ -18,7 +18,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use braid_mem::Pool;
-use braid_uring::Handle;
+
+use crate::stream::Stream;
 
 /// How often it is looked at.
 const TICK: Duration = Duration::from_millis(500);
@@ -39,8 +40,8 @@ pub(crate) enum Owes {
 }
 
 /// Watches one connection.
-pub(crate) struct Watch {
-    handle: Handle,
+pub(crate) struct Watch<S> {
+    stream: S,
     pool: Pool,
     stall_limit: Duration,
     timer: Option<Pin<Box<dyn Future<Output = ()>>>>,
@@ -51,10 +52,10 @@ pub(crate) struct Watch {
     slow: Duration,
 }
 
-impl Watch {
-    pub(crate) fn new(handle: Handle, pool: Pool, stall_limit: Duration) -> Watch {
+impl<S: Stream> Watch<S> {
+    pub(crate) fn new(stream: S, pool: Pool, stall_limit: Duration) -> Watch<S> {
         Watch {
-            handle,
+            stream,
             pool,
             stall_limit,
             timer: None,
@@ -78,10 +79,7 @@ impl Watch {
             return Poll::Pending;
         }
         loop {
-            let timer = self.timer.get_or_insert_with(|| {
-                let handle = self.handle.clone();
-                Box::pin(async move { handle.sleep(TICK).await })
-            });
+            let timer = self.timer.get_or_insert_with(|| Box::pin(self.stream.sleep(TICK)));
             if timer.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
             }

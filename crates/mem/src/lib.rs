@@ -17,7 +17,7 @@ mod region;
 pub mod steady;
 mod stream;
 
-pub use pool::{Buf, Pool};
+pub use pool::{Buf, Pool, keep_arenas};
 pub use region::{Advice, Region};
 
 /// The unit of allocation and of alignment, in bytes. O_DIRECT needs no more on any device with

@@ -18,6 +18,7 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -33,7 +34,7 @@ pub struct Pool {
 
 #[derive(Debug)]
 struct Inner {
-    arena: Region,
+    arena: ManuallyDrop<Region>,
     largest: usize,
     state: RefCell<State>,
 }
@@ -54,6 +55,40 @@ struct Block {
     order: u8,
 }
 
+thread_local! {
+    /// Arenas of pools that were dropped, where they are to be kept.
+    static KEPT: RefCell<Option<Vec<Region>>> = const { RefCell::new(None) };
+}
+
+/// From now on this thread keeps the arenas of its pools that are dropped, for those that are made:
+/// faulting memory in would be most of the work of who makes arrays by the thousand, and drops
+/// them (a simulation).
+pub fn keep_arenas() {
+    KEPT.with(|kept| _ = kept.borrow_mut().get_or_insert_with(Vec::new));
+}
+
+fn kept(len: usize) -> Option<Region> {
+    KEPT.with(|kept| {
+        let mut kept = kept.borrow_mut();
+        let kept = kept.as_mut()?;
+        let index = kept.iter().position(|arena| arena.len() == len)?;
+        Some(kept.swap_remove(index))
+    })
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // SAFETY: the arena is taken once, here, and whoever has the value drops it no more.
+        let arena = unsafe { ManuallyDrop::take(&mut self.arena) };
+        // At the end of a thread there is nobody left to keep it.
+        let _ = KEPT.try_with(|kept| {
+            if let Some(kept) = &mut *kept.borrow_mut() {
+                kept.push(arena);
+            }
+        });
+    }
+}
+
 impl Pool {
     /// Maps and faults in an arena of `bytes` (rounded up to whole pages).
     ///
@@ -62,14 +97,21 @@ impl Pool {
     pub fn new(bytes: usize) -> io::Result<Pool> {
         let pages = bytes.div_ceil(PAGE).max(1);
         let pages = u32::try_from(pages).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let arena = Region::new(pages as usize * PAGE, Advice::SparseHuge)?;
-        arena.populate();
+        let arena = match kept(pages as usize * PAGE) {
+            Some(arena) => arena,
+            None => {
+                let arena = Region::new(pages as usize * PAGE, Advice::SparseHuge)?;
+                arena.populate();
+                arena
+            }
+        };
         let state = State {
             buddy: Buddy::new(pages),
             blocks: vec![Block::default(); pages as usize],
             waiting: Vec::new(),
         };
         let largest = Buddy::largest(pages) as usize * PAGE;
+        let arena = ManuallyDrop::new(arena);
         Ok(Pool { inner: Rc::new(Inner { arena, largest, state: RefCell::new(state) }) })
     }
 

@@ -60,7 +60,20 @@ struct Inner {
     requests: RefCell<BTreeMap<u32, Request>>,
     trace: RefCell<Vec<Record>>,
     completed: Cell<u64>,
+    /// It was pulled: nothing reaches it.
+    gone: Cell<bool>,
+    /// How much longer than usual everything takes.
+    slowness: Cell<u64>,
+    timing: RefCell<Option<Timing>>,
+    listener: RefCell<Option<Listener>>,
 }
+
+/// Hears of each request, by its number, when it starts and when it completes.
+pub type Listener = Box<dyn Fn(u64, &Record)>;
+
+/// How long a request takes: asked with its kind, place and start, answers when it completes, in
+/// nanoseconds.
+pub type Timing = Box<dyn FnMut(Op, Span, u64) -> u64>;
 
 /// A request from its start until its completion is taken.
 struct Request {
@@ -92,21 +105,82 @@ impl SimDisk {
         limits: Limits,
         contents: Vec<u8>,
     ) -> SimDisk {
-        assert_eq!(contents.len() as u64, limits.size, "the contents of a disk");
+        let media = Media::new(contents, limits.logical_block as usize);
+        SimDisk::with_media(handle, name, limits, media)
+    }
+
+    /// A disk whose cache is not empty, as after the end of a process.
+    pub(crate) fn with_media(
+        handle: &Handle,
+        name: impl Into<String>,
+        limits: Limits,
+        media: Media,
+    ) -> SimDisk {
+        assert_eq!(media.current().len() as u64, limits.size, "the contents of a disk");
         let inner = Rc::new(Inner {
             name: name.into(),
             limits,
             handle: handle.clone(),
             faults: Faults::default(),
             rng: RefCell::new(handle.fork_rng()),
-            media: RefCell::new(Media::new(contents, limits.logical_block as usize)),
+            media: RefCell::new(media),
             requests: RefCell::default(),
             trace: RefCell::default(),
             completed: Cell::new(0),
+            gone: Cell::new(false),
+            slowness: Cell::new(1),
+            timing: RefCell::default(),
+            listener: RefCell::default(),
         });
         let weak: Weak<Inner> = Rc::downgrade(&inner);
         handle.add_witness(weak);
         SimDisk { inner }
+    }
+
+    /// It is pulled, or its cable is: every request fails from now on, and those under way.
+    pub fn vanish(&self) {
+        self.inner.gone.set(true);
+    }
+
+    /// Whether it was pulled.
+    pub fn is_gone(&self) -> bool {
+        self.inner.gone.get()
+    }
+
+    /// From now on everything takes `times` as long.
+    pub fn slow_down(&self, times: u64) {
+        self.inner.slowness.set(times);
+    }
+
+    /// Has `timing` say how long requests take, instead of the dice.
+    pub fn set_timing(&self, timing: Timing) {
+        self.inner.timing.replace(Some(timing));
+    }
+
+    /// Has `listener` hear of every request.
+    pub fn listen(&self, listener: Listener) {
+        self.inner.listener.replace(Some(listener));
+    }
+
+    /// What it holds, with its cache.
+    pub(crate) fn media(&self) -> std::cell::Ref<'_, Media> {
+        self.inner.media.borrow()
+    }
+
+    /// Takes what it holds out: the simulation that it was in is over.
+    pub(crate) fn take_media(&self) -> Media {
+        self.inner.media.replace(Media::new(Vec::new(), self.inner.limits.logical_block as usize))
+    }
+
+    /// Has the blocks of `span`, which are only ever written together, be there all or none of
+    /// them after a crash.
+    pub(crate) fn set_atomic(&self, span: Span) {
+        self.inner.media.borrow_mut().set_atomic(span);
+    }
+
+    /// The simulation that it is in.
+    pub fn handle(&self) -> Handle {
+        self.inner.handle.clone()
     }
 
     /// What befalls its requests.
@@ -186,12 +260,17 @@ impl Inner {
         let id = index as u32;
         let record =
             Record { op: io.op, span: io.span, flags: io.flags, start_ns: now_ns, end: None };
+        if let Some(listener) = &*self.listener.borrow() {
+            listener(index, &record);
+        }
         self.trace.borrow_mut().push(record);
 
-        let (effect_ns, done_ns) = self.draw_times(now_ns);
+        let (effect_ns, done_ns) = self.draw_times(now_ns, &io);
         let not_before_ns = self.faults.not_before(index, &io);
         let latent = io.op == Op::Read && self.faults.is_latent(io.span);
-        let error = self.faults.error_for(index, &io).or(latent.then_some(Errno::IO));
+        let gone = self.gone.get().then_some(Errno::IO);
+        let error = gone.or_else(|| self.faults.error_for(index, &io));
+        let error = error.or(latent.then_some(Errno::IO));
         let start = self.media.borrow_mut().moment();
         if let Some(data) = self.data_of(&io) {
             self.media.borrow_mut().begin(index, io.span.offset, &data);
@@ -207,10 +286,14 @@ impl Inner {
     }
 
     /// When a request that starts now takes effect, and when it completes.
-    fn draw_times(&self, now_ns: u64) -> (u64, u64) {
+    fn draw_times(&self, now_ns: u64, io: &Io) -> (u64, u64) {
         let mut rng = self.rng.borrow_mut();
+        if let Some(timing) = &mut *self.timing.borrow_mut() {
+            let done_ns = timing(io.op, io.span, now_ns).max(now_ns);
+            return (rng.within(now_ns..=done_ns), done_ns);
+        }
         let slow = if rng.below(SLOW_ONE_IN) == 0 { 10 } else { 1 };
-        let latency_ns = rng.within(LATENCY_NS) * slow;
+        let latency_ns = rng.within(LATENCY_NS) * slow * self.slowness.get();
         (now_ns + rng.within(0..=latency_ns), now_ns + latency_ns)
     }
 
@@ -232,6 +315,9 @@ impl Inner {
     fn take_effect(&self, id: u32) {
         let mut requests = self.requests.borrow_mut();
         let request = requests.get_mut(&id).expect("not completed yet");
+        if self.gone.get() {
+            request.error = Some(Errno::IO);
+        }
         let (span, failing) = (request.io.span, request.error.is_some());
         let mut media = self.media.borrow_mut();
         match request.io.op {
@@ -249,7 +335,8 @@ impl Inner {
             }
             Op::Write | Op::WriteZeroes | Op::Discard => {
                 let mut rng = self.rng.borrow_mut();
-                media.take_effect(id.into(), span, || !failing || rng.percent(50));
+                let gone = self.gone.get();
+                media.take_effect(id.into(), span, || !failing || !gone && rng.percent(50));
                 if !failing {
                     self.faults.heal(span);
                 }
@@ -261,6 +348,9 @@ impl Inner {
     fn complete(&self, id: u32) {
         let mut requests = self.requests.borrow_mut();
         let request = requests.get_mut(&id).expect("completed once");
+        if self.gone.get() {
+            request.error = Some(Errno::IO);
+        }
         let result = request.error.map_or(Ok(()), Err);
         let io = &request.io;
         match io.op {
@@ -272,7 +362,14 @@ impl Inner {
                 self.media.borrow_mut().complete(id.into(), io.span, durably);
             }
         }
-        self.trace.borrow_mut()[id as usize].end = Some((self.handle.now(), result));
+        let record = {
+            let record = &mut self.trace.borrow_mut()[id as usize];
+            record.end = Some((self.handle.now(), result));
+            record.clone()
+        };
+        if let Some(listener) = &*self.listener.borrow() {
+            listener(id.into(), &record);
+        }
         self.completed.set(self.completed.get() + 1);
         match std::mem::replace(&mut request.state, State::Done(result)) {
             State::Abandoned => {

@@ -67,6 +67,17 @@ pub struct Stuck {
     pub pending: Vec<String>,
 }
 
+/// How a run came to its end.
+#[derive(Debug)]
+pub enum Outcome<T> {
+    /// Its future is done.
+    Done(T),
+    /// Somebody stopped it.
+    Halted,
+    /// It cannot go on.
+    Stuck(Stuck),
+}
+
 struct Core {
     seed: u64,
     now_ns: Cell<u64>,
@@ -79,6 +90,12 @@ struct Core {
     next_event: Cell<u64>,
     /// Events wait until no task is ready.
     punctual: Cell<bool>,
+    /// How far away an event may be that comes although tasks are ready, in nanoseconds.
+    delay_ns: Cell<u64>,
+    /// The run is to stop where it is.
+    halted: Cell<bool>,
+    /// A failure is told by somebody else.
+    quiet: Cell<bool>,
     observer: RefCell<Option<Box<dyn FnMut()>>>,
     witnesses: RefCell<Vec<Weak<dyn Witness>>>,
 }
@@ -121,6 +138,9 @@ impl Sim {
             events: RefCell::default(),
             next_event: Cell::new(0),
             punctual: Cell::new(false),
+            delay_ns: Cell::new(u64::MAX),
+            halted: Cell::new(false),
+            quiet: Cell::new(false),
             observer: RefCell::default(),
             witnesses: RefCell::default(),
         };
@@ -136,6 +156,17 @@ impl Sim {
     /// that a task is kept waiting would spoil.
     pub fn be_punctual(&self) {
         self.core.punctual.set(true);
+    }
+
+    /// From now on no task that is ready is kept waiting for longer than `delay_ns` at once: a busy
+    /// processor, not one that stands still.
+    pub fn be_prompt(&self, delay_ns: u64) {
+        self.core.delay_ns.set(delay_ns);
+    }
+
+    /// From now on a panic is told by whoever catches it: witnesses are not asked.
+    pub fn be_quiet(&self) {
+        self.core.quiet.set(true);
     }
 
     /// Has `observer` called after every event, before any task learns of it: the moments at
@@ -155,21 +186,35 @@ impl Sim {
     /// As [`Sim::block_on`].
     ///
     /// # Errors
-    /// A run that gets stuck.
+    /// A run that gets stuck, or is halted.
     pub fn try_block_on<T: 'static>(
         &self,
         future: impl Future<Output = T> + 'static,
     ) -> Result<T, Stuck> {
+        match self.run_until(future) {
+            Outcome::Done(value) => Ok(value),
+            Outcome::Halted => Err(self.core.stuck(false)),
+            Outcome::Stuck(stuck) => Err(stuck),
+        }
+    }
+
+    /// Runs until `future` is done, or somebody calls [`Handle::halt`]: then everything stays as it
+    /// is at that moment, as if the power had gone.
+    pub fn run_until<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> Outcome<T> {
         let result = Rc::new(Cell::new(None));
         let slot = Rc::clone(&result);
         self.handle().spawn("main", async move { slot.set(Some(future.await)) });
+        self.core.halted.set(false);
         let mut polls = 0;
         loop {
+            if self.core.halted.get() {
+                return Outcome::Halted;
+            }
             if let Some(value) = result.take() {
-                return Ok(value);
+                return Outcome::Done(value);
             }
             let ready = self.core.ready_len() > 0;
-            let may_overtake = ready && !self.core.punctual.get();
+            let may_overtake = ready && !self.core.punctual.get() && self.core.is_next_near();
             let overtaken = may_overtake && self.core.draw(|rng| rng.percent(OVERTAKING_PERCENT));
             if (!ready || overtaken) && self.core.fire_next_event() {
                 polls = 0;
@@ -177,7 +222,7 @@ impl Sim {
                 self.core.poll_one();
                 polls += 1;
             } else {
-                return Err(self.core.stuck(ready));
+                return Outcome::Stuck(self.core.stuck(ready));
             }
         }
     }
@@ -187,7 +232,7 @@ impl Drop for Sim {
     /// Ends all tasks and events, which hold on to this simulation; after a failure, tells what
     /// the witnesses saw.
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if std::thread::panicking() && !self.core.quiet.get() {
             eprintln!("seed {} at {} ns\n{}", self.core.seed, self.core.now_ns.get(), self.trace());
         }
         self.core.observer.take();
@@ -236,6 +281,11 @@ impl Handle {
     /// The seed of this run.
     pub fn seed(&self) -> u64 {
         self.core.seed
+    }
+
+    /// Stops the run where it is, before any other task or event: [`Sim::run_until`] returns.
+    pub fn halt(&self) {
+        self.core.halted.set(true);
     }
 
     /// A generator for a part of the simulation.
@@ -290,6 +340,16 @@ impl Core {
         let key = (time_ns.max(self.now_ns.get()), number);
         self.events.borrow_mut().insert(key, event);
         key
+    }
+
+    /// Whether the next event may come although tasks are ready.
+    fn is_next_near(&self) -> bool {
+        let delay_ns = self.delay_ns.get();
+        delay_ns == u64::MAX || {
+            let events = self.events.borrow();
+            let next = events.first_key_value().map_or(u64::MAX, |((time_ns, _), _)| *time_ns);
+            next.saturating_sub(self.now_ns.get()) <= delay_ns
+        }
     }
 
     /// Lets the next event happen, if there is one.

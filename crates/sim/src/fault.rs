@@ -1,6 +1,6 @@
 //! Faults, laid over a device whose data stays pristine: which requests, and what befalls them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use braid_block::{Errno, Io, Op, Span};
@@ -28,9 +28,27 @@ pub enum Fault {
 /// The faults of a device. Cheap to clone, all clones are the same list.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    rules: Rc<RefCell<Vec<(Target, Fault)>>>,
+    rules: Rc<RefCell<Vec<Rule>>>,
     /// What cannot be read until it is written.
     latent: Rc<RefCell<Vec<Span>>>,
+}
+
+#[derive(Debug)]
+struct Rule {
+    target: Target,
+    fault: Fault,
+    /// How many more requests it befalls.
+    left: Cell<u64>,
+}
+
+impl Rule {
+    /// Whether it befalls this request, which counts.
+    fn befalls(&self, index: u64, io: &Io) -> bool {
+        let left = self.left.get();
+        let befalls = left > 0 && self.target.is_hit_by(index, io);
+        self.left.set(left - u64::from(befalls && left < u64::MAX));
+        befalls
+    }
 }
 
 impl Target {
@@ -63,7 +81,28 @@ impl Target {
 impl Faults {
     /// From now on `fault` befalls what `target` names.
     pub fn add(&self, target: Target, fault: Fault) {
-        self.rules.borrow_mut().push((target, fault));
+        self.add_some(target, fault, u64::MAX);
+    }
+
+    /// The next `count` requests that `target` names are befallen by `fault`.
+    pub fn add_some(&self, target: Target, fault: Fault, count: u64) {
+        self.rules.borrow_mut().push(Rule { target, fault, left: Cell::new(count) });
+    }
+
+    /// From now on nothing fails but what cannot be read.
+    pub fn clear_rules(&self) {
+        self.rules.borrow_mut().clear();
+    }
+
+    /// Whether some requests to come are sure to fail, or may.
+    pub fn is_armed(&self) -> bool {
+        let is_error = |rule: &Rule| matches!(rule.fault, Fault::Error(_)) && rule.left.get() > 0;
+        self.rules.borrow().iter().any(is_error)
+    }
+
+    /// What cannot be read.
+    pub fn latent(&self) -> Vec<Span> {
+        self.latent.borrow().clone()
     }
 
     /// From now on nothing fails.
@@ -97,8 +136,8 @@ impl Faults {
 
     /// The error of request number `index`: that of the first rule it hits.
     pub fn error_for(&self, index: u64, io: &Io) -> Option<Errno> {
-        self.rules.borrow().iter().find_map(|(target, fault)| match fault {
-            Fault::Error(errno) if target.is_hit_by(index, io) => Some(*errno),
+        self.rules.borrow().iter().find_map(|rule| match rule.fault {
+            Fault::Error(errno) if rule.befalls(index, io) => Some(errno),
             _ => None,
         })
     }
@@ -106,8 +145,8 @@ impl Faults {
     /// The time before which request number `index` does not complete, in nanoseconds.
     pub fn not_before(&self, index: u64, io: &Io) -> u64 {
         let rules = self.rules.borrow();
-        let times = rules.iter().filter_map(|(target, fault)| match fault {
-            Fault::NotBefore(time_ns) if target.is_hit_by(index, io) => Some(*time_ns),
+        let times = rules.iter().filter_map(|rule| match rule.fault {
+            Fault::NotBefore(time_ns) if rule.befalls(index, io) => Some(time_ns),
             _ => None,
         });
         times.max().unwrap_or(0)
@@ -133,6 +172,17 @@ mod tests {
         assert!(!faults.is_latent(Span::new(1100, 100)));
         faults.heal(Span::new(0, 4096));
         assert!(!faults.is_latent(Span::new(0, 4096)));
+    }
+
+    #[test]
+    fn some_requests_are_befallen_and_no_more() {
+        let faults = Faults::default();
+        faults.add_some(Target::op(Op::Flush), Fault::Error(Errno::IO), 2);
+        let read = Io::write_zeroes(Span::new(0, 512), Flags::NONE);
+        assert_eq!(faults.error_for(0, &read), None);
+        let hits = (0..4).filter(|index| faults.error_for(*index, &Io::flush()).is_some());
+        assert_eq!(hits.count(), 2);
+        assert!(!faults.is_armed());
     }
 
     #[test]

@@ -16,18 +16,34 @@
 //! Deliberately absent: a judgement of which faults an array must survive (its tests place
 //! them), silent corruption (there are no checksums to find it), and time spent by computation.
 
+pub mod atlas;
+mod birth;
+pub mod campaign;
 mod client;
+pub mod contents;
 mod disk;
 mod executor;
 mod fault;
+pub mod found;
+pub mod kernel;
+mod load;
 mod media;
+mod nbd;
 mod oracle;
+mod pipe;
 mod rng;
+pub mod scenario;
 mod seeds;
+pub mod shrink;
+pub mod spec;
+mod stage;
+pub mod timeline;
+mod verify;
+pub mod world;
 
 pub use client::{Client, Load, Report};
-pub use disk::{Record, SimDisk};
-pub use executor::{Handle, Sim, Stuck, Witness};
+pub use disk::{Listener, Record, SimDisk, Timing};
+pub use executor::{Handle, Outcome, Sim, Stuck, Witness};
 pub use fault::{Fault, Faults, Target};
 pub use oracle::{Mismatch, Oracle, ReadToken, WriteToken};
 pub use rng::Rng;

@@ -13,6 +13,7 @@
 //! gone, so no crash can bring back what a flush has replaced.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use braid_block::Span;
 
@@ -28,6 +29,8 @@ pub(crate) struct Media {
     /// By block number, in the order in which the writes began.
     unflushed: BTreeMap<usize, Vec<Version>>,
     now: Moment,
+    /// Blocks that are only ever written together, and never torn.
+    atomic: Range<usize>,
 }
 
 struct Version {
@@ -42,7 +45,19 @@ impl Media {
     pub(crate) fn new(contents: Vec<u8>, block: usize) -> Media {
         assert!(contents.len().is_multiple_of(block), "whole blocks");
         let current = contents.clone();
-        Media { block, durable: contents, current, unflushed: BTreeMap::new(), now: 0 }
+        Media {
+            block,
+            durable: contents,
+            current,
+            unflushed: BTreeMap::new(),
+            now: 0,
+            atomic: 0..0,
+        }
+    }
+
+    /// Has the blocks of `span` be written all or none of them in a crash.
+    pub(crate) fn set_atomic(&mut self, span: Span) {
+        self.atomic = self.blocks(span);
     }
 
     /// What reads see.
@@ -130,10 +145,50 @@ impl Media {
 
     /// What a crash at this moment leaves, if the dice fall like this.
     pub(crate) fn crash(&self, rng: &mut Rng) -> Vec<u8> {
+        self.chosen(|_, versions| rng.index(versions + 1))
+    }
+
+    /// Whoever wrote is gone, and the power is not: of each block that was under way the dice say
+    /// whether it arrives. What the cache holds stays in the cache.
+    pub(crate) fn settle(&mut self, rng: &mut Rng) {
+        let now = self.moment();
+        let blocks: Vec<usize> = self.unflushed.keys().copied().collect();
+        let arrives_whole = rng.percent(50);
+        for block in blocks {
+            let size = self.block;
+            let is_atomic = self.atomic.contains(&block);
+            let current = &mut self.current[block * size..][..size];
+            self.unflushed.get_mut(&block).into_iter().flatten().for_each(|version| {
+                let arrives = if is_atomic { arrives_whole } else { rng.percent(50) };
+                if version.effective.is_none() && arrives {
+                    version.effective = Some(now);
+                    current.copy_from_slice(&version.data);
+                }
+                version.completed = version.completed.or(Some(now));
+                // Whoever writes next counts from 0 again.
+                version.write = u64::MAX;
+            });
+            self.retain(block, |version| version.effective.is_some());
+        }
+    }
+
+    /// Where a crash now may leave something else than is durable: offsets of blocks, in order.
+    pub(crate) fn unsettled(&self) -> impl Iterator<Item = (u64, usize)> + '_ {
+        self.unflushed.iter().map(|(block, all)| ((block * self.block) as u64, all.len()))
+    }
+
+    /// The durable contents, with version number `pick` (in the order of [`Media::unsettled`]) of
+    /// each block that has some; as many as there are: none of them.
+    pub(crate) fn chosen(&self, mut pick: impl FnMut(u64, usize) -> usize) -> Vec<u8> {
         let mut image = self.durable.clone();
+        let mut of_atomic = None;
         for (&block, versions) in &self.unflushed {
-            let kept = rng.index(versions.len() + 1);
-            if let Some(version) = versions.get(kept) {
+            let offset = (block * self.block) as u64;
+            let picked = match self.atomic.contains(&block) {
+                true => *of_atomic.get_or_insert_with(|| pick(offset, versions.len())),
+                false => pick(offset, versions.len()),
+            };
+            if let Some(version) = versions.get(picked) {
                 image[block * self.block..][..self.block].copy_from_slice(&version.data);
             }
         }
@@ -229,6 +284,33 @@ mod tests {
         media.take_effect(1, SPAN, || reached.next().unwrap());
         assert_eq!(media.current(), [1, 0]);
         assert_eq!(crashes(&media), [[0, 0], [1, 0]]);
+    }
+
+    #[test]
+    fn what_a_killed_process_wrote_arrives_or_not_and_stays_in_the_cache() {
+        let mut seen = Vec::new();
+        for seed in 0..20 {
+            let mut media = Media::new(vec![0; 2], 1);
+            write(&mut media, 1, 1);
+            media.begin(2, 0, &[2; 2]);
+            media.settle(&mut Rng::new(seed));
+            seen.push(media.current().to_vec());
+            media.begin(1, 0, &[3]);
+            media.take_effect(1, Span::new(0, 1), || true);
+            assert_eq!(media.current()[0], 3, "the next process counts from 0 again");
+            media.begin(2, 0, &seen[seed as usize][..1]);
+            media.take_effect(2, Span::new(0, 1), || true);
+            media.complete(2, Span::new(0, 1), false);
+            media.complete(1, Span::new(0, 1), false);
+            assert_eq!(media.durable(), [0, 0], "nothing was flushed");
+            assert!(crashes(&media).contains(&vec![0, 0]));
+            let start = media.moment();
+            media.flush(start);
+            assert_eq!(crashes(&media), [media.current().to_vec()]);
+        }
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen, [[1, 1], [1, 2], [2, 1], [2, 2]]);
     }
 
     #[test]

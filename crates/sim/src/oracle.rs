@@ -14,6 +14,10 @@
 //! settled (for a read: acknowledged before the read began; for a crash: durable). A write that
 //! failed may be there in part; it settles nothing. What was discarded reads as anything.
 //!
+//! The same volume lives through several crashes: what the last one may have left is what may be
+//! there from then on ([`Oracle::crash`]), until somebody looks at a volume that is at rest
+//! ([`Oracle::settle`]).
+//!
 //! And reads do not waver: once nothing is under way on a block, what one read showed every
 //! later one shows.
 //!
@@ -33,6 +37,8 @@ pub struct Oracle {
     now: u64,
     /// Reads under way: when each began.
     reads: BTreeMap<u64, Span>,
+    /// What one read showed another need not show.
+    wavers: bool,
 }
 
 /// A modifying request under way.
@@ -92,7 +98,7 @@ impl Oracle {
             }]
         };
         let blocks = contents.chunks_exact(block).map(settled).collect();
-        Oracle { block, blocks, now: 0, reads: BTreeMap::new() }
+        Oracle { block, blocks, now: 0, reads: BTreeMap::new(), wavers: false }
     }
 
     /// A write of `data` begins; `None` for a discard.
@@ -148,7 +154,7 @@ impl Oracle {
             let possible = possible(versions, barrier)
                 .filter(|version| version.lost.is_none_or(|lost| lost > read.began));
             check((block * self.block) as u64, found, possible)?;
-            if versions.iter().all(before) {
+            if !self.wavers && versions.iter().all(before) {
                 let others = versions.iter_mut().filter(|version| !version.matches(found));
                 others.for_each(|version| version.lost = version.lost.or(Some(now)));
             }
@@ -202,6 +208,64 @@ impl Oracle {
         Ok(())
     }
 
+    /// The power went: of each block any of what the crash may have left is there from now on, and
+    /// nobody knows which; at blocks whose offset `may_be_anything`, anything. What was under way
+    /// is over.
+    pub fn crash(&mut self, may_be_anything: impl Fn(u64) -> bool) {
+        let now = self.tick();
+        self.reads.clear();
+        for versions in &mut self.blocks {
+            let barrier = barrier(versions, |version| version.durable);
+            versions.retain(|version| version.done.is_none_or(|done| done >= barrier));
+            if versions.len() > 1 {
+                for version in versions.iter_mut() {
+                    (version.done, version.lost) = (Some(now), None);
+                    (version.acknowledged, version.durable) = (false, false);
+                }
+            }
+        }
+        self.spoil(may_be_anything);
+    }
+
+    /// The process was killed: what was under way may or may not have arrived.
+    pub fn kill(&mut self) {
+        let now = self.tick();
+        self.reads.clear();
+        for version in self.blocks.iter_mut().flatten() {
+            version.done = version.done.or(Some(now));
+        }
+    }
+
+    /// At blocks whose offset `may_be_anything`, anything is from now on.
+    pub fn spoil(&mut self, may_be_anything: impl Fn(u64) -> bool) {
+        let now = self.tick();
+        for (block, versions) in self.blocks.iter_mut().enumerate() {
+            if may_be_anything((block * self.block) as u64) {
+                *versions = vec![Version::settled(now, None)];
+            }
+        }
+    }
+
+    /// The volume is at rest, and holds `contents`: nothing else can come back.
+    pub fn settle(&mut self, contents: &[u8]) {
+        let now = self.tick();
+        for (versions, data) in self.blocks.iter_mut().zip(contents.chunks_exact(self.block)) {
+            let at_rest = versions.iter().all(|version| version.done.is_some());
+            if at_rest && versions.len() > 1 {
+                *versions = vec![Version::settled(now, Some(data.into()))];
+            }
+        }
+    }
+
+    /// Whether members may go of which the others are not known to be copies: then what reads have
+    /// shown may change once more, for as long as that lasts.
+    pub fn waver(&mut self, wavers: bool) {
+        if wavers {
+            self.blocks.iter_mut().flatten().for_each(|version| version.lost = None);
+        }
+        self.wavers = wavers;
+    }
+
     /// Whether a crash now leaves one thing only of the block at `offset`: nothing is under way
     /// there, and what was written last is durable.
     pub fn is_settled(&self, offset: u64) -> bool {
@@ -253,6 +317,11 @@ fn check<'a>(
 }
 
 impl Version {
+    /// What is known to be there, since `now`.
+    fn settled(now: u64, data: Option<Rc<[u8]>>) -> Version {
+        Version { began: now, done: Some(now), acknowledged: true, durable: true, lost: None, data }
+    }
+
     fn matches(&self, found: &[u8]) -> bool {
         self.data.as_deref().is_none_or(|data| data == found)
     }
@@ -343,6 +412,36 @@ mod tests {
         assert_eq!(readable(&oracle).len(), 10);
         write(&mut oracle, 4);
         assert_eq!(readable(&oracle), [4]);
+    }
+
+    #[test]
+    fn what_a_crash_may_have_left_may_be_read_and_come_back_until_it_is_settled() {
+        let mut oracle = Oracle::new(&[0; 2], 1);
+        write(&mut oracle, 1);
+        write(&mut oracle, 2);
+        oracle.begin_write(ALL, Some(&[3; 2]));
+        oracle.crash(|offset| offset == 1);
+        let read = oracle.begin_read(ALL);
+        assert!(oracle.clone().end_read(read, Some(&[4, 9])).is_err());
+        oracle.end_read(read, Some(&[2, 9])).unwrap();
+        let read = oracle.begin_read(ALL);
+        assert!(oracle.clone().end_read(read, Some(&[1, 9])).is_err(), "reads do not waver");
+        oracle.waver(true);
+        oracle.clone().end_read(read, Some(&[1, 8])).unwrap();
+        assert!(oracle.check_crash(&[0, 0]).is_ok(), "nothing was made durable since");
+        oracle.settle(&[1, 9]);
+        assert!(oracle.check_crash(&[2, 9]).is_err());
+        assert!(oracle.check_crash(&[1, 9]).is_ok());
+    }
+
+    #[test]
+    fn what_a_killed_process_had_acknowledged_is_there() {
+        let mut oracle = Oracle::new(&[0; 2], 1);
+        write(&mut oracle, 1);
+        oracle.begin_write(ALL, Some(&[2; 2]));
+        oracle.kill();
+        assert_eq!(readable(&oracle), [1, 2]);
+        assert_eq!(survivors(&oracle), [0, 1, 2]);
     }
 
     #[test]

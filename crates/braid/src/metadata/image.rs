@@ -5,14 +5,12 @@ use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use braid_engine::assembled::{Source, bitmap_bytes};
 use braid_md::detect::{self, Found};
-use braid_md::{BitmapHeader, Superblock, Version, bitmap};
+use braid_md::{Superblock, Version};
 use rustix::fs::OFlags;
 
 use crate::failure::{Context, Failure};
-
-/// As many bytes of a bitmap as are read: it stands for no more than its member has.
-const MOST_BITMAP: u64 = 64 << 20;
 
 /// A member, opened for reading.
 pub(crate) struct Image {
@@ -59,24 +57,18 @@ impl Image {
     /// # Errors
     /// They cannot be read.
     pub(crate) fn bitmap(&self, superblock: &Superblock) -> Result<Option<Vec<u8>>, Failure> {
-        let place = superblock
-            .bitmap_offset
-            .and_then(|offset| superblock.super_offset.checked_add_signed(offset));
-        let Some(start) = place.filter(|start| *start < self.size) else { return Ok(None) };
-        let page = bitmap::PAGE_BYTES as u64;
-        let first = self.read(start, page)?;
-        let len = BitmapHeader::parse(&first).map_or(page, |header| header.byte_len());
-        self.read(start, len.clamp(page, MOST_BITMAP)).map(Some)
+        self.with_source(|source| bitmap_bytes(source, superblock)).context(self.cannot_read())
     }
 
-    /// Up to `len` bytes from `offset` on, fewer where the member ends.
-    pub(super) fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>, Failure> {
-        let len = len.min(self.size.saturating_sub(offset));
-        let mut bytes = vec![0; usize::try_from(len).context("too long")?];
-        self.file
-            .read_exact_at(&mut bytes, offset)
-            .context(format_args!("cannot read {} at {offset}", self.path.display()))?;
-        Ok(bytes)
+    /// Has `f` read the member's bytes.
+    pub(super) fn with_source<T>(&self, f: impl FnOnce(&mut Source<'_>) -> T) -> T {
+        let mut read = |offset, bytes: &mut [u8]| self.file.read_exact_at(bytes, offset);
+        f(&mut Source { size: self.size, read: &mut read })
+    }
+
+    /// What is said when it cannot be read.
+    pub(super) fn cannot_read(&self) -> String {
+        format!("cannot read {}", self.path.display())
     }
 
     /// Where superblocks were looked for, in words.

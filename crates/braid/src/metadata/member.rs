@@ -1,12 +1,16 @@
 //! What a member's superblock says, and what it points to.
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use braid_md::assembly::{BitmapFacts, Candidate};
-use braid_md::{BadBlocks, Bitmap, Features, Superblock, detect};
+use braid_engine::assembled::{self, Carried, CarriedError};
+use braid_md::Superblock;
+use braid_md::assembly::Candidate;
+use braid_md::rejection::LogRejection;
+use braid_md::stripe_log::Head;
 
 use super::Image;
-use super::logs::{self, Logs};
+use crate::failure::{Context, Failure};
 
 /// Why nothing can be learnt from a member.
 #[derive(Debug, thiserror::Error)]
@@ -23,17 +27,18 @@ pub(crate) enum MetadataError {
     Damaged { path: PathBuf, why: String },
 }
 
-/// A member's metadata, checked.
+/// A member's metadata, checked: what it carries, and where.
 pub(crate) struct Metadata {
     pub(crate) path: PathBuf,
-    /// The member's, in bytes.
-    pub(crate) size: u64,
-    pub(crate) superblock: Superblock,
-    pub(crate) bitmap: Option<Bitmap>,
-    /// Why there is none that can be written, though the superblock points to one.
-    pub(crate) bitmap_trouble: Option<String>,
-    pub(crate) bad_blocks: Option<BadBlocks>,
-    pub(crate) logs: Logs,
+    pub(crate) carried: Carried,
+}
+
+impl Deref for Metadata {
+    type Target = Carried;
+
+    fn deref(&self) -> &Carried {
+        &self.carried
+    }
 }
 
 impl Metadata {
@@ -42,74 +47,54 @@ impl Metadata {
     /// # Errors
     /// It cannot be read, or has none that can be believed.
     pub(crate) fn read(path: &Path) -> Result<Metadata, MetadataError> {
-        let unreadable =
-            |failure: crate::failure::Failure| MetadataError::Unreadable(failure.text());
+        let unreadable = |failure: Failure| MetadataError::Unreadable(failure.text());
         let image = Image::open(path).map_err(unreadable)?;
         let path = path.to_owned();
-        let superblock = match detect::choose(&image.found) {
-            Some(choice) => choice.superblock.clone(),
-            None => {
+        let found = image.found.clone();
+        let carried = match image.with_source(|source| Carried::of(found, source)) {
+            Ok(carried) => carried,
+            Err(CarriedError::Unreadable(error)) => {
+                let failure = Err::<(), _>(error).context(image.cannot_read());
+                return Err(unreadable(failure.expect_err("it is one")));
+            }
+            Err(CarriedError::BadBlocks(why)) => {
+                let path = path.display();
+                let text = format!("{path}: its bad-block log cannot be used: {why}");
+                return Err(MetadataError::Unreadable(text));
+            }
+            Err(CarriedError::NoSuperblock(found)) => {
                 let looked = image.places();
-                let rejected = image.found.into_iter().find_map(|one| one.result.err());
+                let rejected = found.into_iter().find_map(|one| one.result.err());
                 return Err(match rejected {
                     Some(why) => MetadataError::Damaged { path, why: why.to_string() },
                     None => MetadataError::NoSuperblock { path, looked },
                 });
             }
         };
-        let (bitmap, bitmap_trouble) = match image.bitmap(&superblock).map_err(unreadable)? {
-            _ if superblock.bitmap_offset.is_none() => (None, None),
-            None => (None, Some("it lies outside the device".to_owned())),
-            Some(bytes) => match Bitmap::parse(&bytes) {
-                Ok(bitmap) if bitmap.header.is_portable() => (Some(bitmap), None),
-                Ok(_) => (None, Some("its bits are in the order of an unknown host".to_owned())),
-                Err(why) => (None, Some(why.to_string())),
-            },
-        };
-        let bad_blocks = bad_blocks_of(&image, &superblock).map_err(unreadable)?;
-        let logs = logs::read(&image, &superblock).map_err(unreadable)?;
-        let size = image.size;
-        Ok(Metadata { path, size, superblock, bitmap, bitmap_trouble, bad_blocks, logs })
+        Ok(Metadata { path, carried })
+    }
+
+    /// What people call it.
+    pub(crate) fn label(&self) -> String {
+        self.path.display().to_string()
     }
 
     /// What assembly needs to know of it.
     pub(crate) fn candidate(&self) -> Candidate {
-        let fresh = |bitmap: &&Bitmap| {
-            bitmap.header.events >= self.superblock.events && !bitmap.header.stale
-        };
-        let facts = |bitmap: &Bitmap| BitmapFacts {
-            events_cleared: bitmap.header.events_cleared,
-            chunk: bitmap.header.chunk_size,
-            dirty: bitmap.count_set(),
-        };
-        Candidate {
-            label: self.path.display().to_string(),
-            size: self.size,
-            superblock: self.superblock.clone(),
-            bitmap: self.bitmap.as_ref().filter(fresh).map(facts),
-            log_head: self.logs.head.clone(),
-            log_trouble: self.logs.trouble.clone(),
-        }
+        self.carried.candidate(self.label())
     }
 }
 
-/// The log, if its entries count.
-fn bad_blocks_of(
+/// The head of a stripe log on `image`, or what is wrong with it; `None` where nothing looks like
+/// one.
+///
+/// # Errors
+/// The member cannot be read.
+pub(crate) fn stripe_log_head(
     image: &Image,
     superblock: &Superblock,
-) -> Result<Option<BadBlocks>, crate::failure::Failure> {
-    let Some(log) = superblock.bad_block_log else { return Ok(None) };
-    if !superblock.features.contains(Features::BAD_BLOCKS) {
-        return Ok(None);
-    }
-    let Some(start) = superblock.super_offset.checked_add_signed(log.offset) else {
-        return Ok(None);
-    };
-    let bytes = image.read(start, log.size)?;
-    BadBlocks::parse(&bytes, log.shift).map(Some).map_err(|why| {
-        crate::failure::Failure::failed(format!(
-            "{}: its bad-block log cannot be used: {why}",
-            image.path.display()
-        ))
-    })
+) -> Result<Option<Result<Head, LogRejection>>, Failure> {
+    image
+        .with_source(|source| assembled::stripe_log_head(source, superblock))
+        .context(image.cannot_read())
 }

@@ -4,7 +4,6 @@
 //! ```text
 //!   image    a member opened for reading: its superblocks, its bitmap
 //!   member   the superblock that holds, and what it points to, checked
-//!   logs     what closes the write hole of arrays with parity, checked
 //!   host     this machine: its name, its time zone, the time, randomness
 //!   change   members opened for nobody else, bytes saved, bytes replaced
 //!   saved    the bytes that were there before, on stable storage: what `braid undo` reads
@@ -21,13 +20,11 @@
 mod change;
 mod host;
 mod image;
-mod logs;
 mod member;
 mod saved;
 
 pub(crate) use change::{Change, Held, Patch};
 pub(crate) use host::{block_device_name, host_name, now, random_number, random_uuid, utc_offset};
 pub(crate) use image::Image;
-pub(crate) use logs::stripe_log_head;
-pub(crate) use member::{Metadata, MetadataError};
+pub(crate) use member::{Metadata, MetadataError, stripe_log_head};
 pub(crate) use saved::{Saved, SavedPatch, Trail};

@@ -15,7 +15,7 @@ use braid_mem::Pool;
 use braid_stack::{Node, Stack};
 use braid_uring::{ExecutorClock, Handle};
 
-use super::level::Level;
+use super::level::{self, Level};
 use super::md::{MdArray, MdError};
 
 /// Why a stack that reads well cannot be brought up.
@@ -210,7 +210,7 @@ impl Opener {
         for member in &members {
             limits.push(member.limits()?);
         }
-        let level = Level::of(stack, &limits).map_err(|source| {
+        let level = level::of_stack(stack, &limits).map_err(|source| {
             let level = stack.node.name().to_owned();
             MediaError::Geometry { level, source }
         })?;

@@ -23,14 +23,13 @@ mod orders;
 mod run;
 mod shard;
 mod spec;
-mod write_hole;
 
 pub(crate) use attachment::clean_up_after;
+pub(crate) use braid_engine::assembled::log_troubles;
 pub(crate) use md::is_served;
 pub(crate) use media::{Media, OpenOptions};
 pub(crate) use run::{Ready, RunError, run};
 pub(crate) use spec::{Attach, IoMode, Spec};
-pub(crate) use write_hole::log_troubles;
 
 /// Whether a volume told to `attach` so becomes a block device here.
 pub(crate) fn would_attach(attach: Attach) -> bool {

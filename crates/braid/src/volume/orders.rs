@@ -11,15 +11,15 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use braid_device::{Access, File};
-use braid_engine::redundant::{ControlError, JobKind, MemberState, NewMember, Redundant, Speed};
-use braid_md::{BadBlocks, Role, Superblock, Version};
+use braid_engine::assembled::{self, LogPlace};
+use braid_engine::redundant::{ControlError, JobKind, NewMember, Redundant, Speed};
+use braid_md::Superblock;
 use braid_probe::{Policy, check_member};
 use braid_uring::Handle;
 
 use super::md::MdArray;
 use super::media::{Leaf, Media, Medium};
 use super::shard::{Local, Orders as Remote};
-use super::write_hole::LogPlace;
 use crate::control::{Order, OrderAnswer, Outcome};
 use crate::metadata::{Metadata, random_uuid};
 
@@ -211,48 +211,9 @@ impl Newcomer {
             medium: Medium::File(self.file.clone()),
         };
         let dev = leaf.device(handle, &local.pool).map_err(|error| error.to_string())?;
-        let again = self.known.as_ref().and_then(|known| self.come_back(known, engine));
-        let number = match &again {
-            Some((superblock, _)) => superblock.device_number,
-            None => engine.free_number(),
-        };
-        let (superblock, role) = match again {
-            Some((superblock, role)) => (superblock, Some(role)),
-            None => (superblock_for(array, self.size, number)?, None),
-        };
-        log.check_room(&superblock)?;
-        Ok(NewMember {
-            label: leaf.label,
-            dev,
-            data_offset: superblock.data_offset,
-            number,
-            role,
-            replacement: false,
-            state: role.map_or(MemberState::Spare, |_| MemberState::Recovering(0)),
-            by_bitmap: role.is_some(),
-            write_mostly: superblock.write_mostly,
-            superblock: Some(superblock),
-            bad_blocks: self
-                .known
-                .as_ref()
-                .and_then(|known| known.bad_blocks.clone())
-                .unwrap_or_else(BadBlocks::none),
-        })
-    }
-
-    /// The role that it had, if it lacks nothing but what the array's bitmap says.
-    fn come_back(&self, known: &Metadata, engine: &Redundant) -> Option<(Superblock, u16)> {
-        let superblock = &known.superblock;
-        let Role::Active(role) = superblock.role() else { return None };
-        let status = engine.status();
-        let vacant = !status.members.iter().any(|one| {
-            one.role == Some(role) && one.state != MemberState::Faulty && !one.replacement
-        }) && usize::from(role) < status.raid_disks;
-        let number = superblock.device_number;
-        let free = !status.members.iter().any(|one| one.number == number);
-        let recent = engine.events_cleared().is_some_and(|cleared| superblock.events >= cleared);
-        let whole = superblock.recovery_offset.is_none() && !superblock.is_replacement();
-        (vacant && free && recent && whole).then(|| (superblock.clone(), role))
+        let uuid = random_uuid().map_err(|failure| failure.text())?;
+        let (known, size) = (self.known.as_ref().map(|known| &known.carried), self.size);
+        assembled::Newcomer { label: leaf.label, dev, known, size, uuid }.member(array, log, engine)
     }
 }
 
@@ -331,39 +292,4 @@ fn the_array(local: &Local) -> Option<Redundant> {
         [one] => Some(one.array.clone()),
         _ => None,
     }
-}
-
-/// A superblock for a new member of `size` bytes, laid out as those of the other members are.
-fn superblock_for(array: &Superblock, size: u64, number: u32) -> Result<Superblock, String> {
-    let version = array.version;
-    let too_small = || format!("{size} bytes are too few for a superblock and data");
-    let super_offset = version.superblock_offset(size).ok_or_else(too_small)?;
-    let end = match version {
-        // What lies beside the superblock lies in front of it, or behind.
-        Version::V0_90 | Version::V1_0 => {
-            let areas = [
-                array.bitmap_offset,
-                array.ppl.map(|(offset, _)| offset),
-                array.bad_block_log.map(|log| log.offset),
-            ];
-            let front = areas.into_iter().flatten().map(|offset| offset.min(0)).min().unwrap_or(0);
-            super_offset.checked_add_signed(front).ok_or_else(too_small)?
-        }
-        Version::V1_1 | Version::V1_2 => size / 512 * 512,
-    };
-    let data_size =
-        end.checked_sub(array.data_offset).filter(|room| *room > 0).ok_or_else(too_small)?;
-    let device_uuid = random_uuid().map_err(|failure| failure.text())?;
-    Ok(Superblock {
-        super_offset,
-        data_size,
-        device_uuid,
-        device_number: number,
-        corrected_reads: 0,
-        write_mostly: false,
-        fail_fast: false,
-        recovery_offset: None,
-        raw: Vec::new(),
-        ..array.clone()
-    })
 }

@@ -237,7 +237,8 @@ fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Resul
         handle.spawn(one.array.run());
         if one.is_changed {
             let array = one.array.clone();
-            handle.spawn(async move { array.record().await });
+            // What cannot be recorded stops the array, which its status says.
+            handle.spawn(async move { drop(array.record().await) });
         }
     }
     let bad = std::cell::Cell::new(0u64);

@@ -62,6 +62,17 @@ impl Background {
         Owned { future: Some(future), background: Rc::downgrade(self) }
     }
 
+    /// Drops everything that was to be seen through, and what comes of that.
+    pub(crate) fn abandon(&self) {
+        loop {
+            let tasks = self.taken_in.take();
+            if tasks.is_empty() {
+                return;
+            }
+            drop(tasks);
+        }
+    }
+
     /// Whether nothing is left to be seen through.
     pub(crate) fn is_idle(&self) -> bool {
         self.running.get() == 0 && self.taken_in.borrow().is_empty()

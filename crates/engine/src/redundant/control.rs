@@ -8,11 +8,13 @@ use braid_array::geometry::{Raid1, Run};
 use braid_block::Span;
 use braid_md::{Level, Resync};
 
-use super::data::Layout;
-use super::member::{Member, MemberState, NewMember, Slot};
-use super::parity::{Consistency, Kind, LogCost};
+use super::Redundant;
+use super::core::Core;
+use super::keeping::Inner;
+use super::layout::Layout;
+use super::log::{Consistency, LogCost};
+use super::roster::{Member, MemberState, NewMember};
 use super::throttle::Speed;
-use super::{Inner, Redundant};
 
 /// Why something is not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,6 +68,9 @@ pub enum ControlError {
     /// The volume is for reading only.
     #[error("the volume is read-only")]
     ReadOnly,
+    /// It was done, but the members cannot be told: nothing is written to the array any more.
+    #[error("it could not be recorded: nothing is written to the array any more")]
+    Stopped,
     /// A change that the level does not have.
     #[error("{0}")]
     Unsuitable(String),
@@ -171,6 +176,16 @@ pub struct Status {
     pub unexplained: u64,
     /// Bytes that the pass wrote again.
     pub repaired: u64,
+    /// Bytes of which several members were read and compared.
+    pub compared: u64,
+    /// Bytes that were not compared because a bad-block log lists them.
+    pub listed: u64,
+    /// Bytes that could not be compared, or not be made to agree.
+    pub unread: u64,
+    /// The first places of these: in bytes of the array; with parity, of each member's data.
+    pub unread_places: Vec<u64>,
+    /// What no member has, by their bad-block logs: in bytes of the array.
+    pub lost: Vec<Span>,
     /// What makes good what a crash leaves.
     pub consistency: Consistency,
     /// What the log has cost since the array was started, if there is one.
@@ -188,44 +203,56 @@ pub struct Status {
 impl Redundant {
     /// The array as it is now.
     pub fn status(&self) -> Status {
-        let inner = &self.inner;
-        let slots = inner.slots.borrow();
-        let found = inner.work.found();
-        let bitmap = inner.intent.borrow().as_ref().map(|intent| {
+        let Inner { core, keeping } = &*self.inner;
+        let in_sync: Vec<bool> =
+            core.roster.slots().iter().map(|slot| slot.readable().is_some()).collect();
+        let found = core.work.found();
+        let bitmap = core.intent.borrow().as_ref().map(|intent| {
             let bitmap = intent.bitmap();
             (bitmap.header.chunk_size, bitmap.chunk_count(), bitmap.count_set())
         });
+        let log = keeping.log();
+        let without_log = if bitmap.is_some() { Consistency::Bitmap } else { Consistency::Resync };
         Status {
-            raid_disks: slots.len(),
-            in_sync: slots.iter().map(|slot| slot.readable().is_some()).collect(),
-            members: inner.members.borrow().iter().map(|member| member.status()).collect(),
-            active: inner.active.get(),
-            resync: inner.resync.get(),
-            events: inner.publisher.events(),
-            broken: inner.broken.get(),
-            job: inner.work.status(inner.clock.now()),
-            requested: inner.work.requested(),
-            last_scrub: inner.work.last(),
+            raid_disks: in_sync.len(),
+            in_sync,
+            members: core.roster.members().iter().map(|member| member.status()).collect(),
+            active: core.gate.is_active(),
+            resync: core.agreement.resync(),
+            events: core.publisher.events(),
+            broken: core.gate.is_stopped(),
+            job: core.work.status(core.clock.now()),
+            requested: core.work.requested(),
+            last_scrub: core.work.last(),
             mismatches: found.mismatches,
             mismatch_places: found.places,
             suspects: found.suspects.into_iter().collect(),
             unexplained: found.unexplained,
             repaired: found.repaired,
-            consistency: inner.consistency(),
-            log_cost: inner.data.log().and_then(|log| log.cost()),
-            stripe_cache: inner.data.cache_bytes(),
+            compared: found.compared,
+            listed: found.listed,
+            unread: found.unread,
+            unread_places: found.unread_places,
+            lost: keeping.lost(&self.inner),
+            consistency: log.map_or(without_log, |(consistency, _)| consistency),
+            log_cost: log.map(|(_, cost)| cost),
+            stripe_cache: keeping.cache_bytes(),
             bitmap,
-            speed: inner.work.speed(),
-            log: inner.log.borrow().clone(),
+            speed: core.work.speed(),
+            log: core.notes.all(),
         }
     }
 
     /// Records who takes part, where that is not what the members say: an array that is started
     /// without some of them.
-    pub async fn record(&self) {
-        if !self.inner.read_only {
-            self.inner.record(true).await;
+    ///
+    /// # Errors
+    /// It could not be recorded: nothing is written any more.
+    pub async fn record(&self) -> Result<(), ControlError> {
+        if self.inner.core.read_only {
+            return Ok(());
         }
+        self.inner.core.recorded(true).await
     }
 
     /// Takes a member out, as if it had failed.
@@ -233,13 +260,12 @@ impl Redundant {
     /// # Errors
     /// It is not there, or holds the last copy of something.
     pub async fn fail(&self, label: &str) -> Result<(), ControlError> {
-        let inner = self.writable()?;
-        let member = inner.named(label)?;
-        if !inner.fail(&member, "taken out by order") {
+        let core = self.writable()?;
+        let member = core.named(label)?;
+        if !core.fail(&member, "taken out by order") {
             return Err(ControlError::LastCopy { label: label.to_owned() });
         }
-        inner.record(false).await;
-        Ok(())
+        core.recorded(false).await
     }
 
     /// Lets go of a member that is faulty or a spare.
@@ -247,16 +273,15 @@ impl Redundant {
     /// # Errors
     /// It is not there, or takes part.
     pub async fn remove(&self, label: &str) -> Result<(), ControlError> {
-        let inner = self.writable()?;
-        let member = inner.named(label)?;
-        let state = match member.state.get() {
+        let core = self.writable()?;
+        let member = core.named(label)?;
+        let state = match member.state() {
             MemberState::InSync => "in sync",
             MemberState::Recovering(_) => "being filled",
             MemberState::Spare | MemberState::Faulty => {
-                inner.members.borrow_mut().retain(|one| !Rc::ptr_eq(one, &member));
-                inner.note(format!("{label} was removed"));
-                inner.record(true).await;
-                return Ok(());
+                core.roster.let_go(&member);
+                core.note(format!("{label} was removed"));
+                return core.recorded(true).await;
             }
         };
         Err(ControlError::InUse { label: label.to_owned(), state })
@@ -264,14 +289,14 @@ impl Redundant {
 
     /// The lowest device number that no member has.
     pub fn free_number(&self) -> u32 {
-        let members = self.inner.members.borrow();
+        let members = self.inner.core.roster.members();
         (0..).find(|number| members.iter().all(|one| one.number != *number)).unwrap_or(u32::MAX)
     }
 
     /// Up to which event the bitmap knows what was written: a member that left later can come back
     /// by it. `None` without a bitmap.
     pub fn events_cleared(&self) -> Option<u64> {
-        let intent = self.inner.intent.borrow();
+        let intent = self.inner.core.intent.borrow();
         intent.as_ref().map(|intent| intent.bitmap().header.events_cleared)
     }
 
@@ -281,16 +306,15 @@ impl Redundant {
     /// # Errors
     /// It is there already, is too small, or its role is taken.
     pub async fn add(&self, new: NewMember) -> Result<(), ControlError> {
-        let inner = self.writable()?;
-        let member = inner.admit(new)?;
-        if let (Some(role), MemberState::Recovering(_)) = (member.role.get(), member.state.get()) {
-            inner.put_in(&member, role, false);
+        let core = self.writable()?;
+        let member = core.check_newcomer(new)?;
+        core.roster.admit(Rc::clone(&member));
+        if member.is_written() {
+            core.welcome();
         }
-        inner.members.borrow_mut().push(Rc::clone(&member));
-        inner.note(format!("{} was added", member.label));
-        inner.reconsider();
-        inner.record(true).await;
-        Ok(())
+        core.note(format!("{} was added", member.label));
+        core.reconsider();
+        core.recorded(true).await
     }
 
     /// Fills `new` beside the member `label`, which it then replaces.
@@ -298,25 +322,21 @@ impl Redundant {
     /// # Errors
     /// As [`Redundant::add`]; and `label` must take part and not be replaced already.
     pub async fn replace(&self, label: &str, new: NewMember) -> Result<(), ControlError> {
-        let inner = self.writable()?;
-        let old = inner.named(label)?;
+        let core = self.writable()?;
+        let old = core.named(label)?;
         let refuse = |why| Err(ControlError::NoReplacement { label: label.to_owned(), why });
-        let Some(role) = old.role.get().filter(|_| old.is_in_sync()) else {
+        let Some(role) = old.role().filter(|_| old.is_in_sync()) else {
             return refuse("it is not in sync");
         };
-        if inner.slots.borrow()[usize::from(role)].replacement.is_some() {
+        if core.roster.slots()[usize::from(role)].replacement().is_some() {
             return refuse("it is being replaced already");
         }
-        let member = inner.admit(new)?;
-        member.role.set(Some(role));
-        member.replacement.set(true);
-        member.state.set(MemberState::Recovering(0));
-        inner.put_in(&member, role, true);
-        inner.members.borrow_mut().push(Rc::clone(&member));
-        inner.note(format!("{} is to replace {label}", member.label));
-        inner.reconsider();
-        inner.record(true).await;
-        Ok(())
+        let member = core.check_newcomer(new)?;
+        core.roster.stand_in(&member, role);
+        core.welcome();
+        core.note(format!("{} is to replace {label}", member.label));
+        core.reconsider();
+        core.recorded(true).await
     }
 
     /// Starts a check or a repair, or with `None` ends the one that runs.
@@ -324,15 +344,15 @@ impl Redundant {
     /// # Errors
     /// The volume is read-only.
     pub fn scrub(&self, kind: Option<JobKind>) -> Result<(), ControlError> {
-        let inner = self.writable()?;
+        let core = self.writable()?;
         debug_assert!(matches!(kind, None | Some(JobKind::Check | JobKind::Repair)));
-        inner.work.request(kind);
+        core.work.request(kind);
         Ok(())
     }
 
     /// Sets the limits of passes.
     pub fn set_speed(&self, speed: Speed) {
-        self.inner.work.set_speed(speed);
+        self.inner.core.work.set_speed(speed);
     }
 
     /// Lets a raid1 have `count` members: new roles wait for spares, roles at the end that no
@@ -341,49 +361,52 @@ impl Redundant {
     /// # Errors
     /// Another level; a member would have to go.
     pub async fn set_raid_disks(&self, count: usize) -> Result<(), ControlError> {
-        let inner = self.writable()?;
-        if !inner.is_raid1() {
+        let core = self.writable()?;
+        if !core.is_raid1() {
             let why = "only raid1 can have members added while it works";
             return Err(ControlError::Unsuitable(why.to_owned()));
         }
-        let layout = inner.data.layout();
-        let taken = inner.slots.borrow().iter().skip(count).any(|slot| slot.primary.is_some());
+        let taken = core.roster.slots().iter().skip(count).any(|slot| slot.primary.is_some());
         if taken {
             let why = format!("{count} roles are fewer than the members that take part");
             return Err(ControlError::Unsuitable(why));
         }
-        let grown = Raid1::new(layout.member_size(), count)
+        let (member_size, sync_size) = {
+            let layout = core.layout.borrow();
+            (layout.member_size(), layout.sync_size())
+        };
+        let grown = Raid1::new(member_size, count)
             .map_err(|error| ControlError::Unsuitable(error.to_string()))?;
         // Nobody is on its way to the members of before.
-        let locked = inner.ranges.lock(Span::new(0, layout.sync_size())).await;
-        inner.slots.borrow_mut().resize(count, Slot::default());
-        inner.data.replace(grown);
+        let locked = core.ranges.lock(Span::new(0, sync_size)).await;
+        core.roster.resize(count);
+        self.inner.reshape(grown);
         drop(locked);
-        inner.note(format!("the array has {count} roles"));
-        inner.reconsider();
-        inner.record(true).await;
-        Ok(())
+        core.note(format!("the array has {count} roles"));
+        core.reconsider();
+        core.recorded(true).await
     }
 
-    pub(super) fn writable(&self) -> Result<&Rc<Inner>, ControlError> {
-        if self.inner.read_only { Err(ControlError::ReadOnly) } else { Ok(&self.inner) }
+    pub(super) fn writable(&self) -> Result<&Rc<Core>, ControlError> {
+        let core = &self.inner.core;
+        if core.read_only { Err(ControlError::ReadOnly) } else { Ok(core) }
     }
 }
 
 impl Inner {
-    fn consistency(&self) -> Consistency {
-        match self.data.log().map(|log| &log.kind) {
-            Some(Kind::Partial(_)) => Consistency::Ppl,
-            Some(Kind::Records(_)) => Consistency::Log,
-            _ if self.intent.borrow().is_some() => Consistency::Bitmap,
-            _ => Consistency::Resync,
+    /// Keeps data in another shape of raid1 from now on.
+    pub(super) fn reshape(&self, raid1: Raid1) {
+        if self.keeping.reshape(raid1.clone()) {
+            self.core.layout.replace(Layout::Copies(Rc::new(raid1)));
         }
     }
+}
 
+impl Core {
     /// Whether each member has the whole of the array. Of raid10, too, there may be as many copies
     /// as members, in another order.
     pub(super) fn is_raid1(&self) -> bool {
-        let Layout::Copies(geometry) = self.data.layout() else { return false };
+        let Layout::Copies(geometry) = &*self.layout.borrow() else { return false };
         let level = self.publisher.array.borrow().as_ref().map(|array| array.level);
         let is_whole = |copy| {
             let whole = Run { member: copy, offset: 0, len: geometry.size() };
@@ -394,18 +417,16 @@ impl Inner {
             && level.is_none_or(|level| level == Level::Raid1)
     }
 
-    /// Waits until the state is on the members, all of it or with `changed` the one of now; which
-    /// comes to its end whether or not anybody waits.
-    pub(super) async fn record(self: &Rc<Self>, changed: bool) {
-        if changed {
-            self.publisher.require();
-        }
-        let inner = Rc::clone(self);
-        self.background.see_through(async move { inner.fence().await }).await;
+    /// Waits until the state is on the members, all of it or with `changed` the one of now.
+    ///
+    /// # Errors
+    /// [`ControlError::Stopped`].
+    pub(super) async fn recorded(self: &Rc<Self>, changed: bool) -> Result<(), ControlError> {
+        if self.record(changed).await { Ok(()) } else { Err(ControlError::Stopped) }
     }
 
     fn named(&self, label: &str) -> Result<Rc<Member>, ControlError> {
-        let members = self.members.borrow();
+        let members = self.roster.members();
         members.iter().find(|member| member.label == label).cloned().ok_or_else(|| {
             let known: Vec<&str> = members.iter().map(|member| member.label.as_str()).collect();
             ControlError::NoSuchMember { label: label.to_owned(), known: known.join(", ") }
@@ -413,9 +434,9 @@ impl Inner {
     }
 
     /// Checks what comes in.
-    fn admit(&self, new: NewMember) -> Result<Rc<Member>, ControlError> {
+    fn check_newcomer(&self, new: NewMember) -> Result<Rc<Member>, ControlError> {
         let label = new.label.clone();
-        let members = self.members.borrow();
+        let members = self.roster.members();
         if members.iter().any(|member| member.label == label || member.number == new.number) {
             return Err(ControlError::Twice { label });
         }
@@ -436,7 +457,7 @@ impl Inner {
         ) {
             return refuse("it must come as a spare, or with a role and to be filled".to_owned());
         }
-        let needed = self.data.layout().member_size();
+        let needed = self.layout.borrow().member_size();
         let size = new.superblock.as_ref().map_or(new.dev.limits().size, |one| {
             one.data_size.min(new.dev.limits().size.saturating_sub(new.data_offset))
         });
@@ -444,23 +465,19 @@ impl Inner {
             return Err(ControlError::TooSmall { label, has: size, needed });
         }
         if let Some(role) = new.role {
-            let slots = self.slots.borrow();
+            let slots = self.roster.slots();
             if slots.get(usize::from(role)).is_none_or(|slot| slot.primary.is_some()) {
                 return refuse(format!("role {role} is taken"));
             }
         }
-        let member = Member::new(new);
-        member.by_bitmap.set(member.by_bitmap.get() && self.has_seen_what_is_cleared(&member));
-        Ok(Rc::new(member))
+        let by_bitmap = new.by_bitmap && self.has_seen_what_is_cleared(&new);
+        Ok(Rc::new(Member::new(NewMember { by_bitmap, ..new })))
     }
-}
 
-impl Inner {
-    /// Whether all that `member` may lack is still in the bitmap.
-    fn has_seen_what_is_cleared(&self, member: &Member) -> bool {
+    /// Whether all that `new` may lack is still in the bitmap.
+    fn has_seen_what_is_cleared(&self, new: &NewMember) -> bool {
         let intent = self.intent.borrow();
-        let superblock = member.superblock.borrow();
-        let (Some(intent), Some(superblock)) = (&*intent, &*superblock) else { return false };
+        let (Some(intent), Some(superblock)) = (&*intent, &new.superblock) else { return false };
         superblock.events >= intent.bitmap().header.events_cleared
     }
 }
@@ -470,13 +487,13 @@ impl Member {
         MemberStatus {
             label: self.label.clone(),
             number: self.number,
-            role: self.role.get(),
-            state: self.state.get(),
-            replacement: self.replacement.get(),
+            role: self.role(),
+            state: self.state(),
+            replacement: self.is_replacement(),
             write_mostly: self.write_mostly,
             corrected_reads: self.corrected.get(),
             bad_blocks: self.bad_blocks.borrow().entries(),
-            remark: self.remark.borrow().clone(),
+            remark: self.remark(),
         }
     }
 }

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use braid_block::Span;
+
+use super::control::JobKind;
+
 /// What copies, or data and parity, are compared in, in bytes.
 pub(super) const BLOCK: usize = 4096;
 
@@ -20,6 +24,16 @@ pub(super) struct Found {
     pub(super) unexplained: u64,
     /// Bytes that were written again.
     pub(super) repaired: u64,
+    /// Bytes of which several members were read and compared.
+    pub(super) compared: u64,
+    /// Bytes that some members are known not to hold, by their bad-block logs.
+    pub(super) listed: u64,
+    /// Bytes of which members could not be read, or made to agree, and where, from the first on.
+    pub(super) unread: u64,
+    /// In sync bytes.
+    pub(super) unread_places: Vec<u64>,
+    /// The first place where members may still not agree, in sync bytes.
+    pub(super) unsettled: Option<u64>,
 }
 
 impl Found {
@@ -28,11 +42,46 @@ impl Found {
         self.unreadable += other.unreadable;
         self.unexplained += other.unexplained;
         self.repaired += other.repaired;
+        self.compared += other.compared;
+        self.listed += other.listed;
+        self.unread += other.unread;
         for (role, bytes) in other.suspects {
             *self.suspects.entry(role).or_default() += bytes;
         }
         self.places.extend(other.places);
         self.places.sort_unstable();
         self.places.truncate(most_places);
+        self.unsettled = [self.unsettled, other.unsettled].into_iter().flatten().min();
+        self.unread_places.extend(other.unread_places);
+        self.unread_places.sort_unstable();
+        self.unread_places.truncate(most_places);
+    }
+
+    /// `part` could not be compared, and members may not agree there.
+    pub(super) fn is_unsettled(&mut self, part: Span) {
+        self.is_unread(part);
+        self.unsettled = Some(self.unsettled.map_or(part.offset, |other| other.min(part.offset)));
+    }
+
+    /// `part` could not be compared.
+    pub(super) fn is_unread(&mut self, part: Span) {
+        self.unread += part.len;
+        self.unread_places.push(part.offset);
+    }
+
+    /// What a scrub found, for people.
+    pub(super) fn summary(&self, kind: JobKind) -> String {
+        let mut text =
+            format!("{kind}: {} bytes compared, {} differ", self.compared, self.mismatches);
+        for (bytes, what) in [
+            (self.listed, "are listed as bad"),
+            (self.unread, "could not be compared"),
+            (self.repaired, "written again"),
+        ] {
+            if bytes > 0 {
+                text = format!("{text}, {bytes} {what}");
+            }
+        }
+        text
     }
 }

@@ -5,12 +5,13 @@ use std::rc::Rc;
 use braid_array::geometry::Raid1;
 use braid_block::Span;
 use braid_md::bitmap::Bitmap;
-use braid_md::{Resync, SECTOR, Version};
+use braid_md::{SECTOR, Version};
 
+use super::Redundant;
 use super::control::ControlError;
+use super::core::Core;
 use super::intent::Intent;
-use super::member::Member;
-use super::{Inner, Redundant};
+use super::roster::Member;
 
 impl Redundant {
     /// Uses `bytes` of each member's data, or all that all of them have; answers how many. What
@@ -22,20 +23,22 @@ impl Redundant {
     /// the place of data depends on the members' size; superblocks at the end of the members,
     /// which would have to move; a bitmap without room for so many chunks.
     pub async fn set_member_size(&self, bytes: Option<u64>) -> Result<u64, ControlError> {
-        let inner = self.writable()?;
+        let core = self.writable()?;
         let unsuitable = |why: String| Err(ControlError::Unsuitable(why));
-        if !inner.is_raid1() {
+        if !core.is_raid1() {
             return unsuitable("only raid1 can use more of its members while it works".to_owned());
         }
-        let layout = inner.data.layout();
-        if let Some(version) = inner.version().filter(|version| version.is_at_end()) {
+        let (now, members) = {
+            let layout = core.layout.borrow();
+            (layout.member_size(), layout.members())
+        };
+        if let Some(version) = core.version().filter(|version| version.is_at_end()) {
             return unsuitable(format!(
                 "superblocks of version {version} lie at the end of the members and would have to \
                  move"
             ));
         }
-        let now = layout.member_size();
-        let most = inner.room();
+        let most = core.room();
         let wanted = bytes.unwrap_or(most) / 4096 * 4096;
         if wanted > most {
             return unsuitable(format!("{wanted} bytes are more than the {most} of a member"));
@@ -46,46 +49,44 @@ impl Redundant {
         if wanted == now {
             return Ok(now);
         }
-        let grown = Raid1::new(wanted, layout.members())
+        let grown = Raid1::new(wanted, members)
             .map_err(|error| ControlError::Unsuitable(error.to_string()))?;
-        let locked = inner.ranges.lock(Span::new(0, now)).await;
+        let locked = core.ranges.lock(Span::new(0, now)).await;
         // Only now: whoever was under way may have set bits.
-        let bitmap = inner.grown_bitmap(now, wanted)?;
-        inner.data.replace(grown);
-        if inner.resync.get() == Resync::Clean {
-            inner.resync.set(Resync::From(now));
-        }
+        let bitmap = core.grown_bitmap(now, wanted)?;
+        self.inner.reshape(grown);
+        core.agreement.grow_from(now);
         if let Some(bitmap) = bitmap {
             let mut grown = Intent::new(bitmap);
             // All of it is new to every member.
             grown.welcome();
-            inner.intent.replace(Some(grown));
+            core.intent.replace(Some(grown));
         }
-        if let Some(array) = &mut *inner.publisher.array.borrow_mut() {
+        if let Some(array) = &mut *core.publisher.array.borrow_mut() {
             array.component_size = wanted;
         }
-        for member in inner.written_members() {
-            let room = inner.room_of(&member);
+        for member in core.roster.written() {
+            let room = core.room_of(&member);
             if let Some(superblock) = &mut *member.superblock.borrow_mut() {
                 superblock.data_size = room;
             }
         }
         drop(locked);
-        inner.note(format!("{wanted} bytes of each member are used"));
-        inner.reconsider();
-        inner.record(true).await;
+        core.note(format!("{wanted} bytes of each member are used"));
+        core.reconsider();
+        core.recorded(true).await?;
         Ok(wanted)
     }
 }
 
-impl Inner {
+impl Core {
     fn version(&self) -> Option<Version> {
         self.publisher.array.borrow().as_ref().map(|array| array.version)
     }
 
     /// The bytes of data that every member that takes part has.
     fn room(&self) -> u64 {
-        let members = self.written_members();
+        let members = self.roster.written();
         members.iter().map(|member| self.room_of(member)).min().unwrap_or(0)
     }
 
@@ -122,6 +123,6 @@ impl Inner {
             let end = ends.into_iter().flatten().filter(|end| *end > start).min()?;
             u64::try_from(end - start).ok()
         };
-        self.written_members().iter().filter_map(room).min().unwrap_or(0)
+        self.roster.written().iter().filter_map(room).min().unwrap_or(0)
     }
 }

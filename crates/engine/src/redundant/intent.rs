@@ -194,6 +194,11 @@ impl Intent {
         self.chunks.iter_mut().for_each(|chunk| chunk.needed = false);
     }
 
+    /// Whether copies may differ somewhere in `span`, apart from writes under way.
+    pub(crate) fn is_needed(&self, span: Span) -> bool {
+        self.chunks[self.range(span)].iter().any(|chunk| chunk.needed)
+    }
+
     /// How many bytes from the start of `span` on must all be synchronised (at most `most` of
     /// them), or need not be; and which.
     ///

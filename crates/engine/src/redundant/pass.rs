@@ -18,9 +18,10 @@ use std::time::Duration;
 
 use braid_block::Span;
 
+use super::Later;
 use super::control::JobKind;
+use super::keeping::Inner;
 use super::work::Current;
-use super::{Inner, Later};
 
 /// What may be under way at once, in bytes.
 const UNDER_WAY: u64 = 2 << 20;
@@ -42,11 +43,11 @@ pub(super) trait Walk {
     fn is_wanted(&self) -> bool;
 
     /// How many bytes come next at `offset`, at most `most` if there is anything to do, and
-    /// which part of the array that is, if there is.
-    fn next(&self, offset: u64, most: u64) -> (u64, Option<Span>);
+    /// whether there is.
+    fn next(&self, offset: u64, most: u64) -> (u64, bool);
 
-    /// Does it, for the part `array` of the array, at `offset` of what is gone over.
-    fn work(&self, array: Span, offset: u64) -> Later<'static, Result<(), String>>;
+    /// Does it, for the window `part` of what is gone over, which [`Walk::next`] answered.
+    fn work(&self, part: Span) -> Later<'static, Result<(), String>>;
 
     /// Everything below `frontier` is done.
     fn reached(&self, frontier: u64);
@@ -75,30 +76,31 @@ struct Pass<'a> {
 impl Inner {
     /// Goes over `walk` from `from` to its end.
     pub(super) async fn pass(self: &Rc<Self>, walk: &dyn Walk, from: u64) -> End {
-        let started = self.clock.now();
-        self.work.begin(Current::new(walk.kind(), walk.member(), from, walk.total(), started));
-        self.reopen();
+        let started = self.core.clock.now();
+        self.core.work.begin(Current::new(walk.kind(), walk.member(), from, walk.total(), started));
+        self.core.reopen();
         let mut recorded = started;
         let windows = VecDeque::new();
         let mut pass =
             Pass { inner: self, walk, started, cursor: from, windows, pause: None, is_paid: false };
         loop {
-            let changes = self.work.changes();
-            let goes_on = !self.work.is_stopped() && !self.broken.get() && walk.is_wanted();
+            let changes = self.core.work.changes();
+            let goes_on =
+                !self.core.work.is_stopped() && !self.core.gate.is_stopped() && walk.is_wanted();
             if goes_on {
                 pass.begin_windows();
             }
             let frontier = pass.frontier();
             walk.reached(frontier);
-            let now = self.clock.now();
-            self.work.progress(now, frontier);
+            let now = self.core.clock.now();
+            self.core.work.progress(now, frontier);
             if pass.windows.is_empty() && (!goes_on || pass.cursor >= walk.total()) {
                 break;
             }
             if now.saturating_sub(recorded) >= CHECKPOINT && frontier > from {
                 recorded = now;
                 let inner = Rc::clone(self);
-                self.background.spawn(async move { inner.publish().await });
+                self.core.background.spawn(async move { drop(inner.core.publish().await) });
             }
             pass.wait(changes).await;
             if let Err(why) = pass.take_done() {
@@ -111,9 +113,9 @@ impl Inner {
 
     /// No pass runs any more.
     pub(super) fn end_pass(&self) {
-        self.work.end();
-        self.reopen();
-        self.work.tell();
+        self.core.work.end();
+        self.core.reopen();
+        self.core.work.tell();
     }
 }
 
@@ -124,24 +126,24 @@ impl Pass<'_> {
 
     /// Begins as many windows as there may be.
     fn begin_windows(&mut self) {
-        let work = &self.inner.work;
-        let (most, windows_at_once) = work.pace(self.inner.clock.now(), self.started);
+        let work = &self.inner.core.work;
+        let (most, windows_at_once) = work.pace(self.inner.core.clock.now(), self.started);
         while self.pause.is_none()
             && self.cursor < self.walk.total()
             && self.windows.len() < windows_at_once
             && self.windows.iter().map(|window| window.len).sum::<u64>() < UNDER_WAY
         {
-            let (len, array) = self.walk.next(self.cursor, most);
-            if array.is_some() && !self.is_paid {
-                let wait = work.wait(self.inner.clock.now(), len);
+            let (len, is_needed) = self.walk.next(self.cursor, most);
+            if is_needed && !self.is_paid {
+                let wait = work.wait(self.inner.core.clock.now(), len);
                 self.is_paid = true;
                 if !wait.is_zero() {
-                    self.pause = Some(self.inner.clock.sleep(wait));
+                    self.pause = Some(self.inner.core.clock.sleep(wait));
                     break;
                 }
             }
             let start = self.cursor;
-            let work = array.map(|array| self.walk.work(array, start));
+            let work = is_needed.then(|| self.walk.work(Span::new(start, len)));
             let in_memory = if work.is_some() { len } else { 0 };
             self.is_paid &= work.is_none();
             self.windows.push_back(Window { start, len: in_memory, work, result: None });
@@ -151,7 +153,7 @@ impl Pass<'_> {
 
     /// Waits until a window or the pause is over, or somebody changed something.
     async fn wait(&mut self, changes: u64) {
-        let work = &self.inner.work;
+        let work = &self.inner.core.work;
         let mut told = pin!(work.until_changed(changes));
         poll_fn(|cx| {
             let mut moved = false;

@@ -1,4 +1,4 @@
-//! Superblocks and the bitmap's pages, to the members.
+//! Superblocks, to the members.
 //!
 //! ```text
 //!   bitmap's first page (it counts events, too) ──▶ flush ──▶ logs ──▶ superblocks, durable
@@ -9,12 +9,14 @@
 //!
 //! Invariants
 //! * One writing at a time; what is asked for meanwhile is in the next one.
-//! * [`Inner::fence`] returns when every change that was required before it is on the members
-//!   that are left, or the array is broken.
+//! * [`Core::fence`] returns when every change that was required before it is on the members
+//!   that are left. Its [`Published`] is what an answer, and a write in place, rely on.
 //! * Before anybody relies on a member's absence, the others are two events ahead of it: kernels
 //!   before 6.8 take a member that is one behind for as good as the others.
-//! * Whoever takes a role, or has been filled, has a superblock that says so before those of the
-//!   others do: who has which role is read from the freshest, how far it was filled from its own.
+//! * Whoever takes a role has a superblock that says so before those of the others do: who has
+//!   which role is read from the freshest, how far it was filled from its own.
+//! * A member is in sync when what it was filled with is durable and its own superblock says so
+//!   ([`Core::promote`]); until then the one that it replaces keeps the role.
 //! * No two members come to be two events apart that were one apart when the array was started:
 //!   a crash then, the second in a row, would leave good ones out.
 //! * A log forgets what superblocks do not make up for: a flush counts for it only when they say
@@ -24,19 +26,19 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use braid_block::{Flags, Io, Payload, Span};
-use braid_md::{Features, Resync, Role, Superblock, Timestamp};
+use braid_block::{Errno, Flags, Io, Payload};
+use braid_md::{Resync, Role, Superblock, Timestamp};
 
-use super::member::{Member, MemberState};
-use super::{Inner, METADATA_POOL};
+use super::METADATA_POOL;
+use super::core::{Before, Core, Failures};
+use super::roster::{Member, MemberState};
+use super::superblocks::{Next, superblock_of};
+use crate::canary::Canary;
 use crate::join_all;
 use crate::signal::Signal;
 
 /// What an area of metadata is written in, in bytes.
-const PAGE: usize = 4096;
-
-/// Members that failed, and why.
-type Failures = Vec<(Rc<Member>, String)>;
+pub(super) const PAGE: usize = 4096;
 
 /// What is to be recorded, and how far that is done.
 pub(super) struct Publisher {
@@ -56,8 +58,20 @@ pub(super) struct Publisher {
     /// stored.
     prepared: Cell<Resync>,
     recorded: Cell<Resync>,
+    /// The membership that stored superblocks tell of.
+    recorded_generation: Cell<u64>,
     changed: Signal,
 }
+
+/// The proof that what was required before it is on the members.
+pub(super) struct Published(());
+
+/// The proof that superblocks count on parity only where a resync has been, so that entries of a
+/// partial parity log do not make a resync that has just begun look done.
+pub(super) struct RecordedFrontier(());
+
+/// The proof that superblocks count on exactly the members that a plan was made for.
+pub(super) struct CountedOn(());
 
 impl Publisher {
     pub(super) fn new(array: Option<Superblock>) -> Publisher {
@@ -71,6 +85,7 @@ impl Publisher {
             timed: Cell::new(0),
             prepared: Cell::new(Resync::From(0)),
             recorded: Cell::new(Resync::From(0)),
+            recorded_generation: Cell::new(0),
             changed: Signal::default(),
         }
     }
@@ -82,7 +97,7 @@ impl Publisher {
 
     /// A member is missing: the next superblocks are to be two events ahead of it.
     pub(super) fn be_twice(&self) {
-        self.twice.set(true);
+        self.twice.set(!Canary::SecondSuperblockLeftOut.is_planted());
     }
 
     /// Whether everything is recorded.
@@ -91,8 +106,13 @@ impl Publisher {
         self.done.get() == self.required.get()
     }
 
+    /// Has those look again that wait for their turn.
+    pub(super) fn wake(&self) {
+        self.changed.notify();
+    }
+
     /// Waits for the turn to write metadata.
-    pub(in crate::redundant) async fn turn(self: &Publisher) -> Turn<'_> {
+    pub(super) async fn turn(&self) -> Turn<'_> {
         self.changed.until(|| !self.busy.get()).await;
         self.busy.set(true);
         Turn { publisher: self }
@@ -104,9 +124,9 @@ impl Publisher {
         (updated, self.before.get())
     }
 
-    /// How far superblocks that are stored count on the array's being in sync.
-    pub(super) fn recorded(&self) -> Resync {
-        self.recorded.get()
+    /// The membership that the superblocks on the members tell of.
+    pub(super) fn recorded_generation(&self) -> u64 {
+        self.recorded_generation.get()
     }
 
     /// Up to where, in bytes, the array was in sync before the last flush began, if it is in sync
@@ -122,9 +142,20 @@ impl Publisher {
     pub(super) fn events(&self) -> u64 {
         self.array.borrow().as_ref().map_or(0, |array| array.events)
     }
+
+    /// The next superblocks have `events`, and are made at `now`: the array's time of update.
+    pub(super) fn set_time(&self, events: u64, now: Timestamp) {
+        if self.timed.replace(events) != events
+            && let Some(array) = &mut *self.array.borrow_mut()
+        {
+            self.before.set(array.updated);
+            array.updated = now;
+        }
+    }
 }
 
-pub(in crate::redundant) struct Turn<'a> {
+/// The turn to write metadata, until it is dropped.
+pub(super) struct Turn<'a> {
     publisher: &'a Publisher,
 }
 
@@ -135,22 +166,51 @@ impl Drop for Turn<'_> {
     }
 }
 
-impl Inner {
+impl Core {
     /// Records the state as it is now.
-    pub(super) async fn publish(self: &Rc<Self>) {
+    ///
+    /// # Errors
+    /// Nothing is written any more.
+    pub(super) async fn publish(self: &Rc<Self>) -> Result<Published, Errno> {
         self.publisher.require();
-        self.fence().await;
+        self.fence().await
     }
 
     /// Returns when all that was required up to now is recorded.
-    pub(super) async fn fence(self: &Rc<Self>) {
+    ///
+    /// # Errors
+    /// Nothing is written any more.
+    pub(super) async fn fence(self: &Rc<Self>) -> Result<Published, Errno> {
         let required = self.publisher.required.get();
-        while self.publisher.done.get() < required && !self.broken.get() {
+        while self.publisher.done.get() < required {
+            self.check_running()?;
             let _turn = self.publisher.turn().await;
-            if self.publisher.done.get() < required && !self.broken.get() {
+            self.check_running()?;
+            if self.publisher.done.get() < required {
                 self.write_superblocks().await;
             }
         }
+        self.check_running()?;
+        Ok(Published(()))
+    }
+
+    /// [`CountedOn`], if the superblocks on the members tell of `generation`, and nothing changed
+    /// since.
+    pub(super) fn counted_on(&self, generation: u64) -> Option<CountedOn> {
+        let recorded = self.publisher.recorded_generation.get();
+        (recorded == generation && self.roster.generation() == generation).then_some(CountedOn(()))
+    }
+
+    /// [`RecordedFrontier`], once superblocks say that a resync got beyond the array's first
+    /// bytes, or that none is needed; `None` as long as they cannot say so.
+    pub(super) async fn recorded_frontier(
+        self: &Rc<Self>,
+    ) -> Result<Option<RecordedFrontier>, Errno> {
+        if self.publisher.recorded.get() == Resync::From(0) {
+            let _published = self.publish().await?;
+        }
+        let is_recorded = self.publisher.recorded.get() != Resync::From(0);
+        Ok(is_recorded.then_some(RecordedFrontier(())))
     }
 
     /// Writes until all members that are left have it.
@@ -158,27 +218,29 @@ impl Inner {
         loop {
             let required = self.publisher.required.get();
             if self.publisher.array.borrow().is_none() || self.read_only {
+                self.publisher.recorded.set(self.agreement.resync());
+                self.publisher.recorded_generation.set(self.roster.generation());
                 self.publisher.done.set(required);
                 self.refuse_to_forget();
                 break;
             }
             let twice = self.publisher.twice.replace(false);
-            let mut failed = self.write_superblocks_once(!twice).await;
-            if failed.is_empty() && twice {
-                failed = self.write_superblocks_once(true).await;
+            let mut round = self.write_superblocks_once().await;
+            if matches!(round, Round::Done) && twice {
+                round = self.write_superblocks_once().await;
             }
-            if failed.is_empty() {
-                self.publisher.done.set(required);
-                break;
-            }
-            for (member, why) in failed {
-                if !self.fail(&member, &why) {
-                    self.note(format!("{}: {why}: nothing is written any more", member.label));
-                    self.broken.set(true);
-                    self.publisher.changed.notify();
-                    return;
+            match round {
+                Round::Done => {
+                    self.publisher.done.set(required);
+                    break;
                 }
+                Round::Again => {}
+                Round::Failed(failed) => self.fail_or_stop(failed),
             }
+            if self.gate.is_stopped() {
+                return;
+            }
+            self.publisher.twice.set(twice || self.publisher.twice.get());
         }
         self.reopen();
     }
@@ -187,98 +249,96 @@ impl Inner {
     /// out and holds old data. So nothing is written any more: what both had is what both have.
     /// Memory is gone by then, and need not be told.
     fn refuse_to_forget(&self) {
-        let members = self.members.borrow();
-        let faulty = members.iter().find(|member| {
-            member.state.get() == MemberState::Faulty && !member.dev.limits().volatile
-        });
-        if let Some(member) = faulty.filter(|_| !self.read_only && !self.broken.get()) {
-            self.broken.set(true);
-            self.note(format!(
-                "{} failed, and without superblocks that would be forgotten: nothing is written \
-                 any more",
-                member.label
-            ));
+        let members = self.roster.members();
+        let faulty = members
+            .iter()
+            .find(|member| member.state() == MemberState::Faulty && !member.dev.limits().volatile);
+        let faulty = faulty.map(|member| member.label.clone());
+        drop(members);
+        if let Some(label) = faulty.filter(|_| !self.read_only) {
+            self.stop(&format!("{label} failed, and without superblocks that would be forgotten"));
         }
     }
 
-    /// Answers the members that failed. What one step found out is in the superblocks before the
-    /// next is taken: no superblock counts on a member that could not be flushed. `is_known` if
-    /// those on the members say already who is out.
-    async fn write_superblocks_once(self: &Rc<Self>, is_known: bool) -> Failures {
+    /// What one step found out is in the superblocks before the next is taken: no superblock counts
+    /// on a member that could not be flushed.
+    async fn write_superblocks_once(self: &Rc<Self>) -> Round {
         let failed = self.catch_up().await;
         if !failed.is_empty() {
-            return failed;
+            return Round::Failed(failed);
         }
-        let superblocks = self.next_superblocks();
-        let counted_on = self.written_members();
-        let failed = self.store_events().await;
-        if !failed.is_empty() {
-            return failed;
-        }
-        let members: Vec<Rc<Member>> =
-            superblocks.iter().map(|(member, _)| Rc::clone(member)).collect();
-        let written = self.data.log().map(|log| log.written());
-        let failed = flush_all(&members).await;
-        if !failed.is_empty() {
-            return failed;
-        }
-        // Of who failed since the superblocks were made they do not say that it is out.
-        let written = written.filter(|_| is_known && !self.publisher.twice.get());
-        let failed = self.store_logs(written, counted_on).await;
-        if !failed.is_empty() {
-            return failed;
-        }
+        let Next { superblocks, generation, resync } = match self.lead_up(None).await {
+            Ok(next) => next,
+            Err(round) => return round,
+        };
         let failed = self.announce(&superblocks).await;
         if !failed.is_empty() {
-            return failed;
+            return Round::Failed(failed);
         }
         // Counted only now: a member that misses two events by no fault of its own is left out.
         if let Some(array) = &mut *self.publisher.array.borrow_mut() {
             array.events += 1;
         }
-        let prepared = self.publisher.prepared.get();
         let failed = self.write_to(superblocks).await;
-        if failed.is_empty() {
-            self.publisher.recorded.set(prepared);
+        if !failed.is_empty() {
+            return Round::Failed(failed);
         }
-        failed
+        self.publisher.recorded.set(resync);
+        self.publisher.recorded_generation.set(generation);
+        Round::Done
+    }
+
+    /// All that has to be on the members before superblocks are: what they count on, and what
+    /// counts events beside them. Answers the superblocks, made before.
+    async fn lead_up(self: &Rc<Self>, promoted: Option<&Rc<Member>>) -> Result<Next, Round> {
+        let next = self.prepare_superblocks(promoted).ok_or(Round::Done)?;
+        self.publisher.prepared.set(next.resync);
+        let failed = self.store_events().await;
+        if !failed.is_empty() {
+            return Err(Round::Failed(failed));
+        }
+        let mut members: Vec<_> = next.superblocks.iter().map(|(one, _)| Rc::clone(one)).collect();
+        if promoted.is_some() && Canary::InSyncBeforeFlush.is_planted() {
+            members.clear();
+        }
+        let flushed = self.flush_members(members).await.map_err(|_| Round::Again)?;
+        if self.roster.generation() != next.generation {
+            // The superblocks that were made count on somebody who is out, or has another role.
+            return Err(Round::Again);
+        }
+        if let Some(log) = self.follower.clone() {
+            let events = self.publisher.events() + 1;
+            let before = Before { events, durable: flushed.durable(self) };
+            let failed = log.before_superblocks(self, before).await;
+            if !failed.is_empty() {
+                return Err(Round::Failed(failed));
+            }
+        }
+        Ok(next)
     }
 
     /// Has members in sync that are an event behind, as a crash left them, say what the others do.
+    /// Only those that say themselves that they are in sync: whoever was filled since is counted
+    /// on when that is durable, and not before.
     async fn catch_up(&self) -> Failures {
         let behind = {
             let array = self.publisher.array.borrow();
-            let array = array.as_ref().expect("asked only where there are superblocks");
-            let members = self.members.borrow();
+            let Some(array) = array.as_ref() else { return Failures::new() };
+            let members = self.roster.members();
             let next = |member: &Rc<Member>| {
                 let own = member.superblock.borrow();
-                let own = own.as_ref().filter(|own| own.events < array.events)?;
+                let was_in_sync = |own: &&Superblock| {
+                    own.events < array.events
+                        && own.recovery_offset.is_none()
+                        && !own.is_replacement()
+                        && matches!(own.role(), Role::Active(_))
+                };
+                let own = own.as_ref().filter(was_in_sync)?;
                 Some((Rc::clone(member), superblock_of(member, array, own)))
             };
             members.iter().filter(|member| member.is_in_sync()).filter_map(next).collect()
         };
         self.write_to(behind).await
-    }
-
-    /// Has the log follow: whoever is new gets an empty one, and the heads count events. What was
-    /// in place when the flush before began is durable: the first `written` units. `counted_on` are
-    /// those that the superblocks to come count on, whatever became of them since.
-    async fn store_logs(
-        self: &Rc<Self>,
-        written: Option<u64>,
-        counted_on: Vec<Rc<Member>>,
-    ) -> Failures {
-        let Some(log) = self.data.log() else { return Failures::new() };
-        written.into_iter().for_each(|written| log.is_flushed(written));
-        let failed = self.store_empty_partial().await;
-        if !failed.is_empty() {
-            return failed;
-        }
-        let mut members = self.written_members();
-        let is_there = |one: &Rc<Member>| members.iter().any(|member| Rc::ptr_eq(one, member));
-        let others: Vec<_> = counted_on.into_iter().filter(|one| !is_there(one)).collect();
-        members.extend(others);
-        self.store_heads(self.publisher.events() + 1, members).await
     }
 
     /// Stores the bitmap's first page, which counts events, and all of it if somebody is new.
@@ -296,12 +356,11 @@ impl Inner {
         failed
     }
 
-    /// Has who takes a role, or was filled, say so itself before anybody else counts on it: one
-    /// after the other, since they would count on each other.
+    /// Has who takes a role say so itself before anybody else counts on it: one after the other,
+    /// since they would count on each other.
     async fn announce(&self, superblocks: &[(Rc<Member>, Superblock)]) -> Failures {
         let mut changed: Vec<_> =
             superblocks.iter().filter(|(member, next)| member.is_changed_by(next)).collect();
-        // A replacement that is done first: its table has no place for the one it replaces.
         changed.sort_by_key(|(member, _)| !member.is_in_sync());
         for (index, (member, next)) in changed.iter().enumerate() {
             let mut next = next.clone();
@@ -315,6 +374,43 @@ impl Inner {
             }
         }
         Failures::new()
+    }
+
+    /// Makes `member`, to which a recovery gave all that its role has, a member in sync: what it
+    /// was filled with is flushed, then its own superblock says so, then the others' do. If that
+    /// superblock cannot be written, the member is out, and the one that it was to replace stays.
+    ///
+    /// # Errors
+    /// Nothing is written any more.
+    pub(super) async fn promote(self: &Rc<Self>, member: &Rc<Member>) -> Result<(), Errno> {
+        while member.recovering().is_some() {
+            let turn = self.publisher.turn().await;
+            self.check_running()?;
+            let mut failed = Failures::new();
+            match self.lead_up(Some(member)).await {
+                Ok(next) => {
+                    let own = next.superblocks.into_iter();
+                    let own = own.filter(|(one, _)| Rc::ptr_eq(one, member));
+                    failed = self.write_to(own.collect()).await;
+                }
+                // An array without superblocks has been flushed by whoever asks.
+                Err(Round::Done) => drop(self.flush().await?),
+                Err(Round::Again) => continue,
+                Err(Round::Failed(others)) => failed = others,
+            }
+            if failed.is_empty() && member.recovering().is_some() {
+                if self.roster.promote(member).is_some() {
+                    self.publisher.be_twice();
+                }
+                self.note(format!("{} is in sync", member.label));
+            }
+            self.fail_or_stop(failed);
+            self.publisher.require();
+            drop(turn);
+        }
+        self.reconsider();
+        let _published = self.fence().await?;
+        Ok(())
     }
 
     /// Writes `superblocks`, all at once.
@@ -356,50 +452,6 @@ impl Inner {
         failed
     }
 
-    /// What the superblock of each known member says next, with one more event.
-    fn next_superblocks(&self) -> Vec<(Rc<Member>, Superblock)> {
-        let members = self.members.borrow();
-        let now = self.clock.unix_time();
-        let mut array = self.publisher.array.borrow_mut();
-        let array = array.as_mut().expect("asked only where there are superblocks");
-        let events = array.events + 1;
-        if self.publisher.timed.replace(events) != events {
-            self.publisher.before.set(array.updated);
-            array.updated = Timestamp { seconds: now.as_secs(), micros: now.subsec_micros() };
-        }
-        self.publisher.prepared.set(self.resync.get());
-        array.resync = match (self.active.get(), self.resync.get()) {
-            // What lies below is in sync but for what the log says of it.
-            (true, Resync::From(from)) if from > 0 && self.data.has_partial() => Resync::From(from),
-            (true, _) => Resync::From(0),
-            (false, resync) => resync,
-        };
-        array.raid_disks = self.slots.borrow().len() as u32;
-        for role in &mut array.roles {
-            *role = if matches!(role, Role::Journal) { Role::Journal } else { Role::Spare };
-        }
-        for member in members.iter() {
-            let number = member.number as usize;
-            if array.roles.len() <= number {
-                array.roles.resize(number + 1, Role::Spare);
-            }
-            array.roles[number] = member.md_role(array.version);
-        }
-        if let Some(intent) = &mut *self.intent.borrow_mut() {
-            let header = &mut intent.bitmap_mut().header;
-            header.events = events;
-            header.events_cleared = header.events_cleared.min(events);
-        }
-        let known = members.iter().filter(|member| member.is_known());
-        known
-            .filter_map(|member| {
-                let own = member.superblock.borrow();
-                let next = Superblock { events, ..superblock_of(member, array, own.as_ref()?) };
-                Some((Rc::clone(member), next))
-            })
-            .collect()
-    }
-
     /// `bytes` in memory of the array's own, filled up with zeroes to whole blocks of `member`.
     async fn metadata(&self, member: &Member, bytes: &[u8]) -> Payload {
         let block = member.dev.limits().logical_block as usize;
@@ -408,141 +460,12 @@ impl Inner {
         buf[bytes.len()..].fill(0);
         buf.into()
     }
-
-    /// Has the bits of `span` on the members.
-    pub(super) async fn store_bits(self: &Rc<Self>, span: Span) {
-        let is_there = || {
-            let intent = self.intent.borrow();
-            intent.as_ref().is_none_or(|intent| intent.is_on_members(span))
-        };
-        while !is_there() && !self.broken.get() {
-            let turn = self.publisher.turn().await;
-            if !is_there() {
-                self.store_changed_pages().await;
-            }
-            drop(turn);
-        }
-    }
-
-    /// Clears the bits that nobody needs, once the data that they stood for is durable.
-    pub(super) async fn sweep_bits(self: &Rc<Self>) {
-        let _turn = self.publisher.turn().await;
-        let members = self.written_members();
-        let flushes = members.iter().map(|member| member.dev.start(Io::flush()));
-        let flushed = join_all(flushes.collect()).await;
-        if flushed.iter().any(|one| one.result.is_err()) || self.degraded.get() {
-            return; // Left to whoever comes upon the failure; the bits stay.
-        }
-        let events = self.publisher.events();
-        if let Some(intent) = &mut *self.intent.borrow_mut() {
-            if !intent.sweep() {
-                return;
-            }
-            intent.bitmap_mut().header.events_cleared = events;
-        }
-        self.store_changed_pages().await;
-    }
-
-    async fn store_changed_pages(self: &Rc<Self>) {
-        let (pages, set) = match &mut *self.intent.borrow_mut() {
-            Some(intent) => {
-                let pages = intent.take_changed();
-                let set: Vec<usize> = pages.iter().flat_map(|page| intent.set_in(*page)).collect();
-                (pages, set)
-            }
-            None => return,
-        };
-        for (member, why) in self.store_pages(&pages).await {
-            if !self.fail(&member, &why) {
-                self.note(format!("{}: {why}: nothing is written any more", member.label));
-                self.broken.set(true);
-                return;
-            }
-        }
-        if let Some(intent) = &mut *self.intent.borrow_mut() {
-            intent.stored(set);
-        }
-    }
-
-    /// Writes pages of the bitmap to every member that is written; answers those that failed.
-    async fn store_pages(self: &Rc<Self>, pages: &[usize]) -> Failures {
-        let mut failed = Failures::new();
-        for page in pages {
-            let bytes = match &*self.intent.borrow() {
-                Some(intent) => {
-                    let bitmap = intent.bitmap();
-                    // Something else may follow behind the last page.
-                    bitmap.page(*page as u64)[..bitmap.page_len(*page as u64)].to_vec()
-                }
-                None => return failed,
-            };
-            let area = |member: Rc<Member>| {
-                let area = bitmap_area(&member)?;
-                Some((member, area + (*page * PAGE) as u64, bytes.clone()))
-            };
-            let areas = self.written_members().into_iter().filter_map(area).collect();
-            failed.extend(self.store_metadata("bitmap", areas).await);
-        }
-        failed
-    }
 }
 
-/// Makes what was written to `members` durable; answers those that failed.
-async fn flush_all(members: &[Rc<Member>]) -> Failures {
-    let started = members.iter().map(|member| member.dev.start(Io::flush())).collect();
-    let done = members.iter().zip(join_all(started).await);
-    done.filter_map(|(member, done)| {
-        let errno = done.result.err()?;
-        Some((Rc::clone(member), format!("a flush failed: {errno}")))
-    })
-    .collect()
-}
-
-/// Where the bitmap lies on `member`, in bytes.
-fn bitmap_area(member: &Member) -> Option<u64> {
-    let superblock = member.superblock.borrow();
-    let superblock = superblock.as_ref()?;
-    superblock.super_offset.checked_add_signed(superblock.bitmap_offset?)
-}
-
-/// The array's part, with what is `member`'s own.
-fn superblock_of(member: &Member, array: &Superblock, own: &Superblock) -> Superblock {
-    let mut features = array
-        .features
-        .without(Features::RECOVERY_OFFSET)
-        .without(Features::REPLACEMENT)
-        .without(Features::RECOVERY_BITMAP)
-        .without(Features::BAD_BLOCKS);
-    if own.features.contains(Features::BAD_BLOCKS) {
-        features = features.union(Features::BAD_BLOCKS);
-    }
-    let mut recovery_offset = None;
-    if let MemberState::Recovering(done) = member.state.get() {
-        features = features.union(Features::RECOVERY_OFFSET);
-        recovery_offset = Some(done);
-        if member.by_bitmap.get() {
-            features = features.union(Features::RECOVERY_BITMAP);
-        }
-    }
-    if member.replacement.get() {
-        features = features.union(Features::REPLACEMENT);
-    }
-    Superblock {
-        features,
-        recovery_offset,
-        version: own.version,
-        super_offset: own.super_offset,
-        data_offset: own.data_offset,
-        data_size: own.data_size,
-        device_uuid: own.device_uuid,
-        device_number: member.number,
-        corrected_reads: member.corrected.get(),
-        write_mostly: own.write_mostly,
-        fail_fast: own.fail_fast,
-        bad_block_log: own.bad_block_log,
-        bitmap_offset: own.bitmap_offset,
-        ppl: own.ppl,
-        raw: own.raw.clone(),
-        ..array.clone()
-    }
+/// How one writing of all superblocks went.
+enum Round {
+    Done,
+    /// The membership changed under it: superblocks have to be made anew.
+    Again,
+    Failed(Failures),
 }

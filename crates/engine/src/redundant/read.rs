@@ -15,9 +15,9 @@ use std::rc::Rc;
 use braid_array::{Fan, MemberSpan};
 use braid_block::{Completion, Errno, Flags, Io, Payload, Span};
 
-use super::Inner;
-use super::data::Data;
-use super::member::Member;
+use super::core::Core;
+use super::keeping::Inner;
+use super::roster::Member;
 use crate::pending::{Token, Watch, Watched};
 use crate::{Pending, join_all};
 
@@ -30,26 +30,18 @@ const MOST_ERRORS: u32 = 20;
 impl Inner {
     #[inline]
     pub(super) fn start_read(self: &Rc<Self>, io: Io) -> Pending {
-        if !self.work.is_timing() {
-            return self.read(io);
+        if !self.core.work.is_timing() {
+            return self.keeping.read(self, io);
         }
-        let pending = self.read(io);
+        let pending = self.keeping.read(self, io);
         let inner = Rc::clone(self);
-        let start = self.clock.now();
+        let start = self.core.clock.now();
         Pending::task(async move {
             let completion = pending.await;
-            let now = inner.clock.now();
-            inner.work.record_latency(now, now - start);
+            let now = inner.core.clock.now();
+            inner.core.work.record_latency(now, now - start);
             completion
         })
-    }
-
-    #[inline]
-    fn read(self: &Rc<Self>, io: Io) -> Pending {
-        match &self.data {
-            Data::Copies(_) => self.read_copy(io),
-            Data::Parity(_) => self.read_data(io),
-        }
     }
 
     /// Reads the stretches of `fan`, all at once, each from the member that `holder` answers; with
@@ -131,23 +123,45 @@ impl Inner {
         failed: Option<u32>,
     ) -> Pending {
         let inner = Rc::clone(self);
-        self.background.request(async move {
-            let (result, payload) = match &inner.data {
-                Data::Copies(_) => inner.read_copies_carefully(span, payload, failed).await,
-                Data::Parity(_) => inner.read_data_carefully(span, payload, failed).await,
-            };
+        self.core.background.request(async move {
+            let (result, payload) =
+                inner.keeping.read_carefully(&inner, span, payload, failed).await;
             Completion { result, payload }
         })
     }
 
+    /// Has `place`, in sync bytes, written again on `member`, which could not read it.
+    pub(super) fn heal_later(self: &Rc<Self>, member: Rc<Member>, place: Span, finder: Finder) {
+        if self.core.read_only || self.core.limits.read_only {
+            return;
+        }
+        let inner = Rc::clone(self);
+        self.core
+            .background
+            .spawn(async move { inner.keeping.heal(&inner, member, place, finder).await });
+    }
+}
+
+/// Who came upon something that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finder {
+    /// A client's request, or what makes one good: it counts against the member.
+    Request,
+    /// A pass that goes over all of the member to find such places: it says nothing of how fast
+    /// they come.
+    Pass,
+}
+
+impl Core {
     /// Writes again what `member` could not read at `place` of its data, and reads it back. The
-    /// payload comes back, too.
+    /// payload comes back, too, and whether the member has it now.
     pub(super) async fn write_again(
         self: &Rc<Self>,
         member: &Rc<Member>,
         place: Span,
         payload: Payload,
-    ) -> Payload {
+        finder: Finder,
+    ) -> (bool, Payload) {
         let at = member.data_offset + place.offset;
         let mut done = member.dev.start(Io::write(at, payload, Flags::FUA)).await;
         if done.result.is_ok() {
@@ -156,21 +170,31 @@ impl Inner {
         match done.result {
             Ok(()) => {
                 member.corrected.set(member.corrected.get() + 1);
+                self.is_good_again(member, place).await;
                 self.note(format!(
                     "{}: {} bytes at {} could not be read and were written again",
                     member.label, place.len, place.offset
                 ));
-                if member.count_error(self.clock.now()) > MOST_ERRORS {
-                    self.fail(member, "more than 20 read errors within an hour");
+                if finder == Finder::Request
+                    && member.count_error(self.clock.now(), place) > MOST_ERRORS
+                    && !self.fail(member, "more than 20 read errors within an hour")
+                {
+                    self.note(format!(
+                        "{} has the only copy of something: it is kept",
+                        member.label
+                    ));
                 }
             }
             Err(errno) => {
                 let why = format!("what could not be read could not be written again: {errno}");
-                self.fail(member, &why);
+                if !self.fail(member, &why) {
+                    self.note(format!("{}: {why}; it is needed, and kept", member.label));
+                }
             }
         }
-        self.fence().await;
-        done.payload
+        // A stopped array answers its own error to whoever asks next.
+        let _ = self.fence().await;
+        (done.result.is_ok(), done.payload)
     }
 }
 
@@ -189,7 +213,7 @@ impl Watch for Inner {
 
     #[inline]
     fn abandoned(&self, token: Token) {
-        let members = self.members.borrow();
+        let members = self.core.roster.members();
         if let Some(member) = members.iter().find(|member| member.number == token.member) {
             member.reads.set(member.reads.get().saturating_sub(1));
         }

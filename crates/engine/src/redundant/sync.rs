@@ -2,154 +2,163 @@
 //!
 //! ```text
 //!   a spare and a role without a member ──▶ it takes over
-//!   a member to fill ──▶ recovery    in the order of its bytes; it says how far it got
+//!   members to fill ──▶ recovery     in the order of their bytes; they say how far they got
 //!   members may not agree ──▶ resync in the order of the sync bytes
 //!   somebody asked ──▶ check or repair
 //! ```
 //!
-//! One thing at a time, in this order: redundancy first.
+//! One thing at a time, in this order: redundancy first. All members that are to be filled are
+//! filled in one pass, and a member that comes to be filled meanwhile has the pass begin anew with
+//! it.
 
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
 
 use braid_block::Span;
 use braid_md::Resync;
 
+use super::Later;
 use super::control::JobKind;
-use super::data::{Data, Layout};
-use super::member::{Member, MemberState};
+use super::keeping::{Inner, Lost};
 use super::pass::{End, Walk};
+use super::roster::Member;
 use super::work::POOL;
-use super::{Inner, Later, MemberState as State};
+use crate::canary::Canary;
+
+/// How long a resync that cannot make members agree waits before it is tried again.
+const AGAIN: Duration = Duration::from_secs(60);
 
 /// What is to be done.
 enum Job {
     /// Give a spare the role of a member that is missing.
     TakeOver(Rc<Member>, u16),
-    Recover(Rc<Member>),
+    Recover(Vec<Rc<Member>>),
     Compare(JobKind),
 }
 
 impl Inner {
     pub(super) async fn work_without_end(self: Rc<Self>) {
-        if self.read_only {
+        if self.core.read_only {
             return;
         }
         loop {
-            self.work.until(|| self.next_job().is_some()).await;
+            self.until_next_job().await;
             match self.next_job() {
                 Some(Job::TakeOver(spare, role)) => self.take_over(&spare, role).await,
-                Some(Job::Recover(member)) => self.recover(&member).await,
+                Some(Job::Recover(members)) => self.recover(members).await,
                 Some(Job::Compare(kind)) => self.compare(kind).await,
                 None => {}
             }
         }
     }
 
+    /// Returns when something is to be done, now or since a resync was put off long enough.
+    async fn until_next_job(&self) {
+        let core = &self.core;
+        let mut told = pin!(core.work.until(|| self.next_job().is_some()));
+        let left = core.work.put_off_for(core.clock.now());
+        let mut wait = left.map(|left| core.clock.sleep(left));
+        poll_fn(|cx| {
+            let is_over = wait.as_mut().is_some_and(|wait| wait.as_mut().poll(cx).is_ready());
+            if is_over { Poll::Ready(()) } else { told.as_mut().poll(cx) }
+        })
+        .await;
+    }
+
     /// What is to be done next: the same answer until something changes.
     fn next_job(&self) -> Option<Job> {
-        if self.work.is_stopped() || self.broken.get() {
+        let core = &self.core;
+        if core.work.is_stopped() || core.gate.is_stopped() {
             return None;
         }
-        let slots = self.slots.borrow();
-        let members = self.members.borrow();
-        let vacant = slots.iter().position(|slot| slot.primary.is_none());
-        let spare = members.iter().find(|member| member.state.get() == State::Spare);
-        if let (Some(role), Some(spare)) = (vacant, spare) {
-            return Some(Job::TakeOver(Rc::clone(spare), role as u16));
+        if let Some((spare, role)) = core.roster.vacancy() {
+            return Some(Job::TakeOver(spare, role));
         }
-        let recovering =
-            members.iter().find(|member| matches!(member.state.get(), State::Recovering(_)));
-        if let Some(member) = recovering {
-            return Some(Job::Recover(Rc::clone(member)));
+        let recovering = core.roster.recovering();
+        if !recovering.is_empty() {
+            return Some(Job::Recover(recovering));
         }
-        if self.needs_resync() {
+        if self.needs_resync() && !core.work.is_put_off(core.clock.now()) {
             return Some(Job::Compare(JobKind::Resync));
         }
-        self.work.requested().map(Job::Compare)
+        core.work.requested().map(Job::Compare)
     }
 
     fn needs_resync(&self) -> bool {
-        match self.resync.get() {
+        let core = &self.core;
+        match core.agreement.resync() {
             Resync::Clean => {
                 // What a bitmap said when the array was put together.
-                let intent = self.intent.borrow();
-                !self.degraded.get() && intent.as_ref().is_some_and(|intent| intent.needed() > 0)
+                let intent = core.intent.borrow();
+                let is_degraded = core.gate.is_degraded();
+                !is_degraded && intent.as_ref().is_some_and(|intent| intent.needed() > 0)
             }
-            Resync::From(_) => true,
+            // Where nothing is left to compare with, nothing tells that members agree.
+            Resync::From(_) => self.keeping.may_agree(core),
         }
     }
 
     async fn take_over(self: &Rc<Self>, spare: &Rc<Member>, role: u16) {
-        spare.role.set(Some(role));
-        spare.by_bitmap.set(false);
-        spare.state.set(MemberState::Recovering(0));
-        self.put_in(spare, role, false);
-        self.note(format!("{} takes over role {role}", spare.label));
-        self.reconsider();
-        self.publish().await;
+        self.core.roster.take_over(spare, role);
+        self.core.welcome();
+        self.core.note(format!("{} takes over role {role}", spare.label));
+        self.core.reconsider();
+        // A stopped array has no next job.
+        let _ = self.core.publish().await;
     }
 
-    /// Fills `member`.
-    async fn recover(self: &Rc<Self>, member: &Rc<Member>) {
-        let MemberState::Recovering(filled) = member.state.get() else { return };
-        let Some(role) = member.role.get() else { return };
-        let filling = Filling {
-            inner: Rc::clone(self),
-            member: Rc::clone(member),
-            role,
-            layout: self.data.layout(),
-            filled,
-            by_bitmap: member.by_bitmap.get(),
-        };
+    /// Fills `members`.
+    async fn recover(self: &Rc<Self>, members: Vec<Rc<Member>>) {
+        let core = &self.core;
         // After a crash what was filled is as doubtful as any copy, where the bitmap says so.
-        let from = if self.resync.get() == Resync::Clean { filled } else { 0 };
+        let is_trusted =
+            core.agreement.is_clean() || Canary::RecoveryTrustsOffsetAfterCrash.is_planted();
+        let target = |member: &Rc<Member>| {
+            let filled = member.recovering()?;
+            let role = member.role()?;
+            Some(Target { member: Rc::clone(member), role, filled })
+        };
+        let targets: Vec<Target> = members.iter().filter_map(target).collect();
+        let first = targets.iter().map(|one| one.filled).min().unwrap_or(0);
+        let from = if is_trusted { first } else { 0 };
+        if !is_trusted {
+            core.roster.fill_again_from(0);
+        }
+        let filling = Filling { inner: Rc::clone(self), targets, is_trusted };
         match self.pass(&filling, from).await {
-            End::Done if filling.is_wanted() => self.finish_recovery(member).await,
+            End::Done if filling.is_wanted() => self.finish_recovery(&members).await,
             End::Failed(why) => {
-                self.fail(member, &format!("it could not be filled: {why}"));
-                self.fence().await;
+                let why = format!("it could not be filled: {why}");
+                let failed = members.iter().map(|member| (Rc::clone(member), why.clone()));
+                core.fail_or_stop(failed.collect());
+                let _ = core.fence().await;
             }
             _ => {}
         }
         self.end_pass();
     }
 
-    async fn finish_recovery(self: &Rc<Self>, member: &Rc<Member>) {
-        member.state.set(MemberState::InSync);
-        member.by_bitmap.set(false);
-        if member.replacement.replace(false)
-            && let Some(role) = member.role.get()
-        {
-            let slot = &mut self.slots.borrow_mut()[usize::from(role)];
-            slot.replacement = None;
-            if let Some(old) = slot.primary.replace(Rc::clone(member)) {
-                old.state.set(MemberState::Faulty);
-                old.remark.replace(format!("replaced by {}", member.label));
-                self.publisher.be_twice();
+    async fn finish_recovery(self: &Rc<Self>, members: &[Rc<Member>]) {
+        for member in members {
+            // A stopped array has no next job.
+            if self.core.promote(member).await.is_err() {
+                return;
             }
         }
-        self.note(format!("{} is in sync", member.label));
-        self.reconsider();
         self.forget_needs();
-        self.publish().await;
-    }
-
-    /// What a pass does next of `span`, which lies in one piece: how many bytes that is, at most
-    /// `most` if there is anything to do, and which part of the array.
-    fn stretch(&self, span: Span, most: u64, by_bitmap: bool) -> (u64, Option<Span>) {
-        let (len, needed) = match &*self.intent.borrow() {
-            Some(intent) if by_bitmap => intent.stretch(span, most),
-            _ => (span.len.min(most), true),
-        };
-        (len, needed.then(|| Span::new(span.offset, len)))
     }
 
     /// When every copy is there and they agree, no bit is needed any more.
     fn forget_needs(&self) {
-        if !self.degraded.get()
-            && !self.is_recovering()
-            && self.resync.get() == Resync::Clean
-            && let Some(intent) = &mut *self.intent.borrow_mut()
+        let core = &self.core;
+        if !core.gate.is_degraded()
+            && core.roster.recovering().is_empty()
+            && core.agreement.is_clean()
+            && let Some(intent) = &mut *core.intent.borrow_mut()
         {
             intent.need_nothing();
         }
@@ -157,51 +166,44 @@ impl Inner {
 
     /// Compares the copies, and but for a check makes them the same.
     async fn compare(self: &Rc<Self>, kind: JobKind) {
-        let resync = kind == JobKind::Resync;
+        let core = &self.core;
+        let is_resync = kind == JobKind::Resync;
         let comparing = Comparing {
             inner: Rc::clone(self),
             kind,
-            layout: self.data.layout(),
+            total: core.layout.borrow().sync_size(),
             // A bitmap says where copies can differ; a scrub looks everywhere.
-            by_bitmap: resync && self.intent.borrow().is_some(),
+            by_bitmap: is_resync && core.intent.borrow().is_some(),
+            is_stuck: Rc::default(),
         };
-        let from = match self.resync.get() {
-            Resync::From(from) if resync => from.min(comparing.total()),
-            _ => 0,
-        };
-        if resync {
-            self.forget_compared();
-            self.doubt.set(None);
-        }
-        self.work.find_nothing();
-        if self.pass(&comparing, from).await == End::Done {
-            self.finish_comparison(kind);
-            self.publish().await;
+        let from = if is_resync { core.agreement.begin_pass(comparing.total) } else { 0 };
+        core.work.find_nothing();
+        if self.pass(&comparing, from).await == End::Done && comparing.is_as_large() {
+            if is_resync {
+                self.finish_resync(comparing.is_stuck.get());
+            } else {
+                let found = core.work.found();
+                core.work.finish_request(kind, core.clock.unix_time());
+                core.note(found.summary(kind));
+            }
+            // A stopped array has no next job.
+            let _ = core.publish().await;
         }
         self.end_pass();
     }
 
-    fn finish_comparison(&self, kind: JobKind) {
-        match kind {
-            // They came to differ behind the pass: once more from there.
-            JobKind::Resync if self.doubt.get().is_some() => {}
-            JobKind::Resync => {
-                self.resync.set(Resync::Clean);
-                self.note("the copies agree: resync done".to_owned());
-                self.forget_needs();
-            }
-            _ => {
-                let found = self.work.found().mismatches;
-                self.work.finish_request(kind, self.clock.unix_time());
-                self.note(format!("{kind}: {found} bytes differ"));
-            }
+    fn finish_resync(self: &Rc<Self>, is_stuck: bool) {
+        let core = &self.core;
+        if core.agreement.end_pass() {
+            core.note("the copies agree: resync done".to_owned());
+            self.forget_needs();
+        } else if is_stuck {
+            core.note(format!(
+                "the resync could not make all members agree; it is tried again in {} s",
+                AGAIN.as_secs()
+            ));
+            core.work.put_off(core.clock.now() + AGAIN);
         }
-    }
-
-    fn has_takeover(&self) -> bool {
-        let spare = |member: &Rc<Member>| member.state.get() == State::Spare;
-        self.slots.borrow().iter().any(|slot| slot.primary.is_none())
-            && self.members.borrow().iter().any(spare)
     }
 }
 
@@ -211,62 +213,146 @@ fn fitting(buffers: usize) -> u64 {
     ((POOL / 4 / buffers) as u64 & !4095).max(4096)
 }
 
-/// A member that is filled: over its bytes.
-struct Filling {
-    inner: Rc<Inner>,
+/// A member that is filled.
+#[derive(Clone)]
+struct Target {
     member: Rc<Member>,
     role: u16,
-    layout: Layout,
     /// How far it was filled before.
     filled: u64,
-    by_bitmap: bool,
+}
+
+/// Members that are filled: over their bytes.
+struct Filling {
+    inner: Rc<Inner>,
+    targets: Vec<Target>,
+    /// Whether what was filled before needs no second look.
+    is_trusted: bool,
+}
+
+impl Filling {
+    /// What comes next at `offset` for `target`: how many bytes, and which part of the array if
+    /// there is anything to do.
+    fn next_for(&self, target: &Target, offset: u64, most: u64) -> (u64, Option<Span>) {
+        let is_filled = offset < target.filled;
+        let left = if is_filled { target.filled } else { self.total() } - offset;
+        let Some(piece) = self.inner.keeping.piece_of_member(target.role, offset) else {
+            return (left.min(4096), None); // The last chunks of a layout may hold nothing.
+        };
+        let span = Span::new(piece.offset, piece.len.min(left));
+        if is_filled && self.is_trusted {
+            return (span.len, None);
+        }
+        let most = most.min(fitting(self.inner.keeping.read_to_fill()));
+        let by_bitmap = target.member.is_by_bitmap() || is_filled;
+        self.inner.stretch(span, most, by_bitmap)
+    }
 }
 
 impl Walk for Filling {
     fn kind(&self) -> JobKind {
-        if self.member.replacement.get() { JobKind::Replace } else { JobKind::Recovery }
+        let all = self.targets.iter().all(|target| target.member.is_replacement());
+        if all { JobKind::Replace } else { JobKind::Recovery }
     }
 
     fn member(&self) -> Option<String> {
-        Some(self.member.label.clone())
+        let labels = self.targets.iter().map(|target| target.member.label.as_str());
+        Some(labels.collect::<Vec<_>>().join(", "))
     }
 
     fn total(&self) -> u64 {
-        self.layout.member_size()
+        let total = self.inner.core.layout.borrow().member_size();
+        let is_early = Canary::ReplacementPromotedEarly.is_planted();
+        if is_early && self.kind() == JobKind::Replace { total / 2 } else { total }
     }
 
+    /// As long as it is these members, and nobody else, who are to be filled.
     fn is_wanted(&self) -> bool {
-        matches!(self.member.state.get(), MemberState::Recovering(_))
+        let roster = &self.inner.core.roster;
+        let recovering = roster.recovering();
+        roster.vacancy().is_none()
+            && recovering.len() == self.targets.len()
+            && self
+                .targets
+                .iter()
+                .all(|target| recovering.iter().any(|member| Rc::ptr_eq(member, &target.member)))
     }
 
-    fn next(&self, offset: u64, most: u64) -> (u64, Option<Span>) {
-        let is_filled = offset < self.filled;
-        let left = if is_filled { self.filled - offset } else { self.total() - offset };
-        match self.layout.piece_of_member(self.role.into(), offset) {
-            Some(piece) => {
-                let span = Span::new(piece.offset, piece.len.min(left));
-                let most = most.min(fitting(self.layout.read_to_fill()));
-                self.inner.stretch(span, most, self.by_bitmap || is_filled)
+    fn next(&self, offset: u64, most: u64) -> (u64, bool) {
+        let next = |target| self.next_for(target, offset, most);
+        let all: Vec<(u64, Option<Span>)> = self.targets.iter().map(next).collect();
+        let len = all.iter().map(|(len, _)| *len).min().unwrap_or(most);
+        (len, all.iter().any(|(_, place)| place.is_some()))
+    }
+
+    fn work(&self, part: Span) -> Later<'static, Result<(), String>> {
+        let mut places: Vec<(Span, Vec<Rc<Member>>)> = Vec::new();
+        for target in &self.targets {
+            let (_, place) = self.next_for(target, part.offset, part.len);
+            let Some(Span { offset, .. }) = place else { continue };
+            let place = Span::new(offset, part.len);
+            let member = Rc::clone(&target.member);
+            match places.iter_mut().find(|(one, _)| *one == place) {
+                Some((_, members)) => members.push(member),
+                None => places.push((place, vec![member])),
             }
-            // The last chunks of a layout may hold nothing.
-            None => (left.min(4096), None),
         }
-    }
-
-    fn work(&self, array: Span, offset: u64) -> Later<'static, Result<(), String>> {
-        let (inner, member) = (Rc::clone(&self.inner), Rc::clone(&self.member));
+        let inner = Rc::clone(&self.inner);
         Box::pin(async move {
-            match &inner.data {
-                Data::Copies(_) => Rc::clone(&inner).fill_copy(&member, offset, array).await,
-                Data::Parity(_) => Rc::clone(&inner).fill_column(&member, array).await,
+            for (place, members) in places {
+                let filled = inner.keeping.fill(&inner, members.clone(), place, part.offset);
+                for lost in filled.await {
+                    inner.enter_lost(&members, lost).await?;
+                }
             }
+            Ok(())
         })
     }
 
     fn reached(&self, frontier: u64) {
-        if self.is_wanted() {
-            self.member.state.set(MemberState::Recovering(frontier));
+        for Target { member, filled, .. } in &self.targets {
+            let frontier = if self.is_trusted { frontier.max(*filled) } else { frontier };
+            self.inner.core.roster.is_filled_below(member, frontier);
         }
+    }
+}
+
+impl Inner {
+    /// What a pass does next of `span`, which lies in one piece: how many bytes that is, at most
+    /// `most` if there is anything to do, and which part of the array.
+    fn stretch(&self, span: Span, most: u64, by_bitmap: bool) -> (u64, Option<Span>) {
+        let (len, needed) = match &*self.core.intent.borrow() {
+            Some(intent) if by_bitmap => intent.stretch(span, most),
+            _ => (span.len.min(most), true),
+        };
+        (len, needed.then(|| Span::new(span.offset, len)))
+    }
+
+    /// Enters what nobody can give to `members` in their bad-block logs, and in those of the
+    /// members that could not be read there.
+    async fn enter_lost(
+        &self,
+        members: &[Rc<Member>],
+        Lost { place, unreadable }: Lost,
+    ) -> Result<(), String> {
+        let core = &self.core;
+        for member in members.iter().filter(|member| member.recovering().is_some()) {
+            if !core.is_bad_from_now_on(member, place).await {
+                let labels: Vec<&str> = unreadable.iter().map(|one| one.label.as_str()).collect();
+                return Err(format!(
+                    "{} cannot be read at {place} of their data, and {} has no bad-block log, or \
+                     no room in it, to note that",
+                    labels.join(", "),
+                    member.label
+                ));
+            }
+        }
+        for member in &unreadable {
+            // Where that cannot be noted its next read finds it out.
+            core.is_bad_from_now_on(member, place).await;
+            core.note(format!("{}: {place} cannot be read, and nobody else has it", member.label));
+        }
+        Ok(())
     }
 }
 
@@ -274,8 +360,18 @@ impl Walk for Filling {
 struct Comparing {
     inner: Rc<Inner>,
     kind: JobKind,
-    layout: Layout,
+    /// What was there when it began, in sync bytes.
+    total: u64,
     by_bitmap: bool,
+    /// Members could not be made to agree somewhere.
+    is_stuck: Rc<Cell<bool>>,
+}
+
+impl Comparing {
+    /// Whether the array is as large as it was when this began.
+    fn is_as_large(&self) -> bool {
+        self.inner.core.layout.borrow().sync_size() == self.total
+    }
 }
 
 impl Walk for Comparing {
@@ -288,40 +384,49 @@ impl Walk for Comparing {
     }
 
     fn total(&self) -> u64 {
-        self.layout.sync_size()
+        self.total
     }
 
     /// Filling a member comes first: it gives back redundancy.
     fn is_wanted(&self) -> bool {
-        let inner = &self.inner;
+        let Inner { core, .. } = &*self.inner;
         let wanted = match self.kind {
-            JobKind::Resync => inner.needs_resync(),
-            kind => inner.work.requested() == Some(kind),
+            JobKind::Resync => self.inner.needs_resync(),
+            kind => core.work.requested() == Some(kind),
         };
-        wanted && !inner.is_recovering() && !inner.has_takeover()
+        wanted
+            && self.is_as_large()
+            && core.roster.recovering().is_empty()
+            && core.roster.vacancy().is_none()
     }
 
-    fn next(&self, offset: u64, most: u64) -> (u64, Option<Span>) {
-        let piece = self.layout.piece_to_compare(offset);
-        let most = most.min(fitting(self.layout.compared()));
-        self.inner.stretch(piece, most, self.by_bitmap)
+    fn next(&self, offset: u64, most: u64) -> (u64, bool) {
+        let piece = self.inner.keeping.piece_to_compare(offset);
+        let piece = Span::new(offset, piece.len.min(self.total - offset));
+        let most = most.min(fitting(self.inner.keeping.compared()));
+        let (len, place) = self.inner.stretch(piece, most, self.by_bitmap);
+        (len, place.is_some())
     }
 
-    fn work(&self, array: Span, _: u64) -> Later<'static, Result<(), String>> {
+    fn work(&self, part: Span) -> Later<'static, Result<(), String>> {
         let (inner, kind) = (Rc::clone(&self.inner), self.kind);
+        let is_stuck = Rc::clone(&self.is_stuck);
         Box::pin(async move {
-            let found = match &inner.data {
-                Data::Copies(_) => Rc::clone(&inner).compare_copies(array, kind).await,
-                Data::Parity(_) => Rc::clone(&inner).compare_rows(array, kind).await,
-            };
-            inner.work.find(found);
+            let found = inner.keeping.compare(&inner, part, kind).await;
+            if kind == JobKind::Resync
+                && let Some(place) = found.unsettled
+            {
+                inner.core.agreement.differ_from(place);
+                is_stuck.set(true);
+            }
+            inner.core.work.find(found);
             Ok(())
         })
     }
 
     fn reached(&self, frontier: u64) {
-        if let (JobKind::Resync, Resync::From(_)) = (self.kind, self.inner.resync.get()) {
-            self.inner.agree_up_to(frontier);
+        if self.kind == JobKind::Resync {
+            self.inner.core.agreement.reached(frontier);
         }
     }
 }

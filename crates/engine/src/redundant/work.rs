@@ -35,6 +35,8 @@ pub(super) struct Work {
     current: RefCell<Option<Current>>,
     found: RefCell<Found>,
     last: RefCell<Option<(JobKind, Duration, u64)>>,
+    /// Before when a resync that got stuck is not tried again.
+    put_off: Cell<Duration>,
     changed: Signal,
     /// How often something changed.
     changes: Cell<u64>,
@@ -61,6 +63,7 @@ impl Work {
             current: RefCell::default(),
             found: RefCell::default(),
             last: RefCell::default(),
+            put_off: Cell::default(),
             changed: Signal::default(),
             changes: Cell::new(0),
         })
@@ -83,6 +86,21 @@ impl Work {
     pub(super) fn stop(&self) {
         self.stop.set(true);
         self.tell();
+    }
+
+    /// A resync is not tried again before `time`, unless a member comes or goes.
+    pub(super) fn put_off(&self, time: Duration) {
+        self.put_off.set(time);
+    }
+
+    /// Whether a resync is put off at `now`.
+    pub(super) fn is_put_off(&self, now: Duration) -> bool {
+        now < self.put_off.get()
+    }
+
+    /// How long a resync is still put off at `now`, if it is.
+    pub(super) fn put_off_for(&self, now: Duration) -> Option<Duration> {
+        self.put_off.get().checked_sub(now).filter(|left| !left.is_zero())
     }
 
     /// What is to be done may be another thing now.

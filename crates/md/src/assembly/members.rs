@@ -4,7 +4,7 @@
 //!
 //! 1. Is it a second copy of another one?
 //! 2. Does it describe the same array, and is it large enough?
-//! 3. Does it call all of the freshest members failed? Then both went on alone.
+//! 3. Does it call all of the freshest members failed, and they it? Then both went on alone.
 //! 4. Is it more than one event behind? (One is allowed: a crash may come between the writes of
 //!    two superblocks.)
 //! 5. Does the freshest member's table still give it its role?
@@ -399,7 +399,13 @@ fn claim(candidates: &[Candidate], freshest: usize, index: usize) -> Result<Clai
         let raid_disks = authority.raid_disks;
         return Err(Reason::NoSuchRole { role: claimed, raid_disks });
     }
-    if index != freshest && knows_none_of_the_freshest(candidates, authority.events, index) {
+    // Whom the freshest counts on went nowhere alone: of a newcomer that says so first, before the
+    // others do, these know nothing yet.
+    let is_disowned = now != Role::Active(claimed);
+    if index != freshest
+        && is_disowned
+        && knows_none_of_the_freshest(candidates, authority.events, index)
+    {
         let freshest = candidates[freshest].label.clone();
         return Err(Reason::Diverged { freshest, events: this.events });
     }

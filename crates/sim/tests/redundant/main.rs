@@ -6,6 +6,7 @@
 //! * `parity`: raid4, raid5 and raid6.
 
 mod audit;
+mod bad_places;
 mod copies;
 mod parity;
 mod shape;

@@ -9,7 +9,7 @@
 
 use braid_array::Mirrored;
 
-use crate::redundant::member::Slot;
+use crate::redundant::roster::Slot;
 
 /// The copy of the byte at `offset` that is best read, of those that can be read for `len` bytes
 /// (or up to the end of the piece): `None` if there is none. `first` asks for the first of them.

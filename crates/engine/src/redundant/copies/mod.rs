@@ -11,30 +11,139 @@ mod read;
 mod store;
 mod window;
 
+pub(in crate::redundant) use read::join_neighbours;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use braid_array::Mirrored;
+use braid_array::geometry::Raid1;
+use braid_block::{Errno, Extent, Io, Payload, Span};
 
-use super::Inner;
-use super::data::Data;
+use super::Later;
+use super::control::JobKind;
+use super::core::Core;
+use super::found::Found;
+use super::keeping::{Inner, Keeping, Lost};
+use super::log::{Consistency, LogCost, RestartError};
+use super::read::Finder;
+use super::roster::Member;
+use super::write::Finished;
+use crate::Pending;
 
 /// Copies, as the array's geometry has them.
 pub(super) struct Copies {
-    pub(super) geometry: RefCell<Rc<dyn Mirrored>>,
+    geometry: RefCell<Rc<dyn Mirrored>>,
 }
 
-impl Inner {
-    /// Asked only where there are copies.
-    #[inline]
-    fn copies(&self) -> &Copies {
-        match &self.data {
-            Data::Copies(copies) => copies,
-            Data::Parity(_) => unreachable!("an array with parity keeps no copies"),
-        }
+impl Copies {
+    pub(super) fn new(geometry: Rc<dyn Mirrored>) -> Copies {
+        Copies { geometry: RefCell::new(geometry) }
     }
 
     fn mirrored(&self) -> Rc<dyn Mirrored> {
-        Rc::clone(&self.copies().geometry.borrow())
+        Rc::clone(&self.geometry.borrow())
+    }
+}
+
+impl Keeping for Copies {
+    #[inline]
+    fn read(&self, inner: &Rc<Inner>, io: Io) -> Pending {
+        self.read_copy(inner, io)
+    }
+
+    fn read_carefully<'a>(
+        &'a self,
+        inner: &'a Rc<Inner>,
+        span: Span,
+        payload: Payload,
+        failed: Option<u32>,
+    ) -> Later<'a, (Result<(), Errno>, Payload)> {
+        Box::pin(self.read_piece_by_piece(inner, span, payload, failed))
+    }
+
+    #[inline]
+    fn write(&self, inner: &Rc<Inner>, io: Io) -> Pending {
+        let core = &inner.core;
+        if core.gate.is_open() && core.gate.is_immediate() && core.may_write_now(io.span) {
+            return self.store_now(inner, io);
+        }
+        inner.write_in_steps(io)
+    }
+
+    fn store<'a>(&'a self, inner: &'a Rc<Inner>, io: Io) -> Later<'a, (Finished, Payload)> {
+        Box::pin(self.store_copies(inner, io))
+    }
+
+    fn heal<'a>(
+        &'a self,
+        inner: &'a Rc<Inner>,
+        member: Rc<Member>,
+        place: Span,
+        finder: Finder,
+    ) -> Later<'a, ()> {
+        Box::pin(self.rewrite(inner, member, place, finder))
+    }
+
+    fn piece_of_member(&self, role: u16, offset: u64) -> Option<Span> {
+        let owner = self.geometry.borrow().owner(role.into(), offset)?;
+        Some(Span::new(owner.offset, owner.len))
+    }
+
+    fn may_agree(&self, _: &Core) -> bool {
+        true // A copy that is alone agrees with itself.
+    }
+
+    fn piece_to_compare(&self, offset: u64) -> Span {
+        let geometry = self.geometry.borrow();
+        let run = geometry.locate(offset, 0);
+        Span::new(offset, run.len.min(geometry.size() - offset))
+    }
+
+    fn read_to_fill(&self) -> usize {
+        1
+    }
+
+    fn compared(&self) -> usize {
+        self.geometry.borrow().copies()
+    }
+
+    fn fill<'a>(
+        &'a self,
+        inner: &'a Rc<Inner>,
+        members: Vec<Rc<Member>>,
+        place: Span,
+        offset: u64,
+    ) -> Later<'a, Vec<Lost>> {
+        Box::pin(self.fill_copies(inner, members, place, offset))
+    }
+
+    fn compare<'a>(&'a self, inner: &'a Rc<Inner>, place: Span, kind: JobKind) -> Later<'a, Found> {
+        Box::pin(self.compare_copies(inner, place, kind))
+    }
+
+    fn extents(&self, inner: &Inner, span: Span) -> Vec<Extent> {
+        self.extents_of_copy(&inner.core, span)
+    }
+
+    fn restart<'a>(&'a self, _: &'a Rc<Inner>) -> Later<'a, Result<Option<String>, RestartError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    fn reshape(&self, raid1: Raid1) -> bool {
+        self.geometry.replace(Rc::new(raid1));
+        true
+    }
+
+    fn lost(&self, inner: &Inner) -> Vec<Span> {
+        self.lost_of_copies(&inner.core)
+    }
+
+    fn log(&self) -> Option<(Consistency, LogCost)> {
+        None
+    }
+
+    fn cache_bytes(&self) -> Option<(usize, usize)> {
+        None
     }
 }

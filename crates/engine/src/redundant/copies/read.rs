@@ -16,20 +16,24 @@ use braid_array::Plan;
 use braid_array::plan::plan_span_with;
 use braid_block::{Completion, Errno, Extent, Io, Payload, Span};
 
+use super::Copies;
 use super::balance::choose;
 use crate::Pending;
-use crate::redundant::member::Member;
-use crate::redundant::read::CAREFUL;
-use crate::redundant::{Inner, Later, Resync};
+use crate::redundant::core::Core;
+use crate::redundant::keeping::Inner;
+use crate::redundant::read::{CAREFUL, Finder};
+use crate::redundant::roster::Member;
+use crate::redundant::{Later, Resync};
 
-impl Inner {
+impl Copies {
     #[inline]
-    pub(in crate::redundant) fn read_copy(self: &Rc<Self>, io: Io) -> Pending {
+    pub(super) fn read_copy(&self, inner: &Rc<Inner>, io: Io) -> Pending {
         let span = io.span;
         let mut careful = false;
-        let geometry = self.copies().geometry.borrow();
-        let slots = self.slots.borrow();
-        let first = matches!(self.resync.get(), Resync::From(from) if span.end() > from);
+        let geometry = self.geometry.borrow();
+        let slots = inner.core.roster.slots();
+        let resync = inner.core.agreement.resync();
+        let first = matches!(resync, Resync::From(from) if span.end() > from);
         let plan = plan_span_with(slots.len(), span, |offset| {
             let len = span.end() - offset;
             let copy = choose(&**geometry, &slots, offset, len, first);
@@ -42,7 +46,7 @@ impl Inner {
         });
         if careful {
             drop((geometry, slots));
-            return self.retry(span, io.payload, None);
+            return inner.retry(span, io.payload, None);
         }
         match plan {
             Plan::Forward { member, offset } => {
@@ -51,17 +55,18 @@ impl Inner {
                 let pending = member.dev.start(Io { span: at, ..io });
                 match pending {
                     Pending::Ready(Some(Completion { result: Ok(()), .. })) => pending,
-                    _ => self.follow(Rc::clone(member), span, pending),
+                    _ => inner.follow(Rc::clone(member), span, pending),
                 }
             }
-            Plan::Fan(fan) => self.read_fan(io, fan, &|one| {
+            Plan::Fan(fan) => inner.read_fan(io, fan, &|one| {
                 slots[one.member].readable().expect("chosen because it is readable")
             }),
         }
     }
 
-    pub(in crate::redundant) async fn read_copies_carefully(
-        self: &Rc<Self>,
+    pub(super) async fn read_piece_by_piece(
+        &self,
+        inner: &Rc<Inner>,
         span: Span,
         mut payload: Payload,
         failed: Option<u32>,
@@ -73,7 +78,8 @@ impl Inner {
             let run = self.mirrored().locate(offset, 0);
             let len = run.len.min(span.end() - offset).min(CAREFUL);
             let part = payload.take_front(len);
-            let (answer, part) = self.read_part(Span::new(offset, len), part, failed).await;
+            let piece = Span::new(offset, len);
+            let (answer, part) = self.read_part(inner, piece, part, failed, Finder::Request).await;
             result = answer;
             done.append(part);
             offset += len;
@@ -84,14 +90,16 @@ impl Inner {
 
     /// Reads what lies in one piece from whichever copy can be read; block by block from
     /// different ones, if it must be.
-    pub(in crate::redundant) fn read_part(
-        self: &Rc<Self>,
+    pub(super) fn read_part<'a>(
+        &'a self,
+        inner: &'a Rc<Inner>,
         span: Span,
         mut payload: Payload,
         failed: Option<u32>,
-    ) -> Later<'_, (Result<(), Errno>, Payload)> {
+        finder: Finder,
+    ) -> Later<'a, (Result<(), Errno>, Payload)> {
         Box::pin(async move {
-            let candidates = self.candidates(span, failed);
+            let candidates = self.candidates(&inner.core, span, failed);
             // Who failed at first is asked last, and put right even if nobody gets so far.
             let first = candidates.iter().filter(|(member, _)| Some(member.number) == failed);
             let mut bad: Vec<Rc<Member>> = first.map(|(member, _)| Rc::clone(member)).collect();
@@ -102,23 +110,24 @@ impl Inner {
                 match completion.result {
                     Ok(()) => {
                         let bad = bad.into_iter().filter(|bad| !Rc::ptr_eq(bad, &member));
-                        bad.for_each(|bad| self.put_right(bad, span));
+                        bad.for_each(|bad| inner.heal_later(bad, span, finder));
                         return (Ok(()), payload);
                     }
                     Err(_) if Some(member.number) == failed => {}
                     Err(_) => bad.push(member),
                 }
             }
-            let block = u64::from(self.limits.logical_block);
+            let block = u64::from(inner.core.limits.logical_block);
             if span.len <= block {
                 return (Err(Errno::IO), payload);
             }
             let half = (span.len / 2).next_multiple_of(block);
             let mut front = payload.take_front(half);
             let rest = Span::new(span.offset + half, span.len - half);
-            let (first, part) = self.read_part(Span::new(span.offset, half), front, failed).await;
+            let first = Span::new(span.offset, half);
+            let (first, part) = self.read_part(inner, first, front, failed, finder).await;
             front = part;
-            let (second, part) = self.read_part(rest, payload, failed).await;
+            let (second, part) = self.read_part(inner, rest, payload, failed, finder).await;
             front.append(part);
             (first.and(second), front)
         })
@@ -126,9 +135,9 @@ impl Inner {
 
     /// The members that hold a copy of `span`, which lies in one piece, and where: the one whose
     /// copy counts while they may differ comes first.
-    pub(in crate::redundant) fn holders(&self, span: Span) -> Vec<(Rc<Member>, u64)> {
+    pub(super) fn holders(&self, core: &Core, span: Span) -> Vec<(Rc<Member>, u64)> {
         let geometry = self.mirrored();
-        let slots = self.slots.borrow();
+        let slots = core.roster.slots();
         let copies = (0..geometry.copies()).filter_map(|copy| {
             let run = geometry.locate(span.offset, copy);
             Some((Rc::clone(slots[run.member].readable()?), run.offset))
@@ -139,17 +148,17 @@ impl Inner {
     }
 
     /// Of these, those that `span` may be read from; the one that failed already comes last.
-    fn candidates(&self, span: Span, failed: Option<u32>) -> Vec<(Rc<Member>, u64)> {
-        let mut candidates = self.holders(span);
+    fn candidates(&self, core: &Core, span: Span, failed: Option<u32>) -> Vec<(Rc<Member>, u64)> {
+        let mut candidates = self.holders(core, span);
         candidates.retain(|(member, offset)| !member.is_bad(*offset, span.len));
         candidates.sort_by_key(|(member, _)| Some(member.number) == failed);
         candidates
     }
 
     /// Of the copy that reads begin with, up to the end of its piece.
-    pub(in crate::redundant) fn extents_of_copy(&self, span: Span) -> Vec<Extent> {
+    pub(super) fn extents_of_copy(&self, core: &Core, span: Span) -> Vec<Extent> {
         let geometry = self.mirrored();
-        let slots = self.slots.borrow();
+        let slots = core.roster.slots();
         let Some(copy) = choose(&*geometry, &slots, span.offset, span.len, true) else {
             return vec![Extent::data(span.len)];
         };
@@ -161,49 +170,80 @@ impl Inner {
         member.dev.extents(there)
     }
 
-    /// Has `span` written again on `member`, which could not read it, from a copy that can.
-    fn put_right(self: &Rc<Self>, member: Rc<Member>, span: Span) {
-        if self.read_only || self.limits.read_only {
-            return;
-        }
-        let inner = Rc::clone(self);
-        self.background.spawn(async move { inner.rewrite(&member, span).await });
-    }
-
-    async fn rewrite(self: &Rc<Self>, member: &Rc<Member>, span: Span) {
-        let Some(buf) = self.work.pool().get(span.len as usize) else {
+    /// Writes `span` again on `member`, which could not read it, from a copy that can be read.
+    pub(super) async fn rewrite(
+        &self,
+        inner: &Rc<Inner>,
+        member: Rc<Member>,
+        span: Span,
+        finder: Finder,
+    ) {
+        let core = &inner.core;
+        let Some(buf) = core.work.pool().get(span.len as usize) else {
             return; // The next read of it tries again.
         };
-        let _locked = self.ranges.lock(span).await;
-        if !member.is_in_sync() {
+        let _locked = core.ranges.lock(span).await;
+        if !member.is_in_sync() || core.gate.is_stopped() {
             return;
         }
-        let number = member.number;
-        let others = self.candidates(span, Some(number));
-        let Some((_, offset)) = others.iter().find(|(one, _)| Rc::ptr_eq(one, member)) else {
-            return;
-        };
-        let offset = *offset;
+        let holders = self.holders(core, span);
+        let is_it = |(one, _): &&(Rc<Member>, u64)| Rc::ptr_eq(one, &member);
+        let Some((_, offset)) = holders.iter().find(is_it) else { return };
         let at = member.data_offset + offset;
-        // Of several reads that met the same error the first has it put right.
+        // Of several reads that met the same error the first has it written again.
         let again = member.dev.start(Io::read(at, buf)).await;
-        let mut good = again.result.is_ok();
-        if good {
+        if again.result.is_ok() && !member.is_bad(*offset, span.len) {
             return;
         }
         let mut payload = again.payload;
-        for (other, offset) in others.iter().filter(|(one, _)| one.number != number) {
-            let io = Io::read(other.data_offset + offset, payload);
-            let completion = other.dev.start(io).await;
+        let others = holders.iter().filter(|(other, offset)| {
+            !Rc::ptr_eq(other, &member) && !other.is_bad(*offset, span.len)
+        });
+        for (other, there) in others {
+            let completion = other.dev.start(Io::read(other.data_offset + there, payload)).await;
             payload = completion.payload;
-            good = completion.result.is_ok();
-            if good {
-                break;
+            if completion.result.is_ok() {
+                let place = Span::new(*offset, span.len);
+                core.write_again(&member, place, payload, finder).await;
+                return;
             }
         }
-        if !good {
-            return;
-        }
-        self.write_again(member, Span::new(offset, span.len), payload).await;
     }
+
+    /// What every readable copy has in its bad-block log, in bytes of the array.
+    pub(super) fn lost_of_copies(&self, core: &Core) -> Vec<Span> {
+        let geometry = self.geometry.borrow();
+        let slots = core.roster.slots();
+        let block = u64::from(core.limits.logical_block);
+        let mut lost: Vec<Span> = Vec::new();
+        for (role, slot) in slots.iter().enumerate() {
+            let Some(member) = slot.readable() else { continue };
+            for place in member.bad_places() {
+                for at in (place.offset..place.end()).step_by(block as usize) {
+                    let Some(owner) = geometry.owner(role, at) else { continue };
+                    let span = Span::new(owner.offset, block);
+                    let is_lost = choose(&**geometry, &slots, span.offset, block, true).is_none();
+                    if is_lost && !lost.contains(&span) {
+                        lost.push(span);
+                    }
+                }
+            }
+        }
+        join_neighbours(lost)
+    }
+}
+
+/// Spans in order, those that touch as one.
+pub(in crate::redundant) fn join_neighbours(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_unstable_by_key(|span| span.offset);
+    let mut joined: Vec<Span> = Vec::new();
+    for span in spans {
+        match joined.last_mut() {
+            Some(last) if last.end() >= span.offset => {
+                last.len = last.end().max(span.end()) - last.offset;
+            }
+            _ => joined.push(span),
+        }
+    }
+    joined
 }

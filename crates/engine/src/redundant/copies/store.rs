@@ -7,12 +7,14 @@ use braid_array::Plan;
 use braid_array::plan::plan_span_with;
 use braid_block::{Completion, Io, Op, Payload, Span};
 
-use crate::redundant::Inner;
-use crate::redundant::member::Member;
-use crate::redundant::write::failures;
+use super::Copies;
+use crate::redundant::core::{Core, failures};
+use crate::redundant::keeping::Inner;
+use crate::redundant::roster::Member;
+use crate::redundant::write::Finished;
 use crate::{Pending, join_all};
 
-impl Inner {
+impl Core {
     /// Whether no lock and no bit is in the way; takes note of the write.
     #[inline]
     pub(in crate::redundant) fn may_write_now(&self, span: Span) -> bool {
@@ -23,24 +25,38 @@ impl Inner {
             if !intent.is_on_members(span) {
                 return false;
             }
-            intent.touch(span, !self.degraded.get());
+            intent.touch(span, !self.gate.is_degraded());
         }
-        self.touched.set(true);
+        self.gate.touch();
         true
     }
+}
 
+/// What storing on every copy came to.
+struct Stored {
+    completion: Completion,
+    /// Whether all members have it.
+    everywhere: bool,
+    /// Where it lies on the members that have it.
+    places: Vec<(Rc<Member>, Span)>,
+}
+
+impl Copies {
     /// Stores on members that answer in the call. What does not go smoothly is done again, with
     /// care: the same bytes in the same places.
     #[inline]
-    pub(in crate::redundant) fn store_now(self: &Rc<Self>, io: Io) -> Pending {
+    pub(super) fn store_now(&self, inner: &Rc<Inner>, io: Io) -> Pending {
         let Io { op, span, flags, .. } = io;
-        match self.store_in_the_call(io) {
+        match self.store_in_the_call(&inner.core, io) {
             Ok(completion) => Pending::ready(completion),
             Err(pending) => {
-                let inner = Rc::clone(self);
-                self.background.request(async move {
+                let inner = Rc::clone(inner);
+                let core = Rc::clone(&inner.core);
+                core.background.request(async move {
                     let payload = pending.await.payload;
-                    inner.write_copies(Io { op, span, flags, payload }).await
+                    let io = Io { op, span, flags, payload };
+                    let (finished, payload) = inner.keeping.store(&inner, io).await;
+                    Completion { result: finished.result(), payload }
                 })
             }
         }
@@ -48,10 +64,10 @@ impl Inner {
 
     /// Answers the member's I/O that did not go smoothly, with the payload.
     #[inline]
-    fn store_in_the_call(&self, mut io: Io) -> Result<Completion, Pending> {
+    fn store_in_the_call(&self, core: &Core, mut io: Io) -> Result<Completion, Pending> {
         let span = io.span;
-        let geometry = self.copies().geometry.borrow();
-        let slots = self.slots.borrow();
+        let geometry = self.geometry.borrow();
+        let slots = core.roster.slots();
         for copy in 0..geometry.copies() {
             let plan = plan_span_with(slots.len(), span, |offset| geometry.locate(offset, copy));
             let Plan::Forward { member, offset } = plan else {
@@ -74,45 +90,65 @@ impl Inner {
     }
 
     /// A write, a discard or zeroes, with all that belongs to it.
-    pub(in crate::redundant) async fn write_copies(self: Rc<Self>, io: Io) -> Completion {
-        let guard = match self.begin_write(io.span).await {
+    pub(super) async fn store_copies(&self, inner: &Rc<Inner>, io: Io) -> (Finished, Payload) {
+        let core = &inner.core;
+        let guard = match core.begin_write(io.span).await {
             Ok(guard) => guard,
-            Err(errno) => return io.complete(Err(errno)),
+            Err(errno) => return (Finished::unchanged(Err(errno)), io.payload),
         };
-        let (mut completion, everywhere) = self.store(io).await;
-        completion.result = guard.finish(everywhere).await.and(completion.result);
-        completion
+        let Stored { completion, everywhere, places } = self.store_on_all(core, io).await;
+        core.are_good_again(&places).await;
+        (guard.finish(everywhere, completion.result).await, completion.payload)
     }
 
-    /// Stores on every copy; answers whether all of them have it.
-    async fn store(self: &Rc<Self>, mut io: Io) -> (Completion, bool) {
-        let (members, started) = self.start_copies(&mut io);
+    async fn store_on_all(&self, core: &Rc<Core>, mut io: Io) -> Stored {
+        let (places, started) = self.start_copies(core, &mut io);
         let completions = join_all(started).await;
-        let failed = failures(members, &completions);
+        let failed = failures(places.iter().map(|(one, _)| Rc::clone(one)).collect(), &completions);
         drop(completions);
         io.payload.reclaim();
         let result = match &failed[..] {
             [] => Ok(()),
             // A hint: whoever cannot follow it has what it had.
             [(_, errno), ..] if io.op == Op::Discard => Err(*errno),
-            _ => self.judge_failed_writes(io.span, &failed),
+            _ if core.take_out_failed(&failed, "a write") => Ok(()),
+            [(_, errno), ..] => {
+                let span = io.span;
+                core.note(format!(
+                    "a write of {span} failed on the last members: they may not agree"
+                ));
+                core.agreement.differ_from(span.offset);
+                core.work.tell();
+                Err(*errno)
+            }
         };
         // What was discarded may be anything, on each copy.
         let everywhere = failed.is_empty() || io.op == Op::Discard;
-        (io.complete(result), everywhere)
+        let has_it = |(member, _): &(Rc<Member>, Span)| {
+            member.has_bad_blocks.get()
+                && io.op != Op::Discard
+                && !failed.iter().any(|(one, _)| Rc::ptr_eq(one, member))
+        };
+        let places = places.into_iter().filter(has_it).collect();
+        Stored { completion: io.complete(result), everywhere, places }
     }
 
     /// Starts one I/O for each stretch on each member that is written.
-    fn start_copies(&self, io: &mut Io) -> (Vec<Rc<Member>>, Vec<Pending>) {
-        let geometry = self.copies().geometry.borrow();
-        let slots = self.slots.borrow();
-        let (mut members, mut started) = (Vec::new(), Vec::new());
+    fn start_copies(&self, core: &Core, io: &mut Io) -> (Vec<(Rc<Member>, Span)>, Vec<Pending>) {
+        let geometry = self.geometry.borrow();
+        let slots = core.roster.slots();
+        let (mut places, mut started) = (Vec::new(), Vec::new());
         let mut start = |role: usize, span: Span, payload: &mut Payload| {
             for member in slots[role].written() {
-                let span = Span::new(member.data_offset + span.offset, span.len);
+                let at = Span::new(member.data_offset + span.offset, span.len);
                 let payload = payload.share();
-                started.push(member.dev.start(Io { op: io.op, span, flags: io.flags, payload }));
-                members.push(Rc::clone(member));
+                started.push(member.dev.start(Io {
+                    op: io.op,
+                    span: at,
+                    flags: io.flags,
+                    payload,
+                }));
+                places.push((Rc::clone(member), span));
             }
         };
         for copy in 0..geometry.copies() {
@@ -136,6 +172,6 @@ impl Inner {
                 }
             }
         }
-        (members, started)
+        (places, started)
     }
 }

@@ -4,53 +4,78 @@ use std::rc::Rc;
 
 use braid_block::{Completion, Flags, Io, Payload, Span};
 
+use super::Copies;
 use crate::join_all;
-use crate::redundant::Inner;
 use crate::redundant::control::JobKind;
+use crate::redundant::core::Core;
 use crate::redundant::found::{BLOCK, Found};
-use crate::redundant::member::{Member, MemberState};
+use crate::redundant::keeping::{Inner, Lost};
+use crate::redundant::read::Finder;
+use crate::redundant::roster::Member;
 
-impl Inner {
-    /// Copies `array` to `member`, where it lies at `offset` of its data.
-    pub(in crate::redundant) async fn fill_copy(
-        self: Rc<Self>,
-        member: &Rc<Member>,
-        offset: u64,
+impl Copies {
+    /// Copies `array` to `members`, where it lies at `offset` of their data. Answers what no copy
+    /// could be read of, in bytes of their data.
+    pub(super) async fn fill_copies(
+        &self,
+        inner: &Rc<Inner>,
+        mut members: Vec<Rc<Member>>,
         array: Span,
-    ) -> Result<(), String> {
+        offset: u64,
+    ) -> Vec<Lost> {
+        let core = &inner.core;
         // Memory first: whoever holds some then needs only the lock.
-        let buf = self.work.pool().get_wait(array.len as usize).await;
-        let _locked = self.ranges.lock(array).await;
-        if !matches!(member.state.get(), MemberState::Recovering(_)) {
-            return Ok(());
+        let buf = core.work.pool().get_wait(array.len as usize).await;
+        let _locked = core.ranges.lock(array).await;
+        members.retain(|member| member.recovering().is_some());
+        let mut lost = Vec::new();
+        let mut parts = vec![(array, Payload::One(buf))];
+        while let Some((part, payload)) = parts.pop() {
+            let (result, mut payload) =
+                self.read_part(inner, part, payload, None, Finder::Pass).await;
+            let at = offset + (part.offset - array.offset);
+            if result.is_ok() {
+                core.store_filled(&members, at, payload).await;
+                continue;
+            }
+            let block = u64::from(core.limits.logical_block);
+            if part.len <= block {
+                let holders = self.holders(core, part).into_iter();
+                let unreadable = holders.map(|(member, _)| member).collect();
+                lost.push(Lost { place: Span::new(at, part.len), unreadable });
+                continue;
+            }
+            let half = (part.len / 2).next_multiple_of(block);
+            let front = payload.take_front(half);
+            parts.push((Span::new(part.offset + half, part.len - half), payload));
+            parts.push((Span::new(part.offset, half), front));
         }
-        let (result, payload) = self.read_part(array, Payload::One(buf), None).await;
-        result.map_err(|errno| format!("no copy of {array} can be read: {errno}"))?;
-        let io = Io::write(member.data_offset + offset, payload, Flags::NONE);
-        member.dev.start(io).await.result.map_err(|errno| format!("a write failed: {errno}"))
+        lost
     }
 
     /// Reads every copy of `array` and compares them; but for a check, what differs from the
     /// first is written again, and always what cannot be read.
-    pub(in crate::redundant) async fn compare_copies(
-        self: Rc<Self>,
+    pub(super) async fn compare_copies(
+        &self,
+        inner: &Rc<Inner>,
         array: Span,
         kind: JobKind,
     ) -> Found {
+        let core = &inner.core;
         let mut found = Found::default();
-        let count = self.holders(array).len();
+        let count = self.holders(core, array).len();
         if count < 2 {
             return found;
         }
         // In one piece, so that windows do not wait for each other's halves.
-        let memory = self.work.pool().get_wait(count * array.len as usize).await;
+        let memory = core.work.pool().get_wait(count * array.len as usize).await;
         let mut memory = Payload::One(memory);
         let mut bufs: Vec<Payload> = (0..count).map(|_| memory.take_front(array.len)).collect();
-        let _locked = self.ranges.lock(array).await;
-        let block = u64::from(self.limits.logical_block);
+        let _locked = core.ranges.lock(array).await;
+        let block = u64::from(core.limits.logical_block);
         let mut parts = vec![array];
         while let Some(part) = parts.pop() {
-            match self.compare_part(part, kind, &mut bufs).await {
+            match self.compare_part(core, part, kind, &mut bufs).await {
                 Some(one) => found.add(one, usize::MAX),
                 None => {
                     let half = (part.len / 2).next_multiple_of(block);
@@ -63,21 +88,26 @@ impl Inner {
     }
 
     /// Compares the copies of `part`, with memory in `bufs`. `None` if one of them cannot be read
-    /// as a whole: its halves are to be compared, so that each sector is judged by what was read
-    /// of it before.
+    /// as a whole: its halves are to be compared, so that each page is judged by what was read of
+    /// it, and each sector where no copy of the page can be read.
     async fn compare_part(
-        self: &Rc<Self>,
+        &self,
+        core: &Rc<Core>,
         part: Span,
         kind: JobKind,
         bufs: &mut [Payload],
     ) -> Option<Found> {
-        let is_whole = part.len > u64::from(self.limits.logical_block);
-        let mut holders = self.holders(part);
+        let mut found = Found::default();
+        let is_large = part.len > BLOCK as u64;
+        let is_divisible = part.len > u64::from(core.limits.logical_block);
+        let mut holders = self.holders(core, part);
         holders.truncate(bufs.len());
         let is_bad = |(member, offset): &(Rc<Member>, u64)| member.is_bad(*offset, part.len);
-        if is_whole && holders.iter().any(is_bad) {
+        let listed = holders.iter().filter(|one| is_bad(one)).count();
+        if is_divisible && listed > 0 {
             return None;
         }
+        found.listed += listed as u64 * part.len;
         holders.retain(|one| !is_bad(one));
         let started = holders.iter().zip(&mut *bufs).map(|((member, offset), buf)| {
             member.dev.start(Io::read(member.data_offset + offset, buf.take_front(part.len)))
@@ -85,47 +115,99 @@ impl Inner {
         let completions = join_all(started.collect()).await;
         let readable: Vec<bool> = completions.iter().map(|one| one.result.is_ok()).collect();
         give_back(bufs.iter_mut(), completions);
-        let mut found = Found::default();
-        if is_whole && readable.contains(&false) {
+        let reference = readable.iter().position(|readable| *readable);
+        let is_unclear = readable.contains(&false);
+        if is_unclear && (is_large || (is_divisible && reference.is_none())) {
             return None;
         }
-        let Some(reference) = readable.iter().position(|readable| *readable) else {
-            return Some(found); // Nothing to learn here; a read of it says that it failed.
+        let Some(reference) = reference else {
+            found.is_unread(part); // A read of it says that it failed.
+            return Some(found);
         };
+        if readable.iter().filter(|readable| **readable).count() > 1 {
+            found.compared += part.len;
+        }
         let len = part.len as usize;
         let truth = bufs[reference].bufs()[0][..len].to_vec();
-        let mut rewritten = Vec::new();
         for (index, (member, offset)) in holders.iter().enumerate() {
             let copy = &bufs[index].bufs()[0][..len];
             let differs = readable[index] && *copy != truth[..];
             if differs {
                 note_differences(&mut found, part.offset, &truth, copy);
             }
-            found.unreadable += u64::from(!readable[index]);
-            if !readable[index] || (differs && kind != JobKind::Check) {
-                rewritten.push((index, member, *offset));
+            if readable[index] && !(differs && kind != JobKind::Check) {
+                continue;
+            }
+            let mut payload = bufs[index].take_front(part.len);
+            payload.bufs_mut()[0].copy_from_slice(&truth);
+            let place = Span::new(*offset, part.len);
+            let (is_written, payload) = if readable[index] {
+                core.make_equal(member, place, payload).await
+            } else {
+                core.write_again(member, place, payload, Finder::Pass).await
+            };
+            let rest = std::mem::replace(&mut bufs[index], payload);
+            bufs[index].append(rest);
+            match (is_written, readable[index]) {
+                (true, true) => found.repaired += part.len,
+                (true, false) => found.unreadable += 1,
+                // The members still do not agree, and whoever asked has to know.
+                (false, _) if member.is_in_sync() => found.is_unsettled(part),
+                (false, _) => {}
             }
         }
-        let started = rewritten.iter().map(|(index, member, offset)| {
-            let mut payload = bufs[*index].take_front(part.len);
-            payload.bufs_mut()[0].copy_from_slice(&truth);
-            member.dev.start(Io::write(member.data_offset + offset, payload, Flags::NONE))
+        Some(found)
+    }
+}
+
+impl Core {
+    /// Writes `payload` at `offset` of the data of those of `members` that are still being filled;
+    /// who fails at it is out.
+    pub(in crate::redundant) async fn store_filled(
+        self: &Rc<Self>,
+        members: &[Rc<Member>],
+        offset: u64,
+        mut payload: Payload,
+    ) -> Payload {
+        let filled = members.iter().filter(|member| member.recovering().is_some());
+        let filled: Vec<Rc<Member>> = filled.cloned().collect();
+        let place = Span::new(offset, payload.len());
+        let started = filled.iter().map(|member| {
+            member.dev.start(Io::write(member.data_offset + offset, payload.share(), Flags::NONE))
         });
-        let completions = join_all(started.collect()).await;
-        for ((index, member, _), written) in rewritten.iter().zip(&completions) {
-            match written.result {
-                Ok(()) if !readable[*index] => member.corrected.set(member.corrected.get() + 1),
-                Ok(()) => found.repaired += part.len,
+        let done = join_all(started.collect()).await;
+        for (member, done) in filled.iter().zip(done) {
+            match done.result {
+                Ok(()) => self.is_good_again(member, place).await,
                 Err(errno) => {
-                    self.fail(member, &format!("a write failed: {errno}"));
+                    let why = format!("it could not be filled: a write failed: {errno}");
+                    self.fail_or_stop(vec![(Rc::clone(member), why)]);
                 }
             }
         }
-        for ((index, ..), written) in rewritten.iter().zip(completions) {
-            give_back([&mut bufs[*index]].into_iter(), vec![written]);
+        payload.reclaim();
+        payload
+    }
+
+    /// Writes `payload` over what differs at `place` of the data of `member`. Answers whether the
+    /// member has it now, and the payload.
+    pub(in crate::redundant) async fn make_equal(
+        self: &Rc<Self>,
+        member: &Rc<Member>,
+        place: Span,
+        payload: Payload,
+    ) -> (bool, Payload) {
+        let io = Io::write(member.data_offset + place.offset, payload, Flags::NONE);
+        let Completion { result, payload } = member.dev.start(io).await;
+        if let Err(errno) = result {
+            let why = format!("a write failed: {errno}");
+            if !self.fail(member, &why) {
+                self.note(format!("{}: {why}; it is needed, and kept", member.label));
+            }
+            // A stopped array answers its own error to whoever asks next.
+            let _ = self.fence().await;
         }
-        self.fence().await;
-        Some(found)
+        (result.is_ok(), payload)
     }
 }
 

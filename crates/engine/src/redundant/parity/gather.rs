@@ -26,9 +26,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use braid_array::Geometry;
-use braid_block::{Completion, Errno, Flags, Io, Payload};
+use braid_block::{Errno, Flags, Io, Payload};
 
-use crate::redundant::Inner;
+use super::Parity;
+use crate::redundant::keeping::Inner;
+use crate::redundant::write::Finished;
 use crate::signal::Signal;
 
 /// How long a write is held when no other of its stream is under way.
@@ -68,7 +70,7 @@ struct Run {
     followers: RefCell<Vec<(u64, Payload)>>,
     /// No more of them.
     is_closed: Cell<bool>,
-    result: Cell<Option<Result<(), Errno>>>,
+    finished: Cell<Option<Finished>>,
     changed: Signal,
 }
 
@@ -117,7 +119,7 @@ impl Run {
             payload: RefCell::new(io.payload),
             followers: RefCell::default(),
             is_closed: Cell::new(false),
-            result: Cell::new(None),
+            finished: Cell::new(None),
             changed: Signal::default(),
         }
     }
@@ -146,15 +148,14 @@ impl Run {
     }
 }
 
-impl Inner {
+impl Parity {
     /// Stores a write, together with those around it where that makes whole stripes.
-    pub(super) async fn gather(self: &Rc<Self>, io: Io) -> Completion {
-        let parity = self.parity();
-        let width = parity.geometry.stripe();
-        if self.immediate.get() || io.span.len >= width {
-            return self.store_span(io).await;
+    pub(super) async fn gather(&self, inner: &Rc<Inner>, io: Io) -> (Finished, Payload) {
+        let width = self.geometry.stripe();
+        if inner.core.gate.is_immediate() || io.span.len >= width {
+            return self.store_span(inner, io).await;
         }
-        let stream = parity.gather.stream_of(&io);
+        let stream = self.gather.stream_of(&io);
         let goes_on = stream.under_way.get() > 0;
         stream.under_way.set(stream.under_way.get() + 1);
         let _under_way = UnderWay(Rc::clone(&stream));
@@ -163,14 +164,21 @@ impl Inner {
             return follow(&run, io).await;
         }
         let end = (io.span.offset / width + 1) * width;
-        match goes_on && io.span.end() < end && !take_one(&stream.penalty) {
-            true => self.lead(&stream, io, end).await,
-            false => self.store_span(io).await,
+        if goes_on && io.span.end() < end && !take_one(&stream.penalty) {
+            self.lead(inner, &stream, io, end).await
+        } else {
+            self.store_span(inner, io).await
         }
     }
 
     /// Holds `io` for others up to `end`, and stores what came.
-    async fn lead(self: &Rc<Self>, stream: &Rc<Stream>, io: Io, end: u64) -> Completion {
+    async fn lead(
+        &self,
+        inner: &Rc<Inner>,
+        stream: &Rc<Stream>,
+        io: Io,
+        end: u64,
+    ) -> (Finished, Payload) {
         let len = io.span.len;
         let run = Rc::new(Run::new(io, end));
         stream.held.replace(Some(Rc::clone(&run)));
@@ -179,7 +187,7 @@ impl Inner {
             let is_alone = || stream.under_way.get() <= run.count();
             either(closed.as_mut(), pin!(stream.changed.until(is_alone))).await;
             if !run.is_closed.get() {
-                either(closed, self.clock.sleep(HOLD)).await;
+                either(closed, inner.core.clock.sleep(HOLD)).await;
             }
         }
         run.is_closed.set(true);
@@ -187,27 +195,27 @@ impl Inner {
             stream.penalty.set(PENALTY);
         }
         let whole = Io::write(run.start, run.payload.take(), run.flags.get());
-        let Completion { result, mut payload } = self.store_span(whole).await;
+        let (finished, mut payload) = self.store_span(inner, whole).await;
         let own = payload.take_front(len);
         for (len, part) in run.followers.borrow_mut().iter_mut() {
             *part = payload.take_front(*len);
         }
-        run.result.set(Some(result));
+        run.finished.set(Some(finished));
         run.changed.notify();
-        Completion { result, payload: own }
+        (finished, own)
     }
 }
 
 /// Has `io` stored with the others of `run`. What goes beyond the stripe's end goes with it.
-async fn follow(run: &Rc<Run>, io: Io) -> Completion {
+async fn follow(run: &Rc<Run>, io: Io) -> (Finished, Payload) {
     let index = run.join(io);
     if run.is_full() {
         run.close();
     }
-    run.changed.until(|| run.result.get().is_some()).await;
-    let result = run.result.get().unwrap_or(Err(Errno::IO));
+    run.changed.until(|| run.finished.get().is_some()).await;
+    let finished = run.finished.get().unwrap_or(Finished::unchanged(Err(Errno::IO)));
     let payload = std::mem::take(&mut run.followers.borrow_mut()[index].1);
-    Completion { result, payload }
+    (finished, payload)
 }
 
 /// Waits for one of them.

@@ -1,7 +1,7 @@
 //! Data in stripes with parity: raid4, raid5 and raid6.
 //!
 //! ```text
-//!   read   ──▶ the member that has it ── missing, failed? ──▶ recovered from the rest of its rows
+//!   read   ──▶ the member that has it ── missing, failed? ──▶ reconstructed from the rest of its rows
 //!   write  ──▶ gathered ──▶ units: rows of one stripe
 //!                            │ memory ▸ rows entered ▸ old data read ▸ parity computed
 //!                            │ ▸ logged, so that no crash leaves half of it ▸ members written
@@ -11,11 +11,9 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `columns` | the rows of a stripe in memory: reading, recovering, computing parity |
-//! | `read` | from a member, or recovered from the others |
-//! | `units`, `store` | a write as units, and one unit from its memory to its members |
+//! | `read`, `heal` | from a member, or reconstructed from the others; what cannot be read is written again |
+//! | `store`, `mend` | a write, unit by unit, from its memory to its members; what to do when too many fail |
 //! | `gather` | small writes in a row, put together into whole stripes |
-//! | `log`, `partial`, `records` | what closes the write hole: md's partial parity log, braid's stripe log |
 //! | `restart` | what a log says after a crash, made good before the first request |
 //! | `window` | one window of a pass: filling a member, comparing data with parity |
 //!
@@ -24,40 +22,42 @@
 //! others do not. Reads of what is there need no lock; what is recovered from several members does.
 //!
 //! Invariants
-//! * Nothing is recovered from rows that somebody writes.
+//! * Nothing is reconstructed from rows that somebody writes, or that are torn.
 //! * A unit takes all its memory at once, before its rows: whoever has rows never waits for memory.
 //!   What there is bounds what is under way; the rest waits.
 //! * Old parity is believed only where it was made to agree with its data: below the resync's
-//!   frontier.
+//!   frontier, and where the bitmap says that nothing was written. What a member that is there
+//!   cannot read is not made up from other parity; what a missing member had has to be.
 //!
 //! Source: Linux `drivers/md/raid5.c` (`handle_stripe_dirtying`, `raid5-ppl.c`).
 
-mod columns;
 mod gather;
-mod log;
-mod partial;
+mod heal;
+mod mend;
 mod read;
-mod records;
 mod restart;
 mod store;
-mod units;
 mod window;
 
-use std::cell::RefCell;
+use std::rc::Rc;
 
 use braid_array::Geometry;
-use braid_array::geometry::{Column, Raid456};
-use braid_block::Span;
-use braid_md::Resync;
+use braid_array::geometry::{Column, Raid1, Raid456};
+use braid_block::{Errno, Extent, Io, Payload, Span};
 use braid_mem::{Buf, Pool};
 
-use super::Inner;
-use super::data::Data;
+use super::Later;
+use super::control::JobKind;
+use super::core::Core;
+use super::found::Found;
+use super::keeping::{Inner, Keeping, Lost};
+use super::log::{Consistency, Log, LogCost, RestartError};
+use super::read::Finder;
+use super::roster::Member;
+use super::write::Finished;
+use crate::Pending;
+use crate::canary::Canary;
 use gather::Gather;
-
-pub use log::{Consistency, LogCost, LogSetup};
-pub(super) use log::{Kind, Log};
-pub use restart::RestartError;
 
 /// Memory of a unit, in bytes: it bounds how many rows a unit has.
 const UNIT: u64 = 2 << 20;
@@ -68,79 +68,71 @@ const WHOLE_STRIPE: u64 = 1 << 20;
 pub const STRIPE_CACHE: usize = 32 << 20;
 
 /// Stripes and parity, as the array's geometry has them.
-pub(in crate::redundant) struct Parity {
-    pub(in crate::redundant) geometry: Raid456,
+pub(super) struct Parity {
+    geometry: Raid456,
     cache: Pool,
     gather: Gather,
-    pub(in crate::redundant) log: Log,
-    /// Rows behind the resync's frontier that it is done with: windows end in any order.
-    compared: RefCell<Vec<Span>>,
-    /// Rows that were half written without a member: nothing is worked out from them any more.
-    torn: RefCell<Vec<Span>>,
+    log: Option<Rc<dyn Log>>,
 }
 
 impl Parity {
-    pub(in crate::redundant) fn new(
+    pub(super) fn new(
         geometry: Raid456,
         cache: usize,
-        log: Option<LogSetup>,
+        log: Option<Rc<dyn Log>>,
     ) -> std::io::Result<Parity> {
-        let log = Log::new(log, geometry.members());
         // At least two of the largest units, so that one never waits for itself.
-        let largest = unit_memory(&geometry, &log, rows_of_unit(&geometry), false)
-            .max(unit_memory(&geometry, &log, WHOLE_STRIPE / geometry.parities() as u64, true));
+        let of_log = log.as_deref();
+        let largest = unit_memory(&geometry, of_log, rows_of_unit(&geometry), false)
+            .max(unit_memory(&geometry, of_log, WHOLE_STRIPE / geometry.parities() as u64, true));
         let least = 2 * largest.next_power_of_two() as usize;
         let cache = Pool::new(cache.max(least).next_power_of_two())?;
-        let gather = Gather::default();
-        let (compared, torn) = (RefCell::default(), RefCell::default());
-        Ok(Parity { geometry, cache, gather, log, compared, torn })
+        Ok(Parity { geometry, cache, gather: Gather::default(), log })
     }
 
-    /// Bytes of the stripe cache, and how many of them are in use.
-    pub(in crate::redundant) fn cache_bytes(&self) -> (usize, usize) {
-        let total = self.cache.total_bytes();
-        (total, total - self.cache.free_bytes())
+    /// Whether the parity of `rows` agrees with its data, apart from writes under way. What the
+    /// bitmap says beside does not matter to a write: where members are missing its bits stand for
+    /// what those lack.
+    fn is_parity_trusted(&self, core: &Core, rows: Span) -> bool {
+        // What was written without a log must not be passed by the frontier while it is under
+        // way. It is not: rows that nobody is done with are locked before.
+        core.agreement.holds_for(rows)
     }
 
-    /// `rows` were half written while a member was missing.
-    pub(in crate::redundant) fn mark_torn(&self, rows: Span) {
-        self.torn.borrow_mut().push(rows);
-    }
-
-    /// Whether what a member lacks of `rows` can still be worked out.
-    fn can_be_worked_out(&self, rows: Span) -> bool {
-        let overlaps = |one: &Span| one.offset < rows.end() && rows.offset < one.end();
-        !self.torn.borrow().iter().any(overlaps)
-    }
-
-    /// The resync is done with `rows`, which are still locked; its frontier is at `frontier`.
-    fn was_compared(&self, rows: Span, frontier: u64) {
-        let mut compared = self.compared.borrow_mut();
-        compared.retain(|one| one.end() > frontier);
-        compared.push(rows);
-        compared.sort_unstable_by_key(|one| one.offset);
-    }
-
-    /// Whether the resync is done with all of `rows`.
-    fn is_compared(&self, rows: Span) -> bool {
-        let mut from = rows.offset;
-        for one in self.compared.borrow().iter() {
-            if one.offset <= from {
-                from = from.max(one.end());
-            }
+    /// Whether what some roles have of `rows` may be worked out from those that are `readable`.
+    /// What a missing member had can be had in no other way; what a member that is there cannot
+    /// read is not made up from parity that may not fit.
+    fn may_reconstruct(&self, core: &Core, rows: Span, readable: &[bool]) -> bool {
+        if core.agreement.is_torn(rows) {
+            return false;
         }
-        from >= rows.end()
+        let slots = core.roster.slots();
+        let is_missing = |role: usize| slots[role].readable().is_none();
+        let stripe = rows.offset / self.geometry.chunk();
+        let is_data = |role: &usize| !is_parity(self.geometry.column_of(stripe, *role));
+        if (0..readable.len()).filter(is_data).all(|role| readable[role]) {
+            return true; // Parity is computed from the data, whatever it was.
+        }
+        if (0..readable.len()).all(|role| readable[role] || is_missing(role)) {
+            return true;
+        }
+        let is_complete = !(0..readable.len()).any(is_missing);
+        let quiet = core.intent.borrow().as_ref().is_some_and(|one| !one.is_needed(rows));
+        Canary::DoubtfulParityBelieved.is_planted()
+            || core.agreement.holds_for(rows)
+            || (is_complete && quiet)
     }
 
     /// Memory for a unit of `rows` bytes, its log included; one of a whole stripe reads nothing.
     async fn unit_memory(&self, rows: u64, is_whole: bool) -> Buf {
-        self.cache.get_wait(unit_memory(&self.geometry, &self.log, rows, is_whole) as usize).await
+        let needed = unit_memory(&self.geometry, self.log.as_deref(), rows, is_whole);
+        self.cache.get_wait(needed as usize).await
     }
 }
 
-fn unit_memory(geometry: &Raid456, log: &Log, rows: u64, is_whole: bool) -> u64 {
+fn unit_memory(geometry: &Raid456, log: Option<&dyn Log>, rows: u64, is_whole: bool) -> u64 {
     let columns = if is_whole { geometry.parities() } else { geometry.members() };
-    columns as u64 * rows + log.memory(geometry, rows, is_whole)
+    columns as u64 * rows + log.map_or(0, |log| log.memory(geometry, rows, is_whole))
 }
 
 /// How many rows a unit has at most, in bytes: a power of two.
@@ -149,51 +141,121 @@ fn rows_of_unit(geometry: &Raid456) -> u64 {
     (1 << rows.ilog2()).clamp(4096, geometry.chunk())
 }
 
-impl Inner {
-    /// Asked only where there is parity.
-    #[inline]
-    fn parity(&self) -> &Parity {
-        match &self.data {
-            Data::Parity(parity) => parity,
-            Data::Copies(_) => unreachable!("an array of copies has no parity"),
-        }
-    }
+/// By role, whether `rows` may be read.
+fn readable_roles(core: &Core, rows: Span) -> Vec<bool> {
+    (0..core.roster.slots().len()).map(|role| core.is_readable(role, rows)).collect()
+}
 
-    /// The members by role from which `rows` may be read.
-    fn readable_roles(&self, rows: Span) -> Vec<bool> {
-        let slots = self.slots.borrow();
-        let is_good = |slot: &super::member::Slot| {
-            slot.readable().is_some_and(|member| !member.is_bad(rows.offset, rows.len))
-        };
-        slots.iter().map(is_good).collect()
-    }
-
-    /// The roles whose members are written.
-    fn written_roles(&self) -> Vec<bool> {
-        self.slots.borrow().iter().map(|slot| slot.written().next().is_some()).collect()
-    }
-
-    /// Whether the parity of `rows` agrees with its data, apart from writes under way. What the
-    /// bitmap says beside does not matter: where members are missing its bits stand for what those
-    /// lack.
-    fn is_parity_trusted(&self, rows: Span) -> bool {
-        match self.resync.get() {
-            Resync::Clean => true,
-            // What was written without a log must not be passed by the frontier while it is under
-            // way. It is not: rows that nobody is done with are locked before.
-            Resync::From(from) => rows.end() <= from || self.parity().is_compared(rows),
-        }
-    }
-
-    /// A resync begins anew, or rows that it is done with are in doubt again.
-    pub(super) fn forget_compared(&self) {
-        if let Data::Parity(parity) = &self.data {
-            parity.compared.borrow_mut().clear();
-        }
-    }
+/// By role, whether a member is written.
+fn written_roles(core: &Core) -> Vec<bool> {
+    core.roster.slots().iter().map(|slot| slot.written().next().is_some()).collect()
 }
 
 /// Whether `column` is parity.
 fn is_parity(column: Column) -> bool {
     matches!(column, Column::P | Column::Q)
+}
+
+/// Members have the same columns up to the end of a chunk.
+fn rest_of_chunk(geometry: &Raid456, offset: u64) -> Span {
+    Span::new(offset, geometry.chunk() - offset % geometry.chunk())
+}
+
+impl Keeping for Parity {
+    #[inline]
+    fn read(&self, inner: &Rc<Inner>, io: Io) -> Pending {
+        self.read_data(inner, io)
+    }
+
+    fn read_carefully<'a>(
+        &'a self,
+        inner: &'a Rc<Inner>,
+        span: Span,
+        payload: Payload,
+        failed: Option<u32>,
+    ) -> Later<'a, (Result<(), Errno>, Payload)> {
+        Box::pin(self.read_units(inner, span, payload, failed))
+    }
+
+    fn write(&self, inner: &Rc<Inner>, io: Io) -> Pending {
+        inner.write_in_steps(io)
+    }
+
+    fn store<'a>(&'a self, inner: &'a Rc<Inner>, io: Io) -> Later<'a, (Finished, Payload)> {
+        Box::pin(self.store_io(inner, io))
+    }
+
+    fn heal<'a>(
+        &'a self,
+        inner: &'a Rc<Inner>,
+        member: Rc<Member>,
+        place: Span,
+        finder: Finder,
+    ) -> Later<'a, ()> {
+        Box::pin(self.rewrite_rows(&inner.core, member, place, finder))
+    }
+
+    fn piece_of_member(&self, _: u16, offset: u64) -> Option<Span> {
+        Some(rest_of_chunk(&self.geometry, offset))
+    }
+
+    fn may_agree(&self, core: &Core) -> bool {
+        let slots = core.roster.slots();
+        let missing = slots.iter().filter(|slot| slot.readable().is_none()).count();
+        missing < self.geometry.parities()
+    }
+
+    fn piece_to_compare(&self, offset: u64) -> Span {
+        rest_of_chunk(&self.geometry, offset)
+    }
+
+    fn read_to_fill(&self) -> usize {
+        self.geometry.members()
+    }
+
+    fn compared(&self) -> usize {
+        self.geometry.members() + self.geometry.parities()
+    }
+
+    fn fill<'a>(
+        &'a self,
+        inner: &'a Rc<Inner>,
+        members: Vec<Rc<Member>>,
+        place: Span,
+        _: u64,
+    ) -> Later<'a, Vec<Lost>> {
+        Box::pin(self.fill_columns(inner, members, place))
+    }
+
+    fn compare<'a>(&'a self, inner: &'a Rc<Inner>, place: Span, kind: JobKind) -> Later<'a, Found> {
+        Box::pin(self.compare_rows(inner, place, kind))
+    }
+
+    fn extents(&self, _: &Inner, span: Span) -> Vec<Extent> {
+        vec![Extent::data(span.len)]
+    }
+
+    fn restart<'a>(
+        &'a self,
+        inner: &'a Rc<Inner>,
+    ) -> Later<'a, Result<Option<String>, RestartError>> {
+        Box::pin(self.make_good(inner))
+    }
+
+    fn reshape(&self, _: Raid1) -> bool {
+        false
+    }
+
+    fn lost(&self, inner: &Inner) -> Vec<Span> {
+        self.lost_of_rows(&inner.core)
+    }
+
+    fn log(&self) -> Option<(Consistency, LogCost)> {
+        self.log.as_ref().map(|log| (log.consistency(), log.cost()))
+    }
+
+    fn cache_bytes(&self) -> Option<(usize, usize)> {
+        let total = self.cache.total_bytes();
+        Some((total, total - self.cache.free_bytes()))
+    }
 }

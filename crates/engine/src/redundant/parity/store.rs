@@ -13,205 +13,255 @@ use std::rc::Rc;
 
 use braid_array::Geometry;
 use braid_array::geometry::Column;
-use braid_array::parity_plan::{Lost, MAX_BANDS, Method, ParityState, choose, reads};
-use braid_block::{Completion, Errno, Flags, Io, Op, Payload, Span};
+use braid_array::parity_plan::{Lost, Method, ParityState, choose, reads};
+use braid_block::{Errno, Flags, Io, Op, Payload, Span};
 use braid_mem::Buf;
 
-use super::columns::Columns;
-use super::units::{Unit, cut, join};
-use super::{WHOLE_STRIPE, is_parity, rows_of_unit};
+use super::{Parity, WHOLE_STRIPE, is_parity, readable_roles, rows_of_unit, written_roles};
 use crate::join_all;
 use crate::pending::join_futures;
-use crate::redundant::write::failures;
-use crate::redundant::{Inner, Later};
+use crate::redundant::Later;
+use crate::redundant::core::{Core, failures};
+use crate::redundant::keeping::Inner;
+use crate::redundant::log::{Change, Entered};
+use crate::redundant::read::Finder;
+use crate::redundant::roster::Member;
+use crate::redundant::stripe::columns::Columns;
+use crate::redundant::stripe::plan::{Plan, compute};
+use crate::redundant::stripe::units::{Unit, cut, join};
+use crate::redundant::write::Finished;
 
-/// How a unit is worked out.
-pub(super) struct Plan {
-    pub(super) methods: [Method; MAX_BANDS],
-    reads: Vec<(usize, Span)>,
-    /// By role: what can be read.
-    readable: Vec<bool>,
-    /// By role: whether it is parity that is to be written.
-    pub(super) parity: Vec<bool>,
+/// How a unit was changed.
+struct Changed {
+    result: Result<(), Errno>,
+    /// Whether every member has it.
+    everywhere: bool,
 }
 
-impl Inner {
+impl Changed {
+    /// Nothing was changed.
+    fn nothing(errno: Errno) -> Changed {
+        Changed { result: Err(errno), everywhere: true }
+    }
+}
+
+impl Parity {
     /// A write, a discard or zeroes.
-    pub(in crate::redundant) async fn write_data(self: Rc<Self>, io: Io) -> Completion {
+    pub(super) async fn store_io(&self, inner: &Rc<Inner>, io: Io) -> (Finished, Payload) {
         match io.op {
             // A hint. What members read as after a discard is anything, and parity would not fit.
-            Op::Discard => io.complete(Ok(())),
-            Op::WriteZeroes => self.write_zeroes(io).await,
-            _ => self.gather(io).await,
+            Op::Discard => (Finished::unchanged(Ok(())), io.payload),
+            Op::WriteZeroes => (self.write_zeroes(inner, io.span, io.flags).await, io.payload),
+            _ => self.gather(inner, io).await,
         }
     }
 
     /// Zeroes; over whole stripes the members are asked for them, since zeroes have zeroes for
     /// parity.
-    async fn write_zeroes(self: &Rc<Self>, io: Io) -> Completion {
-        let geometry = &self.parity().geometry;
+    async fn write_zeroes(&self, inner: &Rc<Inner>, span: Span, flags: Flags) -> Finished {
+        let geometry = &self.geometry;
         let width = geometry.stripe();
-        let mut offset = io.span.offset;
-        let mut result = Ok(());
-        while offset < io.span.end() && result.is_ok() {
-            let left = io.span.end() - offset;
-            let is_plain = self.parity().log.is_none();
-            if is_plain && offset.is_multiple_of(width) && left >= width {
+        let mut offset = span.offset;
+        let mut finished = Finished::unchanged(Ok(()));
+        while offset < span.end() && finished.result().is_ok() {
+            let left = span.end() - offset;
+            if self.log.is_none() && offset.is_multiple_of(width) && left >= width {
                 let len = left / width * width;
-                let members =
+                let rows =
                     Span::new(offset / width * geometry.chunk(), len / width * geometry.chunk());
-                result = self.zero_members(members, io.flags).await;
+                finished = finished.and(self.zero_members(inner, rows, flags).await);
                 offset += len;
             } else {
                 let len = left.min(width - offset % width);
-                result = self.store_zeroes(Span::new(offset, len), io.flags).await;
+                let part = Span::new(offset, len);
+                finished = finished.and(self.store_zeroes(inner, part, flags).await);
                 offset += len;
             }
         }
-        io.complete(result)
+        finished
     }
 
-    async fn zero_members(self: &Rc<Self>, rows: Span, flags: Flags) -> Result<(), Errno> {
-        let guard = self.begin_write(rows).await?;
-        let members = self.written_members();
+    async fn zero_members(&self, inner: &Rc<Inner>, rows: Span, flags: Flags) -> Finished {
+        let core = &inner.core;
+        let guard = match core.begin_write(rows).await {
+            Ok(guard) => guard,
+            Err(errno) => return Finished::unchanged(Err(errno)),
+        };
+        let members = core.roster.written();
         let started = members.iter().map(|member| {
             let span = Span::new(member.data_offset + rows.offset, rows.len);
             member.dev.start(Io::write_zeroes(span, flags))
         });
         let completions = join_all(started.collect()).await;
+        let places = members.iter().map(|member| (Rc::clone(member), rows)).collect();
         let failed = failures(members, &completions);
-        let result = match failed.is_empty() {
-            true => Ok(()),
-            false => self.judge_failed_writes(rows, &failed),
-        };
-        guard.finish(failed.is_empty()).await.and(result)
+        let changed = self.judge_writes(inner, rows, places, failed).await;
+        guard.finish(changed.everywhere, changed.result).await
     }
 
     /// Stores zeroes as if a client had sent them, in parts for which there is memory; `span` lies
     /// within a stripe.
-    async fn store_zeroes(self: &Rc<Self>, span: Span, flags: Flags) -> Result<(), Errno> {
+    async fn store_zeroes(&self, inner: &Rc<Inner>, span: Span, flags: Flags) -> Finished {
         const MOST: u64 = 2 << 20;
-        let geometry = &self.parity().geometry;
+        let geometry = &self.geometry;
         let most = if geometry.stripe() <= MOST { MOST } else { rows_of_unit(geometry) };
         let mut offset = span.offset;
-        while offset < span.end() {
+        let mut finished = Finished::unchanged(Ok(()));
+        while offset < span.end() && finished.result().is_ok() {
             let len = most.min(span.end() - offset);
-            let mut zeroes = self.work.pool().get_wait(len as usize).await;
+            let mut zeroes = inner.core.work.pool().get_wait(len as usize).await;
             zeroes.fill(0);
-            self.store_span(Io::write(offset, zeroes, flags)).await.result?;
+            let io = Io::write(offset, zeroes, flags);
+            finished = finished.and(self.store_span(inner, io).await.0);
             offset += len;
         }
-        Ok(())
+        finished
     }
 
     /// Stores a write, unit by unit, as many at once as there is memory for.
-    pub(super) async fn store_span(self: &Rc<Self>, io: Io) -> Completion {
+    pub(super) async fn store_span(&self, inner: &Rc<Inner>, io: Io) -> (Finished, Payload) {
         let Io { span, flags, payload, .. } = io;
-        let parity = self.parity();
-        let geometry = &parity.geometry;
-        let most = rows_of_unit(geometry).min(self.most_logged_rows(false));
-        let most_of_whole =
-            (WHOLE_STRIPE / geometry.parities() as u64).min(self.most_logged_rows(true));
+        let geometry = &self.geometry;
+        let most_logged = |is_whole| {
+            self.log.as_ref().map_or(u64::MAX, |log| log.most_rows(&inner.core, is_whole))
+        };
+        let most = rows_of_unit(geometry).min(most_logged(false));
+        let most_of_whole = (WHOLE_STRIPE / geometry.parities() as u64).min(most_logged(true));
         let mut units = cut(geometry, span, payload, most, most_of_whole);
         if let [_] = &units[..] {
             let unit = units.remove(0);
-            let (result, unit) = self.store_unit(unit, flags).await;
-            return Completion { result, payload: join(vec![unit]) };
+            let (finished, unit) = self.store_unit(inner, unit, flags).await;
+            return (finished, join(vec![unit]));
         }
         let storing = units.into_iter();
-        let storing = storing.map(|unit| Box::pin(self.store_unit(unit, flags)) as Later<'_, _>);
-        let mut result = Ok(());
+        let storing =
+            storing.map(|unit| Box::pin(self.store_unit(inner, unit, flags)) as Later<'_, _>);
+        let mut finished = Finished::unchanged(Ok(()));
         let mut stored = Vec::new();
         for (one, unit) in join_futures(storing.collect()).await {
-            result = result.and(one);
+            finished = finished.and(one);
             stored.push(unit);
         }
-        Completion { result, payload: join(stored) }
+        (finished, join(stored))
     }
 
     /// Stores one unit, which comes back with its payload.
     async fn store_unit(
-        self: &Rc<Self>,
+        &self,
+        inner: &Rc<Inner>,
         mut unit: Unit,
         flags: Flags,
-    ) -> (Result<(), Errno>, Unit) {
-        let parity = self.parity();
-        let is_whole = unit.is_whole(&parity.geometry);
-        let memory = parity.unit_memory(unit.rows.len, is_whole).await;
-        let (mut columns, rest) = Columns::new(&parity.geometry, unit.rows, memory, |column| {
+    ) -> (Finished, Unit) {
+        let is_whole = unit.is_whole(&self.geometry);
+        let memory = self.unit_memory(unit.rows.len, is_whole).await;
+        let (mut columns, rest) = Columns::new(&self.geometry, unit.rows, memory, |column| {
             !is_whole || is_parity(column)
         });
-        let guard = match self.begin_write(unit.rows).await {
+        let guard = match inner.core.begin_write(unit.rows).await {
             Ok(guard) => guard,
-            Err(errno) => return (Err(errno), unit),
+            Err(errno) => return (Finished::unchanged(Err(errno)), unit),
         };
-        let (result, everywhere) = self.change(&mut unit, &mut columns, rest, flags).await;
+        let changed = self.change(inner, &mut unit, &mut columns, rest, flags).await;
         drop(columns);
         unit.pieces.iter_mut().for_each(|piece| piece.payload.reclaim());
-        (guard.finish(everywhere).await.and(result), unit)
+        (guard.finish(changed.everywhere, changed.result).await, unit)
     }
 
-    /// Steps 3 to 6; answers whether every member has what was written.
+    /// Steps 3 to 6.
     async fn change(
-        self: &Rc<Self>,
+        &self,
+        inner: &Rc<Inner>,
         unit: &mut Unit,
         columns: &mut Columns,
-        memory: Buf,
+        mut memory: Buf,
         flags: Flags,
-    ) -> (Result<(), Errno>, bool) {
-        let start = self.clock.now();
+    ) -> Changed {
+        let core = &inner.core;
+        let start = core.clock.now();
+        loop {
+            let Some(plan) = self.plan_and_read(inner, unit, columns).await else {
+                return Changed::nothing(Errno::IO);
+            };
+            let Some(log) = self.log.as_ref() else {
+                compute(unit, columns, &plan);
+                return self.store_columns(inner, unit, columns, &plan, flags).await;
+            };
+            let is_trusted = self.is_parity_trusted(core, unit.rows);
+            let change = Change { unit, columns, plan: &plan, is_trusted, start };
+            let entry = match log.enter(core, change, memory).await {
+                Ok(Entered::Logged(entry)) => Some(entry),
+                Ok(Entered::NotNeeded) => None,
+                Ok(Entered::Replan(unused)) => {
+                    memory = unused;
+                    columns.reclaim();
+                    continue;
+                }
+                Err(errno) => return Changed::nothing(errno),
+            };
+            let changed = self.store_columns(inner, unit, columns, &plan, flags).await;
+            if let Some(entry) = entry {
+                // Who does not have it is out, by the superblocks, before the log may forget it.
+                // The log of a stopped array forgets nothing: no flush counts for it any more.
+                if !changed.everywhere {
+                    let _ = core.fence().await;
+                }
+                log.in_place(core, entry);
+            }
+            return changed;
+        }
+    }
+
+    /// Steps 3 and what it is planned from: what of the old data and parity is read, and is in
+    /// `columns` then. `None` if the unit cannot be written.
+    async fn plan_and_read(
+        &self,
+        inner: &Rc<Inner>,
+        unit: &Unit,
+        columns: &mut Columns,
+    ) -> Option<Plan> {
+        let core = &inner.core;
         let mut unreadable: Vec<usize> = Vec::new();
         let mut tried = false;
-        let plan = loop {
-            let Some(plan) = self.plan(unit, &unreadable) else {
+        loop {
+            let Some(plan) = self.plan(core, unit, &unreadable) else {
                 // Too many members cannot read all of these rows; but perhaps not the same ones.
                 if !std::mem::replace(&mut tried, true) && !unreadable.is_empty() {
-                    self.put_blocks_right(columns).await;
+                    self.heal_blocks(core, columns, Finder::Request).await;
                     unreadable.clear();
                     continue;
                 }
-                self.note(format!(
+                core.note(format!(
                     "rows {} of stripe {} cannot be written: more of them cannot be read than \
                      parity makes up for",
                     unit.rows, unit.stripe
                 ));
-                return (Err(Errno::IO), true);
+                return None;
             };
-            let failed = columns.read(self, &plan.reads).await;
+            let failed = columns.read(&core.roster, &plan.reads).await;
             if failed.is_empty() {
-                break plan;
+                return Some(plan);
             }
             for (role, member) in failed {
-                member.into_iter().for_each(|member| self.put_rows_right(member, unit.rows));
+                if let Some(member) = member {
+                    inner.heal_later(member, unit.rows, Finder::Request);
+                }
                 unreadable.push(role);
             }
-        };
-        if self.parity().log.is_none() {
-            compute(unit, columns, &plan);
-            return self.store_columns(unit, columns, &plan, flags).await;
         }
-        let logged = match self.log_unit(unit, columns, &plan, memory).await {
-            Ok(logged) => logged,
-            Err(errno) => return (Err(errno), true),
-        };
-        let (result, everywhere) = self.store_columns(unit, columns, &plan, flags).await;
-        if let Some(logged) = logged {
-            if !everywhere {
-                // Whoever does not have it is out before the log may forget it.
-                self.fence().await;
-            }
-            self.unit_is_stored(logged, unit, start);
-        }
-        (result, everywhere)
     }
 
     /// How `unit` is worked out, where the members of the roles `unreadable` could not read it;
     /// `None` if parity does not make up for all that cannot be read.
-    fn plan(&self, unit: &Unit, unreadable: &[usize]) -> Option<Plan> {
-        let geometry = &self.parity().geometry;
-        let mut readable = self.readable_roles(unit.rows);
+    fn plan(&self, core: &Core, unit: &Unit, unreadable: &[usize]) -> Option<Plan> {
+        let geometry = &self.geometry;
+        let generation = core.roster.generation();
+        let mut readable = readable_roles(core, unit.rows);
         unreadable.iter().for_each(|role| readable[*role] = false);
-        let mut parity = self.written_roles();
+        if unit.is_whole(geometry) {
+            // Nothing is read, so that what nobody has can be written anew.
+            readable = core.roster.slots().iter().map(|slot| slot.readable().is_some()).collect();
+        }
+        let mut parity = written_roles(core);
         for (role, is_written) in parity.iter_mut().enumerate() {
             *is_written &= is_parity(geometry.column_of(unit.stripe, role));
         }
@@ -219,30 +269,34 @@ impl Inner {
         for role in (0..geometry.members()).filter(|role| parity[*role] && !readable[*role]) {
             lost.is_written(geometry.column_of(unit.stripe, role));
         }
-        let state = match self.is_parity_trusted(unit.rows) {
-            true => ParityState::InSync,
-            false => ParityState::Unknown,
-        };
+        let is_trusted = self.is_parity_trusted(core, unit.rows);
+        let state = if is_trusted { ParityState::InSync } else { ParityState::Unknown };
         let methods = choose(geometry, &unit.bands, &lost, state);
+        if methods[..unit.bands.len()].contains(&Method::Restore)
+            && !self.may_reconstruct(core, unit.rows, &readable)
+        {
+            return None;
+        }
         let reads = reads(geometry, unit.stripe, &unit.bands, &methods, &lost);
-        Some(Plan { methods, reads, readable, parity })
+        Some(Plan { methods, reads, readable, parity, generation })
     }
 
     async fn store_columns(
-        self: &Rc<Self>,
+        &self,
+        inner: &Rc<Inner>,
         unit: &mut Unit,
         columns: &mut Columns,
         plan: &Plan,
         flags: Flags,
-    ) -> (Result<(), Errno>, bool) {
-        let (mut members, mut started) = (Vec::new(), Vec::new());
+    ) -> Changed {
+        let (mut places, mut started) = (Vec::new(), Vec::new());
         {
-            let slots = self.slots.borrow();
+            let slots = inner.core.roster.slots();
             let mut store = |role: usize, rows: Span, payload: &mut Payload| {
                 for member in slots[role].written() {
                     let offset = member.data_offset + rows.offset;
                     started.push(member.dev.start(Io::write(offset, payload.share(), flags)));
-                    members.push(Rc::clone(member));
+                    places.push((Rc::clone(member), rows));
                 }
             };
             for piece in &mut unit.pieces {
@@ -260,50 +314,43 @@ impl Inner {
             }
         }
         let completions = join_all(started).await;
+        let members = places.iter().map(|(member, _)| Rc::clone(member)).collect();
         let failed = failures(members, &completions);
-        match failed.is_empty() {
-            true => (Ok(()), true),
-            false => (self.judge_failed_writes(unit.rows, &failed), false),
-        }
+        self.judge_writes(inner, unit.rows, places, failed).await
     }
-}
 
-/// The new parity of a unit, in `columns`.
-pub(super) fn compute(unit: &Unit, columns: &mut Columns, plan: &Plan) {
-    for (band, method) in unit.bands.iter().zip(plan.methods) {
-        if method == Method::Restore {
-            restore(columns, band.rows, plan);
+    /// What becomes of writes of `rows` to `places`, of which those of `failed` failed. Members
+    /// are taken out if parity makes up for them. If not, it is the write that failed: parity is
+    /// made to fit whatever of it arrived; and where that fails, too, the rows are torn, and
+    /// nothing is written any more.
+    async fn judge_writes(
+        &self,
+        inner: &Rc<Inner>,
+        rows: Span,
+        mut places: Vec<(Rc<Member>, Span)>,
+        failed: Vec<(Rc<Member>, Errno)>,
+    ) -> Changed {
+        let core = &inner.core;
+        places.retain(|(member, _)| {
+            member.has_bad_blocks.get() && !failed.iter().any(|(one, _)| Rc::ptr_eq(one, member))
+        });
+        core.are_good_again(&places).await;
+        let Some((_, errno)) = failed.first() else {
+            return Changed { result: Ok(()), everywhere: true };
+        };
+        if core.take_out_failed(&failed, "a write") {
+            return Changed { result: Ok(()), everywhere: false };
         }
-        compute_band(unit, columns, plan, band, method);
-    }
-}
-
-/// What is lost of `rows`, from all that was read.
-pub(super) fn restore(columns: &mut Columns, rows: Span, plan: &Plan) {
-    let restored = columns.recover(rows, &|role| plan.readable[role]);
-    assert!(restored, "planned only where it can be done");
-}
-
-pub(super) fn compute_band(
-    unit: &Unit,
-    columns: &mut Columns,
-    plan: &Plan,
-    band: &braid_array::parity_plan::Band,
-    method: Method,
-) {
-    let is_wanted = |role: usize| plan.parity[role];
-    for rows in unit.parts(band) {
-        match method {
-            Method::Plain => {}
-            Method::Modify => {
-                for index in band.first..band.first + band.count {
-                    let new = unit.new_data(index, rows).expect("the band is written");
-                    columns.update(rows, index, new, &is_wanted);
-                }
-            }
-            Method::Full | Method::Reconstruct | Method::Restore => {
-                columns.compute(rows, &is_wanted, &|index| unit.new_data(index, rows));
-            }
+        core.note(format!(
+            "a write of the rows {rows} failed on more members than parity makes up for: {errno}"
+        ));
+        if !self.mend(core, rows).await {
+            // What is missing there can be reconstructed no more, and nothing can make that good
+            // but the log, or a resync, at the next start: the superblocks go on saying that it
+            // was being written.
+            core.agreement.tear(rows);
+            core.stop(&format!("the rows {rows} are half written, and could not be mended"));
         }
+        Changed { result: Err(*errno), everywhere: false }
     }
 }

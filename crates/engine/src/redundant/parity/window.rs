@@ -4,80 +4,137 @@ use std::rc::Rc;
 
 use braid_array::Geometry;
 use braid_array::geometry::Column;
-use braid_block::{Flags, Io, Span};
-use braid_md::Resync;
+use braid_block::Span;
 use braid_mem::Buf;
 use braid_parity::{Suspect, locate};
 
-use super::columns::Columns;
-use crate::join_all;
-use crate::redundant::Inner;
+use super::{Parity, is_parity, readable_roles};
 use crate::redundant::control::JobKind;
+use crate::redundant::core::Core;
 use crate::redundant::found::{BLOCK, Found};
-use crate::redundant::member::{Member, MemberState};
+use crate::redundant::keeping::{Inner, Lost};
+use crate::redundant::read::Finder;
+use crate::redundant::roster::Member;
+use crate::redundant::stripe::columns::Columns;
 
-impl Inner {
-    /// Fills `rows` of `member`: from the member that it is to replace, or from the others.
-    pub(in crate::redundant) async fn fill_column(
-        self: Rc<Self>,
-        member: &Rc<Member>,
+impl Parity {
+    /// Fills `rows` of `members`, which are locked meanwhile: from the members that they are to
+    /// replace, or from the others; all of them from what is read once. Answers what nobody can
+    /// give.
+    pub(super) async fn fill_columns(
+        &self,
+        inner: &Rc<Inner>,
+        members: Vec<Rc<Member>>,
         rows: Span,
-    ) -> Result<(), String> {
-        let geometry = self.parity().geometry.clone();
+    ) -> Vec<Lost> {
+        let core = &inner.core;
         // Memory first: whoever holds some then needs only the lock.
-        let needed = geometry.members() * rows.len as usize;
-        let memory = self.work.pool().get_wait(needed).await;
-        let (mut columns, _) = Columns::new(&geometry, rows, memory, |_| true);
-        let _locked = self.ranges.lock(rows).await;
-        let (MemberState::Recovering(_), Some(role)) = (member.state.get(), member.role.get())
-        else {
-            return Ok(());
-        };
-        let role = usize::from(role);
-        let is_there = self.readable_roles(rows)[role];
-        let mut is_known = is_there && columns.read(&self, &[(role, rows)]).await.is_empty();
-        if !is_known {
-            let failed;
-            (is_known, failed) = self.work_out_in_a_pass(&mut columns, role).await;
-            if is_known {
-                failed.into_iter().for_each(|member| self.put_rows_right(member, rows));
-            } else if !failed.is_empty() {
-                // Too many cannot read all of these rows; but perhaps not the same ones.
-                self.put_blocks_right(&mut columns).await;
-                is_known = self.work_out(&mut columns, role).await.0;
+        let needed = self.geometry.members() * rows.len as usize;
+        let memory = core.work.pool().get_wait(needed).await;
+        let (mut columns, _) = Columns::new(&self.geometry, rows, memory, |_| true);
+        let _locked = core.ranges.lock(rows).await;
+        let mut lost = Vec::new();
+        let mut parts = vec![rows];
+        while let Some(part) = parts.pop() {
+            let Err(unreadable) = self.fill_part(inner, &members, &mut columns, part).await else {
+                continue;
+            };
+            let block = u64::from(core.limits.logical_block);
+            if part.len <= block {
+                lost.push(Lost { place: part, unreadable });
+                continue;
+            }
+            let half = (part.len / 2).next_multiple_of(block);
+            parts.push(Span::new(part.offset + half, part.len - half));
+            parts.push(Span::new(part.offset, half));
+        }
+        lost
+    }
+
+    /// Fills `part` of the rows of `columns`. If the members that can be read do not suffice,
+    /// answers those in sync that cannot.
+    async fn fill_part(
+        &self,
+        inner: &Rc<Inner>,
+        members: &[Rc<Member>],
+        columns: &mut Columns,
+        part: Span,
+    ) -> Result<(), Vec<Rc<Member>>> {
+        let core = &inner.core;
+        let is_filled = |member: &&Rc<Member>| member.recovering().is_some();
+        let members: Vec<Rc<Member>> = members.iter().filter(is_filled).cloned().collect();
+        let mut wanted: Vec<usize> =
+            members.iter().filter_map(|member| member.role().map(usize::from)).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut readable = readable_roles(core, part);
+        let listed = |role: &usize| core.roster.slots()[*role].readable().cloned();
+        let unlisted = (0..readable.len()).filter(|role| !readable[*role]);
+        let mut unreadable: Vec<Rc<Member>> = unlisted.filter_map(|role| listed(&role)).collect();
+        // Of members that are replaced while they work only those are read.
+        let mut sources = wanted.clone();
+        loop {
+            if !sources.iter().all(|role| readable[*role]) {
+                sources = (0..readable.len()).filter(|role| readable[*role]).collect();
+            }
+            let reads: Vec<(usize, Span)> = sources.iter().map(|role| (*role, part)).collect();
+            let failed = columns.read(&core.roster, &reads).await;
+            if failed.is_empty() {
+                break;
+            }
+            for (role, member) in failed {
+                readable[role] = false;
+                unreadable.extend(member);
             }
         }
-        if !is_known {
-            return Err(format!("too few members can be read in the rows {rows}"));
+        if !wanted.iter().all(|role| readable[*role]) {
+            if !self.may_reconstruct(core, part, &readable)
+                || !columns.recover(part, &|role| readable[role])
+            {
+                return Err(unreadable);
+            }
+            let is_lost_parity = |role: usize| {
+                wanted.contains(&role)
+                    && !readable[role]
+                    && is_parity(self.geometry.column_of(columns.stripe, role))
+            };
+            let lost: Vec<bool> = (0..readable.len()).map(is_lost_parity).collect();
+            columns.compute(part, &|role| lost[role], &|_| None);
+            for member in unreadable {
+                inner.heal_later(member, part, Finder::Pass);
+            }
         }
-        let io = Io::write(member.data_offset + rows.offset, columns.take(role), Flags::NONE);
-        member.dev.start(io).await.result.map_err(|errno| format!("a write failed: {errno}"))
+        for role in wanted {
+            let has_role = |member: &&Rc<Member>| member.role().map(usize::from) == Some(role);
+            let targets: Vec<Rc<Member>> = members.iter().filter(has_role).cloned().collect();
+            let [before, payload, rest] = columns.take_apart(role, part);
+            let payload = core.store_filled(&targets, part.offset, payload).await;
+            columns.put_together(role, [before, payload, rest]);
+        }
+        Ok(())
     }
 
     /// Compares the data of `rows` with their parity. A resync makes parity fit its data. A
     /// repair writes what is proved wrong: with two parities that are there, the one member that
     /// explains the mismatch; else the parity, which protects nothing as it is. Always written
     /// again is what cannot be read.
-    pub(in crate::redundant) async fn compare_rows(
-        self: Rc<Self>,
-        rows: Span,
-        kind: JobKind,
-    ) -> Found {
-        let geometry = self.parity().geometry.clone();
-        let block = u64::from(self.limits.logical_block);
+    pub(super) async fn compare_rows(&self, inner: &Rc<Inner>, rows: Span, kind: JobKind) -> Found {
+        let core = &inner.core;
+        let geometry = &self.geometry;
+        let block = u64::from(core.limits.logical_block);
         let mut found = Found::default();
         let mut parts = vec![rows];
         while let Some(part) = parts.pop() {
             // Memory first, for each part: who waits for it may have what others wait for.
             let needed = (geometry.members() + geometry.parities()) * part.len as usize;
-            let memory = self.work.pool().get_wait(needed).await;
-            let _locked = self.ranges.lock(part).await;
-            match self.compare_part_of_rows(part, kind, memory).await {
+            let memory = core.work.pool().get_wait(needed).await;
+            let _locked = core.ranges.lock(part).await;
+            match self.compare_part(core, part, kind, memory).await {
                 Some(one) => {
-                    found.add(one, usize::MAX);
-                    if let (JobKind::Resync, Resync::From(frontier)) = (kind, self.resync.get()) {
-                        self.parity().was_compared(part, frontier);
+                    if kind == JobKind::Resync && one.unsettled.is_none() {
+                        core.agreement.was_compared(part);
                     }
+                    found.add(one, usize::MAX);
                 }
                 None => {
                     let half = (part.len / 2).next_multiple_of(block);
@@ -90,74 +147,89 @@ impl Inner {
     }
 
     /// `None` if a member cannot read all of `part`: its halves are to be compared, so that each
-    /// block is judged by what can be read of it.
-    async fn compare_part_of_rows(
-        self: &Rc<Self>,
+    /// page, and where that does not do each block, is judged by what can be read of it.
+    async fn compare_part(
+        &self,
+        core: &Rc<Core>,
         part: Span,
         kind: JobKind,
         memory: Buf,
     ) -> Option<Found> {
         let mut found = Found::default();
-        let geometry = &self.parity().geometry;
-        let (mut columns, rest) = Columns::new(geometry, part, memory, |_| true);
+        let (mut columns, rest) = Columns::new(&self.geometry, part, memory, |_| true);
         let is_there: Vec<bool> =
-            self.slots.borrow().iter().map(|slot| slot.readable().is_some()).collect();
+            core.roster.slots().iter().map(|slot| slot.readable().is_some()).collect();
         let missing = is_there.iter().filter(|is_there| !**is_there).count();
-        if missing >= geometry.parities() {
+        if missing >= self.geometry.parities() {
             return Some(found); // Whatever is there, nothing contradicts it.
         }
-        let mut readable = self.readable_roles(part);
-        let wanted = |readable: &[bool]| -> Vec<(usize, Span)> {
-            (0..readable.len()).filter(|role| readable[*role]).map(|role| (role, part)).collect()
-        };
-        for (role, _) in columns.read(self, &wanted(&readable)).await {
-            readable[role] = false;
-        }
+        let is_divisible = part.len > u64::from(core.limits.logical_block);
+        let mut readable = readable_roles(core, part);
         if readable != is_there {
-            if part.len > u64::from(self.limits.logical_block) {
+            // What a bad-block log lists is no new error.
+            if is_divisible {
                 return None;
             }
-            for role in (0..readable.len()).filter(|role| is_there[*role] && !readable[*role]) {
-                found.unreadable += 1;
-                let member = self.slots.borrow()[role].readable().cloned();
-                if self.work_out(&mut columns, role).await.0
-                    && let Some(member) = member
-                {
-                    self.write_again(&member, part, columns.take(role)).await;
-                    // The next one is worked out anew.
-                    return Some(found);
-                }
-            }
+            found.listed += part.len;
+        }
+        let reads: Vec<(usize, Span)> =
+            (0..readable.len()).filter(|role| readable[*role]).map(|role| (role, part)).collect();
+        let failed = columns.read(&core.roster, &reads).await;
+        if failed.is_empty() && readable == is_there {
+            found.compared += part.len;
+            let wrong = judge(&mut columns, &is_there, rest, kind, &mut found);
+            self.rewrite_columns(core, &mut columns, &wrong, &mut found).await;
             return Some(found);
         }
-        let wrong = judge(&mut columns, &is_there, rest, kind, &mut found);
-        self.rewrite_columns(&mut columns, &wrong, &mut found).await;
+        if failed.is_empty() {
+            return Some(found);
+        }
+        if part.len > BLOCK as u64 {
+            return None;
+        }
+        failed.iter().for_each(|(role, _)| readable[*role] = false);
+        if !self.may_reconstruct(core, part, &readable)
+            || !columns.recover(part, &|role| readable[role])
+        {
+            if is_divisible {
+                return None;
+            }
+            found.is_unsettled(part);
+            return Some(found);
+        }
+        let lost: Vec<bool> = (0..readable.len())
+            .map(|role| !readable[role] && is_parity(self.geometry.column_of(columns.stripe, role)))
+            .collect();
+        columns.compute(part, &|role| lost[role], &|_| None);
+        for (role, member) in failed {
+            let Some(member) = member else { continue };
+            let payload = columns.take(role);
+            match core.write_again(&member, part, payload, Finder::Pass).await {
+                (true, _) => found.unreadable += 1,
+                (false, _) => found.is_unsettled(part),
+            }
+        }
         Some(found)
     }
 
     /// Writes the rows of the roles `wrong`, which hold what they should, to their members.
     async fn rewrite_columns(
-        self: &Rc<Self>,
+        &self,
+        core: &Rc<Core>,
         columns: &mut Columns,
         wrong: &[usize],
         found: &mut Found,
     ) {
-        let (mut members, mut started) = (Vec::new(), Vec::new());
         for role in wrong {
-            let Some(member) = self.slots.borrow()[*role].readable().cloned() else { continue };
-            let offset = member.data_offset + columns.rows.offset;
-            started.push(member.dev.start(Io::write(offset, columns.take(*role), Flags::NONE)));
-            members.push(member);
-        }
-        for (member, written) in members.into_iter().zip(join_all(started).await) {
-            match written.result {
-                Ok(()) => found.repaired += columns.rows.len,
-                Err(errno) => {
-                    self.fail(&member, &format!("a write failed: {errno}"));
-                }
+            let Some(member) = core.roster.slots()[*role].readable().cloned() else { continue };
+            let rows = columns.rows;
+            match core.make_equal(&member, rows, columns.take(*role)).await {
+                (true, _) => found.repaired += rows.len,
+                // The rows still do not agree, and whoever asked has to know.
+                (false, _) if member.is_in_sync() => found.is_unsettled(rows),
+                (false, _) => {}
             }
         }
-        self.fence().await;
     }
 }
 

@@ -6,9 +6,8 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use braid_md::Resync;
-
-use super::{Inner, Redundant};
+use super::Redundant;
+use super::core::Core;
 
 /// How long nothing was written when an array is marked clean: md's `safe_mode_delay`.
 const SAFE_MODE_DELAY: Duration = Duration::from_millis(200);
@@ -19,15 +18,15 @@ const SWEEP: Duration = Duration::from_secs(5);
 impl Redundant {
     /// The array's own work, without end: to be polled as long as the array is there.
     pub fn run(&self) -> impl Future<Output = ()> + use<> {
-        let inner = Rc::clone(&self.inner);
+        let core = Rc::clone(&self.inner.core);
         let mut tasks: Vec<Pin<Box<dyn Future<Output = ()>>>> = vec![
             Box::pin({
-                let inner = Rc::clone(&inner);
-                async move { inner.background.run().await }
+                let core = Rc::clone(&core);
+                async move { core.background.run().await }
             }),
-            Box::pin(Rc::clone(&inner).work_without_end()),
-            Box::pin(Rc::clone(&inner).mark_clean_without_end()),
-            Box::pin(inner.sweep_without_end()),
+            Box::pin(Rc::clone(&self.inner).work_without_end()),
+            Box::pin(Rc::clone(&core).mark_clean_without_end()),
+            Box::pin(core.sweep_without_end()),
         ];
         poll_fn(move |cx| {
             tasks.retain_mut(|task| task.as_mut().poll(cx).is_pending());
@@ -40,41 +39,42 @@ impl Redundant {
     ///
     /// [`Redundant::run`] must be polled meanwhile.
     pub async fn shut_down(&self) {
-        let inner = &self.inner;
-        inner.work.stop();
-        inner.work.until_idle().await;
-        while inner.writers.get() > 0 || !inner.background.is_idle() {
-            inner.clock.sleep(Duration::from_millis(1)).await;
+        let core = &self.inner.core;
+        core.work.stop();
+        core.work.until_idle().await;
+        while core.gate.has_writers() || !core.background.is_idle() {
+            core.clock.sleep(Duration::from_millis(1)).await;
         }
-        if inner.read_only || inner.broken.get() {
+        if core.read_only || core.gate.is_stopped() {
             return;
         }
-        if inner.intent.borrow().is_some() {
-            // Twice: what is quiet is only known at the second time.
-            inner.sweep_bits().await;
-            inner.sweep_bits().await;
+        if core.intent.borrow().is_some() {
+            // Twice: what is quiet is only known at the second time. A failure stops the array,
+            // or is in the superblocks below.
+            let _ = core.sweep_bits().await;
+            let _ = core.sweep_bits().await;
         }
         // How far a pass got is recorded as well, or it would begin anew.
-        let is_unfinished = inner.resync.get() != Resync::Clean || inner.is_recovering();
-        if inner.set_active(false) || is_unfinished || !inner.publisher.is_settled() {
-            inner.publish().await;
+        let is_unfinished = !core.agreement.is_clean() || !core.roster.recovering().is_empty();
+        if core.set_active(false) || is_unfinished || !core.publisher.is_settled() {
+            let _ = core.publish().await;
         }
     }
 }
 
-impl Inner {
+impl Core {
     /// Marks the array clean when nothing was written for a while.
     async fn mark_clean_without_end(self: Rc<Self>) {
         if self.read_only {
             return;
         }
         loop {
-            self.activated.until(|| self.active.get()).await;
+            self.gate.until_active().await;
             self.clock.sleep(SAFE_MODE_DELAY).await;
-            let quiet = !self.touched.replace(false) && self.writers.get() == 0;
-            if quiet && self.active.get() && self.resync.get() == Resync::Clean {
+            if self.gate.was_quiet() && self.gate.is_active() && self.agreement.is_clean() {
                 self.set_active(false);
-                self.publish().await;
+                // A stopped array stays as it is.
+                let _ = self.publish().await;
             }
         }
     }
@@ -90,8 +90,9 @@ impl Inner {
         loop {
             self.clock.sleep(pause.max(Duration::from_secs(1))).await;
             let any = self.intent.borrow().as_ref().is_some_and(|intent| intent.has_set());
-            if any && !self.degraded.get() && !self.broken.get() {
-                self.sweep_bits().await;
+            if any && !self.gate.is_degraded() && !self.gate.is_stopped() {
+                // A failure stops the array, or takes a member out, and is told there.
+                let _ = self.sweep_bits().await;
             }
         }
     }

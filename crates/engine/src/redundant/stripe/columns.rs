@@ -17,15 +17,14 @@ use braid_block::{Io, Payload, Span};
 use braid_mem::Buf;
 
 use crate::join_all;
-use crate::redundant::Inner;
-use crate::redundant::member::Member;
+use crate::redundant::roster::{Member, Roster};
 
 /// The rows of a stripe.
-pub(super) struct Columns {
-    pub(super) geometry: Raid456,
-    pub(super) stripe: u64,
+pub(in crate::redundant) struct Columns {
+    pub(in crate::redundant) geometry: Raid456,
+    pub(in crate::redundant) stripe: u64,
     /// In bytes of each member's data, inside the stripe.
-    pub(super) rows: Span,
+    pub(in crate::redundant) rows: Span,
     /// By role. `None` where none is needed, and while a buffer is worked on.
     bufs: Vec<Option<Buf>>,
 }
@@ -33,7 +32,7 @@ pub(super) struct Columns {
 impl Columns {
     /// Cuts room for `rows` of each column that `is_needed` from the front of `memory`; answers
     /// the rest.
-    pub(super) fn new(
+    pub(in crate::redundant) fn new(
         geometry: &Raid456,
         rows: Span,
         mut memory: Buf,
@@ -51,7 +50,7 @@ impl Columns {
         (Columns { geometry: geometry.clone(), stripe, rows, bufs }, memory)
     }
 
-    pub(super) fn role_of(&self, column: Column) -> usize {
+    pub(in crate::redundant) fn role_of(&self, column: Column) -> usize {
         self.geometry.role_of(self.stripe, column)
     }
 
@@ -65,38 +64,45 @@ impl Columns {
     }
 
     /// What `role` has of `rows`.
-    pub(super) fn get(&self, role: usize, rows: Span) -> &[u8] {
+    pub(in crate::redundant) fn get(&self, role: usize, rows: Span) -> &[u8] {
         &self.bufs[role].as_ref().expect("nobody works on it")[self.range(rows)]
     }
 
-    pub(super) fn get_mut(&mut self, role: usize, rows: Span) -> &mut [u8] {
+    pub(in crate::redundant) fn get_mut(&mut self, role: usize, rows: Span) -> &mut [u8] {
         let range = self.range(rows);
         &mut self.bufs[role].as_mut().expect("nobody works on it")[range]
     }
 
     /// What `role` has, to be stored.
-    pub(super) fn share(&mut self, role: usize) -> Payload {
+    pub(in crate::redundant) fn share(&mut self, role: usize) -> Payload {
         Payload::One(self.bufs[role].as_mut().expect("nobody works on it").share())
     }
 
     /// The buffer of `role` in three: what comes before `rows`, these, and what comes behind.
     /// [`Columns::put_together`] is to follow.
-    pub(super) fn take_apart(&mut self, role: usize, rows: Span) -> [Payload; 3] {
+    pub(in crate::redundant) fn take_apart(&mut self, role: usize, rows: Span) -> [Payload; 3] {
         let mut rest = self.take(role);
         let before = rest.take_front(rows.offset - self.rows.offset);
         let part = rest.take_front(rows.len);
         [before, part, rest]
     }
 
-    pub(super) fn put_together(&mut self, role: usize, parts: [Payload; 3]) {
+    pub(in crate::redundant) fn put_together(&mut self, role: usize, parts: [Payload; 3]) {
         let [mut whole, part, rest] = parts;
         whole.append(part);
         whole.append(rest);
         self.put_back(role, whole);
     }
 
+    /// After what [`Columns::share`] answered is gone: the rows can be read and computed anew.
+    pub(in crate::redundant) fn reclaim(&mut self) {
+        self.bufs.iter_mut().flatten().for_each(|buf| {
+            buf.reclaim();
+        });
+    }
+
     /// The buffer of `role`, to be stored and not used again.
-    pub(super) fn take(&mut self, role: usize) -> Payload {
+    pub(in crate::redundant) fn take(&mut self, role: usize) -> Payload {
         Payload::One(self.bufs[role].take().expect("nobody works on it"))
     }
 
@@ -107,16 +113,16 @@ impl Columns {
 
     /// Reads `wanted`, role by role and in the order of the rows; answers the roles whose reads
     /// failed, with the member that could not do it, if there is one.
-    pub(super) async fn read(
+    pub(in crate::redundant) async fn read(
         &mut self,
-        inner: &Inner,
+        roster: &Roster,
         wanted: &[(usize, Span)],
     ) -> Vec<(usize, Option<Rc<Member>>)> {
         let mut roles: Vec<Option<Rc<Member>>> = Vec::with_capacity(wanted.len());
         let mut started = Vec::with_capacity(wanted.len());
         let mut pieces = Vec::with_capacity(wanted.len());
         {
-            let slots = inner.slots.borrow();
+            let slots = roster.slots();
             let mut rest: Option<(usize, u64, Payload)> = None;
             for &(role, span) in wanted {
                 let (at, mut payload) = match rest.take() {
@@ -176,7 +182,11 @@ impl Columns {
 
     /// Fills the data columns of `rows` that are not among those for which `has` holds, from those
     /// that are. Answers false, and does nothing, if they do not suffice.
-    pub(super) fn recover(&mut self, rows: Span, has: &dyn Fn(usize) -> bool) -> bool {
+    pub(in crate::redundant) fn recover(
+        &mut self,
+        rows: Span,
+        has: &dyn Fn(usize) -> bool,
+    ) -> bool {
         let data = self.geometry.data();
         let lost: Vec<usize> =
             (0..data).filter(|index| !has(self.role_of(Column::Data(*index)))).collect();
@@ -250,7 +260,7 @@ impl Columns {
 
     /// Computes the parity of `rows` that `is_wanted`, by role, into its buffers. `new` answers
     /// what a data column is to hold, where that is not in its buffer.
-    pub(super) fn compute<'a>(
+    pub(in crate::redundant) fn compute<'a>(
         &mut self,
         rows: Span,
         is_wanted: &dyn Fn(usize) -> bool,
@@ -290,7 +300,7 @@ impl Columns {
     /// Changes the parity of `rows` that `is_wanted`, which was read, by the difference between
     /// what data column `index` held, which was read too, and `new`. Its buffer then holds that
     /// difference.
-    pub(super) fn update(
+    pub(in crate::redundant) fn update(
         &mut self,
         rows: Span,
         index: usize,
@@ -314,7 +324,7 @@ impl Columns {
 
     /// The XOR of the data of `band`'s rows that are not written, before [`Columns::update`]: what
     /// parity and the old data are read for, or the other columns.
-    pub(super) fn partial(&self, band: &Band, method: Method, target: &mut [u8]) {
+    pub(in crate::redundant) fn partial(&self, band: &Band, method: Method, target: &mut [u8]) {
         let is_written = |index: &usize| (band.first..band.first + band.count).contains(index);
         let data = (0..self.geometry.data())
             .filter(|index| is_written(index) == (method == Method::Modify))

@@ -17,29 +17,32 @@ use braid_block::{Payload, Span};
 
 /// What is written to one data column.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(in crate::redundant) struct Piece {
     /// Which, counted in the order of the array.
-    pub(super) column: usize,
+    pub(in crate::redundant) column: usize,
     /// In bytes of each member's data.
-    pub(super) rows: Span,
+    pub(in crate::redundant) rows: Span,
     /// What; empty for zeroes.
-    pub(super) payload: Payload,
+    pub(in crate::redundant) payload: Payload,
 }
 
 /// Rows of one stripe, and what is written there.
 #[derive(Debug)]
-pub(super) struct Unit {
-    pub(super) stripe: u64,
+pub(in crate::redundant) struct Unit {
+    pub(in crate::redundant) stripe: u64,
     /// From the first row that is written to the last.
-    pub(super) rows: Span,
-    pub(super) bands: Bands,
+    pub(in crate::redundant) rows: Span,
+    pub(in crate::redundant) bands: Bands,
     /// In the order of the columns.
-    pub(super) pieces: Vec<Piece>,
+    pub(in crate::redundant) pieces: Vec<Piece>,
 }
 
 impl Piece {
     /// What is written to `rows`, which lie in one of the payload's buffers.
-    pub(super) fn slice(&self, rows: Span) -> &[u8] {
+    ///
+    /// # Panics
+    /// If they do not.
+    pub(in crate::redundant) fn slice(&self, rows: Span) -> &[u8] {
         let mut start = (rows.offset - self.rows.offset) as usize;
         for buf in self.payload.bufs() {
             if start < buf.len() {
@@ -47,18 +50,18 @@ impl Piece {
             }
             start -= buf.len();
         }
-        unreachable!("rows {rows} of a piece at {}", self.rows)
+        panic!("rows {rows} of a piece at {}", self.rows)
     }
 }
 
 impl Unit {
     /// Whether every data column is written, in every row.
-    pub(super) fn is_whole(&self, geometry: &Raid456) -> bool {
+    pub(in crate::redundant) fn is_whole(&self, geometry: &Raid456) -> bool {
         matches!(&self.bands[..], [band] if band.count == geometry.data())
     }
 
     /// What is written to `rows` of data column `index`, if anything is.
-    pub(super) fn new_data(&self, index: usize, rows: Span) -> Option<&[u8]> {
+    pub(in crate::redundant) fn new_data(&self, index: usize, rows: Span) -> Option<&[u8]> {
         let is_here = |piece: &&Piece| {
             piece.column == index
                 && piece.rows.offset <= rows.offset
@@ -68,7 +71,7 @@ impl Unit {
     }
 
     /// Cuts `band` so that what is written to each part lies in one buffer a column.
-    pub(super) fn parts(&self, band: &Band) -> Vec<Span> {
+    pub(in crate::redundant) fn parts(&self, band: &Band) -> Vec<Span> {
         let mut cuts = vec![band.rows.offset, band.rows.end()];
         for piece in &self.pieces {
             let mut at = piece.rows.offset;
@@ -89,7 +92,7 @@ impl Unit {
 
 /// Cuts a write of `payload` to `span` into units of at most `most` rows, in the order of the
 /// stripes and their rows; whole stripes may have `most_of_whole` rows.
-pub(super) fn cut(
+pub(in crate::redundant) fn cut(
     geometry: &Raid456,
     span: Span,
     mut payload: Payload,
@@ -147,7 +150,7 @@ fn columns_of(
 }
 
 /// Puts the payload together again, in the order of the array.
-pub(super) fn join(mut units: Vec<Unit>) -> Payload {
+pub(in crate::redundant) fn join(mut units: Vec<Unit>) -> Payload {
     let mut payload = Payload::None;
     let mut rest = &mut units[..];
     while let Some(stripe) = rest.first().map(|unit| unit.stripe) {

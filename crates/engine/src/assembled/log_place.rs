@@ -11,20 +11,21 @@
 
 use std::io;
 
-use braid_engine::redundant::LogSetup;
 use braid_md::assembly::{Assembly, Candidate, Member, Set, Slot, State};
 use braid_md::{Level, Superblock, ppl, stripe_log};
 
-use crate::metadata::random_number;
+use crate::redundant::LogSetup;
 
 /// The log of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LogPlace {
+pub enum LogPlace {
+    /// None: the bitmap, or a resync of everything.
     None,
     /// md's partial parity log, where each superblock says.
     Partial,
     /// braid's stripe log: so many bytes in front of the data of each member.
     Records {
+        /// The head included.
         area: u64,
     },
 }
@@ -32,7 +33,7 @@ pub(super) enum LogPlace {
 impl LogPlace {
     /// The log that all members have. One that not all members in sync have is none: what a member
     /// does not say may be what was being written.
-    pub(super) fn of(superblock: &Superblock, set: &Set, assembly: &Assembly) -> LogPlace {
+    pub fn of(superblock: &Superblock, set: &Set, assembly: &Assembly) -> LogPlace {
         if superblock.level == Level::Raid5 && superblock.ppl.is_some() {
             return LogPlace::Partial;
         }
@@ -54,7 +55,7 @@ impl LogPlace {
     ///
     /// # Errors
     /// What is lacking.
-    pub(super) fn check_room(self, superblock: &Superblock) -> Result<(), String> {
+    pub fn check_room(self, superblock: &Superblock) -> Result<(), String> {
         match self {
             LogPlace::None => Ok(()),
             LogPlace::Partial if superblock.ppl.is_some() => Ok(()),
@@ -72,14 +73,18 @@ impl LogPlace {
     /// As the engine takes it.
     ///
     /// # Errors
-    /// No randomness for the log's nonce.
-    pub(super) fn setup(self, superblock: &Superblock) -> io::Result<Option<LogSetup>> {
+    /// That of `nonce`, which is asked for a number that no run before had.
+    pub fn setup(
+        self,
+        superblock: &Superblock,
+        nonce: impl FnOnce() -> io::Result<u64>,
+    ) -> io::Result<Option<LogSetup>> {
         let array_uuid = superblock.array_uuid;
         Ok(match self {
             LogPlace::None => None,
             LogPlace::Partial => Some(LogSetup::Partial { signature: ppl::signature(&array_uuid) }),
             LogPlace::Records { area } => {
-                Some(LogSetup::Records { array_uuid, area, nonce: random_number()? })
+                Some(LogSetup::Records { array_uuid, area, nonce: nonce()? })
             }
         })
     }
@@ -87,7 +92,8 @@ impl LogPlace {
 
 /// Members that take part, and why what they hold of a log is not used. That it is older than the
 /// array matters after a crash only: else it starts anew.
-pub(crate) fn log_troubles(set: &Set, assembly: &Assembly) -> Vec<(String, String)> {
+#[must_use]
+pub fn log_troubles(set: &Set, assembly: &Assembly) -> Vec<(String, String)> {
     let array = &set.candidates()[assembly.freshest].superblock;
     let is_dirty = matches!(assembly.state, State::Dirty(_) | State::DegradedDirty { .. });
     let trouble = |member: &Member| {

@@ -8,6 +8,7 @@
 //! Deliberately absent: the records of a stripe log, and checksums of the partial parity log. What
 //! of them is not sound was torn by the crash, and says that its write never began.
 
+use std::io;
 use std::ops::Range;
 
 use braid_array::geometry::{Column, ParityLayout, ParityLevel, Raid456};
@@ -17,28 +18,27 @@ use braid_md::rejection::{LogRejection, PplRejection};
 use braid_md::stripe_log::{self, BLOCK, Head};
 use braid_md::{Level, Resync, Role, Superblock};
 
-use super::Image;
-use crate::failure::Failure;
+use super::carried::Source;
 
 /// What a member holds of a log.
 #[derive(Default)]
-pub(crate) struct Logs {
+pub struct Logs {
     /// The head of its stripe log, if there is one that is sound and its own.
-    pub(crate) head: Option<Head>,
+    pub head: Option<Head>,
     /// Why there is something like a log that cannot be used.
-    pub(crate) trouble: Option<String>,
+    pub trouble: Option<String>,
 }
 
 /// Reads what is there.
 ///
 /// # Errors
 /// The member cannot be read.
-pub(super) fn read(image: &Image, superblock: &Superblock) -> Result<Logs, Failure> {
+pub(super) fn read(source: &mut Source<'_>, superblock: &Superblock) -> io::Result<Logs> {
     // An array with a partial parity log has no other.
     if superblock.ppl.is_some() {
-        return Ok(Logs { head: None, trouble: partial_parity_trouble(image, superblock)? });
+        return Ok(Logs { head: None, trouble: partial_parity_trouble(source, superblock)? });
     }
-    Ok(match stripe_log_head(image, superblock)? {
+    Ok(match stripe_log_head(source, superblock)? {
         None => Logs::default(),
         Some(Ok(head)) => Logs { head: Some(head), trouble: None },
         Some(Err(why)) => Logs { head: None, trouble: Some(why.to_string()) },
@@ -50,14 +50,14 @@ pub(super) fn read(image: &Image, superblock: &Superblock) -> Result<Logs, Failu
 ///
 /// # Errors
 /// The member cannot be read.
-pub(crate) fn stripe_log_head(
-    image: &Image,
+pub fn stripe_log_head(
+    source: &mut Source<'_>,
     superblock: &Superblock,
-) -> Result<Option<Result<Head, LogRejection>>, Failure> {
+) -> io::Result<Option<Result<Head, LogRejection>>> {
     let has_parity = matches!(superblock.level, Level::Raid4 | Level::Raid5 | Level::Raid6);
     let place = stripe_log::place(superblock).filter(|_| has_parity);
     let Some(place) = place else { return Ok(None) };
-    let block = image.read(place.head, BLOCK as u64)?;
+    let block = source.read(place.head, BLOCK as u64)?;
     let head = Head::parse(&block, &superblock.array_uuid, superblock.device_number, place.room);
     Ok(match head {
         // What lies in front of the data of most arrays.
@@ -69,16 +69,16 @@ pub(crate) fn stripe_log_head(
 /// Why the partial parity log could not make good what a crash left; `None` also where there was
 /// none, because then nobody asks.
 fn partial_parity_trouble(
-    image: &Image,
+    source: &mut Source<'_>,
     superblock: &Superblock,
-) -> Result<Option<String>, Failure> {
+) -> io::Result<Option<String>> {
     let Some((offset, len)) = superblock.ppl.filter(|_| superblock.resync != Resync::Clean) else {
         return Ok(None);
     };
     let Some(start) = superblock.super_offset.checked_add_signed(offset) else {
         return Ok(Some("it lies outside the device".to_owned()));
     };
-    let area = image.read(start, len)?;
+    let area = source.read(start, len)?;
     let newest = match ppl::newest(&area, ppl::signature(&superblock.array_uuid)) {
         Ok(newest) => newest,
         Err(why) if why.is_torn() => return Ok(None),

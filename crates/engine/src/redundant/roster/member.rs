@@ -1,11 +1,22 @@
-//! A member of a mirrored array, and who takes which role.
+//! A member at work: what it is good for, and what it is known not to hold.
+//!
+//! ```text
+//!   Spare ──put in──▶ Recovering(frontier) ──filled, flushed, announced──▶ InSync
+//!     │                     │                                               │
+//!     └─────────────────────┴──────────── taken out ────────▶ Faulty ◀──────┘
+//! ```
+//!
+//! Invariant: the state and the role change by the transitions of [`super::Roster`] alone; what
+//! else changes here (counters, the superblock as it was last stored) decides nothing about who
+//! is believed.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use braid_md::bad_blocks::BadBlocks;
-use braid_md::{Role, Superblock, Version};
+use braid_block::Span;
+use braid_md::Superblock;
+use braid_md::bad_blocks::{BadBlocks, BadRange};
 
 use crate::Dev;
 
@@ -48,16 +59,29 @@ pub struct NewMember {
     pub bad_blocks: BadBlocks,
 }
 
+/// What md counts read errors in, in bytes.
+const PAGE: u64 = 4096;
+
+/// Read errors of late.
+#[derive(Clone, Copy, Debug, Default)]
+struct Errors {
+    count: u32,
+    /// When the last one was.
+    last: Duration,
+    /// The page of the member's data where it was.
+    page: u64,
+}
+
 /// A member at work.
 pub(crate) struct Member {
     pub(crate) label: String,
     pub(crate) dev: Dev,
     pub(crate) data_offset: u64,
     pub(crate) number: u32,
-    pub(crate) role: Cell<Option<u16>>,
-    pub(crate) replacement: Cell<bool>,
-    pub(crate) state: Cell<MemberState>,
-    pub(crate) by_bitmap: Cell<bool>,
+    pub(super) role: Cell<Option<u16>>,
+    pub(super) replacement: Cell<bool>,
+    pub(super) state: Cell<MemberState>,
+    pub(super) by_bitmap: Cell<bool>,
     pub(crate) write_mostly: bool,
     pub(crate) superblock: RefCell<Option<Superblock>>,
     pub(crate) bad_blocks: RefCell<BadBlocks>,
@@ -69,12 +93,11 @@ pub(crate) struct Member {
     pub(crate) head: Cell<u64>,
     /// Read errors that were put right.
     pub(crate) corrected: Cell<u32>,
-    /// Read errors of late, and when the last one was.
-    pub(crate) errors: Cell<(u32, Duration)>,
+    errors: Cell<Errors>,
     /// Its log was made ready for the array as it is.
     pub(crate) has_log: Cell<bool>,
     /// Why it is faulty, or what was noticed last.
-    pub(crate) remark: RefCell<String>,
+    pub(super) remark: RefCell<String>,
 }
 
 impl Member {
@@ -95,9 +118,44 @@ impl Member {
             bad_blocks: RefCell::new(new.bad_blocks),
             reads: Cell::new(0),
             head: Cell::new(0),
-            errors: Cell::new((0, Duration::ZERO)),
+            errors: Cell::default(),
             has_log: Cell::new(false),
             remark: RefCell::default(),
+        }
+    }
+
+    /// What it is good for.
+    #[inline]
+    pub(crate) fn state(&self) -> MemberState {
+        self.state.get()
+    }
+
+    /// Its role, if it has one.
+    #[inline]
+    pub(crate) fn role(&self) -> Option<u16> {
+        self.role.get()
+    }
+
+    /// Whether it is filled beside the member that it is to replace.
+    pub(crate) fn is_replacement(&self) -> bool {
+        self.replacement.get()
+    }
+
+    /// Whether only what the bitmap says is to be copied to it.
+    pub(crate) fn is_by_bitmap(&self) -> bool {
+        self.by_bitmap.get()
+    }
+
+    /// Why it is faulty, or what was noticed last.
+    pub(crate) fn remark(&self) -> String {
+        self.remark.borrow().clone()
+    }
+
+    /// How far it is filled, in bytes of its data; none unless it is being filled.
+    pub(crate) fn recovering(&self) -> Option<u64> {
+        match self.state.get() {
+            MemberState::Recovering(frontier) => Some(frontier),
+            _ => None,
         }
     }
 
@@ -117,17 +175,6 @@ impl Member {
         self.state.get() != MemberState::Faulty
     }
 
-    /// What superblocks of `version` say of it. Version 0.90 has no word for a member that is
-    /// being filled: until it is in sync it is a spare.
-    pub(crate) fn md_role(&self, version: Version) -> Role {
-        match (self.state.get(), self.role.get()) {
-            (MemberState::Faulty, _) => Role::Faulty,
-            (MemberState::Recovering(_), _) if version == Version::V0_90 => Role::Spare,
-            (MemberState::InSync | MemberState::Recovering(_), Some(role)) => Role::Active(role),
-            _ => Role::Spare,
-        }
-    }
-
     /// Whether `next` says something else of this member than what is on it.
     pub(crate) fn is_changed_by(&self, next: &Superblock) -> bool {
         let says = |one: &Superblock| {
@@ -136,13 +183,29 @@ impl Member {
         self.superblock.borrow().as_ref().is_some_and(|now| says(now) != says(next))
     }
 
-    /// Counts a read error; what was counted is halved for each hour that passed.
-    pub(crate) fn count_error(&self, now: Duration) -> u32 {
-        let (count, last) = self.errors.get();
+    /// Counts a read error at `place` of its data, unless the same page was the last: what was
+    /// counted is halved for each hour that passed (md's `check_decay_read_errors`).
+    pub(crate) fn count_error(&self, now: Duration, place: Span) -> u32 {
+        let Errors { count, last, page } = self.errors.get();
+        if count > 0 && page == place.offset / PAGE {
+            return count;
+        }
         let hours = now.saturating_sub(last).as_secs() / 3600;
-        let count = count.checked_shr(hours as u32).unwrap_or(0) + 1;
-        self.errors.set((count, now));
+        let count = u32::try_from(hours).ok().and_then(|hours| count.checked_shr(hours));
+        let count = count.unwrap_or(0) + 1;
+        let page = place.end().saturating_sub(1) / PAGE;
+        self.errors.set(Errors { count, last: now, page });
         count
+    }
+
+    /// What its bad-block log lists, in bytes of its data.
+    pub(crate) fn bad_places(&self) -> Vec<Span> {
+        let in_data = |range: BadRange| {
+            let end = (range.offset + range.len).checked_sub(self.data_offset)?;
+            let start = range.offset.saturating_sub(self.data_offset);
+            (end > start).then(|| Span::new(start, end - start))
+        };
+        self.bad_blocks.borrow().iter().filter_map(in_data).collect()
     }
 
     /// Whether what lies at `offset` of its data, `len` bytes, is known not to be readable.
@@ -160,7 +223,7 @@ pub(crate) struct Slot {
     /// The member, faulty ones excepted.
     pub(crate) primary: Option<Rc<Member>>,
     /// Filled beside it, to take over.
-    pub(crate) replacement: Option<Rc<Member>>,
+    pub(super) replacement: Option<Rc<Member>>,
 }
 
 impl Slot {
@@ -169,6 +232,11 @@ impl Slot {
     pub(crate) fn written(&self) -> impl Iterator<Item = &Rc<Member>> {
         let both = self.primary.iter().chain(&self.replacement);
         both.filter(|member| member.is_written())
+    }
+
+    /// Who is filled beside the member, to take its place.
+    pub(crate) fn replacement(&self) -> Option<&Rc<Member>> {
+        self.replacement.as_ref()
     }
 
     /// The one that reads may come from.

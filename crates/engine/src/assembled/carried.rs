@@ -1,0 +1,155 @@
+//! What one member carries: its superblock, and what that points to.
+
+use std::io;
+
+use braid_md::assembly::{BitmapFacts, Candidate};
+use braid_md::detect::{self, Found};
+use braid_md::{BadBlocks, Bitmap, BitmapHeader, Features, Superblock, bitmap};
+
+use super::logs::{self, Logs};
+
+/// As many bytes of a bitmap as are read: it stands for no more than its member has.
+const MOST_BITMAP: u64 = 64 << 20;
+
+/// Where the bytes of a member come from.
+pub struct Source<'a> {
+    /// The member's size in bytes.
+    pub size: u64,
+    /// Fills its buffer from an offset; never asked for bytes outside the member.
+    pub read: &'a mut dyn FnMut(u64, &mut [u8]) -> io::Result<()>,
+}
+
+/// Why nothing can be learnt from a member.
+#[derive(Debug)]
+pub enum CarriedError {
+    /// It cannot be read.
+    Unreadable(io::Error),
+    /// Nothing has md's magic number, or what has it cannot be believed.
+    NoSuperblock(Vec<Found>),
+    /// Its bad-block log, which counts, cannot be used.
+    BadBlocks(String),
+}
+
+impl From<io::Error> for CarriedError {
+    fn from(error: io::Error) -> CarriedError {
+        CarriedError::Unreadable(error)
+    }
+}
+
+/// What a member carries, checked.
+pub struct Carried {
+    /// The member's, in bytes.
+    pub size: u64,
+    /// The one that holds.
+    pub superblock: Superblock,
+    /// Its copy of the array's bitmap.
+    pub bitmap: Option<Bitmap>,
+    /// Why there is none that can be written, though the superblock points to one.
+    pub bitmap_trouble: Option<String>,
+    /// Its bad-block log, if the entries count.
+    pub bad_blocks: Option<BadBlocks>,
+    /// What it holds of a log.
+    pub logs: Logs,
+}
+
+impl Source<'_> {
+    /// Up to `len` bytes from `offset` on, fewer where the member ends.
+    pub(super) fn read(&mut self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+        let len = len.min(self.size.saturating_sub(offset));
+        let mut bytes = vec![0; usize::try_from(len).map_err(io::Error::other)?];
+        (self.read)(offset, &mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+impl Carried {
+    /// Reads the superblock that holds, and what it points to.
+    ///
+    /// # Errors
+    /// It cannot be read, or has none that can be believed.
+    pub fn read(source: &mut Source<'_>) -> Result<Carried, CarriedError> {
+        let found = detect::find(source.size, source.read)?;
+        Carried::of(found, source)
+    }
+
+    /// The same of superblocks that were `found` there.
+    ///
+    /// # Errors
+    /// As [`Carried::read`].
+    pub fn of(found: Vec<Found>, source: &mut Source<'_>) -> Result<Carried, CarriedError> {
+        let Some(choice) = detect::choose(&found) else {
+            return Err(CarriedError::NoSuperblock(found));
+        };
+        let superblock = choice.superblock.clone();
+        let (bitmap, bitmap_trouble) = match bitmap_bytes(source, &superblock)? {
+            _ if superblock.bitmap_offset.is_none() => (None, None),
+            None => (None, Some("it lies outside the device".to_owned())),
+            Some(bytes) => match Bitmap::parse(&bytes) {
+                Ok(bitmap) if bitmap.header.is_portable() => (Some(bitmap), None),
+                Ok(_) => (None, Some("its bits are in the order of an unknown host".to_owned())),
+                Err(why) => (None, Some(why.to_string())),
+            },
+        };
+        let bad_blocks = bad_blocks_of(source, &superblock)?;
+        let logs = logs::read(source, &superblock)?;
+        let size = source.size;
+        Ok(Carried { size, superblock, bitmap, bitmap_trouble, bad_blocks, logs })
+    }
+
+    /// What assembly needs to know of it; `label` is what people call it.
+    #[must_use]
+    pub fn candidate(&self, label: String) -> Candidate {
+        let fresh = |bitmap: &&Bitmap| {
+            bitmap.header.events >= self.superblock.events && !bitmap.header.stale
+        };
+        let facts = |bitmap: &Bitmap| BitmapFacts {
+            events_cleared: bitmap.header.events_cleared,
+            chunk: bitmap.header.chunk_size,
+            dirty: bitmap.count_set(),
+        };
+        Candidate {
+            label,
+            size: self.size,
+            superblock: self.superblock.clone(),
+            bitmap: self.bitmap.as_ref().filter(fresh).map(facts),
+            log_head: self.logs.head.clone(),
+            log_trouble: self.logs.trouble.clone(),
+        }
+    }
+}
+
+/// The bytes of the bitmap that a superblock names, as far as its header says and the member
+/// goes; at least a header's, if the member has them. `None` if it names none, or one outside.
+///
+/// # Errors
+/// They cannot be read.
+pub fn bitmap_bytes(
+    source: &mut Source<'_>,
+    superblock: &Superblock,
+) -> io::Result<Option<Vec<u8>>> {
+    let place = superblock
+        .bitmap_offset
+        .and_then(|offset| superblock.super_offset.checked_add_signed(offset));
+    let Some(start) = place.filter(|start| *start < source.size) else { return Ok(None) };
+    let page = bitmap::PAGE_BYTES as u64;
+    let first = source.read(start, page)?;
+    let len = BitmapHeader::parse(&first).map_or(page, |header| header.byte_len());
+    source.read(start, len.clamp(page, MOST_BITMAP)).map(Some)
+}
+
+/// The log, if its entries count.
+fn bad_blocks_of(
+    source: &mut Source<'_>,
+    superblock: &Superblock,
+) -> Result<Option<BadBlocks>, CarriedError> {
+    let Some(log) = superblock.bad_block_log else { return Ok(None) };
+    if !superblock.features.contains(Features::BAD_BLOCKS) {
+        return Ok(None);
+    }
+    let Some(start) = superblock.super_offset.checked_add_signed(log.offset) else {
+        return Ok(None);
+    };
+    let bytes = source.read(start, log.size)?;
+    let parsed = BadBlocks::parse(&bytes, log.shift);
+    parsed.map(Some).map_err(|why| CarriedError::BadBlocks(why.to_string()))
+}

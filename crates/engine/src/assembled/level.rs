@@ -1,0 +1,109 @@
+//! What members are joined by: the geometries, as a volume has them.
+
+use std::rc::Rc;
+
+use braid_array::geometry::{
+    Linear, ParityLayout, ParityLevel, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout, Raid456,
+};
+use braid_array::{Geometry, GeometryError, Mirrored};
+use braid_md::{Level as MdLevel, Superblock};
+
+use crate::redundant::Layout;
+
+/// What members are joined by.
+#[derive(Clone)]
+pub enum Level {
+    /// One behind the other.
+    Linear(Linear),
+    /// In stripes.
+    Raid0(Raid0),
+    /// Copies.
+    Raid1(Raid1),
+    /// Stripes of copies.
+    Raid10(Raid10),
+    /// Stripes with parity: raid4, raid5, raid6.
+    Parity(Raid456),
+}
+
+impl Level {
+    /// The level that a superblock describes; `sizes` are what the array uses of each member, in
+    /// bytes, in the order of roles.
+    ///
+    /// # Errors
+    /// No geometry is like that.
+    pub fn of(superblock: &Superblock, sizes: Vec<u64>) -> Result<Level, GeometryError> {
+        let count = superblock.raid_disks as usize;
+        let size = superblock.component_size;
+        let with_parity = |level| parity(size, count, superblock.chunk, level, superblock.layout);
+        match superblock.level {
+            MdLevel::Linear => Linear::new(&sizes, 512).map(Level::Linear),
+            MdLevel::Raid0 => {
+                let layout = match superblock.layout {
+                    1 => Raid0Layout::Original,
+                    // Without a record the members are equal, or assembly has refused.
+                    _ => Raid0Layout::Alternate,
+                };
+                Raid0::new(&sizes, superblock.chunk, layout, 512).map(Level::Raid0)
+            }
+            MdLevel::Raid1 => Raid1::new(size, count).map(Level::Raid1),
+            MdLevel::Raid10 => Raid10Layout::from_number(superblock.layout)
+                .and_then(|layout| Raid10::new(size, count, superblock.chunk, layout))
+                .map(Level::Raid10),
+            MdLevel::Raid4 => with_parity(ParityLevel::Raid4),
+            MdLevel::Raid5 => with_parity(ParityLevel::Raid5),
+            MdLevel::Raid6 => with_parity(ParityLevel::Raid6),
+        }
+    }
+
+    /// md's word for it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Level::Linear(_) => "linear",
+            Level::Raid0(_) => "raid0",
+            Level::Raid1(_) => "raid1",
+            Level::Raid10(_) => "raid10",
+            Level::Parity(parity) => parity.level().name(),
+        }
+    }
+
+    /// Capacity in bytes.
+    pub fn size(&self) -> u64 {
+        match self {
+            Level::Linear(linear) => linear.size(),
+            Level::Raid0(raid0) => raid0.size(),
+            Level::Raid1(raid1) => Mirrored::size(raid1),
+            Level::Raid10(raid10) => Mirrored::size(raid10),
+            Level::Parity(parity) => parity.size(),
+        }
+    }
+
+    /// Whether it survives the loss of a member.
+    pub fn is_redundant(&self) -> bool {
+        matches!(self, Level::Raid1(_) | Level::Raid10(_) | Level::Parity(_))
+    }
+
+    /// As the engine keeps it, if it survives the loss of a member.
+    pub fn redundant(&self) -> Option<Layout> {
+        match self {
+            Level::Raid1(raid1) => Some(Layout::Copies(Rc::new(raid1.clone()))),
+            Level::Raid10(raid10) => Some(Layout::Copies(Rc::new(raid10.clone()))),
+            Level::Parity(parity) => Some(Layout::Parity(parity.clone())),
+            Level::Linear(_) | Level::Raid0(_) => None,
+        }
+    }
+}
+
+/// A level with parity, by md's number of its layout.
+///
+/// # Errors
+/// No geometry is like that.
+pub fn parity(
+    member_size: u64,
+    members: usize,
+    chunk: u64,
+    level: ParityLevel,
+    layout: u32,
+) -> Result<Level, GeometryError> {
+    let layout = ParityLayout::from_number(level, layout)?;
+    Raid456::new(member_size, members, chunk, level, layout).map(Level::Parity)
+}

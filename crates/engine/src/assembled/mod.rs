@@ -1,0 +1,379 @@
+//! From what members carry to what the engine is given: the wiring of a volume, without I/O.
+//!
+//! ```text
+//!   bytes ──[`Carried::read`]──▶ superblock, bitmap, bad blocks, logs
+//!                                        │ of all members
+//!                                  [`assemble`]: `braid_md`'s verdict, and what follows from it
+//!                                        │
+//!                    Assembled: roles, states, bitmap, resync, log ──[`Assembled::setup`]──▶ Setup
+//! ```
+//!
+//! | file | what |
+//! |---|---|
+//! | `carried` | what one member carries, read by whoever can read it |
+//! | `logs` | of that, the logs that close the write hole |
+//! | `level` | the geometry that a superblock describes |
+//! | `log_place` | which log the array as a whole has |
+//! | `newcomer` | as what a device is taken in by an array that runs |
+//!
+//! The program that serves volumes and the simulator that crashes them both go this way, so that
+//! what is simulated is what is served.
+//!
+//! Invariants
+//! * Nothing is believed before `braid_md` has checked it, and nobody takes part whom it leaves
+//!   out.
+//! * An array is refused, with the next command, rather than started in a state in which data may
+//!   be wrong.
+//!
+//! Deliberately absent: files, locks on members, and what a volume without superblocks is made of.
+
+mod carried;
+mod level;
+mod log_place;
+mod logs;
+mod newcomer;
+
+use std::io;
+use std::rc::Rc;
+
+use braid_array::GeometryError;
+use braid_md::assembly::{self, Assembly, Member, Slot, Start, group};
+use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
+
+use crate::redundant::{Layout, MemberState, NewMember, STRIPE_CACHE, Setup, Speed};
+use crate::{Clock, Dev};
+
+pub use carried::{Carried, CarriedError, Source, bitmap_bytes};
+pub use level::{Level, parity};
+pub use log_place::{LogPlace, log_troubles};
+pub use logs::{Logs, stripe_log_head};
+pub use newcomer::Newcomer;
+
+/// Why members do not make an array that can be served.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// Nobody is there.
+    #[error("no members are given")]
+    NoMembers,
+    /// They are not of one array.
+    #[error("{label} belongs to another array than {first}: {uuid} and {other}")]
+    SeveralArrays {
+        /// Who belongs to another one.
+        label: String,
+        /// The first that was given.
+        first: String,
+        /// Its array.
+        uuid: String,
+        /// The other's array.
+        other: String,
+    },
+    /// The array's state does not allow it.
+    #[error("{what}: {state}{}", list(next))]
+    State {
+        /// The array, in words.
+        what: String,
+        /// Its state, and what else stands in the way.
+        state: String,
+        /// Commands that lead on.
+        next: Vec<String>,
+    },
+    /// What is written must be in the bitmap, or the next who believes it loses data.
+    #[error(
+        "{what}: the write-intent bitmap of {label} cannot be kept up to date: {why}\n  next: \
+         --read-only"
+    )]
+    Bitmap {
+        /// The array, in words.
+        what: String,
+        /// Whose bitmap.
+        label: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No geometry is like that.
+    #[error("{what}: {source}")]
+    Geometry {
+        /// The array, in words.
+        what: String,
+        /// What is wrong with it.
+        source: GeometryError,
+    },
+}
+
+fn list(next: &[String]) -> String {
+    next.iter().map(|next| format!("\n  next: {next}")).collect()
+}
+
+/// Of an array that is only read, after a crash, with members missing.
+const NOT_MADE_GOOD: &str = "it was being written when it was left, and its log makes that good \
+                             only when it is brought up for writing: until then, what is worked \
+                             out in place of a missing member may be wrong there";
+
+/// How an array is to be started.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Nothing is to be written.
+    pub read_only: bool,
+    /// Also without members that it was last seen with.
+    pub degraded: bool,
+}
+
+/// An array that can be started.
+pub struct Assembled {
+    /// Its geometry.
+    pub level: Level,
+    /// What people call it.
+    pub name: String,
+    /// What is not as it should be, though it works.
+    pub warnings: Vec<String>,
+    /// The freshest superblock.
+    pub superblock: Superblock,
+    /// Who takes part, in the order of roles: first those that hold them, then replacements, then
+    /// spares.
+    pub members: Vec<TakesPart>,
+    /// Set where copies, or data and parity, may differ.
+    pub bitmap: Option<Bitmap>,
+    /// From where on they may.
+    pub resync: Resync,
+    /// What closes the write hole.
+    pub log: LogPlace,
+    /// Nothing is to be written.
+    pub read_only: bool,
+    /// The superblocks count on a member that does not take part: who does is to be recorded at
+    /// once ([`crate::redundant::Redundant::record`]).
+    pub is_changed: bool,
+}
+
+/// A member that takes part.
+pub struct TakesPart {
+    /// What people call it.
+    pub label: String,
+    /// As it is on the member.
+    pub superblock: Superblock,
+    /// Places that it cannot hold, in bytes from its start.
+    pub bad_blocks: BadBlocks,
+    /// How many bytes from the data's start the array uses.
+    pub usable: u64,
+    /// Its role, if it has one.
+    pub role: Option<u16>,
+    /// What it is good for.
+    pub state: MemberState,
+    /// Is filled beside the one that it replaces.
+    pub replacement: bool,
+    /// It lacks only what the bitmap says.
+    pub by_bitmap: bool,
+}
+
+/// Which levels are served.
+#[must_use]
+pub fn is_served(level: MdLevel) -> bool {
+    match level {
+        MdLevel::Linear
+        | MdLevel::Raid0
+        | MdLevel::Raid1
+        | MdLevel::Raid10
+        | MdLevel::Raid4
+        | MdLevel::Raid5
+        | MdLevel::Raid6 => true,
+    }
+}
+
+/// Decides who of `members`, each with what people call it, takes part, and as what.
+///
+/// # Errors
+/// [`Refusal`].
+pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Assembled, Refusal> {
+    let sets = group(members.iter().map(|(label, one)| one.candidate(label.clone())).collect());
+    let set = match &sets[..] {
+        [] => return Err(Refusal::NoMembers),
+        [set] => set,
+        _ => return Err(several_arrays(members)),
+    };
+    let assess = |degraded| {
+        let read_only = options.read_only;
+        set.assess(assembly::Options { force: false, read_only, degraded, supported: &is_served })
+    };
+    let verdict = assess(options.degraded);
+    let needed = if options.read_only { Start::ReadOnly } else { Start::ReadWrite };
+    let what = match set.short_name() {
+        "" => format!("the array {}", set.uuid),
+        name => format!("{name} ({})", set.uuid),
+    };
+    if verdict.can_start < needed {
+        let mut state = verdict.state.to_string();
+        for (label, why) in log_troubles(set, &verdict) {
+            state = format!("{state}; {label}: {why}");
+        }
+        let next = match assess(true).can_start >= needed {
+            true => vec!["with the member that is missing; or with --degraded".to_owned()],
+            false => verdict.next,
+        };
+        return Err(Refusal::State { what, state, next });
+    }
+    // The set has its candidates in an order of its own.
+    let of = |candidate: usize| -> &Carried {
+        let label = &set.candidates()[candidate].label;
+        let found = members.iter().find(|(one, _)| one == label);
+        found.expect("a candidate is one of the members").1
+    };
+    let freshest = of(verdict.freshest);
+    if let (Some(why), false) = (&freshest.bitmap_trouble, options.read_only) {
+        let label = set.candidates()[verdict.freshest].label.clone();
+        return Err(Refusal::Bitmap { what, label, why: why.clone() });
+    }
+    let sizes = verdict.slots.iter().filter_map(|slot| Some(slot.member()?.usable)).collect();
+    let level = Level::of(&freshest.superblock, sizes)
+        .map_err(|source| Refusal::Geometry { what: what.clone(), source })?;
+    let log = LogPlace::of(&freshest.superblock, set, &verdict);
+    let mut warnings: Vec<String> =
+        verdict.risks.iter().map(|risk| format!("{what}: {risk}")).collect();
+    for left_out in &verdict.left_out {
+        warnings.push(format!("{what}: {} takes no part: {}", left_out.label, left_out.reason));
+    }
+    for (label, why) in log_troubles(set, &verdict) {
+        warnings.push(format!("{what}: {label} has a log that is not used: {why}"));
+    }
+    if log_place::is_closed_by_log(&verdict.state) {
+        if options.read_only {
+            warnings.push(format!("{what}: {NOT_MADE_GOOD}"));
+        } else if log == LogPlace::None {
+            let state = "it was being written when it was left, members are missing, and not \
+                         every member that is being filled has room for the stripe log";
+            let next = vec!["without the member that is being filled".to_owned()];
+            return Err(Refusal::State { what, state: state.to_owned(), next });
+        }
+    }
+    let (bitmap, resync) = intent_of(freshest, &verdict);
+    let name = match set.short_name() {
+        "" => set.uuid.to_string(),
+        name => name.to_owned(),
+    };
+    Ok(Assembled {
+        level,
+        name,
+        warnings,
+        superblock: freshest.superblock.clone(),
+        members: who_takes_part(&verdict, &of),
+        bitmap,
+        resync,
+        log,
+        read_only: options.read_only,
+        is_changed: counts_on_others(&freshest.superblock, &verdict),
+    })
+}
+
+impl Assembled {
+    /// What the engine is given of an array of this `layout`: `devs` are on [`Assembled::members`],
+    /// each the whole device; `nonce` is asked for a number that no run before had, if the log
+    /// needs one.
+    ///
+    /// # Errors
+    /// That of `nonce`.
+    pub fn setup(
+        &self,
+        layout: Layout,
+        devs: Vec<Dev>,
+        clock: Rc<dyn Clock>,
+        nonce: impl FnOnce() -> io::Result<u64>,
+    ) -> io::Result<Setup> {
+        let members = self.members.iter().zip(devs).map(|(member, dev)| NewMember {
+            label: member.label.clone(),
+            dev,
+            data_offset: member.superblock.data_offset,
+            number: member.superblock.device_number,
+            role: member.role,
+            replacement: member.replacement,
+            state: member.state,
+            by_bitmap: member.by_bitmap,
+            write_mostly: member.superblock.write_mostly,
+            superblock: Some(member.superblock.clone()),
+            bad_blocks: member.bad_blocks.clone(),
+        });
+        Ok(Setup {
+            layout,
+            members: members.collect(),
+            array: Some(self.superblock.clone()),
+            bitmap: self.bitmap.clone(),
+            resync: self.resync,
+            log: self.log.setup(&self.superblock, nonce)?,
+            stripe_cache: STRIPE_CACHE,
+            read_only: self.read_only,
+            clock,
+            speed: Speed::default(),
+        })
+    }
+}
+
+fn several_arrays(members: &[(String, &Carried)]) -> Refusal {
+    let uuid = |one: &Carried| one.superblock.array_uuid;
+    let (first, of_first) = &members[0];
+    let other = members.iter().find(|(_, one)| uuid(one) != uuid(of_first));
+    let (label, other) = other.expect("several sets are of several arrays");
+    Refusal::SeveralArrays {
+        label: label.clone(),
+        first: first.clone(),
+        uuid: uuid(of_first).to_string(),
+        other: uuid(other).to_string(),
+    }
+}
+
+/// Whether superblocks count on a member that does not take part.
+fn counts_on_others(superblock: &Superblock, verdict: &Assembly) -> bool {
+    let taken = |role: u16| {
+        let slot = verdict.slots.get(usize::from(role));
+        slot.is_some_and(|slot| slot.member().is_some())
+    };
+    superblock.roles.iter().any(|role| matches!(role, Role::Active(role) if !taken(*role)))
+}
+
+/// The bitmap that says where copies may differ, and from where on they may.
+fn intent_of(freshest: &Carried, verdict: &Assembly) -> (Option<Bitmap>, Resync) {
+    let superblock = &freshest.superblock;
+    let resync = superblock.resync;
+    let Some(bitmap) = &freshest.bitmap else { return (None, resync) };
+    let mut bitmap = bitmap.clone();
+    // A bitmap that is older than the superblock does not know what was written since.
+    let known = bitmap.header.events >= superblock.events && !bitmap.header.stale;
+    let degraded = verdict.slots.iter().any(|slot| !slot.is_in_sync());
+    if !known && (resync != Resync::Clean || degraded) {
+        bitmap.set_all();
+    }
+    bitmap.header.stale = false;
+    (Some(bitmap), resync)
+}
+
+fn who_takes_part<'a>(verdict: &Assembly, of: &impl Fn(usize) -> &'a Carried) -> Vec<TakesPart> {
+    let takes_part = |member: &Member, role, state, replacement, by_bitmap| {
+        let carried = of(member.candidate);
+        TakesPart {
+            label: member.label.clone(),
+            superblock: carried.superblock.clone(),
+            bad_blocks: carried.bad_blocks.clone().unwrap_or_else(BadBlocks::none),
+            usable: member.usable,
+            role,
+            state,
+            replacement,
+            by_bitmap,
+        }
+    };
+    let mut members = Vec::new();
+    for (role, slot) in (0..).zip(&verdict.slots) {
+        match slot {
+            Slot::InSync(member) => {
+                members.push(takes_part(member, Some(role), MemberState::InSync, false, false));
+            }
+            Slot::Recovering { member, from, by_bitmap } => {
+                let state = MemberState::Recovering(*from);
+                members.push(takes_part(member, Some(role), state, false, *by_bitmap));
+            }
+            Slot::Missing => {}
+        }
+    }
+    for (role, member, from) in &verdict.replacements {
+        let state = MemberState::Recovering(*from);
+        members.push(takes_part(member, Some(*role), state, true, false));
+    }
+    let spares = verdict.spares.iter();
+    members.extend(spares.map(|one| takes_part(one, None, MemberState::Spare, false, false)));
+    members
+}

@@ -1,0 +1,105 @@
+//! Planted faults, for tests of the tests: each breaks one rule of order.
+//!
+//! A simulation that does not find a fault that was planted finds no other of its kind either, so
+//! each run of the simulator plants every one of these and must find it. Without the feature
+//! `canary` a planted fault is a constant `false`, and nothing of it is in the program.
+
+/// A rule of order, broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Canary {
+    /// Data is written before the bit of its chunk is on the members.
+    BitmapAfterData,
+    /// A write is answered before the superblocks say who does not have it.
+    SuperblocksAfterAnswer,
+    /// Parity is changed by two writes at the same time.
+    ParityWithoutLock,
+    /// A flush is sent to one member only.
+    FlushOfOneMember,
+    /// Bits are cleared although the data that they stood for was not flushed.
+    BitsClearedBeforeFlush,
+    /// The superblocks go on counting on a member that failed.
+    StaleMemberBelieved,
+    /// After a crash the log is not replayed.
+    LogNotReplayed,
+    /// A log forgets units before the superblocks say who does not have them.
+    LogForgottenBeforeFence,
+    /// A member that was filled is in sync before it was flushed.
+    InSyncBeforeFlush,
+    /// A unit of a part of a stripe is stored although the log was not told.
+    PartialWriteNotLogged,
+    /// A replacement is promoted when half of it is filled.
+    ReplacementPromotedEarly,
+    /// The recovery offset is recorded ahead of the data.
+    RecoveryOffsetAhead,
+    /// A resync that ended forgets that members came to differ behind it.
+    DoubtOfResyncDropped,
+    /// A write that is tried again after a failure sets no bit.
+    RetrySkipsBit,
+    /// The first record of a log that is torn is taken for the log's end.
+    TornHeaderIsEnd,
+    /// Superblocks are written once where twice is needed to be ahead of a member that is gone.
+    SecondSuperblockLeftOut,
+    /// Superblocks still say "clean" when data is written.
+    WriteWhileClean,
+    /// A recovery goes on at its offset after a crash, whatever the bitmap says.
+    RecoveryTrustsOffsetAfterCrash,
+    /// A whole stripe is stored while an older record of its rows may still be replayed.
+    OldRecordsOfStripeKept,
+    /// What cannot be read is reconstructed from parity that is in doubt.
+    DoubtfulParityBelieved,
+}
+
+impl Canary {
+    /// All of them.
+    pub const ALL: &[Canary] = &[
+        Canary::BitmapAfterData,
+        Canary::SuperblocksAfterAnswer,
+        Canary::ParityWithoutLock,
+        Canary::FlushOfOneMember,
+        Canary::BitsClearedBeforeFlush,
+        Canary::StaleMemberBelieved,
+        Canary::LogNotReplayed,
+        Canary::LogForgottenBeforeFence,
+        Canary::InSyncBeforeFlush,
+        Canary::PartialWriteNotLogged,
+        Canary::ReplacementPromotedEarly,
+        Canary::RecoveryOffsetAhead,
+        Canary::DoubtOfResyncDropped,
+        Canary::RetrySkipsBit,
+        Canary::TornHeaderIsEnd,
+        Canary::SecondSuperblockLeftOut,
+        Canary::WriteWhileClean,
+        Canary::RecoveryTrustsOffsetAfterCrash,
+        Canary::OldRecordsOfStripeKept,
+        Canary::DoubtfulParityBelieved,
+    ];
+
+    /// What it is called in reports: its name in the source.
+    pub fn name(self) -> String {
+        format!("{self:?}")
+    }
+
+    /// Whether this fault is planted in this thread.
+    #[cfg(feature = "canary")]
+    pub(crate) fn is_planted(self) -> bool {
+        PLANTED.get() == Some(self)
+    }
+
+    /// Whether this fault is planted in this thread: never, without the feature.
+    #[cfg(not(feature = "canary"))]
+    #[inline(always)]
+    pub(crate) const fn is_planted(self) -> bool {
+        false
+    }
+}
+
+#[cfg(feature = "canary")]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Canary>> = const { std::cell::Cell::new(None) };
+}
+
+/// Plants `canary` in every array of this thread, or takes out the one that is planted.
+#[cfg(feature = "canary")]
+pub fn plant(canary: Option<Canary>) {
+    PLANTED.set(canary);
+}

@@ -1,0 +1,98 @@
+//! What members are known not to hold: md's bad-block logs, kept up.
+//!
+//! ```text
+//!   recovery: nobody can give a place ──▶ entered, on the member that is filled and on those that
+//!                                         could not be read ──▶ log, durable ──▶ superblocks
+//!   a write over it                   ──▶ taken out ──▶ log, durable ──▶ answer
+//! ```
+//!
+//! Invariants
+//! * A place that a member lacks is in its log, durable, before the member is in sync.
+//! * A place is taken out only when the member has it, and before that write is answered: whoever
+//!   reads the log later would lose what was acknowledged.
+//!
+//! Source: Linux `drivers/md/md.c` (`rdev_set_badblocks`, `super_1_sync`), `drivers/md/raid5.c`
+//! (`handle_failed_sync`).
+
+use std::rc::Rc;
+
+use braid_block::Span;
+use braid_md::Features;
+
+use super::core::{Core, Failures};
+use super::roster::Member;
+
+impl Core {
+    /// Enters `place`, in bytes of the data, in the bad-block log of `member`. Answers false if it
+    /// has none, or no room in it, or it could not be stored.
+    pub(super) async fn is_bad_from_now_on(
+        self: &Rc<Self>,
+        member: &Rc<Member>,
+        place: Span,
+    ) -> bool {
+        if !member.enter_bad(place) {
+            return false;
+        }
+        self.store_bad_blocks(member).await
+    }
+
+    /// `member` has `place` of its data, whatever its bad-block log said.
+    pub(super) async fn is_good_again(self: &Rc<Self>, member: &Rc<Member>, place: Span) {
+        if member.is_bad(place.offset, place.len) && member.clear_bad(place) {
+            let is_stored = self.store_bad_blocks(member).await;
+            debug_assert!(is_stored || !member.is_in_sync() || self.gate.is_stopped());
+        }
+    }
+
+    /// Whoever of `members` was known not to hold the place that was just written to it holds it.
+    pub(super) async fn are_good_again(self: &Rc<Self>, written: &[(Rc<Member>, Span)]) {
+        for (member, place) in written {
+            self.is_good_again(member, *place).await;
+        }
+    }
+
+    /// Stores the log of `member`; a failure takes it out, or stops the array.
+    async fn store_bad_blocks(self: &Rc<Self>, member: &Rc<Member>) -> bool {
+        let Some((offset, bytes)) = member.bad_block_log() else { return false };
+        let area = vec![(Rc::clone(member), offset, bytes)];
+        let failed: Failures = self.store_metadata("bad-block log", area).await;
+        let is_stored = failed.is_empty();
+        self.fail_or_stop(failed);
+        self.reconsider();
+        is_stored
+    }
+}
+
+impl Member {
+    /// Where its bad-block log lies, and what is to be stored there.
+    fn bad_block_log(&self) -> Option<(u64, Vec<u8>)> {
+        let superblock = self.superblock.borrow();
+        let superblock = superblock.as_ref()?;
+        let log = superblock.bad_block_log.as_ref()?;
+        let offset = superblock.super_offset.checked_add_signed(log.offset)?;
+        Some((offset, self.bad_blocks.borrow().encode()))
+    }
+
+    /// Answers false if there is no log, or no room in it.
+    fn enter_bad(&self, place: Span) -> bool {
+        let mut superblock = self.superblock.borrow_mut();
+        let Some(superblock) = superblock.as_mut().filter(|one| one.bad_block_log.is_some()) else {
+            return false;
+        };
+        let entered =
+            self.bad_blocks.borrow_mut().insert(self.data_offset + place.offset, place.len);
+        if entered.is_ok() {
+            self.has_bad_blocks.set(true);
+            superblock.features = superblock.features.union(Features::BAD_BLOCKS);
+        }
+        entered.is_ok()
+    }
+
+    /// Answers false if that needs more room than the log has.
+    fn clear_bad(&self, place: Span) -> bool {
+        let mut bad = self.bad_blocks.borrow_mut();
+        let removed = bad.remove(self.data_offset + place.offset, place.len);
+        self.has_bad_blocks.set(!bad.is_empty());
+        removed.is_ok()
+    }
+}

@@ -1,0 +1,115 @@
+//! The write-intent bitmap's pages, to the members.
+//!
+//! ```text
+//!   write ──▶ bit not on the members? ──▶ its page, durable ──▶ data
+//!   sweep ──▶ flush ──▶ bits of chunks that were quiet twice are cleared, lazily
+//! ```
+//!
+//! Invariants
+//! * No data is written before the bit of its chunk is on the members ([`Intent`] says which are).
+//! * A bit is cleared only after a flush that began after the last write of its chunk had ended;
+//!   a flush that fails there fails its member, as any other does.
+
+use std::rc::Rc;
+
+use braid_block::{Errno, Span};
+
+use super::core::{Core, Failures};
+#[cfg(doc)]
+use super::intent::Intent;
+use super::publish::PAGE;
+use super::roster::Member;
+use crate::canary::Canary;
+
+impl Core {
+    /// Has the bits of `span` on the members.
+    pub(super) async fn store_bits(self: &Rc<Self>, span: Span) {
+        let is_there = || {
+            let intent = self.intent.borrow();
+            intent.as_ref().is_none_or(|intent| intent.is_on_members(span))
+        };
+        while !is_there() && !self.gate.is_stopped() {
+            let turn = self.publisher.turn().await;
+            if !is_there() {
+                self.store_changed_pages().await;
+            }
+            drop(turn);
+        }
+    }
+
+    /// Clears the bits that nobody needs, once the data that they stood for is durable.
+    ///
+    /// # Errors
+    /// Nothing is written any more.
+    pub(super) async fn sweep_bits(self: &Rc<Self>) -> Result<(), Errno> {
+        {
+            let _turn = self.publisher.turn().await;
+            if !Canary::BitsClearedBeforeFlush.is_planted() {
+                let _flushed = self.flush().await?;
+            }
+            let events = self.publisher.events();
+            let is_complete = !self.gate.is_degraded();
+            let mut is_swept = false;
+            if let Some(intent) = self.intent.borrow_mut().as_mut().filter(|_| is_complete)
+                && intent.sweep()
+            {
+                intent.bitmap_mut().header.events_cleared = events;
+                is_swept = true;
+            }
+            if is_swept {
+                self.store_changed_pages().await;
+            }
+        }
+        // Who failed at the flush is out by the superblocks, too.
+        let _published = self.fence().await?;
+        Ok(())
+    }
+
+    async fn store_changed_pages(self: &Rc<Self>) {
+        let (pages, set) = match &mut *self.intent.borrow_mut() {
+            Some(intent) => {
+                let pages = intent.take_changed();
+                let set: Vec<usize> = pages.iter().flat_map(|page| intent.set_in(*page)).collect();
+                (pages, set)
+            }
+            None => return,
+        };
+        let failed = self.store_pages(&pages).await;
+        self.fail_or_stop(failed);
+        if self.gate.is_stopped() {
+            return;
+        }
+        if let Some(intent) = &mut *self.intent.borrow_mut() {
+            intent.stored(set);
+        }
+    }
+
+    /// Writes pages of the bitmap to every member that is written; answers those that failed.
+    pub(super) async fn store_pages(self: &Rc<Self>, pages: &[usize]) -> Failures {
+        let mut failed = Failures::new();
+        for page in pages {
+            let bytes = match &*self.intent.borrow() {
+                Some(intent) => {
+                    let bitmap = intent.bitmap();
+                    // Something else may follow behind the last page.
+                    bitmap.page(*page as u64)[..bitmap.page_len(*page as u64)].to_vec()
+                }
+                None => return failed,
+            };
+            let area = |member: Rc<Member>| {
+                let area = bitmap_area(&member)?;
+                Some((member, area + (*page * PAGE) as u64, bytes.clone()))
+            };
+            let areas = self.roster.written().into_iter().filter_map(area).collect();
+            failed.extend(self.store_metadata("bitmap", areas).await);
+        }
+        failed
+    }
+}
+
+/// Where the bitmap lies on `member`, in bytes.
+fn bitmap_area(member: &Member) -> Option<u64> {
+    let superblock = member.superblock.borrow();
+    let superblock = superblock.as_ref()?;
+    superblock.super_offset.checked_add_signed(superblock.bitmap_offset?)
+}

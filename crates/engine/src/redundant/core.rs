@@ -1,0 +1,261 @@
+//! What every array that survives losses has, however it keeps its data: members, superblocks,
+//! bitmap, locks; and the few transitions by which any of it changes.
+//!
+//! ```text
+//!            ┌──────────── Core ────────────┐
+//!   roster   who has which role             │  fail, take_out_failed, stop
+//!   publisher  superblocks, in turn         │  publish, fence            (publish)
+//!   intent   the write-intent bitmap        │  store_bits, sweep_bits    (bits)
+//!   agreement  what was resynchronised      │  (agreement)
+//!   gate     what lets requests through     │  reconsider
+//!   ranges, background, work, notes         │
+//!            └──────────────────────────────┘
+//! ```
+//!
+//! Invariants
+//! * No member is taken out whose loss would leave bytes that cannot be read: what fails then is
+//!   the request. ([`Core::fail`] answers whether the member is out.)
+//! * A stopped array writes nothing, not even superblocks: what they say stays true.
+//! * Whoever takes a member out has required a publication before anything is answered.
+//!
+//! Deliberately absent: where data lies ([`super::keeping`]), and the log of stripes, of which
+//! the core knows only that it follows superblocks ([`Follower`]).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use braid_block::{Completion, Errno, Limits, Span};
+use braid_mem::Pool;
+
+use super::Later;
+use super::agreement::Agreement;
+use super::background::Background;
+use super::flush::Durable;
+use super::gate::Gate;
+use super::intent::Intent;
+use super::layout::Layout;
+use super::publish::Publisher;
+use super::ranges::Ranges;
+use super::roster::{Member, MemberState, Roster};
+use super::work::Work;
+use crate::clock::Clock;
+
+/// Members that failed, and why.
+pub(super) type Failures = Vec<(Rc<Member>, String)>;
+
+/// What superblocks that are about to be written say, as far as a log has to follow them.
+pub(super) struct Before {
+    /// Their events.
+    pub(super) events: u64,
+    /// What is durable, and may be forgotten.
+    pub(super) durable: Option<Durable>,
+}
+
+/// Metadata that follows the superblocks: the log of stripes.
+pub(super) trait Follower {
+    /// How many units were written in place so far.
+    fn units_in_place(&self) -> u64;
+
+    /// What `durable` proves is needed no more after a crash.
+    fn forget(&self, durable: Durable);
+
+    /// Stores what has to be on the members before these superblocks are. Answers who failed.
+    fn before_superblocks<'a>(&'a self, core: &'a Rc<Core>, before: Before) -> Later<'a, Failures>;
+}
+
+/// The parts that all arrays share.
+pub(super) struct Core {
+    pub(super) roster: Roster,
+    pub(super) gate: Rc<Gate>,
+    pub(super) agreement: Agreement,
+    pub(super) intent: RefCell<Option<Intent>>,
+    pub(super) publisher: Publisher,
+    pub(super) follower: Option<Rc<dyn Follower>>,
+    /// Whether the log is md's partial parity log, which lets superblocks of an array that is
+    /// written say how far it is in sync.
+    pub(super) has_partial_log: bool,
+    pub(super) ranges: Rc<Ranges>,
+    pub(super) background: Rc<Background>,
+    pub(super) work: Work,
+    pub(super) clock: Rc<dyn Clock>,
+    pub(super) limits: Limits,
+    pub(super) read_only: bool,
+    pub(super) metadata_pool: Pool,
+    /// Where data lies: what can be read without which members.
+    pub(super) layout: RefCell<Layout>,
+    pub(super) notes: Notes,
+}
+
+impl Core {
+    /// What happened, for people.
+    pub(super) fn note(&self, text: String) {
+        self.notes.add(self.clock.unix_time(), text);
+    }
+
+    /// Takes note of a change of members: what follows from it for the paths of requests.
+    pub(super) fn reconsider(&self) {
+        let slots = self.roster.slots();
+        // A write over what a bad-block log lists has more to do than to be stored.
+        let immediate =
+            |member: &Rc<Member>| member.dev.limits().immediate && !member.has_bad_blocks.get();
+        let immediate = slots.iter().all(|slot| slot.written().all(immediate));
+        let degraded = slots.iter().any(|slot| slot.readable().is_none());
+        drop(slots);
+        self.gate.set_members(degraded, immediate);
+        self.work.put_off(Duration::ZERO);
+        self.reopen();
+        self.work.tell();
+    }
+
+    /// Whether writes may go straight to the members.
+    pub(super) fn reopen(&self) {
+        self.gate.set_open(self.publisher.is_settled() && !self.work.is_timing());
+    }
+
+    /// What the superblocks are to say from now on; answers what they said. Whoever makes them
+    /// say "clean" has them written.
+    pub(super) fn set_active(&self, active: bool) -> bool {
+        let before = self.gate.set_active(active);
+        self.reopen();
+        before
+    }
+
+    /// Nothing is written any more, because of `why`.
+    pub(super) fn stop(&self, why: &str) {
+        if !self.gate.is_stopped() {
+            self.note(format!("{why}: nothing is written any more"));
+        }
+        self.gate.stop();
+        self.publisher.wake();
+        self.work.tell();
+    }
+
+    /// [`Errno::IO`] if nothing is written any more.
+    #[inline]
+    pub(super) fn check_running(&self) -> Result<(), Errno> {
+        if self.gate.is_stopped() { Err(Errno::IO) } else { Ok(()) }
+    }
+
+    /// Takes `member` out because of `why`. Answers false, and leaves it in, if the array could
+    /// not be read without it.
+    #[must_use = "a member that is kept may lack what was written"]
+    pub(super) fn fail(&self, member: &Rc<Member>, why: &str) -> bool {
+        if member.state() == MemberState::Faulty {
+            return true;
+        }
+        if member.is_in_sync() && !self.can_do_without(&[member]) {
+            return false;
+        }
+        self.take_out(member, why);
+        true
+    }
+
+    /// Takes `members` out that failed to store what superblocks or a log need, or stops.
+    pub(super) fn fail_or_stop(&self, failed: Failures) {
+        for (member, why) in failed {
+            if !self.fail(&member, &why) {
+                self.stop(&format!("{}: {why}", member.label));
+            }
+        }
+    }
+
+    /// Takes out the members that failed at `what`, but for those in sync if some byte cannot be
+    /// read without them; answers whether all of them are out.
+    #[must_use = "members that are kept may not agree"]
+    pub(super) fn take_out_failed(&self, failed: &[(Rc<Member>, Errno)], what: &str) -> bool {
+        let in_sync: Vec<&Rc<Member>> =
+            failed.iter().map(|(member, _)| member).filter(|member| member.is_in_sync()).collect();
+        let bearable = self.can_do_without(&in_sync);
+        for (member, errno) in failed {
+            if (bearable || !member.is_in_sync()) && member.is_known() {
+                self.take_out(member, &format!("{what} failed: {errno}"));
+            }
+        }
+        bearable
+    }
+
+    /// Whether every byte is on a member in sync other than `members`.
+    pub(super) fn can_do_without(&self, members: &[&Rc<Member>]) -> bool {
+        let slots = self.roster.slots();
+        let alive = |role: usize| {
+            slots[role]
+                .readable()
+                .is_some_and(|one| !members.iter().any(|member| Rc::ptr_eq(one, member)))
+        };
+        self.layout.borrow().is_readable(&alive)
+    }
+
+    /// Whether `rows` of the data of `role` may be read from a member in sync.
+    pub(super) fn is_readable(&self, role: usize, rows: Span) -> bool {
+        let slots = self.roster.slots();
+        slots[role].readable().is_some_and(|member| !member.is_bad(rows.offset, rows.len))
+    }
+
+    fn take_out(&self, member: &Rc<Member>, why: &str) {
+        if member.is_in_sync()
+            && let Some(intent) = &mut *self.intent.borrow_mut()
+        {
+            intent.need_all_set();
+        }
+        self.roster.take_out(member, why);
+        self.note(format!("{} is faulty: {why}", member.label));
+        self.publisher.be_twice();
+        self.publisher.require();
+        self.reconsider();
+    }
+
+    /// `member` is to be given the bitmap before superblocks count on it.
+    pub(super) fn welcome(&self) {
+        if let Some(intent) = &mut *self.intent.borrow_mut() {
+            intent.welcome();
+        }
+    }
+
+    /// Waits until the state is on the members, all of it or with `changed` the one of now; which
+    /// comes to its end whether or not anybody waits. Answers whether it is recorded.
+    pub(super) async fn record(self: &Rc<Self>, changed: bool) -> bool {
+        if changed {
+            self.publisher.require();
+        }
+        let core = Rc::clone(self);
+        self.background.see_through(async move { core.fence().await.is_ok() }).await
+    }
+}
+
+/// Those of `members` whose requests failed, each once, with its first error.
+pub(super) fn failures(
+    members: Vec<Rc<Member>>,
+    completions: &[Completion],
+) -> Vec<(Rc<Member>, Errno)> {
+    let mut failed: Vec<(Rc<Member>, Errno)> = Vec::new();
+    for (member, completion) in members.into_iter().zip(completions) {
+        if let Err(errno) = completion.result
+            && !failed.iter().any(|(one, _)| Rc::ptr_eq(one, &member))
+        {
+            failed.push((member, errno));
+        }
+    }
+    failed
+}
+
+/// What happened, for people: the latest, oldest first.
+#[derive(Default)]
+pub(super) struct Notes {
+    lines: RefCell<Vec<(Duration, String)>>,
+}
+
+impl Notes {
+    fn add(&self, now: Duration, text: String) {
+        const MOST: usize = 200;
+        let mut lines = self.lines.borrow_mut();
+        if lines.len() == MOST {
+            lines.remove(0);
+        }
+        lines.push((now, text));
+    }
+
+    pub(super) fn all(&self) -> Vec<(Duration, String)> {
+        self.lines.borrow().clone()
+    }
+}

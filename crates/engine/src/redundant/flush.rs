@@ -1,0 +1,107 @@
+//! Making what was written durable, and the proofs of it.
+//!
+//! ```text
+//!   writes completed ──▶ flush of every member ──▶ Flushed
+//!                                                    │ superblocks say who did not take part
+//!                                                    ▼
+//!                                                  Durable ──▶ a log may forget
+//! ```
+//!
+//! A flush counts for the members that were asked and answered. A member that is out by then has
+//! not been asked, and as long as superblocks count on it, a crash makes it a member in sync
+//! again whose cache was never flushed. So a [`Flushed`] proves nothing to a log; [`Durable`]
+//! does, and is had only when the membership that was flushed is the one that is recorded.
+//!
+//! Invariants
+//! * Every flush of an array is made here: a flush that fails takes its member out, whoever
+//!   asked, because no later flush can tell what the failed one lost.
+//! * The fields of both proofs are private to this file.
+
+use std::rc::Rc;
+
+use braid_block::{Errno, Io};
+
+use super::core::{Core, failures};
+use super::roster::Member;
+use crate::canary::Canary;
+use crate::join_all;
+
+/// What completed before a flush of all members began is durable on those that are not out.
+#[must_use]
+pub(super) struct Flushed {
+    /// How many units of the log were in place when the flush began.
+    units: u64,
+    /// The membership for which this is true.
+    generation: u64,
+}
+
+/// What is durable on every member that the superblocks count on.
+pub(super) struct Durable {
+    units: u64,
+}
+
+impl Durable {
+    /// How many units of the log are durable in place.
+    pub(super) fn units(&self) -> u64 {
+        self.units
+    }
+}
+
+impl Flushed {
+    /// The proof that a log needs, if superblocks that are on the members say who is out.
+    pub(super) fn durable(&self, core: &Core) -> Option<Durable> {
+        let is_recorded = core.publisher.recorded_generation() >= self.generation;
+        (is_recorded || Canary::LogForgottenBeforeFence.is_planted())
+            .then_some(Durable { units: self.units })
+    }
+}
+
+impl Core {
+    /// Flushes every member that is written. Members that fail at it are taken out.
+    ///
+    /// # Errors
+    /// The last members failed at it, or nothing is written any more.
+    pub(super) async fn flush(self: &Rc<Self>) -> Result<Flushed, Errno> {
+        self.flush_members(self.roster.written()).await
+    }
+
+    /// Flushes `members`, at least all that are written.
+    pub(super) async fn flush_members(
+        self: &Rc<Self>,
+        mut members: Vec<Rc<Member>>,
+    ) -> Result<Flushed, Errno> {
+        let units = self.follower.as_ref().map_or(0, |log| log.units_in_place());
+        // What keeps nothing has nothing to be flushed.
+        members.retain(|member| !member.dev.limits().volatile);
+        if Canary::FlushOfOneMember.is_planted() {
+            members.truncate(1);
+        }
+        let started = members.iter().map(|member| member.dev.start(Io::flush())).collect();
+        let completions = join_all(started).await;
+        let failed = failures(members, &completions);
+        if !failed.is_empty() && !self.take_out_failed(&failed, "a flush") {
+            // Nobody knows what of the only copy is durable, and no later flush can tell: a system
+            // that answered an error once may have dropped what it could not write.
+            self.stop(&format!("a flush of the last members failed ({})", failed[0].1));
+            return Err(failed[0].1);
+        }
+        self.check_running()?;
+        Ok(Flushed { units, generation: self.roster.generation() })
+    }
+
+    /// Flushes, and has the superblocks say who did not take part.
+    ///
+    /// # Errors
+    /// Nothing is written any more.
+    pub(super) async fn settle(self: &Rc<Self>) -> Result<Durable, Errno> {
+        loop {
+            let flushed = self.flush().await?;
+            self.fence().await?;
+            if let Some(durable) = flushed.durable(self) {
+                return Ok(durable);
+            }
+            // The membership changed while it was being recorded.
+            self.publish().await?;
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Where data, and what protects it, lie: sizes, and what can be read without which members.
+//!
+//! ```text
+//!   copies   sync byte = byte of the array      | 0 ............................ size |
+//!   parity   sync byte = row of the stripes     | 0 ............ member_size |
+//!            = that byte of every member's data
+//! ```
+//!
+//! Source: Linux `drivers/md/md.c` (`resync_max_sectors`), which raid10 sets to the array's size
+//! and raid5 to a member's.
+
+use std::rc::Rc;
+
+use braid_array::geometry::Raid456;
+use braid_array::{Geometry, Mirrored};
+
+/// Where an array's data, and what protects it, lie.
+#[derive(Clone)]
+pub enum Layout {
+    /// Copies: raid1, raid10.
+    Copies(Rc<dyn Mirrored>),
+    /// Parity: raid4, raid5, raid6.
+    Parity(Raid456),
+}
+
+impl Layout {
+    /// Capacity of the array in bytes.
+    pub fn size(&self) -> u64 {
+        match self {
+            Layout::Copies(geometry) => geometry.size(),
+            Layout::Parity(geometry) => geometry.size(),
+        }
+    }
+
+    /// Number of members that take part.
+    pub fn members(&self) -> usize {
+        match self {
+            Layout::Copies(geometry) => geometry.members(),
+            Layout::Parity(geometry) => geometry.members(),
+        }
+    }
+
+    /// How many bytes of each member the array uses.
+    pub fn member_size(&self) -> u64 {
+        match self {
+            Layout::Copies(geometry) => geometry.member_size(),
+            Layout::Parity(geometry) => geometry.member_size(),
+        }
+    }
+
+    /// Bytes of one full stripe; 0 if there is none.
+    pub fn stripe(&self) -> u64 {
+        match self {
+            Layout::Copies(geometry) => geometry.stripe(),
+            Layout::Parity(geometry) => geometry.stripe(),
+        }
+    }
+
+    /// How many bytes passes go over and a bitmap covers.
+    pub fn sync_size(&self) -> u64 {
+        match self {
+            Layout::Copies(geometry) => geometry.size(),
+            Layout::Parity(geometry) => geometry.member_size(),
+        }
+    }
+
+    pub(super) fn is_readable(&self, alive: &dyn Fn(usize) -> bool) -> bool {
+        match self {
+            Layout::Copies(geometry) => geometry.is_readable(alive),
+            Layout::Parity(geometry) => geometry.is_readable(alive),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What an array still holds, for whoever wants to know that nothing is left over; and letting go
+//! of an array in the middle of everything, as the end of a process does.
+
+use braid_block::Span;
+
+use super::Redundant;
+
+impl Redundant {
+    /// What is under way or held, a line each; nothing for an array at rest that no request is
+    /// asked of.
+    pub fn leftovers(&self) -> Vec<String> {
+        let core = &self.inner.core;
+        let all = Span::new(0, core.layout.borrow().sync_size());
+        let cache = self.status().stripe_cache.map_or(0, |(_, used)| used);
+        let held = core.metadata_pool.total_bytes() - core.metadata_pool.free_bytes();
+        let facts = [
+            (core.gate.has_writers(), "writes that were let in".to_owned()),
+            (!core.background.is_idle(), "work that nobody waits for".to_owned()),
+            (!core.ranges.is_free(all), "ranges that are locked or written".to_owned()),
+            (held > 0, format!("{held} bytes of memory for metadata")),
+            (cache > 0, format!("{cache} bytes of the stripe cache")),
+        ];
+        facts.into_iter().filter(|(is_left, _)| *is_left).map(|(_, what)| what).collect()
+    }
+
+    /// Drops all that is under way, as the end of a process does: requests that nobody waits for
+    /// hold on to the array, and so would keep it for ever. The array must not be used any more.
+    pub fn abandon(&self) {
+        self.inner.core.background.abandon();
+    }
+}

@@ -1,0 +1,512 @@
+//! md's partial parity log, written: for raid5.
+//!
+//! ```text
+//!   units ──▶ the queue of the member that has their parity ──▶ one header for all that wait
+//!                                                                 │ durable
+//!              in place, all of them ◀────────────────────────────┘
+//!                 │ durable
+//!                 └──▶ the next header, over this one
+//! ```
+//!
+//! A member's log has one group of units at a time, as the kernel's has: after a crash only the
+//! newest header counts. What comes meanwhile waits and is the next group.
+//!
+//! Whole stripes are logged without parity: after a crash theirs is made anew, and what an older
+//! header says of these rows no longer counts.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use braid_array::Geometry;
+use braid_array::geometry::{Column, Raid456};
+use braid_array::parity_plan::{Band, Method};
+use braid_block::{Errno, Flags, Io, Payload, Span};
+use braid_md::Resync;
+use braid_md::ppl::{self, Header, Newest};
+use braid_md::rejection::PplRejection;
+use braid_mem::Buf;
+
+use super::{
+    Change, Consistency, Entered, Entry, Log, LogCost, Outcome, RestartError, Restarted, Units,
+    read_area, write_role,
+};
+use crate::canary::Canary;
+use crate::redundant::Later;
+use crate::redundant::core::{Before, Core, Failures, Follower};
+use crate::redundant::flush::Durable;
+use crate::redundant::publish::RecordedFrontier;
+use crate::redundant::roster::Member;
+use crate::redundant::stripe::columns::Columns;
+use crate::redundant::stripe::plan::{compute, compute_band, restore};
+use crate::signal::Signal;
+
+/// How many rows are computed anew at a time after a crash, in bytes.
+const RECOMPUTED: u64 = 64 << 10;
+
+/// The logs of all members, by the role whose parity they are of.
+pub(super) struct Partial {
+    signature: u32,
+    generation: Cell<u64>,
+    queues: Vec<Queue>,
+    /// The devices' numbers of those whose log could not be relied on at the start: theirs are emptied last.
+    doubtful: RefCell<Vec<u32>>,
+    units: Units,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: RefCell<VecDeque<Waiting>>,
+    /// Units that were put into the queue, and that came into a header.
+    joined: Cell<u64>,
+    logged: Cell<u64>,
+    /// A header is being written, or its units are.
+    is_busy: Cell<bool>,
+    /// Units of the last header that are not in place yet.
+    active: Cell<usize>,
+    /// When the last of them was: as [`Units`] counts.
+    last: Cell<u64>,
+    changed: Signal,
+}
+
+struct Waiting {
+    entries: Vec<ppl::Entry>,
+    parity: Payload,
+    /// Room for a header, of which the first unit of a group gives its own.
+    header: Buf,
+}
+
+impl Partial {
+    pub(super) fn new(signature: u32, members: usize) -> Partial {
+        let queues = std::iter::repeat_with(Queue::default).take(members).collect();
+        Partial {
+            signature,
+            generation: Cell::new(0),
+            queues,
+            doubtful: RefCell::default(),
+            units: Units::default(),
+        }
+    }
+
+    fn next_generation(&self) -> u64 {
+        self.generation.set(self.generation.get() + 1);
+        self.generation.get()
+    }
+
+    /// A unit of `role`'s log is in place.
+    fn leave(&self, role: usize, written: u64) {
+        let queue = &self.queues[role];
+        queue.last.set(written);
+        queue.active.set(queue.active.get() - 1);
+        if queue.active.get() == 0 {
+            queue.is_busy.set(false);
+            queue.changed.notify();
+        }
+    }
+}
+
+/// Where `member` has its log: its start and size, in bytes of the device.
+fn area_of(member: &Member) -> Option<(u64, u64)> {
+    let superblock = member.superblock.borrow();
+    let superblock = superblock.as_ref()?;
+    let (offset, size) = superblock.ppl?;
+    Some((superblock.super_offset.checked_add_signed(offset)?, size))
+}
+
+/// How many bytes of partial parity have room behind a header in the log of each of `members`.
+fn room_for_parity(members: &[Rc<Member>]) -> u64 {
+    let room = |member: &Rc<Member>| Some(area_of(member)?.1 - ppl::HEADER_BYTES as u64);
+    members.iter().filter_map(room).fold(ppl::RING_PARITY_BYTES, u64::min)
+}
+
+impl Follower for Partial {
+    fn units_in_place(&self) -> u64 {
+        self.units.written()
+    }
+
+    fn forget(&self, durable: Durable) {
+        self.units.forget(&durable);
+    }
+
+    fn before_superblocks<'a>(&'a self, core: &'a Rc<Core>, before: Before) -> Later<'a, Failures> {
+        before.durable.iter().for_each(|durable| self.units.forget(durable));
+        Box::pin(self.make_ready(core))
+    }
+}
+
+impl Log for Partial {
+    fn consistency(&self) -> Consistency {
+        Consistency::Ppl
+    }
+
+    fn cost(&self) -> LogCost {
+        self.units.cost.get()
+    }
+
+    fn memory(&self, _: &Raid456, rows: u64, is_whole: bool) -> u64 {
+        ppl::HEADER_BYTES as u64 + if is_whole { 0 } else { rows }
+    }
+
+    fn most_rows(&self, core: &Core, is_whole: bool) -> u64 {
+        if is_whole {
+            return 1 << 63;
+        }
+        1 << room_for_parity(&core.roster.written()).max(1).ilog2()
+    }
+
+    fn enter<'a>(
+        &'a self,
+        core: &'a Rc<Core>,
+        change: Change<'a>,
+        memory: Buf,
+    ) -> Later<'a, Result<Entered, Errno>> {
+        Box::pin(self.enter_unit(core, change, memory))
+    }
+
+    fn in_place(&self, core: &Core, entry: Entry) {
+        let written = self.units.count(core, &entry);
+        self.leave(entry.place as usize, written);
+    }
+
+    fn restart<'a>(
+        &'a self,
+        core: &'a Rc<Core>,
+        geometry: &'a Raid456,
+        is_dirty: bool,
+    ) -> Later<'a, Result<Restarted, RestartError>> {
+        Box::pin(self.make_good(core, geometry, is_dirty))
+    }
+}
+
+impl Partial {
+    async fn enter_unit(
+        &self,
+        core: &Rc<Core>,
+        change: Change<'_>,
+        memory: Buf,
+    ) -> Result<Entered, Errno> {
+        let began = core.clock.now();
+        // Where parity is not known to fit nothing could be made good. And superblocks of an array
+        // that nobody ever brought in sync look like those of one that is being written: an entry
+        // would make a crash call it clean.
+        let frontier = if change.is_trusted { core.recorded_frontier().await? } else { None };
+        if core.counted_on(change.plan.generation).is_none() {
+            let _published = core.publish().await?;
+            return Ok(Entered::Replan(memory));
+        }
+        let role = change.columns.role_of(Column::P);
+        let entered = match frontier {
+            Some(frontier) if change.plan.parity[role] => {
+                self.enter_partial(core, change, role, memory, frontier).await?
+            }
+            // Without parity there is no hole.
+            _ => {
+                compute(change.unit, change.columns, change.plan);
+                Entered::NotNeeded
+            }
+        };
+        let log_time = core.clock.now() - began;
+        self.units.add_cost(|cost| cost.log_time += log_time);
+        Ok(entered)
+    }
+
+    /// Computes the parity of a unit and what is left of it without the data that is written;
+    /// returns when the log has that.
+    async fn enter_partial(
+        &self,
+        core: &Rc<Core>,
+        change: Change<'_>,
+        role: usize,
+        mut memory: Buf,
+        _: RecordedFrontier,
+    ) -> Result<Entered, Errno> {
+        let entry = change.entry(role as u64);
+        let Change { unit, columns, plan, .. } = change;
+        let mut parity = memory.split_off(ppl::HEADER_BYTES);
+        let header = memory;
+        let mut entries = Vec::with_capacity(unit.bands.len());
+        let mut len = 0;
+        for (band, method) in unit.bands.iter().zip(plan.methods) {
+            if method == Method::Restore {
+                restore(columns, band.rows, plan);
+            }
+            let rows = band.rows.len as usize;
+            let is_partial = band.count < columns.geometry.data();
+            let place = len..len + if is_partial { rows } else { 0 };
+            if is_partial {
+                columns.partial(band, method, &mut parity[place.clone()]);
+            }
+            compute_band(unit, columns, plan, band, method);
+            entries.push(entry_of(columns, band, role, &parity[place.clone()]));
+            len = place.end;
+        }
+        if Canary::PartialWriteNotLogged.is_planted() && len > 0 {
+            return Ok(Entered::NotNeeded);
+        }
+        parity.truncate(len);
+        let parity = if len == 0 { Payload::None } else { Payload::One(parity) };
+        let queue = &self.queues[role];
+        queue.waiting.borrow_mut().push_back(Waiting { entries, parity, header });
+        let ticket = queue.joined.get();
+        queue.joined.set(ticket + 1);
+        loop {
+            queue.changed.until(|| queue.logged.get() > ticket || !queue.is_busy.get()).await;
+            if queue.logged.get() > ticket {
+                break;
+            }
+            // Whoever finds it idle has the next group logged, even if there is no room in it for
+            // its own unit.
+            queue.is_busy.set(true);
+            self.log_group(core, role).await;
+            queue.changed.notify();
+        }
+        if let Err(errno) = core.fence().await {
+            // Nothing is written any more, and nobody is to wait for this unit.
+            self.in_place(core, entry);
+            return Err(errno);
+        }
+        Ok(Entered::Logged(entry))
+    }
+
+    /// Gives members that have none an empty log: what lay there may be newer than what comes.
+    /// Those that a crash left doubtful come last, so that a crash in between finds them as
+    /// doubtful as before.
+    async fn make_ready(&self, core: &Rc<Core>) -> Failures {
+        let mut without = core.roster.written();
+        without.retain(|member| !member.has_log.get());
+        without.sort_by_key(|member| self.doubtful.borrow().contains(&member.number));
+        let mut failed = Failures::new();
+        for member in without {
+            let Some((start, size)) = area_of(&member) else { continue };
+            let io = Io::write_zeroes(Span::new(start, size), Flags::FUA.union(Flags::NO_UNMAP));
+            if let Err(errno) = member.dev.start(io).await.result {
+                failed.push((member, format!("its log could not be written: {errno}")));
+                continue;
+            }
+            let header = Header::empty(self.signature).encode();
+            let area = vec![(Rc::clone(&member), start, header)];
+            let trouble = core.store_metadata("log", area).await;
+            if trouble.is_empty() {
+                member.has_log.set(true);
+                self.doubtful.borrow_mut().retain(|number| *number != member.number);
+            }
+            failed.extend(trouble);
+        }
+        failed
+    }
+
+    /// Writes a header for all that wait, as far as it has room.
+    async fn log_group(&self, core: &Rc<Core>, role: usize) {
+        let queue = &self.queues[role];
+        // What the header before describes has to be durable in place, on every member that
+        // superblocks count on. A stopped array finds that out below.
+        if !self.units.is_durable(queue.last.get())
+            && let Ok(durable) = core.settle().await
+        {
+            self.units.forget(&durable);
+        }
+        let members: Vec<Rc<Member>> = core.roster.slots()[role].written().cloned().collect();
+        let room = room_for_parity(&members);
+        let (mut entries, mut parity) = (Vec::new(), Payload::None);
+        let mut units = 0;
+        let mut header = None;
+        {
+            let mut waiting = queue.waiting.borrow_mut();
+            while let Some(next) = waiting.front() {
+                let fits = entries.len() + next.entries.len() <= ppl::MOST_ENTRIES
+                    && parity.len() + next.parity.len() <= room;
+                if units > 0 && !fits {
+                    break;
+                }
+                let Some(next) = waiting.pop_front() else { break };
+                entries.extend(next.entries);
+                parity.append(next.parity);
+                header.get_or_insert(next.header);
+                units += 1;
+            }
+        }
+        // Otherwise nothing is written any more, and all of them are told so.
+        if let Some(mut header) = header
+            && !core.gate.is_stopped()
+        {
+            let generation = self.next_generation();
+            let signature = self.signature;
+            Header { signature, generation, entries }.encode_into(&mut header);
+            let mut payload = Payload::One(header);
+            payload.append(parity);
+            let areas = members.into_iter().filter_map(|member| {
+                let (start, _) = area_of(&member)?;
+                Some((member, start, payload.share()))
+            });
+            // Whoever waits for the group asks whether the array has stopped.
+            let _ = self.units.store(core, areas.collect()).await;
+        }
+        queue.active.set(units);
+        queue.logged.set(queue.logged.get() + units as u64);
+    }
+
+    /// After a crash: parity of what was being written is computed anew.
+    async fn make_good(
+        &self,
+        core: &Rc<Core>,
+        geometry: &Raid456,
+        is_dirty: bool,
+    ) -> Result<Restarted, RestartError> {
+        let found = core.agreement.resync();
+        let restarted = |outcome, resync| Restarted { outcome, resync, unfit: Vec::new() };
+        if !is_dirty || Canary::LogNotReplayed.is_planted() {
+            return Ok(restarted(Outcome::Good(0), found));
+        }
+        let holders: Vec<(usize, Rc<Member>)> = {
+            let slots = core.roster.slots();
+            let readable = slots.iter().map(|slot| slot.readable().cloned()).enumerate();
+            readable.filter_map(|(role, member)| Some((role, member?))).collect()
+        };
+        let (mut doubts, mut torn) = (Vec::new(), Vec::new());
+        let mut count = 0;
+        for (role, member) in holders {
+            let mut trouble = |trouble: Trouble| {
+                let (all, why) = match trouble {
+                    Trouble::Torn(_) if Canary::TornHeaderIsEnd.is_planted() => return Ok(()),
+                    Trouble::Torn(why) => (&mut torn, why),
+                    Trouble::Log(why) => (&mut doubts, why),
+                    Trouble::Write(why) => return Err(RestartError::Write { why }),
+                };
+                self.doubtful.borrow_mut().push(member.number);
+                all.push(format!("{}: {why}", member.label));
+                Ok(())
+            };
+            match self.read_newest(core, &member).await {
+                Ok((area, newest)) => {
+                    for (entry, range) in newest.parity_ranges() {
+                        match recompute(core, geometry, role, &area, entry, range).await {
+                            Ok(()) => count += 1,
+                            Err(why) => trouble(why)?,
+                        }
+                    }
+                }
+                Err(why) => trouble(why)?,
+            }
+        }
+        let stopped = |_| RestartError::Write { why: "nothing is written any more".to_owned() };
+        let _flushed = core.flush().await.map_err(stopped)?;
+        if let Some(doubt) = doubts.into_iter().next() {
+            return Ok(restarted(Outcome::Doubtful(doubt), Resync::From(0)));
+        }
+        core.roster.fill_again_from(0);
+        if core.gate.is_degraded() {
+            // What is missing is what parity says it is: there is nothing to resynchronise, and
+            // what is written from now on is logged.
+            torn.into_iter().for_each(|why| core.note(format!("passed over in the log: {why}")));
+            return Ok(restarted(Outcome::Good(count.max(1)), Resync::Clean));
+        }
+        if let Some(why) = torn.into_iter().next() {
+            return Ok(restarted(Outcome::Doubtful(why), Resync::From(0)));
+        }
+        // Where nothing was logged the parity was not known to fit.
+        let is_whole = count > 0 && found == Resync::From(0);
+        let resync = if is_whole { Resync::Clean } else { found };
+        Ok(restarted(Outcome::Good(count), resync))
+    }
+
+    async fn read_newest(
+        &self,
+        core: &Core,
+        member: &Member,
+    ) -> Result<(Vec<u8>, Newest), Trouble> {
+        let no_room = || Trouble::Log("it has no room for a log".to_owned());
+        let (start, size) = area_of(member).ok_or_else(no_room)?;
+        let area = read_area(core, member, Span::new(start, size)).await.map_err(Trouble::Log)?;
+        let newest = ppl::newest(&area, self.signature)?;
+        Ok((area, newest))
+    }
+}
+
+/// Gives the rows of a logged write the parity of what it left alone and of what arrived.
+async fn recompute(
+    core: &Core,
+    geometry: &Raid456,
+    role: usize,
+    area: &[u8],
+    entry: &ppl::Entry,
+    range: std::ops::Range<usize>,
+) -> Result<(), Trouble> {
+    let kept = Newest::parity(area, entry, range)?;
+    let covered = ppl::covered(entry, geometry.chunk(), geometry.data(), geometry.size())?;
+    let p = geometry.role_of(covered.stripe, Column::P);
+    ppl::check_parity_role(entry, p as u16, role as u16)?;
+    let written: Vec<usize> = (covered.first..covered.first + covered.count)
+        .map(|index| geometry.role_of(covered.stripe, Column::Data(index)))
+        .collect();
+    let (mut start, end) = covered.rows;
+    while start < end {
+        let rows = Span::new(start, (end - start).min(RECOMPUTED));
+        // What was written to a member that is gone is gone with it; the rest of these rows
+        // was not touched, and the old parity fits it as well as ever.
+        if written.iter().all(|role| core.is_readable(*role, rows)) {
+            let offset = (start - covered.rows.0) as usize;
+            let kept = (!kept.is_empty()).then(|| &kept[offset..offset + rows.len as usize]);
+            let recomputed = recompute_rows(core, geometry, rows, p, &written, kept).await;
+            recomputed.map_err(Trouble::Write)?;
+        }
+        start = rows.end();
+    }
+    Ok(())
+}
+
+async fn recompute_rows(
+    core: &Core,
+    geometry: &Raid456,
+    rows: Span,
+    p: usize,
+    written: &[usize],
+    kept: Option<&[u8]>,
+) -> Result<(), String> {
+    let memory = core.work.pool().get_wait(geometry.members() * rows.len as usize).await;
+    let (mut columns, _) = Columns::new(geometry, rows, memory, |_| true);
+    let mut wanted: Vec<(usize, Span)> = written.iter().map(|role| (*role, rows)).collect();
+    wanted.sort_unstable_by_key(|(role, _)| *role);
+    if let Some((role, _)) = columns.read(&core.roster, &wanted).await.first() {
+        return Err(format!("the member in role {role} cannot be read at {rows}"));
+    }
+    let sum = {
+        let mut sources: Vec<&[u8]> = written.iter().map(|role| columns.get(*role, rows)).collect();
+        sources.extend(kept);
+        let mut sum = vec![0; rows.len as usize];
+        braid_parity::xor(&mut sum, &sources);
+        sum
+    };
+    columns.get_mut(p, rows).copy_from_slice(&sum);
+    let payload = columns.share(p);
+    write_role(core, p, rows, payload).await
+}
+
+fn entry_of(columns: &Columns, band: &Band, role: usize, parity: &[u8]) -> ppl::Entry {
+    let geometry = &columns.geometry;
+    let in_chunk = band.rows.offset % geometry.chunk();
+    let first = columns.stripe * geometry.stripe() + band.first as u64 * geometry.chunk();
+    ppl::Entry {
+        data_start: first + in_chunk,
+        data_len: (band.rows.len * band.count as u64) as u32,
+        parity_len: parity.len() as u32,
+        parity_role: role as u16,
+        checksum: ppl::parity_checksum([parity]),
+    }
+}
+
+enum Trouble {
+    /// A checksum is another one, as it is if the log was being written at the crash: then nothing
+    /// that it says had begun.
+    Torn(String),
+    Log(String),
+    Write(String),
+}
+
+impl From<PplRejection> for Trouble {
+    fn from(why: PplRejection) -> Trouble {
+        match why.is_torn() {
+            true => Trouble::Torn(why.to_string()),
+            false => Trouble::Log(why.to_string()),
+        }
+    }
+}

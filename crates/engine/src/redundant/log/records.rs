@@ -1,0 +1,568 @@
+//! braid's stripe log, written: for raid4 and raid6.
+//!
+//! ```text
+//!   unit ──▶ a record on each member that it changes ──▶ in place ──▶ durable ──▶ retired
+//!            (of whole stripes without their data)                    by a flush; heads say so
+//! ```
+//!
+//! Source: the format and what its writer owes, `braid_md::stripe_log`.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use braid_array::Geometry;
+use braid_array::geometry::{Column, Raid456};
+use braid_block::{Errno, Payload, Span};
+use braid_md::stripe_log::{
+    self, BLOCK, Head, MemberLog, Part, Record, Replay, Ring, Transaction, padded,
+};
+use braid_md::{Resync, Uuid};
+use braid_mem::Buf;
+
+use super::{
+    Change, Consistency, Entered, Entry, Log, LogCost, Outcome, RestartError, Restarted, Units,
+    read_area, write_role,
+};
+use crate::canary::Canary;
+use crate::redundant::Later;
+use crate::redundant::core::{Before, Core, Failures, Follower};
+use crate::redundant::flush::Durable;
+use crate::redundant::roster::Member;
+use crate::redundant::stripe::columns::Columns;
+use crate::redundant::stripe::plan::{Plan, compute};
+use crate::redundant::stripe::units::Unit;
+use crate::signal::Signal;
+
+/// The logs of all members.
+pub(super) struct Records {
+    array_uuid: Uuid,
+    area: u64,
+    nonce: u64,
+    /// The next sequence.
+    next: Cell<u64>,
+    /// Below it all are retired, by heads that are durable on all members.
+    tail: Cell<u64>,
+    /// By the member's number.
+    rings: RefCell<BTreeMap<u32, Ring>>,
+    /// Sequences from the tail on.
+    live: RefCell<BTreeMap<u64, Live>>,
+    changed: Signal,
+    units: Units,
+}
+
+struct Live {
+    rows: Span,
+    /// Its records have no data: nothing of it can be written again.
+    is_short: bool,
+    /// When it was in place, as the log counts units.
+    written: Option<u64>,
+}
+
+/// A record to be written: to whom, of what.
+struct Share {
+    role: u16,
+    parts: Vec<Part>,
+    payload: Payload,
+    len: u64,
+}
+
+impl Records {
+    pub(super) fn new(array_uuid: Uuid, area: u64, nonce: u64) -> Records {
+        Records {
+            array_uuid,
+            area,
+            nonce,
+            next: Cell::new(1),
+            tail: Cell::new(1),
+            rings: RefCell::default(),
+            live: RefCell::default(),
+            changed: Signal::default(),
+            units: Units::default(),
+        }
+    }
+
+    fn ring_bytes(&self) -> u64 {
+        self.area - BLOCK as u64
+    }
+
+    /// Rows of a unit, so that several have room.
+    fn most_rows_of_part(&self) -> u64 {
+        let most = (self.ring_bytes() / 4).saturating_sub(BLOCK as u64).max(BLOCK as u64);
+        1 << most.ilog2()
+    }
+
+    /// Rows of a unit of a whole stripe: so that it has room at all.
+    fn most_rows_of_whole(&self) -> u64 {
+        let most = self.ring_bytes().saturating_sub(BLOCK as u64).max(BLOCK as u64);
+        1 << most.ilog2()
+    }
+
+    /// All below `next` is over.
+    fn start_at(&self, next: u64) {
+        self.next.set(next.max(1));
+        self.tail.set(next.max(1));
+    }
+
+    /// A unit is in place.
+    fn stored(&self, sequence: u64, written: u64) {
+        if let Some(live) = self.live.borrow_mut().get_mut(&sequence) {
+            live.written = Some(written);
+        }
+        self.changed.notify();
+    }
+
+    /// The first sequence that may be needed, if what `is_durable` is.
+    fn tail_if(&self, is_durable: impl Fn(u64) -> bool) -> u64 {
+        let live = self.live.borrow();
+        let needed = live.iter().find(|(_, live)| !live.written.is_some_and(&is_durable));
+        needed.map_or(self.next.get(), |(sequence, _)| *sequence)
+    }
+
+    /// Heads with this tail are durable on all members.
+    fn retire_below(&self, tail: u64) {
+        self.tail.set(tail);
+        let mut live = self.live.borrow_mut();
+        *live = live.split_off(&tail);
+        self.rings.borrow_mut().values_mut().for_each(|ring| ring.retire_below(tail));
+        self.changed.notify();
+    }
+
+    /// Whether a record of these rows might be replayed; of those without data only, if
+    /// `only_short`.
+    fn is_live(&self, rows: Span, only_short: bool) -> bool {
+        let overlaps = |live: &Live| {
+            live.rows.offset < rows.end()
+                && rows.offset < live.rows.end()
+                && (live.is_short || !only_short)
+        };
+        self.live.borrow().values().any(overlaps)
+    }
+
+    /// Places for records on all these members, or on none.
+    fn place(&self, rows: Span, is_short: bool, records: &[(u32, u64)]) -> Option<(u64, Vec<u64>)> {
+        let mut rings = self.rings.borrow_mut();
+        for (number, len) in records {
+            let ring = rings.entry(*number).or_insert_with(|| Ring::new(self.ring_bytes()));
+            if !ring.has_room(*len) {
+                return None;
+            }
+        }
+        let sequence = self.next.get();
+        self.next.set(sequence + 1);
+        self.live.borrow_mut().insert(sequence, Live { rows, is_short, written: None });
+        let places = records.iter().map(|(number, len)| {
+            let ring = rings.get_mut(number).expect("looked at above");
+            ring.place(sequence, *len).expect("there is room")
+        });
+        Some((sequence, places.collect()))
+    }
+}
+
+impl Follower for Records {
+    fn units_in_place(&self) -> u64 {
+        self.units.written()
+    }
+
+    fn forget(&self, durable: Durable) {
+        self.units.forget(&durable);
+    }
+
+    fn before_superblocks<'a>(&'a self, core: &'a Rc<Core>, before: Before) -> Later<'a, Failures> {
+        before.durable.iter().for_each(|durable| self.units.forget(durable));
+        Box::pin(self.store_heads(core, before.events))
+    }
+}
+
+impl Log for Records {
+    fn consistency(&self) -> Consistency {
+        Consistency::Log
+    }
+
+    fn cost(&self) -> LogCost {
+        self.units.cost.get()
+    }
+
+    fn memory(&self, geometry: &Raid456, _: u64, _: bool) -> u64 {
+        // What fills payloads up to whole blocks; a header for each member, and for who is to
+        // replace it.
+        BLOCK as u64 * (1 + 2 * geometry.members() as u64)
+    }
+
+    fn most_rows(&self, _: &Core, is_whole: bool) -> u64 {
+        // Whole stripes are logged with their data only if a member is missing.
+        if is_whole { self.most_rows_of_whole() } else { self.most_rows_of_part() }
+    }
+
+    fn enter<'a>(
+        &'a self,
+        core: &'a Rc<Core>,
+        change: Change<'a>,
+        memory: Buf,
+    ) -> Later<'a, Result<Entered, Errno>> {
+        Box::pin(self.enter_unit(core, change, memory))
+    }
+
+    fn in_place(&self, core: &Core, entry: Entry) {
+        let written = self.units.count(core, &entry);
+        self.stored(entry.place, written);
+    }
+
+    fn restart<'a>(
+        &'a self,
+        core: &'a Rc<Core>,
+        geometry: &'a Raid456,
+        is_dirty: bool,
+    ) -> Later<'a, Result<Restarted, RestartError>> {
+        Box::pin(self.make_good(core, geometry, is_dirty))
+    }
+}
+
+impl Records {
+    /// Has every member that the unit changes know what it is to hold.
+    async fn enter_unit(
+        &self,
+        core: &Rc<Core>,
+        change: Change<'_>,
+        memory: Buf,
+    ) -> Result<Entered, Errno> {
+        let began = core.clock.now();
+        compute(change.unit, change.columns, change.plan);
+        let rows = change.unit.rows;
+        if !change.plan.parity.contains(&true) {
+            // Without parity there is no hole, but an older record must not be laid over this.
+            self.retire_rows(core, rows, false).await?;
+            return if core.counted_on(change.plan.generation).is_some() {
+                Ok(Entered::NotNeeded)
+            } else {
+                self.replan(core, memory).await
+            };
+        }
+        let geometry = &change.columns.geometry;
+        let is_complete = (0..geometry.members()).all(|role| core.is_readable(role, rows));
+        let is_short = change.unit.is_whole(geometry) && is_complete;
+        let entry = change.entry(0);
+        let mut shares = shares_of(change.unit, change.columns, change.plan);
+        if is_short {
+            // Of a whole stripe nothing is to be kept: it is enough to know which.
+            for share in &mut shares {
+                (share.payload, share.len) = (Payload::None, 0);
+            }
+        }
+        if Canary::PartialWriteNotLogged.is_planted() && !is_short {
+            return Ok(Entered::NotNeeded);
+        }
+        // A whole stripe supersedes older records, of which there would be no newer one to write
+        // again; and a part relies on what a whole stripe put into the other columns.
+        if !(is_short && Canary::OldRecordsOfStripeKept.is_planted()) {
+            self.retire_rows(core, rows, !is_short).await?;
+        }
+        let (holders, sequence, places) = loop {
+            // Whom superblocks count on, and who is to have a record, are the same: who has none
+            // would make the write one that never began, or be left behind by it.
+            if core.counted_on(change.plan.generation).is_none() {
+                return self.replan(core, memory).await;
+            }
+            let holders = holders_of(core, &shares);
+            let lens: Vec<(u32, u64)> =
+                holders.iter().map(|(member, share)| (member.number, shares[*share].len)).collect();
+            match self.place(rows, is_short, &lens) {
+                Some((sequence, places)) => break (holders, sequence, places),
+                None => self.retire(core).await?,
+            }
+        };
+        let areas = self.encode(&mut shares, &holders, sequence, &places, memory);
+        let entry = Entry { place: sequence, ..entry };
+        let stored = self.units.store(core, areas).await;
+        let log_time = core.clock.now() - began;
+        self.units.add_cost(|cost| cost.log_time += log_time);
+        if let Err(errno) = stored {
+            // Nothing is written any more, and nobody is to wait for this unit.
+            self.in_place(core, entry);
+            return Err(errno);
+        }
+        Ok(Entered::Logged(entry))
+    }
+
+    async fn replan(&self, core: &Rc<Core>, memory: Buf) -> Result<Entered, Errno> {
+        let _published = core.publish().await?;
+        Ok(Entered::Replan(memory))
+    }
+
+    /// The records as they lie in the rings.
+    fn encode(
+        &self,
+        shares: &mut [Share],
+        holders: &[(Rc<Member>, usize)],
+        sequence: u64,
+        places: &[u64],
+        mut memory: Buf,
+    ) -> Vec<(Rc<Member>, u64, Payload)> {
+        let mut cut = |len: usize| {
+            let rest = memory.split_off(len);
+            std::mem::replace(&mut memory, rest)
+        };
+        let participants = shares.iter().map(|share| share.role).collect();
+        // Members with the same role store the same payload.
+        let mut padding = cut(BLOCK);
+        padding.fill(0);
+        let mut areas = Vec::with_capacity(holders.len());
+        for ((member, index), place) in holders.iter().zip(places) {
+            let share = &mut shares[*index];
+            let mut header = cut(BLOCK);
+            Record {
+                array_uuid: self.array_uuid,
+                device_number: member.number,
+                role: share.role,
+                nonce: self.nonce,
+                sequence,
+                tail: self.tail.get(),
+                participants,
+                parts: share.parts.clone(),
+                payload_len: share.len as u32,
+                payload_checksum: Record::checksum_of(
+                    share.payload.bufs().iter().map(|buf| &buf[..]),
+                ),
+            }
+            .encode_into(&mut header);
+            let mut payload = Payload::One(header);
+            payload.append(share.payload.share());
+            let fill = padded(share.len) - share.len;
+            if fill > 0 {
+                let mut padding = padding.share();
+                padding.truncate(fill as usize);
+                payload.append(Payload::One(padding));
+            }
+            areas.push((Rc::clone(member), member.data_offset - self.area + place, payload));
+        }
+        areas
+    }
+
+    /// Returns when no record of `rows` can be replayed any more (of those without data, if
+    /// `only_short`): what is written there next has no record that would come after it.
+    async fn retire_rows(
+        &self,
+        core: &Rc<Core>,
+        rows: Span,
+        only_short: bool,
+    ) -> Result<(), Errno> {
+        while self.is_live(rows, only_short) {
+            self.retire(core).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes room: what is in place becomes durable, and the heads say so.
+    async fn retire(&self, core: &Rc<Core>) -> Result<(), Errno> {
+        let before = self.tail.get();
+        if self.tail_if(|_| true) == before {
+            // All of them are under way.
+            self.changed.until(|| self.tail_if(|_| true) > before).await;
+        }
+        let durable = core.settle().await?;
+        self.units.forget(&durable);
+        {
+            let _turn = core.publisher.turn().await;
+            core.check_running()?;
+            if self.tail.get() == before {
+                let failed = self.store_heads(core, core.publisher.events()).await;
+                core.fail_or_stop(failed);
+            }
+        }
+        let _published = core.fence().await?;
+        Ok(())
+    }
+
+    /// Stores the log's heads on all members that are written, with what of the log is needed no
+    /// more; the turn to write metadata is the caller's. Answers those that failed.
+    async fn store_heads(&self, core: &Rc<Core>, events: u64) -> Failures {
+        let tail = self.tail_if(|written| self.units.is_durable(written));
+        let synced = core.publisher.synced(core.agreement.resync());
+        let (updated, before) = core.publisher.times();
+        let head = |member: Rc<Member>| {
+            let head = Head {
+                array_uuid: self.array_uuid,
+                device_number: member.number,
+                area: self.area,
+                events,
+                tail,
+                nonce: self.nonce,
+                synced,
+                updated,
+                before,
+            };
+            let place = member.data_offset - BLOCK as u64;
+            (member, place, head.encode())
+        };
+        let areas = core.roster.written().into_iter().map(head).collect();
+        let failed = core.store_metadata("log", areas).await;
+        if failed.is_empty() {
+            self.retire_below(tail);
+        }
+        failed
+    }
+
+    async fn make_good(
+        &self,
+        core: &Rc<Core>,
+        geometry: &Raid456,
+        is_dirty: bool,
+    ) -> Result<Restarted, RestartError> {
+        let found = core.agreement.resync();
+        let restarted = |outcome, resync, unfit| Ok(Restarted { outcome, resync, unfit });
+        let members = core.roster.written();
+        let mut logs = Vec::with_capacity(members.len());
+        let mut areas = Vec::with_capacity(members.len());
+        let mut doubts = Vec::new();
+        let mut synced = u64::MAX;
+        let mut tail = 0;
+        for member in &members {
+            let Some(role) = member.role() else { continue };
+            let in_sync = member.is_in_sync();
+            let mut log = MemberLog { role, in_sync, head: None, found: Vec::new() };
+            let mut area = Vec::new();
+            match self.read_head(core, member).await {
+                Ok(head) => {
+                    tail = tail.max(head.tail);
+                    synced = synced.min(head.synced);
+                    if is_dirty {
+                        let start = member.data_offset - head.area;
+                        match read_area(core, member, Span::new(start, head.area)).await {
+                            Ok(bytes) => {
+                                log.found = stripe_log::scan(&bytes, &head);
+                                area = bytes;
+                            }
+                            Err(why) => doubts.push(format!("{}: {why}", member.label)),
+                        }
+                    }
+                    log.head = Some(head);
+                }
+                Err(why) if in_sync => doubts.push(format!("{}: {why}", member.label)),
+                Err(_) => {}
+            }
+            logs.push(log);
+            areas.push(area);
+        }
+        self.start_at(tail);
+        if !is_dirty {
+            return restarted(Outcome::Good(0), found, Vec::new());
+        }
+        if let Some(doubt) = doubts.into_iter().next() {
+            return restarted(Outcome::Doubtful(doubt), Resync::From(0), Vec::new());
+        }
+        let mut replay = match stripe_log::plan_replay(&logs) {
+            Ok(replay) => replay,
+            Err(why) => {
+                let why = why.to_string();
+                return restarted(Outcome::Doubtful(why), Resync::From(0), Vec::new());
+            }
+        };
+        if Canary::LogNotReplayed.is_planted() {
+            replay.transactions.clear();
+        }
+        self.start_at(replay.next_sequence);
+        let unfit = replay_in_place(core, geometry, &replay, &areas).await?;
+        // Also without anything to be written: the array is in sync now, and that is recorded.
+        let count = replay.transactions.len().max(1);
+        let resync = if synced == u64::MAX { Resync::Clean } else { Resync::From(synced) };
+        restarted(Outcome::Good(count), resync, unfit)
+    }
+
+    async fn read_head(&self, core: &Core, member: &Member) -> Result<Head, String> {
+        let room = member.data_offset;
+        let place =
+            room.checked_sub(BLOCK as u64).ok_or("there is no room in front of its data")?;
+        let block = read_area(core, member, Span::new(place, BLOCK as u64)).await?;
+        let head = Head::parse(&block, &self.array_uuid, member.number, room);
+        let head = head.map_err(|why| why.to_string())?;
+        if head.area != self.area {
+            return Err(format!("its log has {} bytes, not {}", head.area, self.area));
+        }
+        if let Some(array) = &*core.publisher.array.borrow() {
+            head.check_current(array.events, array.updated).map_err(|why| why.to_string())?;
+        }
+        Ok(head)
+    }
+}
+
+/// Writes the transactions of `replay` in place. Answers the rows whose parity has to be made to
+/// fit: of those that never began, and of those of which nothing is kept.
+async fn replay_in_place(
+    core: &Rc<Core>,
+    geometry: &Raid456,
+    replay: &Replay,
+    areas: &[Vec<u8>],
+) -> Result<Vec<Span>, RestartError> {
+    let error = |why: String| RestartError::Write { why };
+    let size = geometry.member_size();
+    let mut unfit: Vec<(u64, u64)> = Vec::new();
+    for transaction in &replay.transactions {
+        for part in &transaction.parts {
+            let span = Span::new(part.offset, part.len.into());
+            if !span.is_within(size) || !span.is_aligned(core.limits.logical_block) {
+                let why = format!("a record of {span} outside members of {size} bytes");
+                return Err(RestartError::Log { why });
+            }
+            let content = &areas[part.member][part.payload..part.payload + part.len as usize];
+            let mut memory = core.work.pool().get_wait(content.len()).await;
+            memory.copy_from_slice(content);
+            // To the member that has the record, and to whoever else has its role.
+            let payload = Payload::One(memory);
+            write_role(core, part.role.into(), span, payload).await.map_err(error)?;
+        }
+        let Transaction { rows, parts, missing_roles, .. } = transaction;
+        let first = rows.first().map_or(0, |(start, _)| *start);
+        // A record without a payload says nothing of what arrived where; and who is being filled
+        // and has no record has to be given it again.
+        if parts.is_empty() {
+            unfit.extend(rows);
+        }
+        if parts.is_empty() || !missing_roles.is_empty() {
+            core.roster.fill_again_from(first);
+        }
+    }
+    unfit.extend(replay.dropped.iter().flat_map(|dropped| &dropped.rows));
+    let within = |(start, end): (u64, u64)| {
+        let start = start.min(size);
+        Span::new(start, end.min(size).saturating_sub(start))
+    };
+    Ok(unfit.into_iter().map(within).collect())
+}
+
+/// Who has a record of `shares`, and of which.
+fn holders_of(core: &Core, shares: &[Share]) -> Vec<(Rc<Member>, usize)> {
+    let slots = core.roster.slots();
+    let of_role = |(index, share): (usize, &Share)| {
+        let written = slots[usize::from(share.role)].written();
+        written.map(|member| (Rc::clone(member), index)).collect::<Vec<_>>()
+    };
+    shares.iter().enumerate().flat_map(of_role).collect()
+}
+
+/// What each role is to store of `unit`.
+fn shares_of(unit: &mut Unit, columns: &mut Columns, plan: &Plan) -> Vec<Share> {
+    let mut shares = Vec::with_capacity(unit.pieces.len() + 2);
+    for piece in &mut unit.pieces {
+        let part = Part { offset: piece.rows.offset, len: piece.rows.len as u32 };
+        shares.push(Share {
+            role: columns.role_of(Column::Data(piece.column)) as u16,
+            parts: vec![part],
+            payload: piece.payload.share(),
+            len: piece.rows.len,
+        });
+    }
+    for role in (0..plan.parity.len()).filter(|role| plan.parity[*role]) {
+        let (mut parts, mut payload) = (Vec::new(), Payload::None);
+        let mut whole = columns.share(role);
+        let mut at = unit.rows.offset;
+        for rows in unit.bands.merged() {
+            whole.take_front(rows.offset - at);
+            payload.append(whole.take_front(rows.len));
+            parts.push(Part { offset: rows.offset, len: rows.len as u32 });
+            at = rows.end();
+        }
+        let len = payload.len();
+        shares.push(Share { role: role as u16, parts, payload, len });
+    }
+    shares
+}

@@ -1,0 +1,147 @@
+//! Writing again what a member could not read, from what the others have of the same rows.
+//!
+//! ```text
+//!   a read failed ──▶ answered from the others ──▶ afterwards: rows locked, read again,
+//!                                                  reconstructed, written, read back
+//! ```
+//!
+//! Page by page where that is possible, since md counts errors in pages; in halves, down to blocks,
+//! where others cannot read all of a page either.
+
+use std::rc::Rc;
+
+use braid_array::Geometry;
+use braid_array::geometry::Column;
+use braid_block::Span;
+
+use super::read::Reconstructed;
+use super::{Parity, is_parity, readable_roles};
+use crate::redundant::copies::join_neighbours;
+use crate::redundant::core::Core;
+use crate::redundant::read::Finder;
+use crate::redundant::roster::Member;
+use crate::redundant::stripe::columns::Columns;
+
+impl Parity {
+    /// Has `rows` written again on `member`, which could not read them.
+    pub(super) async fn rewrite_rows(
+        &self,
+        core: &Rc<Core>,
+        member: Rc<Member>,
+        rows: Span,
+        finder: Finder,
+    ) {
+        let block = u64::from(core.limits.logical_block);
+        let mut parts = vec![rows];
+        while let Some(part) = parts.pop() {
+            if !self.rewrite_part(core, &member, part, finder).await && part.len > block {
+                let half = (part.len / 2).next_multiple_of(block);
+                parts.push(Span::new(part.offset + half, part.len - half));
+                parts.push(Span::new(part.offset, half));
+            }
+        }
+    }
+
+    /// Answers false if the others do not suffice.
+    async fn rewrite_part(
+        &self,
+        core: &Rc<Core>,
+        member: &Rc<Member>,
+        rows: Span,
+        finder: Finder,
+    ) -> bool {
+        let mut columns = self.columns(rows).await;
+        let _locked = core.ranges.lock(rows).await;
+        let Some(role) = member.role().map(usize::from) else { return true };
+        let has_role = |one: &Rc<Member>| Rc::ptr_eq(one, member);
+        if core.gate.is_stopped() || !core.roster.slots()[role].readable().is_some_and(has_role) {
+            return true;
+        }
+        // Of several reads that met the same error the first has it written again.
+        if !member.is_bad(rows.offset, rows.len)
+            && columns.read(&core.roster, &[(role, rows)]).await.is_empty()
+        {
+            return true;
+        }
+        // Whoever else cannot be read is healed by who needs that, or two would have each other
+        // healed for ever.
+        let Reconstructed { is_known, .. } =
+            self.reconstruct(core, &mut columns, role, false).await;
+        if is_known {
+            let payload = columns.take(role);
+            core.write_again(member, rows, payload, finder).await;
+        }
+        is_known
+    }
+
+    /// Has every block of the rows of `columns`, which nobody else changes meanwhile, written
+    /// again where a member cannot read it and the others can: each row on its own, where all of
+    /// them together cannot be reconstructed.
+    pub(super) async fn heal_blocks(&self, core: &Rc<Core>, columns: &mut Columns, finder: Finder) {
+        let block = u64::from(core.limits.logical_block);
+        let rows = columns.rows;
+        for offset in (rows.offset..rows.end()).step_by(block as usize) {
+            self.heal_block(core, columns, Span::new(offset, block), finder).await;
+        }
+    }
+
+    async fn heal_block(
+        &self,
+        core: &Rc<Core>,
+        columns: &mut Columns,
+        block: Span,
+        finder: Finder,
+    ) {
+        let mut readable = readable_roles(core, block);
+        let roles = (0..readable.len()).filter(|role| readable[*role]);
+        let wanted: Vec<(usize, Span)> = roles.map(|role| (role, block)).collect();
+        let failed = columns.read(&core.roster, &wanted).await;
+        failed.iter().for_each(|(role, _)| readable[*role] = false);
+        if failed.is_empty()
+            || !self.may_reconstruct(core, block, &readable)
+            || !columns.recover(block, &|role| readable[role])
+        {
+            return;
+        }
+        let is_parity = |role: usize| is_parity(columns.geometry.column_of(columns.stripe, role));
+        let lost: Vec<bool> = (0..readable.len())
+            .map(|role| is_parity(role) && failed.iter().any(|(other, _)| *other == role))
+            .collect();
+        columns.compute(block, &|role| lost[role], &|_| None);
+        for (role, member) in failed {
+            let Some(member) = member else { continue };
+            let [before, part, rest] = columns.take_apart(role, block);
+            let (_, part) = core.write_again(&member, block, part, finder).await;
+            columns.put_together(role, [before, part, rest]);
+        }
+    }
+
+    /// What members have in their bad-block logs of rows of which so many others are listed or
+    /// missing that parity does not make up for them: in bytes of the array.
+    pub(super) fn lost_of_rows(&self, core: &Core) -> Vec<Span> {
+        let geometry = &self.geometry;
+        let block = u64::from(core.limits.logical_block);
+        let members: Vec<Rc<Member>> =
+            core.roster.slots().iter().filter_map(|slot| slot.readable().cloned()).collect();
+        let mut lost = Vec::new();
+        for member in members {
+            let Some(role) = member.role().map(usize::from) else { continue };
+            for place in member.bad_places() {
+                let end = place.end().min(geometry.member_size());
+                for at in (place.offset..end).step_by(block as usize) {
+                    let row = Span::new(at, block);
+                    let stripe = at / geometry.chunk();
+                    let readable = readable_roles(core, row);
+                    let gone = readable.iter().filter(|readable| !**readable).count();
+                    if let Column::Data(index) = geometry.column_of(stripe, role)
+                        && gone > geometry.parities()
+                    {
+                        let start = stripe * geometry.stripe() + index as u64 * geometry.chunk();
+                        lost.push(Span::new(start + at % geometry.chunk(), block));
+                    }
+                }
+            }
+        }
+        join_neighbours(lost)
+    }
+}

@@ -1,0 +1,95 @@
+//! Making parity fit the data of rows of which a write arrived only in part.
+//!
+//! ```text
+//!   a write fails on more members than parity makes up for:  all of them are kept
+//!        D0 new   D1 old   P old        ──▶ all data is read, parity computed, compared, stored
+//!   agrees now: the write failed, and harmed nothing else
+//!   cannot be read or stored: the rows are torn
+//! ```
+//!
+//! It is done under the lock that the write holds: nobody reconstructs from these rows meanwhile.
+//! Where nothing of the write arrived, as on members that have no room left, nothing has to be
+//! written either.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use braid_array::Geometry;
+use braid_array::geometry::Column;
+use braid_block::{Flags, Io, Span};
+use braid_mem::Buf;
+
+use super::Parity;
+use crate::join_all;
+use crate::redundant::core::Core;
+use crate::redundant::stripe::columns::Columns;
+
+/// Rows that are mended at a time, in bytes.
+const PART: u64 = 16 << 10;
+/// How often, and how long, memory is waited for: who has some may wait for these rows.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(5);
+
+impl Parity {
+    /// Makes the parity of `rows`, which are locked, fit their data; answers whether it does now.
+    pub(super) async fn mend(&self, core: &Rc<Core>, rows: Span) -> bool {
+        let mut start = rows.offset;
+        while start < rows.end() {
+            let in_chunk = self.geometry.chunk() - start % self.geometry.chunk();
+            let part = Span::new(start, PART.min(rows.end() - start).min(in_chunk));
+            if !self.mend_part(core, part).await {
+                return false;
+            }
+            start = part.end();
+        }
+        true
+    }
+
+    async fn mend_part(&self, core: &Rc<Core>, rows: Span) -> bool {
+        let roles = self.geometry.members();
+        let needed = (roles + self.geometry.parities()) * rows.len as usize;
+        let Some(memory) = memory_soon(core, needed).await else { return false };
+        let (mut columns, mut rest) = Columns::new(&self.geometry, rows, memory, |_| true);
+        let all: Vec<(usize, Span)> = (0..roles).map(|role| (role, rows)).collect();
+        if !columns.read(&core.roster, &all).await.is_empty() {
+            return false;
+        }
+        let parity = [Column::P, Column::Q].into_iter().take(self.geometry.parities());
+        let parity: Vec<usize> = parity.map(|column| columns.role_of(column)).collect();
+        let mut stored: Vec<Buf> = Vec::new();
+        for role in &parity {
+            let behind = rest.split_off(rows.len as usize);
+            let mut aside = std::mem::replace(&mut rest, behind);
+            aside.copy_from_slice(columns.get(*role, rows));
+            stored.push(aside);
+        }
+        columns.compute(rows, &|role| parity.contains(&role), &|_| None);
+        let mut started = Vec::new();
+        {
+            let slots = core.roster.slots();
+            for (role, stored) in parity.iter().zip(&stored) {
+                if stored[..] == *columns.get(*role, rows) {
+                    continue;
+                }
+                let mut payload = columns.share(*role);
+                for member in slots[*role].written() {
+                    let offset = member.data_offset + rows.offset;
+                    let io = Io::write(offset, payload.share(), Flags::NONE);
+                    started.push(member.dev.start(io));
+                }
+            }
+        }
+        join_all(started).await.iter().all(|done| done.result.is_ok())
+    }
+}
+
+/// Memory of the passes, if there is some soon.
+async fn memory_soon(core: &Core, needed: usize) -> Option<Buf> {
+    for _ in 0..TRIES {
+        if let Some(memory) = core.work.pool().get(needed) {
+            return Some(memory);
+        }
+        core.clock.sleep(PAUSE).await;
+    }
+    None
+}

@@ -1,0 +1,229 @@
+//! Who takes part in an array, and in which role: the members and the slots that they fill.
+//!
+//! ```text
+//!   slot 0   primary ● disk0   replacement ○ disk4 (filled beside disk0, then takes its place)
+//!   slot 1   primary ● disk1
+//!   slot 2   primary   none     the array is degraded
+//!   beside   ○ disk5 spare      ✗ disk2 faulty, until it is removed
+//! ```
+//!
+//! Invariants, asserted after every transition:
+//! * A member that is written has a role, and is in one place of the slot of that role.
+//! * A member that is faulty or a spare is in no slot.
+//! * A replacement is never in sync: the transition that makes it so moves it to the first place.
+//!
+//! The transitions here are the only way to change who is believed. Each counts the
+//! [`Roster::generation`], by which a log's record and a publication know which membership they
+//! are of. Deliberately absent: whether a change may be made ([`super::core`]) and its being
+//! recorded ([`super::publish`]).
+
+mod member;
+
+use std::cell::{Cell, Ref, RefCell};
+use std::rc::Rc;
+
+pub(crate) use member::{Member, Slot};
+pub use member::{MemberState, NewMember};
+
+/// The members and their places.
+pub(crate) struct Roster {
+    slots: RefCell<Vec<Slot>>,
+    /// All that are there, also spares and faulty ones.
+    members: RefCell<Vec<Rc<Member>>>,
+    generation: Cell<u64>,
+}
+
+impl Roster {
+    /// `members` in an array of `count` roles.
+    ///
+    /// # Panics
+    /// If a role is out of range or taken twice.
+    pub(crate) fn new(count: usize, members: Vec<NewMember>) -> Roster {
+        let mut slots = vec![Slot::default(); count];
+        let members: Vec<Rc<Member>> =
+            members.into_iter().map(|new| Rc::new(Member::new(new))).collect();
+        for member in members.iter().filter(|member| member.is_written()) {
+            let role = member.role().expect("a member that is written has a role");
+            let slot = &mut slots[usize::from(role)];
+            let place =
+                if member.is_replacement() { &mut slot.replacement } else { &mut slot.primary };
+            assert!(place.replace(Rc::clone(member)).is_none(), "role {role} is taken twice");
+        }
+        let (slots, members) = (RefCell::new(slots), RefCell::new(members));
+        let roster = Roster { slots, members, generation: Cell::new(1) };
+        roster.check();
+        roster
+    }
+
+    /// The slots, by role. Not to be held over an await.
+    #[inline]
+    pub(crate) fn slots(&self) -> Ref<'_, Vec<Slot>> {
+        self.slots.borrow()
+    }
+
+    /// All members that are there. Not to be held over an await.
+    #[inline]
+    pub(crate) fn members(&self) -> Ref<'_, Vec<Rc<Member>>> {
+        self.members.borrow()
+    }
+
+    /// How many changes there were: equal numbers are the same membership.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+
+    /// Those that writes go to, each once.
+    pub(crate) fn written(&self) -> Vec<Rc<Member>> {
+        self.slots.borrow().iter().flat_map(|slot| slot.written().cloned()).collect()
+    }
+
+    /// Those that are being filled, in the order of their roles.
+    pub(crate) fn recovering(&self) -> Vec<Rc<Member>> {
+        let slots = self.slots.borrow();
+        let written = slots.iter().flat_map(Slot::written);
+        written.filter(|member| member.recovering().is_some()).cloned().collect()
+    }
+
+    /// The lowest role without a member, and a spare that could have it.
+    pub(crate) fn vacancy(&self) -> Option<(Rc<Member>, u16)> {
+        let role = self.slots.borrow().iter().position(|slot| slot.primary.is_none())?;
+        let members = self.members.borrow();
+        let spare = members.iter().find(|member| member.state() == MemberState::Spare)?;
+        Some((Rc::clone(spare), u16::try_from(role).ok()?))
+    }
+
+    /// `member` is used no more because of `why`. What was to replace it goes on in its place.
+    pub(super) fn take_out(&self, member: &Rc<Member>, why: &str) {
+        member.remark.replace(why.to_owned());
+        member.state.set(MemberState::Faulty);
+        if let Some(slot) = self.slot_of(member) {
+            let slot = &mut self.slots.borrow_mut()[slot];
+            let is = |place: &Option<Rc<Member>>| {
+                place.as_ref().is_some_and(|one| Rc::ptr_eq(one, member))
+            };
+            if is(&slot.replacement) {
+                slot.replacement = None;
+            } else {
+                slot.primary = slot.replacement.take();
+                if let Some(successor) = &slot.primary {
+                    successor.replacement.set(false);
+                }
+            }
+        }
+        self.changed();
+    }
+
+    /// `member` is there from now on, as what it says that it is.
+    pub(super) fn admit(&self, member: Rc<Member>) {
+        self.members.borrow_mut().push(Rc::clone(&member));
+        if let (Some(role), Some(_)) = (member.role(), member.recovering()) {
+            self.place(&member, role);
+        }
+        self.changed();
+    }
+
+    /// `spare` is filled from now on, for `role`.
+    pub(super) fn take_over(&self, spare: &Rc<Member>, role: u16) {
+        assert_eq!(spare.state(), MemberState::Spare, "{} is to take over", spare.label);
+        spare.by_bitmap.set(false);
+        spare.role.set(Some(role));
+        spare.state.set(MemberState::Recovering(0));
+        self.place(spare, role);
+        self.changed();
+    }
+
+    /// `new` is filled beside the member of `role`.
+    pub(super) fn stand_in(&self, new: &Rc<Member>, role: u16) {
+        new.by_bitmap.set(false);
+        new.role.set(Some(role));
+        new.replacement.set(true);
+        new.state.set(MemberState::Recovering(0));
+        self.members.borrow_mut().push(Rc::clone(new));
+        self.place(new, role);
+        self.changed();
+    }
+
+    /// `member`, a spare or faulty, is not there any more.
+    pub(super) fn let_go(&self, member: &Rc<Member>) {
+        assert!(!member.is_written(), "{} takes part", member.label);
+        self.members.borrow_mut().retain(|one| !Rc::ptr_eq(one, member));
+        self.changed();
+    }
+
+    /// `member` has all that its role has; the one that it replaces is out, and answered.
+    pub(super) fn promote(&self, member: &Rc<Member>) -> Option<Rc<Member>> {
+        assert!(member.recovering().is_some(), "{} is not being filled", member.label);
+        member.state.set(MemberState::InSync);
+        member.by_bitmap.set(false);
+        let mut replaced = None;
+        if member.replacement.replace(false)
+            && let Some(role) = member.role()
+        {
+            let slot = &mut self.slots.borrow_mut()[usize::from(role)];
+            slot.replacement = None;
+            replaced = slot.primary.replace(Rc::clone(member));
+        }
+        if let Some(old) = &replaced {
+            old.state.set(MemberState::Faulty);
+            old.remark.replace(format!("replaced by {}", member.label));
+        }
+        self.changed();
+        replaced
+    }
+
+    /// `member` is filled below `frontier`, in bytes of its data.
+    pub(super) fn is_filled_below(&self, member: &Member, frontier: u64) {
+        if let Some(before) = member.recovering() {
+            assert!(before <= frontier, "{}: filled to {before}, now {frontier}", member.label);
+            member.state.set(MemberState::Recovering(frontier));
+        }
+    }
+
+    /// Those that are being filled have to be filled again from `first` on.
+    pub(super) fn fill_again_from(&self, first: u64) {
+        for member in self.recovering() {
+            let filled = member.recovering().unwrap_or(0);
+            member.state.set(MemberState::Recovering(filled.min(first)));
+        }
+    }
+
+    /// There are `count` roles from now on.
+    pub(super) fn resize(&self, count: usize) {
+        let mut slots = self.slots.borrow_mut();
+        assert!(slots.iter().skip(count).all(|slot| slot.primary.is_none()), "a role is in use");
+        slots.resize(count, Slot::default());
+        drop(slots);
+        self.changed();
+    }
+
+    fn place(&self, member: &Rc<Member>, role: u16) {
+        let slot = &mut self.slots.borrow_mut()[usize::from(role)];
+        let place = if member.is_replacement() { &mut slot.replacement } else { &mut slot.primary };
+        assert!(place.is_none(), "role {role} is taken");
+        *place = Some(Rc::clone(member));
+    }
+
+    fn slot_of(&self, member: &Rc<Member>) -> Option<usize> {
+        let is = |slot: &Slot| {
+            slot.primary.iter().chain(&slot.replacement).any(|one| Rc::ptr_eq(one, member))
+        };
+        self.slots.borrow().iter().position(is)
+    }
+
+    fn changed(&self) {
+        self.generation.set(self.generation.get() + 1);
+        self.check();
+    }
+
+    fn check(&self) {
+        for member in self.members.borrow().iter() {
+            let slot = self.slot_of(member);
+            if member.is_written() {
+                assert_eq!(slot, member.role().map(usize::from), "{}: its slot", member.label);
+            } else {
+                assert_eq!(slot, None, "{} takes no part", member.label);
+            }
+            assert!(!(member.is_replacement() && member.is_in_sync()), "{}", member.label);
+        }
+    }
+}

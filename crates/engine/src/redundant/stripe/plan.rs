@@ -1,0 +1,62 @@
+//! How a unit's parity is worked out: which rows are read, and what is computed of them.
+//!
+//! Source: Linux `drivers/md/raid5.c` (`handle_stripe_dirtying`: read-modify-write and
+//! reconstruct-write).
+
+use braid_array::parity_plan::{Band, MAX_BANDS, Method};
+use braid_block::Span;
+
+use super::columns::Columns;
+use super::units::Unit;
+
+/// How a unit is worked out.
+pub(in crate::redundant) struct Plan {
+    pub(in crate::redundant) methods: [Method; MAX_BANDS],
+    pub(in crate::redundant) reads: Vec<(usize, Span)>,
+    /// By role: what can be read.
+    pub(in crate::redundant) readable: Vec<bool>,
+    /// By role: whether it is parity that is to be written.
+    pub(in crate::redundant) parity: Vec<bool>,
+    /// The membership that this was planned for.
+    pub(in crate::redundant) generation: u64,
+}
+
+/// The new parity of a unit, in `columns`.
+pub(in crate::redundant) fn compute(unit: &Unit, columns: &mut Columns, plan: &Plan) {
+    for (band, method) in unit.bands.iter().zip(plan.methods) {
+        if method == Method::Restore {
+            restore(columns, band.rows, plan);
+        }
+        compute_band(unit, columns, plan, band, method);
+    }
+}
+
+/// What is lost of `rows`, from all that was read.
+pub(in crate::redundant) fn restore(columns: &mut Columns, rows: Span, plan: &Plan) {
+    let restored = columns.recover(rows, &|role| plan.readable[role]);
+    assert!(restored, "planned only where it can be done");
+}
+
+pub(in crate::redundant) fn compute_band(
+    unit: &Unit,
+    columns: &mut Columns,
+    plan: &Plan,
+    band: &Band,
+    method: Method,
+) {
+    let is_wanted = |role: usize| plan.parity[role];
+    for rows in unit.parts(band) {
+        match method {
+            Method::Plain => {}
+            Method::Modify => {
+                for index in band.first..band.first + band.count {
+                    let new = unit.new_data(index, rows).expect("the band is written");
+                    columns.update(rows, index, new, &is_wanted);
+                }
+            }
+            Method::Full | Method::Reconstruct | Method::Restore => {
+                columns.compute(rows, &is_wanted, &|index| unit.new_data(index, rows));
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What superblocks say of the array as it is: arithmetic on what the core knows.
+//!
+//! ```text
+//!   array's part   events, time, resync, who has which role    ── the same for all
+//!   member's own   where its areas lie, how far it is filled   ── [`superblock_of`]
+//! ```
+//!
+//! Deliberately absent: writing them ([`super::publish`]).
+//!
+//! Source: Linux `drivers/md/md.c` (`super_1_sync`, `super_90_sync`).
+
+use std::rc::Rc;
+
+use braid_md::{Features, Resync, Role, Superblock, Timestamp, Version};
+
+use super::core::Core;
+use super::roster::{Member, MemberState};
+use crate::canary::Canary;
+
+/// The superblocks that are to be written next.
+pub(super) struct Next {
+    /// Of each known member.
+    pub(super) superblocks: Vec<(Rc<Member>, Superblock)>,
+    /// The membership that they tell of.
+    pub(super) generation: u64,
+    /// How far they say that the array is in sync.
+    pub(super) resync: Resync,
+}
+
+impl Core {
+    /// What the superblock of each known member says next, with one more event; `promoted` is a
+    /// member that is being filled, and of which they say that it is in sync. None for an array
+    /// without superblocks.
+    pub(super) fn prepare_superblocks(&self, promoted: Option<&Rc<Member>>) -> Option<Next> {
+        let members = self.roster.members();
+        let now = self.clock.unix_time();
+        let now = Timestamp { seconds: now.as_secs(), micros: now.subsec_micros() };
+        let events = self.publisher.events() + 1;
+        self.publisher.set_time(events, now);
+        let mut array = self.publisher.array.borrow_mut();
+        let array = array.as_mut()?;
+        let resync = self.agreement.resync();
+        array.resync = match (self.gate.is_active(), resync) {
+            // What lies below is in sync but for what the log says of it.
+            (true, Resync::From(from)) if from > 0 && self.has_partial_log => Resync::From(from),
+            (true, _) if !Canary::WriteWhileClean.is_planted() => Resync::From(0),
+            (_, resync) => resync,
+        };
+        array.raid_disks = self.roster.slots().len() as u32;
+        for role in &mut array.roles {
+            *role = if matches!(role, Role::Journal) { Role::Journal } else { Role::Spare };
+        }
+        let replaced = promoted.filter(|one| one.is_replacement()).and_then(|one| {
+            let slots = self.roster.slots();
+            slots[usize::from(one.role()?)].primary.as_ref().map(|old| old.number)
+        });
+        for member in members.iter() {
+            let number = member.number as usize;
+            if array.roles.len() <= number {
+                array.roles.resize(number + 1, Role::Spare);
+            }
+            let is_promoted = promoted.is_some_and(|one| Rc::ptr_eq(one, member));
+            array.roles[number] = match member.role() {
+                _ if replaced == Some(member.number) => Role::Faulty,
+                Some(role) if is_promoted => Role::Active(role),
+                _ => md_role(member, array.version),
+            };
+        }
+        if let Some(intent) = &mut *self.intent.borrow_mut() {
+            let header = &mut intent.bitmap_mut().header;
+            header.events = events;
+            header.events_cleared = header.events_cleared.min(events);
+        }
+        let known = members.iter().filter(|member| member.is_known());
+        let superblocks = known.filter_map(|member| {
+            let own = member.superblock.borrow();
+            let mut next = Superblock { events, ..superblock_of(member, array, own.as_ref()?) };
+            if promoted.is_some_and(|one| Rc::ptr_eq(one, member)) {
+                next = in_sync(next);
+            }
+            Some((Rc::clone(member), next))
+        });
+        let generation = self.roster.generation();
+        Some(Next { superblocks: superblocks.collect(), generation, resync })
+    }
+}
+
+/// What superblocks of `version` say of `member`. Version 0.90 has no word for a member that is
+/// being filled: until it is in sync it is a spare.
+fn md_role(member: &Member, version: Version) -> Role {
+    match (member.state(), member.role()) {
+        (MemberState::Faulty, Some(role)) if Canary::StaleMemberBelieved.is_planted() => {
+            Role::Active(role)
+        }
+        (MemberState::Faulty, _) => Role::Faulty,
+        (MemberState::Recovering(_), _) if version == Version::V0_90 => Role::Spare,
+        (MemberState::InSync | MemberState::Recovering(_), Some(role)) => Role::Active(role),
+        _ => Role::Spare,
+    }
+}
+
+/// What a member says of itself when it is filled no more.
+fn in_sync(superblock: Superblock) -> Superblock {
+    let features = superblock
+        .features
+        .without(Features::RECOVERY_OFFSET)
+        .without(Features::REPLACEMENT)
+        .without(Features::RECOVERY_BITMAP);
+    Superblock { features, recovery_offset: None, ..superblock }
+}
+
+/// The array's part, with what is `member`'s own.
+pub(super) fn superblock_of(member: &Member, array: &Superblock, own: &Superblock) -> Superblock {
+    let mut features = array
+        .features
+        .without(Features::RECOVERY_OFFSET)
+        .without(Features::REPLACEMENT)
+        .without(Features::RECOVERY_BITMAP)
+        .without(Features::BAD_BLOCKS);
+    if own.features.contains(Features::BAD_BLOCKS) {
+        features = features.union(Features::BAD_BLOCKS);
+    }
+    let mut recovery_offset = None;
+    if let Some(done) = member.recovering() {
+        features = features.union(Features::RECOVERY_OFFSET);
+        let ahead = if Canary::RecoveryOffsetAhead.is_planted() { 16 << 10 } else { 0 };
+        recovery_offset = Some(done + ahead);
+        if member.is_by_bitmap() {
+            features = features.union(Features::RECOVERY_BITMAP);
+        }
+    }
+    if member.is_replacement() {
+        features = features.union(Features::REPLACEMENT);
+    }
+    Superblock {
+        features,
+        recovery_offset,
+        version: own.version,
+        super_offset: own.super_offset,
+        data_offset: own.data_offset,
+        data_size: own.data_size,
+        device_uuid: own.device_uuid,
+        device_number: member.number,
+        corrected_reads: member.corrected.get(),
+        write_mostly: own.write_mostly,
+        fail_fast: own.fail_fast,
+        bad_block_log: own.bad_block_log,
+        bitmap_offset: own.bitmap_offset,
+        ppl: own.ppl,
+        raw: own.raw.clone(),
+        ..array.clone()
+    }
+}

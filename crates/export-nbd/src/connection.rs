@@ -1,0 +1,211 @@
+//! One connection from its first byte to its last: the handshake, then the session.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use braid_engine::Dev;
+use braid_mem::{Buf, Pool};
+
+use crate::counters::Counters;
+use crate::handshake::{Handshake, Policy, Step};
+use crate::inbox::Inbox;
+use crate::protocol::{BlockSize, ExportError, ExportInfo, Exports, Negotiated};
+use crate::session::{End, Parts, Session};
+use crate::stop::Stop;
+use crate::stream::Stream;
+
+/// How a connection comes in: what its handshake may come to, how long it may take, and whether it
+/// must make room for a later one.
+pub struct Door {
+    policy: Policy,
+    limit: Duration,
+    closed: Stop,
+    is_through: Cell<bool>,
+}
+
+impl Door {
+    /// One that is open for `limit`.
+    pub fn new(policy: Policy, limit: Duration) -> Door {
+        Door { policy, limit, closed: Stop::default(), is_through: Cell::new(false) }
+    }
+
+    /// Ends the connection, if it is not through yet.
+    pub fn close(&self) {
+        self.closed.raise();
+    }
+
+    /// Whether it was closed.
+    pub fn is_closed(&self) -> bool {
+        self.closed.is_raised()
+    }
+
+    /// Whether the handshake is over.
+    pub fn is_through(&self) -> bool {
+        self.is_through.get()
+    }
+}
+
+/// A device as an export of NBD: what all of its connections have in common.
+#[derive(Clone)]
+pub struct Export {
+    dev: Dev,
+    pool: Pool,
+    exports: Arc<Exports>,
+    export: Arc<ExportInfo>,
+    stall: Duration,
+    stop: Stop,
+    counters: Arc<Counters>,
+}
+
+impl Export {
+    /// `dev` as the one export called `name`; payloads come from `pool`; a client may take `stall`
+    /// for the handshake, and for the next byte of a request.
+    ///
+    /// # Errors
+    /// A device that NBD cannot describe.
+    pub fn new(dev: Dev, pool: Pool, name: &str, stall: Duration) -> Result<Export, ExportError> {
+        let export = export_of(&dev, name);
+        let exports = Exports::new(vec![export.clone()])?;
+        Ok(Export {
+            dev,
+            pool,
+            exports: Arc::new(exports),
+            export: Arc::new(export),
+            stall,
+            stop: Stop::default(),
+            counters: Arc::default(),
+        })
+    }
+
+    /// Raised, no connection takes more requests.
+    pub fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
+    /// What all connections count.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// Serves one connection, which receives into `inbox`, to its end.
+    pub async fn serve<S: Stream>(&self, stream: S, inbox: Buf) -> End {
+        self.serve_by(&Door::new(Policy::default(), self.stall), stream, inbox).await
+    }
+
+    /// The same, for one that comes in by `door`.
+    pub async fn serve_by<S: Stream>(&self, door: &Door, stream: S, inbox: Buf) -> End {
+        let mut inbox = Inbox::new(inbox);
+        let negotiated = {
+            let mut limit = pin!(stream.sleep(door.limit));
+            let mut closed = pin!(door.closed.wait());
+            let mut stopped = pin!(self.stop.wait());
+            let mut negotiate = pin!(self.negotiate(door.policy, &stream, &mut inbox));
+            poll_fn(|cx| {
+                if let Poll::Ready(result) = negotiate.as_mut().poll(cx) {
+                    return Poll::Ready(result);
+                }
+                if stopped.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Err(End::Stopped));
+                }
+                if closed.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Err(End::GaveWay));
+                }
+                limit.as_mut().poll(cx).map(|()| Err(End::Stalled(door.limit)))
+            })
+            .await
+        };
+        let negotiated = match negotiated {
+            Ok(negotiated) => negotiated,
+            Err(end) => return end,
+        };
+        door.is_through.set(true);
+        let parts = Parts {
+            stream,
+            dev: self.dev.clone(),
+            pool: self.pool.clone(),
+            export: Arc::clone(&self.export),
+            negotiated,
+            stall_limit: self.stall,
+            stop: self.stop.clone(),
+            counters: Arc::clone(&self.counters),
+        };
+        Session::new(parts, inbox).await
+    }
+
+    /// The handshake, up to the first request.
+    async fn negotiate<S: Stream>(
+        &self,
+        policy: Policy,
+        stream: &S,
+        inbox: &mut Inbox,
+    ) -> Result<Negotiated, End> {
+        let mut handshake = Handshake::new(Arc::clone(&self.exports), policy);
+        let mut answer = handshake.greeting().to_vec();
+        // An option may be longer than the inbox: they are collected here.
+        let mut input = Vec::new();
+        loop {
+            send_all(stream, &answer).await?;
+            answer.clear();
+            let (result, buf) = inbox.receive(stream).await;
+            let count = result?;
+            inbox.received(buf, count);
+            match count {
+                0 if input.is_empty() => return Err(End::Disconnected),
+                0 => return Err(End::Truncated),
+                _ => {}
+            }
+            input.extend_from_slice(inbox.bytes());
+            inbox.consume(inbox.bytes().len());
+            let progress = handshake.advance(&input, &mut answer);
+            input.drain(..progress.consumed);
+            match progress.step {
+                Step::NeedMore { .. } => {}
+                Step::Transmission(negotiated) => {
+                    send_all(stream, &answer).await?;
+                    inbox.put_back(&input);
+                    return Ok(negotiated);
+                }
+                Step::Aborted => {
+                    // The client may have gone already: it said that it would.
+                    let _ = send_all(stream, &answer).await;
+                    return Err(End::Disconnected);
+                }
+                Step::Fatal(error) => return Err(End::Handshake(error)),
+            }
+        }
+    }
+}
+
+async fn send_all<S: Stream>(stream: &S, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match stream.try_send(&[io::IoSlice::new(bytes)]) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.writable().await?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// How NBD describes a device.
+fn export_of(dev: &Dev, name: &str) -> ExportInfo {
+    let limits = dev.limits();
+    let preferred = limits.physical_block.max(4096).next_power_of_two();
+    ExportInfo {
+        read_only: limits.read_only,
+        can_trim: limits.discard,
+        can_cache: true,
+        rotational: limits.rotational,
+        block_size: BlockSize {
+            minimum: limits.logical_block,
+            preferred: preferred.min(1 << 20),
+            ..BlockSize::default()
+        },
+        ..ExportInfo::new(name, limits.size)
+    }
+}

@@ -1,0 +1,80 @@
+//! What a connection runs on: bytes both ways, and a timer.
+//!
+//! A session is written against [`Stream`] and compiled for each: for sockets on the production
+//! executor ([`Socket`]), and for whatever a simulation has in their place. Dispatch is static, so
+//! that the seam costs nothing.
+
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::time::Duration;
+
+use braid_mem::Buf;
+use braid_uring::{Fd, Handle, Interest, Receive};
+
+/// A connection's bytes, and its executor's timer. Clones are the same connection.
+pub trait Stream: Clone + Unpin + 'static {
+    /// A receive under way: how many bytes came (none: the other side has ended), and the buffer.
+    type Receive: Future<Output = (io::Result<usize>, Buf)> + Unpin;
+
+    /// Receives up to `buf.len() - from` bytes behind the first `from`. `wait_first` says that
+    /// nothing is there yet, which saves a useless attempt.
+    fn receive(&self, buf: Buf, from: usize, wait_first: bool) -> Self::Receive;
+
+    /// Receives behind the first `from` bytes until the buffer is full, if that can be asked for;
+    /// otherwise as [`Stream::receive`] does.
+    fn receive_whole(&self, buf: Buf, from: usize) -> Self::Receive;
+
+    /// Sends as much of `parts` as is taken now.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing is taken; else the connection's failure.
+    fn try_send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
+
+    /// Waits until there is room to send, or a failure that the next call tells.
+    fn writable(&self) -> impl Future<Output = io::Result<()>> + 'static;
+
+    /// Waits for `duration`.
+    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static;
+}
+
+/// A socket on the production executor.
+#[derive(Clone)]
+pub(crate) struct Socket {
+    handle: Handle,
+    fd: Fd,
+}
+
+impl Socket {
+    pub(crate) fn new(handle: &Handle, fd: &Fd) -> Socket {
+        Socket { handle: handle.clone(), fd: fd.clone() }
+    }
+}
+
+impl Stream for Socket {
+    type Receive = Receive;
+
+    #[inline]
+    fn receive(&self, buf: Buf, from: usize, wait_first: bool) -> Receive {
+        self.handle.recv(&self.fd, buf, from, wait_first)
+    }
+
+    #[inline]
+    fn receive_whole(&self, buf: Buf, from: usize) -> Receive {
+        self.handle.recv_whole(&self.fd, buf, from)
+    }
+
+    #[inline]
+    fn try_send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.handle.try_send(&self.fd, parts)
+    }
+
+    fn writable(&self) -> impl Future<Output = io::Result<()>> + 'static {
+        let Socket { handle, fd } = self.clone();
+        async move { handle.ready(&fd, Interest::Writable).await }
+    }
+
+    fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + 'static {
+        let handle = self.handle.clone();
+        async move { handle.sleep(duration).await }
+    }
+}

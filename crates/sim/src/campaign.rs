@@ -1,0 +1,130 @@
+//! Running seeds: one after the other, or many on threads, each with a world of its own.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::scenario::Scenario;
+use crate::timeline::Timeline;
+use crate::world::{Report, run};
+
+thread_local! {
+    /// What the panic that is under way says.
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// What a seed, or a scenario, came to.
+pub type Result = std::result::Result<Report, String>;
+
+/// Runs `scenario`; a panic is a failure as well.
+pub fn run_scenario(scenario: &Scenario, timeline: &Timeline) -> Result {
+    braid_mem::keep_arenas();
+    quietly(|| run(scenario, timeline))
+}
+
+/// Runs `body`; a panic, which is not printed, is an error.
+pub fn quietly<T>(
+    body: impl FnOnce() -> std::result::Result<T, String>,
+) -> std::result::Result<T, String> {
+    PANIC.with(|slot| *slot.borrow_mut() = None);
+    let result = catch_unwind(AssertUnwindSafe(body));
+    result.unwrap_or_else(|_| {
+        let what = PANIC.with(|slot| slot.borrow_mut().take());
+        Err(format!("panic: {}", what.unwrap_or_else(|| "it gave no reason".to_owned())))
+    })
+}
+
+/// Has panics of this process kept for [`quietly`] instead of printed.
+pub fn keep_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map_or(String::new(), |place| format!(" ({place})"));
+        let payload = info.payload();
+        let text = payload
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| payload.downcast_ref::<&str>().copied())
+            .unwrap_or("no reason is given");
+        let mut what = format!("{text}{place}");
+        if std::env::var_os("RUST_BACKTRACE").is_some() {
+            what = format!("{what}\n{}", std::backtrace::Backtrace::capture());
+        }
+        // The first one: what follows from it may panic as well.
+        PANIC.with(|slot| slot.borrow_mut().get_or_insert(what).len());
+    }));
+}
+
+/// What many seeds came to.
+#[derive(Debug, Default)]
+pub struct Sum {
+    /// Seeds that were run.
+    pub seeds: u64,
+    /// What happened in them, in all.
+    pub report: Report,
+    /// Those that failed, and how.
+    pub failed: Vec<(u64, String)>,
+}
+
+impl Report {
+    /// Both.
+    #[must_use]
+    pub fn and(self, other: Report) -> Report {
+        Report {
+            lives: self.lives + other.lives,
+            crashes: self.crashes + other.crashes,
+            probes: self.probes + other.probes,
+            refused: self.refused + other.refused,
+            acts: self.acts + other.acts,
+            virtual_ns: self.virtual_ns + other.virtual_ns,
+            disk_requests: self.disk_requests + other.disk_requests,
+        }
+    }
+}
+
+/// Runs seeds from `first` on, on `threads`, until there were `count`, or `until` has passed, or
+/// `most_failures` failed; `failed` hears of each that does.
+pub fn run_seeds(
+    first: u64,
+    count: u64,
+    until: Option<Instant>,
+    most_failures: usize,
+    threads: usize,
+    failed: &(dyn Fn(u64, &str) + Sync),
+) -> Sum {
+    let next = AtomicU64::new(0);
+    let over = AtomicBool::new(false);
+    let sum = Mutex::new(Sum::default());
+    let work = || {
+        braid_mem::keep_arenas();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let is_late = until.is_some_and(|until| Instant::now() >= until);
+            if index >= count || is_late || over.load(Ordering::Relaxed) {
+                return;
+            }
+            let seed = first.wrapping_add(index);
+            let result = run_scenario(&Scenario::of(seed), &Timeline::default());
+            if let Err(what) = &result {
+                failed(seed, what);
+            }
+            let mut sum = sum.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            sum.seeds += 1;
+            match result {
+                Ok(report) => sum.report = sum.report.and(report),
+                Err(what) => sum.failed.push((seed, what)),
+            }
+            if sum.failed.len() >= most_failures {
+                over.store(true, Ordering::Relaxed);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    let mut sum = sum.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    sum.failed.sort_unstable();
+    sum
+}

@@ -1,0 +1,274 @@
+//! What images of members hold, as an array: its content, and whether copies and parity agree.
+//!
+//! ```text
+//!   copies   | A | A |       any copy that is there; they agree if all are the same
+//!   parity   | D0 | D1 | P | Q |   what is lost is worked out; they agree if P and Q are the sums
+//! ```
+//!
+//! Worked out with plain arithmetic; apart from the geometry nothing of what is under test is used
+//! here: a product in GF(2^8)/0x11d is a sum of shifts.
+
+use std::sync::LazyLock;
+
+use braid_array::Geometry;
+use braid_array::geometry::{Column, Raid456};
+use braid_engine::redundant::Layout;
+
+/// What is looked at in one go, in bytes.
+pub const BLOCK: u64 = 512;
+
+/// A member that holds a role's data.
+#[derive(Clone, Copy)]
+pub struct Holder<'a> {
+    /// Its data, from its first byte on.
+    pub data: &'a [u8],
+    /// What lies below this many bytes is the role's.
+    pub up_to: u64,
+}
+
+/// A set of members, looked at as an array.
+#[derive(Clone)]
+pub struct View<'a> {
+    layout: Layout,
+    /// By role.
+    holders: Vec<Vec<Holder<'a>>>,
+}
+
+impl<'a> View<'a> {
+    /// `holders` are by role.
+    pub fn new(layout: Layout, holders: Vec<Vec<Holder<'a>>>) -> View<'a> {
+        View { layout, holders }
+    }
+
+    /// The same, as if who has the roles `lost` were not there.
+    #[must_use]
+    pub fn without(&self, lost: &[usize]) -> View<'a> {
+        let mut view = self.clone();
+        lost.iter().for_each(|role| view.holders[*role].clear());
+        view
+    }
+
+    /// For each role, whether somebody has all of it.
+    pub fn in_sync(&self) -> Vec<bool> {
+        let whole = |role: &Vec<Holder<'_>>| role.iter().any(|one| one.up_to == u64::MAX);
+        self.holders.iter().map(whole).collect()
+    }
+
+    /// The array's content; of copies number `choice` of those that are there. And the blocks of
+    /// it that too few members have, which are zeroes.
+    pub fn contents(&self, choice: usize) -> (Vec<u8>, Vec<u64>) {
+        let mut contents = vec![0; self.layout.size() as usize];
+        let mut lost = Vec::new();
+        match &self.layout {
+            Layout::Copies(_) => {
+                for offset in (0..self.layout.size()).step_by(BLOCK as usize) {
+                    let (count, chosen) = self.copy(offset, choice);
+                    match chosen {
+                        Some(copy) => {
+                            contents[offset as usize..][..copy.len()].copy_from_slice(copy)
+                        }
+                        None => lost.push(offset),
+                    }
+                    debug_assert_eq!(count == 0, chosen.is_none());
+                }
+            }
+            Layout::Parity(geometry) => {
+                self.parity_contents(geometry, &mut contents, &mut lost);
+                lost.sort_unstable();
+            }
+        }
+        (contents, lost)
+    }
+
+    /// Where copies differ, or parity does not fit data that are all there: blocks in sync bytes
+    /// (of the array for copies, of each member's data with parity).
+    pub fn misfits(&self) -> Vec<u64> {
+        let blocks = (0..self.layout.sync_size()).step_by(BLOCK as usize);
+        match &self.layout {
+            Layout::Copies(_) => blocks.filter(|offset| !self.copies_agree(*offset)).collect(),
+            Layout::Parity(geometry) => blocks.filter(|row| !self.fits(geometry, *row)).collect(),
+        }
+    }
+
+    /// How many copies of the block at `offset` there are, and number `choice` of them.
+    fn copy(&self, offset: u64, choice: usize) -> (usize, Option<&'a [u8]>) {
+        let mut first = None;
+        let (mut count, mut chosen) = (0, None);
+        self.each_copy(offset, |copy| {
+            first = first.or(Some(copy));
+            if count == choice {
+                chosen = Some(copy);
+            }
+            count += 1;
+        });
+        (count, chosen.or(first))
+    }
+
+    fn copies_agree(&self, offset: u64) -> bool {
+        let (mut first, mut agree) = (None, true);
+        self.each_copy(offset, |copy| agree &= *first.get_or_insert(copy) == copy);
+        agree
+    }
+
+    fn each_copy(&self, offset: u64, mut each: impl FnMut(&'a [u8])) {
+        let Layout::Copies(geometry) = &self.layout else { return };
+        for copy in 0..geometry.copies() {
+            let run = geometry.locate(offset, copy);
+            for holder in &self.holders[run.member] {
+                if run.offset < holder.up_to {
+                    each(&holder.data[run.offset as usize..][..BLOCK as usize]);
+                }
+            }
+        }
+    }
+
+    /// What a column has of the block at `row`; nothing if nobody has it.
+    fn column(&self, geometry: &Raid456, row: u64, column: Column) -> Option<&'a [u8]> {
+        let role = geometry.role_of(row / geometry.chunk(), column);
+        let holder = self.holders[role].iter().find(|holder| row < holder.up_to)?;
+        Some(&holder.data[row as usize..][..BLOCK as usize])
+    }
+
+    fn parity_contents(&self, geometry: &Raid456, contents: &mut [u8], lost: &mut Vec<u64>) {
+        let (chunk, width) = (geometry.chunk(), geometry.stripe());
+        for row in (0..geometry.member_size()).step_by(BLOCK as usize) {
+            let columns =
+                (0..geometry.data()).map(|index| self.column(geometry, row, Column::Data(index)));
+            let columns: Vec<Option<&[u8]>> = columns.collect();
+            let made = match columns.contains(&None) {
+                true => self.work_out(geometry, row, &columns),
+                false => Vec::new(),
+            };
+            for (index, column) in columns.iter().enumerate() {
+                let at = row / chunk * width + index as u64 * chunk + row % chunk;
+                let made = made.iter().find(|(one, _)| *one == index).map(|(_, block)| &block[..]);
+                match column.or(made) {
+                    Some(block) => contents[at as usize..][..block.len()].copy_from_slice(block),
+                    None => lost.push(at),
+                }
+            }
+        }
+    }
+
+    /// The data columns of a block of rows that are not there, as far as parity gives them.
+    fn work_out(
+        &self,
+        geometry: &Raid456,
+        row: u64,
+        columns: &[Option<&[u8]>],
+    ) -> Vec<(usize, Vec<u8>)> {
+        let factor = |index| power_of_two(geometry.power(row / geometry.chunk(), index));
+        let lost: Vec<usize> = (0..columns.len()).filter(|one| columns[*one].is_none()).collect();
+        let p = self.column(geometry, row, Column::P);
+        let q = (geometry.parities() == 2).then(|| self.column(geometry, row, Column::Q)).flatten();
+        // What P and Q say of what is lost alone.
+        let p = p.map(|p| less(p, columns, |_| 1));
+        let q = q.map(|q| less(q, columns, factor));
+        match (&lost[..], p, q) {
+            (&[index], Some(p), _) => vec![(index, p)],
+            (&[index], None, Some(q)) => vec![(index, product(inverse(factor(index)), &q))],
+            (&[a, b], Some(mut p), Some(mut q)) => {
+                // p = a + b and q = fa·a + fb·b, so q + fb·p = (fa + fb)·a.
+                add(&mut q, factor(b), &p);
+                let first = product(inverse(factor(a) ^ factor(b)), &q);
+                add(&mut p, 1, &first);
+                vec![(a, first), (b, p)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether parity fits the block at `row`, as far as it is there; true where data are not.
+    fn fits(&self, geometry: &Raid456, row: u64) -> bool {
+        let columns =
+            (0..geometry.data()).map(|index| self.column(geometry, row, Column::Data(index)));
+        let Some(data) = columns.collect::<Option<Vec<&[u8]>>>() else { return true };
+        let data: Vec<Option<&[u8]>> = data.into_iter().map(Some).collect();
+        let is_zero = |sum: Vec<u8>| sum.iter().all(|byte| *byte == 0);
+        let p = self.column(geometry, row, Column::P).map(|p| less(p, &data, |_| 1));
+        if !p.is_none_or(is_zero) {
+            return false;
+        }
+        let q = (geometry.parities() == 2).then(|| self.column(geometry, row, Column::Q)).flatten();
+        let factor = |index| power_of_two(geometry.power(row / geometry.chunk(), index));
+        q.map(|q| less(q, &data, factor)).is_none_or(is_zero)
+    }
+}
+
+/// The parities of `data`, a block of each column, in a stripe: P, and Q of levels that have one.
+pub fn parities(geometry: &Raid456, stripe: u64, data: &[&[u8]]) -> (Vec<u8>, Vec<u8>) {
+    let mut p = vec![0; data[0].len()];
+    let mut q = p.clone();
+    for (index, block) in data.iter().enumerate() {
+        add(&mut p, 1, block);
+        if geometry.parities() == 2 {
+            add(&mut q, power_of_two(geometry.power(stripe, index)), block);
+        }
+    }
+    (p, q)
+}
+
+/// All sets of up to `most`, 0 to 2, of `count` roles; the empty one first.
+pub fn losses(count: usize, most: usize) -> Vec<Vec<usize>> {
+    let mut losses = vec![Vec::new()];
+    if most > 0 {
+        losses.extend((0..count).map(|role| vec![role]));
+    }
+    if most > 1 {
+        losses.extend((0..count).flat_map(|a| (0..a).map(move |b| vec![a, b])));
+    }
+    losses
+}
+
+fn less(sum: &[u8], data: &[Option<&[u8]>], factor: impl Fn(usize) -> u8) -> Vec<u8> {
+    let mut sum = sum.to_vec();
+    for (index, block) in data.iter().enumerate() {
+        if let Some(block) = block {
+            add(&mut sum, factor(index), block);
+        }
+    }
+    sum
+}
+
+/// Adds `factor · source` to `sum`.
+fn add(sum: &mut [u8], factor: u8, source: &[u8]) {
+    if factor == 1 {
+        sum.iter_mut().zip(source).for_each(|(sum, byte)| *sum ^= byte);
+        return;
+    }
+    let products = &PRODUCTS[usize::from(factor)];
+    sum.iter_mut().zip(source).for_each(|(sum, byte)| *sum ^= products[usize::from(*byte)]);
+}
+
+fn product(factor: u8, block: &[u8]) -> Vec<u8> {
+    let mut product = vec![0; block.len()];
+    add(&mut product, factor, block);
+    product
+}
+
+/// The product of two numbers of the field.
+fn times(mut a: u8, mut b: u8) -> u8 {
+    let mut product = 0;
+    while b > 0 {
+        if b & 1 == 1 {
+            product ^= a;
+        }
+        a = (a << 1) ^ if a & 0x80 == 0 { 0 } else { 0x1d };
+        b >>= 1;
+    }
+    product
+}
+
+/// All products, by both factors.
+static PRODUCTS: LazyLock<Vec<[u8; 256]>> = LazyLock::new(|| {
+    let with = |factor: u8| std::array::from_fn(|other| times(factor, other as u8));
+    (0..=255).map(with).collect()
+});
+
+fn power_of_two(power: u8) -> u8 {
+    (0..power).fold(1, |product, _| times(product, 2))
+}
+
+fn inverse(of: u8) -> u8 {
+    (1..=255).find(|other| times(of, *other) == 1).expect("0 has no inverse")
+}

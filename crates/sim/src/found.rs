@@ -1,0 +1,244 @@
+//! From images of disks to an array, as production does it: every disk is read by
+//! [`braid_engine::assembled`], which decides who takes part.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use braid_block::{Extent, Io, Limits, Op, Span};
+use braid_engine::assembled::{self, Assembled, Carried, CarriedError, Refusal, Source};
+use braid_engine::redundant::{Layout, MemberState, Redundant, Speed};
+use braid_engine::{Clock, Dev, Device, Pending};
+use braid_md::Version;
+use braid_md::assembly::{Options, Reason, group};
+use braid_md::superblock::SUPERBLOCK_BYTES;
+
+use crate::contents::{Holder, View};
+use crate::{Handle, SimDisk};
+
+/// What a disk with this `image` carries of an array.
+///
+/// # Errors
+/// Nothing, or nothing that can be believed.
+pub fn carried(image: &[u8]) -> Result<Carried, CarriedError> {
+    debug_assert!(image.len() > SUPERBLOCK_BYTES);
+    let mut read = |offset: u64, bytes: &mut [u8]| {
+        bytes.copy_from_slice(&image[offset as usize..][..bytes.len()]);
+        Ok(())
+    };
+    Carried::read(&mut Source { size: image.len() as u64, read: &mut read })
+}
+
+/// A disk that is there, by its number among all.
+pub struct There {
+    /// Its number.
+    pub disk: usize,
+    /// What it carries.
+    pub carried: Carried,
+}
+
+/// Those of `images` that carry something of the array; blank ones do not.
+///
+/// # Errors
+/// What is carried and cannot be believed, in words.
+pub fn look(images: &[Option<Vec<u8>>]) -> Result<Vec<There>, String> {
+    let mut there = Vec::new();
+    for (disk, image) in images.iter().enumerate() {
+        let Some(image) = image else { continue };
+        match carried(image) {
+            Ok(carried) => there.push(There { disk, carried }),
+            Err(CarriedError::NoSuperblock(found)) if found.is_empty() => {}
+            // A write of several sectors that failed may have torn it: nobody can use it then.
+            Err(CarriedError::NoSuperblock(found))
+                if found.iter().all(|one| one.version == Version::V0_90) => {}
+            Err(why) => return Err(format!("disk{disk} cannot be read: {why:?}")),
+        }
+    }
+    Ok(there)
+}
+
+/// Puts them together, also without some of them.
+///
+/// # Errors
+/// Why that is refused.
+pub fn assemble(there: &[There]) -> Result<Assembled, Refusal> {
+    let members: Vec<(String, &Carried)> =
+        there.iter().map(|one| (label(one.disk), &one.carried)).collect();
+    let options = assembled::Options { read_only: false, degraded: true };
+    assembled::assemble(&members, options)
+}
+
+/// The disks that seem to have gone on alone.
+pub fn diverged(there: &[There]) -> Vec<usize> {
+    let sets = group(there.iter().map(|one| one.carried.candidate(label(one.disk))).collect());
+    let supported = assembled::is_served;
+    let (force, read_only, degraded) = (false, false, true);
+    let options = Options { force, read_only, degraded, supported: &supported };
+    let left_out = sets.iter().flat_map(|set| set.assess(options).left_out);
+    let alone = left_out.filter(|one| matches!(one.reason, Reason::Diverged { .. }));
+    alone.map(|one| number(&one.label)).collect()
+}
+
+/// What people call a disk.
+pub fn label(disk: usize) -> String {
+    format!("disk{disk}")
+}
+
+/// The disk that a label means.
+///
+/// # Panics
+/// If it is none of [`label`]'s.
+pub fn number(label: &str) -> usize {
+    label.trim_start_matches("disk").parse().expect("a disk's label")
+}
+
+/// The array's geometry.
+///
+/// # Panics
+/// If it survives no loss.
+pub fn layout(assembled: &Assembled) -> Layout {
+    assembled.level.redundant().expect("an array that survives losses")
+}
+
+/// By role: the disks that have it, and up to where in bytes, by what superblocks say.
+pub fn holders(assembled: &Assembled) -> Vec<Vec<(usize, u64)>> {
+    let mut holders = vec![Vec::new(); assembled.superblock.raid_disks as usize];
+    for member in &assembled.members {
+        let Some(role) = member.role else { continue };
+        let up_to = match member.state {
+            MemberState::InSync => u64::MAX,
+            MemberState::Recovering(done) if !member.by_bitmap => done,
+            _ => 0,
+        };
+        holders[usize::from(role)].push((number(&member.label), up_to));
+    }
+    holders
+}
+
+/// The assembled members' images as an array.
+pub fn view<'a>(assembled: &Assembled, images: &'a [Option<Vec<u8>>]) -> View<'a> {
+    let offset = assembled.superblock.data_offset as usize;
+    let by_role = holders(assembled).into_iter().map(|role| {
+        let holder = |(disk, up_to): (usize, u64)| {
+            let image = images[disk].as_deref()?;
+            Some(Holder { data: &image[offset..], up_to })
+        };
+        role.into_iter().filter_map(holder).collect()
+    });
+    View::new(layout(assembled), by_role.collect())
+}
+
+/// What a running array is put together with, beside its members.
+pub struct Frame<'a> {
+    /// The simulation.
+    pub handle: &'a Handle,
+    /// Seconds since 1970 at its start.
+    pub unix_start: Duration,
+    /// How fast passes go.
+    pub speed: Speed,
+    /// What the log's nonce is.
+    pub nonce: u64,
+}
+
+/// The array, over `disks` by their numbers.
+///
+/// # Panics
+/// If there is no memory.
+pub fn build(assembled: &Assembled, frame: &Frame<'_>, disks: &[SimDisk]) -> Redundant {
+    let devs = assembled.members.iter().map(|member| tidy(&disks[number(&member.label)]));
+    let clock = SimClock { handle: frame.handle.clone(), unix_start: frame.unix_start };
+    let nonce = || Ok(frame.nonce);
+    let mut setup = assembled
+        .setup(layout(assembled), devs.collect(), Rc::new(clock), nonce)
+        .unwrap_or_else(|why| panic!("a nonce that was given: {why}"));
+    setup.stripe_cache = 1 << 20;
+    setup.speed = frame.speed;
+    Redundant::new(setup).expect("memory")
+}
+
+/// A disk as members are opened: see [`Tidy`].
+pub fn tidy(disk: &SimDisk) -> Dev {
+    Dev::new(Tidy(Dev::new(disk.clone())))
+}
+
+/// A disk on which discarded blocks stay as they are, so that discards leave equal copies equal:
+/// md makes no promise for them.
+struct Tidy(Dev);
+
+impl Device for Tidy {
+    fn limits(&self) -> Limits {
+        *self.0.limits()
+    }
+
+    fn start(&self, io: Io) -> Pending {
+        match io.op {
+            Op::Discard => Pending::ready(io.complete(Ok(()))),
+            _ => self.0.start(io),
+        }
+    }
+
+    fn extents(&self, span: Span) -> Vec<Extent> {
+        self.0.extents(span)
+    }
+}
+
+/// The simulation's clock.
+pub struct SimClock {
+    /// Whose.
+    pub handle: Handle,
+    /// Since 1970, at the simulation's start.
+    pub unix_start: Duration,
+}
+
+impl Clock for SimClock {
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.handle.now())
+    }
+
+    fn unix_time(&self) -> Duration {
+        self.unix_start + self.now()
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()>>> {
+        let handle = self.handle.clone();
+        Box::pin(async move { handle.sleep(duration.as_nanos() as u64).await })
+    }
+}
+
+/// Something that went wrong, told once; clones are the same.
+#[derive(Clone, Default)]
+pub struct Trouble {
+    first: Rc<RefCell<Option<String>>>,
+}
+
+impl Trouble {
+    /// Takes note, unless something was wrong before, and stops the simulation.
+    pub fn tell(&self, handle: &Handle, what: impl Into<String>) {
+        self.first.borrow_mut().get_or_insert_with(|| what.into());
+        handle.halt();
+    }
+
+    /// As [`Trouble::tell`] of an error.
+    pub fn note<T>(&self, handle: &Handle, result: Result<T, String>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(what) => {
+                self.tell(handle, what);
+                None
+            }
+        }
+    }
+
+    /// What was wrong first.
+    ///
+    /// # Errors
+    /// It.
+    pub fn check(&self) -> Result<(), String> {
+        match &*self.first.borrow() {
+            None => Ok(()),
+            Some(what) => Err(what.clone()),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! What Linux's md would make of superblocks: a model of its rules of freshness, and what it would
+//! read then.
+//!
+//! ```text
+//!   the freshest    most events, spares do not count; the first of equals
+//!   who is let in   events at most one behind the freshest's (spares: any)
+//!   its number      of several with one device number the one with the most events
+//!   its role        before 6.8: by its own table
+//!                   since 6.8: by the freshest's, if it is behind
+//!   in sync         has a role and no recovery offset
+//!   refused         two in sync in one role; parity, degraded, dirty, without partial parity log
+//! ```
+//!
+//! An array of braid's may be started by a kernel at any time, after a crash as well, so what the
+//! kernel believes must be as right as what braid does. What it refuses is not wrong.
+//!
+//! Deliberately absent: what is not braid's doing when a kernel brings such an array up:
+//! * the stripe log, of which it knows nothing: after a crash an array with one is dirty for it,
+//!   and what only the log holds is lost (`docs/write-hole.md`);
+//! * recovery by the partial parity log with a member missing.
+//!
+//! Source: Linux `drivers/md/md.c` (`super_90_validate`, `super_1_load`, `super_1_validate`,
+//! `analyze_sbs`), `raid1.c` (`setup_conf`), `raid5.c` (`setup_conf`, `raid5_run`).
+
+use braid_block::Span;
+use braid_engine::assembled::Level;
+use braid_md::{Bitmap, Features, Resync, Role, Superblock, Version};
+
+use crate::Oracle;
+use crate::atlas::is_readable;
+use crate::contents::{Holder, View};
+use crate::found::There;
+use crate::spec::{Policy, Spec};
+use crate::verify::describe;
+
+/// Which kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// Up to 6.7.
+    Before6_8,
+    /// From 6.8 on.
+    Since6_8,
+}
+
+/// What a kernel makes of an array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// It runs.
+    Runs(Believed),
+    /// It does not.
+    Refused(&'static str),
+}
+
+/// Whom a kernel believes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Believed {
+    /// The place in the list of whoever tells the array's state.
+    pub freshest: usize,
+    /// By role: places in the list, and up to how many bytes of their data.
+    pub roles: Vec<Vec<(usize, u64)>>,
+}
+
+impl Believed {
+    /// For each role, whether somebody is in sync.
+    pub fn in_sync(&self) -> Vec<bool> {
+        self.roles.iter().map(|role| role.iter().any(|one| one.1 == u64::MAX)).collect()
+    }
+}
+
+/// What `kernel` makes of these superblocks, found in this order.
+pub fn make(superblocks: &[&Superblock], kernel: Kernel) -> Made {
+    let Some(freshest) = freshest(superblocks) else { return Made::Refused("only spares") };
+    let array = superblocks[freshest];
+    let mut roles = vec![Vec::new(); array.raid_disks as usize];
+    for (place, superblock) in superblocks.iter().enumerate() {
+        // Of those with one number the one that knows most comes first, and the others are busy.
+        let has_number = |other: &&Superblock| {
+            other.device_number == superblock.device_number && other.events > superblock.events
+        };
+        if superblocks.iter().any(has_number) {
+            continue;
+        }
+        let Some(role) = role_of(superblock, array, kernel) else { continue };
+        let Some(holders) = roles.get_mut(usize::from(role)) else { continue };
+        let up_to = match superblock.recovery_offset {
+            // What lies below is complete, unless it is brought up to date by the bitmap.
+            Some(_) if superblock.features.contains(Features::RECOVERY_BITMAP) => 0,
+            Some(offset) => offset,
+            None => u64::MAX,
+        };
+        if superblock.is_replacement() {
+            continue;
+        }
+        holders.push((place, up_to));
+    }
+    // A rebuilt member beside one that is in sync is one too many as well.
+    if roles.iter().any(|holders| holders.len() > 1) {
+        return Made::Refused("two members in one role");
+    }
+    let believed = Believed { freshest, roles };
+    let has_parity = matches!(
+        array.level,
+        braid_md::Level::Raid4 | braid_md::Level::Raid5 | braid_md::Level::Raid6
+    );
+    let degraded = believed.in_sync().contains(&false);
+    if has_parity && degraded && array.resync != Resync::Clean && array.ppl.is_none() {
+        return Made::Refused("dirty and degraded");
+    }
+    Made::Runs(believed)
+}
+
+fn takes_part(superblock: &Superblock) -> bool {
+    !matches!(superblock.role(), Role::Spare | Role::Faulty)
+}
+
+fn freshest(superblocks: &[&Superblock]) -> Option<usize> {
+    let mut freshest: Option<usize> = None;
+    for (place, superblock) in superblocks.iter().enumerate() {
+        let is_fresher = freshest.is_none_or(|other| superblock.events > superblocks[other].events);
+        if takes_part(superblock) && is_fresher {
+            freshest = Some(place);
+        }
+    }
+    freshest
+}
+
+/// The role that a member is let in with, if it is.
+fn role_of(own: &Superblock, array: &Superblock, kernel: Kernel) -> Option<u16> {
+    if takes_part(own) && own.events + 1 < array.events {
+        return None;
+    }
+    let number = own.device_number as usize;
+    let table = match kernel {
+        Kernel::Since6_8 if own.events < array.events && own.version != Version::V0_90 => array,
+        // Version 0.90 has always been asked the freshest's way: who is behind is a spare.
+        _ => own,
+    };
+    match table.roles.get(number) {
+        Some(Role::Active(role)) => Some(*role),
+        _ => None,
+    }
+}
+
+/// That no kernel would read anything that `oracle`, which knows of the crash, does not allow.
+///
+/// # Errors
+/// What it would read.
+pub fn check(
+    spec: &Spec,
+    there: &[There],
+    images: &[Option<Vec<u8>>],
+    oracle: &Oracle,
+) -> Result<(), String> {
+    for kernel in [Kernel::Before6_8, Kernel::Since6_8] {
+        check_one(spec, there, images, oracle, kernel)
+            .map_err(|why| format!("a kernel ({kernel:?}) {why}"))?;
+    }
+    Ok(())
+}
+
+fn check_one(
+    spec: &Spec,
+    there: &[There],
+    images: &[Option<Vec<u8>>],
+    oracle: &Oracle,
+    kernel: Kernel,
+) -> Result<(), String> {
+    let superblocks: Vec<&Superblock> = there.iter().map(|one| &one.carried.superblock).collect();
+    let believed = match make(&superblocks, kernel) {
+        Made::Refused("two members in one role") if kernel == Kernel::Since6_8 => {
+            return Err(format!("refuses: two members in one role; {}", describe(there)));
+        }
+        Made::Refused(_) => return Ok(()),
+        Made::Runs(believed) => believed,
+    };
+    let array = superblocks[believed.freshest];
+    let is_dirty = array.resync != Resync::Clean;
+    if spec.policy == Policy::Log && is_dirty {
+        return Ok(());
+    }
+    let in_sync = believed.in_sync();
+    let degraded = in_sync.contains(&false);
+    if spec.has_parity() && degraded && is_dirty {
+        return Ok(());
+    }
+    let Ok(level) = Level::of(array, Vec::new()) else { return Ok(()) };
+    let Some(layout) = level.redundant() else { return Ok(()) };
+    if !is_readable(&layout, &|role| in_sync[role]) {
+        return Ok(());
+    }
+    let holder = |(place, up_to): &(usize, u64)| {
+        let image = images[there[*place].disk].as_deref()?;
+        Some(Holder { data: &image[array.data_offset as usize..], up_to: *up_to })
+    };
+    let holders =
+        believed.roles.iter().map(|role| role.iter().filter_map(holder).collect()).collect();
+    let view = View::new(layout, holders);
+    check_agreement(&view, array, there[believed.freshest].carried.bitmap.as_ref())?;
+    for choice in 0..if spec.has_parity() { 1 } else { 3 } {
+        let (contents, lost) = view.contents(choice);
+        if let Some(offset) = lost.first() {
+            return Err(format!("has nothing for the block at {offset}"));
+        }
+        let mut oracle = oracle.clone();
+        let read = oracle.begin_read(Span::new(0, contents.len() as u64));
+        oracle.end_read(read, Some(&contents)).map_err(|why| format!("would read: {why}"))?;
+    }
+    Ok(())
+}
+
+/// That what it would not resync agrees.
+fn check_agreement(
+    view: &View<'_>,
+    array: &Superblock,
+    bitmap: Option<&Bitmap>,
+) -> Result<(), String> {
+    let from = match array.resync {
+        Resync::From(_) if array.ppl.is_some() => return Ok(()),
+        Resync::From(from) => from,
+        Resync::Clean => u64::MAX,
+    };
+    let misfits = view.misfits();
+    let bitmap =
+        bitmap.filter(|bitmap| bitmap.header.events >= array.events && !bitmap.header.stale);
+    let resynced = |offset: &u64| {
+        *offset >= from && bitmap.is_none_or(|bitmap| bitmap.is_set(bitmap.chunk_of(*offset)))
+    };
+    match misfits.iter().find(|offset| !resynced(offset)) {
+        None => Ok(()),
+        Some(offset) => Err(format!(
+            "takes copies or parity at {offset} for equal, which differ ({:?})",
+            array.resync
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::found::carried;
+    use braid_md::Level;
+
+    fn pair(change: impl Fn(usize, &mut Superblock)) -> Vec<Superblock> {
+        let spec = Spec {
+            level: Level::Raid1,
+            layout: 0,
+            members: 2,
+            chunk: 0,
+            member_size: 16 << 10,
+            policy: Policy::Resync,
+            version: Version::V1_2,
+        };
+        let superblock = |role| {
+            let image = spec.disk(role, &[], |superblock| change(role, superblock));
+            carried(&image).unwrap_or_else(|why| panic!("{why:?}")).superblock
+        };
+        (0..2).map(superblock).collect()
+    }
+
+    fn in_sync(superblocks: &[Superblock], kernel: Kernel) -> Option<Vec<bool>> {
+        match make(&superblocks.iter().collect::<Vec<_>>(), kernel) {
+            Made::Runs(believed) => Some(believed.in_sync()),
+            Made::Refused(_) => None,
+        }
+    }
+
+    #[test]
+    fn who_is_two_events_behind_is_left_out() {
+        let behind = |by: u64| pair(move |role, one| one.events = 10 - by * role as u64);
+        for kernel in [Kernel::Before6_8, Kernel::Since6_8] {
+            assert_eq!(in_sync(&behind(1), kernel), Some(vec![true, true]));
+            assert_eq!(in_sync(&behind(2), kernel), Some(vec![true, false]));
+        }
+    }
+
+    #[test]
+    fn whose_failure_is_one_event_old_only_later_kernels_leave_out() {
+        let pair = pair(|role, one| {
+            one.events = 10 - role as u64;
+            if role == 0 {
+                one.roles[1] = Role::Faulty;
+            }
+        });
+        assert_eq!(in_sync(&pair, Kernel::Before6_8), Some(vec![true, true]));
+        assert_eq!(in_sync(&pair, Kernel::Since6_8), Some(vec![true, false]));
+    }
+
+    #[test]
+    fn who_is_being_filled_is_not_in_sync() {
+        let pair = pair(|role, one| one.recovery_offset = (role == 1).then_some(4096));
+        assert_eq!(in_sync(&pair, Kernel::Since6_8), Some(vec![true, false]));
+    }
+}

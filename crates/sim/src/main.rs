@@ -1,0 +1,131 @@
+//! The simulator's command line; see `--help`.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use braid_sim::campaign::{Sum, keep_panics, run_scenario, run_seeds};
+use braid_sim::scenario::Scenario;
+use braid_sim::shrink::{shrink, size};
+use braid_sim::timeline::Timeline;
+
+const HELP: &str = "\
+braid-sim: the whole stack on a virtual clock, with faults that it must survive
+
+  --seed N [--trace]      run one seed; with --trace tell what happened, request by request; one
+                          that fails is shrunk first, unless --whole is given, too
+  --seeds A..B            run these
+  --minutes M [--from N]  run fresh seeds for so long
+  --threads T             on so many threads (default: all cores)
+  --most F                stop after so many failures (default: 20)
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match command(&arguments) {
+        Ok(code) => code,
+        Err(why) => {
+            eprintln!("{why}\n\n{HELP}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+struct Arguments<'a>(&'a [String]);
+
+impl Arguments<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|one| one == name)
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        let at = self.0.iter().position(|one| one == name)?;
+        self.0.get(at + 1).map(String::as_str)
+    }
+
+    fn number(&self, name: &str) -> Result<Option<u64>, String> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| format!("{name} wants a number, not {text:?}"))
+    }
+}
+
+fn command(arguments: &[String]) -> Result<ExitCode, String> {
+    keep_panics();
+    let arguments = Arguments(arguments);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = arguments.number("--threads")?.map_or(cores, |threads| threads as usize);
+    let most = arguments.number("--most")?.map_or(20, |most| most as usize);
+    if arguments.has("--help") {
+        println!("{HELP}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(seed) = arguments.number("--seed")? {
+        let (trace, whole) = (arguments.has("--trace"), arguments.has("--whole"));
+        return Ok(one_seed(seed, trace, whole));
+    }
+    let failed = |seed: u64, what: &str| {
+        println!("seed {seed} fails: {what}\n  to repeat: {} --seed {seed} --trace", COMMAND);
+    };
+    if let Some(range) = arguments.text("--seeds") {
+        let parsed = range
+            .split_once("..")
+            .and_then(|(first, end)| Some((first.parse::<u64>().ok()?, end.parse::<u64>().ok()?)));
+        let (first, end) = parsed.ok_or_else(|| format!("--seeds wants A..B, not {range:?}"))?;
+        let begun = Instant::now();
+        let sum = run_seeds(first, end.saturating_sub(first), None, most, threads, &failed);
+        return Ok(tell(&sum, begun));
+    }
+    if let Some(minutes) = arguments.number("--minutes")? {
+        let since_1970 = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let first = arguments.number("--from")?.unwrap_or(since_1970.as_millis() as u64 * 1000);
+        println!("seeds from {first} on, for {minutes} minutes");
+        let begun = Instant::now();
+        let until = begun + Duration::from_secs(60 * minutes);
+        let sum = run_seeds(first, u64::MAX, Some(until), most, threads, &failed);
+        return Ok(tell(&sum, begun));
+    }
+    Err("nothing is asked for".to_owned())
+}
+
+const COMMAND: &str = "cargo run -p braid-sim --release --";
+
+/// As many candidates are tried while a failing seed is shrunk.
+const MOST_CANDIDATES: usize = 4000;
+
+fn one_seed(seed: u64, trace: bool, whole: bool) -> ExitCode {
+    let scenario = Scenario::of(seed);
+    let result = run_scenario(&scenario, &Timeline::default());
+    let small = match &result {
+        Err(what) if !whole => {
+            println!("seed {seed} fails, {:?}: {what}", scenario.spec);
+            println!("its {} parts are made fewer …", size(&scenario));
+            shrink(&scenario, MOST_CANDIDATES)
+        }
+        _ => scenario,
+    };
+    let timeline = if trace { Timeline::kept() } else { Timeline::default() };
+    let result = run_scenario(&small, &timeline);
+    if trace {
+        println!("{small:#?}\n{timeline}");
+    }
+    match result {
+        Ok(report) => {
+            println!("seed {seed} is well: {report:?}");
+            ExitCode::SUCCESS
+        }
+        Err(what) => {
+            println!("seed {seed} fails, {} parts, {:?}: {what}", size(&small), small.spec);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn tell(sum: &Sum, begun: Instant) -> ExitCode {
+    let Sum { seeds, report, failed } = sum;
+    let seconds = begun.elapsed().as_secs_f64();
+    println!(
+        "{seeds} seeds in {seconds:.1} s ({:.0} a second), {} failed\n{report:?}",
+        *seeds as f64 / seconds,
+        failed.len()
+    );
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

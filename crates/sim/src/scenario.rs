@@ -1,0 +1,419 @@
+//! What happens to an array, as a value: drawn from a seed, shrunk by taking parts away, told.
+//!
+//! ```text
+//!   a new array ─▶ life ─▶ life ─▶ … ─▶ the last life: made whole, and judged
+//!                   │ clients ask over connections; faults and operators act at their times
+//!                   │ probes: "what if the power went now?", tried beside the life that goes on
+//!                   └ its end: at rest, killed, or the power goes
+//! ```
+//!
+//! A scenario only proposes: whether a fault is placed at its time is the [`crate::atlas`]'s to
+//! say, by what is missing by then.
+//!
+//! Invariants: the same scenario has the same run; taking a part away leaves a scenario.
+
+use braid_block::Op;
+use braid_export_nbd::protocol::ReplyStyle;
+use braid_md::{Level, Version};
+
+use crate::Rng;
+use crate::spec::{Policy, Spec};
+
+/// All that happens to an array.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Where it comes from.
+    pub seed: u64,
+    /// What it happens to.
+    pub spec: Spec,
+    /// How the array is when it is new.
+    pub start: Start,
+    /// One after the other.
+    pub lives: Vec<Life>,
+}
+
+/// How an array is when it is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Complete, and its copies agree.
+    Clean,
+    /// Copies and parity never agreed from this sync byte on.
+    Unsynced(u64),
+    /// The member with this role was never there.
+    Missing(usize),
+}
+
+/// From one start of a process to its end.
+#[derive(Clone, Debug)]
+pub struct Life {
+    /// The order of everything that may go one way or another.
+    pub schedule: u64,
+    /// How fast passes go, in bytes a second.
+    pub speed: u64,
+    /// Who asks for what.
+    pub connections: Vec<Connection>,
+    /// What happens beside, in order of time.
+    pub acts: Vec<Act>,
+    /// Moments at which a crash is tried beside.
+    pub probes: Vec<Probe>,
+    /// How it ends.
+    pub end: End,
+}
+
+/// A client.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// When it comes, in nanoseconds.
+    pub at_ns: u64,
+    /// Which replies it wants.
+    pub style: ReplyStyle,
+    /// Requests under way at once.
+    pub depth: usize,
+    /// What it asks for.
+    pub requests: Vec<Request>,
+    /// It goes in the middle of a message, with requests under way.
+    pub leaves: bool,
+}
+
+/// A request of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// How long the client waits before, in nanoseconds.
+    pub pause_ns: u64,
+    /// What is asked.
+    pub op: Op,
+    /// From which block of 512 bytes on; taken by what the array has.
+    pub block: u64,
+    /// How many.
+    pub blocks: u64,
+    /// Durable before the answer.
+    pub fua: bool,
+    /// What is written.
+    pub data: u64,
+}
+
+/// Something that happens at its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Act {
+    /// In nanoseconds since the life's start.
+    pub at_ns: u64,
+    /// What.
+    pub what: What,
+}
+
+/// Something that happens to disks, or that an operator does. Numbers pick one of those that are
+/// suitable by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Some blocks cannot be read until they are written.
+    Latent {
+        /// Which disk.
+        disk: usize,
+        /// From which block of its data.
+        block: u64,
+        /// How many.
+        blocks: u64,
+    },
+    /// The next requests of a kind fail.
+    Transient {
+        /// Which disk.
+        disk: usize,
+        /// Of this kind.
+        op: Op,
+        /// How many.
+        count: u64,
+        /// They take this long to fail, in nanoseconds.
+        after_ns: u64,
+    },
+    /// Everything takes so many times as long.
+    Slow {
+        /// Which disk.
+        disk: usize,
+        /// As long.
+        times: u64,
+    },
+    /// It is pulled.
+    Vanish {
+        /// Which disk.
+        disk: usize,
+    },
+    /// One that was pulled is there again, with what it held.
+    Return {
+        /// Which.
+        disk: usize,
+    },
+    /// A flush fails, and what it was to make durable is gone.
+    FlushError {
+        /// Which disk.
+        disk: usize,
+    },
+    /// What is written to rows fails for want of space.
+    Full {
+        /// On this disk; on all if there is none.
+        disk: Option<usize>,
+        /// From which block of the members' data.
+        block: u64,
+        /// How many.
+        blocks: u64,
+        /// For how long, in nanoseconds.
+        for_ns: u64,
+    },
+    /// A member that is out holds something else by now: writes to it were lost, or went astray.
+    Scribble {
+        /// Which disk.
+        disk: usize,
+        /// What.
+        data: u64,
+    },
+    /// An operator takes a member out.
+    Fail {
+        /// Which.
+        pick: u64,
+    },
+    /// … lets go of one that is out.
+    Remove {
+        /// Which.
+        pick: u64,
+    },
+    /// … adds a blank disk.
+    Add,
+    /// … adds a disk that was a member.
+    AddAgain {
+        /// Which.
+        pick: u64,
+    },
+    /// … has a blank disk filled beside a member.
+    Replace {
+        /// Which.
+        pick: u64,
+    },
+    /// … starts a check.
+    Check,
+    /// … starts a repair.
+    Repair,
+    /// … ends a scrub.
+    NoScrub,
+    /// … sets another speed, in bytes a second.
+    Speed {
+        /// Which.
+        rate: u64,
+    },
+    /// … gives a raid1 another role.
+    Grow,
+}
+
+/// A moment at which a crash is tried, beside the life that goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// After so many events of the life.
+    pub event: u64,
+    /// What it leaves.
+    pub way: Way,
+    /// Whether members are lost with it.
+    pub loses: bool,
+    /// How many crashes follow while the array is brought up again.
+    pub again: u32,
+    /// What else may go one way or another.
+    pub dice: u64,
+}
+
+/// What a crash leaves of what was not flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// All of it.
+    All,
+    /// Nothing.
+    Nothing,
+    /// Of each block what the dice say.
+    Blocks,
+    /// One of these, disk by disk.
+    Mixed,
+}
+
+/// How a life ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Everybody is answered, the volume goes down.
+    Rest,
+    /// The process is killed after so many events.
+    Kill(u64),
+    /// The power goes, as a probe has it.
+    Power(Probe),
+}
+
+impl Scenario {
+    /// The scenario of `seed`.
+    pub fn of(seed: u64) -> Scenario {
+        let mut rng = Rng::new(seed ^ 0x5ce0_a110_7e57_0000);
+        let spec = spec(&mut rng);
+        let start = match rng.below(12) {
+            0 => Start::Unsynced(rng.below(spec.member_size / 4096) * 4096),
+            1 => Start::Missing(rng.index(spec.members)),
+            2 => Start::Unsynced(0),
+            _ => Start::Clean,
+        };
+        // Without a log, what a member had that was never there cannot be told from doubtful parity.
+        let start = match start {
+            Start::Unsynced(from) if !spec.has_parity() && from > 0 => Start::Unsynced(0),
+            other => other,
+        };
+        let lives = rng.within(1..=3);
+        let lives = (0..lives).map(|_| life(&mut rng, &spec)).collect();
+        Scenario { seed, spec, start, lives }
+    }
+}
+
+/// All kinds of layouts, a few sizes.
+fn spec(rng: &mut Rng) -> Spec {
+    const NEAR: u32 = 0x102;
+    const FAR: u32 = 0x201;
+    const OFFSET: u32 = 0x1_0201;
+    let (level, layouts, members, policies): (_, &[u32], _, &[Policy]) = match rng.below(100) {
+        0..18 => (Level::Raid1, &[0], 2..=3, &[Policy::Resync, Policy::Bitmap]),
+        18..32 => (Level::Raid10, &[NEAR, FAR, OFFSET], 3..=4, &[Policy::Resync, Policy::Bitmap]),
+        32..46 => {
+            (Level::Raid4, &[0], 3..=4, &[Policy::Log, Policy::Log, Policy::Resync, Policy::Bitmap])
+        }
+        46..72 => (
+            Level::Raid5,
+            &[0, 1, 2, 3],
+            3..=5,
+            &[Policy::Ppl, Policy::Ppl, Policy::Log, Policy::Resync, Policy::Bitmap],
+        ),
+        _ => (
+            Level::Raid6,
+            &[2, 0, 10, 18],
+            4..=6,
+            &[Policy::Log, Policy::Log, Policy::Resync, Policy::Bitmap],
+        ),
+    };
+    let policy = policies[rng.index(policies.len())];
+    let version = match rng.below(20) {
+        0 => Version::V1_1,
+        1 if policy != Policy::Log => Version::V1_0,
+        2 if matches!(policy, Policy::Resync | Policy::Bitmap) => Version::V0_90,
+        _ => Version::V1_2,
+    };
+    let chunk = [4 << 10, 4 << 10, 8 << 10, 16 << 10][rng.index(4)];
+    let (chunk, member_size) = match level {
+        Level::Raid1 => (0, rng.within(4..=24) * 4096),
+        _ => (chunk, rng.within(2..=if chunk == 4096 { 10 } else { 5 }) * chunk),
+    };
+    let layout = layouts[rng.index(layouts.len())];
+    let members = rng.within(members) as usize;
+    let spec = Spec { level, layout, members, chunk, member_size, policy, version };
+    // raid10 uses whole rows of chunks only, as `create` has it.
+    if level == Level::Raid10 { Spec { member_size: even_rows(&spec), ..spec } } else { spec }
+}
+
+/// The most that raid10 uses of as many bytes.
+fn even_rows(spec: &Spec) -> u64 {
+    spec.member_size.next_multiple_of(2 * spec.chunk)
+}
+
+fn life(rng: &mut Rng, spec: &Spec) -> Life {
+    let long_ns = [3_000_000, 20_000_000, 600_000_000, 12_000_000_000][rng.index(4)];
+    let connections = rng.within(1..=3);
+    let requests = rng.within(6..=36);
+    let acts = [0, 1, 3, 6, 10][rng.index(5)];
+    let connections = (0..connections).map(|_| connection(rng, long_ns, requests / connections));
+    let connections: Vec<Connection> = connections.collect();
+    let mut acts: Vec<Act> =
+        (0..acts).map(|_| Act { at_ns: rng.below(long_ns), what: what(rng, spec) }).collect();
+    acts.sort_by_key(|act| act.at_ns);
+    let probes = (0..rng.within(2..=5)).map(|_| probe(rng)).collect();
+    let end = match rng.below(10) {
+        0..3 => End::Rest,
+        3..5 => End::Kill(event(rng)),
+        _ => End::Power(probe(rng)),
+    };
+    let speed = [256 << 10, 4 << 20, 100 << 20][rng.index(3)];
+    Life { schedule: rng.next_u64(), speed, connections, acts, probes, end }
+}
+
+fn connection(rng: &mut Rng, long_ns: u64, requests: u64) -> Connection {
+    let longest = [1, 8, 24, 64, 160][rng.index(5)];
+    let pausing = rng.percent(40);
+    let hot = rng.percent(40).then(|| rng.below(1 << 20));
+    let requests = (0..requests.max(1)).map(|_| {
+        let op = match rng.below(100) {
+            0..30 => Op::Read,
+            30..78 => Op::Write,
+            78..84 => Op::WriteZeroes,
+            84..87 => Op::Discard,
+            _ => Op::Flush,
+        };
+        let pause_ns = if pausing && rng.percent(30) { rng.below(long_ns / 4) } else { 0 };
+        Request {
+            pause_ns,
+            op,
+            block: hot.unwrap_or(0)
+                + if hot.is_some() { rng.below(24) } else { rng.below(1 << 20) },
+            blocks: rng.within(1..=longest),
+            fua: op.is_modifying() && rng.percent(25),
+            data: rng.next_u64(),
+        }
+    });
+    let requests = requests.collect();
+    let styles = [ReplyStyle::Simple, ReplyStyle::Structured, ReplyStyle::Extended];
+    Connection {
+        at_ns: if rng.percent(70) { 0 } else { rng.below(long_ns) },
+        style: styles[rng.index(3)],
+        depth: rng.within(1..=8) as usize,
+        requests,
+        leaves: rng.percent(10),
+    }
+}
+
+fn what(rng: &mut Rng, spec: &Spec) -> What {
+    let disk = rng.index(spec.members + 1);
+    let rows = spec.member_size / 512;
+    let (block, pick) = (rng.below(rows), rng.next_u64());
+    let blocks = rng.within(1..=(rows - block).min(24));
+    match rng.below(40) {
+        0..3 => What::Latent { disk, block, blocks },
+        3..8 => What::Transient {
+            disk,
+            op: [Op::Write, Op::Write, Op::Read, Op::Flush][rng.index(4)],
+            count: rng.within(1..=4),
+            after_ns: [0, 0, 0, 8_000_000_000][rng.index(4)],
+        },
+        8 => What::Slow { disk, times: [10, 1000][rng.index(2)] },
+        9..12 => What::Vanish { disk },
+        12..15 => What::Return { disk },
+        15..17 => What::FlushError { disk },
+        17..20 => What::Full {
+            disk: rng.percent(40).then_some(disk),
+            block,
+            blocks,
+            for_ns: [1_000_000, 4_000_000, 50_000_000][rng.index(3)],
+        },
+        20 => What::Scribble { disk, data: pick },
+        21..25 => What::Fail { pick },
+        25 => What::Remove { pick },
+        26..29 => What::Add,
+        29..33 => What::AddAgain { pick },
+        33..35 => What::Replace { pick },
+        35 => What::Check,
+        36 => What::Repair,
+        37 => What::Speed { rate: [256 << 10, 100 << 20][rng.index(2)] },
+        38 if spec.level == Level::Raid1 => What::Grow,
+        _ => What::NoScrub,
+    }
+}
+
+fn probe(rng: &mut Rng) -> Probe {
+    Probe {
+        event: event(rng),
+        way: [Way::All, Way::Nothing, Way::Blocks, Way::Mixed][rng.index(4)],
+        loses: rng.percent(60),
+        again: [0, 0, 0, 1, 2][rng.index(5)],
+        dice: rng.next_u64(),
+    }
+}
+
+/// Early ones are as likely as late ones: the start of an array has its moments, too.
+fn event(rng: &mut Rng) -> u64 {
+    let scale = [20, 80, 250, 700][rng.index(4)];
+    rng.within(1..=scale)
+}

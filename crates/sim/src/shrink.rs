@@ -1,0 +1,182 @@
+//! A scenario that fails, made as small as it goes: parts are taken away for as long as it fails.
+//!
+//! ```text
+//!   lives ─▶ connections ─▶ requests, acts, probes (halves, quarters, … one by one) ─▶ simpler ones
+//!      ▲                                                                                   │
+//!      └───────────────────────── again, until nothing more can go ◀───────────────────────┘
+//! ```
+//!
+//! Taking something away moves everything that was drawn after it, so each candidate is tried with
+//! a few orders of events. What is left need not fail for the same reason; it fails.
+
+use crate::campaign::run_scenario;
+use crate::scenario::{End, Life, Scenario, Start};
+use crate::timeline::Timeline;
+
+/// How many orders of events a candidate is tried with.
+const TRIES: u64 = 6;
+
+/// Makes scenarios smaller.
+pub struct Shrinker<'a> {
+    /// Whether it fails.
+    fails: &'a dyn Fn(&Scenario) -> bool,
+    left: usize,
+}
+
+/// The smallest that was found, of as many as `most` candidates, of a scenario that fails.
+pub fn shrink(scenario: &Scenario, most: usize) -> Scenario {
+    let fails = |candidate: &Scenario| run_scenario(candidate, &Timeline::default()).is_err();
+    Shrinker::new(&fails, most).shrink(scenario)
+}
+
+/// How many parts a scenario has.
+pub fn size(scenario: &Scenario) -> usize {
+    let of_life = |life: &Life| {
+        let requests: usize = life.connections.iter().map(|one| 1 + one.requests.len()).sum();
+        let again: u32 = life.probes.iter().map(|probe| probe.again).sum();
+        1 + requests + life.acts.len() + life.probes.len() + again as usize
+    };
+    scenario.lives.iter().map(of_life).sum::<usize>() + usize::from(scenario.start != Start::Clean)
+}
+
+impl<'a> Shrinker<'a> {
+    /// One that asks `fails`, at most `most` times.
+    pub fn new(fails: &'a dyn Fn(&Scenario) -> bool, most: usize) -> Shrinker<'a> {
+        Shrinker { fails, left: most }
+    }
+
+    /// Takes parts away until nothing more can go.
+    pub fn shrink(&mut self, scenario: &Scenario) -> Scenario {
+        let mut best = scenario.clone();
+        loop {
+            let before = size(&best);
+            self.lives(&mut best);
+            for life in 0..best.lives.len() {
+                self.parts(&mut best, life, |life| &mut life.connections);
+                for connection in 0..best.lives[life].connections.len() {
+                    self.parts(&mut best, life, |life| &mut life.connections[connection].requests);
+                }
+                self.parts(&mut best, life, |life| &mut life.acts);
+                self.parts(&mut best, life, |life| &mut life.probes);
+                self.simpler(&mut best, life);
+            }
+            if size(&best) >= before || self.left == 0 {
+                return best;
+            }
+        }
+    }
+
+    /// Keeps `candidate` if it fails, with one order of events or another.
+    fn keep(&mut self, best: &mut Scenario, candidate: Scenario) -> bool {
+        for attempt in 0..TRIES {
+            if self.left == 0 {
+                return false;
+            }
+            self.left -= 1;
+            let mut tried = candidate.clone();
+            if attempt > 0 {
+                for life in &mut tried.lives {
+                    life.schedule = life.schedule.wrapping_add(attempt.wrapping_mul(0x9e37));
+                }
+            }
+            if (self.fails)(&tried) {
+                *best = tried;
+                return true;
+            }
+        }
+        false
+    }
+
+    fn lives(&mut self, best: &mut Scenario) {
+        let mut index = 0;
+        while index < best.lives.len() {
+            let mut candidate = best.clone();
+            candidate.lives.remove(index);
+            if !self.keep(best, candidate) {
+                index += 1;
+            }
+        }
+        if best.start != Start::Clean {
+            let candidate = Scenario { start: Start::Clean, ..best.clone() };
+            self.keep(best, candidate);
+        }
+    }
+
+    /// Takes runs of a list away: first long ones.
+    fn parts<T: Clone>(
+        &mut self,
+        best: &mut Scenario,
+        life: usize,
+        list: impl Fn(&mut Life) -> &mut Vec<T>,
+    ) {
+        let mut run = list(&mut best.lives[life]).len();
+        while run > 0 {
+            let mut from = 0;
+            while from < list(&mut best.lives[life]).len() {
+                let mut candidate = best.clone();
+                let parts = list(&mut candidate.lives[life]);
+                let end = (from + run).min(parts.len());
+                parts.drain(from..end);
+                if !self.keep(best, candidate) {
+                    from += run;
+                }
+            }
+            run /= 2;
+        }
+    }
+
+    /// Single values that can be simpler.
+    fn simpler(&mut self, best: &mut Scenario, life: usize) {
+        let mut attempt = |change: &dyn Fn(&mut Life)| {
+            let mut candidate = best.clone();
+            change(&mut candidate.lives[life]);
+            self.keep(best, candidate);
+        };
+        attempt(&|life| life.end = End::Rest);
+        attempt(&|life| life.connections.iter_mut().for_each(|one| one.depth = 1));
+        attempt(&|life| life.connections.iter_mut().for_each(|one| one.leaves = false));
+        attempt(&|life| {
+            let requests = life.connections.iter_mut().flat_map(|one| &mut one.requests);
+            requests.for_each(|one| one.pause_ns = 0);
+        });
+        attempt(&|life| life.probes.iter_mut().for_each(|one| one.again = 0));
+        attempt(&|life| life.probes.iter_mut().for_each(|one| one.loses = false));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::What;
+
+    /// Seeds whose scenarios have a life in which somebody adds a disk and somebody flushes.
+    fn fails(scenario: &Scenario) -> bool {
+        scenario.lives.iter().any(|life| {
+            let flushes = life.connections.iter().flat_map(|one| &one.requests);
+            let mut flushes = flushes.filter(|one| one.op == braid_block::Op::Flush);
+            life.acts.iter().any(|act| act.what == What::Add) && flushes.next().is_some()
+        })
+    }
+
+    #[test]
+    fn what_does_not_matter_is_taken_away() {
+        let found = (0..2000).map(Scenario::of).find(fails);
+        let scenario = found.expect("a seed with both");
+        let small = Shrinker::new(&fails, 10_000).shrink(&scenario);
+        assert!(fails(&small), "it still fails");
+        // A life, a connection, a request and an act.
+        assert_eq!(size(&small), 4, "{small:#?}");
+        assert_eq!(small.start, Start::Clean);
+    }
+
+    #[test]
+    fn no_more_is_asked_than_allowed() {
+        let asked = std::cell::Cell::new(0);
+        let count = |_: &Scenario| {
+            asked.set(asked.get() + 1);
+            true
+        };
+        Shrinker::new(&count, 17).shrink(&Scenario::of(1));
+        assert!(asked.get() <= 17);
+    }
+}

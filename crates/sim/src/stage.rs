@@ -1,0 +1,507 @@
+//! A life's disks and array, and what befalls them: faults are placed where the [`crate::atlas`]
+//! allows it, orders are given as production gives them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use braid_array::Geometry;
+use braid_block::{Errno, Flags, Io, Limits, Op, Span};
+use braid_engine::Dev;
+use braid_engine::assembled::{LogPlace, Newcomer};
+use braid_engine::redundant::{
+    ControlError, JobKind, Layout, MemberState, Redundant, Speed, Status,
+};
+use braid_md::{Resync, Superblock, Uuid};
+
+use crate::atlas::Now;
+use crate::found::{carried, label, number, tidy};
+use crate::media::Media;
+use crate::scenario::What;
+use crate::spec::Spec;
+use crate::timeline::Timeline;
+use crate::{Fault, Handle, Oracle, Rng, SimDisk, Target};
+
+/// How long a disk counts as spent after its faults are over, in nanoseconds: whoever met one may
+/// still be at it.
+const AFTERMATH_NS: u64 = 2_000_000_000;
+/// The most roles that a raid1 grows to.
+const MOST_ROLES: usize = 4;
+
+/// What an array of this scenario went through.
+#[derive(Default)]
+pub struct Past {
+    /// Something befell members, some time.
+    pub harmed: Cell<bool>,
+    /// Copies, or parity and data, may differ by what the superblocks say.
+    pub doubt: Cell<bool>,
+    /// Rows that requests failed on, on more members than redundancy makes up for, in bytes of
+    /// the members' data.
+    pub torn: Cell<Option<Span>>,
+    /// The array had all of its members at some time in this life.
+    pub was_complete: Cell<bool>,
+}
+
+/// What is on a shelf beside the array.
+#[derive(Default)]
+pub struct Shelf {
+    /// Blank disks.
+    pub blank: Vec<usize>,
+    /// Disks that hold something else than they left with.
+    pub scribbled: Vec<usize>,
+    /// Until when disks count as spent, in nanoseconds.
+    pub spent: BTreeMap<usize, u64>,
+}
+
+/// A life, for whoever acts in it. Clones are the same.
+#[derive(Clone)]
+pub struct Stage {
+    /// The simulation.
+    pub handle: Handle,
+    /// What the array is.
+    pub spec: Spec,
+    /// It.
+    pub array: Redundant,
+    /// By number: all there are.
+    pub disks: Rc<RefCell<Vec<SimDisk>>>,
+    /// What lies beside it.
+    pub shelf: Rc<RefCell<Shelf>>,
+    /// Its superblock when it was put together.
+    pub superblock: Rc<Superblock>,
+    /// Its log.
+    pub log: LogPlace,
+    /// What it went through.
+    pub past: Rc<Past>,
+    /// What it may answer.
+    pub oracle: Rc<RefCell<Oracle>>,
+    /// What happens.
+    pub timeline: Timeline,
+    /// What an order may draw.
+    pub dice: Rc<RefCell<Rng>>,
+}
+
+impl Stage {
+    /// The array's geometry now.
+    pub fn layout(&self) -> Layout {
+        self.spec.geometry(self.array.status().raid_disks)
+    }
+
+    /// A disk.
+    pub fn disk(&self, disk: usize) -> Option<SimDisk> {
+        self.disks.borrow().get(disk).cloned()
+    }
+
+    /// The array as it is now, as far as faults are concerned.
+    pub fn now(&self) -> Now {
+        let status = self.array.status();
+        self.remember(&status);
+        let mut spent = vec![false; status.in_sync.len()];
+        for member in &status.members {
+            let Some(role) = member.role.map(usize::from) else { continue };
+            if !member.replacement && member.state != MemberState::Faulty {
+                spent[role] |= self.is_spent(number(&member.label));
+            }
+        }
+        let (doubt, torn) = (self.past.doubt.get(), self.past.torn.get().is_some());
+        Now { in_sync: status.in_sync, spent, doubt, torn }
+    }
+
+    /// Takes note of what is in doubt, and what is not any more: when superblocks said so.
+    pub fn remember(&self, status: &Status) {
+        if status.in_sync.iter().all(|one| *one) {
+            self.past.was_complete.set(true);
+        }
+        if status.resync != Resync::Clean {
+            self.past.doubt.set(true);
+        } else if !status.active && status.job.is_none() {
+            self.past.doubt.set(false);
+        }
+    }
+
+    fn is_spent(&self, disk: usize) -> bool {
+        let Some(sim) = self.disk(disk) else { return true };
+        let aftermath = self.shelf.borrow().spent.get(&disk).copied().unwrap_or(0);
+        sim.is_gone()
+            || sim.faults().is_armed()
+            || !sim.faults().latent().is_empty()
+            || aftermath > self.handle.now()
+    }
+
+    /// The role in which `disk` is in sync, if it is.
+    fn role_in_sync(&self, disk: usize) -> Option<usize> {
+        let members = self.array.status().members;
+        let member = members.into_iter().find(|one| one.label == label(disk))?;
+        (member.state == MemberState::InSync).then_some(member.role?.into())
+    }
+
+    /// Whether `disk` may be harmed, and that it is about to be.
+    fn may_harm(&self, disk: usize) -> bool {
+        let Some(sim) = self.disk(disk) else { return false };
+        let members = self.array.status().members;
+        let is_member = members.iter().any(|one| one.label == label(disk));
+        let may = match self.role_in_sync(disk) {
+            Some(role) => self.now().may_lose(&self.layout(), &[role]),
+            // Whoever is being filled is not counted on; but who replaces another soon is.
+            None => is_member && self.now().torn == self.past.torn.get().is_some(),
+        };
+        if !may || sim.is_gone() {
+            return false;
+        }
+        self.harm(disk);
+        true
+    }
+
+    fn harm(&self, disk: usize) {
+        self.past.harmed.set(true);
+        self.shelf.borrow_mut().spent.insert(disk, self.handle.now() + AFTERMATH_NS);
+        if self.past.doubt.get() {
+            self.oracle.borrow_mut().waver(true);
+        }
+    }
+
+    fn tell(&self, who: &str, what: impl FnOnce() -> String) {
+        self.timeline.note(&self.handle, who, what);
+    }
+
+    /// Has `what` happen, if it may; answers whether it did.
+    pub async fn act(&self, what: What) -> bool {
+        let done = match what {
+            What::Fail { .. }
+            | What::Remove { .. }
+            | What::Add
+            | What::AddAgain { .. }
+            | What::Replace { .. }
+            | What::Check
+            | What::Repair
+            | What::NoScrub
+            | What::Speed { .. }
+            | What::Grow => self.order(what).await,
+            fault => self.place(fault),
+        };
+        if !done {
+            self.tell("atlas", || format!("not now: {what:?}"));
+        }
+        done
+    }
+
+    /// Places a fault.
+    fn place(&self, what: What) -> bool {
+        let rows = |block: u64, blocks: u64| {
+            Span::new(self.spec.data_offset() + block * 512, blocks * 512)
+        };
+        let (disk, faults) = match what {
+            What::Latent { disk, .. }
+            | What::Transient { disk, .. }
+            | What::Vanish { disk }
+            | What::FlushError { disk }
+            | What::Full { disk: Some(disk), .. } => {
+                if !self.may_harm(disk) {
+                    return false;
+                }
+                let Some(sim) = self.disk(disk) else { return false };
+                (disk, sim)
+            }
+            What::Slow { disk, times } => {
+                let Some(sim) = self.disk(disk) else { return false };
+                self.tell(&label(disk), || format!("takes {times} times as long from now on"));
+                sim.slow_down(times);
+                return true;
+            }
+            What::Return { disk } => return self.return_disk(disk),
+            What::Full { disk: None, block, blocks, for_ns } => {
+                return self.fill_all(block, blocks, for_ns);
+            }
+            What::Scribble { disk, data } => return self.scribble(disk, data),
+            _ => return false,
+        };
+        match what {
+            What::Latent { block, blocks, .. } => {
+                let span = rows(block, blocks);
+                self.tell(&label(disk), || format!("cannot read {span} until it is written"));
+                faults.faults().add_latent(span);
+            }
+            What::Transient { op, count, after_ns, .. } => {
+                self.tell(&label(disk), || format!("fails the next {count} requests: {op:?}"));
+                let target = Target::op(op);
+                if after_ns > 0 {
+                    let until_ns = self.handle.now() + after_ns;
+                    faults.faults().add_some(target, Fault::NotBefore(until_ns), count);
+                }
+                faults.faults().add_some(target, Fault::Error(Errno::IO), count);
+            }
+            What::Vanish { .. } => {
+                self.tell(&label(disk), || "is pulled".to_owned());
+                faults.vanish();
+            }
+            What::FlushError { .. } => {
+                self.tell(&label(disk), || "fails the next flush, and loses its cache".to_owned());
+                faults.faults().add_some(Target::op(Op::Flush), Fault::Error(Errno::IO), 1);
+            }
+            What::Full { block, blocks, for_ns, .. } => {
+                let span = rows(block, blocks);
+                self.tell(&label(disk), || format!("has no space for {span}"));
+                self.lack_space(&faults, span, for_ns);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Writes to `span` of `disk` fail for a while.
+    fn lack_space(&self, disk: &SimDisk, span: Span, for_ns: u64) {
+        for op in [Op::Write, Op::WriteZeroes] {
+            disk.faults().add(Target::op(op).touching(span), Fault::Error(Errno::NOSPC));
+        }
+        let (handle, disk) = (self.handle.clone(), disk.clone());
+        self.handle.spawn("space", async move {
+            handle.sleep(for_ns).await;
+            disk.faults().clear_rules();
+        });
+    }
+
+    /// The file system that all members are on is full.
+    fn fill_all(&self, block: u64, blocks: u64, for_ns: u64) -> bool {
+        if !self.now().is_whole() {
+            return false;
+        }
+        let span = Span::new(block * 512, blocks * 512);
+        self.tell("all disks", || format!("have no space for {span} of their data"));
+        self.past.harmed.set(true);
+        self.past.torn.set(Some(span));
+        self.oracle.borrow_mut().waver(true);
+        let on_disk = Span::new(self.spec.data_offset() + span.offset, span.len);
+        let members = self.array.status().members;
+        for member in members {
+            if let Some(disk) = self.disk(number(&member.label)) {
+                self.lack_space(&disk, on_disk, for_ns);
+            }
+        }
+        true
+    }
+
+    /// A disk that was pulled is there again, with what a loss of power left of it.
+    fn return_disk(&self, disk: usize) -> bool {
+        let Some(old) = self.disk(disk).filter(SimDisk::is_gone) else { return false };
+        let members = self.array.status().members;
+        let is_in_use = |one: &&_| -> bool { is_in_use(one, &label(disk)) };
+        if members.iter().find(is_in_use).is_some() {
+            return false;
+        }
+        let image = old.crash_image(&mut self.dice.borrow_mut());
+        if image.len() <= 4096 {
+            return false;
+        }
+        let media = Media::new(image, 512);
+        let limits = Limits::new(media.current().len() as u64, 512);
+        let new = SimDisk::with_media(&self.handle, label(disk), limits, media);
+        if self.timeline.is_kept() {
+            watch(&new, disk, &self.timeline);
+        }
+        self.spec.settle(&new);
+        self.disks.borrow_mut()[disk] = new;
+        self.tell(&label(disk), || "is there again".to_owned());
+        true
+    }
+
+    /// A disk that is no member any more holds something else by now.
+    fn scribble(&self, disk: usize, data: u64) -> bool {
+        let Some(sim) = self.disk(disk).filter(|disk| !disk.is_gone()) else { return false };
+        let members = self.array.status().members;
+        let is_blank = self.shelf.borrow().blank.contains(&disk);
+        if is_blank || members.iter().any(|one| one.label == label(disk)) {
+            return false;
+        }
+        let mut media = sim.take_media();
+        let from = self.spec.data_offset() as usize;
+        let mut rubbish = vec![0; self.spec.member_size as usize];
+        crate::birth::fill(&mut rubbish, &mut Rng::new(data));
+        let mut image = media.current().to_vec();
+        image[from..from + rubbish.len()].copy_from_slice(&rubbish);
+        media = Media::new(image, 512);
+        let limits = Limits::new(media.current().len() as u64, 512);
+        self.disks.borrow_mut()[disk] =
+            SimDisk::with_media(&self.handle, label(disk), limits, media);
+        self.shelf.borrow_mut().scribbled.push(disk);
+        self.tell(&label(disk), || "holds something else now".to_owned());
+        true
+    }
+
+    /// Has an operator give an order; what is refused is refused.
+    async fn order(&self, what: What) -> bool {
+        let status = self.array.status();
+        let pick = |pick: u64, wanted: &dyn Fn(MemberState) -> bool| {
+            let fits: Vec<&str> = status
+                .members
+                .iter()
+                .filter(|one| wanted(one.state))
+                .map(|one| &one.label[..])
+                .collect();
+            (!fits.is_empty()).then(|| fits[(pick % fits.len() as u64) as usize].to_owned())
+        };
+        let result: Result<(), String> = match what {
+            What::Fail { pick: number_ } => {
+                let Some(member) = pick(number_, &|state| state != MemberState::Faulty) else {
+                    return false;
+                };
+                let disk = number(&member);
+                if !self.may_harm(disk) {
+                    return false;
+                }
+                self.tell("operator", || format!("fail {member}"));
+                said(self.array.fail(&member).await)
+            }
+            What::Remove { pick: number_ } => {
+                let is_out = |state| matches!(state, MemberState::Faulty | MemberState::Spare);
+                let Some(member) = pick(number_, &is_out) else { return false };
+                self.tell("operator", || format!("remove {member}"));
+                let result = said(self.array.remove(&member).await);
+                self.shelve(&member, &result);
+                result
+            }
+            What::Add => self.add_blank(None).await,
+            What::Replace { pick: number_ } => {
+                let Some(member) = pick(number_, &|state| state == MemberState::InSync) else {
+                    return false;
+                };
+                self.add_blank(Some(member)).await
+            }
+            What::AddAgain { pick: number_ } => self.add_again(number_, &status).await,
+            What::Check => said(self.array.scrub(Some(JobKind::Check))),
+            What::Repair => said(self.array.scrub(Some(JobKind::Repair))),
+            What::NoScrub => said(self.array.scrub(None)),
+            What::Speed { rate } => {
+                self.array.set_speed(Speed { min: rate, max: Some(rate), latency: None });
+                Ok(())
+            }
+            What::Grow => {
+                let roles = status.raid_disks + 1;
+                if roles > MOST_ROLES {
+                    return false;
+                }
+                self.tell("operator", || format!("grow to {roles} roles"));
+                said(self.array.set_raid_disks(roles).await)
+            }
+            _ => return false,
+        };
+        self.tell("operator", || match &result {
+            Ok(()) => "it is done".to_owned(),
+            Err(why) => format!("refused: {why}"),
+        });
+        true
+    }
+
+    /// A spare that was removed can be used again.
+    fn shelve(&self, member: &str, result: &Result<(), String>) {
+        let disk = number(member);
+        if result.is_ok() {
+            self.shelf.borrow_mut().spent.remove(&disk);
+        }
+    }
+
+    /// Adds a blank disk: as a spare, or beside the member `replaces`.
+    pub async fn add_blank(&self, replaces: Option<String>) -> Result<(), String> {
+        let disk = self.shelf.borrow_mut().blank.pop().ok_or("no blank disk is left")?;
+        self.tell("operator", || match &replaces {
+            None => format!("add disk{disk}"),
+            Some(member) => format!("replace {member} with disk{disk}"),
+        });
+        let sim = self.disk(disk).ok_or("no such disk")?;
+        let new = self.newcomer(disk, &sim).member(&self.superblock, self.log, &self.array)?;
+        match replaces {
+            None => said(self.array.add(new).await),
+            Some(member) => said(self.array.replace(&member, new).await),
+        }
+    }
+
+    fn newcomer(&self, disk: usize, sim: &SimDisk) -> Newcomer<'static> {
+        let size = Dev::new(sim.clone()).limits().size;
+        let uuid = Uuid(std::array::from_fn(|_| self.dice.borrow_mut().below(256) as u8));
+        Newcomer { label: label(disk), dev: tidy(sim), known: None, size, uuid }
+    }
+
+    /// Adds a disk that was a member before: back in its role, if it may.
+    async fn add_again(&self, pick: u64, status: &Status) -> Result<(), String> {
+        let count = self.disks.borrow().len();
+        let may = |disk: &usize| {
+            let name = label(*disk);
+            let is_there = self.disk(*disk).is_some_and(|sim| !sim.is_gone());
+            let is_blank = self.shelf.borrow().blank.contains(disk);
+            is_there && !is_blank && !status.members.iter().any(|one| is_in_use(&one, &name))
+        };
+        let fits: Vec<usize> = (0..count).filter(may).collect();
+        if fits.is_empty() {
+            return Err("there is none".to_owned());
+        }
+        let disk = fits[(pick % fits.len() as u64) as usize];
+        let name = label(disk);
+        self.tell("operator", || format!("add {name} again"));
+        if status.members.iter().any(|one| one.label == name) {
+            said(self.array.remove(&name).await)?;
+        }
+        let sim = self.disk(disk).ok_or("no such disk")?;
+        sim.faults().clear();
+        let known = carried(&sim.contents()).ok();
+        let is_other = self.shelf.borrow().scribbled.contains(&disk);
+        let known = known.filter(|_| !is_other);
+        let newcomer = Newcomer { known: known.as_ref(), ..self.newcomer(disk, &sim) };
+        let new = newcomer.member(&self.superblock, self.log, &self.array)?;
+        said(self.array.add(new).await)
+    }
+
+    /// Whether a request may be answered with an error.
+    pub fn may_fail(&self, op: Op, span: Span) -> bool {
+        let Some(rows) = self.past.torn.get() else { return false };
+        if op != Op::Read {
+            return true;
+        }
+        match self.layout() {
+            Layout::Copies(_) => false,
+            Layout::Parity(geometry) => {
+                let (chunk, width) = (geometry.chunk(), geometry.stripe());
+                let first = rows.offset / chunk * width;
+                let end = rows.end().div_ceil(chunk) * width;
+                span.offset < end && first < span.end()
+            }
+        }
+    }
+
+    /// Makes everything written durable.
+    pub async fn flush(&self, dev: &Dev) -> Result<(), String> {
+        let began = self.oracle.borrow_mut().begin_flush();
+        let done = dev.start(Io::flush()).await;
+        match done.result {
+            Ok(()) => {
+                self.oracle.borrow_mut().end_flush(began);
+                Ok(())
+            }
+            Err(_) if self.past.torn.get().is_some() => Ok(()),
+            Err(errno) => Err(format!("the last flush failed: {errno}")),
+        }
+    }
+}
+
+fn is_in_use(one: &braid_engine::redundant::MemberStatus, label: &str) -> bool {
+    one.label == label && one.state != MemberState::Faulty
+}
+
+fn said(result: Result<(), ControlError>) -> Result<(), String> {
+    result.map_err(|why| why.to_string())
+}
+
+/// Has every request of `disk` told to `timeline`.
+pub fn watch(disk: &SimDisk, number: usize, timeline: &Timeline) {
+    let (timeline, name) = (timeline.clone(), label(number));
+    disk.listen(Box::new(move |index, record| {
+        let fua = if record.flags.contains(Flags::FUA) { " fua" } else { "" };
+        let (op, span) = (record.op, record.span);
+        match record.end {
+            None => {
+                timeline.put(record.start_ns, &name, || format!("  {op:?} {span}{fua} [{index}]"))
+            }
+            Some((end_ns, result)) => timeline.put(end_ns, &name, || match result {
+                Ok(()) => format!("  [{index}] done"),
+                Err(errno) => format!("  [{index}] {op:?} {span} failed: {errno}"),
+            }),
+        }
+    }));
+}

@@ -1,0 +1,64 @@
+//! What happened, in the order in which it did: kept only for a run that is to be told.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+use crate::Handle;
+
+/// A record of a run; clones are the same.
+#[derive(Clone, Default)]
+pub struct Timeline {
+    lines: Option<Rc<RefCell<Vec<Line>>>>,
+}
+
+struct Line {
+    life: usize,
+    at_ns: u64,
+    who: String,
+    what: String,
+}
+
+impl Timeline {
+    /// One that keeps what it is told.
+    pub fn kept() -> Timeline {
+        Timeline { lines: Some(Rc::default()) }
+    }
+
+    /// Whether it keeps anything.
+    pub fn is_kept(&self) -> bool {
+        self.lines.is_some()
+    }
+
+    /// Takes note of what `who` does or meets now.
+    pub fn note(&self, handle: &Handle, who: &str, what: impl FnOnce() -> String) {
+        self.put(handle.now(), who, what);
+    }
+
+    /// The same at this time.
+    pub fn put(&self, at_ns: u64, who: &str, what: impl FnOnce() -> String) {
+        if let Some(lines) = &self.lines {
+            let mut lines = lines.borrow_mut();
+            let life = lines.last().map_or(0, |line| line.life);
+            lines.push(Line { life, at_ns, who: who.to_owned(), what: what() });
+        }
+    }
+
+    /// Another life begins.
+    pub fn begin(&self, life: usize) {
+        if let Some(lines) = &self.lines {
+            let (who, what) = ("world".to_owned(), format!("life {life} begins"));
+            lines.borrow_mut().push(Line { life, at_ns: 0, who, what });
+        }
+    }
+}
+
+impl fmt::Display for Timeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Line { life, at_ns, who, what } in self.lines.iter().flat_map(|all| all.take()) {
+            let (ms, ns) = (at_ns / 1_000_000, at_ns % 1_000_000);
+            writeln!(f, "{life} {ms:>7}.{ns:06} ms  {who:<10} {what}")?;
+        }
+        Ok(())
+    }
+}

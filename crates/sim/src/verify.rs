@@ -1,0 +1,548 @@
+//! What must hold after a crash: the array is put together as production does it, brought up,
+//! read, left to come to rest, and looked at again.
+//!
+//! ```text
+//!   images ─▶ assembled ─▶ (what a kernel would read) ─▶ restarted ─▶ read: what the oracle allows
+//!                                     │                                │
+//!                                     ╲                     at rest: read again, all agree,
+//!                          images      ✕ ── … again         and any survivors read the same
+//! ```
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::future::Future;
+use std::rc::Rc;
+use std::time::Duration;
+
+use braid_block::{Io, Limits, Span};
+use braid_engine::Dev;
+use braid_engine::assembled::Assembled;
+use braid_engine::redundant::{Redundant, Speed};
+use braid_md::{Resync, Role};
+use braid_mem::Pool;
+
+use crate::atlas::{self, is_readable};
+use crate::contents::{BLOCK, View, losses};
+use crate::executor::Outcome;
+use crate::found::{self, Frame, There, Trouble};
+use crate::scenario::Way;
+use crate::spec::{Policy, Spec};
+use crate::stage::watch;
+use crate::timeline::Timeline;
+use crate::{Oracle, Rng, Sim, SimDisk, kernel};
+
+/// How long an array may take to come to rest, in steps of [`STEP_NS`].
+const PATIENCE: u64 = 4000;
+/// An event may overtake tasks that are ready: whoever waits long waits in steps.
+const STEP_NS: u64 = 50_000_000;
+
+/// How long the processor may keep a task waiting, in nanoseconds.
+pub const DELAY_NS: u64 = 2_000_000;
+
+thread_local! {
+    /// Memory of the clients of this thread's run.
+    static POOL: RefCell<Pool> = RefCell::new(new_pool());
+    /// The same for whoever looks, beside a life that holds some of the other.
+    static READS: Pool = Pool::new(1 << 20).expect("memory for reads");
+}
+
+/// A read of all goes in pieces of this many bytes.
+const PIECE: u64 = 64 << 10;
+
+/// Memory for clients.
+pub fn pool() -> Pool {
+    POOL.with_borrow(Pool::clone)
+}
+
+fn new_pool() -> Pool {
+    Pool::new(4 << 20).expect("memory for clients")
+}
+
+/// Another run begins: what one that failed still holds is not its.
+pub fn begin() {
+    POOL.replace(new_pool());
+}
+
+/// An array of a process that ends when this is dropped, whatever happens: to be made before the
+/// simulation that it is in, and so dropped behind it.
+#[derive(Default)]
+pub struct Process(OnceCell<Redundant>);
+
+impl Process {
+    /// It is `array`'s.
+    pub fn of(&self, array: &Redundant) {
+        self.0.get_or_init(|| array.clone());
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(array) = self.0.get() {
+            array.abandon();
+        }
+    }
+}
+
+/// An array at the moment of a crash.
+#[derive(Clone)]
+pub struct Crash {
+    /// What it is.
+    pub spec: Spec,
+    /// What each disk holds; nothing for those that are not there.
+    pub images: Vec<Option<Vec<u8>>>,
+    /// What the array may hold.
+    pub oracle: Oracle,
+    /// Whether it had all of its members when it was written.
+    pub was_complete: bool,
+    /// It may be refused, and what it cannot give may be an error: requests had failed on more
+    /// members than redundancy makes up for.
+    pub may_give_up: bool,
+    /// Whether something befell members since they were whole.
+    pub was_harmed: bool,
+    /// Seconds since 1970.
+    pub unix: Duration,
+    /// The order of what follows.
+    pub schedule: u64,
+    /// What happens.
+    pub timeline: Timeline,
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It was refused, which was right.
+    Refused,
+    /// All is well.
+    Well,
+}
+
+/// What a crash may leave of `disks`; nothing of those that were pulled.
+pub fn crash_images(disks: &[SimDisk], way: Way, dice: &mut Rng) -> Vec<Option<Vec<u8>>> {
+    let image = |disk: &SimDisk| {
+        if disk.is_gone() {
+            return None;
+        }
+        let way = match way {
+            Way::Mixed => [Way::All, Way::Nothing, Way::Blocks][dice.index(3)],
+            other => other,
+        };
+        Some(match way {
+            Way::All => disk.contents(),
+            Way::Nothing => disk.durable(),
+            Way::Blocks | Way::Mixed => disk.crash_image(dice),
+        })
+    };
+    disks.iter().map(image).collect()
+}
+
+/// An array that was put together, or why that was refused, rightly.
+pub enum Found {
+    /// Put together.
+    Whole(Vec<There>, Box<Assembled>),
+    /// Refused.
+    Refused(String),
+}
+
+impl Crash {
+    /// Puts the array together.
+    ///
+    /// # Errors
+    /// It is refused, and should not be.
+    pub fn assemble(&self) -> Result<Found, String> {
+        let mut there = found::look(&self.images)?;
+        let mut assembled = found::assemble(&there);
+        if assembled.is_err() {
+            // What the refusal says to do next: without those that seem to have gone on alone. A
+            // stale one seems so if all it knew were replaced since.
+            let alone = found::diverged(&there);
+            there.retain(|one| !alone.contains(&one.disk));
+            if !alone.is_empty() && !there.is_empty() {
+                assembled = found::assemble(&there);
+            }
+        }
+        match assembled {
+            Ok(assembled) => Ok(Found::Whole(there, Box::new(assembled))),
+            Err(refusal) => {
+                let is_logged = matches!(self.spec.policy, Policy::Ppl | Policy::Log);
+                let holed = self.spec.has_parity() && !is_logged && self.was_harmed;
+                if self.may_give_up || holed {
+                    return Ok(Found::Refused(refusal.to_string()));
+                }
+                Err(format!("after a crash it is refused: {refusal}; {}", describe(&there)))
+            }
+        }
+    }
+
+    /// Loses members with the crash, as many as it must survive, if the dice say so.
+    pub fn lose(&mut self, dice: &mut Rng) -> Result<Vec<usize>, String> {
+        let Found::Whole(_, assembled) = self.assemble()? else { return Ok(Vec::new()) };
+        let holders = found::holders(&assembled);
+        fn whole(role: &[(usize, u64)]) -> Option<&(usize, u64)> {
+            role.iter().find(|one| one.1 == u64::MAX)
+        }
+        let in_sync: Vec<bool> = holders.iter().map(|role| whole(role).is_some()).collect();
+        let layout = found::layout(&assembled);
+        let sets = atlas::bearable(&self.spec, &layout, &in_sync);
+        let lost = &sets[dice.index(sets.len())];
+        let disks: Vec<usize> =
+            lost.iter().filter_map(|role| Some(whole(&holders[*role])?.0)).collect();
+        disks.iter().for_each(|disk| self.images[*disk] = None);
+        self.was_harmed |= !disks.is_empty();
+        Ok(disks)
+    }
+
+    /// Holds the array to what it must be, with up to `again` crashes while it is brought up.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn verify(self, dice: &mut Rng, again: u32) -> Result<Verdict, String> {
+        let (there, assembled) = match self.assemble()? {
+            Found::Whole(there, assembled) => (there, assembled),
+            Found::Refused(_) => return Ok(Verdict::Refused),
+        };
+        let layout = found::layout(&assembled);
+        let readable = found::view(&assembled, &self.images).in_sync();
+        let mut oracle = self.oracle.clone();
+        oracle.crash(|offset| {
+            let (spec, complete) = (&self.spec, self.was_complete);
+            atlas::may_be_anything(spec, &layout, &self.oracle, &readable, complete, offset)
+        });
+        if !self.may_give_up {
+            check_doubt(&self.spec, &assembled, &self.images, there_bitmap(&there, &assembled))?;
+            kernel::check(&self.spec, &there, &self.images, &oracle)?;
+        }
+        let process = Process::default();
+        let sim = Sim::new(self.schedule);
+        sim.be_quiet();
+        sim.be_prompt(DELAY_NS);
+        let handle = sim.handle();
+        let disks = new_disks(&sim, &self.images);
+        let is_there = |disk: &SimDisk| disk.contents().len() > 4096;
+        disks.iter().filter(|disk| is_there(disk)).for_each(|disk| self.spec.settle(disk));
+        let frame = Frame {
+            handle: &handle,
+            unix_start: self.unix + Duration::from_secs(5),
+            speed: Speed { min: 100 << 20, ..Speed::default() },
+            nonce: dice.next_u64(),
+        };
+        let array = found::build(&assembled, &frame, &disks);
+        if self.timeline.is_kept() {
+            let said = describe(&there);
+            self.timeline.put(0, "└ restart", || said);
+            for (number, disk) in disks.iter().enumerate().filter(|(_, one)| is_there(one)) {
+                watch(disk, number, &self.timeline);
+            }
+        }
+        let trouble = Trouble::default();
+        let calm = Rc::new(Cell::new(again == 0));
+        if again > 0 {
+            self.crash_again(&sim, &disks, &oracle, (&trouble, &calm), again, dice.fork());
+        }
+        let restarted = Rc::new(RefCell::new(Ok(Verdict::Well)));
+        let (result, told) = (Rc::clone(&restarted), trouble.clone());
+        let is_changed = assembled.is_changed;
+        let may_give_up = self.may_give_up;
+        let oracle = Rc::new(RefCell::new(oracle));
+        let (of_disks, spec) = (disks.clone(), self.spec);
+        let mut choices = dice.fork();
+        process.of(&array);
+        let run = async move {
+            if let Err(why) = array.restart().await {
+                if !may_give_up {
+                    *result.borrow_mut() = Err(format!("it is not restarted: {why}"));
+                }
+                return;
+            }
+            handle.spawn("array", array.run());
+            if is_changed {
+                let recorded = array.record().await.map_err(|why| format!("not recorded: {why}"));
+                told.note(
+                    &handle,
+                    recorded.or_else(|why| if may_give_up { Ok(()) } else { Err(why) }),
+                );
+            }
+            let dev = Dev::new(array.clone());
+            let contents = read_all(&dev).await;
+            calm.set(true);
+            let checked = match (&contents, may_give_up) {
+                (Err(_), true) => Ok(()),
+                (Err(why), false) => Err(why.clone()),
+                (Ok(contents), _) => {
+                    let mut oracle = oracle.borrow_mut();
+                    let read = oracle.begin_read(Span::new(0, contents.len() as u64));
+                    oracle
+                        .end_read(read, Some(contents))
+                        .map_err(|why| format!("after a crash {why}; {}", brief(&array)))
+                }
+            };
+            told.note(&handle, checked);
+            let (Ok(contents), false) = (contents, may_give_up) else { return };
+            let checked = check_at_rest(&spec, &array, &of_disks, &contents, &mut choices, async {
+                for _ in 0..10 {
+                    handle.sleep(STEP_NS).await;
+                }
+            });
+            let checked = checked.await;
+            told.note(&handle, checked);
+        };
+        let outcome = sim.run_until(run);
+        if let Outcome::Stuck(stuck) = outcome {
+            return Err(format!("after a crash: {stuck}"));
+        }
+        trouble.check()?;
+        let verdict = restarted.borrow().clone();
+        verdict
+    }
+
+    /// Has a crash follow at some of the events to come.
+    fn crash_again(
+        &self,
+        sim: &Sim,
+        disks: &[SimDisk],
+        oracle: &Oracle,
+        (trouble, calm): (&Trouble, &Rc<Cell<bool>>),
+        again: u32,
+        mut dice: Rng,
+    ) {
+        let next = Crash { oracle: oracle.clone(), images: Vec::new(), ..self.clone() };
+        let (disks, handle) = (disks.to_vec(), sim.handle());
+        let (trouble, calm) = (trouble.clone(), Rc::clone(calm));
+        sim.observe(move || {
+            if calm.get() || !dice.percent(6) || trouble.check().is_err() {
+                return;
+            }
+            let way = [Way::All, Way::Nothing, Way::Blocks, Way::Mixed][dice.index(4)];
+            let images = crash_images(&disks, way, &mut dice);
+            let schedule = dice.next_u64();
+            let crash = Crash { images, schedule, ..next.clone() };
+            let verdict = crash.verify(&mut dice, again - 1);
+            trouble.note(&handle, verdict.map_err(|why| format!("{why} (a crash in the restart)")));
+        });
+    }
+}
+
+/// That what superblocks, bitmap and log do not doubt agrees.
+fn check_doubt(
+    spec: &Spec,
+    assembled: &Assembled,
+    images: &[Option<Vec<u8>>],
+    bitmap_is_known: bool,
+) -> Result<(), String> {
+    let from = match assembled.resync {
+        // Below, it agrees but for what the log says.
+        Resync::From(_) if spec.policy == Policy::Ppl => return Ok(()),
+        Resync::From(from) => from,
+        Resync::Clean => u64::MAX,
+    };
+    if from == 0 && assembled.bitmap.is_none() {
+        return Ok(());
+    }
+    let misfits = found::view(assembled, images).misfits();
+    let doubted = |offset: &u64| {
+        let by_bitmap = assembled
+            .bitmap
+            .as_ref()
+            .is_none_or(|bitmap| !bitmap_is_known || bitmap.is_set(bitmap.chunk_of(*offset)));
+        *offset >= from && by_bitmap
+    };
+    match misfits.iter().find(|offset| !doubted(offset)) {
+        None => Ok(()),
+        Some(offset) => Err(format!(
+            "superblocks say {:?}{}, and copies or parity differ at {offset} ({} such blocks)",
+            assembled.resync,
+            if assembled.bitmap.is_some() { " and there is no bit" } else { "" },
+            misfits.len()
+        )),
+    }
+}
+
+/// What superblocks say, in a line.
+pub fn describe(there: &[There]) -> String {
+    let one = |There { disk, carried }: &There| {
+        let superblock = &carried.superblock;
+        let roles = superblock.roles.iter().take(8).map(|role| match role {
+            Role::Active(role) => role.to_string(),
+            Role::Spare => "-".to_owned(),
+            Role::Faulty => "F".to_owned(),
+            Role::Journal => "J".to_owned(),
+        });
+        let filled =
+            superblock.recovery_offset.map_or(String::new(), |at| format!(", filled to {at}"));
+        let replaces = if superblock.is_replacement() { ", replaces" } else { "" };
+        let (events, resync) = (superblock.events, superblock.resync);
+        let (number, roles) = (superblock.device_number, roles.collect::<String>());
+        format!("disk{disk}: {number} of [{roles}], events {events}, {resync:?}{filled}{replaces}")
+    };
+    there.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// Whether the freshest member's bitmap is as new as its superblock.
+fn there_bitmap(there: &[There], assembled: &Assembled) -> bool {
+    there.iter().any(|one| {
+        one.carried.superblock == assembled.superblock
+            && one.carried.bitmap.as_ref().is_some_and(|bitmap| {
+                bitmap.header.events >= one.carried.superblock.events && !bitmap.header.stale
+            })
+    })
+}
+
+/// Disks with these images; those that are not there fail whatever is asked of them.
+pub fn new_disks(sim: &Sim, images: &[Option<Vec<u8>>]) -> Vec<SimDisk> {
+    let disk = |(index, image): (usize, &Option<Vec<u8>>)| {
+        let image = image.clone().unwrap_or_else(|| vec![0; 4096]);
+        let limits = Limits::new(image.len() as u64, 512);
+        SimDisk::with_contents(&sim.handle(), found::label(index), limits, image)
+    };
+    images.iter().enumerate().map(disk).collect()
+}
+
+/// Reads the whole of a volume.
+///
+/// # Errors
+/// A read that fails.
+pub async fn read_all(dev: &Dev) -> Result<Vec<u8>, String> {
+    let size = dev.limits().size;
+    let mut contents = Vec::with_capacity(size as usize);
+    while (contents.len() as u64) < size {
+        let len = (size - contents.len() as u64).min(PIECE);
+        let buf = READS.with(Pool::clone).get_wait(len as usize).await;
+        let done = dev.start(Io::read(contents.len() as u64, buf)).await;
+        if let Err(errno) = done.result {
+            return Err(format!("a read of {len} bytes at {} fails: {errno}", contents.len()));
+        }
+        done.payload.bufs().iter().for_each(|buf| contents.extend_from_slice(buf));
+    }
+    Ok(contents)
+}
+
+/// That an array comes to rest, after `pause`, is read as before, that everything agrees then, and
+/// that it would still be read so if members went.
+///
+/// # Errors
+/// What is wrong.
+pub async fn check_at_rest(
+    spec: &Spec,
+    array: &Redundant,
+    disks: &[SimDisk],
+    contents: &[u8],
+    dice: &mut Rng,
+    pause: impl Future<Output = ()>,
+) -> Result<(), String> {
+    let before = array.status();
+    if before.resync == Resync::Clean && spec.has_parity() {
+        check_agreement(disks, "when it is up")?;
+    }
+    pause.await;
+    let clock_handle = disks[0].handle();
+    let mut left = PATIENCE;
+    loop {
+        let status = array.status();
+        if status.resync == Resync::Clean && status.job.is_none() && !status.active {
+            break;
+        }
+        if left == 0 {
+            return Err(format!("it does not come to rest: {}", brief(array)));
+        }
+        left -= 1;
+        clock_handle.sleep(STEP_NS).await;
+    }
+    let then = read_all(&Dev::new(array.clone())).await?;
+    if let Some(block) = first_difference(contents, &then) {
+        return Err(format!("what was read at {block} is another now; {}", brief(array)));
+    }
+    let found = check_agreement(disks, "at rest")?;
+    check_losses(spec, &found, contents, dice)
+}
+
+/// An array at rest, by its disks.
+pub struct AtRest {
+    images: Vec<Option<Vec<u8>>>,
+    assembled: Assembled,
+}
+
+/// That all that takes part agrees, by what the superblocks say; `when` is for the message.
+fn check_agreement(disks: &[SimDisk], when: &str) -> Result<AtRest, String> {
+    let image = |disk: &SimDisk| Some(disk.contents()).filter(|one| one.len() > 4096);
+    let images: Vec<_> =
+        disks.iter().map(|disk| if disk.is_gone() { None } else { image(disk) }).collect();
+    let there = found::look(&images)?;
+    let assembled = found::assemble(&there).map_err(|why| format!("{when} refused: {why}"))?;
+    let misfits = found::view(&assembled, &images).misfits();
+    if let Some(offset) = misfits.first() {
+        let count = misfits.len();
+        return Err(format!("{when} copies or parity differ at {offset} ({count} such blocks)"));
+    }
+    Ok(AtRest { images, assembled })
+}
+
+/// That an array holds `contents` also without members, as many as it can do without.
+fn check_losses(
+    spec: &Spec,
+    at_rest: &AtRest,
+    contents: &[u8],
+    dice: &mut Rng,
+) -> Result<(), String> {
+    let AtRest { images, assembled } = at_rest;
+    let view = found::view(assembled, images);
+    let in_sync = view.in_sync();
+    let layout = found::layout(assembled);
+    let sets: Vec<Vec<usize>> = losses(in_sync.len(), 2)
+        .into_iter()
+        .filter(|lost| is_readable(&layout, &|role| in_sync[role] && !lost.contains(&role)))
+        .collect();
+    let copies = if spec.has_parity() { 1 } else { 3 };
+    for _ in 0..2 {
+        let Some(lost) = sets.get(dice.index(sets.len().max(1))) else {
+            return Err("at rest it cannot be read".to_owned());
+        };
+        for choice in 0..copies {
+            check_view(&view.without(lost), choice, contents)
+                .map_err(|why| format!("at rest, without the roles {lost:?}, {why}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn check_view(view: &View<'_>, choice: usize, contents: &[u8]) -> Result<(), String> {
+    let (found, lost) = view.contents(choice);
+    if let Some(offset) = lost.first() {
+        return Err(format!("the block at {offset} is gone"));
+    }
+    match first_difference(contents, &found) {
+        None => Ok(()),
+        Some(offset) => Err(format!("the block at {offset} is another")),
+    }
+}
+
+/// The first block in which two contents differ.
+pub fn first_difference(a: &[u8], b: &[u8]) -> Option<u64> {
+    if a == b {
+        return None;
+    }
+    let block = BLOCK as usize;
+    let differing = a.chunks(block).zip(b.chunks(block)).position(|(a, b)| a != b);
+    Some(differing.map_or(a.len().min(b.len()) as u64, |index| index as u64 * BLOCK))
+}
+
+/// What an array says of itself, in a line.
+pub fn brief(array: &Redundant) -> String {
+    let status = array.status();
+    let members: Vec<String> = status
+        .members
+        .iter()
+        .map(|one| {
+            let role = one.role.map_or("-".to_owned(), |role| role.to_string());
+            format!("{}[{role}] {:?}", one.label, one.state)
+        })
+        .collect();
+    let last: Vec<&str> = status.log.iter().rev().take(6).map(|(_, text)| &text[..]).collect();
+    format!(
+        "{:?}, {}{}events {}, {}{}; log: {}",
+        status.resync,
+        if status.active { "active, " } else { "" },
+        if status.broken { "broken, " } else { "" },
+        status.events,
+        members.join(" "),
+        status.job.map_or(String::new(), |job| format!(", {} at {}", job.kind, job.done)),
+        last.into_iter().rev().collect::<Vec<_>>().join(" | ")
+    )
+}
