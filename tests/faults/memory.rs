@@ -108,6 +108,47 @@ fn writers_end(level: &str, members: &[&str]) {
     volume.down();
 }
 
+/// ```text
+///   ram(256M)   mkfs ─▶ some MiB   a file of 100 MiB ─▶ more   deleted, fstrim ─▶ some MiB again
+/// ```
+#[test]
+fn an_attached_ram_disk_gives_back_what_is_discarded() {
+    skip_unless_root!();
+    skip_without!("mkfs.ext4");
+    skip_without!("fstrim");
+    let scratch = Scratch::new();
+    let volume = scratch.up("ram(256M)", &["--name", "v"]);
+    if volume.device.is_none() {
+        println!("skipped: volumes cannot be attached here");
+        return;
+    }
+    let resident = || -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", volume.pid)).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a size");
+        line.split_whitespace().nth(1).expect("KiB").parse::<u64>().expect("KiB") << 10
+    };
+    let before = resident();
+    Tool::new("mkfs.ext4").arg("-q").arg(volume.device()).run().ok();
+    let empty = resident() - before;
+    assert!(empty < 80 * MIB, "mkfs, which discards all of it, took {} MiB", empty / MIB);
+    let mounted = Mounted::device(volume.device(), &scratch.join("m"));
+    let file = scratch.join("m/f");
+    Tool::new("dd")
+        .args(["if=/dev/zero", "bs=1M", "count=100", "conv=fsync"])
+        .arg(format!("of={}", file.display()))
+        .run()
+        .ok();
+    let full = resident() - before;
+    assert!(full > 100 * MIB, "{} MiB", full / MIB);
+    std::fs::remove_file(file).unwrap();
+    Tool::new("sync").arg("-f").arg(mounted.point()).run().ok();
+    Tool::new("fstrim").arg(mounted.point()).run().ok();
+    let trimmed = resident().saturating_sub(before);
+    assert!(trimmed < full - 80 * MIB, "{} of {} MiB after fstrim", trimmed / MIB, full / MIB);
+    mounted.unmount();
+    volume.down();
+}
+
 #[test]
 fn raid0_under_a_memory_limit() {
     writers_end("raid0", &["a.img", "b.img"]);
