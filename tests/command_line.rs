@@ -225,7 +225,7 @@ fn status_of_nothing() {
     let plain = scratch.run(&["status"]).ok();
     assert_eq!(plain.out.trim(), "no volumes are up");
     let json = scratch.run(&["status", "--json"]).ok().json();
-    assert_eq!(json, serde_json::json!({ "output_version": 1, "volumes": [] }));
+    assert_eq!(json, serde_json::json!({ "output_version": 1, "volumes": [], "unanswered": [] }));
 }
 
 #[test]
