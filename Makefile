@@ -7,7 +7,7 @@ FUZZ ?= 1500000
 # What boots a real kernel for the interop tests; they are skipped without it.
 export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab/klab))
 
-.PHONY: all build demo test interop lab-smoke lint bench setup clean
+.PHONY: all build demo test interop lab-smoke lint bench setup soak-memory soak-kills clean
 
 all: build
 
@@ -60,6 +60,20 @@ bench:
 	@command -v gungraun-runner >/dev/null || $(CARGO) install --locked gungraun-runner --version 0.20.0
 	$(CARGO) bench $(FLAGS) --package braid-bench --bench engine_instructions
 	$(CARGO) bench $(FLAGS) --package braid-bench --bench parity_instructions
+
+# A file system on an attached volume, volume and writers in one memory cgroup: 200 rounds over each
+# level, as root. (`make test` has two of each.)
+soak-memory: export BRAID_MEMORY_ROUNDS ?= 200
+soak-memory:
+	@scripts/setup.sh build test
+	$(CARGO) test $(FLAGS) --package braid --test faults memory -- --nocapture --test-threads 1
+
+# SIGKILL in the middle of fio with verification, 50 times for each level over each export, as root.
+# (`make test` has one of each.)
+soak-kills: export BRAID_KILLS ?= 50
+soak-kills:
+	@scripts/setup.sh build test
+	$(CARGO) test $(FLAGS) --package braid --test faults kills -- --nocapture
 
 clean:
 	$(CARGO) clean

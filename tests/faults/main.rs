@@ -7,5 +7,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod ends;
+mod full;
+mod kills;
+mod left;
+mod limits;
 mod members;
+mod memory;
 mod stopped;

@@ -3,8 +3,8 @@
 use braid_export_nbd::protocol::{Command, NbdErrno};
 
 use crate::common::{
-    Client, Failed, KIB, LoopDevice, MIB, Mounted, Scratch, UpVolume, drivers, pattern,
-    skip_unless_root, skip_without,
+    Client, Failed, KIB, LoopDevice, MIB, Mounted, Scratch, Tool, UpVolume, Volume, drivers,
+    pattern, skip_unless_root, skip_without, start,
 };
 
 /// What the volume's status says of its second member: failures, and the last of them.
@@ -79,6 +79,35 @@ fn a_loop_device_over_a_file_that_is_cut_off() {
     }
 }
 
+/// The kernel lets go of it when the volume does.
+#[test]
+fn a_loop_device_that_is_detached_is_used_to_the_end() {
+    skip_unless_root!();
+    skip_without!("losetup");
+    let scratch = Scratch::new();
+    let [a, b] = ["a.img", "b.img"].map(|name| scratch.sparse(name, 16 * MIB));
+    let (Some(first), Some(second)) = (LoopDevice::attach(&a), LoopDevice::attach(&b)) else {
+        return;
+    };
+    let stack = format!("raid1({}, {})", first.text(), second.text());
+    let volume = scratch.up(&stack, &["--name", "v", "--attach", "none"]);
+    let mut client = volume.client();
+    client.write(0, &pattern(1, 0, 4096), true).unwrap();
+    Tool::new("losetup").arg("--detach").arg(second.path()).run().ok();
+    client.write(MIB, &pattern(2, 0, 4096), true).expect("it goes on");
+    assert!(client.read(0, 4096).unwrap() == pattern(1, 0, 4096));
+    let state = volume.status()["state"].clone();
+    assert!(["online", "resyncing"].contains(&state.as_str().expect("a word")), "{state}");
+    volume.down();
+    for image in ["a.img", "b.img"] {
+        let bytes = scratch.read(image);
+        assert!(bytes[..4096] == pattern(1, 0, 4096), "{image}");
+        assert!(bytes[MIB as usize..][..4096] == pattern(2, 0, 4096), "{image}");
+    }
+    // Now it is gone, and that is said.
+    scratch.run(&["up", "v"]).fails(3, &[second.text()]);
+}
+
 #[test]
 fn a_full_disk_under_a_sparse_member() {
     skip_unless_root!();
@@ -120,6 +149,39 @@ fn a_full_disk_under_a_sparse_member() {
         volume.down();
         drop(disk);
     }
+}
+
+/// The first flush fails, as when the disk has lost what was in its cache; the kernel would answer
+/// all later ones well.
+#[test]
+fn a_flush_that_failed_is_not_forgotten() {
+    skip_without!("strace");
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", 16 * MIB);
+    scratch.sparse("b.img", 16 * MIB);
+    let socket = scratch.join("s.nbd");
+    // As a tracer of its parent, so that it is the volume that is ended at last.
+    let inject = ["-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e"];
+    let mut command = Tool::new("strace")
+        .args(inject)
+        .args(["inject=fdatasync:error=EIO:when=1", env!("CARGO_BIN_EXE_braid"), "serve"])
+        .args(["raid0(chunk=64K, ./a.img, ./b.img)", "--io", "threads", "--nbd"])
+        .arg(format!("unix:{}", socket.display()))
+        .folder(scratch.path())
+        .into_command();
+    let child = start(&mut command).expect("strace can be started");
+    let volume = Volume::adopt(&scratch, child, &socket);
+    let mut client = Client::connect_patiently(&socket);
+    client.write(0, &pattern(1, 0, 4096), false).unwrap();
+    for flush in 0..4 {
+        match client.flush() {
+            Err(Failed::Answered(errno)) => assert_eq!(errno, NbdErrno::Io),
+            other => panic!("flush {flush} should fail as the first did: {other:?}"),
+        }
+    }
+    assert!(client.read(0, 4096).unwrap() == pattern(1, 0, 4096), "reads and writes go on");
+    client.write(4096, &pattern(1, 0, 4096), false).unwrap();
+    drop(volume);
 }
 
 #[test]

@@ -156,6 +156,57 @@ fn ten_thousand_connections() {
 }
 
 #[test]
+fn connections_that_say_nothing_make_room() {
+    for driver in drivers() {
+        let scratch = Scratch::new();
+        let mut volume = scratch.serve(STACK, &["--io", driver, "--shards", "1"]);
+        let mut working = volume.client();
+        // Far more than there is room for, some with half a handshake; none ever goes on.
+        let silent: Vec<RawClient> = (0..600)
+            .map(|index| {
+                let mut raw = RawClient::connect(volume.socket()).unwrap();
+                if index % 3 == 0 {
+                    // The oldest are closed by now.
+                    let _ = raw.send(&[0, 0, 0, 3, b'I']);
+                }
+                raw
+            })
+            .collect();
+        for _ in 0..20 {
+            let mut client = Client::connect(volume.socket()).expect("there is room");
+            client.read(0, 512).expect("a read is answered");
+        }
+        working.read(0, 512).expect("who is through the handshake stays");
+        drop(silent);
+        volume.assert_serves();
+    }
+}
+
+#[test]
+fn who_finds_no_room_is_told_so() {
+    let scratch = Scratch::new();
+    let volume = scratch.serve(STACK, &["--shards", "1"]);
+    let _admitted: Vec<Client> = (0..256).map(|_| volume.client()).collect();
+    let mut raw = RawClient::greeted(volume.socket(), 3).unwrap();
+    let (reply, text) = raw.option(NBD_OPT_GO, &[0, 0, 0, 0, 0, 0]).unwrap();
+    assert_eq!(reply, NBD_REP_ERR_POLICY);
+    assert!(String::from_utf8_lossy(&text).contains("as many clients as there may be"));
+}
+
+#[test]
+fn bad_connections_do_not_fill_the_log() {
+    let scratch = Scratch::new();
+    let volume = scratch.serve(STACK, &["--shards", "1"]);
+    for _ in 0..2000 {
+        let mut raw = RawClient::greeted(volume.socket(), 3).unwrap();
+        raw.send(&[0xff; 16]).unwrap();
+        raw.assert_closed();
+    }
+    let lines = volume.errors().lines().count();
+    assert!((1..=16).contains(&lines), "{lines} lines: {}", volume.errors());
+}
+
+#[test]
 fn more_clients_than_there_is_room_for_are_turned_away() {
     let scratch = Scratch::new();
     let volume = scratch.up(STACK, &["--name", "v", "--attach", "none", "--shards", "1"]);

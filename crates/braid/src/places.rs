@@ -132,8 +132,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), Failure> {
     )))
 }
 
-/// A folder that only this user can enter; somebody else's is refused, as its owner could
-/// exchange the sockets in it.
+/// A folder that only this user can enter; one that somebody else owns or may write to is refused, as
+/// they could exchange the sockets in it.
 fn make_private(folder: &Path) -> Result<(), Failure> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.context(format_args!("cannot make the folder {}", folder.display()))?;
@@ -141,7 +141,13 @@ fn make_private(folder: &Path) -> Result<(), Failure> {
         metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw()
     };
     match std::fs::symlink_metadata(folder) {
-        Ok(metadata) if ours(&metadata) => Ok(()),
+        Ok(metadata) if ours(&metadata) && metadata.mode() & 0o022 == 0 => Ok(()),
+        Ok(metadata) if ours(&metadata) => Err(Failure::refused(format!(
+            "others may write to {} (mode {:o}), and so could take the volume's sockets over",
+            folder.display(),
+            metadata.mode() & 0o7777
+        ))
+        .next(format!("chmod 700 {}", crate::failure::shell_word(folder)))),
         Ok(_) => Err(Failure::refused(format!(
             "{} belongs to somebody else, who could take the volume's sockets over",
             folder.display()

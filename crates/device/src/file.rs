@@ -7,7 +7,7 @@
 //!
 //! | request      | file                                  | block device            |
 //! |--------------|---------------------------------------|-------------------------|
-//! | flush        | fdatasync                             | fdatasync               |
+//! | flush        | fdatasync; after one failed all do    | fdatasync               |
 //! | FUA          | RWF_DSYNC; fdatasync behind the others| the same                |
 //! | discard      | fallocate, punch hole                 | BLKDISCARD              |
 //! | write zeroes | fallocate, punch hole or zero range;  | the same, or BLKZEROOUT |
@@ -16,7 +16,7 @@
 use std::cell::Cell;
 use std::fs::{File as StdFile, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -77,7 +77,8 @@ impl File {
         }
         let limits = Limits { size: window.len, ..limits };
         let path = path.to_owned();
-        let failures = Arc::default();
+        let failures = if direct { Failures::default() } else { Failures::of_cached() };
+        let failures = Arc::new(failures);
         let shared = Shared { file, path, window, limits, block_device, direct, failures };
         Ok(File { shared: Arc::new(shared) })
     }
@@ -88,7 +89,7 @@ impl File {
     /// # Errors
     /// `EMFILE` when the process has too many open files.
     pub fn device(&self, handle: &Handle, pool: &Pool) -> io::Result<FileDevice> {
-        let fd: OwnedFd = self.shared.file.as_fd().try_clone_to_owned()?;
+        let fd = self.own_descriptor()?;
         Ok(FileDevice {
             inner: Rc::new(Inner {
                 handle: handle.clone(),
@@ -100,6 +101,23 @@ impl File {
                 no_discard: Cell::new(false),
             }),
         })
+    }
+
+    /// A descriptor with a description of its own (open(2)) where one can be had: the kernel tells
+    /// each once that data was lost, and shards must not take that word from each other.
+    fn own_descriptor(&self) -> io::Result<OwnedFd> {
+        let shared = &self.shared;
+        let flags = if shared.direct { OFlags::DIRECT } else { OFlags::empty() };
+        let again = OpenOptions::new()
+            .read(true)
+            .write(!shared.limits.read_only)
+            .custom_flags(flags.bits() as i32)
+            .open(format!("/proc/self/fd/{}", shared.file.as_raw_fd()));
+        match again {
+            Ok(file) => Ok(file.into()),
+            // Without /proc, or rights that have changed: the same description for all.
+            Err(_) => shared.file.as_fd().try_clone_to_owned(),
+        }
     }
 
     /// The path it was opened by.

@@ -1,5 +1,6 @@
 //! One connection from its first byte to its last: the handshake, then the session.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
@@ -17,6 +18,37 @@ use crate::protocol::{BlockSize, ExportError, ExportInfo, Exports, Negotiated};
 use crate::session::{End, Parts, Session};
 use crate::stop::Stop;
 use crate::stream::Stream;
+
+/// How a connection comes in: what its handshake may come to, how long it may take, and whether it
+/// must make room for a later one.
+pub struct Door {
+    policy: Policy,
+    limit: Duration,
+    closed: Stop,
+    is_through: Cell<bool>,
+}
+
+impl Door {
+    /// One that is open for `limit`.
+    pub fn new(policy: Policy, limit: Duration) -> Door {
+        Door { policy, limit, closed: Stop::default(), is_through: Cell::new(false) }
+    }
+
+    /// Ends the connection, if it is not through yet.
+    pub fn close(&self) {
+        self.closed.raise();
+    }
+
+    /// Whether it was closed.
+    pub fn is_closed(&self) -> bool {
+        self.closed.is_raised()
+    }
+
+    /// Whether the handshake is over.
+    pub fn is_through(&self) -> bool {
+        self.is_through.get()
+    }
+}
 
 /// A device as an export of NBD: what all of its connections have in common.
 #[derive(Clone)]
@@ -62,11 +94,17 @@ impl Export {
 
     /// Serves one connection, which receives into `inbox`, to its end.
     pub async fn serve<S: Stream>(&self, stream: S, inbox: Buf) -> End {
+        self.serve_by(&Door::new(Policy::default(), self.stall), stream, inbox).await
+    }
+
+    /// The same, for one that comes in by `door`.
+    pub async fn serve_by<S: Stream>(&self, door: &Door, stream: S, inbox: Buf) -> End {
         let mut inbox = Inbox::new(inbox);
         let negotiated = {
-            let mut limit = pin!(stream.sleep(self.stall));
+            let mut limit = pin!(stream.sleep(door.limit));
+            let mut closed = pin!(door.closed.wait());
             let mut stopped = pin!(self.stop.wait());
-            let mut negotiate = pin!(self.negotiate(&stream, &mut inbox));
+            let mut negotiate = pin!(self.negotiate(door.policy, &stream, &mut inbox));
             poll_fn(|cx| {
                 if let Poll::Ready(result) = negotiate.as_mut().poll(cx) {
                     return Poll::Ready(result);
@@ -74,7 +112,10 @@ impl Export {
                 if stopped.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(Err(End::Stopped));
                 }
-                limit.as_mut().poll(cx).map(|()| Err(End::Stalled(self.stall)))
+                if closed.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Err(End::GaveWay));
+                }
+                limit.as_mut().poll(cx).map(|()| Err(End::Stalled(door.limit)))
             })
             .await
         };
@@ -82,6 +123,7 @@ impl Export {
             Ok(negotiated) => negotiated,
             Err(end) => return end,
         };
+        door.is_through.set(true);
         let parts = Parts {
             stream,
             dev: self.dev.clone(),
@@ -96,8 +138,13 @@ impl Export {
     }
 
     /// The handshake, up to the first request.
-    async fn negotiate<S: Stream>(&self, stream: &S, inbox: &mut Inbox) -> Result<Negotiated, End> {
-        let mut handshake = Handshake::new(Arc::clone(&self.exports), Policy::default());
+    async fn negotiate<S: Stream>(
+        &self,
+        policy: Policy,
+        stream: &S,
+        inbox: &mut Inbox,
+    ) -> Result<Negotiated, End> {
+        let mut handshake = Handshake::new(Arc::clone(&self.exports), policy);
         let mut answer = handshake.greeting().to_vec();
         // An option may be longer than the inbox: they are collected here.
         let mut input = Vec::new();

@@ -274,6 +274,9 @@ impl Handshake {
         if self.policy.require_block_size {
             return Err(HandshakeError::BlockSizeRequired);
         }
+        if self.policy.full {
+            return Err(HandshakeError::Full);
+        }
         let Some((index, export)) = find(&self.exports, name) else {
             let name = name.to_owned();
             return Err(HandshakeError::UnknownExport { name });
@@ -303,6 +306,10 @@ impl Handshake {
     }
 
     fn handle_info(&mut self, option: u32, data: &[u8], out: &mut Vec<u8>) {
+        if self.policy.full {
+            let message = "there are as many clients as there may be; try again later";
+            return refuse(out, option, NBD_REP_ERR_POLICY, message);
+        }
         let request = match parse_info(data) {
             Ok(request) => request,
             Err(error) => return refuse(out, option, NBD_REP_ERR_INVALID, &error.to_string()),

@@ -2,8 +2,19 @@
 //!
 //! One [`Server`] a shard. A listener is accepted from by one shard, which hands connections to
 //! all of them in turn; each lives and dies on its shard.
+//!
+//! ```text
+//!   accepted ──▶ newcomer ──handshake──▶ served, for as long as it likes
+//!                   │ too slow, or the oldest when there is no room
+//!                   ▼
+//!                 closed          no room, and no newcomers: told so, and closed
+//! ```
+//!
+//! Invariant: who says nothing takes nobody's place for long: newcomers make room for later ones,
+//! and only those that have been through the handshake stay.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,8 +28,9 @@ use braid_engine::Dev;
 use braid_mem::Pool;
 use braid_uring::{Fd, Handle};
 
-use crate::connection::Export;
+use crate::connection::{Door, Export};
 use crate::counters::{Counters, Counts};
+use crate::handshake::Policy;
 use crate::session::End;
 use crate::stream::Socket;
 
@@ -28,18 +40,31 @@ const INBOX: usize = 64 << 10;
 /// What a socket may hold for a client to read, in bytes: two of the longest usual replies.
 const SEND_BUFFER: usize = 2 << 20;
 
+/// Clients that are told at once that there is no room; more are closed without a word.
+const MOST_TURNED_AWAY: usize = 16;
+
+/// How long telling that may take.
+const TURNING_AWAY: Duration = Duration::from_secs(2);
+
 /// Bounds on what clients may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Connections of one shard at once; more are closed as they come.
+    /// Connections of one shard at once. When there are so many, the oldest that has not been
+    /// through its handshake makes room; when all have, more are told so and closed.
     pub connections: usize,
-    /// How long a client may take for the handshake, and for the next byte of a request.
+    /// How long a client may take for the handshake.
+    pub handshake: Duration,
+    /// How long a client may take for the next byte of a request.
     pub stall: Duration,
 }
 
 impl Default for Bounds {
     fn default() -> Bounds {
-        Bounds { connections: 256, stall: Duration::from_secs(30) }
+        Bounds {
+            connections: 256,
+            handshake: Duration::from_secs(10),
+            stall: Duration::from_secs(30),
+        }
     }
 }
 
@@ -55,7 +80,12 @@ struct Inner {
     inboxes: Pool,
     export: Export,
     bounds: Bounds,
+    /// Connections that count.
     open: Cell<usize>,
+    /// The doors that they came by, oldest first.
+    doors: RefCell<VecDeque<Rc<Door>>>,
+    /// Connections that are being told that there is no room.
+    turned_away: Cell<usize>,
     on_end: Box<dyn Fn(&End)>,
 }
 
@@ -78,10 +108,12 @@ impl Server {
         Ok(Server {
             inner: Rc::new(Inner {
                 handle: handle.clone(),
-                inboxes: Pool::new(bounds.connections * INBOX)?,
+                inboxes: Pool::new((bounds.connections + MOST_TURNED_AWAY) * INBOX)?,
                 export,
                 bounds,
                 open: Cell::new(0),
+                doors: RefCell::default(),
+                turned_away: Cell::new(0),
                 on_end: Box::new(on_end),
             }),
         })
@@ -146,38 +178,78 @@ impl Server {
     /// Serves one connection, in a task of its own.
     pub fn connect(&self, fd: OwnedFd) {
         let inner = &self.inner;
-        let mut counts = Counts { connections: 1, ..Counts::default() };
-        if inner.open.get() >= inner.bounds.connections {
-            counts.connections_refused = 1;
-            counts.disconnections = 1;
-            inner.export.counters().add(&mut counts);
-            return;
+        let is_full = inner.open.get() >= inner.bounds.connections;
+        if is_full && !inner.make_room() {
+            return self.turn_away(fd);
         }
         inner.open.set(inner.open.get() + 1);
-        inner.export.counters().add(&mut counts);
+        inner.export.counters().add(&mut Counts { connections: 1, ..Counts::default() });
+        let door = Rc::new(Door::new(Policy::default(), inner.bounds.handshake));
+        inner.doors.borrow_mut().push_back(Rc::clone(&door));
         let server = self.clone();
         inner.handle.spawn(async move {
-            let fd = Fd::new(fd);
-            let end = server.inner.serve(&fd).await;
-            // A receive that is still under way holds the descriptor, and memory: this ends it.
-            // The client may have ended the connection already.
-            let _ = rustix::net::shutdown(&fd, rustix::net::Shutdown::Both);
-            server.inner.open.set(server.inner.open.get() - 1);
+            let inner = &server.inner;
+            let end = inner.serve(fd, &door).await;
+            inner.doors.borrow_mut().retain(|other| !Rc::ptr_eq(other, &door));
+            // One that made room does not count any more.
+            if !door.is_closed() {
+                inner.open.set(inner.open.get() - 1);
+            }
             let protocol_errors = u64::from(end.is_protocol_error());
             let mut counts = Counts { disconnections: 1, protocol_errors, ..Counts::default() };
-            server.inner.export.counters().add(&mut counts);
-            (server.inner.on_end)(&end);
+            inner.export.counters().add(&mut counts);
+            (inner.on_end)(&end);
+        });
+    }
+
+    /// Tells a client that there is no room, if it goes through a handshake to hear it.
+    fn turn_away(&self, fd: OwnedFd) {
+        let inner = &self.inner;
+        let mut counts = Counts {
+            connections: 1,
+            connections_refused: 1,
+            disconnections: 1,
+            ..Counts::default()
+        };
+        inner.export.counters().add(&mut counts);
+        if inner.turned_away.get() >= MOST_TURNED_AWAY {
+            return;
+        }
+        inner.turned_away.set(inner.turned_away.get() + 1);
+        let server = self.clone();
+        inner.handle.spawn(async move {
+            let inner = &server.inner;
+            let policy = Policy { full: true, ..Policy::default() };
+            // However it ends, nobody is served.
+            let _ = inner.serve(fd, &Door::new(policy, TURNING_AWAY)).await;
+            inner.turned_away.set(inner.turned_away.get() - 1);
         });
     }
 }
 
 impl Inner {
-    async fn serve(&self, fd: &Fd) -> End {
-        prepare_socket(fd);
+    /// Closes the door to the oldest connection that is not through its handshake, if there is one.
+    fn make_room(&self) -> bool {
+        let mut doors = self.doors.borrow_mut();
+        let Some(oldest) = doors.iter().position(|door| !door.is_through()) else { return false };
+        if let Some(door) = doors.remove(oldest) {
+            door.close();
+            self.open.set(self.open.get() - 1);
+        }
+        true
+    }
+
+    async fn serve(&self, fd: OwnedFd, door: &Door) -> End {
+        let fd = Fd::new(fd);
+        prepare_socket(&fd);
         let Some(buf) = self.inboxes.get(INBOX) else {
             return End::Failed(io::ErrorKind::OutOfMemory.into());
         };
-        self.export.serve(Socket::new(&self.handle, fd), buf).await
+        let end = self.export.serve_by(door, Socket::new(&self.handle, &fd), buf).await;
+        // A receive that is still under way holds the descriptor, and memory: this ends it. The
+        // client may have ended the connection already.
+        let _ = rustix::net::shutdown(&fd, rustix::net::Shutdown::Both);
+        end
     }
 }
 

@@ -66,6 +66,9 @@ pub enum End {
     /// The volume is going down.
     #[error("the volume is going down")]
     Stopped,
+    /// It was not through its handshake when others needed its place.
+    #[error("the client was not through its handshake when there was no room for more")]
+    GaveWay,
     /// The stream is out of step.
     #[error("{0:#010x} where a request should start")]
     BadMagic(u32),

@@ -35,7 +35,7 @@ fn on(mode: Mode) {
     let handle = executor.handle();
     let pool = Pool::new(4 << 20).unwrap();
     let dev = Dev::new(Ram::new(1 << 20).unwrap().device());
-    let bounds = Bounds { connections: 4, stall: Duration::from_millis(600) };
+    let bounds = Bounds { connections: 4, stall: Duration::from_millis(600), ..Bounds::default() };
     let server = Server::new(&handle, dev, pool, "ram", bounds, |_| {}).unwrap();
     let pairs = [(); 2].map(|()| UnixStream::pair().unwrap());
     let [idle, silent] = pairs.map(|(ours, theirs)| {

@@ -14,6 +14,7 @@
 mod buddy;
 mod pool;
 mod region;
+pub mod steady;
 mod stream;
 
 pub use pool::{Buf, Pool, keep_arenas};

@@ -122,11 +122,36 @@ impl Region {
         let page = crate::PAGE;
         let first = offset.next_multiple_of(page);
         let last = (offset + len) / page * page;
-        if keep || first >= last || self.advise(first, last - first, libc::MADV_DONTNEED).is_err() {
+        if keep || first >= last || self.give_back(first, last - first).is_err() {
             return self.fill_zero(offset, len);
         }
         self.fill_zero(offset, first - offset);
         self.fill_zero(last, offset + len - last);
+    }
+
+    /// Gives whole pages back to the kernel, also locked ones; they stay locked from their next touch
+    /// on.
+    fn give_back(&self, offset: usize, len: usize) -> io::Result<()> {
+        /// As `MADV_DONTNEED`, and for locked memory, too (Linux 5.18).
+        const MADV_DONTNEED_LOCKED: i32 = 24;
+        self.advise(offset, len, MADV_DONTNEED_LOCKED)
+            .or_else(|_| self.advise(offset, len, libc::MADV_DONTNEED))
+            .or_else(|_| self.give_back_unlocked(offset, len))
+    }
+
+    /// The same where the kernel does not do it for locked memory.
+    fn give_back_unlocked(&self, offset: usize, len: usize) -> io::Result<()> {
+        let check =
+            |result: i32| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+        // SAFETY: the range lies in this value's own mapping (callers checked it).
+        let start = unsafe { self.base.as_ptr().add(offset) };
+        // SAFETY: as above; it changes what may be paged out and nothing else.
+        check(unsafe { libc::munlock(start.cast(), len) })?;
+        let given = self.advise(offset, len, libc::MADV_DONTNEED);
+        // Locked again, whatever became of it: it was, or else it would not have come to this.
+        // SAFETY: as for `munlock`.
+        check(unsafe { libc::mlock2(start.cast(), len, libc::MLOCK_ONFAULT as _) })?;
+        given
     }
 
     /// Keeps the whole mapping in memory (`mlock`), which also faults it in.
@@ -213,6 +238,40 @@ mod tests {
                 let zeroed = (4000..24_000).contains(&index);
                 assert_eq!(*byte, if zeroed { 0 } else { 9 }, "at {index}, keep {keep}");
             }
+        }
+    }
+
+    /// Pages that are in memory.
+    fn resident(region: &Region) -> usize {
+        let mut pages = vec![0u8; region.len / crate::PAGE];
+        // SAFETY: the range is the region's own mapping, and the vector has a byte for each page.
+        let result = unsafe {
+            libc::mincore(region.base.as_ptr().cast(), region.len, pages.as_mut_ptr().cast())
+        };
+        assert_eq!(result, 0);
+        pages.iter().filter(|page| *page & 1 != 0).count()
+    }
+
+    #[test]
+    fn what_is_discarded_is_given_back_though_it_is_locked() {
+        type GiveBack = fn(&Region, usize, usize) -> io::Result<()>;
+        let ways: [GiveBack; 2] = [Region::give_back, Region::give_back_unlocked];
+        for give_back in ways {
+            let region = Region::new(1 << 20, Advice::Sparse).unwrap();
+            if let Err(error) = region.lock() {
+                println!("skipped: memory cannot be locked here: {error}");
+                return;
+            }
+            region.write(0, &vec![9; 1 << 20]);
+            assert_eq!(resident(&region), 256);
+            give_back(&region, 8192, 512 << 10).unwrap();
+            assert_eq!(resident(&region), 128);
+            let mut bytes = [1; 4];
+            region.read((512 << 10) + 8190, &mut bytes);
+            assert_eq!(bytes, [0, 0, 9, 9]);
+            // Where it is written again it is locked again: it cannot be given back the old way.
+            region.write(8192, &[7; 4096]);
+            assert!(region.advise(8192, 4096, libc::MADV_DONTNEED).is_err(), "still locked");
         }
     }
 

@@ -1,8 +1,8 @@
 //! Settings of a process that the kernel waits for when it writes back memory.
 //!
 //! Such a process must not wait for the memory that only its own progress can free: it is told
-//! apart (`PR_SET_IO_FLUSHER`), and keeps its code and stacks in memory (`mlockall`). Source:
-//! prctl(2), mlockall(2), kernel commit 8d19f1c8e193.
+//! apart (`PR_SET_IO_FLUSHER`), and takes no page fault (`braid-mem` sees to that). Source: prctl(2),
+//! kernel commit 8d19f1c8e193.
 
 use std::io;
 
@@ -19,16 +19,6 @@ const PR_SET_IO_FLUSHER: libc::c_int = 57;
 pub fn set_io_flusher() -> io::Result<()> {
     // SAFETY: a call without pointers.
     check(unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) }).map(drop)
-}
-
-/// Keeps all that is mapped now in memory. What is mapped later (the body of a RAM disk that
-/// grows as it is written) is not included.
-///
-/// # Errors
-/// `ENOMEM` or `EPERM` when the limit on locked memory is too low.
-pub fn lock_memory() -> io::Result<()> {
-    // SAFETY: a call without pointers; it changes what may be paged out and nothing else.
-    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_ONFAULT) }).map(drop)
 }
 
 /// The limit on locked memory in bytes; `None` if there is none.
@@ -54,6 +44,19 @@ pub fn raise_open_files() -> io::Result<u64> {
     // SAFETY: the kernel reads an rlimit at the address of a live one.
     check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) })?;
     Ok(limit.rlim_cur)
+}
+
+/// Has writes beyond the limit on file sizes fail with `EFBIG` instead of ending this process
+/// (`SIGXFSZ`).
+///
+/// # Errors
+/// None is documented for valid arguments.
+pub fn ignore_file_size_signal() -> io::Result<()> {
+    // SAFETY: no handler is installed, so nothing runs when the signal comes.
+    match unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } {
+        libc::SIG_ERR => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
 }
 
 /// Starts a new session, so that a terminal that closes does not end this process.

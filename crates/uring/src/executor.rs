@@ -23,11 +23,15 @@ use crate::operation::Operation;
 use crate::pool::{Job, Pool};
 use crate::ring::Ring;
 use crate::table::{After, Table};
-use crate::threads::Threads;
+use crate::threads::{Threads, job_of};
 use crate::timer::Timers;
 
 /// Tasks run between two visits to the driver.
 const BUDGET: usize = 128;
+
+/// Operations under way at once that are prepared for: more than a block device's queue and the
+/// passes of an array ever have.
+const UNDER_WAY: usize = 4096;
 
 /// Which driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -41,6 +45,17 @@ pub enum Mode {
     Threads,
 }
 
+/// Who does what has to wait, of the operations that io_uring carries out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Workers {
+    /// Threads that the kernel makes when it needs them.
+    #[default]
+    Kernel,
+    /// The executor's own, which are there from the start: for a process that must not wait for
+    /// memory while it serves.
+    Own,
+}
+
 /// How to make an executor.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
@@ -48,11 +63,13 @@ pub struct Config {
     pub mode: Mode,
     /// Most threads for operations that block.
     pub threads: usize,
+    /// Whose threads.
+    pub workers: Workers,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { mode: Mode::Auto, threads: 16 }
+        Config { mode: Mode::Auto, threads: 16, workers: Workers::Kernel }
     }
 }
 
@@ -110,14 +127,11 @@ impl Executor {
     /// # Panics
     /// If the thread has an executor already.
     pub fn new(config: Config) -> io::Result<Executor> {
-        // SAFETY: a call without pointers; the result is checked and owned.
-        let eventfd = unsafe {
-            match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
-                -1 => return Err(io::Error::last_os_error()),
-                fd => OwnedFd::from_raw_fd(fd),
-            }
+        let eventfd = eventfd()?;
+        let ring = |eventfd: &OwnedFd| {
+            let ring = Ring::new(eventfd.try_clone()?, config.workers)?;
+            Ok(Driver::Ring(Box::new(ring)))
         };
-        let ring = |eventfd: &OwnedFd| Ok(Driver::Ring(Box::new(Ring::new(eventfd.try_clone()?)?)));
         let threads = |eventfd: &OwnedFd| Ok(Driver::Threads(Threads::new(eventfd.try_clone()?)));
         let driver = match config.mode {
             Mode::Uring => ring(&eventfd),
@@ -139,6 +153,9 @@ impl Executor {
             timers: Timers::default(),
             inbox,
         };
+        if config.workers == Workers::Own {
+            inner.prepare()?;
+        }
         Ok(Executor { inner: Rc::new(inner) })
     }
 
@@ -180,7 +197,7 @@ impl Executor {
         let busy = READY.with_borrow(|ready| !ready.is_empty()) || !inner.inbox.is_empty();
         let wait = if busy { None } else { Some(limit) };
         let turned = match &inner.driver {
-            Driver::Ring(ring) => ring.turn(&inner.table, wait),
+            Driver::Ring(ring) => ring.turn(&inner.table, wait, &|id| inner.submit(id)),
             Driver::Threads(threads) => threads.turn(&inner.table, wait),
         };
         inner.inbox.waiting.store(false, Ordering::SeqCst);
@@ -218,7 +235,7 @@ impl Drop for Executor {
             let turned = match &inner.driver {
                 Driver::Ring(ring) => {
                     ring.cancel_all();
-                    ring.turn(&inner.table, limit)
+                    ring.turn(&inner.table, limit, &|id| inner.submit(id))
                 }
                 Driver::Threads(threads) => {
                     threads.cancel_all(&inner.table);
@@ -301,9 +318,29 @@ impl Handle {
 }
 
 impl Inner {
+    /// Makes now what would else be made when it is needed first, which may be when memory is
+    /// short.
+    fn prepare(&self) -> io::Result<()> {
+        self.with_pool(Pool::start_all);
+        self.table.reserve(UNDER_WAY);
+        READY.with_borrow_mut(|ready| ready.reserve(UNDER_WAY));
+        match &self.driver {
+            Driver::Ring(ring) => ring.reserve(&self.table, UNDER_WAY, &|id| self.submit(id)),
+            Driver::Threads(_) => Ok(()),
+        }
+    }
+
     fn submit(&self, id: u32) {
         match &self.driver {
-            Driver::Ring(ring) => ring.submit(&self.table, id),
+            Driver::Ring(ring) => {
+                let job = self.table.with(id, |operation| {
+                    ring.leaves_to_threads(operation).then(|| job_of(operation))
+                });
+                match job {
+                    None => ring.submit(&self.table, id),
+                    Some(job) => self.with_pool(|pool| pool.run(id, job)),
+                }
+            }
             Driver::Threads(threads) => {
                 self.with_pool(|pool| threads.submit(&self.table, id, pool));
             }
@@ -332,10 +369,7 @@ impl Inbox {
     fn push(&self, message: Message) {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
         if self.waiting.load(Ordering::SeqCst) {
-            let one = 1u64.to_ne_bytes();
-            // SAFETY: 8 valid bytes. It can only fail when the count is at its maximum, and
-            // then the executor is woken anyway.
-            unsafe { libc::write(self.eventfd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+            ring_eventfd(&self.eventfd);
         }
     }
 
@@ -346,6 +380,24 @@ impl Inbox {
     fn take(&self) -> Vec<Message> {
         std::mem::take(&mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+pub(crate) fn eventfd() -> io::Result<OwnedFd> {
+    // SAFETY: a call without pointers; the result is checked and owned.
+    unsafe {
+        match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(OwnedFd::from_raw_fd(fd)),
+        }
+    }
+}
+
+/// Wakes whoever waits for an eventfd.
+pub(crate) fn ring_eventfd(fd: &OwnedFd) {
+    let one = 1u64.to_ne_bytes();
+    // SAFETY: 8 valid bytes. It can only fail when the count is at its maximum, and then whoever
+    // waits is woken anyway.
+    unsafe { libc::write(fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
 }
 
 /// Reaches an executor from other threads.

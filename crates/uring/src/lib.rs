@@ -28,6 +28,6 @@ mod threads;
 mod timer;
 
 pub use clock::ExecutorClock;
-pub use executor::{Config, Executor, Handle, Mode, Remote};
+pub use executor::{Config, Executor, Handle, Mode, Remote, Workers};
 pub use file::{Failures, Fd};
 pub use net::{Interest, Receive};

@@ -46,6 +46,10 @@ pub(crate) struct Transfer {
     pub(crate) durable: bool,
     pub(crate) offset: u64,
     pub(crate) payload: Payload,
+    /// The kernel was told to answer rather than to wait (`RWF_NOWAIT`).
+    pub(crate) nowait: bool,
+    /// It answered that it would have to wait.
+    pub(crate) must_wait: bool,
     /// What is left, where there is more than one buffer.
     vector: Vec<libc::iovec>,
     done: u64,
@@ -67,6 +71,8 @@ impl Transfer {
             offset,
             total: payload.len(),
             payload,
+            nowait: false,
+            must_wait: false,
             vector: Vec::new(),
             done: 0,
         };
@@ -100,6 +106,12 @@ impl Transfer {
     /// Takes in what the kernel answered; `None` when the rest must be submitted again.
     pub(crate) fn advance(&mut self, result: i32) -> Option<Result<(), Errno>> {
         match result {
+            // What would have to wait may not be known to the file system before it tries, or may
+            // be all that it can do.
+            result if self.nowait && [-libc::EAGAIN, -libc::EOPNOTSUPP].contains(&result) => {
+                (self.nowait, self.must_wait) = (false, true);
+                None
+            }
             // A signal, or a file system that would have blocked: once more.
             result if result == -libc::EINTR || result == -libc::EAGAIN => None,
             result if result < 0 => Some(Err(Errno::from_raw(-result))),
@@ -187,6 +199,17 @@ mod tests {
         let Rest::Many(rest) = one.rest() else { panic!() };
         assert_eq!(rest.len(), 1);
         assert_eq!(one.advance(4096), Some(Ok(())));
+    }
+
+    #[test]
+    fn what_would_have_to_wait_waits_elsewhere() {
+        for answer in [libc::EAGAIN, libc::EOPNOTSUPP] {
+            let mut one = transfer(&[4096]);
+            one.nowait = true;
+            assert_eq!(one.advance(-answer), None);
+            assert!(one.must_wait && !one.nowait);
+            assert_eq!(one.advance(-libc::EOPNOTSUPP), Some(Err(Errno::OPNOTSUPP)), "a real one");
+        }
     }
 
     #[test]

@@ -3,6 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+use braid_mem::steady;
+
+/// More than a job ever has on its stack, in bytes.
+const STACK_IN_USE: usize = 64 << 10;
+
 /// A closure that answers as a system call does: a count or a negative error number.
 pub(crate) type Job = Box<dyn FnOnce() -> i32 + Send>;
 
@@ -40,10 +45,8 @@ impl Pool {
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.jobs.push_back((id, job));
         if state.jobs.len() > state.idle && state.threads < self.limit {
-            let (shared, done) = (Arc::clone(&self.shared), Arc::clone(&self.done));
-            let name = format!("braid-io-{}", state.threads);
-            match std::thread::Builder::new().name(name).spawn(move || work(&shared, &done)) {
-                Ok(_) => state.threads += 1,
+            match self.start(&mut state) {
+                Ok(()) => {}
                 // With at least one thread the job waits its turn.
                 Err(_) if state.threads > 0 => {}
                 Err(error) => {
@@ -56,6 +59,25 @@ impl Pool {
         }
         drop(state);
         self.shared.work.notify_one();
+    }
+
+    /// Starts all threads that there may be, so that none is started while serving: that takes
+    /// memory. Fewer will do.
+    pub(crate) fn start_all(&self) {
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.threads < self.limit && self.start(&mut state).is_ok() {}
+    }
+
+    fn start(&self, state: &mut State) -> std::io::Result<()> {
+        let (shared, done) = (Arc::clone(&self.shared), Arc::clone(&self.done));
+        let name = format!("braid-io-{}", state.threads);
+        let run = move || {
+            steady::touch_stack(STACK_IN_USE);
+            work(&shared, &done);
+        };
+        std::thread::Builder::new().name(name).spawn(run)?;
+        state.threads += 1;
+        Ok(())
     }
 }
 

@@ -4,6 +4,12 @@
 //! and, if there is nothing else to do, waits. The ring is made for one thread (`SINGLE_ISSUER`)
 //! whose completions are worked on inside that call (`DEFER_TASKRUN`), so that no interrupt of
 //! the tasks, and no lock, is needed.
+//!
+//! What may have to wait (`fdatasync`, a write that a file system must first find room for) the
+//! kernel gives to threads that it makes when it needs them, which takes memory. Where none may be
+//! taken ([`Workers::Own`]) such operations go to threads of our own instead: the kernel is told not
+//! to wait, and what it then refuses is done again there. [`Ring::reserve`] has it make its
+//! descriptions of requests beforehand; it keeps them.
 
 use std::cell::RefCell;
 use std::io;
@@ -11,8 +17,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use io_uring::types::{Fd as RingFd, FsyncFlags, SubmitArgs, Timespec};
-use io_uring::{IoUring, opcode, squeue};
+use io_uring::{IoUring, Probe, opcode, squeue};
 
+use crate::executor::Workers;
 use crate::operation::{Operation, Rest, raw};
 use crate::table::{After, Table};
 
@@ -20,6 +27,9 @@ use crate::table::{After, Table};
 const INBOX: u64 = u64::MAX;
 /// The user data of cancellations, whose own results say nothing.
 const CANCEL: u64 = u64::MAX - 1;
+
+/// The user data of requests that are made so that the kernel has made them.
+const RESERVE: u64 = u64::MAX - 2;
 
 const SUBMISSIONS: u32 = 256;
 /// Twice what all connections may have under way, so that completions never overflow.
@@ -30,6 +40,9 @@ pub(crate) struct Ring {
     results: RefCell<Vec<(u64, i32)>>,
     inbox: OwnedFd,
     armed: std::cell::Cell<bool>,
+    workers: Workers,
+    /// Requests of [`RESERVE`] that are not done.
+    reserving: std::cell::Cell<usize>,
 }
 
 impl Ring {
@@ -37,7 +50,7 @@ impl Ring {
     ///
     /// # Errors
     /// What `io_uring_setup` answers: `ENOSYS` or `EPERM` where io_uring is not to be had.
-    pub(crate) fn new(inbox: OwnedFd) -> io::Result<Ring> {
+    pub(crate) fn new(inbox: OwnedFd, workers: Workers) -> io::Result<Ring> {
         let build = |single: bool| {
             let mut builder = IoUring::builder();
             builder.setup_cqsize(COMPLETIONS).setup_clamp();
@@ -51,10 +64,18 @@ impl Ring {
             Some(libc::EINVAL) => build(false),
             _ => Err(error),
         })?;
-        if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
+        // Receives that wait first and cancellations of everything came with Linux 5.19, without a
+        // flag that says so: with SOCKET, which is not used here. Before, a receive would be refused
+        // at its second time, and an executor never end.
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe)?;
+        let is_new_enough = probe.is_supported(opcode::Socket::CODE)
+            && ring.params().is_feature_ext_arg()
+            && ring.params().is_feature_nodrop();
+        if !is_new_enough {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
-                "this kernel's io_uring is older than Linux 5.11",
+                "this kernel's io_uring is older than Linux 5.19",
             ));
         }
         Ok(Ring {
@@ -62,17 +83,55 @@ impl Ring {
             results: RefCell::default(),
             inbox,
             armed: std::cell::Cell::new(false),
+            workers,
+            reserving: std::cell::Cell::new(0),
         })
     }
 
+    /// Whether an operation is for a thread of our own.
+    pub(crate) fn leaves_to_threads(&self, operation: &Operation) -> bool {
+        self.workers == Workers::Own
+            && match operation {
+                Operation::Sync(_) | Operation::Fallocate { .. } => true,
+                Operation::Transfer(transfer) => transfer.must_wait,
+                _ => false,
+            }
+    }
+
     pub(crate) fn submit(&self, table: &Table, id: u32) {
-        let entry = table.with(id, entry_of).user_data(id.into());
+        let nowait = self.workers == Workers::Own;
+        let entry = table.with(id, |operation| entry_of(operation, nowait)).user_data(id.into());
         self.push(&entry);
     }
 
+    /// Has the kernel make `count` descriptions of requests, which it keeps for later ones.
+    pub(crate) fn reserve(
+        &self,
+        table: &Table,
+        count: usize,
+        resubmit: &dyn Fn(u32),
+    ) -> io::Result<()> {
+        let silent = crate::executor::eventfd()?;
+        let wait = opcode::PollAdd::new(RingFd(silent.as_raw_fd()), libc::POLLIN as u32).build();
+        // All are under way at once, or the first would be used again for the next.
+        (0..count).for_each(|_| self.push(&wait.clone().user_data(RESERVE)));
+        self.reserving.set(count);
+        self.turn(table, None, resubmit)?;
+        crate::executor::ring_eventfd(&silent);
+        while self.reserving.get() > 0 {
+            self.turn(table, Some(None), resubmit)?;
+        }
+        Ok(())
+    }
+
     /// Hands submissions over and takes results in; waits for one if `wait` says for how long
-    /// at most (`None`: without end).
-    pub(crate) fn turn(&self, table: &Table, wait: Option<Option<Duration>>) -> io::Result<()> {
+    /// at most (`None`: without end). `resubmit` is called for what is not done yet.
+    pub(crate) fn turn(
+        &self,
+        table: &Table,
+        wait: Option<Option<Duration>>,
+        resubmit: &dyn Fn(u32),
+    ) -> io::Result<()> {
         if !self.armed.replace(true) {
             let fd = RingFd(self.inbox.as_raw_fd());
             self.push(&opcode::PollAdd::new(fd, libc::POLLIN as u32).build().user_data(INBOX));
@@ -97,7 +156,7 @@ impl Ring {
                 _ => return Err(error),
             },
         }
-        self.reap(table);
+        self.reap(table, resubmit);
         Ok(())
     }
 
@@ -117,7 +176,7 @@ impl Ring {
         unsafe { ring.submitter().enter::<libc::sigset_t>(pending, 0, GETEVENTS, None) }
     }
 
-    fn reap(&self, table: &Table) {
+    fn reap(&self, table: &Table, resubmit: &dyn Fn(u32)) {
         let mut results = self.results.take();
         let mut ring = self.ring.borrow_mut();
         results.extend(ring.completion().map(|entry| (entry.user_data(), entry.result())));
@@ -129,9 +188,10 @@ impl Ring {
                     self.armed.set(false);
                 }
                 CANCEL => {}
+                RESERVE => self.reserving.set(self.reserving.get() - 1),
                 id => {
                     if let After::Resubmit = table.complete(id as u32, result) {
-                        self.submit(table, id as u32);
+                        resubmit(id as u32);
                     }
                 }
             }
@@ -161,15 +221,17 @@ impl Ring {
 }
 
 /// The submission for an operation.
-fn entry_of(operation: &mut Operation) -> squeue::Entry {
+fn entry_of(operation: &mut Operation, nowait: bool) -> squeue::Entry {
     match operation {
         Operation::Transfer(transfer) => {
             let (fd, offset) = (RingFd(raw(&transfer.fd)), transfer.position());
-            let flags = if transfer.durable { libc::RWF_DSYNC } else { 0 };
+            transfer.nowait = nowait;
+            let durable = if transfer.durable { libc::RWF_DSYNC } else { 0 };
+            let flags = durable | if nowait { libc::RWF_NOWAIT } else { 0 };
             let write = transfer.write;
             match (transfer.rest(), write) {
                 (Rest::One { base, len }, false) => {
-                    opcode::Read::new(fd, base, len).offset(offset).build()
+                    opcode::Read::new(fd, base, len).offset(offset).rw_flags(flags).build()
                 }
                 (Rest::One { base, len }, true) => {
                     opcode::Write::new(fd, base, len).offset(offset).rw_flags(flags).build()
@@ -177,6 +239,7 @@ fn entry_of(operation: &mut Operation) -> squeue::Entry {
                 (Rest::Many(parts), false) => {
                     opcode::Readv::new(fd, parts.as_ptr(), parts.len() as u32)
                         .offset(offset)
+                        .rw_flags(flags)
                         .build()
                 }
                 (Rest::Many(parts), true) => {

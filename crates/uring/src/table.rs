@@ -48,6 +48,11 @@ impl Table {
         self.entries.borrow_mut().insert(entry) as u32
     }
 
+    /// Makes room for `count` at once.
+    pub(crate) fn reserve(&self, count: usize) {
+        self.entries.borrow_mut().reserve(count);
+    }
+
     /// Operations that the kernel has not answered.
     pub(crate) fn in_kernel(&self) -> usize {
         let entries = self.entries.borrow();
@@ -68,8 +73,15 @@ impl Table {
             Operation::Transfer(transfer) => match transfer.advance(result) {
                 None => return After::Resubmit,
                 Some(Ok(())) => 0,
-                Some(Err(errno)) => -errno.raw(),
+                Some(Err(errno)) => {
+                    if transfer.durable {
+                        transfer.fd.durable_failed(errno);
+                    }
+                    -errno.raw()
+                }
             },
+            // Also when nobody waits for it any more.
+            Operation::Sync(fd) => fd.flushed(result),
             _ => result,
         };
         match std::mem::replace(&mut entry.state, State::Done(result)) {

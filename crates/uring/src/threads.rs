@@ -136,7 +136,7 @@ impl<T> Loan<T> {
 }
 
 /// The system call of a file operation, to be made on another thread.
-fn job_of(operation: &mut Operation) -> Job {
+pub(crate) fn job_of(operation: &mut Operation) -> Job {
     match operation {
         Operation::Transfer(transfer) => {
             let (fd, offset, write) = (raw(&transfer.fd), transfer.position(), transfer.write);

@@ -2,19 +2,26 @@
 
 use std::cell::Cell;
 use std::io::{IoSlice, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use braid_block::{Errno, Payload};
 use braid_mem::{Buf, Pool};
-use braid_uring::{Config, Executor, Fd, Handle, Interest, Mode};
+use braid_uring::{Config, Executor, Failures, Fd, Handle, Interest, Mode, Workers};
 
 /// Runs `body` on each driver that this machine has.
 fn on_both<F: Future<Output = ()> + 'static>(body: impl Fn(Handle) -> F) {
-    for mode in [Mode::Uring, Mode::Threads] {
-        match Executor::new(Config { mode, ..Config::default() }) {
+    let kinds = [
+        (Mode::Uring, Workers::Kernel),
+        (Mode::Uring, Workers::Own),
+        (Mode::Threads, Workers::Kernel),
+        (Mode::Threads, Workers::Own),
+    ];
+    for (mode, workers) in kinds {
+        match Executor::new(Config { mode, workers, ..Config::default() }) {
             Ok(executor) => executor.block_on(body(executor.handle())),
             Err(error) => println!("skipped {mode:?}: {error}"),
         }
@@ -34,6 +41,35 @@ fn file() -> Fd {
 fn pair() -> (Fd, UnixStream) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     (Fd::new(OwnedFd::from(ours)), theirs)
+}
+
+/// ```text
+///   descriptor 1 (a shard)    write ✓   flush ✗   flush ✗            the kernel would say ✓
+///   descriptor 2 (another)                        flush ✗            it has told 1
+///   brought up anew                                          flush ✓
+/// ```
+#[test]
+fn after_a_flush_that_failed_all_fail() {
+    on_both(|handle| async move {
+        // A pipe cannot be flushed; then a file takes its place under the same number.
+        let (_reader, writer) = std::io::pipe().unwrap();
+        let good = tempfile::tempfile().unwrap();
+        let number = writer.as_raw_fd();
+        let failures = Arc::<Failures>::default();
+        let fd = Fd::counted(writer.into(), Arc::clone(&failures));
+        assert_eq!(failures.lost(), None);
+        let failed = handle.sync(&fd).await.result;
+        assert_eq!(failed, Err(Errno::INVAL));
+        // SAFETY: both are open descriptors of this test's own; `fd` owns the second from now on.
+        assert_eq!(unsafe { libc::dup2(good.as_raw_fd(), number) }, number);
+        let another = Fd::counted(good.try_clone().unwrap().into(), Arc::clone(&failures));
+        for one in [&fd, &another] {
+            assert_eq!(handle.sync(one).await.result, failed, "what was lost stays lost");
+        }
+        assert_eq!((failures.lost(), failures.count()), (failed.err(), 3));
+        let anew = Fd::counted(good.into(), Arc::default());
+        assert_eq!(handle.sync(&anew).await.result, Ok(()));
+    });
 }
 
 #[test]

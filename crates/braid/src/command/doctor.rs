@@ -12,7 +12,7 @@ use crate::cli;
 use crate::control::OUTPUT_VERSION;
 use crate::failure::Failure;
 
-/// Locked memory that a shard wants: its buffers and some room for the program.
+/// Locked memory that a volume wants: buffers of requests, the program, a reserve of heap.
 const WANTED_LOCK: u64 = 256 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
@@ -187,7 +187,11 @@ fn memory_lock() -> Finding {
         Ok(Some(limit)) => Finding::lacking(
             "locked memory",
             Verdict::Limited,
-            format!("up to {:#}: buffers may be paged out", ByteSize(limit)),
+            format!(
+                "up to {:#}: buffers may be paged out, and volumes are attached only if told to \
+                 (--attach fuse)",
+                ByteSize(limit)
+            ),
             "LimitMEMLOCK=infinity in the service, or `ulimit -l unlimited`",
         ),
         Err(error) => Finding::lacking(
@@ -214,8 +218,10 @@ fn io_flusher() -> Finding {
     Finding::lacking(
         "I/O flusher",
         Verdict::Limited,
-        "without CAP_SYS_RESOURCE, an attached volume may stall when memory is short",
-        "run as root outside of a container, or give it that capability; NBD needs none",
+        "without CAP_SYS_RESOURCE, an attached volume makes up for it: its memory is there before it \
+         serves, and threads of its own wait for members",
+        "nothing needed, but for volumes with RAM in them, which take memory as they are written; \
+         that capability makes those safe, too",
     )
 }
 

@@ -290,6 +290,7 @@ fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
         .create(true)
         .append(true)
         .mode(0o600)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
         .open(&log)
         .context(format_args!("cannot open the log {}", log.display()))?;
     let program = std::env::current_exe().context("cannot find this program")?;

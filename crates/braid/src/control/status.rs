@@ -32,6 +32,10 @@ pub(crate) struct Status {
     /// `uring` or `threads`.
     pub(crate) io: String,
     pub(crate) shards: usize,
+    /// Page faults of the threads that serve, since they began to: each may have had to wait for
+    /// memory. None are expected, but for RAM disks and after members were taken in.
+    #[serde(default)]
+    pub(crate) page_faults: u64,
     /// Processor time used by the volume's process, in nanoseconds.
     pub(crate) cpu_ns: u64,
 }
@@ -97,6 +101,10 @@ pub(crate) struct MemberStatus {
     /// Why what it holds goes with the volume: its file was deleted, or another one lies at its path.
     #[serde(default)]
     pub(crate) gone: Option<String>,
+    /// The error of the first flush that failed: what was written before may not be on the member,
+    /// and every flush fails until the volume is brought up anew.
+    #[serde(default)]
+    pub(crate) lost: Option<String>,
 }
 
 /// An array.

@@ -1,7 +1,9 @@
 //! A volume as a block device of this machine: a FUSE file system of one file, served by shard
 //! 0, and a loop device on that file, set up from the main thread.
 
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,10 +102,6 @@ impl Attached {
         if !rustix::process::geteuid().is_root() {
             return Err(AttachError::NotRoot);
         }
-        // A process that was killed may have left its own here.
-        if let Some(mut left) = Attachment::find(&spec.mount)? {
-            left.detach()?;
-        }
         leave_traces(spec)?;
         let (mount, fd) = Mount::new(&spec.mount, &spec.name, limits.read_only)?;
         let counters = Arc::new(Counters::default());
@@ -146,6 +144,37 @@ impl Attached {
     }
 }
 
+/// What a process that was killed left of the volume.
+pub(crate) struct Left {
+    /// It may still be on its way out, with members open.
+    pub(crate) is_dying: bool,
+    /// What was done about it, for people.
+    pub(crate) told: Vec<String>,
+}
+
+/// Takes away what a process of this volume left that has ended without doing so. Nobody serves that
+/// device any more, so whatever is mounted on it answers with errors, and goes with it. The caller
+/// has the volume's name locked: there is no such process that lives.
+pub(crate) fn clear_left(spec: &Spec) -> Result<Left, AttachError> {
+    let mut told = Vec::new();
+    if let Some(mut left) = Attachment::find(&spec.mount)? {
+        let device =
+            left.device().map_or("its device".to_owned(), |path| path.display().to_string());
+        let forced = left.detach_force();
+        let on_it: Vec<String> =
+            forced.unmounted.iter().map(|point| point.display().to_string()).collect();
+        told.push(match on_it.is_empty() {
+            true => format!("{device}, which a process that was killed had left, was taken away"),
+            false => format!(
+                "{device}, which a process that was killed had left, was taken away, and what was \
+                 mounted on it: {}; check that file system before it is mounted again",
+                on_it.join(", ")
+            ),
+        });
+    }
+    Ok(Left { is_dying: spec.traces().exists(), told })
+}
+
 /// Notes this process, for a `down` that gets no answer from it.
 pub(crate) fn leave_traces(spec: &Spec) -> Result<(), AttachError> {
     Traces::of_this_process(&spec.mount).write(&spec.traces())
@@ -158,9 +187,21 @@ impl Traces {
 
     fn write(&self, path: &Path) -> Result<(), AttachError> {
         let text = serde_json::to_string(self).unwrap_or_default();
-        std::fs::write(path, text)
-            .map_err(|source| AttachError::Traces { path: path.to_owned(), source })
+        replace(path, &text).map_err(|source| AttachError::Traces { path: path.to_owned(), source })
     }
+}
+
+/// Writes a new file and puts it in the place of `path`: if that is a link, what it leads to stays as
+/// it is.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let new = path.with_extension("json.new");
+    match std::fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    file.write_all(text.as_bytes())?;
+    std::fs::rename(&new, path)
 }
 
 /// Ends the process that left `traces`, if it is still there, and gets its device back. Without
@@ -181,4 +222,21 @@ pub(crate) fn clean_up_after(traces: &Path) -> Result<(), String> {
         attachment.detach_force();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traces_are_not_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (traces, precious) = (folder.path().join("v.json"), folder.path().join("precious"));
+        std::fs::write(&precious, "as it was").unwrap();
+        std::os::unix::fs::symlink(&precious, &traces).unwrap();
+        std::os::unix::fs::symlink(&precious, traces.with_extension("json.new")).unwrap();
+        Traces::of_this_process(folder.path()).write(&traces).unwrap();
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "as it was");
+        assert!(std::fs::symlink_metadata(&traces).unwrap().is_file());
+    }
 }

@@ -18,6 +18,7 @@ mod attachment;
 mod level;
 mod md;
 mod media;
+mod memory;
 mod name_lock;
 mod newcomer;
 mod options;

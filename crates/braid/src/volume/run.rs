@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use braid_block::Limits;
 use braid_export_nbd::{Address, Counts, ListenError, Listener};
-use braid_probe::Refusal;
+use braid_probe::{Reason, Refusal};
 use serde::{Deserialize, Serialize};
 
 use super::admission::admit;
-use super::attachment::{AttachError, Attached, leave_traces};
+use super::attachment::{AttachError, Attached, clear_left, leave_traces};
 use super::media::{Media, MediaError, Medium};
 use super::name_lock::NameLock;
 use super::shard::{self, Shard, ShardError};
-use super::{Attach, Spec};
-use super::{arrays, orders};
+use super::{Spec, would_attach};
+use super::{arrays, memory, orders};
 use crate::control::{
     self, DeviceStatus, Event, ExportStatus, MemberStatus, OUTPUT_VERSION, Status, StopAnswer,
 };
@@ -30,6 +30,11 @@ const INSISTS: Range<Duration> = Duration::from_secs(1)..Duration::from_secs(10)
 
 /// How long a status waits for the shards: a turn of theirs takes milliseconds.
 const SHARD_LIMIT: Duration = Duration::from_secs(2);
+
+/// How long a process that was killed may take to let go of its members.
+const DYING: Duration = Duration::from_secs(10);
+/// Descriptors that must be left when all is open: for clients, for questions, for a member more.
+const SPARE_FILES: u64 = 24;
 
 /// What a volume that is ready offers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -61,6 +66,14 @@ pub(crate) enum RunError {
         "{name} is up already, or being brought up by another command\n  next: `braid status {name}`"
     )]
     NameTaken { name: String },
+    #[error(
+        "the volume's memory cannot be locked ({0}), and a block device that is served without that can stall the machine when memory is short"
+    )]
+    Unlocked(io::Error),
+    #[error(
+        "{limit} files may be open at once, and the volume has {open} of them open already: clients could not connect"
+    )]
+    TooFewFiles { limit: u64, open: u64 },
     #[error("{what}: {source}")]
     System { what: &'static str, source: io::Error },
     #[error("{0}")]
@@ -70,12 +83,25 @@ pub(crate) enum RunError {
 }
 
 impl RunError {
+    /// Whether somebody else has a member.
+    fn is_in_use(&self) -> bool {
+        match self {
+            RunError::Refused(refusal) => matches!(refusal.reason, Reason::InUse { .. }),
+            RunError::Media(MediaError::Locked { .. }) => true,
+            RunError::Media(MediaError::Open { source, .. }) => {
+                source.kind() == io::ErrorKind::ResourceBusy
+            }
+            _ => false,
+        }
+    }
+
     /// Whether a safety rule said no.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(
             self,
             RunError::Refused(_)
                 | RunError::NameTaken { .. }
+                | RunError::Unlocked(_)
                 | RunError::Media(MediaError::Md(_))
                 | RunError::Listen(ListenError::NotLoopback { .. })
         )
@@ -94,6 +120,13 @@ impl RunError {
                 "`braid status` shows whether a volume has it; `braid down NAME` ends that one",
             ),
             RunError::Listen(ListenError::Failed { .. }) => Some("another address for --nbd"),
+            RunError::Unlocked(_) => Some(
+                "LimitMEMLOCK=infinity in the service, or `ulimit -l unlimited`; `--attach none` \
+                 serves it over NBD; `--attach fuse` attaches it all the same",
+            ),
+            RunError::TooFewFiles { .. } => {
+                Some("`ulimit -n 4096`, or LimitNOFILE=4096 in the service")
+            }
             RunError::LastFlush(_) => Some("look at the members: `dmesg` says what failed"),
             _ => None,
         }
@@ -122,6 +155,8 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> RunError {
 /// # Errors
 /// Before `ready`: nothing was changed. After: how it ended.
 pub(crate) fn run(spec: &Spec, ready: impl FnOnce(&Ready)) -> Result<(), RunError> {
+    // A member that may not grow answers with an error, which is the member's matter.
+    braid_sys::process::ignore_file_size_signal().map_err(system("cannot ignore a signal"))?;
     let volume = Volume::bring_up(spec)?;
     ready(&volume.ready());
     volume.serve()
@@ -151,16 +186,27 @@ struct Shared {
     attached: Option<super::attachment::Facts>,
     warnings: Vec<String>,
     driver: &'static str,
+    /// The shards' threads, and the page faults that they had taken when they began to serve.
+    threads: Vec<u32>,
+    faults: u64,
     started: Instant,
 }
 
 impl Volume {
     fn bring_up(spec: &Spec) -> Result<Volume, RunError> {
+        let attaches = would_attach(spec.attach);
+        if attaches {
+            memory::prepare();
+        }
         let name = claim_name(spec)?;
-        let mut options = spec.open_options();
-        options.unusable = admit(&spec.stack, &spec.accepted, &options)?;
-        let media = Arc::new(Media::open(&spec.stack, &options)?);
         let mut warnings = spec.notes.clone();
+        let mut is_dying = false;
+        if name.is_some() {
+            let left = clear_left(spec)?;
+            warnings.extend(left.told);
+            is_dying = left.is_dying;
+        }
+        let media = Arc::new(open_members(spec, is_dying)?);
         warnings.extend(media.warnings());
         let listeners = spec
             .nbd
@@ -170,16 +216,20 @@ impl Volume {
         let (send, events) = channel();
         watch_signals(send.clone()).map_err(system("cannot watch for signals"))?;
         let shards = start_shards(spec, &media, &send)?;
+        warnings.extend(memory::pool_warning(&shards));
         accept_on(&listeners, &shards).map_err(system("cannot accept connections"))?;
         let limits = shards[0].facts.limits;
-        let attached = match spec.attach {
-            Attach::None => None,
-            Attach::Auto if !Attached::is_possible() => None,
-            Attach::Auto | Attach::Fuse => {
+        let attached = match attaches {
+            false => None,
+            true => {
+                warnings.extend(memory::hold(spec.attach)?);
                 Some(Attached::attach(spec, &shards[0], limits, send.clone())?)
             }
         };
-        warnings.extend(process_warnings(&shards, attached.is_some()));
+        check_open_files()?;
+        // From here on serving takes no page fault, but for what RAM disks hold.
+        let threads: Vec<u32> = shards.iter().map(|shard| shard.facts.thread).collect();
+        let faults = threads.iter().map(|thread| memory::faults(*thread)).sum();
         let shared = Arc::new(Shared {
             spec: spec.clone(),
             media,
@@ -190,6 +240,8 @@ impl Volume {
             attached: attached.as_ref().map(|attached| attached.facts().clone()),
             warnings,
             driver: shards[0].facts.driver,
+            threads,
+            faults,
             started: Instant::now(),
         });
         let mut server = None;
@@ -321,10 +373,27 @@ impl control::Volume for Shared {
                 member.last_failure.as_deref().unwrap_or("unknown")
             )
         });
+        let lost = members.iter().find_map(|member| Some((member, member.lost.as_ref()?)));
         let next = failing.map(|_| {
             "this level has no redundancy: copy what can still be read, then replace the member"
                 .to_owned()
         });
+        // What was lost is more than what failed.
+        let (why, next) = match lost {
+            None => (why, next),
+            Some((member, error)) => (
+                Some(format!(
+                    "a flush of {} failed ({error}): what was written before may not be on it, and \
+                     every flush fails until the volume is brought up anew",
+                    member.member
+                )),
+                Some(format!(
+                    "check what was written since the last flush that was answered well; then \
+                     `braid down {0}` and `braid up {0}`",
+                    self.spec.name
+                )),
+            ),
+        };
         // Where there are copies, they say what a failure means.
         let (state, why, next) = match (judged, failing) {
             (Some((state, why, next)), _) => (state, Some(why), next),
@@ -378,12 +447,19 @@ impl control::Volume for Shared {
             uptime_seconds: self.started.elapsed().as_secs(),
             io: self.driver.to_owned(),
             shards: self.nbd.len(),
+            page_faults: self.page_faults(),
             cpu_ns: braid_sys::process::cpu_time_ns().unwrap_or(0),
         }
     }
 }
 
 impl Shared {
+    /// Page faults of the shards since they began to serve.
+    fn page_faults(&self) -> u64 {
+        let now: u64 = self.threads.iter().map(|thread| memory::faults(*thread)).sum();
+        now.saturating_sub(self.faults)
+    }
+
     fn members(&self) -> Vec<MemberStatus> {
         let member = |leaf: &Arc<super::media::Leaf>| {
             let (direct, failures) = match &leaf.medium {
@@ -399,6 +475,7 @@ impl Shared {
                     .and_then(|failures| failures.last())
                     .map(|errno| errno.to_string()),
                 gone: leaf.gone(),
+                lost: failures.and_then(|failures| failures.lost()).map(|errno| errno.to_string()),
             }
         };
         self.media.leaves().iter().map(member).collect()
@@ -429,6 +506,16 @@ impl Shared {
     }
 }
 
+/// Refuses to serve with so few descriptors that nobody could connect.
+fn check_open_files() -> Result<(), RunError> {
+    let limit = braid_sys::process::raise_open_files().map_err(system("cannot raise a limit"))?;
+    let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count) as u64;
+    match open + SPARE_FILES <= limit {
+        true => Ok(()),
+        false => Err(RunError::TooFewFiles { limit, open }),
+    }
+}
+
 /// Locks the name of a volume that is known by one.
 fn claim_name(spec: &Spec) -> Result<Option<NameLock>, RunError> {
     let Some(control) = &spec.control else { return Ok(None) };
@@ -436,6 +523,25 @@ fn claim_name(spec: &Spec) -> Result<Option<NameLock>, RunError> {
         Ok(Some(lock)) => Ok(Some(lock)),
         Ok(None) => Err(RunError::NameTaken { name: spec.name.clone() }),
         Err(error) => Err(system("cannot lock the volume's name")(error)),
+    }
+}
+
+/// Checks the members and opens them. A process that was killed may still have them for a moment:
+/// that is waited for.
+fn open_members(spec: &Spec, is_dying: bool) -> Result<Media, RunError> {
+    let deadline = Instant::now() + if is_dying { DYING } else { Duration::ZERO };
+    let open = || {
+        let mut options = spec.open_options();
+        options.unusable = admit(&spec.stack, &spec.accepted, &options)?;
+        Ok::<Media, RunError>(Media::open(&spec.stack, &options)?)
+    };
+    loop {
+        match open() {
+            Err(error) if error.is_in_use() && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            opened => return opened,
+        }
     }
 }
 
@@ -451,7 +557,7 @@ fn start_shards(
             // Nobody listens any more when the volume is ending: then it is no news.
             let _ = events.send(Event::ShardEnded);
         };
-        Shard::start(index, &spec.name, media, spec.read_only, mode, ended)
+        Shard::start(index, spec, media, mode, ended)
     };
     // What keeps copies is one thread's, which is why it needs no locks.
     let count = if media.is_redundant() { 1 } else { spec.shard_count() };
@@ -482,34 +588,4 @@ fn watch_signals(events: Sender<Event>) -> io::Result<()> {
         }
     })?;
     Ok(())
-}
-
-/// A process that serves a block device to its own kernel must not wait for memory that only
-/// its own progress can free. What could not be had is said, not passed over.
-fn process_warnings(shards: &[Shard], attached: bool) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if let Some(Err(kind)) = shards.iter().map(|shard| shard.facts.locked).find(Result::is_err) {
-        let why = match kind {
-            io::ErrorKind::OutOfMemory | io::ErrorKind::PermissionDenied => {
-                "the limit is too low".to_owned()
-            }
-            other => other.to_string(),
-        };
-        warnings.push(format!(
-            "memory of requests could not be locked: {why} (`braid doctor` says what to do)"
-        ));
-    }
-    if !attached {
-        return warnings;
-    }
-    if let Err(error) = braid_sys::process::set_io_flusher() {
-        warnings.push(format!(
-            "the kernel was not told that this process serves a block device ({error}): under \
-             memory pressure, writing to the device may stall"
-        ));
-    }
-    if let Err(error) = braid_sys::process::lock_memory() {
-        warnings.push(format!("the program could not be locked in memory ({error})"));
-    }
-    warnings
 }

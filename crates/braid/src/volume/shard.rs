@@ -17,6 +17,7 @@ use braid_mem::Pool;
 use braid_uring::{Config, Executor, Handle, Mode, Remote};
 
 use super::media::{AtWork, Media};
+use super::{Spec, memory, would_attach};
 use crate::control::{Giver, OrderAnswer};
 use crate::failure::shell_word;
 
@@ -67,6 +68,8 @@ pub(crate) struct Facts {
     pub(crate) driver: &'static str,
     /// Whether its memory is locked.
     pub(crate) locked: Result<(), io::ErrorKind>,
+    /// The kernel's number of its thread.
+    pub(crate) thread: u32,
 }
 
 /// What a shard's thread has at hand for calls from the main thread.
@@ -89,17 +92,16 @@ impl Shard {
     /// array and cannot be made good.
     pub(crate) fn start(
         index: usize,
-        name: &str,
+        spec: &Spec,
         media: &Arc<Media>,
-        read_only: bool,
         mode: Mode,
         ended: impl Fn() + Send + 'static,
     ) -> Result<Shard, ShardError> {
         let (send, receive) = channel();
-        let (media, name) = (Arc::clone(media), name.to_owned());
+        let (media, spec) = (Arc::clone(media), spec.clone());
         let thread =
             std::thread::Builder::new().name(format!("shard-{index}")).spawn(move || {
-                let result = run(&media, read_only, &name, mode, &send);
+                let result = run(&media, &spec, mode, &send);
                 ended();
                 result
             })?;
@@ -220,18 +222,14 @@ fn join(thread: JoinHandle<Result<(), ShardError>>) -> Result<(), ShardError> {
     })
 }
 
-fn run(
-    media: &Media,
-    read_only: bool,
-    name: &str,
-    mode: Mode,
-    started: &Sender<Facts>,
-) -> Result<(), ShardError> {
-    let executor = Executor::new(Config { mode, ..Config::default() })?;
+fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Result<(), ShardError> {
+    memory::prepare_shard();
+    let workers = memory::workers(would_attach(spec.attach));
+    let executor = Executor::new(Config { mode, workers, ..Config::default() })?;
     let handle = executor.handle();
     let pool = Pool::new(POOL)?;
     let locked = pool.lock().map_err(|error| error.kind());
-    let built = media.build(&handle, &pool, read_only)?;
+    let built = media.build(&handle, &pool, spec.read_only)?;
     let dev = built.dev;
     let arrays: Vec<Rc<AtWork>> = built.arrays.into_iter().map(Rc::new).collect();
     for one in &arrays {
@@ -243,12 +241,23 @@ fn run(
             handle.spawn(async move { drop(array.record().await) });
         }
     }
-    let on_end = |end: &braid_export_nbd::End| {
-        if end.is_protocol_error() {
-            eprintln!("nbd: {end}");
+    let bad = std::cell::Cell::new(0u64);
+    let on_end = move |end: &braid_export_nbd::End| {
+        if !end.is_protocol_error() {
+            return;
+        }
+        bad.set(bad.get() + 1);
+        // The first, and then ever fewer: clients must not fill the log. A status counts them all.
+        match bad.get() {
+            1 => eprintln!("nbd: {end}"),
+            count if count.is_power_of_two() => {
+                eprintln!("nbd: {end} (the {count}th connection that ended so or alike)");
+            }
+            _ => {}
         }
     };
-    let server = Server::new(&handle, dev.clone(), pool.clone(), name, Bounds::default(), on_end)?;
+    let bounds = Bounds::default();
+    let server = Server::new(&handle, dev.clone(), pool.clone(), &spec.name, bounds, on_end)?;
     let local = Local { server: server.clone(), dev: dev.clone(), pool, arrays: arrays.clone() };
     LOCAL.with_borrow_mut(|slot| *slot = Some(local));
     let facts = Facts {
@@ -257,6 +266,7 @@ fn run(
         limits: *dev.limits(),
         driver: handle.driver_name(),
         locked,
+        thread: rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned(),
     };
     if started.send(facts).is_err() {
         return Ok(());

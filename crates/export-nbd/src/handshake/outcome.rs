@@ -31,6 +31,8 @@ pub struct Policy {
     /// Admit only clients that ask for `NBD_INFO_BLOCK_SIZE`. Servers that
     /// "desire maximum interoperability SHOULD NOT require them".
     pub require_block_size: bool,
+    /// Admit nobody: there is no room for more clients.
+    pub full: bool,
     /// How TLS is refused.
     pub starttls: StartTls,
 }
@@ -44,6 +46,7 @@ impl Default for Policy {
             list: true,
             base_allocation: true,
             require_block_size: false,
+            full: false,
             starttls: StartTls::Unsupported,
         }
     }
@@ -78,6 +81,9 @@ pub enum HandshakeError {
     /// Extended headers and `NBD_OPT_EXPORT_NAME` exclude each other.
     #[error("NBD_OPT_EXPORT_NAME after extended headers")]
     ExportNameAfterExtendedHeaders,
+    /// [`Policy::full`], which `NBD_OPT_EXPORT_NAME` cannot be told.
+    #[error("there are as many clients as there may be")]
+    Full,
     /// [`Policy::require_block_size`], which `NBD_OPT_EXPORT_NAME` cannot satisfy.
     #[error("NBD_OPT_EXPORT_NAME where block sizes must be negotiated")]
     BlockSizeRequired,

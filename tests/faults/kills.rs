@@ -1,0 +1,168 @@
+//! SIGKILL in the middle of fio with verification, over each export and level, healthy, degraded and
+//! recovering.
+//!
+//! ```text
+//!   fio      writes, each with its checksum ──── kill              verifies
+//!   volume   up ── (a member fails ── a spare is filled) ──┘   up again ──┘   scrub
+//! ```
+//!
+//! fio notes where each write lay that was answered. What was under way at the kill may be there or
+//! not (fio takes some of that for written); what was answered must be.
+//!
+//! One kill of each level over each export; `BRAID_KILLS=50` (`make soak-kills`) for as many as one
+//! wants, through all conditions in turn.
+
+use std::collections::BTreeSet;
+
+use crate::common::{
+    MIB, Output, Scratch, Tool, UpVolume, is_alive, skip_unless_root, skip_without, wait_until,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Export {
+    Nbd,
+    Attached,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Condition {
+    Healthy,
+    Degraded,
+    Recovering,
+}
+
+const CONDITIONS: [Condition; 3] = [Condition::Healthy, Condition::Degraded, Condition::Recovering];
+
+/// fio over `volume`, from a seed; the same words write and verify.
+fn fio(scratch: &Scratch, volume: &UpVolume, export: Export, seed: u64, more: &[&str]) -> Output {
+    let target = match export {
+        Export::Nbd => vec!["--ioengine=nbd".to_owned(), format!("--uri={}", volume.uris[0])],
+        Export::Attached => vec![
+            "--ioengine=libaio".to_owned(),
+            "--direct=1".to_owned(),
+            format!("--filename={}", volume.device().display()),
+        ],
+    };
+    let job = ["--name=v", "--rw=randwrite", "--bs=4k", "--size=32M", "--iodepth=16"];
+    Tool::new("fio")
+        .args(job)
+        .arg("--verify=crc32c")
+        .arg(format!("--randseed={seed}"))
+        .args(target)
+        .args(more)
+        .folder(scratch.path())
+        .run()
+}
+
+/// Where the writes lay that were answered: the fifth column of fio's log of latencies.
+fn answered(scratch: &Scratch) -> BTreeSet<u64> {
+    let log = std::fs::read_to_string(scratch.join("v_lat.1.log")).expect("fio has a log");
+    let offset = |line: &str| line.split(", ").nth(4)?.trim().parse().ok();
+    log.lines().filter_map(offset).collect()
+}
+
+/// Where fio found something else than it takes for written.
+fn differing(verified: &Output) -> BTreeSet<u64> {
+    let texts = verified.out.lines().chain(verified.err.lines());
+    let bad = texts.filter(|line| line.starts_with("verify: bad") || line.starts_with("crc32c:"));
+    let offset = |line: &str| {
+        let rest = line.split_once(" offset ")?.1;
+        rest.split(',').next()?.trim().parse().ok()
+    };
+    bad.map(|line| offset(line).unwrap_or_else(|| panic!("no offset in {line:?}"))).collect()
+}
+
+fn up<'a>(scratch: &'a Scratch, export: Export) -> UpVolume<'a> {
+    let attach = if export == Export::Nbd { "none" } else { "fuse" };
+    scratch.up("v", &["--attach", attach])
+}
+
+/// One round: made, brought into its condition, killed in the middle of writes, verified.
+fn kill_once(level: &str, members: usize, export: Export, condition: Condition, seed: u64) {
+    println!("{level}, {export:?}, {condition:?}, seed {seed}");
+    let scratch = Scratch::new();
+    let names: Vec<String> = (0..members).map(|index| format!("m{index}.img")).collect();
+    names.iter().for_each(|name| drop(scratch.sparse(name, 64 * MIB)));
+    scratch.sparse("spare.img", 64 * MIB);
+    let create = scratch.braid().args(["create", "v", "--level", level]).args(&names);
+    let create = if level == "raid0" { create } else { create.arg("--assume-clean") };
+    create.run().ok();
+    let volume = up(&scratch, export);
+    if condition != Condition::Healthy {
+        scratch.run(&["member", "fail", "v", "m1.img"]).ok();
+        scratch.run(&["member", "remove", "v", "m1.img"]).ok();
+    }
+    if condition == Condition::Recovering {
+        // Slow enough to be under way when the process is killed.
+        scratch.run(&["speed", "v", "--min", "1M", "--max", "4M"]).ok();
+        scratch.run(&["member", "add", "v", "spare.img"]).ok();
+    }
+    let kill = format!("--trigger=kill -9 {}", volume.pid);
+    let write = ["--do_verify=0", "--verify_state_save=1", "--rate_iops=3000", "--write_lat_log=v"];
+    let write = [&write[..], &["--log_offset=1", "--trigger-timeout=1", &kill]].concat();
+    let written = fio(&scratch, &volume, export, seed, &write);
+    wait_until("the end of the process", || !is_alive(volume.pid));
+    let answered = answered(&scratch);
+    assert!(answered.len() > 50, "{} writes were answered: {written}", answered.len());
+    let again = up(&scratch, export);
+    let verify = ["--verify_only", "--verify_state_load=1", "--continue_on_error=verify"];
+    let verified = fio(&scratch, &again, export, seed, &verify);
+    let differ = differing(&verified);
+    let lost: Vec<&u64> = differ.intersection(&answered).collect();
+    println!("  {} answered, {} not, which differ", answered.len(), differ.len());
+    assert!(lost.is_empty(), "lost at {lost:?}: {verified}\n--- written by\n{written}");
+    assert!(verified.out.contains("verify") || verified.status.success(), "{verified}");
+    if level != "raid0" {
+        let scrub = scratch.run(&["scrub", "v", "--wait"]);
+        // A check compares what there is to compare; what it finds is a difference, and rc 1.
+        assert!(!scrub.err.contains("differ"), "{scrub}");
+    }
+    again.down();
+    drop(volume);
+}
+
+fn killed(level: &str, members: usize) {
+    skip_without!("fio");
+    let kills: u64 = std::env::var("BRAID_KILLS").map_or(1, |text| text.parse().unwrap());
+    let conditions = if level == "raid0" { &CONDITIONS[..1] } else { &CONDITIONS };
+    for export in [Export::Nbd, Export::Attached] {
+        if export == Export::Attached {
+            skip_unless_root!();
+        }
+        for kill in 0..kills {
+            // Each level begins with another condition, so that one of each has them all.
+            let turn = kill as usize + members + usize::from(export == Export::Attached);
+            kill_once(level, members, export, conditions[turn % conditions.len()], kill + 1);
+        }
+    }
+}
+
+#[test]
+fn raid0_killed_in_the_middle_of_fio() {
+    killed("raid0", 3);
+}
+
+#[test]
+fn raid1_killed_in_the_middle_of_fio() {
+    killed("raid1", 2);
+}
+
+#[test]
+fn raid10_killed_in_the_middle_of_fio() {
+    killed("raid10", 4);
+}
+
+#[test]
+fn raid4_killed_in_the_middle_of_fio() {
+    killed("raid4", 3);
+}
+
+#[test]
+fn raid5_killed_in_the_middle_of_fio() {
+    killed("raid5", 4);
+}
+
+#[test]
+fn raid6_killed_in_the_middle_of_fio() {
+    killed("raid6", 5);
+}

@@ -1,0 +1,170 @@
+//! Memory that is short, with a file system on the attached volume: volume and writers in one
+//! memory cgroup.
+//!
+//! ```text
+//!   writer   dirty pages ──▶ limit reached ──▶ waits until some are written out
+//!                                                     │ by
+//!   volume   must not wait for the same ◀─────────────┘
+//! ```
+//!
+//! A few rounds; `BRAID_MEMORY_ROUNDS=200` (`make soak-memory`) for as many as one wants.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::common::{MIB, Mounted, Scratch, Tool, skip_unless_root, skip_without};
+
+/// Of the cgroup, beside what the volume has when it is put into it.
+const LIMIT_BYTES: u64 = 160 * MIB;
+/// Generous: it ends what hangs, and judges nothing.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A memory cgroup of this test's own, of whichever version.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    /// None, saying why, where there are none.
+    fn new(name: &str, limit: u64) -> Option<Cgroup> {
+        let places = [
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            ("/sys/fs/cgroup", "memory.max"),
+            ("/sys/fs/cgroup/unified", "memory.max"),
+        ];
+        for (root, file) in places {
+            let folder = Path::new(root).join(format!("braid-test-{}-{name}", std::process::id()));
+            if std::fs::create_dir(&folder).is_err() {
+                continue;
+            }
+            let cgroup = Cgroup(folder);
+            if std::fs::write(cgroup.0.join(file), limit.to_string()).is_ok() {
+                return Some(cgroup);
+            }
+        }
+        println!("skipped: no memory cgroup can be made here");
+        None
+    }
+
+    fn take_in(&self, pid: u32) {
+        std::fs::write(self.0.join("cgroup.procs"), pid.to_string()).expect("a process is moved");
+    }
+
+    /// A shell command in it.
+    fn run(&self, command: &str) {
+        let procs = self.0.join("cgroup.procs");
+        let script = format!("echo $$ > {} && exec {command}", procs.display());
+        Tool::new("sh").args(["-c", &script]).limit(PATIENCE).run().ok();
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // It goes when its last process has, which may take a moment.
+        for _ in 0..100 {
+            if std::fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+fn writers_end(level: &str, members: &[&str]) {
+    skip_unless_root!();
+    skip_without!("mkfs.ext4");
+    let rounds = std::env::var("BRAID_MEMORY_ROUNDS").map_or(2, |text| text.parse().unwrap());
+    let scratch = Scratch::new();
+    members.iter().for_each(|name| drop(scratch.sparse(name, 512 * MIB)));
+    let mut create = scratch.braid().args(["create", "v", "--level", level]).args(members);
+    if level != "raid0" {
+        create = create.arg("--assume-clean");
+    }
+    create.run().ok();
+    let volume = scratch.up("v", &[]);
+    if volume.device.is_none() {
+        println!("skipped: volumes cannot be attached here");
+        return;
+    }
+    let Some(cgroup) = Cgroup::new(level, LIMIT_BYTES) else { return };
+    cgroup.take_in(volume.pid);
+    Tool::new("mkfs.ext4").args(["-q", "-E", "nodiscard"]).arg(volume.device()).run().ok();
+    let mounted = Mounted::device(volume.device(), &scratch.join("m"));
+    let (long, short) = (scratch.join("m/long"), scratch.join("m/short"));
+    for round in 0..rounds {
+        std::thread::scope(|scope| {
+            let (long, short) = (long.display(), short.display());
+            let long = format!("dd if=/dev/zero of={long} bs=1M count=300 conv=fsync");
+            let short = format!("dd if=/dev/zero of={short} bs=4k count=10000");
+            let cgroup = &cgroup;
+            scope.spawn(move || cgroup.run(&long));
+            scope.spawn(move || cgroup.run(&short));
+        });
+        let faults = volume.status()["page_faults"].as_u64().expect("a count");
+        println!("{level}, round {round}: {faults} page faults while serving");
+        // Some come from what the kernel does by itself (it moves pages); a heap that grows, a
+        // stack or a program that is touched for the first time make hundreds.
+        assert!(faults < 64, "{faults} page faults while serving");
+    }
+    mounted.unmount();
+    volume.down();
+}
+
+/// ```text
+///   ram(256M)   mkfs ─▶ some MiB   a file of 100 MiB ─▶ more   deleted, fstrim ─▶ some MiB again
+/// ```
+#[test]
+fn an_attached_ram_disk_gives_back_what_is_discarded() {
+    skip_unless_root!();
+    skip_without!("mkfs.ext4");
+    skip_without!("fstrim");
+    let scratch = Scratch::new();
+    let volume = scratch.up("ram(256M)", &["--name", "v"]);
+    if volume.device.is_none() {
+        println!("skipped: volumes cannot be attached here");
+        return;
+    }
+    let resident = || -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", volume.pid)).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a size");
+        line.split_whitespace().nth(1).expect("KiB").parse::<u64>().expect("KiB") << 10
+    };
+    let before = resident();
+    Tool::new("mkfs.ext4").arg("-q").arg(volume.device()).run().ok();
+    let empty = resident() - before;
+    assert!(empty < 80 * MIB, "mkfs, which discards all of it, took {} MiB", empty / MIB);
+    let mounted = Mounted::device(volume.device(), &scratch.join("m"));
+    let file = scratch.join("m/f");
+    Tool::new("dd")
+        .args(["if=/dev/zero", "bs=1M", "count=100", "conv=fsync"])
+        .arg(format!("of={}", file.display()))
+        .run()
+        .ok();
+    let full = resident() - before;
+    assert!(full > 100 * MIB, "{} MiB", full / MIB);
+    std::fs::remove_file(file).unwrap();
+    Tool::new("sync").arg("-f").arg(mounted.point()).run().ok();
+    Tool::new("fstrim").arg(mounted.point()).run().ok();
+    let trimmed = resident().saturating_sub(before);
+    assert!(trimmed < full - 80 * MIB, "{} of {} MiB after fstrim", trimmed / MIB, full / MIB);
+    mounted.unmount();
+    volume.down();
+}
+
+#[test]
+fn raid0_under_a_memory_limit() {
+    writers_end("raid0", &["a.img", "b.img"]);
+}
+
+#[test]
+fn raid1_under_a_memory_limit() {
+    writers_end("raid1", &["a.img", "b.img"]);
+}
+
+#[test]
+fn raid5_under_a_memory_limit() {
+    writers_end("raid5", &["a.img", "b.img", "c.img"]);
+}
+
+#[test]
+fn raid6_under_a_memory_limit() {
+    writers_end("raid6", &["a.img", "b.img", "c.img", "d.img"]);
+}
