@@ -7,7 +7,7 @@ FUZZ ?= 1500000
 # What boots a real kernel for the interop tests; they are skipped without it.
 export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab/klab))
 
-.PHONY: all build demo test interop lab-smoke lint bench setup clean
+.PHONY: all build demo test interop lab-smoke lint sim soak bench setup clean
 
 all: build
 
@@ -44,6 +44,18 @@ lab-smoke: export BRAID_LAB_SMOKE = all
 lab-smoke:
 	@scripts/setup.sh build test lab
 	$(CARGO) test $(FLAGS) --package braid --test laboratory -- --nocapture
+
+# The whole stack on a virtual clock: two thousand seeds that change with the commit, those that once
+# failed, and every planted bug. Four minutes on two cores.
+SEEDS ?= 2000
+sim: export BRAID_SEEDS = $(SEEDS)
+sim:
+	$(CARGO) test $(FLAGS) --release --package braid-sim --features canary --test whole --test canaries
+
+# Fresh seeds for so many minutes; those that fail are kept in testdata/seeds/failed.txt.
+MINUTES ?= 60
+soak:
+	@scripts/soak.sh $(MINUTES)
 
 # Side by side with peers; each prints a table of ratios. See bench/README.md.
 bench:

@@ -35,9 +35,6 @@ const PATIENCE: u64 = 4000;
 /// An event may overtake tasks that are ready: whoever waits long waits in steps.
 const STEP_NS: u64 = 50_000_000;
 
-/// As many crashes are tried in one restart: each has restarts of its own.
-const MOST_AGAIN: u32 = 3;
-
 /// How long the processor may keep a task waiting, in nanoseconds.
 pub const DELAY_NS: u64 = 2_000_000;
 
@@ -107,6 +104,27 @@ pub struct Crash {
     pub schedule: u64,
     /// What happens.
     pub timeline: Timeline,
+    /// How far it is looked into.
+    pub care: Care,
+}
+
+/// How far what a crash left is looked into.
+#[derive(Clone)]
+pub struct Care {
+    /// Whether it is left to come to rest, and looked at once more.
+    pub at_rest: bool,
+    /// At how many of a hundred events of a restart another crash is tried.
+    pub again_percent: u64,
+    /// At how many at most.
+    pub most_again: u32,
+    /// Crashes in restarts that were tried.
+    pub again: Rc<Cell<u64>>,
+}
+
+impl Default for Care {
+    fn default() -> Care {
+        Care { at_rest: true, again_percent: 6, most_again: 3, again: Rc::default() }
+    }
 }
 
 /// What became of it.
@@ -243,7 +261,7 @@ impl Crash {
         let restarted = Rc::new(RefCell::new(Ok(Verdict::Well)));
         let (result, told) = (Rc::clone(&restarted), trouble.clone());
         let is_changed = assembled.is_changed;
-        let may_give_up = self.may_give_up;
+        let (may_give_up, at_rest) = (self.may_give_up, self.care.at_rest);
         let oracle = Rc::new(RefCell::new(oracle));
         let (of_disks, spec) = (disks.clone(), self.spec);
         let mut choices = dice.fork();
@@ -279,6 +297,13 @@ impl Crash {
             };
             told.note(&handle, checked);
             let (Ok(contents), false) = (contents, may_give_up) else { return };
+            if !at_rest {
+                let is_synced = array.status().resync == Resync::Clean && spec.has_parity();
+                let checked =
+                    if is_synced { check_agreement(&of_disks, "when it is up") } else { return };
+                told.note(&handle, checked.map(drop));
+                return;
+            }
             let checked = check_at_rest(&spec, &array, &of_disks, &contents, &mut choices, async {
                 for _ in 0..10 {
                     handle.sleep(STEP_NS).await;
@@ -309,12 +334,15 @@ impl Crash {
         let next = Crash { oracle: oracle.clone(), images: Vec::new(), ..self.clone() };
         let (disks, handle) = (disks.to_vec(), sim.handle());
         let (trouble, calm) = (trouble.clone(), Rc::clone(calm));
-        let mut left = MOST_AGAIN;
+        let care = self.care.clone();
+        let mut left = care.most_again;
         sim.observe(move || {
-            if left == 0 || calm.get() || !dice.percent(6) || trouble.check().is_err() {
+            let is_over = left == 0 || calm.get() || trouble.check().is_err();
+            if is_over || !dice.percent(care.again_percent) {
                 return;
             }
             left -= 1;
+            care.again.set(care.again.get() + 1);
             let way = [Way::All, Way::Nothing, Way::Blocks, Way::Mixed][dice.index(4)];
             let images = crash_images(&disks, way, &mut dice);
             let schedule = dice.next_u64();
