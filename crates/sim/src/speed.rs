@@ -61,7 +61,7 @@ pub fn measure(requests: u64) -> Result<Measured, String> {
             let image = spec.disk(role, &[], |_| {});
             let limits = Limits::new(image.len() as u64, 512);
             let disk = SimDisk::with_contents(&handle, found::label(role), limits, image);
-            let (bus, mut timetable) = (Rc::clone(&bus), Timetable::new(stick.clone()));
+            let (bus, mut timetable) = (Rc::clone(&bus), Timetable::new(stick));
             disk.set_timing(Box::new(move |op, span: Span, now_ns| {
                 let (offset, bytes) = (span.offset, span.len);
                 let work = match op {
