@@ -7,7 +7,7 @@ FUZZ ?= 1500000
 # What boots a real kernel for the interop tests; they are skipped without it.
 export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab/klab))
 
-.PHONY: all build demo test interop lab-smoke lint bench setup soak-memory soak-kills clean
+.PHONY: all build demo test interop lab-smoke sim soak soak-memory soak-kills bench clean
 
 all: build
 
@@ -28,6 +28,7 @@ test:
 	$(CARGO) clippy $(FLAGS) --workspace --all-targets -- --deny warnings
 	$(CARGO) test $(FLAGS) --workspace
 	BRAID_FUZZ_ITERATIONS=$(FUZZ) $(CARGO) test $(FLAGS) --package braid-md --test fuzz
+	$(MAKE) sim
 
 # braid and the kernel's md on the same members, every level and version: some ten minutes. The
 # table of what held goes into docs/interop.md. (`make test` has a few of these arrays.)
@@ -44,6 +45,18 @@ lab-smoke: export BRAID_LAB_SMOKE = all
 lab-smoke:
 	@scripts/setup.sh build test lab
 	$(CARGO) test $(FLAGS) --package braid --test laboratory -- --nocapture
+
+# The whole stack on a virtual clock: two thousand seeds that change with the commit, those that once
+# failed, and every planted bug. Four minutes on two cores.
+SEEDS ?= 2000
+sim: export BRAID_SEEDS = $(SEEDS)
+sim:
+	$(CARGO) test $(FLAGS) --release --package braid-sim --features canary --test whole --test canaries
+
+# Fresh seeds for so many minutes; those that fail are kept in testdata/seeds/failed.txt.
+MINUTES ?= 60
+soak:
+	@scripts/soak.sh $(MINUTES)
 
 # Side by side with peers; each prints a table of ratios. See bench/README.md.
 bench:

@@ -68,7 +68,8 @@ impl Now {
     pub fn may_lose(&self, layout: &Layout, roles: &[usize]) -> bool {
         let has_parity = matches!(layout, Layout::Parity(_));
         let alive = |role: usize| self.in_sync[role] && !self.spent[role] && !roles.contains(&role);
-        !self.torn && !(has_parity && self.doubt) && is_readable(layout, &alive)
+        let is_doubtful = has_parity && self.doubt;
+        !self.torn && !is_doubtful && is_readable(layout, &alive)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::spec::Spec;
 use crate::{Oracle, Rng};
 
 /// What there is before the first life.
-pub struct Birth {
+pub(crate) struct Birth {
     /// By disk: members by their roles, then blank ones.
     pub disks: Vec<Option<Vec<u8>>>,
     /// What the array may hold.
@@ -19,12 +19,12 @@ pub struct Birth {
 }
 
 /// Bytes that tell every block from any other.
-pub fn fill(bytes: &mut [u8], rng: &mut Rng) {
+pub(crate) fn fill(bytes: &mut [u8], rng: &mut Rng) {
     bytes.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&rng.next_u64().to_le_bytes()));
 }
 
 /// A new array of `spec`, and `blank` disks.
-pub fn birth(spec: &Spec, start: Start, blank: usize, rng: &mut Rng) -> Birth {
+pub(crate) fn birth(spec: &Spec, start: Start, blank: usize, rng: &mut Rng) -> Birth {
     let mut content = vec![0; spec.size() as usize];
     fill(&mut content, rng);
     let mut data = members_data(spec, &content);
@@ -65,7 +65,7 @@ pub fn birth(spec: &Spec, start: Start, blank: usize, rng: &mut Rng) -> Birth {
 }
 
 /// What each member's data is when the array holds `content`.
-pub fn members_data(spec: &Spec, content: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn members_data(spec: &Spec, content: &[u8]) -> Vec<Vec<u8>> {
     let mut data = vec![vec![0; spec.member_size as usize]; spec.members];
     match spec.geometry(spec.members) {
         Layout::Copies(geometry) => {

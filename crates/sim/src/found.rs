@@ -70,6 +70,21 @@ pub fn assemble(there: &[There]) -> Result<Assembled, Refusal> {
     assembled::assemble(&members, options)
 }
 
+/// The same; if that is refused because of members that seem to have gone on alone, without these,
+/// as the refusal says: a stale one seems so if all whom it knew were replaced since.
+///
+/// # Errors
+/// As [`assemble`].
+pub fn assemble_as_told(there: &mut Vec<There>) -> Result<Assembled, Refusal> {
+    let assembled = assemble(there);
+    if assembled.is_ok() {
+        return assembled;
+    }
+    let alone = diverged(there);
+    there.retain(|one| !alone.contains(&one.disk));
+    if alone.is_empty() || there.is_empty() { assembled } else { assemble(there) }
+}
+
 /// The disks that seem to have gone on alone.
 pub fn diverged(there: &[There]) -> Vec<usize> {
     let sets = group(there.iter().map(|one| one.carried.candidate(label(one.disk))).collect());

@@ -20,7 +20,7 @@ const BOUND_NS: u64 = 400_000_000_000;
 
 /// What clients share.
 #[derive(Clone)]
-pub struct Clients {
+pub(crate) struct Clients {
     /// The simulation.
     pub handle: Handle,
     /// What the volume may answer.
@@ -51,7 +51,12 @@ impl Clients {
     ///
     /// # Errors
     /// An answer that must not be.
-    pub async fn work(&self, name: String, pipe: Pipe, plan: Connection) -> Result<(), String> {
+    pub(crate) async fn work(
+        &self,
+        name: String,
+        pipe: Pipe,
+        plan: Connection,
+    ) -> Result<(), String> {
         let mut nbd = match Nbd::connect(pipe, plan.style).await {
             Ok(nbd) => nbd,
             Err(why) => return Err(format!("{name}: {why}")),

@@ -4,8 +4,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use braid_sim::campaign::{Sum, keep_panics, run_scenario, run_seeds};
+use braid_sim::exhaust::{Tally, exhaust};
+use braid_sim::keep::{keep, list};
 use braid_sim::scenario::Scenario;
 use braid_sim::shrink::{shrink, size};
+use braid_sim::speed::measure;
 use braid_sim::timeline::Timeline;
 
 const HELP: &str = "\
@@ -16,6 +19,10 @@ braid-sim: the whole stack on a virtual clock, with faults that it must survive
   --seeds A..B            run these
   --minutes M [--from N]  run fresh seeds for so long
   --canaries [--from N]   plant each known bug, and find it (built with --features canary)
+  exhaust --points N [--from S]
+                          crash short loads at every event, with every subset of what was not flushed
+  --speed                 how much faster than the wall a raid5 of four modelled sticks is
+  --keep COMMIT           add seeds that fail to testdata/seeds/failed.txt
   --threads T             on so many threads (default: all cores)
   --most F                stop after so many failures (default: 20)
 ";
@@ -63,7 +70,13 @@ fn command(arguments: &[String]) -> Result<ExitCode, String> {
         let (trace, whole) = (arguments.has("--trace"), arguments.has("--whole"));
         return Ok(one_seed(seed, trace, whole));
     }
+    let commit = arguments.text("--keep");
     let failed = |seed: u64, what: &str| {
+        if let Some(commit) = commit
+            && let Err(error) = keep(&list(), seed, commit, what)
+        {
+            eprintln!("the seed is not kept: {error}");
+        }
         println!("seed {seed} fails: {what}\n  to repeat: {} --seed {seed} --trace", COMMAND);
     };
     if let Some(range) = arguments.text("--seeds") {
@@ -84,10 +97,36 @@ fn command(arguments: &[String]) -> Result<ExitCode, String> {
         let sum = run_seeds(first, u64::MAX, Some(until), most, threads, &failed);
         return Ok(tell(&sum, begun));
     }
+    if arguments.has("exhaust") {
+        let points = arguments.number("--points")?.unwrap_or(100_000);
+        return Ok(exhausted(arguments.number("--from")?.unwrap_or(0), points, threads));
+    }
+    if arguments.has("--speed") {
+        let measured = measure(4000)?;
+        println!("{measured:?}: {:.0} times as fast as the wall", measured.ratio());
+        return Ok(ExitCode::SUCCESS);
+    }
     if arguments.has("--canaries") {
         return canaries(arguments.number("--from")?.unwrap_or(0), threads);
     }
     Err("nothing is asked for".to_owned())
+}
+
+fn exhausted(first: u64, points: u64, threads: usize) -> ExitCode {
+    let begun = Instant::now();
+    let tally = exhaust(first, points, threads);
+    let Tally { points, looked_at, again, loads, failed } = &tally;
+    for (seed, what) in failed {
+        println!("exhaust --from {seed} --points 1 fails: {what}");
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    println!(
+        "{points} crash points and {again} in restarts, of {loads} loads, in {seconds:.1} s ({:.0} a \
+         second); {looked_at} differed; {} loads failed",
+        (points + again) as f64 / seconds,
+        failed.len()
+    );
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 #[cfg(not(feature = "canary"))]

@@ -12,7 +12,7 @@ use braid_export_nbd::protocol::{Command, HeaderMode, ReplyStyle};
 use crate::pipe::Pipe;
 
 /// A connection after its handshake.
-pub struct Nbd {
+pub(crate) struct Nbd {
     pipe: Pipe,
     style: ReplyStyle,
     /// The export's size in bytes.
@@ -31,7 +31,7 @@ struct Partial {
 }
 
 /// An answer.
-pub struct Answer {
+pub(crate) struct Answer {
     /// To which request.
     pub cookie: u64,
     /// Whether all of it was done, or NBD's number of the error.
@@ -45,7 +45,7 @@ impl Nbd {
     ///
     /// # Errors
     /// What went wrong; nothing of it is the client's doing.
-    pub async fn connect(pipe: Pipe, style: ReplyStyle) -> Result<Nbd, String> {
+    pub(crate) async fn connect(pipe: Pipe, style: ReplyStyle) -> Result<Nbd, String> {
         let config = ClientConfig { export: String::new(), style, base_allocation: false };
         let mut handshake = ClientHandshake::new(config);
         let (mut input, mut output) = (Vec::new(), Vec::new());
@@ -80,7 +80,12 @@ impl Nbd {
     ///
     /// # Errors
     /// The server has gone.
-    pub async fn ask(&mut self, cookie: u64, command: &Command, data: &[u8]) -> Result<(), String> {
+    pub(crate) async fn ask(
+        &mut self,
+        cookie: u64,
+        command: &Command,
+        data: &[u8],
+    ) -> Result<(), String> {
         let header = encode_request(self.mode(), cookie, command).ok_or("too long a request")?;
         let (offset, expected) = match command {
             Command::Read { offset, length, .. } => (*offset, Some(vec![0; *length as usize])),
@@ -93,7 +98,7 @@ impl Nbd {
     }
 
     /// Sends the first bytes of a write, and goes.
-    pub async fn leave_in_the_middle(self, command: &Command, bytes: usize) {
+    pub(crate) async fn leave_in_the_middle(self, command: &Command, bytes: usize) {
         if let Some(header) = encode_request(self.mode(), u64::MAX, command) {
             let header = header.as_bytes();
             // The server may have gone first.
@@ -103,7 +108,7 @@ impl Nbd {
     }
 
     /// Says goodbye.
-    pub async fn leave(self) {
+    pub(crate) async fn leave(self) {
         if let Some(header) = encode_request(self.mode(), 0, &Command::Disconnect) {
             let _ = self.pipe.send(header.as_bytes()).await;
         }
@@ -114,7 +119,7 @@ impl Nbd {
     ///
     /// # Errors
     /// The server left, or broke the protocol.
-    pub async fn answer(&mut self) -> Result<Answer, String> {
+    pub(crate) async fn answer(&mut self) -> Result<Answer, String> {
         loop {
             if let Some(answer) = self.take()? {
                 return Ok(answer);

@@ -272,6 +272,11 @@ impl Oracle {
         survivors(&self.blocks[offset as usize / self.block]).count() == 1
     }
 
+    /// How much happened so far.
+    pub fn changes(&self) -> u64 {
+        self.now
+    }
+
     /// Capacity in bytes.
     pub fn size(&self) -> u64 {
         (self.blocks.len() * self.block) as u64

@@ -32,7 +32,7 @@ struct Half {
 
 /// One end of a connection; clones are the same end.
 #[derive(Clone)]
-pub struct Pipe {
+pub(crate) struct Pipe {
     handle: Handle,
     rng: Rc<RefCell<Rng>>,
     incoming: Rc<RefCell<Half>>,
@@ -41,7 +41,7 @@ pub struct Pipe {
 
 impl Pipe {
     /// Both ends of a connection.
-    pub fn pair(handle: &Handle) -> (Pipe, Pipe) {
+    pub(crate) fn pair(handle: &Handle) -> (Pipe, Pipe) {
         let [there, back] = [Rc::<RefCell<Half>>::default(), Rc::default()];
         let rng = Rc::new(RefCell::new(handle.fork_rng()));
         let end = |incoming: &Rc<RefCell<Half>>, outgoing: &Rc<RefCell<Half>>| Pipe {
@@ -54,7 +54,7 @@ impl Pipe {
     }
 
     /// Ends both directions; what was sent can still be received.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         for half in [&self.incoming, &self.outgoing] {
             let (reader, writer) = {
                 let mut half = half.borrow_mut();
@@ -69,7 +69,7 @@ impl Pipe {
     ///
     /// # Errors
     /// The other side has gone.
-    pub async fn send(&self, mut bytes: &[u8]) -> io::Result<()> {
+    pub(crate) async fn send(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.try_send(&[IoSlice::new(bytes)]) {
                 Ok(count) => bytes = &bytes[count..],
@@ -81,7 +81,7 @@ impl Pipe {
     }
 
     /// Receives what is there behind `into`, at least a byte; 0 if the other side has ended.
-    pub async fn receive_some(&self, into: &mut Vec<u8>) -> usize {
+    pub(crate) async fn receive_some(&self, into: &mut Vec<u8>) -> usize {
         poll_fn(|cx| {
             let mut half = self.incoming.borrow_mut();
             if half.bytes.is_empty() {
@@ -109,7 +109,7 @@ impl Pipe {
 }
 
 /// A receive under way.
-pub struct Receiving {
+pub(crate) struct Receiving {
     pipe: Pipe,
     buf: Option<Buf>,
     from: usize,

@@ -35,7 +35,7 @@ const MOST_ROLES: usize = 4;
 
 /// What an array of this scenario went through.
 #[derive(Default)]
-pub struct Past {
+pub(crate) struct Past {
     /// Something befell members, some time.
     pub harmed: Cell<bool>,
     /// Copies, or parity and data, may differ by what the superblocks say.
@@ -49,7 +49,7 @@ pub struct Past {
 
 /// What is on a shelf beside the array.
 #[derive(Default)]
-pub struct Shelf {
+pub(crate) struct Shelf {
     /// Blank disks.
     pub blank: Vec<usize>,
     /// Disks that hold something else than they left with.
@@ -60,7 +60,7 @@ pub struct Shelf {
 
 /// A life, for whoever acts in it. Clones are the same.
 #[derive(Clone)]
-pub struct Stage {
+pub(crate) struct Stage {
     /// The simulation.
     pub handle: Handle,
     /// What the array is.
@@ -89,17 +89,17 @@ pub struct Stage {
 
 impl Stage {
     /// The array's geometry now.
-    pub fn layout(&self) -> Layout {
+    pub(crate) fn layout(&self) -> Layout {
         self.spec.geometry(self.array.status().raid_disks)
     }
 
     /// A disk.
-    pub fn disk(&self, disk: usize) -> Option<SimDisk> {
+    pub(crate) fn disk(&self, disk: usize) -> Option<SimDisk> {
         self.disks.borrow().get(disk).cloned()
     }
 
     /// The array as it is now, as far as faults are concerned.
-    pub fn now(&self) -> Now {
+    pub(crate) fn now(&self) -> Now {
         let status = self.array.status();
         self.remember(&status);
         let mut spent = vec![false; status.in_sync.len()];
@@ -114,7 +114,7 @@ impl Stage {
     }
 
     /// Takes note of what is in doubt, and what is not any more: when superblocks said so.
-    pub fn remember(&self, status: &Status) {
+    pub(crate) fn remember(&self, status: &Status) {
         if status.in_sync.iter().all(|one| *one) {
             self.past.was_complete.set(true);
         }
@@ -171,7 +171,7 @@ impl Stage {
     }
 
     /// Has `what` happen, if it may; answers whether it did.
-    pub async fn act(&self, what: What) -> bool {
+    pub(crate) async fn act(&self, what: What) -> bool {
         self.shaken.set(SHAKEN);
         let done = match what {
             What::Fail { .. }
@@ -407,7 +407,7 @@ impl Stage {
     }
 
     /// Adds a blank disk: as a spare, or beside the member `replaces`.
-    pub async fn add_blank(&self, replaces: Option<String>) -> Result<(), String> {
+    pub(crate) async fn add_blank(&self, replaces: Option<String>) -> Result<(), String> {
         let disk = self.shelf.borrow_mut().blank.pop().ok_or("no blank disk is left")?;
         self.tell("operator", || match &replaces {
             None => format!("add disk{disk}"),
@@ -435,7 +435,7 @@ impl Stage {
             let name = label(*disk);
             let is_there = self.disk(*disk).is_some_and(|sim| !sim.is_gone());
             let is_blank = self.shelf.borrow().blank.contains(disk);
-            is_there && !is_blank && !status.members.iter().any(|one| is_in_use(&one, &name))
+            is_there && !is_blank && !status.members.iter().any(|one| is_in_use(one, &name))
         };
         let fits: Vec<usize> = (0..count).filter(may).collect();
         if fits.is_empty() {
@@ -466,7 +466,7 @@ impl Stage {
     }
 
     /// Whether a request may be answered with an error.
-    pub fn may_fail(&self, op: Op, span: Span) -> bool {
+    pub(crate) fn may_fail(&self, op: Op, span: Span) -> bool {
         let Some(rows) = self.past.torn.get() else { return false };
         if op != Op::Read {
             return true;
@@ -483,7 +483,7 @@ impl Stage {
     }
 
     /// Makes everything written durable.
-    pub async fn flush(&self, dev: &Dev) -> Result<(), String> {
+    pub(crate) async fn flush(&self, dev: &Dev) -> Result<(), String> {
         let began = self.oracle.borrow_mut().begin_flush();
         let done = dev.start(Io::flush()).await;
         match done.result {
@@ -506,7 +506,7 @@ fn said(result: Result<(), ControlError>) -> Result<(), String> {
 }
 
 /// Has every request of `disk` told to `timeline`.
-pub fn watch(disk: &SimDisk, number: usize, timeline: &Timeline) {
+pub(crate) fn watch(disk: &SimDisk, number: usize, timeline: &Timeline) {
     let (timeline, name) = (timeline.clone(), label(number));
     disk.listen(Box::new(move |index, record| {
         let fua = if record.flags.contains(Flags::FUA) { " fua" } else { "" };

@@ -35,11 +35,8 @@ const PATIENCE: u64 = 4000;
 /// An event may overtake tasks that are ready: whoever waits long waits in steps.
 const STEP_NS: u64 = 50_000_000;
 
-/// As many crashes are tried in one restart: each has restarts of its own.
-const MOST_AGAIN: u32 = 3;
-
 /// How long the processor may keep a task waiting, in nanoseconds.
-pub const DELAY_NS: u64 = 2_000_000;
+pub(crate) const DELAY_NS: u64 = 2_000_000;
 
 thread_local! {
     /// Memory of the clients of this thread's run.
@@ -52,7 +49,7 @@ thread_local! {
 const PIECE: u64 = 64 << 10;
 
 /// Memory for clients.
-pub fn pool() -> Pool {
+pub(crate) fn pool() -> Pool {
     POOL.with_borrow(Pool::clone)
 }
 
@@ -61,18 +58,18 @@ fn new_pool() -> Pool {
 }
 
 /// Another run begins: what one that failed still holds is not its.
-pub fn begin() {
+pub(crate) fn begin() {
     POOL.replace(new_pool());
 }
 
 /// An array of a process that ends when this is dropped, whatever happens: to be made before the
 /// simulation that it is in, and so dropped behind it.
 #[derive(Default)]
-pub struct Process(OnceCell<Redundant>);
+pub(crate) struct Process(OnceCell<Redundant>);
 
 impl Process {
     /// It is `array`'s.
-    pub fn of(&self, array: &Redundant) {
+    pub(crate) fn of(&self, array: &Redundant) {
         self.0.get_or_init(|| array.clone());
     }
 }
@@ -87,7 +84,7 @@ impl Drop for Process {
 
 /// An array at the moment of a crash.
 #[derive(Clone)]
-pub struct Crash {
+pub(crate) struct Crash {
     /// What it is.
     pub spec: Spec,
     /// What each disk holds; nothing for those that are not there.
@@ -107,11 +104,32 @@ pub struct Crash {
     pub schedule: u64,
     /// What happens.
     pub timeline: Timeline,
+    /// How far it is looked into.
+    pub care: Care,
+}
+
+/// How far what a crash left is looked into.
+#[derive(Clone)]
+pub(crate) struct Care {
+    /// Whether it is left to come to rest, and looked at once more.
+    pub at_rest: bool,
+    /// At how many of a hundred events of a restart another crash is tried.
+    pub again_percent: u64,
+    /// At how many at most.
+    pub most_again: u32,
+    /// Crashes in restarts that were tried.
+    pub again: Rc<Cell<u64>>,
+}
+
+impl Default for Care {
+    fn default() -> Care {
+        Care { at_rest: true, again_percent: 6, most_again: 3, again: Rc::default() }
+    }
 }
 
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// It was refused, which was right.
     Refused,
     /// All is well.
@@ -119,7 +137,7 @@ pub enum Verdict {
 }
 
 /// What a crash may leave of `disks`; nothing of those that were pulled.
-pub fn crash_images(disks: &[SimDisk], way: Way, dice: &mut Rng) -> Vec<Option<Vec<u8>>> {
+pub(crate) fn crash_images(disks: &[SimDisk], way: Way, dice: &mut Rng) -> Vec<Option<Vec<u8>>> {
     let image = |disk: &SimDisk| {
         if disk.is_gone() {
             return None;
@@ -138,7 +156,7 @@ pub fn crash_images(disks: &[SimDisk], way: Way, dice: &mut Rng) -> Vec<Option<V
 }
 
 /// An array that was put together, or why that was refused, rightly.
-pub enum Found {
+pub(crate) enum Found {
     /// Put together.
     Whole(Vec<There>, Box<Assembled>),
     /// Refused.
@@ -150,19 +168,9 @@ impl Crash {
     ///
     /// # Errors
     /// It is refused, and should not be.
-    pub fn assemble(&self) -> Result<Found, String> {
+    pub(crate) fn assemble(&self) -> Result<Found, String> {
         let mut there = found::look(&self.images)?;
-        let mut assembled = found::assemble(&there);
-        if assembled.is_err() {
-            // What the refusal says to do next: without those that seem to have gone on alone. A
-            // stale one seems so if all it knew were replaced since.
-            let alone = found::diverged(&there);
-            there.retain(|one| !alone.contains(&one.disk));
-            if !alone.is_empty() && !there.is_empty() {
-                assembled = found::assemble(&there);
-            }
-        }
-        match assembled {
+        match found::assemble_as_told(&mut there) {
             Ok(assembled) => Ok(Found::Whole(there, Box::new(assembled))),
             Err(refusal) => {
                 let is_logged = matches!(self.spec.policy, Policy::Ppl | Policy::Log);
@@ -176,7 +184,7 @@ impl Crash {
     }
 
     /// Loses members with the crash, as many as it must survive, if the dice say so.
-    pub fn lose(&mut self, dice: &mut Rng) -> Result<Vec<usize>, String> {
+    pub(crate) fn lose(&mut self, dice: &mut Rng) -> Result<Vec<usize>, String> {
         let Found::Whole(_, assembled) = self.assemble()? else { return Ok(Vec::new()) };
         let holders = found::holders(&assembled);
         fn whole(role: &[(usize, u64)]) -> Option<&(usize, u64)> {
@@ -197,7 +205,7 @@ impl Crash {
     ///
     /// # Errors
     /// What is wrong.
-    pub fn verify(self, dice: &mut Rng, again: u32) -> Result<Verdict, String> {
+    pub(crate) fn verify(self, dice: &mut Rng, again: u32) -> Result<Verdict, String> {
         let (there, assembled) = match self.assemble()? {
             Found::Whole(there, assembled) => (there, assembled),
             Found::Refused(_) => return Ok(Verdict::Refused),
@@ -243,7 +251,7 @@ impl Crash {
         let restarted = Rc::new(RefCell::new(Ok(Verdict::Well)));
         let (result, told) = (Rc::clone(&restarted), trouble.clone());
         let is_changed = assembled.is_changed;
-        let may_give_up = self.may_give_up;
+        let (may_give_up, at_rest) = (self.may_give_up, self.care.at_rest);
         let oracle = Rc::new(RefCell::new(oracle));
         let (of_disks, spec) = (disks.clone(), self.spec);
         let mut choices = dice.fork();
@@ -279,6 +287,13 @@ impl Crash {
             };
             told.note(&handle, checked);
             let (Ok(contents), false) = (contents, may_give_up) else { return };
+            if !at_rest {
+                let is_synced = array.status().resync == Resync::Clean && spec.has_parity();
+                let checked =
+                    if is_synced { check_agreement(&of_disks, "when it is up") } else { return };
+                told.note(&handle, checked.map(drop));
+                return;
+            }
             let checked = check_at_rest(&spec, &array, &of_disks, &contents, &mut choices, async {
                 for _ in 0..10 {
                     handle.sleep(STEP_NS).await;
@@ -292,8 +307,8 @@ impl Crash {
             return Err(format!("after a crash: {stuck}"));
         }
         trouble.check()?;
-        let verdict = restarted.borrow().clone();
-        verdict
+
+        restarted.borrow().clone()
     }
 
     /// Has a crash follow at some of the events to come.
@@ -309,12 +324,15 @@ impl Crash {
         let next = Crash { oracle: oracle.clone(), images: Vec::new(), ..self.clone() };
         let (disks, handle) = (disks.to_vec(), sim.handle());
         let (trouble, calm) = (trouble.clone(), Rc::clone(calm));
-        let mut left = MOST_AGAIN;
+        let care = self.care.clone();
+        let mut left = care.most_again;
         sim.observe(move || {
-            if left == 0 || calm.get() || !dice.percent(6) || trouble.check().is_err() {
+            let is_over = left == 0 || calm.get() || trouble.check().is_err();
+            if is_over || !dice.percent(care.again_percent) {
                 return;
             }
             left -= 1;
+            care.again.set(care.again.get() + 1);
             let way = [Way::All, Way::Nothing, Way::Blocks, Way::Mixed][dice.index(4)];
             let images = crash_images(&disks, way, &mut dice);
             let schedule = dice.next_u64();
@@ -361,7 +379,7 @@ fn check_doubt(
 }
 
 /// What superblocks say, in a line.
-pub fn describe(there: &[There]) -> String {
+pub(crate) fn describe(there: &[There]) -> String {
     let one = |There { disk, carried }: &There| {
         let superblock = &carried.superblock;
         let roles = superblock.roles.iter().take(8).map(|role| match role {
@@ -391,7 +409,7 @@ fn there_bitmap(there: &[There], assembled: &Assembled) -> bool {
 }
 
 /// Disks with these images; those that are not there fail whatever is asked of them.
-pub fn new_disks(sim: &Sim, images: &[Option<Vec<u8>>]) -> Vec<SimDisk> {
+pub(crate) fn new_disks(sim: &Sim, images: &[Option<Vec<u8>>]) -> Vec<SimDisk> {
     let disk = |(index, image): (usize, &Option<Vec<u8>>)| {
         let image = image.clone().unwrap_or_else(|| vec![0; 4096]);
         let limits = Limits::new(image.len() as u64, 512);
@@ -404,7 +422,7 @@ pub fn new_disks(sim: &Sim, images: &[Option<Vec<u8>>]) -> Vec<SimDisk> {
 ///
 /// # Errors
 /// A read that fails.
-pub async fn read_all(dev: &Dev) -> Result<Vec<u8>, String> {
+pub(crate) async fn read_all(dev: &Dev) -> Result<Vec<u8>, String> {
     let size = dev.limits().size;
     let mut contents = Vec::with_capacity(size as usize);
     while (contents.len() as u64) < size {
@@ -424,7 +442,7 @@ pub async fn read_all(dev: &Dev) -> Result<Vec<u8>, String> {
 ///
 /// # Errors
 /// What is wrong.
-pub async fn check_at_rest(
+pub(crate) async fn check_at_rest(
     spec: &Spec,
     array: &Redundant,
     disks: &[SimDisk],
@@ -459,7 +477,7 @@ pub async fn check_at_rest(
 }
 
 /// An array at rest, by its disks.
-pub struct AtRest {
+pub(crate) struct AtRest {
     images: Vec<Option<Vec<u8>>>,
     assembled: Assembled,
 }
@@ -469,8 +487,9 @@ fn check_agreement(disks: &[SimDisk], when: &str) -> Result<AtRest, String> {
     let image = |disk: &SimDisk| Some(disk.contents()).filter(|one| one.len() > 4096);
     let images: Vec<_> =
         disks.iter().map(|disk| if disk.is_gone() { None } else { image(disk) }).collect();
-    let there = found::look(&images)?;
-    let assembled = found::assemble(&there).map_err(|why| format!("{when} refused: {why}"))?;
+    let mut there = found::look(&images)?;
+    let assembled = found::assemble_as_told(&mut there)
+        .map_err(|why| format!("{when} refused: {why}; {}", describe(&there)))?;
     let misfits = found::view(&assembled, &images).misfits();
     if let Some(offset) = misfits.first() {
         let count = misfits.len();
@@ -519,7 +538,7 @@ fn check_view(view: &View<'_>, choice: usize, contents: &[u8]) -> Result<(), Str
 }
 
 /// The first block in which two contents differ.
-pub fn first_difference(a: &[u8], b: &[u8]) -> Option<u64> {
+pub(crate) fn first_difference(a: &[u8], b: &[u8]) -> Option<u64> {
     if a == b {
         return None;
     }
@@ -529,7 +548,7 @@ pub fn first_difference(a: &[u8], b: &[u8]) -> Option<u64> {
 }
 
 /// What an array says of itself, in a line.
-pub fn brief(array: &Redundant) -> String {
+pub(crate) fn brief(array: &Redundant) -> String {
     let status = array.status();
     let members: Vec<String> = status
         .members

@@ -31,8 +31,8 @@ use crate::scenario::{Act, End, Life, Probe, Scenario, probe as draw_probe};
 use crate::stage::{Past, Shelf, Stage, watch};
 use crate::timeline::Timeline;
 use crate::verify::DELAY_NS;
+use crate::verify::{Care, Process, begin};
 use crate::verify::{Crash, Found, Verdict, brief, check_at_rest, crash_images, pool, read_all};
-use crate::verify::{Process, begin};
 use crate::{Oracle, Rng, Sim, SimDisk};
 
 /// Blank disks beside the members, for operators.
@@ -150,6 +150,7 @@ impl World<'_> {
             unix: self.unix,
             schedule,
             timeline: self.timeline.clone(),
+            care: Care::default(),
         }
     }
 

@@ -70,6 +70,10 @@ pub(super) struct Published(());
 /// partial parity log do not make a resync that has just begun look done.
 pub(super) struct RecordedFrontier(());
 
+/// The proof that what a member was filled with is durable, and that its own superblock says that
+/// it is in sync.
+pub(super) struct Announced(());
+
 /// The proof that superblocks count on exactly the members that a plan was made for.
 pub(super) struct CountedOn(());
 
@@ -405,7 +409,7 @@ impl Core {
                 Err(Round::Failed(others)) => failed = others,
             }
             if failed.is_empty() && member.recovering().is_some() {
-                if self.roster.promote(member).is_some() {
+                if self.roster.promote(member, Announced(())).is_some() {
                     self.publisher.be_twice();
                 }
                 self.note(format!("{} is in sync", member.label));

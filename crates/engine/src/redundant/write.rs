@@ -114,9 +114,14 @@ pub(super) struct Finished {
 }
 
 impl Finished {
-    /// Nothing was changed.
-    pub(super) fn unchanged(result: Result<(), Errno>) -> Finished {
-        Finished { result }
+    /// There was nothing to change, as for a hint that is not followed.
+    pub(super) fn nothing_to_do() -> Finished {
+        Finished { result: Ok(()) }
+    }
+
+    /// Nothing was changed, because of an error.
+    pub(super) fn refused(errno: Errno) -> Finished {
+        Finished { result: Err(errno) }
     }
 
     /// Both are over; the first error counts.
@@ -131,6 +136,11 @@ impl Finished {
 }
 
 impl Guard {
+    /// Whether `span`, in sync bytes, may be changed under it.
+    pub(super) fn covers(&self, span: Span) -> bool {
+        self.span.offset <= span.offset && span.end() <= self.span.end()
+    }
+
     /// All that comes after it: `everywhere` if every member has it, `result` is how it went.
     pub(super) async fn finish(self, everywhere: bool, result: Result<(), Errno>) -> Finished {
         let Guard { core, span, entered, _writer } = self;

@@ -389,6 +389,12 @@ fn claim(candidates: &[Candidate], freshest: usize, index: usize) -> Result<Clai
         Role::Faulty => return Err(Reason::Faulty),
         // A spare holds no data, so its events do not matter.
         Role::Spare if now == Role::Faulty => return Err(Reason::Faulty),
+        // It was let go of, and its number was given to another.
+        Role::Spare if is_number_of_another(candidates, index) => {
+            let (events, freshest) = (this.events, authority.events);
+            let behind = authority.updated.seconds.saturating_sub(this.updated.seconds);
+            return Err(Reason::Stale { events, freshest, behind });
+        }
         Role::Spare => return Ok(Claim::Spare),
         Role::Journal => {
             not_stale(this, authority)?;
@@ -415,6 +421,15 @@ fn claim(candidates: &[Candidate], freshest: usize, index: usize) -> Result<Clai
         return Err(Reason::Disowned { claimed, now, freshest });
     }
     Ok(if this.is_replacement() { Claim::Replacement(claimed) } else { Claim::Active(claimed) })
+}
+
+/// Whether a candidate that counts more events has the same device number.
+fn is_number_of_another(candidates: &[Candidate], index: usize) -> bool {
+    let this = &candidates[index].superblock;
+    candidates
+        .iter()
+        .map(|other| &other.superblock)
+        .any(|other| other.device_number == this.device_number && other.events > this.events)
 }
 
 /// md takes in a member that is one event behind, not more.

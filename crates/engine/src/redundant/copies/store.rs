@@ -11,7 +11,7 @@ use super::Copies;
 use crate::redundant::core::{Core, failures};
 use crate::redundant::keeping::Inner;
 use crate::redundant::roster::Member;
-use crate::redundant::write::Finished;
+use crate::redundant::write::{Finished, Guard};
 use crate::{Pending, join_all};
 
 impl Core {
@@ -94,14 +94,15 @@ impl Copies {
         let core = &inner.core;
         let guard = match core.begin_write(io.span).await {
             Ok(guard) => guard,
-            Err(errno) => return (Finished::unchanged(Err(errno)), io.payload),
+            Err(errno) => return (Finished::refused(errno), io.payload),
         };
-        let Stored { completion, everywhere, places } = self.store_on_all(core, io).await;
+        let Stored { completion, everywhere, places } = self.store_on_all(core, &guard, io).await;
         core.are_good_again(&places).await;
         (guard.finish(everywhere, completion.result).await, completion.payload)
     }
 
-    async fn store_on_all(&self, core: &Rc<Core>, mut io: Io) -> Stored {
+    async fn store_on_all(&self, core: &Rc<Core>, guard: &Guard, mut io: Io) -> Stored {
+        assert!(guard.covers(io.span), "a write of a span that is not guarded");
         let (places, started) = self.start_copies(core, &mut io);
         let completions = join_all(started).await;
         let failed = failures(places.iter().map(|(one, _)| Rc::clone(one)).collect(), &completions);

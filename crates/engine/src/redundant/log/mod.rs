@@ -33,7 +33,6 @@ use braid_mem::Buf;
 use super::Later;
 use super::core::{Core, Failures, Follower};
 use super::flush::Durable;
-#[cfg(doc)]
 use super::publish::CountedOn;
 use super::roster::Member;
 use super::stripe::columns::Columns;
@@ -252,6 +251,7 @@ impl Units {
         &self,
         core: &Rc<Core>,
         areas: Vec<(Rc<Member>, u64, Payload)>,
+        _: &CountedOn,
     ) -> Result<(), Errno> {
         let mut members = Vec::with_capacity(areas.len());
         let mut started = Vec::with_capacity(areas.len());

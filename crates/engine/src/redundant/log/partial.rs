@@ -35,7 +35,7 @@ use crate::canary::Canary;
 use crate::redundant::Later;
 use crate::redundant::core::{Before, Core, Failures, Follower};
 use crate::redundant::flush::Durable;
-use crate::redundant::publish::RecordedFrontier;
+use crate::redundant::publish::{CountedOn, RecordedFrontier};
 use crate::redundant::roster::Member;
 use crate::redundant::stripe::columns::Columns;
 use crate::redundant::stripe::plan::{compute, compute_band, restore};
@@ -70,6 +70,8 @@ struct Queue {
 }
 
 struct Waiting {
+    /// What its entries rely on.
+    counted_on: CountedOn,
     entries: Vec<ppl::Entry>,
     parity: Payload,
     /// Room for a header, of which the first unit of a group gives its own.
@@ -190,14 +192,14 @@ impl Partial {
         // that nobody ever brought in sync look like those of one that is being written: an entry
         // would make a crash call it clean.
         let frontier = if change.is_trusted { core.recorded_frontier().await? } else { None };
-        if core.counted_on(change.plan.generation).is_none() {
+        let Some(counted_on) = core.counted_on(change.plan.generation) else {
             let _published = core.publish().await?;
             return Ok(Entered::Replan(memory));
-        }
+        };
         let role = change.columns.role_of(Column::P);
         let entered = match frontier {
             Some(frontier) if change.plan.parity[role] => {
-                self.enter_partial(core, change, role, memory, frontier).await?
+                self.enter_partial(core, change, role, memory, (frontier, counted_on)).await?
             }
             // Without parity there is no hole.
             _ => {
@@ -218,7 +220,7 @@ impl Partial {
         change: Change<'_>,
         role: usize,
         mut memory: Buf,
-        _: RecordedFrontier,
+        proofs: (RecordedFrontier, CountedOn),
     ) -> Result<Entered, Errno> {
         let entry = change.entry(role as u64);
         let Change { unit, columns, plan, .. } = change;
@@ -246,7 +248,8 @@ impl Partial {
         parity.truncate(len);
         let parity = if len == 0 { Payload::None } else { Payload::One(parity) };
         let queue = &self.queues[role];
-        queue.waiting.borrow_mut().push_back(Waiting { entries, parity, header });
+        let (_frontier, counted_on) = proofs;
+        queue.waiting.borrow_mut().push_back(Waiting { counted_on, entries, parity, header });
         let ticket = queue.joined.get();
         queue.joined.set(ticket + 1);
         loop {
@@ -309,7 +312,7 @@ impl Partial {
         let room = room_for_parity(&members);
         let (mut entries, mut parity) = (Vec::new(), Payload::None);
         let mut units = 0;
-        let mut header = None;
+        let (mut header, mut counted_on) = (None, None);
         {
             let mut waiting = queue.waiting.borrow_mut();
             while let Some(next) = waiting.front() {
@@ -322,11 +325,12 @@ impl Partial {
                 entries.extend(next.entries);
                 parity.append(next.parity);
                 header.get_or_insert(next.header);
+                counted_on = Some(next.counted_on);
                 units += 1;
             }
         }
         // Otherwise nothing is written any more, and all of them are told so.
-        if let Some(mut header) = header
+        if let (Some(mut header), Some(counted_on)) = (header, counted_on)
             && !core.gate.is_stopped()
         {
             let generation = self.next_generation();
@@ -339,7 +343,7 @@ impl Partial {
                 Some((member, start, payload.share()))
             });
             // Whoever waits for the group asks whether the array has stopped.
-            let _ = self.units.store(core, areas.collect()).await;
+            let _ = self.units.store(core, areas.collect(), &counted_on).await;
         }
         queue.active.set(units);
         queue.logged.set(queue.logged.get() + units as u64);

@@ -257,23 +257,23 @@ impl Records {
         if !(is_short && Canary::OldRecordsOfStripeKept.is_planted()) {
             self.retire_rows(core, rows, !is_short).await?;
         }
-        let (holders, sequence, places) = loop {
+        let (holders, sequence, places, counted_on) = loop {
             // Whom superblocks count on, and who is to have a record, are the same: who has none
             // would make the write one that never began, or be left behind by it.
-            if core.counted_on(change.plan.generation).is_none() {
+            let Some(counted_on) = core.counted_on(change.plan.generation) else {
                 return self.replan(core, memory).await;
-            }
+            };
             let holders = holders_of(core, &shares);
             let lens: Vec<(u32, u64)> =
                 holders.iter().map(|(member, share)| (member.number, shares[*share].len)).collect();
             match self.place(rows, is_short, &lens) {
-                Some((sequence, places)) => break (holders, sequence, places),
+                Some((sequence, places)) => break (holders, sequence, places, counted_on),
                 None => self.retire(core).await?,
             }
         };
         let areas = self.encode(&mut shares, &holders, sequence, &places, memory);
         let entry = Entry { place: sequence, ..entry };
-        let stored = self.units.store(core, areas).await;
+        let stored = self.units.store(core, areas, &counted_on).await;
         let log_time = core.clock.now() - began;
         self.units.add_cost(|cost| cost.log_time += log_time);
         if let Err(errno) = stored {

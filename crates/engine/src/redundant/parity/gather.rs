@@ -213,7 +213,7 @@ async fn follow(run: &Rc<Run>, io: Io) -> (Finished, Payload) {
         run.close();
     }
     run.changed.until(|| run.finished.get().is_some()).await;
-    let finished = run.finished.get().unwrap_or(Finished::unchanged(Err(Errno::IO)));
+    let finished = run.finished.get().unwrap_or(Finished::refused(Errno::IO));
     let payload = std::mem::take(&mut run.followers.borrow_mut()[index].1);
     (finished, payload)
 }

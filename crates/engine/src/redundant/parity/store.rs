@@ -29,7 +29,7 @@ use crate::redundant::roster::Member;
 use crate::redundant::stripe::columns::Columns;
 use crate::redundant::stripe::plan::{Plan, compute};
 use crate::redundant::stripe::units::{Unit, cut, join};
-use crate::redundant::write::Finished;
+use crate::redundant::write::{Finished, Guard};
 
 /// How a unit was changed.
 struct Changed {
@@ -50,7 +50,7 @@ impl Parity {
     pub(super) async fn store_io(&self, inner: &Rc<Inner>, io: Io) -> (Finished, Payload) {
         match io.op {
             // A hint. What members read as after a discard is anything, and parity would not fit.
-            Op::Discard => (Finished::unchanged(Ok(())), io.payload),
+            Op::Discard => (Finished::nothing_to_do(), io.payload),
             Op::WriteZeroes => (self.write_zeroes(inner, io.span, io.flags).await, io.payload),
             _ => self.gather(inner, io).await,
         }
@@ -62,7 +62,7 @@ impl Parity {
         let geometry = &self.geometry;
         let width = geometry.stripe();
         let mut offset = span.offset;
-        let mut finished = Finished::unchanged(Ok(()));
+        let mut finished = Finished::nothing_to_do();
         while offset < span.end() && finished.result().is_ok() {
             let left = span.end() - offset;
             if self.log.is_none() && offset.is_multiple_of(width) && left >= width {
@@ -85,7 +85,7 @@ impl Parity {
         let core = &inner.core;
         let guard = match core.begin_write(rows).await {
             Ok(guard) => guard,
-            Err(errno) => return Finished::unchanged(Err(errno)),
+            Err(errno) => return Finished::refused(errno),
         };
         let members = core.roster.written();
         let started = members.iter().map(|member| {
@@ -106,7 +106,7 @@ impl Parity {
         let geometry = &self.geometry;
         let most = if geometry.stripe() <= MOST { MOST } else { rows_of_unit(geometry) };
         let mut offset = span.offset;
-        let mut finished = Finished::unchanged(Ok(()));
+        let mut finished = Finished::nothing_to_do();
         while offset < span.end() && finished.result().is_ok() {
             let len = most.min(span.end() - offset);
             let mut zeroes = inner.core.work.pool().get_wait(len as usize).await;
@@ -136,7 +136,7 @@ impl Parity {
         let storing = units.into_iter();
         let storing =
             storing.map(|unit| Box::pin(self.store_unit(inner, unit, flags)) as Later<'_, _>);
-        let mut finished = Finished::unchanged(Ok(()));
+        let mut finished = Finished::nothing_to_do();
         let mut stored = Vec::new();
         for (one, unit) in join_futures(storing.collect()).await {
             finished = finished.and(one);
@@ -159,9 +159,9 @@ impl Parity {
         });
         let guard = match inner.core.begin_write(unit.rows).await {
             Ok(guard) => guard,
-            Err(errno) => return (Finished::unchanged(Err(errno)), unit),
+            Err(errno) => return (Finished::refused(errno), unit),
         };
-        let changed = self.change(inner, &mut unit, &mut columns, rest, flags).await;
+        let changed = self.change(inner, &guard, &mut unit, &mut columns, rest, flags).await;
         drop(columns);
         unit.pieces.iter_mut().for_each(|piece| piece.payload.reclaim());
         (guard.finish(changed.everywhere, changed.result).await, unit)
@@ -171,6 +171,7 @@ impl Parity {
     async fn change(
         &self,
         inner: &Rc<Inner>,
+        guard: &Guard,
         unit: &mut Unit,
         columns: &mut Columns,
         mut memory: Buf,
@@ -184,7 +185,7 @@ impl Parity {
             };
             let Some(log) = self.log.as_ref() else {
                 compute(unit, columns, &plan);
-                return self.store_columns(inner, unit, columns, &plan, flags).await;
+                return self.store_columns(inner, guard, unit, columns, &plan, flags).await;
             };
             let is_trusted = self.is_parity_trusted(core, unit.rows);
             let change = Change { unit, columns, plan: &plan, is_trusted, start };
@@ -198,7 +199,7 @@ impl Parity {
                 }
                 Err(errno) => return Changed::nothing(errno),
             };
-            let changed = self.store_columns(inner, unit, columns, &plan, flags).await;
+            let changed = self.store_columns(inner, guard, unit, columns, &plan, flags).await;
             if let Some(entry) = entry {
                 // Who does not have it is out, by the superblocks, before the log may forget it.
                 // The log of a stopped array forgets nothing: no flush counts for it any more.
@@ -281,14 +282,17 @@ impl Parity {
         Some(Plan { methods, reads, readable, parity, generation })
     }
 
+    /// Step 6, under the guard of the unit's rows.
     async fn store_columns(
         &self,
         inner: &Rc<Inner>,
+        guard: &Guard,
         unit: &mut Unit,
         columns: &mut Columns,
         plan: &Plan,
         flags: Flags,
     ) -> Changed {
+        assert!(guard.covers(unit.rows), "a unit of rows that are not guarded");
         let (mut places, mut started) = (Vec::new(), Vec::new());
         {
             let slots = inner.core.roster.slots();

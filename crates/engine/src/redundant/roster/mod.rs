@@ -22,6 +22,7 @@ mod member;
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 
+use super::publish::Announced;
 pub(crate) use member::{Member, Slot};
 pub use member::{MemberState, NewMember};
 
@@ -151,7 +152,7 @@ impl Roster {
     }
 
     /// `member` has all that its role has; the one that it replaces is out, and answered.
-    pub(super) fn promote(&self, member: &Rc<Member>) -> Option<Rc<Member>> {
+    pub(super) fn promote(&self, member: &Rc<Member>, _: Announced) -> Option<Rc<Member>> {
         assert!(member.recovering().is_some(), "{} is not being filled", member.label);
         member.state.set(MemberState::InSync);
         member.by_bitmap.set(false);

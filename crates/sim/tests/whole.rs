@@ -1,0 +1,64 @@
+//! The whole stack by seeds: those that once failed, and some that change with the commit.
+//!
+//! `BRAID_SEEDS=n` runs as many of the latter; `BRAID_COMMIT` names the commit instead of git.
+
+use std::process::Command;
+
+use braid_sim::campaign::{keep_panics, run_scenario, run_seeds};
+use braid_sim::keep::{first_of_commit, kept, list};
+use braid_sim::scenario::Scenario;
+use braid_sim::timeline::Timeline;
+
+/// Seeds of the commit that are run if nobody says how many.
+const COUNT: u64 = 60;
+
+fn commit() -> String {
+    if let Ok(commit) = std::env::var("BRAID_COMMIT") {
+        return commit;
+    }
+    let git = Command::new("git").args(["rev-parse", "HEAD"]).output();
+    let text = git.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    // Without git (an archive of the source): the version's own seeds.
+    text.ok().filter(|text| !text.is_empty()).unwrap_or_else(|| env!("CARGO_PKG_VERSION").into())
+}
+
+#[test]
+fn seeds_that_once_failed_are_well() {
+    keep_panics();
+    let fails = |seed: &u64| {
+        let result = run_scenario(&Scenario::of(*seed), &Timeline::default());
+        result.err().map(|what| format!("--seed {seed}: {what}"))
+    };
+    let seeds = kept(&list()).expect("testdata/seeds/failed.txt");
+    let failed: Vec<String> = seeds.iter().filter_map(fails).collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+#[test]
+fn seeds_of_this_commit_are_well() {
+    keep_panics();
+    let count = std::env::var("BRAID_SEEDS").map_or(COUNT, |text| text.parse().expect("a number"));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let first = first_of_commit(&commit());
+    let sum = run_seeds(first, count, None, 5, threads, &|_, _| {});
+    assert!(sum.failed.is_empty(), "commit {}: {:#?}", commit(), sum.failed);
+    assert_eq!(sum.seeds, count);
+    let report = sum.report;
+    assert!(report.crashes > 0 && report.probes > 0 && report.acts > 0, "{report:?}");
+}
+
+/// The same seed has the same run, to the nanosecond.
+#[test]
+fn a_seed_is_a_run() {
+    keep_panics();
+    for seed in [3, 6, 11] {
+        let run = || run_scenario(&Scenario::of(seed), &Timeline::default());
+        assert_eq!(run(), run(), "seed {seed}");
+        let told = || {
+            let timeline = Timeline::kept();
+            let _ = run_scenario(&Scenario::of(seed), &timeline);
+            timeline.to_string()
+        };
+        assert!(told() == told(), "seed {seed}");
+    }
+}
