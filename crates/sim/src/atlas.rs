@@ -27,6 +27,8 @@
 //! * Parity without a log: a crash while a member is missing (its superblocks are refused, which is
 //!   right and no failure); a loss, or a sector that cannot be read, before the resync that follows
 //!   a crash is done: what parity would give is not known to fit.
+//! * What cannot be read while its parity is in doubt, and what fails on more members than there is
+//!   redundancy for: that is placed, and may be an error, but never anything else than was there.
 //! * Copies that a crash left different: until they are compared, the loss of a member may turn
 //!   what was read into the other of the two versions. Neither was durable.
 //! * Members of which all that the array was last written with are lost: those that are left do
@@ -62,6 +64,11 @@ impl Now {
     /// Whether everybody is there and well.
     pub fn is_whole(&self) -> bool {
         self.in_sync.iter().all(|one| *one) && !self.spent.contains(&true) && !self.doubt
+    }
+
+    /// Whether everybody is there and well, though copies may differ.
+    pub fn is_complete(&self) -> bool {
+        self.in_sync.iter().all(|one| *one) && !self.spent.contains(&true) && !self.torn
     }
 
     /// Whether the array can do without the members with these roles.

@@ -25,14 +25,19 @@ pub struct Found {
     pub by: Option<(u64, u64, String)>,
 }
 
-/// Runs seeds from `first` on for each canary, on `threads`; `told` hears of each.
-pub fn hunt(first: u64, threads: usize, told: &(dyn Fn(&Found) + Sync)) -> Vec<Found> {
+/// Runs seeds from `first` on for each of `canaries`, on `threads`; `told` hears of each.
+pub fn hunt(
+    canaries: &[Canary],
+    first: u64,
+    threads: usize,
+    told: &(dyn Fn(&Found) + Sync),
+) -> Vec<Found> {
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
     let work = || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&canary) = Canary::ALL.get(index) else { return };
+            let Some(&canary) = canaries.get(index) else { return };
             let one = Found { canary, by: hunt_one(canary, first) };
             told(&one);
             found.lock().unwrap_or_else(PoisonError::into_inner).push(one);

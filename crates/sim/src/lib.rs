@@ -6,6 +6,13 @@
 //!   that stays pristine underneath; it can say what a crash at this moment might leave.
 //! * [`Oracle`]: for each block, the values that a read, or a crash, may show; [`Client`]: a
 //!   random load that holds a volume to its oracle.
+//! * [`scenario`], [`world`]: what happens to an array through several lives, drawn from a seed, and
+//!   the whole stack that it happens to: NBD clients and sessions over pipes, the engine, disks that
+//!   are put together as production does it ([`found`]).
+//! * [`atlas`]: which faults may be placed, so that every failure is a bug; [`kernel`]: what Linux's
+//!   md would make of the same superblocks.
+//! * [`campaign`], [`shrink`], [`exhaust`], [`speed`], [`keep`]: the program `braid-sim`: many
+//!   seeds, a failing one made small, crashes at every moment, and how fast all that is.
 //! * [`for_each_seed`]: runs a test over seeds and prints the one-line command that repeats a
 //!   failure.
 //!
@@ -13,8 +20,8 @@
 //! reads a clock, the environment (but for the seed to repeat), an address or a hash order. An
 //! oracle and a client know nothing of the simulation, so they test production executors too.
 //!
-//! Deliberately absent: a judgement of which faults an array must survive (its tests place
-//! them), silent corruption (there are no checksums to find it), and time spent by computation.
+//! Deliberately absent: silent corruption of members that take part (there are no checksums to find
+//! it), and time spent by computation.
 
 pub mod atlas;
 mod birth;

@@ -18,7 +18,8 @@ braid-sim: the whole stack on a virtual clock, with faults that it must survive
                           that fails is shrunk first, unless --whole is given, too
   --seeds A..B            run these
   --minutes M [--from N]  run fresh seeds for so long
-  --canaries [--from N]   plant each known bug, and find it (built with --features canary)
+  --canaries [--from N]   plant each known bug, or --only NAME, and find it (built with --features
+                          canary)
   exhaust --points N [--from S]
                           crash short loads at every event, with every subset of what was not flushed
   --speed                 how much faster than the wall a raid5 of four modelled sticks is
@@ -107,7 +108,8 @@ fn command(arguments: &[String]) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.has("--canaries") {
-        return canaries(arguments.number("--from")?.unwrap_or(0), threads);
+        let first = arguments.number("--from")?.unwrap_or(0);
+        return canaries(arguments.text("--only"), first, threads);
     }
     Err("nothing is asked for".to_owned())
 }
@@ -130,13 +132,14 @@ fn exhausted(first: u64, points: u64, threads: usize) -> ExitCode {
 }
 
 #[cfg(not(feature = "canary"))]
-fn canaries(_first: u64, _threads: usize) -> Result<ExitCode, String> {
+fn canaries(_only: Option<&str>, _first: u64, _threads: usize) -> Result<ExitCode, String> {
     Err("bugs can be planted only in a build with `--features canary`".to_owned())
 }
 
 /// Finds every canary, or says which survived.
 #[cfg(feature = "canary")]
-fn canaries(first: u64, threads: usize) -> Result<ExitCode, String> {
+fn canaries(only: Option<&str>, first: u64, threads: usize) -> Result<ExitCode, String> {
+    use braid_engine::canary::Canary;
     use braid_sim::canaries::{BUDGET, Found, hunt};
     let begun = Instant::now();
     let tell = |found: &Found| match &found.by {
@@ -146,7 +149,10 @@ fn canaries(first: u64, threads: usize) -> Result<ExitCode, String> {
         }
         None => println!("{:32} SURVIVED {BUDGET} seeds", found.canary.name()),
     };
-    let found = hunt(first, threads, &tell);
+    let all = Canary::ALL.iter().copied();
+    let chosen: Vec<Canary> =
+        all.filter(|one| only.is_none_or(|name| one.name().contains(name))).collect();
+    let found = hunt(&chosen, first, threads, &tell);
     let survived = found.iter().filter(|one| one.by.is_none()).count();
     let seconds = begun.elapsed().as_secs_f64();
     println!("{} canaries, {survived} survived, {seconds:.0} s", found.len());

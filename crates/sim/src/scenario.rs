@@ -260,7 +260,10 @@ impl Scenario {
             other => other,
         };
         let lives = rng.within(1..=3);
-        let lives = (0..lives).map(|_| life(&mut rng, &spec)).collect();
+        let mut lives: Vec<Life> = (0..lives).map(|_| life(&mut rng, &spec)).collect();
+        if let (Start::Unsynced(_), true) = (start, rng.percent(60)) {
+            unsettle(&mut rng, &spec, &mut lives[0]);
+        }
         Scenario { seed, spec, start, lives }
     }
 }
@@ -340,6 +343,20 @@ fn life(rng: &mut Rng, spec: &Spec) -> Life {
     let speed = [256 << 10, 4 << 20, 100 << 20][rng.index(3)];
     let aftershocks = if acts.is_empty() { 0 } else { rng.below(5) as u32 };
     Life { schedule: rng.next_u64(), speed, connections, acts, probes, aftershocks, end }
+}
+
+/// Something happens while the first resync is under way, which takes its time.
+fn unsettle(rng: &mut Rng, spec: &Spec, life: &mut Life) {
+    let rows = spec.member_size / 512;
+    let (disk, block) = (rng.index(spec.members), rng.below(rows));
+    let blocks = rng.within(1..=(rows - block).min(24));
+    let what = match rng.percent(50) {
+        true => What::Full { disk: None, block, blocks, for_ns: 4_000_000 },
+        false => What::Latent { disk, block, blocks },
+    };
+    life.speed = 256 << 10;
+    life.acts.insert(0, Act { at_ns: rng.below(3_000_000), what });
+    life.acts.sort_by_key(|act| act.at_ns);
 }
 
 /// A client that keeps an array from being marked clean, for longer than a bitmap is swept in, and

@@ -198,6 +198,9 @@ impl Stage {
             Span::new(self.spec.data_offset() + block * 512, blocks * 512)
         };
         let (disk, faults) = match what {
+            What::Latent { disk, block, blocks } if self.is_all_in_doubt() => {
+                return self.lose_in_doubt(disk, Span::new(block * 512, blocks * 512));
+            }
             What::Latent { disk, .. }
             | What::Transient { disk, .. }
             | What::Vanish { disk }
@@ -255,6 +258,23 @@ impl Stage {
         true
     }
 
+    /// Whether nothing is missing, and parity is not known to fit.
+    fn is_all_in_doubt(&self) -> bool {
+        let now = self.now();
+        self.spec.has_parity() && now.doubt && now.is_complete()
+    }
+
+    /// What cannot be read where parity is in doubt is an error: nobody knows it, and nothing may be
+    /// made up.
+    fn lose_in_doubt(&self, disk: usize, rows: Span) -> bool {
+        let (Some(sim), Some(_)) = (self.disk(disk), self.role_in_sync(disk)) else { return false };
+        self.tell(&label(disk), || format!("cannot read {rows} of its data, in doubt"));
+        self.harm(disk);
+        self.past.torn.set(Some(rows));
+        sim.faults().add_latent(Span::new(self.spec.data_offset() + rows.offset, rows.len));
+        true
+    }
+
     /// Writes to `span` of `disk` fail for a while.
     fn lack_space(&self, disk: &SimDisk, span: Span, for_ns: u64) {
         for op in [Op::Write, Op::WriteZeroes] {
@@ -269,7 +289,8 @@ impl Stage {
 
     /// The file system that all members are on is full.
     fn fill_all(&self, block: u64, blocks: u64, for_ns: u64) -> bool {
-        if !self.now().is_whole() {
+        // Also in doubt: rows that are torn behind a resync's back stay in doubt.
+        if !self.now().is_complete() {
             return false;
         }
         let span = Span::new(block * 512, blocks * 512);
