@@ -112,7 +112,7 @@ struct UpAgain<'a>(&'a Scratch);
 impl UpAgain<'_> {
     #[track_caller]
     fn start(scratch: &Scratch) -> UpAgain<'_> {
-        scratch.run(&["up", "v", "--degraded"]).ok();
+        scratch.run(&["up", "v", "--degraded", "--attach", "none"]).ok();
         UpAgain(scratch)
     }
 }

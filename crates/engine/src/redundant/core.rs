@@ -175,8 +175,13 @@ impl Core {
         bearable
     }
 
-    /// Whether every byte is on a member in sync other than `members`.
+    /// Whether every byte is on a member in sync other than `members`, or can be reconstructed. From
+    /// parity that is in doubt nothing can: an array whose resync is not done has no redundancy
+    /// yet, and it is not started without a member either unless that is forced.
     pub(super) fn can_do_without(&self, members: &[&Rc<Member>]) -> bool {
+        if !members.is_empty() && self.is_parity_in_doubt() {
+            return false;
+        }
         let slots = self.roster.slots();
         let alive = |role: usize| {
             slots[role]
@@ -184,6 +189,14 @@ impl Core {
                 .is_some_and(|one| !members.iter().any(|member| Rc::ptr_eq(one, member)))
         };
         self.layout.borrow().is_readable(&alive)
+    }
+
+    fn is_parity_in_doubt(&self) -> bool {
+        let has_parity = matches!(&*self.layout.borrow(), Layout::Parity(_));
+        // Of a complete array the bitmap says where.
+        let intent = self.intent.borrow();
+        let nowhere = intent.as_ref().is_some_and(|intent| intent.needed() == 0);
+        has_parity && !self.agreement.is_clean() && !(nowhere && !self.gate.is_degraded())
     }
 
     /// Whether `rows` of the data of `role` may be read from a member in sync.

@@ -60,6 +60,8 @@ pub(super) struct Publisher {
     recorded: Cell<Resync>,
     /// The membership that stored superblocks tell of.
     recorded_generation: Cell<u64>,
+    /// They say "active".
+    recorded_active: Cell<bool>,
     changed: Signal,
 }
 
@@ -90,6 +92,7 @@ impl Publisher {
             prepared: Cell::new(Resync::From(0)),
             recorded: Cell::new(Resync::From(0)),
             recorded_generation: Cell::new(0),
+            recorded_active: Cell::new(false),
             changed: Signal::default(),
         }
     }
@@ -229,9 +232,9 @@ impl Core {
                 break;
             }
             let twice = self.publisher.twice.replace(false);
-            let mut round = self.write_superblocks_once().await;
+            let mut round = self.write_superblocks_once(twice).await;
             if matches!(round, Round::Done) && twice {
-                round = self.write_superblocks_once().await;
+                round = self.write_superblocks_once(false).await;
             }
             match round {
                 Round::Done => {
@@ -265,16 +268,19 @@ impl Core {
     }
 
     /// What one step found out is in the superblocks before the next is taken: no superblock counts
-    /// on a member that could not be flushed.
-    async fn write_superblocks_once(self: &Rc<Self>) -> Round {
+    /// on a member that could not be flushed. The `first` of two that leave a member behind does not
+    /// say "clean" where the members do not say so yet: by itself it leaves that member one event
+    /// behind, and a kernel before 6.8 would take what it lacks for agreed on.
+    async fn write_superblocks_once(self: &Rc<Self>, first: bool) -> Round {
         let failed = self.catch_up().await;
         if !failed.is_empty() {
             return Round::Failed(failed);
         }
-        let Next { superblocks, generation, resync } = match self.lead_up(None).await {
-            Ok(next) => next,
-            Err(round) => return round,
-        };
+        let Next { superblocks, generation, resync, is_active } =
+            match self.lead_up(None, first).await {
+                Ok(next) => next,
+                Err(round) => return round,
+            };
         let failed = self.announce(&superblocks).await;
         if !failed.is_empty() {
             return Round::Failed(failed);
@@ -289,13 +295,19 @@ impl Core {
         }
         self.publisher.recorded.set(resync);
         self.publisher.recorded_generation.set(generation);
+        self.publisher.recorded_active.set(is_active);
         Round::Done
     }
 
     /// All that has to be on the members before superblocks are: what they count on, and what
     /// counts events beside them. Answers the superblocks, made before.
-    async fn lead_up(self: &Rc<Self>, promoted: Option<&Rc<Member>>) -> Result<Next, Round> {
-        let next = self.prepare_superblocks(promoted).ok_or(Round::Done)?;
+    async fn lead_up(
+        self: &Rc<Self>,
+        promoted: Option<&Rc<Member>>,
+        first: bool,
+    ) -> Result<Next, Round> {
+        let is_active = self.gate.is_active() || (first && self.publisher.recorded_active.get());
+        let next = self.prepare_superblocks(promoted, is_active).ok_or(Round::Done)?;
         self.publisher.prepared.set(next.resync);
         let failed = self.store_events().await;
         if !failed.is_empty() {
@@ -397,7 +409,7 @@ impl Core {
                 self.fail_or_stop(failed);
                 continue;
             }
-            match self.lead_up(Some(member)).await {
+            match self.lead_up(Some(member), false).await {
                 Ok(next) => {
                     let own = next.superblocks.into_iter();
                     let own = own.filter(|(one, _)| Rc::ptr_eq(one, member));

@@ -25,13 +25,19 @@ pub(super) struct Next {
     pub(super) generation: u64,
     /// How far they say that the array is in sync.
     pub(super) resync: Resync,
+    /// Whether they say that writes may be under way.
+    pub(super) is_active: bool,
 }
 
 impl Core {
     /// What the superblock of each known member says next, with one more event; `promoted` is a
     /// member that is being filled, and of which they say that it is in sync. None for an array
     /// without superblocks.
-    pub(super) fn prepare_superblocks(&self, promoted: Option<&Rc<Member>>) -> Option<Next> {
+    pub(super) fn prepare_superblocks(
+        &self,
+        promoted: Option<&Rc<Member>>,
+        is_active: bool,
+    ) -> Option<Next> {
         let members = self.roster.members();
         let now = self.clock.unix_time();
         let now = Timestamp { seconds: now.as_secs(), micros: now.subsec_micros() };
@@ -40,7 +46,7 @@ impl Core {
         let mut array = self.publisher.array.borrow_mut();
         let array = array.as_mut()?;
         let resync = self.agreement.resync();
-        array.resync = match (self.gate.is_active(), resync) {
+        array.resync = match (is_active, resync) {
             // What lies below is in sync but for what the log says of it.
             (true, Resync::From(from)) if from > 0 && self.has_partial_log => Resync::From(from),
             (true, _) if !Canary::WriteWhileClean.is_planted() => Resync::From(0),
@@ -81,7 +87,7 @@ impl Core {
             Some((Rc::clone(member), next))
         });
         let generation = self.roster.generation();
-        Some(Next { superblocks: superblocks.collect(), generation, resync })
+        Some(Next { superblocks: superblocks.collect(), generation, resync, is_active })
     }
 }
 

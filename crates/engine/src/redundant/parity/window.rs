@@ -17,6 +17,16 @@ use crate::redundant::read::Finder;
 use crate::redundant::roster::Member;
 use crate::redundant::stripe::columns::Columns;
 
+/// What became of comparing a part of a window.
+enum Compared {
+    Done(Found),
+    /// Members could not read it and have it again: it is still to be compared.
+    Healed(Found),
+    /// A member cannot read all of it: its halves are to be compared, so that each page, and where
+    /// that does not do each block, is judged by what can be read of it.
+    InHalves,
+}
+
 impl Parity {
     /// Fills `rows` of `members`, which are locked meanwhile: from the members that they are to
     /// replace, or from the others; all of them from what is read once. Answers what nobody can
@@ -124,19 +134,29 @@ impl Parity {
         let block = u64::from(core.limits.logical_block);
         let mut found = Found::default();
         let mut parts = vec![rows];
+        let mut again = 2 * rows.len / block;
         while let Some(part) = parts.pop() {
             // Memory first, for each part: who waits for it may have what others wait for.
             let needed = (geometry.members() + geometry.parities()) * part.len as usize;
             let memory = core.work.pool().get_wait(needed).await;
             let _locked = core.ranges.lock(part).await;
             match self.compare_part(core, part, kind, memory).await {
-                Some(one) => {
+                Compared::Done(one) => {
                     if kind == JobKind::Resync && one.unsettled.is_none() {
                         core.agreement.was_compared(part);
                     }
                     found.add(one, usize::MAX);
                 }
-                None => {
+                Compared::Healed(one) if again > 0 => {
+                    again -= 1;
+                    found.add(one, usize::MAX);
+                    parts.push(part);
+                }
+                Compared::Healed(mut one) => {
+                    one.is_unsettled(part); // What was healed cannot be read, again and again.
+                    found.add(one, usize::MAX);
+                }
+                Compared::InHalves => {
                     let half = (part.len / 2).next_multiple_of(block);
                     parts.push(Span::new(part.offset + half, part.len - half));
                     parts.push(Span::new(part.offset, half));
@@ -146,29 +166,27 @@ impl Parity {
         found
     }
 
-    /// `None` if a member cannot read all of `part`: its halves are to be compared, so that each
-    /// page, and where that does not do each block, is judged by what can be read of it.
     async fn compare_part(
         &self,
         core: &Rc<Core>,
         part: Span,
         kind: JobKind,
         memory: Buf,
-    ) -> Option<Found> {
+    ) -> Compared {
         let mut found = Found::default();
         let (mut columns, rest) = Columns::new(&self.geometry, part, memory, |_| true);
         let is_there: Vec<bool> =
             core.roster.slots().iter().map(|slot| slot.readable().is_some()).collect();
         let missing = is_there.iter().filter(|is_there| !**is_there).count();
         if missing >= self.geometry.parities() {
-            return Some(found); // Whatever is there, nothing contradicts it.
+            return Compared::Done(found); // Whatever is there, nothing contradicts it.
         }
         let is_divisible = part.len > u64::from(core.limits.logical_block);
         let mut readable = readable_roles(core, part);
         if readable != is_there {
             // What a bad-block log lists is no new error.
             if is_divisible {
-                return None;
+                return Compared::InHalves;
             }
             found.listed += part.len;
         }
@@ -179,23 +197,23 @@ impl Parity {
             found.compared += part.len;
             let wrong = judge(&mut columns, &is_there, rest, kind, &mut found);
             self.rewrite_columns(core, &mut columns, &wrong, &mut found).await;
-            return Some(found);
+            return Compared::Done(found);
         }
         if failed.is_empty() {
-            return Some(found);
+            return Compared::Done(found);
         }
         if part.len > BLOCK as u64 {
-            return None;
+            return Compared::InHalves;
         }
         failed.iter().for_each(|(role, _)| readable[*role] = false);
         if !self.may_reconstruct(core, part, &readable)
             || !columns.recover(part, &|role| readable[role])
         {
             if is_divisible {
-                return None;
+                return Compared::InHalves;
             }
             found.is_unsettled(part);
-            return Some(found);
+            return Compared::Done(found);
         }
         let lost: Vec<bool> = (0..readable.len())
             .map(|role| !readable[role] && is_parity(self.geometry.column_of(columns.stripe, role)))
@@ -209,7 +227,7 @@ impl Parity {
                 (false, _) => found.is_unsettled(part),
             }
         }
-        Some(found)
+        if found.unsettled.is_none() { Compared::Healed(found) } else { Compared::Done(found) }
     }
 
     /// Writes the rows of the roles `wrong`, which hold what they should, to their members, and to
