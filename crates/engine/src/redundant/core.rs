@@ -195,8 +195,8 @@ impl Core {
         let has_parity = matches!(&*self.layout.borrow(), Layout::Parity(_));
         // Of a complete array the bitmap says where.
         let intent = self.intent.borrow();
-        let nowhere = intent.as_ref().is_some_and(|intent| intent.needed() == 0);
-        has_parity && !self.agreement.is_clean() && !(nowhere && !self.gate.is_degraded())
+        let somewhere = intent.as_ref().is_none_or(|intent| intent.needed() > 0);
+        has_parity && !self.agreement.is_clean() && (somewhere || self.gate.is_degraded())
     }
 
     /// Whether `rows` of the data of `role` may be read from a member in sync.

@@ -200,6 +200,11 @@ impl Parity {
             return Compared::Done(found);
         }
         if failed.is_empty() {
+            if kind == JobKind::Resync && !core.agreement.holds_for(part) {
+                // Nobody has what is listed, and the parity of these rows cannot be made to fit it:
+                // it must not be reconstructed from whatever lies there.
+                found.is_unsettled(part);
+            }
             return Compared::Done(found);
         }
         if part.len > BLOCK as u64 {
