@@ -216,10 +216,18 @@ impl Redundant {
     /// Makes good what a crash left, by the log. To be awaited before the first request; it
     /// writes only if there is something to make good.
     ///
+    /// What was read to assemble the array may be in members' caches only, where a process that was
+    /// killed left it: it is flushed before anything is built on it, or a power cut now would take
+    /// back a record of which the half is in place.
+    ///
     /// # Errors
     /// [`RestartError`]: then the array must not be used.
     pub async fn restart(&self) -> Result<(), RestartError> {
         let Inner { core, keeping } = &*self.inner;
+        if !core.read_only {
+            let why = "a flush of the last members failed".to_owned();
+            let _flushed = core.flush().await.map_err(|_| RestartError::Write { why })?;
+        }
         if let Some(note) = keeping.restart(&self.inner).await? {
             core.note(note);
             let why = "the superblocks could not be written".to_owned();
