@@ -62,6 +62,8 @@ struct Queue {
     logged: Cell<u64>,
     /// A header is being written, or its units are.
     is_busy: Cell<bool>,
+    /// The rows that the last header tells of.
+    told: RefCell<Vec<Span>>,
     /// Units of the last header that are not in place yet.
     active: Cell<usize>,
     /// When the last of them was: as [`Units`] counts.
@@ -72,6 +74,8 @@ struct Queue {
 struct Waiting {
     /// What its entries rely on.
     counted_on: CountedOn,
+    /// The rows that they tell of.
+    rows: Option<Span>,
     entries: Vec<ppl::Entry>,
     parity: Payload,
     /// Room for a header, of which the first unit of a group gives its own.
@@ -202,9 +206,24 @@ impl Partial {
                 self.enter_partial(core, change, role, memory, (frontier, counted_on)).await?
             }
             // Without parity there is no hole.
-            _ => {
+            _ if !change.plan.parity[role] || !self.tells_of(role, change.unit.rows) => {
                 compute(change.unit, change.columns, change.plan);
                 Entered::NotNeeded
+            }
+            // What the header says of these rows is true no more once they are written.
+            _ => {
+                let entry = change.entry(role as u64);
+                compute(change.unit, change.columns, change.plan);
+                let mut header = memory;
+                header.truncate(ppl::HEADER_BYTES);
+                let empty = Waiting {
+                    counted_on,
+                    rows: None,
+                    entries: Vec::new(),
+                    parity: Payload::None,
+                    header,
+                };
+                self.wait_for_header(core, role, empty, entry).await?
             }
         };
         let log_time = core.clock.now() - began;
@@ -247,9 +266,30 @@ impl Partial {
         }
         parity.truncate(len);
         let parity = if len == 0 { Payload::None } else { Payload::One(parity) };
-        let queue = &self.queues[role];
         let (_frontier, counted_on) = proofs;
-        queue.waiting.borrow_mut().push_back(Waiting { counted_on, entries, parity, header });
+        let rows = Some(unit.rows);
+        let waiting = Waiting { counted_on, rows, entries, parity, header };
+        self.wait_for_header(core, role, waiting, entry).await
+    }
+
+    /// Whether the last header of `role`, or the next, tells of some of `rows`.
+    fn tells_of(&self, role: usize, rows: Span) -> bool {
+        let queue = &self.queues[role];
+        let overlaps = |one: &Span| one.offset < rows.end() && rows.offset < one.end();
+        queue.told.borrow().iter().any(overlaps)
+            || queue.waiting.borrow().iter().filter_map(|one| one.rows.as_ref()).any(overlaps)
+    }
+
+    /// Has `waiting` written with the next header of `role`.
+    async fn wait_for_header(
+        &self,
+        core: &Rc<Core>,
+        role: usize,
+        waiting: Waiting,
+        entry: Entry,
+    ) -> Result<Entered, Errno> {
+        let queue = &self.queues[role];
+        queue.waiting.borrow_mut().push_back(waiting);
         let ticket = queue.joined.get();
         queue.joined.set(ticket + 1);
         loop {
@@ -311,6 +351,7 @@ impl Partial {
         let members: Vec<Rc<Member>> = core.roster.slots()[role].written().cloned().collect();
         let room = room_for_parity(&members);
         let (mut entries, mut parity) = (Vec::new(), Payload::None);
+        let mut told = Vec::new();
         let mut units = 0;
         let (mut header, mut counted_on) = (None, None);
         {
@@ -323,6 +364,7 @@ impl Partial {
                 }
                 let Some(next) = waiting.pop_front() else { break };
                 entries.extend(next.entries);
+                told.extend(next.rows);
                 parity.append(next.parity);
                 header.get_or_insert(next.header);
                 counted_on = Some(next.counted_on);
@@ -345,6 +387,7 @@ impl Partial {
             // Whoever waits for the group asks whether the array has stopped.
             let _ = self.units.store(core, areas.collect(), &counted_on).await;
         }
+        queue.told.replace(told);
         queue.active.set(units);
         queue.logged.set(queue.logged.get() + units as u64);
     }

@@ -229,8 +229,9 @@ impl Records {
         let began = core.clock.now();
         compute(change.unit, change.columns, change.plan);
         let rows = change.unit.rows;
-        if !change.plan.parity.contains(&true) {
-            // Without parity there is no hole, but an older record must not be laid over this.
+        if !change.plan.parity.contains(&true) && !has_twins(core) {
+            // Without parity, and with nobody who is filled beside another and has to hold the
+            // same, there is no hole; but an older record must not be laid over this.
             self.retire_rows(core, rows, false).await?;
             return if core.counted_on(change.plan.generation).is_some() {
                 Ok(Entered::NotNeeded)
@@ -527,6 +528,11 @@ async fn replay_in_place(
         Span::new(start, end.min(size).saturating_sub(start))
     };
     Ok(unfit.into_iter().map(within).collect())
+}
+
+/// Whether some role has two members, one of which is to replace the other.
+fn has_twins(core: &Core) -> bool {
+    core.roster.slots().iter().any(|slot| slot.written().count() > 1)
 }
 
 /// Who has a record of `shares`, and of which.
