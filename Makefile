@@ -28,7 +28,6 @@ test:
 	$(CARGO) clippy $(FLAGS) --workspace --all-targets -- --deny warnings
 	$(CARGO) test $(FLAGS) --workspace
 	BRAID_FUZZ_ITERATIONS=$(FUZZ) $(CARGO) test $(FLAGS) --package braid-md --test fuzz
-	$(MAKE) sim
 
 # braid and the kernel's md on the same members, every level and version: some ten minutes. The
 # table of what held goes into docs/interop.md. (`make test` has a few of these arrays.)

@@ -151,8 +151,6 @@ impl Guard {
         drop(entered);
         core.gate.touch();
         if Canary::SuperblocksAfterAnswer.is_planted() {
-            let core = Rc::clone(&core);
-            core.clone().background.spawn(async move { drop(core.fence().await) });
             return Finished { result };
         }
         let published = core.fence().await;
