@@ -13,7 +13,6 @@ use braid_engine::redundant::{Layout, MemberState, Redundant, Speed};
 use braid_engine::{Clock, Dev, Device, Pending};
 use braid_md::Version;
 use braid_md::assembly::{Options, Reason, group};
-use braid_md::superblock::SUPERBLOCK_BYTES;
 
 use crate::contents::{Holder, View};
 use crate::{Handle, SimDisk};
@@ -23,9 +22,11 @@ use crate::{Handle, SimDisk};
 /// # Errors
 /// Nothing, or nothing that can be believed.
 pub fn carried(image: &[u8]) -> Result<Carried, CarriedError> {
-    debug_assert!(image.len() > SUPERBLOCK_BYTES);
     let mut read = |offset: u64, bytes: &mut [u8]| {
-        bytes.copy_from_slice(&image[offset as usize..][..bytes.len()]);
+        let start = usize::try_from(offset).ok();
+        let end = start.and_then(|start| start.checked_add(bytes.len()));
+        let range = start.zip(end).and_then(|(start, end)| image.get(start..end));
+        bytes.copy_from_slice(range.ok_or(std::io::ErrorKind::UnexpectedEof)?);
         Ok(())
     };
     Carried::read(&mut Source { size: image.len() as u64, read: &mut read })
