@@ -29,7 +29,7 @@ fn a_volume_that_nobody_could_connect_to_does_not_come_up() {
         let args = ["up", &stack, "--name", "v", "--attach", "none", "--shards", "1"];
         limited(&scratch, limit, &args).run()
     };
-    up("-n 60").fails(1, &["60 files may be open at once", "next: `ulimit -n 4096`"]);
+    up("-n 48").fails(1, &["48 files may be open at once", "next: `ulimit -n 4096`"]);
     assert!(!scratch.run_folder().join("v.sock").exists());
     // A limit that may be raised is raised.
     up("-Sn 20").ok();
