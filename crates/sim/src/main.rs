@@ -171,7 +171,7 @@ fn one_seed(seed: u64, trace: bool, whole: bool) -> ExitCode {
         Err(what) if !whole => {
             println!("seed {seed} fails, {:?}: {what}", scenario.spec);
             println!("its {} parts are made fewer …", size(&scenario));
-            shrink(&scenario, MOST_CANDIDATES)
+            shrink(&scenario, what, MOST_CANDIDATES)
         }
         _ => scenario,
     };

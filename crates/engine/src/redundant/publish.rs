@@ -60,8 +60,8 @@ pub(super) struct Publisher {
     recorded: Cell<Resync>,
     /// The membership that stored superblocks tell of.
     recorded_generation: Cell<u64>,
-    /// They say "active".
-    recorded_active: Cell<bool>,
+    /// What they say of the resync: from the start of the array on while writes may be under way.
+    said: Cell<Resync>,
     changed: Signal,
 }
 
@@ -81,7 +81,9 @@ pub(super) struct CountedOn(());
 
 impl Publisher {
     pub(super) fn new(array: Option<Superblock>) -> Publisher {
+        let said = array.as_ref().map_or(Resync::From(0), |array| array.resync);
         Publisher {
+            said: Cell::new(said),
             array: RefCell::new(array),
             required: Cell::new(0),
             done: Cell::new(0),
@@ -92,7 +94,6 @@ impl Publisher {
             prepared: Cell::new(Resync::From(0)),
             recorded: Cell::new(Resync::From(0)),
             recorded_generation: Cell::new(0),
-            recorded_active: Cell::new(false),
             changed: Signal::default(),
         }
     }
@@ -268,46 +269,47 @@ impl Core {
     }
 
     /// What one step found out is in the superblocks before the next is taken: no superblock counts
-    /// on a member that could not be flushed. The `first` of two that leave a member behind does not
-    /// say "clean" where the members do not say so yet: by itself it leaves that member one event
+    /// on a member that could not be flushed. The `first` of two that leave a member behind calls
+    /// nothing in sync that the members do not call so yet: by itself it leaves that member one event
     /// behind, and a kernel before 6.8 would take what it lacks for agreed on.
     async fn write_superblocks_once(self: &Rc<Self>, first: bool) -> Round {
         let failed = self.catch_up().await;
         if !failed.is_empty() {
             return Round::Failed(failed);
         }
-        let Next { superblocks, generation, resync, is_active } =
-            match self.lead_up(None, first).await {
-                Ok(next) => next,
-                Err(round) => return round,
-            };
+        let said = if first { self.publisher.said.get() } else { Resync::Clean };
+        let Next { superblocks, generation, resync } = match self.lead_up(None, said).await {
+            Ok(next) => next,
+            Err(round) => return round,
+        };
         let failed = self.announce(&superblocks).await;
         if !failed.is_empty() {
             return Round::Failed(failed);
         }
         // Counted only now: a member that misses two events by no fault of its own is left out.
-        if let Some(array) = &mut *self.publisher.array.borrow_mut() {
+        let said = self.publisher.array.borrow_mut().as_mut().map(|array| {
             array.events += 1;
-        }
+            array.resync
+        });
         let failed = self.write_to(superblocks).await;
         if !failed.is_empty() {
             return Round::Failed(failed);
         }
+        self.publisher.said.set(said.unwrap_or(resync));
         self.publisher.recorded.set(resync);
         self.publisher.recorded_generation.set(generation);
-        self.publisher.recorded_active.set(is_active);
         Round::Done
     }
 
     /// All that has to be on the members before superblocks are: what they count on, and what
-    /// counts events beside them. Answers the superblocks, made before.
+    /// counts events beside them. Answers the superblocks, made before, which call nothing in sync
+    /// beyond `at_most`.
     async fn lead_up(
         self: &Rc<Self>,
         promoted: Option<&Rc<Member>>,
-        first: bool,
+        at_most: Resync,
     ) -> Result<Next, Round> {
-        let is_active = self.gate.is_active() || (first && self.publisher.recorded_active.get());
-        let next = self.prepare_superblocks(promoted, is_active).ok_or(Round::Done)?;
+        let next = self.prepare_superblocks(promoted, at_most).ok_or(Round::Done)?;
         self.publisher.prepared.set(next.resync);
         let failed = self.store_events().await;
         if !failed.is_empty() {
@@ -409,7 +411,7 @@ impl Core {
                 self.fail_or_stop(failed);
                 continue;
             }
-            match self.lead_up(Some(member), false).await {
+            match self.lead_up(Some(member), Resync::Clean).await {
                 Ok(next) => {
                     let own = next.superblocks.into_iter();
                     let own = own.filter(|(one, _)| Rc::ptr_eq(one, member));

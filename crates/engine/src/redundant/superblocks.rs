@@ -25,18 +25,16 @@ pub(super) struct Next {
     pub(super) generation: u64,
     /// How far they say that the array is in sync.
     pub(super) resync: Resync,
-    /// Whether they say that writes may be under way.
-    pub(super) is_active: bool,
 }
 
 impl Core {
     /// What the superblock of each known member says next, with one more event; `promoted` is a
-    /// member that is being filled, and of which they say that it is in sync. None for an array
-    /// without superblocks.
+    /// member that is being filled, and of which they say that it is in sync. They call nothing in
+    /// sync beyond `at_most`. None for an array without superblocks.
     pub(super) fn prepare_superblocks(
         &self,
         promoted: Option<&Rc<Member>>,
-        is_active: bool,
+        at_most: Resync,
     ) -> Option<Next> {
         let members = self.roster.members();
         let now = self.clock.unix_time();
@@ -46,12 +44,13 @@ impl Core {
         let mut array = self.publisher.array.borrow_mut();
         let array = array.as_mut()?;
         let resync = self.agreement.resync();
-        array.resync = match (is_active, resync) {
+        let reached = match (self.gate.is_active(), resync) {
             // What lies below is in sync but for what the log says of it.
             (true, Resync::From(from)) if from > 0 && self.has_partial_log => Resync::From(from),
             (true, _) if !Canary::WriteWhileClean.is_planted() => Resync::From(0),
             (_, resync) => resync,
         };
+        array.resync = earlier(reached, at_most);
         array.raid_disks = self.roster.slots().len() as u32;
         for role in &mut array.roles {
             *role = if matches!(role, Role::Journal) { Role::Journal } else { Role::Spare };
@@ -87,7 +86,15 @@ impl Core {
             Some((Rc::clone(member), next))
         });
         let generation = self.roster.generation();
-        Some(Next { superblocks: superblocks.collect(), generation, resync, is_active })
+        Some(Next { superblocks: superblocks.collect(), generation, resync })
+    }
+}
+
+/// Of two states the one that calls less in sync.
+fn earlier(a: Resync, b: Resync) -> Resync {
+    match (a, b) {
+        (Resync::From(a), Resync::From(b)) => Resync::From(a.min(b)),
+        (Resync::Clean, other) | (other, Resync::Clean) => other,
     }
 }
 
