@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
+use braid_array::Role;
 use braid_array::geometry::Raid1;
 use braid_engine::redundant::{Layout, MemberState, NewMember, STRIPE_CACHE, Setup, Speed};
 use braid_engine::{Clock, Dev};
@@ -77,7 +78,7 @@ impl Raid1Plan {
             dev,
             data_offset: superblock.data_offset,
             number: superblock.device_number,
-            role,
+            role: role.map(Role::new),
             replacement: false,
             state: role.map_or(MemberState::Spare, |_| MemberState::InSync),
             by_bitmap: false,

@@ -10,8 +10,8 @@
 
 use std::rc::Rc;
 
-use braid_array::Geometry;
 use braid_array::geometry::{ParityLayout, ParityLevel, Raid456};
+use braid_array::{ArrayByte, Geometry, Role};
 use braid_engine::redundant::{
     Layout, LogSetup, MemberState, NewMember, STRIPE_CACHE, Setup, Speed,
 };
@@ -112,8 +112,8 @@ impl ParityPlan {
 
     /// The member that has the array's byte `offset`, and where in its data.
     pub fn place_of(&self, offset: u64) -> (usize, u64) {
-        let run = self.geometry.locate(offset);
-        (run.member, run.offset)
+        let run = self.geometry.locate(ArrayByte::new(offset));
+        (run.role.index(), run.offset.get())
     }
 
     /// Member `index`, on `dev`: in sync if it has a role, a spare otherwise.
@@ -124,7 +124,7 @@ impl ParityPlan {
             dev,
             data_offset: superblock.data_offset,
             number: superblock.device_number,
-            role,
+            role: role.map(Role::new),
             replacement: false,
             state: role.map_or(MemberState::Spare, |_| MemberState::InSync),
             by_bitmap: false,

@@ -34,10 +34,8 @@
 
 use std::ops::Deref;
 
-use braid_block::Span;
-
-use crate::Geometry;
 use crate::geometry::{Column, Raid456};
+use crate::{ArrayByte, ArraySpan, Geometry, MemberSpan, Role};
 
 /// Most bands that a part of a stripe falls into.
 pub const MAX_BANDS: usize = 3;
@@ -46,7 +44,7 @@ pub const MAX_BANDS: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Band {
     /// Which bytes of each member: stripe × chunk + place in the chunk.
-    pub rows: Span,
+    pub rows: MemberSpan,
     /// The first data column that is written.
     pub first: usize,
     /// How many data columns are written, at least 1.
@@ -86,27 +84,25 @@ pub struct Bands {
 impl Bands {
     /// What of the bands lies within `rows`.
     #[must_use]
-    pub fn within(&self, rows: Span) -> Bands {
+    pub fn within(&self, rows: MemberSpan) -> Bands {
         let mut within = Bands::default();
         for band in self.iter() {
-            let from = band.rows.offset.max(rows.offset);
-            let to = band.rows.end().min(rows.end());
-            if from < to {
-                within.push(Span::new(from, to - from), band.first..band.first + band.count);
+            if let Some(rows) = band.rows.common(rows) {
+                within.push(rows, band.first..band.first + band.count);
             }
         }
         within
     }
 
     /// The rows of all bands, those that touch as one.
-    pub fn merged(&self) -> impl Iterator<Item = Span> {
+    pub fn merged(&self) -> impl Iterator<Item = MemberSpan> {
         let mut rows = Vec::with_capacity(MAX_BANDS);
         merge(self, |_, _| true, |one| rows.push(one));
         rows.into_iter()
     }
 
     /// Adds a band below the others, unless it is empty.
-    fn push(&mut self, rows: Span, columns: std::ops::Range<usize>) {
+    fn push(&mut self, rows: MemberSpan, columns: std::ops::Range<usize>) {
         if !rows.is_empty() && !columns.is_empty() {
             self.bands[self.len] = Band { rows, first: columns.start, count: columns.len() };
             self.len += 1;
@@ -163,10 +159,10 @@ impl Lost {
 
     /// What is lost of `stripe` where only the members are there for which `available` holds;
     /// `None` if that is more than the stripe's parity makes up for.
-    pub fn of(geometry: &Raid456, stripe: u64, available: &dyn Fn(usize) -> bool) -> Option<Lost> {
+    pub fn of(geometry: &Raid456, stripe: u64, available: &dyn Fn(Role) -> bool) -> Option<Lost> {
         let mut lost = Lost::NOTHING;
         let mut places = lost.columns.iter_mut().take(geometry.parities());
-        for role in (0..geometry.members()).filter(|&role| !available(role)) {
+        for role in Role::all(geometry.members()).filter(|&role| !available(role)) {
             *places.next()? = Some(geometry.column_of(stripe, role));
         }
         Some(lost)
@@ -205,14 +201,17 @@ impl Lost {
 
 /// Cuts `span` of the array at the stripes' ends: each stripe's number and its part of `span`, in
 /// bytes of the array.
-pub fn split_stripes(geometry: &Raid456, span: Span) -> impl Iterator<Item = (u64, Span)> + use<> {
+pub fn split_stripes(
+    geometry: &Raid456,
+    span: ArraySpan,
+) -> impl Iterator<Item = (u64, ArraySpan)> + use<> {
     debug_assert!(span.is_within(geometry.size()));
     let width = geometry.stripe();
-    let stripes = span.offset / width..span.end().div_ceil(width);
+    let stripes = span.offset / width..span.end().get().div_ceil(width);
     stripes.filter(move |_| !span.is_empty()).map(move |stripe| {
-        let start = span.offset.max(stripe * width);
-        let end = span.end().min((stripe + 1) * width);
-        (stripe, Span::new(start, end - start))
+        let start = span.offset.max(ArrayByte::new(stripe * width));
+        let end = span.end().min(ArrayByte::new((stripe + 1) * width));
+        (stripe, ArraySpan::between(start, end))
     })
 }
 
@@ -221,21 +220,20 @@ pub fn split_stripes(geometry: &Raid456, span: Span) -> impl Iterator<Item = (u6
 /// # Panics
 /// If it does not lie within the stripe.
 #[must_use]
-pub fn bands(geometry: &Raid456, stripe: u64, span: Span) -> Bands {
+pub fn bands(geometry: &Raid456, stripe: u64, span: ArraySpan) -> Bands {
     let (chunk, width) = (geometry.chunk(), geometry.stripe());
-    let start = stripe * width;
-    assert!(
-        span.offset >= start && span.end() <= start + width,
-        "{span} is not within stripe {stripe} of {width} bytes"
-    );
+    let whole = geometry.span_of_stripe(stripe);
+    let start = whole.offset;
+    assert!(whole.covers(span), "{span} is not within stripe {stripe} of {width} bytes");
     let mut bands = Bands::default();
     if span.is_empty() {
         return bands;
     }
-    let rows = |from: u64, to: u64| Span::new(stripe * chunk + from, to - from);
+    let first_row = geometry.rows_of_stripe(stripe).offset;
+    let rows = |from: u64, to: u64| MemberSpan::new(first_row + from, to - from);
     // The first byte's column and row, and the last byte's column and the row behind it.
     let (first, top) = column_and_row(span.offset - start, chunk);
-    let (last, row) = column_and_row(span.end() - 1 - start, chunk);
+    let (last, row) = column_and_row(span.end() - start - 1, chunk);
     let bottom = row + 1;
     if first == last {
         bands.push(rows(top, bottom), first..first + 1);
@@ -333,7 +331,7 @@ pub fn reads(
     bands: &Bands,
     methods: &[Method; MAX_BANDS],
     lost: &Lost,
-) -> Vec<(usize, Span)> {
+) -> Vec<(Role, MemberSpan)> {
     let mut reads = Vec::new();
     for column in columns(geometry) {
         merge(
@@ -350,7 +348,12 @@ pub fn reads(
 /// What a write of these bands writes, by whatever method: members, and which bytes of them, in the
 /// order of the columns. Bands that touch are one write.
 #[must_use]
-pub fn writes(geometry: &Raid456, stripe: u64, bands: &Bands, lost: &Lost) -> Vec<(usize, Span)> {
+pub fn writes(
+    geometry: &Raid456,
+    stripe: u64,
+    bands: &Bands,
+    lost: &Lost,
+) -> Vec<(Role, MemberSpan)> {
     let mut writes = Vec::new();
     for column in columns(geometry).filter(|column| !lost.has(*column)) {
         let is_parity = !matches!(column, Column::Data(_));
@@ -366,8 +369,8 @@ pub fn writes(geometry: &Raid456, stripe: u64, bands: &Bands, lost: &Lost) -> Ve
 }
 
 /// Gives `each` the rows of the bands for which `which` holds, those that touch as one.
-fn merge(bands: &Bands, which: impl Fn(usize, &Band) -> bool, mut each: impl FnMut(Span)) {
-    let mut open: Option<Span> = None;
+fn merge(bands: &Bands, which: impl Fn(usize, &Band) -> bool, mut each: impl FnMut(MemberSpan)) {
+    let mut open: Option<MemberSpan> = None;
     for (index, band) in bands.iter().enumerate() {
         if !which(index, band) {
             continue;

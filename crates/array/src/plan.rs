@@ -9,19 +9,17 @@
 //!
 //! The request that lies in one piece on one member, nearly every small one, takes no memory.
 
-use braid_block::Span;
-
-use crate::{Geometry, Run};
+use crate::{ArrayByte, ArraySpan, ByRole, Geometry, MemberByte, MemberSpan, Role, Run};
 
 /// What to do for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// All of it lies in one piece on one member: pass it on, at `offset`.
     Forward {
-        /// Index of the member.
-        member: usize,
-        /// Where on the member, in bytes.
-        offset: u64,
+        /// The member's role.
+        role: Role,
+        /// Where on the member.
+        offset: MemberByte,
     },
     /// Several member I/Os, which may run at the same time.
     Fan(Fan),
@@ -31,18 +29,18 @@ pub enum Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fan {
     /// One I/O for each stretch on a member, in the order of their first pieces.
-    pub spans: Vec<MemberSpan>,
+    pub spans: Vec<RoleSpan>,
     /// The request from front to back: each piece is the next bytes of one of the `spans`.
     pub pieces: Vec<Piece>,
 }
 
 /// A stretch of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemberSpan {
-    /// Index of the member.
-    pub member: usize,
+pub struct RoleSpan {
+    /// The member's role.
+    pub role: Role,
     /// Where on the member.
-    pub span: Span,
+    pub span: MemberSpan,
 }
 
 /// A part of a request that lies in one piece on one member.
@@ -59,7 +57,7 @@ pub struct Piece {
 /// # Panics
 /// If `span` is not within the array.
 #[inline]
-pub fn plan_span<G: Geometry + ?Sized>(geometry: &G, span: Span) -> Plan {
+pub fn plan_span<G: Geometry + ?Sized>(geometry: &G, span: ArraySpan) -> Plan {
     debug_assert!(span.is_within(geometry.size()));
     plan_span_with(geometry.members(), span, |offset| geometry.locate(offset))
 }
@@ -71,43 +69,53 @@ pub fn plan_span<G: Geometry + ?Sized>(geometry: &G, span: Span) -> Plan {
 /// `locate` is called once for each piece, from front to back, with the piece's first byte.
 ///
 /// # Panics
-/// If `locate` answers a member that is not below `members`, or an empty run.
+/// If `locate` answers a role that is not below `members`, or an empty run.
 #[inline]
-pub fn plan_span_with(members: usize, span: Span, mut locate: impl FnMut(u64) -> Run) -> Plan {
+pub fn plan_span_with(
+    members: usize,
+    span: ArraySpan,
+    mut locate: impl FnMut(ArrayByte) -> Run,
+) -> Plan {
     let first = locate(span.offset);
     if first.len >= span.len {
-        return Plan::Forward { member: first.member, offset: first.offset };
+        return Plan::Forward { role: first.role, offset: first.offset };
     }
     let fan = plan_fan(members, span, first, locate);
     match fan.spans[..] {
         // Chunks of one member that lie one behind the other.
-        [MemberSpan { member, span }] => Plan::Forward { member, offset: span.offset },
+        [RoleSpan { role, span }] => Plan::Forward { role, offset: span.offset },
         _ => Plan::Fan(fan),
     }
 }
 
 /// Deals `span` out to the members, from front to back; `first` is where its first byte lies.
 #[cold]
-fn plan_fan(members: usize, span: Span, first: Run, mut locate: impl FnMut(u64) -> Run) -> Fan {
+fn plan_fan(
+    members: usize,
+    span: ArraySpan,
+    first: Run,
+    mut locate: impl FnMut(ArrayByte) -> Run,
+) -> Fan {
     let mut fan = Fan { spans: Vec::new(), pieces: Vec::new() };
     // The span that each member's last piece went to.
-    let mut open: Vec<Option<usize>> = vec![None; members];
+    let mut open: ByRole<Option<usize>> = ByRole::new(members, |_| None);
     let mut offset = span.offset;
     let mut run = first;
     loop {
         assert!(run.len > 0, "a run has bytes");
         let len = run.len.min(span.end() - offset);
-        let index = match open[run.member] {
+        let index = match open[run.role] {
             Some(index) if fan.spans[index].span.end() == run.offset => {
                 fan.spans[index].span.len += len;
                 index
             }
             _ => {
-                fan.spans.push(MemberSpan { member: run.member, span: Span::new(run.offset, len) });
+                let span = MemberSpan::new(run.offset, len);
+                fan.spans.push(RoleSpan { role: run.role, span });
                 fan.spans.len() - 1
             }
         };
-        open[run.member] = Some(index);
+        open[run.role] = Some(index);
         match fan.pieces.last_mut() {
             Some(last) if last.span == index => last.len += len,
             _ => fan.pieces.push(Piece { span: index, len }),
@@ -153,13 +161,14 @@ mod tests {
         small_worlds(|geometry, sizes| {
             let mut seen = HashSet::new();
             for block in 0..geometry.size() / BLOCK {
-                let run = geometry.locate(block * BLOCK);
-                assert!(run.len >= BLOCK && run.offset + run.len <= sizes[run.member]);
-                assert!(seen.insert((run.member, run.offset)), "two blocks in one place");
-                let middle = geometry.locate(block * BLOCK + 1000);
+                let run = geometry.locate(ArrayByte::new(block * BLOCK));
+                let there = MemberSpan::new(run.offset, run.len);
+                assert!(run.len >= BLOCK && there.is_within(sizes[run.role.index()]));
+                assert!(seen.insert((run.role, run.offset)), "two blocks in one place");
+                let middle = geometry.locate(ArrayByte::new(block * BLOCK + 1000));
                 assert_eq!(
-                    (middle.member, middle.offset, middle.len),
-                    (run.member, run.offset + 1000, run.len - 1000)
+                    (middle.role, middle.offset, middle.len),
+                    (run.role, run.offset + 1000, run.len - 1000)
                 );
             }
         });
@@ -171,18 +180,19 @@ mod tests {
             let blocks = geometry.size() / BLOCK;
             for start in 0..blocks {
                 for end in start + 1..=blocks {
-                    check_plan(geometry, Span::new(start * BLOCK, (end - start) * BLOCK));
+                    let first = ArrayByte::new(start * BLOCK);
+                    check_plan(geometry, ArraySpan::new(first, (end - start) * BLOCK));
                 }
             }
         });
     }
 
-    fn check_plan(geometry: &dyn Geometry, span: Span) {
+    fn check_plan(geometry: &dyn Geometry, span: ArraySpan) {
         match plan_span(geometry, span) {
-            Plan::Forward { member, offset } => {
+            Plan::Forward { role, offset } => {
                 for done in (0..span.len).step_by(BLOCK as usize) {
                     let run = geometry.locate(span.offset + done);
-                    assert_eq!((run.member, run.offset), (member, offset + done));
+                    assert_eq!((run.role, run.offset), (role, offset + done));
                 }
             }
             Plan::Fan(fan) => check_fan(geometry, span, &fan),
@@ -190,13 +200,13 @@ mod tests {
     }
 
     /// Walks the pieces and asks the geometry for every block of them.
-    fn check_fan(geometry: &dyn Geometry, span: Span, fan: &Fan) {
-        let mut next: Vec<u64> = fan.spans.iter().map(|one| one.span.offset).collect();
+    fn check_fan(geometry: &dyn Geometry, span: ArraySpan, fan: &Fan) {
+        let mut next: Vec<MemberByte> = fan.spans.iter().map(|one| one.span.offset).collect();
         let mut offset = span.offset;
         for piece in &fan.pieces {
             for _ in 0..piece.len / BLOCK {
                 let run = geometry.locate(offset);
-                assert_eq!(fan.spans[piece.span].member, run.member);
+                assert_eq!(fan.spans[piece.span].role, run.role);
                 assert_eq!(next[piece.span], run.offset);
                 next[piece.span] += BLOCK;
                 offset += BLOCK;
@@ -209,10 +219,10 @@ mod tests {
     #[test]
     fn a_whole_stripe_is_one_io_a_member() {
         let raid0 = Raid0::new(&[1 << 20; 4], 64 << 10, Raid0Layout::default(), 512).unwrap();
-        let Plan::Fan(fan) = plan_span(&raid0, Span::new(0, 1 << 20)) else { panic!() };
+        let Plan::Fan(fan) = plan_span(&raid0, ArraySpan::first(1 << 20)) else { panic!() };
         assert_eq!(fan.spans.len(), 4);
         assert_eq!(fan.pieces.len(), 16);
-        assert!(fan.spans.iter().all(|one| one.span == Span::new(0, 256 << 10)));
+        assert!(fan.spans.iter().all(|one| one.span == MemberSpan::first(256 << 10)));
     }
 
     proptest! {
@@ -231,7 +241,7 @@ mod tests {
             let blocks = raid0.size() / BLOCK;
             let start = start.index(blocks as usize) as u64;
             let len = len.min(blocks - start);
-            check_plan(&raid0, Span::new(start * BLOCK, len * BLOCK));
+            check_plan(&raid0, ArraySpan::new(ArrayByte::new(start * BLOCK), len * BLOCK));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Golden arrays: the chunks of raid0 over unequal members lie where the kernel's md put them, in
 //! both layouts.
 
-use braid_array::Geometry;
 use braid_array::geometry::{Raid0, Raid0Layout};
+use braid_array::{ArrayByte, Geometry, MemberByte};
 
 /// What the kernel did: the chunk size, and for each member its size and the chunks on it.
 struct Golden {
@@ -33,10 +33,10 @@ fn check(text: &str, layout: Raid0Layout) {
     assert_eq!(raid0.size(), chunks as u64 * golden.chunk);
     for (member, (_, chunks)) in golden.members.iter().enumerate() {
         for (row, chunk) in chunks.iter().enumerate() {
-            let run = raid0.locate(chunk * golden.chunk);
+            let run = raid0.locate(ArrayByte::new(chunk * golden.chunk));
             assert_eq!(
-                (run.member, run.offset),
-                (member, row as u64 * golden.chunk),
+                (run.role.index(), run.offset),
+                (member, MemberByte::new(row as u64 * golden.chunk)),
                 "chunk {chunk} of the array"
             );
         }

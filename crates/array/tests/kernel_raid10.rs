@@ -1,7 +1,7 @@
 //! Golden arrays: the copies of raid10's chunks lie where the kernel's md put them.
 
-use braid_array::Mirrored;
 use braid_array::geometry::{Raid10, Raid10Layout};
+use braid_array::{MemberByte, Mirrored, Role};
 
 /// What the kernel did: the layout number, chunk size and array size, and for each member its size
 /// and the array's chunk at each of its chunks, `None` where it put none.
@@ -40,8 +40,8 @@ fn check(text: &str) {
     for (member, (size, chunks)) in golden.members.iter().enumerate() {
         assert_eq!(*size, member_size);
         for (row, &chunk) in chunks.iter().enumerate() {
-            let place = row as u64 * golden.chunk;
-            let owner = raid10.owner(member, place);
+            let (role, place) = (Role::nth(member), MemberByte::new(row as u64 * golden.chunk));
+            let owner = raid10.owner(role, place);
             assert_eq!(
                 owner.map(|owner| owner.offset / golden.chunk),
                 chunk,
@@ -49,7 +49,7 @@ fn check(text: &str) {
             );
             let Some(owner) = owner else { continue };
             let run = raid10.locate(owner.offset, owner.copy);
-            assert_eq!((run.member, run.offset), (member, place));
+            assert_eq!((run.role, run.offset), (role, place));
             copies += 1;
         }
     }

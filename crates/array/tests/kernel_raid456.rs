@@ -84,12 +84,13 @@ fn check(name: &str) {
         let start = stripe * raid.stripe();
         let content = golden.content_block(start, raid.stripe() as usize);
         for (index, expected) in content.chunks_exact(chunk).enumerate() {
-            let Run { member, offset, len } = raid.locate(start + (index * chunk) as u64);
+            let first = raid.span_of_stripe(stripe).offset + (index * chunk) as u64;
+            let Run { role, offset, len } = raid.locate(first);
             assert_eq!(len, raid.chunk());
-            assert_eq!(raid.column_of(stripe, member), Column::Data(index));
-            let Some(held) = &members[member] else { continue };
-            let held = &held[offset as usize..][..chunk];
-            assert!(held == expected, "chunk {index} of stripe {stripe} on member {member}");
+            assert_eq!(raid.column_of(stripe, role), Column::Data(index));
+            let Some(held) = &members[role.index()] else { continue };
+            let held = &held[offset.get() as usize..][..chunk];
+            assert!(held == expected, "chunk {index} of stripe {stripe} on member {role}");
             data_seen += 1;
         }
         // Stopped while it was written to, an array may have parity that has not come as far.
@@ -102,7 +103,7 @@ fn check(name: &str) {
                 Column::P => p_of(&raid, &content),
                 _ => q_of(&raid, stripe, &content),
             };
-            let Some(held) = &members[role] else { continue };
+            let Some(held) = &members[role.index()] else { continue };
             let held = &held[stripe as usize * chunk..][..chunk];
             assert!(words(held).eq(expected), "{column:?} of stripe {stripe} on member {role}");
             parity_seen += 1;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use braid_array::geometry::{GeometryError, Raid1, Raid10, Raid10Layout};
 use braid_array::plan::{plan_span, plan_span_with};
-use braid_array::{Geometry, Mirrored, Plan, Run};
-use braid_block::Span;
+use braid_array::{ArrayByte, ArraySpan, Geometry, MemberByte, MemberSpan, Mirrored};
+use braid_array::{Plan, Role, Run};
 
 const BLOCK: u64 = 4096;
 
@@ -56,8 +56,8 @@ fn check_refusal(
     }
 }
 
-fn blocks_of(array: &dyn Mirrored) -> impl Iterator<Item = u64> {
-    (0..array.size() / BLOCK).map(|block| block * BLOCK)
+fn blocks_of(array: &dyn Mirrored) -> impl Iterator<Item = ArrayByte> {
+    ArraySpan::first(array.size()).step_by(BLOCK)
 }
 
 #[test]
@@ -68,11 +68,12 @@ fn copies_lie_apart_and_locate_and_owner_are_inverse() {
             let mut members = BTreeSet::new();
             for copy in 0..array.copies() {
                 let run = array.locate(offset, copy);
-                assert!(run.member < array.members(), "{label}");
-                assert!(run.len >= BLOCK && run.offset + run.len <= array.member_size(), "{label}");
-                assert!(members.insert(run.member), "{label}: two copies on {}", run.member);
-                assert!(places.insert((run.member, run.offset)), "{label}: two blocks in a place");
-                let owner = array.owner(run.member, run.offset).expect(label);
+                assert!(run.role.index() < array.members(), "{label}");
+                let there = MemberSpan::new(run.offset, run.len);
+                assert!(run.len >= BLOCK && there.is_within(array.member_size()), "{label}");
+                assert!(members.insert(run.role), "{label}: two copies on {}", run.role);
+                assert!(places.insert((run.role, run.offset)), "{label}: two blocks in a place");
+                let owner = array.owner(run.role, run.offset).expect(label);
                 assert_eq!(
                     (owner.offset, owner.copy, owner.len),
                     (offset, copy, run.len),
@@ -81,13 +82,13 @@ fn copies_lie_apart_and_locate_and_owner_are_inverse() {
             }
         }
         // From the members' side: a place has an owner exactly if locate led there.
-        for member in 0..array.members() {
-            for offset in (0..array.member_size() + 2 * BLOCK).step_by(BLOCK as usize) {
-                let owned = array.owner(member, offset).is_some();
-                assert_eq!(owned, places.contains(&(member, offset)), "{label}");
+        for role in Role::all(array.members()) {
+            for offset in MemberSpan::first(array.member_size() + 2 * BLOCK).step_by(BLOCK) {
+                let owned = array.owner(role, offset).is_some();
+                assert_eq!(owned, places.contains(&(role, offset)), "{label}");
             }
         }
-        assert_eq!(array.owner(array.members(), 0), None, "{label}");
+        assert_eq!(array.owner(Role::nth(array.members()), MemberByte::START), None, "{label}");
     });
 }
 
@@ -98,13 +99,13 @@ fn what_follows_in_one_piece_does() {
             for copy in 0..array.copies() {
                 let run = array.locate(offset, copy);
                 for step in [1000, BLOCK, run.len - 1].into_iter().filter(|step| *step < run.len) {
-                    let Run { member, offset: place, len } = array.locate(offset + step, copy);
+                    let Run { role, offset: place, len } = array.locate(offset + step, copy);
                     assert_eq!(
-                        (member, place, len),
-                        (run.member, run.offset + step, run.len - step),
+                        (role, place, len),
+                        (run.role, run.offset + step, run.len - step),
                         "{label}"
                     );
-                    let owner = array.owner(member, place).expect(label);
+                    let owner = array.owner(role, place).expect(label);
                     assert_eq!((owner.offset, owner.copy), (offset + step, copy), "{label}");
                 }
             }
@@ -119,7 +120,7 @@ fn members_are_used_as_far_as_whole_rows_go() {
         let used = array.size() * array.copies() as u64;
         let given = array.member_size() * array.members() as u64;
         assert!(used <= given, "{label}");
-        let chunk = array.locate(0, 0).len;
+        let chunk = array.locate(ArrayByte::START, 0).len;
         assert!(given - used < array.copies() as u64 * chunk, "{label}: {used} of {given}");
     });
 }
@@ -128,9 +129,9 @@ fn members_are_used_as_far_as_whole_rows_go() {
 fn every_loss_is_survived_exactly_if_each_byte_has_a_copy_left() {
     small_worlds(|array, label| {
         for lost in 0..1u32 << array.members() {
-            let alive = |member: usize| lost >> member & 1 == 0;
+            let alive = |role: Role| lost >> role.index() & 1 == 0;
             let every_block = blocks_of(array).all(|offset| {
-                (0..array.copies()).any(|copy| alive(array.locate(offset, copy).member))
+                (0..array.copies()).any(|copy| alive(array.locate(offset, copy).role))
             });
             assert_eq!(array.is_readable(&alive), every_block, "{label} without {lost:#b}");
             let count = lost.count_ones() as usize;
@@ -151,7 +152,7 @@ impl Geometry for OneCopy<'_> {
         self.0.members()
     }
 
-    fn locate(&self, offset: u64) -> Run {
+    fn locate(&self, offset: ArrayByte) -> Run {
         self.0.locate(offset, self.1)
     }
 
@@ -163,15 +164,19 @@ impl Geometry for OneCopy<'_> {
 #[test]
 fn a_plan_may_take_another_copy_for_each_piece() {
     small_worlds(|array, label| {
-        let span = Span::new(0, array.size());
+        let span = ArraySpan::first(array.size());
         // In turn, and what each call answered, block by block.
         let mut turn = 0;
         let mut expected = Vec::new();
         let plan = plan_span_with(array.members(), span, |offset| {
-            assert_eq!(offset, expected.len() as u64 * BLOCK, "{label}: once a piece, in order");
+            assert_eq!(
+                offset.get(),
+                expected.len() as u64 * BLOCK,
+                "{label}: once a piece, in order"
+            );
             let run = array.locate(offset, turn % array.copies());
             turn += 1;
-            expected.extend((0..run.len / BLOCK).map(|b| (run.member, run.offset + b * BLOCK)));
+            expected.extend((0..run.len / BLOCK).map(|b| (run.role, run.offset + b * BLOCK)));
             run
         });
         assert_eq!(places(&plan, span), expected, "{label}");
@@ -179,7 +184,7 @@ fn a_plan_may_take_another_copy_for_each_piece() {
             let plan = plan_span(&OneCopy(array, copy), span);
             let expected: Vec<_> = blocks_of(array)
                 .map(|offset| array.locate(offset, copy))
-                .map(|run| (run.member, run.offset))
+                .map(|run| (run.role, run.offset))
                 .collect();
             assert_eq!(places(&plan, span), expected, "{label}, copy {copy}");
         }
@@ -187,19 +192,19 @@ fn a_plan_may_take_another_copy_for_each_piece() {
 }
 
 /// Where a plan puts each block of its request.
-fn places(plan: &Plan, span: Span) -> Vec<(usize, u64)> {
+fn places(plan: &Plan, span: ArraySpan) -> Vec<(Role, MemberByte)> {
     let blocks = |len: u64| (0..len / BLOCK).map(|block| block * BLOCK);
     match plan {
-        Plan::Forward { member, offset } => {
-            blocks(span.len).map(|block| (*member, offset + block)).collect()
+        Plan::Forward { role, offset } => {
+            blocks(span.len).map(|block| (*role, *offset + block)).collect()
         }
         Plan::Fan(fan) => {
-            let mut next: Vec<u64> = fan.spans.iter().map(|one| one.span.offset).collect();
+            let mut next: Vec<MemberByte> = fan.spans.iter().map(|one| one.span.offset).collect();
             let mut places = Vec::new();
             for piece in &fan.pieces {
                 let from = next[piece.span];
-                let member = fan.spans[piece.span].member;
-                places.extend(blocks(piece.len).map(|block| (member, from + block)));
+                let role = fan.spans[piece.span].role;
+                places.extend(blocks(piece.len).map(|block| (role, from + block)));
                 next[piece.span] += piece.len;
             }
             places
@@ -228,11 +233,12 @@ fn chunks_are_dealt_as_the_pictures_show() {
         let member_size = rows.len() as u64 * BLOCK;
         let raid10 = Raid10::new(member_size, members, BLOCK, layout).unwrap();
         for (row, expected) in rows.iter().enumerate() {
-            let chunk = |member| match raid10.owner(member, row as u64 * BLOCK) {
+            let place = MemberByte::new(row as u64 * BLOCK);
+            let chunk = |role| match raid10.owner(role, place) {
                 Some(owner) => (owner.offset / BLOCK).to_string(),
                 None => "-".to_owned(),
             };
-            let found: Vec<String> = (0..members).map(chunk).collect();
+            let found: Vec<String> = Role::all(members).map(chunk).collect();
             assert_eq!(found.join(" "), *expected, "row {row} of {layout} over {members}");
         }
     }
@@ -255,7 +261,9 @@ fn sizes_are_rounded_to_what_the_far_copies_divide() {
 #[test]
 fn where_each_member_holds_all_a_request_stays_in_one_piece() {
     let raid10 = Raid10::new(1 << 20, 2, 64 << 10, Raid10Layout::NEAR_2).unwrap();
-    assert_eq!(raid10.locate(100 << 10, 1), Run { member: 1, offset: 100 << 10, len: 924 << 10 });
+    let offset = MemberByte::new(100 << 10);
+    let run = Run { role: Role::new(1), offset, len: 924 << 10 };
+    assert_eq!(raid10.locate(ArrayByte::new(100 << 10), 1), run);
 }
 
 #[test]

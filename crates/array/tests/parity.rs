@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use braid_array::Geometry;
 use braid_array::geometry::{Column, GeometryError, ParityLayout, ParityLevel, Raid456};
+use braid_array::{ArraySpan, Geometry, MemberSpan, Role};
 
 const BLOCK: u64 = 4096;
 const LEVELS: [ParityLevel; 3] = [ParityLevel::Raid4, ParityLevel::Raid5, ParityLevel::Raid6];
@@ -34,9 +34,9 @@ fn each_stripe_has_every_column_once_and_role_and_column_are_inverse() {
     small_worlds(|raid, label| {
         assert_eq!(raid.data() + raid.parities(), raid.members(), "{label}");
         for stripe in 0..raid.stripes() {
-            let roles: BTreeSet<usize> =
+            let roles: BTreeSet<Role> =
                 columns(raid).map(|column| raid.role_of(stripe, column)).collect();
-            assert!(roles.into_iter().eq(0..raid.members()), "{label}, stripe {stripe}");
+            assert!(roles.into_iter().eq(Role::all(raid.members())), "{label}, stripe {stripe}");
             for column in columns(raid) {
                 let role = raid.role_of(stripe, column);
                 assert_eq!(raid.column_of(stripe, role), column, "{label}, stripe {stripe}");
@@ -49,27 +49,27 @@ fn each_stripe_has_every_column_once_and_role_and_column_are_inverse() {
 fn data_and_parity_fill_the_members_and_nothing_lies_on_anything_else() {
     small_worlds(|raid, label| {
         let mut places = BTreeSet::new();
-        for offset in (0..raid.size()).step_by(BLOCK as usize) {
+        for offset in ArraySpan::first(raid.size()).step_by(BLOCK) {
             let run = raid.locate(offset);
-            assert!(run.len >= BLOCK && run.offset + run.len <= raid.member_size(), "{label}");
-            assert!(places.insert((run.member, run.offset)), "{label}: two blocks in a place");
+            let there = MemberSpan::new(run.offset, run.len);
+            assert!(run.len >= BLOCK && there.is_within(raid.member_size()), "{label}");
+            assert!(places.insert((run.role, run.offset)), "{label}: two blocks in a place");
             let (stripe, within) = (offset / raid.stripe(), offset % raid.stripe());
             assert_eq!(
-                (raid.column_of(stripe, run.member), run.offset / raid.chunk()),
+                (raid.column_of(stripe, run.role), raid.stripe_of_row(run.offset)),
                 (Column::Data((within / raid.chunk()) as usize), stripe),
                 "{label}"
             );
             let middle = raid.locate(offset + 1000);
             assert_eq!(
-                (middle.member, middle.offset, middle.len),
-                (run.member, run.offset + 1000, run.len - 1000),
+                (middle.role, middle.offset, middle.len),
+                (run.role, run.offset + 1000, run.len - 1000),
                 "{label}"
             );
         }
         for stripe in 0..raid.stripes() {
             for column in columns(raid).skip(raid.data()) {
-                for block in 0..raid.chunk() / BLOCK {
-                    let place = stripe * raid.chunk() + block * BLOCK;
+                for place in raid.rows_of_stripe(stripe).step_by(BLOCK) {
                     let role = raid.role_of(stripe, column);
                     assert!(places.insert((role, place)), "{label}: parity on something");
                 }
@@ -89,10 +89,10 @@ fn powers_are_counted_from_behind_q_or_over_all_members() {
         }
         for stripe in 0..raid.stripes() {
             let q = raid.role_of(stripe, Column::Q);
-            let start = if raid.layout().is_ddf() { 0 } else { q + 1 };
+            let start = if raid.layout().is_ddf() { 0 } else { q.index() + 1 };
             let mut count = 0;
             for step in 0..raid.members() {
-                let role = (start + step) % raid.members();
+                let role = Role::nth((start + step) % raid.members());
                 if let Column::Data(index) = raid.column_of(stripe, role) {
                     assert!(count < raid.powers(), "{label}");
                     assert_eq!(usize::from(raid.power(stripe, index)), count, "{label}");
@@ -110,7 +110,7 @@ fn powers_are_counted_from_behind_q_or_over_all_members() {
 fn as_many_members_may_be_lost_as_there_are_parities() {
     small_worlds(|raid, label| {
         for lost in 0..1u32 << raid.members() {
-            let alive = |role: usize| lost >> role & 1 == 0;
+            let alive = |role: Role| lost >> role.index() & 1 == 0;
             let enough = lost.count_ones() as usize <= raid.parities();
             assert_eq!(raid.is_readable(&alive), enough, "{label} without {lost:#b}");
         }
@@ -127,7 +127,7 @@ fn picture(raid: &Raid456, stripe: u64) -> String {
             char::from_digit(chunk as u32, 36).unwrap()
         }
     };
-    (0..raid.members()).map(text).collect()
+    Role::all(raid.members()).map(text).collect()
 }
 
 /// Written down from md's formula by hand: the pictures of the module header, and the others.
@@ -184,7 +184,7 @@ fn powers_are_as_the_pictures_say() {
     ] {
         let layout = layout.parse().unwrap();
         let raid = Raid456::new(9 * BLOCK, 6, BLOCK, ParityLevel::Raid6, layout).unwrap();
-        let found: String = (0..6)
+        let found: String = Role::all(6)
             .map(|role| match raid.column_of(1, role) {
                 Column::Data(index) => char::from(b'0' + raid.power(1, index)),
                 _ => '-',

@@ -1,11 +1,11 @@
 //! What planned writes to arrays with parity read: never more than needed, and what the rules say.
 
-use braid_array::Geometry;
+use braid_array::coordinates::{Coordinate, Offset, Stretch};
 use braid_array::geometry::{Column, ParityLayout, ParityLevel, Raid456};
 use braid_array::parity_plan::{
     Band, Bands, Lost, MAX_BANDS, Method, ParityState, bands, choose, reads, split_stripes, writes,
 };
-use braid_block::Span;
+use braid_array::{ArrayByte, ArraySpan, Geometry, MemberSpan, Role};
 
 const BLOCK: u64 = 4096;
 const METHODS: [Method; 5] =
@@ -16,22 +16,27 @@ fn raid(level: ParityLevel, members: usize, chunk: u64) -> Raid456 {
     Raid456::new(4 * chunk * BLOCK, members, chunk * BLOCK, level, layout).unwrap()
 }
 
-fn span(start: u64, len: u64) -> Span {
-    Span::new(start * BLOCK, len * BLOCK)
+fn span<C: Coordinate>(start: u64, len: u64) -> Stretch<C> {
+    Stretch::new(Offset::new(start * BLOCK), len * BLOCK)
 }
 
-fn everyone(_: usize) -> bool {
+/// Roles, each with rows.
+fn roles<const N: usize>(all: [(u16, MemberSpan); N]) -> [(Role, MemberSpan); N] {
+    all.map(|(role, rows)| (Role::new(role), rows))
+}
+
+fn everyone(_: Role) -> bool {
     true
 }
 
 /// Every level over up to 6 members, every loss, every span of blocks in stripe 1.
-fn small_worlds(mut check: impl FnMut(&Raid456, &Bands, &Lost, Span)) {
+fn small_worlds(mut check: impl FnMut(&Raid456, &Bands, &Lost, ArraySpan)) {
     for level in [ParityLevel::Raid5, ParityLevel::Raid6] {
         for members in level.least_members()..=6 {
             let raid = raid(level, members, 4);
             let width = raid.stripe() / BLOCK;
             for lost in 0..1u32 << members {
-                let Some(lost) = Lost::of(&raid, 1, &|role| lost >> role & 1 == 0) else {
+                let Some(lost) = Lost::of(&raid, 1, &|role| lost >> role.index() & 1 == 0) else {
                     assert!(lost.count_ones() as usize > raid.parities());
                     continue;
                 };
@@ -98,20 +103,22 @@ fn bands_cover_what_is_written_once_from_the_first_rows_to_the_last() {
             return;
         }
         let mut covered = Vec::new();
-        let mut end = raid.chunk();
+        let rows = raid.rows_of_stripe(1);
+        let mut end = rows.offset;
         for band in bands.iter() {
-            assert!(band.rows.offset >= end && band.rows.end() <= 2 * raid.chunk(), "{part}");
+            assert!(band.rows.offset >= end && rows.covers(band.rows), "{part}");
             assert!(band.count > 0 && band.first + band.count <= raid.data(), "{part}");
             end = band.rows.end();
             for index in band.first..band.first + band.count {
                 assert!(band.covers(Column::Data(index)));
-                for row in (band.rows.offset..end).step_by(BLOCK as usize) {
-                    covered.push(raid.stripe() + index as u64 * raid.chunk() + row - raid.chunk());
+                let column = raid.span_of_stripe(1).offset + index as u64 * raid.chunk();
+                for row in band.rows.step_by(BLOCK) {
+                    covered.push(column + (row - rows.offset));
                 }
             }
         }
         covered.sort_unstable();
-        let expected: Vec<u64> = (part.offset..part.end()).step_by(BLOCK as usize).collect();
+        let expected: Vec<ArrayByte> = part.step_by(BLOCK).collect();
         assert_eq!(covered, expected);
     });
 }
@@ -131,15 +138,15 @@ fn a_parity_that_may_be_wrong_is_modified_only_if_there_is_no_other_way() {
 /// The methods for a write to stripe 0, and what they read, as (member, first block, blocks).
 fn plan(
     raid: &Raid456,
-    part: Span,
-    available: &dyn Fn(usize) -> bool,
-) -> (Vec<Method>, Vec<(usize, u64, u64)>) {
+    part: ArraySpan,
+    available: &dyn Fn(Role) -> bool,
+) -> (Vec<Method>, Vec<(u16, u64, u64)>) {
     let bands = bands(raid, 0, part);
     let lost = Lost::of(raid, 0, available).unwrap();
     let methods = choose(raid, &bands, &lost, ParityState::InSync);
     let reads = reads(raid, 0, &bands, &methods, &lost)
         .into_iter()
-        .map(|(role, rows)| (role, rows.offset / BLOCK, rows.len / BLOCK))
+        .map(|(role, rows)| (role.get(), rows.offset / BLOCK, rows.len / BLOCK))
         .collect();
     (methods[..bands.len()].to_vec(), reads)
 }
@@ -147,7 +154,8 @@ fn plan(
 /// Stripe 0 of a left-symmetric raid5 is D0 D1 … P.
 #[test]
 fn a_small_write_to_a_healthy_raid5_reads_two_blocks_and_of_three_members_one() {
-    let plan = |members| plan(&raid(ParityLevel::Raid5, members, 4), span(1, 1), &everyone);
+    let plan =
+        |members: u16| plan(&raid(ParityLevel::Raid5, members.into(), 4), span(1, 1), &everyone);
     assert_eq!(plan(2), (vec![Method::Full], vec![]));
     assert_eq!(plan(3), (vec![Method::Reconstruct], vec![(1, 1, 1)]));
     for members in 4..=6 {
@@ -169,7 +177,7 @@ fn a_small_write_to_a_healthy_raid6_reads_three_blocks_or_fewer() {
 #[test]
 fn losses_decide_where_there_is_no_choice() {
     let raid5 = raid(ParityLevel::Raid5, 5, 4);
-    let without = |lost: &'static [usize]| move |role: usize| !lost.contains(&role);
+    let without = |lost: &'static [u16]| move |role: Role| !lost.contains(&role.get());
     // The written member: the others are read. One that is not written: never mind. P: nothing.
     let others = vec![(1, 1, 1), (2, 1, 1), (3, 1, 1)];
     assert_eq!(plan(&raid5, span(1, 1), &without(&[0])), (vec![Method::Reconstruct], others));
@@ -203,7 +211,7 @@ fn bands_that_touch_are_read_and_written_as_one() {
     assert_eq!(methods[..2], [Method::Modify; 2]);
     let reads = reads(&raid, 0, &bands, &methods, &Lost::NOTHING);
     let whole = span(0, 4);
-    assert_eq!(reads, [(0, span(2, 2)), (1, whole), (2, span(0, 2)), (5, whole)]);
+    assert_eq!(reads, roles([(0, span(2, 2)), (1, whole), (2, span(0, 2)), (5, whole)]));
     // What is written lies where the old was read.
     assert_eq!(writes(&raid, 0, &bands, &Lost::NOTHING), reads);
 }
@@ -215,7 +223,7 @@ fn bands_apart_are_two_writes_of_the_parity() {
     let bands = bands(&raid, 0, span(3, 2));
     let found: Vec<_> = bands.iter().map(|band| (band.rows, band.first, band.count)).collect();
     assert_eq!(found, [(span(0, 1), 1, 1), (span(3, 1), 0, 1)]);
-    let expected = [(0, span(3, 1)), (1, span(0, 1)), (3, span(0, 1)), (3, span(3, 1))];
+    let expected = roles([(0, span(3, 1)), (1, span(0, 1)), (3, span(0, 1)), (3, span(3, 1))]);
     assert_eq!(writes(&raid, 0, &bands, &Lost::NOTHING), expected);
 }
 
@@ -223,7 +231,7 @@ fn bands_apart_are_two_writes_of_the_parity() {
 fn a_write_is_cut_at_the_stripes_ends() {
     let raid = raid(ParityLevel::Raid5, 3, 2);
     let split =
-        |start, len| -> Vec<(u64, Span)> { split_stripes(&raid, span(start, len)).collect() };
+        |start, len| -> Vec<(u64, ArraySpan)> { split_stripes(&raid, span(start, len)).collect() };
     assert_eq!(split(3, 6), [(0, span(3, 1)), (1, span(4, 4)), (2, span(8, 1))]);
     assert_eq!(split(4, 4), [(1, span(4, 4))]);
     assert_eq!(split(15, 1), [(3, span(15, 1))]);
@@ -234,12 +242,12 @@ fn a_write_is_cut_at_the_stripes_ends() {
 #[test]
 fn more_than_the_parity_makes_up_for_is_no_loss_to_plan_with() {
     let raid5 = raid(ParityLevel::Raid5, 4, 2);
-    assert_eq!(Lost::of(&raid5, 0, &|role| role > 1), None);
-    let lost = Lost::of(&raid5, 0, &|role| role > 0).unwrap();
+    assert_eq!(Lost::of(&raid5, 0, &|role| role.get() > 1), None);
+    let lost = Lost::of(&raid5, 0, &|role| role.get() > 0).unwrap();
     assert_eq!(lost.columns().collect::<Vec<_>>(), [Column::Data(0)]);
     let raid6 = raid(ParityLevel::Raid6, 4, 2);
-    assert_eq!(Lost::of(&raid6, 0, &|role| role > 2), None);
-    let lost = Lost::of(&raid6, 0, &|role| role > 1).unwrap();
+    assert_eq!(Lost::of(&raid6, 0, &|role| role.get() > 2), None);
+    let lost = Lost::of(&raid6, 0, &|role| role.get() > 1).unwrap();
     assert!(lost.has(Column::Q) && lost.has(Column::Data(0)) && !lost.has(Column::P));
     assert_eq!(Lost::of(&raid6, 0, &everyone), Some(Lost::NOTHING));
 }

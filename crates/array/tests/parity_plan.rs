@@ -5,12 +5,12 @@
 
 use std::sync::LazyLock;
 
-use braid_array::Geometry;
+use braid_array::coordinates::{Coordinate, Stretch};
 use braid_array::geometry::{Column, ParityLayout, ParityLevel, Raid456};
 use braid_array::parity_plan::{
     Band, Bands, Lost, MAX_BANDS, Method, ParityState, bands, choose, reads, split_stripes, writes,
 };
-use braid_block::Span;
+use braid_array::{ArrayByte, ArraySpan, ByRole, Geometry, Role};
 
 const BLOCK: u64 = 4096;
 
@@ -47,7 +47,7 @@ fn inverse(a: u8) -> u8 {
     POWERS[(255 - power) % 255]
 }
 
-fn blocks(span: Span) -> std::ops::Range<usize> {
+fn blocks<C: Coordinate>(span: Stretch<C>) -> std::ops::Range<usize> {
     (span.offset / BLOCK) as usize..(span.end() / BLOCK) as usize
 }
 
@@ -115,14 +115,14 @@ impl Row {
 /// An array in memory: `None` where nobody may look.
 #[derive(Clone)]
 struct Model {
-    members: Vec<Vec<Option<u8>>>,
+    members: ByRole<Vec<Option<u8>>>,
 }
 
 impl Model {
     /// The members of an array that holds `content`, and nothing on those that are lost.
-    fn new(raid: &Raid456, content: &[u8], available: &dyn Fn(usize) -> bool) -> Model {
+    fn new(raid: &Raid456, content: &[u8], available: &dyn Fn(Role) -> bool) -> Model {
         let height = (raid.member_size() / BLOCK) as usize;
-        let mut members = vec![vec![None; height]; raid.members()];
+        let mut members = ByRole::new(raid.members(), |_| vec![None; height]);
         for (place, stripe, row) in rows(raid, content) {
             for column in columns(raid) {
                 let role = raid.role_of(stripe, column);
@@ -136,8 +136,9 @@ impl Model {
 
     /// Carries a write out as the plan says, with nothing but what the plan reads and writes.
     fn write(&mut self, raid: &Raid456, part: &Part, new: &dyn Fn(Column, usize) -> u8) {
-        let mut read = vec![vec![None; self.members[0].len()]; self.members.len()];
-        let mut used = read.clone();
+        let height = self.members[Role::new(0)].len();
+        let nothing = ByRole::new(self.members.len(), |_| vec![None; height]);
+        let (mut read, mut used) = (nothing.clone(), nothing.clone());
         for (role, span) in reads(raid, part.stripe, &part.bands, &part.methods, &part.lost) {
             for place in blocks(span) {
                 assert!(self.members[role][place].is_some(), "reads what is lost");
@@ -145,7 +146,7 @@ impl Model {
                 read[role][place] = self.members[role][place];
             }
         }
-        let mut result = vec![vec![None; self.members[0].len()]; self.members.len()];
+        let mut result = nothing;
         for (band, method) in part.bands.iter().zip(part.methods) {
             for place in blocks(band.rows) {
                 let mut take = |column| {
@@ -168,7 +169,7 @@ impl Model {
                     Some(result[role][place].take().expect("a value to write"));
             }
         }
-        assert!(result.iter().flatten().all(Option::is_none), "something is not written");
+        assert!(result.values().flatten().all(Option::is_none), "something is not written");
     }
 }
 
@@ -195,8 +196,8 @@ impl Part {
     fn new(
         raid: &Raid456,
         stripe: u64,
-        span: Span,
-        available: &dyn Fn(usize) -> bool,
+        span: ArraySpan,
+        available: &dyn Fn(Role) -> bool,
         parity: ParityState,
     ) -> Part {
         let bands = bands(raid, stripe, span);
@@ -263,10 +264,11 @@ fn losses(raid: &Raid456) -> impl Iterator<Item = u32> {
 }
 
 /// Every span of blocks that starts in the first of two stripes.
-fn shapes(raid: &Raid456) -> impl Iterator<Item = Span> {
+fn shapes(raid: &Raid456) -> impl Iterator<Item = ArraySpan> {
     let stripe = raid.stripe() / BLOCK;
     (0..stripe).flat_map(move |start| {
-        (1..=2 * stripe - start).map(move |len| Span::new(start * BLOCK, len * BLOCK))
+        let first = ArrayByte::new(start * BLOCK);
+        (1..=2 * stripe - start).map(move |len| ArraySpan::new(first, len * BLOCK))
     })
 }
 
@@ -278,7 +280,7 @@ fn raid(members: usize, chunk: u64, level: ParityLevel, layout: ParityLayout) ->
 fn check_writes(raid: &Raid456) {
     let old: Vec<u8> = (0..raid.size() / BLOCK).map(|block| (block * 37 + 11) as u8).collect();
     for lost in losses(raid) {
-        let available = |role: usize| lost >> role & 1 == 0;
+        let available = |role: Role| lost >> role.index() & 1 == 0;
         let before = Model::new(raid, &old, &available);
         for span in shapes(raid) {
             let mut content = old.clone();

@@ -1,9 +1,10 @@
 //! A geometry over members: carries out plans.
 
 use braid_array::plan::plan_span;
-use braid_array::{Fan, Geometry, MemberSpan, Plan};
+use braid_array::{ByRole, Fan, Geometry, MemberSpan, Plan};
 use braid_block::{Completion, Errno, Extent, Io, Limits, Op, Payload, Span};
 
+use crate::device::addressed;
 use crate::{Dev, Device, Pending, join_all};
 
 /// Most extents reported at once.
@@ -12,8 +13,14 @@ const MAX_EXTENTS: usize = 1024;
 /// Members under a geometry, as one device.
 pub struct Array<G> {
     geometry: G,
-    members: Box<[Dev]>,
+    members: ByRole<Dev>,
     limits: Limits,
+}
+
+/// Where `span` lies on its member, all of which is data.
+#[inline]
+fn whole(span: MemberSpan) -> Span {
+    Span::new(span.offset.get(), span.len)
 }
 
 impl<G: Geometry> Array<G> {
@@ -40,14 +47,14 @@ impl<G: Geometry> Array<G> {
             }
         }
         let started = fan.spans.iter().zip(payloads).map(|(one, payload)| {
-            let MemberSpan { member, span } = *one;
-            self.members[member].start(Io { op: io.op, span, flags: io.flags, payload })
+            let span = whole(one.span);
+            self.members[one.role].start(Io { op: io.op, span, flags: io.flags, payload })
         });
         finish_all(started.collect(), fan)
     }
 
     fn flush(&self) -> Pending {
-        let started = self.members.iter().map(|member| member.start(Io::flush())).collect();
+        let started = self.members.values().map(|member| member.start(Io::flush())).collect();
         finish_all(started, Fan { spans: Vec::new(), pieces: Vec::new() })
     }
 }
@@ -62,10 +69,10 @@ impl<G: Geometry> Device for Array<G> {
         if io.op == Op::Flush {
             return self.flush();
         }
-        match plan_span(&self.geometry, io.span) {
-            Plan::Forward { member, offset } => {
-                let span = Span::new(offset, io.span.len);
-                self.members[member].start(Io { span, ..io })
+        match plan_span(&self.geometry, addressed(io.span)) {
+            Plan::Forward { role, offset } => {
+                let span = whole(MemberSpan::new(offset, io.span.len));
+                self.members[role].start(Io { span, ..io })
             }
             Plan::Fan(fan) => self.start_fan(io, fan),
         }
@@ -73,11 +80,12 @@ impl<G: Geometry> Device for Array<G> {
 
     fn extents(&self, span: Span) -> Vec<Extent> {
         let mut extents: Vec<Extent> = Vec::new();
+        let span = addressed(span);
         let mut offset = span.offset;
         while offset < span.end() && extents.len() < MAX_EXTENTS {
             let run = self.geometry.locate(offset);
-            let wanted = Span::new(run.offset, run.len.min(span.end() - offset));
-            for extent in self.members[run.member].extents(wanted) {
+            let wanted = MemberSpan::new(run.offset, run.len.min(span.end() - offset));
+            for extent in self.members[run.role].extents(whole(wanted)) {
                 offset += extent.len;
                 match extents.last_mut() {
                     Some(last) if last.is_like(&extent) => last.len += extent.len,

@@ -2,9 +2,16 @@
 
 use std::rc::Rc;
 
+use braid_array::{ArrayByte, ArraySpan};
 use braid_block::{Errno, Extent, Io, Limits, Op, Span};
 
 use crate::Pending;
+
+/// What a request to an array addresses: of an array as a device, all bytes are the array's.
+#[inline]
+pub(crate) fn addressed(span: Span) -> ArraySpan {
+    ArraySpan::new(ArrayByte::new(span.offset), span.len)
+}
 
 /// Something that answers block requests.
 ///

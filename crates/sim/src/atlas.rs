@@ -39,8 +39,8 @@
 //! * What the partial parity log and the stripe log do not promise of a member lost in a crash:
 //!   [`may_be_anything`].
 
-use braid_array::Geometry;
 use braid_array::geometry::Column;
+use braid_array::{Geometry, Role};
 use braid_engine::redundant::Layout;
 
 use crate::Oracle;
@@ -82,9 +82,10 @@ impl Now {
 
 /// Whether all data is on, or follows from, the roles that are `alive`.
 pub fn is_readable(layout: &Layout, alive: &dyn Fn(usize) -> bool) -> bool {
+    let alive = |role: Role| alive(role.index());
     match layout {
-        Layout::Copies(geometry) => geometry.is_readable(alive),
-        Layout::Parity(geometry) => geometry.is_readable(alive),
+        Layout::Copies(geometry) => geometry.is_readable(&alive),
+        Layout::Parity(geometry) => geometry.is_readable(&alive),
     }
 }
 
@@ -131,7 +132,7 @@ pub fn may_be_anything(
     let (stripe, within) = (offset / geometry.stripe(), offset % geometry.stripe());
     let (column, row) = (within / geometry.chunk(), within % geometry.chunk());
     let role = geometry.role_of(stripe, Column::Data(column as usize));
-    if readable[role] || oracle.is_settled(offset) {
+    if readable[role.index()] || oracle.is_settled(offset) {
         return false;
     }
     let in_row = |index: u64| stripe * geometry.stripe() + index * geometry.chunk() + row;

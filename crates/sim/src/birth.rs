@@ -1,7 +1,7 @@
 //! The disks of a new array, what the array reads as, and blank disks beside it.
 
-use braid_array::Geometry;
 use braid_array::geometry::Column;
+use braid_array::{ArrayByte, Geometry};
 use braid_engine::redundant::Layout;
 use braid_md::{Resync, Role, Version};
 
@@ -71,8 +71,9 @@ pub(crate) fn members_data(spec: &Spec, content: &[u8]) -> Vec<Vec<u8>> {
         Layout::Copies(geometry) => {
             for (block, bytes) in (0..).zip(content.chunks_exact(512)) {
                 for copy in 0..geometry.copies() {
-                    let run = geometry.locate(block * 512, copy);
-                    data[run.member][run.offset as usize..][..512].copy_from_slice(bytes);
+                    let run = geometry.locate(ArrayByte::new(block * 512), copy);
+                    data[run.role.index()][run.offset.get() as usize..][..512]
+                        .copy_from_slice(bytes);
                 }
             }
         }
@@ -83,7 +84,7 @@ pub(crate) fn members_data(spec: &Spec, content: &[u8]) -> Vec<Vec<u8>> {
                 let (p, q) = parities(&geometry, stripe, &columns);
                 let mut put = |column, bytes: &[u8]| {
                     let role = geometry.role_of(stripe, column);
-                    data[role][stripe as usize * chunk..][..chunk].copy_from_slice(bytes);
+                    data[role.index()][stripe as usize * chunk..][..chunk].copy_from_slice(bytes);
                 };
                 for (index, bytes) in columns.iter().enumerate() {
                     put(Column::Data(index), bytes);
@@ -104,8 +105,9 @@ fn spoil(spec: &Spec, data: &mut [Vec<u8>], from: u64) {
         Layout::Copies(geometry) => {
             for offset in (from..geometry.size()).step_by(512) {
                 for copy in 1..geometry.copies() {
-                    let run = geometry.locate(offset, copy);
-                    data[run.member][run.offset as usize..][..512].fill(0x70 + copy as u8);
+                    let run = geometry.locate(ArrayByte::new(offset), copy);
+                    data[run.role.index()][run.offset.get() as usize..][..512]
+                        .fill(0x70 + copy as u8);
                 }
             }
         }
@@ -113,7 +115,7 @@ fn spoil(spec: &Spec, data: &mut [Vec<u8>], from: u64) {
             for row in (from..geometry.member_size()).step_by(512) {
                 for column in [Column::P, Column::Q].into_iter().take(geometry.parities()) {
                     let role = geometry.role_of(row / geometry.chunk(), column);
-                    data[role][row as usize..][..512].fill(0x77);
+                    data[role.index()][row as usize..][..512].fill(0x77);
                 }
             }
         }

@@ -10,8 +10,8 @@
 
 use std::sync::LazyLock;
 
-use braid_array::Geometry;
 use braid_array::geometry::{Column, Raid456};
+use braid_array::{ArrayByte, Geometry};
 use braid_engine::redundant::Layout;
 
 /// What is looked at in one go, in bytes.
@@ -113,10 +113,11 @@ impl<'a> View<'a> {
     fn each_copy(&self, offset: u64, mut each: impl FnMut(&'a [u8])) {
         let Layout::Copies(geometry) = &self.layout else { return };
         for copy in 0..geometry.copies() {
-            let run = geometry.locate(offset, copy);
-            for holder in &self.holders[run.member] {
-                if run.offset < holder.up_to {
-                    each(&holder.data[run.offset as usize..][..BLOCK as usize]);
+            let run = geometry.locate(ArrayByte::new(offset), copy);
+            let row = run.offset.get();
+            for holder in &self.holders[run.role.index()] {
+                if row < holder.up_to {
+                    each(&holder.data[row as usize..][..BLOCK as usize]);
                 }
             }
         }
@@ -125,7 +126,7 @@ impl<'a> View<'a> {
     /// What a column has of the block at `row`; nothing if nobody has it.
     fn column(&self, geometry: &Raid456, row: u64, column: Column) -> Option<&'a [u8]> {
         let role = geometry.role_of(row / geometry.chunk(), column);
-        let holder = self.holders[role].iter().find(|holder| row < holder.up_to)?;
+        let holder = self.holders[role.index()].iter().find(|holder| row < holder.up_to)?;
         Some(&holder.data[row as usize..][..BLOCK as usize])
     }
 

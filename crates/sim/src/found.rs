@@ -125,10 +125,10 @@ pub fn holders(assembled: &Assembled) -> Vec<Vec<(usize, u64)>> {
         let Some(role) = member.role else { continue };
         let up_to = match member.state {
             MemberState::InSync => u64::MAX,
-            MemberState::Recovering(done) if !member.by_bitmap => done,
+            MemberState::Recovering(done) if !member.by_bitmap => done.get(),
             _ => 0,
         };
-        holders[usize::from(role)].push((number(&member.label), up_to));
+        holders[role.index()].push((number(&member.label), up_to));
     }
     holders
 }

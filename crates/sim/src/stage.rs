@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use braid_array::Geometry;
+use braid_array::{Geometry, Role};
 use braid_block::{Errno, Flags, Io, Limits, Op, Span};
 use braid_engine::Dev;
 use braid_engine::assembled::{LogPlace, Newcomer};
@@ -104,7 +104,7 @@ impl Stage {
         self.remember(&status);
         let mut spent = vec![false; status.in_sync.len()];
         for member in &status.members {
-            let Some(role) = member.role.map(usize::from) else { continue };
+            let Some(role) = member.role.map(Role::index) else { continue };
             if !member.replacement && member.state != MemberState::Faulty {
                 spent[role] |= self.is_spent(number(&member.label));
             }
@@ -138,7 +138,7 @@ impl Stage {
     fn role_in_sync(&self, disk: usize) -> Option<usize> {
         let members = self.array.status().members;
         let member = members.into_iter().find(|one| one.label == label(disk))?;
-        (member.state == MemberState::InSync).then_some(member.role?.into())
+        (member.state == MemberState::InSync).then_some(member.role?.index())
     }
 
     /// Whether `disk` may be harmed, and that it is about to be.

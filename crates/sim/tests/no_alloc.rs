@@ -11,8 +11,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use allocation_counter::measure;
-use braid_array::Mirrored;
 use braid_array::geometry::{Linear, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
+use braid_array::{Mirrored, Role};
 use braid_block::{Completion, Flags, Io};
 use braid_device::{Access, File, Ram};
 use braid_engine::redundant::{
@@ -60,7 +60,7 @@ fn mirror(geometry: Rc<dyn Mirrored>, members: Vec<Dev>) -> Dev {
         dev,
         data_offset: 0,
         number: role as u32,
-        role: Some(role as u16),
+        role: Some(Role::nth(role)),
         replacement: false,
         state: MemberState::InSync,
         by_bitmap: false,

@@ -8,6 +8,7 @@
 //! Source: Linux `drivers/md/md-linear.c` (`linear_conf`, `which_dev`).
 
 use super::{Geometry, GeometryError, Run, usable_sizes};
+use crate::{ArrayByte, MemberByte, Role};
 
 /// Members one behind the other.
 #[derive(Clone, Debug)]
@@ -45,10 +46,15 @@ impl Geometry for Linear {
     }
 
     #[inline]
-    fn locate(&self, offset: u64) -> Run {
+    fn locate(&self, offset: ArrayByte) -> Run {
+        let offset = offset.get();
         let member = self.ends.partition_point(|&end| end <= offset);
         let start = if member == 0 { 0 } else { self.ends[member - 1] };
-        Run { member, offset: offset - start, len: self.ends[member] - offset }
+        Run {
+            role: Role::nth(member),
+            offset: MemberByte::new(offset - start),
+            len: self.ends[member] - offset,
+        }
     }
 
     fn stripe(&self) -> u64 {
@@ -64,10 +70,14 @@ mod tests {
     fn each_member_follows_the_one_before() {
         let linear = Linear::new(&[1024, 512, 2048 + 100], 512).unwrap();
         assert_eq!(linear.size(), 1024 + 512 + 2048);
-        assert_eq!(linear.locate(0), Run { member: 0, offset: 0, len: 1024 });
-        assert_eq!(linear.locate(1023), Run { member: 0, offset: 1023, len: 1 });
-        assert_eq!(linear.locate(1024), Run { member: 1, offset: 0, len: 512 });
-        assert_eq!(linear.locate(1536), Run { member: 2, offset: 0, len: 2048 });
+        let locate = |offset| {
+            let Run { role, offset, len } = linear.locate(ArrayByte::new(offset));
+            (role.get(), offset.get(), len)
+        };
+        assert_eq!(locate(0), (0, 0, 1024));
+        assert_eq!(locate(1023), (0, 1023, 1));
+        assert_eq!(locate(1024), (1, 0, 512));
+        assert_eq!(locate(1536), (2, 0, 2048));
     }
 
     #[test]

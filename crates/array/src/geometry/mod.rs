@@ -16,6 +16,8 @@ pub use raid10_layout::{FarSets, ParseLayoutError, Raid10Layout};
 pub use raid456::{Column, Raid456};
 pub use raid456_layout::{ParityLayout, ParityLevel, ParseParityLayoutError};
 
+use crate::{ArrayByte, MemberByte, Role};
+
 /// md's chunks where they are powers of two: a page at least; and what a signed 32-bit number of
 /// sectors can say.
 const CHUNKS: std::ops::RangeInclusive<u64> = 4096..=512 << 30;
@@ -23,10 +25,10 @@ const CHUNKS: std::ops::RangeInclusive<u64> = 4096..=512 << 30;
 /// A stretch of an array that lies in one piece on one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Index of the member, counted from 0 in the order given.
-    pub member: usize,
-    /// Where it starts on the member, in bytes.
-    pub offset: u64,
+    /// The role of the member: its place in the order given.
+    pub role: Role,
+    /// Where it starts on the member.
+    pub offset: MemberByte,
     /// How many bytes follow in one piece, at least 1.
     pub len: u64,
 }
@@ -43,7 +45,7 @@ pub trait Geometry {
     ///
     /// # Panics
     /// May panic if `offset` is not below [`Geometry::size`].
-    fn locate(&self, offset: u64) -> Run;
+    fn locate(&self, offset: ArrayByte) -> Run;
 
     /// Bytes of one full stripe, the size that keeps all members busy; 0 if there is none.
     fn stripe(&self) -> u64;
@@ -68,11 +70,11 @@ pub trait Mirrored {
     /// # Panics
     /// May panic if `offset` is not below [`Mirrored::size`] or `copy` not below
     /// [`Mirrored::copies`].
-    fn locate(&self, offset: u64, copy: usize) -> Run;
+    fn locate(&self, offset: ArrayByte, copy: usize) -> Run;
 
-    /// What byte `offset` of `member` holds; `None` if it holds nothing: behind
+    /// What byte `offset` of the member with `role` holds; `None` if it holds nothing: behind
     /// [`Mirrored::member_size`], or a last chunk that the copies do not fill.
-    fn owner(&self, member: usize, offset: u64) -> Option<Owner>;
+    fn owner(&self, role: Role, offset: MemberByte) -> Option<Owner>;
 
     /// Bytes of one full stripe, the size that keeps all members busy; 0 if there is none.
     fn stripe(&self) -> u64;
@@ -81,14 +83,14 @@ pub trait Mirrored {
     fn member_size(&self) -> u64;
 
     /// Whether each byte of the array has a copy on a member for which `alive` holds.
-    fn is_readable(&self, alive: &dyn Fn(usize) -> bool) -> bool;
+    fn is_readable(&self, alive: &dyn Fn(Role) -> bool) -> bool;
 }
 
 /// A stretch of a member that holds one copy of a stretch of the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Where it starts in the array, in bytes.
-    pub offset: u64,
+    /// Where it starts in the array.
+    pub offset: ArrayByte,
     /// Which copy of it this is.
     pub copy: usize,
     /// How many bytes follow in one piece, at least 1.

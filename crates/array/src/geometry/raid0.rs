@@ -17,6 +17,7 @@
 //! Source: Linux `drivers/md/raid0.c` (`create_strip_zones`, `find_zone`, `map_sector`).
 
 use super::{Geometry, GeometryError, Run, usable_sizes};
+use crate::{ArrayByte, MemberByte, Role};
 
 /// How zones after the first are dealt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -45,7 +46,7 @@ struct Zone {
     /// First byte of the zone on each of its members.
     member_start: u64,
     /// The members that reach into the zone, in the order given.
-    members: Vec<u16>,
+    members: Vec<Role>,
 }
 
 impl Raid0 {
@@ -94,7 +95,7 @@ fn zones(sizes: &[u64]) -> Vec<Zone> {
     heights
         .into_iter()
         .map(|height| {
-            let members: Vec<u16> = (0u16..)
+            let members: Vec<Role> = Role::all(sizes.len())
                 .zip(sizes)
                 .filter(|&(_, &size)| size >= height)
                 .map(|(member, _)| member)
@@ -118,7 +119,8 @@ impl Geometry for Raid0 {
     }
 
     #[inline]
-    fn locate(&self, offset: u64) -> Run {
+    fn locate(&self, offset: ArrayByte) -> Run {
+        let offset = offset.get();
         let zone = self.zone_of(offset);
         let width = zone.members.len() as u64;
         let in_zone = offset - zone.start;
@@ -131,8 +133,8 @@ impl Geometry for Raid0 {
             Raid0Layout::Original => (offset / self.chunk) % width,
         };
         Run {
-            member: zone.members[column as usize].into(),
-            offset: zone.member_start + row * self.chunk + within,
+            role: zone.members[column as usize],
+            offset: MemberByte::new(zone.member_start + row * self.chunk + within),
             len: self.chunk - within,
         }
     }
@@ -148,11 +150,13 @@ mod tests {
 
     const K: u64 = 1024;
 
-    fn member_of_each_chunk(sizes: &[u64], layout: Raid0Layout) -> Vec<usize> {
+    fn member_of_each_chunk(sizes: &[u64], layout: Raid0Layout) -> Vec<u16> {
         let chunk = 4 * K;
         let sizes: Vec<u64> = sizes.iter().map(|size| size * chunk).collect();
         let raid0 = Raid0::new(&sizes, chunk, layout, 512).unwrap();
-        (0..raid0.size() / chunk).map(|index| raid0.locate(index * chunk).member).collect()
+        (0..raid0.size() / chunk)
+            .map(|index| raid0.locate(ArrayByte::new(index * chunk)).role.get())
+            .collect()
     }
 
     #[test]
@@ -173,7 +177,8 @@ mod tests {
         let raid0 = Raid0::new(&[120 * K; 3], 12 * K, Raid0Layout::default(), 4096).unwrap();
         assert_eq!(raid0.size(), 360 * K);
         assert_eq!(raid0.stripe(), 36 * K);
-        assert_eq!(raid0.locate(37 * K), Run { member: 0, offset: 13 * K, len: 11 * K });
+        let run = raid0.locate(ArrayByte::new(37 * K));
+        assert_eq!(run, Run { role: Role::new(0), offset: MemberByte::new(13 * K), len: 11 * K });
     }
 
     #[test]

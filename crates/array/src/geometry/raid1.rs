@@ -9,6 +9,7 @@
 //! Source: Linux `drivers/md/raid1.c` (`raid1_size`).
 
 use super::{GeometryError, Mirrored, Owner, Run};
+use crate::{ArrayByte, MemberByte, Role};
 
 /// The same bytes on every member.
 #[derive(Clone, Debug)]
@@ -51,13 +52,19 @@ impl Mirrored for Raid1 {
     }
 
     #[inline]
-    fn locate(&self, offset: u64, copy: usize) -> Run {
-        Run { member: copy, offset, len: self.size - offset }
+    fn locate(&self, offset: ArrayByte, copy: usize) -> Run {
+        let offset = offset.get();
+        Run { role: Role::nth(copy), offset: MemberByte::new(offset), len: self.size - offset }
     }
 
-    fn owner(&self, member: usize, offset: u64) -> Option<Owner> {
-        let holds = member < self.members && offset < self.size;
-        holds.then(|| Owner { offset, copy: member, len: self.size - offset })
+    fn owner(&self, role: Role, offset: MemberByte) -> Option<Owner> {
+        let offset = offset.get();
+        let holds = role.index() < self.members && offset < self.size;
+        holds.then(|| Owner {
+            offset: ArrayByte::new(offset),
+            copy: role.index(),
+            len: self.size - offset,
+        })
     }
 
     fn stripe(&self) -> u64 {
@@ -68,8 +75,8 @@ impl Mirrored for Raid1 {
         self.size
     }
 
-    fn is_readable(&self, alive: &dyn Fn(usize) -> bool) -> bool {
-        (0..self.members).any(alive)
+    fn is_readable(&self, alive: &dyn Fn(Role) -> bool) -> bool {
+        Role::all(self.members).any(alive)
     }
 }
 
@@ -82,11 +89,15 @@ mod tests {
         let raid1 = Raid1::new(1000, 3).unwrap();
         assert_eq!((raid1.size(), raid1.copies(), raid1.member_size()), (1000, 3, 1000));
         for copy in 0..3 {
-            assert_eq!(raid1.locate(100, copy), Run { member: copy, offset: 100, len: 900 });
-            assert_eq!(raid1.owner(copy, 100), Some(Owner { offset: 100, copy, len: 900 }));
+            let (in_array, on_member) = (ArrayByte::new(100), MemberByte::new(100));
+            let role = Role::nth(copy);
+            let run = Run { role, offset: on_member, len: 900 };
+            assert_eq!(raid1.locate(in_array, copy), run);
+            let owner = Owner { offset: in_array, copy, len: 900 };
+            assert_eq!(raid1.owner(role, on_member), Some(owner));
         }
-        assert_eq!(raid1.owner(0, 1000), None);
-        assert_eq!(raid1.owner(3, 0), None);
+        assert_eq!(raid1.owner(Role::new(0), MemberByte::new(1000)), None);
+        assert_eq!(raid1.owner(Role::new(3), MemberByte::START), None);
     }
 
     #[test]

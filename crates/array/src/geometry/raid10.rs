@@ -33,6 +33,7 @@
 //! `__raid10_find_phys`, `raid10_find_virt`).
 
 use super::{CHUNKS, FarSets, GeometryError, Mirrored, Owner, Raid10Layout, Run};
+use crate::{ArrayByte, ByRole, MemberByte, Role};
 
 /// Several copies of each chunk, dealt to the members.
 #[derive(Clone, Debug)]
@@ -126,7 +127,8 @@ impl Mirrored for Raid10 {
     }
 
     #[inline]
-    fn locate(&self, offset: u64, copy: usize) -> Run {
+    fn locate(&self, offset: ArrayByte, copy: usize) -> Run {
+        let offset = offset.get();
         let far = self.layout.far();
         let (near, repetition) = (copy / far, copy % far);
         let within = offset & (self.chunk() - 1);
@@ -139,14 +141,15 @@ impl Mirrored for Raid10 {
             row + repetition as u64 * self.rows
         };
         Run {
-            member: self.columns.member(repetition, column),
-            offset: (member_row << self.chunk_shift) + within,
+            role: self.columns.role(repetition, column),
+            offset: MemberByte::new((member_row << self.chunk_shift) + within),
             len: self.piece(offset),
         }
     }
 
-    fn owner(&self, member: usize, offset: u64) -> Option<Owner> {
-        if member >= self.members || offset >= self.member_size() {
+    fn owner(&self, role: Role, offset: MemberByte) -> Option<Owner> {
+        let offset = offset.get();
+        if role.index() >= self.members || offset >= self.member_size() {
             return None;
         }
         let (near, far) = (self.layout.near() as u64, self.layout.far());
@@ -156,7 +159,7 @@ impl Mirrored for Raid10 {
         } else {
             (member_row % self.rows, member_row / self.rows)
         };
-        let column = self.columns.column(repetition as usize, member);
+        let column = self.columns.column(repetition as usize, role);
         let slot = row * self.members as u64 + column as u64;
         let chunk = slot / near;
         if chunk >= self.chunks {
@@ -165,7 +168,7 @@ impl Mirrored for Raid10 {
         let within = offset & (self.chunk() - 1);
         let in_array = (chunk << self.chunk_shift) + within;
         let copy = (slot % near) as usize * far + repetition as usize;
-        Some(Owner { offset: in_array, copy, len: self.piece(in_array) })
+        Some(Owner { offset: ArrayByte::new(in_array), copy, len: self.piece(in_array) })
     }
 
     /// The chunks of a row, or of the rows until slots begin at the first member again.
@@ -180,11 +183,13 @@ impl Mirrored for Raid10 {
         (self.rows * self.layout.far() as u64) << self.chunk_shift
     }
 
-    fn is_readable(&self, alive: &dyn Fn(usize) -> bool) -> bool {
+    fn is_readable(&self, alive: &dyn Fn(Role) -> bool) -> bool {
         // After as many chunks as there are members the same members come again.
         (0..self.chunks.min(self.members as u64)).all(|chunk| {
-            (0..self.copies())
-                .any(|copy| alive(self.locate(chunk << self.chunk_shift, copy).member))
+            (0..self.copies()).any(|copy| {
+                let first = ArrayByte::new(chunk << self.chunk_shift);
+                alive(self.locate(first, copy).role)
+            })
         })
     }
 }
@@ -226,23 +231,23 @@ impl Columns {
     }
 
     #[inline]
-    fn member(&self, repetition: usize, column: usize) -> usize {
-        self.members[repetition * self.width + column].into()
+    fn role(&self, repetition: usize, column: usize) -> Role {
+        Role::new(self.members[repetition * self.width + column])
     }
 
-    fn column(&self, repetition: usize, member: usize) -> usize {
-        self.columns[repetition * self.width + member].into()
+    fn column(&self, repetition: usize, role: Role) -> usize {
+        self.columns[repetition * self.width + role.index()].into()
     }
 
     /// Whether the copies of a chunk, wherever in a row it begins, lie on different members.
     fn are_copies_apart(&self, layout: Raid10Layout) -> bool {
         (0..self.width).all(|chunk| {
             let first = chunk * layout.near();
-            let mut taken = vec![false; self.width];
+            let mut taken = ByRole::new(self.width, |_| false);
             (first..first + layout.near()).all(|slot| {
                 (0..layout.far()).all(|repetition| {
-                    let member = self.member(repetition, slot % self.width);
-                    !std::mem::replace(&mut taken[member], true)
+                    let role = self.role(repetition, slot % self.width);
+                    !std::mem::replace(&mut taken[role], true)
                 })
             })
         })

@@ -33,6 +33,7 @@
 //! `raid6_d0`, `raid6_idx_to_slot`), `crypto/async_tx/async_pq.c` (`MAX_DISKS`).
 
 use super::{CHUNKS, Geometry, GeometryError, ParityLayout, ParityLevel, Run};
+use crate::{ArrayByte, ArraySpan, MemberByte, MemberSpan, Role};
 
 /// Most sources and parities together that md computes a Q of.
 const MOST_OF_Q: usize = 255;
@@ -124,6 +125,25 @@ impl Raid456 {
         self.stripes << self.chunk_shift
     }
 
+    /// The bytes of the array that `stripe` holds.
+    #[inline]
+    pub fn span_of_stripe(&self, stripe: u64) -> ArraySpan {
+        let width = Geometry::stripe(self);
+        ArraySpan::new(ArrayByte::new(stripe * width), width)
+    }
+
+    /// The rows of `stripe`: a chunk of each member.
+    #[inline]
+    pub fn rows_of_stripe(&self, stripe: u64) -> MemberSpan {
+        MemberSpan::new(MemberByte::new(stripe << self.chunk_shift), self.chunk())
+    }
+
+    /// The stripe that has the rows around `row`.
+    #[inline]
+    pub fn stripe_of_row(&self, row: MemberByte) -> u64 {
+        row.get() >> self.chunk_shift
+    }
+
     /// Number of stripes, at least 1.
     pub fn stripes(&self) -> u64 {
         self.stripes
@@ -133,9 +153,9 @@ impl Raid456 {
     ///
     /// # Panics
     /// If the array has no such column.
-    pub fn role_of(&self, stripe: u64, column: Column) -> usize {
+    pub fn role_of(&self, stripe: u64, column: Column) -> Role {
         let parity = self.parity_of(stripe);
-        match column {
+        Role::nth(match column {
             Column::P => parity.p,
             Column::Q => parity.q.expect("Q is of a raid6"),
             Column::Data(index) => {
@@ -148,14 +168,15 @@ impl Raid456 {
                     DataOrder::Continue { start, width } => (start + index) % width,
                 }
             }
-        }
+        })
     }
 
     /// What member `role` holds of `stripe`: the inverse of [`Raid456::role_of`].
     ///
     /// # Panics
     /// If there is no such member.
-    pub fn column_of(&self, stripe: u64, role: usize) -> Column {
+    pub fn column_of(&self, stripe: u64, role: Role) -> Column {
+        let role = role.index();
         assert!(role < self.members, "member {role} of {}", self.members);
         let parity = self.parity_of(stripe);
         if role == parity.p {
@@ -178,7 +199,7 @@ impl Raid456 {
     /// # Panics
     /// If the array is no raid6, or has no such chunk.
     pub fn power(&self, stripe: u64, data_index: usize) -> u8 {
-        let role = self.role_of(stripe, Column::Data(data_index));
+        let role = self.role_of(stripe, Column::Data(data_index)).index();
         let Parity { p, q } = self.parity_of(stripe);
         let q = q.expect("Q is of a raid6");
         let power = if self.layout.is_ddf() {
@@ -196,8 +217,8 @@ impl Raid456 {
     }
 
     /// Whether the members for which `alive` holds suffice for every byte of the array.
-    pub fn is_readable(&self, alive: &dyn Fn(usize) -> bool) -> bool {
-        (0..self.members).filter(|&role| !alive(role)).count() <= self.parities()
+    pub fn is_readable(&self, alive: &dyn Fn(Role) -> bool) -> bool {
+        Role::all(self.members).filter(|&role| !alive(role)).count() <= self.parities()
     }
 
     /// Where the parity of a stripe lies.
@@ -277,14 +298,15 @@ impl Geometry for Raid456 {
     }
 
     #[inline]
-    fn locate(&self, offset: u64) -> Run {
+    fn locate(&self, offset: ArrayByte) -> Run {
+        let offset = offset.get();
         let within = offset & (self.chunk() - 1);
         let chunk = offset >> self.chunk_shift;
         let data = self.data() as u64;
         let (stripe, index) = (chunk / data, (chunk % data) as usize);
         Run {
-            member: self.role_of(stripe, Column::Data(index)),
-            offset: (stripe << self.chunk_shift) + within,
+            role: self.role_of(stripe, Column::Data(index)),
+            offset: MemberByte::new((stripe << self.chunk_shift) + within),
             len: self.chunk() - within,
         }
     }

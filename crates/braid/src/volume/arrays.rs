@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use braid_array::Role;
 use braid_array::geometry::ParityLevel;
 use braid_engine::redundant::{self, Consistency, JobKind, LogCost, MemberState, Status};
 use braid_md::Resync;
@@ -203,7 +204,7 @@ fn scrub_of(status: &Status) -> Option<ScrubStatus> {
 
 /// Places that no member can give any more.
 fn lost_of(status: &Status) -> Vec<(u64, u64)> {
-    status.lost.iter().map(|span| (span.offset, span.len)).collect()
+    status.lost.iter().map(|span| (span.offset.get(), span.len)).collect()
 }
 
 /// Members of old that were found when the array was assembled, and are no members again.
@@ -287,14 +288,17 @@ fn log_cost_of(cost: LogCost) -> LogCostStatus {
     }
 }
 
-fn suspects_of(suspects: &[(u16, u64)], members: &[redundant::MemberStatus]) -> Vec<SuspectStatus> {
-    let holder = |role: u16| {
+fn suspects_of(
+    suspects: &[(Role, u64)],
+    members: &[redundant::MemberStatus],
+) -> Vec<SuspectStatus> {
+    let holder = |role: Role| {
         let has = |one: &&redundant::MemberStatus| one.role == Some(role) && !one.replacement;
         let found = members.iter().filter(has).find(|one| one.state == MemberState::InSync);
         found.map(|one| one.label.clone())
     };
-    let suspect = |(role, bytes): &(u16, u64)| SuspectStatus {
-        role: *role,
+    let suspect = |(role, bytes): &(Role, u64)| SuspectStatus {
+        role: role.get(),
         member: holder(*role),
         bytes: *bytes,
     };

@@ -90,7 +90,7 @@ fn partial_parity_trouble(
     };
     let sound = |(entry, range): (&Entry, Range<usize>)| {
         let covered = ppl::covered(entry, geometry.chunk(), geometry.data(), geometry.size())?;
-        let by_layout = geometry.role_of(covered.stripe, Column::P) as u16;
+        let by_layout = geometry.role_of(covered.stripe, Column::P).get();
         // Who has no role is not read.
         if let Role::Active(role) = superblock.role() {
             ppl::check_parity_role(entry, by_layout, role)?;

@@ -36,7 +36,7 @@ mod newcomer;
 use std::io;
 use std::rc::Rc;
 
-use braid_array::GeometryError;
+use braid_array::{self as array, GeometryError, MemberByte};
 use braid_md::assembly::{self, Assembly, LeftOut, Member, Reason, Slot, Start, group};
 use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
 
@@ -162,7 +162,7 @@ pub struct TakesPart {
     /// How many bytes from the data's start the array uses.
     pub usable: u64,
     /// Its role, if it has one.
-    pub role: Option<u16>,
+    pub role: Option<array::Role>,
     /// What it is good for.
     pub state: MemberState,
     /// Is filled beside the one that it replaces.
@@ -364,8 +364,13 @@ fn intent_of(freshest: &Carried, verdict: &Assembly) -> (Option<Bitmap>, Resync)
     (Some(bitmap), resync)
 }
 
+/// What a superblock says by its `recovery_offset`.
+fn filled_below(recovery_offset: u64) -> MemberState {
+    MemberState::Recovering(MemberByte::new(recovery_offset))
+}
+
 fn who_takes_part<'a>(verdict: &Assembly, of: &impl Fn(usize) -> &'a Carried) -> Vec<TakesPart> {
-    let takes_part = |member: &Member, role, state, replacement, by_bitmap| {
+    let spare = |member: &Member| {
         let carried = of(member.candidate);
         TakesPart {
             label: member.label.clone(),
@@ -375,30 +380,31 @@ fn who_takes_part<'a>(verdict: &Assembly, of: &impl Fn(usize) -> &'a Carried) ->
                 None => empty_log(&carried.superblock),
             },
             usable: member.usable,
-            role,
-            state,
-            replacement,
-            by_bitmap,
+            role: None,
+            state: MemberState::Spare,
+            replacement: false,
+            by_bitmap: false,
         }
     };
     let mut members = Vec::new();
-    for (role, slot) in (0..).zip(&verdict.slots) {
+    for (role, slot) in array::Role::all(verdict.slots.len()).zip(&verdict.slots) {
+        let role = Some(role);
         match slot {
             Slot::InSync(member) => {
-                members.push(takes_part(member, Some(role), MemberState::InSync, false, false));
+                let state = MemberState::InSync;
+                members.push(TakesPart { role, state, ..spare(member) });
             }
             Slot::Recovering { member, from, by_bitmap } => {
-                let state = MemberState::Recovering(*from);
-                members.push(takes_part(member, Some(role), state, false, *by_bitmap));
+                let (state, by_bitmap) = (filled_below(*from), *by_bitmap);
+                members.push(TakesPart { role, state, by_bitmap, ..spare(member) });
             }
             Slot::Missing => {}
         }
     }
     for (role, member, from) in &verdict.replacements {
-        let state = MemberState::Recovering(*from);
-        members.push(takes_part(member, Some(*role), state, true, false));
+        let (role, state) = (Some(array::Role::new(*role)), filled_below(*from));
+        members.push(TakesPart { role, state, replacement: true, ..spare(member) });
     }
-    let spares = verdict.spares.iter();
-    members.extend(spares.map(|one| takes_part(one, None, MemberState::Spare, false, false)));
+    members.extend(verdict.spares.iter().map(spare));
     members
 }

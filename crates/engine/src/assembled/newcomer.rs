@@ -15,6 +15,7 @@
 
 use std::io;
 
+use braid_array::MemberByte;
 use braid_block::{Flags, Io};
 use braid_md::assembly::{Reason, came_back};
 use braid_md::superblock::SUPERBLOCK_BYTES;
@@ -111,9 +112,9 @@ impl Newcomer<'_> {
             dev: self.dev,
             data_offset: superblock.data_offset,
             number: superblock.device_number,
-            role,
+            role: role.map(braid_array::Role::new),
             replacement: false,
-            state: role.map_or(MemberState::Spare, |_| MemberState::Recovering(0)),
+            state: role.map_or(MemberState::Spare, |_| MemberState::Recovering(MemberByte::START)),
             by_bitmap: role.is_some(),
             write_mostly: superblock.write_mostly,
             superblock: Some(superblock),
@@ -187,7 +188,9 @@ fn come_back(
     };
     let number = superblock.device_number;
     let has_it = |one: &&MemberStatus| {
-        one.role == Some(role) && one.state != MemberState::Faulty && !one.replacement
+        one.role.is_some_and(|one| one.get() == role)
+            && one.state != MemberState::Faulty
+            && !one.replacement
     };
     if let Some(holder) = status.members.iter().find(has_it) {
         return Ok(Err(format!("its role {role} is taken by {}", holder.label)));
@@ -220,7 +223,7 @@ fn at_work(array: &Superblock, status: &Status) -> Superblock {
     let mut roles = vec![Role::Spare; count];
     for one in status.members.iter().filter(|one| one.state == MemberState::InSync) {
         if let Some(role) = one.role {
-            roles[one.number as usize] = Role::Active(role);
+            roles[one.number as usize] = Role::Active(role.get());
         }
     }
     let (events, raid_disks) = (status.events, status.raid_disks as u32);

@@ -19,82 +19,85 @@
 
 use std::cell::{Cell, RefCell};
 
-use braid_block::Span;
 use braid_md::Resync;
 
+use super::layout::{SyncByte, SyncSpan};
 use crate::canary::Canary;
 
 /// What is known of members' agreeing.
 pub(super) struct Agreement {
-    resync: Cell<Resync>,
+    /// Below it members agree; none if they do everywhere.
+    frontier: Cell<Option<SyncByte>>,
     /// From where on copies came to differ since the pass that makes them equal began.
-    differs: Cell<Option<u64>>,
+    differs: Cell<Option<SyncByte>>,
     /// Behind the frontier: what the running pass is done with.
-    compared: RefCell<Vec<Span>>,
-    torn: RefCell<Vec<Span>>,
+    compared: RefCell<Vec<SyncSpan>>,
+    torn: RefCell<Vec<SyncSpan>>,
 }
 
-fn overlap(a: Span, b: Span) -> bool {
-    a.offset < b.end() && b.offset < a.end()
+fn frontier_of(resync: Resync) -> Option<SyncByte> {
+    match resync {
+        Resync::Clean => None,
+        Resync::From(frontier) => Some(SyncByte::new(frontier)),
+    }
 }
 
 impl Agreement {
     pub(super) fn new(resync: Resync) -> Agreement {
         Agreement {
-            resync: Cell::new(resync),
+            frontier: Cell::new(frontier_of(resync)),
             differs: Cell::new(None),
             compared: RefCell::default(),
             torn: RefCell::default(),
         }
     }
 
-    /// How far members agree.
+    /// How far members agree; none if they do everywhere.
     #[inline]
+    pub(super) fn frontier(&self) -> Option<SyncByte> {
+        self.frontier.get()
+    }
+
+    /// The same, as superblocks say it.
     pub(super) fn resync(&self) -> Resync {
-        self.resync.get()
+        self.frontier.get().map_or(Resync::Clean, |frontier| Resync::From(frontier.get()))
     }
 
     pub(super) fn is_clean(&self) -> bool {
-        self.resync.get() == Resync::Clean
+        self.frontier.get().is_none()
     }
 
     /// What a log, or the lack of one, says after a crash.
     pub(super) fn restart_at(&self, resync: Resync) {
-        self.resync.set(resync);
+        self.frontier.set(frontier_of(resync));
         self.compared.borrow_mut().clear();
     }
 
     /// Members may differ from sync byte `offset` on, because a write failed on the last of them.
-    pub(super) fn differ_from(&self, offset: u64) {
+    pub(super) fn differ_from(&self, offset: SyncByte) {
         self.compared.borrow_mut().clear();
         self.differs.set(Some(self.differs.get().map_or(offset, |other| other.min(offset))));
-        let from = match self.resync.get() {
-            Resync::Clean => offset,
-            Resync::From(from) => from.min(offset),
-        };
-        self.resync.set(Resync::From(from));
+        let from = self.frontier.get().map_or(offset, |from| from.min(offset));
+        self.frontier.set(Some(from));
     }
 
     /// The array is larger from now on: what lies behind sync byte `before` was never compared.
-    pub(super) fn grow_from(&self, before: u64) {
-        if self.resync.get() == Resync::Clean {
-            self.resync.set(Resync::From(before));
+    pub(super) fn grow_from(&self, before: SyncByte) {
+        if self.is_clean() {
+            self.frontier.set(Some(before));
         }
     }
 
-    /// A pass that makes members agree begins: where, in sync bytes of `total`.
-    pub(super) fn begin_pass(&self, total: u64) -> u64 {
+    /// A pass that makes members agree begins: where, of what ends at `total`.
+    pub(super) fn begin_pass(&self, total: SyncByte) -> SyncByte {
         self.compared.borrow_mut().clear();
         self.differs.set(None);
-        match self.resync.get() {
-            Resync::From(from) => from.min(total),
-            Resync::Clean => 0,
-        }
+        self.frontier.get().map_or(SyncByte::START, |from| from.min(total))
     }
 
     /// The pass is done with `rows`, which are still locked.
-    pub(super) fn was_compared(&self, rows: Span) {
-        if let Resync::From(frontier) = self.resync.get() {
+    pub(super) fn was_compared(&self, rows: SyncSpan) {
+        if let Some(frontier) = self.frontier.get() {
             let mut compared = self.compared.borrow_mut();
             compared.retain(|one| one.end() > frontier);
             compared.push(rows);
@@ -103,10 +106,10 @@ impl Agreement {
     }
 
     /// The pass is done with all below `frontier`.
-    pub(super) fn reached(&self, frontier: u64) {
-        if self.resync.get() != Resync::Clean {
+    pub(super) fn reached(&self, frontier: SyncByte) {
+        if !self.is_clean() {
             let from = self.differs.get().map_or(frontier, |differs| differs.min(frontier));
-            self.resync.set(Resync::From(from));
+            self.frontier.set(Some(from));
         }
     }
 
@@ -116,30 +119,27 @@ impl Agreement {
         if self.differs.get().is_some() && !Canary::DoubtOfResyncDropped.is_planted() {
             return false;
         }
-        self.resync.set(Resync::Clean);
+        self.frontier.set(None);
         self.compared.borrow_mut().clear();
         true
     }
 
     /// `rows` were half written, and could not be mended.
-    pub(super) fn tear(&self, rows: Span) {
+    pub(super) fn tear(&self, rows: SyncSpan) {
         self.torn.borrow_mut().push(rows);
     }
 
     /// Whether some of `rows` is torn.
-    pub(super) fn is_torn(&self, rows: Span) -> bool {
-        self.torn.borrow().iter().any(|one| overlap(*one, rows))
+    pub(super) fn is_torn(&self, rows: SyncSpan) -> bool {
+        self.torn.borrow().iter().any(|one| one.overlaps(rows))
     }
 
     /// Whether the members agree on `rows`, by the pass alone and apart from writes under way.
-    pub(super) fn holds_for(&self, rows: Span) -> bool {
-        match self.resync.get() {
-            Resync::Clean => true,
-            Resync::From(frontier) => rows.end() <= frontier || self.is_compared(rows),
-        }
+    pub(super) fn holds_for(&self, rows: SyncSpan) -> bool {
+        self.frontier.get().is_none_or(|frontier| rows.end() <= frontier || self.is_compared(rows))
     }
 
-    fn is_compared(&self, rows: Span) -> bool {
+    fn is_compared(&self, rows: SyncSpan) -> bool {
         let mut from = rows.offset;
         for one in self.compared.borrow().iter() {
             if one.offset <= from {

@@ -16,19 +16,19 @@
 
 use std::rc::Rc;
 
-use braid_block::Span;
+use braid_array::MemberSpan;
 use braid_md::Features;
 
 use super::core::{Core, Failures};
 use super::roster::Member;
 
 impl Core {
-    /// Enters `place`, in bytes of the data, in the bad-block log of `member`. Answers false if it
+    /// Enters `place` in the bad-block log of `member`. Answers false if it
     /// has none, or no room in it, or it could not be stored.
     pub(super) async fn is_bad_from_now_on(
         self: &Rc<Self>,
         member: &Rc<Member>,
-        place: Span,
+        place: MemberSpan,
     ) -> bool {
         if !member.enter_bad(place) {
             return false;
@@ -37,15 +37,15 @@ impl Core {
     }
 
     /// `member` has `place` of its data, whatever its bad-block log said.
-    pub(super) async fn is_good_again(self: &Rc<Self>, member: &Rc<Member>, place: Span) {
-        if member.is_bad(place.offset, place.len) && member.clear_bad(place) {
+    pub(super) async fn is_good_again(self: &Rc<Self>, member: &Rc<Member>, place: MemberSpan) {
+        if member.is_bad(place) && member.clear_bad(place) {
             let is_stored = self.store_bad_blocks(member).await;
             debug_assert!(is_stored || !member.is_in_sync() || self.gate.is_stopped());
         }
     }
 
     /// Whoever of `members` was known not to hold the place that was just written to it holds it.
-    pub(super) async fn are_good_again(self: &Rc<Self>, written: &[(Rc<Member>, Span)]) {
+    pub(super) async fn are_good_again(self: &Rc<Self>, written: &[(Rc<Member>, MemberSpan)]) {
         for (member, place) in written {
             self.is_good_again(member, *place).await;
         }
@@ -74,13 +74,12 @@ impl Member {
     }
 
     /// Answers false if there is no log, or no room in it.
-    fn enter_bad(&self, place: Span) -> bool {
+    fn enter_bad(&self, place: MemberSpan) -> bool {
         let mut superblock = self.superblock.borrow_mut();
         let Some(superblock) = superblock.as_mut().filter(|one| one.bad_block_log.is_some()) else {
             return false;
         };
-        let entered =
-            self.bad_blocks.borrow_mut().insert(self.data_offset + place.offset, place.len);
+        let entered = self.bad_blocks.borrow_mut().insert(self.on_device(place.offset), place.len);
         if entered.is_ok() {
             self.has_bad_blocks.set(true);
             superblock.features = superblock.features.union(Features::BAD_BLOCKS);
@@ -89,9 +88,9 @@ impl Member {
     }
 
     /// Answers false if that needs more room than the log has.
-    fn clear_bad(&self, place: Span) -> bool {
+    fn clear_bad(&self, place: MemberSpan) -> bool {
         let mut bad = self.bad_blocks.borrow_mut();
-        let removed = bad.remove(self.data_offset + place.offset, place.len);
+        let removed = bad.remove(self.on_device(place.offset), place.len);
         self.has_bad_blocks.set(!bad.is_empty());
         removed.is_ok()
     }

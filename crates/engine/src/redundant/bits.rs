@@ -12,18 +12,19 @@
 
 use std::rc::Rc;
 
-use braid_block::{Errno, Span};
+use braid_block::Errno;
 
 use super::core::{Core, Failures};
 #[cfg(doc)]
 use super::intent::Intent;
+use super::layout::SyncSpan;
 use super::publish::PAGE;
 use super::roster::Member;
 use crate::canary::Canary;
 
 impl Core {
     /// Has the bits of `span` on the members.
-    pub(super) async fn store_bits(self: &Rc<Self>, span: Span) {
+    pub(super) async fn store_bits(self: &Rc<Self>, span: SyncSpan) {
         let is_there = || {
             let intent = self.intent.borrow();
             intent.as_ref().is_none_or(|intent| intent.is_on_members(span))

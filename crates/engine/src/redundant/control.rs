@@ -5,13 +5,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use braid_array::geometry::{Raid1, Run};
-use braid_block::Span;
+use braid_array::{ArrayByte, ArraySpan, MemberByte, Role};
 use braid_md::{Level, Resync};
 
 use super::Redundant;
 use super::core::Core;
 use super::keeping::Inner;
-use super::layout::Layout;
+use super::layout::{Layout, SyncByte, SyncSpan};
 use super::log::{Consistency, LogCost};
 use super::roster::{Member, MemberState, NewMember};
 use super::throttle::Speed;
@@ -128,7 +128,7 @@ pub struct MemberStatus {
     /// md's device number.
     pub number: u32,
     /// Its role, if it has one.
-    pub role: Option<u16>,
+    pub role: Option<Role>,
     /// What it is good for.
     pub state: MemberState,
     /// Fills up beside the member that it replaces.
@@ -171,7 +171,7 @@ pub struct Status {
     /// In bytes of the array; with parity, of each member's data.
     pub mismatch_places: Vec<u64>,
     /// Bytes of mismatches that one role alone explains, for each such role (raid6).
-    pub suspects: Vec<(u16, u64)>,
+    pub suspects: Vec<(Role, u64)>,
     /// Bytes of mismatches that nobody alone explains, where that could be told (raid6).
     pub unexplained: u64,
     /// Bytes that the pass wrote again.
@@ -184,8 +184,8 @@ pub struct Status {
     pub unread: u64,
     /// The first places of these: in bytes of the array; with parity, of each member's data.
     pub unread_places: Vec<u64>,
-    /// What no member has, by their bad-block logs: in bytes of the array.
-    pub lost: Vec<Span>,
+    /// What no member has, by their bad-block logs.
+    pub lost: Vec<ArraySpan>,
     /// What makes good what a crash leaves.
     pub consistency: Consistency,
     /// What the log has cost since the array was started, if there is one.
@@ -205,7 +205,7 @@ impl Redundant {
     pub fn status(&self) -> Status {
         let Inner { core, keeping } = &*self.inner;
         let in_sync: Vec<bool> =
-            core.roster.slots().iter().map(|slot| slot.readable().is_some()).collect();
+            core.roster.slots().values().map(|slot| slot.readable().is_some()).collect();
         let found = core.work.found();
         let bitmap = core.intent.borrow().as_ref().map(|intent| {
             let bitmap = intent.bitmap();
@@ -225,14 +225,14 @@ impl Redundant {
             requested: core.work.requested(),
             last_scrub: core.work.last(),
             mismatches: found.mismatches,
-            mismatch_places: found.places,
+            mismatch_places: found.places.into_iter().map(SyncByte::get).collect(),
             suspects: found.suspects.into_iter().collect(),
             unexplained: found.unexplained,
             repaired: found.repaired,
             compared: found.compared,
             listed: found.listed,
             unread: found.unread,
-            unread_places: found.unread_places,
+            unread_places: found.unread_places.into_iter().map(SyncByte::get).collect(),
             lost: keeping.lost(&self.inner),
             consistency: log.map_or(without_log, |(consistency, _)| consistency),
             log_cost: log.map(|(_, cost)| cost),
@@ -330,7 +330,7 @@ impl Redundant {
         let Some(role) = old.role().filter(|_| old.is_in_sync()) else {
             return refuse("it is not in sync");
         };
-        if core.roster.slots()[usize::from(role)].replacement().is_some() {
+        if core.roster.slots()[role].replacement().is_some() {
             return refuse("it is being replaced already");
         }
         let member = core.check_newcomer(new)?;
@@ -368,7 +368,7 @@ impl Redundant {
             let why = "only raid1 can have members added while it works";
             return Err(ControlError::Unsuitable(why.to_owned()));
         }
-        let taken = core.roster.slots().iter().skip(count).any(|slot| slot.primary.is_some());
+        let taken = core.roster.slots().values().skip(count).any(|slot| slot.primary.is_some());
         if taken {
             let why = format!("{count} roles are fewer than the members that take part");
             return Err(ControlError::Unsuitable(why));
@@ -380,7 +380,7 @@ impl Redundant {
         let grown = Raid1::new(member_size, count)
             .map_err(|error| ControlError::Unsuitable(error.to_string()))?;
         // Nobody is on its way to the members of before.
-        let locked = core.ranges.lock(Span::new(0, sync_size)).await;
+        let locked = core.ranges.lock(SyncSpan::first(sync_size)).await;
         core.roster.resize(count);
         self.inner.reshape(grown);
         drop(locked);
@@ -411,8 +411,9 @@ impl Core {
         let Layout::Copies(geometry) = &*self.layout.borrow() else { return false };
         let level = self.publisher.array.borrow().as_ref().map(|array| array.level);
         let is_whole = |copy| {
-            let whole = Run { member: copy, offset: 0, len: geometry.size() };
-            geometry.locate(0, copy) == whole
+            let (role, offset) = (Role::nth(copy), MemberByte::START);
+            let whole = Run { role, offset, len: geometry.size() };
+            geometry.locate(ArrayByte::START, copy) == whole
         };
         geometry.copies() == geometry.members()
             && (0..geometry.copies()).all(is_whole)
@@ -468,7 +469,7 @@ impl Core {
         }
         if let Some(role) = new.role {
             let slots = self.roster.slots();
-            if slots.get(usize::from(role)).is_none_or(|slot| slot.primary.is_some()) {
+            if slots.get(role).is_none_or(|slot| slot.primary.is_some()) {
                 return refuse(format!("role {role} is taken"));
             }
         }

@@ -25,7 +25,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use braid_block::{Completion, Errno, Limits, Span};
+use braid_array::{MemberSpan, Role};
+use braid_block::{Completion, Errno, Limits};
 use braid_mem::Pool;
 
 use super::Later;
@@ -99,8 +100,8 @@ impl Core {
         // A write over what a bad-block log lists has more to do than to be stored.
         let immediate =
             |member: &Rc<Member>| member.dev.limits().immediate && !member.has_bad_blocks.get();
-        let immediate = slots.iter().all(|slot| slot.written().all(immediate));
-        let degraded = slots.iter().any(|slot| slot.readable().is_none());
+        let immediate = slots.values().all(|slot| slot.written().all(immediate));
+        let degraded = slots.values().any(|slot| slot.readable().is_none());
         drop(slots);
         self.gate.set_members(degraded, immediate);
         self.work.put_off(Duration::ZERO);
@@ -183,7 +184,7 @@ impl Core {
             return false;
         }
         let slots = self.roster.slots();
-        let alive = |role: usize| {
+        let alive = |role: Role| {
             slots[role]
                 .readable()
                 .is_some_and(|one| !members.iter().any(|member| Rc::ptr_eq(one, member)))
@@ -200,9 +201,9 @@ impl Core {
     }
 
     /// Whether `rows` of the data of `role` may be read from a member in sync.
-    pub(super) fn is_readable(&self, role: usize, rows: Span) -> bool {
+    pub(super) fn is_readable(&self, role: Role, rows: MemberSpan) -> bool {
         let slots = self.roster.slots();
-        slots[role].readable().is_some_and(|member| !member.is_bad(rows.offset, rows.len))
+        slots[role].readable().is_some_and(|member| !member.is_bad(rows))
     }
 
     fn take_out(&self, member: &Rc<Member>, why: &str) {

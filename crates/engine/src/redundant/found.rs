@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use braid_block::Span;
+use braid_array::Role;
 
 use super::control::JobKind;
+use super::layout::{SyncByte, SyncSpan};
 
 /// What copies, or data and parity, are compared in, in bytes.
 pub(super) const BLOCK: usize = 4096;
@@ -14,12 +15,12 @@ pub(super) const BLOCK: usize = 4096;
 pub(super) struct Found {
     /// Bytes, in whole blocks, that do not agree with each other.
     pub(super) mismatches: u64,
-    /// Where, in sync bytes, from the first on.
-    pub(super) places: Vec<u64>,
+    /// Where, from the first on.
+    pub(super) places: Vec<SyncByte>,
     /// What could not be read and was written again.
     pub(super) unreadable: u64,
     /// For each role, the bytes of mismatches that it alone explains.
-    pub(super) suspects: BTreeMap<u16, u64>,
+    pub(super) suspects: BTreeMap<Role, u64>,
     /// Bytes of mismatches that nobody alone explains, where that could be told.
     pub(super) unexplained: u64,
     /// Bytes that were written again.
@@ -30,10 +31,9 @@ pub(super) struct Found {
     pub(super) listed: u64,
     /// Bytes of which members could not be read, or made to agree, and where, from the first on.
     pub(super) unread: u64,
-    /// In sync bytes.
-    pub(super) unread_places: Vec<u64>,
-    /// The first place where members may still not agree, in sync bytes.
-    pub(super) unsettled: Option<u64>,
+    pub(super) unread_places: Vec<SyncByte>,
+    /// The first place where members may still not agree.
+    pub(super) unsettled: Option<SyncByte>,
 }
 
 impl Found {
@@ -58,13 +58,13 @@ impl Found {
     }
 
     /// `part` could not be compared, and members may not agree there.
-    pub(super) fn is_unsettled(&mut self, part: Span) {
+    pub(super) fn is_unsettled(&mut self, part: SyncSpan) {
         self.is_unread(part);
         self.unsettled = Some(self.unsettled.map_or(part.offset, |other| other.min(part.offset)));
     }
 
     /// `part` could not be compared.
-    pub(super) fn is_unread(&mut self, part: Span) {
+    pub(super) fn is_unread(&mut self, part: SyncSpan) {
         self.unread += part.len;
         self.unread_places.push(part.offset);
     }

@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use braid_array::geometry::Raid1;
-use braid_block::Span;
 use braid_md::bitmap::Bitmap;
 use braid_md::{SECTOR, Version};
 
@@ -11,6 +10,7 @@ use super::Redundant;
 use super::control::ControlError;
 use super::core::Core;
 use super::intent::Intent;
+use super::layout::{SyncByte, SyncSpan};
 use super::roster::Member;
 
 impl Redundant {
@@ -51,11 +51,11 @@ impl Redundant {
         }
         let grown = Raid1::new(wanted, members)
             .map_err(|error| ControlError::Unsuitable(error.to_string()))?;
-        let locked = core.ranges.lock(Span::new(0, now)).await;
+        let locked = core.ranges.lock(SyncSpan::first(now)).await;
         // Only now: whoever was under way may have set bits.
         let bitmap = core.grown_bitmap(now, wanted)?;
         self.inner.reshape(grown);
-        core.agreement.grow_from(now);
+        core.agreement.grow_from(SyncByte::new(now));
         if let Some(bitmap) = bitmap {
             let mut grown = Intent::new(bitmap);
             // All of it is new to every member.

@@ -13,8 +13,9 @@
 //!
 //! Source: Linux `drivers/md/md-bitmap.c` (`md_bitmap_startwrite`, `md_bitmap_daemon_work`).
 
-use braid_block::Span;
 use braid_md::bitmap::Bitmap;
+
+use super::layout::{SyncByte, SyncSpan};
 
 /// A chunk of the array, as the bitmap divides it.
 #[derive(Clone, Copy, Default)]
@@ -59,23 +60,23 @@ impl Intent {
         &mut self.bitmap
     }
 
-    fn range(&self, span: Span) -> std::ops::Range<usize> {
+    fn range(&self, span: SyncSpan) -> std::ops::Range<usize> {
         let chunk = self.bitmap.header.chunk_size;
         let first = (span.offset / chunk) as usize;
-        let end = span.end().div_ceil(chunk) as usize;
+        let end = span.end().get().div_ceil(chunk) as usize;
         first..end.min(self.chunks.len())
     }
 
     /// Whether the bits of `span` are on the members, so that it may be written.
     #[inline]
-    pub(crate) fn is_on_members(&self, span: Span) -> bool {
+    pub(crate) fn is_on_members(&self, span: SyncSpan) -> bool {
         self.chunks[self.range(span)].iter().all(|chunk| chunk.on_members)
     }
 
     /// Notes a write that is over before anything else happens; `everywhere` if every copy has
     /// it.
     #[inline]
-    pub(crate) fn touch(&mut self, span: Span, everywhere: bool) {
+    pub(crate) fn touch(&mut self, span: SyncSpan, everywhere: bool) {
         let range = self.range(span);
         for chunk in &mut self.chunks[range] {
             chunk.quiet = false;
@@ -85,7 +86,7 @@ impl Intent {
 
     /// Takes a write in; answers whether it may start at once. If not, the changed pages must be
     /// stored first.
-    pub(crate) fn begin(&mut self, span: Span) -> bool {
+    pub(crate) fn begin(&mut self, span: SyncSpan) -> bool {
         let mut ready = true;
         for index in self.range(span) {
             let chunk = &mut self.chunks[index];
@@ -101,7 +102,7 @@ impl Intent {
     }
 
     /// A write that was taken in is over; `everywhere` if every copy has it.
-    pub(crate) fn end(&mut self, span: Span, everywhere: bool) {
+    pub(crate) fn end(&mut self, span: SyncSpan, everywhere: bool) {
         let range = self.range(span);
         for chunk in &mut self.chunks[range] {
             chunk.writes -= 1;
@@ -195,7 +196,7 @@ impl Intent {
     }
 
     /// Whether copies may differ somewhere in `span`, apart from writes under way.
-    pub(crate) fn is_needed(&self, span: Span) -> bool {
+    pub(crate) fn is_needed(&self, span: SyncSpan) -> bool {
         self.chunks[self.range(span)].iter().any(|chunk| chunk.needed)
     }
 
@@ -204,14 +205,14 @@ impl Intent {
     ///
     /// A chunk that is being written counts: the write may not know of a member that came in
     /// meanwhile.
-    pub(crate) fn stretch(&self, span: Span, most: u64) -> (u64, bool) {
+    pub(crate) fn stretch(&self, span: SyncSpan, most: u64) -> (u64, bool) {
         let size = self.bitmap.header.chunk_size;
         let is_needed = |index: usize| self.chunks[index].needed || self.chunks[index].writes > 0;
         let range = self.range(span);
         let needed = is_needed(range.start);
-        let span = if needed { Span::new(span.offset, span.len.min(most)) } else { span };
+        let span = if needed { SyncSpan::new(span.offset, span.len.min(most)) } else { span };
         let end = self.range(span).find(|index| is_needed(*index) != needed);
-        let end = end.map_or(span.end(), |index| index as u64 * size);
+        let end = end.map_or(span.end(), |index| SyncByte::new(index as u64 * size));
         (end - span.offset, needed)
     }
 

@@ -11,12 +11,14 @@
 use std::rc::Rc;
 
 use braid_array::geometry::Raid1;
+use braid_array::{ArraySpan, MemberByte, MemberSpan, Role};
 use braid_block::{Errno, Extent, Io, Payload, Span};
 
 use super::Later;
 use super::control::JobKind;
 use super::core::Core;
 use super::found::Found;
+use super::layout::{SyncByte, SyncSpan};
 use super::log::{Consistency, LogCost, RestartError};
 use super::read::Finder;
 use super::roster::Member;
@@ -39,8 +41,8 @@ impl Inner {
 
 /// What a recovery could not give to the members that are filled.
 pub(super) struct Lost {
-    /// Where, in bytes of their data.
-    pub(super) place: Span,
+    /// Where.
+    pub(super) place: MemberSpan,
     /// The members in sync that could not be read there.
     pub(super) unreadable: Vec<Rc<Member>>,
 }
@@ -55,7 +57,7 @@ pub(super) trait Keeping {
     fn read_carefully<'a>(
         &'a self,
         inner: &'a Rc<Inner>,
-        span: Span,
+        span: ArraySpan,
         payload: Payload,
         failed: Option<u32>,
     ) -> Later<'a, (Result<(), Errno>, Payload)>;
@@ -66,25 +68,25 @@ pub(super) trait Keeping {
     /// Carries out a write, a discard or zeroes, with all that belongs to it.
     fn store<'a>(&'a self, inner: &'a Rc<Inner>, io: Io) -> Later<'a, (Finished, Payload)>;
 
-    /// Has `place` written again on `member`, which could not read it: in sync bytes.
+    /// Has `place` written again on `member`, which could not read it.
     fn heal<'a>(
         &'a self,
         inner: &'a Rc<Inner>,
         member: Rc<Member>,
-        place: Span,
+        place: SyncSpan,
         finder: Finder,
     ) -> Later<'a, ()>;
 
-    /// What lies at `offset` of the data of the member with `role`, in sync bytes, as far as it
-    /// lies in one piece; `None` if it holds nothing.
-    fn piece_of_member(&self, role: u16, offset: u64) -> Option<Span>;
+    /// What lies at `offset` of the data of the member with `role`, as far as it lies in one piece;
+    /// `None` if it holds nothing.
+    fn piece_of_member(&self, role: Role, offset: MemberByte) -> Option<SyncSpan>;
 
     /// Whether comparing can tell that members agree: not where those that are missing leave
     /// nothing to compare with.
     fn may_agree(&self, core: &Core) -> bool;
 
-    /// What a comparison takes in one piece from sync byte `offset` on.
-    fn piece_to_compare(&self, offset: u64) -> Span;
+    /// What a comparison takes in one piece from `offset` on.
+    fn piece_to_compare(&self, offset: SyncByte) -> SyncSpan;
 
     /// How many buffers filling a member needs for each byte.
     fn read_to_fill(&self) -> usize;
@@ -92,18 +94,23 @@ pub(super) trait Keeping {
     /// How many buffers a comparison needs for each byte that it goes over.
     fn compared(&self) -> usize;
 
-    /// Gives `members`, which are being filled, `place` in sync bytes, which lies at `offset` of
-    /// their data. Answers what nobody could give, in bytes of their data.
+    /// Gives `members`, which are being filled, `place`, which lies at `offset` of their data.
+    /// Answers what nobody could give.
     fn fill<'a>(
         &'a self,
         inner: &'a Rc<Inner>,
         members: Vec<Rc<Member>>,
-        place: Span,
-        offset: u64,
+        place: SyncSpan,
+        offset: MemberByte,
     ) -> Later<'a, Vec<Lost>>;
 
-    /// Compares `place`, in sync bytes; all but a check make it agree.
-    fn compare<'a>(&'a self, inner: &'a Rc<Inner>, place: Span, kind: JobKind) -> Later<'a, Found>;
+    /// Compares `place`; all but a check make it agree.
+    fn compare<'a>(
+        &'a self,
+        inner: &'a Rc<Inner>,
+        place: SyncSpan,
+        kind: JobKind,
+    ) -> Later<'a, Found>;
 
     /// What lies behind `span`, from its beginning.
     fn extents(&self, inner: &Inner, span: Span) -> Vec<Extent>;
@@ -117,9 +124,8 @@ pub(super) trait Keeping {
     /// Another shape of raid1. Answers false where data is kept in another way.
     fn reshape(&self, raid1: Raid1) -> bool;
 
-    /// What no member has, and no other can make up for, by the members' bad-block logs: in bytes
-    /// of the array.
-    fn lost(&self, inner: &Inner) -> Vec<Span>;
+    /// What no member has, and no other can make up for, by the members' bad-block logs.
+    fn lost(&self, inner: &Inner) -> Vec<ArraySpan>;
 
     /// What protects stripes from a crash, where that is not the superblocks or the bitmap.
     fn log(&self) -> Option<(Consistency, LogCost)>;

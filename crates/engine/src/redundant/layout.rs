@@ -6,13 +6,28 @@
 //!            = that byte of every member's data
 //! ```
 //!
+//! So a sync byte is a kind of its own: who keeps the data knows which of the others it is, and
+//! converts (`copies`, `parity`).
+//!
 //! Source: Linux `drivers/md/md.c` (`resync_max_sectors`), which raid10 sets to the array's size
 //! and raid5 to a member's.
 
 use std::rc::Rc;
 
+use braid_array::coordinates::{Coordinate, Offset, Stretch};
 use braid_array::geometry::Raid456;
-use braid_array::{Geometry, Mirrored};
+use braid_array::{Geometry, Mirrored, Role};
+
+/// Of what passes go over, a bitmap is divided in, and ranges are locked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct OfSync;
+
+impl Coordinate for OfSync {}
+
+/// A sync byte: for copies a byte of the array, with parity a row.
+pub(super) type SyncByte = Offset<OfSync>;
+/// Sync bytes that follow each other.
+pub(super) type SyncSpan = Stretch<OfSync>;
 
 /// Where an array's data, and what protects it, lie.
 #[derive(Clone)]
@@ -64,7 +79,7 @@ impl Layout {
         }
     }
 
-    pub(super) fn is_readable(&self, alive: &dyn Fn(usize) -> bool) -> bool {
+    pub(super) fn is_readable(&self, alive: &dyn Fn(Role) -> bool) -> bool {
         match self {
             Layout::Copies(geometry) => geometry.is_readable(alive),
             Layout::Parity(geometry) => geometry.is_readable(alive),

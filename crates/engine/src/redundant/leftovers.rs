@@ -1,16 +1,15 @@
 //! What an array still holds, for whoever wants to know that nothing is left over; and letting go
 //! of an array in the middle of everything, as the end of a process does.
 
-use braid_block::Span;
-
 use super::Redundant;
+use super::layout::SyncSpan;
 
 impl Redundant {
     /// What is under way or held, a line each; nothing for an array at rest that no request is
     /// asked of.
     pub fn leftovers(&self) -> Vec<String> {
         let core = &self.inner.core;
-        let all = Span::new(0, core.layout.borrow().sync_size());
+        let all = SyncSpan::first(core.layout.borrow().sync_size());
         let cache = self.status().stripe_cache.map_or(0, |(_, used)| used);
         let held = core.metadata_pool.total_bytes() - core.metadata_pool.free_bytes();
         let facts = [

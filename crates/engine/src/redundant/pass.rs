@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use braid_block::Span;
+use braid_array::coordinates::{Coordinate, Offset, Stretch};
 
 use super::Later;
 use super::control::JobKind;
@@ -28,29 +28,30 @@ const UNDER_WAY: u64 = 2 << 20;
 /// How often the frontier is recorded.
 const CHECKPOINT: Duration = Duration::from_secs(5);
 
-/// What a pass goes over, and what it does there.
-pub(super) trait Walk {
+/// What a pass goes over, in which bytes, and what it does there: a recovery goes over members, the
+/// others over sync bytes, and each has its frontier in its own.
+pub(super) trait Walk<C: Coordinate> {
     /// What it is for.
     fn kind(&self) -> JobKind;
 
     /// The member that it fills.
     fn member(&self) -> Option<String>;
 
-    /// Where it ends, in bytes.
-    fn total(&self) -> u64;
+    /// Where it ends.
+    fn total(&self) -> Offset<C>;
 
     /// Whether to go on.
     fn is_wanted(&self) -> bool;
 
     /// How many bytes come next at `offset`, at most `most` if there is anything to do, and
     /// whether there is.
-    fn next(&self, offset: u64, most: u64) -> (u64, bool);
+    fn next(&self, offset: Offset<C>, most: u64) -> (u64, bool);
 
     /// Does it, for the window `part` of what is gone over, which [`Walk::next`] answered.
-    fn work(&self, part: Span) -> Later<'static, Result<(), String>>;
+    fn work(&self, part: Stretch<C>) -> Later<'static, Result<(), String>>;
 
     /// Everything below `frontier` is done.
-    fn reached(&self, frontier: u64);
+    fn reached(&self, frontier: Offset<C>);
 }
 
 /// How a pass ended.
@@ -62,12 +63,12 @@ pub(super) enum End {
 }
 
 /// A pass under way.
-struct Pass<'a> {
+struct Pass<'a, C> {
     inner: &'a Rc<Inner>,
-    walk: &'a dyn Walk,
+    walk: &'a dyn Walk<C>,
     started: Duration,
-    cursor: u64,
-    windows: VecDeque<Window>,
+    cursor: Offset<C>,
+    windows: VecDeque<Window<C>>,
     /// The next window waits for its time, or has waited.
     pause: Option<Later<'static, ()>>,
     is_paid: bool,
@@ -75,9 +76,14 @@ struct Pass<'a> {
 
 impl Inner {
     /// Goes over `walk` from `from` to its end.
-    pub(super) async fn pass(self: &Rc<Self>, walk: &dyn Walk, from: u64) -> End {
+    pub(super) async fn pass<C: Coordinate>(
+        self: &Rc<Self>,
+        walk: &dyn Walk<C>,
+        from: Offset<C>,
+    ) -> End {
         let started = self.core.clock.now();
-        self.core.work.begin(Current::new(walk.kind(), walk.member(), from, walk.total(), started));
+        let (done, total) = (from.get(), walk.total().get());
+        self.core.work.begin(Current::new(walk.kind(), walk.member(), done, total, started));
         self.core.reopen();
         let mut recorded = started;
         let windows = VecDeque::new();
@@ -93,7 +99,7 @@ impl Inner {
             let frontier = pass.frontier();
             walk.reached(frontier);
             let now = self.core.clock.now();
-            self.core.work.progress(now, frontier);
+            self.core.work.progress(now, frontier.get());
             if pass.windows.is_empty() && (!goes_on || pass.cursor >= walk.total()) {
                 break;
             }
@@ -119,8 +125,8 @@ impl Inner {
     }
 }
 
-impl Pass<'_> {
-    fn frontier(&self) -> u64 {
+impl<C: Coordinate> Pass<'_, C> {
+    fn frontier(&self) -> Offset<C> {
         self.windows.front().map_or(self.cursor, |window| window.start)
     }
 
@@ -143,7 +149,7 @@ impl Pass<'_> {
                 }
             }
             let start = self.cursor;
-            let work = is_needed.then(|| self.walk.work(Span::new(start, len)));
+            let work = is_needed.then(|| self.walk.work(Stretch::new(start, len)));
             let in_memory = if work.is_some() { len } else { 0 };
             self.is_paid &= work.is_none();
             self.windows.push_back(Window { start, len: in_memory, work, result: None });
@@ -197,14 +203,14 @@ impl Pass<'_> {
 }
 
 /// A part of a pass.
-struct Window {
-    start: u64,
+struct Window<C> {
+    start: Offset<C>,
     len: u64,
     work: Option<Later<'static, Result<(), String>>>,
     result: Option<Result<(), String>>,
 }
 
-impl Window {
+impl<C> Window<C> {
     /// Answers whether it came to its end now.
     fn poll(&mut self, cx: &mut Context<'_>) -> bool {
         if self.result.is_some() {

@@ -15,17 +15,16 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use braid_block::Span;
-
+use super::layout::SyncSpan;
 use crate::signal::Signal;
 
 /// The writes under way and the locks on an array.
 #[derive(Default)]
 pub(crate) struct Ranges {
-    writes: RefCell<Vec<Option<Span>>>,
+    writes: RefCell<Vec<Option<SyncSpan>>>,
     free: RefCell<Vec<u32>>,
     under_way: Cell<u32>,
-    locks: RefCell<Vec<(u64, Span)>>,
+    locks: RefCell<Vec<(u64, SyncSpan)>>,
     next_lock: Cell<u64>,
     changed: Signal,
 }
@@ -42,23 +41,19 @@ pub(crate) struct Locked {
     id: u64,
 }
 
-fn overlap(a: Span, b: Span) -> bool {
-    a.offset < b.end() && b.offset < a.end()
-}
-
 impl Ranges {
     /// Whether no lock and no write under way touches `span`.
     #[inline]
-    pub(crate) fn is_free(&self, span: Span) -> bool {
+    pub(crate) fn is_free(&self, span: SyncSpan) -> bool {
         !self.is_locked(span) && !self.is_written(span)
     }
 
-    fn is_locked(&self, span: Span) -> bool {
-        self.locks.borrow().iter().any(|(_, lock)| overlap(*lock, span))
+    fn is_locked(&self, span: SyncSpan) -> bool {
+        self.locks.borrow().iter().any(|(_, lock)| lock.overlaps(span))
     }
 
     /// Takes part with a write to `span`, once no lock and no other write touches it.
-    pub(crate) async fn enter(self: &Rc<Self>, span: Span) -> Entered {
+    pub(crate) async fn enter(self: &Rc<Self>, span: SyncSpan) -> Entered {
         if !self.is_free(span) {
             self.changed.until(|| self.is_free(span)).await;
         }
@@ -74,7 +69,7 @@ impl Ranges {
     }
 
     /// Locks `span`: waits for other locks on it, then for the writes in it.
-    pub(crate) async fn lock(self: &Rc<Self>, span: Span) -> Locked {
+    pub(crate) async fn lock(self: &Rc<Self>, span: SyncSpan) -> Locked {
         if self.is_locked(span) {
             self.changed.until(|| !self.is_locked(span)).await;
         }
@@ -86,9 +81,9 @@ impl Ranges {
         locked
     }
 
-    fn is_written(&self, span: Span) -> bool {
+    fn is_written(&self, span: SyncSpan) -> bool {
         self.under_way.get() > 0
-            && self.writes.borrow().iter().flatten().any(|write| overlap(*write, span))
+            && self.writes.borrow().iter().flatten().any(|write| write.overlaps(span))
     }
 }
 

@@ -12,12 +12,14 @@
 
 use std::rc::Rc;
 
-use braid_array::{Fan, MemberSpan};
-use braid_block::{Completion, Errno, Flags, Io, Payload, Span};
+use braid_array::{ArrayByte, ArraySpan, Fan, MemberSpan, Role};
+use braid_block::{Completion, Errno, Flags, Io, Payload};
 
 use super::core::Core;
 use super::keeping::Inner;
+use super::layout::SyncSpan;
 use super::roster::Member;
+use crate::device::addressed;
 use crate::pending::{Token, Watch, Watched};
 use crate::{Pending, join_all};
 
@@ -50,9 +52,10 @@ impl Inner {
         self: &Rc<Self>,
         io: Io,
         fan: Fan,
-        holder: &dyn Fn(&MemberSpan) -> &'a Rc<Member>,
+        holder: &dyn Fn(Role) -> &'a Rc<Member>,
     ) -> Pending {
         let Io { span, mut payload, .. } = io;
+        let span = addressed(span);
         let mut payloads: Vec<Payload> = Vec::new();
         payloads.resize_with(fan.spans.len(), Payload::default);
         for piece in &fan.pieces {
@@ -61,8 +64,8 @@ impl Inner {
         let mut asked = Vec::with_capacity(fan.spans.len());
         let mut started = Vec::with_capacity(fan.spans.len());
         for (one, payload) in fan.spans.iter().zip(payloads) {
-            let member = holder(one);
-            let offset = member.data_offset + one.span.offset;
+            let member = holder(one.role);
+            let offset = member.on_device(one.span.offset);
             started.push(member.dev.start(Io::read(offset, payload)));
             asked.push(Reading::new(Rc::clone(member)));
         }
@@ -87,7 +90,7 @@ impl Inner {
     pub(super) fn follow(
         self: &Rc<Self>,
         member: Rc<Member>,
-        span: Span,
+        span: ArraySpan,
         pending: Pending,
     ) -> Pending {
         match pending {
@@ -96,7 +99,7 @@ impl Inner {
             }
             Pending::Ticket(ticket) => {
                 member.reads.set(member.reads.get() + 1);
-                let token = Token { member: member.number, offset: span.offset };
+                let token = Token { member: member.number, offset: span.offset.get() };
                 Pending::Watched(Watched::new(ticket, Rc::clone(self) as Rc<dyn Watch>, token))
             }
             pending => {
@@ -118,7 +121,7 @@ impl Inner {
     /// Reads what could not be read in one go; `failed` is the member that was asked first.
     pub(super) fn retry(
         self: &Rc<Self>,
-        span: Span,
+        span: ArraySpan,
         payload: Payload,
         failed: Option<u32>,
     ) -> Pending {
@@ -130,8 +133,8 @@ impl Inner {
         })
     }
 
-    /// Has `place`, in sync bytes, written again on `member`, which could not read it.
-    pub(super) fn heal_later(self: &Rc<Self>, member: Rc<Member>, place: Span, finder: Finder) {
+    /// Has `place` written again on `member`, which could not read it.
+    pub(super) fn heal_later(self: &Rc<Self>, member: Rc<Member>, place: SyncSpan, finder: Finder) {
         if self.core.read_only || self.core.limits.read_only {
             return;
         }
@@ -153,16 +156,16 @@ pub(super) enum Finder {
 }
 
 impl Core {
-    /// Writes again what `member` could not read at `place` of its data, and reads it back. The
+    /// Writes again what `member` could not read at `place`, and reads it back. The
     /// payload comes back, too, and whether the member has it now.
     pub(super) async fn write_again(
         self: &Rc<Self>,
         member: &Rc<Member>,
-        place: Span,
+        place: MemberSpan,
         payload: Payload,
         finder: Finder,
     ) -> (bool, Payload) {
-        let at = member.data_offset + place.offset;
+        let at = member.on_device(place.offset);
         let mut done = member.dev.start(Io::write(at, payload, Flags::FUA)).await;
         if done.result.is_ok() {
             done = member.dev.start(Io::read(at, done.payload)).await;
@@ -205,7 +208,7 @@ impl Watch for Inner {
         match completion.result {
             Ok(()) => Pending::ready(completion),
             Err(_) => {
-                let span = Span::new(token.offset, completion.payload.len());
+                let span = ArraySpan::new(ArrayByte::new(token.offset), completion.payload.len());
                 self.retry(span, completion.payload, Some(token.member))
             }
         }

@@ -57,7 +57,7 @@ impl Core {
         }
         let replaced = promoted.filter(|one| one.is_replacement()).and_then(|one| {
             let slots = self.roster.slots();
-            slots[usize::from(one.role()?)].primary.as_ref().map(|old| old.number)
+            slots[one.role()?].primary.as_ref().map(|old| old.number)
         });
         for member in members.iter() {
             let number = member.number as usize;
@@ -67,7 +67,7 @@ impl Core {
             let is_promoted = promoted.is_some_and(|one| Rc::ptr_eq(one, member));
             array.roles[number] = match member.role() {
                 _ if replaced == Some(member.number) => Role::Faulty,
-                Some(role) if is_promoted => Role::Active(role),
+                Some(role) if is_promoted => Role::Active(role.get()),
                 _ => md_role(member, array.version),
             };
         }
@@ -103,11 +103,11 @@ fn earlier(a: Resync, b: Resync) -> Resync {
 fn md_role(member: &Member, version: Version) -> Role {
     match (member.state(), member.role()) {
         (MemberState::Faulty, Some(role)) if Canary::StaleMemberBelieved.is_planted() => {
-            Role::Active(role)
+            Role::Active(role.get())
         }
         (MemberState::Faulty, _) => Role::Faulty,
         (MemberState::Recovering(_), _) if version == Version::V0_90 => Role::Spare,
-        (MemberState::InSync | MemberState::Recovering(_), Some(role)) => Role::Active(role),
+        (MemberState::InSync | MemberState::Recovering(_), Some(role)) => Role::Active(role.get()),
         _ => Role::Spare,
     }
 }
@@ -148,7 +148,7 @@ pub(super) fn superblock_of(member: &Member, array: &Superblock, own: &Superbloc
     if let Some(done) = member.recovering() {
         features = features.union(Features::RECOVERY_OFFSET);
         let ahead = if Canary::RecoveryOffsetAhead.is_planted() { 16 << 10 } else { 0 };
-        recovery_offset = Some(done + ahead);
+        recovery_offset = Some(done.get() + ahead);
         if member.is_by_bitmap() {
             features = features.union(Features::RECOVERY_BITMAP);
         }

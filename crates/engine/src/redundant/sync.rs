@@ -18,12 +18,13 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use braid_block::Span;
-use braid_md::Resync;
+use braid_array::coordinates::OfMember;
+use braid_array::{MemberByte, MemberSpan, Role};
 
 use super::Later;
 use super::control::JobKind;
 use super::keeping::{Inner, Lost};
+use super::layout::{OfSync, SyncByte, SyncSpan};
 use super::pass::{End, Walk};
 use super::roster::Member;
 use super::work::POOL;
@@ -35,7 +36,7 @@ const AGAIN: Duration = Duration::from_secs(60);
 /// What is to be done.
 enum Job {
     /// Give a spare the role of a member that is missing.
-    TakeOver(Rc<Member>, u16),
+    TakeOver(Rc<Member>, Role),
     Recover(Vec<Rc<Member>>),
     Compare(JobKind),
 }
@@ -90,19 +91,18 @@ impl Inner {
 
     fn needs_resync(&self) -> bool {
         let core = &self.core;
-        match core.agreement.resync() {
-            Resync::Clean => {
-                // What a bitmap said when the array was put together.
-                let intent = core.intent.borrow();
-                let is_degraded = core.gate.is_degraded();
-                !is_degraded && intent.as_ref().is_some_and(|intent| intent.needed() > 0)
-            }
+        if core.agreement.is_clean() {
+            // What a bitmap said when the array was put together.
+            let intent = core.intent.borrow();
+            let is_degraded = core.gate.is_degraded();
+            !is_degraded && intent.as_ref().is_some_and(|intent| intent.needed() > 0)
+        } else {
             // Where nothing is left to compare with, nothing tells that members agree.
-            Resync::From(_) => self.keeping.may_agree(core),
+            self.keeping.may_agree(core)
         }
     }
 
-    async fn take_over(self: &Rc<Self>, spare: &Rc<Member>, role: u16) {
+    async fn take_over(self: &Rc<Self>, spare: &Rc<Member>, role: Role) {
         self.core.roster.take_over(spare, role);
         self.core.welcome();
         self.core.note(format!("{} takes over role {role}", spare.label));
@@ -123,10 +123,10 @@ impl Inner {
             Some(Target { member: Rc::clone(member), role, filled })
         };
         let targets: Vec<Target> = members.iter().filter_map(target).collect();
-        let first = targets.iter().map(|one| one.filled).min().unwrap_or(0);
-        let from = if is_trusted { first } else { 0 };
+        let first = targets.iter().map(|one| one.filled).min().unwrap_or_default();
+        let from = if is_trusted { first } else { MemberByte::START };
         if !is_trusted {
-            core.roster.fill_again_from(0);
+            core.roster.fill_again_from(MemberByte::START);
         }
         let filling = Filling { inner: Rc::clone(self), targets, is_trusted };
         match self.pass(&filling, from).await {
@@ -171,12 +171,13 @@ impl Inner {
         let comparing = Comparing {
             inner: Rc::clone(self),
             kind,
-            total: core.layout.borrow().sync_size(),
+            total: SyncByte::new(core.layout.borrow().sync_size()),
             // A bitmap says where copies can differ; a scrub looks everywhere.
             by_bitmap: is_resync && core.intent.borrow().is_some(),
             is_stuck: Rc::default(),
         };
-        let from = if is_resync { core.agreement.begin_pass(comparing.total) } else { 0 };
+        let from =
+            if is_resync { core.agreement.begin_pass(comparing.total) } else { SyncByte::START };
         core.work.find_nothing();
         if self.pass(&comparing, from).await == End::Done && comparing.is_as_large() {
             if is_resync {
@@ -217,9 +218,9 @@ fn fitting(buffers: usize) -> u64 {
 #[derive(Clone)]
 struct Target {
     member: Rc<Member>,
-    role: u16,
+    role: Role,
     /// How far it was filled before.
-    filled: u64,
+    filled: MemberByte,
 }
 
 /// Members that are filled: over their bytes.
@@ -233,13 +234,14 @@ struct Filling {
 impl Filling {
     /// What comes next at `offset` for `target`: how many bytes, and which part of the array if
     /// there is anything to do.
-    fn next_for(&self, target: &Target, offset: u64, most: u64) -> (u64, Option<Span>) {
+    fn next_for(&self, target: &Target, offset: MemberByte, most: u64) -> (u64, Option<SyncSpan>) {
         let is_filled = offset < target.filled;
-        let left = if is_filled { target.filled } else { self.total() } - offset;
+        let end = if is_filled { target.filled } else { self.total() };
+        let left = end - offset;
         let Some(piece) = self.inner.keeping.piece_of_member(target.role, offset) else {
             return (left.min(4096), None); // The last chunks of a layout may hold nothing.
         };
-        let span = Span::new(piece.offset, piece.len.min(left));
+        let span = SyncSpan::new(piece.offset, piece.len.min(left));
         if is_filled && self.is_trusted {
             return (span.len, None);
         }
@@ -249,7 +251,7 @@ impl Filling {
     }
 }
 
-impl Walk for Filling {
+impl Walk<OfMember> for Filling {
     fn kind(&self) -> JobKind {
         let all = self.targets.iter().all(|target| target.member.is_replacement());
         if all { JobKind::Replace } else { JobKind::Recovery }
@@ -260,10 +262,11 @@ impl Walk for Filling {
         Some(labels.collect::<Vec<_>>().join(", "))
     }
 
-    fn total(&self) -> u64 {
+    fn total(&self) -> MemberByte {
         let total = self.inner.core.layout.borrow().member_size();
         let is_early = Canary::ReplacementPromotedEarly.is_planted();
-        if is_early && self.kind() == JobKind::Replace { total / 2 } else { total }
+        let is_early = is_early && self.kind() == JobKind::Replace;
+        MemberByte::new(if is_early { total / 2 } else { total })
     }
 
     /// As long as it is these members, and nobody else, who are to be filled.
@@ -278,19 +281,19 @@ impl Walk for Filling {
                 .all(|target| recovering.iter().any(|member| Rc::ptr_eq(member, &target.member)))
     }
 
-    fn next(&self, offset: u64, most: u64) -> (u64, bool) {
+    fn next(&self, offset: MemberByte, most: u64) -> (u64, bool) {
         let next = |target| self.next_for(target, offset, most);
-        let all: Vec<(u64, Option<Span>)> = self.targets.iter().map(next).collect();
+        let all: Vec<(u64, Option<SyncSpan>)> = self.targets.iter().map(next).collect();
         let len = all.iter().map(|(len, _)| *len).min().unwrap_or(most);
         (len, all.iter().any(|(_, place)| place.is_some()))
     }
 
-    fn work(&self, part: Span) -> Later<'static, Result<(), String>> {
-        let mut places: Vec<(Span, Vec<Rc<Member>>)> = Vec::new();
+    fn work(&self, part: MemberSpan) -> Later<'static, Result<(), String>> {
+        let mut places: Vec<(SyncSpan, Vec<Rc<Member>>)> = Vec::new();
         for target in &self.targets {
             let (_, place) = self.next_for(target, part.offset, part.len);
-            let Some(Span { offset, .. }) = place else { continue };
-            let place = Span::new(offset, part.len);
+            let Some(SyncSpan { offset, .. }) = place else { continue };
+            let place = SyncSpan::new(offset, part.len);
             let member = Rc::clone(&target.member);
             match places.iter_mut().find(|(one, _)| *one == place) {
                 Some((_, members)) => members.push(member),
@@ -309,7 +312,7 @@ impl Walk for Filling {
         })
     }
 
-    fn reached(&self, frontier: u64) {
+    fn reached(&self, frontier: MemberByte) {
         for Target { member, filled, .. } in &self.targets {
             let frontier = if self.is_trusted { frontier.max(*filled) } else { frontier };
             self.inner.core.roster.is_filled_below(member, frontier);
@@ -320,12 +323,12 @@ impl Walk for Filling {
 impl Inner {
     /// What a pass does next of `span`, which lies in one piece: how many bytes that is, at most
     /// `most` if there is anything to do, and which part of the array.
-    fn stretch(&self, span: Span, most: u64, by_bitmap: bool) -> (u64, Option<Span>) {
+    fn stretch(&self, span: SyncSpan, most: u64, by_bitmap: bool) -> (u64, Option<SyncSpan>) {
         let (len, needed) = match &*self.core.intent.borrow() {
             Some(intent) if by_bitmap => intent.stretch(span, most),
             _ => (span.len.min(most), true),
         };
-        (len, needed.then(|| Span::new(span.offset, len)))
+        (len, needed.then(|| SyncSpan::new(span.offset, len)))
     }
 
     /// Enters what nobody can give to `members` in their bad-block logs, and in those of the
@@ -360,8 +363,8 @@ impl Inner {
 struct Comparing {
     inner: Rc<Inner>,
     kind: JobKind,
-    /// What was there when it began, in sync bytes.
-    total: u64,
+    /// Where what was there when it began ends.
+    total: SyncByte,
     by_bitmap: bool,
     /// Members could not be made to agree somewhere.
     is_stuck: Rc<Cell<bool>>,
@@ -370,11 +373,11 @@ struct Comparing {
 impl Comparing {
     /// Whether the array is as large as it was when this began.
     fn is_as_large(&self) -> bool {
-        self.inner.core.layout.borrow().sync_size() == self.total
+        self.inner.core.layout.borrow().sync_size() == self.total.get()
     }
 }
 
-impl Walk for Comparing {
+impl Walk<OfSync> for Comparing {
     fn kind(&self) -> JobKind {
         self.kind
     }
@@ -383,7 +386,7 @@ impl Walk for Comparing {
         None
     }
 
-    fn total(&self) -> u64 {
+    fn total(&self) -> SyncByte {
         self.total
     }
 
@@ -400,15 +403,15 @@ impl Walk for Comparing {
             && core.roster.vacancy().is_none()
     }
 
-    fn next(&self, offset: u64, most: u64) -> (u64, bool) {
+    fn next(&self, offset: SyncByte, most: u64) -> (u64, bool) {
         let piece = self.inner.keeping.piece_to_compare(offset);
-        let piece = Span::new(offset, piece.len.min(self.total - offset));
+        let piece = SyncSpan::new(offset, piece.len.min(self.total - offset));
         let most = most.min(fitting(self.inner.keeping.compared()));
         let (len, place) = self.inner.stretch(piece, most, self.by_bitmap);
         (len, place.is_some())
     }
 
-    fn work(&self, part: Span) -> Later<'static, Result<(), String>> {
+    fn work(&self, part: SyncSpan) -> Later<'static, Result<(), String>> {
         let (inner, kind) = (Rc::clone(&self.inner), self.kind);
         let is_stuck = Rc::clone(&self.is_stuck);
         Box::pin(async move {
@@ -424,7 +427,7 @@ impl Walk for Comparing {
         })
     }
 
-    fn reached(&self, frontier: u64) {
+    fn reached(&self, frontier: SyncByte) {
         if self.kind == JobKind::Resync {
             self.inner.core.agreement.reached(frontier);
         }

@@ -15,10 +15,11 @@
 
 use std::rc::Rc;
 
-use braid_block::{Completion, Errno, Io, Payload, Span};
+use braid_block::{Completion, Errno, Io, Payload};
 
 use super::core::Core;
 use super::gate::Writer;
+use super::layout::SyncSpan;
 use super::publish::Published;
 use super::ranges::Entered;
 use crate::Pending;
@@ -42,14 +43,14 @@ impl Core {
         })
     }
 
-    /// All that goes before a change of `span`, in sync bytes.
+    /// All that goes before a change of `span`.
     ///
     /// # Errors
     /// Nothing can be written any more.
-    pub(super) async fn begin_write(self: &Rc<Self>, span: Span) -> Result<Guard, Errno> {
+    pub(super) async fn begin_write(self: &Rc<Self>, span: SyncSpan) -> Result<Guard, Errno> {
         let writer = Writer::new(&self.gate);
         self.activate().await?;
-        let free = Span::new(span.offset, 0);
+        let free = SyncSpan::new(span.offset, 0);
         let locked = if Canary::ParityWithoutLock.is_planted() { free } else { span };
         let entered = self.ranges.enter(locked).await;
         let ready = match &mut *self.intent.borrow_mut() {
@@ -101,7 +102,7 @@ impl Core {
 /// A change of data that may go on.
 pub(super) struct Guard {
     core: Rc<Core>,
-    span: Span,
+    span: SyncSpan,
     entered: Entered,
     _writer: Writer,
 }
@@ -136,9 +137,9 @@ impl Finished {
 }
 
 impl Guard {
-    /// Whether `span`, in sync bytes, may be changed under it.
-    pub(super) fn covers(&self, span: Span) -> bool {
-        self.span.offset <= span.offset && span.end() <= self.span.end()
+    /// Whether `span` may be changed under it.
+    pub(super) fn covers(&self, span: SyncSpan) -> bool {
+        self.span.covers(span)
     }
 
     /// All that comes after it: `everywhere` if every member has it, `result` is how it went.

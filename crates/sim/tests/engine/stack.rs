@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use braid_array::Geometry;
 use braid_array::geometry::{Linear, Raid0, Raid0Layout};
+use braid_array::{ArrayByte, Geometry};
 use braid_engine::{Array, Dev};
 
 use crate::world::Member;
@@ -120,9 +120,9 @@ fn join<G: Geometry + Clone + 'static>(geometry: G, parts: Vec<Volume>) -> Volum
         members.extend(part.members);
     }
     let locate = move |offset| {
-        let run = geometry.locate(offset);
-        let (first, locate) = &maps[run.member];
-        let (member, offset) = locate(run.offset);
+        let run = geometry.locate(ArrayByte::new(offset));
+        let (first, locate) = &maps[run.role.index()];
+        let (member, offset) = locate(run.offset.get());
         (first + member, offset)
     };
     Volume { dev, members, locate: Rc::new(locate) }

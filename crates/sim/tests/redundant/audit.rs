@@ -3,8 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use braid_array::Geometry;
 use braid_array::geometry::Column;
+use braid_array::{ArrayByte, Geometry};
 use braid_block::{Errno, Flags, Io, Op, Span};
 use braid_engine::redundant::{Consistency, Speed};
 use braid_md::Level::{Raid4, Raid5, Raid6};
@@ -205,10 +205,10 @@ fn what_cannot_be_read_is_not_made_up_from_parity_in_doubt() {
     change_superblocks(&mut images, |superblock| superblock.resync = Resync::From(0));
     // The write of column 0 arrived, that of the parity did not.
     let torn = geometry.role_of(0, Column::Data(0));
-    images[torn].as_mut().unwrap()[DATA as usize..][..512].fill(0x99);
+    images[torn.index()].as_mut().unwrap()[DATA as usize..][..512].fill(0x99);
     let world = World::with_images(1, shape, &images);
     let other = geometry.role_of(0, Column::Data(1));
-    world.disk(other).faults().add_latent(Span::new(DATA, 512));
+    world.disk(other.index()).faults().add_latent(Span::new(DATA, 512));
     let (dev, rest) = (world.dev.clone(), world.sleep(5));
     let expected = bytes[shape.chunk as usize..][..512].to_vec();
     world.run(async move {
@@ -247,7 +247,7 @@ fn what_fua_made_durable_does_not_depend_on_a_stripe_that_is_not() {
         });
         let mut images: Vec<_> =
             world.disks.borrow().iter().map(|disk| Some(disk.durable())).collect();
-        images[geometry.role_of(0, Column::Data(1))] = None;
+        images[geometry.role_of(0, Column::Data(1)).index()] = None;
         let again = World::with_images(2, shape, &images);
         let dev = again.dev.clone();
         let read = again.run(async move {
@@ -275,7 +275,7 @@ fn a_resync_that_has_just_begun_is_not_called_done() {
         // Nothing was ever in sync.
         for row in (0..shape.member_size).step_by(512) {
             let role = geometry.role_of(row / shape.chunk, Column::P);
-            images[role].as_mut().unwrap()[(DATA + row) as usize..][..512].fill(0x77);
+            images[role.index()].as_mut().unwrap()[(DATA + row) as usize..][..512].fill(0x77);
         }
         let world = World::with_images(seed, shape, &images);
         // The first window takes long; the write is in the second stripe.
@@ -308,25 +308,27 @@ fn a_resync_that_fails_is_not_done() {
     let mut images = shape.images();
     change_superblocks(&mut images, |superblock| superblock.resync = Resync::From(0));
     images[2] = None;
-    let on = |offset: u64| [0, 1].map(|copy| geometry.locate(offset, copy));
+    let on = |offset: u64| [0, 1].map(|copy| geometry.locate(ArrayByte::new(offset), copy));
     let offset = (0..geometry.size())
         .step_by(4096)
-        .find(|offset| on(*offset).iter().all(|run| run.member < 2))
+        .find(|offset| on(*offset).iter().all(|run| run.role.index() < 2))
         .unwrap();
     let [first, second] = on(offset);
-    images[first.member].as_mut().unwrap()[(DATA + first.offset) as usize..][..512].fill(1);
+    images[first.role.index()].as_mut().unwrap()[(DATA + first.offset.get()) as usize..][..512]
+        .fill(1);
     for seed in 0..10 {
         let world = World::with_images(seed, shape, &images);
-        let place = Span::new(DATA + second.offset, 512);
+        let place = Span::new(DATA + second.offset.get(), 512);
         let target = Target::op(Op::Write).touching(place);
-        world.disk(second.member).faults().add(target, Fault::Error(Errno::IO));
+        world.disk(second.role.index()).faults().add(target, Fault::Error(Errno::IO));
         let (array, rest) = (world.array.clone(), world.sleep(10));
         let resync = world.run(async move {
             rest.await;
             array.status().resync
         });
         let at = |run: &braid_array::geometry::Run| {
-            world.disk(run.member).contents()[(DATA + run.offset) as usize..][..512].to_vec()
+            world.disk(run.role.index()).contents()[(DATA + run.offset.get()) as usize..][..512]
+                .to_vec()
         };
         assert!(resync != Resync::Clean || at(&first) == at(&second), "{seed} {resync:?}");
     }

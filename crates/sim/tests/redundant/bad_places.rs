@@ -1,7 +1,7 @@
 //! Places that cannot be read: healed by scrubs without harm to the member, passed over by
 //! recoveries, and entered in md's bad-block logs where nobody has them.
 
-use braid_array::Geometry;
+use braid_array::{ArrayByte, Geometry};
 use braid_block::{Errno, Flags, Io, Op, Span};
 use braid_engine::redundant::{Consistency, JobKind, MemberState, NewMember, Setup, Speed};
 use braid_md::Level::{Raid5, Raid6};
@@ -137,8 +137,10 @@ fn a_recovery_enters_what_nobody_has() {
             assert!(filled.bad_blocks > 0 && !status.lost.is_empty(), "{status:#?}");
             for at in (0..dev.limits().size).step_by(512) {
                 let read = dev.start(Io::read(at, pool().get(512).unwrap())).await;
-                let is_lost =
-                    status.lost.iter().any(|lost| (lost.offset..lost.end()).contains(&at));
+                let is_lost = status
+                    .lost
+                    .iter()
+                    .any(|lost| (lost.offset..lost.end()).contains(&ArrayByte::new(at)));
                 match read.result {
                     Ok(()) => {
                         assert!(!is_lost, "{at} is said to be lost");
@@ -164,10 +166,10 @@ fn a_recovery_enters_what_nobody_has() {
         world.run(async move {
             for span in lost {
                 let start = span.offset / stripe * stripe;
-                let len = span.end().next_multiple_of(stripe) - start;
+                let len = span.end().get().next_multiple_of(stripe) - start;
                 let whole = Io::write(start, filled(len as usize, 9), Flags::NONE);
                 assert_eq!(dev.start(whole).await.result, Ok(()));
-                let read = dev.start(Io::read(span.offset, pool().get(512).unwrap())).await;
+                let read = dev.start(Io::read(span.offset.get(), pool().get(512).unwrap())).await;
                 assert_eq!(read.result, Ok(()));
                 assert_eq!(read.payload.to_vec(), [9; 512]);
             }

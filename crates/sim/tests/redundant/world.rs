@@ -14,7 +14,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::time::Duration;
 
-use braid_array::Mirrored;
+use braid_array::{ArrayByte, MemberByte, Mirrored};
 use braid_block::{Extent, Io, Limits, Op, Payload, Span};
 use braid_engine::redundant::{MemberState, NewMember, Redundant, RestartError, Setup, Speed};
 use braid_engine::{Clock, Dev, Device, InFlight, Pending};
@@ -93,8 +93,8 @@ impl Assembly {
             };
             match array.roles[own.device_number as usize] {
                 Role::Active(role) => {
-                    let state =
-                        own.recovery_offset.map_or(MemberState::InSync, MemberState::Recovering);
+                    let filled = |below| MemberState::Recovering(MemberByte::new(below));
+                    let state = own.recovery_offset.map_or(MemberState::InSync, filled);
                     Some(place(Some(role), state))
                 }
                 Role::Spare => Some(place(None, MemberState::Spare)),
@@ -114,7 +114,7 @@ impl Assembly {
             };
             let up_to = match state {
                 MemberState::InSync => u64::MAX,
-                MemberState::Recovering(done) if !by_bitmap => *done,
+                MemberState::Recovering(done) if !by_bitmap => done.get(),
                 _ => 0,
             };
             found[usize::from(*role)].push((index, up_to));
@@ -146,11 +146,12 @@ pub(crate) fn copies(
     for offset in (0..geometry.size()).step_by(BLOCK as usize) {
         found.clear();
         for copy in 0..geometry.copies() {
-            let run = geometry.locate(offset, copy);
-            let there = holders[run.member].iter().filter(|(_, up_to)| run.offset < *up_to);
+            let run = geometry.locate(ArrayByte::new(offset), copy);
+            let row = run.offset.get();
+            let there = holders[run.role.index()].iter().filter(|(_, up_to)| row < *up_to);
             found.extend(there.filter_map(|(index, _)| {
                 let image = images[*index].as_deref()?;
-                Some(&data_of(image)[run.offset as usize..][..BLOCK as usize])
+                Some(&data_of(image)[row as usize..][..BLOCK as usize])
             }));
         }
         each(offset, &found);
@@ -341,7 +342,7 @@ impl World {
         let disk = new_disk(handle, disks, image);
         disks.borrow_mut().swap_remove(index);
         let Role::Active(role) = superblock.role() else { panic!("it had a role") };
-        let state = MemberState::Recovering(0);
+        let state = MemberState::Recovering(MemberByte::START);
         let (role, replacement, by_bitmap) = (Some(role), false, true);
         new_member(&disk, index, Assembled { superblock, role, state, replacement, by_bitmap })
     }
@@ -414,7 +415,7 @@ fn new_member(disk: &SimDisk, index: usize, member: Assembled) -> NewMember {
         dev: Dev::new(Tidy(Dev::new(disk.clone()))),
         data_offset: DATA,
         number: member.superblock.device_number,
-        role: member.role,
+        role: member.role.map(braid_array::Role::new),
         replacement: member.replacement,
         state: member.state,
         by_bitmap: member.by_bitmap,

@@ -7,25 +7,24 @@
 //! While the copies may differ, the first of them that is not write-mostly is read, always: what
 //! was read once is then read again, until the resync has made it the truth.
 
-use braid_array::Mirrored;
+use braid_array::{ArraySpan, ByRole, MemberSpan, Mirrored};
 
 use crate::redundant::roster::Slot;
 
-/// The copy of the byte at `offset` that is best read, of those that can be read for `len` bytes
+/// The copy of the first byte of `span` that is best read, of those that can be read for all of it
 /// (or up to the end of the piece): `None` if there is none. `first` asks for the first of them.
 #[inline]
 pub(crate) fn choose(
     geometry: &dyn Mirrored,
-    slots: &[Slot],
-    offset: u64,
-    len: u64,
+    slots: &ByRole<Slot>,
+    span: ArraySpan,
     first: bool,
 ) -> Option<usize> {
     let mut best = None;
     for copy in 0..geometry.copies() {
-        let run = geometry.locate(offset, copy);
-        let Some(member) = slots[run.member].readable() else { continue };
-        if member.is_bad(run.offset, len.min(run.len)) {
+        let run = geometry.locate(span.offset, copy);
+        let Some(member) = slots[run.role].readable() else { continue };
+        if member.is_bad(MemberSpan::new(run.offset, span.len.min(run.len))) {
             continue;
         }
         let distance = member.head.get().abs_diff(run.offset);

@@ -16,8 +16,8 @@ pub(in crate::redundant) use read::join_neighbours;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use braid_array::Mirrored;
 use braid_array::geometry::Raid1;
+use braid_array::{ArrayByte, ArraySpan, MemberByte, Mirrored, Role};
 use braid_block::{Errno, Extent, Io, Payload, Span};
 
 use super::Later;
@@ -25,11 +25,24 @@ use super::control::JobKind;
 use super::core::Core;
 use super::found::Found;
 use super::keeping::{Inner, Keeping, Lost};
+use super::layout::{SyncByte, SyncSpan};
 use super::log::{Consistency, LogCost, RestartError};
 use super::read::Finder;
 use super::roster::Member;
 use super::write::Finished;
 use crate::Pending;
+use crate::device::addressed;
+
+/// `span` of the array, in sync bytes: of copies they are the same.
+#[inline]
+fn in_sync_bytes(span: ArraySpan) -> SyncSpan {
+    SyncSpan::new(SyncByte::new(span.offset.get()), span.len)
+}
+
+/// What lies at the sync bytes `span`.
+fn of_array(span: SyncSpan) -> ArraySpan {
+    ArraySpan::new(ArrayByte::new(span.offset.get()), span.len)
+}
 
 /// Copies, as the array's geometry has them.
 pub(super) struct Copies {
@@ -55,7 +68,7 @@ impl Keeping for Copies {
     fn read_carefully<'a>(
         &'a self,
         inner: &'a Rc<Inner>,
-        span: Span,
+        span: ArraySpan,
         payload: Payload,
         failed: Option<u32>,
     ) -> Later<'a, (Result<(), Errno>, Payload)> {
@@ -65,7 +78,10 @@ impl Keeping for Copies {
     #[inline]
     fn write(&self, inner: &Rc<Inner>, io: Io) -> Pending {
         let core = &inner.core;
-        if core.gate.is_open() && core.gate.is_immediate() && core.may_write_now(io.span) {
+        if core.gate.is_open()
+            && core.gate.is_immediate()
+            && core.may_write_now(in_sync_bytes(addressed(io.span)))
+        {
             return self.store_now(inner, io);
         }
         inner.write_in_steps(io)
@@ -79,25 +95,26 @@ impl Keeping for Copies {
         &'a self,
         inner: &'a Rc<Inner>,
         member: Rc<Member>,
-        place: Span,
+        place: SyncSpan,
         finder: Finder,
     ) -> Later<'a, ()> {
-        Box::pin(self.rewrite(inner, member, place, finder))
+        Box::pin(self.rewrite(inner, member, of_array(place), finder))
     }
 
-    fn piece_of_member(&self, role: u16, offset: u64) -> Option<Span> {
-        let owner = self.geometry.borrow().owner(role.into(), offset)?;
-        Some(Span::new(owner.offset, owner.len))
+    fn piece_of_member(&self, role: Role, offset: MemberByte) -> Option<SyncSpan> {
+        let owner = self.geometry.borrow().owner(role, offset)?;
+        Some(in_sync_bytes(ArraySpan::new(owner.offset, owner.len)))
     }
 
     fn may_agree(&self, _: &Core) -> bool {
         true // A copy that is alone agrees with itself.
     }
 
-    fn piece_to_compare(&self, offset: u64) -> Span {
+    fn piece_to_compare(&self, offset: SyncByte) -> SyncSpan {
         let geometry = self.geometry.borrow();
-        let run = geometry.locate(offset, 0);
-        Span::new(offset, run.len.min(geometry.size() - offset))
+        let left = SyncByte::new(geometry.size()) - offset;
+        let run = geometry.locate(ArrayByte::new(offset.get()), 0);
+        SyncSpan::new(offset, run.len.min(left))
     }
 
     fn read_to_fill(&self) -> usize {
@@ -112,18 +129,23 @@ impl Keeping for Copies {
         &'a self,
         inner: &'a Rc<Inner>,
         members: Vec<Rc<Member>>,
-        place: Span,
-        offset: u64,
+        place: SyncSpan,
+        offset: MemberByte,
     ) -> Later<'a, Vec<Lost>> {
-        Box::pin(self.fill_copies(inner, members, place, offset))
+        Box::pin(self.fill_copies(inner, members, of_array(place), offset))
     }
 
-    fn compare<'a>(&'a self, inner: &'a Rc<Inner>, place: Span, kind: JobKind) -> Later<'a, Found> {
-        Box::pin(self.compare_copies(inner, place, kind))
+    fn compare<'a>(
+        &'a self,
+        inner: &'a Rc<Inner>,
+        place: SyncSpan,
+        kind: JobKind,
+    ) -> Later<'a, Found> {
+        Box::pin(self.compare_copies(inner, of_array(place), kind))
     }
 
     fn extents(&self, inner: &Inner, span: Span) -> Vec<Extent> {
-        self.extents_of_copy(&inner.core, span)
+        self.extents_of_copy(&inner.core, addressed(span))
     }
 
     fn restart<'a>(&'a self, _: &'a Rc<Inner>) -> Later<'a, Result<Option<String>, RestartError>> {
@@ -135,7 +157,7 @@ impl Keeping for Copies {
         true
     }
 
-    fn lost(&self, inner: &Inner) -> Vec<Span> {
+    fn lost(&self, inner: &Inner) -> Vec<ArraySpan> {
         self.lost_of_copies(&inner.core)
     }
 

@@ -12,35 +12,36 @@
 
 use std::rc::Rc;
 
-use braid_array::Plan;
 use braid_array::plan::plan_span_with;
+use braid_array::{ArraySpan, MemberByte, MemberSpan, Plan};
 use braid_block::{Completion, Errno, Extent, Io, Payload, Span};
 
-use super::Copies;
 use super::balance::choose;
+use super::{Copies, in_sync_bytes};
 use crate::Pending;
+use crate::device::addressed;
+use crate::redundant::Later;
 use crate::redundant::core::Core;
 use crate::redundant::keeping::Inner;
 use crate::redundant::read::{CAREFUL, Finder};
 use crate::redundant::roster::Member;
-use crate::redundant::{Later, Resync};
 
 impl Copies {
     #[inline]
     pub(super) fn read_copy(&self, inner: &Rc<Inner>, io: Io) -> Pending {
-        let span = io.span;
+        let span = addressed(io.span);
         let mut careful = false;
         let geometry = self.geometry.borrow();
         let slots = inner.core.roster.slots();
-        let resync = inner.core.agreement.resync();
-        let first = matches!(resync, Resync::From(from) if span.end() > from);
+        let frontier = inner.core.agreement.frontier();
+        let first = frontier.is_some_and(|frontier| in_sync_bytes(span).end() > frontier);
         let plan = plan_span_with(slots.len(), span, |offset| {
-            let len = span.end() - offset;
-            let copy = choose(&**geometry, &slots, offset, len, first);
+            let rest = ArraySpan::between(offset, span.end());
+            let copy = choose(&**geometry, &slots, rest, first);
             careful |= copy.is_none();
             let run = geometry.locate(offset, copy.unwrap_or(0));
-            if let Some(member) = slots[run.member].readable() {
-                member.head.set(run.offset + run.len.min(len));
+            if let Some(member) = slots[run.role].readable() {
+                member.head.set(run.offset + run.len.min(rest.len));
             }
             run
         });
@@ -49,17 +50,17 @@ impl Copies {
             return inner.retry(span, io.payload, None);
         }
         match plan {
-            Plan::Forward { member, offset } => {
-                let member = slots[member].readable().expect("chosen because it is readable");
-                let at = Span::new(member.data_offset + offset, span.len);
+            Plan::Forward { role, offset } => {
+                let member = slots[role].readable().expect("chosen because it is readable");
+                let at = Span::new(member.on_device(offset), span.len);
                 let pending = member.dev.start(Io { span: at, ..io });
                 match pending {
                     Pending::Ready(Some(Completion { result: Ok(()), .. })) => pending,
                     _ => inner.follow(Rc::clone(member), span, pending),
                 }
             }
-            Plan::Fan(fan) => inner.read_fan(io, fan, &|one| {
-                slots[one.member].readable().expect("chosen because it is readable")
+            Plan::Fan(fan) => inner.read_fan(io, fan, &|role| {
+                slots[role].readable().expect("chosen because it is readable")
             }),
         }
     }
@@ -67,7 +68,7 @@ impl Copies {
     pub(super) async fn read_piece_by_piece(
         &self,
         inner: &Rc<Inner>,
-        span: Span,
+        span: ArraySpan,
         mut payload: Payload,
         failed: Option<u32>,
     ) -> (Result<(), Errno>, Payload) {
@@ -78,7 +79,7 @@ impl Copies {
             let run = self.mirrored().locate(offset, 0);
             let len = run.len.min(span.end() - offset).min(CAREFUL);
             let part = payload.take_front(len);
-            let piece = Span::new(offset, len);
+            let piece = ArraySpan::new(offset, len);
             let (answer, part) = self.read_part(inner, piece, part, failed, Finder::Request).await;
             result = answer;
             done.append(part);
@@ -93,7 +94,7 @@ impl Copies {
     pub(super) fn read_part<'a>(
         &'a self,
         inner: &'a Rc<Inner>,
-        span: Span,
+        span: ArraySpan,
         mut payload: Payload,
         failed: Option<u32>,
         finder: Finder,
@@ -104,13 +105,13 @@ impl Copies {
             let first = candidates.iter().filter(|(member, _)| Some(member.number) == failed);
             let mut bad: Vec<Rc<Member>> = first.map(|(member, _)| Rc::clone(member)).collect();
             for (member, offset) in candidates {
-                let io = Io::read(member.data_offset + offset, payload);
+                let io = Io::read(member.on_device(offset), payload);
                 let completion = member.dev.start(io).await;
                 payload = completion.payload;
                 match completion.result {
                     Ok(()) => {
                         let bad = bad.into_iter().filter(|bad| !Rc::ptr_eq(bad, &member));
-                        bad.for_each(|bad| inner.heal_later(bad, span, finder));
+                        bad.for_each(|bad| inner.heal_later(bad, in_sync_bytes(span), finder));
                         return (Ok(()), payload);
                     }
                     Err(_) if Some(member.number) == failed => {}
@@ -123,8 +124,7 @@ impl Copies {
             }
             let half = (span.len / 2).next_multiple_of(block);
             let mut front = payload.take_front(half);
-            let rest = Span::new(span.offset + half, span.len - half);
-            let first = Span::new(span.offset, half);
+            let (first, rest) = span.split_at(half);
             let (first, part) = self.read_part(inner, first, front, failed, finder).await;
             front = part;
             let (second, part) = self.read_part(inner, rest, payload, failed, finder).await;
@@ -135,38 +135,43 @@ impl Copies {
 
     /// The members that hold a copy of `span`, which lies in one piece, and where: the one whose
     /// copy counts while they may differ comes first.
-    pub(super) fn holders(&self, core: &Core, span: Span) -> Vec<(Rc<Member>, u64)> {
+    pub(super) fn holders(&self, core: &Core, span: ArraySpan) -> Vec<(Rc<Member>, MemberByte)> {
         let geometry = self.mirrored();
         let slots = core.roster.slots();
         let copies = (0..geometry.copies()).filter_map(|copy| {
             let run = geometry.locate(span.offset, copy);
-            Some((Rc::clone(slots[run.member].readable()?), run.offset))
+            Some((Rc::clone(slots[run.role].readable()?), run.offset))
         });
-        let mut holders: Vec<(Rc<Member>, u64)> = copies.collect();
+        let mut holders: Vec<(Rc<Member>, MemberByte)> = copies.collect();
         holders.sort_by_key(|(member, _)| member.write_mostly);
         holders
     }
 
     /// Of these, those that `span` may be read from; the one that failed already comes last.
-    fn candidates(&self, core: &Core, span: Span, failed: Option<u32>) -> Vec<(Rc<Member>, u64)> {
+    fn candidates(
+        &self,
+        core: &Core,
+        span: ArraySpan,
+        failed: Option<u32>,
+    ) -> Vec<(Rc<Member>, MemberByte)> {
         let mut candidates = self.holders(core, span);
-        candidates.retain(|(member, offset)| !member.is_bad(*offset, span.len));
+        candidates.retain(|(member, offset)| !member.is_bad(MemberSpan::new(*offset, span.len)));
         candidates.sort_by_key(|(member, _)| Some(member.number) == failed);
         candidates
     }
 
     /// Of the copy that reads begin with, up to the end of its piece.
-    pub(super) fn extents_of_copy(&self, core: &Core, span: Span) -> Vec<Extent> {
+    pub(super) fn extents_of_copy(&self, core: &Core, span: ArraySpan) -> Vec<Extent> {
         let geometry = self.mirrored();
         let slots = core.roster.slots();
-        let Some(copy) = choose(&*geometry, &slots, span.offset, span.len, true) else {
+        let Some(copy) = choose(&*geometry, &slots, span, true) else {
             return vec![Extent::data(span.len)];
         };
         let run = geometry.locate(span.offset, copy);
-        let Some(member) = slots[run.member].readable() else {
+        let Some(member) = slots[run.role].readable() else {
             return vec![Extent::data(span.len)];
         };
-        let there = Span::new(member.data_offset + run.offset, span.len.min(run.len));
+        let there = Span::new(member.on_device(run.offset), span.len.min(run.len));
         member.dev.extents(there)
     }
 
@@ -175,54 +180,54 @@ impl Copies {
         &self,
         inner: &Rc<Inner>,
         member: Rc<Member>,
-        span: Span,
+        span: ArraySpan,
         finder: Finder,
     ) {
         let core = &inner.core;
         let Some(buf) = core.work.pool().get(span.len as usize) else {
             return; // The next read of it tries again.
         };
-        let _locked = core.ranges.lock(span).await;
+        let _locked = core.ranges.lock(in_sync_bytes(span)).await;
         if !member.is_in_sync() || core.gate.is_stopped() {
             return;
         }
         let holders = self.holders(core, span);
-        let is_it = |(one, _): &&(Rc<Member>, u64)| Rc::ptr_eq(one, &member);
+        let is_it = |(one, _): &&(Rc<Member>, MemberByte)| Rc::ptr_eq(one, &member);
         let Some((_, offset)) = holders.iter().find(is_it) else { return };
-        let at = member.data_offset + offset;
+        let at = member.on_device(*offset);
         // Of several reads that met the same error the first has it written again.
         let again = member.dev.start(Io::read(at, buf)).await;
-        if again.result.is_ok() && !member.is_bad(*offset, span.len) {
+        if again.result.is_ok() && !member.is_bad(MemberSpan::new(*offset, span.len)) {
             return;
         }
         let mut payload = again.payload;
         let others = holders.iter().filter(|(other, offset)| {
-            !Rc::ptr_eq(other, &member) && !other.is_bad(*offset, span.len)
+            !Rc::ptr_eq(other, &member) && !other.is_bad(MemberSpan::new(*offset, span.len))
         });
         for (other, there) in others {
-            let completion = other.dev.start(Io::read(other.data_offset + there, payload)).await;
+            let completion = other.dev.start(Io::read(other.on_device(*there), payload)).await;
             payload = completion.payload;
             if completion.result.is_ok() {
-                let place = Span::new(*offset, span.len);
+                let place = MemberSpan::new(*offset, span.len);
                 core.write_again(&member, place, payload, finder).await;
                 return;
             }
         }
     }
 
-    /// What every readable copy has in its bad-block log, in bytes of the array.
-    pub(super) fn lost_of_copies(&self, core: &Core) -> Vec<Span> {
+    /// What every readable copy has in its bad-block log.
+    pub(super) fn lost_of_copies(&self, core: &Core) -> Vec<ArraySpan> {
         let geometry = self.geometry.borrow();
         let slots = core.roster.slots();
         let block = u64::from(core.limits.logical_block);
-        let mut lost: Vec<Span> = Vec::new();
-        for (role, slot) in slots.iter().enumerate() {
+        let mut lost: Vec<ArraySpan> = Vec::new();
+        for (role, slot) in slots.iter() {
             let Some(member) = slot.readable() else { continue };
             for place in member.bad_places() {
-                for at in (place.offset..place.end()).step_by(block as usize) {
+                for at in place.step_by(block) {
                     let Some(owner) = geometry.owner(role, at) else { continue };
-                    let span = Span::new(owner.offset, block);
-                    let is_lost = choose(&**geometry, &slots, span.offset, block, true).is_none();
+                    let span = ArraySpan::new(owner.offset, block);
+                    let is_lost = choose(&**geometry, &slots, span, true).is_none();
                     if is_lost && !lost.contains(&span) {
                         lost.push(span);
                     }
@@ -234,9 +239,9 @@ impl Copies {
 }
 
 /// Spans in order, those that touch as one.
-pub(in crate::redundant) fn join_neighbours(mut spans: Vec<Span>) -> Vec<Span> {
+pub(in crate::redundant) fn join_neighbours(mut spans: Vec<ArraySpan>) -> Vec<ArraySpan> {
     spans.sort_unstable_by_key(|span| span.offset);
-    let mut joined: Vec<Span> = Vec::new();
+    let mut joined: Vec<ArraySpan> = Vec::new();
     for span in spans {
         match joined.last_mut() {
             Some(last) if last.end() >= span.offset => {

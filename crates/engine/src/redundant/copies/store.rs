@@ -3,13 +3,15 @@
 
 use std::rc::Rc;
 
-use braid_array::Plan;
 use braid_array::plan::plan_span_with;
+use braid_array::{MemberSpan, Plan, Role};
 use braid_block::{Completion, Io, Op, Payload, Span};
 
-use super::Copies;
+use super::{Copies, in_sync_bytes};
+use crate::device::addressed;
 use crate::redundant::core::{Core, failures};
 use crate::redundant::keeping::Inner;
+use crate::redundant::layout::SyncSpan;
 use crate::redundant::roster::Member;
 use crate::redundant::write::{Finished, Guard};
 use crate::{Pending, join_all};
@@ -17,7 +19,7 @@ use crate::{Pending, join_all};
 impl Core {
     /// Whether no lock and no bit is in the way; takes note of the write.
     #[inline]
-    pub(in crate::redundant) fn may_write_now(&self, span: Span) -> bool {
+    pub(in crate::redundant) fn may_write_now(&self, span: SyncSpan) -> bool {
         if !self.ranges.is_free(span) {
             return false;
         }
@@ -38,7 +40,7 @@ struct Stored {
     /// Whether all members have it.
     everywhere: bool,
     /// Where it lies on the members that have it.
-    places: Vec<(Rc<Member>, Span)>,
+    places: Vec<(Rc<Member>, MemberSpan)>,
 }
 
 impl Copies {
@@ -69,12 +71,13 @@ impl Copies {
         let geometry = self.geometry.borrow();
         let slots = core.roster.slots();
         for copy in 0..geometry.copies() {
-            let plan = plan_span_with(slots.len(), span, |offset| geometry.locate(offset, copy));
-            let Plan::Forward { member, offset } = plan else {
+            let locate = |offset| geometry.locate(offset, copy);
+            let plan = plan_span_with(slots.len(), addressed(span), locate);
+            let Plan::Forward { role, offset } = plan else {
                 return Err(Pending::ready(io.complete(Ok(()))));
             };
-            for member in slots[member].written() {
-                let at = Span::new(member.data_offset + offset, span.len);
+            for member in slots[role].written() {
+                let at = Span::new(member.on_device(offset), span.len);
                 let Io { op, flags, payload, .. } = io;
                 let mut pending = member.dev.start(Io { op, span: at, flags, payload });
                 let Pending::Ready(completion @ Some(Completion { result: Ok(()), .. })) =
@@ -92,7 +95,7 @@ impl Copies {
     /// A write, a discard or zeroes, with all that belongs to it.
     pub(super) async fn store_copies(&self, inner: &Rc<Inner>, io: Io) -> (Finished, Payload) {
         let core = &inner.core;
-        let guard = match core.begin_write(io.span).await {
+        let guard = match core.begin_write(in_sync_bytes(addressed(io.span))).await {
             Ok(guard) => guard,
             Err(errno) => return (Finished::refused(errno), io.payload),
         };
@@ -102,7 +105,8 @@ impl Copies {
     }
 
     async fn store_on_all(&self, core: &Rc<Core>, guard: &Guard, mut io: Io) -> Stored {
-        assert!(guard.covers(io.span), "a write of a span that is not guarded");
+        let span = in_sync_bytes(addressed(io.span));
+        assert!(guard.covers(span), "a write of a span that is not guarded");
         let (places, started) = self.start_copies(core, &mut io);
         let completions = join_all(started).await;
         let failed = failures(places.iter().map(|(one, _)| Rc::clone(one)).collect(), &completions);
@@ -114,7 +118,6 @@ impl Copies {
             [(_, errno), ..] if io.op == Op::Discard => Err(*errno),
             _ if core.take_out_failed(&failed, "a write") => Ok(()),
             [(_, errno), ..] => {
-                let span = io.span;
                 core.note(format!(
                     "a write of {span} failed on the last members: they may not agree"
                 ));
@@ -125,7 +128,7 @@ impl Copies {
         };
         // What was discarded may be anything, on each copy.
         let everywhere = failed.is_empty() || io.op == Op::Discard;
-        let has_it = |(member, _): &(Rc<Member>, Span)| {
+        let has_it = |(member, _): &(Rc<Member>, MemberSpan)| {
             member.has_bad_blocks.get()
                 && io.op != Op::Discard
                 && !failed.iter().any(|(one, _)| Rc::ptr_eq(one, member))
@@ -135,13 +138,17 @@ impl Copies {
     }
 
     /// Starts one I/O for each stretch on each member that is written.
-    fn start_copies(&self, core: &Core, io: &mut Io) -> (Vec<(Rc<Member>, Span)>, Vec<Pending>) {
+    fn start_copies(
+        &self,
+        core: &Core,
+        io: &mut Io,
+    ) -> (Vec<(Rc<Member>, MemberSpan)>, Vec<Pending>) {
         let geometry = self.geometry.borrow();
         let slots = core.roster.slots();
         let (mut places, mut started) = (Vec::new(), Vec::new());
-        let mut start = |role: usize, span: Span, payload: &mut Payload| {
+        let mut start = |role: Role, span: MemberSpan, payload: &mut Payload| {
             for member in slots[role].written() {
-                let at = Span::new(member.data_offset + span.offset, span.len);
+                let at = member.span_on_device(span);
                 let payload = payload.share();
                 started.push(member.dev.start(Io {
                     op: io.op,
@@ -154,9 +161,9 @@ impl Copies {
         };
         for copy in 0..geometry.copies() {
             let locate = |offset| geometry.locate(offset, copy);
-            match plan_span_with(slots.len(), io.span, locate) {
-                Plan::Forward { member, offset } => {
-                    start(member, Span::new(offset, io.span.len), &mut io.payload);
+            match plan_span_with(slots.len(), addressed(io.span), locate) {
+                Plan::Forward { role, offset } => {
+                    start(role, MemberSpan::new(offset, io.span.len), &mut io.payload);
                 }
                 Plan::Fan(fan) => {
                     let mut payloads: Vec<Payload> = Vec::new();
@@ -168,7 +175,7 @@ impl Copies {
                         }
                     }
                     for (one, mut payload) in fan.spans.iter().zip(payloads) {
-                        start(one.member, one.span, &mut payload);
+                        start(one.role, one.span, &mut payload);
                     }
                 }
             }

@@ -2,31 +2,33 @@
 
 use std::rc::Rc;
 
-use braid_block::{Completion, Flags, Io, Payload, Span};
+use braid_array::{ArraySpan, MemberByte, MemberSpan};
+use braid_block::{Completion, Flags, Io, Payload};
 
-use super::Copies;
+use super::{Copies, in_sync_bytes};
 use crate::join_all;
 use crate::redundant::control::JobKind;
 use crate::redundant::core::Core;
 use crate::redundant::found::{BLOCK, Found};
 use crate::redundant::keeping::{Inner, Lost};
+use crate::redundant::layout::SyncByte;
 use crate::redundant::read::Finder;
 use crate::redundant::roster::Member;
 
 impl Copies {
     /// Copies `array` to `members`, where it lies at `offset` of their data. Answers what no copy
-    /// could be read of, in bytes of their data.
+    /// could be read of.
     pub(super) async fn fill_copies(
         &self,
         inner: &Rc<Inner>,
         mut members: Vec<Rc<Member>>,
-        array: Span,
-        offset: u64,
+        array: ArraySpan,
+        offset: MemberByte,
     ) -> Vec<Lost> {
         let core = &inner.core;
         // Memory first: whoever holds some then needs only the lock.
         let buf = core.work.pool().get_wait(array.len as usize).await;
-        let _locked = core.ranges.lock(array).await;
+        let _locked = core.ranges.lock(in_sync_bytes(array)).await;
         members.retain(|member| member.recovering().is_some());
         let mut lost = Vec::new();
         let mut parts = vec![(array, Payload::One(buf))];
@@ -42,13 +44,14 @@ impl Copies {
             if part.len <= block {
                 let holders = self.holders(core, part).into_iter();
                 let unreadable = holders.map(|(member, _)| member).collect();
-                lost.push(Lost { place: Span::new(at, part.len), unreadable });
+                lost.push(Lost { place: MemberSpan::new(at, part.len), unreadable });
                 continue;
             }
             let half = (part.len / 2).next_multiple_of(block);
             let front = payload.take_front(half);
-            parts.push((Span::new(part.offset + half, part.len - half), payload));
-            parts.push((Span::new(part.offset, half), front));
+            let (first, rest) = part.split_at(half);
+            parts.push((rest, payload));
+            parts.push((first, front));
         }
         lost
     }
@@ -58,7 +61,7 @@ impl Copies {
     pub(super) async fn compare_copies(
         &self,
         inner: &Rc<Inner>,
-        array: Span,
+        array: ArraySpan,
         kind: JobKind,
     ) -> Found {
         let core = &inner.core;
@@ -71,7 +74,7 @@ impl Copies {
         let memory = core.work.pool().get_wait(count * array.len as usize).await;
         let mut memory = Payload::One(memory);
         let mut bufs: Vec<Payload> = (0..count).map(|_| memory.take_front(array.len)).collect();
-        let _locked = core.ranges.lock(array).await;
+        let _locked = core.ranges.lock(in_sync_bytes(array)).await;
         let block = u64::from(core.limits.logical_block);
         let mut parts = vec![array];
         while let Some(part) = parts.pop() {
@@ -79,8 +82,8 @@ impl Copies {
                 Some(one) => found.add(one, usize::MAX),
                 None => {
                     let half = (part.len / 2).next_multiple_of(block);
-                    parts.push(Span::new(part.offset + half, part.len - half));
-                    parts.push(Span::new(part.offset, half));
+                    let (first, rest) = part.split_at(half);
+                    parts.extend([rest, first]);
                 }
             }
         }
@@ -93,7 +96,7 @@ impl Copies {
     async fn compare_part(
         &self,
         core: &Rc<Core>,
-        part: Span,
+        part: ArraySpan,
         kind: JobKind,
         bufs: &mut [Payload],
     ) -> Option<Found> {
@@ -102,7 +105,9 @@ impl Copies {
         let is_divisible = part.len > u64::from(core.limits.logical_block);
         let mut holders = self.holders(core, part);
         holders.truncate(bufs.len());
-        let is_bad = |(member, offset): &(Rc<Member>, u64)| member.is_bad(*offset, part.len);
+        let is_bad = |(member, offset): &(Rc<Member>, MemberByte)| {
+            member.is_bad(MemberSpan::new(*offset, part.len))
+        };
         let listed = holders.iter().filter(|one| is_bad(one)).count();
         if is_divisible && listed > 0 {
             return None;
@@ -110,7 +115,7 @@ impl Copies {
         found.listed += listed as u64 * part.len;
         holders.retain(|one| !is_bad(one));
         let started = holders.iter().zip(&mut *bufs).map(|((member, offset), buf)| {
-            member.dev.start(Io::read(member.data_offset + offset, buf.take_front(part.len)))
+            member.dev.start(Io::read(member.on_device(*offset), buf.take_front(part.len)))
         });
         let completions = join_all(started.collect()).await;
         let readable: Vec<bool> = completions.iter().map(|one| one.result.is_ok()).collect();
@@ -121,7 +126,7 @@ impl Copies {
             return None;
         }
         let Some(reference) = reference else {
-            found.is_unread(part); // A read of it says that it failed.
+            found.is_unread(in_sync_bytes(part)); // A read of it says that it failed.
             return Some(found);
         };
         if readable.iter().filter(|readable| **readable).count() > 1 {
@@ -133,14 +138,14 @@ impl Copies {
             let copy = &bufs[index].bufs()[0][..len];
             let differs = readable[index] && *copy != truth[..];
             if differs {
-                note_differences(&mut found, part.offset, &truth, copy);
+                note_differences(&mut found, in_sync_bytes(part).offset, &truth, copy);
             }
             if readable[index] && !(differs && kind != JobKind::Check) {
                 continue;
             }
             let mut payload = bufs[index].take_front(part.len);
             payload.bufs_mut()[0].copy_from_slice(&truth);
-            let place = Span::new(*offset, part.len);
+            let place = MemberSpan::new(*offset, part.len);
             let (is_written, payload) = if readable[index] {
                 core.make_equal(member, place, payload).await
             } else {
@@ -152,7 +157,7 @@ impl Copies {
                 (true, true) => found.repaired += part.len,
                 (true, false) => found.unreadable += 1,
                 // The members still do not agree, and whoever asked has to know.
-                (false, _) if member.is_in_sync() => found.is_unsettled(part),
+                (false, _) if member.is_in_sync() => found.is_unsettled(in_sync_bytes(part)),
                 (false, _) => {}
             }
         }
@@ -166,14 +171,14 @@ impl Core {
     pub(in crate::redundant) async fn store_filled(
         self: &Rc<Self>,
         members: &[Rc<Member>],
-        offset: u64,
+        offset: MemberByte,
         mut payload: Payload,
     ) -> Payload {
         let filled = members.iter().filter(|member| member.recovering().is_some());
         let filled: Vec<Rc<Member>> = filled.cloned().collect();
-        let place = Span::new(offset, payload.len());
+        let place = MemberSpan::new(offset, payload.len());
         let started = filled.iter().map(|member| {
-            member.dev.start(Io::write(member.data_offset + offset, payload.share(), Flags::NONE))
+            member.dev.start(Io::write(member.on_device(offset), payload.share(), Flags::NONE))
         });
         let done = join_all(started.collect()).await;
         for (member, done) in filled.iter().zip(done) {
@@ -189,15 +194,15 @@ impl Core {
         payload
     }
 
-    /// Writes `payload` over what differs at `place` of the data of `member`. Answers whether the
+    /// Writes `payload` over what differs at `place` of `member`. Answers whether the
     /// member has it now, and the payload.
     pub(in crate::redundant) async fn make_equal(
         self: &Rc<Self>,
         member: &Rc<Member>,
-        place: Span,
+        place: MemberSpan,
         payload: Payload,
     ) -> (bool, Payload) {
-        let io = Io::write(member.data_offset + place.offset, payload, Flags::NONE);
+        let io = Io::write(member.on_device(place.offset), payload, Flags::NONE);
         let Completion { result, payload } = member.dev.start(io).await;
         if let Err(errno) = result {
             let why = format!("a write failed: {errno}");
@@ -221,7 +226,7 @@ fn give_back<'a>(bufs: impl Iterator<Item = &'a mut Payload>, completions: Vec<C
 
 /// Adds the blocks of `copy` that differ from `truth`; each place counts once, however many
 /// copies differ there.
-fn note_differences(found: &mut Found, start: u64, truth: &[u8], copy: &[u8]) {
+fn note_differences(found: &mut Found, start: SyncByte, truth: &[u8], copy: &[u8]) {
     for (index, (one, other)) in truth.chunks(BLOCK).zip(copy.chunks(BLOCK)).enumerate() {
         let place = start + (index * BLOCK) as u64;
         if one != other && !found.places.contains(&place) {

@@ -26,6 +26,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use braid_array::geometry::Raid456;
+use braid_array::{MemberSpan, Role};
 use braid_block::{Errno, Flags, Io, Payload, Span};
 use braid_md::Uuid;
 use braid_mem::Buf;
@@ -189,7 +190,7 @@ pub(super) struct Restarted {
     /// How far the array is in sync, once `unfit` are.
     pub(super) resync: braid_md::Resync,
     /// Rows whose parity is to be made to fit their data.
-    pub(super) unfit: Vec<Span>,
+    pub(super) unfit: Vec<MemberSpan>,
 }
 
 /// The log of `setup`, for an array of `members`.
@@ -282,7 +283,7 @@ impl Change<'_> {
     }
 }
 
-/// Reads `area` of `member`, whole.
+/// Reads `area` of the device of `member`, whole.
 async fn read_area(core: &Core, member: &Member, area: Span) -> Result<Vec<u8>, String> {
     const PART: u64 = 1 << 20;
     let mut bytes = Vec::with_capacity(area.len as usize);
@@ -300,13 +301,13 @@ async fn read_area(core: &Core, member: &Member, area: Span) -> Result<Vec<u8>, 
 /// Writes `rows` of `role` to all members that are to have them.
 async fn write_role(
     core: &Core,
-    role: usize,
-    rows: Span,
+    role: Role,
+    rows: MemberSpan,
     mut payload: Payload,
 ) -> Result<(), String> {
     let members: Vec<Rc<Member>> = core.roster.slots()[role].written().cloned().collect();
     for member in members {
-        let io = Io::write(member.data_offset + rows.offset, payload.share(), Flags::NONE);
+        let io = Io::write(member.on_device(rows.offset), payload.share(), Flags::NONE);
         let written = member.dev.start(io).await.result;
         written.map_err(|errno| format!("{}: a write failed: {errno}", member.label))?;
     }

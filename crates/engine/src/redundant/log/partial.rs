@@ -18,9 +18,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use braid_array::Geometry;
 use braid_array::geometry::{Column, Raid456};
 use braid_array::parity_plan::{Band, Method};
+use braid_array::{ByRole, Geometry, MemberByte, MemberSpan, Role};
 use braid_block::{Errno, Flags, Io, Payload, Span};
 use braid_md::Resync;
 use braid_md::ppl::{self, Header, Newest};
@@ -48,7 +48,7 @@ const RECOMPUTED: u64 = 64 << 10;
 pub(super) struct Partial {
     signature: u32,
     generation: Cell<u64>,
-    queues: Vec<Queue>,
+    queues: ByRole<Queue>,
     /// The devices' numbers of those whose log could not be relied on at the start: theirs are emptied last.
     doubtful: RefCell<Vec<u32>>,
     units: Units,
@@ -63,7 +63,7 @@ struct Queue {
     /// A header is being written, or its units are.
     is_busy: Cell<bool>,
     /// The rows that the last header tells of.
-    told: RefCell<Vec<Span>>,
+    told: RefCell<Vec<MemberSpan>>,
     /// Units of the last header that are not in place yet.
     active: Cell<usize>,
     /// When the last of them was: as [`Units`] counts.
@@ -75,7 +75,7 @@ struct Waiting {
     /// What its entries rely on.
     counted_on: CountedOn,
     /// The rows that they tell of.
-    rows: Option<Span>,
+    rows: Option<MemberSpan>,
     entries: Vec<ppl::Entry>,
     parity: Payload,
     /// Room for a header, of which the first unit of a group gives its own.
@@ -84,7 +84,7 @@ struct Waiting {
 
 impl Partial {
     pub(super) fn new(signature: u32, members: usize) -> Partial {
-        let queues = std::iter::repeat_with(Queue::default).take(members).collect();
+        let queues = ByRole::new(members, |_| Queue::default());
         Partial {
             signature,
             generation: Cell::new(0),
@@ -100,7 +100,7 @@ impl Partial {
     }
 
     /// A unit of `role`'s log is in place.
-    fn leave(&self, role: usize, written: u64) {
+    fn leave(&self, role: Role, written: u64) {
         let queue = &self.queues[role];
         queue.last.set(written);
         queue.active.set(queue.active.get() - 1);
@@ -111,17 +111,17 @@ impl Partial {
     }
 }
 
-/// Where `member` has its log: its start and size, in bytes of the device.
-fn area_of(member: &Member) -> Option<(u64, u64)> {
+/// Where `member` has its log, on its device.
+fn area_of(member: &Member) -> Option<Span> {
     let superblock = member.superblock.borrow();
     let superblock = superblock.as_ref()?;
     let (offset, size) = superblock.ppl?;
-    Some((superblock.super_offset.checked_add_signed(offset)?, size))
+    Some(Span::new(superblock.super_offset.checked_add_signed(offset)?, size))
 }
 
 /// How many bytes of partial parity have room behind a header in the log of each of `members`.
 fn room_for_parity(members: &[Rc<Member>]) -> u64 {
-    let room = |member: &Rc<Member>| Some(area_of(member)?.1 - ppl::HEADER_BYTES as u64);
+    let room = |member: &Rc<Member>| Some(area_of(member)?.len - ppl::HEADER_BYTES as u64);
     members.iter().filter_map(room).fold(ppl::RING_PARITY_BYTES, u64::min)
 }
 
@@ -171,7 +171,7 @@ impl Log for Partial {
 
     fn in_place(&self, core: &Core, entry: Entry) {
         let written = self.units.count(core, &entry);
-        self.leave(entry.place as usize, written);
+        self.leave(Role::nth(entry.place as usize), written);
     }
 
     fn restart<'a>(
@@ -212,7 +212,7 @@ impl Partial {
             }
             // What the header says of these rows is true no more once they are written.
             _ => {
-                let entry = change.entry(role as u64);
+                let entry = change.entry(role.get().into());
                 compute(change.unit, change.columns, change.plan);
                 let mut header = memory;
                 header.truncate(ppl::HEADER_BYTES);
@@ -237,11 +237,11 @@ impl Partial {
         &self,
         core: &Rc<Core>,
         change: Change<'_>,
-        role: usize,
+        role: Role,
         mut memory: Buf,
         proofs: (RecordedFrontier, CountedOn),
     ) -> Result<Entered, Errno> {
-        let entry = change.entry(role as u64);
+        let entry = change.entry(role.get().into());
         let Change { unit, columns, plan, .. } = change;
         let mut parity = memory.split_off(ppl::HEADER_BYTES);
         let header = memory;
@@ -273,9 +273,9 @@ impl Partial {
     }
 
     /// Whether the last header of `role`, or the next, tells of some of `rows`.
-    fn tells_of(&self, role: usize, rows: Span) -> bool {
+    fn tells_of(&self, role: Role, rows: MemberSpan) -> bool {
         let queue = &self.queues[role];
-        let overlaps = |one: &Span| one.offset < rows.end() && rows.offset < one.end();
+        let overlaps = |one: &MemberSpan| one.overlaps(rows);
         queue.told.borrow().iter().any(overlaps)
             || queue.waiting.borrow().iter().filter_map(|one| one.rows.as_ref()).any(overlaps)
     }
@@ -284,7 +284,7 @@ impl Partial {
     async fn wait_for_header(
         &self,
         core: &Rc<Core>,
-        role: usize,
+        role: Role,
         waiting: Waiting,
         entry: Entry,
     ) -> Result<Entered, Errno> {
@@ -320,14 +320,14 @@ impl Partial {
         without.sort_by_key(|member| self.doubtful.borrow().contains(&member.number));
         let mut failed = Failures::new();
         for member in without {
-            let Some((start, size)) = area_of(&member) else { continue };
-            let io = Io::write_zeroes(Span::new(start, size), Flags::FUA.union(Flags::NO_UNMAP));
+            let Some(area) = area_of(&member) else { continue };
+            let io = Io::write_zeroes(area, Flags::FUA.union(Flags::NO_UNMAP));
             if let Err(errno) = member.dev.start(io).await.result {
                 failed.push((member, format!("its log could not be written: {errno}")));
                 continue;
             }
             let header = Header::empty(self.signature).encode();
-            let area = vec![(Rc::clone(&member), start, header)];
+            let area = vec![(Rc::clone(&member), area.offset, header)];
             let trouble = core.store_metadata("log", area).await;
             if trouble.is_empty() {
                 member.has_log.set(true);
@@ -339,7 +339,7 @@ impl Partial {
     }
 
     /// Writes a header for all that wait, as far as it has room.
-    async fn log_group(&self, core: &Rc<Core>, role: usize) {
+    async fn log_group(&self, core: &Rc<Core>, role: Role) {
         let queue = &self.queues[role];
         // What the header before describes has to be durable in place, on every member that
         // superblocks count on. A stopped array finds that out below.
@@ -381,8 +381,8 @@ impl Partial {
             let mut payload = Payload::One(header);
             payload.append(parity);
             let areas = members.into_iter().filter_map(|member| {
-                let (start, _) = area_of(&member)?;
-                Some((member, start, payload.share()))
+                let area = area_of(&member)?;
+                Some((member, area.offset, payload.share()))
             });
             // Whoever waits for the group asks whether the array has stopped.
             let _ = self.units.store(core, areas.collect(), &counted_on).await;
@@ -404,10 +404,10 @@ impl Partial {
         if !is_dirty || Canary::LogNotReplayed.is_planted() {
             return Ok(restarted(Outcome::Good(0), found));
         }
-        let holders: Vec<(usize, Rc<Member>)> = {
+        let holders: Vec<(Role, Rc<Member>)> = {
             let slots = core.roster.slots();
-            let readable = slots.iter().map(|slot| slot.readable().cloned()).enumerate();
-            readable.filter_map(|(role, member)| Some((role, member?))).collect()
+            let readable = slots.iter().map(|(role, slot)| Some((role, slot.readable().cloned()?)));
+            readable.flatten().collect()
         };
         let (mut doubts, mut torn) = (Vec::new(), Vec::new());
         let mut count = 0;
@@ -440,7 +440,7 @@ impl Partial {
         if let Some(doubt) = doubts.into_iter().next() {
             return Ok(restarted(Outcome::Doubtful(doubt), Resync::From(0)));
         }
-        core.roster.fill_again_from(0);
+        core.roster.fill_again_from(MemberByte::START);
         if core.gate.is_degraded() {
             // What is missing is what parity says it is: there is nothing to resynchronise, and
             // what is written from now on is logged.
@@ -462,8 +462,8 @@ impl Partial {
         member: &Member,
     ) -> Result<(Vec<u8>, Newest), Trouble> {
         let no_room = || Trouble::Log("it has no room for a log".to_owned());
-        let (start, size) = area_of(member).ok_or_else(no_room)?;
-        let area = read_area(core, member, Span::new(start, size)).await.map_err(Trouble::Log)?;
+        let area = area_of(member).ok_or_else(no_room)?;
+        let area = read_area(core, member, area).await.map_err(Trouble::Log)?;
         let newest = ppl::newest(&area, self.signature)?;
         Ok((area, newest))
     }
@@ -473,7 +473,7 @@ impl Partial {
 async fn recompute(
     core: &Core,
     geometry: &Raid456,
-    role: usize,
+    role: Role,
     area: &[u8],
     entry: &ppl::Entry,
     range: std::ops::Range<usize>,
@@ -481,17 +481,18 @@ async fn recompute(
     let kept = Newest::parity(area, entry, range)?;
     let covered = ppl::covered(entry, geometry.chunk(), geometry.data(), geometry.size())?;
     let p = geometry.role_of(covered.stripe, Column::P);
-    ppl::check_parity_role(entry, p as u16, role as u16)?;
-    let written: Vec<usize> = (covered.first..covered.first + covered.count)
+    ppl::check_parity_role(entry, p.get(), role.get())?;
+    let written: Vec<Role> = (covered.first..covered.first + covered.count)
         .map(|index| geometry.role_of(covered.stripe, Column::Data(index)))
         .collect();
-    let (mut start, end) = covered.rows;
+    let (first, end) = (MemberByte::new(covered.rows.0), MemberByte::new(covered.rows.1));
+    let mut start = first;
     while start < end {
-        let rows = Span::new(start, (end - start).min(RECOMPUTED));
+        let rows = MemberSpan::new(start, (end - start).min(RECOMPUTED));
         // What was written to a member that is gone is gone with it; the rest of these rows
         // was not touched, and the old parity fits it as well as ever.
         if written.iter().all(|role| core.is_readable(*role, rows)) {
-            let offset = (start - covered.rows.0) as usize;
+            let offset = (start - first) as usize;
             let kept = (!kept.is_empty()).then(|| &kept[offset..offset + rows.len as usize]);
             let recomputed = recompute_rows(core, geometry, rows, p, &written, kept).await;
             recomputed.map_err(Trouble::Write)?;
@@ -504,14 +505,14 @@ async fn recompute(
 async fn recompute_rows(
     core: &Core,
     geometry: &Raid456,
-    rows: Span,
-    p: usize,
-    written: &[usize],
+    rows: MemberSpan,
+    p: Role,
+    written: &[Role],
     kept: Option<&[u8]>,
 ) -> Result<(), String> {
     let memory = core.work.pool().get_wait(geometry.members() * rows.len as usize).await;
     let (mut columns, _) = Columns::new(geometry, rows, memory, |_| true);
-    let mut wanted: Vec<(usize, Span)> = written.iter().map(|role| (*role, rows)).collect();
+    let mut wanted: Vec<(Role, MemberSpan)> = written.iter().map(|role| (*role, rows)).collect();
     wanted.sort_unstable_by_key(|(role, _)| *role);
     if let Some((role, _)) = columns.read(&core.roster, &wanted).await.first() {
         return Err(format!("the member in role {role} cannot be read at {rows}"));
@@ -528,15 +529,16 @@ async fn recompute_rows(
     write_role(core, p, rows, payload).await
 }
 
-fn entry_of(columns: &Columns, band: &Band, role: usize, parity: &[u8]) -> ppl::Entry {
+fn entry_of(columns: &Columns, band: &Band, role: Role, parity: &[u8]) -> ppl::Entry {
     let geometry = &columns.geometry;
     let in_chunk = band.rows.offset % geometry.chunk();
-    let first = columns.stripe * geometry.stripe() + band.first as u64 * geometry.chunk();
+    let stripe = geometry.span_of_stripe(columns.stripe);
+    let first = stripe.offset + band.first as u64 * geometry.chunk();
     ppl::Entry {
-        data_start: first + in_chunk,
+        data_start: (first + in_chunk).get(),
         data_len: (band.rows.len * band.count as u64) as u32,
         parity_len: parity.len() as u32,
-        parity_role: role as u16,
+        parity_role: role.get(),
         checksum: ppl::parity_checksum([parity]),
     }
 }

@@ -11,8 +11,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use braid_array::Geometry;
 use braid_array::geometry::{Column, Raid456};
+use braid_array::{Geometry, MemberByte, MemberSpan, Role};
 use braid_block::{Errno, Payload, Span};
 use braid_md::stripe_log::{
     self, BLOCK, Head, MemberLog, Part, Record, Replay, Ring, Transaction, padded,
@@ -52,7 +52,7 @@ pub(super) struct Records {
 }
 
 struct Live {
-    rows: Span,
+    rows: MemberSpan,
     /// Its records have no data: nothing of it can be written again.
     is_short: bool,
     /// When it was in place, as the log counts units.
@@ -61,7 +61,7 @@ struct Live {
 
 /// A record to be written: to whom, of what.
 struct Share {
-    role: u16,
+    role: Role,
     parts: Vec<Part>,
     payload: Payload,
     len: u64,
@@ -130,17 +130,18 @@ impl Records {
 
     /// Whether a record of these rows might be replayed; of those without data only, if
     /// `only_short`.
-    fn is_live(&self, rows: Span, only_short: bool) -> bool {
-        let overlaps = |live: &Live| {
-            live.rows.offset < rows.end()
-                && rows.offset < live.rows.end()
-                && (live.is_short || !only_short)
-        };
+    fn is_live(&self, rows: MemberSpan, only_short: bool) -> bool {
+        let overlaps = |live: &Live| live.rows.overlaps(rows) && (live.is_short || !only_short);
         self.live.borrow().values().any(overlaps)
     }
 
     /// Places for records on all these members, or on none.
-    fn place(&self, rows: Span, is_short: bool, records: &[(u32, u64)]) -> Option<(u64, Vec<u64>)> {
+    fn place(
+        &self,
+        rows: MemberSpan,
+        is_short: bool,
+        records: &[(u32, u64)],
+    ) -> Option<(u64, Vec<u64>)> {
         let mut rings = self.rings.borrow_mut();
         for (number, len) in records {
             let ring = rings.entry(*number).or_insert_with(|| Ring::new(self.ring_bytes()));
@@ -229,7 +230,7 @@ impl Records {
         let began = core.clock.now();
         compute(change.unit, change.columns, change.plan);
         let rows = change.unit.rows;
-        if !change.plan.parity.contains(&true) && !has_twins(core) {
+        if !change.plan.parity.values().any(|is_written| *is_written) && !has_twins(core) {
             // Without parity, and with nobody who is filled beside another and has to hold the
             // same, there is no hole; but an older record must not be laid over this.
             self.retire_rows(core, rows, false).await?;
@@ -240,7 +241,7 @@ impl Records {
             };
         }
         let geometry = &change.columns.geometry;
-        let is_complete = (0..geometry.members()).all(|role| core.is_readable(role, rows));
+        let is_complete = Role::all(geometry.members()).all(|role| core.is_readable(role, rows));
         let is_short = change.unit.is_whole(geometry) && is_complete;
         let entry = change.entry(0);
         let mut shares = shares_of(change.unit, change.columns, change.plan);
@@ -303,7 +304,7 @@ impl Records {
             let rest = memory.split_off(len);
             std::mem::replace(&mut memory, rest)
         };
-        let participants = shares.iter().map(|share| share.role).collect();
+        let participants = shares.iter().map(|share| share.role.get()).collect();
         // Members with the same role store the same payload.
         let mut padding = cut(BLOCK);
         padding.fill(0);
@@ -314,7 +315,7 @@ impl Records {
             Record {
                 array_uuid: self.array_uuid,
                 device_number: member.number,
-                role: share.role,
+                role: share.role.get(),
                 nonce: self.nonce,
                 sequence,
                 tail: self.tail.get(),
@@ -344,7 +345,7 @@ impl Records {
     async fn retire_rows(
         &self,
         core: &Rc<Core>,
-        rows: Span,
+        rows: MemberSpan,
         only_short: bool,
     ) -> Result<(), Errno> {
         while self.is_live(rows, only_short) {
@@ -420,7 +421,7 @@ impl Records {
         for member in &members {
             let Some(role) = member.role() else { continue };
             let in_sync = member.is_in_sync();
-            let mut log = MemberLog { role, in_sync, head: None, found: Vec::new() };
+            let mut log = MemberLog { role: role.get(), in_sync, head: None, found: Vec::new() };
             let mut area = Vec::new();
             match self.read_head(core, member).await {
                 Ok(head) => {
@@ -493,13 +494,13 @@ async fn replay_in_place(
     geometry: &Raid456,
     replay: &Replay,
     areas: &[Vec<u8>],
-) -> Result<Vec<Span>, RestartError> {
+) -> Result<Vec<MemberSpan>, RestartError> {
     let error = |why: String| RestartError::Write { why };
     let size = geometry.member_size();
     let mut unfit: Vec<(u64, u64)> = Vec::new();
     for transaction in &replay.transactions {
         for part in &transaction.parts {
-            let span = Span::new(part.offset, part.len.into());
+            let span = MemberSpan::new(MemberByte::new(part.offset), part.len.into());
             if !span.is_within(size) || !span.is_aligned(core.limits.logical_block) {
                 let why = format!("a record of {span} outside members of {size} bytes");
                 return Err(RestartError::Log { why });
@@ -509,7 +510,7 @@ async fn replay_in_place(
             memory.copy_from_slice(content);
             // To the member that has the record, and to whoever else has its role.
             let payload = Payload::One(memory);
-            write_role(core, part.role.into(), span, payload).await.map_err(error)?;
+            write_role(core, Role::new(part.role), span, payload).await.map_err(error)?;
         }
         let Transaction { rows, parts, missing_roles, .. } = transaction;
         let first = rows.first().map_or(0, |(start, _)| *start);
@@ -519,27 +520,27 @@ async fn replay_in_place(
             unfit.extend(rows);
         }
         if parts.is_empty() || !missing_roles.is_empty() {
-            core.roster.fill_again_from(first);
+            core.roster.fill_again_from(MemberByte::new(first));
         }
     }
     unfit.extend(replay.dropped.iter().flat_map(|dropped| &dropped.rows));
     let within = |(start, end): (u64, u64)| {
         let start = start.min(size);
-        Span::new(start, end.min(size).saturating_sub(start))
+        MemberSpan::new(MemberByte::new(start), end.min(size).saturating_sub(start))
     };
     Ok(unfit.into_iter().map(within).collect())
 }
 
 /// Whether some role has two members, one of which is to replace the other.
 fn has_twins(core: &Core) -> bool {
-    core.roster.slots().iter().any(|slot| slot.written().count() > 1)
+    core.roster.slots().values().any(|slot| slot.written().count() > 1)
 }
 
 /// Who has a record of `shares`, and of which.
 fn holders_of(core: &Core, shares: &[Share]) -> Vec<(Rc<Member>, usize)> {
     let slots = core.roster.slots();
     let of_role = |(index, share): (usize, &Share)| {
-        let written = slots[usize::from(share.role)].written();
+        let written = slots[share.role].written();
         written.map(|member| (Rc::clone(member), index)).collect::<Vec<_>>()
     };
     shares.iter().enumerate().flat_map(of_role).collect()
@@ -549,26 +550,26 @@ fn holders_of(core: &Core, shares: &[Share]) -> Vec<(Rc<Member>, usize)> {
 fn shares_of(unit: &mut Unit, columns: &mut Columns, plan: &Plan) -> Vec<Share> {
     let mut shares = Vec::with_capacity(unit.pieces.len() + 2);
     for piece in &mut unit.pieces {
-        let part = Part { offset: piece.rows.offset, len: piece.rows.len as u32 };
+        let part = Part { offset: piece.rows.offset.get(), len: piece.rows.len as u32 };
         shares.push(Share {
-            role: columns.role_of(Column::Data(piece.column)) as u16,
+            role: columns.role_of(Column::Data(piece.column)),
             parts: vec![part],
             payload: piece.payload.share(),
             len: piece.rows.len,
         });
     }
-    for role in (0..plan.parity.len()).filter(|role| plan.parity[*role]) {
+    for role in plan.parity.roles_where(|is_written| *is_written) {
         let (mut parts, mut payload) = (Vec::new(), Payload::None);
         let mut whole = columns.share(role);
         let mut at = unit.rows.offset;
         for rows in unit.bands.merged() {
             whole.take_front(rows.offset - at);
             payload.append(whole.take_front(rows.len));
-            parts.push(Part { offset: rows.offset, len: rows.len as u32 });
+            parts.push(Part { offset: rows.offset.get(), len: rows.len as u32 });
             at = rows.end();
         }
         let len = payload.len();
-        shares.push(Share { role: role as u16, parts, payload, len });
+        shares.push(Share { role, parts, payload, len });
     }
     shares
 }

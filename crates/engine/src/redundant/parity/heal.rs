@@ -10,12 +10,11 @@
 
 use std::rc::Rc;
 
-use braid_array::Geometry;
 use braid_array::geometry::Column;
-use braid_block::Span;
+use braid_array::{ArraySpan, ByRole, MemberSpan, Role};
 
 use super::read::Reconstructed;
-use super::{Parity, is_parity, readable_roles};
+use super::{Parity, in_sync_bytes, is_parity, readable_roles};
 use crate::redundant::copies::join_neighbours;
 use crate::redundant::core::Core;
 use crate::redundant::read::Finder;
@@ -28,7 +27,7 @@ impl Parity {
         &self,
         core: &Rc<Core>,
         member: Rc<Member>,
-        rows: Span,
+        rows: MemberSpan,
         finder: Finder,
     ) {
         let block = u64::from(core.limits.logical_block);
@@ -36,8 +35,8 @@ impl Parity {
         while let Some(part) = parts.pop() {
             if !self.rewrite_part(core, &member, part, finder).await && part.len > block {
                 let half = (part.len / 2).next_multiple_of(block);
-                parts.push(Span::new(part.offset + half, part.len - half));
-                parts.push(Span::new(part.offset, half));
+                let (first, rest) = part.split_at(half);
+                parts.extend([rest, first]);
             }
         }
     }
@@ -47,20 +46,18 @@ impl Parity {
         &self,
         core: &Rc<Core>,
         member: &Rc<Member>,
-        rows: Span,
+        rows: MemberSpan,
         finder: Finder,
     ) -> bool {
         let mut columns = self.columns(rows).await;
-        let _locked = core.ranges.lock(rows).await;
-        let Some(role) = member.role().map(usize::from) else { return true };
+        let _locked = core.ranges.lock(in_sync_bytes(rows)).await;
+        let Some(role) = member.role() else { return true };
         let has_role = |one: &Rc<Member>| Rc::ptr_eq(one, member);
         if core.gate.is_stopped() || !core.roster.slots()[role].readable().is_some_and(has_role) {
             return true;
         }
         // Of several reads that met the same error the first has it written again.
-        if !member.is_bad(rows.offset, rows.len)
-            && columns.read(&core.roster, &[(role, rows)]).await.is_empty()
-        {
+        if !member.is_bad(rows) && columns.read(&core.roster, &[(role, rows)]).await.is_empty() {
             return true;
         }
         // Whoever else cannot be read is healed by who needs that, or two would have each other
@@ -80,8 +77,8 @@ impl Parity {
     pub(super) async fn heal_blocks(&self, core: &Rc<Core>, columns: &mut Columns, finder: Finder) {
         let block = u64::from(core.limits.logical_block);
         let rows = columns.rows;
-        for offset in (rows.offset..rows.end()).step_by(block as usize) {
-            self.heal_block(core, columns, Span::new(offset, block), finder).await;
+        for offset in rows.step_by(block) {
+            self.heal_block(core, columns, MemberSpan::new(offset, block), finder).await;
         }
     }
 
@@ -89,12 +86,12 @@ impl Parity {
         &self,
         core: &Rc<Core>,
         columns: &mut Columns,
-        block: Span,
+        block: MemberSpan,
         finder: Finder,
     ) {
         let mut readable = readable_roles(core, block);
-        let roles = (0..readable.len()).filter(|role| readable[*role]);
-        let wanted: Vec<(usize, Span)> = roles.map(|role| (role, block)).collect();
+        let roles = readable.roles_where(|is_readable| *is_readable);
+        let wanted: Vec<(Role, MemberSpan)> = roles.map(|role| (role, block)).collect();
         let failed = columns.read(&core.roster, &wanted).await;
         failed.iter().for_each(|(role, _)| readable[*role] = false);
         if failed.is_empty()
@@ -103,10 +100,10 @@ impl Parity {
         {
             return;
         }
-        let is_parity = |role: usize| is_parity(columns.geometry.column_of(columns.stripe, role));
-        let lost: Vec<bool> = (0..readable.len())
-            .map(|role| is_parity(role) && failed.iter().any(|(other, _)| *other == role))
-            .collect();
+        let is_parity = |role: Role| is_parity(columns.geometry.column_of(columns.stripe, role));
+        let is_lost =
+            |role: Role| is_parity(role) && failed.iter().any(|(other, _)| *other == role);
+        let lost = ByRole::new(readable.len(), is_lost);
         columns.compute(block, &|role| lost[role], &|_| None);
         for (role, member) in failed {
             let Some(member) = member else { continue };
@@ -118,26 +115,27 @@ impl Parity {
 
     /// What members have in their bad-block logs of rows of which so many others are listed or
     /// missing that parity does not make up for them: in bytes of the array.
-    pub(super) fn lost_of_rows(&self, core: &Core) -> Vec<Span> {
+    pub(super) fn lost_of_rows(&self, core: &Core) -> Vec<ArraySpan> {
         let geometry = &self.geometry;
         let block = u64::from(core.limits.logical_block);
         let members: Vec<Rc<Member>> =
-            core.roster.slots().iter().filter_map(|slot| slot.readable().cloned()).collect();
+            core.roster.slots().values().filter_map(|slot| slot.readable().cloned()).collect();
         let mut lost = Vec::new();
         for member in members {
-            let Some(role) = member.role().map(usize::from) else { continue };
+            let Some(role) = member.role() else { continue };
             for place in member.bad_places() {
-                let end = place.end().min(geometry.member_size());
-                for at in (place.offset..end).step_by(block as usize) {
-                    let row = Span::new(at, block);
-                    let stripe = at / geometry.chunk();
+                let used = MemberSpan::first(geometry.member_size());
+                for at in place.common(used).into_iter().flat_map(|used| used.step_by(block)) {
+                    let row = MemberSpan::new(at, block);
+                    let stripe = geometry.stripe_of_row(at);
                     let readable = readable_roles(core, row);
-                    let gone = readable.iter().filter(|readable| !**readable).count();
+                    let gone = readable.roles_where(|is_readable| !is_readable).count();
                     if let Column::Data(index) = geometry.column_of(stripe, role)
                         && gone > geometry.parities()
                     {
-                        let start = stripe * geometry.stripe() + index as u64 * geometry.chunk();
-                        lost.push(Span::new(start + at % geometry.chunk(), block));
+                        let column = index as u64 * geometry.chunk();
+                        let start = geometry.span_of_stripe(stripe).offset + column;
+                        lost.push(ArraySpan::new(start + at % geometry.chunk(), block));
                     }
                 }
             }

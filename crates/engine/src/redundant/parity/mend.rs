@@ -14,9 +14,9 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use braid_array::Geometry;
 use braid_array::geometry::Column;
-use braid_block::{Flags, Io, Span};
+use braid_array::{Geometry, MemberSpan, Role};
+use braid_block::{Flags, Io};
 use braid_mem::Buf;
 
 use super::Parity;
@@ -32,11 +32,11 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 impl Parity {
     /// Makes the parity of `rows`, which are locked, fit their data; answers whether it does now.
-    pub(super) async fn mend(&self, core: &Rc<Core>, rows: Span) -> bool {
+    pub(super) async fn mend(&self, core: &Rc<Core>, rows: MemberSpan) -> bool {
         let mut start = rows.offset;
         while start < rows.end() {
             let in_chunk = self.geometry.chunk() - start % self.geometry.chunk();
-            let part = Span::new(start, PART.min(rows.end() - start).min(in_chunk));
+            let part = MemberSpan::new(start, PART.min(rows.end() - start).min(in_chunk));
             if !self.mend_part(core, part).await {
                 return false;
             }
@@ -45,17 +45,17 @@ impl Parity {
         true
     }
 
-    async fn mend_part(&self, core: &Rc<Core>, rows: Span) -> bool {
+    async fn mend_part(&self, core: &Rc<Core>, rows: MemberSpan) -> bool {
         let roles = self.geometry.members();
         let needed = (roles + self.geometry.parities()) * rows.len as usize;
         let Some(memory) = memory_soon(core, needed).await else { return false };
         let (mut columns, mut rest) = Columns::new(&self.geometry, rows, memory, |_| true);
-        let all: Vec<(usize, Span)> = (0..roles).map(|role| (role, rows)).collect();
+        let all: Vec<(Role, MemberSpan)> = Role::all(roles).map(|role| (role, rows)).collect();
         if !columns.read(&core.roster, &all).await.is_empty() {
             return false;
         }
         let parity = [Column::P, Column::Q].into_iter().take(self.geometry.parities());
-        let parity: Vec<usize> = parity.map(|column| columns.role_of(column)).collect();
+        let parity: Vec<Role> = parity.map(|column| columns.role_of(column)).collect();
         let mut stored: Vec<Buf> = Vec::new();
         for role in &parity {
             let behind = rest.split_off(rows.len as usize);
@@ -73,7 +73,7 @@ impl Parity {
                 }
                 let mut payload = columns.share(*role);
                 for member in slots[*role].written() {
-                    let offset = member.data_offset + rows.offset;
+                    let offset = member.on_device(rows.offset);
                     let io = Io::write(offset, payload.share(), Flags::NONE);
                     started.push(member.dev.start(io));
                 }

@@ -41,8 +41,8 @@ mod window;
 
 use std::rc::Rc;
 
-use braid_array::Geometry;
 use braid_array::geometry::{Column, Raid1, Raid456};
+use braid_array::{ArraySpan, ByRole, Geometry, MemberByte, MemberSpan, Role};
 use braid_block::{Errno, Extent, Io, Payload, Span};
 use braid_mem::{Buf, Pool};
 
@@ -51,6 +51,7 @@ use super::control::JobKind;
 use super::core::Core;
 use super::found::Found;
 use super::keeping::{Inner, Keeping, Lost};
+use super::layout::{SyncByte, SyncSpan};
 use super::log::{Consistency, Log, LogCost, RestartError};
 use super::read::Finder;
 use super::roster::Member;
@@ -93,33 +94,34 @@ impl Parity {
     /// Whether the parity of `rows` agrees with its data, apart from writes under way. What the
     /// bitmap says beside does not matter to a write: where members are missing its bits stand for
     /// what those lack.
-    fn is_parity_trusted(&self, core: &Core, rows: Span) -> bool {
+    fn is_parity_trusted(&self, core: &Core, rows: MemberSpan) -> bool {
         // What was written without a log must not be passed by the frontier while it is under
         // way. It is not: rows that nobody is done with are locked before.
-        core.agreement.holds_for(rows)
+        core.agreement.holds_for(in_sync_bytes(rows))
     }
 
     /// Whether what some roles have of `rows` may be worked out from those that are `readable`.
     /// What a missing member had can be had in no other way; what a member that is there cannot
     /// read is not made up from parity that may not fit.
-    fn may_reconstruct(&self, core: &Core, rows: Span, readable: &[bool]) -> bool {
-        if core.agreement.is_torn(rows) {
+    fn may_reconstruct(&self, core: &Core, rows: MemberSpan, readable: &ByRole<bool>) -> bool {
+        if core.agreement.is_torn(in_sync_bytes(rows)) {
             return false;
         }
         let slots = core.roster.slots();
-        let is_missing = |role: usize| slots[role].readable().is_none();
-        let stripe = rows.offset / self.geometry.chunk();
-        let is_data = |role: &usize| !is_parity(self.geometry.column_of(stripe, *role));
-        if (0..readable.len()).filter(is_data).all(|role| readable[role]) {
+        let is_missing = |role: Role| slots[role].readable().is_none();
+        let stripe = self.geometry.stripe_of_row(rows.offset);
+        let is_data = |role: &Role| !is_parity(self.geometry.column_of(stripe, *role));
+        if readable.roles().filter(is_data).all(|role| readable[role]) {
             return true; // Parity is computed from the data, whatever it was.
         }
-        if (0..readable.len()).all(|role| readable[role] || is_missing(role)) {
+        if readable.roles().all(|role| readable[role] || is_missing(role)) {
             return true;
         }
-        let is_complete = !(0..readable.len()).any(is_missing);
-        let quiet = core.intent.borrow().as_ref().is_some_and(|one| !one.is_needed(rows));
+        let is_complete = !readable.roles().any(is_missing);
+        let quiet =
+            core.intent.borrow().as_ref().is_some_and(|one| !one.is_needed(in_sync_bytes(rows)));
         Canary::DoubtfulParityBelieved.is_planted()
-            || core.agreement.holds_for(rows)
+            || core.agreement.holds_for(in_sync_bytes(rows))
             || (is_complete && quiet)
     }
 
@@ -141,14 +143,20 @@ fn rows_of_unit(geometry: &Raid456) -> u64 {
     (1 << rows.ilog2()).clamp(4096, geometry.chunk())
 }
 
-/// By role, whether `rows` may be read.
-fn readable_roles(core: &Core, rows: Span) -> Vec<bool> {
-    (0..core.roster.slots().len()).map(|role| core.is_readable(role, rows)).collect()
+/// Whether `rows` may be read of a role.
+fn readable_roles(core: &Core, rows: MemberSpan) -> ByRole<bool> {
+    let count = core.roster.slots().len();
+    ByRole::new(count, |role| core.is_readable(role, rows))
 }
 
-/// By role, whether a member is written.
-fn written_roles(core: &Core) -> Vec<bool> {
-    core.roster.slots().iter().map(|slot| slot.written().next().is_some()).collect()
+/// Whether a role has a member that is in sync.
+fn roles_in_sync(core: &Core) -> ByRole<bool> {
+    core.roster.slots().values().map(|slot| slot.readable().is_some()).collect()
+}
+
+/// Whether a role has a member that is written.
+fn written_roles(core: &Core) -> ByRole<bool> {
+    core.roster.slots().values().map(|slot| slot.written().next().is_some()).collect()
 }
 
 /// Whether `column` is parity.
@@ -157,8 +165,19 @@ fn is_parity(column: Column) -> bool {
 }
 
 /// Members have the same columns up to the end of a chunk.
-fn rest_of_chunk(geometry: &Raid456, offset: u64) -> Span {
-    Span::new(offset, geometry.chunk() - offset % geometry.chunk())
+fn rest_of_chunk(geometry: &Raid456, row: MemberByte) -> SyncSpan {
+    let rows = MemberSpan::new(row, geometry.chunk() - row % geometry.chunk());
+    in_sync_bytes(rows)
+}
+
+/// `rows` in sync bytes: with parity they are the same.
+fn in_sync_bytes(rows: MemberSpan) -> SyncSpan {
+    SyncSpan::new(SyncByte::new(rows.offset.get()), rows.len)
+}
+
+/// The rows that the sync bytes `span` are.
+fn rows_of(span: SyncSpan) -> MemberSpan {
+    MemberSpan::new(MemberByte::new(span.offset.get()), span.len)
 }
 
 impl Keeping for Parity {
@@ -170,7 +189,7 @@ impl Keeping for Parity {
     fn read_carefully<'a>(
         &'a self,
         inner: &'a Rc<Inner>,
-        span: Span,
+        span: ArraySpan,
         payload: Payload,
         failed: Option<u32>,
     ) -> Later<'a, (Result<(), Errno>, Payload)> {
@@ -189,24 +208,24 @@ impl Keeping for Parity {
         &'a self,
         inner: &'a Rc<Inner>,
         member: Rc<Member>,
-        place: Span,
+        place: SyncSpan,
         finder: Finder,
     ) -> Later<'a, ()> {
-        Box::pin(self.rewrite_rows(&inner.core, member, place, finder))
+        Box::pin(self.rewrite_rows(&inner.core, member, rows_of(place), finder))
     }
 
-    fn piece_of_member(&self, _: u16, offset: u64) -> Option<Span> {
+    fn piece_of_member(&self, _: Role, offset: MemberByte) -> Option<SyncSpan> {
         Some(rest_of_chunk(&self.geometry, offset))
     }
 
     fn may_agree(&self, core: &Core) -> bool {
         let slots = core.roster.slots();
-        let missing = slots.iter().filter(|slot| slot.readable().is_none()).count();
+        let missing = slots.values().filter(|slot| slot.readable().is_none()).count();
         missing < self.geometry.parities()
     }
 
-    fn piece_to_compare(&self, offset: u64) -> Span {
-        rest_of_chunk(&self.geometry, offset)
+    fn piece_to_compare(&self, offset: SyncByte) -> SyncSpan {
+        rest_of_chunk(&self.geometry, MemberByte::new(offset.get()))
     }
 
     fn read_to_fill(&self) -> usize {
@@ -221,14 +240,19 @@ impl Keeping for Parity {
         &'a self,
         inner: &'a Rc<Inner>,
         members: Vec<Rc<Member>>,
-        place: Span,
-        _: u64,
+        place: SyncSpan,
+        _: MemberByte,
     ) -> Later<'a, Vec<Lost>> {
-        Box::pin(self.fill_columns(inner, members, place))
+        Box::pin(self.fill_columns(inner, members, rows_of(place)))
     }
 
-    fn compare<'a>(&'a self, inner: &'a Rc<Inner>, place: Span, kind: JobKind) -> Later<'a, Found> {
-        Box::pin(self.compare_rows(inner, place, kind))
+    fn compare<'a>(
+        &'a self,
+        inner: &'a Rc<Inner>,
+        place: SyncSpan,
+        kind: JobKind,
+    ) -> Later<'a, Found> {
+        Box::pin(self.compare_rows(inner, rows_of(place), kind))
     }
 
     fn extents(&self, _: &Inner, span: Span) -> Vec<Extent> {
@@ -246,7 +270,7 @@ impl Keeping for Parity {
         false
     }
 
-    fn lost(&self, inner: &Inner) -> Vec<Span> {
+    fn lost(&self, inner: &Inner) -> Vec<ArraySpan> {
         self.lost_of_rows(&inner.core)
     }
 

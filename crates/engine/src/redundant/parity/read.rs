@@ -6,14 +6,14 @@
 
 use std::rc::Rc;
 
-use braid_array::Geometry;
-use braid_array::Plan;
 use braid_array::geometry::{Column, Raid456};
 use braid_array::plan::plan_span;
+use braid_array::{ArraySpan, ByRole, Geometry, MemberSpan, Plan, Role};
 use braid_block::{Completion, Errno, Io, Payload, Span};
 
-use super::{Parity, readable_roles, rows_of_unit};
+use super::{Parity, in_sync_bytes, readable_roles, rows_of_unit};
 use crate::Pending;
+use crate::device::addressed;
 use crate::pending::join_futures;
 use crate::redundant::Later;
 use crate::redundant::core::Core;
@@ -34,18 +34,18 @@ pub(super) struct Reconstructed {
 impl Parity {
     #[inline]
     pub(super) fn read_data(&self, inner: &Rc<Inner>, io: Io) -> Pending {
-        let span = io.span;
+        let span = addressed(io.span);
         let slots = inner.core.roster.slots();
-        let holder = |role: usize, rows: Span| {
-            slots[role].readable().filter(|member| !member.is_bad(rows.offset, rows.len))
+        let holder = |role: Role, rows: MemberSpan| {
+            slots[role].readable().filter(|member| !member.is_bad(rows))
         };
         match plan_span(&self.geometry, span) {
-            Plan::Forward { member: role, offset } => {
-                let Some(member) = holder(role, Span::new(offset, span.len)) else {
+            Plan::Forward { role, offset } => {
+                let Some(member) = holder(role, MemberSpan::new(offset, span.len)) else {
                     drop(slots);
                     return inner.retry(span, io.payload, None);
                 };
-                let at = Span::new(member.data_offset + offset, span.len);
+                let at = Span::new(member.on_device(offset), span.len);
                 let pending = member.dev.start(Io { span: at, ..io });
                 match pending {
                     Pending::Ready(Some(Completion { result: Ok(()), .. })) => pending,
@@ -53,13 +53,11 @@ impl Parity {
                 }
             }
             Plan::Fan(fan) => {
-                if fan.spans.iter().any(|one| holder(one.member, one.span).is_none()) {
+                if fan.spans.iter().any(|one| holder(one.role, one.span).is_none()) {
                     drop(slots);
                     return inner.retry(span, io.payload, None);
                 }
-                inner.read_fan(io, fan, &|one| {
-                    holder(one.member, one.span).expect("looked at above")
-                })
+                inner.read_fan(io, fan, &|role| slots[role].readable().expect("looked at above"))
             }
         }
     }
@@ -69,7 +67,7 @@ impl Parity {
     pub(super) async fn read_units(
         &self,
         inner: &Rc<Inner>,
-        span: Span,
+        span: ArraySpan,
         payload: Payload,
         failed: Option<u32>,
     ) -> (Result<(), Errno>, Payload) {
@@ -105,7 +103,7 @@ impl Parity {
         {
             return (Ok(()), unit);
         }
-        let roles: Vec<usize> = unit.pieces.iter().map(role_of).collect();
+        let roles: Vec<Role> = unit.pieces.iter().map(role_of).collect();
         let pieces = unit.pieces.iter_mut().zip(roles).map(|(piece, role)| {
             let payload = std::mem::take(&mut piece.payload);
             self.read_rows(inner, role, piece.rows, payload, failed)
@@ -121,7 +119,7 @@ impl Parity {
 
     /// Fills the pieces of `unit` from all rows of the members that are there, without `role`;
     /// answers whether they suffice.
-    async fn read_all_rows(&self, inner: &Rc<Inner>, unit: &mut Unit, role: usize) -> bool {
+    async fn read_all_rows(&self, inner: &Rc<Inner>, unit: &mut Unit, role: Role) -> bool {
         let mut columns = self.columns(unit.rows).await;
         if !self.reconstruct_alone(inner, &mut columns, role).await {
             return false;
@@ -138,18 +136,18 @@ impl Parity {
     fn read_rows<'a>(
         &'a self,
         inner: &'a Rc<Inner>,
-        role: usize,
-        rows: Span,
+        role: Role,
+        rows: MemberSpan,
         mut payload: Payload,
         failed: Option<u32>,
     ) -> Later<'a, (Result<(), Errno>, Payload)> {
         Box::pin(async move {
             let holder = inner.core.roster.slots()[role].readable().cloned();
             if let Some(member) = &holder
-                && !member.is_bad(rows.offset, rows.len)
+                && !member.is_bad(rows)
                 && Some(member.number) != failed
             {
-                let io = Io::read(member.data_offset + rows.offset, payload);
+                let io = Io::read(member.on_device(rows.offset), payload);
                 let completion = member.dev.start(io).await;
                 payload = completion.payload;
                 if completion.result.is_ok() {
@@ -160,7 +158,7 @@ impl Parity {
             if self.reconstruct_alone(inner, &mut columns, role).await {
                 fill(&mut payload, columns.get(role, rows));
                 if let Some(member) = holder {
-                    inner.heal_later(member, rows, Finder::Request);
+                    inner.heal_later(member, in_sync_bytes(rows), Finder::Request);
                 }
                 return (Ok(()), payload);
             }
@@ -171,8 +169,7 @@ impl Parity {
             }
             let half = (rows.len / 2).next_multiple_of(block);
             let front = payload.take_front(half);
-            let first = Span::new(rows.offset, half);
-            let rest = Span::new(rows.offset + half, rows.len - half);
+            let (first, rest) = rows.split_at(half);
             let front = self.read_rows(inner, role, first, front, None).await;
             let back = self.read_rows(inner, role, rest, payload, None).await;
             let mut payload = front.1;
@@ -182,7 +179,7 @@ impl Parity {
     }
 
     /// Room for `rows` of every role.
-    pub(super) async fn columns(&self, rows: Span) -> Columns {
+    pub(super) async fn columns(&self, rows: MemberSpan) -> Columns {
         let needed = self.geometry.members() * rows.len as usize;
         let memory = self.cache.get_wait(needed).await;
         Columns::new(&self.geometry, rows, memory, |_| true).0
@@ -194,15 +191,15 @@ impl Parity {
         &self,
         inner: &Rc<Inner>,
         columns: &mut Columns,
-        role: usize,
+        role: Role,
     ) -> bool {
         let rows = columns.rows;
-        let entered = inner.core.ranges.enter(rows).await;
+        let entered = inner.core.ranges.enter(in_sync_bytes(rows)).await;
         let Reconstructed { is_known, unreadable } =
             self.reconstruct(&inner.core, columns, role, false).await;
         drop(entered);
         for member in unreadable {
-            inner.heal_later(member, rows, Finder::Request);
+            inner.heal_later(member, in_sync_bytes(rows), Finder::Request);
         }
         is_known
     }
@@ -215,7 +212,7 @@ impl Parity {
         &self,
         core: &Core,
         columns: &mut Columns,
-        role: usize,
+        role: Role,
         all: bool,
     ) -> Reconstructed {
         let rows = columns.rows;
@@ -229,9 +226,10 @@ impl Parity {
                 return Reconstructed { is_known: false, unreadable };
             };
             if all {
-                sources = (0..readable.len()).filter(|role| readable[*role]).collect();
+                sources = readable.roles_where(|is_readable| *is_readable).collect();
             }
-            let wanted: Vec<(usize, Span)> = sources.iter().map(|role| (*role, rows)).collect();
+            let wanted: Vec<(Role, MemberSpan)> =
+                sources.iter().map(|role| (*role, rows)).collect();
             let failed = columns.read(&core.roster, &wanted).await;
             if failed.is_empty() {
                 let is_known = columns.recover(rows, &|role| sources.contains(&role));
@@ -261,10 +259,15 @@ fn fill(payload: &mut Payload, mut from: &[u8]) {
 /// From which roles' rows that of `role` is reconstructed, if only those for which `readable` holds
 /// can be read; `None` if they do not suffice. No more than are needed: all other data that can
 /// be read, and as much parity as data cannot.
-fn sources(geometry: &Raid456, stripe: u64, role: usize, readable: &[bool]) -> Option<Vec<usize>> {
-    let can_be_read = |other: &usize| *other != role && readable[*other];
+fn sources(
+    geometry: &Raid456,
+    stripe: u64,
+    role: Role,
+    readable: &ByRole<bool>,
+) -> Option<Vec<Role>> {
+    let can_be_read = |other: &Role| *other != role && readable[*other];
     let data = (0..geometry.data()).map(|index| geometry.role_of(stripe, Column::Data(index)));
-    let mut sources: Vec<usize> = data.filter(can_be_read).collect();
+    let mut sources: Vec<Role> = data.filter(can_be_read).collect();
     let lost = geometry.data() - sources.len();
     let parity = [Column::P, Column::Q].into_iter().take(geometry.parities());
     let parity = parity.map(|column| geometry.role_of(stripe, column)).filter(can_be_read);

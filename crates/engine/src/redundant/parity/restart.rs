@@ -13,7 +13,7 @@
 
 use std::rc::Rc;
 
-use braid_block::Span;
+use braid_array::MemberSpan;
 use braid_md::Resync;
 
 use super::{Parity, rows_of_unit};
@@ -51,12 +51,12 @@ impl Parity {
         }
     }
 
-    async fn make_fit(&self, inner: &Rc<Inner>, rows: Span) {
+    async fn make_fit(&self, inner: &Rc<Inner>, rows: MemberSpan) {
         let chunk = self.geometry.chunk();
         let mut start = rows.offset;
         while start < rows.end() {
             let most = rows_of_unit(&self.geometry).min(chunk - start % chunk);
-            let part = Span::new(start, (rows.end() - start).min(most));
+            let part = MemberSpan::new(start, (rows.end() - start).min(most));
             self.compare_rows(inner, part, JobKind::Resync).await;
             start = part.end();
         }

@@ -11,13 +11,17 @@
 
 use std::rc::Rc;
 
-use braid_array::Geometry;
 use braid_array::geometry::Column;
 use braid_array::parity_plan::{Lost, Method, ParityState, choose, reads};
-use braid_block::{Errno, Flags, Io, Op, Payload, Span};
+use braid_array::{ArraySpan, Geometry, MemberByte, MemberSpan, Role};
+use braid_block::{Errno, Flags, Io, Op, Payload};
 use braid_mem::Buf;
 
-use super::{Parity, WHOLE_STRIPE, is_parity, readable_roles, rows_of_unit, written_roles};
+use super::{
+    Parity, WHOLE_STRIPE, in_sync_bytes, is_parity, readable_roles, roles_in_sync, rows_of_unit,
+    written_roles,
+};
+use crate::device::addressed;
 use crate::join_all;
 use crate::pending::join_futures;
 use crate::redundant::Later;
@@ -51,14 +55,16 @@ impl Parity {
         match io.op {
             // A hint. What members read as after a discard is anything, and parity would not fit.
             Op::Discard => (Finished::nothing_to_do(), io.payload),
-            Op::WriteZeroes => (self.write_zeroes(inner, io.span, io.flags).await, io.payload),
+            Op::WriteZeroes => {
+                (self.write_zeroes(inner, addressed(io.span), io.flags).await, io.payload)
+            }
             _ => self.gather(inner, io).await,
         }
     }
 
     /// Zeroes; over whole stripes the members are asked for them, since zeroes have zeroes for
     /// parity.
-    async fn write_zeroes(&self, inner: &Rc<Inner>, span: Span, flags: Flags) -> Finished {
+    async fn write_zeroes(&self, inner: &Rc<Inner>, span: ArraySpan, flags: Flags) -> Finished {
         let geometry = &self.geometry;
         let width = geometry.stripe();
         let mut offset = span.offset;
@@ -67,13 +73,13 @@ impl Parity {
             let left = span.end() - offset;
             if self.log.is_none() && offset.is_multiple_of(width) && left >= width {
                 let len = left / width * width;
-                let rows =
-                    Span::new(offset / width * geometry.chunk(), len / width * geometry.chunk());
+                let first = MemberByte::new(offset / width * geometry.chunk());
+                let rows = MemberSpan::new(first, len / width * geometry.chunk());
                 finished = finished.and(self.zero_members(inner, rows, flags).await);
                 offset += len;
             } else {
                 let len = left.min(width - offset % width);
-                let part = Span::new(offset, len);
+                let part = ArraySpan::new(offset, len);
                 finished = finished.and(self.store_zeroes(inner, part, flags).await);
                 offset += len;
             }
@@ -81,17 +87,16 @@ impl Parity {
         finished
     }
 
-    async fn zero_members(&self, inner: &Rc<Inner>, rows: Span, flags: Flags) -> Finished {
+    async fn zero_members(&self, inner: &Rc<Inner>, rows: MemberSpan, flags: Flags) -> Finished {
         let core = &inner.core;
-        let guard = match core.begin_write(rows).await {
+        let guard = match core.begin_write(in_sync_bytes(rows)).await {
             Ok(guard) => guard,
             Err(errno) => return Finished::refused(errno),
         };
         let members = core.roster.written();
-        let started = members.iter().map(|member| {
-            let span = Span::new(member.data_offset + rows.offset, rows.len);
-            member.dev.start(Io::write_zeroes(span, flags))
-        });
+        let started = members
+            .iter()
+            .map(|member| member.dev.start(Io::write_zeroes(member.span_on_device(rows), flags)));
         let completions = join_all(started.collect()).await;
         let places = members.iter().map(|member| (Rc::clone(member), rows)).collect();
         let failed = failures(members, &completions);
@@ -101,7 +106,7 @@ impl Parity {
 
     /// Stores zeroes as if a client had sent them, in parts for which there is memory; `span` lies
     /// within a stripe.
-    async fn store_zeroes(&self, inner: &Rc<Inner>, span: Span, flags: Flags) -> Finished {
+    async fn store_zeroes(&self, inner: &Rc<Inner>, span: ArraySpan, flags: Flags) -> Finished {
         const MOST: u64 = 2 << 20;
         let geometry = &self.geometry;
         let most = if geometry.stripe() <= MOST { MOST } else { rows_of_unit(geometry) };
@@ -111,7 +116,7 @@ impl Parity {
             let len = most.min(span.end() - offset);
             let mut zeroes = inner.core.work.pool().get_wait(len as usize).await;
             zeroes.fill(0);
-            let io = Io::write(offset, zeroes, flags);
+            let io = Io::write(offset.get(), zeroes, flags);
             finished = finished.and(self.store_span(inner, io).await.0);
             offset += len;
         }
@@ -127,7 +132,7 @@ impl Parity {
         };
         let most = rows_of_unit(geometry).min(most_logged(false));
         let most_of_whole = (WHOLE_STRIPE / geometry.parities() as u64).min(most_logged(true));
-        let mut units = cut(geometry, span, payload, most, most_of_whole);
+        let mut units = cut(geometry, addressed(span), payload, most, most_of_whole);
         if let [_] = &units[..] {
             let unit = units.remove(0);
             let (finished, unit) = self.store_unit(inner, unit, flags).await;
@@ -157,7 +162,7 @@ impl Parity {
         let (mut columns, rest) = Columns::new(&self.geometry, unit.rows, memory, |column| {
             !is_whole || is_parity(column)
         });
-        let guard = match inner.core.begin_write(unit.rows).await {
+        let guard = match inner.core.begin_write(in_sync_bytes(unit.rows)).await {
             Ok(guard) => guard,
             Err(errno) => return (Finished::refused(errno), unit),
         };
@@ -221,7 +226,7 @@ impl Parity {
         columns: &mut Columns,
     ) -> Option<Plan> {
         let core = &inner.core;
-        let mut unreadable: Vec<usize> = Vec::new();
+        let mut unreadable: Vec<Role> = Vec::new();
         let mut tried = false;
         loop {
             let Some(plan) = self.plan(core, unit, &unreadable) else {
@@ -244,7 +249,7 @@ impl Parity {
             }
             for (role, member) in failed {
                 if let Some(member) = member {
-                    inner.heal_later(member, unit.rows, Finder::Request);
+                    inner.heal_later(member, in_sync_bytes(unit.rows), Finder::Request);
                 }
                 unreadable.push(role);
             }
@@ -253,21 +258,22 @@ impl Parity {
 
     /// How `unit` is worked out, where the members of the roles `unreadable` could not read it;
     /// `None` if parity does not make up for all that cannot be read.
-    fn plan(&self, core: &Core, unit: &Unit, unreadable: &[usize]) -> Option<Plan> {
+    fn plan(&self, core: &Core, unit: &Unit, unreadable: &[Role]) -> Option<Plan> {
         let geometry = &self.geometry;
         let generation = core.roster.generation();
         let mut readable = readable_roles(core, unit.rows);
         unreadable.iter().for_each(|role| readable[*role] = false);
         if unit.is_whole(geometry) {
             // Nothing is read, so that what nobody has can be written anew.
-            readable = core.roster.slots().iter().map(|slot| slot.readable().is_some()).collect();
+            readable = roles_in_sync(core);
         }
         let mut parity = written_roles(core);
-        for (role, is_written) in parity.iter_mut().enumerate() {
+        for (role, is_written) in parity.iter_mut() {
             *is_written &= is_parity(geometry.column_of(unit.stripe, role));
         }
         let mut lost = Lost::of(geometry, unit.stripe, &|role| readable[role])?;
-        for role in (0..geometry.members()).filter(|role| parity[*role] && !readable[*role]) {
+        let needed = parity.roles_where(|is_written| *is_written);
+        for role in needed.filter(|role| !readable[*role]) {
             lost.is_written(geometry.column_of(unit.stripe, role));
         }
         let is_trusted = self.is_parity_trusted(core, unit.rows);
@@ -292,13 +298,13 @@ impl Parity {
         plan: &Plan,
         flags: Flags,
     ) -> Changed {
-        assert!(guard.covers(unit.rows), "a unit of rows that are not guarded");
+        assert!(guard.covers(in_sync_bytes(unit.rows)), "a unit of rows that are not guarded");
         let (mut places, mut started) = (Vec::new(), Vec::new());
         {
             let slots = inner.core.roster.slots();
-            let mut store = |role: usize, rows: Span, payload: &mut Payload| {
+            let mut store = |role: Role, rows: MemberSpan, payload: &mut Payload| {
                 for member in slots[role].written() {
-                    let offset = member.data_offset + rows.offset;
+                    let offset = member.on_device(rows.offset);
                     started.push(member.dev.start(Io::write(offset, payload.share(), flags)));
                     places.push((Rc::clone(member), rows));
                 }
@@ -307,7 +313,7 @@ impl Parity {
                 let role = columns.role_of(Column::Data(piece.column));
                 store(role, piece.rows, &mut piece.payload);
             }
-            for role in (0..plan.parity.len()).filter(|role| plan.parity[*role]) {
+            for role in plan.parity.roles_where(|is_written| *is_written) {
                 let mut payload = columns.share(role);
                 let mut at = unit.rows.offset;
                 for rows in unit.bands.merged() {
@@ -330,8 +336,8 @@ impl Parity {
     async fn judge_writes(
         &self,
         inner: &Rc<Inner>,
-        rows: Span,
-        mut places: Vec<(Rc<Member>, Span)>,
+        rows: MemberSpan,
+        mut places: Vec<(Rc<Member>, MemberSpan)>,
         failed: Vec<(Rc<Member>, Errno)>,
     ) -> Changed {
         let core = &inner.core;
@@ -352,7 +358,7 @@ impl Parity {
             // What is missing there can be reconstructed no more, and nothing can make that good
             // but the log, or a resync, at the next start: the superblocks go on saying that it
             // was being written.
-            core.agreement.tear(rows);
+            core.agreement.tear(in_sync_bytes(rows));
             core.stop(&format!("the rows {rows} are half written, and could not be mended"));
         }
         Changed { result: Err(*errno), everywhere: false }

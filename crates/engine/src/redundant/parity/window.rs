@@ -2,13 +2,12 @@
 
 use std::rc::Rc;
 
-use braid_array::Geometry;
 use braid_array::geometry::Column;
-use braid_block::Span;
+use braid_array::{ByRole, Geometry, MemberSpan, Role};
 use braid_mem::Buf;
 use braid_parity::{Suspect, locate};
 
-use super::{Parity, is_parity, readable_roles};
+use super::{Parity, in_sync_bytes, is_parity, readable_roles, roles_in_sync};
 use crate::redundant::control::JobKind;
 use crate::redundant::core::Core;
 use crate::redundant::found::{BLOCK, Found};
@@ -35,14 +34,14 @@ impl Parity {
         &self,
         inner: &Rc<Inner>,
         members: Vec<Rc<Member>>,
-        rows: Span,
+        rows: MemberSpan,
     ) -> Vec<Lost> {
         let core = &inner.core;
         // Memory first: whoever holds some then needs only the lock.
         let needed = self.geometry.members() * rows.len as usize;
         let memory = core.work.pool().get_wait(needed).await;
         let (mut columns, _) = Columns::new(&self.geometry, rows, memory, |_| true);
-        let _locked = core.ranges.lock(rows).await;
+        let _locked = core.ranges.lock(in_sync_bytes(rows)).await;
         let mut lost = Vec::new();
         let mut parts = vec![rows];
         while let Some(part) = parts.pop() {
@@ -55,8 +54,8 @@ impl Parity {
                 continue;
             }
             let half = (part.len / 2).next_multiple_of(block);
-            parts.push(Span::new(part.offset + half, part.len - half));
-            parts.push(Span::new(part.offset, half));
+            let (first, rest) = part.split_at(half);
+            parts.extend([rest, first]);
         }
         lost
     }
@@ -68,26 +67,25 @@ impl Parity {
         inner: &Rc<Inner>,
         members: &[Rc<Member>],
         columns: &mut Columns,
-        part: Span,
+        part: MemberSpan,
     ) -> Result<(), Vec<Rc<Member>>> {
         let core = &inner.core;
         let is_filled = |member: &&Rc<Member>| member.recovering().is_some();
         let members: Vec<Rc<Member>> = members.iter().filter(is_filled).cloned().collect();
-        let mut wanted: Vec<usize> =
-            members.iter().filter_map(|member| member.role().map(usize::from)).collect();
+        let mut wanted: Vec<Role> = members.iter().filter_map(|member| member.role()).collect();
         wanted.sort_unstable();
         wanted.dedup();
         let mut readable = readable_roles(core, part);
-        let listed = |role: &usize| core.roster.slots()[*role].readable().cloned();
-        let unlisted = (0..readable.len()).filter(|role| !readable[*role]);
-        let mut unreadable: Vec<Rc<Member>> = unlisted.filter_map(|role| listed(&role)).collect();
+        let holder = |role: Role| core.roster.slots()[role].readable().cloned();
+        let listed = readable.roles_where(|is_readable| !is_readable);
+        let mut unreadable: Vec<Rc<Member>> = listed.filter_map(holder).collect();
         // Of members that are replaced while they work only those are read.
         let mut sources = wanted.clone();
         loop {
             if !sources.iter().all(|role| readable[*role]) {
-                sources = (0..readable.len()).filter(|role| readable[*role]).collect();
+                sources = readable.roles_where(|is_readable| *is_readable).collect();
             }
-            let reads: Vec<(usize, Span)> = sources.iter().map(|role| (*role, part)).collect();
+            let reads: Vec<(Role, MemberSpan)> = sources.iter().map(|role| (*role, part)).collect();
             let failed = columns.read(&core.roster, &reads).await;
             if failed.is_empty() {
                 break;
@@ -103,19 +101,19 @@ impl Parity {
             {
                 return Err(unreadable);
             }
-            let is_lost_parity = |role: usize| {
+            let is_lost_parity = |role: Role| {
                 wanted.contains(&role)
                     && !readable[role]
                     && is_parity(self.geometry.column_of(columns.stripe, role))
             };
-            let lost: Vec<bool> = (0..readable.len()).map(is_lost_parity).collect();
+            let lost = ByRole::new(readable.len(), is_lost_parity);
             columns.compute(part, &|role| lost[role], &|_| None);
             for member in unreadable {
-                inner.heal_later(member, part, Finder::Pass);
+                inner.heal_later(member, in_sync_bytes(part), Finder::Pass);
             }
         }
         for role in wanted {
-            let has_role = |member: &&Rc<Member>| member.role().map(usize::from) == Some(role);
+            let has_role = |member: &&Rc<Member>| member.role() == Some(role);
             let targets: Vec<Rc<Member>> = members.iter().filter(has_role).cloned().collect();
             let [before, payload, rest] = columns.take_apart(role, part);
             let payload = core.store_filled(&targets, part.offset, payload).await;
@@ -128,7 +126,12 @@ impl Parity {
     /// repair writes what is proved wrong: with two parities that are there, the one member that
     /// explains the mismatch; else the parity, which protects nothing as it is. Always written
     /// again is what cannot be read.
-    pub(super) async fn compare_rows(&self, inner: &Rc<Inner>, rows: Span, kind: JobKind) -> Found {
+    pub(super) async fn compare_rows(
+        &self,
+        inner: &Rc<Inner>,
+        rows: MemberSpan,
+        kind: JobKind,
+    ) -> Found {
         let core = &inner.core;
         let geometry = &self.geometry;
         let block = u64::from(core.limits.logical_block);
@@ -139,11 +142,11 @@ impl Parity {
             // Memory first, for each part: who waits for it may have what others wait for.
             let needed = (geometry.members() + geometry.parities()) * part.len as usize;
             let memory = core.work.pool().get_wait(needed).await;
-            let _locked = core.ranges.lock(part).await;
+            let _locked = core.ranges.lock(in_sync_bytes(part)).await;
             match self.compare_part(core, part, kind, memory).await {
                 Compared::Done(one) => {
                     if kind == JobKind::Resync && one.unsettled.is_none() {
-                        core.agreement.was_compared(part);
+                        core.agreement.was_compared(in_sync_bytes(part));
                     }
                     found.add(one, usize::MAX);
                 }
@@ -153,13 +156,13 @@ impl Parity {
                     parts.push(part);
                 }
                 Compared::Healed(mut one) => {
-                    one.is_unsettled(part); // What was healed cannot be read, again and again.
+                    one.is_unsettled(in_sync_bytes(part)); // What was healed cannot be read, again and again.
                     found.add(one, usize::MAX);
                 }
                 Compared::InHalves => {
                     let half = (part.len / 2).next_multiple_of(block);
-                    parts.push(Span::new(part.offset + half, part.len - half));
-                    parts.push(Span::new(part.offset, half));
+                    let (first, rest) = part.split_at(half);
+                    parts.extend([rest, first]);
                 }
             }
         }
@@ -169,15 +172,14 @@ impl Parity {
     async fn compare_part(
         &self,
         core: &Rc<Core>,
-        part: Span,
+        part: MemberSpan,
         kind: JobKind,
         memory: Buf,
     ) -> Compared {
         let mut found = Found::default();
         let (mut columns, rest) = Columns::new(&self.geometry, part, memory, |_| true);
-        let is_there: Vec<bool> =
-            core.roster.slots().iter().map(|slot| slot.readable().is_some()).collect();
-        let missing = is_there.iter().filter(|is_there| !**is_there).count();
+        let is_there = roles_in_sync(core);
+        let missing = is_there.roles_where(|is_there| !is_there).count();
         if missing >= self.geometry.parities() {
             return Compared::Done(found); // Whatever is there, nothing contradicts it.
         }
@@ -190,8 +192,8 @@ impl Parity {
             }
             found.listed += part.len;
         }
-        let reads: Vec<(usize, Span)> =
-            (0..readable.len()).filter(|role| readable[*role]).map(|role| (role, part)).collect();
+        let sources = readable.roles_where(|is_readable| *is_readable);
+        let reads: Vec<(Role, MemberSpan)> = sources.map(|role| (role, part)).collect();
         let failed = columns.read(&core.roster, &reads).await;
         if failed.is_empty() && readable == is_there {
             found.compared += part.len;
@@ -200,10 +202,10 @@ impl Parity {
             return Compared::Done(found);
         }
         if failed.is_empty() {
-            if kind == JobKind::Resync && !core.agreement.holds_for(part) {
+            if kind == JobKind::Resync && !core.agreement.holds_for(in_sync_bytes(part)) {
                 // Nobody has what is listed, and the parity of these rows cannot be made to fit it:
                 // it must not be reconstructed from whatever lies there.
-                found.is_unsettled(part);
+                found.is_unsettled(in_sync_bytes(part));
             }
             return Compared::Done(found);
         }
@@ -217,19 +219,19 @@ impl Parity {
             if is_divisible {
                 return Compared::InHalves;
             }
-            found.is_unsettled(part);
+            found.is_unsettled(in_sync_bytes(part));
             return Compared::Done(found);
         }
-        let lost: Vec<bool> = (0..readable.len())
-            .map(|role| !readable[role] && is_parity(self.geometry.column_of(columns.stripe, role)))
-            .collect();
+        let lost = ByRole::new(readable.len(), |role| {
+            !readable[role] && is_parity(self.geometry.column_of(columns.stripe, role))
+        });
         columns.compute(part, &|role| lost[role], &|_| None);
         for (role, member) in failed {
             let Some(member) = member else { continue };
             let payload = columns.take(role);
             match core.write_again(&member, part, payload, Finder::Pass).await {
                 (true, _) => found.unreadable += 1,
-                (false, _) => found.is_unsettled(part),
+                (false, _) => found.is_unsettled(in_sync_bytes(part)),
             }
         }
         if found.unsettled.is_none() { Compared::Healed(found) } else { Compared::Done(found) }
@@ -241,7 +243,7 @@ impl Parity {
         &self,
         core: &Rc<Core>,
         columns: &mut Columns,
-        wrong: &[usize],
+        wrong: &[Role],
         found: &mut Found,
     ) {
         let rows = columns.rows;
@@ -254,7 +256,7 @@ impl Parity {
                 match is_written {
                     true if member.is_in_sync() => found.repaired += rows.len,
                     // The rows still do not agree, and whoever asked has to know.
-                    false if member.is_in_sync() => found.is_unsettled(rows),
+                    false if member.is_in_sync() => found.is_unsettled(in_sync_bytes(rows)),
                     _ => {}
                 }
             }
@@ -266,15 +268,15 @@ impl Parity {
 /// they should. `memory` is room for the parities.
 fn judge(
     columns: &mut Columns,
-    is_there: &[bool],
+    is_there: &ByRole<bool>,
     mut memory: Buf,
     kind: JobKind,
     found: &mut Found,
-) -> Vec<usize> {
+) -> Vec<Role> {
     let rows = columns.rows;
-    let all_there = is_there.iter().all(|is_there| *is_there);
+    let all_there = is_there.values().all(|is_there| *is_there);
     let parity = [Column::P, Column::Q].into_iter().take(columns.geometry.parities());
-    let parity: Vec<usize> = parity.map(|column| columns.role_of(column)).collect();
+    let parity: Vec<Role> = parity.map(|column| columns.role_of(column)).collect();
     // What lacks is worked out first, by P if it can be, and with it nothing contradicts P.
     let lost_data =
         (0..columns.geometry.data()).any(|index| !is_there[columns.role_of(Column::Data(index))]);
@@ -289,11 +291,11 @@ fn judge(
         stored.push(aside);
     }
     let used_for_recovery = if lost_data { Some(parity[0]) } else { None };
-    let is_compared = |role: usize| is_there[role] && Some(role) != used_for_recovery;
+    let is_compared = |role: Role| is_there[role] && Some(role) != used_for_recovery;
     columns.compute(rows, &|role| is_compared(role), &|_| None);
     let mut wrong = Vec::new();
     for start in (0..rows.len).step_by(BLOCK) {
-        let block = Span::new(rows.offset + start, (rows.len - start).min(BLOCK as u64));
+        let block = MemberSpan::new(rows.offset + start, (rows.len - start).min(BLOCK as u64));
         let range = start as usize..(start + block.len) as usize;
         let differs: Vec<bool> = parity
             .iter()
@@ -306,7 +308,7 @@ fn judge(
             continue;
         }
         found.mismatches += block.len;
-        found.places.push(block.offset);
+        found.places.push(in_sync_bytes(block).offset);
         if kind == JobKind::Resync || !all_there || parity.len() == 1 {
             if kind != JobKind::Check {
                 wrong.extend(parity.iter().zip(&differs).filter(|(_, d)| **d).map(|(r, _)| *r));
@@ -316,7 +318,7 @@ fn judge(
         let suspect = suspect_of(columns, &parity, &mut stored, block, &range);
         match suspect {
             Some(role) => {
-                *found.suspects.entry(role as u16).or_default() += block.len;
+                *found.suspects.entry(role).or_default() += block.len;
                 if kind == JobKind::Repair {
                     wrong.push(role);
                     put_in_place(columns, &parity, &stored, role, block, &range);
@@ -340,11 +342,11 @@ fn judge(
 /// differences.
 fn suspect_of(
     columns: &Columns,
-    parity: &[usize],
+    parity: &[Role],
     stored: &mut [Buf],
-    block: Span,
+    block: MemberSpan,
     range: &std::ops::Range<usize>,
-) -> Option<usize> {
+) -> Option<Role> {
     for (role, stored) in parity.iter().zip(&mut *stored) {
         braid_parity::xor_into(&mut stored[range.clone()], columns.get(*role, block));
     }
@@ -362,10 +364,10 @@ fn suspect_of(
 /// differs by.
 fn put_in_place(
     columns: &mut Columns,
-    parity: &[usize],
+    parity: &[Role],
     differences: &[Buf],
-    role: usize,
-    block: Span,
+    role: Role,
+    block: MemberSpan,
     range: &std::ops::Range<usize>,
 ) {
     if !parity.contains(&role) {

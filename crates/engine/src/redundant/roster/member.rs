@@ -14,6 +14,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
+use braid_array::{MemberByte, MemberSpan, Role};
 use braid_block::Span;
 use braid_md::Superblock;
 use braid_md::bad_blocks::{BadBlocks, BadRange};
@@ -25,8 +26,8 @@ use crate::Dev;
 pub enum MemberState {
     /// Has every acknowledged write of its role.
     InSync,
-    /// Being filled: what lies below this many bytes of its data is in sync.
-    Recovering(u64),
+    /// Being filled: what lies below this byte of its data is in sync.
+    Recovering(MemberByte),
     /// Waits for a role.
     Spare,
     /// Not used any more.
@@ -44,7 +45,7 @@ pub struct NewMember {
     /// md's device number: unique in the array.
     pub number: u32,
     /// Which role it has, if any.
-    pub role: Option<u16>,
+    pub role: Option<Role>,
     /// Stands in for another of the same role, that still works.
     pub replacement: bool,
     /// What it is good for.
@@ -55,7 +56,7 @@ pub struct NewMember {
     pub write_mostly: bool,
     /// As it is on the device; none for an array without superblocks.
     pub superblock: Option<Superblock>,
-    /// What it cannot hold, in bytes of its data.
+    /// What it cannot hold, in bytes from the start of the device, as md's log counts.
     pub bad_blocks: BadBlocks,
 }
 
@@ -78,7 +79,7 @@ pub(crate) struct Member {
     pub(crate) dev: Dev,
     pub(crate) data_offset: u64,
     pub(crate) number: u32,
-    pub(super) role: Cell<Option<u16>>,
+    pub(super) role: Cell<Option<Role>>,
     pub(super) replacement: Cell<bool>,
     pub(super) state: Cell<MemberState>,
     pub(super) by_bitmap: Cell<bool>,
@@ -89,8 +90,8 @@ pub(crate) struct Member {
     pub(crate) has_bad_blocks: Cell<bool>,
     /// Reads under way.
     pub(crate) reads: Cell<u32>,
-    /// Where the last read ended, in bytes of its data.
-    pub(crate) head: Cell<u64>,
+    /// Where the last read ended.
+    pub(crate) head: Cell<MemberByte>,
     /// Read errors that were put right.
     pub(crate) corrected: Cell<u32>,
     errors: Cell<Errors>,
@@ -117,7 +118,7 @@ impl Member {
             has_bad_blocks: Cell::new(!new.bad_blocks.is_empty()),
             bad_blocks: RefCell::new(new.bad_blocks),
             reads: Cell::new(0),
-            head: Cell::new(0),
+            head: Cell::default(),
             errors: Cell::default(),
             has_log: Cell::new(false),
             remark: RefCell::default(),
@@ -132,7 +133,7 @@ impl Member {
 
     /// Its role, if it has one.
     #[inline]
-    pub(crate) fn role(&self) -> Option<u16> {
+    pub(crate) fn role(&self) -> Option<Role> {
         self.role.get()
     }
 
@@ -151,8 +152,8 @@ impl Member {
         self.remark.borrow().clone()
     }
 
-    /// How far it is filled, in bytes of its data; none unless it is being filled.
-    pub(crate) fn recovering(&self) -> Option<u64> {
+    /// How far it is filled; none unless it is being filled.
+    pub(crate) fn recovering(&self) -> Option<MemberByte> {
         match self.state.get() {
             MemberState::Recovering(frontier) => Some(frontier),
             _ => None,
@@ -187,9 +188,9 @@ impl Member {
         })
     }
 
-    /// Counts a read error at `place` of its data, unless the same page was the last: what was
+    /// Counts a read error at `place`, unless the same page was the last: what was
     /// counted is halved for each hour that passed (md's `check_decay_read_errors`).
-    pub(crate) fn count_error(&self, now: Duration, place: Span) -> u32 {
+    pub(crate) fn count_error(&self, now: Duration, place: MemberSpan) -> u32 {
         let Errors { count, last, page } = self.errors.get();
         if count > 0 && page == place.offset / PAGE {
             return count;
@@ -197,27 +198,40 @@ impl Member {
         let hours = now.saturating_sub(last).as_secs() / 3600;
         let count = u32::try_from(hours).ok().and_then(|hours| count.checked_shr(hours));
         let count = count.unwrap_or(0) + 1;
-        let page = place.end().saturating_sub(1) / PAGE;
+        let page = place.end().get().saturating_sub(1) / PAGE;
         self.errors.set(Errors { count, last: now, page });
         count
     }
 
-    /// What its bad-block log lists, in bytes of its data.
-    pub(crate) fn bad_places(&self) -> Vec<Span> {
+    /// Where `at` lies on the device: the one place where a byte of its data becomes one of its
+    /// device.
+    #[inline]
+    pub(crate) fn on_device(&self, at: MemberByte) -> u64 {
+        self.data_offset + at.get()
+    }
+
+    /// Where `span` lies on the device.
+    #[inline]
+    pub(crate) fn span_on_device(&self, span: MemberSpan) -> Span {
+        Span::new(self.on_device(span.offset), span.len)
+    }
+
+    /// What of its data its bad-block log lists.
+    pub(crate) fn bad_places(&self) -> Vec<MemberSpan> {
         let in_data = |range: BadRange| {
             let end = (range.offset + range.len).checked_sub(self.data_offset)?;
             let start = range.offset.saturating_sub(self.data_offset);
-            (end > start).then(|| Span::new(start, end - start))
+            (end > start).then(|| MemberSpan::new(MemberByte::new(start), end - start))
         };
         self.bad_blocks.borrow().iter().filter_map(in_data).collect()
     }
 
-    /// Whether what lies at `offset` of its data, `len` bytes, is known not to be readable.
+    /// Whether some of `place` is known not to be readable.
     #[inline]
-    pub(crate) fn is_bad(&self, offset: u64, len: u64) -> bool {
+    pub(crate) fn is_bad(&self, place: MemberSpan) -> bool {
         // The log counts from the start of the device (`is_badblock` in md.h).
         self.has_bad_blocks.get()
-            && self.bad_blocks.borrow().overlaps(self.data_offset + offset, len).is_some()
+            && self.bad_blocks.borrow().overlaps(self.on_device(place.offset), place.len).is_some()
     }
 }
 

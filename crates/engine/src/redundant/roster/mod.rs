@@ -22,13 +22,15 @@ mod member;
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 
+use braid_array::{ByRole, MemberByte, Role};
+
 use super::publish::Announced;
 pub(crate) use member::{Member, Slot};
 pub use member::{MemberState, NewMember};
 
 /// The members and their places.
 pub(crate) struct Roster {
-    slots: RefCell<Vec<Slot>>,
+    slots: RefCell<ByRole<Slot>>,
     /// All that are there, also spares and faulty ones.
     members: RefCell<Vec<Rc<Member>>>,
     generation: Cell<u64>,
@@ -40,12 +42,12 @@ impl Roster {
     /// # Panics
     /// If a role is out of range or taken twice.
     pub(crate) fn new(count: usize, members: Vec<NewMember>) -> Roster {
-        let mut slots = vec![Slot::default(); count];
+        let mut slots = ByRole::new(count, |_| Slot::default());
         let members: Vec<Rc<Member>> =
             members.into_iter().map(|new| Rc::new(Member::new(new))).collect();
         for member in members.iter().filter(|member| member.is_written()) {
             let role = member.role().expect("a member that is written has a role");
-            let slot = &mut slots[usize::from(role)];
+            let slot = &mut slots[role];
             let place =
                 if member.is_replacement() { &mut slot.replacement } else { &mut slot.primary };
             assert!(place.replace(Rc::clone(member)).is_none(), "role {role} is taken twice");
@@ -58,7 +60,7 @@ impl Roster {
 
     /// The slots, by role. Not to be held over an await.
     #[inline]
-    pub(crate) fn slots(&self) -> Ref<'_, Vec<Slot>> {
+    pub(crate) fn slots(&self) -> Ref<'_, ByRole<Slot>> {
         self.slots.borrow()
     }
 
@@ -75,30 +77,30 @@ impl Roster {
 
     /// Those that writes go to, each once.
     pub(crate) fn written(&self) -> Vec<Rc<Member>> {
-        self.slots.borrow().iter().flat_map(|slot| slot.written().cloned()).collect()
+        self.slots.borrow().values().flat_map(|slot| slot.written().cloned()).collect()
     }
 
     /// Those that are being filled, in the order of their roles.
     pub(crate) fn recovering(&self) -> Vec<Rc<Member>> {
         let slots = self.slots.borrow();
-        let written = slots.iter().flat_map(Slot::written);
+        let written = slots.values().flat_map(Slot::written);
         written.filter(|member| member.recovering().is_some()).cloned().collect()
     }
 
     /// The lowest role without a member, and a spare that could have it.
-    pub(crate) fn vacancy(&self) -> Option<(Rc<Member>, u16)> {
-        let role = self.slots.borrow().iter().position(|slot| slot.primary.is_none())?;
+    pub(crate) fn vacancy(&self) -> Option<(Rc<Member>, Role)> {
+        let role = self.slots.borrow().roles_where(|slot| slot.primary.is_none()).next()?;
         let members = self.members.borrow();
         let spare = members.iter().find(|member| member.state() == MemberState::Spare)?;
-        Some((Rc::clone(spare), u16::try_from(role).ok()?))
+        Some((Rc::clone(spare), role))
     }
 
     /// `member` is used no more because of `why`. What was to replace it goes on in its place.
     pub(super) fn take_out(&self, member: &Rc<Member>, why: &str) {
         member.remark.replace(why.to_owned());
         member.state.set(MemberState::Faulty);
-        if let Some(slot) = self.slot_of(member) {
-            let slot = &mut self.slots.borrow_mut()[slot];
+        if let Some(role) = self.slot_of(member) {
+            let slot = &mut self.slots.borrow_mut()[role];
             let is = |place: &Option<Rc<Member>>| {
                 place.as_ref().is_some_and(|one| Rc::ptr_eq(one, member))
             };
@@ -124,21 +126,21 @@ impl Roster {
     }
 
     /// `spare` is filled from now on, for `role`.
-    pub(super) fn take_over(&self, spare: &Rc<Member>, role: u16) {
+    pub(super) fn take_over(&self, spare: &Rc<Member>, role: Role) {
         assert_eq!(spare.state(), MemberState::Spare, "{} is to take over", spare.label);
         spare.by_bitmap.set(false);
         spare.role.set(Some(role));
-        spare.state.set(MemberState::Recovering(0));
+        spare.state.set(MemberState::Recovering(MemberByte::START));
         self.place(spare, role);
         self.changed();
     }
 
     /// `new` is filled beside the member of `role`.
-    pub(super) fn stand_in(&self, new: &Rc<Member>, role: u16) {
+    pub(super) fn stand_in(&self, new: &Rc<Member>, role: Role) {
         new.by_bitmap.set(false);
         new.role.set(Some(role));
         new.replacement.set(true);
-        new.state.set(MemberState::Recovering(0));
+        new.state.set(MemberState::Recovering(MemberByte::START));
         self.members.borrow_mut().push(Rc::clone(new));
         self.place(new, role);
         self.changed();
@@ -160,7 +162,7 @@ impl Roster {
         if member.replacement.replace(false)
             && let Some(role) = member.role()
         {
-            let slot = &mut self.slots.borrow_mut()[usize::from(role)];
+            let slot = &mut self.slots.borrow_mut()[role];
             slot.replacement = None;
             replaced = slot.primary.replace(Rc::clone(member));
         }
@@ -172,8 +174,8 @@ impl Roster {
         replaced
     }
 
-    /// `member` is filled below `frontier`, in bytes of its data.
-    pub(super) fn is_filled_below(&self, member: &Member, frontier: u64) {
+    /// `member` is filled below `frontier`.
+    pub(super) fn is_filled_below(&self, member: &Member, frontier: MemberByte) {
         if let Some(before) = member.recovering() {
             assert!(before <= frontier, "{}: filled to {before}, now {frontier}", member.label);
             member.state.set(MemberState::Recovering(frontier));
@@ -181,9 +183,9 @@ impl Roster {
     }
 
     /// Those that are being filled have to be filled again from `first` on.
-    pub(super) fn fill_again_from(&self, first: u64) {
+    pub(super) fn fill_again_from(&self, first: MemberByte) {
         for member in self.recovering() {
-            let filled = member.recovering().unwrap_or(0);
+            let filled = member.recovering().unwrap_or_default();
             member.state.set(MemberState::Recovering(filled.min(first)));
         }
     }
@@ -191,24 +193,24 @@ impl Roster {
     /// There are `count` roles from now on.
     pub(super) fn resize(&self, count: usize) {
         let mut slots = self.slots.borrow_mut();
-        assert!(slots.iter().skip(count).all(|slot| slot.primary.is_none()), "a role is in use");
+        assert!(slots.values().skip(count).all(|slot| slot.primary.is_none()), "a role is in use");
         slots.resize(count, Slot::default());
         drop(slots);
         self.changed();
     }
 
-    fn place(&self, member: &Rc<Member>, role: u16) {
-        let slot = &mut self.slots.borrow_mut()[usize::from(role)];
+    fn place(&self, member: &Rc<Member>, role: Role) {
+        let slot = &mut self.slots.borrow_mut()[role];
         let place = if member.is_replacement() { &mut slot.replacement } else { &mut slot.primary };
         assert!(place.is_none(), "role {role} is taken");
         *place = Some(Rc::clone(member));
     }
 
-    fn slot_of(&self, member: &Rc<Member>) -> Option<usize> {
+    fn slot_of(&self, member: &Rc<Member>) -> Option<Role> {
         let is = |slot: &Slot| {
             slot.primary.iter().chain(&slot.replacement).any(|one| Rc::ptr_eq(one, member))
         };
-        self.slots.borrow().iter().position(is)
+        self.slots.borrow().roles_where(is).next()
     }
 
     fn changed(&self) {
@@ -220,7 +222,7 @@ impl Roster {
         for member in self.members.borrow().iter() {
             let slot = self.slot_of(member);
             if member.is_written() {
-                assert_eq!(slot, member.role().map(usize::from), "{}: its slot", member.label);
+                assert_eq!(slot, member.role(), "{}: its slot", member.label);
             } else {
                 assert_eq!(slot, None, "{} takes no part", member.label);
             }

@@ -10,10 +10,10 @@
 
 use std::rc::Rc;
 
-use braid_array::Geometry;
 use braid_array::geometry::{Column, Raid456};
 use braid_array::parity_plan::{Band, Method};
-use braid_block::{Io, Payload, Span};
+use braid_array::{ByRole, Geometry, MemberByte, MemberSpan, Role};
+use braid_block::{Io, Payload};
 use braid_mem::Buf;
 
 use crate::join_all;
@@ -23,10 +23,10 @@ use crate::redundant::roster::{Member, Roster};
 pub(in crate::redundant) struct Columns {
     pub(in crate::redundant) geometry: Raid456,
     pub(in crate::redundant) stripe: u64,
-    /// In bytes of each member's data, inside the stripe.
-    pub(in crate::redundant) rows: Span,
-    /// By role. `None` where none is needed, and while a buffer is worked on.
-    bufs: Vec<Option<Buf>>,
+    /// Inside the stripe.
+    pub(in crate::redundant) rows: MemberSpan,
+    /// `None` where none is needed, and while a buffer is worked on.
+    bufs: ByRole<Option<Buf>>,
 }
 
 impl Columns {
@@ -34,60 +34,64 @@ impl Columns {
     /// the rest.
     pub(in crate::redundant) fn new(
         geometry: &Raid456,
-        rows: Span,
+        rows: MemberSpan,
         mut memory: Buf,
         is_needed: impl Fn(Column) -> bool,
     ) -> (Columns, Buf) {
-        let stripe = rows.offset / geometry.chunk();
-        let room = |role: usize| {
+        let stripe = geometry.stripe_of_row(rows.offset);
+        let room = |role: Role| {
             is_needed(geometry.column_of(stripe, role)).then(|| {
                 let rest = memory.split_off(rows.len as usize);
                 std::mem::replace(&mut memory, rest)
             })
         };
-        let bufs = (0..geometry.members()).map(room).collect();
-        debug_assert_eq!((rows.end() - 1) / geometry.chunk(), stripe);
+        let bufs = ByRole::new(geometry.members(), room);
+        debug_assert!(geometry.rows_of_stripe(stripe).covers(rows));
         (Columns { geometry: geometry.clone(), stripe, rows, bufs }, memory)
     }
 
-    pub(in crate::redundant) fn role_of(&self, column: Column) -> usize {
+    pub(in crate::redundant) fn role_of(&self, column: Column) -> Role {
         self.geometry.role_of(self.stripe, column)
     }
 
-    fn q_role(&self) -> Option<usize> {
+    fn q_role(&self) -> Option<Role> {
         (self.geometry.parities() == 2).then(|| self.role_of(Column::Q))
     }
 
-    fn range(&self, rows: Span) -> std::ops::Range<usize> {
+    fn range(&self, rows: MemberSpan) -> std::ops::Range<usize> {
         let start = (rows.offset - self.rows.offset) as usize;
         start..start + rows.len as usize
     }
 
     /// What `role` has of `rows`.
-    pub(in crate::redundant) fn get(&self, role: usize, rows: Span) -> &[u8] {
+    pub(in crate::redundant) fn get(&self, role: Role, rows: MemberSpan) -> &[u8] {
         &self.bufs[role].as_ref().expect("nobody works on it")[self.range(rows)]
     }
 
-    pub(in crate::redundant) fn get_mut(&mut self, role: usize, rows: Span) -> &mut [u8] {
+    pub(in crate::redundant) fn get_mut(&mut self, role: Role, rows: MemberSpan) -> &mut [u8] {
         let range = self.range(rows);
         &mut self.bufs[role].as_mut().expect("nobody works on it")[range]
     }
 
     /// What `role` has, to be stored.
-    pub(in crate::redundant) fn share(&mut self, role: usize) -> Payload {
+    pub(in crate::redundant) fn share(&mut self, role: Role) -> Payload {
         Payload::One(self.bufs[role].as_mut().expect("nobody works on it").share())
     }
 
     /// The buffer of `role` in three: what comes before `rows`, these, and what comes behind.
     /// [`Columns::put_together`] is to follow.
-    pub(in crate::redundant) fn take_apart(&mut self, role: usize, rows: Span) -> [Payload; 3] {
+    pub(in crate::redundant) fn take_apart(
+        &mut self,
+        role: Role,
+        rows: MemberSpan,
+    ) -> [Payload; 3] {
         let mut rest = self.take(role);
         let before = rest.take_front(rows.offset - self.rows.offset);
         let part = rest.take_front(rows.len);
         [before, part, rest]
     }
 
-    pub(in crate::redundant) fn put_together(&mut self, role: usize, parts: [Payload; 3]) {
+    pub(in crate::redundant) fn put_together(&mut self, role: Role, parts: [Payload; 3]) {
         let [mut whole, part, rest] = parts;
         whole.append(part);
         whole.append(rest);
@@ -96,17 +100,17 @@ impl Columns {
 
     /// After what [`Columns::share`] answered is gone: the rows can be read and computed anew.
     pub(in crate::redundant) fn reclaim(&mut self) {
-        self.bufs.iter_mut().flatten().for_each(|buf| {
+        self.bufs.iter_mut().filter_map(|(_, buf)| buf.as_mut()).for_each(|buf| {
             buf.reclaim();
         });
     }
 
     /// The buffer of `role`, to be stored and not used again.
-    pub(in crate::redundant) fn take(&mut self, role: usize) -> Payload {
+    pub(in crate::redundant) fn take(&mut self, role: Role) -> Payload {
         Payload::One(self.bufs[role].take().expect("nobody works on it"))
     }
 
-    fn put_back(&mut self, role: usize, mut payload: Payload) {
+    fn put_back(&mut self, role: Role, mut payload: Payload) {
         payload.reclaim();
         self.bufs[role] = Some(payload.into_one().expect("the pieces of one buffer"));
     }
@@ -116,14 +120,14 @@ impl Columns {
     pub(in crate::redundant) async fn read(
         &mut self,
         roster: &Roster,
-        wanted: &[(usize, Span)],
-    ) -> Vec<(usize, Option<Rc<Member>>)> {
+        wanted: &[(Role, MemberSpan)],
+    ) -> Vec<(Role, Option<Rc<Member>>)> {
         let mut roles: Vec<Option<Rc<Member>>> = Vec::with_capacity(wanted.len());
         let mut started = Vec::with_capacity(wanted.len());
         let mut pieces = Vec::with_capacity(wanted.len());
         {
             let slots = roster.slots();
-            let mut rest: Option<(usize, u64, Payload)> = None;
+            let mut rest: Option<(Role, MemberByte, Payload)> = None;
             for &(role, span) in wanted {
                 let (at, mut payload) = match rest.take() {
                     Some((other, at, payload)) if other == role => (at, payload),
@@ -139,11 +143,9 @@ impl Columns {
                 let member = slots[role].readable().cloned();
                 pieces.push((role, Some(started.len()), Payload::None));
                 started.push(match &member {
-                    Some(member) => {
-                        member.dev.start(Io::read(member.data_offset + span.offset, part))
-                    }
+                    Some(member) => member.dev.start(Io::read(member.on_device(span.offset), part)),
                     None => crate::Pending::ready(
-                        Io::read(span.offset, part).complete(Err(braid_block::Errno::IO)),
+                        Io::read(span.offset.get(), part).complete(Err(braid_block::Errno::IO)),
                     ),
                 });
                 roles.push(member);
@@ -154,13 +156,13 @@ impl Columns {
             }
         }
         let mut completions = join_all(started).await;
-        let mut failed: Vec<(usize, Option<Rc<Member>>)> = Vec::new();
+        let mut failed: Vec<(Role, Option<Rc<Member>>)> = Vec::new();
         for ((completion, (role, _)), member) in completions.iter().zip(wanted).zip(&roles) {
             if completion.result.is_err() && failed.iter().all(|(other, _)| other != role) {
                 failed.push((*role, member.clone()));
             }
         }
-        let mut whole: Option<(usize, Payload)> = None;
+        let mut whole: Option<(Role, Payload)> = None;
         for (role, read, mut payload) in pieces {
             if let Some(index) = read {
                 payload = std::mem::take(&mut completions[index].payload);
@@ -184,8 +186,8 @@ impl Columns {
     /// that are. Answers false, and does nothing, if they do not suffice.
     pub(in crate::redundant) fn recover(
         &mut self,
-        rows: Span,
-        has: &dyn Fn(usize) -> bool,
+        rows: MemberSpan,
+        has: &dyn Fn(Role) -> bool,
     ) -> bool {
         let data = self.geometry.data();
         let lost: Vec<usize> =
@@ -210,7 +212,7 @@ impl Columns {
         }
     }
 
-    fn recover_by_p(&mut self, rows: Span, index: usize) {
+    fn recover_by_p(&mut self, rows: MemberSpan, index: usize) {
         let lost = self.role_of(Column::Data(index));
         let mut target = self.bufs[lost].take().expect("nobody works on it");
         let others = (0..self.geometry.data()).filter(|other| *other != index);
@@ -221,7 +223,7 @@ impl Columns {
         self.bufs[lost] = Some(target);
     }
 
-    fn recover_by_q(&mut self, rows: Span, index: usize, q: usize) {
+    fn recover_by_q(&mut self, rows: MemberSpan, index: usize, q: Role) {
         let lost = self.role_of(Column::Data(index));
         let mut target = self.bufs[lost].take().expect("nobody works on it");
         let by_power = self.by_power(&|other| {
@@ -233,7 +235,7 @@ impl Columns {
         self.bufs[lost] = Some(target);
     }
 
-    fn recover_two(&mut self, rows: Span, a: usize, b: usize, q: usize) {
+    fn recover_two(&mut self, rows: MemberSpan, a: usize, b: usize, q: Role) {
         let roles = [a, b].map(|index| self.role_of(Column::Data(index)));
         let [mut first, mut second] =
             roles.map(|role| self.bufs[role].take().expect("nobody works on it"));
@@ -262,8 +264,8 @@ impl Columns {
     /// what a data column is to hold, where that is not in its buffer.
     pub(in crate::redundant) fn compute<'a>(
         &mut self,
-        rows: Span,
-        is_wanted: &dyn Fn(usize) -> bool,
+        rows: MemberSpan,
+        is_wanted: &dyn Fn(Role) -> bool,
         new: &dyn Fn(usize) -> Option<&'a [u8]>,
     ) {
         let range = self.range(rows);
@@ -302,10 +304,10 @@ impl Columns {
     /// difference.
     pub(in crate::redundant) fn update(
         &mut self,
-        rows: Span,
+        rows: MemberSpan,
         index: usize,
         new: &[u8],
-        is_wanted: &dyn Fn(usize) -> bool,
+        is_wanted: &dyn Fn(Role) -> bool,
     ) {
         let role = self.role_of(Column::Data(index));
         braid_parity::xor_into(self.get_mut(role, rows), new);

@@ -4,7 +4,7 @@
 //! reconstruct-write).
 
 use braid_array::parity_plan::{Band, MAX_BANDS, Method};
-use braid_block::Span;
+use braid_array::{ByRole, MemberSpan, Role};
 
 use super::columns::Columns;
 use super::units::Unit;
@@ -12,11 +12,11 @@ use super::units::Unit;
 /// How a unit is worked out.
 pub(in crate::redundant) struct Plan {
     pub(in crate::redundant) methods: [Method; MAX_BANDS],
-    pub(in crate::redundant) reads: Vec<(usize, Span)>,
-    /// By role: what can be read.
-    pub(in crate::redundant) readable: Vec<bool>,
-    /// By role: whether it is parity that is to be written.
-    pub(in crate::redundant) parity: Vec<bool>,
+    pub(in crate::redundant) reads: Vec<(Role, MemberSpan)>,
+    /// What can be read.
+    pub(in crate::redundant) readable: ByRole<bool>,
+    /// Whether it is parity that is to be written.
+    pub(in crate::redundant) parity: ByRole<bool>,
     /// The membership that this was planned for.
     pub(in crate::redundant) generation: u64,
 }
@@ -32,7 +32,7 @@ pub(in crate::redundant) fn compute(unit: &Unit, columns: &mut Columns, plan: &P
 }
 
 /// What is lost of `rows`, from all that was read.
-pub(in crate::redundant) fn restore(columns: &mut Columns, rows: Span, plan: &Plan) {
+pub(in crate::redundant) fn restore(columns: &mut Columns, rows: MemberSpan, plan: &Plan) {
     let restored = columns.recover(rows, &|role| plan.readable[role]);
     assert!(restored, "planned only where it can be done");
 }
@@ -44,7 +44,7 @@ pub(in crate::redundant) fn compute_band(
     band: &Band,
     method: Method,
 ) {
-    let is_wanted = |role: usize| plan.parity[role];
+    let is_wanted = |role: Role| plan.parity[role];
     for rows in unit.parts(band) {
         match method {
             Method::Plain => {}

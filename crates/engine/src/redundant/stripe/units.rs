@@ -10,18 +10,17 @@
 //! Pure. A stripe whose chunks are large has several units, one below the other: what a unit needs
 //! in memory is bounded.
 
-use braid_array::Geometry;
 use braid_array::geometry::Raid456;
 use braid_array::parity_plan::{Band, Bands, bands, split_stripes};
-use braid_block::{Payload, Span};
+use braid_array::{ArraySpan, Geometry, MemberSpan};
+use braid_block::Payload;
 
 /// What is written to one data column.
 #[derive(Debug)]
 pub(in crate::redundant) struct Piece {
     /// Which, counted in the order of the array.
     pub(in crate::redundant) column: usize,
-    /// In bytes of each member's data.
-    pub(in crate::redundant) rows: Span,
+    pub(in crate::redundant) rows: MemberSpan,
     /// What; empty for zeroes.
     pub(in crate::redundant) payload: Payload,
 }
@@ -31,7 +30,7 @@ pub(in crate::redundant) struct Piece {
 pub(in crate::redundant) struct Unit {
     pub(in crate::redundant) stripe: u64,
     /// From the first row that is written to the last.
-    pub(in crate::redundant) rows: Span,
+    pub(in crate::redundant) rows: MemberSpan,
     pub(in crate::redundant) bands: Bands,
     /// In the order of the columns.
     pub(in crate::redundant) pieces: Vec<Piece>,
@@ -42,7 +41,7 @@ impl Piece {
     ///
     /// # Panics
     /// If they do not.
-    pub(in crate::redundant) fn slice(&self, rows: Span) -> &[u8] {
+    pub(in crate::redundant) fn slice(&self, rows: MemberSpan) -> &[u8] {
         let mut start = (rows.offset - self.rows.offset) as usize;
         for buf in self.payload.bufs() {
             if start < buf.len() {
@@ -61,17 +60,13 @@ impl Unit {
     }
 
     /// What is written to `rows` of data column `index`, if anything is.
-    pub(in crate::redundant) fn new_data(&self, index: usize, rows: Span) -> Option<&[u8]> {
-        let is_here = |piece: &&Piece| {
-            piece.column == index
-                && piece.rows.offset <= rows.offset
-                && rows.end() <= piece.rows.end()
-        };
+    pub(in crate::redundant) fn new_data(&self, index: usize, rows: MemberSpan) -> Option<&[u8]> {
+        let is_here = |piece: &&Piece| piece.column == index && piece.rows.covers(rows);
         self.pieces.iter().find(is_here).map(|piece| piece.slice(rows))
     }
 
     /// Cuts `band` so that what is written to each part lies in one buffer a column.
-    pub(in crate::redundant) fn parts(&self, band: &Band) -> Vec<Span> {
+    pub(in crate::redundant) fn parts(&self, band: &Band) -> Vec<MemberSpan> {
         let mut cuts = vec![band.rows.offset, band.rows.end()];
         for piece in &self.pieces {
             let mut at = piece.rows.offset;
@@ -86,7 +81,7 @@ impl Unit {
             cuts.sort_unstable();
             cuts.dedup();
         }
-        cuts.windows(2).map(|pair| Span::new(pair[0], pair[1] - pair[0])).collect()
+        cuts.windows(2).map(|pair| MemberSpan::between(pair[0], pair[1])).collect()
     }
 }
 
@@ -94,7 +89,7 @@ impl Unit {
 /// stripes and their rows; whole stripes may have `most_of_whole` rows.
 pub(in crate::redundant) fn cut(
     geometry: &Raid456,
-    span: Span,
+    span: ArraySpan,
     mut payload: Payload,
     most: u64,
     most_of_whole: u64,
@@ -106,20 +101,17 @@ pub(in crate::redundant) fn cut(
         let most = most.min(geometry.chunk());
         let first_unit = units.len();
         let all = bands(geometry, stripe, part);
-        let start = stripe * geometry.chunk();
+        let start = geometry.rows_of_stripe(stripe).offset;
         for slice in 0..geometry.chunk() / most {
-            let bands = all.within(Span::new(start + slice * most, most));
+            let bands = all.within(MemberSpan::new(start + slice * most, most));
             if let (Some(first), Some(last)) = (bands.first(), bands.last()) {
-                let rows = Span::new(first.rows.offset, last.rows.end() - first.rows.offset);
+                let rows = MemberSpan::between(first.rows.offset, last.rows.end());
                 units.push(Unit { stripe, rows, bands, pieces: Vec::new() });
             }
         }
         for (column, rows) in columns_of(geometry, stripe, part) {
             for unit in &mut units[first_unit..] {
-                let from = rows.offset.max(unit.rows.offset);
-                let to = rows.end().min(unit.rows.end());
-                if from < to {
-                    let rows = Span::new(from, to - from);
+                if let Some(rows) = rows.common(unit.rows) {
                     let payload = match payload.is_empty() {
                         false => payload.take_front(rows.len),
                         true => Payload::None,
@@ -136,16 +128,17 @@ pub(in crate::redundant) fn cut(
 fn columns_of(
     geometry: &Raid456,
     stripe: u64,
-    part: Span,
-) -> impl Iterator<Item = (usize, Span)> + use<> {
-    let (chunk, start) = (geometry.chunk(), stripe * geometry.stripe());
+    part: ArraySpan,
+) -> impl Iterator<Item = (usize, MemberSpan)> + use<> {
+    let (chunk, start) = (geometry.chunk(), geometry.span_of_stripe(stripe).offset);
+    let first_row = geometry.rows_of_stripe(stripe).offset;
     let first = (part.offset - start) / chunk;
-    let last = (part.end() - 1 - start) / chunk;
+    let last = (part.end() - start - 1) / chunk;
     (first..=last).map(move |column| {
         let from = part.offset.max(start + column * chunk);
         let to = part.end().min(start + (column + 1) * chunk);
-        let row = stripe * chunk + (from - start) % chunk;
-        (column as usize, Span::new(row, to - from))
+        let row = first_row + (from - start) % chunk;
+        (column as usize, MemberSpan::new(row, to - from))
     })
 }
 

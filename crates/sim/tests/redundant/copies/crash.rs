@@ -11,6 +11,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use braid_array::{MemberByte, Role};
 use braid_block::{Io, Op, Span};
 use braid_md::Resync;
 use braid_sim::{Client, Load, Oracle, for_each_seed};
@@ -121,7 +122,9 @@ fn a_resync_visits_what_the_bitmap_says() {
                 }
                 let span = Span::new(record.span.offset - DATA, record.span.len);
                 for offset in (span.offset..span.end()).step_by(512) {
-                    let at = geometry.owner(member, offset).expect("it holds something").offset;
+                    let (role, row) = (Role::nth(member), MemberByte::new(offset));
+                    let owner = geometry.owner(role, row).expect("it holds something");
+                    let at = owner.offset.get();
                     assert!(bitmap.is_set(bitmap.chunk_of(at)), "{record} touches {at}");
                 }
             }

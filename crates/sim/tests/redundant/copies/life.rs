@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use braid_array::ArrayByte;
 use braid_block::{Errno, Op};
 use braid_engine::redundant::{JobKind, MemberState, Redundant};
 use braid_sim::{Client, Fault, Handle, Load, Rng, SimDisk, Target, for_each_seed};
@@ -200,8 +201,9 @@ fn a_check_finds_what_differs_and_a_repair_makes_it_the_same() {
         let mut places = std::collections::BTreeSet::new();
         for _ in 0..dice.within(1..=6) {
             let offset = dice.below(geometry.size() / 4096) * 4096;
-            let run = geometry.locate(offset, dice.index(geometry.copies()));
-            plant(&mut images, run.member, run.offset + 512 * dice.below(8), 512);
+            let run = geometry.locate(ArrayByte::new(offset), dice.index(geometry.copies()));
+            let row = run.offset + 512 * dice.below(8);
+            plant(&mut images, run.role.index(), row.get(), 512);
             places.insert(offset);
         }
         // The same bytes planted on all copies of a block do not differ.

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 
+use braid_array::ArrayByte;
 use braid_block::{Errno, Flags, Io, Op, Span};
 use braid_engine::redundant::MemberState;
 use braid_sim::{Client, Fault, Load, Target, for_each_seed};
@@ -28,9 +29,9 @@ fn sectors_that_cannot_be_read_are_written_again() {
         for _ in 0..dice.within(1..=10) {
             let offset = dice.below(geometry.size() / 512) * 512;
             if spoilt.insert(offset) {
-                let run = geometry.locate(offset, dice.index(geometry.copies()));
-                let faults = world.disk(run.member).faults().clone();
-                faults.add_latent(Span::new(DATA + run.offset, 512));
+                let run = geometry.locate(ArrayByte::new(offset), dice.index(geometry.copies()));
+                let faults = world.disk(run.role.index()).faults().clone();
+                faults.add_latent(Span::new(DATA + run.offset.get(), 512));
             }
         }
         let mut client = Client::new(world.dev.clone(), pool(), rng(seed));

@@ -116,7 +116,7 @@ impl Crash {
         let (stripe, within) = (offset / geometry.stripe(), offset % geometry.stripe());
         let (column, row) = (within / geometry.chunk(), within % geometry.chunk());
         let oracle = self.oracle.borrow();
-        if readable[geometry.role_of(stripe, Column::Data(column as usize))]
+        if readable[geometry.role_of(stripe, Column::Data(column as usize)).index()]
             || oracle.is_settled(offset)
         {
             return false;

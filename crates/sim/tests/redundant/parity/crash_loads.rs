@@ -257,7 +257,8 @@ fn spoil_parity(shape: &Shape, images: &mut [Option<Vec<u8>>], frontier: u64) {
     for row in (frontier..shape.member_size).step_by(512) {
         let stripe = row / geometry.chunk();
         for column in [Column::P, Column::Q].into_iter().take(geometry.parities()) {
-            let image = images[geometry.role_of(stripe, column)].as_mut().expect("all are there");
+            let image =
+                images[geometry.role_of(stripe, column).index()].as_mut().expect("all are there");
             image[(DATA + row) as usize..][..512].fill(0x77);
         }
     }

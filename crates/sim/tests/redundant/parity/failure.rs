@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
 
-use braid_array::Geometry;
+use braid_array::{ArrayByte, Geometry};
 use braid_block::{Errno, Flags, Io, Op, Span};
 use braid_engine::InFlight;
 use braid_engine::redundant::{Consistency, MemberState};
@@ -152,13 +152,14 @@ fn rows_torn_without_redundancy_are_errors() {
         let shape = parity(level, 2, 4, consistency);
         let (size, geometry) = (shape.size(), shape.stripes());
         let before: Vec<u8> = (0..size).map(|at| (at / 512) as u8 ^ 0x55).collect();
-        let torn = geometry.locate(0);
+        let torn = geometry.locate(ArrayByte::START);
         // Another data column of the same rows is missing.
-        let missing = geometry.locate(shape.chunk).member;
+        let missing = geometry.locate(ArrayByte::new(shape.chunk)).role.index();
         let mut images = crate::parity::images::images_with(&shape, &before);
         images[missing] = None;
         let world = World::with_images(7, shape, &images);
-        let (dev, array, disk) = (world.dev.clone(), world.array.clone(), world.disk(torn.member));
+        let (dev, array, disk) =
+            (world.dev.clone(), world.array.clone(), world.disk(torn.role.index()));
         let expected = before.clone();
         world.run(async move {
             let place = Span::new(DATA, shape.member_size);

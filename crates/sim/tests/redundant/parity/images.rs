@@ -89,7 +89,7 @@ impl<'a> Stripes<'a> {
     }
 
     fn column(&self, row: u64, column: Column) -> Option<&'a [u8]> {
-        self.get(self.geometry.role_of(row / self.geometry.chunk(), column), row)
+        self.get(self.geometry.role_of(row / self.geometry.chunk(), column).index(), row)
     }
 
     /// The data of the block at `row`, column by column; `None` where that is lost.
@@ -227,7 +227,8 @@ pub(crate) fn images_with(shape: &Shape, contents: &[u8]) -> Vec<Option<Vec<u8>>
         let mut p = vec![0; chunk as usize];
         let mut q = p.clone();
         let mut put = |column, block: &[u8]| {
-            let image = images[geometry.role_of(stripe, column)].as_mut().expect("all are there");
+            let image =
+                images[geometry.role_of(stripe, column).index()].as_mut().expect("all are there");
             image[(DATA + stripe * chunk) as usize..][..block.len()].copy_from_slice(block);
         };
         for (index, block) in data.chunks_exact(chunk as usize).enumerate() {

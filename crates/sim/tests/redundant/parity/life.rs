@@ -232,7 +232,7 @@ fn a_resync_makes_parity_fit_its_data() {
             // Rubbish where the parity is.
             for row in (0..shape.member_size).step_by(512) {
                 use braid_array::geometry::Column;
-                let column = geometry.column_of(row / shape.chunk, role);
+                let column = geometry.column_of(row / shape.chunk, braid_array::Role::nth(role));
                 if !matches!(column, Column::Data(_)) && dice.percent(30) {
                     image[(DATA + row) as usize..][..512].fill(0x77);
                 }

@@ -9,8 +9,8 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use braid_array::Geometry;
 use braid_array::geometry::Column;
+use braid_array::{ArrayByte, Geometry, Role};
 use braid_block::{Errno, Flags, Io, Span};
 use braid_engine::redundant::{Consistency, JobKind};
 use braid_md::Level;
@@ -123,7 +123,7 @@ fn check_recovery(shape: Shape, bad: &BTreeSet<usize>) {
         // Where it has data somebody read it, and so it is good again.
         for row in (place.offset..place.end()).step_by(512) {
             let stripe = (row - DATA) / shape.chunk;
-            let is_data = matches!(geometry.column_of(stripe, *role), Column::Data(_));
+            let is_data = matches!(geometry.column_of(stripe, Role::nth(*role)), Column::Data(_));
             let is_bad = world.disk(*role).faults().is_latent(Span::new(row, 512));
             assert!(!(is_data && is_bad), "disk {role} at {row} was not written again");
         }
@@ -159,11 +159,12 @@ fn check_errors(shape: Shape, missing: usize, bad: usize) {
     world.disk(bad).faults().add_latent(Span::new(DATA + rows.offset, rows.len));
     let geometry = shape.stripes();
     let is_lost = |offset: u64| {
-        let run = geometry.locate(offset);
-        let here = rows.offset <= run.offset && run.offset < rows.end();
+        let run = geometry.locate(ArrayByte::new(offset));
+        let (role, row) = (run.role.index(), run.offset.get());
+        let here = rows.offset <= row && row < rows.end();
         // What the bad member has cannot be worked out without the missing one, and the other way
         // round.
-        geometry.parities() == 1 && here && (run.member == bad || run.member == missing)
+        geometry.parities() == 1 && here && (role == bad || role == missing)
     };
     let lost: BTreeSet<u64> = (0..shape.size()).step_by(512).filter(|at| is_lost(*at)).collect();
     let dev = world.dev.clone();

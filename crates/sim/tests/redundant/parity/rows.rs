@@ -74,8 +74,8 @@ fn second_of(seed: u64, shape: Shape, a: Span, b: Span, rows_of_b: Span) -> Vec<
 }
 
 fn disk_of(shape: &Shape, disks: &[SimDisk], offset: u64) -> SimDisk {
-    use braid_array::Geometry;
-    disks[shape.stripes().locate(offset).member].clone()
+    use braid_array::{ArrayByte, Geometry};
+    disks[shape.stripes().locate(ArrayByte::new(offset)).role.index()].clone()
 }
 
 /// The writes among `records`, by when they began: those before [`LATE`], and those after it.

@@ -6,6 +6,7 @@
 //!                  none does: nothing is written
 //! ```
 
+use braid_array::Role;
 use braid_array::geometry::Column;
 use braid_engine::redundant::{Consistency, JobKind, Status};
 use braid_md::Level;
@@ -70,7 +71,7 @@ fn with_two_parities_the_one_that_is_wrong_is_named_and_put_right() {
             let len = rows.len() as u64 * BLOCK;
             for status in [&found, &repaired] {
                 assert_eq!(status.mismatches, len, "{status:#?}");
-                assert_eq!(status.suspects, [(role as u16, len)], "{status:#?}");
+                assert_eq!(status.suspects, [(Role::nth(role), len)], "{status:#?}");
                 assert_eq!(status.unexplained, 0, "{status:#?}");
                 assert_eq!(status.mismatch_places, rows, "{status:#?}");
             }
@@ -125,7 +126,7 @@ fn what_nobody_explains_is_left_as_it_is() {
                 for status in [&found, &repaired] {
                     assert_eq!(status.mismatches, 2 * BLOCK, "{status:#?}");
                     assert_eq!(status.unexplained, BLOCK, "{status:#?}");
-                    assert_eq!(status.suspects, [(a as u16, BLOCK)], "{status:#?}");
+                    assert_eq!(status.suspects, [(Role::nth(a), BLOCK)], "{status:#?}");
                 }
                 assert_eq!((again.mismatches, again.unexplained), (BLOCK, BLOCK), "{again:#?}");
                 for (image, before) in world.images().iter().flatten().zip(before.iter().flatten())
@@ -171,7 +172,8 @@ fn with_one_parity_a_repair_makes_it_fit() {
                     .chunks(shape.chunk as usize)
                     .zip(data_of(before).chunks(shape.chunk as usize)),
             ) {
-                let is_data = matches!(geometry.column_of(stripe, role), Column::Data(_));
+                let is_data =
+                    matches!(geometry.column_of(stripe, Role::nth(role)), Column::Data(_));
                 assert!(!is_data || now == before, "data of role {role} in stripe {stripe}");
             }
         }
