@@ -361,6 +361,20 @@ impl Core {
         self.write_to(behind).await
     }
 
+    /// Has members that are being filled say that they are filled below `first` only, in bytes of
+    /// their data, before a log forgets what it knows of the rows beyond.
+    pub(super) async fn fill_again_from(&self, first: u64) {
+        self.roster.fill_again_from(first);
+        let lowered = |member: Rc<Member>| {
+            let own = member.superblock.borrow().clone()?;
+            let is_beyond = own.recovery_offset.is_some_and(|filled| filled > first);
+            is_beyond.then(|| (member, Superblock { recovery_offset: Some(first), ..own }))
+        };
+        let failed =
+            self.write_to(self.roster.recovering().into_iter().filter_map(lowered).collect());
+        self.fail_or_stop(failed.await);
+    }
+
     /// Stores the bitmap's first page, which counts events, and all of it if somebody is new.
     async fn store_events(self: &Rc<Self>) -> Failures {
         let pages = match &mut *self.intent.borrow_mut() {
