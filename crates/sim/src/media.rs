@@ -149,9 +149,11 @@ impl Media {
     }
 
     /// Whoever wrote is gone, and the power is not: of each block that was under way the dice say
-    /// whether it arrives. What the cache holds stays in the cache.
-    pub(crate) fn settle(&mut self, rng: &mut Rng) {
+    /// whether it arrives. What the cache holds stays in the cache, but for what a flush that failed
+    /// was to make durable: no later flush will. Answers whether there was such a block.
+    pub(crate) fn settle(&mut self, rng: &mut Rng) -> bool {
         let now = self.moment();
+        let was_lost = self.forget_lost();
         let blocks: Vec<usize> = self.unflushed.keys().copied().collect();
         let arrives_whole = rng.percent(50);
         for block in blocks {
@@ -170,6 +172,24 @@ impl Media {
             });
             self.retain(block, |version| version.effective.is_some());
         }
+        was_lost
+    }
+
+    /// What reads see, and no flush will make durable, is forgotten.
+    fn forget_lost(&mut self) -> bool {
+        let mut was_lost = false;
+        for block in 0..self.durable.len() / self.block {
+            let bytes = block * self.block..(block + 1) * self.block;
+            let pending = self.unflushed.get(&block).into_iter().flatten();
+            let shown = pending.filter(|one| one.effective.is_some());
+            let shown = shown.max_by_key(|one| one.effective).map(|one| &one.data[..]);
+            let kept = shown.unwrap_or(&self.durable[bytes.clone()]);
+            if self.current[bytes.clone()] != *kept {
+                self.current[bytes].copy_from_slice(kept);
+                was_lost = true;
+            }
+        }
+        was_lost
     }
 
     /// Where a crash now may leave something else than is durable: offsets of blocks, in order.

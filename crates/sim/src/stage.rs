@@ -141,26 +141,42 @@ impl Stage {
         (member.state == MemberState::InSync).then_some(member.role?.index())
     }
 
-    /// Whether `disk` may be harmed, and that it is about to be.
-    fn may_harm(&self, disk: usize) -> bool {
+    /// Whether `disk` may be harmed by `what`, and that it is about to be.
+    fn may_harm(&self, disk: usize, what: What) -> bool {
         let Some(sim) = self.disk(disk) else { return false };
         let members = self.array.status().members;
-        let is_member = members.iter().any(|one| one.label == label(disk));
-        let may = match self.role_in_sync(disk) {
-            Some(role) => self.now().may_lose(&self.layout(), &[role]),
-            // Whoever is being filled is not counted on; but who replaces another soon is.
-            None => is_member && self.now().torn == self.past.torn.get().is_some(),
+        let Some(member) = members.into_iter().find(|one| one.label == label(disk)) else {
+            return false;
+        };
+        let is_at_once = matches!(what, What::Vanish { .. } | What::Fail { .. });
+        let may = match member.role {
+            // Whoever is being filled is not counted on; but it soon is, and so are those faults
+            // of it that come later.
+            Some(_) if member.state != MemberState::InSync && is_at_once => true,
+            Some(role) if member.state != MemberState::Faulty => {
+                self.now().may_lose(&self.layout(), &[role.index()])
+            }
+            _ => true,
         };
         if !may || sim.is_gone() {
             return false;
         }
-        self.harm(disk);
+        let after_ns = match what {
+            What::Transient { after_ns, .. } => after_ns,
+            _ => 0,
+        };
+        self.harm(disk, after_ns);
         true
     }
 
-    fn harm(&self, disk: usize) {
+    /// Something befalls `disk`, which takes `for_ns`.
+    fn harm(&self, disk: usize, for_ns: u64) {
         self.past.harmed.set(true);
-        self.shelf.borrow_mut().spent.insert(disk, self.handle.now() + AFTERMATH_NS);
+        let until_ns = self.handle.now() + for_ns + AFTERMATH_NS;
+        let mut shelf = self.shelf.borrow_mut();
+        let spent = shelf.spent.entry(disk).or_default();
+        *spent = until_ns.max(*spent);
+        drop(shelf);
         if self.past.doubt.get() {
             self.oracle.borrow_mut().waver(true);
         }
@@ -206,7 +222,7 @@ impl Stage {
             | What::Vanish { disk }
             | What::FlushError { disk }
             | What::Full { disk: Some(disk), .. } => {
-                if !self.may_harm(disk) {
+                if !self.may_harm(disk, what) {
                     return false;
                 }
                 let Some(sim) = self.disk(disk) else { return false };
@@ -269,7 +285,7 @@ impl Stage {
     fn lose_in_doubt(&self, disk: usize, rows: Span) -> bool {
         let (Some(sim), Some(_)) = (self.disk(disk), self.role_in_sync(disk)) else { return false };
         self.tell(&label(disk), || format!("cannot read {rows} of its data, in doubt"));
-        self.harm(disk);
+        self.harm(disk, 0);
         self.past.torn.set(Some(rows));
         sim.faults().add_latent(Span::new(self.spec.data_offset() + rows.offset, rows.len));
         true
@@ -373,7 +389,7 @@ impl Stage {
                     return false;
                 };
                 let disk = number(&member);
-                if !self.may_harm(disk) {
+                if !self.may_harm(disk, what) {
                     return false;
                 }
                 self.tell("operator", || format!("fail {member}"));

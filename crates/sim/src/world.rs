@@ -268,14 +268,18 @@ impl World<'_> {
                 self.timeline.put(end_ns, "world", || "the process is killed".to_owned());
                 self.count(|report| report.crashes += 1);
                 let before = self.oracle.borrow().clone();
-                self.oracle.borrow_mut().kill();
+                let mut was_lost = false;
                 self.keep(&disks, |disk| {
                     let mut media = disk.take_media();
-                    media.settle(&mut dice);
+                    was_lost |= media.settle(&mut dice);
                     media
                 });
+                // What a failed flush lost is lost as by a crash, if nobody could record it.
+                if !was_lost {
+                    self.oracle.borrow_mut().kill();
+                }
                 let images = self.drives.iter().map(Drive::contents).collect();
-                self.excuse(images, &before, false)
+                self.excuse(images, &before, was_lost)
             }
             End::Power(probe) => {
                 let mut dice = Rng::new(probe.dice);

@@ -308,14 +308,14 @@ fn suspects_of(
 fn member_of(member: &redundant::MemberStatus) -> ArrayMember {
     let (state, recovered_bytes) = match member.state {
         MemberState::InSync => ("in_sync", None),
-        MemberState::Recovering(done) => ("recovering", Some(done)),
+        MemberState::Recovering(done) => ("recovering", Some(done.get())),
         MemberState::Spare => ("spare", None),
         MemberState::Faulty => ("faulty", None),
     };
     ArrayMember {
         member: member.label.clone(),
         number: member.number,
-        role: member.role,
+        role: member.role.map(Role::get),
         state: state.to_owned(),
         recovered_bytes,
         replacement: member.replacement,

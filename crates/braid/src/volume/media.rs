@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use braid_array::GeometryError;
+use braid_array::{GeometryError, Role};
 use braid_block::Limits;
 use braid_device::{Buses, File, Modelled, Ram};
 use braid_engine::redundant::{MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed};
@@ -363,7 +363,7 @@ impl Builder<'_> {
                 dev: dev?,
                 data_offset: 0,
                 number: role as u32,
-                role: Some(role as u16),
+                role: Some(Role::nth(role)),
                 replacement: false,
                 state: MemberState::InSync,
                 by_bitmap: false,

@@ -32,7 +32,7 @@ use braid_mem::Pool;
 use super::Later;
 use super::agreement::Agreement;
 use super::background::Background;
-use super::flush::Durable;
+use super::flush::{Durable, Flushes};
 use super::gate::Gate;
 use super::intent::Intent;
 use super::layout::Layout;
@@ -72,6 +72,7 @@ pub(super) struct Core {
     pub(super) agreement: Agreement,
     pub(super) intent: RefCell<Option<Intent>>,
     pub(super) publisher: Publisher,
+    pub(super) flushes: Flushes,
     pub(super) follower: Option<Rc<dyn Follower>>,
     /// Whether the log is md's partial parity log, which lets superblocks of an array that is
     /// written say how far it is in sync.

@@ -15,8 +15,13 @@
 //! Invariants
 //! * Every flush of an array is made here: a flush that fails takes its member out, whoever
 //!   asked, because no later flush can tell what the failed one lost.
+//! * One flush of the members at a time, for all who asked before it began: one beside it could
+//!   succeed on the member that the other is about to lose, and be answered before that is known.
 //! * The fields of both proofs are private to this file.
+//!
+//! Source: Linux `drivers/md/md.c` (`md_flush_request`), which merges flushes in the same way.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use braid_block::{Errno, Io};
@@ -25,6 +30,69 @@ use super::core::{Core, failures};
 use super::roster::Member;
 use crate::canary::Canary;
 use crate::join_all;
+use crate::signal::Signal;
+
+/// The flushes of an array, one at a time.
+#[derive(Default)]
+pub(super) struct Flushes {
+    /// How many began.
+    begun: Cell<u64>,
+    busy: Cell<bool>,
+    /// The one that ended last.
+    last: Cell<Option<Ended>>,
+    changed: Signal,
+}
+
+#[derive(Clone, Copy)]
+struct Ended {
+    /// How many had begun, with it.
+    number: u64,
+    result: Result<(u64, u64), Errno>,
+}
+
+impl Flushes {
+    /// The result of a flush that began after `begun` others had, once there is one; or the turn to
+    /// make one.
+    async fn join(&self, begun: u64) -> Result<Ended, Running<'_>> {
+        let ended = || self.last.get().filter(|last| last.number > begun);
+        self.changed.until(|| ended().is_some() || !self.busy.get()).await;
+        ended().ok_or_else(|| self.start())
+    }
+
+    async fn turn(&self) -> Running<'_> {
+        self.changed.until(|| !self.busy.get()).await;
+        self.start()
+    }
+
+    fn start(&self) -> Running<'_> {
+        self.busy.set(true);
+        self.begun.set(self.begun.get() + 1);
+        Running { flushes: self, number: self.begun.get() }
+    }
+}
+
+/// A flush that is under way, until it is dropped.
+struct Running<'a> {
+    flushes: &'a Flushes,
+    number: u64,
+}
+
+impl Running<'_> {
+    fn end(self, result: &Result<Flushed, Errno>) {
+        let result = match result {
+            Ok(flushed) => Ok((flushed.units, flushed.generation)),
+            Err(errno) => Err(*errno),
+        };
+        self.flushes.last.set(Some(Ended { number: self.number, result }));
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.flushes.busy.set(false);
+        self.flushes.changed.notify();
+    }
+}
 
 /// What completed before a flush of all members began is durable on those that are not out.
 #[must_use]
@@ -62,14 +130,30 @@ impl Core {
     /// # Errors
     /// The last members failed at it, or nothing is written any more.
     pub(super) async fn flush(self: &Rc<Self>) -> Result<Flushed, Errno> {
-        self.flush_members(self.roster.written()).await
+        let running = match self.flushes.join(self.flushes.begun.get()).await {
+            Ok(Ended { result, .. }) => {
+                self.check_running()?;
+                return result.map(|(units, generation)| Flushed { units, generation });
+            }
+            Err(running) => running,
+        };
+        let result = self.flush_once(self.roster.written()).await;
+        running.end(&result);
+        result
     }
 
     /// Flushes `members`, at least all that are written.
     pub(super) async fn flush_members(
         self: &Rc<Self>,
-        mut members: Vec<Rc<Member>>,
+        members: Vec<Rc<Member>>,
     ) -> Result<Flushed, Errno> {
+        let running = self.flushes.turn().await;
+        let result = self.flush_once(members).await;
+        running.end(&result);
+        result
+    }
+
+    async fn flush_once(self: &Rc<Self>, mut members: Vec<Rc<Member>>) -> Result<Flushed, Errno> {
         let units = self.follower.as_ref().map_or(0, |log| log.units_in_place());
         // What keeps nothing has nothing to be flushed.
         members.retain(|member| !member.dev.limits().volatile);

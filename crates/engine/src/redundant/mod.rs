@@ -104,6 +104,7 @@ use crate::{Device, Pending};
 use self::core::{Core, Follower, Notes};
 use agreement::Agreement;
 use copies::Copies;
+use flush::Flushes;
 use gate::Gate;
 use intent::Intent;
 use keeping::{Inner, Keeping};
@@ -194,6 +195,7 @@ impl Redundant {
             agreement: Agreement::new(setup.resync),
             intent: RefCell::new(setup.bitmap.map(Intent::new)),
             publisher: Publisher::new(setup.array),
+            flushes: Flushes::default(),
             follower: log.map(|log: Rc<dyn Log>| log as Rc<dyn Follower>),
             has_partial_log,
             ranges: Rc::default(),

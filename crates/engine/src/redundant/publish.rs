@@ -26,6 +26,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use braid_array::MemberByte;
 use braid_block::{Errno, Flags, Io, Payload};
 use braid_md::{Resync, Role, Superblock, Timestamp};
 
@@ -359,6 +360,21 @@ impl Core {
             members.iter().filter(|member| member.is_written()).filter_map(next).collect()
         };
         self.write_to(behind).await
+    }
+
+    /// Has members that are being filled say that they are filled below `first` only, in bytes of
+    /// their data, before a log forgets what it knows of the rows beyond.
+    pub(super) async fn fill_again_from(&self, first: MemberByte) {
+        self.roster.fill_again_from(first);
+        let lowered = |member: Rc<Member>| {
+            let own = member.superblock.borrow().clone()?;
+            let is_beyond = own.recovery_offset.is_some_and(|filled| filled > first.get());
+            let recovery_offset = Some(first.get());
+            is_beyond.then(|| (member, Superblock { recovery_offset, ..own }))
+        };
+        let failed =
+            self.write_to(self.roster.recovering().into_iter().filter_map(lowered).collect());
+        self.fail_or_stop(failed.await);
     }
 
     /// Stores the bitmap's first page, which counts events, and all of it if somebody is new.

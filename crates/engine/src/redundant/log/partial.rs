@@ -440,7 +440,7 @@ impl Partial {
         if let Some(doubt) = doubts.into_iter().next() {
             return Ok(restarted(Outcome::Doubtful(doubt), Resync::From(0)));
         }
-        core.roster.fill_again_from(MemberByte::START);
+        core.fill_again_from(MemberByte::START).await;
         if core.gate.is_degraded() {
             // What is missing is what parity says it is: there is nothing to resynchronise, and
             // what is written from now on is logged.

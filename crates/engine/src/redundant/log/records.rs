@@ -498,6 +498,7 @@ async fn replay_in_place(
     let error = |why: String| RestartError::Write { why };
     let size = geometry.member_size();
     let mut unfit: Vec<(u64, u64)> = Vec::new();
+    let mut refill = MemberByte::new(u64::MAX);
     for transaction in &replay.transactions {
         for part in &transaction.parts {
             let span = MemberSpan::new(MemberByte::new(part.offset), part.len.into());
@@ -520,9 +521,10 @@ async fn replay_in_place(
             unfit.extend(rows);
         }
         if parts.is_empty() || !missing_roles.is_empty() {
-            core.roster.fill_again_from(MemberByte::new(first));
+            refill = refill.min(MemberByte::new(first));
         }
     }
+    core.fill_again_from(refill).await;
     unfit.extend(replay.dropped.iter().flat_map(|dropped| &dropped.rows));
     let within = |(start, end): (u64, u64)| {
         let start = start.min(size);
