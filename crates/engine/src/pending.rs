@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use braid_array::ArrayByte;
 use braid_block::Completion;
 
 /// The future of a completion, in the three ways a device can answer.
@@ -73,8 +74,8 @@ pub trait Watch {
 pub struct Token {
     /// The watcher's number for the member that was asked.
     pub member: u32,
-    /// Where the request starts, in bytes of the watcher.
-    pub offset: u64,
+    /// Where the request starts.
+    pub offset: ArrayByte,
 }
 
 /// A ticket, and who looks at its completion.

@@ -370,7 +370,7 @@ impl Core {
             let own = member.superblock.borrow().clone()?;
             let is_beyond = own.recovery_offset.is_some_and(|filled| filled > first.get());
             let recovery_offset = Some(first.get());
-            is_beyond.then(|| (member, Superblock { recovery_offset, ..own }))
+            is_beyond.then_some((member, Superblock { recovery_offset, ..own }))
         };
         let failed =
             self.write_to(self.roster.recovering().into_iter().filter_map(lowered).collect());

@@ -12,7 +12,7 @@
 
 use std::rc::Rc;
 
-use braid_array::{ArrayByte, ArraySpan, Fan, MemberSpan, Role};
+use braid_array::{ArraySpan, Fan, MemberSpan, Role};
 use braid_block::{Completion, Errno, Flags, Io, Payload};
 
 use super::core::Core;
@@ -99,7 +99,7 @@ impl Inner {
             }
             Pending::Ticket(ticket) => {
                 member.reads.set(member.reads.get() + 1);
-                let token = Token { member: member.number, offset: span.offset.get() };
+                let token = Token { member: member.number, offset: span.offset };
                 Pending::Watched(Watched::new(ticket, Rc::clone(self) as Rc<dyn Watch>, token))
             }
             pending => {
@@ -208,7 +208,7 @@ impl Watch for Inner {
         match completion.result {
             Ok(()) => Pending::ready(completion),
             Err(_) => {
-                let span = ArraySpan::new(ArrayByte::new(token.offset), completion.payload.len());
+                let span = ArraySpan::new(token.offset, completion.payload.len());
                 self.retry(span, completion.payload, Some(token.member))
             }
         }
