@@ -172,11 +172,13 @@ impl Stage {
     /// Something befalls `disk`, which takes `for_ns`.
     fn harm(&self, disk: usize, for_ns: u64) {
         self.past.harmed.set(true);
-        let until_ns = self.handle.now() + for_ns + AFTERMATH_NS;
-        let mut shelf = self.shelf.borrow_mut();
-        let spent = shelf.spent.entry(disk).or_default();
-        *spent = until_ns.max(*spent);
-        drop(shelf);
+        let now_ns = self.handle.now();
+        let until_ns = now_ns + for_ns + AFTERMATH_NS;
+        let spent = &mut self.shelf.borrow_mut().spent;
+        // Whoever waits for a slow disk has not heard yet what befell the others.
+        let last_ns = spent.values().fold(until_ns, |last, one| last.max(*one));
+        spent.insert(disk, last_ns);
+        spent.values_mut().filter(|one| **one > now_ns).for_each(|one| *one = last_ns);
         if self.past.doubt.get() {
             self.oracle.borrow_mut().waver(true);
         }

@@ -280,6 +280,7 @@ impl Redundant {
             MemberState::Recovering(_) => "being filled",
             MemberState::Spare | MemberState::Faulty => {
                 core.roster.let_go(&member);
+                core.retire_number(member.number);
                 // It still says that it is a spare, and one that is an event behind is believed.
                 core.publisher.be_twice();
                 core.note(format!("{label} was removed"));
@@ -289,10 +290,9 @@ impl Redundant {
         Err(ControlError::InUse { label: label.to_owned(), state })
     }
 
-    /// The lowest device number that no member has.
+    /// The device number for the next member: one that nobody had, as long as there are such.
     pub fn free_number(&self) -> u32 {
-        let members = self.inner.core.roster.members();
-        (0..).find(|number| members.iter().all(|one| one.number != *number)).unwrap_or(u32::MAX)
+        self.inner.core.free_number()
     }
 
     /// Up to which event the bitmap knows what was written: a member that left later can come back

@@ -53,7 +53,11 @@ impl Core {
         array.resync = earlier(reached, at_most);
         array.raid_disks = self.roster.slots().len() as u32;
         for role in &mut array.roles {
-            *role = if matches!(role, Role::Journal) { Role::Journal } else { Role::Spare };
+            *role = match role {
+                Role::Journal => Role::Journal,
+                Role::Faulty if array.version != Version::V0_90 => Role::Faulty,
+                _ => Role::Spare,
+            };
         }
         let replaced = promoted.filter(|one| one.is_replacement()).and_then(|one| {
             let slots = self.roster.slots();
@@ -87,6 +91,38 @@ impl Core {
         });
         let generation = self.roster.generation();
         Some(Next { superblocks: superblocks.collect(), generation, resync })
+    }
+}
+
+impl Core {
+    /// The member with `number` was let go of. As long as there are others, its number is not given
+    /// to anybody: a spare keeps its superblock, and when it is found again kernels since 6.8 ask the
+    /// others which role its number has.
+    pub(super) fn retire_number(&self, number: u32) {
+        if let Some(array) = &mut *self.publisher.array.borrow_mut()
+            && let Some(role) = array.roles.get_mut(number as usize)
+        {
+            *role = Role::Faulty;
+        }
+    }
+
+    /// A device number that no member has, and that none had that was let go of; the lowest that is
+    /// free if there is none.
+    pub(super) fn free_number(&self) -> u32 {
+        /// As many roles are in a superblock of version 1 of one sector.
+        const MOST: u32 = 128;
+        let members = self.roster.members();
+        let array = self.publisher.array.borrow();
+        let is_free = |number: &u32| members.iter().all(|one| one.number != *number);
+        let is_new = |number: &u32| {
+            let nobody_had_it = |array: &Superblock| {
+                let role = array.roles.get(*number as usize);
+                array.version == Version::V0_90 || role.is_none_or(|role| *role == Role::Spare)
+            };
+            array.as_ref().is_none_or(nobody_had_it)
+        };
+        let new = (0..MOST).find(|number| is_free(number) && is_new(number));
+        new.or_else(|| (0..).find(is_free)).unwrap_or(u32::MAX)
     }
 }
 
