@@ -604,7 +604,7 @@ impl Acting {
             let status = stage.array.status();
             let is_whole = status.in_sync.iter().all(|one| *one) && status.job.is_none();
             let is_quiet = !status.active && status.resync == Resync::Clean;
-            if is_whole && is_quiet && status.bitmap.is_none_or(|(_, _, set)| set == 0) {
+            if is_whole && is_quiet && status.bitmap.is_none_or(|bitmap| bitmap.set == 0) {
                 break;
             }
             if gave_up && status.broken {

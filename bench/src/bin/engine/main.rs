@@ -204,7 +204,7 @@ fn raid1(memory: &[Arc<Region>], size: u64, bitmap_chunk: Option<u64>) -> Result
     let dev = Dev::new(mirror.clone());
     subject::write_every(&dev, bitmap_chunk.unwrap_or(size))?;
     let status = mirror.status();
-    let all_set = status.bitmap.is_none_or(|(_, chunks, set)| chunks == set);
+    let all_set = status.bitmap.is_none_or(|bitmap| bitmap.chunks == bitmap.set);
     match status.active && all_set {
         true => Ok(dev),
         false => Err(Error::Unexpected(format!("the array is not as it should be: {status:?}"))),

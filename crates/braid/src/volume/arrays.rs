@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use braid_array::Role;
 use braid_array::geometry::ParityLevel;
-use braid_engine::redundant::{self, Consistency, JobKind, LogCost, MemberState, Status};
+use braid_engine::redundant::{
+    self, Consistency, JobKind, LastScrub, LogCost, MemberState, Status,
+};
 use braid_md::Resync;
 use braid_stack::{ByteSize, File, Node, Stack};
 use braid_uring::Remote;
@@ -151,9 +153,9 @@ fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStat
             Resync::From(from) => Some(from),
         },
         events: status.events,
-        bitmap_chunk_bytes: status.bitmap.map(|(chunk, ..)| chunk),
-        bitmap_chunks: status.bitmap.map(|(_, chunks, _)| chunks),
-        bitmap_chunks_set: status.bitmap.map(|(.., set)| set),
+        bitmap_chunk_bytes: status.bitmap.map(|bitmap| bitmap.chunk_size),
+        bitmap_chunks: status.bitmap.map(|bitmap| bitmap.chunks),
+        bitmap_chunks_set: status.bitmap.map(|bitmap| bitmap.set),
         job: status.job.as_ref().map(job_of),
         requested: status.requested.map(|kind| kind.to_string()),
         last_scrub,
@@ -164,8 +166,8 @@ fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStat
         repaired_bytes: status.repaired,
         consistency: Some(consistency_of(status.consistency).to_owned()),
         log_cost: status.log_cost.map(log_cost_of),
-        stripe_cache_bytes: status.stripe_cache.map(|(all, _)| all as u64),
-        stripe_cache_used_bytes: status.stripe_cache.map(|(_, used)| used as u64),
+        stripe_cache_bytes: status.stripe_cache.map(|cache| cache.total as u64),
+        stripe_cache_used_bytes: status.stripe_cache.map(|cache| cache.used as u64),
         speed_min_bytes_per_second: status.speed.min,
         speed_max_bytes_per_second: status.speed.max,
         speed_latency_us_p99: status.speed.latency.map(|latency| latency.as_micros() as u64),
@@ -175,7 +177,7 @@ fn status_of(answer: Answer, md: Option<&MdArray>, read_only: bool) -> ArrayStat
 
 /// The last scrub, and what it compared.
 fn scrub_of(status: &Status) -> Option<ScrubStatus> {
-    let (kind, ended, mismatch_bytes) = status.last_scrub?;
+    let LastScrub { kind, ended, mismatches: mismatch_bytes } = status.last_scrub?;
     // What is counted is of the comparison that runs, if one does.
     let compares = |job: &redundant::JobStatus| {
         matches!(job.kind, JobKind::Resync | JobKind::Check | JobKind::Repair)

@@ -1,18 +1,16 @@
-//! What an operator does with an array, and what it says of itself.
+//! What an operator does with an array.
 
 use std::fmt;
 use std::rc::Rc;
-use std::time::Duration;
 
 use braid_array::geometry::{Raid1, Run};
-use braid_array::{ArrayByte, ArraySpan, MemberByte, Role};
-use braid_md::{Level, Resync};
+use braid_array::{ArrayByte, MemberByte, Role};
+use braid_md::Level;
 
 use super::Redundant;
 use super::core::Core;
 use super::keeping::Inner;
-use super::layout::{Layout, SyncByte, SyncSpan};
-use super::log::{Consistency, LogCost};
+use super::layout::{Layout, SyncSpan};
 use super::roster::{Member, MemberState, NewMember};
 use super::throttle::Speed;
 
@@ -103,146 +101,7 @@ impl fmt::Display for JobKind {
     }
 }
 
-/// A pass under way.
-#[derive(Clone, Debug)]
-pub struct JobStatus {
-    /// What it is for.
-    pub kind: JobKind,
-    /// The member that is filled.
-    pub member: Option<String>,
-    /// How far it is, and how far it goes, in bytes.
-    pub done: u64,
-    /// In bytes.
-    pub total: u64,
-    /// In bytes a second, of late.
-    pub rate: u64,
-    /// How long the rest takes: at best and at worst, by the last minute.
-    pub eta: Option<(Duration, Duration)>,
-}
-
-/// A member, as it is now.
-#[derive(Clone, Debug)]
-pub struct MemberStatus {
-    /// Its path.
-    pub label: String,
-    /// md's device number.
-    pub number: u32,
-    /// Its role, if it has one.
-    pub role: Option<Role>,
-    /// What it is good for.
-    pub state: MemberState,
-    /// Fills up beside the member that it replaces.
-    pub replacement: bool,
-    /// Spared by reads.
-    pub write_mostly: bool,
-    /// Read errors that were put right.
-    pub corrected_reads: u32,
-    /// Known bad ranges.
-    pub bad_blocks: usize,
-    /// Why it is faulty.
-    pub remark: String,
-}
-
-/// An array, as it is now.
-#[derive(Clone, Debug)]
-pub struct Status {
-    /// How many members take part.
-    pub raid_disks: usize,
-    /// For each role, whether a member has it and is in sync.
-    pub in_sync: Vec<bool>,
-    /// All members that are there.
-    pub members: Vec<MemberStatus>,
-    /// The superblocks say that writes may be under way.
-    pub active: bool,
-    /// Whether the copies agree.
-    pub resync: Resync,
-    /// Changes of state so far.
-    pub events: u64,
-    /// Nothing can be recorded any more.
-    pub broken: bool,
-    /// What is done now.
-    pub job: Option<JobStatus>,
-    /// A scrub that was asked for and waits.
-    pub requested: Option<JobKind>,
-    /// The last scrub that ended: which, when (unix time), and how many bytes differed.
-    pub last_scrub: Option<(JobKind, Duration, u64)>,
-    /// Bytes that differed in the pass that runs or ran last, and the first places.
-    pub mismatches: u64,
-    /// In bytes of the array; with parity, of each member's data.
-    pub mismatch_places: Vec<u64>,
-    /// Bytes of mismatches that one role alone explains, for each such role (raid6).
-    pub suspects: Vec<(Role, u64)>,
-    /// Bytes of mismatches that nobody alone explains, where that could be told (raid6).
-    pub unexplained: u64,
-    /// Bytes that the pass wrote again.
-    pub repaired: u64,
-    /// Bytes of which several members were read and compared.
-    pub compared: u64,
-    /// Bytes that were not compared because a bad-block log lists them.
-    pub listed: u64,
-    /// Bytes that could not be compared, or not be made to agree.
-    pub unread: u64,
-    /// The first places of these: in bytes of the array; with parity, of each member's data.
-    pub unread_places: Vec<u64>,
-    /// What no member has, by their bad-block logs.
-    pub lost: Vec<ArraySpan>,
-    /// What makes good what a crash leaves.
-    pub consistency: Consistency,
-    /// What the log has cost since the array was started, if there is one.
-    pub log_cost: Option<LogCost>,
-    /// Bytes of the stripe cache, and how many of them are in use; only with parity.
-    pub stripe_cache: Option<(usize, usize)>,
-    /// The bitmap's chunk in bytes, how many chunks there are, and how many are set.
-    pub bitmap: Option<(u64, u64, u64)>,
-    /// Limits of passes.
-    pub speed: Speed,
-    /// What happened (unix time), oldest first.
-    pub log: Vec<(Duration, String)>,
-}
-
 impl Redundant {
-    /// The array as it is now.
-    pub fn status(&self) -> Status {
-        let Inner { core, keeping } = &*self.inner;
-        let in_sync: Vec<bool> =
-            core.roster.slots().values().map(|slot| slot.readable().is_some()).collect();
-        let found = core.work.found();
-        let bitmap = core.intent.borrow().as_ref().map(|intent| {
-            let bitmap = intent.bitmap();
-            (bitmap.header.chunk_size, bitmap.chunk_count(), bitmap.count_set())
-        });
-        let log = keeping.log();
-        let without_log = if bitmap.is_some() { Consistency::Bitmap } else { Consistency::Resync };
-        Status {
-            raid_disks: in_sync.len(),
-            in_sync,
-            members: core.roster.members().iter().map(|member| member.status()).collect(),
-            active: core.gate.is_active(),
-            resync: core.agreement.resync(),
-            events: core.publisher.events(),
-            broken: core.gate.is_stopped(),
-            job: core.work.status(core.clock.now()),
-            requested: core.work.requested(),
-            last_scrub: core.work.last(),
-            mismatches: found.mismatches,
-            mismatch_places: found.places.into_iter().map(SyncByte::get).collect(),
-            suspects: found.suspects.into_iter().collect(),
-            unexplained: found.unexplained,
-            repaired: found.repaired,
-            compared: found.compared,
-            listed: found.listed,
-            unread: found.unread,
-            unread_places: found.unread_places.into_iter().map(SyncByte::get).collect(),
-            lost: keeping.lost(&self.inner),
-            consistency: log.map_or(without_log, |(consistency, _)| consistency),
-            log_cost: log.map(|(_, cost)| cost),
-            stripe_cache: keeping.cache_bytes(),
-            bitmap,
-            speed: core.work.speed(),
-            log: core.notes.all(),
-        }
-    }
-
     /// Records who takes part, where that is not what the members say: an array that is started
     /// without some of them.
     ///
@@ -482,21 +341,5 @@ impl Core {
         let intent = self.intent.borrow();
         let (Some(intent), Some(superblock)) = (&*intent, &new.superblock) else { return false };
         superblock.events >= intent.bitmap().header.events_cleared
-    }
-}
-
-impl Member {
-    fn status(&self) -> MemberStatus {
-        MemberStatus {
-            label: self.label.clone(),
-            number: self.number,
-            role: self.role(),
-            state: self.state(),
-            replacement: self.is_replacement(),
-            write_mostly: self.write_mostly,
-            corrected_reads: self.corrected.get(),
-            bad_blocks: self.bad_blocks.borrow().entries(),
-            remark: self.remark(),
-        }
     }
 }

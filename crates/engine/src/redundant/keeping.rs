@@ -22,6 +22,7 @@ use super::layout::{SyncByte, SyncSpan};
 use super::log::{Consistency, LogCost, RestartError};
 use super::read::Finder;
 use super::roster::Member;
+use super::status::CacheStatus;
 use super::write::Finished;
 use crate::Pending;
 
@@ -130,6 +131,6 @@ pub(super) trait Keeping {
     /// What protects stripes from a crash, where that is not the superblocks or the bitmap.
     fn log(&self) -> Option<(Consistency, LogCost)>;
 
-    /// Bytes of the stripe cache, and how many of them are in use.
-    fn cache_bytes(&self) -> Option<(usize, usize)>;
+    /// The stripe cache, if there is one.
+    fn cache_bytes(&self) -> Option<CacheStatus>;
 }

@@ -10,7 +10,7 @@ impl Redundant {
     pub fn leftovers(&self) -> Vec<String> {
         let core = &self.inner.core;
         let all = SyncSpan::first(core.layout.borrow().sync_size());
-        let cache = self.status().stripe_cache.map_or(0, |(_, used)| used);
+        let cache = self.status().stripe_cache.map_or(0, |cache| cache.used);
         let held = core.metadata_pool.total_bytes() - core.metadata_pool.free_bytes();
         let facts = [
             (core.gate.has_writers(), "writes that were let in".to_owned()),

@@ -33,7 +33,7 @@
 //! | `read`, `write` | what every read that fails, and every change of data, stand in |
 //! | `sync`, `pass`, `work`, `throttle` | resync, recovery, scrub: what is next, doing it, how fast |
 //! | `upkeep` | after the writes: marks clean, clears bits; the array's own tasks |
-//! | `control`, `grow` | what an operator does; the status |
+//! | `control`, `grow`, `status` | what an operator does; what the array says of itself |
 //! | `ranges`, `background`, `found` | locks, futures without an owner, what a scrub found |
 //!
 //! What has to be durable before what is a value that must be had: a write goes to members only
@@ -81,6 +81,7 @@ mod publish;
 mod ranges;
 mod read;
 mod roster;
+mod status;
 mod stripe;
 mod superblocks;
 mod sync;
@@ -114,11 +115,12 @@ use publish::Publisher;
 use roster::Roster;
 use work::Work;
 
-pub use control::{ControlError, JobKind, JobStatus, MemberStatus, Status};
+pub use control::{ControlError, JobKind};
 pub use layout::Layout;
 pub use log::{Consistency, LogCost, LogSetup, RestartError};
 pub use parity::STRIPE_CACHE;
 pub use roster::{MemberState, NewMember};
+pub use status::{BitmapStatus, CacheStatus, JobStatus, LastScrub, MemberStatus, Status};
 pub use throttle::Speed;
 
 /// A future on the heap.

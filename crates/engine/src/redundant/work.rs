@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use braid_mem::Pool;
 
-use super::control::{JobKind, JobStatus};
+use super::control::JobKind;
 use super::found::Found;
+use super::status::{JobStatus, LastScrub};
 use super::throttle::{Speed, Throttle};
 use crate::signal::Signal;
 
@@ -34,7 +35,7 @@ pub(super) struct Work {
     requested: Cell<Option<JobKind>>,
     current: RefCell<Option<Current>>,
     found: RefCell<Found>,
-    last: RefCell<Option<(JobKind, Duration, u64)>>,
+    last: Cell<Option<LastScrub>>,
     /// Before when a resync that got stuck is not tried again.
     put_off: Cell<Duration>,
     changed: Signal,
@@ -62,7 +63,7 @@ impl Work {
             requested: Cell::new(None),
             current: RefCell::default(),
             found: RefCell::default(),
-            last: RefCell::default(),
+            last: Cell::default(),
             put_off: Cell::default(),
             changed: Signal::default(),
             changes: Cell::new(0),
@@ -148,9 +149,9 @@ impl Work {
         self.found.borrow().clone()
     }
 
-    /// The last check or repair that ran to its end: when, in unix time, and what it found.
-    pub(super) fn last(&self) -> Option<(JobKind, Duration, u64)> {
-        *self.last.borrow()
+    /// The last check or repair that ran to its end.
+    pub(super) fn last(&self) -> Option<LastScrub> {
+        self.last.get()
     }
 
     /// A pass begins.
@@ -199,8 +200,8 @@ impl Work {
     /// Forgets what was asked for: it is done.
     pub(super) fn finish_request(&self, kind: JobKind, now: Duration) {
         self.requested.set(None);
-        let found = self.found.borrow().mismatches;
-        self.last.replace(Some((kind, now, found)));
+        let mismatches = self.found.borrow().mismatches;
+        self.last.set(Some(LastScrub { kind, ended: now, mismatches }));
     }
 
     /// Nothing was found yet.

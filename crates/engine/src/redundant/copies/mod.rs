@@ -29,6 +29,7 @@ use super::layout::{SyncByte, SyncSpan};
 use super::log::{Consistency, LogCost, RestartError};
 use super::read::Finder;
 use super::roster::Member;
+use super::status::CacheStatus;
 use super::write::Finished;
 use crate::Pending;
 use crate::device::addressed;
@@ -165,7 +166,7 @@ impl Keeping for Copies {
         None
     }
 
-    fn cache_bytes(&self) -> Option<(usize, usize)> {
+    fn cache_bytes(&self) -> Option<CacheStatus> {
         None
     }
 }

@@ -55,6 +55,7 @@ use super::layout::{SyncByte, SyncSpan};
 use super::log::{Consistency, Log, LogCost, RestartError};
 use super::read::Finder;
 use super::roster::Member;
+use super::status::CacheStatus;
 use super::write::Finished;
 use crate::Pending;
 use crate::canary::Canary;
@@ -278,8 +279,8 @@ impl Keeping for Parity {
         self.log.as_ref().map(|log| (log.consistency(), log.cost()))
     }
 
-    fn cache_bytes(&self) -> Option<(usize, usize)> {
+    fn cache_bytes(&self) -> Option<CacheStatus> {
         let total = self.cache.total_bytes();
-        Some((total, total - self.cache.free_bytes()))
+        Some(CacheStatus { total, used: total - self.cache.free_bytes() })
     }
 }

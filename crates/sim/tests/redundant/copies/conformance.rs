@@ -21,7 +21,7 @@ fn random_requests_agree_with_the_oracle() {
             pause.await;
             let status = mirror.status();
             assert!(!status.active, "an array at rest is marked clean: {status:#?}");
-            assert_eq!(status.bitmap.map_or(0, |(_, _, set)| set), 0, "bits are cleared");
+            assert_eq!(status.bitmap.map_or(0, |bitmap| bitmap.set), 0, "bits are cleared");
             assert!(status.in_sync.iter().all(|in_sync| *in_sync), "{status:#?}");
         });
         assert_eq!(pool().free_bytes(), pool().total_bytes(), "memory that did not come back");

@@ -78,7 +78,7 @@ pub(crate) fn assemble_again(
         let status = mirror.status();
         assert!(status.job.is_none() && status.resync == Resync::Clean, "{status:#?}");
         if status.in_sync.iter().all(|in_sync| *in_sync) {
-            assert_eq!(status.bitmap.map_or(0, |(_, _, set)| set), 0, "{status:#?}");
+            assert_eq!(status.bitmap.map_or(0, |bitmap| bitmap.set), 0, "{status:#?}");
         }
     });
     world.check_copies_equal();

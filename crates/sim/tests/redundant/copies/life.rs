@@ -115,7 +115,7 @@ impl Operator {
             let done = status.in_sync.iter().all(|in_sync| *in_sync)
                 && status.job.is_none()
                 && !status.active
-                && status.bitmap.is_none_or(|(_, _, set)| set == 0);
+                && status.bitmap.is_none_or(|bitmap| bitmap.set == 0);
             if done {
                 return;
             }
@@ -215,10 +215,7 @@ fn a_check_finds_what_differs_and_a_repair_makes_it_the_same() {
             mirror.scrub(Some(JobKind::Check)).unwrap();
             pause.await;
             let found = mirror.status();
-            assert!(
-                found.last_scrub.is_some_and(|(kind, ..)| kind == JobKind::Check),
-                "{found:#?}"
-            );
+            assert!(found.last_scrub.is_some_and(|last| last.kind == JobKind::Check), "{found:#?}");
             mirror.scrub(Some(JobKind::Repair)).unwrap();
             again.await;
             assert_eq!(mirror.status().mismatches, found.mismatches, "a check changes nothing");
@@ -268,7 +265,7 @@ fn a_member_that_comes_back_gets_what_it_missed() {
             pause.await;
             let status = mirror.status();
             assert_eq!(status.in_sync, [true, true], "{status:#?}");
-            assert_eq!(status.bitmap.map(|(_, _, set)| set), Some(0), "{status:#?}");
+            assert_eq!(status.bitmap.map(|bitmap| bitmap.set), Some(0), "{status:#?}");
             missed.len() as u64
         });
         let trace = world.disk(1).trace();

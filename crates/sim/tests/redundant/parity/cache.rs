@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use braid_block::{Flags, Io, Span};
-use braid_engine::redundant::{Consistency, JobKind, Redundant};
+use braid_engine::redundant::{CacheStatus, Consistency, JobKind, Redundant};
 use braid_md::Level;
 use braid_sim::{Rng, Sim, for_each_seed};
 
@@ -34,7 +34,7 @@ fn watch(world: &World) -> Rc<Cell<usize>> {
     let most = Rc::new(Cell::new(0));
     let (array, seen) = (world.array.clone(), Rc::clone(&most));
     world.sim.observe(move || {
-        let (total, used) = array.status().stripe_cache.expect("there is parity");
+        let CacheStatus { total, used } = array.status().stripe_cache.expect("there is parity");
         assert!(used <= total, "{used} of {total} bytes");
         seen.set(seen.get().max(100 * used / total));
     });
@@ -76,7 +76,7 @@ fn hundreds_of_writes_share_what_memory_there_is() {
         world.run(async move {
             storm(&dev, shape, rng(seed), 150).await;
             pause.await;
-            assert_eq!(array.status().stripe_cache.map(|(_, used)| used), Some(0));
+            assert_eq!(array.status().stripe_cache.map(|cache| cache.used), Some(0));
         });
         most_seen.set(most_seen.get().max(most.get()));
         check_whole(&shape, &world.images());
@@ -109,7 +109,7 @@ fn passes_and_failed_sectors_do_not_stop_each_other() {
             }
             pause.await;
             let status = array.status();
-            assert_eq!(status.stripe_cache.map(|(_, used)| used), Some(0), "{status:#?}");
+            assert_eq!(status.stripe_cache.map(|cache| cache.used), Some(0), "{status:#?}");
             assert_eq!(status.mismatches, 0, "{status:#?}");
         });
         check_whole(&shape, &world.images());

@@ -45,9 +45,9 @@ fn check(seed: u64, shape: Shape, load: Load) {
         pause.await;
         let status = array.status();
         assert!(!status.active, "an array at rest is marked clean: {status:#?}");
-        assert_eq!(status.bitmap.map_or(0, |(_, _, set)| set), 0, "bits are cleared");
+        assert_eq!(status.bitmap.map_or(0, |bitmap| bitmap.set), 0, "bits are cleared");
         assert!(status.in_sync.iter().all(|in_sync| *in_sync), "{status:#?}");
-        assert_eq!(status.stripe_cache.map(|(_, used)| used), Some(0), "{status:#?}");
+        assert_eq!(status.stripe_cache.map(|cache| cache.used), Some(0), "{status:#?}");
         assert_eq!(status.consistency, shape.consistency);
     });
     assert_eq!(pool().free_bytes(), pool().total_bytes(), "memory that did not come back");

@@ -108,7 +108,7 @@ fn when_too_many_fail_requests_fail_and_none_is_forgotten() {
             let status = array.status();
             let missing = status.in_sync.iter().filter(|in_sync| !**in_sync).count();
             assert!(missing <= shape.stripes().parities(), "{status:#?}");
-            assert_eq!(status.stripe_cache.map(|(_, used)| used), Some(0), "{status:#?}");
+            assert_eq!(status.stripe_cache.map(|cache| cache.used), Some(0), "{status:#?}");
         });
         assert_eq!(pool().free_bytes(), pool().total_bytes(), "memory that did not come back");
     });

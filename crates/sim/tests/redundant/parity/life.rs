@@ -112,7 +112,7 @@ impl Operator {
             let done = status.in_sync.iter().all(|in_sync| *in_sync)
                 && status.job.is_none()
                 && !status.active
-                && status.bitmap.is_none_or(|(_, _, set)| set == 0);
+                && status.bitmap.is_none_or(|bitmap| bitmap.set == 0);
             if done {
                 return;
             }
