@@ -150,7 +150,7 @@ fn render_all(options: &cli::Status, answers: &[Answer]) -> String {
 }
 
 /// State, why, what to do next; then what it is, and what it has done.
-fn render(status: &Status) -> String {
+pub(crate) fn render(status: &Status) -> String {
     let mut lines = vec![("volume", status.name.clone()), ("state", status.state.clone())];
     if let Some(why) = &status.why {
         lines.push(("why", why.clone()));
