@@ -19,7 +19,7 @@ mod up;
 mod wipe;
 
 #[cfg(test)]
-pub(crate) use status::render as render_status;
+pub(crate) use {mdstat::render as render_mdstat, status::render as render_status};
 
 use std::process::ExitCode;
 

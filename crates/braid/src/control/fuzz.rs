@@ -42,6 +42,9 @@ mod tests {
     fn entry(data: &[u8]) {
         if let Some(status) = fuzz_bodies(data) {
             assert!(crate::command::render_status(&status).contains("volume"));
+            if let Ok(text) = crate::command::render_mdstat(&status) {
+                assert!(text.starts_with("Personalities"));
+            }
         }
     }
 
