@@ -36,7 +36,7 @@ for target; do
     find "$learnt/$target" -type f -size -5k -exec cp -t "$small/found" {} +
     # shellcheck disable=SC2086
     cargo +nightly fuzz run --sanitizer none $features "$target" "$small/new" "$small/found" \
-        -- -set_cover_merge=1 -use_counters=0 >>"$log" 2>&1
+        -- -set_cover_merge=1 -use_counters=0 >"$log.merge" 2>&1
     find "$small/new" -type f -printf '%s %p\n' | sort -n | while read -r _ file; do
         [ -e "corpus/$target/${file##*/}" ] && continue
         [ "$(find "corpus/$target" -type f | wc -l)" -lt 60 ] || break
