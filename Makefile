@@ -2,12 +2,12 @@
 
 CARGO ?= cargo
 FLAGS ?= --locked
-# About a minute of changed superblocks and bitmaps.
-FUZZ ?= 1500000
+# Seconds of changed inputs for each target of the fuzzers.
+FUZZ ?= 10
 # What boots a real kernel for the interop tests; they are skipped without it.
 export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab/klab))
 
-.PHONY: all build demo test interop lab-smoke sim soak soak-memory soak-kills bench clean
+.PHONY: all build demo test interop lab-smoke sim fuzz soak soak-memory soak-kills bench clean
 
 all: build
 
@@ -26,8 +26,7 @@ test:
 	@scripts/setup.sh build test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(FLAGS) --workspace --all-targets -- --deny warnings
-	$(CARGO) test $(FLAGS) --workspace
-	BRAID_FUZZ_ITERATIONS=$(FUZZ) $(CARGO) test $(FLAGS) --package braid-md --test fuzz
+	BRAID_FUZZ_SECONDS=$(FUZZ) $(CARGO) test $(FLAGS) --workspace
 
 # braid and the kernel's md on the same members, every level and version: some ten minutes. The
 # table of what held goes into docs/interop.md. (`make test` has a few of these arrays.)
@@ -56,6 +55,12 @@ sim:
 MINUTES ?= 60
 soak:
 	@scripts/soak.sh $(MINUTES)
+
+# The fuzzers' targets with libFuzzer, which sees what an input reached: so many seconds for each, one
+# after the other. Needs a nightly compiler and cargo-fuzz.
+LONG ?= 300
+fuzz:
+	@scripts/fuzz.sh $(LONG)
 
 # Side by side with peers; each prints a table of ratios. See bench/README.md.
 bench:

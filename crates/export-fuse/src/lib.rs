@@ -9,6 +9,7 @@
 //! * [`protocol`]: the wire format, pure.
 //! * [`session`]: what each request is answered with, pure.
 //! * [`serve()`]: the system calls of the data path, on a shard's executor.
+//! * [`fuzz`]: an entry point that takes `&[u8]` and asserts the invariants.
 //! * [`Mount`]: the file system in the tree of files; [`Attachment`]: the loop device.
 //!
 //! # Order of things
@@ -28,6 +29,7 @@
 //! Deliberately absent: a general file system, the page cache, and FUSE over io_uring.
 
 mod attach;
+pub mod fuzz;
 mod mount;
 mod mountinfo;
 pub mod protocol;

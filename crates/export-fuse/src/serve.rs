@@ -107,13 +107,10 @@ pub async fn serve(
     if pool.total_bytes() < 2 * MAX_DATA {
         return Err(ServeError::PoolTooSmall { needed: 2 * MAX_DATA, total: pool.total_bytes() });
     }
-    let session = Session::new(*dev.limits());
-    let inflight = InFlight::new(IN_FLIGHT);
-    let server = Server { fd, dev, pool, session, counters, inflight, head: [0; HEAD], body: None };
-    server.run(&handle).await
+    Server::new(fd, dev, pool, counters).run(&handle).await
 }
 
-struct Server {
+pub(crate) struct Server {
     fd: Fd,
     dev: Dev,
     pool: Pool,
@@ -153,6 +150,28 @@ enum Stop {
 }
 
 impl Server {
+    pub(crate) fn new(fd: Fd, dev: Dev, pool: Pool, counters: Arc<Counters>) -> Server {
+        let session = Session::new(*dev.limits());
+        let inflight = InFlight::new(IN_FLIGHT);
+        Server { fd, dev, pool, session, counters, inflight, head: [0; HEAD], body: None }
+    }
+
+    /// The memory for a payload that an earlier request left, for whoever receives by other means.
+    pub(crate) fn take_body(&mut self) -> Option<Buf> {
+        self.body.take()
+    }
+
+    /// Serves a request that was received by other means.
+    pub(crate) fn serve_one(
+        &mut self,
+        head: [u8; HEAD],
+        received: usize,
+        body: Buf,
+    ) -> Result<(), ServeError> {
+        self.head = head;
+        self.handle(received, body)
+    }
+
     async fn run(mut self, handle: &Handle) -> Result<(), ServeError> {
         loop {
             match self.drain()? {
@@ -399,7 +418,7 @@ impl Server {
 
     /// Answers all that is done, and says how many there were. The task is woken when there
     /// are more.
-    fn poll_completed(&mut self, cx: &mut Context<'_>) -> Result<usize, ServeError> {
+    pub(crate) fn poll_completed(&mut self, cx: &mut Context<'_>) -> Result<usize, ServeError> {
         let mut completed = 0;
         while let Poll::Ready((tag, completion)) = self.inflight.poll_next(cx) {
             self.reply(tag, &completion)?;

@@ -87,6 +87,11 @@ impl Export {
         &self.stop
     }
 
+    /// What a client can ask for.
+    pub(crate) fn exports(&self) -> &Arc<Exports> {
+        &self.exports
+    }
+
     /// What all connections count.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters

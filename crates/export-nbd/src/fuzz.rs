@@ -5,7 +5,11 @@
 //! modules promise: nothing is consumed that was not there, the split of the
 //! input makes no difference, and what passed the check keeps its bounds.
 //!
-//! Absent on purpose: a fuzzer. Any that calls `fn(&[u8])` will do.
+//! Absent on purpose: a fuzzer. `tests/fuzz.rs` changes committed corpora, `fuzz/`
+//! has targets for libFuzzer.
+
+mod expect;
+mod session;
 
 use std::sync::Arc;
 
@@ -17,6 +21,8 @@ use crate::protocol::constants::MAX_PAYLOAD_BYTES;
 use crate::protocol::{
     Command, ExportInfo, Exports, Negotiated, ParsedHeader, Payload, ReplyStyle, check, parse,
 };
+
+pub use session::fuzz_session;
 
 /// Feeds `input` in pieces of `piece_bytes` and returns the output, the bytes
 /// consumed in all, and the last step. The reference for "any split".
@@ -165,6 +171,19 @@ pub fn assert_in_bounds(command: &Command, export: &ExportInfo) {
     assert!(!(writes && export.read_only), "a write to a read-only export");
     if matches!(command, Command::Read { .. } | Command::Write { .. }) {
         assert!(length <= u64::from(export.block_size.maximum_payload), "too long");
+    }
+}
+
+/// Any bytes as what a server sends: a handshake, replies, and replies behind it.
+pub fn fuzz_client(data: &[u8]) {
+    fuzz_client_handshake(data);
+    fuzz_replies(data);
+    for style in [ReplyStyle::Simple, ReplyStyle::Structured, ReplyStyle::Extended] {
+        let config = ClientConfig { export: "v0".to_owned(), style, base_allocation: true };
+        let driven = drive_client(&mut ClientHandshake::new(config), data, data.len());
+        if let (_, consumed, ClientStep::Transmission(_)) = driven {
+            fuzz_replies(&data[consumed..]);
+        }
     }
 }
 

@@ -46,6 +46,7 @@ use crate::error::LabError;
 use crate::settings::{Kind, Parameter, Value};
 
 mod check;
+pub mod fuzz;
 mod job;
 mod keys;
 mod one_or_many;

@@ -4,8 +4,8 @@
 //! Each takes any `&[u8]`. Beyond "does not panic" they assert what the modules promise: what was
 //! accepted is in range, lies on the member, and is written so that the same is read again.
 //!
-//! Absent on purpose: a fuzzer. `tests/fuzz.rs` mutates what the kernel wrote, `fuzz/` has
-//! targets for libFuzzer.
+//! Absent on purpose: a fuzzer. `tests/fuzz.rs` changes a committed corpus, `fuzz/` has targets for
+//! libFuzzer.
 
 use crate::stripe_log::{self, BLOCK, Head, MemberLog, Record};
 use crate::superblock::checksum;
@@ -44,6 +44,16 @@ pub fn fuzz_bitmap(data: &[u8]) {
     }
     let marked = std::iter::successors(bitmap.next_set(0), |chunk| bitmap.next_set(chunk + 1));
     assert_eq!(marked.count() as u64, bitmap.count_set());
+    let pages: Vec<u8> = (0..bitmap.page_count()).flat_map(|index| bitmap.page(index)).collect();
+    let again = Bitmap::parse(&pages).expect("what is written is read again");
+    for index in 0..bitmap.page_count() {
+        assert_eq!(again.page(index), bitmap.page(index), "page {index} again");
+    }
+    let before = bitmap.count_set();
+    if let Some(chunk) = bitmap.next_set(0) {
+        assert!(bitmap.clear(chunk) && !bitmap.is_set(chunk) && bitmap.count_set() == before - 1);
+        assert!(bitmap.set(chunk) && bitmap.is_set(chunk) && bitmap.count_set() == before);
+    }
     bitmap.set_all();
     assert_eq!(bitmap.count_set(), bitmap.chunk_count());
 }
@@ -53,7 +63,7 @@ pub fn fuzz_bad_blocks(data: &[u8]) {
     let Some((&shift, bytes)) = data.split_first() else {
         return;
     };
-    let Ok(log) = BadBlocks::parse(bytes, shift) else {
+    let Ok(mut log) = BadBlocks::parse(bytes, shift) else {
         return;
     };
     let mut end = None;
@@ -61,6 +71,20 @@ pub fn fuzz_bad_blocks(data: &[u8]) {
         assert!(range.len > 0 && end.is_none_or(|end| end < range.offset), "unsorted");
         assert_eq!(log.overlaps(range.offset, 1), Some(range));
         end = Some(range.offset + range.len);
+    }
+    assert_eq!(BadBlocks::parse(&log.encode(), shift).as_ref(), Ok(&log));
+    // As a member would change it: a range that joins the first one is entered, and mended again.
+    let Some(first) = log.iter().next().filter(|first| first.offset + first.len < 1 << 61) else {
+        return;
+    };
+    let before = log.clone();
+    let (offset, len) = (first.offset.saturating_sub(512), first.len + 512);
+    match log.insert(offset, len) {
+        Ok(()) => assert!(log.overlaps(offset, 1).is_some_and(|range| range.offset <= offset)),
+        Err(_) => assert_eq!(log, before, "what is refused changes nothing"),
+    }
+    if log.remove(offset, len).is_ok() {
+        assert_eq!(log.overlaps(first.offset, 1), None);
     }
     assert_eq!(BadBlocks::parse(&log.encode(), shift), Ok(log));
 }
@@ -205,6 +229,13 @@ fn assert_same_again(superblock: &Superblock, device_size: u64) {
     let Superblock { version, super_offset, .. } = *superblock;
     let bytes = superblock.encode();
     assert_eq!(bytes.len(), superblock.raw.len());
+    if version != Version::V0_90 {
+        let changed: Vec<usize> =
+            (0..bytes.len()).filter(|at| bytes[*at] != superblock.raw[*at]).collect();
+        assert!(changed.is_empty(), "what was read is written as it was, but {changed:?}");
+    }
     let again = Superblock::parse(version, super_offset, device_size, &bytes);
-    assert_eq!(again, Ok(Superblock { raw: bytes, ..superblock.clone() }));
+    let again = again.expect("what is written is read again");
+    assert!(again.encode() == bytes, "written again it is the same");
+    assert_eq!(again, Superblock { raw: bytes, ..superblock.clone() });
 }

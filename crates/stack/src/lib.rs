@@ -23,6 +23,7 @@
 mod args;
 mod error;
 mod expr;
+pub mod fuzz;
 mod level;
 mod lexer;
 mod parse;

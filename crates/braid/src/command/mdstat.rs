@@ -6,7 +6,7 @@ use braid_md::mdstat::{
     Access, Action, Array, Bitmap, Member, Metadata, Progress, Running, Work, mdstat,
 };
 
-use crate::control::{self, ArrayMember, ArrayStatus, JobStatus};
+use crate::control::{self, ArrayMember, ArrayStatus, JobStatus, Status};
 use crate::failure::{Context, Failure};
 use crate::places::Places;
 
@@ -31,11 +31,7 @@ pub(super) fn print() -> Result<(), Failure> {
                 continue;
             }
         };
-        let several = status.arrays.len() > 1;
-        for (index, array) in status.arrays.iter().enumerate() {
-            let name = if several { format!("{name}-{index}") } else { name.clone() };
-            arrays.push(array_of(name, array)?);
-        }
+        arrays.extend(arrays_of(&name, &status)?);
     }
     let text = mdstat(PERSONALITIES, &arrays);
     std::io::stdout().write_all(text.as_bytes()).context("standard output")?;
@@ -43,6 +39,18 @@ pub(super) fn print() -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::failed(silent.join("\n")).next("`braid status` says more of each"))
+}
+
+/// What one volume is shown as.
+#[cfg(test)]
+pub(crate) fn render(status: &Status) -> Result<String, Failure> {
+    Ok(mdstat(PERSONALITIES, &arrays_of(&status.name, status)?))
+}
+
+fn arrays_of(name: &str, status: &Status) -> Result<Vec<Array>, Failure> {
+    let several = status.arrays.len() > 1;
+    let named = |index| if several { format!("{name}-{index}") } else { name.to_owned() };
+    status.arrays.iter().enumerate().map(|(index, array)| array_of(named(index), array)).collect()
 }
 
 fn array_of(name: String, array: &ArrayStatus) -> Result<Array, Failure> {

@@ -18,6 +18,9 @@ mod undo;
 mod up;
 mod wipe;
 
+#[cfg(test)]
+pub(crate) use {mdstat::render as render_mdstat, status::render as render_status};
+
 use std::process::ExitCode;
 
 use crate::cli::{Cli, Command};

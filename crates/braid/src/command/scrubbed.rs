@@ -17,7 +17,7 @@ pub(super) fn found(array: &ArrayStatus, scrub: &ScrubStatus, differ: &str) -> S
         return match (scrub.compared_bytes, parity) {
             (None, _) => "nothing that differed was found".to_owned(),
             (Some(0), _) => "nothing was compared".to_owned(),
-            (Some(_), _) if scrub.unread_bytes + scrub.listed_bytes > 0 => {
+            (Some(_), _) if scrub.unread_bytes > 0 || scrub.listed_bytes > 0 => {
                 "what was compared agrees".to_owned()
             }
             (_, true) => "data and parity agree".to_owned(),

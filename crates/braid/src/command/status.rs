@@ -150,7 +150,7 @@ fn render_all(options: &cli::Status, answers: &[Answer]) -> String {
 }
 
 /// State, why, what to do next; then what it is, and what it has done.
-fn render(status: &Status) -> String {
+pub(crate) fn render(status: &Status) -> String {
     let mut lines = vec![("volume", status.name.clone()), ("state", status.state.clone())];
     if let Some(why) = &status.why {
         lines.push(("why", why.clone()));
@@ -254,7 +254,7 @@ fn render_array(array: &ArrayStatus, is_volatile: bool, is_one_of_several: bool)
     }
     lines.push(("array", what));
     for (offset, length) in &array.lost {
-        let end = offset + length;
+        let end = offset.saturating_add(*length);
         let text = format!(
             "bytes {offset} to {end} of the array can be given by no member any more (whose they \
              were: docs/arrays.md, \"Bytes that are gone\"); writing them makes them good"
@@ -276,7 +276,7 @@ fn render_array(array: &ArrayStatus, is_volatile: bool, is_one_of_several: bool)
             ByteSize(cost.log_bytes),
             cost.writes,
             ByteSize(cost.stored_bytes),
-            cost.log_time_us * 100 / cost.time_us.max(1)
+            u128::from(cost.log_time_us) * 100 / u128::from(cost.time_us.max(1))
         );
         lines.push(("log", text));
     }

@@ -13,6 +13,8 @@
 //! The socket is its owner's (0600) and there is nothing else to reach it by.
 
 mod client;
+#[cfg(test)]
+mod fuzz;
 mod giver;
 mod order;
 mod server;
