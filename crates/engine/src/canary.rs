@@ -35,7 +35,7 @@ pub enum Canary {
     DoubtOfResyncDropped,
     /// A write that is tried again after a failure sets no bit.
     RetrySkipsBit,
-    /// The first record of a log that is torn is taken for the log's end.
+    /// The first record that a member's log lacks is taken for the log's end.
     TornHeaderIsEnd,
     /// Superblocks are written once where twice is needed to be ahead of a member that is gone.
     SecondSuperblockLeftOut,

@@ -105,8 +105,11 @@ impl Stage {
         let mut spent = vec![false; status.in_sync.len()];
         for member in &status.members {
             let Some(role) = member.role.map(Role::index) else { continue };
-            if !member.replacement && member.state != MemberState::Faulty {
-                spent[role] |= self.is_spent(number(&member.label));
+            let disk = number(&member.label);
+            // Who replaces another is counted on soon, unless it is gone by then.
+            let is_gone = member.replacement && self.disk(disk).is_some_and(|disk| disk.is_gone());
+            if !is_gone && member.state != MemberState::Faulty {
+                spent[role] |= self.is_spent(disk);
             }
         }
         let (doubt, torn) = (self.past.doubt.get(), self.past.torn.get().is_some());

@@ -135,7 +135,6 @@ fn faults_befall_the_requests_they_name() {
     });
 }
 
-#[test]
 /// As of a page cache: no later flush makes good what a failed one lost.
 #[test]
 fn what_a_failed_flush_lost_stays_lost() {

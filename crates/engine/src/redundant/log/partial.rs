@@ -414,7 +414,6 @@ impl Partial {
         for (role, member) in holders {
             let mut trouble = |trouble: Trouble| {
                 let (all, why) = match trouble {
-                    Trouble::Torn(_) if Canary::TornHeaderIsEnd.is_planted() => return Ok(()),
                     Trouble::Torn(why) => (&mut torn, why),
                     Trouble::Log(why) => (&mut doubts, why),
                     Trouble::Write(why) => return Err(RestartError::Write { why }),

@@ -15,7 +15,7 @@ use braid_array::geometry::{Column, Raid456};
 use braid_array::{Geometry, MemberByte, MemberSpan, Role};
 use braid_block::{Errno, Payload, Span};
 use braid_md::stripe_log::{
-    self, BLOCK, Head, MemberLog, Part, Record, Replay, Ring, Transaction, padded,
+    self, BLOCK, Found, Head, MemberLog, Part, Record, Replay, Ring, Transaction, padded,
 };
 use braid_md::{Resync, Uuid};
 use braid_mem::Buf;
@@ -432,6 +432,9 @@ impl Records {
                         match read_area(core, member, Span::new(start, head.area)).await {
                             Ok(bytes) => {
                                 log.found = stripe_log::scan(&bytes, &head);
+                                if Canary::TornHeaderIsEnd.is_planted() {
+                                    end_at_gap(&mut log.found);
+                                }
                                 area = bytes;
                             }
                             Err(why) => doubts.push(format!("{}: {why}", member.label)),
@@ -531,6 +534,14 @@ async fn replay_in_place(
         MemberSpan::new(MemberByte::new(start), end.min(size).saturating_sub(start))
     };
     Ok(unfit.into_iter().map(within).collect())
+}
+
+/// Leaves the records up to the first that is missing.
+fn end_at_gap(found: &mut Vec<Found>) {
+    found.sort_by_key(|one| one.record.sequence);
+    let follows = |pair: &[Found]| pair[0].record.sequence + 1 == pair[1].record.sequence;
+    let end = found.windows(2).position(|pair| !follows(pair)).map_or(found.len(), |end| end + 1);
+    found.truncate(end);
 }
 
 /// Whether some role has two members, one of which is to replace the other.
