@@ -355,6 +355,26 @@ fn other_shapes_and_small_members_are_left_out() {
     assert_eq!(assembly.can_start, Start::ReadOnly);
 }
 
+/// A crash in the middle of a raid1's getting another member: the new one says so first.
+#[test]
+fn a_raid1_that_was_growing_has_all_of_its_members() {
+    let mut candidates = array(Level::Raid1, 3);
+    for candidate in &mut candidates[..2] {
+        candidate.superblock.raid_disks = 2;
+        candidate.superblock.roles[2] = Role::Spare;
+    }
+    let new = &mut candidates[2].superblock;
+    (new.events, new.recovery_offset) = (EVENTS + 1, Some(0));
+    new.features = new.features.union(Features::RECOVERY_OFFSET);
+    let assembly = assess(&candidates, options());
+    assert_eq!(assembly.can_start, Start::ReadWrite, "{assembly:?}");
+    assert!(assembly.left_out.is_empty(), "{:?}", assembly.left_out);
+    candidates[0].superblock.events -= 1;
+    let assembly = assess(&candidates, options());
+    let is_other = matches!(reason(&assembly, "m0"), Reason::OtherShape { .. });
+    assert!(is_other, "two events: it was left behind");
+}
+
 fn dirty(level: Level, disks: usize) -> Vec<Candidate> {
     let mut candidates = array(level, disks);
     for candidate in &mut candidates {

@@ -16,7 +16,7 @@ use crate::spec::{Policy, Spec};
 use crate::timeline::Timeline;
 
 /// As many seeds may go by before a canary counts as one that survived.
-pub const BUDGET: u64 = 1500;
+pub const BUDGET: u64 = 4000;
 
 /// What became of a canary.
 #[derive(Clone, Debug)]

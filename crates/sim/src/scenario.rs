@@ -12,6 +12,7 @@
 //!
 //! Invariants: the same scenario has the same run; taking a part away leaves a scenario.
 
+use braid_array::Geometry;
 use braid_block::Op;
 use braid_export_nbd::protocol::ReplyStyle;
 use braid_md::{Level, Version};
@@ -264,7 +265,26 @@ impl Scenario {
         if let (Start::Unsynced(_), true) = (start, rng.percent(60)) {
             unsettle(&mut rng, &spec, &mut lives[0]);
         }
+        whole_stripes(&mut Rng::new(seed ^ 0x57f1_9e50), &spec, &mut lives);
         Scenario { seed, spec, start, lives }
+    }
+}
+
+/// In some scenarios a client of each life writes whole stripes and parts of them, few and again.
+fn whole_stripes(rng: &mut Rng, spec: &Spec, lives: &mut [Life]) {
+    let often = if spec.policy == Policy::Log { 40 } else { 10 };
+    let Some(geometry) = spec.stripes().filter(|_| rng.percent(often)) else { return };
+    let (stripe, chunk) = (geometry.stripe() / 512, geometry.chunk() / 512);
+    let stripes = (spec.member_size / geometry.chunk()).min(2);
+    for life in lives {
+        let connection = rng.index(life.connections.len());
+        for request in &mut life.connections[connection].requests {
+            let first = rng.below(stripes) * stripe;
+            (request.block, request.blocks) = match request.op {
+                Op::Write if rng.percent(50) => (first, stripe),
+                _ => (first + rng.below(stripe - 1), rng.within(1..=chunk / 2)),
+            };
+        }
     }
 }
 

@@ -337,7 +337,8 @@ impl Core {
     }
 
     /// Has members that are an event behind, as a crash left them, say what the others do, before
-    /// anybody is a further event ahead. A member that said of itself that it was being filled goes
+    /// anybody is a further event ahead. (One that comes back is further behind: it is announced
+    /// when it has the bitmap.) A member that said of itself that it was being filled goes
     /// on saying so: what it was given since is counted on when that is durable, and not before.
     async fn catch_up(&self) -> Failures {
         let behind = {
@@ -347,7 +348,7 @@ impl Core {
             let next = |member: &Rc<Member>| {
                 let own = member.superblock.borrow();
                 let own = own.as_ref().filter(|own| {
-                    own.events < array.events && matches!(own.role(), Role::Active(_))
+                    own.events + 1 == array.events && matches!(own.role(), Role::Active(_))
                 })?;
                 let next = superblock_of(member, array, own);
                 let next = if own.recovery_offset.is_some() || own.is_replacement() {

@@ -478,8 +478,17 @@ pub fn came_back(ours: &Superblock, theirs: &Superblock) -> Result<(), Reason> {
     same_shape(theirs, ours)
 }
 
+/// Whether `this` is as a crash leaves it in the middle of a raid1's getting more members: the others
+/// are an event ahead, and all copies are where they were.
+fn did_not_hear_of_growth(this: &Superblock, authority: &Superblock) -> bool {
+    this.level == Level::Raid1
+        && this.raid_disks < authority.raid_disks
+        && this.events.checked_add(1) == Some(authority.events)
+}
+
 /// Whether a candidate describes the array that the freshest member describes.
 fn same_shape(this: &Superblock, authority: &Superblock) -> Result<(), Reason> {
+    const MEMBERS: &str = "number of members";
     type Show = fn(&Superblock) -> String;
     let compared: [(&'static str, Show); 8] = [
         ("metadata version", |array| array.version.to_string()),
@@ -488,7 +497,7 @@ fn same_shape(this: &Superblock, authority: &Superblock) -> Result<(), Reason> {
         ("layout", |array| array.layout.to_string()),
         ("chunk", |array| array.chunk.to_string()),
         ("component size", |array| array.component_size.to_string()),
-        ("number of members", |array| array.raid_disks.to_string()),
+        (MEMBERS, |array| array.raid_disks.to_string()),
         ("reshape position", |array| match array.reshape {
             Some(reshape) => reshape.position.to_string(),
             None => "none".to_owned(),
@@ -496,7 +505,7 @@ fn same_shape(this: &Superblock, authority: &Superblock) -> Result<(), Reason> {
     ];
     for (what, show) in compared {
         let (own, freshest) = (show(this), show(authority));
-        if own != freshest {
+        if own != freshest && !(what == MEMBERS && did_not_hear_of_growth(this, authority)) {
             return Err(Reason::OtherShape { what, own, freshest });
         }
     }
