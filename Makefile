@@ -27,6 +27,7 @@ test:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(FLAGS) --workspace --all-targets -- --deny warnings
 	BRAID_FUZZ_SECONDS=$(FUZZ) $(CARGO) test $(FLAGS) --workspace
+	$(CARGO) test $(FLAGS) --package braid-sim --features canary --test canaries
 
 # braid and the kernel's md on the same members, every level and version: some ten minutes. The
 # table of what held goes into docs/interop.md. (`make test` has a few of these arrays.)
@@ -44,9 +45,9 @@ lab-smoke:
 	@scripts/setup.sh build test lab
 	$(CARGO) test $(FLAGS) --package braid --test laboratory -- --nocapture
 
-# The whole stack on a virtual clock: two thousand seeds that change with the commit, those that once
-# failed, and every planted bug. Four minutes on two cores.
-SEEDS ?= 2000
+# The whole stack on a virtual clock: seeds that change with the commit, those that once failed, and
+# every planted bug. (`make test` has 2,000 seeds and all planted bugs.)
+SEEDS ?= 20000
 sim: export BRAID_SEEDS = $(SEEDS)
 sim:
 	$(CARGO) test $(FLAGS) --release --package braid-sim --features canary --test whole --test canaries

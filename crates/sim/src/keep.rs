@@ -8,6 +8,7 @@
 use std::fs::{OpenOptions, read_to_string};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Where the list is, in this source tree.
 pub fn list() -> PathBuf {
@@ -39,6 +40,17 @@ pub fn keep(path: &Path, seed: u64, commit: &str, what: &str) -> io::Result<()> 
     let what: String = what.chars().take(120).collect();
     let mut file = OpenOptions::new().create(true).append(true).open(path)?;
     writeln!(file, "{seed} {commit} {what}")
+}
+
+/// The commit of this source tree: what `BRAID_COMMIT` says, else what git says; without git (an
+/// archive of the source) the version.
+pub fn commit() -> String {
+    if let Ok(commit) = std::env::var("BRAID_COMMIT") {
+        return commit;
+    }
+    let git = Command::new("git").args(["rev-parse", "HEAD"]).output();
+    let text = git.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    text.ok().filter(|text| !text.is_empty()).unwrap_or_else(|| env!("CARGO_PKG_VERSION").into())
 }
 
 /// The first of the seeds that go with a commit: others with each.

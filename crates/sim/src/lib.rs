@@ -17,7 +17,7 @@
 //!   failure.
 //!
 //! Invariants: the same seed gives the same run, to the nanosecond and the byte; nothing here
-//! reads a clock, the environment (but for the seed to repeat), an address or a hash order. An
+//! reads a clock, the environment (but for which seeds are run), an address or a hash order. An
 //! oracle and a client know nothing of the simulation, so they test production executors too.
 //!
 //! Deliberately absent: silent corruption of members that take part (there are no checksums to find
