@@ -131,6 +131,28 @@ fn the_answer_to_a_degraded_write_comes_after_the_superblocks() {
     });
 }
 
+/// Two flushes at a time: one fails on a member, which forgets what it was to make durable. The other
+/// is not answered either before superblocks say that the member is out.
+#[test]
+fn no_flush_is_answered_beside_one_that_fails() {
+    let name = "failure::no_flush_is_answered_beside_one_that_fails";
+    for_each_seed(name, 100, |seed| {
+        let world = World::new(seed, PAIR);
+        let (dev, handle) = (world.dev.clone(), world.sim.handle());
+        let (disks, bad) = (Rc::clone(&world.disks), world.disk(0));
+        world.run(async move {
+            dev.start(Io::write(0, filled(4096, 1), Flags::NONE)).await.result.unwrap();
+            bad.faults().add_some(Target::op(Op::Flush), Fault::Error(Errno::IO), 1);
+            let fails = dev.start(Io::flush());
+            handle.spawn("the flush that fails", async move { drop(fails.await) });
+            assert_eq!(dev.start(Io::flush()).await.result, Ok(()));
+            let images = crash_images(&disks.borrow(), &mut rng(seed));
+            let other = crate::world::superblock_of(images[1].as_deref().unwrap());
+            assert_eq!(other.roles[0], Role::Faulty);
+        });
+    });
+}
+
 /// Every write of superblocks or bitmap fails on one member, from the N-th on.
 #[test]
 fn metadata_that_cannot_be_written_takes_the_member_out() {

@@ -306,6 +306,28 @@ fn a_member_that_was_away_too_long_is_filled_whole() {
     });
 }
 
+/// A spare keeps its superblock when it is let go of. Kernels since 6.8 ask the others which role its
+/// number has: nobody else may have that number.
+#[test]
+fn the_number_of_a_spare_that_is_gone_is_not_given_to_another() {
+    use crate::world::PAIR_BITMAP;
+    let world = World::new(1, PAIR_BITMAP);
+    let mut operator = Operator::new(&world, 1);
+    let (mirror, disks) = (world.array.clone(), Rc::clone(&world.disks));
+    world.run(async move {
+        let spare = operator.spare();
+        let number = spare.number;
+        mirror.add(spare).await.unwrap();
+        mirror.remove("disk2").await.unwrap();
+        assert!(mirror.free_number() > number);
+        mirror.fail("disk1").await.unwrap();
+        operator.make_whole().await;
+        let recorded = crate::world::superblock_of(&disks.borrow()[0].contents());
+        assert_eq!(recorded.roles[number as usize], braid_md::Role::Faulty);
+        assert_eq!(recorded.roles[number as usize + 1], braid_md::Role::Active(1));
+    });
+}
+
 #[test]
 fn an_array_that_is_shut_down_is_clean() {
     for_each_seed("life::an_array_that_is_shut_down_is_clean", 100, |seed| {
