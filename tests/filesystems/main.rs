@@ -12,6 +12,7 @@ mod tree;
 
 use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use common::{MIB, Scratch, Tool, UpVolume, is_root};
 
@@ -80,7 +81,17 @@ impl Kind {
 
     #[track_caller]
     fn make(&self, device: &Path) {
-        Tool::new(self.make[0]).args(&self.make[1..]).arg(device).run().ok();
+        let make = || Tool::new(self.make[0]).args(&self.make[1..]).arg(device).run();
+        let mut made = make();
+        // Another test's volume was on its way down while it was looked at.
+        for _ in 0..20 {
+            if !made.err.contains("cannot check mount status") {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(250));
+            made = make();
+        }
+        made.ok();
     }
 
     #[track_caller]
