@@ -25,7 +25,7 @@ fn a_slower_device_is_a_regression_and_the_same_one_is_not() {
     let lab = Lab::new();
     run_into(&lab, "before", "1ms");
     run_into(&lab, "same", "1ms");
-    run_into(&lab, "slower", "2ms");
+    run_into(&lab, "slower", "20ms");
     lab.run(&["compare", "before", "same"]).ok();
     let output = lab.run(&["compare", "before", "slower"]).fails(1, &["something got worse"]);
     assert!(output.out.contains("random read 4K"), "{output}");
