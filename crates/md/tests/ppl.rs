@@ -1,8 +1,6 @@
 //! The partial parity log: what the kernel wrote is read as it meant it, and what nobody meant is
 //! refused.
 
-mod common;
-
 use braid_golden::{Golden, named};
 use braid_md::ppl::{
     Covered, Entry, HEADER_BYTES, Header, MOST_ENTRIES, Newest, RING_PARITY_BYTES, Units,
@@ -10,7 +8,7 @@ use braid_md::ppl::{
 };
 use braid_md::rejection::PplRejection;
 use braid_md::{Superblock, Uuid, Version};
-use common::Random;
+use braid_mutate::Random;
 use proptest::prelude::*;
 
 const SIGNATURE: u32 = 0x1234_5678;
@@ -135,7 +133,7 @@ proptest! {
     /// Whatever units were written before, the last one is found.
     #[test]
     fn the_last_unit_is_the_newest(seed in any::<u64>(), pages in 3_u64..80) {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut area = vec![0; pages as usize * 4096];
         Header::empty(SIGNATURE).encode_into(&mut area[..HEADER_BYTES]);
         let mut units = Units::new(area.len() as u64);

@@ -1,14 +1,12 @@
 //! The stripe log's bytes: what is written is read, what is damaged, old or somebody else's is not.
 
-mod common;
-
 use braid_md::rejection::LogRejection;
 use braid_md::stripe_log::{
     BLOCK, Dropped, Found, Head, MOST_PARTS, MOST_ROLES, MemberLog, Part, Record, ReplayPart, Ring,
     Roles, plan_replay, scan,
 };
 use braid_md::{Timestamp, Uuid};
-use common::Random;
+use braid_mutate::Random;
 use proptest::prelude::*;
 
 const ARRAY: Uuid = Uuid([3; 16]);
@@ -122,7 +120,7 @@ proptest! {
     /// finds some.
     #[test]
     fn live_records_never_overlap(seed in any::<u64>(), blocks in 2_usize..40) {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut ring = Ring::new((blocks * BLOCK) as u64);
         // Which sequence has each block; and which are live, from `tail` on.
         let mut owner: Vec<Option<u64>> = vec![None; blocks];

@@ -4,15 +4,13 @@
 //! The model knows no parity. A cell is what one member has in one row: a number, written 64 times.
 //! A write gives new numbers to some members in some rows, among them always those with parity.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use braid_md::stripe_log::{
     BLOCK, Head, MemberLog, Part, Record, Replay, Ring, Roles, plan_replay, scan,
 };
 use braid_md::{Timestamp, Uuid};
-use common::Random;
+use braid_mutate::Random;
 
 const ARRAY: Uuid = Uuid([9; 16]);
 const ROWS: usize = 12;
@@ -429,7 +427,7 @@ impl World {
 
 /// Runs a world through some crashes; what was wrong.
 fn run(seed: u64, writer: Writer) -> Result<(), String> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let redundancy = 1 + random.below(2);
     let mut world = World::new(redundancy + 2 + random.below(2), redundancy, writer);
     for _ in 0..3 {

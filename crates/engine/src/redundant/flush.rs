@@ -27,7 +27,6 @@ use std::rc::Rc;
 use braid_block::{Errno, Io};
 
 use super::core::{Core, failures};
-use super::roster::Member;
 use crate::canary::Canary;
 use crate::join_all;
 use crate::signal::Signal;
@@ -57,11 +56,6 @@ impl Flushes {
         let ended = || self.last.get().filter(|last| last.number > begun);
         self.changed.until(|| ended().is_some() || !self.busy.get()).await;
         ended().ok_or_else(|| self.start())
-    }
-
-    async fn turn(&self) -> Running<'_> {
-        self.changed.until(|| !self.busy.get()).await;
-        self.start()
     }
 
     fn start(&self) -> Running<'_> {
@@ -137,26 +131,19 @@ impl Core {
             }
             Err(running) => running,
         };
-        let result = self.flush_once(self.roster.written()).await;
+        let result = self.flush_once().await;
         running.end(&result);
         result
     }
 
-    /// Flushes `members`, at least all that are written.
-    pub(super) async fn flush_members(
-        self: &Rc<Self>,
-        members: Vec<Rc<Member>>,
-    ) -> Result<Flushed, Errno> {
-        let running = self.flushes.turn().await;
-        let result = self.flush_once(members).await;
-        running.end(&result);
-        result
-    }
-
-    async fn flush_once(self: &Rc<Self>, mut members: Vec<Rc<Member>>) -> Result<Flushed, Errno> {
+    async fn flush_once(self: &Rc<Self>) -> Result<Flushed, Errno> {
+        let mut members = self.roster.written();
         let units = self.follower.as_ref().map_or(0, |log| log.units_in_place());
         // What keeps nothing has nothing to be flushed.
         members.retain(|member| !member.dev.limits().volatile);
+        if Canary::InSyncBeforeFlush.is_planted() {
+            members.retain(|member| member.is_in_sync());
+        }
         if Canary::FlushOfOneMember.is_planted() {
             members.truncate(1);
         }

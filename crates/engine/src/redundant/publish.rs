@@ -316,11 +316,7 @@ impl Core {
         if !failed.is_empty() {
             return Err(Round::Failed(failed));
         }
-        let mut members: Vec<_> = next.superblocks.iter().map(|(one, _)| Rc::clone(one)).collect();
-        if promoted.is_some() && Canary::InSyncBeforeFlush.is_planted() {
-            members.clear();
-        }
-        let flushed = self.flush_members(members).await.map_err(|_| Round::Again)?;
+        let flushed = self.flush().await.map_err(|_| Round::Again)?;
         if self.roster.generation() != next.generation {
             // The superblocks that were made count on somebody who is out, or has another role.
             return Err(Round::Again);

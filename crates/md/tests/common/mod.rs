@@ -1,4 +1,4 @@
-//! Superblocks and bitmaps that the kernel wrote, and random numbers.
+//! Superblocks and bitmaps that the kernel wrote.
 
 #![allow(dead_code)] // Each test program uses some of it.
 
@@ -69,21 +69,4 @@ fn golden(path: &Path) -> Golden {
     golden.version = version.trim_end_matches(".00").trim_end_matches(".03").parse().expect("one");
     golden.offset = golden.version.superblock_offset(golden.device_size).expect("room");
     golden
-}
-
-/// Splitmix64: the same numbers from the same seed, everywhere.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.0;
-        value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ value >> 31
-    }
-
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
-    }
 }

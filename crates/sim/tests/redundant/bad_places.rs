@@ -209,6 +209,7 @@ fn a_spare_does_not_wait_for_a_replacement() {
         let world = World::with(1, shape, &images_with(&shape, &bytes), |setup| {
             setup.speed = Speed { min: 1 << 20, max: Some(1 << 20), latency: None };
         });
+        world.sim.be_punctual();
         let replacement = world.spare(shape.members as u32);
         let spare = world.spare(shape.members as u32 + 1);
         let labels = [replacement.label.clone(), spare.label.clone()];
