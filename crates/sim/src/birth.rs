@@ -8,12 +8,12 @@ use braid_md::{Resync, Role, Version};
 use crate::contents::parities;
 use crate::scenario::Start;
 use crate::spec::Spec;
-use crate::{Oracle, Rng};
+use crate::{Image, Oracle, Rng};
 
 /// What there is before the first life.
 pub(crate) struct Birth {
     /// By disk: members by their roles, then blank ones.
-    pub disks: Vec<Option<Vec<u8>>>,
+    pub disks: Vec<Option<Image>>,
     /// What the array may hold.
     pub oracle: Oracle,
 }
@@ -58,7 +58,7 @@ pub(crate) fn birth(spec: &Spec, start: Start, blank: usize, rng: &mut Rng) -> B
     let rubbish = || {
         let mut disk = vec![0x5a; spec.disk_size() as usize];
         disk[..4096].fill(0);
-        Some(disk)
+        Some(Image::from(disk))
     };
     disks.extend((0..blank).map(|_| rubbish()));
     Birth { disks, oracle }

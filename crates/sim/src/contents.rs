@@ -14,16 +14,26 @@ use braid_array::geometry::{Column, Raid456};
 use braid_array::{ArrayByte, Geometry};
 use braid_engine::redundant::Layout;
 
+use crate::Image;
+
 /// What is looked at in one go, in bytes.
 pub const BLOCK: u64 = 512;
 
 /// A member that holds a role's data.
 #[derive(Clone, Copy)]
 pub struct Holder<'a> {
-    /// Its data, from its first byte on.
-    pub data: &'a [u8],
+    /// Its disk.
+    pub image: &'a Image,
+    /// Where its data begin there.
+    pub data_offset: usize,
     /// What lies below this many bytes is the role's.
     pub up_to: u64,
+}
+
+impl<'a> Holder<'a> {
+    fn block(&self, row: u64) -> &'a [u8] {
+        self.image.piece(self.data_offset + row as usize, BLOCK as usize)
+    }
 }
 
 /// A set of members, looked at as an array.
@@ -117,7 +127,7 @@ impl<'a> View<'a> {
             let row = run.offset.get();
             for holder in &self.holders[run.role.index()] {
                 if row < holder.up_to {
-                    each(&holder.data[row as usize..][..BLOCK as usize]);
+                    each(holder.block(row));
                 }
             }
         }
@@ -127,15 +137,16 @@ impl<'a> View<'a> {
     fn column(&self, geometry: &Raid456, row: u64, column: Column) -> Option<&'a [u8]> {
         let role = geometry.role_of(row / geometry.chunk(), column);
         let holder = self.holders[role.index()].iter().find(|holder| row < holder.up_to)?;
-        Some(&holder.data[row as usize..][..BLOCK as usize])
+        Some(holder.block(row))
     }
 
     fn parity_contents(&self, geometry: &Raid456, contents: &mut [u8], lost: &mut Vec<u64>) {
         let (chunk, width) = (geometry.chunk(), geometry.stripe());
+        let mut columns: Vec<Option<&[u8]>> = Vec::new();
         for row in (0..geometry.member_size()).step_by(BLOCK as usize) {
-            let columns =
-                (0..geometry.data()).map(|index| self.column(geometry, row, Column::Data(index)));
-            let columns: Vec<Option<&[u8]>> = columns.collect();
+            columns.clear();
+            let all = 0..geometry.data();
+            columns.extend(all.map(|index| self.column(geometry, row, Column::Data(index))));
             let made = match columns.contains(&None) {
                 true => self.work_out(geometry, row, &columns),
                 false => Vec::new(),
@@ -181,18 +192,19 @@ impl<'a> View<'a> {
 
     /// Whether parity fits the block at `row`, as far as it is there; true where data are not.
     fn fits(&self, geometry: &Raid456, row: u64) -> bool {
-        let columns =
-            (0..geometry.data()).map(|index| self.column(geometry, row, Column::Data(index)));
-        let Some(data) = columns.collect::<Option<Vec<&[u8]>>>() else { return true };
-        let data: Vec<Option<&[u8]>> = data.into_iter().map(Some).collect();
-        let is_zero = |sum: Vec<u8>| sum.iter().all(|byte| *byte == 0);
-        let p = self.column(geometry, row, Column::P).map(|p| less(p, &data, |_| 1));
-        if !p.is_none_or(is_zero) {
-            return false;
+        let has_q = geometry.parities() == 2;
+        let (mut p, mut q) = ([0; BLOCK as usize], [0; BLOCK as usize]);
+        for index in 0..geometry.data() {
+            let Some(block) = self.column(geometry, row, Column::Data(index)) else { return true };
+            add(&mut p, 1, block);
+            if has_q {
+                add(&mut q, power_of_two(geometry.power(row / geometry.chunk(), index)), block);
+            }
         }
-        let q = (geometry.parities() == 2).then(|| self.column(geometry, row, Column::Q)).flatten();
-        let factor = |index| power_of_two(geometry.power(row / geometry.chunk(), index));
-        q.map(|q| less(q, &data, factor)).is_none_or(is_zero)
+        let is_sum = |column, sum: &[u8]| {
+            self.column(geometry, row, column).is_none_or(|parity| parity == sum)
+        };
+        is_sum(Column::P, &p) && (!has_q || is_sum(Column::Q, &q))
     }
 }
 
@@ -271,5 +283,6 @@ fn power_of_two(power: u8) -> u8 {
 }
 
 fn inverse(of: u8) -> u8 {
-    (1..=255).find(|other| times(of, *other) == 1).expect("0 has no inverse")
+    let mut products = PRODUCTS[usize::from(of)].iter();
+    products.position(|product| *product == 1).expect("0 has no inverse") as u8
 }

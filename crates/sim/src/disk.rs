@@ -22,7 +22,7 @@ use braid_engine::{CompletionSource, Device, Pending, Ticket};
 
 use crate::client::bytes_of;
 use crate::media::{Media, Moment};
-use crate::{Faults, Handle, Rng, Witness};
+use crate::{Faults, Handle, Image, Rng, Witness};
 
 /// Latency is drawn from this range, in nanoseconds.
 const LATENCY_NS: std::ops::RangeInclusive<u64> = 5_000..=200_000;
@@ -92,7 +92,7 @@ enum State {
 impl SimDisk {
     /// A disk of zeroes.
     pub fn new(handle: &Handle, name: impl Into<String>, limits: Limits) -> SimDisk {
-        SimDisk::with_contents(handle, name, limits, vec![0; limits.size as usize])
+        SimDisk::with_contents(handle, name, limits, Image::zeroes(limits.size as usize))
     }
 
     /// A disk that holds `contents`, as after a restart.
@@ -103,7 +103,7 @@ impl SimDisk {
         handle: &Handle,
         name: impl Into<String>,
         limits: Limits,
-        contents: Vec<u8>,
+        contents: impl Into<Image>,
     ) -> SimDisk {
         let media = Media::new(contents, limits.logical_block as usize);
         SimDisk::with_media(handle, name, limits, media)
@@ -169,7 +169,9 @@ impl SimDisk {
 
     /// Takes what it holds out: the simulation that it was in is over.
     pub(crate) fn take_media(&self) -> Media {
-        self.inner.media.replace(Media::new(Vec::new(), self.inner.limits.logical_block as usize))
+        self.inner
+            .media
+            .replace(Media::new(Image::default(), self.inner.limits.logical_block as usize))
     }
 
     /// Has the blocks of `span`, which are only ever written together, be there all or none of
@@ -204,19 +206,19 @@ impl SimDisk {
     }
 
     /// What a read of everything would give now.
-    pub fn contents(&self) -> Vec<u8> {
-        self.inner.media.borrow().current().to_vec()
+    pub fn contents(&self) -> Image {
+        self.inner.media.borrow().current().clone()
     }
 
     /// What is sure to be there after a crash now: one of the [`SimDisk::crash_image`]s, as
     /// [`SimDisk::contents`] are.
-    pub fn durable(&self) -> Vec<u8> {
-        self.inner.media.borrow().durable().to_vec()
+    pub fn durable(&self) -> Image {
+        self.inner.media.borrow().durable().clone()
     }
 
     /// What a crash now might leave: of every block the durable contents or any that was written
     /// since, acknowledged or not.
-    pub fn crash_image(&self, rng: &mut Rng) -> Vec<u8> {
+    pub fn crash_image(&self, rng: &mut Rng) -> Image {
         self.inner.media.borrow().crash(rng)
     }
 }
@@ -237,9 +239,9 @@ impl Device for SimDisk {
         const MOST: usize = 16;
         let media = self.inner.media.borrow();
         let block = self.inner.limits.logical_block as usize;
-        let wanted = &media.current()[span.offset as usize..span.end() as usize];
         let mut extents: Vec<Extent> = Vec::new();
-        for part in wanted.chunks(block) {
+        for offset in (span.offset as usize..span.end() as usize).step_by(block) {
+            let part = media.current().piece(offset, block);
             let len = part.len() as u64;
             let zero = part.iter().all(|byte| *byte == 0);
             let extent = if zero { Extent::hole(len) } else { Extent::data(len) };
@@ -273,7 +275,7 @@ impl Inner {
         let error = error.or(latent.then_some(Errno::IO));
         let start = self.media.borrow_mut().moment();
         if let Some(data) = self.data_of(&io) {
-            self.media.borrow_mut().begin(index, io.span.offset, &data);
+            self.media.borrow_mut().begin(index, io.span.offset, data);
         }
         let state = State::UnderWay(None);
         self.requests.borrow_mut().insert(id, Request { io, error, start, state });
@@ -307,7 +309,11 @@ impl Inner {
             Op::Discard => Some(match self.rng.borrow_mut().below(3) {
                 0 => vec![0; span.len()],
                 1 => vec![0xd1; span.len()],
-                _ => self.media.borrow().current()[span].to_vec(),
+                _ => {
+                    let mut old = vec![0; span.len()];
+                    self.media.borrow().current().read(span.start, &mut old);
+                    old
+                }
             }),
         }
     }
@@ -322,15 +328,13 @@ impl Inner {
         let mut media = self.media.borrow_mut();
         match request.io.op {
             Op::Read => {
-                let mut from = &media.current()[span.offset as usize..];
+                let mut offset = span.offset as usize;
                 for buf in request.io.payload.bufs_mut() {
-                    let (part, rest) = from.split_at(buf.len());
-                    if failing {
-                        buf.fill(0xee)
-                    } else {
-                        buf.copy_from_slice(part)
+                    match failing {
+                        true => buf.fill(0xee),
+                        false => media.current().read(offset, buf),
                     }
-                    from = rest;
+                    offset += buf.len();
                 }
             }
             Op::Write | Op::WriteZeroes | Op::Discard => {

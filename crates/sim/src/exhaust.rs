@@ -34,7 +34,7 @@ use crate::scenario::Start;
 use crate::spec::{Policy, Spec};
 use crate::timeline::Timeline;
 use crate::verify::{Care, Crash, Process, Verdict, begin, new_disks, pool};
-use crate::{Oracle, Rng, Sim, SimDisk, campaign};
+use crate::{Image, Oracle, Rng, Sim, SimDisk, campaign};
 
 /// As many subsets are tried at one event.
 const SUBSETS: u64 = 32;
@@ -141,7 +141,7 @@ fn crash_everywhere(seed: u64, tally: &Rc<RefCell<Tally>>) -> Result<(), String>
     let template = Crash {
         spec,
         images: born.disks,
-        oracle: oracle.borrow().clone(),
+        oracle: Rc::new(oracle.borrow().clone()),
         was_complete: start == Start::Clean,
         may_give_up: false,
         was_harmed: false,
@@ -247,6 +247,7 @@ impl Moments {
         let now = self.oracle.borrow().changes();
         if std::mem::replace(&mut self.known, now) != now {
             self.seen.clear();
+            self.template.oracle = Rc::new(self.oracle.borrow().clone());
         }
         let pieces: Vec<u64> = self.present.iter().flat_map(|disk| self.pieces(*disk)).collect();
         let all = pieces.iter().try_fold(1u64, |all, versions| all.checked_mul(versions + 1));
@@ -280,7 +281,7 @@ impl Moments {
     /// Tries the crash that leaves version number `picks` of each piece; the number of versions is
     /// the durable one.
     fn crash_with(&mut self, picks: &[u64]) -> Result<(), String> {
-        let mut images: Vec<Option<Vec<u8>>> = vec![None; self.disks.len()];
+        let mut images: Vec<Option<Image>> = vec![None; self.disks.len()];
         let mut picks = picks.iter();
         for disk in &self.present {
             let (mut last, mut pick) = (None, 0);
@@ -305,7 +306,7 @@ impl Moments {
         let again = u32::from(self.dice.below(AGAIN_ONE_IN) == 0);
         let mut crash = Crash {
             images,
-            oracle: self.oracle.borrow().clone(),
+            oracle: Rc::clone(&self.template.oracle),
             schedule: self.dice.next_u64(),
             ..self.template.clone()
         };

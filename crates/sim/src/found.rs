@@ -15,18 +15,19 @@ use braid_md::Version;
 use braid_md::assembly::{Options, Reason, group};
 
 use crate::contents::{Holder, View};
-use crate::{Handle, SimDisk};
+use crate::{Handle, Image, SimDisk};
 
 /// What a disk with this `image` carries of an array.
 ///
 /// # Errors
 /// Nothing, or nothing that can be believed.
-pub fn carried(image: &[u8]) -> Result<Carried, CarriedError> {
+pub fn carried(image: &Image) -> Result<Carried, CarriedError> {
     let mut read = |offset: u64, bytes: &mut [u8]| {
-        let start = usize::try_from(offset).ok();
-        let end = start.and_then(|start| start.checked_add(bytes.len()));
-        let range = start.zip(end).and_then(|(start, end)| image.get(start..end));
-        bytes.copy_from_slice(range.ok_or(std::io::ErrorKind::UnexpectedEof)?);
+        let end = offset.checked_add(bytes.len() as u64);
+        if end.is_none_or(|end| end > image.len() as u64) {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        image.read(offset as usize, bytes);
         Ok(())
     };
     Carried::read(&mut Source { size: image.len() as u64, read: &mut read })
@@ -44,7 +45,7 @@ pub struct There {
 ///
 /// # Errors
 /// What is carried and cannot be believed, in words.
-pub fn look(images: &[Option<Vec<u8>>]) -> Result<Vec<There>, String> {
+pub fn look(images: &[Option<Image>]) -> Result<Vec<There>, String> {
     let mut there = Vec::new();
     for (disk, image) in images.iter().enumerate() {
         let Some(image) = image else { continue };
@@ -134,12 +135,12 @@ pub fn holders(assembled: &Assembled) -> Vec<Vec<(usize, u64)>> {
 }
 
 /// The assembled members' images as an array.
-pub fn view<'a>(assembled: &Assembled, images: &'a [Option<Vec<u8>>]) -> View<'a> {
-    let offset = assembled.superblock.data_offset as usize;
+pub fn view<'a>(assembled: &Assembled, images: &'a [Option<Image>]) -> View<'a> {
+    let data_offset = assembled.superblock.data_offset as usize;
     let by_role = holders(assembled).into_iter().map(|role| {
         let holder = |(disk, up_to): (usize, u64)| {
-            let image = images[disk].as_deref()?;
-            Some(Holder { data: &image[offset..], up_to })
+            let image = images[disk].as_ref()?;
+            Some(Holder { image, data_offset, up_to })
         };
         role.into_iter().filter_map(holder).collect()
     });

@@ -22,16 +22,15 @@
 //! Source: Linux `drivers/md/md.c` (`super_90_validate`, `super_1_load`, `super_1_validate`,
 //! `analyze_sbs`), `raid1.c` (`setup_conf`), `raid5.c` (`setup_conf`, `raid5_run`).
 
-use braid_block::Span;
 use braid_engine::assembled::Level;
 use braid_md::{Bitmap, Features, Resync, Role, Superblock, Version};
 
-use crate::Oracle;
 use crate::atlas::is_readable;
 use crate::contents::{Holder, View};
 use crate::found::There;
 use crate::spec::{Policy, Spec};
 use crate::verify::describe;
+use crate::{Image, Oracle};
 
 /// Which kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +147,7 @@ fn role_of(own: &Superblock, array: &Superblock, kernel: Kernel) -> Option<u16> 
 pub fn check(
     spec: &Spec,
     there: &[There],
-    images: &[Option<Vec<u8>>],
+    images: &[Option<Image>],
     oracle: &Oracle,
 ) -> Result<(), String> {
     for kernel in [Kernel::Before6_8, Kernel::Since6_8] {
@@ -161,7 +160,7 @@ pub fn check(
 fn check_one(
     spec: &Spec,
     there: &[There],
-    images: &[Option<Vec<u8>>],
+    images: &[Option<Image>],
     oracle: &Oracle,
     kernel: Kernel,
 ) -> Result<(), String> {
@@ -192,8 +191,8 @@ fn check_one(
         return Ok(());
     }
     let holder = |(place, up_to): &(usize, u64)| {
-        let image = images[there[*place].disk].as_deref()?;
-        Some(Holder { data: &image[array.data_offset as usize..], up_to: *up_to })
+        let image = images[there[*place].disk].as_ref()?;
+        Some(Holder { image, data_offset: array.data_offset as usize, up_to: *up_to })
     };
     let holders =
         believed.roles.iter().map(|role| role.iter().filter_map(holder).collect()).collect();
@@ -204,9 +203,7 @@ fn check_one(
         if let Some(offset) = lost.first() {
             return Err(format!("has nothing for the block at {offset}"));
         }
-        let mut oracle = oracle.clone();
-        let read = oracle.begin_read(Span::new(0, contents.len() as u64));
-        oracle.end_read(read, Some(&contents)).map_err(|why| format!("would read: {why}"))?;
+        oracle.check_crash(&contents).map_err(|why| format!("would read: {why}"))?;
     }
     Ok(())
 }

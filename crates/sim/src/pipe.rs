@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Read};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -130,9 +130,7 @@ impl Future for Receiving {
             0 => 0,
             most => this.pipe.piece(most),
         };
-        for byte in &mut buf[this.from..this.from + count] {
-            *byte = half.bytes.pop_front().expect("counted");
-        }
+        half.bytes.read_exact(&mut buf[this.from..this.from + count]).expect("counted");
         let writer = half.writer.take();
         drop(half);
         writer.into_iter().for_each(Waker::wake);

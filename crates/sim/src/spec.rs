@@ -27,7 +27,7 @@ use std::rc::Rc;
 
 use braid_block::Span;
 
-use crate::SimDisk;
+use crate::{Image, SimDisk};
 
 /// Bytes in front of the data of versions 1.1 and 1.2, and behind it of 1.0.
 pub const BESIDE: u64 = 64 << 10;
@@ -234,7 +234,7 @@ impl Spec {
     ///
     /// # Panics
     /// If `data` is longer than the member's.
-    pub fn disk(&self, role: usize, data: &[u8], change: impl Fn(&mut Superblock)) -> Vec<u8> {
+    pub fn disk(&self, role: usize, data: &[u8], change: impl Fn(&mut Superblock)) -> Image {
         let mut superblock = self.array();
         for role in 0..self.members {
             superblock.roles[role] = Role::Active(role as u16);
@@ -244,10 +244,8 @@ impl Spec {
             superblock.device_uuid = Uuid([role as u8 + 1; 16]);
         }
         change(&mut superblock);
-        let mut disk = vec![0; self.disk_size() as usize];
-        let mut put = |at: u64, bytes: &[u8]| {
-            disk[at as usize..][..bytes.len()].copy_from_slice(bytes);
-        };
+        let mut disk = Image::zeroes(self.disk_size() as usize);
+        let mut put = |at: u64, bytes: &[u8]| disk.write(at as usize, bytes);
         put(superblock.super_offset, &superblock.encode());
         let beside = |offset: i64| superblock.super_offset.wrapping_add_signed(offset);
         if let (Some(offset), Some(mut bitmap)) =

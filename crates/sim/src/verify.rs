@@ -14,9 +14,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use braid_block::{Io, Limits, Span};
-use braid_engine::Dev;
 use braid_engine::assembled::Assembled;
 use braid_engine::redundant::{Redundant, Speed};
+use braid_engine::{Dev, Device};
 use braid_md::{Resync, Role};
 use braid_mem::Pool;
 
@@ -28,7 +28,7 @@ use crate::scenario::Way;
 use crate::spec::{Policy, Spec};
 use crate::stage::watch;
 use crate::timeline::Timeline;
-use crate::{Oracle, Rng, Sim, SimDisk, kernel};
+use crate::{Image, Oracle, Rng, Sim, SimDisk, kernel};
 
 /// How long an array may take to come to rest, in steps of [`STEP_NS`].
 const PATIENCE: u64 = 4000;
@@ -88,9 +88,9 @@ pub(crate) struct Crash {
     /// What it is.
     pub spec: Spec,
     /// What each disk holds; nothing for those that are not there.
-    pub images: Vec<Option<Vec<u8>>>,
+    pub images: Vec<Option<Image>>,
     /// What the array may hold.
-    pub oracle: Oracle,
+    pub oracle: Rc<Oracle>,
     /// Whether it had all of its members when it was written.
     pub was_complete: bool,
     /// It may be refused, and what it cannot give may be an error: requests had failed on more
@@ -137,7 +137,7 @@ pub(crate) enum Verdict {
 }
 
 /// What a crash may leave of `disks`; nothing of those that were pulled.
-pub(crate) fn crash_images(disks: &[SimDisk], way: Way, dice: &mut Rng) -> Vec<Option<Vec<u8>>> {
+pub(crate) fn crash_images(disks: &[SimDisk], way: Way, dice: &mut Rng) -> Vec<Option<Image>> {
     let image = |disk: &SimDisk| {
         if disk.is_gone() {
             return None;
@@ -212,7 +212,7 @@ impl Crash {
         };
         let layout = found::layout(&assembled);
         let readable = found::view(&assembled, &self.images).in_sync();
-        let mut oracle = self.oracle.clone();
+        let mut oracle = Oracle::clone(&self.oracle);
         oracle.crash(|offset| {
             let (spec, complete) = (&self.spec, self.was_complete);
             atlas::may_be_anything(spec, &layout, &self.oracle, &readable, complete, offset)
@@ -227,7 +227,7 @@ impl Crash {
         sim.be_prompt(DELAY_NS);
         let handle = sim.handle();
         let disks = new_disks(&sim, &self.images);
-        let is_there = |disk: &SimDisk| disk.contents().len() > 4096;
+        let is_there = |disk: &SimDisk| disk.limits().size > 4096;
         disks.iter().filter(|disk| is_there(disk)).for_each(|disk| self.spec.settle(disk));
         let frame = Frame {
             handle: &handle,
@@ -321,7 +321,7 @@ impl Crash {
         again: u32,
         mut dice: Rng,
     ) {
-        let next = Crash { oracle: oracle.clone(), images: Vec::new(), ..self.clone() };
+        let next = Crash { oracle: Rc::new(oracle.clone()), images: Vec::new(), ..self.clone() };
         let (disks, handle) = (disks.to_vec(), sim.handle());
         let (trouble, calm) = (trouble.clone(), Rc::clone(calm));
         let care = self.care.clone();
@@ -347,7 +347,7 @@ impl Crash {
 fn check_doubt(
     spec: &Spec,
     assembled: &Assembled,
-    images: &[Option<Vec<u8>>],
+    images: &[Option<Image>],
     bitmap_is_known: bool,
 ) -> Result<(), String> {
     let from = match assembled.resync {
@@ -409,9 +409,9 @@ fn there_bitmap(there: &[There], assembled: &Assembled) -> bool {
 }
 
 /// Disks with these images; those that are not there fail whatever is asked of them.
-pub(crate) fn new_disks(sim: &Sim, images: &[Option<Vec<u8>>]) -> Vec<SimDisk> {
-    let disk = |(index, image): (usize, &Option<Vec<u8>>)| {
-        let image = image.clone().unwrap_or_else(|| vec![0; 4096]);
+pub(crate) fn new_disks(sim: &Sim, images: &[Option<Image>]) -> Vec<SimDisk> {
+    let disk = |(index, image): (usize, &Option<Image>)| {
+        let image = image.clone().unwrap_or_else(|| Image::zeroes(4096));
         let limits = Limits::new(image.len() as u64, 512);
         SimDisk::with_contents(&sim.handle(), found::label(index), limits, image)
     };
@@ -478,7 +478,7 @@ pub(crate) async fn check_at_rest(
 
 /// An array at rest, by its disks.
 pub(crate) struct AtRest {
-    images: Vec<Option<Vec<u8>>>,
+    images: Vec<Option<Image>>,
     assembled: Assembled,
 }
 

@@ -33,7 +33,7 @@ use crate::timeline::Timeline;
 use crate::verify::DELAY_NS;
 use crate::verify::{Care, Process, begin};
 use crate::verify::{Crash, Found, Verdict, brief, check_at_rest, crash_images, pool, read_all};
-use crate::{Oracle, Rng, Sim, SimDisk};
+use crate::{Image, Oracle, Rng, Sim, SimDisk};
 
 /// Blank disks beside the members, for operators.
 const BLANK: usize = 4;
@@ -93,9 +93,9 @@ pub fn run(scenario: &Scenario, timeline: &Timeline) -> Result<Report, String> {
     let mut rng = Rng::new(scenario.seed ^ 0xb17);
     let born = birth(&scenario.spec, scenario.start, BLANK, &mut rng);
     let size = scenario.spec.disk_size() as usize;
-    let drive = |image: Option<Vec<u8>>| Drive {
+    let drive = |image: Option<Image>| Drive {
         away: image.is_none(),
-        media: Media::new(image.unwrap_or_else(|| vec![0; size]), 512),
+        media: Media::new(image.unwrap_or_else(|| Image::zeroes(size)), 512),
     };
     let past = Past::default();
     past.harmed.set(matches!(scenario.start, crate::scenario::Start::Missing(_)));
@@ -139,11 +139,11 @@ impl World<'_> {
     }
 
     /// A crash that leaves `images`.
-    fn crash(&self, images: Vec<Option<Vec<u8>>>, schedule: u64) -> Crash {
+    fn crash(&self, images: Vec<Option<Image>>, schedule: u64) -> Crash {
         Crash {
             spec: self.scenario.spec,
             images,
-            oracle: self.oracle.borrow().clone(),
+            oracle: Rc::new(self.oracle.borrow().clone()),
             was_complete: self.past.was_complete.get(),
             may_give_up: self.past.torn.get().is_some(),
             was_harmed: self.past.harmed.get(),
@@ -310,7 +310,7 @@ impl World<'_> {
     /// What the crash that left `images` may have done to what `before` knew.
     fn excuse(
         &mut self,
-        images: Vec<Option<Vec<u8>>>,
+        images: Vec<Option<Image>>,
         before: &Oracle,
         power: bool,
     ) -> Result<bool, String> {
@@ -343,7 +343,7 @@ impl World<'_> {
         let (handle, timeline) = (sim.handle(), self.timeline.clone());
         let spec = self.scenario.spec;
         let disk = |(index, drive): (usize, &mut Drive)| {
-            let media = std::mem::replace(&mut drive.media, Media::new(Vec::new(), 512));
+            let media = std::mem::replace(&mut drive.media, Media::new(Image::default(), 512));
             let limits = Limits::new(media.current().len() as u64, 512);
             let disk = SimDisk::with_media(&handle, found::label(index), limits, media);
             if drive.away {
@@ -400,7 +400,7 @@ impl World<'_> {
                 let mut dice = Rng::new(probe.dice);
                 let crash = Crash {
                     images: crash_images(&stage.disks.borrow(), probe.way, &mut dice),
-                    oracle: oracle.borrow().clone(),
+                    oracle: Rc::new(oracle.borrow().clone()),
                     was_complete: past.was_complete.get(),
                     may_give_up: past.torn.get().is_some(),
                     was_harmed: past.harmed.get(),
@@ -434,8 +434,8 @@ fn try_crash(mut crash: Crash, loses: bool, again: u32, dice: &mut Rng) -> Resul
 }
 
 impl Drive {
-    fn contents(&self) -> Option<Vec<u8>> {
-        (!self.away).then(|| self.media.current().to_vec())
+    fn contents(&self) -> Option<Image> {
+        (!self.away).then(|| self.media.current().clone())
     }
 }
 

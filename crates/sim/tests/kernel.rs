@@ -3,6 +3,7 @@
 
 use braid_golden::{Expect, Role};
 use braid_md::Superblock;
+use braid_sim::Image;
 use braid_sim::found::carried;
 use braid_sim::kernel::{Kernel, Made, make};
 
@@ -21,7 +22,7 @@ fn the_model_believes_whom_the_kernel_had_in_sync() {
         let superblocks: Vec<Superblock> = there
             .iter()
             .map(|member| {
-                let image = golden.expand_member(member.index);
+                let image = Image::from(golden.expand_member(member.index));
                 carried(&image).unwrap_or_else(|why| panic!("{}: {why:?}", golden.name)).superblock
             })
             .collect();

@@ -148,8 +148,8 @@ fn what_a_failed_flush_lost_stays_lost() {
         (failed, dev.start(Io::flush()).await.result)
     });
     assert_eq!(done, (Err(Errno::IO), Ok(())));
-    assert_eq!(disk.contents()[0], 1, "a read still shows it");
-    let image = disk.crash_image(&mut Rng::new(0));
+    assert_eq!(disk.contents().to_vec()[0], 1, "a read still shows it");
+    let image = disk.crash_image(&mut Rng::new(0)).to_vec();
     assert_eq!((image[0], image[512]), (0, 1));
 }
 

@@ -71,7 +71,7 @@ fn crash(
     dice: &mut Rng,
 ) -> Result<(), Mismatch> {
     let world = Simulation::with_pool(seed, pool.clone());
-    let mut images = disks.iter().map(|disk| disk.crash_image(dice));
+    let mut images = disks.iter().map(|disk| disk.crash_image(dice).to_vec());
     let mut next = |size: u64| -> Member {
         let image = images.next().expect("as many disks as before");
         assert_eq!(image.len() as u64, size);

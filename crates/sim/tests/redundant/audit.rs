@@ -246,7 +246,7 @@ fn what_fua_made_durable_does_not_depend_on_a_stripe_that_is_not() {
             assert_eq!(dev.start(part).await.result, Ok(()));
         });
         let mut images: Vec<_> =
-            world.disks.borrow().iter().map(|disk| Some(disk.durable())).collect();
+            world.disks.borrow().iter().map(|disk| Some(disk.durable().to_vec())).collect();
         images[geometry.role_of(0, Column::Data(1)).index()] = None;
         let again = World::with_images(2, shape, &images);
         let dev = again.dev.clone();
@@ -288,7 +288,7 @@ fn a_resync_that_has_just_begun_is_not_called_done() {
             let part = Io::write(at, filled(512, 2), Flags::FUA);
             assert_eq!(dev.start(part).await.result, Ok(()));
             let disks = disks.borrow();
-            disks.iter().map(|disk| Some(disk.durable())).collect::<Vec<_>>()
+            disks.iter().map(|disk| Some(disk.durable().to_vec())).collect::<Vec<_>>()
         });
         let again = World::with_images(seed, shape, &images);
         if again.array.status().resync == Resync::Clean {
@@ -327,7 +327,8 @@ fn a_resync_that_fails_is_not_done() {
             array.status().resync
         });
         let at = |run: &braid_array::geometry::Run| {
-            world.disk(run.role.index()).contents()[(DATA + run.offset.get()) as usize..][..512]
+            world.disk(run.role.index()).contents().to_vec()[(DATA + run.offset.get()) as usize..]
+                [..512]
                 .to_vec()
         };
         assert!(resync != Resync::Clean || at(&first) == at(&second), "{seed} {resync:?}");

@@ -337,7 +337,7 @@ impl World {
         index: usize,
         dice: &mut Rng,
     ) -> NewMember {
-        let image = disks.borrow()[index].crash_image(dice);
+        let image = disks.borrow()[index].crash_image(dice).to_vec();
         let superblock = superblock_of(&image);
         let disk = new_disk(handle, disks, image);
         disks.borrow_mut().swap_remove(index);
@@ -389,7 +389,8 @@ pub(crate) fn spare(
 
 /// What each disk holds now; nothing for those that were missing.
 pub(crate) fn images_of(disks: &[SimDisk]) -> Vec<Option<Vec<u8>>> {
-    let contents = |disk: &SimDisk| Some(disk.contents()).filter(|image| !image.is_empty());
+    let contents =
+        |disk: &SimDisk| Some(disk.contents().to_vec()).filter(|image| !image.is_empty());
     disks.iter().map(contents).collect()
 }
 
@@ -397,7 +398,7 @@ pub(crate) fn images_of(disks: &[SimDisk]) -> Vec<Option<Vec<u8>>> {
 pub(crate) fn crash_images(disks: &[SimDisk], dice: &mut Rng) -> Vec<Option<Vec<u8>>> {
     disks
         .iter()
-        .map(|disk| Some(disk.crash_image(dice)).filter(|image| !image.is_empty()))
+        .map(|disk| Some(disk.crash_image(dice).to_vec()).filter(|image| !image.is_empty()))
         .collect()
 }
 

@@ -100,7 +100,8 @@ impl Operator {
         let Some(label) = self.draw(faulty) else { return };
         self.mirror.remove(&label).await.unwrap();
         let index = number_of(&label);
-        let superblock = crate::world::superblock_of(&self.disks.borrow()[index].contents());
+        let superblock =
+            crate::world::superblock_of(&self.disks.borrow()[index].contents().to_vec());
         if superblock.role() == braid_md::Role::Spare || superblock.recovery_offset.is_some() {
             return;
         }
@@ -322,7 +323,7 @@ fn the_number_of_a_spare_that_is_gone_is_not_given_to_another() {
         assert!(mirror.free_number() > number);
         mirror.fail("disk1").await.unwrap();
         operator.make_whole().await;
-        let recorded = crate::world::superblock_of(&disks.borrow()[0].contents());
+        let recorded = crate::world::superblock_of(&disks.borrow()[0].contents().to_vec());
         assert_eq!(recorded.roles[number as usize], braid_md::Role::Faulty);
         assert_eq!(recorded.roles[number as usize + 1], braid_md::Role::Active(1));
     });

@@ -176,9 +176,9 @@ impl Crash {
 pub(crate) fn some_crash(disks: &[SimDisk], dice: &mut Rng) -> Vec<Option<Vec<u8>>> {
     let way = dice.index(4);
     let image = |disk: &SimDisk| match if way == 3 { dice.index(3) } else { way } {
-        0 => disk.contents(),
-        1 => disk.durable(),
-        _ => disk.crash_image(&mut *dice),
+        0 => disk.contents().to_vec(),
+        1 => disk.durable().to_vec(),
+        _ => disk.crash_image(&mut *dice).to_vec(),
     };
     disks.iter().map(image).map(|image| Some(image).filter(|image| !image.is_empty())).collect()
 }

@@ -97,7 +97,7 @@ impl Operator {
         let Some(label) = self.draw(|state| state == MemberState::Faulty) else { return };
         self.array.remove(&label).await.unwrap();
         let index = number_of(&label);
-        let superblock = superblock_of(&self.disks.borrow()[index].contents());
+        let superblock = superblock_of(&self.disks.borrow()[index].contents().to_vec());
         if superblock.role() == Role::Spare || superblock.recovery_offset.is_some() {
             return;
         }

@@ -46,7 +46,7 @@ fn crashed(seed: u64, shape: Shape) -> (Images, Vec<u8>) {
     let dev = world.dev.clone();
     world.run(async move { write(&dev, &oracle, &mut dice, SPAN, Flags::NONE).await });
     let disks = world.disks.borrow();
-    (disks.iter().map(|disk| Some(disk.durable())).collect(), bytes)
+    (disks.iter().map(|disk| Some(disk.durable().to_vec())).collect(), bytes)
 }
 
 /// Gives the array other contents, as somebody does who does not know the log.
