@@ -340,7 +340,7 @@ impl Inner {
             Op::Write | Op::WriteZeroes | Op::Discard => {
                 let mut rng = self.rng.borrow_mut();
                 let gone = self.gone.get();
-                media.take_effect(id.into(), span, || !failing || !gone && rng.percent(50));
+                media.take_effect(id.into(), || !failing || !gone && rng.percent(50));
                 if !failing {
                     self.faults.heal(span);
                 }
@@ -363,7 +363,7 @@ impl Inner {
             Op::Flush => self.media.borrow_mut().lose(request.start),
             Op::Write | Op::WriteZeroes | Op::Discard => {
                 let durably = result.is_ok() && io.flags.contains(Flags::FUA);
-                self.media.borrow_mut().complete(id.into(), io.span, durably);
+                self.media.borrow_mut().complete(id.into(), durably);
             }
         }
         let record = {

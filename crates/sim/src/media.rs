@@ -12,10 +12,7 @@
 //! Invariant: of the versions of a block, those that took effect before the durable one did are
 //! gone, so no crash can bring back what a flush has replaced.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-use std::ops::{Deref, Range};
-use std::rc::Rc;
+use std::ops::Range;
 
 use braid_block::Span;
 
@@ -28,49 +25,71 @@ pub(crate) struct Media {
     block: usize,
     durable: Image,
     current: Image,
-    /// By block number, in the order in which the writes began.
-    unflushed: BTreeMap<usize, Vec<Version>>,
+    /// In the order in which they began.
+    unflushed: Vec<Write>,
     now: Moment,
     /// Blocks that are only ever written together, and never torn.
     atomic: Range<usize>,
 }
 
-struct Version {
-    write: u64,
+/// A write, with a version of each of its blocks.
+struct Write {
+    /// The caller's number.
+    number: u64,
+    first: usize,
+    data: Vec<u8>,
+    /// Of which of its blocks a crash may leave its version.
+    left: Vec<bool>,
     effective: Option<Moment>,
     completed: Option<Moment>,
-    data: Bytes,
 }
 
-/// A block of what a write brought.
-#[derive(Clone)]
-struct Bytes {
-    of: Rc<[u8]>,
-    range: Range<usize>,
-}
+impl Write {
+    /// The blocks of which it has a version that is left.
+    fn blocks(&self) -> impl Iterator<Item = usize> + '_ {
+        (self.first..).zip(&self.left).filter(|(_, left)| **left).map(|(block, _)| block)
+    }
 
-impl Deref for Bytes {
-    type Target = [u8];
+    /// What it has of them, in runs: the first block, and the bytes.
+    fn runs(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let size = self.data.len() / self.left.len();
+        let mut at = 0;
+        let runs = self.left.chunk_by(|a, b| a == b).filter_map(move |run| {
+            let start = at;
+            at += run.len();
+            run[0].then(|| (self.first + start, &self.data[start * size..at * size]))
+        });
+        runs
+    }
 
-    fn deref(&self) -> &[u8] {
-        &self.of[self.range.clone()]
+    fn block(&self, block: usize, size: usize) -> &[u8] {
+        &self.data[(block - self.first) * size..][..size]
+    }
+
+    fn is_over(&self) -> bool {
+        !self.left.contains(&true)
+    }
+
+    /// Where it took effect no later than `newer` did, it is gone.
+    fn give_way_to(&mut self, newer: &Write) {
+        if self.effective.is_none() || self.effective > newer.effective {
+            return;
+        }
+        let first = self.first.max(newer.first);
+        let end = (self.first + self.left.len()).min(newer.first + newer.left.len());
+        for block in first..end {
+            self.left[block - self.first] &= !newer.left[block - newer.first];
+        }
     }
 }
 
 impl Media {
     /// A medium that holds `contents`, durably, in blocks of `block` bytes.
     pub(crate) fn new(contents: impl Into<Image>, block: usize) -> Media {
-        let contents = contents.into();
-        assert!(contents.len().is_multiple_of(block), "whole blocks");
-        let current = contents.clone();
-        Media {
-            block,
-            durable: contents,
-            current,
-            unflushed: BTreeMap::new(),
-            now: 0,
-            atomic: 0..0,
-        }
+        let durable = contents.into();
+        assert!(durable.len().is_multiple_of(block), "whole blocks");
+        let current = durable.clone();
+        Media { block, durable, current, unflushed: Vec::new(), now: 0, atomic: 0..0 }
     }
 
     /// Has the blocks of `span` be written all or none of them in a crash.
@@ -94,75 +113,51 @@ impl Media {
         self.now
     }
 
-    /// `write` (a number of the caller's) of `data` at `offset` begins.
-    pub(crate) fn begin(&mut self, write: u64, offset: u64, data: impl Into<Rc<[u8]>>) {
-        let (first, of) = (offset as usize / self.block, data.into());
-        for (index, at) in (0..of.len()).step_by(self.block).enumerate() {
-            let data = Bytes { of: Rc::clone(&of), range: at..at + self.block };
-            let version = Version { write, effective: None, completed: None, data };
-            match self.unflushed.entry(first + index) {
-                Entry::Vacant(none) => _ = none.insert(vec![version]),
-                Entry::Occupied(mut some) => some.get_mut().push(version),
-            }
+    /// `write` (a number of the caller's) of `data`, whole blocks, at `offset` begins.
+    pub(crate) fn begin(&mut self, write: u64, offset: u64, data: Vec<u8>) {
+        let left = vec![true; data.len() / self.block];
+        let (number, first) = (write, offset as usize / self.block);
+        let (effective, completed) = (None, None);
+        self.unflushed.push(Write { number, first, data, left, effective, completed });
+    }
+
+    /// `write` takes effect, on those of its blocks that `reaches` picks; the others never saw it.
+    pub(crate) fn take_effect(&mut self, write: u64, mut reaches: impl FnMut() -> bool) {
+        let now = self.moment();
+        let index = self.find(write).expect("begun and not completed");
+        let write = &mut self.unflushed[index];
+        write.effective = Some(now);
+        write.left.iter_mut().for_each(|left| *left &= reaches());
+        for (block, bytes) in write.runs() {
+            self.current.write(block * self.block, bytes);
+        }
+        if write.is_over() {
+            self.unflushed.remove(index);
         }
     }
 
-    /// `write` over `span` takes effect, on those of its blocks that `reaches` picks; the others
-    /// never saw it.
-    pub(crate) fn take_effect(
-        &mut self,
-        write: u64,
-        span: Span,
-        mut reaches: impl FnMut() -> bool,
-    ) {
-        let (now, blocks) = (self.moment(), self.blocks(span));
-        for (block, versions) in self.unflushed.range_mut(blocks.clone()) {
-            let own = versions.iter_mut().position(|version| version.write == write);
-            let own = own.expect("begun and not completed");
-            if reaches() {
-                versions[own].effective = Some(now);
-                self.current.write(block * self.block, &versions[own].data);
-            } else {
-                versions.remove(own);
-            }
-        }
-        self.drop_empty(blocks);
-    }
-
-    /// `write` over `span` completes; with `durably` (FUA), it is durable by now.
-    pub(crate) fn complete(&mut self, write: u64, span: Span, durably: bool) {
-        let (now, blocks) = (self.moment(), self.blocks(span));
-        for (block, versions) in self.unflushed.range_mut(blocks.clone()) {
-            let own = versions.iter_mut().position(|version| version.write == write);
-            let Some(own) = own else { continue };
-            versions[own].completed = Some(now);
-            if durably {
-                harden(&mut self.durable, block * self.block, versions, own);
-            }
-        }
+    /// `write` completes; with `durably` (FUA), it is durable by now.
+    pub(crate) fn complete(&mut self, write: u64, durably: bool) {
+        let now = self.moment();
+        let Some(index) = self.find(write) else { return };
+        self.unflushed[index].completed = Some(now);
         if durably {
-            self.drop_empty(blocks);
+            let write = self.unflushed.remove(index);
+            self.harden(&[write]);
         }
     }
 
     /// A flush that started at `start` completes.
     pub(crate) fn flush(&mut self, start: Moment) {
-        self.unflushed.retain(|block, versions| {
-            let is_covered = |one: &Version| one.completed.is_some_and(|done| done < start);
-            let covered = (0..versions.len()).filter(|index| is_covered(&versions[*index]));
-            if let Some(newest) = covered.max_by_key(|index| versions[*index].effective) {
-                harden(&mut self.durable, block * self.block, versions, newest);
-            }
-            !versions.is_empty()
-        });
+        let is_covered = |one: &mut Write| one.completed.is_some_and(|done| done < start);
+        let mut covered: Vec<Write> = self.unflushed.extract_if(.., is_covered).collect();
+        covered.sort_by_key(|write| write.effective);
+        self.harden(&covered);
     }
 
     /// A flush that started at `start` failed: what it was to make durable never will be.
     pub(crate) fn lose(&mut self, start: Moment) {
-        self.unflushed.retain(|_, versions| {
-            versions.retain(|version| version.completed.is_none_or(|done| done >= start));
-            !versions.is_empty()
-        });
+        self.unflushed.retain(|write| write.completed.is_none_or(|done| done >= start));
     }
 
     /// What a crash at this moment leaves, if the dice fall like this.
@@ -177,44 +172,46 @@ impl Media {
         let now = self.moment();
         let was_lost = self.forget_lost();
         let arrives_whole = rng.percent(50);
-        self.unflushed.retain(|block, versions| {
-            for version in versions.iter_mut() {
-                let is_atomic = self.atomic.contains(block);
-                let arrives = if is_atomic { arrives_whole } else { rng.percent(50) };
-                if version.effective.is_none() && arrives {
-                    version.effective = Some(now);
-                    self.current.write(block * self.block, &version.data);
-                }
-                version.completed = version.completed.or(Some(now));
-                // Whoever writes next counts from 0 again.
-                version.write = u64::MAX;
+        for (block, index) in self.versions() {
+            let is_atomic = self.atomic.contains(&block);
+            let arrives = if is_atomic { arrives_whole } else { rng.percent(50) };
+            let write = &mut self.unflushed[index];
+            if write.effective.is_none() && arrives {
+                self.current.write(block * self.block, write.block(block, self.block));
+            } else if write.effective.is_none() {
+                write.left[block - write.first] = false;
             }
-            versions.retain(|version| version.effective.is_some());
-            !versions.is_empty()
-        });
+        }
+        for write in &mut self.unflushed {
+            write.effective = write.effective.or(Some(now));
+            write.completed = write.completed.or(Some(now));
+            // Whoever writes next counts from 0 again.
+            write.number = u64::MAX;
+        }
+        self.unflushed.retain(|write| !write.is_over());
         was_lost
     }
 
     /// What reads see, and no flush will make durable, is forgotten.
     fn forget_lost(&mut self) -> bool {
-        let mut was_lost = false;
-        for block in 0..self.durable.len() / self.block {
-            let at = block * self.block;
-            let pending = self.unflushed.get(&block).into_iter().flatten();
-            let shown = pending.filter(|one| one.effective.is_some());
-            let shown = shown.max_by_key(|one| one.effective).map(|one| &*one.data);
-            let kept = shown.unwrap_or(self.durable.piece(at, self.block));
-            if self.current.piece(at, self.block) != kept {
-                self.current.write(at, kept);
-                was_lost = true;
-            }
+        let effective = self.unflushed.iter().filter(|write| write.effective.is_some());
+        let mut effective: Vec<&Write> = effective.collect();
+        effective.sort_by_key(|write| write.effective);
+        let mut kept = self.durable.clone();
+        for (block, bytes) in effective.into_iter().flat_map(Write::runs) {
+            kept.write(block * self.block, bytes);
         }
+        let was_lost = self.current != kept;
+        self.current = kept;
         was_lost
     }
 
-    /// Where a crash now may leave something else than is durable: offsets of blocks, in order.
-    pub(crate) fn unsettled(&self) -> impl Iterator<Item = (u64, usize)> + '_ {
-        self.unflushed.iter().map(|(block, all)| ((block * self.block) as u64, all.len()))
+    /// Where a crash now may leave something else than is durable: offsets of blocks, in order, and
+    /// how many versions there are.
+    pub(crate) fn unsettled(&self) -> Vec<(u64, usize)> {
+        let versions = self.versions();
+        let blocks = versions.chunk_by(|a, b| a.0 == b.0);
+        blocks.map(|all| ((all[0].0 * self.block) as u64, all.len())).collect()
     }
 
     /// The durable contents, with version number `pick` (in the order of [`Media::unsettled`]) of
@@ -222,46 +219,54 @@ impl Media {
     pub(crate) fn chosen(&self, mut pick: impl FnMut(u64, usize) -> usize) -> Image {
         let mut image = self.durable.clone();
         let mut of_atomic = None;
-        for (&block, versions) in &self.unflushed {
-            let offset = (block * self.block) as u64;
+        for versions in self.versions().chunk_by(|a, b| a.0 == b.0) {
+            let block = versions[0].0;
+            let offset = block * self.block;
             let picked = match self.atomic.contains(&block) {
-                true => *of_atomic.get_or_insert_with(|| pick(offset, versions.len())),
-                false => pick(offset, versions.len()),
+                true => *of_atomic.get_or_insert_with(|| pick(offset as u64, versions.len())),
+                false => pick(offset as u64, versions.len()),
             };
-            if let Some(version) = versions.get(picked) {
-                image.write(block * self.block, &version.data);
+            if let Some((_, index)) = versions.get(picked) {
+                image.write(offset, self.unflushed[*index].block(block, self.block));
             }
         }
         image
     }
 
-    /// Forgets those of `blocks` of which nothing is left.
-    fn drop_empty(&mut self, blocks: Range<usize>) {
-        let range = self.unflushed.range(blocks);
-        let empty = range.filter(|(_, versions)| versions.is_empty()).map(|(block, _)| *block);
-        for block in empty.collect::<Vec<_>>() {
-            self.unflushed.remove(&block);
-        }
+    /// Every version that a crash may leave: its block, and the index of its write; in this order.
+    fn versions(&self) -> Vec<(usize, usize)> {
+        let of_write = |(index, write): (usize, &Write)| {
+            write.blocks().map(|block| (block, index)).collect::<Vec<_>>()
+        };
+        let mut versions: Vec<_> = self.unflushed.iter().enumerate().flat_map(of_write).collect();
+        versions.sort_unstable();
+        versions
     }
 
-    fn blocks(&self, span: Span) -> std::ops::Range<usize> {
+    /// `writes`, in the order in which they took effect, become durable; they and what they replaced
+    /// are no longer in the cache alone.
+    fn harden(&mut self, writes: &[Write]) {
+        for write in writes {
+            for (block, bytes) in write.runs() {
+                self.durable.write(block * self.block, bytes);
+            }
+            self.unflushed.iter_mut().for_each(|older| older.give_way_to(write));
+        }
+        self.unflushed.retain(|write| !write.is_over());
+    }
+
+    fn find(&self, write: u64) -> Option<usize> {
+        self.unflushed.iter().rposition(|one| one.number == write)
+    }
+
+    fn blocks(&self, span: Span) -> Range<usize> {
         span.offset as usize / self.block..span.end() as usize / self.block
     }
-}
-
-/// Number `newest` of `versions` becomes durable at `offset`; it and what it replaced are no longer in
-/// the cache alone.
-fn harden(durable: &mut Image, offset: usize, versions: &mut Vec<Version>, newest: usize) {
-    durable.write(offset, &versions[newest].data);
-    let effective = versions[newest].effective;
-    versions.retain(|version| version.effective.is_none() || version.effective > effective);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const SPAN: Span = Span::new(0, 2);
 
     /// Two blocks of one byte each, and every pair of bytes that a crash leaves.
     fn crashes(media: &Media) -> Vec<Vec<u8>> {
@@ -274,9 +279,9 @@ mod tests {
     }
 
     fn write(media: &mut Media, number: u64, byte: u8) {
-        media.begin(number, 0, [byte; 2]);
-        media.take_effect(number, SPAN, || true);
-        media.complete(number, SPAN, false);
+        media.begin(number, 0, vec![byte; 2]);
+        media.take_effect(number, || true);
+        media.complete(number, false);
     }
 
     #[test]
@@ -285,7 +290,7 @@ mod tests {
         write(&mut media, 1, 1);
         assert_eq!(crashes(&media), [[0, 0], [0, 1], [1, 0], [1, 1]]);
         let start = media.moment();
-        media.begin(2, 0, [2]);
+        media.begin(2, 0, vec![2]);
         media.flush(start);
         assert_eq!(crashes(&media), [[1, 1], [2, 1]], "the one under way may be there");
         assert_eq!(media.current().to_vec(), [1, 1]);
@@ -303,23 +308,23 @@ mod tests {
     #[test]
     fn what_a_flush_replaced_does_not_come_back() {
         let mut media = Media::new(vec![0; 2], 1);
-        media.begin(1, 0, [1; 2]);
-        media.take_effect(1, SPAN, || true);
+        media.begin(1, 0, vec![1; 2]);
+        media.take_effect(1, || true);
         // The first is still under way, but its bytes are gone already.
         write(&mut media, 2, 2);
         let start = media.moment();
         media.flush(start);
         assert_eq!(crashes(&media), [[2, 2]]);
-        media.complete(1, SPAN, true);
+        media.complete(1, true);
         assert_eq!(crashes(&media), [[2, 2]]);
     }
 
     #[test]
     fn a_write_that_failed_may_have_reached_some_blocks() {
         let mut media = Media::new(vec![0; 2], 1);
-        media.begin(1, 0, [1; 2]);
+        media.begin(1, 0, vec![1; 2]);
         let mut reached = [true, false].into_iter();
-        media.take_effect(1, SPAN, || reached.next().unwrap());
+        media.take_effect(1, || reached.next().unwrap());
         assert_eq!(media.current().to_vec(), [1, 0]);
         assert_eq!(crashes(&media), [[0, 0], [1, 0]]);
     }
@@ -330,16 +335,16 @@ mod tests {
         for seed in 0..20 {
             let mut media = Media::new(vec![0; 2], 1);
             write(&mut media, 1, 1);
-            media.begin(2, 0, [2; 2]);
+            media.begin(2, 0, vec![2; 2]);
             media.settle(&mut Rng::new(seed));
             seen.push(media.current().to_vec());
-            media.begin(1, 0, [3]);
-            media.take_effect(1, Span::new(0, 1), || true);
+            media.begin(1, 0, vec![3]);
+            media.take_effect(1, || true);
             assert_eq!(media.current().piece(0, 1), [3], "the next process counts from 0 again");
-            media.begin(2, 0, &seen[seed as usize][..1]);
-            media.take_effect(2, Span::new(0, 1), || true);
-            media.complete(2, Span::new(0, 1), false);
-            media.complete(1, Span::new(0, 1), false);
+            media.begin(2, 0, seen[seed as usize][..1].to_vec());
+            media.take_effect(2, || true);
+            media.complete(2, false);
+            media.complete(1, false);
             assert_eq!(media.durable().to_vec(), [0, 0], "nothing was flushed");
             assert!(crashes(&media).contains(&vec![0, 0]));
             let start = media.moment();
@@ -355,9 +360,9 @@ mod tests {
     fn a_write_with_fua_is_durable_when_it_completes() {
         let mut media = Media::new(vec![0; 2], 1);
         write(&mut media, 1, 1);
-        media.begin(2, 1, [2]);
-        media.take_effect(2, Span::new(1, 1), || true);
-        media.complete(2, Span::new(1, 1), true);
+        media.begin(2, 1, vec![2]);
+        media.take_effect(2, || true);
+        media.complete(2, true);
         assert_eq!(crashes(&media), [[0, 2], [1, 2]]);
     }
 }
