@@ -318,6 +318,40 @@ fn two_sides_that_went_on_alone() {
     }
 }
 
+/// All that a member knew were replaced while it was away. Where others have the roles that it knew, it
+/// is stale; where nobody has, nothing tells it from a member that went on alone.
+#[test]
+fn a_member_whose_companions_were_all_replaced() {
+    let old = array(Level::Raid1, 3);
+    let mut new = array(Level::Raid1, 3);
+    for (index, candidate) in new.iter_mut().enumerate() {
+        let superblock = &mut candidate.superblock;
+        candidate.label = format!("n{index}");
+        superblock.device_number = index as u32 + 3;
+        superblock.device_uuid = Uuid([index as u8 + 50; 16]);
+        superblock.roles[..3].fill(Role::Faulty);
+        for role in 0..3 {
+            superblock.roles[role + 3] = Role::Active(role as u16);
+        }
+        superblock.events += 20;
+        superblock.updated.seconds += 3600;
+    }
+    let mut candidates = [&new[..], &old[1..2]].concat();
+    let assembly = assess(&candidates, options());
+    assert!(matches!(reason(&assembly, "m1"), Reason::Stale { .. }), "{assembly:?}");
+    assert_eq!(assembly.can_start, Start::ReadWrite);
+
+    // When it went, role 2 was empty; of those who came since only the one in that role is there.
+    candidates = vec![new[2].clone(), old[1].clone()];
+    candidates[0].superblock.roles[3..5].fill(Role::Faulty);
+    candidates[1].superblock.roles[2] = Role::Faulty;
+    let assembly = assess(&candidates, options());
+    assert!(matches!(reason(&assembly, "m1"), Reason::Diverged { .. }), "{assembly:?}");
+    assert_eq!(assembly.can_start, Start::Refused);
+    assert_eq!(assembly.next[0], "braid assemble n2");
+    assert_eq!(assess(&candidates[..1], options()).can_start, Start::ReadWrite);
+}
+
 #[test]
 fn the_same_member_twice_is_not_guessed_at() {
     let mut candidates = array(Level::Raid1, 2);

@@ -1,12 +1,14 @@
 //! Places that cannot be read: healed by scrubs without harm to the member, passed over by
 //! recoveries, and entered in md's bad-block logs where nobody has them.
 
+use std::rc::Rc;
+
 use braid_array::{ArrayByte, Geometry};
 use braid_block::{Errno, Flags, Io, Op, Span};
 use braid_engine::redundant::{Consistency, JobKind, MemberState, NewMember, Setup, Speed};
 use braid_md::Level::{Raid5, Raid6};
 use braid_md::superblock::BadBlockLog;
-use braid_md::{BadBlocks, Features};
+use braid_md::{BadBlocks, Features, Role};
 use braid_sim::{Fault, Target, for_each_seed};
 
 use crate::parity::crash::{fill, tiny};
@@ -196,6 +198,36 @@ fn a_recovery_without_a_list_names_the_survivor() {
         assert!(said, "{:#?}", status.log);
         assert_eq!(status.members[1].state, MemberState::InSync);
     });
+}
+
+/// A replacement is full, and its superblock, which is to say so, cannot be written: it is out, and the
+/// member that it was to replace keeps the role.
+#[test]
+fn a_replacement_that_cannot_say_that_it_is_full_does_not_take_over() {
+    for shape in [PAIR, tiny(Raid5, 2, 4, Consistency::Resync)] {
+        let world = World::new(1, shape);
+        let replacement = world.spare(shape.members as u32);
+        let label = replacement.label.clone();
+        let (array, rest) = (world.array.clone(), world.sleep(10));
+        let disks = Rc::clone(&world.disks);
+        world.run(async move {
+            array.replace("disk0", replacement).await.unwrap();
+            let superblock = Target::op(Op::Write).touching(Span::new(SUPERBLOCK, 512));
+            disks.borrow()[shape.members].faults().add(superblock, Fault::Error(Errno::IO));
+            rest.await;
+            let status = array.status();
+            let state = |label: &str| {
+                let member = status.members.iter().find(|one| one.label == label);
+                member.expect("a member").state
+            };
+            assert_eq!(state("disk0"), MemberState::InSync, "{status:#?}");
+            assert_eq!(state(&label), MemberState::Faulty, "{status:#?}");
+            assert!(status.in_sync.iter().all(|in_sync| *in_sync) && !status.broken);
+        });
+        let recorded = superblock_of(world.images()[1].as_deref().expect("a disk"));
+        assert_eq!(recorded.roles[0], Role::Active(0));
+        assert_eq!(recorded.roles[shape.members], Role::Faulty);
+    }
 }
 
 /// A member fails while another is being replaced: a spare is filled at once, in the same pass as

@@ -153,6 +153,32 @@ fn no_flush_is_answered_beside_one_that_fails() {
     });
 }
 
+/// A flush fails on all members: nobody knows what of the only copies is durable, and no later flush can
+/// tell. What can be read is read.
+#[test]
+fn nothing_is_written_after_a_flush_that_fails_on_the_last_members() {
+    let name = "failure::nothing_is_written_after_a_flush_that_fails_on_the_last_members";
+    for_each_seed(name, 60, |seed| {
+        let world = World::new(seed, [PAIR, PAIR_BITMAP, TRIPLE][seed as usize % 3]);
+        let (dev, array) = (world.dev.clone(), world.array.clone());
+        let disks = Rc::clone(&world.disks);
+        world.run(async move {
+            dev.start(Io::write(0, filled(4096, 1), Flags::NONE)).await.result.unwrap();
+            for disk in disks.borrow().iter() {
+                disk.faults().add_some(Target::op(Op::Flush), Fault::Error(Errno::IO), 1);
+            }
+            assert_eq!(dev.start(Io::flush()).await.result, Err(Errno::IO));
+            assert!(array.status().broken, "{:#?}", array.status());
+            assert_eq!(dev.start(Io::flush()).await.result, Err(Errno::IO));
+            let write = dev.start(Io::write(0, filled(4096, 2), Flags::NONE)).await;
+            assert_eq!(write.result, Err(Errno::IO));
+            let read = dev.start(Io::read(0, filled(4096, 3))).await;
+            assert_eq!(read.result, Ok(()));
+            assert!(read.payload.bufs().iter().all(|buf| buf.iter().all(|byte| *byte == 1)));
+        });
+    });
+}
+
 /// Every write of superblocks or bitmap fails on one member, from the N-th on.
 #[test]
 fn metadata_that_cannot_be_written_takes_the_member_out() {
