@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Invariants
-//! * A place that a member lacks is in its log, durable, before the member is in sync.
+//! * A place that a member lacks is in its log, durable, before the member is in sync; the superblock
+//!   that says so says, too, that the log counts ([`super::superblocks`]).
 //! * A place is taken out only when the member has it, and before that write is answered: whoever
 //!   reads the log later would lose what was acknowledged.
 //!
@@ -17,7 +18,6 @@
 use std::rc::Rc;
 
 use braid_array::MemberSpan;
-use braid_md::Features;
 
 use super::core::{Core, Failures};
 use super::roster::Member;
@@ -75,15 +75,12 @@ impl Member {
 
     /// Answers false if there is no log, or no room in it.
     fn enter_bad(&self, place: MemberSpan) -> bool {
-        let mut superblock = self.superblock.borrow_mut();
-        let Some(superblock) = superblock.as_mut().filter(|one| one.bad_block_log.is_some()) else {
+        let superblock = self.superblock.borrow();
+        if superblock.as_ref().is_none_or(|one| one.bad_block_log.is_none()) {
             return false;
-        };
-        let entered = self.bad_blocks.borrow_mut().insert(self.on_device(place.offset), place.len);
-        if entered.is_ok() {
-            self.has_bad_blocks.set(true);
-            superblock.features = superblock.features.union(Features::BAD_BLOCKS);
         }
+        let entered = self.bad_blocks.borrow_mut().insert(self.on_device(place.offset), place.len);
+        self.has_bad_blocks.set(!self.bad_blocks.borrow().is_empty());
         entered.is_ok()
     }
 

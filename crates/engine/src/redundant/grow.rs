@@ -66,10 +66,7 @@ impl Redundant {
             array.component_size = wanted;
         }
         for member in core.roster.written() {
-            let room = core.room_of(&member);
-            if let Some(superblock) = &mut *member.superblock.borrow_mut() {
-                superblock.data_size = room;
-            }
+            member.data_size.set(core.room_of(&member));
         }
         drop(locked);
         core.note(format!("{wanted} bytes of each member are used"));

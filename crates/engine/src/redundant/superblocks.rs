@@ -177,7 +177,9 @@ pub(super) fn superblock_of(member: &Member, array: &Superblock, own: &Superbloc
         .without(Features::REPLACEMENT)
         .without(Features::RECOVERY_BITMAP)
         .without(Features::BAD_BLOCKS);
-    if own.features.contains(Features::BAD_BLOCKS) {
+    // Of the log as it is now, and not of the superblock before: that may have been on its way while a
+    // place was entered.
+    if member.has_bad_blocks.get() {
         features = features.union(Features::BAD_BLOCKS);
     }
     let mut recovery_offset = None;
@@ -198,7 +200,7 @@ pub(super) fn superblock_of(member: &Member, array: &Superblock, own: &Superbloc
         version: own.version,
         super_offset: own.super_offset,
         data_offset: own.data_offset,
-        data_size: own.data_size,
+        data_size: member.data_size.get(),
         device_uuid: own.device_uuid,
         device_number: member.number,
         corrected_reads: member.corrected.get(),

@@ -193,6 +193,36 @@ fn growing_during_a_resync_synchronises_what_is_new() {
     assert!(data_of(a) == data_of(b), "clean, and the copies differ");
 }
 
+/// Members get more room while superblocks are on their way: the next ones say so.
+#[test]
+fn growing_while_superblocks_are_written_is_not_forgotten() {
+    let shape = PAIR;
+    let mut images = shape.images();
+    for image in images.iter_mut().flatten() {
+        image.extend(vec![0; 192 << 10]);
+    }
+    for_each_seed("audit::growing_while_superblocks_are_written_is_not_forgotten", 40, |seed| {
+        let world = World::with_images(seed, shape, &images);
+        world.sim.be_punctual();
+        let (dev, array, handle) = (world.dev.clone(), world.array.clone(), world.sim.handle());
+        let (slow, rest) = (world.disk(1), world.sleep(20));
+        world.run(async move {
+            dev.start(Io::write(0, filled(4096, 1), Flags::NONE)).await.result.unwrap();
+            slow.slow_down(1000);
+            // Nothing is written for a while: superblocks are to say "clean".
+            handle.sleep(rng(seed).within(400..=700) * 1_000_000).await;
+            array.set_member_size(None).await.unwrap();
+            slow.slow_down(1);
+            rest.await;
+        });
+        for image in world.images() {
+            let superblock = superblock_of(image.as_deref().unwrap());
+            assert_eq!(superblock.component_size, 384 << 10);
+            assert!(superblock.data_size >= 384 << 10, "{}", superblock.data_size);
+        }
+    });
+}
+
 /// A crash without a log left a row whose parity does not fit. A sector of the same row, which
 /// nobody was writing, cannot be read: nobody knows what it held, and it must not be made up.
 #[test]

@@ -84,7 +84,11 @@ pub(crate) struct Member {
     pub(super) state: Cell<MemberState>,
     pub(super) by_bitmap: Cell<bool>,
     pub(crate) write_mostly: bool,
+    /// As it was written last: what the next one is to say is kept beside it, since one may be on its
+    /// way.
     pub(crate) superblock: RefCell<Option<Superblock>>,
+    /// How many bytes of data its next superblock says that it has room for.
+    pub(crate) data_size: Cell<u64>,
     pub(crate) bad_blocks: RefCell<BadBlocks>,
     /// Whether there are any, so that reads need not look.
     pub(crate) has_bad_blocks: Cell<bool>,
@@ -114,6 +118,7 @@ impl Member {
             by_bitmap: Cell::new(new.by_bitmap),
             write_mostly: new.write_mostly,
             corrected: Cell::new(new.superblock.as_ref().map_or(0, |one| one.corrected_reads)),
+            data_size: Cell::new(new.superblock.as_ref().map_or(0, |one| one.data_size)),
             superblock: RefCell::new(new.superblock),
             has_bad_blocks: Cell::new(!new.bad_blocks.is_empty()),
             bad_blocks: RefCell::new(new.bad_blocks),
