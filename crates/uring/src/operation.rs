@@ -1,6 +1,7 @@
 //! What a driver can be asked to do, and what it needs while doing it.
 
 use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
 
 use braid_block::{Completion, Errno, Payload};
 use braid_mem::Buf;
@@ -38,6 +39,11 @@ pub(crate) enum Operation {
     Blocking,
 }
 
+/// How often the kernel may lack memory for a transfer before that is an error of the file, and how long
+/// to wait before each further attempt: half a minute in all, as long as drivers wait for a disk.
+const MOST_LACKS: u32 = 300;
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// A read or write at an offset, continued until all of it is done.
 pub(crate) struct Transfer {
     pub(crate) fd: Fd,
@@ -50,6 +56,8 @@ pub(crate) struct Transfer {
     pub(crate) nowait: bool,
     /// It answered that it would have to wait.
     pub(crate) must_wait: bool,
+    /// How often it answered that it has no memory.
+    lacks: u32,
     /// What is left, where there is more than one buffer.
     vector: Vec<libc::iovec>,
     done: u64,
@@ -73,6 +81,7 @@ impl Transfer {
             payload,
             nowait: false,
             must_wait: false,
+            lacks: 0,
             vector: Vec::new(),
             done: 0,
         };
@@ -86,6 +95,11 @@ impl Transfer {
     /// Where the rest of it lies on the file.
     pub(crate) fn position(&self) -> u64 {
         self.offset + self.done
+    }
+
+    /// How long to wait before it is tried, on a thread that may wait.
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        (self.lacks > 0).then_some(PAUSE)
     }
 
     /// The one stretch of memory that is left, or the vector of several (at most `IOV_MAX`).
@@ -109,6 +123,12 @@ impl Transfer {
             // What would have to wait may not be known to the file system before it tries, or may
             // be all that it can do.
             result if self.nowait && [-libc::EAGAIN, -libc::EOPNOTSUPP].contains(&result) => {
+                (self.nowait, self.must_wait) = (false, true);
+                None
+            }
+            // The kernel is short of memory: that says nothing of the medium.
+            result if result == -libc::ENOMEM && self.lacks < MOST_LACKS => {
+                self.lacks += 1;
                 (self.nowait, self.must_wait) = (false, true);
                 None
             }
@@ -210,6 +230,20 @@ mod tests {
             assert!(one.must_wait && !one.nowait);
             assert_eq!(one.advance(-libc::EOPNOTSUPP), Some(Err(Errno::OPNOTSUPP)), "a real one");
         }
+    }
+
+    #[test]
+    fn a_kernel_without_memory_is_asked_again_and_not_for_ever() {
+        let mut one = transfer(&[4096]);
+        assert_eq!(one.pause(), None);
+        for _ in 0..MOST_LACKS {
+            assert_eq!(one.advance(-libc::ENOMEM), None);
+            assert!(one.pause().is_some() && one.must_wait);
+        }
+        assert_eq!(one.advance(-libc::ENOMEM), Some(Err(Errno::from_raw(libc::ENOMEM))));
+        let mut other = transfer(&[4096]);
+        assert_eq!(other.advance(-libc::ENOMEM), None);
+        assert_eq!(other.advance(4096), Some(Ok(())));
     }
 
     #[test]

@@ -90,12 +90,14 @@ impl Ring {
 
     /// Whether an operation is for a thread of our own.
     pub(crate) fn leaves_to_threads(&self, operation: &Operation) -> bool {
-        self.workers == Workers::Own
-            && match operation {
-                Operation::Sync(_) | Operation::Fallocate { .. } => true,
-                Operation::Transfer(transfer) => transfer.must_wait,
-                _ => false,
+        let own = self.workers == Workers::Own;
+        match operation {
+            Operation::Sync(_) | Operation::Fallocate { .. } => own,
+            Operation::Transfer(transfer) => {
+                own && transfer.must_wait || transfer.pause().is_some()
             }
+            _ => false,
+        }
     }
 
     pub(crate) fn submit(&self, table: &Table, id: u32) {

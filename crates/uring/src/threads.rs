@@ -147,8 +147,9 @@ pub(crate) fn job_of(operation: &mut Operation) -> Job {
                 }
                 Rest::Many(parts) => parts.to_vec(),
             };
-            let loan = Loan(parts);
+            let (loan, pause) = (Loan(parts), transfer.pause());
             Box::new(move || {
+                pause.into_iter().for_each(std::thread::sleep);
                 let parts = loan.into_inner();
                 let (parts, count) = (parts.as_ptr(), parts.len() as i32);
                 let offset = offset as i64;
