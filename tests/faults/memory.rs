@@ -12,7 +12,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::common::{MIB, Mounted, Scratch, Tool, skip_unless_root, skip_without};
+use crate::common::{MIB, Mounted, Output, Scratch, Tool, skip_unless_root, skip_without};
 
 /// Of the cgroup, beside what the volume has when it is put into it.
 const LIMIT_BYTES: u64 = 160 * MIB;
@@ -49,10 +49,10 @@ impl Cgroup {
     }
 
     /// A shell command in it.
-    fn run(&self, command: &str) {
+    fn run(&self, command: &str) -> Output {
         let procs = self.0.join("cgroup.procs");
         let script = format!("echo $$ > {} && exec {command}", procs.display());
-        Tool::new("sh").args(["-c", &script]).limit(PATIENCE).run().ok();
+        Tool::new("sh").args(["-c", &script]).limit(PATIENCE).run().ok()
     }
 }
 
@@ -95,8 +95,8 @@ fn writers_end(level: &str, members: &[&str]) {
             let long = format!("dd if=/dev/zero of={long} bs=1M count=300 conv=fsync");
             let short = format!("dd if=/dev/zero of={short} bs=4k count=10000");
             let cgroup = &cgroup;
-            scope.spawn(move || cgroup.run(&long));
-            scope.spawn(move || cgroup.run(&short));
+            scope.spawn(move || drop(cgroup.run(&long)));
+            scope.spawn(move || drop(cgroup.run(&short)));
         });
         let faults = volume.status()["page_faults"].as_u64().expect("a count");
         println!("{level}, round {round}: {faults} page faults while serving");
@@ -147,6 +147,15 @@ fn an_attached_ram_disk_gives_back_what_is_discarded() {
     assert!(trimmed < full - 80 * MIB, "{} of {} MiB after fstrim", trimmed / MIB, full / MIB);
     mounted.unmount();
     volume.down();
+}
+
+#[test]
+fn a_limit_on_memory_is_said() {
+    skip_unless_root!();
+    let Some(cgroup) = Cgroup::new("said", 100 * MIB) else { return };
+    let told = cgroup.run(&format!("{} doctor", env!("CARGO_BIN_EXE_braid")));
+    let line = told.out.lines().find(|line| line.contains("100 MiB"));
+    assert!(line.is_some_and(|line| line.contains("limited")), "{told}");
 }
 
 #[test]

@@ -28,6 +28,7 @@ macro_rules! eprintln {
     }};
 }
 
+mod cgroup;
 mod cli;
 mod command;
 mod control;

@@ -8,6 +8,7 @@ use std::path::Path;
 use braid_stack::ByteSize;
 use serde::Serialize;
 
+use crate::cgroup;
 use crate::cli;
 use crate::control::OUTPUT_VERSION;
 use crate::failure::Failure;
@@ -61,6 +62,7 @@ pub(super) fn doctor(options: &cli::Doctor) -> Result<(), Failure> {
         ublk(),
         nbd(),
         memory_lock(),
+        memory_limit(),
         io_flusher(),
         huge_pages(),
         tools(),
@@ -199,6 +201,24 @@ fn memory_lock() -> Finding {
             Verdict::Limited,
             format!("the limit cannot be read: {error}"),
             "`ulimit -l` shows it",
+        ),
+    }
+}
+
+/// A file system allocates for a process at the expense of its cgroup, and waits for room there.
+fn memory_limit() -> Finding {
+    match cgroup::memory_limit() {
+        None => Finding::ok("memory", "no limit is set for this process and others together"),
+        Some(limit) => Finding::lacking(
+            "memory",
+            Verdict::Limited,
+            format!(
+                "{:#} for this process and others in its cgroup: those who write to an attached \
+                 volume can have it wait for room, for minutes if its members are sparse files",
+                ByteSize(limit)
+            ),
+            "start volumes outside of that cgroup (systemctl start braid@NAME), or give them \
+             devices or files without holes as members",
         ),
     }
 }

@@ -20,10 +20,12 @@ use std::io;
 use std::sync::OnceLock;
 
 use braid_mem::steady;
+use braid_stack::ByteSize;
 use braid_uring::Workers;
 
 use super::shard::Shard;
 use super::{Attach, RunError};
+use crate::cgroup;
 
 /// Heap that is there before it is needed, in bytes. A raid6 of 12 members under the heaviest load
 /// takes less than a quarter.
@@ -85,6 +87,14 @@ pub(super) fn hold(attach: Attach) -> Result<Vec<String>, RunError> {
              writing to the device may stall for good (`braid doctor` says what to do)"
         )),
         Err(source) => return Err(RunError::Unlocked(source)),
+    }
+    if let Some(limit) = cgroup::memory_limit() {
+        warnings.push(format!(
+            "this process and others may use {:#} of memory (a cgroup's limit): when they have \
+             filled that by writing to the device, members that are sparse files can keep them \
+             waiting for minutes (`braid doctor` says what to do)",
+            ByteSize(limit)
+        ));
     }
     if let Err(error) = flusher() {
         warnings.push(format!(
