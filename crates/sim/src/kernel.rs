@@ -71,6 +71,7 @@ pub fn make(superblocks: &[&Superblock], kernel: Kernel) -> Made {
     let Some(freshest) = freshest(superblocks) else { return Made::Refused("only spares") };
     let array = superblocks[freshest];
     let mut roles = vec![Vec::new(); array.raid_disks as usize];
+    let mut replacements = roles.clone();
     for (place, superblock) in superblocks.iter().enumerate() {
         // Of those with one number the one that knows most comes first, and the others are busy.
         let has_number = |other: &&Superblock| {
@@ -80,21 +81,24 @@ pub fn make(superblocks: &[&Superblock], kernel: Kernel) -> Made {
             continue;
         }
         let Some(role) = role_of(superblock, array, kernel) else { continue };
-        let Some(holders) = roles.get_mut(usize::from(role)) else { continue };
+        let list = if superblock.is_replacement() { &mut replacements } else { &mut roles };
+        let Some(holders) = list.get_mut(usize::from(role)) else { continue };
         let up_to = match superblock.recovery_offset {
             // What lies below is complete, unless it is brought up to date by the bitmap.
             Some(_) if superblock.features.contains(Features::RECOVERY_BITMAP) => 0,
             Some(offset) => offset,
             None => u64::MAX,
         };
-        if superblock.is_replacement() {
-            continue;
-        }
         holders.push((place, up_to));
     }
     // A rebuilt member beside one that is in sync is one too many as well.
-    if roles.iter().any(|holders| holders.len() > 1) {
+    if roles.iter().chain(&replacements).any(|holders: &Vec<_>| holders.len() > 1) {
         return Made::Refused("two members in one role");
+    }
+    // Who is to replace another is read as well, as far as it is filled, and stands in for one that
+    // is not there.
+    for (holders, replacement) in roles.iter_mut().zip(replacements) {
+        holders.extend(replacement);
     }
     let believed = Believed { freshest, roles };
     let has_parity = matches!(

@@ -9,31 +9,28 @@
 //! ```
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
-use braid_block::{Io, Limits, Span};
+use braid_block::{Limits, Span};
 use braid_engine::assembled::Assembled;
 use braid_engine::redundant::{Redundant, Speed};
 use braid_engine::{Dev, Device};
 use braid_md::{Resync, Role};
 use braid_mem::Pool;
 
-use crate::atlas::{self, is_readable};
-use crate::contents::{BLOCK, View, losses};
+use crate::atlas::{self};
 use crate::executor::Outcome;
 use crate::found::{self, Frame, There, Trouble};
+use crate::rest::{check_agreement, check_at_rest, read_all};
 use crate::scenario::Way;
 use crate::spec::{Policy, Spec};
 use crate::stage::watch;
 use crate::timeline::Timeline;
 use crate::{Image, Oracle, Rng, Sim, SimDisk, kernel};
 
-/// How long an array may take to come to rest, in steps of [`STEP_NS`].
-const PATIENCE: u64 = 4000;
 /// An event may overtake tasks that are ready: whoever waits long waits in steps.
-const STEP_NS: u64 = 50_000_000;
+pub(crate) const STEP_NS: u64 = 50_000_000;
 
 /// How long the processor may keep a task waiting, in nanoseconds.
 pub(crate) const DELAY_NS: u64 = 2_000_000;
@@ -41,12 +38,7 @@ pub(crate) const DELAY_NS: u64 = 2_000_000;
 thread_local! {
     /// Memory of the clients of this thread's run.
     static POOL: RefCell<Pool> = RefCell::new(new_pool());
-    /// The same for whoever looks, beside a life that holds some of the other.
-    static READS: Pool = Pool::new(1 << 20).expect("memory for reads");
 }
-
-/// A read of all goes in pieces of this many bytes.
-const PIECE: u64 = 64 << 10;
 
 /// Memory for clients.
 pub(crate) fn pool() -> Pool {
@@ -416,135 +408,6 @@ pub(crate) fn new_disks(sim: &Sim, images: &[Option<Image>]) -> Vec<SimDisk> {
         SimDisk::with_contents(&sim.handle(), found::label(index), limits, image)
     };
     images.iter().enumerate().map(disk).collect()
-}
-
-/// Reads the whole of a volume.
-///
-/// # Errors
-/// A read that fails.
-pub(crate) async fn read_all(dev: &Dev) -> Result<Vec<u8>, String> {
-    let size = dev.limits().size;
-    let mut contents = Vec::with_capacity(size as usize);
-    while (contents.len() as u64) < size {
-        let len = (size - contents.len() as u64).min(PIECE);
-        let buf = READS.with(Pool::clone).get_wait(len as usize).await;
-        let done = dev.start(Io::read(contents.len() as u64, buf)).await;
-        if let Err(errno) = done.result {
-            return Err(format!("a read of {len} bytes at {} fails: {errno}", contents.len()));
-        }
-        done.payload.bufs().iter().for_each(|buf| contents.extend_from_slice(buf));
-    }
-    Ok(contents)
-}
-
-/// That an array comes to rest, after `pause`, is read as before, that everything agrees then, and
-/// that it would still be read so if members went.
-///
-/// # Errors
-/// What is wrong.
-pub(crate) async fn check_at_rest(
-    spec: &Spec,
-    array: &Redundant,
-    disks: &[SimDisk],
-    contents: &[u8],
-    dice: &mut Rng,
-    pause: impl Future<Output = ()>,
-) -> Result<(), String> {
-    let before = array.status();
-    if before.resync == Resync::Clean && spec.has_parity() {
-        check_agreement(disks, "when it is up")?;
-    }
-    pause.await;
-    let clock_handle = disks[0].handle();
-    let mut left = PATIENCE;
-    loop {
-        let status = array.status();
-        if status.resync == Resync::Clean && status.job.is_none() && !status.active {
-            break;
-        }
-        if left == 0 {
-            return Err(format!("it does not come to rest: {}", brief(array)));
-        }
-        left -= 1;
-        clock_handle.sleep(STEP_NS).await;
-    }
-    let then = read_all(&Dev::new(array.clone())).await?;
-    if let Some(block) = first_difference(contents, &then) {
-        return Err(format!("what was read at {block} is another now; {}", brief(array)));
-    }
-    let found = check_agreement(disks, "at rest")?;
-    check_losses(spec, &found, contents, dice)
-}
-
-/// An array at rest, by its disks.
-pub(crate) struct AtRest {
-    images: Vec<Option<Image>>,
-    assembled: Assembled,
-}
-
-/// That all that takes part agrees, by what the superblocks say; `when` is for the message.
-fn check_agreement(disks: &[SimDisk], when: &str) -> Result<AtRest, String> {
-    let image = |disk: &SimDisk| Some(disk.contents()).filter(|one| one.len() > 4096);
-    let images: Vec<_> =
-        disks.iter().map(|disk| if disk.is_gone() { None } else { image(disk) }).collect();
-    let mut there = found::look(&images)?;
-    let assembled = found::assemble_as_told(&mut there)
-        .map_err(|why| format!("{when} refused: {why}; {}", describe(&there)))?;
-    let misfits = found::view(&assembled, &images).misfits();
-    if let Some(offset) = misfits.first() {
-        let count = misfits.len();
-        return Err(format!("{when} copies or parity differ at {offset} ({count} such blocks)"));
-    }
-    Ok(AtRest { images, assembled })
-}
-
-/// That an array holds `contents` also without members, as many as it can do without.
-fn check_losses(
-    spec: &Spec,
-    at_rest: &AtRest,
-    contents: &[u8],
-    dice: &mut Rng,
-) -> Result<(), String> {
-    let AtRest { images, assembled } = at_rest;
-    let view = found::view(assembled, images);
-    let in_sync = view.in_sync();
-    let layout = found::layout(assembled);
-    let sets: Vec<Vec<usize>> = losses(in_sync.len(), 2)
-        .into_iter()
-        .filter(|lost| is_readable(&layout, &|role| in_sync[role] && !lost.contains(&role)))
-        .collect();
-    let copies = if spec.has_parity() { 1 } else { 3 };
-    for _ in 0..2 {
-        let Some(lost) = sets.get(dice.index(sets.len().max(1))) else {
-            return Err("at rest it cannot be read".to_owned());
-        };
-        for choice in 0..copies {
-            check_view(&view.without(lost), choice, contents)
-                .map_err(|why| format!("at rest, without the roles {lost:?}, {why}"))?;
-        }
-    }
-    Ok(())
-}
-
-fn check_view(view: &View<'_>, choice: usize, contents: &[u8]) -> Result<(), String> {
-    let (found, lost) = view.contents(choice);
-    if let Some(offset) = lost.first() {
-        return Err(format!("the block at {offset} is gone"));
-    }
-    match first_difference(contents, &found) {
-        None => Ok(()),
-        Some(offset) => Err(format!("the block at {offset} is another")),
-    }
-}
-
-/// The first block in which two contents differ.
-pub(crate) fn first_difference(a: &[u8], b: &[u8]) -> Option<u64> {
-    if a == b {
-        return None;
-    }
-    let block = BLOCK as usize;
-    let differing = a.chunks(block).zip(b.chunks(block)).position(|(a, b)| a != b);
-    Some(differing.map_or(a.len().min(b.len()) as u64, |index| index as u64 * BLOCK))
 }
 
 /// What an array says of itself, in a line.
