@@ -547,6 +547,24 @@ fn a_replacement_stands_beside_the_member_that_it_replaces() {
     assert_eq!((*role, &*member.label, *filled), (1, "m3", 65536));
 }
 
+/// Where nobody is left whom it replaces, it has the role: all of it, or what it is filled with.
+#[test]
+fn a_replacement_stands_in_for_a_member_that_is_not_there() {
+    let mut candidates = array_with(Level::Raid5, 3, 1);
+    for candidate in &mut candidates {
+        candidate.superblock.roles[3] = Role::Active(1);
+    }
+    candidates[3].superblock.features = Features::REPLACEMENT;
+    candidates.remove(1);
+    let assembly = assess(&candidates, options());
+    assert!(matches!(&assembly.slots[1], Slot::InSync(member) if member.label == "m3"));
+    assert_eq!((assembly.state, assembly.replacements.len()), (State::Clean, 0));
+    candidates[2].superblock.features = Features::REPLACEMENT.union(Features::RECOVERY_OFFSET);
+    candidates[2].superblock.recovery_offset = Some(65536);
+    let assembly = assess(&candidates, options());
+    assert!(matches!(&assembly.slots[1], Slot::Recovering { from: 65536, .. }), "{assembly:?}");
+}
+
 /// `--force` takes the freshest of the stale, and no more than it needs.
 #[test]
 fn force_takes_the_freshest_first() {

@@ -168,6 +168,9 @@ impl Redundant {
     /// It is there already, is too small, or its role is taken.
     pub async fn add(&self, new: NewMember) -> Result<(), ControlError> {
         let core = self.writable()?;
+        let others = Rc::clone(core);
+        let behind = core.background.see_through(async move { others.leave_behind().await });
+        behind.await.map_err(|_| ControlError::Stopped)?;
         let member = core.check_newcomer(new)?;
         core.roster.admit(Rc::clone(&member));
         if member.is_written() {

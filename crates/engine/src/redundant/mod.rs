@@ -212,7 +212,8 @@ impl Redundant {
         };
         core.reconsider();
         if core.gate.is_degraded() {
-            core.publisher.be_twice();
+            // Whoever is not there may be an event ahead, by superblocks that a crash cut short.
+            core.publisher.be_thrice();
         }
         Ok(Redundant { inner: Rc::new(Inner { core: Rc::new(core), keeping }) })
     }

@@ -12,7 +12,8 @@
 //! * [`Core::fence`] returns when every change that was required before it is on the members
 //!   that are left. Its [`Published`] is what an answer, and a write in place, rely on.
 //! * Before anybody relies on a member's absence, the others are two events ahead of it: kernels
-//!   before 6.8 take a member that is one behind for as good as the others.
+//!   before 6.8 take a member that is one behind for as good as the others. A member that was to
+//!   announce something, and is out before the others followed, counts one event more.
 //! * Whoever takes a role has a superblock that says so before those of the others do: who has
 //!   which role is read from the freshest, how far it was filled from its own.
 //! * A member is in sync when what it was filled with is durable and its own superblock says so
@@ -32,6 +33,7 @@ use braid_md::{Resync, Role, Superblock, Timestamp};
 
 use super::METADATA_POOL;
 use super::core::{Before, Core, Failures};
+use super::layout::SyncByte;
 use super::roster::{Member, MemberState};
 use super::superblocks::{Next, as_it_was, superblock_of};
 use crate::canary::Canary;
@@ -48,8 +50,9 @@ pub(super) struct Publisher {
     /// How many changes were required, and how many of them are on the members.
     required: Cell<u64>,
     done: Cell<u64>,
-    /// Somebody is missing: the next superblocks are to be written twice.
-    twice: Cell<bool>,
+    /// How often superblocks are to be written before the next ones count, because somebody is
+    /// missing, and may have one that is as fresh.
+    before_that: Cell<u32>,
     busy: Cell<bool>,
     /// When the superblocks before the latest were written.
     before: Cell<Timestamp>,
@@ -88,7 +91,7 @@ impl Publisher {
             array: RefCell::new(array),
             required: Cell::new(0),
             done: Cell::new(0),
-            twice: Cell::new(false),
+            before_that: Cell::new(0),
             busy: Cell::new(false),
             before: Cell::default(),
             timed: Cell::new(0),
@@ -106,7 +109,15 @@ impl Publisher {
 
     /// A member is missing: the next superblocks are to be two events ahead of it.
     pub(super) fn be_twice(&self) {
-        self.twice.set(!Canary::SecondSuperblockLeftOut.is_planted());
+        if !Canary::SecondSuperblockLeftOut.is_planted() {
+            self.before_that.set(self.before_that.get().max(1));
+        }
+    }
+
+    /// A member that was to say first what the others would say next may have done so, and they will
+    /// not: it is an event ahead of them, and they are to be two ahead of it.
+    pub(super) fn be_thrice(&self) {
+        self.before_that.set(2);
     }
 
     /// Whether everything is recorded.
@@ -136,6 +147,14 @@ impl Publisher {
     /// The membership that the superblocks on the members tell of.
     pub(super) fn recorded_generation(&self) -> u64 {
         self.recorded_generation.get()
+    }
+
+    /// Whether superblocks on the members may say that parity fits the row at sync byte `row`.
+    pub(super) fn may_call_in_sync(&self, row: SyncByte) -> bool {
+        match self.recorded.get() {
+            Resync::Clean => true,
+            Resync::From(frontier) => row.get() < frontier,
+        }
     }
 
     /// Up to where, in bytes, the array was in sync before the last flush began, if it is in sync
@@ -183,6 +202,18 @@ impl Core {
     pub(super) async fn publish(self: &Rc<Self>) -> Result<Published, Errno> {
         self.publisher.require();
         self.fence().await
+    }
+
+    /// Has the others be two events ahead of whoever is not there, before another takes its role: it
+    /// may be as fresh as the one that then announces itself.
+    ///
+    /// # Errors
+    /// Nothing is written any more.
+    pub(super) async fn leave_behind(self: &Rc<Self>) -> Result<(), Errno> {
+        if self.publisher.before_that.get() > 0 {
+            let _published = self.publish().await?;
+        }
+        Ok(())
     }
 
     /// Returns when all that was required up to now is recorded.
@@ -233,10 +264,13 @@ impl Core {
                 self.refuse_to_forget();
                 break;
             }
-            let twice = self.publisher.twice.replace(false);
-            let mut round = self.write_superblocks_once(twice).await;
-            if matches!(round, Round::Done) && twice {
-                round = self.write_superblocks_once(false).await;
+            let before_that = self.publisher.before_that.replace(0);
+            let mut round = Round::Done;
+            for left in (0..=before_that).rev() {
+                round = self.write_superblocks_once(left > 0).await;
+                if !matches!(round, Round::Done) {
+                    break;
+                }
             }
             match round {
                 Round::Done => {
@@ -249,7 +283,8 @@ impl Core {
             if self.gate.is_stopped() {
                 return;
             }
-            self.publisher.twice.set(twice || self.publisher.twice.get());
+            let since = self.publisher.before_that.get();
+            self.publisher.before_that.set(since.max(before_that));
         }
         self.reopen();
     }
@@ -270,21 +305,22 @@ impl Core {
     }
 
     /// What one step found out is in the superblocks before the next is taken: no superblock counts
-    /// on a member that could not be flushed. The `first` of two that leave a member behind calls
-    /// nothing in sync that the members do not call so yet: by itself it leaves that member one event
-    /// behind, and a kernel before 6.8 would take what it lacks for agreed on.
-    async fn write_superblocks_once(self: &Rc<Self>, first: bool) -> Round {
+    /// on a member that could not be flushed. Those before the last of several that leave a member
+    /// behind call nothing in sync that the members do not call so yet: by themselves they leave that
+    /// member one event behind, and a kernel before 6.8 would take what it lacks for agreed on.
+    async fn write_superblocks_once(self: &Rc<Self>, others_follow: bool) -> Round {
         let failed = self.catch_up().await;
         if !failed.is_empty() {
             return Round::Failed(failed);
         }
-        let said = if first { self.publisher.said.get() } else { Resync::Clean };
+        let said = if others_follow { self.publisher.said.get() } else { Resync::Clean };
         let Next { superblocks, generation, resync } = match self.lead_up(None, said).await {
             Ok(next) => next,
             Err(round) => return round,
         };
         let failed = self.announce(&superblocks).await;
         if !failed.is_empty() {
+            self.publisher.be_thrice();
             return Round::Failed(failed);
         }
         // Counted only now: a member that misses two events by no fault of its own is left out.
@@ -429,6 +465,9 @@ impl Core {
                     let own = next.superblocks.into_iter();
                     let own = own.filter(|(one, _)| Rc::ptr_eq(one, member));
                     failed = self.write_to(own.collect()).await;
+                    if !failed.is_empty() || member.recovering().is_none() {
+                        self.publisher.be_thrice();
+                    }
                 }
                 // An array without superblocks has been flushed by whoever asks.
                 Err(Round::Done) => drop(self.flush().await?),

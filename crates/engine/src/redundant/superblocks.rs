@@ -85,7 +85,7 @@ impl Core {
             let own = member.superblock.borrow();
             let mut next = Superblock { events, ..superblock_of(member, array, own.as_ref()?) };
             if promoted.is_some_and(|one| Rc::ptr_eq(one, member)) {
-                next = in_sync(next);
+                next = filled(next);
             }
             Some((Rc::clone(member), next))
         });
@@ -150,7 +150,7 @@ fn md_role(member: &Member, version: Version) -> Role {
 
 /// `superblock`, saying of how far its member is filled what `own` does.
 pub(super) fn as_it_was(superblock: Superblock, own: &Superblock) -> Superblock {
-    let mut features = in_sync(superblock.clone()).features;
+    let mut features = filled(superblock.clone()).features.without(Features::REPLACEMENT);
     for one in [Features::RECOVERY_OFFSET, Features::REPLACEMENT, Features::RECOVERY_BITMAP] {
         if own.features.contains(one) {
             features = features.union(one);
@@ -159,13 +159,12 @@ pub(super) fn as_it_was(superblock: Superblock, own: &Superblock) -> Superblock 
     Superblock { features, recovery_offset: own.recovery_offset, ..superblock }
 }
 
-/// What a member says of itself when it is filled no more.
-fn in_sync(superblock: Superblock) -> Superblock {
-    let features = superblock
-        .features
-        .without(Features::RECOVERY_OFFSET)
-        .without(Features::REPLACEMENT)
-        .without(Features::RECOVERY_BITMAP);
+/// What a member says of itself when it has everything. Who replaces another goes on saying so, until
+/// all say that it has the role: if it fails before that, its superblock may be as fresh as those of
+/// the others, and no kernel takes two members for one role.
+fn filled(superblock: Superblock) -> Superblock {
+    let features =
+        superblock.features.without(Features::RECOVERY_OFFSET).without(Features::RECOVERY_BITMAP);
     Superblock { features, recovery_offset: None, ..superblock }
 }
 

@@ -103,6 +103,11 @@ impl Inner {
     }
 
     async fn take_over(self: &Rc<Self>, spare: &Rc<Member>, role: Role) {
+        let is_left_behind = self.core.leave_behind().await.is_ok();
+        let is_that = |(one, vacant): (Rc<Member>, Role)| Rc::ptr_eq(&one, spare) && vacant == role;
+        if !is_left_behind || !self.core.roster.vacancy().is_some_and(is_that) {
+            return;
+        }
         self.core.roster.take_over(spare, role);
         self.core.welcome();
         self.core.note(format!("{} takes over role {role}", spare.label));

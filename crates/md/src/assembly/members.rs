@@ -236,6 +236,7 @@ impl Selection {
                 Err(reason) => selection.leave_out(candidates, index, reason),
             }
         }
+        selection.have_replacements_stand_in(candidates);
         selection.left_out.sort_by_key(|left_out| left_out.candidate);
         selection.spares.sort_by_key(|spare| spare.candidate);
         selection.note_who_can_come_back(candidates);
@@ -277,6 +278,23 @@ impl Selection {
             },
         }
         Ok(())
+    }
+
+    /// Whoever was to replace a member that is not there any more has its role, as far as it is
+    /// filled (Linux: "the replacement is all we have yet").
+    fn have_replacements_stand_in(&mut self, candidates: &[Candidate]) {
+        for (role, member, filled) in std::mem::take(&mut self.replacements) {
+            let slot = &mut self.slots[usize::from(role)];
+            let superblock = &candidates[member.candidate].superblock;
+            match (&slot, superblock.recovery_offset) {
+                (Slot::Missing, None) => *slot = Slot::InSync(member),
+                (Slot::Missing, Some(from)) => {
+                    let by_bitmap = superblock.features.contains(Features::RECOVERY_BITMAP);
+                    *slot = Slot::Recovering { member, from, by_bitmap };
+                }
+                _ => self.replacements.push((role, member, filled)),
+            }
+        }
     }
 
     fn leave_out(&mut self, candidates: &[Candidate], candidate: usize, reason: Reason) {

@@ -88,7 +88,8 @@ impl Assembly {
                 superblock: own.clone(),
                 role,
                 state,
-                replacement: own.is_replacement(),
+                // One that has everything has announced itself: who was there before is out.
+                replacement: own.is_replacement() && own.recovery_offset.is_some(),
                 by_bitmap: own.features.contains(Features::RECOVERY_BITMAP),
             };
             match array.roles[own.device_number as usize] {

@@ -113,8 +113,8 @@ pub(super) struct Change<'a> {
     pub(super) unit: &'a mut Unit,
     pub(super) columns: &'a mut Columns,
     pub(super) plan: &'a Plan,
-    /// Whether the parity of its rows agrees with their data.
-    pub(super) is_trusted: bool,
+    /// Whether superblocks may say, of some of its rows, that parity fits their data.
+    pub(super) is_counted_on: bool,
     /// When it began.
     pub(super) start: Duration,
 }

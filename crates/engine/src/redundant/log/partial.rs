@@ -192,10 +192,11 @@ impl Partial {
         memory: Buf,
     ) -> Result<Entered, Errno> {
         let began = core.clock.now();
-        // Where parity is not known to fit nothing could be made good. And superblocks of an array
-        // that nobody ever brought in sync look like those of one that is being written: an entry
-        // would make a crash call it clean.
-        let frontier = if change.is_trusted { core.recorded_frontier().await? } else { None };
+        // Where superblocks do not count on parity there is nothing to be made good. And those of an
+        // array that nobody ever brought in sync look like those of one that is being written: an
+        // entry would make a crash call it clean. Of a unit on both sides of a resync's frontier
+        // all rows are logged: their parity is computed from all of their data.
+        let frontier = if change.is_counted_on { core.recorded_frontier().await? } else { None };
         let Some(counted_on) = core.counted_on(change.plan.generation) else {
             let _published = core.publish().await?;
             return Ok(Entered::Replan(memory));

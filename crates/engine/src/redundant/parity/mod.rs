@@ -101,6 +101,15 @@ impl Parity {
         core.agreement.holds_for(in_sync_bytes(rows))
     }
 
+    /// Whether superblocks may say, now or while `rows` are locked, that parity fits some of them: a
+    /// resync's frontier may lie between them, and superblocks may be behind what is known here.
+    fn is_counted_on(&self, core: &Core, rows: MemberSpan) -> bool {
+        let first = in_sync_bytes(rows).offset;
+        self.is_parity_trusted(core, rows)
+            || core.agreement.frontier().is_none_or(|frontier| first < frontier)
+            || core.publisher.may_call_in_sync(first)
+    }
+
     /// Whether what some roles have of `rows` may be worked out from those that are `readable`.
     /// What a missing member had can be had in no other way; what a member that is there cannot
     /// read is not made up from parity that may not fit.

@@ -192,8 +192,8 @@ impl Parity {
                 compute(unit, columns, &plan);
                 return self.store_columns(inner, guard, unit, columns, &plan, flags).await;
             };
-            let is_trusted = self.is_parity_trusted(core, unit.rows);
-            let change = Change { unit, columns, plan: &plan, is_trusted, start };
+            let is_counted_on = self.is_counted_on(core, unit.rows);
+            let change = Change { unit, columns, plan: &plan, is_counted_on, start };
             let entry = match log.enter(core, change, memory).await {
                 Ok(Entered::Logged(entry)) => Some(entry),
                 Ok(Entered::NotNeeded) => None,

@@ -182,10 +182,12 @@ impl Member {
     }
 
     /// Whether `next` says something else of this member than what is on it, by which others would
-    /// believe it differently: its role, that it is being filled, or that less of it is.
+    /// believe it differently: its role, that it is being filled, or that less of it is. (Of a full
+    /// member nobody believes anything else because it was to replace another.)
     pub(crate) fn is_changed_by(&self, next: &Superblock) -> bool {
         let says = |one: &Superblock| {
-            (one.role(), one.recovery_offset.is_some(), one.is_replacement(), one.device_number)
+            let is_filled = one.recovery_offset.is_some();
+            (one.role(), is_filled, is_filled && one.is_replacement(), one.device_number)
         };
         self.superblock.borrow().as_ref().is_some_and(|now| {
             let is_less = now.recovery_offset > next.recovery_offset;
