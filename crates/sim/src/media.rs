@@ -54,12 +54,11 @@ impl Write {
     fn runs(&self) -> impl Iterator<Item = (usize, &[u8])> {
         let size = self.data.len() / self.left.len();
         let mut at = 0;
-        let runs = self.left.chunk_by(|a, b| a == b).filter_map(move |run| {
+        self.left.chunk_by(|a, b| a == b).filter_map(move |run| {
             let start = at;
             at += run.len();
             run[0].then(|| (self.first + start, &self.data[start * size..at * size]))
-        });
-        runs
+        })
     }
 
     fn block(&self, block: usize, size: usize) -> &[u8] {
