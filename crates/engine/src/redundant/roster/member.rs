@@ -186,8 +186,9 @@ impl Member {
     /// member nobody believes anything else because it was to replace another.)
     pub(crate) fn is_changed_by(&self, next: &Superblock) -> bool {
         let says = |one: &Superblock| {
-            let is_filled = one.recovery_offset.is_some();
-            (one.role(), is_filled, is_filled && one.is_replacement(), one.device_number)
+            let is_being_filled = one.recovery_offset.is_some();
+            let is_beside = is_being_filled && one.is_replacement();
+            (one.role(), is_being_filled, is_beside, one.device_number)
         };
         self.superblock.borrow().as_ref().is_some_and(|now| {
             let is_less = now.recovery_offset > next.recovery_offset;
