@@ -13,7 +13,7 @@ use braid_engine::redundant::{Layout, MemberState, Redundant, Status};
 use braid_md::{Resync, Superblock};
 
 use crate::atlas::Now;
-use crate::found::{label, number};
+use crate::found::{carried, label, number};
 use crate::media::Media;
 use crate::scenario::What;
 use crate::spec::Spec;
@@ -345,12 +345,19 @@ impl Stage {
         true
     }
 
-    /// A disk that is no member any more holds something else by now.
+    /// A disk that is no member any more, and that the members left behind, holds something else by
+    /// now.
     fn scribble(&self, disk: usize, data: u64) -> bool {
         let Some(sim) = self.disk(disk).filter(|disk| !disk.is_gone()) else { return false };
         let members = self.array.status().members;
         let is_blank = self.shelf.borrow().blank.contains(&disk);
         if is_blank || members.iter().any(|one| one.label == label(disk)) {
+            return false;
+        }
+        let events = |disk| Some(carried(&self.disk(disk)?.durable()).ok()?.superblock.events);
+        let own = events(disk).unwrap_or(0);
+        let mut in_sync = members.iter().filter(|one| one.state == MemberState::InSync);
+        if in_sync.any(|one| events(number(&one.label)).is_none_or(|events| events < own + 2)) {
             return false;
         }
         let mut media = sim.take_media();

@@ -146,8 +146,9 @@ pub struct Assembled {
     pub log: LogPlace,
     /// Nothing is to be written.
     pub read_only: bool,
-    /// The superblocks count on a member that does not take part: who does is to be recorded at
-    /// once ([`crate::redundant::Redundant::record`]).
+    /// The superblocks count on a member that does not take part, or may be believed beside it by
+    /// kernels before 6.8: who does is to be recorded at once
+    /// ([`crate::redundant::Redundant::record`]).
     pub is_changed: bool,
 }
 
@@ -272,7 +273,7 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
         resync,
         log,
         read_only: options.read_only,
-        is_changed: counts_on_others(&freshest.superblock, &verdict),
+        is_changed: counts_on_others(&freshest.superblock, &verdict) || disowns(&verdict),
     })
 }
 
@@ -346,6 +347,11 @@ fn counts_on_others(superblock: &Superblock, verdict: &Assembly) -> bool {
         slot.is_some_and(|slot| slot.member().is_some())
     };
     superblock.roles.iter().any(|role| matches!(role, Role::Active(role) if !taken(*role)))
+}
+
+/// Whether somebody who is left out is at most one event behind.
+fn disowns(verdict: &Assembly) -> bool {
+    verdict.left_out.iter().any(|one| matches!(one.reason, Reason::Disowned { .. }))
 }
 
 /// The bitmap that says where copies may differ, and from where on they may.
