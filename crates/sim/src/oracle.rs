@@ -127,7 +127,8 @@ impl Oracle {
             for version in versions.filter(|version| version.began == write.began) {
                 version.done = Some(now);
                 version.acknowledged = acknowledged;
-                version.durable = acknowledged && durable;
+                // Of what was discarded nothing is there that could be forced.
+                version.durable = acknowledged && durable && version.data.is_some();
             }
         }
     }

@@ -262,18 +262,20 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
         "" => set.uuid.to_string(),
         name => name.to_owned(),
     };
+    let members = who_takes_part(&verdict, &of);
+    let is_changed = counts_on_others(&freshest.superblock, &members) || disowns(&verdict);
     Ok(Assembled {
         level,
         name,
         warnings,
         left_out: left_out_of(&verdict),
         superblock: freshest.superblock.clone(),
-        members: who_takes_part(&verdict, &of),
+        members,
         bitmap,
         resync,
         log,
         read_only: options.read_only,
-        is_changed: counts_on_others(&freshest.superblock, &verdict) || disowns(&verdict),
+        is_changed,
     })
 }
 
@@ -340,13 +342,12 @@ fn left_out_of(verdict: &Assembly) -> Vec<(String, bool)> {
     late.map(|one| (one.label.clone(), one.re_add.is_some())).collect()
 }
 
-/// Whether superblocks count on a member that does not take part.
-fn counts_on_others(superblock: &Superblock, verdict: &Assembly) -> bool {
-    let taken = |role: u16| {
-        let slot = verdict.slots.get(usize::from(role));
-        slot.is_some_and(|slot| slot.member().is_some())
-    };
-    superblock.roles.iter().any(|role| matches!(role, Role::Active(role) if !taken(*role)))
+/// Whether superblocks count on a member that is not one of `members`.
+fn counts_on_others(superblock: &Superblock, members: &[TakesPart]) -> bool {
+    let takes_part =
+        |number: usize| members.iter().any(|one| one.superblock.device_number as usize == number);
+    let mut roles = superblock.roles.iter().enumerate();
+    roles.any(|(number, role)| matches!(role, Role::Active(_)) && !takes_part(number))
 }
 
 /// Whether somebody who is left out is at most one event behind.

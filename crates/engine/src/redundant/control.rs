@@ -141,7 +141,7 @@ impl Redundant {
                 core.roster.let_go(&member);
                 core.retire_number(member.number);
                 // It still says that it is a spare, and one that is an event behind is believed.
-                core.publisher.be_twice();
+                core.publisher.leave_behind(member.told.get());
                 core.note(format!("{label} was removed"));
                 return core.recorded(true).await;
             }

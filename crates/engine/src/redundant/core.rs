@@ -216,7 +216,7 @@ impl Core {
         }
         self.roster.take_out(member, why);
         self.note(format!("{} is faulty: {why}", member.label));
-        self.publisher.be_twice();
+        self.publisher.leave_behind(member.told.get());
         if !Canary::SuperblocksAfterAnswer.is_planted() {
             self.publisher.require();
         }

@@ -211,9 +211,9 @@ impl Redundant {
             notes: Notes::default(),
         };
         core.reconsider();
-        if core.gate.is_degraded() {
+        if core.gate.is_degraded() || core.names_others() {
             // Whoever is not there may be an event ahead, by superblocks that a crash cut short.
-            core.publisher.be_thrice();
+            core.publisher.leave_behind(core.publisher.events() + 1);
         }
         Ok(Redundant { inner: Rc::new(Inner { core: Rc::new(core), keeping }) })
     }

@@ -11,9 +11,10 @@
 //! * One writing at a time; what is asked for meanwhile is in the next one.
 //! * [`Core::fence`] returns when every change that was required before it is on the members
 //!   that are left. Its [`Published`] is what an answer, and a write in place, rely on.
-//! * Before anybody relies on a member's absence, the others are two events ahead of it: kernels
-//!   before 6.8 take a member that is one behind for as good as the others. A member that was to
-//!   announce something, and is out before the others followed, counts one event more.
+//! * Before anybody relies on a member's absence, or announces itself, the others are two events
+//!   ahead of it: kernels before 6.8 take a member that is one behind for as good as the others. A
+//!   member that was to announce something, and is out before the others followed, counts one event
+//!   more than they do ([`Member::told`]).
 //! * Whoever takes a role has a superblock that says so before those of the others do: who has
 //!   which role is read from the freshest, how far it was filled from its own.
 //! * A member is in sync when what it was filled with is durable and its own superblock says so
@@ -50,9 +51,9 @@ pub(super) struct Publisher {
     /// How many changes were required, and how many of them are on the members.
     required: Cell<u64>,
     done: Cell<u64>,
-    /// How often superblocks are to be written before the next ones count, because somebody is
-    /// missing, and may have one that is as fresh.
-    before_that: Cell<u32>,
+    /// How many events superblocks are to count before anybody relies on them: two more than those
+    /// of whoever is out may count.
+    goal: Cell<u64>,
     busy: Cell<bool>,
     /// When the superblocks before the latest were written.
     before: Cell<Timestamp>,
@@ -91,7 +92,7 @@ impl Publisher {
             array: RefCell::new(array),
             required: Cell::new(0),
             done: Cell::new(0),
-            before_that: Cell::new(0),
+            goal: Cell::new(0),
             busy: Cell::new(false),
             before: Cell::default(),
             timed: Cell::new(0),
@@ -107,17 +108,19 @@ impl Publisher {
         self.required.set(self.required.get() + 1);
     }
 
-    /// A member is missing: the next superblocks are to be two events ahead of it.
-    pub(super) fn be_twice(&self) {
-        if !Canary::SecondSuperblockLeftOut.is_planted() {
-            self.before_that.set(self.before_that.get().max(1));
+    /// A member is out, or missing, whose superblock may count as many as `events`, at most one more
+    /// than the others': they are to be two ahead of it.
+    pub(super) fn leave_behind(&self, events: u64) {
+        let lead = if Canary::SecondSuperblockLeftOut.is_planted() { 1 } else { 2 };
+        if let Some(array) = &*self.array.borrow() {
+            let goal = events.min(array.events + 1) + lead;
+            self.goal.set(self.goal.get().max(goal));
         }
     }
 
-    /// A member that was to say first what the others would say next may have done so, and they will
-    /// not: it is an event ahead of them, and they are to be two ahead of it.
-    pub(super) fn be_thrice(&self) {
-        self.before_that.set(2);
+    /// Whether the next superblocks leave behind whoever is out.
+    fn is_last(&self) -> bool {
+        self.events() + 1 >= self.goal.get()
     }
 
     /// Whether everything is recorded.
@@ -204,13 +207,13 @@ impl Core {
         self.fence().await
     }
 
-    /// Has the others be two events ahead of whoever is not there, before another takes its role: it
-    /// may be as fresh as the one that then announces itself.
+    /// Has the others be two events ahead of whoever is not there, before another announces itself:
+    /// it may be as fresh as that one is then.
     ///
     /// # Errors
     /// Nothing is written any more.
     pub(super) async fn leave_behind(self: &Rc<Self>) -> Result<(), Errno> {
-        if self.publisher.before_that.get() > 0 {
+        while self.publisher.events() < self.publisher.goal.get() {
             let _published = self.publish().await?;
         }
         Ok(())
@@ -264,27 +267,18 @@ impl Core {
                 self.refuse_to_forget();
                 break;
             }
-            let before_that = self.publisher.before_that.replace(0);
-            let mut round = Round::Done;
-            for left in (0..=before_that).rev() {
-                round = self.write_superblocks_once(left > 0).await;
-                if !matches!(round, Round::Done) {
-                    break;
-                }
-            }
-            match round {
-                Round::Done => {
+            let is_last = self.publisher.is_last();
+            match self.write_superblocks_once(is_last).await {
+                Round::Done if is_last => {
                     self.publisher.done.set(required);
                     break;
                 }
-                Round::Again => {}
+                Round::Done | Round::Again => {}
                 Round::Failed(failed) => self.fail_or_stop(failed),
             }
             if self.gate.is_stopped() {
                 return;
             }
-            let since = self.publisher.before_that.get();
-            self.publisher.before_that.set(since.max(before_that));
         }
         self.reopen();
     }
@@ -308,19 +302,18 @@ impl Core {
     /// on a member that could not be flushed. Those before the last of several that leave a member
     /// behind call nothing in sync that the members do not call so yet: by themselves they leave that
     /// member one event behind, and a kernel before 6.8 would take what it lacks for agreed on.
-    async fn write_superblocks_once(self: &Rc<Self>, others_follow: bool) -> Round {
+    async fn write_superblocks_once(self: &Rc<Self>, is_last: bool) -> Round {
         let failed = self.catch_up().await;
         if !failed.is_empty() {
             return Round::Failed(failed);
         }
-        let said = if others_follow { self.publisher.said.get() } else { Resync::Clean };
+        let said = if is_last { Resync::Clean } else { self.publisher.said.get() };
         let Next { superblocks, generation, resync } = match self.lead_up(None, said).await {
             Ok(next) => next,
             Err(round) => return round,
         };
         let failed = self.announce(&superblocks).await;
         if !failed.is_empty() {
-            self.publisher.be_thrice();
             return Round::Failed(failed);
         }
         // Counted only now: a member that misses two events by no fault of its own is left out.
@@ -453,8 +446,12 @@ impl Core {
     /// Nothing is written any more.
     pub(super) async fn promote(self: &Rc<Self>, member: &Rc<Member>) -> Result<(), Errno> {
         while member.recovering().is_some() {
+            self.leave_behind().await?;
             let turn = self.publisher.turn().await;
             self.check_running()?;
+            if !self.publisher.is_last() {
+                continue;
+            }
             let mut failed = self.catch_up().await;
             if !failed.is_empty() {
                 self.fail_or_stop(failed);
@@ -465,9 +462,6 @@ impl Core {
                     let own = next.superblocks.into_iter();
                     let own = own.filter(|(one, _)| Rc::ptr_eq(one, member));
                     failed = self.write_to(own.collect()).await;
-                    if !failed.is_empty() || member.recovering().is_none() {
-                        self.publisher.be_thrice();
-                    }
                 }
                 // An array without superblocks has been flushed by whoever asks.
                 Err(Round::Done) => drop(self.flush().await?),
@@ -475,8 +469,8 @@ impl Core {
                 Err(Round::Failed(others)) => failed = others,
             }
             if failed.is_empty() && member.recovering().is_some() {
-                if self.roster.promote(member, Announced(())).is_some() {
-                    self.publisher.be_twice();
+                if let Some(replaced) = self.roster.promote(member, Announced(())) {
+                    self.publisher.leave_behind(replaced.told.get());
                 }
                 self.note(format!("{} is in sync", member.label));
             }
@@ -494,6 +488,9 @@ impl Core {
         let area = |(member, superblock): &(Rc<Member>, Superblock)| {
             (Rc::clone(member), superblock.super_offset, superblock.encode())
         };
+        for (member, superblock) in &superblocks {
+            member.told.set(member.told.get().max(superblock.events));
+        }
         let failed =
             self.store_metadata("superblock", superblocks.iter().map(area).collect()).await;
         for (member, superblock) in superblocks {

@@ -95,6 +95,15 @@ impl Core {
 }
 
 impl Core {
+    /// Whether superblocks give a role to somebody who is not there.
+    pub(super) fn names_others(&self) -> bool {
+        let members = self.roster.members();
+        let is_there = |number: usize| members.iter().any(|one| one.number as usize == number);
+        let array = self.publisher.array.borrow();
+        let mut roles = array.iter().flat_map(|array| array.roles.iter().enumerate());
+        roles.any(|(number, role)| matches!(role, Role::Active(_)) && !is_there(number))
+    }
+
     /// The member with `number` was let go of. As long as there are others, its number is not given
     /// to anybody: a spare keeps its superblock, and when it is found again kernels since 6.8 ask the
     /// others which role its number has.

@@ -142,27 +142,35 @@ impl Parity {
         failed: Option<u32>,
     ) -> Later<'a, (Result<(), Errno>, Payload)> {
         Box::pin(async move {
-            let holder = inner.core.roster.slots()[role].readable().cloned();
-            if let Some(member) = &holder
-                && !member.is_bad(rows)
-                && Some(member.number) != failed
-            {
-                let io = Io::read(member.on_device(rows.offset), payload);
-                let completion = member.dev.start(io).await;
-                payload = completion.payload;
-                if completion.result.is_ok() {
+            let holder = || inner.core.roster.slots()[role].readable().cloned();
+            let mut tried = failed;
+            loop {
+                let member = holder();
+                if let Some(member) = &member
+                    && !member.is_bad(rows)
+                    && Some(member.number) != tried
+                {
+                    let io = Io::read(member.on_device(rows.offset), payload);
+                    let completion = member.dev.start(io).await;
+                    payload = completion.payload;
+                    if completion.result.is_ok() {
+                        return (Ok(()), payload);
+                    }
+                }
+                let mut columns = self.columns(rows).await;
+                if self.reconstruct_alone(inner, &mut columns, role).await {
+                    fill(&mut payload, columns.get(role, rows));
+                    if let Some(member) = member {
+                        inner.heal_later(member, in_sync_bytes(rows), Finder::Request);
+                    }
                     return (Ok(()), payload);
                 }
-            }
-            let mut columns = self.columns(rows).await;
-            if self.reconstruct_alone(inner, &mut columns, role).await {
-                fill(&mut payload, columns.get(role, rows));
-                if let Some(member) = holder {
-                    inner.heal_later(member, in_sync_bytes(rows), Finder::Request);
+                // Meanwhile somebody may have been filled, before another failed.
+                tried = member.map(|member| member.number);
+                if holder().is_none_or(|now| Some(now.number) == tried) {
+                    break;
                 }
-                return (Ok(()), payload);
             }
-            drop(columns);
             let block = u64::from(inner.core.limits.logical_block);
             if rows.len <= block {
                 return (Err(Errno::IO), payload);

@@ -87,6 +87,8 @@ pub(crate) struct Member {
     /// As it was written last: what the next one is to say is kept beside it, since one may be on its
     /// way.
     pub(crate) superblock: RefCell<Option<Superblock>>,
+    /// The most events of a superblock that it was told to write, whether or not it did.
+    pub(crate) told: Cell<u64>,
     /// How many bytes of data its next superblock says that it has room for.
     pub(crate) data_size: Cell<u64>,
     pub(crate) bad_blocks: RefCell<BadBlocks>,
@@ -119,6 +121,7 @@ impl Member {
             write_mostly: new.write_mostly,
             corrected: Cell::new(new.superblock.as_ref().map_or(0, |one| one.corrected_reads)),
             data_size: Cell::new(new.superblock.as_ref().map_or(0, |one| one.data_size)),
+            told: Cell::new(new.superblock.as_ref().map_or(0, |one| one.events)),
             superblock: RefCell::new(new.superblock),
             has_bad_blocks: Cell::new(!new.bad_blocks.is_empty()),
             bad_blocks: RefCell::new(new.bad_blocks),
