@@ -316,6 +316,10 @@ impl Core {
         if !failed.is_empty() {
             return Round::Failed(failed);
         }
+        if self.roster.generation() != generation {
+            // Who was to announce itself may be out, and have said nothing.
+            return Round::Again;
+        }
         // Counted only now: a member that misses two events by no fault of its own is left out.
         let said = self.publisher.array.borrow_mut().as_mut().map(|array| {
             array.events += 1;
@@ -483,8 +487,9 @@ impl Core {
         Ok(())
     }
 
-    /// Writes `superblocks`, all at once.
-    async fn write_to(&self, superblocks: Vec<(Rc<Member>, Superblock)>) -> Failures {
+    /// Writes `superblocks`, all at once. Who is out since they were made is told nothing more.
+    async fn write_to(&self, mut superblocks: Vec<(Rc<Member>, Superblock)>) -> Failures {
+        superblocks.retain(|(member, _)| member.is_known());
         let area = |(member, superblock): &(Rc<Member>, Superblock)| {
             (Rc::clone(member), superblock.super_offset, superblock.encode())
         };

@@ -149,6 +149,7 @@ impl Roster {
     /// `member`, a spare or faulty, is not there any more.
     pub(super) fn let_go(&self, member: &Rc<Member>) {
         assert!(!member.is_written(), "{} takes part", member.label);
+        member.state.set(MemberState::Faulty);
         self.members.borrow_mut().retain(|one| !Rc::ptr_eq(one, member));
         self.changed();
     }
