@@ -144,10 +144,17 @@ impl Stage {
             return false;
         };
         let is_at_once = matches!(what, What::Vanish { .. } | What::Fail { .. });
+        // A full replacement may have said so, and the one that it replaces be out at any moment.
+        let takes_over = match member.state {
+            MemberState::Recovering(filled) => {
+                member.replacement && filled.get() >= self.spec.member_size
+            }
+            _ => false,
+        };
         let may = match member.role {
             // Whoever is being filled is not counted on; but it soon is, and so are those faults
             // of it that come later.
-            Some(_) if member.state != MemberState::InSync && is_at_once => true,
+            Some(_) if member.state != MemberState::InSync && is_at_once && !takes_over => true,
             Some(role) if member.state != MemberState::Faulty => {
                 self.now().may_lose(&self.layout(), &[role.index()])
             }
