@@ -152,6 +152,11 @@ impl SimDisk {
         self.inner.slowness.set(times);
     }
 
+    /// Whether it takes longer than others.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.inner.slowness.get() > 1
+    }
+
     /// Has `timing` say how long requests take, instead of the dice.
     pub fn set_timing(&self, timing: Timing) {
         self.inner.timing.replace(Some(timing));

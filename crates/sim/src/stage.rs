@@ -23,6 +23,8 @@ use crate::{Fault, Handle, Oracle, Rng, SimDisk, Target};
 /// How long a disk counts as spent after its faults are over, in nanoseconds: whoever met one may
 /// still be at it.
 const AFTERMATH_NS: u64 = 2_000_000_000;
+/// The same where a disk is slow: several of its requests may come before anything follows.
+const SLOW_AFTERMATH_NS: u64 = 10 * AFTERMATH_NS;
 /// How many events an act's consequences take.
 const SHAKEN: u64 = 80;
 /// What an array of this scenario went through.
@@ -175,7 +177,9 @@ impl Stage {
     fn harm(&self, disk: usize, for_ns: u64) {
         self.past.harmed.set(true);
         let now_ns = self.handle.now();
-        let until_ns = now_ns + for_ns + AFTERMATH_NS;
+        let is_slow = self.disks.borrow().iter().any(SimDisk::is_slow);
+        let aftermath_ns = if is_slow { SLOW_AFTERMATH_NS } else { AFTERMATH_NS };
+        let until_ns = now_ns + for_ns + aftermath_ns;
         let spent = &mut self.shelf.borrow_mut().spent;
         // Whoever waits for a slow disk has not heard yet what befell the others.
         let last_ns = spent.values().fold(until_ns, |last, one| last.max(*one));

@@ -3,14 +3,14 @@
 //! ```text
 //!   recovery: nobody can give a place ──▶ entered, on the member that is filled and on those that
 //!                                         could not be read ──▶ log, durable ──▶ superblocks
-//!   a write over it                   ──▶ taken out ──▶ log, durable ──▶ answer
+//!   a write over it   ──▶ durable     ──▶ taken out ──▶ log, durable ──▶ answer
 //! ```
 //!
 //! Invariants
 //! * A place that a member lacks is in its log, durable, before the member is in sync; the superblock
 //!   that says so says, too, that the log counts ([`super::superblocks`]).
-//! * A place is taken out only when the member has it, and before that write is answered: whoever
-//!   reads the log later would lose what was acknowledged.
+//! * A place is taken out only when the member has it durably, and before that write is answered:
+//!   whoever reads the log later would lose what was acknowledged.
 //!
 //! Source: Linux `drivers/md/md.c` (`rdev_set_badblocks`, `super_1_sync`), `drivers/md/raid5.c`
 //! (`handle_failed_sync`).
@@ -36,7 +36,7 @@ impl Core {
         self.store_bad_blocks(member).await
     }
 
-    /// `member` has `place` of its data, whatever its bad-block log said.
+    /// `member` has `place` of its data, durably, whatever its bad-block log said.
     pub(super) async fn is_good_again(self: &Rc<Self>, member: &Rc<Member>, place: MemberSpan) {
         if member.is_bad(place) && member.clear_bad(place) {
             let is_stored = self.store_bad_blocks(member).await;
@@ -44,9 +44,15 @@ impl Core {
         }
     }
 
-    /// Whoever of `members` was known not to hold the place that was just written to it holds it.
+    /// Whoever was known not to hold the place that was just written to it holds it: as
+    /// soon as that is durable, or a crash would leave rubbish that no log knows of.
     pub(super) async fn are_good_again(self: &Rc<Self>, written: &[(Rc<Member>, MemberSpan)]) {
-        for (member, place) in written {
+        let is_listed = |(member, place): &&(Rc<Member>, MemberSpan)| member.is_bad(*place);
+        let listed: Vec<_> = written.iter().filter(is_listed).collect();
+        if listed.is_empty() || self.flush().await.is_err() {
+            return;
+        }
+        for (member, place) in listed.into_iter().filter(|(member, _)| member.is_written()) {
             self.is_good_again(member, *place).await;
         }
     }

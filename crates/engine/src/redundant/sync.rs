@@ -424,7 +424,10 @@ impl Walk<OfSync> for Comparing {
             if kind == JobKind::Resync
                 && let Some(place) = found.unsettled
             {
-                inner.core.agreement.differ_from(place);
+                // Where superblocks said "clean", and only bits were left, members do not differ.
+                if !inner.core.agreement.is_clean() {
+                    inner.core.agreement.differ_from(place);
+                }
                 is_stuck.set(true);
             }
             inner.core.work.find(found);

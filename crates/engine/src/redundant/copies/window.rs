@@ -181,15 +181,17 @@ impl Core {
             member.dev.start(Io::write(member.on_device(offset), payload.share(), Flags::NONE))
         });
         let done = join_all(started.collect()).await;
-        for (member, done) in filled.iter().zip(done) {
+        let mut written = Vec::new();
+        for (member, done) in filled.into_iter().zip(done) {
             match done.result {
-                Ok(()) => self.is_good_again(member, place).await,
+                Ok(()) => written.push((member, place)),
                 Err(errno) => {
                     let why = format!("it could not be filled: a write failed: {errno}");
-                    self.fail_or_stop(vec![(Rc::clone(member), why)]);
+                    self.fail_or_stop(vec![(member, why)]);
                 }
             }
         }
+        self.are_good_again(&written).await;
         payload.reclaim();
         payload
     }
