@@ -180,6 +180,31 @@ fn a_recovery_enters_what_nobody_has() {
     });
 }
 
+/// A write over what is listed is answered: the place is listed no more, and a crash that takes all
+/// that was not flushed leaves what was written there, not what was there before.
+#[test]
+fn a_place_is_listed_until_what_is_written_there_is_durable() {
+    for shape in [tiny(Raid5, 2, 4, Consistency::Resync), tiny(Raid6, 2, 5, Consistency::Log), PAIR]
+    {
+        let images = images_of(&shape, &some_bytes(&shape, 1));
+        let world = World::with(1, shape, &images, |setup| {
+            with_lists(setup);
+            setup.members[0].bad_blocks.insert(DATA, 4096).unwrap();
+        });
+        let dev = world.dev.clone();
+        let stripe = if shape.has_parity() { shape.stripes().stripe() } else { 4096 };
+        world.run(async move {
+            let write = Io::write(0, filled(stripe as usize, 9), Flags::NONE);
+            assert_eq!(dev.start(write).await.result, Ok(()));
+        });
+        let disk = world.disk(0);
+        let list = BadBlocks::parse(&disk.durable().to_vec()[LIST as usize..][..4096], 0).unwrap();
+        assert!(list.is_empty(), "{list:?}");
+        let place = |image: braid_sim::Image| image.to_vec()[DATA as usize..][..4096].to_vec();
+        assert_eq!(place(disk.durable()), place(disk.contents()));
+    }
+}
+
 /// Without a log to note it in, the recovery ends, and says why and which survivor it is.
 #[test]
 fn a_recovery_without_a_list_names_the_survivor() {
