@@ -64,6 +64,8 @@ struct Inner {
     gone: Cell<bool>,
     /// How much longer than usual everything takes.
     slowness: Cell<u64>,
+    /// When a write or a flush last failed, or began that was to fail.
+    failed_ns: Cell<Option<u64>>,
     timing: RefCell<Option<Timing>>,
     listener: RefCell<Option<Listener>>,
 }
@@ -129,6 +131,7 @@ impl SimDisk {
             completed: Cell::new(0),
             gone: Cell::new(false),
             slowness: Cell::new(1),
+            failed_ns: Cell::new(None),
             timing: RefCell::default(),
             listener: RefCell::default(),
         });
@@ -150,6 +153,11 @@ impl SimDisk {
     /// From now on everything takes `times` as long.
     pub fn slow_down(&self, times: u64) {
         self.inner.slowness.set(times);
+    }
+
+    /// When a write or a flush last failed, or began that was to fail.
+    pub(crate) fn failed_ns(&self) -> Option<u64> {
+        self.inner.failed_ns.get()
     }
 
     /// Whether it takes longer than others.
@@ -278,6 +286,9 @@ impl Inner {
         let gone = self.gone.get().then_some(Errno::IO);
         let error = gone.or_else(|| self.faults.error_for(index, &io));
         let error = error.or(latent.then_some(Errno::IO));
+        if error.is_some() && io.op != Op::Read {
+            self.failed_ns.set(Some(now_ns));
+        }
         let start = self.media.borrow_mut().moment();
         if let Some(data) = self.data_of(&io) {
             self.media.borrow_mut().begin(index, io.span.offset, data);
@@ -362,6 +373,9 @@ impl Inner {
         }
         let result = request.error.map_or(Ok(()), Err);
         let io = &request.io;
+        if result.is_err() && io.op != Op::Read {
+            self.failed_ns.set(Some(self.handle.now()));
+        }
         match io.op {
             Op::Read => {}
             Op::Flush if result.is_ok() => self.media.borrow_mut().flush(request.start),

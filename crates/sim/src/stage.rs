@@ -124,11 +124,13 @@ impl Stage {
 
     fn is_spent(&self, disk: usize) -> bool {
         let Some(sim) = self.disk(disk) else { return true };
-        let aftermath = self.shelf.borrow().spent.get(&disk).copied().unwrap_or(0);
+        let spent_ns = self.shelf.borrow().spent.get(&disk).copied().unwrap_or(0);
+        // A fault may have waited for its request.
+        let failed_ns = sim.failed_ns().map_or(0, |failed_ns| failed_ns + self.aftermath_ns());
         sim.is_gone()
             || sim.faults().is_armed()
             || !sim.faults().latent().is_empty()
-            || aftermath > self.handle.now()
+            || spent_ns.max(failed_ns) > self.handle.now()
     }
 
     /// The role in which `disk` is in sync, if it is.
@@ -173,13 +175,17 @@ impl Stage {
         true
     }
 
+    /// How long a disk counts as spent after its faults are over.
+    fn aftermath_ns(&self) -> u64 {
+        let is_slow = self.disks.borrow().iter().any(SimDisk::is_slow);
+        if is_slow { SLOW_AFTERMATH_NS } else { AFTERMATH_NS }
+    }
+
     /// Something befalls `disk`, which takes `for_ns`.
     fn harm(&self, disk: usize, for_ns: u64) {
         self.past.harmed.set(true);
         let now_ns = self.handle.now();
-        let is_slow = self.disks.borrow().iter().any(SimDisk::is_slow);
-        let aftermath_ns = if is_slow { SLOW_AFTERMATH_NS } else { AFTERMATH_NS };
-        let until_ns = now_ns + for_ns + aftermath_ns;
+        let until_ns = now_ns + for_ns + self.aftermath_ns();
         let spent = &mut self.shelf.borrow_mut().spent;
         // Whoever waits for a slow disk has not heard yet what befell the others.
         let last_ns = spent.values().fold(until_ns, |last, one| last.max(*one));
