@@ -161,16 +161,23 @@ impl Redundant {
         intent.as_ref().map(|intent| intent.bitmap().header.events_cleared)
     }
 
+    /// The core, once all members say who is out: a newcomer that announces itself is to be the only
+    /// one that does.
+    async fn ready_for_a_newcomer(&self) -> Result<&Rc<Core>, ControlError> {
+        let core = self.writable()?;
+        let others = Rc::clone(core);
+        let behind = core.background.see_through(async move { others.leave_behind().await });
+        behind.await.map_err(|_| ControlError::Stopped)?;
+        Ok(core)
+    }
+
     /// Takes a member in: as a spare, which takes over a role that is missing one; or, with a
     /// role and `by_bitmap`, again in its old role, to be brought up to date by the bitmap.
     ///
     /// # Errors
     /// It is there already, is too small, or its role is taken.
     pub async fn add(&self, new: NewMember) -> Result<(), ControlError> {
-        let core = self.writable()?;
-        let others = Rc::clone(core);
-        let behind = core.background.see_through(async move { others.leave_behind().await });
-        behind.await.map_err(|_| ControlError::Stopped)?;
+        let core = self.ready_for_a_newcomer().await?;
         let member = core.check_newcomer(new)?;
         core.roster.admit(Rc::clone(&member));
         if member.is_written() {
@@ -186,7 +193,7 @@ impl Redundant {
     /// # Errors
     /// As [`Redundant::add`]; and `label` must take part and not be replaced already.
     pub async fn replace(&self, label: &str, new: NewMember) -> Result<(), ControlError> {
-        let core = self.writable()?;
+        let core = self.ready_for_a_newcomer().await?;
         let old = core.named(label)?;
         let refuse = |why| Err(ControlError::NoReplacement { label: label.to_owned(), why });
         let Some(role) = old.role().filter(|_| old.is_in_sync()) else {
