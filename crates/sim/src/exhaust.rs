@@ -314,7 +314,7 @@ impl Moments {
         crash.care.again = Rc::clone(&count);
         let mut dice = self.dice.fork();
         if dice.percent(40) {
-            crash.lose(&mut dice)?;
+            crash.lose(&[], &mut dice)?;
         }
         let verdict = crash.verify(&mut dice, again)?;
         self.tally.borrow_mut().again += count.get();

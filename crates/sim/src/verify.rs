@@ -175,14 +175,23 @@ impl Crash {
         }
     }
 
-    /// Loses members with the crash, as many as it must survive, if the dice say so.
-    pub(crate) fn lose(&mut self, dice: &mut Rng) -> Result<Vec<usize>, String> {
+    /// Loses members with the crash, as many as it must survive, if the dice say so. `counted_on`
+    /// says by role whom the array counted on when it crashed: who had failed by then is lost
+    /// already, also where superblocks were on their way that say so. Roles beyond are counted on.
+    pub(crate) fn lose(
+        &mut self,
+        counted_on: &[bool],
+        dice: &mut Rng,
+    ) -> Result<Vec<usize>, String> {
         let Found::Whole(_, assembled) = self.assemble()? else { return Ok(Vec::new()) };
         let holders = found::holders(&assembled);
         fn whole(role: &[(usize, u64)]) -> Option<&(usize, u64)> {
             role.iter().find(|one| one.1 == u64::MAX)
         }
-        let in_sync: Vec<bool> = holders.iter().map(|role| whole(role).is_some()).collect();
+        let is_counted = |role: usize| counted_on.get(role).copied().unwrap_or(true);
+        let in_sync: Vec<bool> = (holders.iter().enumerate())
+            .map(|(role, holders)| whole(holders).is_some() && is_counted(role))
+            .collect();
         let layout = found::layout(&assembled);
         let sets = atlas::bearable(&self.spec, &layout, &in_sync);
         let lost = &sets[dice.index(sets.len())];

@@ -273,7 +273,7 @@ impl World<'_> {
                 let images = crash_images(&disks, probe.way, &mut dice);
                 let mut crash = self.crash(images, life.schedule);
                 let lost = match probe.loses && self.may_lose_with_a_crash(stage) {
-                    true => crash.lose(&mut dice)?,
+                    true => crash.lose(&stage.now().in_sync, &mut dice)?,
                     false => Vec::new(),
                 };
                 self.timeline.put(end_ns, "world", || {
@@ -396,9 +396,9 @@ impl World<'_> {
                 };
                 let now = stage.now();
                 let may_lose = !now.torn && (is_copies || !now.doubt) && !now.spent.contains(&true);
-                let loses = probe.loses && may_lose;
+                let counted_on = (probe.loses && may_lose).then_some(now.in_sync);
                 timeline.note(&handle, "world", || format!("probe of a crash: {probe:?}"));
-                let verdict = try_crash(crash, loses, probe.again, &mut dice);
+                let verdict = try_crash(crash, counted_on.as_deref(), probe.again, &mut dice);
                 let mut counts = report.get();
                 counts.probes += 1;
                 counts.refused += u64::from(verdict == Ok(Verdict::Refused));
@@ -412,9 +412,18 @@ impl World<'_> {
     }
 }
 
-/// Has members lost with a crash if `loses`, and holds what is left to what it must be.
-fn try_crash(mut crash: Crash, loses: bool, again: u32, dice: &mut Rng) -> Result<Verdict, String> {
-    let lost = if loses { crash.lose(dice)? } else { Vec::new() };
+/// Has members lost with a crash of an array that counts on these roles, if that is given, and holds
+/// what is left to what it must be.
+fn try_crash(
+    mut crash: Crash,
+    counted_on: Option<&[bool]>,
+    again: u32,
+    dice: &mut Rng,
+) -> Result<Verdict, String> {
+    let lost = match counted_on {
+        Some(counted_on) => crash.lose(counted_on, dice)?,
+        None => Vec::new(),
+    };
     let way = if lost.is_empty() { String::new() } else { format!(", without disks {lost:?}") };
     crash.verify(dice, again).map_err(|why| format!("a crash here{way}: {why}"))
 }
