@@ -95,13 +95,15 @@ impl Core {
 }
 
 impl Core {
-    /// Whether superblocks give a role to somebody who is not there.
+    /// Whether superblocks know somebody who is not there: by a role, or as a spare. A spare may have
+    /// been filled, and have said so itself before the others did: version 0.90 has no other word for a
+    /// replacement, and no version has one for the new member of an array that grows.
     pub(super) fn names_others(&self) -> bool {
         let members = self.roster.members();
         let is_there = |number: usize| members.iter().any(|one| one.number as usize == number);
         let array = self.publisher.array.borrow();
         let mut roles = array.iter().flat_map(|array| array.roles.iter().enumerate());
-        roles.any(|(number, role)| matches!(role, Role::Active(_)) && !is_there(number))
+        roles.any(|(number, role)| *role != Role::Faulty && !is_there(number))
     }
 
     /// The member with `number` was let go of. As long as there are others, its number is not given
