@@ -10,7 +10,7 @@ use crate::error::LabError;
 use crate::plan::{Plan, plan_campaign};
 use crate::preset::{PRESETS, Preset};
 use crate::report::render::{Formats, Written, render_terminal, write_report};
-use crate::report::{build_report, tidy_rows};
+use crate::report::{build_report, report_data, tidy_rows};
 use crate::runner::{Tally, run_campaign};
 use crate::store::Store;
 use crate::world::{SystemWorld, World, shell_word};
@@ -89,7 +89,8 @@ pub fn report(results_dir: &Path, formats: &Formats, colour: bool) -> Result<Sum
     let analysis = analyse(&results);
     let report = build_report(&analysis, &results, results_dir);
     let samples = tidy_rows(&analysis, &results);
-    let written = write_report(&report, &samples, results_dir, formats)?;
+    let data = report_data(&report, &analysis, &results, results_dir);
+    let written = write_report(&report, &data, &samples, results_dir, formats)?;
     let whole = match &written.html {
         Some(page) => page.display().to_string(),
         None => {

@@ -6,7 +6,7 @@
 //! campaign.toml ──> matrix ──> schedule ──> runner ───────────> raw/ + results.sqlite
 //! (campaign)       (matrix)    (matrix)     (runner, subjects,          (store)
 //!                                            tool, evidence)               │
-//!      terminal, HTML, XLSX, Markdown, CSV, JSON, SVG, PNG  <── analysis <─┘
+//!      terminal, HTML, XLSX, Markdown, CSV, JSON, SVG  <── analysis <─┘
 //!                        (report)                      (analysis, stats, trust)
 //! ```
 //!
@@ -74,6 +74,7 @@ pub mod story;
 pub mod subjects;
 pub mod tool;
 pub mod trust;
+mod words;
 pub mod world;
 
 mod api;

@@ -158,8 +158,6 @@ pub(crate) enum LabFormat {
     Xlsx,
     /// Each chart as a drawing
     Svg,
-    /// Each chart as a picture
-    Png,
 }
 
 /// A number or a fraction above 0.

@@ -168,25 +168,19 @@ fn compare(options: &LabCompare) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The report, the files, and the answer again, which the report has put far above.
+/// The report on one screen, and which files hold more of it.
 fn print_summary(summary: &Summary) {
     print!("{}", summary.text);
-    println!();
-    let (documents, pictures): (Vec<_>, Vec<_>) =
-        summary.written.files.iter().partition(|path| !is_picture(path));
-    for path in documents {
-        println!("{}", path.display());
+    let names = summary.written.files.iter().filter_map(|path| {
+        let is_picture = path.extension().is_some_and(|kind| kind == "svg");
+        let name = if is_picture { path.parent()?.file_name()? } else { path.file_name()? };
+        Some(name.to_string_lossy().into_owned() + if is_picture { "/" } else { "" })
+    });
+    let mut names: Vec<String> = names.collect();
+    names.dedup();
+    if let Some(folder) = summary.written.folder() {
+        println!("files in {}: {}", folder.display(), names.join(", "));
     }
-    if let Some(folder) = pictures.first().and_then(|path| path.parent()) {
-        println!("{}/ ({} files)", folder.display(), pictures.len());
-    }
-    if !summary.answer.is_empty() {
-        println!("\n{}", summary.answer);
-    }
-}
-
-fn is_picture(path: &Path) -> bool {
-    path.extension().is_some_and(|kind| kind == "svg" || kind == "png")
 }
 
 fn formats(given: &[LabFormat]) -> Formats {
@@ -202,7 +196,6 @@ fn formats(given: &[LabFormat]) -> Formats {
             LabFormat::Csv => &mut formats.csv,
             LabFormat::Xlsx => &mut formats.xlsx,
             LabFormat::Svg => &mut formats.svg,
-            LabFormat::Png => &mut formats.png,
         } = true;
     }
     formats

@@ -1,6 +1,6 @@
 //! What was planned and what was measured, by workload and subject. Every trial is looked at once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Cell, Standing, State, Work, rounds, tails};
 use crate::matrix::{Workload, plan_matrix};
@@ -47,10 +47,12 @@ fn empty_cells(works: &[Work], subjects: usize) -> Vec<Cell> {
         values: BTreeMap::new(),
         estimates: BTreeMap::new(),
         unsupported: BTreeMap::new(),
+        all: None,
+        disturbed: BTreeSet::new(),
         rounds: None,
-        spread: None,
-        odd: Vec::new(),
-        ratio: None,
+        scatter: None,
+        effect: None,
+        outlook: None,
         trials: Vec::new(),
     };
     (0..works.len())

@@ -22,7 +22,7 @@
 
 use super::check::check_not_negative;
 use super::error::StatsError;
-use super::percent::ByRepetition;
+use super::effect::ByRepetition;
 
 /// Fewest rounds in a measurement window.
 const WINDOW: usize = 5;

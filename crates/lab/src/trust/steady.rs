@@ -9,7 +9,7 @@ use super::Checked;
 use super::case::{CellCase, TrialCase, percent};
 use crate::campaign::Health;
 use crate::metric::{Metric, TimeSeries};
-use crate::stats::estimate;
+use crate::stats::scatter;
 
 /// Slices of a trial.
 const SLICES: usize = 5;
@@ -23,8 +23,9 @@ const TREND: f64 = 0.30;
 const IN_ORDER: f64 = 0.9;
 /// Range of the slices, as a part of their average, that is wide: the rate doubled or halved.
 const WIDE: f64 = 0.75;
-/// Width of the interval of repetitions, as a part of their median, that is wide.
-const WIDE_INTERVAL: f64 = 0.5;
+/// Standard deviation of repetitions, as a part of them, that is wide: two of them then differ by a
+/// third as often as not.
+const WIDE_SCATTER: f64 = 0.25;
 /// Rise or fall over the repetitions, as a part of their average, that matters.
 const DRIFT: f64 = 0.10;
 /// Number of values, and the largest sum of squared rank differences (Spearman's D) in order that
@@ -96,11 +97,11 @@ pub(super) fn check_repetitions(case: &CellCase<'_>) -> Checked {
             values.len()
         ));
     }
-    match estimate(&values) {
-        Some(estimate) if estimate.relative_width() > WIDE_INTERVAL => Checked::suspect(format!(
-            "{metric} lies apart between {} repetitions: the interval is {} of the median",
+    match scatter(&values) {
+        Some(scatter) if scatter > WIDE_SCATTER => Checked::suspect(format!(
+            "{metric} scatters over {} repetitions, by {} (standard deviation)",
             values.len(),
-            percent(estimate.relative_width())
+            percent(scatter)
         )),
         _ => Checked::Fine,
     }

@@ -1,4 +1,4 @@
-//! Charts as SVG, drawn with plotters: the same picture in the page, as a file and for the PNG.
+//! Charts as SVG, drawn with plotters: the same picture in the page and as a file.
 //!
 //! ```text
 //!  legend, as many rows as it needs        a chart has no fixed height: what must be read gets
@@ -20,7 +20,6 @@
 mod bars;
 mod canvas;
 pub(super) mod colours;
-mod heat_map;
 mod legend;
 mod lines;
 mod scale;
@@ -55,9 +54,6 @@ pub fn render_svg(chart: &Chart, palette: &Palette, frame: Frame) -> Result<Stri
             bars::draw(axis, categories, series, *mark, palette)
         }
         Plot::Lines { x, y, series, events } => lines::draw(x, y, series, events, palette),
-        Plot::HeatMap { x, y, columns, rows, values, unit } => {
-            heat_map::draw(x, y, columns, rows, values, unit)
-        }
     };
     finish(chart, canvas, frame)
 }

@@ -56,6 +56,9 @@ fn write(
         sheets.push((sheet, title.to_owned()));
         Ok(())
     };
+    if !report.table.columns.is_empty() {
+        add(sheets::table(&report.table, &looks)?, names.take("answer"), "The answer as a table")?;
+    }
     for section in &report.sections {
         let charts: Vec<&Chart> = section.blocks.iter().filter_map(chart_of).collect();
         for table in section.blocks.iter().filter_map(table_of) {

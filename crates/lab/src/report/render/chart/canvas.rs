@@ -133,11 +133,6 @@ impl Canvas {
         self.width
     }
 
-    /// Makes the picture wider.
-    pub(super) fn widen(&mut self, width: f64) {
-        self.width = self.width.max(width);
-    }
-
     /// Says where the picture ends.
     pub(super) fn end_at(&mut self, height: f64) {
         self.height = height;

@@ -29,34 +29,9 @@ pub(super) const SERIES: [RGBColor; 8] = [
     RGBColor(0x7c, 0x6d, 0x00),
 ];
 
-/// Low to high of a heat map, even steps.
-pub(super) const HEAT: [RGBColor; 5] = [
-    RGBColor(0xee, 0xf4, 0xfa),
-    RGBColor(0xb9, 0xd4, 0xe9),
-    RGBColor(0x76, 0xad, 0xd3),
-    RGBColor(0x30, 0x7b, 0xb0),
-    RGBColor(0x0a, 0x42, 0x6e),
-];
-/// Texts on light and on dark fields of a heat map; not exchanged in the dark.
-pub(super) const ON_LIGHT: RGBColor = RGBColor(0x11, 0x16, 0x1c);
-pub(super) const ON_DARK: RGBColor = RGBColor(0xfd, 0xfe, 0xff);
-/// A field of a heat map without a value.
-pub(super) const EMPTY: RGBColor = RGBColor(0xf1, 0xf2, 0xf4);
-
 /// As `#RRGGBB`, in the way plotters writes it.
 pub(super) fn hex(RGBColor(red, green, blue): RGBColor) -> String {
     format!("#{red:02X}{green:02X}{blue:02X}")
-}
-
-/// Colour of a heat map at `share`, 0 to 1.
-pub(in crate::report::render) fn heat(share: f64) -> RGBColor {
-    let steps = HEAT.len() - 1;
-    let place = share.clamp(0.0, 1.0) * steps as f64;
-    let step = (place as usize).min(steps - 1);
-    let between = place - step as f64;
-    let mix = |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * between).round() as u8;
-    let (a, b) = (HEAT[step], HEAT[step + 1]);
-    RGBColor(mix(a.0, b.0), mix(a.1, b.1), mix(a.2, b.2))
 }
 
 /// Gives a subject the same looks in all charts of a report, and other names the same colour as
@@ -121,7 +96,6 @@ fn series_of(chart: &Chart) -> Vec<&str> {
     match &chart.plot {
         Plot::Bars { series, .. } => series.iter().map(|series| series.name.as_str()).collect(),
         Plot::Lines { series, .. } => series.iter().map(|series| series.name.as_str()).collect(),
-        Plot::HeatMap { .. } => Vec::new(),
     }
 }
 

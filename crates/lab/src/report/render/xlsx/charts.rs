@@ -15,15 +15,15 @@ mod bars;
 mod lines;
 
 use rust_xlsxwriter::{
-    ChartAxis, ChartErrorBars, ChartErrorBarsType, ChartLegendPosition, ChartRange, Color,
-    ConditionalFormat3ColorScale, Format, Worksheet, XlsxError,
+    ChartAxis, ChartErrorBars, ChartErrorBarsType, ChartLegendPosition, ChartRange, Color, Format,
+    Worksheet, XlsxError,
 };
 
 use super::cell_text;
 use super::looks::Looks;
 use super::paper::{set_page, to_column};
-use crate::report::model::{Axis, Chart, Datum, Plot, Shade};
-use crate::report::render::chart::colours::{self, Palette, heat};
+use crate::report::model::{Axis, Chart, Datum, Plot};
+use crate::report::render::chart::colours::{self, Palette};
 use crate::report::render::chart::limits;
 
 /// Rows under a chart, at 20 pixels each.
@@ -38,31 +38,22 @@ pub(super) fn sheet(
     looks: &Looks,
 ) -> Result<Worksheet, XlsxError> {
     let widest = |size: fn(&Plot) -> usize| charts.iter().map(|chart| size(&chart.plot)).max();
-    let beside = widest(columns_of_field).unwrap_or(0).max(CHART_COLUMNS);
     let lanes = Lanes {
-        first: beside + 1,
+        first: CHART_COLUMNS + 1,
         width: widest(columns_of_data).unwrap_or(0) + 1,
         ends: Vec::new(),
     };
     let mut page = Page { sheet: Worksheet::new(), name, looks, palette, row: 0, lanes };
     page.sheet.set_column_width(0, 30)?;
-    for column in 1..beside {
+    for column in 1..CHART_COLUMNS {
         page.sheet.set_column_width(to_column(column)?, 14)?;
     }
     for chart in charts {
         page.chart(chart)?;
         page.row += 2;
     }
-    set_page(&mut page.sheet, page.row, beside)?;
+    set_page(&mut page.sheet, page.row, CHART_COLUMNS)?;
     Ok(page.sheet)
-}
-
-/// Columns that a heat map has among the charts.
-fn columns_of_field(plot: &Plot) -> usize {
-    match plot {
-        Plot::HeatMap { columns, .. } => columns.len() + 1,
-        _ => 0,
-    }
 }
 
 /// Columns of the data of a chart.
@@ -70,7 +61,6 @@ fn columns_of_data(plot: &Plot) -> usize {
     match plot {
         Plot::Bars { series, .. } => bars::columns(series.len()),
         Plot::Lines { series, events, .. } => lines::columns(series.len(), events.len()),
-        Plot::HeatMap { .. } => 0,
     }
 }
 
@@ -138,9 +128,6 @@ impl Page<'_> {
                 self.bars(title, axis, categories, series, *mark)?
             }
             Plot::Lines { x, y, series, events } => self.lines(title, (x, y), series, events)?,
-            Plot::HeatMap { x, y, columns, rows, values, unit } => {
-                return self.heat_map((x, y), columns, rows, values, unit);
-            }
         };
         if let Some(mut drawing) = drawn {
             drawing.title().set_name(&self.range((title, title), 0)?);
@@ -207,52 +194,6 @@ impl Page<'_> {
         bars.set_type(ChartErrorBarsType::Custom(plus, minus));
         Ok(bars)
     }
-
-    fn heat_map(
-        &mut self,
-        (x, y): (&str, &str),
-        columns: &[String],
-        rows: &[String],
-        values: &[Vec<Datum<Shade>>],
-        unit: &str,
-    ) -> Result<(), XlsxError> {
-        let head = self.row;
-        self.text(head, 0, &format!("{y} \\ {x} ({unit})"), &self.looks.head)?;
-        for (column, name) in columns.iter().enumerate() {
-            self.text(head, column + 1, name, &self.looks.head_number)?;
-        }
-        for (index, name) in rows.iter().enumerate() {
-            let row = head + 1 + index as u32;
-            self.text(row, 0, name, &self.looks.plain)?;
-            let cells = values.get(index).into_iter().flatten().take(columns.len());
-            for (column, value) in (1..).zip(cells) {
-                match value {
-                    // The scale of colours covers a ground: only the letters can say it.
-                    Datum::Value(shade) if shade.suspect && shade.value.is_finite() => {
-                        let look = &self.looks.suspect_number;
-                        self.sheet.write_number_with_format(
-                            row,
-                            to_column(column)?,
-                            shade.value,
-                            look,
-                        )?;
-                    }
-                    Datum::Value(shade) => self.number(row, column, shade.value)?,
-                    Datum::Gap(gap) => self.text(row, column, gap.words(), &self.looks.soft)?,
-                }
-            }
-        }
-        if !columns.is_empty() && !rows.is_empty() {
-            let scale = ConditionalFormat3ColorScale::new()
-                .set_minimum_color(rgb(heat(0.0)))
-                .set_midpoint_color(rgb(heat(0.5)))
-                .set_maximum_color(rgb(heat(0.8)));
-            let (last_row, last_column) = (head + rows.len() as u32, to_column(columns.len())?);
-            self.sheet.add_conditional_format(head + 1, 1, last_row, last_column, &scale)?;
-        }
-        self.row = head + 1 + rows.len() as u32;
-        Ok(())
-    }
 }
 
 /// The note, and how suspect values look if there are any.
@@ -265,10 +206,6 @@ fn note_of(chart: &Chart) -> String {
         Plot::Lines { series, .. } => {
             let mut points = series.iter().flat_map(|one| &one.points);
             points.any(|point| point.suspect).then_some("Hollow points are suspect.")
-        }
-        Plot::HeatMap { values, .. } => {
-            let mut values = values.iter().flatten().filter_map(Datum::value);
-            values.any(|shade| shade.suspect).then_some("Numbers with ⚠ are suspect.")
         }
     };
     [chart.note.as_str(), suspect.unwrap_or_default()].join(" ").trim().to_owned()

@@ -7,7 +7,7 @@ use rust_xlsxwriter::{Format, Url, Worksheet, XlsxError};
 use super::looks::{Looks, of_cell};
 use super::paper::set_page;
 use super::{cell_lines, cell_text, clip};
-use crate::report::model::{Report, Table};
+use crate::report::model::{Cell, Report, Table};
 use crate::report::render::tidy::{FIXED, TidyRow, dimension_names};
 
 /// Rows of samples on one sheet: what a sheet holds, less its header.
@@ -108,7 +108,7 @@ pub(super) fn summary(
         rows.row += 1;
     }
     for reason in &trust.reasons {
-        rows.text(0, &format!("{:?}: {}", reason.tone, reason.rule), &looks.bold)?;
+        rows.text(0, &reason.rule, &looks.bold)?;
         rows.text(1, &format!("{}. {}", reason.why, reason.action), &looks.wrapped)?;
         // All of them stand in the cell; seen are the first.
         rows.text(2, &reason.cells.join("; "), &looks.wrapped)?;
@@ -128,10 +128,6 @@ pub(super) fn summary(
         rows.text(1, value, &looks.wrapped)?;
         rows.row += 1;
     }
-    rows.heading("What limits these numbers")?;
-    for note in &report.notes {
-        rows.paragraph(note, &looks.wrapped)?;
-    }
     rows.heading("Again")?;
     for line in &report.again {
         rows.line(line, &looks.command)?;
@@ -140,8 +136,8 @@ pub(super) fn summary(
     Ok(rows.sheet)
 }
 
-/// A table: its title, its header, its rows. Intervals and reasons stand in a column of their own
-/// right of the numbers that they belong to.
+/// A table: its title, its header, its rows. The ends of intervals stand as numbers in columns of their
+/// own right of the numbers that they belong to, and so do reasons, as words.
 pub(super) fn table(table: &Table, looks: &Looks) -> Result<Worksheet, XlsxError> {
     let mut sheet = Worksheet::new();
     sheet.write_string_with_format(0, 0, cell_text(&table.title), &looks.bold)?;
@@ -166,10 +162,23 @@ pub(super) fn table(table: &Table, looks: &Looks) -> Result<Worksheet, XlsxError
         let width = width_of(&column.heading, cells().map(|(cell, _)| cell.text.as_str()));
         sheet.set_column_width(place, width)?;
         place += 1;
-        if cells().any(|(cell, _)| !cell.detail.is_empty()) {
+        if cells().any(|(cell, _)| cell.ends.is_some()) {
+            for (name, end) in [("low", 0), ("high", 1)] {
+                sheet.write_string_with_format(header, place, name, &looks.head_number)?;
+                for (row, (cell, _)) in (header + 1..).zip(cells()) {
+                    let ends = cell.ends.map(|(low, high)| [low, high][end]);
+                    if let Some(value) = ends.filter(|value| value.is_finite()) {
+                        sheet.write_number(row, place, value)?;
+                    }
+                }
+                place += 1;
+            }
+        }
+        let is_words = |cell: &Cell| cell.ends.is_none() && !cell.detail.is_empty();
+        if cells().any(|(cell, _)| is_words(cell)) {
             sheet.write_string_with_format(header, place, "", &looks.head)?;
             for (row, (cell, _)) in (header + 1..).zip(cells()) {
-                if !cell.detail.is_empty() {
+                if is_words(cell) {
                     sheet.write_string_with_format(
                         row,
                         place,
