@@ -9,7 +9,7 @@
 //! Two runs of the same thing differ by more than their repetitions do: repetitions of one run share
 //! the machine as it was that hour. So a cell is compared in percent of the baseline of its own run,
 //! which that hour slowed down as well, and what is left from run to run is part of the reckoning: it is
-//! estimated from how far all cells changed, and never taken for less than 3 %. A cell is a regression
+//! estimated from how far the baselines' cells moved, and never taken for less than 3 %. A cell is a regression
 //! when it is worse by more than the threshold beyond all of that, with every cell counted. A cell that
 //! had a number and has none any more is worse than any regression: it is named with its reason, and
 //! the comparison is not passed.
@@ -37,10 +37,10 @@ use pairing::{Pair, Pairing};
 /// Standard deviation of a logarithm from run to run that is believed at least: two runs on a quiet
 /// machine differ by so much.
 const LEAST_DRIFT: f64 = 0.03;
-/// Cells from which on the drift from run to run is estimated.
-const DRIFT_FROM: usize = 4;
-/// Median absolute deviation of a normal distribution in standard deviations: Φ⁻¹(3/4).
-const MAD_OF_NORMAL: f64 = 0.674_489_750_196_081_7;
+/// With how many degrees of freedom that is known: it is experience and no estimate.
+const FREEDOM_OF_LEAST: f64 = 30.0;
+/// Baselines' cells from which on the drift from run to run is estimated.
+const DRIFT_FROM: usize = 3;
 /// Standard deviation of a logarithm within a run below which no noise is believed.
 const LEAST_NOISE: f64 = 0.001;
 /// Version of the JSON form.
@@ -182,7 +182,7 @@ pub fn compare_runs(first: &Results, second: &Results, options: &CompareOptions)
             || cells.iter().any(|cell| cell.change == Change::Regression),
         threshold_percent: options.threshold * 100.0,
         alpha: options.alpha,
-        drift_percent: drift * 100.0,
+        drift_percent: drift.deviation * 100.0,
         baseline_percent: median(&moved),
         cells,
         lost: pairing.lost,
@@ -194,34 +194,52 @@ pub fn compare_runs(first: &Results, second: &Results, options: &CompareOptions)
     }
 }
 
-/// How far equal cells move from run to run, as the standard deviation of a logarithm: what the changes
-/// of all cells scatter by beyond the noise of their repetitions. By the median, so that up to nearly
-/// half of the cells may really have changed.
-fn drift_of(pairs: &[Pair]) -> f64 {
-    if pairs.len() < DRIFT_FROM {
-        return LEAST_DRIFT;
-    }
-    let changes: Vec<f64> = pairs.iter().map(|pair| pair.change).collect();
-    let middle = median(&changes).unwrap_or(0.0);
-    let apart: Vec<f64> = changes.iter().map(|change| (change - middle).abs()).collect();
-    let all = median(&apart).unwrap_or(0.0) / MAD_OF_NORMAL;
-    let errors: Vec<f64> = pairs.iter().filter_map(|pair| pair.error).collect();
-    let noise = median(&errors).unwrap_or(0.0);
-    (all.powi(2) - noise.powi(2)).max(0.0).sqrt().max(LEAST_DRIFT)
+/// How far equal cells move from run to run.
+#[derive(Debug, Clone, Copy)]
+struct Drift {
+    /// Standard deviation of a logarithm.
+    deviation: f64,
+    /// Degrees of freedom with which it is known.
+    freedom: f64,
 }
 
-fn judge(pairs: Vec<Pair>, drift: f64, options: &CompareOptions) -> Vec<CellChange> {
+/// The drift by the baselines, which are the same thing in both runs: what their changes scatter by
+/// beyond the noise of their repetitions. Twice, since the subject drifts, too.
+fn drift_of(pairs: &[Pair]) -> Drift {
+    let least = Drift { deviation: LEAST_DRIFT, freedom: FREEDOM_OF_LEAST };
+    let baselines: Vec<&Pair> = pairs.iter().filter(|pair| pair.is_baseline).collect();
+    if baselines.len() < DRIFT_FROM {
+        return least;
+    }
+    let changes: Vec<f64> = baselines.iter().map(|pair| pair.change).collect();
+    let errors: Vec<f64> = baselines.iter().filter_map(|pair| pair.error).collect();
+    let Some((_, all)) = mean_and_deviation(&changes) else { return least };
+    let noise = errors.iter().map(|error| error.powi(2)).sum::<f64>() / errors.len().max(1) as f64;
+    let own = (all.powi(2) - noise).max(0.0);
+    let deviation = (2.0 * own).sqrt();
+    if deviation <= LEAST_DRIFT {
+        return least;
+    }
+    Drift { deviation, freedom: (baselines.len() - 1) as f64 }
+}
+
+fn judge(pairs: Vec<Pair>, drift: Drift, options: &CompareOptions) -> Vec<CellChange> {
     let judged: Vec<(f64, (f64, f64))> =
         pairs.iter().map(|pair| weigh(pair, drift, options)).collect();
-    let adjusted = holm(&judged.iter().map(|(p_value, _)| *p_value).collect::<Vec<f64>>());
+    // A baseline is what the others are compared with, and no comparison of its own.
+    let counted = || pairs.iter().zip(&judged).filter(|(pair, _)| !pair.is_baseline);
+    let counted: Vec<f64> = counted().map(|(_, (p_value, _))| *p_value).collect();
+    let mut counted = holm(&counted).into_iter();
+    let adjusted: Vec<f64> = pairs
+        .iter()
+        .map(|pair| if pair.is_baseline { 1.0 } else { counted.next().unwrap_or(1.0) })
+        .collect();
     let cells = pairs.into_iter().zip(judged).zip(adjusted);
     cells
         .map(|((pair, (p_value, interval)), adjusted_p)| CellChange {
             change: match (pair.error, adjusted_p <= options.alpha) {
                 (None, _) => Change::TooFew,
-                // The baseline's own way is the machine's, and told apart from what is compared.
                 (_, false) => Change::Same,
-                _ if pair.is_baseline => Change::Same,
                 (_, true) => direction(pair.metric, pair.change),
             },
             first: median(&pair.first).unwrap_or(0.0),
@@ -243,13 +261,16 @@ fn judge(pairs: Vec<Pair>, drift: f64, options: &CompareOptions) -> Vec<CellChan
 }
 
 /// The p-value of a change up to the threshold, in its direction, and the interval in percent.
-fn weigh(pair: &Pair, drift: f64, options: &CompareOptions) -> (f64, (f64, f64)) {
+fn weigh(pair: &Pair, drift: Drift, options: &CompareOptions) -> (f64, (f64, f64)) {
     let alone = (1.0, (pair.change.exp() * 100.0, pair.change.exp() * 100.0));
     let fewer = pair.first.len().min(pair.second.len());
     let Some(error) = pair.error.filter(|_| fewer > 1) else { return alone };
+    let error = error.max(LEAST_NOISE);
+    let whole = error.hypot(drift.deviation);
+    // Welch and Satterthwaite's: the part that is larger says how well the sum is known.
+    let parts = error.powi(4) / (fewer - 1) as f64 + drift.deviation.powi(4) / drift.freedom;
     // A scale of 1 and a freedom above 0 are accepted.
-    let Ok(student) = StudentsT::new(0.0, 1.0, (fewer - 1) as f64) else { return alone };
-    let whole = error.max(LEAST_NOISE).hypot(drift);
+    let Ok(student) = StudentsT::new(0.0, 1.0, whole.powi(4) / parts) else { return alone };
     let beyond = pair.change.abs() - (1.0 + options.threshold).ln();
     let reach = student.inverse_cdf(0.975) * whole;
     let ends = [-reach, reach].map(|reach| (pair.change + reach).exp() * 100.0);

@@ -45,7 +45,7 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         name: "quick",
         summary: "one member alone against layouts: sequential and random, read and write, 1 MiB \
-                  and 4 KiB, three repetitions, about a minute",
+                  and 4 KiB, five repetitions, two minutes",
         toml: include_str!("preset/quick.toml"),
         modelled: &[],
     },
@@ -54,6 +54,14 @@ pub const PRESETS: &[Preset] = &[
         summary: "as quick with more block sizes, ten seconds a trial and seven repetitions, \
                   enough for a 95 % interval; about an hour and a half for two subjects",
         toml: include_str!("preset/thorough.toml"),
+        modelled: &[],
+    },
+    Preset {
+        name: "failure",
+        summary: "arrays healthy, with a failed member, and while it is filled again: sequential and \
+                  random, reads and writes apart, and how long the recovery took; five repetitions of \
+                  three seconds",
+        toml: include_str!("preset/failure.toml"),
         modelled: &[],
     },
     Preset {

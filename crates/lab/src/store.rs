@@ -60,6 +60,10 @@ impl Store {
         let toml = render_campaign(campaign)?;
         let db = database::open_to_write(dir, |db| insert_campaign(db, campaign, &toml))?;
         let store = Self { dir: dir.to_path_buf(), db, lock: None };
+        let held = store.campaign()?;
+        if is_longer(campaign, &held) {
+            store.lengthen(campaign, &held, &toml)?;
+        }
         store.check_is_same(campaign)?;
         let raw = dir.join("raw");
         fs::create_dir_all(&raw).map_err(LabError::file("create", &raw))?;
@@ -110,6 +114,24 @@ impl Store {
             .map_err(LabError::store("read the campaign"))?;
         let toml = toml.ok_or_else(|| LabError::NoResults { dir: self.dir.clone() })?;
         parse_campaign(&toml, "the stored campaign")
+    }
+
+    /// Has the campaign that is here more repetitions. The copy for people follows if it is as it was
+    /// written.
+    fn lengthen(&self, campaign: &Campaign, held: &Campaign, toml: &str) -> Result<(), LabError> {
+        self.db
+            .execute(
+                "UPDATE campaign SET repetitions = ?1, toml = ?2",
+                params![campaign.repetitions, toml],
+            )
+            .map_err(LabError::store("record more repetitions"))?;
+        let copy = self.dir.join("campaign.toml");
+        let was = render_campaign(held)?;
+        match fs::read_to_string(&copy) {
+            Ok(text) if text == was => write_whole(&copy, toml),
+            // It is somebody's, or is not there: neither is written to.
+            _ => Ok(()),
+        }
     }
 
     /// Refuses to go on with anything but the campaign that is here, on the files that it has
@@ -222,6 +244,13 @@ impl Store {
             .map(|_| ())
             .map_err(LabError::store("record a subject"))
     }
+}
+
+/// Whether a campaign is another one with more repetitions: trials keep their numbers then, for a
+/// repetition is over before the next begins.
+fn is_longer(campaign: &Campaign, held: &Campaign) -> bool {
+    let same = Campaign { repetitions: held.repetitions, ..campaign.clone() };
+    same == *held && campaign.repetitions > held.repetitions
 }
 
 /// Where the lock of a results folder is.

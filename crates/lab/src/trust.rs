@@ -360,28 +360,31 @@ impl Judgement {
 pub fn judge(results: &Results, workloads: &[Workload]) -> Judgement {
     let labels: BTreeMap<String, &Workload> =
         workloads.iter().map(|workload| (workload.label(), workload)).collect();
-    let cells = case::gather(results, &labels);
+    let mut cells = case::gather(results, &labels);
     let mut judgement = Judgement::default();
     for (key, cell) in &cells {
-        let mut verdict = Verdict::default();
-        let mut disturbances = Vec::new();
-        for rule in RULES {
-            let finding = match rule.check {
-                Check::Trial(check) => judgement.check_trials(rule, check, cell).0,
-                Check::Disturbance(check) => {
-                    let (finding, repetitions) = judgement.check_trials(rule, check, cell);
-                    disturbances.push((verdict.findings.len(), repetitions));
-                    finding
-                }
-                Check::Cell(check) => judgement.weigh(rule, check(&CellCase::new(cell, &cells))),
-                Check::Campaign(_) => None,
-            };
-            verdict.findings.extend(finding);
-        }
-        verdict.leave_out(disturbances, cell.trials().count());
-        verdict.standing =
-            verdict.findings.iter().map(|finding| finding.standing).max().unwrap_or_default();
+        let verdict = judgement.judge_trials(cell);
         judgement.cells.insert((key.0.to_owned(), key.1.to_owned()), verdict);
+    }
+    // What does not count is no repetition for the rules of cells.
+    for (key, cell) in &mut cells {
+        if let Some(verdict) = judgement.of(key.0, key.1) {
+            cell.leave_out(&verdict.disturbed);
+        }
+    }
+    for (key, cell) in &cells {
+        let found = RULES.iter().filter_map(|rule| match rule.check {
+            Check::Cell(check) => judgement.weigh(rule, check(&CellCase::new(cell, &cells))),
+            _ => None,
+        });
+        let found: Vec<Finding> = found.collect();
+        if let Some(verdict) = judgement.cells.get_mut(&(key.0.to_owned(), key.1.to_owned())) {
+            verdict.findings.extend(found);
+            let place = |finding: &Finding| RULES.iter().position(|one| one.name == finding.rule);
+            verdict.findings.sort_by_key(place);
+            verdict.standing =
+                verdict.findings.iter().map(|finding| finding.standing).max().unwrap_or_default();
+        }
     }
     for rule in RULES {
         if let Check::Campaign(check) = rule.check {
@@ -411,6 +414,26 @@ impl Verdict {
 }
 
 impl Judgement {
+    /// What the trials of a cell say, with those that were disturbed left out if they may be.
+    fn judge_trials(&mut self, cell: &case::Cell<'_>) -> Verdict {
+        let mut verdict = Verdict::default();
+        let mut disturbances = Vec::new();
+        for rule in RULES {
+            let (finding, repetitions) = match rule.check {
+                Check::Trial(check) => (self.check_trials(rule, check, cell).0, None),
+                Check::Disturbance(check) => {
+                    let (finding, repetitions) = self.check_trials(rule, check, cell);
+                    (finding, Some(repetitions))
+                }
+                Check::Cell(_) | Check::Campaign(_) => continue,
+            };
+            disturbances.extend(repetitions.map(|found| (verdict.findings.len(), found)));
+            verdict.findings.extend(finding);
+        }
+        verdict.leave_out(disturbances, cell.trials().count());
+        verdict
+    }
+
     /// Checks each trial of a cell; gives the worst finding with how many repetitions have one, and
     /// the repetitions in which something speaks against the number.
     fn check_trials(

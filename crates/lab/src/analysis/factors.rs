@@ -162,7 +162,8 @@ fn groups_of_subjects(analysis: &Analysis, results: &Results, name: &str) -> Vec
         }
         if name == "members" {
             let single = single_member(analysis, results, work);
-            for levels in found.values_mut() {
+            // One array beside its single member is a comparison and no study.
+            for levels in found.values_mut().filter(|levels| levels.len() > 1) {
                 if let Some(single) = &single {
                     levels.entry(Value::Count(1)).or_insert_with(|| single.clone());
                 }

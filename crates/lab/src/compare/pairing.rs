@@ -142,11 +142,14 @@ impl Pairing {
         (a, b): (Side, Side),
     ) {
         let name = || format!("{subject}: {workload}");
-        let no_ratio = || "without a ratio: it has a number that is not above 0".to_owned();
+        let no_ratio = |which| {
+            let why = "it has a number that is not above 0".to_owned();
+            say("without a ratio", which, Some(why))
+        };
         let (Some(of_a), Some(of_b)) = (mean_log(&a.values), mean_log(&b.values)) else {
             match mean_log(&a.values) {
-                Some(_) => self.lost.push((name(), say(&no_ratio(), "second", None))),
-                None => self.left_out.push((name(), say(&no_ratio(), "first", None))),
+                Some(_) => self.lost.push((name(), no_ratio("second"))),
+                None => self.left_out.push((name(), no_ratio("first"))),
             }
             return;
         };

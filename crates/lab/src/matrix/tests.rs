@@ -14,9 +14,9 @@ fn with_jobs(subjects: &str, jobs: &str) -> Campaign {
 const SINGLE: &str = "[[subject]]\nname = \"single\"\nstack = \"a.img\"\nbaseline = true\n";
 
 #[test]
-fn quick_is_sixteen_cells_and_forty_eight_trials() {
+fn quick_is_sixteen_cells_and_eighty_trials() {
     assert_eq!(plan_matrix(&quick()).len(), 16);
-    assert_eq!(plan_trials(&quick()).len(), 48);
+    assert_eq!(plan_trials(&quick()).len(), 80);
 }
 
 #[test]

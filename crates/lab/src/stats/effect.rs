@@ -30,6 +30,8 @@ const SANE: std::ops::Range<f64> = 1e-90..1e90;
 /// Standard deviation of a logarithm below which no noise is believed. Tools print three or four
 /// digits, clocks tick, and of three equal numbers nobody knows that the fourth is equal, too.
 const LEAST_NOISE: f64 = 0.001;
+/// Ends of intervals are no further out than e^±690, which is 1e±299.
+const LARGEST_LOG: f64 = 690.0;
 /// Part of a distribution outside a 95 % interval.
 const OUTSIDE: f64 = 0.05;
 /// The chance with which a planned comparison is to find what is there.
@@ -76,7 +78,9 @@ impl Effect {
         let error = log_sd.max(LEAST_NOISE) / (pairs as f64).sqrt();
         let reach = t.inverse_cdf(1.0 - OUTSIDE / 2.0) * error;
         let p_value = (2.0 * t.sf((mean / error).abs())).clamp(f64::MIN_POSITIVE, 1.0);
-        let (low, high) = ((mean - reach).exp(), (mean + reach).exp());
+        // Of two wild repetitions an end may be beyond what a number holds.
+        let end = |logarithm: f64| logarithm.clamp(-LARGEST_LOG, LARGEST_LOG).exp();
+        let (low, high) = (end(mean - reach).min(ratio), end(mean + reach).max(ratio));
         Some(Self { ratio, low, high, pairs, log_sd, p_value })
     }
 

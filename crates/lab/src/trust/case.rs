@@ -1,6 +1,6 @@
 //! What a rule sees: a trial or a cell, with what was asked for spelt out once for all rules.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use braid_stack::{Node, Stack};
 
@@ -57,6 +57,11 @@ pub(super) fn gather<'a>(
 }
 
 impl<'a> Cell<'a> {
+    /// Repetitions that were disturbed are none of the cell's any more.
+    pub(super) fn leave_out(&mut self, repetitions: &BTreeSet<u32>) {
+        self.good.retain(|trial| !repetitions.contains(&trial.repetition));
+    }
+
     pub(super) fn trials(&self) -> impl Iterator<Item = TrialCase<'a>> + '_ {
         self.good.iter().map(|trial| TrialCase {
             trial,

