@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::LabOptions;
 use crate::analysis::analyse;
 use crate::campaign::Campaign;
+use crate::command::shell_word;
 use crate::compare::{CompareOptions, Comparison, compare_runs};
 use crate::error::LabError;
 use crate::plan::{Plan, plan_campaign};
@@ -13,7 +14,7 @@ use crate::report::render::{Formats, Written, render_terminal, write_report};
 use crate::report::{build_report, tidy_rows};
 use crate::runner::{Tally, run_campaign};
 use crate::store::Store;
-use crate::world::{SystemWorld, World, shell_word};
+use crate::world::{SystemWorld, World};
 
 /// What a run or a report leaves.
 #[derive(Debug, Clone)]

@@ -282,8 +282,10 @@ fn some_of(names: &[String]) -> String {
 }
 
 fn flags(paths: &[String]) -> String {
-    let flags: Vec<String> =
-        paths.iter().map(|path| format!("--destroy {}", crate::world::shell_word(path))).collect();
+    let flags: Vec<String> = paths
+        .iter()
+        .map(|path| format!("--destroy {}", crate::command::shell_word(path)))
+        .collect();
     flags.join(" ")
 }
 

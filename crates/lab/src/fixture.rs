@@ -4,6 +4,7 @@
 //! parameters are called today.
 
 use crate::campaign::{Campaign, Source, Subject, parse_campaign};
+use crate::command::{CommandLine, ToolOutput};
 use crate::environment::Environment;
 use crate::evidence::Evidence;
 use crate::facts::{Disk, Place as Hardware, Placed, members_of};
@@ -11,10 +12,7 @@ use crate::matrix::{Workload, plan_trials};
 use crate::metric::{LatencyBins, Measured, Metric, Sample, TimeSeries};
 use crate::settings::{Kind, Parameter, Settings};
 use crate::store::{Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
-use crate::tool::{
-    Content, Effort, Place, RunOutput, Script, Tool, ToolError, ToolOutput, TrialSpec, Writes,
-};
-use crate::world::CommandLine;
+use crate::tool::{Content, Effort, Place, RunOutput, Script, Tool, ToolError, TrialSpec, Writes};
 
 /// A tool that measures nothing; its headline is chosen by its parameter `unit`.
 pub(crate) struct Meter;

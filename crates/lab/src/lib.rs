@@ -48,7 +48,9 @@ macro_rules! eprintln {
 }
 
 pub mod analysis;
+mod array;
 pub mod campaign;
+pub mod command;
 pub mod compare;
 pub mod environment;
 pub mod error;
@@ -68,6 +70,7 @@ mod rng;
 pub mod runner;
 pub mod safety;
 pub mod settings;
+mod source;
 pub mod stats;
 pub mod store;
 pub mod story;

@@ -37,6 +37,12 @@ impl Workload {
         crate::tool::find(&self.tool)
     }
 
+    /// Whether it reads raw what an earlier one should have written.
+    pub(crate) fn reads_raw(&self) -> bool {
+        self.setup.filesystem == FileSystem::None
+            && self.tool().is_some_and(|tool| tool.reads_raw(&self.settings))
+    }
+
     /// A name that tells workloads of one campaign apart: `random read 4K, depth 32 × 2, ext4`.
     pub fn label(&self) -> String {
         self.to_string()
@@ -247,7 +253,7 @@ fn why_impossible(subject: &Subject, workload: &Workload) -> Option<String> {
              device as a path"
                 .into(),
         ),
-        source => crate::subjects::why_never(source, setup.health),
+        source => crate::source::why_never(source, setup.health),
     }
 }
 

@@ -33,7 +33,7 @@ use crate::campaign::{Campaign, Health, Source};
 use crate::error::LabError;
 use crate::facts::{Member, members_of, real_path};
 use crate::matrix::{Cell, Workload, plan_matrix};
-use crate::subjects::{has_content, reads_raw, writes_when_it_comes_up};
+use crate::source::{has_content, writes_when_it_comes_up};
 use crate::tool::Writes;
 
 /// Whether a workload writes to its subject: its tool, its file system, or a failed member that
@@ -98,7 +98,7 @@ pub fn reasons_to_write(campaign: &Campaign) -> Vec<Reasons> {
     for (index, subject) in subjects.iter().enumerate() {
         all[index].fill = campaign.fill
             && has_content(&subject.source)
-            && mine(index).any(|cell| reads_raw(&cell.workload))
+            && mine(index).any(|cell| cell.workload.reads_raw())
             && lasting(&subject.source)
                 .iter()
                 .all(|text| lost.contains(&real_path(Path::new(text))));

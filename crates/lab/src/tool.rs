@@ -10,11 +10,11 @@
 //! numbers or a [`ToolError`].
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::command::{CommandLine, Step, Target, ToolOutput};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Parameter, Settings};
-use crate::world::{CommandLine, Exit};
 
 mod bonnie;
 mod cp_cached;
@@ -64,17 +64,6 @@ pub fn all() -> impl Iterator<Item = &'static dyn Tool> {
 /// Names of all tools.
 pub fn names() -> Vec<&'static str> {
     TOOLS.iter().map(|tool| tool.name()).collect()
-}
-
-/// Where a tool finds the subject.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    /// A file or block device, opened raw.
-    Device(PathBuf),
-    /// An NBD server, by its URI.
-    Nbd(String),
-    /// A folder of its own on the subject's file system, empty.
-    Folder(PathBuf),
 }
 
 /// What a tool asks of the subject.
@@ -159,28 +148,6 @@ pub enum SourceData {
     Tree(String, u64),
 }
 
-/// A step of preparing or cleaning up; none of them is timed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// Runs a program; it must succeed.
-    Run(CommandLine),
-    /// Creates a file of incompressible bytes from a seed, whole and synced.
-    MakeFile {
-        /// The file; it must not exist.
-        path: PathBuf,
-        /// Its length.
-        bytes: u64,
-        /// Seed of its content.
-        seed: u64,
-    },
-    /// Creates a folder.
-    MakeFolder(PathBuf),
-    /// Reads a file or, in a folder, all files, so that the page cache holds them.
-    ReadAll(PathBuf),
-    /// Removes a file or a folder with all in it; below the trial's own folder only.
-    Remove(PathBuf),
-}
-
 /// A trial, as programs to run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Script {
@@ -194,19 +161,6 @@ pub struct Script {
     pub sync: bool,
     /// After the trial, also after a failed one.
     pub clean_up: Vec<Step>,
-}
-
-/// How one program of a trial went.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolOutput {
-    /// How it ended.
-    pub exit: Exit,
-    /// Standard output.
-    pub stdout: String,
-    /// Standard error.
-    pub stderr: String,
-    /// Seconds from the start of all to the end of this one.
-    pub wall_s: f64,
 }
 
 /// How a trial's programs went.

@@ -9,10 +9,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use braid_lab::campaign::{Campaign, FileSystem, Health, Job, Setup, Source, SubjectDecl};
+use braid_lab::command::{Step, Target};
 use braid_lab::matrix::Workload;
 use braid_lab::settings::Settings;
 use braid_lab::subjects::{BringUp, Ready, Subjects};
-use braid_lab::tool::{Step, Target};
+
+use braid_lab::world::Beside as _;
 use braid_lab::{ByteSize, LabError, LabOptions, StopFlag, SystemWorld, World};
 
 const LONG: Duration = Duration::from_secs(600);

@@ -9,10 +9,10 @@ use braid_stack::ByteSize;
 use super::work::ASSUMED_RATE;
 use super::{Plan, Written};
 use crate::campaign::Source;
+use crate::command::shell_word;
 use crate::facts::{Member, members_of};
 use crate::matrix::plan_workloads;
-use crate::subjects::writes_when_it_comes_up;
-use crate::world::shell_word;
+use crate::source::writes_when_it_comes_up;
 
 /// The plan as text for a terminal.
 pub fn render_plan(plan: &Plan) -> String {

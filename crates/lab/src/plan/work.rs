@@ -15,11 +15,13 @@ use braid_stack::{ByteSize, Node, Stack};
 use super::Written;
 use super::spread::{capacity, spread};
 use crate::campaign::{Campaign, FileSystem, Health, Source, Subject};
+use crate::command::Target;
 use crate::facts::members_of;
 use crate::matrix::{Cell, Workload};
 use crate::safety::reasons_to_write;
-use crate::subjects::{SHARE_OF_FILE_SYSTEM, SHARE_OF_FOLDER, refilled, whole_blocks};
-use crate::tool::{self, Effort, Target, Tool, TrialSpec, Writes};
+use crate::source::refilled;
+use crate::subjects::{SHARE_OF_FILE_SYSTEM, SHARE_OF_FOLDER, whole_blocks};
+use crate::tool::{self, Effort, Tool, TrialSpec, Writes};
 use crate::world::{free_bytes, size_of};
 
 /// Bringing up, starting a tool and writing its result down, roughly.

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use crate::LabOptions;
 use crate::campaign::Campaign;
+use crate::command::last_lines;
+use crate::command::{Exit, Step, Target, ToolOutput};
 use crate::error::LabError;
 use crate::evidence::Evidence;
 use crate::matrix::Trial;
@@ -15,10 +17,9 @@ use crate::store::{Outcome, StoredTrial, Times};
 use crate::subjects::{Journal, Ready, Room};
 use crate::tool::source::make_source;
 use crate::tool::{
-    Effort, RunOutput, Script, SourceData, Step, Target, Tool, ToolError, ToolOutput, TrialSpec,
-    places_in_shell,
+    Effort, RunOutput, Script, SourceData, Tool, ToolError, TrialSpec, places_in_shell,
 };
-use crate::world::{Exit, World, rest};
+use crate::world::{World, rest};
 
 /// What a tool may take beyond the time it was told: starting, laying out, the last flush.
 const OVERTIME: Duration = Duration::from_secs(120);
@@ -251,7 +252,7 @@ fn home_of_sources(campaign: &Campaign, results: &Path) -> PathBuf {
     );
     let memory = Path::new("/dev/shm");
     let free = rustix::fs::statvfs(memory).map_or(0, |room| room.f_bavail * room.f_frsize);
-    let available = crate::environment::available_memory_bytes().unwrap_or(0);
+    let available = crate::evidence::available_memory_bytes().unwrap_or(0);
     if needed < free.min(available) / 2 { memory.to_owned() } else { results.to_owned() }
 }
 
@@ -316,12 +317,6 @@ fn server_cpu(measured: &Measured, spec: &TrialSpec<'_>, used_s: Option<f64>) ->
     let requests = counted * (spec.runtime_s + spec.ramp_s) / spec.runtime_s;
     let value = used_s? * 1e9 / requests;
     value.is_finite().then_some(Sample { metric: Metric::ServerCpu, value })
-}
-
-/// The end of what a program said, on one line.
-pub(crate) fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(3)..].join(" | ")
 }
 
 #[cfg(test)]

@@ -7,13 +7,12 @@ use std::rc::Rc;
 
 use super::*;
 use crate::campaign::parse_campaign;
+use crate::command::{CommandLine, Exit, Finished, Step as ScriptStep, Target, ToolOutput};
 use crate::evidence::{Roots, Snapshot, Watch, take_under};
 use crate::metric::Metric;
 use crate::preset::quick_campaign;
 use crate::settings::Value;
-use crate::story::Story;
-use crate::tool::{Step as ScriptStep, Target, ToolOutput};
-use crate::world::{CommandLine, Exit, Finished, PathKind, Service, StopFlag};
+use crate::world::{Beside, PathKind, Service, StopFlag};
 
 /// fio's own words, from which the mock answers.
 const FIO: &str = include_str!("../../testdata/fio-3.33-randread-file.json");
@@ -178,7 +177,7 @@ impl World for MockWorld {
         commands: &[CommandLine],
         limit: Duration,
         stop: &StopFlag,
-        _: &mut Story,
+        _: &mut dyn Beside,
     ) -> Result<Vec<ToolOutput>, LabError> {
         self.now += Duration::from_millis(1300);
         let outputs = commands.iter().map(|command| {

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use crate::LabOptions;
 use crate::campaign::Campaign;
+use crate::command::{Exit, ToolOutput};
 use crate::error::LabError;
 use crate::matrix::plan_workloads;
-use crate::tool::{Tool, ToolOutput};
-use crate::world::{Exit, World};
+use crate::tool::Tool;
+use crate::world::World;
 
 /// How long a tool may take to say its version.
 const LIMIT: Duration = Duration::from_secs(30);

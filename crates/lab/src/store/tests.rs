@@ -1,13 +1,13 @@
 use super::*;
 use std::collections::BTreeMap;
 
+use crate::command::{Exit, ToolOutput};
 use crate::environment::read_environment;
 use crate::evidence::{Evidence, Moved};
 use crate::metric::{LatencyBins, Measured, Metric, Sample, TimeSeries};
 use crate::preset::quick_campaign;
 use crate::settings::Value;
-use crate::tool::{RunOutput, ToolOutput};
-use crate::world::Exit;
+use crate::tool::RunOutput;
 
 fn campaign() -> Campaign {
     quick_campaign("ram(1G)", &[("two".to_owned(), "raid0(ram(1G), ram(1G))".to_owned())]).unwrap()

@@ -6,12 +6,12 @@
 use std::path::{Path, PathBuf};
 
 use super::Subjects;
-use super::fill::{has_content, reads_raw};
 use super::loops::sys_file;
 use crate::campaign::Source;
 use crate::evidence::RegionContent;
 use crate::facts::{Member, members_of};
 use crate::matrix::Workload;
+use crate::source::has_content;
 use crate::world::{PathKind, World};
 
 impl Subjects<'_> {
@@ -24,7 +24,7 @@ impl Subjects<'_> {
         world: &mut dyn World,
     ) -> Option<RegionContent> {
         let source = &self.subjects[subject].source;
-        if !reads_raw(workload) || !has_content(source) {
+        if !workload.reads_raw() || !has_content(source) {
             return None;
         }
         if self.states[subject].is_filled {

@@ -1,17 +1,25 @@
 //! What the subjects' providers are called with, and the filling of what is read raw.
 
+use std::time::Duration;
+
 use braid_stack::{ByteSize, Stack};
 
-use super::array::Braid;
 use super::held::Held;
 use super::site::{Base, Obstacle, Site};
-use super::stack::writes_when_it_comes_up;
-use super::{
-    Form, Subjects, directory, fill, first_of, kernel, nbd, path, stack, tmpfs, whole_blocks, zram,
-};
+use super::{Subjects, directory, first_of, kernel, nbd, path, stack, tmpfs, whole_blocks, zram};
+use crate::array::Braid;
 use crate::campaign::Source;
 use crate::error::LabError;
+use crate::source::{Form, writes_when_it_comes_up};
 use crate::world::World;
+
+/// The slowest device that can be filled: 1 MiB/s, and a minute on top.
+const LIMIT_BYTES_PER_S: u64 = 1 << 20;
+
+/// How long filling may take.
+fn fill_limit(bytes: u64) -> Duration {
+    Duration::from_secs(60 + bytes / LIMIT_BYTES_PER_S)
+}
 
 impl Subjects<'_> {
     /// `lab-q3XfZa-2`: after the folder that only we have, so that campaigns do not meet.
@@ -103,7 +111,7 @@ impl Subjects<'_> {
         self.check_unused(subject, world)?;
         let bytes = self.raw_region(base);
         let (seed, stop) = (self.campaign.seed, &self.options.stop);
-        let filled = world.fill(&base.target, bytes, seed, fill::limit(bytes), stop);
+        let filled = world.fill(&base.target, bytes, seed, fill_limit(bytes), stop);
         filled.map_err(|error| match error {
             LabError::Stopped => Obstacle::Stopped,
             error => Obstacle::Failed(LabError::Fill {

@@ -8,6 +8,7 @@ use braid_stack::ByteSize;
 
 use super::trial::{models_of, mountpoint_of};
 use super::*;
+use crate::array::Braid;
 use crate::campaign::{FileSystem, Setup, SubjectDecl};
 use crate::settings::Settings;
 use crate::world::StopFlag;
@@ -222,7 +223,7 @@ fn superblocks_of_an_ambiguous_path_are_told_and_kept() {
     let campaign = campaign(&[stack(PAIR)]);
     let braid = Braid { program: "braid".into(), config: "/c".into(), state: "/s".into() };
     let journal = Journal::open(dir.path()).unwrap();
-    journal.note(Note::Superblocks { braid: Some(braid), members: vec!["a.img".into()] });
+    journal.note(Thing::Superblocks { braid: Some(braid), members: vec!["a.img".into()] });
     let mut subjects = Subjects::new(&campaign, &options).unwrap();
     let mut machine = Machine::default();
     let told = subjects.clear_what_was_left(&mut machine).unwrap();

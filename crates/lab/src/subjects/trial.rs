@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use braid_stack::{Node, Stack};
 
 use super::devices::{disks_of, kernel_name};
-use super::held::Thing;
+use super::journal::Thing;
 use super::site::{Base, Obstacle, Site};
 use super::{Ready, Subjects, filesystem, readahead, whole_blocks};
 use crate::campaign::{FileSystem, Source, Subject};
+use crate::command::Target;
 use crate::evidence::Watch;
 use crate::facts::real_path;
 use crate::matrix::{FOLDER_AS_IT_IS, Workload};
 use crate::safety::workload_writes;
 use crate::story::Story;
-use crate::tool::Target;
 use crate::world::World;
 
 /// The share of a fresh file system that a trial may use: copies of trees need room beside them.
@@ -52,7 +52,7 @@ impl Subjects<'_> {
         if let (true, None, Target::Device(device)) = (writes, &folder, &base.target)
             && let Some(claim) = site.world.claim(device)?
         {
-            site.hold(Thing::Claim(claim));
+            site.held.claim(claim);
         }
         let mut watch = watch_of(facts, &base);
         let (target, region_bytes) = match &folder {

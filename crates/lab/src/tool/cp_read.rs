@@ -10,12 +10,10 @@ use super::parts::{
     arg, bytes_from, check_room, folder_of, gnu_version, or, own, parameter, push, scaling, timed,
     together, unusual,
 };
-use super::{
-    Content, Effort, Place, RunOutput, Script, Step, Tool, ToolError, ToolOutput, TrialSpec, Writes,
-};
+use super::{Content, Effort, Place, RunOutput, Script, Tool, ToolError, TrialSpec, Writes};
+use crate::command::{CommandLine, Step, ToolOutput};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Parameter, Settings};
-use crate::world::CommandLine;
 
 pub(super) struct CpRead;
 

@@ -11,12 +11,11 @@ use super::parts::{
     timed, together, unusual,
 };
 use super::{
-    Content, Effort, Place, RunOutput, Script, SourceData, Step, Tool, ToolError, ToolOutput,
-    TrialSpec, Writes,
+    Content, Effort, Place, RunOutput, Script, SourceData, Tool, ToolError, TrialSpec, Writes,
 };
+use crate::command::{CommandLine, Step, ToolOutput};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Parameter, Settings};
-use crate::world::CommandLine;
 
 pub(super) struct CpTree;
 

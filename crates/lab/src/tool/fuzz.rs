@@ -8,10 +8,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{RunOutput, TOOLS, Target, Tool, ToolOutput, TrialSpec};
+use super::{RunOutput, TOOLS, Tool, TrialSpec};
+use crate::command::{Exit, Target, ToolOutput};
 use crate::metric::Measured;
 use crate::settings::{Kind, Settings, Value};
-use crate::world::Exit;
 
 /// Any bytes as the output of two processes of each tool: standard output, standard error and a
 /// log of slices, parted by NUL. Every word of a choice is tried.

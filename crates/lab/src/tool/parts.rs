@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use braid_stack::ByteSize;
 
-use super::{RunOutput, Target, ToolError, ToolOutput, TrialSpec};
+use super::{RunOutput, ToolError, TrialSpec};
+use crate::command::{Target, ToolOutput};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings, Value};
 

@@ -10,14 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use braid_lab::command::{CommandLine, Exit, Step, Target, ToolOutput};
 use braid_lab::metric::{Measured, Metric};
 use braid_lab::settings::Settings;
 use braid_lab::story::Story;
 use braid_lab::tool::source::make_source;
-use braid_lab::tool::{
-    Place, RunOutput, Script, Step, Target, Tool, ToolOutput, TrialSpec, find, names,
-};
-use braid_lab::world::{CommandLine, Exit};
+use braid_lab::tool::{Place, RunOutput, Script, Tool, TrialSpec, find, names};
+
 use braid_lab::{StopFlag, SystemWorld, World};
 
 mod seeds;

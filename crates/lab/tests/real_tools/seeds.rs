@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use braid_lab::SystemWorld;
-use braid_lab::tool::{Target, TrialSpec};
-use braid_lab::world::CommandLine;
+use braid_lab::command::{CommandLine, Target};
+use braid_lab::tool::TrialSpec;
 
 use super::{play, settings, tool};
 

@@ -3,8 +3,9 @@
 use std::fs;
 use std::process::Command;
 
+use braid_lab::command::{Step, Target};
 use braid_lab::tool::source::make_source;
-use braid_lab::tool::{SourceData, Step, Target, Tool, TrialSpec, places_in_shell};
+use braid_lab::tool::{SourceData, Tool, TrialSpec, places_in_shell};
 use braid_lab::{StopFlag, SystemWorld};
 
 use super::{settings, tool};

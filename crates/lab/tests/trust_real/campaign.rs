@@ -5,12 +5,13 @@ use std::fs;
 use std::path::Path;
 
 use braid_lab::campaign::parse_campaign;
+use braid_lab::command::CommandLine;
 use braid_lab::evidence::Roots;
 use braid_lab::matrix::plan_workloads;
 use braid_lab::runner::{Tally, run_campaign};
 use braid_lab::store::{Results, Store};
 use braid_lab::trust::{Finding, Standing, judge};
-use braid_lab::world::CommandLine;
+
 use braid_lab::{LabOptions, StopFlag};
 
 use crate::machine::alone;

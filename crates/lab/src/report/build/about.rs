@@ -5,12 +5,12 @@ use std::path::Path;
 
 use super::{Context, cells};
 use crate::campaign::Campaign;
+use crate::command::shell_word;
 use crate::facts::note_on_sharing;
 use crate::report::model::{Row, Table};
 use crate::report::units::{date, digits};
 use crate::safety::plan_overwrites;
 use crate::store::{Outcome, Results};
-use crate::world::shell_word;
 use braid_stack::ByteSize;
 
 /// When, how much of it is done, on which system.

@@ -5,7 +5,7 @@ const SMALL: &str = "size = \"1M\"";
 
 fn roomy<'a>(
     settings: &'a Settings,
-    target: &'a crate::tool::Target,
+    target: &'a crate::command::Target,
     processes: u32,
 ) -> TrialSpec<'a> {
     TrialSpec { region_bytes: 3 << 20, ..trial(settings, target, processes) }

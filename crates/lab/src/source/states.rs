@@ -3,12 +3,12 @@
 use braid_stack::Stack;
 
 use super::kernel;
-use super::stack::{Redundancy, lacks_a_member, redundancy};
+use super::redundancy::{Redundancy, lacks_a_member, redundancy};
 use crate::campaign::{Health, Source};
 
 /// How a state is brought about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Treatment {
+pub(crate) enum Treatment {
     /// It is left alone.
     Nothing,
     /// It comes up without its first member.
@@ -28,7 +28,7 @@ pub(super) enum Treatment {
 /// # Errors
 ///
 /// Why it cannot be.
-pub(super) fn treatment(source: &Source, health: Health) -> Result<Treatment, String> {
+pub(crate) fn treatment(source: &Source, health: Health) -> Result<Treatment, String> {
     if health == Health::Healthy {
         return Ok(Treatment::Nothing);
     }
