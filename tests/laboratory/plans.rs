@@ -86,7 +86,7 @@ fn check(lab: &Lab, case: &Case, devices: &BTreeMap<&str, LoopDevice>) {
          [[subject]]\nname = \"it\"\nbaseline = true\n{subject}\n[[job]]\n{}\n",
         case.job
     );
-    let campaign = braid_lab::campaign::parse_campaign(&text, "test").expect("a campaign");
+    let campaign = braid_lab::matrix::parse_campaign(&text, "test").expect("a campaign");
     let plan = braid_lab::plan(&campaign).expect("a plan");
     let before: Vec<u64> = devices.values().map(written_to).collect();
     let file = lab.campaign(&text);

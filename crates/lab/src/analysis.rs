@@ -24,7 +24,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::matrix::{Workload, plan_workloads};
+use crate::matrix::Workload;
 use crate::metric::{Better, Metric};
 use crate::settings::Value;
 use crate::stats::{
@@ -268,7 +268,7 @@ impl Analysis {
 
 /// Makes the analysis, with the laboratory's own judgement of what can be believed.
 pub fn analyse(results: &Results) -> Analysis {
-    let workloads = plan_workloads(&results.campaign);
+    let workloads = results.workloads.clone();
     let mut judgement = judge(results, &workloads);
     let gathered = Gathered::of(results, &workloads);
     if has_rounds(&results.campaign) {
@@ -280,7 +280,7 @@ pub fn analyse(results: &Results) -> Analysis {
 }
 
 /// The same with a judgement that was made before. `workloads` are those of
-/// [`plan_workloads`]; a cell that the judgement does not have is [`Standing::Ok`].
+/// [`crate::matrix::Planned`]; a cell that the judgement does not have is [`Standing::Ok`].
 pub fn analyse_judged(
     results: &Results,
     workloads: Vec<Workload>,

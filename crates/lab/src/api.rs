@@ -8,6 +8,7 @@ use crate::campaign::Campaign;
 use crate::command::shell_word;
 use crate::compare::{CompareOptions, Comparison, compare_runs};
 use crate::error::LabError;
+use crate::matrix::Planned;
 use crate::plan::{Plan, plan_campaign};
 use crate::preset::{PRESETS, Preset};
 use crate::report::render::{Formats, Written, render_terminal, write_report};
@@ -40,8 +41,7 @@ pub fn presets() -> &'static [Preset] {
 ///
 /// When the campaign does not make sense.
 pub fn plan(campaign: &Campaign) -> Result<Plan, LabError> {
-    crate::campaign::check_campaign(campaign)?;
-    Ok(plan_campaign(campaign))
+    Ok(plan_campaign(Planned::checked(campaign)?))
 }
 
 /// Runs a campaign, or what is missing of it, and reports.
@@ -64,7 +64,6 @@ pub fn run_in(
     campaign: &Campaign,
     options: &LabOptions,
 ) -> Result<Summary, LabError> {
-    crate::campaign::check_campaign(campaign)?;
     let tally = run_campaign(campaign, options, world)?;
     let mut summary = report(&options.results_dir, &options.formats, options.colour)?;
     summary.tally = Some(tally);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::campaign::{Campaign, Subject};
 use crate::facts::{note_on_sharing, place_members};
-use crate::matrix::{Cell, Trial, plan_matrix, plan_trials};
+use crate::matrix::{Cell, Planned, Trial, Workload};
 use crate::safety::plan_overwrites;
 
 mod render;
@@ -22,6 +22,8 @@ pub struct Plan {
     pub campaign: Campaign,
     /// Its subjects.
     pub subjects: Vec<Subject>,
+    /// The workloads.
+    pub workloads: Vec<Workload>,
     /// The cells.
     pub cells: Vec<Cell>,
     /// The trials in their order.
@@ -47,11 +49,10 @@ pub struct Written {
 }
 
 /// Works a campaign out. Reads `/sys` and asks members for their sizes; writes nothing.
-pub fn plan_campaign(campaign: &Campaign) -> Plan {
-    let subjects = campaign.expand();
-    let cells = plan_matrix(campaign);
-    let trials = plan_trials(campaign);
-    let Work { duration, written, tight } = plan_work(campaign, &subjects, &cells);
+pub fn plan_campaign(planned: Planned) -> Plan {
+    let Work { duration, written, tight } = plan_work(&planned);
+    let overwrites = plan_overwrites(&planned);
+    let Planned { campaign, subjects, workloads, cells, trials } = planned;
     let notes = subjects
         .iter()
         .enumerate()
@@ -65,16 +66,7 @@ pub fn plan_campaign(campaign: &Campaign) -> Plan {
             notes.map(|note| (subject.name.clone(), note))
         })
         .collect();
-    Plan {
-        duration,
-        overwrites: plan_overwrites(campaign),
-        written,
-        campaign: campaign.clone(),
-        subjects,
-        cells,
-        trials,
-        notes,
-    }
+    Plan { duration, overwrites, written, campaign, subjects, workloads, cells, trials, notes }
 }
 
 /// What is said of a subject that no comparison can say anything of: it is compared with all

@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::LabOptions;
-use crate::campaign::{Campaign, Subject};
+use crate::campaign::Campaign;
 use crate::error::LabError;
 use crate::facts::place_members;
-use crate::matrix::{Trial, plan_trials};
+use crate::matrix::{Planned, Trial};
 use crate::progress::Progress;
 use crate::safety::check_overwrites;
 use crate::settings::Value;
@@ -79,7 +79,7 @@ impl Tally {
 ///
 /// # Errors
 ///
-/// When the campaign would overwrite what it must not, another run is at work there, no tool
+/// When the campaign does not make sense or would overwrite what it must not, another run is at work there, no tool
 /// works, or the results cannot be saved. What was measured before stays saved.
 pub fn run_campaign(
     campaign: &Campaign,
@@ -87,17 +87,16 @@ pub fn run_campaign(
     world: &mut dyn World,
 ) -> Result<Tally, LabError> {
     let began = world.monotonic();
-    let campaign = &campaign.rooted()?;
-    check_overwrites(campaign, &options.destroy)?;
+    let planned = &Planned::checked(&campaign.rooted()?)?;
+    check_overwrites(planned, &options.destroy)?;
     // Before the folder is made: a run that is refused leaves none.
-    let _devices = lock_devices(campaign)?;
-    let mut store = Store::create(&options.results_dir, campaign)?;
+    let _devices = lock_devices(planned)?;
+    let mut store = Store::create(&options.results_dir, &planned.campaign)?;
     store.lock()?;
-    let versions = ask_versions(campaign, options, world)?;
+    let versions = ask_versions(planned, options, world)?;
     let environment = world.environment(versions.found.clone());
     let session = store.begin_session(world.unix_time_s(), &environment)?;
-    let declared = campaign.expand();
-    for (index, subject) in declared.iter().enumerate() {
+    for (index, subject) in planned.subjects.iter().enumerate() {
         store.declare_subject(
             index,
             &SubjectFacts {
@@ -108,20 +107,19 @@ pub fn run_campaign(
             },
         )?;
     }
-    let mut subjects = Subjects::new(campaign, options)?;
+    let mut subjects = Subjects::new(planned, options)?;
     for told in subjects.clear_what_was_left(world)? {
         eprintln!("{told}");
     }
     let journal = subjects.journal();
     let mut run = Run {
-        campaign,
+        planned,
         options,
         versions: &versions,
-        bench: Bench::new(campaign, options, &journal)?,
+        bench: Bench::new(planned, options, &journal)?,
         store: &mut store,
         session,
         subjects: &mut subjects,
-        declared: &declared,
         began,
         times: Times::default(),
     };
@@ -135,15 +133,13 @@ pub fn run_campaign(
 }
 
 struct Run<'a, 'c> {
-    campaign: &'c Campaign,
+    planned: &'c Planned,
     options: &'c LabOptions,
     versions: &'a Versions,
     bench: Bench<'c>,
     store: &'a mut Store,
     session: i64,
     subjects: &'a mut Subjects<'c>,
-    /// The campaign's subjects, worked out.
-    declared: &'a [Subject],
     began: Duration,
     times: Times,
 }
@@ -158,7 +154,7 @@ enum Step {
 
 impl Run<'_, '_> {
     fn all_trials(&mut self, world: &mut dyn World) -> Result<Tally, LabError> {
-        let trials = plan_trials(self.campaign);
+        let trials = &self.planned.trials;
         let measured = self.store.measured_trials()?;
         let impossible = self.store.impossible_trials()?;
         // What the campaign itself makes impossible stays so. The machine is asked again: a program
@@ -188,7 +184,7 @@ impl Run<'_, '_> {
             times: Times::default(),
         };
         let mut progress = Progress::new(missing.len(), trials.len(), self.options.quiet);
-        let mut in_a_row = vec![0_u32; self.declared.len()];
+        let mut in_a_row = vec![0_u32; self.planned.subjects.len()];
         for trial in missing {
             let subject = trial.cell.subject;
             if in_a_row[subject] >= FAILURES_IN_A_ROW {
@@ -222,7 +218,7 @@ impl Run<'_, '_> {
                         progress.warn(&format!(
                             "{} failed {FAILURES_IN_A_ROW} times in a row and is left out for the \
                              rest of this run",
-                            self.declared[subject].name
+                            self.planned.subjects[subject].name
                         ));
                     }
                     *tally.reasons.entry(reason).or_default() += 1;
@@ -250,10 +246,10 @@ impl Run<'_, '_> {
 
     fn describe(&self, trial: &Trial) -> String {
         let fill = match self.subjects.needs_fill(trial.cell.subject, &trial.cell.workload) {
-            true => format!(", after filling {:#}", self.campaign.region),
+            true => format!(", after filling {:#}", self.planned.campaign.region),
             false => String::new(),
         };
-        format!("{}: {}{fill}", self.declared[trial.cell.subject].name, trial.cell.workload)
+        format!("{}: {}{fill}", self.planned.subjects[trial.cell.subject].name, trial.cell.workload)
     }
 
     fn one_trial(&mut self, trial: &Trial, world: &mut dyn World) -> Result<Step, LabError> {
@@ -311,7 +307,7 @@ impl Run<'_, '_> {
 
     fn blank(&self, trial: &Trial, world: &dyn World) -> StoredTrial {
         let workload = &trial.cell.workload;
-        let subject = &self.declared[trial.cell.subject];
+        let subject = &self.planned.subjects[trial.cell.subject];
         let mut dimensions = workload.dimensions();
         let own = subject.dimensions.iter().map(|(name, v)| ((*name).to_owned(), v.clone()));
         dimensions.extend(own);
@@ -337,9 +333,9 @@ impl Run<'_, '_> {
 
     fn save_facts(&mut self, subject: usize, ready: &Ready) -> Result<(), LabError> {
         let facts = SubjectFacts {
-            name: self.declared[subject].name.clone(),
+            name: self.planned.subjects[subject].name.clone(),
             size_bytes: Some(ready.size_bytes),
-            members: place_members(&self.declared[subject].source),
+            members: place_members(&self.planned.subjects[subject].source),
             commands: ready.commands.clone(),
         };
         self.store.save_subject(subject, &facts)

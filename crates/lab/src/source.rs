@@ -4,8 +4,6 @@
 //! Deliberately absent: bringing anything up ([`crate::subjects`]), and where members lie
 //! ([`crate::facts`]).
 
-use braid_stack::Stack;
-
 use crate::campaign::Source;
 use crate::facts::{Member, members_of};
 
@@ -27,7 +25,7 @@ pub(crate) fn writes_when_it_comes_up(source: &Source) -> bool {
     match source {
         Source::Kernel(_) => true,
         // What does not parse is taken for the worst.
-        Source::Stack(text) => Stack::parse(text).map_or(true, |stack| has_redundancy(&stack)),
+        Source::Stack(expression) => expression.stack().map_or(true, has_redundancy),
         _ => false,
     }
 }
@@ -51,7 +49,7 @@ mod tests {
 
     #[test]
     fn models_and_folders_have_no_content() {
-        let stack = |text: &str| Source::Stack(text.to_owned());
+        let stack = |text: &str| Source::Stack(text.into());
         assert!(!has_content(&stack("raid0(model(hdd, size=1G), model(hdd, size=1G))")));
         assert!(has_content(&stack("raid0(model(hdd, size=1G), ram(1G))")));
         assert!(!has_content(&Source::Directory("/srv".into())));

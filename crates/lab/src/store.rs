@@ -26,9 +26,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::campaign::{Campaign, parse_campaign, render_campaign};
+use crate::campaign::{Campaign, render_campaign};
 use crate::environment::Environment;
 use crate::error::LabError;
+use crate::matrix::parse_campaign;
 
 mod database;
 mod files;

@@ -36,7 +36,7 @@ use crate::command::{Exit, Target};
 use crate::error::LabError;
 use crate::evidence::Watch;
 use crate::facts::{Member, identities_of, members_of};
-use crate::matrix::{Workload, goes_through_nbd, plan_workloads};
+use crate::matrix::{Planned, Workload};
 use crate::safety::{Permit, Reasons, reasons_to_write, workload_writes};
 use crate::source::{Form, Treatment, is_ephemeral, treatment};
 use crate::story::Story;
@@ -114,7 +114,7 @@ pub struct Ready {
 
 /// All subjects of a campaign.
 pub struct Subjects<'a> {
-    campaign: &'a Campaign,
+    campaign: Campaign,
     options: &'a LabOptions,
     subjects: Vec<Subject>,
     states: Vec<State>,
@@ -163,25 +163,25 @@ impl<'a> Subjects<'a> {
     /// # Errors
     ///
     /// When no folder for sockets can be made, or what an earlier run noted cannot be read.
-    pub fn new(campaign: &'a Campaign, options: &'a LabOptions) -> Result<Self, LabError> {
+    pub fn new(planned: &Planned, options: &'a LabOptions) -> Result<Self, LabError> {
         // A socket's path may have 107 bytes, so not in the results directory.
         let journal = Journal::open(&options.results_dir)?;
         let left = journal.all();
         let room = Room::new(&std::env::temp_dir(), "braid-lab-", &journal)?;
-        let subjects = campaign.expand();
+        let Planned { campaign, subjects, workloads, .. } = planned;
         let hurts = |workload: &Workload| workload.setup.health != Health::Healthy;
         Ok(Self {
             states: subjects.iter().map(|_| State::noted_in(&journal)).collect(),
             begun: 0,
-            subjects,
+            subjects: subjects.clone(),
             room,
             journal,
             left,
             permit: Permit::new(&options.destroy),
-            reasons: reasons_to_write(campaign),
-            through_nbd: !campaign.jobs.is_empty() && goes_through_nbd(campaign),
-            will_be_hurt: plan_workloads(campaign).iter().any(hurts),
-            campaign,
+            reasons: reasons_to_write(planned),
+            through_nbd: !campaign.jobs.is_empty() && planned.goes_through_nbd(),
+            will_be_hurt: workloads.iter().any(hurts),
+            campaign: campaign.clone(),
             options,
         })
     }

@@ -48,7 +48,7 @@ fn judged(results: &Results, invalid: &[(&str, &str)]) -> Analysis {
         let verdict = TrustVerdict { standing: Standing::Invalid, findings: vec![finding] };
         judgement.cells.insert(((*subject).to_owned(), (*workload).to_owned()), verdict);
     }
-    analyse_judged(results, plan_workloads(&results.campaign), judgement)
+    analyse_judged(results, results.workloads.clone(), judgement)
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn the_baseline_is_the_average_and_seconds_are_better_when_less() {
 #[test]
 fn an_invalid_number_takes_no_part() {
     let results = plan();
-    let label = plan_workloads(&results.campaign)[0].label();
+    let label = results.workloads[0].label();
     let of_stripe = judged(&results, &[("stripe", &label)]);
     let cell = of_stripe.cell(0, 2);
     assert!(cell.main().is_some() && cell.ratio.is_none() && !cell.is_usable());
@@ -298,7 +298,7 @@ fn repetitions_stand_out_only_of_enough_that_can_be_used() {
             2 => headline(workload, 300.0),
             other => headline(workload, 100.0 + f64::from(other)),
         });
-        let workloads = plan_workloads(&results.campaign);
+        let workloads = results.workloads.clone();
         let mut judgement = Judgement::default();
         for subject in &results.subjects {
             for workload in &workloads {

@@ -11,7 +11,6 @@ use super::{Plan, Written};
 use crate::campaign::Source;
 use crate::command::shell_word;
 use crate::facts::{Member, members_of};
-use crate::matrix::plan_workloads;
 use crate::source::writes_when_it_comes_up;
 
 /// The plan as text for a terminal.
@@ -59,7 +58,7 @@ fn render_subjects(plan: &Plan, text: &mut Text) {
 fn render_matrix(plan: &Plan, text: &mut Text) {
     let campaign = &plan.campaign;
     text.line(format_args!("\nworkloads, and on how many subjects"));
-    for (index, workload) in plan_workloads(campaign).iter().enumerate() {
+    for (index, workload) in plan.workloads.iter().enumerate() {
         let mine = || plan.cells.iter().filter(move |cell| cell.workload_index == index);
         let possible = mine().filter(|cell| cell.impossible.is_none()).count();
         text.line(format_args!("  {possible:>3}  {workload}"));

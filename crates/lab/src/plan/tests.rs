@@ -1,12 +1,12 @@
 use super::render::minutes;
 use super::*;
-use crate::campaign::parse_campaign;
+use crate::matrix::{Planned, parse_campaign};
 use crate::preset::{Choices, Preset, quick_campaign};
 
 #[test]
 fn quick_takes_about_a_minute_and_says_what_it_destroys() {
     let subjects = [("stripe".to_owned(), "raid0(chunk=64K, a.img, b.img)".to_owned())];
-    let plan = plan_campaign(&quick_campaign("a.img", &subjects).unwrap());
+    let plan = plan_campaign(Planned::of(&quick_campaign("a.img", &subjects).unwrap()));
     assert!(plan.duration < Duration::from_secs(90), "{:?}", plan.duration);
     assert_eq!(plan.overwrites, ["a.img", "b.img"]);
     // Single: 4 kinds of writes, 3 times a second each; the stripe writes to both members.
@@ -37,7 +37,7 @@ fn what_is_impossible_is_said_before_it_starts() {
     };
     let mut campaign = preset.campaign(&choices).unwrap();
     campaign.members.truncate(4);
-    let text = render_plan(&plan_campaign(&campaign));
+    let text = render_plan(&plan_campaign(Planned::of(&campaign)));
     assert!(text.contains("impossible, and left out"), "{text}");
     assert!(text.contains("it needs 6 members and there are 4"), "{text}");
 }
@@ -56,7 +56,7 @@ fn plan_of(head: &str, subjects: &[&str], jobs: &str) -> Plan {
         let baseline = index == 0;
         text += &format!("[[subject]]\nname = 's{index}'\nbaseline = {baseline}\n{subject}\n");
     }
-    plan_campaign(&parse_campaign(&(text + jobs), "test").unwrap())
+    plan_campaign(Planned::of(&parse_campaign(&(text + jobs), "test").unwrap()))
 }
 
 fn bytes_of(plan: &Plan, member: &str) -> u64 {

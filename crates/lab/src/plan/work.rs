@@ -17,7 +17,7 @@ use super::spread::{capacity, spread};
 use crate::campaign::{Campaign, FileSystem, Health, Source, Subject};
 use crate::command::Target;
 use crate::facts::members_of;
-use crate::matrix::{Cell, Workload};
+use crate::matrix::{Planned, Workload};
 use crate::safety::reasons_to_write;
 use crate::source::refilled;
 use crate::subjects::{SHARE_OF_FILE_SYSTEM, SHARE_OF_FOLDER, whole_blocks};
@@ -46,8 +46,9 @@ pub(super) struct Work {
 }
 
 /// Adds everything up.
-pub(super) fn plan_work(campaign: &Campaign, subjects: &[Subject], cells: &[Cell]) -> Work {
-    let reasons = reasons_to_write(campaign);
+pub(super) fn plan_work(planned: &Planned) -> Work {
+    let Planned { campaign, subjects, cells, .. } = planned;
+    let reasons = reasons_to_write(planned);
     let mut work = Work::default();
     for (index, subject) in subjects.iter().enumerate() {
         let mine = cells.iter().filter(|cell| cell.subject == index && cell.impossible.is_none());
@@ -222,11 +223,12 @@ impl<'p> Place<'p> {
     /// What each member is written when the first `bytes` are.
     fn shares(&self, bytes: u64) -> BTreeMap<String, u64> {
         match self.source {
-            Source::Stack(text) | Source::Kernel(text) => match Stack::parse(text) {
-                Ok(stack) => spread(&stack, bytes, &size_of_leaf),
-                // The campaign was checked before it was planned.
-                Err(_) => BTreeMap::new(),
-            },
+            // The campaign was checked before it was planned.
+            Source::Stack(_) | Source::Kernel(_) => self
+                .source
+                .stack()
+                .map(|stack| spread(stack, bytes, &size_of_leaf))
+                .unwrap_or_default(),
             _ => members_of(self.source)
                 .into_iter()
                 .map(|member| (member.text().to_owned(), bytes))
@@ -238,9 +240,7 @@ impl<'p> Place<'p> {
 /// Bytes of a subject, if they can be known without bringing it up. Looks at files and devices.
 fn size_of_source(source: &Source) -> Option<u64> {
     match source {
-        Source::Stack(text) | Source::Kernel(text) => {
-            capacity(&Stack::parse(text).ok()?, &size_of_leaf)
-        }
+        Source::Stack(_) | Source::Kernel(_) => capacity(source.stack()?, &size_of_leaf),
         Source::Path(path) => size_of(Path::new(path)),
         Source::Zram(text) | Source::Tmpfs(text) => {
             text.parse::<ByteSize>().ok().map(|size| size.0)

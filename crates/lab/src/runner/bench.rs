@@ -10,7 +10,7 @@ use crate::command::last_lines;
 use crate::command::{Exit, Step, Target, ToolOutput};
 use crate::error::LabError;
 use crate::evidence::Evidence;
-use crate::matrix::Trial;
+use crate::matrix::{Planned, Trial};
 use crate::metric::{Measured, Metric, Sample};
 use crate::rng::mix;
 use crate::store::{Outcome, StoredTrial, Times};
@@ -68,13 +68,19 @@ impl From<LabError> for Obstacle {
 
 impl<'c> Bench<'c> {
     pub(super) fn new(
-        campaign: &'c Campaign,
+        planned: &'c Planned,
         options: &'c LabOptions,
         journal: &Rc<Journal>,
     ) -> Result<Self, LabError> {
-        let home = home_of_sources(campaign, &options.results_dir);
+        let home = home_of_sources(planned, &options.results_dir);
         let folder = Room::new(&home, "braid-lab-bench-", journal)?;
-        Ok(Self { campaign, options, folder, clean_up: Vec::new(), spent: Times::default() })
+        Ok(Self {
+            campaign: &planned.campaign,
+            options,
+            folder,
+            clean_up: Vec::new(),
+            spent: Times::default(),
+        })
     }
 
     /// Tries one trial out; what is found goes into `kept`.
@@ -243,9 +249,10 @@ impl<'c> Bench<'c> {
 }
 
 /// Memory, if what is to lie ready leaves half of what is free; else the results' own disk.
-fn home_of_sources(campaign: &Campaign, results: &Path) -> PathBuf {
+fn home_of_sources(planned: &Planned, results: &Path) -> PathBuf {
     let needed = room_of_sources(
-        crate::matrix::plan_workloads(campaign)
+        planned
+            .workloads
             .iter()
             .filter_map(|workload| Some(workload.tool()?.sources(&workload.settings)))
             .flatten(),

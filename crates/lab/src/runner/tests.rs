@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::*;
-use crate::campaign::parse_campaign;
 use crate::command::{CommandLine, Exit, Finished, Step as ScriptStep, Target, ToolOutput};
 use crate::evidence::{Roots, Snapshot, Watch, take_under};
+use crate::matrix::{Planned, parse_campaign};
 use crate::metric::Metric;
 use crate::preset::quick_campaign;
 use crate::settings::Value;
@@ -462,7 +462,7 @@ fn a_tool_that_is_not_there_names_its_package() {
 #[test]
 fn two_runs_never_share_a_device_or_a_folder() {
     let rivals = Rivals::new();
-    let _devices = lock_devices(&rivals.campaign).unwrap();
+    let _devices = lock_devices(&Planned::of(&rivals.campaign)).unwrap();
     let (tally, log) = rivals.run(&[]);
     assert!(matches!(tally, Err(LabError::Busy { .. })));
     assert_eq!(log.borrow().starts, 0);

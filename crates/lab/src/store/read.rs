@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Outcome, Results, Session, Store, StoredTrial, SubjectFacts, Times, from_json};
 use crate::error::LabError;
+use crate::matrix::Planned;
 use crate::metric::{LatencyBins, Measured, Metric, Sample, TimeSeries};
 
 impl Store {
@@ -47,8 +48,7 @@ impl Store {
         self.add_latencies(&mut trials)?;
         self.add_series(&mut trials)?;
         Ok(Results {
-            subjects: campaign.expand(),
-            campaign,
+            planned: Planned::checked(&campaign)?,
             facts: self.subjects()?,
             sessions: self.sessions()?,
             trials: trials.into_values().collect(),

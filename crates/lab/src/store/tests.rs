@@ -133,7 +133,7 @@ fn results_of_an_earlier_version_are_read() {
     let dir = tempfile::tempdir().unwrap();
     of_an_earlier_version(dir.path(), &relative());
     let results = Store::open(dir.path()).unwrap().results().unwrap();
-    assert_eq!((results.campaign, results.trials.len()), (relative(), 1));
+    assert_eq!((results.planned.campaign, results.trials.len()), (relative(), 1));
     // But not gone on with, as nobody knows which files they are of.
     let error = Store::create(dir.path(), &relative().rooted_in(Path::new("/c1"))).unwrap_err();
     let text = error.to_string();

@@ -62,8 +62,8 @@ fn file_behind(path: &Path, world: &mut dyn World) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::campaign::parse_campaign;
-    use crate::matrix::plan_workloads;
+    use crate::matrix::Planned;
+    use crate::matrix::parse_campaign;
     use crate::{LabOptions, SystemWorld};
 
     const MIB: u64 = 1 << 20;
@@ -85,8 +85,8 @@ mod tests {
             );
             let campaign = parse_campaign(&text, "test").unwrap();
             let options = LabOptions::new(dir.path()).unwrap();
-            let subjects = Subjects::new(&campaign, &options).unwrap();
-            subjects.content_of(0, &plan_workloads(&campaign)[0], &mut SystemWorld::new())
+            let subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
+            subjects.content_of(0, &Planned::of(&campaign).workloads[0], &mut SystemWorld::new())
         };
         let seen = |holes: u64, bytes: u64| {
             Some(RegionContent::Found { holes: holes * MIB, bytes: bytes * MIB })

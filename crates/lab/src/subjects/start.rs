@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use braid_stack::{ByteSize, Stack};
+use braid_stack::ByteSize;
 
 use super::held::Held;
 use super::site::{Base, Obstacle, Site};
 use super::{Subjects, directory, first_of, kernel, nbd, path, stack, tmpfs, whole_blocks, zram};
 use crate::array::Braid;
-use crate::campaign::Source;
+use crate::campaign::{Expression, Source};
 use crate::error::LabError;
 use crate::source::{Form, writes_when_it_comes_up};
 use crate::world::World;
@@ -74,8 +74,8 @@ impl Subjects<'_> {
         let size = |text: &str| {
             text.parse::<ByteSize>().map_err(|error| Obstacle::Impossible(error.to_string()))
         };
-        let parse = |text: &str| {
-            Stack::parse(text).map_err(|error| Obstacle::Impossible(error.to_string()))
+        let said = |expression: &Expression| {
+            expression.stack().cloned().map_err(|why| Obstacle::Impossible(why.to_owned()))
         };
         let name = self.name_of_volume(subject);
         if writes_when_it_comes_up(&self.subjects[subject].source) {
@@ -87,10 +87,10 @@ impl Subjects<'_> {
             Source::Nbd(uri) => nbd::bring_up(site, uri),
             Source::Zram(text) => zram::bring_up(site, size(text)?),
             Source::Tmpfs(text) => tmpfs::bring_up(site, size(text)?),
-            Source::Kernel(text) => kernel::bring_up(site, &parse(text)?, &name, form),
+            Source::Kernel(text) => kernel::bring_up(site, &said(text)?, &name, form),
             Source::Stack(text) => {
                 let request = stack::Request {
-                    stack: &parse(text)?,
+                    stack: &said(text)?,
                     braid: self.braid(),
                     name,
                     socket: self.room.path().join(format!("{subject}.sock")),

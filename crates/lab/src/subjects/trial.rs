@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use braid_stack::{Node, Stack};
+use braid_stack::Node;
 
 use super::devices::{disks_of, kernel_name};
 use super::journal::Thing;
@@ -173,8 +173,8 @@ fn watch_of(facts: &Subject, base: &Base) -> Watch {
 /// Rates of the modelled members if the expression says all of them; a profile's own are not known
 /// here.
 pub(super) fn models_of(source: &Source) -> Vec<(u64, u64)> {
-    let Source::Stack(text) = source else { return Vec::new() };
-    let Ok(stack) = Stack::parse(text) else { return Vec::new() };
+    let Source::Stack(expression) = source else { return Vec::new() };
+    let Ok(stack) = expression.stack() else { return Vec::new() };
     let leaves = stack.leaves();
     let models = leaves.iter().filter_map(|leaf| match &leaf.node {
         Node::Model(model) => Some(model.overrides),

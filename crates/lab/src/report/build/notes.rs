@@ -209,10 +209,10 @@ fn on_sharing(context: &Context<'_>) -> Vec<String> {
 }
 
 fn on_paths(context: &Context<'_>) -> Option<String> {
-    let through_nbd = crate::matrix::goes_through_nbd(&context.results.campaign);
+    let through_nbd = crate::matrix::goes_through_nbd(&context.results.workloads);
     let kinds: BTreeSet<&str> =
         context.results.subjects.iter().map(|subject| subject.source.kind()).collect();
-    let (path, stack) = (Source::Path(String::new()), Source::Stack(String::new()));
+    let (path, stack) = (Source::Path(String::new()), Source::Stack("".into()));
     (kinds.contains(path.kind()) && kinds.contains(stack.kind())).then(|| {
         let how = if through_nbd { "reached through NBD" } else { "attached as block devices" };
         format!(

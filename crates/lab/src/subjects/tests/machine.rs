@@ -453,9 +453,13 @@ impl State {
                 Ok(format!(r#"{{"members":[{{"superblocks":[{found}]}}]}}"#))
             }
             "status" if words[2] == "--json" => {
+                // One that is just coming up has no socket yet.
+                let is_listening = |name: &&str| self.starting.as_deref() != Some(*name);
                 let names = self.things.iter().filter_map(|thing| thing.strip_prefix("volume "));
-                let names: Vec<String> =
-                    names.map(|name| format!(r#"{{"name":"{name}"}}"#)).collect();
+                let names: Vec<String> = names
+                    .filter(is_listening)
+                    .map(|name| format!(r#"{{"name":"{name}"}}"#))
+                    .collect();
                 Ok(format!(r#"{{"volumes":[{}],"unanswered":[]}}"#, names.join(",")))
             }
             "status" => {

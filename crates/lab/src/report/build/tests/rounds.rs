@@ -162,8 +162,8 @@ fn latencies_and_findings_are_of_the_rounds_that_count() {
     assert_eq!(table.rows[0].cells[2].text, "5000");
     // In a campaign without rounds all repetitions count, whatever its name, and the fall is a
     // finding.
-    results.campaign.rounds = false;
-    results.campaign.name = "steady".to_owned();
+    results.planned.campaign.rounds = false;
+    results.planned.campaign.name = "steady".to_owned();
     let analysis = analyse(&results);
     let cell = analysis.cell(0, 0);
     assert!(cell.rounds.is_none() && cell.counts(1));
