@@ -87,7 +87,8 @@ fn check(lab: &Lab, case: &Case, devices: &BTreeMap<&str, LoopDevice>) {
         case.job
     );
     let campaign = braid_lab::matrix::parse_campaign(&text, "test").expect("a campaign");
-    let plan = braid_lab::plan(&campaign).expect("a plan");
+    let options = braid_lab::LabOptions::new(lab.results()).expect("this program");
+    let plan = braid_lab::plan(&campaign, &options).expect("a plan");
     let before: Vec<u64> = devices.values().map(written_to).collect();
     let file = lab.campaign(&text);
     let results = lab.results().display().to_string();

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Bytes that are kept of each of a program's streams; a program that says more is ended. The longest
 /// output of a tool, fio's distributions of many jobs, is some hundred KiB.
@@ -72,6 +73,16 @@ pub(crate) fn shell_word(word: &str) -> String {
 pub(crate) fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(3)..].join(" | ")
+}
+
+/// A time in words, rounded up.
+pub(crate) fn minutes(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{:.1} h", seconds as f64 / 3600.0),
+    }
 }
 
 /// How a tool ended.

@@ -14,13 +14,14 @@
 //! * the next run repeats what failed, and what was impossible unless the campaign itself says so;
 //! * two runs never use one results directory or one device at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::LabOptions;
 use crate::campaign::Campaign;
 use crate::error::LabError;
-use crate::facts::place_members;
+use crate::facts::{Member, members_of, place_members};
 use crate::matrix::{Planned, Trial};
 use crate::progress::Progress;
 use crate::safety::check_overwrites;
@@ -88,6 +89,7 @@ pub fn run_campaign(
 ) -> Result<Tally, LabError> {
     let began = world.monotonic();
     let planned = &Planned::checked(&campaign.rooted()?)?;
+    check_there(planned, world)?;
     check_overwrites(planned, &options.destroy)?;
     // Before the folder is made: a run that is refused leaves none.
     let _devices = lock_devices(planned)?;
@@ -130,6 +132,34 @@ pub fn run_campaign(
     down?;
     store.save_times(session, &tally.times, Some(world.unix_time_s()))?;
     Ok(tally)
+}
+
+/// Refuses a campaign of which a file, device or folder is not there, before anything is measured:
+/// the others would be compared without it. What no trial uses may be missing.
+///
+/// # Errors
+///
+/// [`LabError::Missing`] with every path that is not there.
+pub(crate) fn check_there(planned: &Planned, world: &mut dyn World) -> Result<(), LabError> {
+    let used: BTreeSet<usize> = planned
+        .cells
+        .iter()
+        .filter(|cell| cell.impossible.is_none())
+        .map(|cell| cell.subject)
+        .collect();
+    let members = used.iter().flat_map(|index| members_of(&planned.subjects[*index].source));
+    let mut paths = Vec::new();
+    for member in members {
+        // braid expands `~`, and says itself when nothing is there.
+        if let Member::Path(path) = member
+            && !path.starts_with('~')
+            && !paths.contains(&path)
+            && world.path_kind(Path::new(&path))?.is_none()
+        {
+            paths.push(path);
+        }
+    }
+    if paths.is_empty() { Ok(()) } else { Err(LabError::Missing { paths }) }
 }
 
 struct Run<'a, 'c> {

@@ -64,7 +64,7 @@ mod treat;
 mod trial;
 mod zram;
 
-pub(crate) use trial::{SHARE_OF_FILE_SYSTEM, SHARE_OF_FOLDER};
+pub(crate) use trial::Shares;
 
 use held::Held;
 use journal::Thing;
@@ -102,6 +102,8 @@ pub struct Ready {
     pub size_bytes: u64,
     /// Bytes that the trial may use.
     pub region_bytes: u64,
+    /// Bytes that a tool may ask for that says what it needs.
+    pub room_bytes: u64,
     /// What to look at around the trial.
     pub watch: Watch,
     /// What is done to the array while the tool runs.

@@ -21,6 +21,7 @@ mod cp_cached;
 mod cp_read;
 mod cp_tree;
 mod dd;
+pub(crate) mod enough;
 mod fio;
 pub mod fuzz;
 mod hdparm;
@@ -120,8 +121,12 @@ pub struct TrialSpec<'a> {
     pub target: &'a Target,
     /// Processes at once, at least 1.
     pub processes: u32,
-    /// The first so many bytes are used of a raw target; the room there is in a folder.
+    /// The first so many bytes are used of a raw target; in a folder, what a tool uses that takes as
+    /// much as it gets.
     pub region_bytes: u64,
+    /// What a tool may ask for that says what it needs: in a folder more than the region, up to what
+    /// the file system needs itself; of a raw target the region.
+    pub room_bytes: u64,
     /// Measured seconds, for tools that run for a time.
     pub runtime_s: f64,
     /// Seconds before them.

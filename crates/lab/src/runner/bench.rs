@@ -141,6 +141,7 @@ impl<'c> Bench<'c> {
             target: &ready.target,
             processes: workload.setup.processes,
             region_bytes: ready.region_bytes,
+            room_bytes: ready.room_bytes,
             runtime_s: self.campaign.runtime_s,
             ramp_s: tool.ramp_s(self.campaign.ramp_s),
             seed: trial.seed,

@@ -259,7 +259,8 @@ impl World for MockWorld {
     }
 
     fn path_kind(&mut self, path: &Path) -> Result<Option<PathKind>, LabError> {
-        Ok(Some(if path.is_dir() { PathKind::Folder } else { PathKind::File }))
+        let is_gone = path.ends_with("gone.img");
+        Ok((!is_gone).then(|| if path.is_dir() { PathKind::Folder } else { PathKind::File }))
     }
 
     /// A machine that shows nothing of itself.
@@ -366,6 +367,21 @@ fn a_campaign_that_only_reads_writes_nothing() {
     let mut world = MockWorld::new(&[]);
     run_campaign(&rivals.campaign, &options(&rivals.results(), &[]), &mut world).unwrap();
     assert_eq!(world.log.borrow().fills, 0);
+}
+
+/// The others would be measured, and compared with nothing.
+#[test]
+fn nothing_is_measured_when_something_is_not_there() {
+    let rivals = Rivals::new();
+    let mut world = MockWorld::new(&[]);
+    let campaign = small("/img/gone.img", "raid0(/img/a.img, /img/gone.img)");
+    let options = options(&rivals.results(), &["/img/a.img", "/img/gone.img"]);
+    let error = run_campaign(&campaign, &options, &mut world).unwrap_err();
+    let LabError::Missing { paths } = &error else { panic!("{error}") };
+    assert_eq!(paths, &["/img/gone.img"]);
+    assert!(error.to_string().contains("/img/gone.img does not exist; make it"), "{error}");
+    assert_eq!(world.log.borrow().starts, 0);
+    assert!(!rivals.results().exists());
 }
 
 #[test]

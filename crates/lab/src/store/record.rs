@@ -115,3 +115,12 @@ impl Deref for Results {
         &self.planned
     }
 }
+
+/// What is known of the time that trials take.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Earlier {
+    /// Seconds of each trial that was measured, by its number.
+    pub measured: BTreeMap<u32, f64>,
+    /// Seconds around each, on average: bringing up, cleaning up, writing down.
+    pub around_s: f64,
+}

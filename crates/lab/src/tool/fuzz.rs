@@ -61,6 +61,7 @@ fn parse(tool: &dyn Tool, settings: &Settings, run: RunOutput) {
         target: &target,
         processes: run.processes.len() as u32,
         region_bytes: 1 << 30,
+        room_bytes: 1 << 30,
         runtime_s: 1.0,
         ramp_s: 0.0,
         seed: 1,

@@ -73,10 +73,10 @@ pub(super) fn folder_of<'a>(spec: &TrialSpec<'a>) -> Result<&'a Path, String> {
 
 /// That the trial's room holds so many bytes.
 pub(super) fn check_room(spec: &TrialSpec<'_>, bytes: u64) -> Result<(), String> {
-    if bytes <= spec.region_bytes {
+    if bytes <= spec.room_bytes {
         return Ok(());
     }
-    let (needs, has) = (ByteSize(bytes), ByteSize(spec.region_bytes));
+    let (needs, has) = (ByteSize(bytes), ByteSize(spec.room_bytes));
     Err(format!("it needs {needs:#} and has {has:#}; take a smaller size or a larger region"))
 }
 

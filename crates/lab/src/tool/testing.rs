@@ -50,6 +50,7 @@ pub(super) fn trial<'a>(
         target,
         processes,
         region_bytes: 1 << 20,
+        room_bytes: 1 << 20,
         runtime_s: 1.0,
         ramp_s: 0.0,
         seed: 7,

@@ -117,6 +117,7 @@ proptest! {
             for target in [testing::folder(), testing::device()] {
                 let spec = TrialSpec {
                     region_bytes,
+                    room_bytes: region_bytes,
                     seed,
                     ..testing::trial(&settings, &target, processes)
                 };

@@ -102,6 +102,7 @@ fn measure_in(
         target,
         processes,
         region_bytes: REGION,
+        room_bytes: REGION,
         runtime_s: 0.5,
         ramp_s: 0.1,
         seed: 3,
@@ -423,6 +424,7 @@ fn every_tool_is_run_here_and_refuses_what_does_not_fit() {
             target: &folder,
             processes: 1,
             region_bytes: 0,
+            room_bytes: 0,
             runtime_s: 1.0,
             ramp_s: 0.0,
             seed: 0,
@@ -432,7 +434,8 @@ fn every_tool_is_run_here_and_refuses_what_does_not_fit() {
         assert!(tool.plan(&spec).is_err(), "{name} fits into nothing");
         if tool.place(&settings) == Place::Folder {
             let raw = Target::Device("/nonexistent".into());
-            let spec = TrialSpec { target: &raw, region_bytes: u64::MAX, ..spec };
+            let spec =
+                TrialSpec { target: &raw, region_bytes: u64::MAX, room_bytes: u64::MAX, ..spec };
             let refused = tool.plan(&spec).unwrap_err();
             assert!(refused.contains("folder"), "{name}: {refused}");
         }

@@ -29,6 +29,7 @@ fn with_seed(
         target: &target,
         processes,
         region_bytes: 1 << 20,
+        room_bytes: 1 << 20,
         runtime_s: 60.0,
         ramp_s: 0.0,
         seed,

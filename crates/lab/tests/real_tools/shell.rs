@@ -38,6 +38,7 @@ fn type_it(tool: &dyn Tool, values: &str, processes: u32, left: &str) {
         target: &target,
         processes,
         region_bytes: 8 << 20,
+        room_bytes: 8 << 20,
         runtime_s: 0.2,
         ramp_s: 0.0,
         seed: 3,

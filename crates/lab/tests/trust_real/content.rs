@@ -88,6 +88,7 @@ fn left_by(name: &str, settings: &Settings, parent: &Path) -> Option<Vec<u8>> {
         target: &target,
         processes: 1,
         region_bytes: 16 * MIB,
+        room_bytes: 16 * MIB,
         runtime_s: 0.5,
         ramp_s: 0.0,
         seed: 3,

@@ -137,6 +137,7 @@ fn processes_that_share_unevenly() {
             target: &Target::Device(file.clone()),
             processes: 2,
             region_bytes: 16 * MIB,
+            room_bytes: 16 * MIB,
             runtime_s: 1.0,
             ramp_s: 0.0,
             seed: 1,

@@ -4,7 +4,7 @@ use crate::tool::testing::{commands, folder, listed, run_times, settings, trial}
 #[test]
 fn trees_are_put_there_and_copied_on_the_subject() {
     let (values, target) = (settings(&CpTree, "size = \"1M\""), folder());
-    let spec = TrialSpec { region_bytes: 6 << 20, ..trial(&values, &target, 2) };
+    let spec = TrialSpec { room_bytes: 6 << 20, ..trial(&values, &target, 2) };
     let script = CpTree.plan(&spec).unwrap();
     assert_eq!(
         commands(&script),
@@ -32,7 +32,7 @@ fn trees_are_put_there_and_copied_on_the_subject() {
     assert!(script.sync && script.warm.is_empty());
     assert_eq!(CpTree.sources(&values), [SourceData::Tree("tree-1M".into(), 1 << 20)]);
     assert_eq!(CpTree.writes(&values, 2), Writes::Bytes(4 << 20));
-    let small = TrialSpec { region_bytes: (6 << 20) - 1, ..spec };
+    let small = TrialSpec { room_bytes: (6 << 20) - 1, ..spec };
     assert!(CpTree.plan(&small).unwrap_err().contains("larger region"));
 }
 

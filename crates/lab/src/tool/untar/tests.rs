@@ -8,7 +8,7 @@ fn roomy<'a>(
     target: &'a crate::command::Target,
     processes: u32,
 ) -> TrialSpec<'a> {
-    TrialSpec { region_bytes: 3 << 20, ..trial(settings, target, processes) }
+    TrialSpec { room_bytes: 3 << 20, ..trial(settings, target, processes) }
 }
 
 #[test]
