@@ -17,9 +17,7 @@ use crate::metric::{Measured, Metric};
 use crate::settings::{Parameter, Settings};
 
 mod bonnie;
-mod cp_cached;
-mod cp_read;
-mod cp_tree;
+mod copy;
 mod dd;
 pub(crate) mod enough;
 mod fio;
@@ -32,7 +30,6 @@ pub mod source;
 mod sysbench;
 #[cfg(test)]
 mod testing;
-mod untar;
 
 pub use recipe::places_in_shell;
 
@@ -44,10 +41,10 @@ const TOOLS: &[&dyn Tool] = &[
     &dd::Dd,
     &sysbench::Sysbench,
     &bonnie::Bonnie,
-    &untar::Untar,
-    &cp_tree::CpTree,
-    &cp_cached::CpCached,
-    &cp_read::CpRead,
+    &copy::UNTAR,
+    &copy::CP_TREE,
+    &copy::CP_CACHED,
+    &copy::CP_READ,
     #[cfg(test)]
     &crate::fixture::Meter,
 ];
