@@ -1,4 +1,5 @@
-//! The tools that measure. A tool is one file under `tool/` and one line in `TOOLS`.
+//! The tools that measure. A tool is one file under `tool/` and one line in
+//! `tool/registry.rs`.
 //!
 //! ```text
 //! TrialSpec ──plan──> Script: prepare │ warm │ measured (all at once) │ clean up
@@ -25,6 +26,7 @@ pub mod fuzz;
 mod hdparm;
 mod parts;
 mod recipe;
+mod registry;
 mod seek;
 pub mod source;
 mod sysbench;
@@ -32,37 +34,7 @@ mod sysbench;
 mod testing;
 
 pub use recipe::places_in_shell;
-
-/// Every tool.
-const TOOLS: &[&dyn Tool] = &[
-    &fio::Fio,
-    &seek::Seek,
-    &hdparm::Hdparm,
-    &dd::Dd,
-    &sysbench::Sysbench,
-    &bonnie::Bonnie,
-    &copy::UNTAR,
-    &copy::CP_TREE,
-    &copy::CP_CACHED,
-    &copy::CP_READ,
-    #[cfg(test)]
-    &crate::fixture::Meter,
-];
-
-/// The tool with this name.
-pub fn find(name: &str) -> Option<&'static dyn Tool> {
-    TOOLS.iter().copied().find(|tool| tool.name() == name)
-}
-
-/// Every tool, in the order of lists.
-pub fn all() -> impl Iterator<Item = &'static dyn Tool> {
-    TOOLS.iter().copied()
-}
-
-/// Names of all tools.
-pub fn names() -> Vec<&'static str> {
-    TOOLS.iter().map(|tool| tool.name()).collect()
-}
+pub use registry::{all, find, names};
 
 /// What a tool asks of the subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

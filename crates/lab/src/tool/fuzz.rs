@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{RunOutput, TOOLS, Tool, TrialSpec};
+use super::registry::TOOLS;
+use super::{RunOutput, Tool, TrialSpec};
 use crate::command::{Exit, Target, ToolOutput};
 use crate::metric::Measured;
 use crate::settings::{Kind, Settings, Value};

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::registry::TOOLS;
 use super::*;
 use crate::settings::{Kind, Value};
 use braid_stack::ByteSize;
