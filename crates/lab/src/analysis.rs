@@ -26,7 +26,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::matrix::{Workload, plan_workloads};
+use crate::matrix::Workload;
 use crate::metric::{Better, Metric};
 use crate::settings::Value;
 use crate::stats::{ByRepetition, Effect, Estimate, average_baselines, estimate, holm, scatter};
@@ -46,7 +46,9 @@ pub use contest::{Contest, Outcome, find_contests};
 pub use factors::{Factor, Level, LevelEffect, find_factors};
 use gather::Gathered;
 pub use health::{Phase, PhaseEffect, Rebuild, find_phases, find_rebuilds};
-pub use kinds::{Kind, KindEffect, find_effects, find_kinds, pooled_baseline, pooled_speed, speeds};
+pub use kinds::{
+    Kind, KindEffect, find_effects, find_kinds, pooled_baseline, pooled_speed, speeds,
+};
 pub use rounds::{Rounds, has_rounds};
 pub(crate) use tails::merged_latencies;
 
@@ -229,7 +231,7 @@ impl Analysis {
 
 /// Makes the analysis, with the laboratory's own judgement of what can be believed.
 pub fn analyse(results: &Results) -> Analysis {
-    let workloads = plan_workloads(&results.campaign);
+    let workloads = results.workloads.clone();
     let mut judgement = judge(results, &workloads);
     let gathered = Gathered::of(results, &workloads);
     if has_rounds(&results.campaign) {
@@ -241,7 +243,7 @@ pub fn analyse(results: &Results) -> Analysis {
 }
 
 /// The same with a judgement that was made before. `workloads` are those of
-/// [`plan_workloads`]; a cell that the judgement does not have is [`Standing::Ok`].
+/// [`crate::matrix::Planned`]; a cell that the judgement does not have is [`Standing::Ok`].
 pub fn analyse_judged(
     results: &Results,
     workloads: Vec<Workload>,

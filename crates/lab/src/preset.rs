@@ -10,10 +10,10 @@ use std::path::Path;
 use braid_stack::ByteSize;
 
 use crate::campaign::{
-    Campaign, MemberDecl, Source, SubjectDecl, check_campaign, parse_unchecked, read_draft,
-    resolve_device,
+    Campaign, MemberDecl, Source, SubjectDecl, parse_unchecked, read_draft, resolve_device,
 };
 use crate::error::LabError;
+use crate::matrix::Planned;
 
 /// A ready-made campaign.
 #[derive(Debug, Clone, Copy)]
@@ -278,8 +278,7 @@ impl Choices {
         campaign.region = self.region.unwrap_or(campaign.region);
         campaign.seed = self.seed.unwrap_or(campaign.seed);
         campaign.only.extend(self.only.iter().cloned());
-        check_campaign(&campaign)?;
-        Ok(campaign)
+        Planned::checked(&campaign).map(|planned| planned.campaign)
     }
 }
 
@@ -334,9 +333,9 @@ fn set_members(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabErro
 /// itself.
 fn use_kernel(subject: &mut SubjectDecl) {
     if let Source::Stack(text) = &subject.source {
-        subject.source = match text.contains('(') {
+        subject.source = match text.text().contains('(') {
             true => Source::Kernel(text.clone()),
-            false => Source::Path(text.clone()),
+            false => Source::Path(text.to_string()),
         };
     }
 }

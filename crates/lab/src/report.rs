@@ -15,6 +15,6 @@ pub mod render;
 pub(crate) mod units;
 
 pub use build::{build_report, tidy_rows};
+pub(crate) use build::{first_sentence, why_missing};
 pub use data::report_data;
 pub use model::Report;
-pub(crate) use build::{first_sentence, why_missing};

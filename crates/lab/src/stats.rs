@@ -27,7 +27,9 @@ mod histogram;
 mod percentile;
 mod steady;
 
-pub use effect::{ByRepetition, Effect, average_baselines, holm, mean_and_deviation, scatter};
+pub use effect::{
+    ByRepetition, Effect, average_baselines, holm, mean_and_deviation, repetitions_to_plan, scatter,
+};
 pub use error::StatsError;
 pub use estimate::{Estimate, estimate, median};
 pub use histogram::{CumulativePoint, Histogram};

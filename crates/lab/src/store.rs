@@ -26,9 +26,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::campaign::{Campaign, parse_campaign, render_campaign};
+use crate::campaign::{Campaign, render_campaign};
 use crate::environment::Environment;
 use crate::error::LabError;
+use crate::matrix::parse_campaign;
 
 mod database;
 mod files;
@@ -37,7 +38,7 @@ mod record;
 mod write;
 
 pub(crate) use files::{RunLock, patiently, write_whole};
-pub use record::{Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
+pub use record::{Earlier, Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
 
 /// A results directory that is open.
 #[derive(Debug)]
@@ -83,6 +84,21 @@ impl Store {
     pub fn open(dir: &Path) -> Result<Self, LabError> {
         let (db, lock) = database::open_to_read(dir)?;
         Ok(Self { dir: dir.to_path_buf(), db, lock })
+    }
+
+    /// What was measured of a campaign in a directory that may have results; nothing where it has
+    /// none. Writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::open`], and when the results are another campaign's.
+    pub fn earlier(dir: &Path, campaign: &Campaign) -> Result<Earlier, LabError> {
+        if !database::path_in(dir).exists() {
+            return Ok(Earlier::default());
+        }
+        let store = Self::open(dir)?;
+        store.check_is_same(campaign)?;
+        store.times_of_trials()
     }
 
     /// Keeps other runs out of the directory for as long as it is open.

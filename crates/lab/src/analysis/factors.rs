@@ -125,7 +125,8 @@ pub(super) fn direction_of(work: &Work) -> String {
         _ => {}
     }
     let workload = &work.workload;
-    let writes = workload.tool().map(|tool| tool.writes(&workload.settings, workload.setup.processes));
+    let writes =
+        workload.tool().map(|tool| tool.writes(&workload.settings, workload.setup.processes));
     match writes {
         Some(Writes::Nothing) => "reads".to_owned(),
         _ => workload.tool.clone(),
@@ -204,8 +205,8 @@ fn found_at(analysis: &Analysis, work: usize, subject: usize) -> Option<Found> {
 fn single_member(analysis: &Analysis, results: &Results, work: usize) -> Option<Found> {
     let is_single = |subject: &usize| match &results.subjects[*subject].source {
         Source::Path(_) => true,
-        Source::Stack(text) => {
-            braid_stack::Stack::parse(text).is_ok_and(|stack| stack.members().is_empty())
+        Source::Stack(expression) => {
+            expression.stack().is_ok_and(|stack| stack.members().is_empty())
         }
         _ => false,
     };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Cell, Standing, State, Work, rounds, tails};
-use crate::matrix::{Workload, plan_matrix};
+use crate::matrix::Workload;
 use crate::store::{Outcome, Results};
 
 /// Cells with what was measured, before anything is worked out from it.
@@ -63,10 +63,10 @@ fn empty_cells(works: &[Work], subjects: usize) -> Vec<Cell> {
 
 /// Which cells the campaign has, and which of them it knows to be impossible.
 fn mark_planned(results: &Results, subjects: usize, cells: &mut [Cell]) {
-    for planned in plan_matrix(&results.campaign) {
+    for planned in &results.cells {
         if let Some(cell) = cells.get_mut(planned.workload_index * subjects + planned.subject) {
-            cell.state = match planned.impossible {
-                Some(reason) => State::Impossible(reason),
+            cell.state = match &planned.impossible {
+                Some(reason) => State::Impossible(reason.clone()),
                 None => State::NotYet,
             };
         }

@@ -195,8 +195,7 @@ pub fn find_rebuilds(analysis: &Analysis, results: &Results) -> Vec<Rebuild> {
     let mut found = Vec::new();
     for cell in &analysis.cells {
         let (subject, workload) = (cell.subject, cell.workload);
-        let mut rebuild =
-            Rebuild { subject, workload, ended_s: Vec::new(), unended_s: Vec::new() };
+        let mut rebuild = Rebuild { subject, workload, ended_s: Vec::new(), unended_s: Vec::new() };
         for trial in trials_of(results, cell) {
             let at = |wanted: &str| {
                 trial.events.iter().find(|(_, what)| what == wanted).map(|(at, _)| *at)

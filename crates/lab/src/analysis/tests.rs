@@ -51,7 +51,7 @@ fn judged(results: &Results, invalid: &[(&str, &str)]) -> Analysis {
         };
         judgement.cells.insert(((*subject).to_owned(), (*workload).to_owned()), verdict);
     }
-    analyse_judged(results, plan_workloads(&results.campaign), judgement)
+    analyse_judged(results, results.workloads.clone(), judgement)
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn the_baseline_is_the_average_and_seconds_are_better_when_less() {
 #[test]
 fn an_invalid_number_takes_no_part() {
     let results = plan();
-    let label = plan_workloads(&results.campaign)[0].label();
+    let label = results.workloads[0].label();
     let of_stripe = judged(&results, &[("stripe", &label)]);
     let cell = of_stripe.cell(0, 2);
     assert!(cell.main().is_some() && cell.effect.is_none() && !cell.is_usable());
@@ -134,7 +134,10 @@ fn rated(repetitions: u32, rate: impl Fn(&str) -> f64) -> Results {
     campaign.repetitions = repetitions;
     campaign.jobs[0].settings.insert("unit".to_owned(), vec![Value::Word("rate".to_owned())]);
     results(&campaign, |subject, workload, repetition| {
-        let seed = [repetition.into(), crate::rng::mix(&[subject.name.len() as u64, subject.name.as_bytes()[5].into()])];
+        let seed = [
+            repetition.into(),
+            crate::rng::mix(&[subject.name.len() as u64, subject.name.as_bytes()[5].into()]),
+        ];
         headline(workload, rate(&subject.name) * noise(0.02, &seed))
     })
 }
@@ -162,9 +165,8 @@ fn a_winner_is_better_than_each() {
 fn equal_subjects_have_no_winner_and_no_colour() {
     const CAMPAIGNS: u64 = 300;
     let even: fn(&[u64]) -> f64 = |seed| noise(0.1, seed);
-    let bell: fn(&[u64]) -> f64 = |seed| {
-        (0..12).map(|part| noise(0.1, &[seed, &[part]].concat())).sum::<f64>() / 12.0
-    };
+    let bell: fn(&[u64]) -> f64 =
+        |seed| (0..12).map(|part| noise(0.1, &[seed, &[part]].concat())).sum::<f64>() / 12.0;
     for (name, noise, subjects, repetitions, most) in [
         ("bell", bell, 2, 3, 8),
         ("bell", bell, 2, 6, 8),
@@ -233,7 +235,8 @@ op = ["read", "write"]
             Some(Value::Count(members)) => *members as f64,
             _ => 1.0,
         };
-        let is_large = subject.dimensions.get("chunk").is_some_and(|chunk| chunk.to_string() == "128K");
+        let is_large =
+            subject.dimensions.get("chunk").is_some_and(|chunk| chunk.to_string() == "128K");
         let writes = workload.settings.word("op") == "write";
         let chunk = if is_large && writes { 0.5 } else { 1.0 };
         headline(workload, 1e8 * members * chunk * noise(0.001, &[repetition.into()]))

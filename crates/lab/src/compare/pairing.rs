@@ -7,9 +7,9 @@
 //!  not there        only in the second
 //! ```
 
+use super::mean_log;
 use crate::analysis::{Analysis, Cell, Standing, State};
 use crate::metric::Metric;
-use super::mean_log;
 use crate::stats::{ByRepetition, average_baselines};
 use crate::store::Results;
 
@@ -190,9 +190,9 @@ impl Side {
         let baselines = analysis.baselines.iter().map(|one| analysis.cell(cell.workload, *one));
         let baselines: Option<Vec<ByRepetition>> =
             baselines.map(|cell| cell.is_usable().then(|| of(cell))).collect();
-        let average = baselines.filter(|all| !all.is_empty() && !is_baseline).map(|all| {
-            average_baselines(&all.iter().collect::<Vec<&ByRepetition>>())
-        });
+        let average = baselines
+            .filter(|all| !all.is_empty() && !is_baseline)
+            .map(|all| average_baselines(&all.iter().collect::<Vec<&ByRepetition>>()));
         let relative: Option<Vec<f64>> = average.map(|average| {
             let both = own.iter().filter_map(|(rep, value)| Some(value / average.get(rep)?));
             both.collect()

@@ -158,7 +158,7 @@ fn differing_systems_are_named() {
     let first = run(&plan, 1, 0.02, 1.0);
     let mut second = run(&plan, 1, 0.02, 1.0);
     second.sessions[0].environment.kernel = "Linux 6.12.0 x86_64".to_owned();
-    second.campaign.runtime_s = 99.0;
+    second.planned.campaign.runtime_s = 99.0;
     let found = compare(&first, &second);
     assert!(!found.has_regression());
     assert!(found.environment[0].starts_with("kernel"), "{:?}", found.environment);

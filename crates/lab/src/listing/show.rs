@@ -100,11 +100,23 @@ fn show_cell(text: &mut String, results: &Results, analysis: &Analysis, cell: &C
     }
     if let Some(scatter) = cell.scatter {
         let scatter = digits(scatter * 100.0);
-        line(text, &format!("  {}: repetitions scatter by {scatter} % (standard deviation)", cell.headline));
+        line(
+            text,
+            &format!(
+                "  {}: repetitions scatter by {scatter} % (standard deviation)",
+                cell.headline
+            ),
+        );
     }
     if !cell.disturbed.is_empty() {
         let which: Vec<String> = cell.disturbed.iter().map(u32::to_string).collect();
-        line(text, &format!("  repetitions that do not count, for they were disturbed: {}", which.join(", ")));
+        line(
+            text,
+            &format!(
+                "  repetitions that do not count, for they were disturbed: {}",
+                which.join(", ")
+            ),
+        );
     }
     for index in &cell.trials {
         show_trial(text, &results.trials[*index], analysis);

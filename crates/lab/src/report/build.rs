@@ -100,9 +100,8 @@ impl<'a> Context<'a> {
     /// What one more repetition takes, by those that there were: trials and what is around them.
     fn seconds_of_a_repetition(&self) -> f64 {
         let sessions = self.results.sessions.iter();
-        let spent: f64 = sessions
-            .map(|one| one.times.busy_s + one.times.set_up_s + one.times.overhead_s)
-            .sum();
+        let spent: f64 =
+            sessions.map(|one| one.times.busy_s + one.times.set_up_s + one.times.overhead_s).sum();
         let trials = self.results.trials.iter();
         let run = trials.filter(|trial| !matches!(trial.outcome, Outcome::Impossible(_))).count();
         let cells = self.analysis.planned as f64 / f64::from(self.results.campaign.repetitions);
@@ -176,7 +175,13 @@ fn make_ids_unique(report: &mut Report) {
 }
 
 /// A section, if it has anything to show.
-fn section(id: &str, title: &str, lead: String, is_detail: bool, blocks: Vec<Block>) -> Vec<Section> {
+fn section(
+    id: &str,
+    title: &str,
+    lead: String,
+    is_detail: bool,
+    blocks: Vec<Block>,
+) -> Vec<Section> {
     if blocks.is_empty() {
         return Vec::new();
     }

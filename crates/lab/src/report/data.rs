@@ -20,12 +20,7 @@ use crate::store::Results;
 const OUTPUT_VERSION: u32 = 4;
 
 /// The whole document.
-pub fn report_data(
-    report: &Report,
-    analysis: &Analysis,
-    results: &Results,
-    dir: &Path,
-) -> Value {
+pub fn report_data(report: &Report, analysis: &Analysis, results: &Results, dir: &Path) -> Value {
     let kinds = find_kinds(analysis);
     let name = |subject: usize| results.subjects[subject].name.as_str();
     let label = |work: usize| analysis.workloads[work].label.as_str();

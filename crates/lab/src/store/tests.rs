@@ -1,13 +1,13 @@
 use super::*;
 use std::collections::BTreeMap;
 
+use crate::command::{Exit, ToolOutput};
 use crate::environment::read_environment;
 use crate::evidence::{Evidence, Moved};
 use crate::metric::{LatencyBins, Measured, Metric, Sample, TimeSeries};
 use crate::preset::quick_campaign;
 use crate::settings::Value;
-use crate::tool::{RunOutput, ToolOutput};
-use crate::world::Exit;
+use crate::tool::RunOutput;
 
 fn campaign() -> Campaign {
     quick_campaign("ram(1G)", &[("two".to_owned(), "raid0(ram(1G), ram(1G))".to_owned())]).unwrap()
@@ -151,7 +151,7 @@ fn results_of_an_earlier_version_are_read() {
     let dir = tempfile::tempdir().unwrap();
     of_an_earlier_version(dir.path(), &relative());
     let results = Store::open(dir.path()).unwrap().results().unwrap();
-    assert_eq!((results.campaign, results.trials.len()), (relative(), 1));
+    assert_eq!((results.planned.campaign, results.trials.len()), (relative(), 1));
     // But not gone on with, as nobody knows which files they are of.
     let error = Store::create(dir.path(), &relative().rooted_in(Path::new("/c1"))).unwrap_err();
     let text = error.to_string();

@@ -8,7 +8,7 @@ use braid_stack::ByteSize;
 use super::Checked;
 use crate::campaign::{FileSystem, Source, Subject};
 use crate::facts::{Member, members_of, note_on_sharing};
-use crate::matrix::{Workload, goes_through_nbd, plan_matrix};
+use crate::matrix::{Workload, goes_through_nbd};
 use crate::settings::Value;
 use crate::store::{Outcome, Results, StoredTrial};
 use crate::tool::Effort;
@@ -29,8 +29,7 @@ pub(super) fn is_modelled(subject: &Subject) -> bool {
 
 /// Rule `unfinished`.
 pub(super) fn check_progress(results: &Results, _: &[Workload]) -> Checked {
-    let cells = plan_matrix(&results.campaign);
-    let possible = cells.iter().filter(|cell| cell.impossible.is_none()).count();
+    let possible = results.cells.iter().filter(|cell| cell.impossible.is_none()).count();
     let not_to_be = |trial: &&StoredTrial| matches!(trial.outcome, Outcome::Impossible(_));
     let planned = (possible * results.campaign.repetitions as usize)
         .saturating_sub(results.trials.iter().filter(not_to_be).count());
@@ -89,7 +88,8 @@ pub(super) fn check_sharing(results: &Results, _: &[Workload]) -> Checked {
 pub(super) fn check_runtime(results: &Results, workloads: &[Workload]) -> Checked {
     let runtime_s = results.campaign.runtime_s;
     let is_timed = |workload: &Workload| {
-        let effort = workload.tool().map(|t| t.effort(&workload.settings, workload.setup.processes));
+        let effort =
+            workload.tool().map(|t| t.effort(&workload.settings, workload.setup.processes));
         effort == Some(Effort::Runtime)
     };
     if runtime_s >= SHORT_S
@@ -135,13 +135,13 @@ pub(super) fn check_regions(results: &Results, _: &[Workload]) -> Checked {
 }
 
 /// Rule `differing-paths`: what is served pays for the export, a path does not.
-pub(super) fn check_paths(results: &Results, _: &[Workload]) -> Checked {
+pub(super) fn check_paths(results: &Results, workloads: &[Workload]) -> Checked {
     let has = |is: fn(&Source) -> bool| results.subjects.iter().any(|one| is(&one.source));
     let paths = has(|source| matches!(source, Source::Path(_)));
     if !paths || !has(|source| matches!(source, Source::Stack(_))) {
         return Checked::Fine;
     }
-    let how = match goes_through_nbd(&results.campaign) {
+    let how = match goes_through_nbd(workloads) {
         true => "reached through NBD",
         false => "attached as block devices",
     };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use braid_stack::{Node, Stack};
+use braid_stack::Node;
 
 use crate::campaign::{Campaign, FileSystem, Source, Subject};
 use crate::evidence::{Evidence, Moved};
@@ -121,7 +121,7 @@ impl TrialCase<'_> {
     /// linear passes requests on and counts none of them.
     pub(super) fn target(&self) -> Option<Moved> {
         let keeps_no_counters = || match &self.subject?.source {
-            Source::Kernel(text) => Some(matches!(Stack::parse(text).ok()?.node, Node::Linear(_))),
+            Source::Kernel(text) => Some(matches!(text.stack().ok()?.node, Node::Linear(_))),
             _ => None,
         };
         let is_silent = |moved: &Moved| moved.read_bytes == 0 && moved.written_bytes == 0;

@@ -210,7 +210,7 @@ fn bound(
 /// The stack of a subject that is one; a plain path is a stack of one leaf.
 fn stack_of(source: &Source) -> Option<Stack> {
     match source {
-        Source::Stack(text) | Source::Kernel(text) => Stack::parse(text).ok(),
+        Source::Stack(text) | Source::Kernel(text) => text.stack().ok().cloned(),
         Source::Path(path) => Stack::parse(&format!("file({path:?})")).ok(),
         Source::Directory(_) | Source::Nbd(_) | Source::Zram(_) | Source::Tmpfs(_) => None,
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::{Context, cells};
-use crate::campaign::Campaign;
+use crate::command::shell_word;
 use crate::evidence::RegionContent;
 use crate::facts::note_on_sharing;
 use crate::report::model::{Row, Table};
@@ -12,7 +12,6 @@ use crate::report::units::{date, digits};
 use crate::safety::plan_overwrites;
 use crate::store::{Outcome, Results};
 use crate::words::enumerate;
-use crate::world::shell_word;
 use braid_stack::ByteSize;
 
 /// When, how much of it is done, on which system.
@@ -209,7 +208,7 @@ pub(super) fn commands(context: &Context<'_>) -> Table {
 pub(super) fn again(results: &Results, dir: &Path) -> Vec<String> {
     let campaign = shell_word(&dir.join("campaign.toml").display().to_string());
     let results_dir = shell_word(&dir.display().to_string());
-    let destroy = destroy_flags(&results.campaign);
+    let destroy = destroy_flags(results);
     vec![
         format!("braid lab resume {results_dir}{destroy}"),
         format!("braid lab run {campaign} --out NEW-FOLDER{destroy}"),
@@ -218,7 +217,7 @@ pub(super) fn again(results: &Results, dir: &Path) -> Vec<String> {
 }
 
 /// A flag for each thing that exists and that the campaign would overwrite.
-fn destroy_flags(campaign: &Campaign) -> String {
-    let overwritten = plan_overwrites(campaign);
+fn destroy_flags(results: &Results) -> String {
+    let overwritten = plan_overwrites(&results.planned);
     overwritten.iter().map(|path| format!(" --destroy {}", shell_word(path))).collect()
 }

@@ -17,11 +17,11 @@ use crate::analysis::{
     Cell, Contest, Factor, Kind, KindEffect, LevelEffect, Outcome, Outlook, Phase, State,
 };
 use crate::campaign::Health;
+use crate::command::shell_word;
 use crate::report::build::words::{name_of, short};
 use crate::report::units::{digits, factor, interval, quantity, span, title};
 use crate::stats::{Effect, estimate};
 use crate::words::enumerate;
-use crate::world::shell_word;
 
 /// So many kinds of work, states or factors are told one by one.
 const FEW: usize = 3;
@@ -93,8 +93,7 @@ fn in_brackets(effect: &Effect) -> String {
 fn of_contests(context: &Context<'_>) -> Vec<String> {
     let is_healthy = |contest: &&Contest| {
         let works = contest.kind.workloads.iter();
-        let mut healths =
-            works.map(|work| context.analysis.workloads[*work].workload.setup.health);
+        let mut healths = works.map(|work| context.analysis.workloads[*work].workload.setup.health);
         context.phases.is_empty() || healths.all(|health| health == Health::Healthy)
     };
     let contests: Vec<&Contest> = context.contests.iter().filter(is_healthy).collect();
@@ -275,7 +274,8 @@ fn what_it_takes(context: &Context<'_>, open: &[&Contest]) -> String {
 }
 
 fn subjects_in_words(context: &Context<'_>, contest: &Contest) -> String {
-    let names: Vec<&str> = contest.ranking.iter().map(|subject| context.subject(*subject)).collect();
+    let names: Vec<&str> =
+        contest.ranking.iter().map(|subject| context.subject(*subject)).collect();
     if names.len() > MOST_SUBJECTS {
         return format!("{} subjects", names.len());
     }
@@ -305,11 +305,8 @@ fn of_phases(context: &Context<'_>) -> Vec<String> {
         if parts.is_empty() {
             continue;
         }
-        let mut text = format!(
-            "Of its healthy speed {} does, {}",
-            context.subject(subject),
-            parts.join("; ")
-        );
+        let mut text =
+            format!("Of its healthy speed {} does, {}", context.subject(subject), parts.join("; "));
         if let Some(rebuild) = rebuild_in_words(context, subject) {
             text += &format!("; {rebuild}");
         }

@@ -55,13 +55,7 @@ fn table(factor: &Factor) -> Table {
             }
         }
     }
-    Table {
-        id: "factor".to_owned(),
-        title: String::new(),
-        note: String::new(),
-        columns,
-        rows,
-    }
+    Table { id: "factor".to_owned(), title: String::new(), note: String::new(), columns, rows }
 }
 
 /// A curve over numbers, bars over words.
@@ -102,8 +96,8 @@ pub(super) fn chart(factor: &Factor) -> Chart {
                 series.push(ideal(&at, at[factor.reference]));
             }
             // Powers of two and the like are read by factors.
-            let log = at.iter().all(|x| *x > 0.0)
-                && at.last() >= at.first().map(|x| x * 8.0).as_ref();
+            let log =
+                at.iter().all(|x| *x > 0.0) && at.last() >= at.first().map(|x| x * 8.0).as_ref();
             Plot::Lines {
                 x: Axis {
                     label: name_of(&factor.dimension),
@@ -128,9 +122,7 @@ pub(super) fn chart(factor: &Factor) -> Chart {
                     name: direction.clone(),
                     values: (0..factor.levels.len())
                         .map(|level| match effect(level, place) {
-                            Some((effect, standing)) => {
-                                bar(&effect, 1.0, is_suspect(standing))
-                            }
+                            Some((effect, standing)) => bar(&effect, 1.0, is_suspect(standing)),
                             None => Datum::Gap(Gap::NotGiven),
                         })
                         .collect(),
@@ -213,9 +205,11 @@ fn cross(context: &Context<'_>, down: &Factor, across: &Factor, work: usize) -> 
         }
         let scale = cells::scale_of(all(), metric);
         let mut columns = vec![cells::column(name_of(&down.dimension))];
-        columns.extend(across.levels.iter().map(|level| {
-            cells::numbers_in(&spell(&across.dimension, &level.value), scale.unit)
-        }));
+        columns.extend(
+            across.levels.iter().map(|level| {
+                cells::numbers_in(&spell(&across.dimension, &level.value), scale.unit)
+            }),
+        );
         let rows = down.levels.iter().map(|row| {
             let mut line = vec![cells::words(short(&down.dimension, &row.value))];
             line.extend(across.levels.iter().map(|column| match cell(&row.value, &column.value) {

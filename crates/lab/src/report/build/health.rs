@@ -40,9 +40,8 @@ fn find<'c>(
     line: (usize, &str),
     phase: Phase,
 ) -> Option<&'c PhaseEffect> {
-    let is_it = |one: &&PhaseEffect| {
-        (one.subject, one.direction.as_str()) == line && one.phase == phase
-    };
+    let is_it =
+        |one: &&PhaseEffect| (one.subject, one.direction.as_str()) == line && one.phase == phase;
     context.phases.iter().find(is_it)
 }
 

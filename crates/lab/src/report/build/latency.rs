@@ -193,9 +193,8 @@ fn in_ms(ns: f64) -> String {
 /// The requests of each trial of a cell that counts.
 fn latencies_by_trial(context: &Context<'_>, cell: &Measured, op: &str) -> Vec<Histogram> {
     let trials = cell.trials.iter().map(|index| &context.results.trials[*index]);
-    let counts = |trial: &&StoredTrial| {
-        trial.outcome == Outcome::Ok && cell.counts(trial.repetition)
-    };
+    let counts =
+        |trial: &&StoredTrial| trial.outcome == Outcome::Ok && cell.counts(trial.repetition);
     let bins = |trial: &StoredTrial| {
         let of_op = trial.measured.latencies.iter().filter(|latencies| latencies.op == op);
         Histogram::from_bins(of_op.flat_map(|latencies| latencies.bins.iter().copied())).ok()

@@ -306,7 +306,8 @@ impl Sheet<'_> {
         if both.is_empty() {
             return (Cell::default(), Cell::default());
         }
-        let (own, of): (f64, f64) = both.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let (own, of): (f64, f64) =
+            both.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let shown = |value: f64| {
             let tone = cells::tone_of(self.worst_standing(subject), Tone::Plain);
             Cell { tone, ..cells::number(digits(value), value) }

@@ -157,9 +157,8 @@ fn in_words(window: &Window) -> String {
 
 /// Who has not settled, for an answer.
 pub(super) fn sentence(context: &Context<'_>) -> Option<String> {
-    let unsettled = |cell: &&Measured| {
-        cell.rounds.as_ref().is_some_and(|rounds| rounds.window().is_none())
-    };
+    let unsettled =
+        |cell: &&Measured| cell.rounds.as_ref().is_some_and(|rounds| rounds.window().is_none());
     let names: Vec<String> = context
         .analysis
         .cells

@@ -1,9 +1,9 @@
 //! The answer as a table that fits on a screen: a row for each subject and a column for each kind of
 //! work; of a study, a row for each level of what was varied.
 
+use super::Context;
 use super::cells;
 use super::words::{name_of, short};
-use super::Context;
 use crate::analysis::{Cell as Measured, Factor, KindEffect, LevelEffect, Outlook, Standing};
 use crate::report::model::{Cell, Column, Row, Table, Tone};
 use crate::report::units::{factor, interval, quantity};
@@ -43,13 +43,7 @@ fn of_subjects(context: &Context<'_>) -> Table {
     if all > MOST_KINDS {
         note += &format!(" {} further kinds of work are below.", all - MOST_KINDS);
     }
-    Table {
-        id: "answer".to_owned(),
-        title: String::new(),
-        note,
-        columns,
-        rows: rows.collect(),
-    }
+    Table { id: "answer".to_owned(), title: String::new(), note, columns, rows: rows.collect() }
 }
 
 fn of_effect(one: &KindEffect) -> Cell {
@@ -119,8 +113,9 @@ fn of_factors(context: &Context<'_>) -> Table {
     Table {
         id: "answer".to_owned(),
         title: String::new(),
-        note: "How many times as fast as the level marked 1, all else alike, with the 95 % interval."
-            .to_owned(),
+        note:
+            "How many times as fast as the level marked 1, all else alike, with the 95 % interval."
+                .to_owned(),
         columns,
         rows: context.factors.iter().flat_map(|factor| rows_of(factor, &directions)).collect(),
     }

@@ -8,7 +8,7 @@ use crate::analysis::analyse;
 use crate::analysis::{Finding, Judgement, Standing};
 use crate::campaign::{Campaign, Health};
 use crate::fixture::{self, Given, campaign, headline, noise, results};
-use crate::matrix::plan_workloads;
+use crate::matrix::Planned;
 use crate::metric::Metric;
 use crate::report::model::{Axis, Cell, Datum, Plot, Table, Tone};
 use crate::settings::Value;
@@ -287,9 +287,8 @@ fn analyse_as(results: &Results, judged: &[(&str, &str, Standing)]) -> Analysis 
             action: "set direct".to_owned(),
         };
         let findings = vec![finding];
-        let verdict =
-            crate::trust::Verdict { standing: *standing, findings, ..Default::default() };
+        let verdict = crate::trust::Verdict { standing: *standing, findings, ..Default::default() };
         judgement.cells.insert(((*subject).to_owned(), (*workload).to_owned()), verdict);
     }
-    crate::analysis::analyse_judged(results, plan_workloads(&results.campaign), judgement)
+    crate::analysis::analyse_judged(results, Planned::of(&results.campaign).workloads, judgement)
 }

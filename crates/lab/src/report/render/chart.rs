@@ -23,7 +23,7 @@ pub(super) mod colours;
 mod legend;
 mod lines;
 mod scale;
-#[cfg(any())]
+#[cfg(test)]
 mod tests;
 
 pub use colours::Palette;

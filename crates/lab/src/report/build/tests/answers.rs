@@ -32,7 +32,10 @@ fn a_small_campaign_reads_well() {
 #[test]
 fn a_winner_is_named_with_its_merits_and_what_it_costs() {
     let said = answer(&small(5, 0.01, 3.1, 0.5));
-    assert!(said[0].starts_with("It depends on the work: for sequential reads take stripe (3."), "{said:?}");
+    assert!(
+        said[0].starts_with("It depends on the work: for sequential reads take stripe (3."),
+        "{said:?}"
+    );
     assert!(said[0].contains(" times single in sequential reads (3."), "{said:?}");
     assert!(said[0].ends_with("; for sequential writes take single."), "{said:?}");
     let said = answer(&small(5, 0.01, 3.1, 1.2));
@@ -51,7 +54,11 @@ fn a_baseline_may_win() {
 #[test]
 fn what_would_tell_is_said_with_the_command() {
     let said = answer(&small(3, 0.1, 1.02, 1.03));
-    assert!(said[0].starts_with("stripe and single cannot be told apart") || said[0].starts_with("single and stripe cannot be told apart"), "{said:?}");
+    assert!(
+        said[0].starts_with("stripe and single cannot be told apart")
+            || said[0].starts_with("single and stripe cannot be told apart"),
+        "{said:?}"
+    );
     assert!(said[0].contains(" ahead of the next, and repetitions scatter by "), "{said:?}");
     assert!(said[0].contains("`braid lab resume results --repetitions "), "{said:?}");
     let alone = answer(&small(1, 0.1, 1.5, 1.5));
@@ -97,7 +104,10 @@ fn nobody_is_named_beside_a_faster_one_that_is_not_believed() {
             "stripe" => 2.0,
             _ => 1.0,
         };
-        headline(workload, factor * 1e8 * noise(0.01, &[repetition.into(), subject.name.len() as u64]))
+        headline(
+            workload,
+            factor * 1e8 * noise(0.01, &[repetition.into(), subject.name.len() as u64]),
+        )
     });
     let judged = [("third", "sequential read 1M", Standing::Invalid)];
     let report = build_report(&analyse_as(&results, &judged), &results, Path::new("results"));
@@ -166,7 +176,10 @@ fn data_is_data() {
     assert_eq!(data["output_version"], 4);
     assert_eq!(data["cells"].as_array().unwrap().len(), 4);
     let cell = &data["cells"][1];
-    assert_eq!((cell["subject"].as_str(), cell["verdict"].as_str()), (Some("stripe"), Some("better")));
+    assert_eq!(
+        (cell["subject"].as_str(), cell["verdict"].as_str()),
+        (Some("stripe"), Some("better"))
+    );
     assert_eq!(cell["metrics"]["throughput"]["unit"], "B/s");
     assert!((cell["against_baseline"]["times"].as_f64().unwrap() - 1.9).abs() < 0.05);
     assert_eq!(data["contests"][0]["outcome"]["winner"], "stripe");

@@ -114,13 +114,16 @@ fn a_story_is_told_by_its_phases() {
 /// A trial that ends before its recovery says so, and gives no time.
 #[test]
 fn a_recovery_that_has_not_ended_is_told() {
-    let results = results(&campaign(&STATES.replace("raid10(/dev/sdd, /dev/sde)", "raid1(/dev/sdd, /dev/sde)")), |_, workload, _| {
-        let events = match workload.setup.health {
-            Health::Rebuilding => vec![(1.0, "recovery began".to_owned())],
-            _ => Vec::new(),
-        };
-        Given::All(fixture::measured(&[(Metric::Throughput, 1e8)]), events)
-    });
+    let results = results(
+        &campaign(&STATES.replace("raid10(/dev/sdd, /dev/sde)", "raid1(/dev/sdd, /dev/sde)")),
+        |_, workload, _| {
+            let events = match workload.setup.health {
+                Health::Rebuilding => vec![(1.0, "recovery began".to_owned())],
+                _ => Vec::new(),
+            };
+            Given::All(fixture::measured(&[(Metric::Throughput, 1e8)]), events)
+        },
+    );
     let report = build_report(&analyse_as(&results, &[]), &results, Path::new("results"));
     let said = &report.answer[0];
     assert!(said.ends_with("; no recovery had ended after 9.00 s."), "{said}");

@@ -155,7 +155,8 @@ fn reproduces_every_published_percent() {
     assert_eq!(study.published.len(), 5);
     for published in &study.published {
         let report = study.report(published.processes, 0.0);
-        let of = |test: &String| study.percent(&report, published.processes, test, &published.subject);
+        let of =
+            |test: &String| study.percent(&report, published.processes, test, &published.subject);
         let percents = || published.tests.iter().map(of);
         let printed = published.least..=published.most;
         match published.what.as_str() {
@@ -195,8 +196,7 @@ fn the_mean_of_17_5_is_a_matter_of_half_a_second() {
     // (455/427 + 241/159 + 212/197 + 5/4.5 + 31/28 + 61/57.5) / 6
     assert!((mean(&report, "raid1") - 115.609_378).abs() < 1e-6, "{}", mean(&report, "raid1"));
     let tests = ["bonnie", "dd-write", "cp-read", "untar", "cp-tree"];
-    let cut: f64 =
-        tests.iter().map(|test| cut_off(study.percent(&report, 1, test, "raid1"))).sum();
+    let cut: f64 = tests.iter().map(|test| cut_off(study.percent(&report, 1, test, "raid1"))).sum();
     assert_eq!((cut + cut_off(5.0 / 4.0 * 100.0)) / 6.0, 17.5);
 }
 

@@ -52,7 +52,10 @@ fn the_fast_rounds_of_a_fresh_device_win_nothing() {
     let said = report.answer.join(" ");
     assert!(said.starts_with("Take b: 1.10 times a in random writes"), "{said}");
     let number = |column| cell(&report, "percent", "random write", column).text.as_str();
-    assert_eq!([number("a [1/s]"), number("b [1/s]"), number("b [%]")], ["100000", "110000", "110"]);
+    assert_eq!(
+        [number("a [1/s]"), number("b [1/s]"), number("b [%]")],
+        ["100000", "110000", "110"]
+    );
     // All rounds are drawn all the same.
     let chart = report.charts().find(|chart| chart.id == "rounds").unwrap();
     let Plot::Lines { series, .. } = &chart.plot else { panic!("{chart:?}") };
@@ -149,8 +152,8 @@ fn latencies_and_findings_are_of_the_rounds_that_count() {
     assert_eq!(table.rows[0].cells[2].text, "5000");
     // In a campaign without rounds all repetitions count, whatever its name, and the fall is a
     // finding.
-    results.campaign.rounds = false;
-    results.campaign.name = "steady".to_owned();
+    results.planned.campaign.rounds = false;
+    results.planned.campaign.name = "steady".to_owned();
     let analysis = analyse(&results);
     let cell = analysis.cell(0, 0);
     assert!(cell.rounds.is_none() && cell.counts(1));

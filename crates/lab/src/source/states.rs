@@ -1,14 +1,12 @@
 //! What state a subject is brought into for a trial, and how, by what it is made of. Pure.
 
-use braid_stack::Stack;
-
 use super::kernel;
-use super::stack::{Redundancy, lacks_a_member, redundancy};
+use super::redundancy::{Redundancy, lacks_a_member, redundancy};
 use crate::campaign::{Health, Source};
 
 /// How a state is brought about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Treatment {
+pub(crate) enum Treatment {
     /// It is left alone.
     Nothing,
     /// It comes up without its first member.
@@ -28,24 +26,25 @@ pub(super) enum Treatment {
 /// # Errors
 ///
 /// Why it cannot be.
-pub(super) fn treatment(source: &Source, health: Health) -> Result<Treatment, String> {
+pub(crate) fn treatment(source: &Source, health: Health) -> Result<Treatment, String> {
     if health == Health::Healthy {
         return Ok(Treatment::Nothing);
     }
-    let no_array = || Err("it is not an array that survives a failure".to_owned());
-    let (Source::Stack(text) | Source::Kernel(text)) = source else { return no_array() };
-    // Campaigns have been checked, so this is one that was put together by hand.
-    let stack = Stack::parse(text).map_err(|error| error.to_string())?;
+    let no_array = || Err("it is not an array that survives a failure".into());
+    let (Source::Stack(expression) | Source::Kernel(expression)) = source else {
+        return no_array();
+    };
+    let stack = expression.stack()?;
     let redundancy = match source {
-        Source::Kernel(_) if kernel::is_redundant(&stack) => Redundancy::Remembering,
+        Source::Kernel(_) if kernel::is_redundant(stack) => Redundancy::Remembering,
         Source::Kernel(_) => Redundancy::None,
-        _ => redundancy(&stack),
+        _ => redundancy(stack),
     };
     if redundancy == Redundancy::None {
         return no_array();
     }
-    if lacks_a_member(&stack) {
-        return Err("a member is missing from it already".to_owned());
+    if lacks_a_member(stack) {
+        return Err("a member is missing from it already".into());
     }
     Ok(match (health, redundancy) {
         (Health::Scrubbing, _) => Treatment::Check,
@@ -53,7 +52,7 @@ pub(super) fn treatment(source: &Source, health: Health) -> Result<Treatment, St
         (_, Redundancy::Forgetful) => {
             return Err("it has no superblocks that would remember a new member: that takes one \
                         level over whole files or block devices (for memory, files on a tmpfs)"
-                .to_owned());
+                .into());
         }
         (Health::Degraded, _) => Treatment::Fail,
         (Health::Rebuilding, _) => Treatment::Refill,
@@ -64,8 +63,7 @@ pub(super) fn treatment(source: &Source, health: Health) -> Result<Treatment, St
 /// The member that is filled again in each trial with this state, if one is.
 pub(crate) fn refilled(source: &Source, health: Health) -> Option<String> {
     let treatment = treatment(source, health).ok()?;
-    let (Source::Stack(text) | Source::Kernel(text)) = source else { return None };
-    let stack = Stack::parse(text).ok()?;
+    let stack = source.stack()?;
     let is_kernels = matches!(source, Source::Kernel(_));
     let fills = match treatment {
         // The kernel's array is made anew, a volume gets its member back.
@@ -80,9 +78,9 @@ pub(crate) fn refilled(source: &Source, health: Health) -> Option<String> {
 /// Why a subject can never be had in this state, on whatever machine. Pure.
 pub(crate) fn why_never(source: &Source, health: Health) -> Option<String> {
     let built = match source {
-        Source::Kernel(text) => Stack::parse(text)
-            .map_err(|error| error.to_string())
-            .and_then(|stack| kernel::check(&stack)),
+        Source::Kernel(expression) => {
+            expression.stack().map_err(str::to_owned).and_then(kernel::check)
+        }
         _ => Ok(()),
     };
     built.and_then(|()| treatment(source, health).map(drop)).err()
@@ -93,7 +91,7 @@ mod tests {
     use super::*;
 
     fn stack(text: &str, health: Health) -> Result<Treatment, String> {
-        treatment(&Source::Stack(text.to_owned()), health)
+        treatment(&Source::Stack(text.into()), health)
     }
 
     #[test]
@@ -110,18 +108,18 @@ mod tests {
         for health in [Health::Rebuilding, Health::Story] {
             assert!(stack(memory, health).unwrap_err().contains("superblocks"));
         }
-        let kernel = Source::Kernel("raid1(./a, ./b)".to_owned());
+        let kernel = Source::Kernel("raid1(./a, ./b)".into());
         assert_eq!(treatment(&kernel, Health::Story), Ok(Treatment::Story));
     }
 
     #[test]
     fn what_no_machine_can_do_is_known_beforehand() {
-        let never = |text: &str| why_never(&Source::Kernel(text.to_owned()), Health::Healthy);
+        let never = |text: &str| why_never(&Source::Kernel(text.into()), Health::Healthy);
         assert_eq!(never("raid1(./a, ./b)"), None);
         let nested = never("raid0(raid1(./a, ./b), raid1(./c, ./d))").unwrap();
         assert!(nested.contains("is no member for the kernel's md"), "{nested}");
         assert!(never("ram(64M)").unwrap().contains("no level of the kernel's md"));
-        let stripe = Source::Stack("raid0(./a, ./b)".to_owned());
+        let stripe = Source::Stack("raid0(./a, ./b)".into());
         assert_eq!(why_never(&stripe, Health::Healthy), None);
         assert!(why_never(&stripe, Health::Degraded).unwrap().contains("survives a failure"));
     }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::world::{CommandLine, Exit, Finished, last_lines};
+use crate::command::{CommandLine, Exit, Finished, last_lines};
 
 /// An array whose members can be taken out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,8 +195,8 @@ fn parse_kernel(text: &str) -> Result<Activity, String> {
 
 /// The part of `braid status NAME --json` that is of use here.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct VolumeStatus {
-    pub(super) pid: u32,
+pub(crate) struct VolumeStatus {
+    pub(crate) pid: u32,
     #[serde(default)]
     arrays: Vec<ArrayStatus>,
 }
@@ -224,7 +224,7 @@ struct MemberStatus {
 
 impl VolumeStatus {
     /// The one volume that was asked about.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct All {
             volumes: Vec<VolumeStatus>,

@@ -6,7 +6,8 @@
 //! Absent on purpose: a fuzzer. `tests/fuzz.rs` changes a committed corpus, `fuzz/` has the target for
 //! libFuzzer.
 
-use super::{Campaign, check_campaign, parse_campaign, render_campaign};
+use super::{Planned, parse_campaign};
+use crate::campaign::{Campaign, render_campaign};
 
 /// Any bytes as a text; what is no UTF-8 in it is replaced.
 pub fn fuzz_campaign(data: &[u8]) {
@@ -24,11 +25,10 @@ pub fn fuzz_campaign(data: &[u8]) {
         Ok(again) => assert_eq!(again, campaign, "{rendered}"),
         Err(error) => panic!("{error}\n{rendered}"),
     }
-    let cells = crate::matrix::plan_matrix(&campaign);
+    let Planned { subjects, cells, .. } = Planned::of(&campaign);
     assert!(!cells.is_empty(), "a campaign without a cell");
-    let subjects = campaign.expand();
     assert!(cells.iter().all(|cell| cell.subject < subjects.len()), "a cell of nothing");
-    if let Err(error) = check_campaign(&campaign.scaled(0.01)) {
+    if let Err(error) = Planned::checked(&campaign.scaled(0.01)) {
         panic!("made smaller: {error}\n{rendered}");
     }
 }

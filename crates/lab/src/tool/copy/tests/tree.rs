@@ -1,11 +1,11 @@
-use super::*;
+use super::super::*;
 use crate::tool::testing::{commands, folder, listed, run_times, settings, trial};
 
 #[test]
 fn trees_are_put_there_and_copied_on_the_subject() {
-    let (values, target) = (settings(&CpTree, "size = \"1M\""), folder());
-    let spec = TrialSpec { region_bytes: 6 << 20, ..trial(&values, &target, 2) };
-    let script = CpTree.plan(&spec).unwrap();
+    let (values, target) = (settings(&CP_TREE, "size = \"1M\""), folder());
+    let spec = TrialSpec { room_bytes: 6 << 20, ..trial(&values, &target, 2) };
+    let script = CP_TREE.plan(&spec).unwrap();
     assert_eq!(
         commands(&script),
         "cp -r --reflink=never /mnt/t/tree1 /mnt/t/copy1\n\
@@ -30,17 +30,17 @@ fn trees_are_put_there_and_copied_on_the_subject() {
         .map(|name| Step::Remove(std::path::Path::new("/mnt/t").join(name)));
     assert_eq!(script.clean_up, removed);
     assert!(script.sync && script.warm.is_empty());
-    assert_eq!(CpTree.sources(&values), [SourceData::Tree("tree-1M".into(), 1 << 20)]);
-    assert_eq!(CpTree.writes(&values, 2), Writes::Bytes(4 << 20));
-    let small = TrialSpec { region_bytes: (6 << 20) - 1, ..spec };
-    assert!(CpTree.plan(&small).unwrap_err().contains("larger region"));
+    assert_eq!(CP_TREE.sources(&values), [SourceData::Tree("tree-1M".into(), 1 << 20)]);
+    assert_eq!(CP_TREE.writes(&values, 2), Writes::Bytes(4 << 20));
+    let small = TrialSpec { room_bytes: (6 << 20) - 1, ..spec };
+    assert!(CP_TREE.plan(&small).unwrap_err().contains("larger region"));
 }
 
 #[test]
 fn what_is_copied_is_read_and_written() {
-    let (values, target) = (settings(&CpTree, "size = \"1M\"\nsync = false"), folder());
+    let (values, target) = (settings(&CP_TREE, "size = \"1M\"\nsync = false"), folder());
     let spec = trial(&values, &target, 1);
-    let measured = CpTree.parse(&spec, &run_times(&[4.0])).unwrap();
+    let measured = CP_TREE.parse(&spec, &run_times(&[4.0])).unwrap();
     let expected = [
         ("seconds", 4.0),
         ("throughput", 262_144.0),
@@ -48,7 +48,7 @@ fn what_is_copied_is_read_and_written() {
         ("bytes_written", 1_048_576.0),
     ];
     assert_eq!(listed(&measured), expected);
-    assert_eq!(CpTree.label(&values), "cp-tree 1M, no sync");
-    assert_eq!(CpTree.label(&settings(&CpTree, "")), "cp-tree");
-    assert_eq!(CpTree.parse(&spec, &run_times(&[])), Err(ToolError::Nothing { tool: NAME }));
+    assert_eq!(CP_TREE.label(&values), "cp-tree 1M, no sync");
+    assert_eq!(CP_TREE.label(&settings(&CP_TREE, "")), "cp-tree");
+    assert_eq!(CP_TREE.parse(&spec, &run_times(&[])), Err(ToolError::Nothing { tool: "cp-tree" }));
 }
