@@ -1,7 +1,7 @@
 //! Lines over an axis, with intervals, gaps, steps and moments that have names.
 
-use super::canvas::{Anchor, Canvas, Look, Marker, SMALL, TEXT, WIDTH, fit, text_width};
-use super::colours::{INK, Palette, RULE, SOFT, series as series_colour};
+use super::canvas::{Anchor, Canvas, Look, Marker, SMALL, WIDTH, fit, text_width};
+use super::colours::{Palette, RULE, SOFT, series as series_colour};
 use super::legend::{self, Key};
 use super::scale::{Scale, Start, axis_title, value_text};
 use crate::report::model::{Axis, Event, LineSeries, Point};
@@ -40,7 +40,7 @@ pub(super) fn draw(
     events: &[Event],
     palette: &Palette,
 ) -> Canvas {
-    let mut canvas = Canvas::new(WIDTH);
+    let mut canvas = Canvas::default();
     let names: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
     let places = palette.places(&names);
     // Dashes of a line that goes up and down in every pixel are noise.
@@ -48,9 +48,8 @@ pub(super) fn draw(
     let key = if dense { Key::Line } else { Key::Dashed };
     let suspect = series.iter().flat_map(|series| &series.points).any(|point| point.suspect);
     let mut top = legend::draw(&mut canvas, &names, &places, key, suspect);
-    let title = Look { size: SMALL, bold: false, colour: SOFT };
     let y_title = fit(&axis_title(y), SMALL, WIDTH);
-    canvas.layer("", |pen| pen.text((0.0, top + 8.0), Anchor::Start, title, &y_title));
+    canvas.text((0.0, top + 8.0), Anchor::Start, Look::TICK, &y_title);
     top += 20.0;
     let plane = lay_out(x, y, series, events, top);
     draw_grid(&mut canvas, &plane, x);
@@ -61,10 +60,10 @@ pub(super) fn draw(
     if series.iter().all(|one| runs(one, y.log).is_empty()) {
         let middle =
             (f64::midpoint(plane.left, plane.right), f64::midpoint(plane.top, plane.bottom));
-        let look = Look { size: TEXT, bold: false, colour: SOFT };
-        canvas.layer("", |pen| pen.text(middle, Anchor::Middle, look, "nothing was measured"));
+        let look = Look { colour: SOFT, ..Look::NAME };
+        canvas.text(middle, Anchor::Middle, look, "nothing was measured");
     }
-    canvas.end_at(plane.bottom + 42.0);
+    canvas.height = plane.bottom + 42.0;
     canvas
 }
 
@@ -91,32 +90,29 @@ fn lay_out(x: &Axis, y: &Axis, series: &[LineSeries], events: &[Event], top: f64
 }
 
 fn draw_grid(canvas: &mut Canvas, plane: &Plane, x_axis: &Axis) {
-    let look = Look { size: SMALL, bold: false, colour: SOFT };
-    canvas.layer("", |pen| {
-        for (value, text) in &plane.y.ticks {
-            let y = plane.y.at(*value);
-            pen.line(&[(plane.left, y), (plane.right, y)], RULE, 1.0);
-            pen.text((plane.left - 7.0, y), Anchor::End, look, &shorten(text, 12));
+    for (value, text) in &plane.y.ticks {
+        let y = plane.y.at(*value);
+        canvas.line(&[(plane.left, y), (plane.right, y)], RULE, 1.0);
+        canvas.text((plane.left - 7.0, y), Anchor::End, Look::TICK, &shorten(text, 12));
+    }
+    let base = plane.bottom;
+    canvas.line(&[(plane.left, base), (plane.right, base)], SOFT, 1.0);
+    let mut last_end = f64::NEG_INFINITY;
+    for (value, text) in &plane.x.ticks {
+        let x = plane.x.at(*value);
+        canvas.line(&[(x, base), (x, base + 4.0)], SOFT, 1.0);
+        let text = shorten(text, 12);
+        let half = text_width(&text, SMALL) / 2.0;
+        let middle = x.min(WIDTH - half);
+        if middle - half < last_end + 5.0 {
+            continue;
         }
-        let base = plane.bottom;
-        pen.line(&[(plane.left, base), (plane.right, base)], SOFT, 1.0);
-        let mut last_end = f64::NEG_INFINITY;
-        for (value, text) in &plane.x.ticks {
-            let x = plane.x.at(*value);
-            pen.line(&[(x, base), (x, base + 4.0)], SOFT, 1.0);
-            let text = shorten(text, 12);
-            let half = text_width(&text, SMALL) / 2.0;
-            let middle = x.min(WIDTH - half);
-            if middle - half < last_end + 5.0 {
-                continue;
-            }
-            last_end = middle + half;
-            pen.text((middle, base + 13.0), Anchor::Middle, look, &text);
-        }
-        let middle = f64::midpoint(plane.left, plane.right);
-        let title = fit(&axis_title(x_axis), SMALL, plane.right - plane.left);
-        pen.text((middle, base + 32.0), Anchor::Middle, look, &title);
-    });
+        last_end = middle + half;
+        canvas.text((middle, base + 13.0), Anchor::Middle, Look::TICK, &text);
+    }
+    let middle = f64::midpoint(plane.left, plane.right);
+    let title = fit(&axis_title(x_axis), SMALL, plane.right - plane.left);
+    canvas.text((middle, base + 32.0), Anchor::Middle, Look::TICK, &title);
 }
 
 /// Where the name of an event stands above the plane.
@@ -185,13 +181,12 @@ fn draw_events(canvas: &mut Canvas, plane: &Plane, events: &[Event]) {
         }
         let x = name.line;
         let y = plane.top - (name.row as f64 + 0.5) * EVENT_ROW - 1.0;
-        canvas.layer(" stroke-dasharray=\"30 30\"", |pen| {
+        canvas.group(" stroke-dasharray=\"3 3\"", |pen| {
             pen.line(&[(x, y - 5.0), (x, plane.bottom)], SOFT, 1.2);
         });
-        let look = Look { size: SMALL, bold: false, colour: INK };
         let (at, anchor) =
             if name.leftwards { (x - 4.0, Anchor::End) } else { (x + 4.0, Anchor::Start) };
-        canvas.layer("", |pen| pen.text((at, y), anchor, look, &event_text(event)));
+        canvas.text((at, y), anchor, Look::VALUE, &event_text(event));
         let tip = format!("{} at {}", event.label, value_text(event.x));
         canvas.tip_field((x - 3.0, plane.top), 6.0, plane.bottom - plane.top, &tip);
     }
@@ -214,16 +209,14 @@ fn draw_series(
     let colour = series_colour(place);
     let runs = runs(series, axes.1.log);
     let count = runs.iter().map(|run| run.len()).sum::<usize>();
-    canvas.layer("", |pen| {
-        for run in &runs {
-            if count >= BAND_FROM {
-                draw_band(pen, plane, run, place);
-            } else {
-                draw_whiskers(pen, plane, run, place);
-            }
+    for run in &runs {
+        if count >= BAND_FROM {
+            draw_band(canvas, plane, run, place);
+        } else {
+            draw_whiskers(canvas, plane, run, place);
         }
-    });
-    canvas.layer(&format!(" class=\"line\"{}", key.dashes(place)), |pen| {
+    }
+    canvas.group(&format!(" class=\"line\"{}", key.dashes(place)), |pen| {
         for run in &runs {
             let points = thinned(run.iter().map(|point| plane.at(point.x, point.y)).collect());
             let points = if series.steps { stepped(&points) } else { points };
@@ -236,15 +229,14 @@ fn draw_series(
     let every = if count <= MARKED { 1 } else { count.div_ceil(9) };
     let first = if every == 1 { 0 } else { (place * every / 8) % every };
     let points: Vec<&Point> = runs.into_iter().flatten().collect();
-    canvas.layer("", |pen| {
-        for point in points.iter().skip(first).step_by(every) {
-            let (marker, at) = (Marker::of(place), plane.at(point.x, point.y));
-            match point.suspect {
-                true => pen.hollow(marker, at, 3.4, colour),
-                false => pen.marker(marker, at, 3.4, colour),
-            }
+    for point in points.iter().skip(first).step_by(every) {
+        let (marker, at) = (Marker::of(place), plane.at(point.x, point.y));
+        if point.suspect {
+            canvas.hollow(marker, at, 3.4, colour);
+        } else {
+            canvas.marker(marker, at, 3.4, colour);
         }
-    });
+    }
     for point in points.iter().step_by(count.div_ceil(BAND_FROM).max(1)) {
         let tip = tip_of(series, point, axes);
         canvas.tip_disc(plane.at(point.x, point.y), 7.0, &tip);
@@ -273,19 +265,19 @@ fn tip_of(series: &LineSeries, point: &Point, (x, y): (&Axis, &Axis)) -> String 
     tip
 }
 
-fn draw_whiskers(pen: &mut super::canvas::Pen<'_>, plane: &Plane, run: &[Point], place: usize) {
+fn draw_whiskers(canvas: &mut Canvas, plane: &Plane, run: &[Point], place: usize) {
     let colour = series_colour(place);
     for point in run {
         let Some((low, high)) = point.interval.filter(|(low, high)| low < high) else { continue };
         let ((x, low), (_, high)) = (plane.at(point.x, low), plane.at(point.x, high));
-        pen.line(&[(x, low), (x, high)], colour, 1.2);
+        canvas.line(&[(x, low), (x, high)], colour, 1.2);
         for y in [low, high] {
-            pen.line(&[(x - 3.5, y), (x + 3.5, y)], colour, 1.2);
+            canvas.line(&[(x - 3.5, y), (x + 3.5, y)], colour, 1.2);
         }
     }
 }
 
-fn draw_band(pen: &mut super::canvas::Pen<'_>, plane: &Plane, run: &[Point], place: usize) {
+fn draw_band(canvas: &mut Canvas, plane: &Plane, run: &[Point], place: usize) {
     let ends: Vec<(f64, f64, f64)> =
         run.iter().filter_map(|p| p.interval.map(|(low, high)| (p.x, low, high))).collect();
     if ends.len() < 2 {
@@ -294,7 +286,7 @@ fn draw_band(pen: &mut super::canvas::Pen<'_>, plane: &Plane, run: &[Point], pla
     let upper = thinned(ends.iter().map(|(x, _, high)| plane.at(*x, *high)).collect());
     let lower = thinned(ends.iter().map(|(x, low, _)| plane.at(*x, *low)).collect());
     let outline: Vec<_> = upper.into_iter().chain(lower.into_iter().rev()).collect();
-    pen.area(&outline, series_colour(place), 0.16);
+    canvas.area(&outline, series_colour(place), 0.16);
 }
 
 /// Of many points those that can be seen: in each column of a pixel the first, the extremes in

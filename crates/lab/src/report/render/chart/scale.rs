@@ -1,10 +1,5 @@
 //! From values to places: the range of an axis, its ticks and their texts.
 
-use plotters::coord::combinators::{IntoLogRange, LogCoord};
-use plotters::coord::ranged1d::Ranged;
-use plotters::coord::types::RangedCoordf64;
-
-use super::canvas::{fine, pixels};
 use crate::report::model::Axis;
 use crate::report::units;
 
@@ -16,14 +11,9 @@ pub(super) struct Scale {
     low: f64,
     high: f64,
     pixels: (f64, f64),
-    coordinate: Coordinate,
+    log: bool,
     /// Values with their texts, low to high.
     pub(super) ticks: Vec<(f64, String)>,
-}
-
-enum Coordinate {
-    Linear(RangedCoordf64),
-    Log(LogCoord<f64>),
 }
 
 /// Where an axis without a logarithm begins.
@@ -83,8 +73,7 @@ impl Scale {
             .take_while(|value| *value <= high + step * 1e-6)
             .take(MOST_TICKS);
         let ticks = ticks.map(|value| (value, tick_text(value, step))).collect();
-        let coordinate = Coordinate::Linear((low..high).into());
-        Self { low, high, pixels, coordinate, ticks: chosen(axis, ticks) }
+        Self { low, high, pixels, log: false, ticks: chosen(axis, ticks) }
     }
 
     fn logarithmic(
@@ -109,26 +98,20 @@ impl Scale {
             .flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade)))
             .filter(|value| *value >= low * 0.999 && *value <= high * 1.001);
         let ticks = ticks.map(|value| (value, tick_text(value, value))).collect();
-        let coordinate = Coordinate::Log((low..high).log_scale().into());
-        Self { low, high, pixels, coordinate, ticks: chosen(axis, ticks) }
+        Self { low, high, pixels, log: true, ticks: chosen(axis, ticks) }
     }
 
     /// The pixel of a value; what lies outside ends at the axis' ends.
     pub(super) fn at(&self, value: f64) -> f64 {
         let value = if value.is_nan() { self.low } else { value.clamp(self.low, self.high) };
-        let limits = (fine(self.pixels.0), fine(self.pixels.1));
-        pixels(match &self.coordinate {
-            Coordinate::Linear(scale) => scale.map(&value, limits),
-            Coordinate::Log(scale) => scale.map(&value, limits),
-        })
+        let of = |value: f64| if self.log { value.log10() } else { value };
+        let share = (of(value) - of(self.low)) / (of(self.high) - of(self.low));
+        self.pixels.0 + share * (self.pixels.1 - self.pixels.0)
     }
 
     /// The pixel from which bars grow: zero, or the low end of a logarithmic axis.
     pub(super) fn base(&self) -> f64 {
-        match self.coordinate {
-            Coordinate::Linear(_) => self.at(0.0),
-            Coordinate::Log(_) => self.at(self.low),
-        }
+        self.at(if self.log { self.low } else { 0.0 })
     }
 }
 
