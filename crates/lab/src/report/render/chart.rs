@@ -17,6 +17,7 @@
 //! * colours are the ones of [`colours`], so that a page can exchange them for the dark;
 //! * a value that is not finite is drawn as a gap; no chart makes a renderer fail.
 
+mod axis;
 mod bars;
 mod canvas;
 pub(super) mod colours;
@@ -28,8 +29,9 @@ mod tests;
 
 pub use colours::Palette;
 
+pub(super) use self::axis::{axis_title, value_text};
 use self::canvas::{Canvas, Px, WIDTH};
-pub(super) use self::scale::{axis_title, limits, value_text};
+pub(super) use self::scale::limits;
 use super::text::escape_xml;
 use crate::report::model::{Chart, Plot};
 

@@ -125,6 +125,7 @@ fn clip(text: &str, longest: usize) -> String {
     cut(&printable(text), longest)
 }
 
+/// The first units of UTF-16, in which the format counts.
 fn cut(text: &str, longest: usize) -> String {
     let mut length = 0;
     let fits = |c: &char| {

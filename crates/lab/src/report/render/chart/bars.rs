@@ -6,18 +6,21 @@
 //! █████████├─┤                   9.8k
 //! ```
 
+use super::axis::{draw_nothing, draw_ticks, draw_title, tip_of, value_text};
 use super::canvas::{Anchor, Canvas, Look, SMALL, TEXT, WIDTH, fit, text_width};
 use super::colours::{INK, PAPER, Palette, RULE, SOFT};
 use super::legend::{self, Key};
-use super::scale::{Scale, Start, axis_title, value_text};
+use super::scale::{Scale, Start};
 use crate::report::model::{Axis, BarSeries, Datum, Gap, Spread, Tone};
 use crate::report::render::markdown::sign;
-use crate::report::render::text::{printable, shorten};
+use crate::report::render::text::printable;
 
 /// Longest name of a category that stands beside its bars instead of above them.
 const BESIDE: f64 = 110.0;
 const HEADING: f64 = 19.0;
 const GROUP_GAP: f64 = 11.0;
+/// Height of the plane where there is no bar to draw.
+const EMPTY: f64 = 60.0;
 /// From this height on the ticks stand above the bars as well.
 const TALL: f64 = 420.0;
 
@@ -96,7 +99,8 @@ pub(super) fn draw(
     let scale = Scale::over(axis, values, Start::Zero, 5, (layout.left, layout.right));
     draw_grid(&mut canvas, &layout, &scale, mark, axis, legend_end);
     if empty {
-        draw_emptiness(&mut canvas, &layout);
+        let (from, to) = ((layout.left, layout.top), (layout.right, layout.bottom));
+        draw_nothing(&mut canvas, from, to);
     }
     for (category, name) in categories.iter().enumerate() {
         draw_name(&mut canvas, &layout, category, name);
@@ -134,16 +138,6 @@ fn draw_mark(canvas: &mut Canvas, layout: &Layout, x: f64, categories: usize) {
     });
 }
 
-/// Height of the plane where there is no bar to draw.
-const EMPTY: f64 = 60.0;
-
-fn draw_emptiness(canvas: &mut Canvas, layout: &Layout) {
-    let middle =
-        (f64::midpoint(layout.left, layout.right), f64::midpoint(layout.top, layout.bottom));
-    let look = Look { colour: SOFT, ..Look::NAME };
-    canvas.text(middle, Anchor::Middle, look, "nothing was measured");
-}
-
 fn draw_grid(
     canvas: &mut Canvas,
     layout: &Layout,
@@ -158,25 +152,11 @@ fn draw_grid(
     }
     let base = scale.base();
     canvas.line(&[(base, layout.top), (base, layout.bottom)], SOFT, 1.0);
-    let mut last_end = f64::NEG_INFINITY;
-    for (value, text) in &scale.ticks {
-        let text = shorten(text, 12);
-        let (x, half) = (scale.at(*value), text_width(&text, SMALL) / 2.0);
-        // Of ticks too near to each other the first is written; none leaves the picture.
-        if x - half < last_end + 4.0 {
-            continue;
-        }
-        last_end = x + half;
-        let look = Look { bold: mark == Some(*value), ..Look::TICK };
-        let x = x.max(half);
-        canvas.text((x, layout.bottom + 11.0), Anchor::Middle, look, &text);
-        if layout.top > legend_end {
-            canvas.text((x, layout.top - 9.0), Anchor::Middle, look, &text);
-        }
+    draw_ticks(canvas, scale, layout.bottom + 11.0, mark);
+    if layout.top > legend_end {
+        draw_ticks(canvas, scale, layout.top - 9.0, mark);
     }
-    let middle = f64::midpoint(layout.left, layout.right);
-    let title = fit(&axis_title(axis), SMALL, layout.right - layout.left);
-    canvas.text((middle, layout.bottom + 31.0), Anchor::Middle, Look::TICK, &title);
+    draw_title(canvas, axis, (layout.left, layout.right), layout.bottom + 31.0);
 }
 
 fn draw_name(canvas: &mut Canvas, layout: &Layout, category: usize, name: &str) {
@@ -231,16 +211,9 @@ fn draw_bar(
         canvas.disc((scale.at(*point), y), 1.5, INK);
     }
     canvas.text((WIDTH, middle), Anchor::End, Look::VALUE, &text_of(spread));
-    let mut tip = format!("{}, {}: {}", bar.category, bar.series, value_text(spread.value));
-    if has_interval {
-        tip += &format!(" [{}, {}]", value_text(spread.low), value_text(spread.high));
-    }
-    if !axis.unit.is_empty() {
-        tip += &format!(" {}", axis.unit);
-    }
-    if spread.suspect {
-        tip += ", suspect";
-    }
+    let interval = has_interval.then_some((spread.low, spread.high));
+    let value = tip_of(spread.value, interval, &axis.unit, spread.suspect);
+    let tip = format!("{}, {}: {value}", bar.category, bar.series);
     let (left, right) = (left.min(low), right.max(high));
     canvas.tip_field((left, top), right - left, layout.bar, &tip);
 }

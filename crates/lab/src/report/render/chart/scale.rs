@@ -1,7 +1,6 @@
 //! From values to places: the range of an axis, its ticks and their texts.
 
 use crate::report::model::Axis;
-use crate::report::units;
 
 /// No axis gets more ticks than this, whatever its range.
 const MOST_TICKS: usize = 12;
@@ -171,26 +170,6 @@ fn tick_text(value: f64, step: f64) -> String {
     format!("{}{suffix}", if text == "-0" { "0" } else { text })
 }
 
-/// "Throughput (MiB/s)".
-pub(in crate::report::render) fn axis_title(axis: &Axis) -> String {
-    match (axis.label.as_str(), axis.unit.as_str()) {
-        (label, "") => label.to_owned(),
-        ("", unit) => unit.to_owned(),
-        (label, unit) => format!("{label} ({unit})"),
-    }
-}
-
-/// A value as a tooltip or a label says it.
-pub(in crate::report::render) fn value_text(value: f64) -> String {
-    if value.abs() >= 1e12 || (value != 0.0 && value.abs() < 0.005) {
-        format!("{value:.2e}")
-    } else if value < 0.0 {
-        format!("−{}", units::count(-value))
-    } else {
-        units::count(value)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,13 +213,5 @@ mod tests {
         let axis = Axis::default();
         let scale = Scale::over(&axis, [7.0].into_iter(), Start::Lowest, 5, (0.0, 100.0));
         assert_eq!(scale.at(7.0), 50.0);
-    }
-
-    #[test]
-    fn values_have_three_digits() {
-        assert_eq!(value_text(1234.5), "1234");
-        assert_eq!(value_text(144_512.0), "145k");
-        assert_eq!(value_text(-2.0), "−2.00");
-        assert_eq!(value_text(0.000_012), "1.20e-5");
     }
 }
