@@ -16,9 +16,9 @@
 //! everything: results/report.html
 //! ```
 //!
-//! Invariants: nothing is wider than the terminal but a column that alone is: sentences are broken at
-//! spaces, and a table that is too wide becomes several, one under the other ([`table`]); what is left
-//! out is said, and where it is.
+//! Invariants: nothing is wider than the terminal: sentences and cells are broken at spaces, and a table
+//! that is too wide even so becomes several, one under the other ([`table`]); what is left out is said,
+//! and where it is.
 
 mod table;
 
@@ -26,7 +26,7 @@ use comfy_table::{ContentArrangement, LineStyle, Table as Grid, TableStyle};
 
 use super::markdown::{numbers, sign};
 use super::text::{printable, shorten, wrap};
-use crate::report::model::{Block, Report, Tone, TrustBox};
+use crate::report::model::{Block, Report, Tone, TrustBox, TrustReason};
 
 /// A line under the header and none between rows.
 const STYLE: TableStyle =
@@ -40,6 +40,9 @@ const WIDEST: usize = 120;
 const NARROWEST: usize = 60;
 /// Rows of a table that are shown of more.
 const MOST_ROWS: usize = 20;
+/// Lines of a table, so that all of the answer is on one screen, if as many rows are shown as these.
+const MOST_LINES: usize = 26;
+const FEWEST_ROWS: usize = 3;
 /// Lines of doubt.
 const MOST_DOUBTS: usize = 3;
 
@@ -119,20 +122,18 @@ impl Out<'_> {
         }
     }
 
-    /// The gravest reasons, what is impossible left to the files.
+    /// The gravest reasons in three lines together, what is impossible left to the files.
     fn doubts(&mut self, trust: &TrustBox) {
         let told = |tone: Tone, rule: &str| tone != Tone::Missing || rule == "failed";
         let reasons: Vec<_> =
             trust.reasons.iter().filter(|one| told(one.tone, &one.rule)).collect();
         self.line("");
+        // Lines for those that do not fit into one of their own.
+        let mut spare = MOST_DOUBTS.saturating_sub(reasons.len());
         for reason in reasons.iter().take(MOST_DOUBTS) {
-            let concerned = match reason.cells.as_slice() {
-                [] => String::new(),
-                [only] => format!(" ({})", shorten(only, LONGEST)),
-                cells => format!(" ({})", numbers(cells.len())),
-            };
-            let sign = if sign(reason.tone).is_empty() { "- " } else { sign(reason.tone) };
-            self.sentence(sign, &format!("{}{concerned}", reason.why));
+            let lines = self.doubt(reason, 1 + spare);
+            spare -= lines.len().saturating_sub(1).min(spare);
+            lines.iter().for_each(|line| self.line(line));
         }
         match reasons.len().saturating_sub(MOST_DOUBTS) {
             0 => {}
@@ -140,9 +141,32 @@ impl Out<'_> {
         }
     }
 
+    /// A reason in so many lines, its last words left out where there are more, and whom it concerns.
+    fn doubt(&self, reason: &TrustReason, most: usize) -> Vec<String> {
+        let concerned = match reason.cells.as_slice() {
+            [] => String::new(),
+            [only] => format!(" ({})", shorten(only, self.width / 3)),
+            cells => format!(" ({})", numbers(cells.len())),
+        };
+        let sign = if sign(reason.tone).is_empty() { "- " } else { sign(reason.tone) };
+        let mut words: Vec<&str> = reason.why.split_whitespace().collect();
+        let mut rest = "";
+        loop {
+            let text =
+                printable(&format!("{sign}{}{rest}{concerned}", words.join(" "))).into_owned();
+            let lines = wrap(&text, self.width, sign.chars().count());
+            if lines.len() <= most || words.pop().is_none() {
+                return lines;
+            }
+            rest = " …";
+        }
+    }
+
     fn grid(&self) -> Grid {
         let mut grid = Grid::new();
-        grid.load_style(STYLE).set_content_arrangement(ContentArrangement::Disabled);
+        // Cells that are too wide for the lines are broken at spaces.
+        grid.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
+        grid.set_width(u16::try_from(self.width).unwrap_or(u16::MAX));
         if self.colour {
             grid.enforce_styling();
         } else {
@@ -155,7 +179,6 @@ impl Out<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::model::TrustReason;
 
     #[test]
     fn three_lines_of_doubt_at_most() {
@@ -179,6 +202,30 @@ mod tests {
         assert!(!many.contains("reason 3"), "{many}");
         assert!(many.ends_with("… 2 more doubts: report.html\n"), "{many}");
         assert!(!doubts(3).contains('…'));
+    }
+
+    #[test]
+    fn a_doubt_takes_the_lines_that_others_leave() {
+        let reason = |words: usize| TrustReason {
+            tone: Tone::Suspect,
+            rule: "rule".to_owned(),
+            why: vec!["word"; words].join(" "),
+            action: String::new(),
+            cells: vec!["a".to_owned(), "b".to_owned()],
+        };
+        let doubts = |reasons: Vec<TrustReason>| {
+            let mut out = Out { text: String::new(), colour: false, width: 60, whole: "page" };
+            out.doubts(&TrustBox { reasons, ..TrustBox::default() });
+            out.text.trim().lines().map(str::to_owned).collect::<Vec<String>>()
+        };
+        let alone = doubts(vec![reason(100)]);
+        assert_eq!(alone.len(), 3, "{alone:?}");
+        assert!(alone[2].ends_with("word … (2 numbers)"), "{alone:?}");
+        let three = doubts(vec![reason(100), reason(2), reason(100)]);
+        assert_eq!(three.len(), 3, "{three:?}");
+        assert_eq!(three[1], "⚠ word word (2 numbers)");
+        let two = doubts(vec![reason(15), reason(100)]);
+        assert!(two.len() == 3 && two[1] == "  word word word word (2 numbers)", "{two:?}");
     }
 
     #[test]

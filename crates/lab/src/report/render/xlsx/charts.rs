@@ -5,7 +5,7 @@
 //! note                                         series 1   series 2   −      +      −      +
 //! [ chart, 20 rows high ]          category    value      value      down   up     down   up
 //!                                  ...
-//! title                            (further right, where the data above is longer)
+//! title                                                    (the next one's data, further right)
 //! ```
 //!
 //! Invariants: an axis of values begins at zero and holds every interval, because a program that
@@ -23,7 +23,7 @@ use super::cell_text;
 use super::looks::Looks;
 use super::paper::{set_page, to_column};
 use crate::report::model::{Axis, Chart, Datum, Plot};
-use crate::report::render::chart::colours::{self, Palette};
+use crate::report::render::chart::colours::{self, Colour, Palette};
 use crate::report::render::chart::limits;
 
 /// Rows under a chart, at 20 pixels each.
@@ -37,13 +37,8 @@ pub(super) fn sheet(
     palette: &Palette,
     looks: &Looks,
 ) -> Result<Worksheet, XlsxError> {
-    let widest = |size: fn(&Plot) -> usize| charts.iter().map(|chart| size(&chart.plot)).max();
-    let lanes = Lanes {
-        first: CHART_COLUMNS + 1,
-        width: widest(columns_of_data).unwrap_or(0) + 1,
-        ends: Vec::new(),
-    };
-    let mut page = Page { sheet: Worksheet::new(), name, looks, palette, row: 0, lanes };
+    let mut page =
+        Page { sheet: Worksheet::new(), name, looks, palette, row: 0, data: CHART_COLUMNS + 1 };
     page.sheet.set_column_width(0, 30)?;
     for column in 1..CHART_COLUMNS {
         page.sheet.set_column_width(to_column(column)?, 14)?;
@@ -56,37 +51,6 @@ pub(super) fn sheet(
     Ok(page.sheet)
 }
 
-/// Columns of the data of a chart.
-fn columns_of_data(plot: &Plot) -> usize {
-    match plot {
-        Plot::Bars { series, .. } => bars::columns(series.len()),
-        Plot::Lines { series, events, .. } => lines::columns(series.len(), events.len()),
-    }
-}
-
-/// Where data stands: beside its chart, or further right if what is above reaches down to there.
-struct Lanes {
-    /// The column of the first lane.
-    first: usize,
-    /// Columns of each.
-    width: usize,
-    /// The first free row of each.
-    ends: Vec<u32>,
-}
-
-impl Lanes {
-    /// The column for data from one row to before another.
-    fn take(&mut self, from: u32, to: u32) -> usize {
-        let free = self.ends.iter().position(|end| *end <= from);
-        let lane = free.unwrap_or(self.ends.len());
-        match self.ends.get_mut(lane) {
-            Some(end) => *end = to,
-            None => self.ends.push(to),
-        }
-        self.first + lane * self.width
-    }
-}
-
 struct Page<'a> {
     sheet: Worksheet,
     name: &'a str,
@@ -94,7 +58,8 @@ struct Page<'a> {
     palette: &'a Palette,
     /// The next free row left of the data.
     row: u32,
-    lanes: Lanes,
+    /// The next free column of data: each chart's stands right of those of the charts above.
+    data: usize,
 }
 
 /// Where the data of a chart stands.
@@ -139,10 +104,11 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Room for a table of values of so many rows beside the chart that begins in this row.
-    fn room(&mut self, title: u32, rows: usize) -> Place {
-        let end = title.saturating_add(u32::try_from(rows).unwrap_or(u32::MAX)).saturating_add(3);
-        Place { row: title, column: self.lanes.take(title, end) }
+    /// Room for so many columns of values beside the chart that begins in this row.
+    fn room(&mut self, title: u32, columns: usize) -> Place {
+        let place = Place { row: title, column: self.data };
+        self.data += columns + 1;
+        place
     }
 
     fn text(
@@ -222,8 +188,8 @@ fn set_limits(drawn: &mut ChartAxis, axis: &Axis, values: impl Iterator<Item = f
     }
 }
 
-fn rgb(colour: plotters::style::RGBColor) -> Color {
-    let plotters::style::RGBColor(red, green, blue) = colour;
+fn rgb(colour: Colour) -> Color {
+    let Colour(red, green, blue) = colour;
     Color::RGB(u32::from_be_bytes([0, red, green, blue]))
 }
 

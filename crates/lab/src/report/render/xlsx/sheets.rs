@@ -147,49 +147,47 @@ pub(super) fn table(table: &Table, looks: &Looks) -> Result<Worksheet, XlsxError
     let header = 2;
     let mut place = 0;
     for (index, column) in table.columns.iter().enumerate() {
-        let cells = || table.rows.iter().filter_map(|row| Some((row.cells.get(index)?, row.total)));
+        let rows = (header + 1..).zip(&table.rows);
+        let cells: Vec<(u32, &Cell, bool)> =
+            rows.filter_map(|(at, row)| Some((at, row.cells.get(index)?, row.total))).collect();
         let look = if column.numeric { &looks.head_number } else { &looks.head };
         sheet.write_string_with_format(header, place, cell_text(&column.heading), look)?;
-        for (row, (cell, total)) in (header + 1..).zip(cells()) {
-            let look = of_cell(cell, column.numeric, total);
+        for (row, cell, total) in &cells {
+            let look = of_cell(cell, column.numeric, *total);
             match cell.number.filter(|number| number.is_finite()) {
-                Some(number) => sheet.write_number_with_format(row, place, number, &look)?,
+                Some(number) => sheet.write_number_with_format(*row, place, number, &look)?,
                 None => {
-                    sheet.write_string_with_format(row, place, cell_lines(&cell.text), &look)?
+                    sheet.write_string_with_format(*row, place, cell_lines(&cell.text), &look)?
                 }
             };
         }
-        let width = width_of(&column.heading, cells().map(|(cell, _)| cell.text.as_str()));
-        sheet.set_column_width(place, width)?;
+        let texts = cells.iter().map(|(_, cell, _)| cell.text.as_str());
+        sheet.set_column_width(place, width_of(&column.heading, texts))?;
         place += 1;
-        if cells().any(|(cell, _)| cell.ends.is_some()) {
-            for (name, end) in [("low", 0), ("high", 1)] {
-                sheet.write_string_with_format(header, place, name, &looks.head_number)?;
-                for (row, (cell, _)) in (header + 1..).zip(cells()) {
-                    let ends = cell.ends.map(|(low, high)| [low, high][end]);
-                    if let Some(value) = ends.filter(|value| value.is_finite()) {
-                        sheet.write_number(row, place, value)?;
-                    }
+        if cells.iter().any(|(_, cell, _)| cell.ends.is_some()) {
+            sheet.write_string_with_format(header, place, "low", &looks.head_number)?;
+            sheet.write_string_with_format(header, place + 1, "high", &looks.head_number)?;
+            for (row, cell, _) in &cells {
+                let ends =
+                    cell.ends.map_or(vec![], |(low, high)| vec![(place, low), (place + 1, high)]);
+                for (place, end) in ends.into_iter().filter(|(_, end)| end.is_finite()) {
+                    sheet.write_number(*row, place, end)?;
                 }
-                place += 1;
             }
+            place += 2;
         }
-        let is_words = |cell: &Cell| cell.ends.is_none() && !cell.detail.is_empty();
-        if cells().any(|(cell, _)| is_words(cell)) {
+        let words =
+            |cell: &Cell| if cell.ends.is_none() { cell_text(&cell.detail) } else { String::new() };
+        let words: Vec<(u32, String)> =
+            cells.iter().map(|(row, cell, _)| (*row, words(cell))).collect();
+        if words.iter().any(|(_, text)| !text.is_empty()) {
             sheet.write_string_with_format(header, place, "", &looks.head)?;
-            for (row, (cell, _)) in (header + 1..).zip(cells()) {
-                if is_words(cell) {
-                    sheet.write_string_with_format(
-                        row,
-                        place,
-                        cell_text(&cell.detail),
-                        &looks.soft,
-                    )?;
-                }
+            for (row, text) in words.iter().filter(|(_, text)| !text.is_empty()) {
+                sheet.write_string_with_format(*row, place, text, &looks.soft)?;
             }
             sheet.set_column_width(
                 place,
-                width_of("", cells().map(|(cell, _)| cell.detail.as_str())),
+                width_of("", words.iter().map(|(_, text)| text.as_str())),
             )?;
             place += 1;
         }
