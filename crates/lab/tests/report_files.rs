@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use braid_lab::LabError;
 use braid_lab::analysis::analyse;
-use braid_lab::campaign::parse_campaign;
 use braid_lab::environment::read_environment;
+use braid_lab::matrix::{Planned, parse_campaign};
 use braid_lab::report::model::{Block, Chart, Datum, Plot, Report};
 use braid_lab::report::render::{Formats, TidyRow, Written, render_terminal, write_report};
 use braid_lab::report::{build_report, report_data};
@@ -105,8 +105,7 @@ fn planned() -> Results {
         times: Times::default(),
     };
     Results {
-        subjects: campaign.expand(),
-        campaign,
+        planned: Planned::of(&campaign),
         facts: Vec::new(),
         sessions: vec![session],
         trials: Vec::new(),
