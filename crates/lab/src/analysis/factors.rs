@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::kinds::{pooled_baseline, speeds};
 use super::{Analysis, Outlook, Standing, Work, outlook};
 use crate::campaign::{Source, Subject};
+use crate::metric::Metric;
 use crate::settings::Value;
 use crate::stats::{ByRepetition, Effect, holm};
 use crate::store::Results;
@@ -180,13 +181,14 @@ fn groups_of_subjects(analysis: &Analysis, results: &Results, name: &str) -> Vec
 
 /// Workloads that are alike but for the dimension, on each subject.
 fn groups_of_workloads(analysis: &Analysis, name: &str) -> Vec<Group> {
-    let mut found: BTreeMap<(usize, BTreeMap<String, Value>), Group> = BTreeMap::new();
+    // A rate in bytes and one in requests are no two levels of anything.
+    let mut found: BTreeMap<(usize, Metric, BTreeMap<String, Value>), Group> = BTreeMap::new();
     for (work, of_work) in analysis.workloads.iter().enumerate() {
         let mut rest = of_work.dimensions.clone();
         let Some(value) = rest.remove(name) else { continue };
         for subject in 0..analysis.subjects {
             if let Some(one) = found_at(analysis, work, subject) {
-                let key = (subject, rest.clone());
+                let key = (subject, of_work.headline, rest.clone());
                 let direction = direction_of(of_work);
                 let new = || Group { direction, levels: BTreeMap::new() };
                 found.entry(key).or_insert_with(new).levels.insert(value.clone(), one);

@@ -36,7 +36,7 @@ fn a_winner_is_named_with_its_merits_and_what_it_costs() {
         said[0].starts_with("It depends on the work: for sequential reads take stripe (3."),
         "{said:?}"
     );
-    assert!(said[0].contains(" times single in sequential reads (3."), "{said:?}");
+    assert!(said[0].contains(" times single, 3."), "{said:?}");
     assert!(said[0].ends_with("; for sequential writes take single."), "{said:?}");
     let said = answer(&small(5, 0.01, 3.1, 1.2));
     assert!(said[0].starts_with("Take stripe: 3.") && said[0].contains(" and 1."), "{said:?}");
