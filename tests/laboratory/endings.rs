@@ -551,11 +551,19 @@ fn what_is_run_can_be_planned_by_changing_one_word() {
     with("run").ok();
     let again = with("plan").ok();
     assert!(again.out.contains("being measured already"), "{again}");
-    // Other repetitions are another campaign, for both.
-    for word in ["plan", "run"] {
-        lab.run(&[word, &file, "--destroy", &image, "--out", &results, "--repetitions", "3"])
+    // Another seed, or fewer repetitions, are another campaign, for both; more go on with it.
+    for (word, other) in
+        [("plan", "--seed"), ("run", "--seed"), ("plan", "--repetitions"), ("run", "--repetitions")]
+    {
+        lab.run(&[word, &file, "--destroy", &image, "--out", &results, other, "1"])
             .fails(3, &["already holds results of another campaign"]);
     }
+    lab.run(&["plan", &file, "--destroy", &image, "--out", &results, "--repetitions", "3"]).ok();
+    let resumed = ["resume", &results, "--repetitions", "3", "--destroy", &image, "--quiet"];
+    lab.run(&resumed).ok();
+    assert_eq!(tally(&lab.results()).measured, 12);
+    lab.run(&["resume", &results, "--repetitions", "2", "--destroy", &image])
+        .fails(2, &["has 3", "give more"]);
     std::fs::remove_file(&image).expect("an image");
     let elsewhere = lab.scratch.path().join("elsewhere").display().to_string();
     for word in ["plan", "run"] {

@@ -9,7 +9,8 @@
 //! Two runs of the same thing differ by more than their repetitions do: repetitions of one run share
 //! the machine as it was that hour. So a cell is compared in percent of the baseline of its own run,
 //! which that hour slowed down as well, and what is left from run to run is part of the reckoning: it is
-//! estimated from how far the baselines' cells moved, and never taken for less than 3 %. A cell is a regression
+//! estimated from how far the baselines' cells moved, and never taken for less than 3 %; of the baseline
+//! itself, for less than 15 %. A cell is a regression
 //! when it is worse by more than the threshold beyond all of that, with every cell counted. A cell that
 //! had a number and has none any more is worse than any regression: it is named with its reason, and
 //! the comparison is not passed.
@@ -37,6 +38,9 @@ use pairing::{Pair, Pairing};
 /// Standard deviation of a logarithm from run to run that is believed at least: two runs on a quiet
 /// machine differ by so much.
 const LEAST_DRIFT: f64 = 0.03;
+/// The same of a machine as a whole, which is what numbers drift by that are not in percent of a
+/// baseline of their own run.
+const MACHINE_DRIFT: f64 = 0.15;
 /// With how many degrees of freedom that is known: it is experience and no estimate.
 const FREEDOM_OF_LEAST: f64 = 30.0;
 /// Baselines' cells from which on the drift from run to run is estimated.
@@ -226,14 +230,7 @@ fn drift_of(pairs: &[Pair]) -> Drift {
 fn judge(pairs: Vec<Pair>, drift: Drift, options: &CompareOptions) -> Vec<CellChange> {
     let judged: Vec<(f64, (f64, f64))> =
         pairs.iter().map(|pair| weigh(pair, drift, options)).collect();
-    // A baseline is what the others are compared with, and no comparison of its own.
-    let counted = || pairs.iter().zip(&judged).filter(|(pair, _)| !pair.is_baseline);
-    let counted: Vec<f64> = counted().map(|(_, (p_value, _))| *p_value).collect();
-    let mut counted = holm(&counted).into_iter();
-    let adjusted: Vec<f64> = pairs
-        .iter()
-        .map(|pair| if pair.is_baseline { 1.0 } else { counted.next().unwrap_or(1.0) })
-        .collect();
+    let adjusted = holm(&judged.iter().map(|(p_value, _)| *p_value).collect::<Vec<f64>>());
     let cells = pairs.into_iter().zip(judged).zip(adjusted);
     cells
         .map(|((pair, (p_value, interval)), adjusted_p)| CellChange {
@@ -266,6 +263,10 @@ fn weigh(pair: &Pair, drift: Drift, options: &CompareOptions) -> (f64, (f64, f64
     let fewer = pair.first.len().min(pair.second.len());
     let Some(error) = pair.error.filter(|_| fewer > 1) else { return alone };
     let error = error.max(LEAST_NOISE);
+    let drift = match pair.against_baseline {
+        true => drift,
+        false => Drift { deviation: drift.deviation.max(MACHINE_DRIFT), freedom: FREEDOM_OF_LEAST },
+    };
     let whole = error.hypot(drift.deviation);
     // Welch and Satterthwaite's: the part that is larger says how well the sum is known.
     let parts = error.powi(4) / (fewer - 1) as f64 + drift.deviation.powi(4) / drift.freedom;

@@ -154,7 +154,7 @@ impl Store {
     /// measured.
     fn check_is_same(&self, campaign: &Campaign) -> Result<(), LabError> {
         let held = self.campaign()?;
-        if held == *campaign {
+        if held == *campaign || is_longer(campaign, &held) {
             return Ok(());
         }
         let dir = self.dir.clone();

@@ -67,7 +67,7 @@ fn text(label: &str) -> Vec<u64> {
     label.bytes().map(u64::from).collect()
 }
 
-/// The same thing on a machine that is a third slower, and whose cells drift by up to 10 % each:
+/// The same thing on a machine that is a fifth slower, and whose cells drift by up to 10 % each:
 /// repetitions of one run are alike, and the runs differ.
 #[test]
 fn a_machine_that_drifts_is_no_regression() {
@@ -76,9 +76,9 @@ fn a_machine_that_drifts_is_no_regression() {
         let mut alarms = 0;
         for pair in 0..200 {
             let first = drifting(&plan, 100 + pair, 1.0, 0.1);
-            let found = compare(&first, &drifting(&plan, 7_000 + pair, 0.67, 0.1));
+            let found = compare(&first, &drifting(&plan, 7_000 + pair, 0.8, 0.1));
             alarms += usize::from(found.has_regression());
-            assert!((50.0..90.0).contains(&found.baseline_percent.unwrap()), "{found:?}");
+            assert!((60.0..105.0).contains(&found.baseline_percent.unwrap()), "{found:?}");
         }
         assert!(alarms <= 14, "{alarms} of 200 with {repetitions} repetitions");
     }
@@ -97,7 +97,7 @@ fn without_its_baseline_a_number_is_compared_as_it_is() {
             }
         })
     };
-    let found = compare(&without(1, 1.0), &without(2, 0.7));
+    let found = compare(&without(1, 1.0), &without(2, 0.5));
     assert_eq!((found.count(Change::Regression), found.baseline_percent), (4, None));
     assert!(found.cells.iter().all(|cell| !cell.against_baseline));
 }

@@ -332,6 +332,10 @@ fn is_unknown(hand: &mut Hand<'_>, braid: &Braid, name: &str) -> Result<bool, La
     }))
 }
 
+/// How often a member is wiped again that somebody holds, and how long is waited in between.
+const MOST_ATTEMPTS: usize = 8;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(250);
+
 /// Members without superblocks again, so that nothing takes them for an array.
 pub(super) fn release_superblocks(
     hand: &mut Hand<'_>,
@@ -340,11 +344,18 @@ pub(super) fn release_superblocks(
 ) -> Result<(), LabError> {
     let mut first = Ok(());
     for member in members {
-        let wiped = hand.run(braid.call(["wipe", member.as_str()]));
-        // A member that was being replaced when the trial was stopped has none any more.
-        if wiped.is_err() && !has_none(hand, braid, member)? {
-            first = first.and(wiped);
+        let mut wiped = hand.run(braid.call(["wipe", member.as_str()]));
+        // A server that was killed may hold its members for a moment more.
+        for _ in 0..MOST_ATTEMPTS {
+            // A member that was being replaced when the trial was stopped has none any more.
+            if wiped.is_ok() || has_none(hand, braid, member)? {
+                wiped = Ok(());
+                break;
+            }
+            hand.world.sleep(BETWEEN_ATTEMPTS);
+            wiped = hand.run(braid.call(["wipe", member.as_str()]));
         }
+        first = first.and(wiped);
     }
     first
 }

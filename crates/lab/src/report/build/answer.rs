@@ -194,11 +194,7 @@ fn it_depends(context: &Context<'_>, winners: &[(usize, Vec<&Contest>)]) -> Stri
 }
 
 /// What a subject is against the baseline in the kinds of work that it won; nothing of the baseline.
-fn effects_of(
-    context: &Context<'_>,
-    subject: usize,
-    won: &[&Contest],
-) -> Vec<(String, Effect)> {
+fn effects_of(context: &Context<'_>, subject: usize, won: &[&Contest]) -> Vec<(String, Effect)> {
     let of = |contest: &&Contest| {
         let place = context.kinds.iter().position(|kind| kind.name == contest.kind.name)?;
         let own = context.effects[place].iter().find(|one| one.subject == subject)?;

@@ -87,8 +87,11 @@ fn normal(rng: &mut SplitMix64) -> f64 {
     (-2.0 * unit().ln()).sqrt() * (std::f64::consts::TAU * unit()).cos()
 }
 
+/// The logarithm of a repetition's noise.
+type Noise = fn(&mut SplitMix64, u32) -> f64;
+
 /// Noise as storage has it: even, skewed by a slow repetition now and then, drifting, and in steps.
-fn noises() -> [(&'static str, fn(&mut SplitMix64, u32) -> f64); 4] {
+fn noises() -> [(&'static str, Noise); 4] {
     [
         ("normal", |rng, _| 0.05 * normal(rng)),
         ("one in five disturbed", |rng, _| {
