@@ -2,4 +2,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| braid_lab::campaign::fuzz::fuzz_campaign(data));
+fuzz_target!(|data: &[u8]| braid_lab::matrix::fuzz::fuzz_campaign(data));

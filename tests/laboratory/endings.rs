@@ -523,6 +523,56 @@ fn what_exists_is_not_overwritten() {
     assert_eq!(lab.scratch.read("precious.img"), before);
 }
 
+/// The word is all that changes: the same options, the same refusals, the same exit status.
+#[test]
+fn what_is_run_can_be_planned_by_changing_one_word() {
+    skip_without!("fio");
+    let lab = Lab::new();
+    let image = lab.scratch.sparse("a.img", 32 << 20).display().to_string();
+    let text = campaign(1, 0.2).replacen("ram(32M)", &image, 1);
+    let file = lab.campaign(&text);
+    let results = lab.results().display().to_string();
+    let rest = [
+        file.as_str(),
+        "--destroy",
+        &image,
+        "--out",
+        &results,
+        "--format",
+        "md",
+        "--quiet",
+        "--repetitions",
+        "2",
+    ];
+    let with = |word: &str| lab.run(&[&[word], &rest[..]].concat());
+    let plan = with("plan").ok();
+    assert!(plan.out.contains("as --destroy says") && !plan.out.contains("to agree"), "{plan}");
+    assert!(!lab.results().exists(), "a plan writes nothing");
+    with("run").ok();
+    let again = with("plan").ok();
+    assert!(again.out.contains("being measured already"), "{again}");
+    // Another seed, or fewer repetitions, are another campaign, for both; more go on with it.
+    for (word, other) in
+        [("plan", "--seed"), ("run", "--seed"), ("plan", "--repetitions"), ("run", "--repetitions")]
+    {
+        lab.run(&[word, &file, "--destroy", &image, "--out", &results, other, "1"])
+            .fails(3, &["already holds results of another campaign"]);
+    }
+    lab.run(&["plan", &file, "--destroy", &image, "--out", &results, "--repetitions", "3"]).ok();
+    let resumed = ["resume", &results, "--repetitions", "3", "--destroy", &image, "--quiet"];
+    lab.run(&resumed).ok();
+    assert_eq!(tally(&lab.results()).measured, 12);
+    lab.run(&["resume", &results, "--repetitions", "2", "--destroy", &image])
+        .fails(2, &["has 3", "give more"]);
+    std::fs::remove_file(&image).expect("an image");
+    let elsewhere = lab.scratch.path().join("elsewhere").display().to_string();
+    for word in ["plan", "run"] {
+        let other = lab.run(&[word, &file, "--destroy", &image, "--out", &elsewhere]);
+        other.fails(1, &["a.img does not exist; make it"]);
+    }
+    assert!(!std::path::Path::new(&elsewhere).exists());
+}
+
 #[test]
 fn what_is_mistyped_is_named_with_what_was_meant() {
     let lab = Lab::new();

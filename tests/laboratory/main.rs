@@ -24,7 +24,7 @@ mod safety;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use braid_lab::matrix::plan_trials;
+use braid_lab::matrix::Planned;
 use braid_lab::store::{Outcome, Store};
 
 use common::{Output, Scratch, Tool};
@@ -168,7 +168,7 @@ fn tally(results: &Path) -> Tally {
     let held = common::with_files_open(|| Store::open(results)?.results())
         .unwrap_or_else(|error| panic!("{error}"));
     let mut tally = Tally {
-        planned: plan_trials(&held.campaign).len(),
+        planned: Planned::of(&held.campaign).trials.len(),
         sessions: held.sessions.len(),
         ..Tally::default()
     };

@@ -86,8 +86,9 @@ fn check(lab: &Lab, case: &Case, devices: &BTreeMap<&str, LoopDevice>) {
          [[subject]]\nname = \"it\"\nbaseline = true\n{subject}\n[[job]]\n{}\n",
         case.job
     );
-    let campaign = braid_lab::campaign::parse_campaign(&text, "test").expect("a campaign");
-    let plan = braid_lab::plan(&campaign).expect("a plan");
+    let campaign = braid_lab::matrix::parse_campaign(&text, "test").expect("a campaign");
+    let options = braid_lab::LabOptions::new(lab.results()).expect("this program");
+    let plan = braid_lab::plan(&campaign, &options).expect("a plan");
     let before: Vec<u64> = devices.values().map(written_to).collect();
     let file = lab.campaign(&text);
     let results = lab.results().display().to_string();

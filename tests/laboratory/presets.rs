@@ -72,9 +72,11 @@ fn try_preset(name: &str, least: usize, more: &[&str], cut: &Cut<'_>) {
 fn check_charts(lab: &Lab, name: &str) {
     let report: serde_json::Value =
         serde_json::from_str(&read(&lab.results().join("report.json"))).expect("JSON");
-    let count = |key: &str| report["trust"][key].as_u64().expect("a count");
-    let shown = count("ok") + count("suspect");
-    println!("{name}: {shown} numbers are shown, {} are invalid", count("invalid"));
+    let cells = report["cells"].as_array().expect("cells");
+    let measured = || cells.iter().filter(|cell| cell["state"] == "measured");
+    let invalid = measured().filter(|cell| cell["standing"] == "invalid").count();
+    let shown = measured().count() - invalid;
+    println!("{name}: {shown} numbers are shown, {invalid} are invalid");
     let page = read(&lab.results().join("report.html"));
     let charts = entries(&lab.results().join("charts")).len();
     if shown > 0 {

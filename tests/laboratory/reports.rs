@@ -30,7 +30,7 @@ fn a_slower_device_is_a_regression_and_the_same_one_is_not() {
     let output = lab.run(&["compare", "before", "slower"]).fails(1, &["something got worse"]);
     assert!(output.out.contains("random read 4K"), "{output}");
     let json = lab.run(&["compare", "before", "slower", "--json"]);
-    assert_eq!(json.json()["output_version"], 2, "{json}");
+    assert_eq!(json.json()["output_version"], 3, "{json}");
     // The other way round it is an improvement.
     lab.run(&["compare", "slower", "before"]).ok();
 

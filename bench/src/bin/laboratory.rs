@@ -21,9 +21,8 @@ use braid_bench::rng::Rng;
 use braid_bench::stats::{Estimate, Target};
 use braid_bench::table::Table;
 use braid_bench::{Error, Result, process};
-use braid_lab::campaign::parse_campaign;
 use braid_lab::environment::read_environment;
-use braid_lab::matrix::plan_trials;
+use braid_lab::matrix::{Planned, parse_campaign};
 use braid_lab::metric::{METRICS, Measured, Sample};
 use braid_lab::preset::{Choices, Preset};
 use braid_lab::report::render::Formats;
@@ -182,7 +181,7 @@ fn make_up(campaign: &Campaign, dir: &Path) -> Result<()> {
     let subjects = campaign.expand();
     let mut store = lab(Store::create(dir, campaign))?;
     let session = lab(store.begin_session(1_790_000_000, &read_environment(Vec::new())))?;
-    for trial in plan_trials(campaign) {
+    for trial in Planned::of(campaign).trials {
         let workload = &trial.cell.workload;
         let subject = &subjects[trial.cell.subject];
         let headline = workload.headline();

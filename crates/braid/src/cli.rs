@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::volume::{Attach, IoMode};
 
-pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabTarget};
+pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabRun, LabTarget};
 pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
 
 /// Software RAID in user space, and the laboratory that measures it

@@ -3,9 +3,11 @@
 //! report only words and draws what is here.
 //!
 //! ```text
-//! Results ──> index by workload and subject ──> Cell: values, estimates, spread, ratio
+//! Results ──> index by workload and subject ──> Cell: values, estimates, effect
 //!                 │    ▲                          │
-//!   rounds: what ─┘    │                          └──> contest: who is best, if anybody
+//!   rounds: what ─┘    │                          ├──> kinds: each subject at each kind of work
+//!                      │                          ├──> contest: who is best at a kind, if anybody
+//!                      │                          └──> factors: what chunk, count, bus ... do
 //!   counts             │
 //!   judgement ─────────┘ standing, findings
 //! ```
@@ -14,7 +16,7 @@
 //!
 //! * there is a [`Cell`] for every workload on every subject, measured or not, at
 //!   `workload * subjects + subject`;
-//! * an invalid number takes no part in any comparison: its cell has no ratio, and where a
+//! * an invalid number takes no part in any comparison: its cell has no effect, and where a
 //!   baseline is invalid no cell of that workload has one;
 //! * where repetitions are rounds of one long run, only settled ones count;
 //! * a percentile is there only where the requests support it;
@@ -22,31 +24,36 @@
 //!
 //! Deliberately absent: sentences (the report's), and any second look at what was measured.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::matrix::{Workload, plan_workloads};
+use crate::matrix::Workload;
 use crate::metric::{Better, Metric};
 use crate::settings::Value;
-use crate::stats::{
-    BaselinePercent, ByRepetition, Estimate, Spread, Verdict, compare_with_baseline, estimate,
-    outliers, spread,
-};
+use crate::stats::{ByRepetition, Effect, Estimate, average_baselines, estimate, holm, scatter};
 use crate::store::Results;
 use crate::trust::{Verdict as TrustVerdict, judge};
 
 mod contest;
+mod factors;
 mod gather;
+mod health;
+mod kinds;
 mod rounds;
 mod tails;
 
 pub use crate::trust::{Finding, Judgement, Standing};
-pub use contest::{
-    ALPHA, Kind, KindContests, Overall, compare_kinds, find_kinds, find_overall, pooled_baseline,
-    pooled_speed, speeds, test_for,
-};
+pub use contest::{Contest, Outcome, find_contests};
+pub use factors::{Factor, Level, LevelEffect, find_factors};
 use gather::Gathered;
+pub use health::{Phase, PhaseEffect, Rebuild, find_phases, find_rebuilds};
+pub use kinds::{
+    Kind, KindEffect, find_effects, find_kinds, pooled_baseline, pooled_speed, speeds,
+};
 pub use rounds::{Rounds, has_rounds};
 pub(crate) use tails::merged_latencies;
+
+/// The level at which a difference is called proven.
+pub const ALPHA: f64 = 0.05;
 
 /// Everything that a report is made of, beside the [`Results`] themselves.
 #[derive(Debug, Clone)]
@@ -65,6 +72,8 @@ pub struct Analysis {
     pub planned: usize,
     /// What speaks against single trials, by number.
     pub trials: BTreeMap<u32, Vec<Finding>>,
+    /// What concerns all numbers.
+    pub campaign: Vec<Finding>,
     /// How often a rule could not be checked for lack of evidence, by its name.
     pub unchecked: BTreeMap<&'static str, usize>,
 }
@@ -99,23 +108,6 @@ pub enum State {
     NotPlanned,
 }
 
-/// From so many repetitions on single ones may stand out. Of fewer the median deviation is itself
-/// a matter of chance: of three clean normal values one stands out in 29 % of cells, of eight
-/// in 13 %, of twenty in 10 %.
-const ODD_FROM: usize = 8;
-
-/// A repetition that stands out from the others of its cell, which has enough of them and can be
-/// used. It stays in every number.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct OddRepetition {
-    /// Which, from 1.
-    pub repetition: u32,
-    /// Its headline.
-    pub value: f64,
-    /// Distance from the median in robust standard deviations, with sign.
-    pub modified_z: f64,
-}
-
 /// One workload on one subject.
 #[derive(Debug, Clone)]
 pub struct Cell {
@@ -134,19 +126,23 @@ pub struct Cell {
     /// What was measured and counts, by metric and repetition. Percentiles are those of trials
     /// whose requests support them.
     pub values: BTreeMap<Metric, ByRepetition>,
-    /// Medians and intervals of the same; of percentiles those of all requests together.
+    /// Medians and ranges of the same.
     pub estimates: BTreeMap<Metric, Estimate>,
     /// Percentiles that the tool gave and the requests do not support, and how many it takes.
     pub unsupported: BTreeMap<Metric, u64>,
+    /// All values, where some repetitions were disturbed.
+    all: Option<BTreeMap<Metric, ByRepetition>>,
+    /// Repetitions that were disturbed from outside and do not count.
+    pub disturbed: BTreeSet<u32>,
     /// Its rounds, in a campaign whose repetitions are rounds of one long run.
     pub rounds: Option<Rounds>,
-    /// How far the headline's repetitions lie apart; `None` of nothing.
-    pub spread: Option<Spread>,
-    /// Repetitions whose headline stands out.
-    pub odd: Vec<OddRepetition>,
-    /// The headline in percent of the baseline's; `None` for a lone baseline itself, and where
-    /// one of the two is missing or invalid.
-    pub ratio: Option<BaselinePercent>,
+    /// Standard deviation of the logarithms of the headline's repetitions; `None` of fewer than two.
+    pub scatter: Option<f64>,
+    /// How many times as fast as the baseline, whichever way the headline is better; `None` for a
+    /// lone baseline itself, and where one of the two is missing or invalid.
+    pub effect: Option<Effect>,
+    /// What that says with every comparison of a cell of the campaign counted.
+    pub outlook: Option<Outlook>,
     /// Its trials, as indices into [`Results::trials`], by repetition.
     pub trials: Vec<usize>,
 }
@@ -175,57 +171,23 @@ impl Cell {
 
     /// Everything that was measured, whether it counts or not.
     pub fn all_values(&self) -> &BTreeMap<Metric, ByRepetition> {
-        self.rounds.as_ref().map_or(&self.values, |rounds| &rounds.all)
+        match (&self.rounds, &self.all) {
+            (Some(rounds), _) => &rounds.all,
+            (None, Some(all)) => all,
+            (None, None) => &self.values,
+        }
     }
 
     /// Whether a repetition counts.
     pub fn counts(&self, repetition: u32) -> bool {
         let in_window = |rounds: &Rounds| rounds.window().is_some_and(|w| w.holds(repetition));
-        self.rounds.as_ref().is_none_or(in_window)
+        self.rounds.as_ref().is_none_or(in_window) && !self.disturbed.contains(&repetition)
     }
 
     /// Whether it has a number that may be used.
     pub fn is_usable(&self) -> bool {
         self.standing != Standing::Invalid && self.main().is_some()
     }
-
-    /// What the comparison with the baseline says; `None` without one.
-    pub fn outlook(&self) -> Option<Outlook> {
-        Some(outlook(self.headline.better(), self.ratio.as_ref()?.verdict))
-    }
-
-    /// How many times as fast as the baseline, with its interval in which 1 is equal: the ratio
-    /// of rates, or the inverse ratio of times.
-    pub fn gain(&self) -> Option<Estimate> {
-        let ratio = self.ratio.as_ref()?;
-        Some(match self.headline.better() {
-            Better::Lower => inverted(&ratio.paired)?,
-            Better::Higher | Better::Neither => ratio.paired.scaled(0.01),
-        })
-    }
-}
-
-/// What a verdict on a metric means for who wants it better.
-pub fn outlook(better: Better, verdict: Verdict) -> Outlook {
-    match (better, verdict) {
-        (Better::Higher, Verdict::Above) | (Better::Lower, Verdict::Below) => Outlook::Better,
-        (Better::Higher, Verdict::Below) | (Better::Lower, Verdict::Above) => Outlook::Worse,
-        _ => Outlook::Same,
-    }
-}
-
-/// An estimate in percent, as the factor of the inverse. `None` when an end is 0.
-fn inverted(percent: &Estimate) -> Option<Estimate> {
-    let ends = [percent.median, percent.low, percent.high];
-    if ends.iter().any(|end| *end <= 0.0) {
-        return None;
-    }
-    Some(Estimate {
-        median: 100.0 / percent.median,
-        low: 100.0 / percent.high,
-        high: 100.0 / percent.low,
-        kind: percent.kind,
-    })
 }
 
 impl Analysis {
@@ -244,8 +206,9 @@ impl Analysis {
         &self.cells[start..start + self.subjects]
     }
 
-    /// Any metric of a cell in percent of the baseline's, as [`Cell::ratio`] is of the headline.
-    pub fn compare(&self, cell: &Cell, metric: Metric) -> Option<BaselinePercent> {
+    /// Any metric of a cell against the baseline's: the ratio of the numbers themselves, of which
+    /// [`Cell::effect`] is that of the speeds.
+    pub fn compare(&self, cell: &Cell, metric: Metric) -> Option<Effect> {
         compare_in(self.row(cell.workload), &self.baselines, cell, metric)
     }
 
@@ -268,7 +231,7 @@ impl Analysis {
 
 /// Makes the analysis, with the laboratory's own judgement of what can be believed.
 pub fn analyse(results: &Results) -> Analysis {
-    let workloads = plan_workloads(&results.campaign);
+    let workloads = results.workloads.clone();
     let mut judgement = judge(results, &workloads);
     let gathered = Gathered::of(results, &workloads);
     if has_rounds(&results.campaign) {
@@ -280,7 +243,7 @@ pub fn analyse(results: &Results) -> Analysis {
 }
 
 /// The same with a judgement that was made before. `workloads` are those of
-/// [`plan_workloads`]; a cell that the judgement does not have is [`Standing::Ok`].
+/// [`crate::matrix::Planned`]; a cell that the judgement does not have is [`Standing::Ok`].
 pub fn analyse_judged(
     results: &Results,
     workloads: Vec<Workload>,
@@ -296,14 +259,15 @@ impl Gathered {
         add_verdicts(results, &works, &mut cells, &mut judgement.cells);
         for cell in &mut cells {
             add_estimates(cell);
-            tails::add_percentiles(results, cell);
+            tails::note_unsupported(results, cell);
         }
         let baselines: Vec<usize> =
             (0..subjects).filter(|subject| results.subjects[*subject].baseline).collect();
         if subjects > 0 {
             for row in cells.chunks_mut(subjects) {
-                add_ratios(row, &baselines);
+                add_effects(row, &baselines);
             }
+            add_outlooks(&mut cells);
         }
         let possible = cells.iter().filter(|cell| cell.can_be_measured()).count();
         Analysis {
@@ -314,6 +278,7 @@ impl Gathered {
             baselines,
             cells,
             trials: judgement.trials,
+            campaign: judgement.campaign,
             unchecked: judgement.unchecked,
         }
     }
@@ -341,6 +306,13 @@ fn add_verdicts(
         if let Some(verdict) = verdicts.remove(&key) {
             cell.standing = verdict.standing;
             cell.findings = verdict.findings;
+            if !verdict.disturbed.is_empty() {
+                cell.all = Some(cell.values.clone());
+            }
+            for values in cell.values.values_mut() {
+                values.retain(|repetition, _| !verdict.disturbed.contains(repetition));
+            }
+            cell.disturbed = verdict.disturbed;
         }
     }
 }
@@ -352,42 +324,45 @@ fn add_estimates(cell: &mut Cell) {
             cell.estimates.insert(*metric, estimate);
         }
     }
-    let Some(values) = cell.values.get(&cell.headline) else { return };
-    let numbers: Vec<f64> = values.values().copied().collect();
-    let repetitions: Vec<u32> = values.keys().copied().collect();
-    // An error means that there is nothing to look at.
-    cell.spread = spread(&numbers).ok();
-    if numbers.len() < ODD_FROM || !cell.is_usable() {
-        return;
-    }
-    let odd = outliers(&numbers).unwrap_or_default();
-    cell.odd = odd
-        .iter()
-        .map(|odd| OddRepetition {
-            repetition: repetitions[odd.index],
-            value: odd.value,
-            modified_z: odd.modified_z,
-        })
-        .collect();
+    let values = cell.values.get(&cell.headline);
+    cell.scatter = values.and_then(|v| scatter(&v.values().copied().collect::<Vec<f64>>()));
 }
 
 /// The comparisons of one workload.
-fn add_ratios(row: &mut [Cell], baselines: &[usize]) {
-    let compare = |cell: &Cell| compare_in(row, baselines, cell, cell.headline);
-    let ratios: Vec<Option<BaselinePercent>> = row.iter().map(compare).collect();
-    for (cell, ratio) in row.iter_mut().zip(ratios) {
-        cell.ratio = ratio;
+fn add_effects(row: &mut [Cell], baselines: &[usize]) {
+    let compare = |cell: &Cell| {
+        let effect = compare_in(row, baselines, cell, cell.headline)?;
+        Some(if cell.headline.better() == Better::Lower { effect.inverse() } else { effect })
+    };
+    let effects: Vec<Option<Effect>> = row.iter().map(compare).collect();
+    for (cell, effect) in row.iter_mut().zip(effects) {
+        cell.effect = effect;
+    }
+}
+
+/// What each comparison says when all of them are counted, so that in one campaign of twenty with
+/// equal subjects a single cell is told apart, and not one cell of twenty in each.
+fn add_outlooks(cells: &mut [Cell]) {
+    let compared = cells.iter().filter_map(|cell| cell.effect);
+    let adjusted = holm(&compared.map(|effect| effect.p_value).collect::<Vec<f64>>());
+    let compared = cells.iter_mut().filter(|cell| cell.effect.is_some());
+    for (cell, p_value) in compared.zip(adjusted) {
+        cell.outlook = cell.effect.map(|effect| outlook(&effect, p_value));
+    }
+}
+
+/// What an effect of a speed says at an adjusted p-value.
+pub(crate) fn outlook(effect: &Effect, p_value: f64) -> Outlook {
+    match p_value <= ALPHA {
+        true if effect.ratio > 1.0 => Outlook::Better,
+        true => Outlook::Worse,
+        false => Outlook::Same,
     }
 }
 
 /// A cell's metric against the baselines in the same row; `None` for a lone baseline, without a
 /// baseline, and where a number is missing, invalid or not above 0.
-fn compare_in(
-    row: &[Cell],
-    baselines: &[usize],
-    cell: &Cell,
-    metric: Metric,
-) -> Option<BaselinePercent> {
+fn compare_in(row: &[Cell], baselines: &[usize], cell: &Cell, metric: Metric) -> Option<Effect> {
     if baselines.is_empty() || baselines == [cell.subject] {
         return None;
     }
@@ -396,8 +371,7 @@ fn compare_in(
     }
     let of_baselines: Option<Vec<&ByRepetition>> =
         baselines.iter().map(|subject| row[*subject].values.get(&metric)).collect();
-    // An error means that there is no pair, or that a number is not above 0: no ratio.
-    compare_with_baseline(cell.values.get(&metric)?, &of_baselines?).ok()
+    Effect::of(cell.values.get(&metric)?, &average_baselines(&of_baselines?))
 }
 
 #[cfg(test)]

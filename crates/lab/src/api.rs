@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use crate::LabOptions;
 use crate::analysis::analyse;
 use crate::campaign::Campaign;
+use crate::command::shell_word;
 use crate::compare::{CompareOptions, Comparison, compare_runs};
 use crate::error::LabError;
-use crate::plan::{Plan, plan_campaign};
+use crate::matrix::Planned;
+use crate::plan::{Budget, Fitted, Plan, plan_campaign};
 use crate::preset::{PRESETS, Preset};
 use crate::report::render::{Formats, Written, render_terminal, write_report};
-use crate::report::{build_report, tidy_rows};
-use crate::runner::{Tally, run_campaign};
+use crate::report::{build_report, report_data, tidy_rows};
+use crate::runner::{Tally, check_there, run_campaign};
 use crate::store::Store;
-use crate::world::{SystemWorld, World, shell_word};
+use crate::world::{SystemWorld, World};
 
 /// What a run or a report leaves.
 #[derive(Debug, Clone)]
@@ -33,14 +35,40 @@ pub fn presets() -> &'static [Preset] {
     PRESETS
 }
 
-/// What a campaign would do. Writes nothing; [`crate::plan::render_plan`] makes it text.
+/// What a run of a campaign with these options would do, as far as it is not done. Writes nothing;
+/// [`crate::plan::render_plan`] makes it text.
 ///
 /// # Errors
 ///
-/// When the campaign does not make sense.
-pub fn plan(campaign: &Campaign) -> Result<Plan, LabError> {
-    crate::campaign::check_campaign(campaign)?;
-    Ok(plan_campaign(campaign))
+/// When the campaign does not make sense, a path of it is not there, or the results folder holds
+/// another one's results.
+pub fn plan(campaign: &Campaign, options: &LabOptions) -> Result<Plan, LabError> {
+    let planned = Planned::checked(campaign)?;
+    check_there(&planned, &mut SystemWorld::new())?;
+    let earlier = Store::earlier(&options.results_dir, &campaign.rooted()?)?;
+    Ok(plan_campaign(planned, &earlier, &options.destroy))
+}
+
+/// A campaign with as many repetitions and as much time for each as `budget` allows, and what that
+/// is not enough for. One that was begun in the results folder stays as it was begun.
+///
+/// # Errors
+///
+/// When the campaign does not make sense, or not one repetition fits.
+pub fn fit_budget(
+    campaign: Campaign,
+    budget: &Budget,
+    options: &LabOptions,
+) -> Result<Fitted, LabError> {
+    if let Ok(store) = Store::open(&options.results_dir) {
+        let held = store.campaign()?;
+        let (runtime_s, repetitions) = (held.runtime_s, held.repetitions);
+        let chosen = Campaign { runtime_s, repetitions, ..campaign.clone() };
+        if chosen.rooted()? == held {
+            return Ok(Fitted { campaign: chosen, said: Vec::new() });
+        }
+    }
+    crate::plan::fit(campaign, budget)
 }
 
 /// Runs a campaign, or what is missing of it, and reports.
@@ -63,7 +91,6 @@ pub fn run_in(
     campaign: &Campaign,
     options: &LabOptions,
 ) -> Result<Summary, LabError> {
-    crate::campaign::check_campaign(campaign)?;
     let tally = run_campaign(campaign, options, world)?;
     let mut summary = report(&options.results_dir, &options.formats, options.colour)?;
     summary.tally = Some(tally);
@@ -89,7 +116,8 @@ pub fn report(results_dir: &Path, formats: &Formats, colour: bool) -> Result<Sum
     let analysis = analyse(&results);
     let report = build_report(&analysis, &results, results_dir);
     let samples = tidy_rows(&analysis, &results);
-    let written = write_report(&report, &samples, results_dir, formats)?;
+    let data = report_data(&report, &analysis, &results, results_dir);
+    let written = write_report(&report, &data, &samples, results_dir, formats)?;
     let whole = match &written.html {
         Some(page) => page.display().to_string(),
         None => {

@@ -30,7 +30,7 @@
 //! block_size = ["1M", "4K"]
 //! ```
 //!
-//! Invariants of a [`Campaign`] that came from [`parse_campaign`]: at least one subject and one
+//! Invariants of a [`Campaign`] that came from [`crate::matrix::parse_campaign`]: at least one subject and one
 //! job, names unique, every number in its range, every parameter known to its tool.
 //!
 //! Deliberately absent: paths relative to the file (they are relative to `working_dir`, and where
@@ -46,7 +46,7 @@ use crate::error::LabError;
 use crate::settings::{Kind, Parameter, Value};
 
 mod check;
-pub mod fuzz;
+mod expression;
 mod job;
 mod keys;
 mod one_or_many;
@@ -55,7 +55,8 @@ mod rooted;
 mod setup;
 mod subject;
 
-pub use check::check_campaign;
+pub(crate) use check::{Fault, fault_of};
+pub use expression::Expression;
 pub use job::{Job, common_parameters};
 pub use one_or_many::OneOrMany;
 pub use patterns::Patterns;
@@ -162,7 +163,7 @@ fn default_true() -> bool {
 }
 
 /// Reads a campaign file that may still lack something: the devices of members that are given
-/// otherwise. What is made of it is checked by [`check_campaign`].
+/// otherwise. What is made of it is checked by [`crate::matrix::Planned::checked`].
 ///
 /// # Errors
 ///
@@ -170,17 +171,6 @@ fn default_true() -> bool {
 pub(crate) fn read_draft(path: &Path) -> Result<Campaign, LabError> {
     let text = std::fs::read_to_string(path).map_err(LabError::file("read the campaign", path))?;
     parse_unchecked(&text, &path.display().to_string())
-}
-
-/// Parses and checks a campaign; `origin` names it in errors.
-///
-/// # Errors
-///
-/// When it is not TOML of this form, has a key that is not known, or fails [`check_campaign`].
-pub fn parse_campaign(text: &str, origin: &str) -> Result<Campaign, LabError> {
-    let campaign = parse_unchecked(text, origin)?;
-    check_campaign(&campaign)?;
-    Ok(campaign)
 }
 
 /// Parses a campaign that may still lack something, such as a preset without its members.
@@ -223,7 +213,7 @@ fn is_list_of_tables(value: &toml::Value) -> bool {
     value.as_array().is_some_and(|entries| entries.iter().all(toml::Value::is_table))
 }
 
-/// The campaign as TOML; [`parse_campaign`] reads it back to an equal value.
+/// The campaign as TOML; [`crate::matrix::parse_campaign`] reads it back to an equal value.
 ///
 /// # Errors
 ///
@@ -236,7 +226,11 @@ pub fn render_campaign(campaign: &Campaign) -> Result<String, LabError> {
 impl Campaign {
     /// The subjects, worked out; with absolute paths where the campaign has a `working_dir`.
     pub fn expand(&self) -> Vec<Subject> {
-        let mut subjects = expand_subjects(&self.subjects, &self.members);
+        self.choose(expand_subjects(&self.subjects, &self.members))
+    }
+
+    /// Of all subjects those that are wanted.
+    pub(crate) fn choose(&self, mut subjects: Vec<Subject>) -> Vec<Subject> {
         if !self.only.is_empty() {
             let wanted = Patterns(&self.only);
             subjects.retain(|subject| subject.baseline || wanted.matches(&subject.name));

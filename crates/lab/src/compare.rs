@@ -1,30 +1,33 @@
 //! Two results directories: what became faster or slower, and whether that is more than chance.
 //!
 //! ```text
-//! Results a ─┐ cells that both have, by   ┌─ test: Mann-Whitney, all cells counted (Holm)
-//! Results b ─┴ subject and workload ──────┤        and the 95 % interval without 100 %
-//!                                         └─ ranges, where the test cannot reach its level
+//! Results a ─┐ cells that both have, by   ┌─ against the baseline of their own run, where there is one
+//! Results b ─┴ subject and workload ──────┤  (else by themselves)
+//!                                         └─ change, its scatter within the runs, and from run to run
 //! ```
 //!
-//! A cell is a regression when it is worse by more than the threshold **and** that is proven:
-//! the adjusted p-value is within the level and the interval of the ratio does not hold 100 %.
-//! With few repetitions no p-value can be that small. Then a stricter rule takes its place: at
-//! least three repetitions on both sides, medians apart by more than twice the threshold, ranges
-//! apart, and the gap between them wider than the wider range, 1.5 times for one cell and by the
-//! cube root of their number more for many. A cell that had a number and has none any more is
-//! worse than any regression: it is named with its reason, and the comparison is not passed.
+//! Two runs of the same thing differ by more than their repetitions do: repetitions of one run share
+//! the machine as it was that hour. So a cell is compared in percent of the baseline of its own run,
+//! which that hour slowed down as well, and what is left from run to run is part of the reckoning: it is
+//! estimated from how far the baselines' cells moved, and never taken for less than 3 %; of the baseline
+//! itself, for less than 15 %. A cell is a regression
+//! when it is worse by more than the threshold beyond all of that, with every cell counted. A cell that
+//! had a number and has none any more is worse than any regression: it is named with its reason, and
+//! the comparison is not passed.
 //!
 //! Invariants: invalid numbers take no part and are named; which way is better is the metric's;
 //! environments that differ are named first, because then nothing else may be the cause; every
 //! cell that one of the runs has a number of is in exactly one list.
 //!
-//! Deliberately absent: pairs. The repetitions of two runs have nothing in common.
+//! Deliberately absent: pairs of repetitions. Those of two runs have nothing in common.
 
 use serde::Serialize;
 
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
 use crate::analysis::analyse;
 use crate::metric::{Better, Metric};
-use crate::stats::{RunComparison, Verdict, holm, judge_runs};
+use crate::stats::{holm, mean_and_deviation, median};
 use crate::store::Results;
 
 mod pairing;
@@ -32,14 +35,20 @@ mod report;
 
 use pairing::{Pair, Pairing};
 
-/// Repetitions on both sides from which ranges may decide.
-const RANGES_FROM: usize = 3;
-/// How many thresholds apart medians must be for ranges to decide.
-const RANGES_THRESHOLDS: f64 = 2.0;
-/// How many times the wider range the gap must be for one cell.
-const RANGES_GAP: f64 = 1.5;
+/// Standard deviation of a logarithm from run to run that is believed at least: two runs on a quiet
+/// machine differ by so much.
+const LEAST_DRIFT: f64 = 0.03;
+/// The same of a machine as a whole, which is what numbers drift by that are not in percent of a
+/// baseline of their own run.
+const MACHINE_DRIFT: f64 = 0.15;
+/// With how many degrees of freedom that is known: it is experience and no estimate.
+const FREEDOM_OF_LEAST: f64 = 30.0;
+/// Baselines' cells from which on the drift from run to run is estimated.
+const DRIFT_FROM: usize = 3;
+/// Standard deviation of a logarithm within a run below which no noise is believed.
+const LEAST_NOISE: f64 = 0.001;
 /// Version of the JSON form.
-const OUTPUT_VERSION: u32 = 2;
+const OUTPUT_VERSION: u32 = 3;
 
 /// What counts as a regression.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,18 +75,8 @@ pub enum Change {
     Improvement,
     /// No difference that is both proven and beyond the threshold.
     Same,
-    /// There are too few repetitions for either rule.
+    /// There is one repetition on one of the sides.
     TooFew,
-}
-
-/// How a cell was judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Rule {
-    /// By the test, with all cells counted.
-    Test,
-    /// By ranges, because so few repetitions cannot pass the test.
-    Ranges,
 }
 
 /// One number of one cell, in both runs.
@@ -95,22 +94,21 @@ pub struct CellChange {
     pub first: f64,
     /// Median of the second run.
     pub second: f64,
-    /// The second in percent of the first.
+    /// The second in percent of the first; of the same in percent of the baseline of its run, where
+    /// `against_baseline` says so.
     pub percent: f64,
-    /// Lower and upper end of its interval: 95 % from six repetitions on both sides on, else the
-    /// range of all ratios.
+    /// Lower and upper end of its 95 % interval, drift from run to run included; both the percent itself
+    /// where a side has one repetition.
     pub interval: (f64, f64),
+    /// Whether the percent is of numbers in percent of the baseline of their own run.
+    pub against_baseline: bool,
     /// Repetitions of the first and the second run.
     pub repetitions: (usize, usize),
-    /// p-value of this cell alone (Mann-Whitney).
+    /// How often a change up to the threshold would look like this one, or larger.
     pub p_value: f64,
     /// The same with all cells counted (Holm).
     pub adjusted_p: f64,
-    /// The smallest adjusted p-value that so many repetitions allow.
-    pub smallest_adjusted_p: f64,
-    /// Which rule decided.
-    pub rule: Rule,
-    /// What it said.
+    /// What that says.
     pub change: Change,
     /// Whether something speaks against one of the two numbers.
     pub suspect: bool,
@@ -133,6 +131,11 @@ pub struct Comparison {
     pub threshold_percent: f64,
     /// Level of significance.
     pub alpha: f64,
+    /// Standard deviation from run to run that was reckoned with, in percent.
+    pub drift_percent: f64,
+    /// How far the baselines' own numbers moved between the runs, in percent of the first; none without
+    /// a baseline.
+    pub baseline_percent: Option<f64>,
     /// Every number that both have and that may be compared, the worst change first.
     pub cells: Vec<CellChange>,
     /// Cells with a number in the first run and none in the second, though it was to be measured
@@ -166,7 +169,10 @@ impl Comparison {
 /// Compares a second run with a first one.
 pub fn compare_runs(first: &Results, second: &Results, options: &CompareOptions) -> Comparison {
     let pairing = Pairing::of((first, &analyse(first)), (second, &analyse(second)));
-    let mut cells = judge(pairing.pairs, options);
+    let drift = drift_of(&pairing.pairs);
+    let baselines = pairing.pairs.iter().filter(|pair| pair.is_baseline);
+    let moved: Vec<f64> = baselines.map(|pair| pair.change.exp() * 100.0).collect();
+    let mut cells = judge(pairing.pairs, drift, options);
     let harm = |cell: &CellChange| match cell.which.better() {
         Better::Lower => cell.percent.ln(),
         _ => -cell.percent.ln(),
@@ -180,6 +186,8 @@ pub fn compare_runs(first: &Results, second: &Results, options: &CompareOptions)
             || cells.iter().any(|cell| cell.change == Change::Regression),
         threshold_percent: options.threshold * 100.0,
         alpha: options.alpha,
+        drift_percent: drift.deviation * 100.0,
+        baseline_percent: median(&moved),
         cells,
         lost: pairing.lost,
         only_first: pairing.only_first,
@@ -190,95 +198,105 @@ pub fn compare_runs(first: &Results, second: &Results, options: &CompareOptions)
     }
 }
 
-fn judge(pairs: Vec<Pair>, options: &CompareOptions) -> Vec<CellChange> {
-    let runs: Vec<RunComparison> = pairs.iter().map(|pair| pair.run).collect();
-    let smallest: Vec<f64> = runs.iter().map(|run| run.test.smallest_p).collect();
-    // p-values are probabilities; an error can only come from a level that is none, and then
-    // nothing is proven.
-    let smallest = holm(&smallest).unwrap_or_else(|_| vec![1.0; runs.len()]);
-    let judged = judge_runs(&runs, options.alpha).unwrap_or_default();
-    pairs
-        .into_iter()
-        .zip(smallest)
-        .enumerate()
-        .map(|(index, (pair, smallest_adjusted_p))| {
-            let rule = if smallest_adjusted_p <= options.alpha { Rule::Test } else { Rule::Ranges };
-            let (adjusted_p, verdict) = judged
-                .get(index)
-                .map_or((1.0, Verdict::NotDistinguishable), |j| (j.adjusted_p, j.verdict));
-            let change = match rule {
-                Rule::Test => change_by_test(&pair, verdict, options),
-                Rule::Ranges => change_by_ranges(&pair, runs.len(), options),
-            };
-            let percent = pair.run.percent;
-            CellChange {
-                first: crate::stats::median(&pair.first).unwrap_or(0.0),
-                second: crate::stats::median(&pair.second).unwrap_or(0.0),
-                subject: pair.subject,
-                workload: pair.workload,
-                metric: pair.metric.name(),
-                unit: pair.metric.unit(),
-                percent: percent.median,
-                interval: (percent.low, percent.high),
-                repetitions: pair.run.repetitions,
-                p_value: pair.run.test.p_value,
-                adjusted_p,
-                smallest_adjusted_p,
-                rule,
-                change,
-                suspect: pair.suspect,
-                which: pair.metric,
-            }
+/// How far equal cells move from run to run.
+#[derive(Debug, Clone, Copy)]
+struct Drift {
+    /// Standard deviation of a logarithm.
+    deviation: f64,
+    /// Degrees of freedom with which it is known.
+    freedom: f64,
+}
+
+/// The drift by the baselines, which are the same thing in both runs: what their changes scatter by
+/// beyond the noise of their repetitions. Twice, since the subject drifts, too.
+fn drift_of(pairs: &[Pair]) -> Drift {
+    let least = Drift { deviation: LEAST_DRIFT, freedom: FREEDOM_OF_LEAST };
+    let baselines: Vec<&Pair> = pairs.iter().filter(|pair| pair.is_baseline).collect();
+    if baselines.len() < DRIFT_FROM {
+        return least;
+    }
+    let changes: Vec<f64> = baselines.iter().map(|pair| pair.change).collect();
+    let errors: Vec<f64> = baselines.iter().filter_map(|pair| pair.error).collect();
+    let Some((_, all)) = mean_and_deviation(&changes) else { return least };
+    let noise = errors.iter().map(|error| error.powi(2)).sum::<f64>() / errors.len().max(1) as f64;
+    let own = (all.powi(2) - noise).max(0.0);
+    let deviation = (2.0 * own).sqrt();
+    if deviation <= LEAST_DRIFT {
+        return least;
+    }
+    Drift { deviation, freedom: (baselines.len() - 1) as f64 }
+}
+
+fn judge(pairs: Vec<Pair>, drift: Drift, options: &CompareOptions) -> Vec<CellChange> {
+    let judged: Vec<(f64, (f64, f64))> =
+        pairs.iter().map(|pair| weigh(pair, drift, options)).collect();
+    let adjusted = holm(&judged.iter().map(|(p_value, _)| *p_value).collect::<Vec<f64>>());
+    let cells = pairs.into_iter().zip(judged).zip(adjusted);
+    cells
+        .map(|((pair, (p_value, interval)), adjusted_p)| CellChange {
+            change: match (pair.error, adjusted_p <= options.alpha) {
+                (None, _) => Change::TooFew,
+                (_, false) => Change::Same,
+                (_, true) => direction(pair.metric, pair.change),
+            },
+            first: median(&pair.first).unwrap_or(0.0),
+            second: median(&pair.second).unwrap_or(0.0),
+            repetitions: (pair.first.len(), pair.second.len()),
+            subject: pair.subject,
+            workload: pair.workload,
+            metric: pair.metric.name(),
+            unit: pair.metric.unit(),
+            percent: pair.change.exp() * 100.0,
+            interval,
+            against_baseline: pair.against_baseline,
+            p_value,
+            adjusted_p,
+            suspect: pair.suspect,
+            which: pair.metric,
         })
         .collect()
 }
 
-fn change_by_test(pair: &Pair, verdict: Verdict, options: &CompareOptions) -> Change {
-    let beyond = (pair.run.percent.median - 100.0).abs() > 100.0 * options.threshold;
-    match verdict {
-        Verdict::NotDistinguishable => Change::Same,
-        _ if !beyond => Change::Same,
-        verdict => direction(pair.metric, verdict),
-    }
-}
-
-/// How many times the wider range the gap between two ranges must be among so many cells.
-///
-/// Of two equal sets of three values the gap is 1.5 times the wider range in 0.6 % of cases
-/// (uniform noise; normal and exponential noise give half of that), and falls with about the third
-/// power of the factor: by simulation 0.33 % at 2, 0.12 % at 3, 0.055 % at 4. So a factor that
-/// grows with the cube root of the number of cells keeps the chance of any false alarm near 1 %.
-/// Four values make it ten times smaller.
-fn times_the_range(cells: usize) -> f64 {
-    RANGES_GAP * (cells as f64).cbrt()
-}
-
-fn change_by_ranges(pair: &Pair, cells: usize, options: &CompareOptions) -> Change {
-    let (a, b) = (&pair.first, &pair.second);
-    if a.len().min(b.len()) < RANGES_FROM {
-        return Change::TooFew;
-    }
-    let ends = |values: &[f64]| {
-        values.iter().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(*v), high.max(*v)))
+/// The p-value of a change up to the threshold, in its direction, and the interval in percent.
+fn weigh(pair: &Pair, drift: Drift, options: &CompareOptions) -> (f64, (f64, f64)) {
+    let alone = (1.0, (pair.change.exp() * 100.0, pair.change.exp() * 100.0));
+    let fewer = pair.first.len().min(pair.second.len());
+    let Some(error) = pair.error.filter(|_| fewer > 1) else { return alone };
+    let error = error.max(LEAST_NOISE);
+    let drift = match pair.against_baseline {
+        true => drift,
+        false => Drift { deviation: drift.deviation.max(MACHINE_DRIFT), freedom: FREEDOM_OF_LEAST },
     };
-    let ((a_low, a_high), (b_low, b_high)) = (ends(a), ends(b));
-    let gap = (b_low - a_high).max(a_low - b_high);
-    let widest = (a_high - a_low).max(b_high - b_low);
-    let apart = (pair.run.percent.median - 100.0).abs();
-    let near = apart <= RANGES_THRESHOLDS * 100.0 * options.threshold;
-    if near || gap <= 0.0 || gap <= times_the_range(cells) * widest {
-        return Change::Same;
-    }
-    let above = pair.run.percent.median > 100.0;
-    direction(pair.metric, if above { Verdict::Above } else { Verdict::Below })
+    let whole = error.hypot(drift.deviation);
+    // Welch and Satterthwaite's: the part that is larger says how well the sum is known.
+    let parts = error.powi(4) / (fewer - 1) as f64 + drift.deviation.powi(4) / drift.freedom;
+    // A scale of 1 and a freedom above 0 are accepted.
+    let Ok(student) = StudentsT::new(0.0, 1.0, whole.powi(4) / parts) else { return alone };
+    let beyond = pair.change.abs() - (1.0 + options.threshold).ln();
+    let reach = student.inverse_cdf(0.975) * whole;
+    let ends = [-reach, reach].map(|reach| (pair.change + reach).exp() * 100.0);
+    (student.sf(beyond / whole).clamp(f64::MIN_POSITIVE, 1.0), (ends[0], ends[1]))
 }
 
-fn direction(metric: Metric, verdict: Verdict) -> Change {
-    match crate::analysis::outlook(metric.better(), verdict) {
-        crate::analysis::Outlook::Better => Change::Improvement,
-        crate::analysis::Outlook::Worse => Change::Regression,
-        crate::analysis::Outlook::Same => Change::Same,
+fn direction(metric: Metric, change: f64) -> Change {
+    match metric.better() {
+        Better::Lower if change < 0.0 => Change::Improvement,
+        Better::Lower => Change::Regression,
+        _ if change < 0.0 => Change::Regression,
+        _ => Change::Improvement,
     }
+}
+
+/// The mean of the logarithms of some numbers, and its standard error; `None` when one is not above 0.
+fn mean_log(values: &[f64]) -> Option<(f64, Option<f64>)> {
+    let is_sane = |value: &f64| (1e-90..1e90).contains(value);
+    if !values.iter().all(is_sane) {
+        return None;
+    }
+    let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let (mean, deviation) = mean_and_deviation(&logarithms)?;
+    let error = (values.len() > 1).then(|| deviation / (values.len() as f64).sqrt());
+    Some((mean, error))
 }
 
 /// Differences between the last sessions' machines.

@@ -4,8 +4,7 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::Roots;
-use crate::report::units::digits;
+use crate::evidence::{Roots, find_memory_bytes};
 
 /// How much of the larger memory may be missing in the smaller without a word: how much the kernel
 /// takes for itself before it counts differs from start to start and from version to version.
@@ -68,21 +67,6 @@ fn find_cpu_model(cpuinfo: &str) -> Option<&str> {
     Some(line.split_once(':')?.1.trim())
 }
 
-/// Memory that programs could still have without swapping, in bytes.
-pub(crate) fn available_memory_bytes() -> Option<u64> {
-    find_line(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
-}
-
-pub(crate) fn find_memory_bytes(meminfo: &str) -> Option<u64> {
-    find_line(meminfo, "MemTotal:")
-}
-
-fn find_line(meminfo: &str, name: &str) -> Option<u64> {
-    let line = meminfo.lines().find(|line| line.starts_with(name))?;
-    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    kib.checked_mul(1024)
-}
-
 impl Environment {
     /// Differences to another environment that make numbers incomparable, in words: each with both
     /// values, this one's first. Tools that only one of them has measured nothing in the other.
@@ -117,7 +101,7 @@ impl Environment {
 /// Two sizes of memory in words, if they are further apart than [`MEMORY_NOISE`].
 fn apart(mine: u64, theirs: u64) -> Option<(String, String)> {
     let gap = mine.abs_diff(theirs) as f64;
-    let gib = |bytes: u64| format!("{} GiB", digits(bytes as f64 / f64::from(1 << 30)));
+    let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
     (gap > MEMORY_NOISE * mine.max(theirs) as f64).then(|| (gib(mine), gib(theirs)))
 }
 
@@ -168,7 +152,7 @@ mod tests {
         assert_eq!(of((16 << 30) - 4096), Vec::<String>::new());
         assert_eq!(of((16 << 30) / 100 * 99 + 100), Vec::<String>::new());
         assert_eq!(of((16 << 30) / 100 * 99 - 100), ["memory: 16.0 GiB and 15.8 GiB"]);
-        assert_eq!(of(8 << 30), ["memory: 16.0 GiB and 8.00 GiB"]);
+        assert_eq!(of(8 << 30), ["memory: 16.0 GiB and 8.0 GiB"]);
         assert_eq!(with(0).differences(&with(0)), Vec::<String>::new());
     }
 

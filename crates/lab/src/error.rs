@@ -2,6 +2,9 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::command::minutes;
 
 /// An error of the laboratory.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +56,29 @@ pub enum LabError {
     WouldDestroy {
         /// Paths (or NBD URIs) that would be overwritten.
         paths: Vec<String>,
+    },
+    /// What the campaign names does not exist.
+    #[error(
+        "nothing was measured: {} {} not exist; make {}, or correct the campaign",
+        list(paths),
+        if paths.len() == 1 { "does" } else { "do" },
+        if paths.len() == 1 { "it" } else { "them" }
+    )]
+    Missing {
+        /// The paths, as the campaign has them.
+        paths: Vec<String>,
+    },
+    /// The time that is given is not enough for one repetition.
+    #[error(
+        "--budget {}: one repetition of everything takes about {}; next: give at least that, \
+         --scale less data, or take fewer subjects by --only",
+        minutes(*budget), minutes(*least)
+    )]
+    Budget {
+        /// What was given.
+        budget: Duration,
+        /// What one repetition takes.
+        least: Duration,
     },
     /// What would be overwritten is used by somebody.
     #[error("nothing was written: {refusal}")]
@@ -282,8 +308,10 @@ fn some_of(names: &[String]) -> String {
 }
 
 fn flags(paths: &[String]) -> String {
-    let flags: Vec<String> =
-        paths.iter().map(|path| format!("--destroy {}", crate::world::shell_word(path))).collect();
+    let flags: Vec<String> = paths
+        .iter()
+        .map(|path| format!("--destroy {}", crate::command::shell_word(path)))
+        .collect();
     flags.join(" ")
 }
 

@@ -24,11 +24,13 @@ use serde::{Deserialize, Serialize};
 mod counters;
 mod heat;
 mod mdstat;
+mod memory;
 mod mounts;
 mod process;
 mod snapshot;
 
 pub use heat::Heat;
+pub(crate) use memory::{available_memory_bytes, find_memory_bytes};
 pub use snapshot::{Roots, Snapshot, take, take_under};
 
 /// What to look at around a trial of one subject.

@@ -3,18 +3,16 @@
 //! [`Meter`] is a tool that exists in tests only, so that they do not depend on what a real tool's
 //! parameters are called today.
 
-use crate::campaign::{Campaign, Source, Subject, parse_campaign};
+use crate::campaign::{Campaign, Source, Subject};
+use crate::command::{CommandLine, ToolOutput};
 use crate::environment::Environment;
 use crate::evidence::Evidence;
 use crate::facts::{Disk, Place as Hardware, Placed, members_of};
-use crate::matrix::{Workload, plan_trials};
+use crate::matrix::{Planned, Workload, parse_campaign};
 use crate::metric::{LatencyBins, Measured, Metric, Sample, TimeSeries};
 use crate::settings::{Kind, Parameter, Settings};
 use crate::store::{Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
-use crate::tool::{
-    Content, Effort, Place, RunOutput, Script, Tool, ToolError, ToolOutput, TrialSpec, Writes,
-};
-use crate::world::CommandLine;
+use crate::tool::{Content, Effort, Place, RunOutput, Script, Tool, ToolError, TrialSpec, Writes};
 
 /// A tool that measures nothing; its headline is chosen by its parameter `unit`.
 pub(crate) struct Meter;
@@ -139,9 +137,10 @@ pub(crate) fn results(
     campaign: &Campaign,
     mut measure: impl FnMut(&Subject, &Workload, u32) -> Given,
 ) -> Results {
-    let subjects = campaign.expand();
+    let planned = Planned::of(campaign);
+    let subjects = &planned.subjects;
     let mut trials = Vec::new();
-    for trial in plan_trials(campaign) {
+    for trial in &planned.trials {
         let (subject, workload) = (&subjects[trial.cell.subject], &trial.cell.workload);
         let given = match &trial.cell.impossible {
             Some(reason) => Err(Outcome::Impossible(reason.clone())),
@@ -180,9 +179,8 @@ pub(crate) fn results(
         });
     }
     Results {
-        campaign: campaign.clone(),
         facts: subjects.iter().map(facts_of).collect(),
-        subjects,
+        planned,
         sessions: vec![Session {
             started_unix_s: 1_800_000_000,
             ended_unix_s: Some(1_800_003_600),

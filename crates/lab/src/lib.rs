@@ -6,7 +6,7 @@
 //! campaign.toml ──> matrix ──> schedule ──> runner ───────────> raw/ + results.sqlite
 //! (campaign)       (matrix)    (matrix)     (runner, subjects,          (store)
 //!                                            tool, evidence)               │
-//!      terminal, HTML, XLSX, Markdown, CSV, JSON, SVG, PNG  <── analysis <─┘
+//!      terminal, HTML, XLSX, Markdown, CSV, JSON, SVG  <── analysis <─┘
 //!                        (report)                      (analysis, stats, trust)
 //! ```
 //!
@@ -15,12 +15,12 @@
 //!
 //! let subjects = [("stripe".to_owned(), "raid0(chunk=64K, ./a.img, ./b.img)".to_owned())];
 //! let campaign = quick_campaign("./a.img", &subjects)?;
-//! print!("{}", braid_lab::plan::render_plan(&braid_lab::plan(&campaign)?));
 //! let options = LabOptions {
 //!     destroy: vec!["./a.img".into(), "./b.img".into()],
 //!     stop: StopFlag::on_signals()?,
 //!     ..LabOptions::new("results")?
 //! };
+//! print!("{}", braid_lab::plan::render_plan(&braid_lab::plan(&campaign, &options)?));
 //! let summary = braid_lab::run(&campaign, &options)?;
 //! println!("{}", summary.text);
 //! # Ok::<(), braid_lab::LabError>(())
@@ -48,7 +48,9 @@ macro_rules! eprintln {
 }
 
 pub mod analysis;
+mod array;
 pub mod campaign;
+pub mod command;
 pub mod compare;
 pub mod environment;
 pub mod error;
@@ -68,24 +70,26 @@ mod rng;
 pub mod runner;
 pub mod safety;
 pub mod settings;
+mod source;
 pub mod stats;
 pub mod store;
 pub mod story;
 pub mod subjects;
 pub mod tool;
 pub mod trust;
+mod words;
 pub mod world;
 
 mod api;
 
 pub use api::{
-    Summary, compare, default_folder, held_campaign, plan, presets, report, run, run_in,
+    Summary, compare, default_folder, fit_budget, held_campaign, plan, presets, report, run, run_in,
 };
 pub use braid_stack::ByteSize;
 pub use campaign::{Campaign, Job, Source, Subject, SubjectDecl};
 pub use error::LabError;
 pub use listing::{Shown, list, show};
-pub use plan::Plan;
+pub use plan::{Budget, Fitted, Plan};
 pub use preset::{Preset, quick_campaign};
 pub use world::{StopFlag, SystemWorld, World};
 

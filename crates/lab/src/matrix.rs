@@ -20,6 +20,11 @@ use crate::rng::{SplitMix64, mix};
 use crate::settings::{Settings, Value};
 use crate::tool::{Place, Tool};
 
+mod check;
+pub mod fuzz;
+
+pub use check::parse_campaign;
+
 /// One workload, fully spelt out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Workload {
@@ -35,6 +40,12 @@ impl Workload {
     /// The tool.
     pub fn tool(&self) -> Option<&'static dyn Tool> {
         crate::tool::find(&self.tool)
+    }
+
+    /// Whether it reads raw what an earlier one should have written.
+    pub(crate) fn reads_raw(&self) -> bool {
+        self.setup.filesystem == FileSystem::None
+            && self.tool().is_some_and(|tool| tool.reads_raw(&self.settings))
     }
 
     /// A name that tells workloads of one campaign apart: `random read 4K, depth 32 × 2, ext4`.
@@ -106,10 +117,65 @@ pub struct Trial {
     pub seed: u64,
 }
 
+/// A campaign, worked out: once, and handed down to whoever carries it out or tells of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    /// The campaign.
+    pub campaign: Campaign,
+    /// Its subjects, worked out.
+    pub subjects: Vec<Subject>,
+    /// Its workloads, in the order in which they were written; each once, though two jobs may have
+    /// it for different subjects.
+    pub workloads: Vec<Workload>,
+    /// Every workload on every subject that its job is for.
+    pub cells: Vec<Cell>,
+    /// The trials in the order in which they run.
+    pub trials: Vec<Trial>,
+}
+
+impl Planned {
+    /// Works out a campaign that has been checked.
+    pub fn of(campaign: &Campaign) -> Self {
+        Self::on(campaign, campaign.expand())
+    }
+
+    fn on(campaign: &Campaign, subjects: Vec<Subject>) -> Self {
+        let of_job = |job| (job, plan_job(campaign, &subjects, job));
+        let jobs: Vec<(&Job, Vec<Workload>)> = campaign.jobs.iter().map(of_job).collect();
+        let mut index = BTreeMap::new();
+        let mut workloads = Vec::new();
+        for workload in jobs.iter().flat_map(|(_, all)| all) {
+            index.entry(workload).or_insert_with(|| {
+                workloads.push(workload.clone());
+                workloads.len() - 1
+            });
+        }
+        let mut cells = Vec::new();
+        for (job, workload) in jobs.iter().flat_map(|(job, all)| all.iter().map(move |w| (job, w)))
+        {
+            let mine = subjects.iter().enumerate().filter(|(_, s)| suits(job, workload, s));
+            cells.extend(mine.map(|(subject, facts)| Cell {
+                subject,
+                workload_index: index[workload],
+                workload: workload.clone(),
+                impossible: why_impossible(facts, workload),
+            }));
+        }
+        cells.sort_by_key(|cell| (cell.workload_index, cell.subject));
+        let trials = shuffle(campaign, &cells);
+        Self { campaign: campaign.clone(), subjects, workloads, cells, trials }
+    }
+
+    /// Whether stacks can be measured through NBD alone: see [`goes_through_nbd`].
+    pub fn goes_through_nbd(&self) -> bool {
+        goes_through_nbd(&self.workloads)
+    }
+}
+
 /// The workloads of one job: every combination of its lists. Where nobody has named a file system,
 /// those in folders are workloads of their own: what a folder lies on is not what is made on a
 /// device, and the two are not to be compared as if it were.
-pub fn plan_job(campaign: &Campaign, subjects: &[Subject], job: &Job) -> Vec<Workload> {
+fn plan_job(campaign: &Campaign, subjects: &[Subject], job: &Job) -> Vec<Workload> {
     let Some(tool) = crate::tool::find(&job.tool) else {
         return Vec::new();
     };
@@ -192,39 +258,6 @@ fn suits(job: &Job, workload: &Workload, subject: &Subject) -> bool {
         })
 }
 
-/// The workloads of a campaign, in the order in which they were written; each once, though two
-/// jobs may have it for different subjects.
-pub fn plan_workloads(campaign: &Campaign) -> Vec<Workload> {
-    workloads_on(campaign, &campaign.expand())
-}
-
-fn workloads_on(campaign: &Campaign, subjects: &[Subject]) -> Vec<Workload> {
-    let mut seen = std::collections::BTreeSet::new();
-    let all = campaign.jobs.iter().flat_map(|job| plan_job(campaign, subjects, job));
-    all.filter(|workload| seen.insert(workload.clone())).collect()
-}
-
-/// Every workload on every subject that its job is for.
-pub fn plan_matrix(campaign: &Campaign) -> Vec<Cell> {
-    let subjects = campaign.expand();
-    let index: BTreeMap<Workload, usize> =
-        workloads_on(campaign, &subjects).into_iter().enumerate().map(|(i, w)| (w, i)).collect();
-    let mut cells = Vec::new();
-    for job in &campaign.jobs {
-        for workload in plan_job(campaign, &subjects, job) {
-            let workload_index = index.get(&workload).copied().unwrap_or_default();
-            let mine = subjects.iter().enumerate().filter(|(_, s)| suits(job, &workload, s));
-            for (subject, facts) in mine {
-                let impossible = why_impossible(facts, &workload);
-                let workload = workload.clone();
-                cells.push(Cell { subject, workload_index, workload, impossible });
-            }
-        }
-    }
-    cells.sort_by_key(|cell| (cell.workload_index, cell.subject));
-    cells
-}
-
 /// Why a workload cannot run on a subject, as far as the campaign alone tells.
 fn why_impossible(subject: &Subject, workload: &Workload) -> Option<String> {
     if subject.impossible.is_some() {
@@ -247,7 +280,7 @@ fn why_impossible(subject: &Subject, workload: &Workload) -> Option<String> {
              device as a path"
                 .into(),
         ),
-        source => crate::subjects::why_never(source, setup.health),
+        source => crate::source::why_never(source, setup.health),
     }
 }
 
@@ -268,8 +301,7 @@ fn nbd_setup(setup: &Setup) -> Setup {
 /// Whether stacks can be measured through NBD alone in this campaign: every tool speaks it and
 /// nothing needs a block device. Else all of them are attached, so that all numbers of a
 /// campaign went the same way.
-pub fn goes_through_nbd(campaign: &Campaign) -> bool {
-    let workloads = plan_workloads(campaign);
+pub fn goes_through_nbd(workloads: &[Workload]) -> bool {
     // What runs in folders alone says nothing about stacks.
     let mut of_devices = workloads.iter().filter(|one| one.setup.filesystem != FileSystem::Own);
     of_devices.all(|workload| {
@@ -280,11 +312,10 @@ pub fn goes_through_nbd(campaign: &Campaign) -> bool {
 }
 
 /// The trials in the order in which they run.
-pub fn plan_trials(campaign: &Campaign) -> Vec<Trial> {
-    let cells = plan_matrix(campaign);
+fn shuffle(campaign: &Campaign, cells: &[Cell]) -> Vec<Trial> {
     let mut trials = Vec::new();
     for repetition in 1..=campaign.repetitions {
-        let mut order = cells.clone();
+        let mut order = cells.to_vec();
         let mut rng = SplitMix64::new(mix(&[campaign.seed, u64::from(repetition)]));
         rng.shuffle(&mut order);
         for cell in order {

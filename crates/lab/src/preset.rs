@@ -10,10 +10,10 @@ use std::path::Path;
 use braid_stack::ByteSize;
 
 use crate::campaign::{
-    Campaign, MemberDecl, Source, SubjectDecl, check_campaign, parse_unchecked, read_draft,
-    resolve_device,
+    Campaign, MemberDecl, Source, SubjectDecl, parse_unchecked, read_draft, resolve_device,
 };
 use crate::error::LabError;
+use crate::matrix::Planned;
 
 /// A ready-made campaign.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +45,7 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         name: "quick",
         summary: "one member alone against layouts: sequential and random, read and write, 1 MiB \
-                  and 4 KiB, three repetitions, about a minute",
+                  and 4 KiB, five repetitions, two minutes",
         toml: include_str!("preset/quick.toml"),
         modelled: &[],
     },
@@ -54,6 +54,14 @@ pub const PRESETS: &[Preset] = &[
         summary: "as quick with more block sizes, ten seconds a trial and seven repetitions, \
                   enough for a 95 % interval; about an hour and a half for two subjects",
         toml: include_str!("preset/thorough.toml"),
+        modelled: &[],
+    },
+    Preset {
+        name: "failure",
+        summary: "arrays healthy, with a failed member, and while it is filled again: sequential and \
+                  random, reads and writes apart, and how long the recovery took; five repetitions of \
+                  three seconds",
+        toml: include_str!("preset/failure.toml"),
         modelled: &[],
     },
     Preset {
@@ -270,8 +278,7 @@ impl Choices {
         campaign.region = self.region.unwrap_or(campaign.region);
         campaign.seed = self.seed.unwrap_or(campaign.seed);
         campaign.only.extend(self.only.iter().cloned());
-        check_campaign(&campaign)?;
-        Ok(campaign)
+        Planned::checked(&campaign).map(|planned| planned.campaign)
     }
 }
 
@@ -326,9 +333,9 @@ fn set_members(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabErro
 /// itself.
 fn use_kernel(subject: &mut SubjectDecl) {
     if let Source::Stack(text) = &subject.source {
-        subject.source = match text.contains('(') {
+        subject.source = match text.text().contains('(') {
             true => Source::Kernel(text.clone()),
-            false => Source::Path(text.clone()),
+            false => Source::Path(text.to_string()),
         };
     }
 }

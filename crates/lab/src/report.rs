@@ -9,9 +9,12 @@
 //! in the results.
 
 pub mod build;
+mod data;
 pub mod model;
 pub mod render;
 pub(crate) mod units;
 
 pub use build::{build_report, tidy_rows};
 pub(crate) use build::{first_sentence, why_missing};
+pub use data::report_data;
+pub use model::Report;

@@ -14,14 +14,15 @@
 //! * the next run repeats what failed, and what was impossible unless the campaign itself says so;
 //! * two runs never use one results directory or one device at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::LabOptions;
-use crate::campaign::{Campaign, Subject};
+use crate::campaign::Campaign;
 use crate::error::LabError;
-use crate::facts::place_members;
-use crate::matrix::{Trial, plan_trials};
+use crate::facts::{Member, members_of, place_members};
+use crate::matrix::{Planned, Trial};
 use crate::progress::Progress;
 use crate::safety::check_overwrites;
 use crate::settings::Value;
@@ -79,7 +80,7 @@ impl Tally {
 ///
 /// # Errors
 ///
-/// When the campaign would overwrite what it must not, another run is at work there, no tool
+/// When the campaign does not make sense or would overwrite what it must not, another run is at work there, no tool
 /// works, or the results cannot be saved. What was measured before stays saved.
 pub fn run_campaign(
     campaign: &Campaign,
@@ -87,17 +88,17 @@ pub fn run_campaign(
     world: &mut dyn World,
 ) -> Result<Tally, LabError> {
     let began = world.monotonic();
-    let campaign = &campaign.rooted()?;
-    check_overwrites(campaign, &options.destroy)?;
+    let planned = &Planned::checked(&campaign.rooted()?)?;
+    check_there(planned, world)?;
+    check_overwrites(planned, &options.destroy)?;
     // Before the folder is made: a run that is refused leaves none.
-    let _devices = lock_devices(campaign)?;
-    let mut store = Store::create(&options.results_dir, campaign)?;
+    let _devices = lock_devices(planned)?;
+    let mut store = Store::create(&options.results_dir, &planned.campaign)?;
     store.lock()?;
-    let versions = ask_versions(campaign, options, world)?;
+    let versions = ask_versions(planned, options, world)?;
     let environment = world.environment(versions.found.clone());
     let session = store.begin_session(world.unix_time_s(), &environment)?;
-    let declared = campaign.expand();
-    for (index, subject) in declared.iter().enumerate() {
+    for (index, subject) in planned.subjects.iter().enumerate() {
         store.declare_subject(
             index,
             &SubjectFacts {
@@ -108,20 +109,19 @@ pub fn run_campaign(
             },
         )?;
     }
-    let mut subjects = Subjects::new(campaign, options)?;
+    let mut subjects = Subjects::new(planned, options)?;
     for told in subjects.clear_what_was_left(world)? {
         eprintln!("{told}");
     }
     let journal = subjects.journal();
     let mut run = Run {
-        campaign,
+        planned,
         options,
         versions: &versions,
-        bench: Bench::new(campaign, options, &journal)?,
+        bench: Bench::new(planned, options, &journal)?,
         store: &mut store,
         session,
         subjects: &mut subjects,
-        declared: &declared,
         began,
         times: Times::default(),
     };
@@ -134,16 +134,42 @@ pub fn run_campaign(
     Ok(tally)
 }
 
+/// Refuses a campaign of which a file, device or folder is not there, before anything is measured:
+/// the others would be compared without it. What no trial uses may be missing.
+///
+/// # Errors
+///
+/// [`LabError::Missing`] with every path that is not there.
+pub(crate) fn check_there(planned: &Planned, world: &mut dyn World) -> Result<(), LabError> {
+    let used: BTreeSet<usize> = planned
+        .cells
+        .iter()
+        .filter(|cell| cell.impossible.is_none())
+        .map(|cell| cell.subject)
+        .collect();
+    let members = used.iter().flat_map(|index| members_of(&planned.subjects[*index].source));
+    let mut paths = Vec::new();
+    for member in members {
+        // braid expands `~`, and says itself when nothing is there.
+        if let Member::Path(path) = member
+            && !path.starts_with('~')
+            && !paths.contains(&path)
+            && world.path_kind(Path::new(&path))?.is_none()
+        {
+            paths.push(path);
+        }
+    }
+    if paths.is_empty() { Ok(()) } else { Err(LabError::Missing { paths }) }
+}
+
 struct Run<'a, 'c> {
-    campaign: &'c Campaign,
+    planned: &'c Planned,
     options: &'c LabOptions,
     versions: &'a Versions,
     bench: Bench<'c>,
     store: &'a mut Store,
     session: i64,
     subjects: &'a mut Subjects<'c>,
-    /// The campaign's subjects, worked out.
-    declared: &'a [Subject],
     began: Duration,
     times: Times,
 }
@@ -158,7 +184,7 @@ enum Step {
 
 impl Run<'_, '_> {
     fn all_trials(&mut self, world: &mut dyn World) -> Result<Tally, LabError> {
-        let trials = plan_trials(self.campaign);
+        let trials = &self.planned.trials;
         let measured = self.store.measured_trials()?;
         let impossible = self.store.impossible_trials()?;
         // What the campaign itself makes impossible stays so. The machine is asked again: a program
@@ -188,7 +214,7 @@ impl Run<'_, '_> {
             times: Times::default(),
         };
         let mut progress = Progress::new(missing.len(), trials.len(), self.options.quiet);
-        let mut in_a_row = vec![0_u32; self.declared.len()];
+        let mut in_a_row = vec![0_u32; self.planned.subjects.len()];
         for trial in missing {
             let subject = trial.cell.subject;
             if in_a_row[subject] >= FAILURES_IN_A_ROW {
@@ -222,7 +248,7 @@ impl Run<'_, '_> {
                         progress.warn(&format!(
                             "{} failed {FAILURES_IN_A_ROW} times in a row and is left out for the \
                              rest of this run",
-                            self.declared[subject].name
+                            self.planned.subjects[subject].name
                         ));
                     }
                     *tally.reasons.entry(reason).or_default() += 1;
@@ -250,10 +276,10 @@ impl Run<'_, '_> {
 
     fn describe(&self, trial: &Trial) -> String {
         let fill = match self.subjects.needs_fill(trial.cell.subject, &trial.cell.workload) {
-            true => format!(", after filling {:#}", self.campaign.region),
+            true => format!(", after filling {:#}", self.planned.campaign.region),
             false => String::new(),
         };
-        format!("{}: {}{fill}", self.declared[trial.cell.subject].name, trial.cell.workload)
+        format!("{}: {}{fill}", self.planned.subjects[trial.cell.subject].name, trial.cell.workload)
     }
 
     fn one_trial(&mut self, trial: &Trial, world: &mut dyn World) -> Result<Step, LabError> {
@@ -311,7 +337,7 @@ impl Run<'_, '_> {
 
     fn blank(&self, trial: &Trial, world: &dyn World) -> StoredTrial {
         let workload = &trial.cell.workload;
-        let subject = &self.declared[trial.cell.subject];
+        let subject = &self.planned.subjects[trial.cell.subject];
         let mut dimensions = workload.dimensions();
         let own = subject.dimensions.iter().map(|(name, v)| ((*name).to_owned(), v.clone()));
         dimensions.extend(own);
@@ -337,9 +363,9 @@ impl Run<'_, '_> {
 
     fn save_facts(&mut self, subject: usize, ready: &Ready) -> Result<(), LabError> {
         let facts = SubjectFacts {
-            name: self.declared[subject].name.clone(),
+            name: self.planned.subjects[subject].name.clone(),
             size_bytes: Some(ready.size_bytes),
-            members: place_members(&self.declared[subject].source),
+            members: place_members(&self.planned.subjects[subject].source),
             commands: ready.commands.clone(),
         };
         self.store.save_subject(subject, &facts)

@@ -29,11 +29,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::campaign::{Campaign, Health, Source};
+use crate::campaign::{Health, Source};
 use crate::error::LabError;
 use crate::facts::{Member, members_of, real_path};
-use crate::matrix::{Cell, Workload, plan_matrix};
-use crate::subjects::{has_content, reads_raw, writes_when_it_comes_up};
+use crate::matrix::{Cell, Planned, Workload};
+use crate::source::{has_content, writes_when_it_comes_up};
 use crate::tool::Writes;
 
 /// Whether a workload writes to its subject: its tool, its file system, or a failed member that
@@ -77,9 +77,8 @@ impl Reasons {
 
 /// Why each of the campaign's subjects, worked out, is written; in their order. A folder is not: in
 /// it everything is new.
-pub fn reasons_to_write(campaign: &Campaign) -> Vec<Reasons> {
-    let subjects = campaign.expand();
-    let cells = plan_matrix(campaign);
+pub fn reasons_to_write(planned: &Planned) -> Vec<Reasons> {
+    let Planned { campaign, subjects, cells, .. } = planned;
     let mine = |index: usize| {
         cells.iter().filter(move |cell| cell.subject == index && cell.impossible.is_none())
     };
@@ -98,7 +97,7 @@ pub fn reasons_to_write(campaign: &Campaign) -> Vec<Reasons> {
     for (index, subject) in subjects.iter().enumerate() {
         all[index].fill = campaign.fill
             && has_content(&subject.source)
-            && mine(index).any(|cell| reads_raw(&cell.workload))
+            && mine(index).any(|cell| cell.workload.reads_raw())
             && lasting(&subject.source)
                 .iter()
                 .all(|text| lost.contains(&real_path(Path::new(text))));
@@ -128,10 +127,9 @@ fn lasting(source: &Source) -> Vec<String> {
 }
 
 /// Everything that exists and that the campaign would overwrite: paths and NBD URIs.
-pub fn plan_overwrites(campaign: &Campaign) -> Vec<String> {
-    let reasons = reasons_to_write(campaign);
-    let subjects = campaign.expand();
-    let written = subjects.iter().zip(&reasons).filter(|(_, reasons)| reasons.any());
+pub fn plan_overwrites(planned: &Planned) -> Vec<String> {
+    let reasons = reasons_to_write(planned);
+    let written = planned.subjects.iter().zip(&reasons).filter(|(_, reasons)| reasons.any());
     let named: BTreeSet<String> =
         written.flat_map(|(subject, _)| lasting(&subject.source)).collect();
     named.into_iter().collect()
@@ -142,8 +140,8 @@ pub fn plan_overwrites(campaign: &Campaign) -> Vec<String> {
 /// # Errors
 ///
 /// [`LabError::WouldDestroy`] with every path that is not allowed.
-pub fn check_overwrites(campaign: &Campaign, destroy: &[PathBuf]) -> Result<(), LabError> {
-    Permit::new(destroy).check_all(plan_overwrites(campaign))
+pub fn check_overwrites(planned: &Planned, destroy: &[PathBuf]) -> Result<(), LabError> {
+    Permit::new(destroy).check_all(plan_overwrites(planned))
 }
 
 /// What the caller has named to be overwritten. Whatever writes asks it.
@@ -184,6 +182,7 @@ impl Permit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::campaign::Campaign;
     use crate::preset::quick_campaign;
 
     fn campaign(baseline: &str, subject: &str) -> Campaign {
@@ -197,23 +196,27 @@ mod tests {
         std::fs::write(&image, b"precious").unwrap();
         let text = image.display().to_string();
         let campaign = campaign(&text, &format!("raid0({text}, ram(1G))"));
-        let error = check_overwrites(&campaign, &[]).unwrap_err().to_string();
+        let error = check_overwrites(&Planned::of(&campaign), &[]).unwrap_err().to_string();
         assert!(error.contains(&format!("--destroy {text}")), "{error}");
         let other_spelling = dir.path().join(".").join("a.img");
-        check_overwrites(&campaign, &[other_spelling]).unwrap();
+        check_overwrites(&Planned::of(&campaign), &[other_spelling]).unwrap();
     }
 
     #[test]
     fn memory_and_models_need_no_word() {
-        check_overwrites(&campaign("ram(1G)", "raid0(ram(1G), model(hdd, size=1G))"), &[]).unwrap();
+        check_overwrites(
+            &Planned::of(&campaign("ram(1G)", "raid0(ram(1G), model(hdd, size=1G))")),
+            &[],
+        )
+        .unwrap();
     }
 
     #[test]
     fn a_remote_volume_needs_one() {
         let uri = "nbd+unix:///?socket=/run/x.sock";
         let campaign = campaign(uri, "ram(1G)");
-        assert!(check_overwrites(&campaign, &[]).is_err());
-        check_overwrites(&campaign, &[PathBuf::from(uri)]).unwrap();
+        assert!(check_overwrites(&Planned::of(&campaign), &[]).is_err());
+        check_overwrites(&Planned::of(&campaign), &[PathBuf::from(uri)]).unwrap();
     }
 
     fn only_reading(baseline: &str, subject: &str) -> Campaign {
@@ -227,19 +230,20 @@ mod tests {
     #[test]
     fn hurting_an_array_writes_though_the_tool_reads() {
         let mut campaign = only_reading("./a.img", "md(./a.img, ./b.img)");
-        assert_eq!(plan_overwrites(&campaign), [] as [&str; 0]);
+        assert_eq!(plan_overwrites(&Planned::of(&campaign)), [] as [&str; 0]);
         campaign.jobs[0].health = vec![Health::Healthy, Health::Degraded];
-        assert_eq!(plan_overwrites(&campaign), ["./a.img", "./b.img"]);
+        assert_eq!(plan_overwrites(&Planned::of(&campaign)), ["./a.img", "./b.img"]);
         // All of the baseline is lost, so it may be filled, too.
-        let filled: Vec<bool> = reasons_to_write(&campaign).iter().map(|one| one.fill).collect();
+        let filled: Vec<bool> =
+            reasons_to_write(&Planned::of(&campaign)).iter().map(|one| one.fill).collect();
         assert_eq!(filled, [true, true]);
     }
 
     #[test]
     fn reading_needs_none() {
         let campaign = only_reading("/dev/sda", "raid0(/dev/sdb, linear(/dev/sdc, ram(1G)))");
-        check_overwrites(&campaign, &[]).unwrap();
-        assert_eq!(reasons_to_write(&campaign), [Reasons::default(); 2]);
+        check_overwrites(&Planned::of(&campaign), &[]).unwrap();
+        assert_eq!(reasons_to_write(&Planned::of(&campaign)), [Reasons::default(); 2]);
     }
 
     /// Superblocks of a new array, copies that are made to agree: nothing of the tool's.
@@ -251,12 +255,15 @@ mod tests {
             "raid1(./a, missing)",
             "raid0(./c, raid1(./a, ram(1G)))",
         ] {
-            let reasons = reasons_to_write(&only_reading("./x", text));
+            let reasons = reasons_to_write(&Planned::of(&only_reading("./x", text)));
             assert_eq!((reasons[0].any(), reasons[1].array), (false, true), "{text}");
-            assert!(check_overwrites(&only_reading("./x", text), &[]).is_err(), "{text}");
+            assert!(
+                check_overwrites(&Planned::of(&only_reading("./x", text)), &[]).is_err(),
+                "{text}"
+            );
         }
         for text in ["raid0(./a, ./b)", "linear(./a, ./b)", "md(./a, ./b)"] {
-            assert!(!reasons_to_write(&only_reading("./x", text))[1].any(), "{text}");
+            assert!(!reasons_to_write(&Planned::of(&only_reading("./x", text)))[1].any(), "{text}");
         }
     }
 
@@ -272,16 +279,16 @@ mod tests {
         campaign.jobs.push(reading);
         let names: Vec<String> = campaign.expand().into_iter().map(|one| one.name).collect();
         assert_eq!(names, ["single", "other"]);
-        let reasons = reasons_to_write(&campaign);
+        let reasons = reasons_to_write(&Planned::of(&campaign));
         assert_eq!(reasons[0], Reasons::default());
         assert!(reasons[1].tool && reasons[1].fill);
-        assert_eq!(plan_overwrites(&campaign), ["./scratch"]);
+        assert_eq!(plan_overwrites(&Planned::of(&campaign)), ["./scratch"]);
         // A path that was not named is refused also where nobody planned to write it.
         let permit = Permit::new(&[PathBuf::from("./scratch")]);
-        permit.check(&Source::Stack("raid0(./scratch, ram(1G))".to_owned())).unwrap();
+        permit.check(&Source::Stack("raid0(./scratch, ram(1G))".into())).unwrap();
         for source in [
             Source::Path("./keep".to_owned()),
-            Source::Kernel("raid0(./scratch, ./keep)".to_owned()),
+            Source::Kernel("raid0(./scratch, ./keep)".into()),
             Source::Nbd("nbd://keep".to_owned()),
         ] {
             let error = permit.check(&source).unwrap_err().to_string();
@@ -291,7 +298,8 @@ mod tests {
 
     #[test]
     fn memory_is_filled_also_by_a_campaign_that_only_reads() {
-        let reasons = reasons_to_write(&only_reading("./keep", "raid0(ram(1G), ram(1G))"));
+        let reasons =
+            reasons_to_write(&Planned::of(&only_reading("./keep", "raid0(ram(1G), ram(1G))")));
         assert_eq!(reasons[0], Reasons::default());
         assert_eq!(reasons[1], Reasons { fill: true, ..Reasons::default() });
     }

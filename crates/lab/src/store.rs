@@ -26,9 +26,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::campaign::{Campaign, parse_campaign, render_campaign};
+use crate::campaign::{Campaign, render_campaign};
 use crate::environment::Environment;
 use crate::error::LabError;
+use crate::matrix::parse_campaign;
 
 mod database;
 mod files;
@@ -37,7 +38,7 @@ mod record;
 mod write;
 
 pub(crate) use files::{RunLock, patiently, write_whole};
-pub use record::{Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
+pub use record::{Earlier, Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
 
 /// A results directory that is open.
 #[derive(Debug)]
@@ -60,6 +61,10 @@ impl Store {
         let toml = render_campaign(campaign)?;
         let db = database::open_to_write(dir, |db| insert_campaign(db, campaign, &toml))?;
         let store = Self { dir: dir.to_path_buf(), db, lock: None };
+        let held = store.campaign()?;
+        if is_longer(campaign, &held) {
+            store.lengthen(campaign, &held, &toml)?;
+        }
         store.check_is_same(campaign)?;
         let raw = dir.join("raw");
         fs::create_dir_all(&raw).map_err(LabError::file("create", &raw))?;
@@ -79,6 +84,21 @@ impl Store {
     pub fn open(dir: &Path) -> Result<Self, LabError> {
         let (db, lock) = database::open_to_read(dir)?;
         Ok(Self { dir: dir.to_path_buf(), db, lock })
+    }
+
+    /// What was measured of a campaign in a directory that may have results; nothing where it has
+    /// none. Writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::open`], and when the results are another campaign's.
+    pub fn earlier(dir: &Path, campaign: &Campaign) -> Result<Earlier, LabError> {
+        if !database::path_in(dir).exists() {
+            return Ok(Earlier::default());
+        }
+        let store = Self::open(dir)?;
+        store.check_is_same(campaign)?;
+        store.times_of_trials()
     }
 
     /// Keeps other runs out of the directory for as long as it is open.
@@ -112,11 +132,29 @@ impl Store {
         parse_campaign(&toml, "the stored campaign")
     }
 
+    /// Has the campaign that is here more repetitions. The copy for people follows if it is as it was
+    /// written.
+    fn lengthen(&self, campaign: &Campaign, held: &Campaign, toml: &str) -> Result<(), LabError> {
+        self.db
+            .execute(
+                "UPDATE campaign SET repetitions = ?1, toml = ?2",
+                params![campaign.repetitions, toml],
+            )
+            .map_err(LabError::store("record more repetitions"))?;
+        let copy = self.dir.join("campaign.toml");
+        let was = render_campaign(held)?;
+        match fs::read_to_string(&copy) {
+            Ok(text) if text == was => write_whole(&copy, toml),
+            // It is somebody's, or is not there: neither is written to.
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses to go on with anything but the campaign that is here, on the files that it has
     /// measured.
     fn check_is_same(&self, campaign: &Campaign) -> Result<(), LabError> {
         let held = self.campaign()?;
-        if held == *campaign {
+        if held == *campaign || is_longer(campaign, &held) {
             return Ok(());
         }
         let dir = self.dir.clone();
@@ -222,6 +260,13 @@ impl Store {
             .map(|_| ())
             .map_err(LabError::store("record a subject"))
     }
+}
+
+/// Whether a campaign is another one with more repetitions: trials keep their numbers then, for a
+/// repetition is over before the next begins.
+fn is_longer(campaign: &Campaign, held: &Campaign) -> bool {
+    let same = Campaign { repetitions: held.repetitions, ..campaign.clone() };
+    same == *held && campaign.repetitions > held.repetitions
 }
 
 /// Where the lock of a results folder is.

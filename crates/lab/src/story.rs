@@ -17,8 +17,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::subjects::Array;
-use crate::world::{CommandLine, Exit, Finished, last_lines};
+use crate::array::Array;
+use crate::command::{CommandLine, Exit, Finished, last_lines};
+use crate::world::Beside;
 
 /// How often an array is asked whether it is through.
 const ASK_EVERY: Duration = Duration::from_millis(250);
@@ -84,8 +85,30 @@ impl Story {
         Self::new(array, acts)
     }
 
-    /// The command to run now, if any. Its result goes to [`Story::did`] before this gives another.
-    pub fn due(&mut self, elapsed: Duration) -> Option<CommandLine> {
+    /// Whether an act is through, or why the story ends here.
+    fn outcome(&self, act: &Act, done: &Finished) -> Result<bool, String> {
+        if let Act::Run { command, .. } = act {
+            return match done.exit {
+                Exit::Code(0) => Ok(true),
+                _ => Err(format!("{command}: {} {}", done.exit, last_lines(&done.stderr))),
+            };
+        }
+        let Some(array) = &self.array else { return Ok(true) };
+        let found = array.read(done).map_err(|why| format!("the array does not answer: {why}"))?;
+        Ok(match act {
+            Act::UntilWhole { .. } => !found.is_degraded,
+            _ => found.pass.is_none(),
+        })
+    }
+
+    /// What happened: seconds from the start of the trial's programs, and what.
+    pub fn events(&self) -> &[(f64, String)] {
+        &self.events
+    }
+}
+
+impl Beside for Story {
+    fn due(&mut self, elapsed: Duration) -> Option<CommandLine> {
         if self.is_under_way {
             return None;
         }
@@ -104,8 +127,7 @@ impl Story {
         Some(command)
     }
 
-    /// Takes the result of the command that [`Story::due`] gave.
-    pub fn did(&mut self, elapsed: Duration, done: &Finished) {
+    fn did(&mut self, elapsed: Duration, done: &Finished) {
         if !std::mem::take(&mut self.is_under_way) {
             return;
         }
@@ -132,27 +154,6 @@ impl Story {
             self.acts.extend(checks(array, elapsed));
         }
     }
-
-    /// Whether an act is through, or why the story ends here.
-    fn outcome(&self, act: &Act, done: &Finished) -> Result<bool, String> {
-        if let Act::Run { command, .. } = act {
-            return match done.exit {
-                Exit::Code(0) => Ok(true),
-                _ => Err(format!("{command}: {} {}", done.exit, last_lines(&done.stderr))),
-            };
-        }
-        let Some(array) = &self.array else { return Ok(true) };
-        let found = array.read(done).map_err(|why| format!("the array does not answer: {why}"))?;
-        Ok(match act {
-            Act::UntilWhole { .. } => !found.is_degraded,
-            _ => found.pass.is_none(),
-        })
-    }
-
-    /// What happened: seconds from the start of the trial's programs, and what.
-    pub fn events(&self) -> &[(f64, String)] {
-        &self.events
-    }
 }
 
 /// The victim is put in, and the array becomes whole.
@@ -174,7 +175,7 @@ fn checks(array: &Array, at: Duration) -> [Act; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subjects::array_tests::{kernel, said};
+    use crate::array::tests::{kernel, said};
 
     const SECOND: Duration = Duration::from_secs(1);
     const TICK: Duration = Duration::from_millis(50);

@@ -30,23 +30,23 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use crate::LabOptions;
+use crate::array::Keeper;
 use crate::campaign::{Campaign, Health, Source, Subject};
+use crate::command::{Exit, Target};
 use crate::error::LabError;
 use crate::evidence::Watch;
 use crate::facts::{Member, identities_of, members_of};
-use crate::matrix::{Workload, goes_through_nbd, plan_workloads};
+use crate::matrix::{Planned, Workload};
 use crate::safety::{Permit, Reasons, reasons_to_write, workload_writes};
+use crate::source::{Form, Treatment, is_ephemeral, treatment};
 use crate::story::Story;
-use crate::tool::Target;
-use crate::world::{Exit, World};
+use crate::world::World;
 
-mod array;
 mod content;
 mod devices;
 mod directory;
 mod filesystem;
-mod fill;
-mod health;
+mod hand;
 mod held;
 mod journal;
 mod kernel;
@@ -55,6 +55,7 @@ mod loops;
 mod nbd;
 mod path;
 mod readahead;
+mod release;
 mod site;
 mod stack;
 mod start;
@@ -63,20 +64,12 @@ mod treat;
 mod trial;
 mod zram;
 
-pub(crate) use array::{Array, Keeper};
-#[cfg(test)]
-pub(crate) use array::{Braid, tests as array_tests};
-pub(crate) use fill::{has_content, reads_raw};
-pub(crate) use health::{refilled, why_never};
-pub(crate) use stack::writes_when_it_comes_up;
-pub(crate) use trial::{SHARE_OF_FILE_SYSTEM, SHARE_OF_FOLDER};
+pub(crate) use trial::Shares;
 
-use health::{Treatment, treatment};
 use held::Held;
-use journal::Note;
+use journal::Thing;
 pub(crate) use journal::{Journal, Room};
 use site::{Base, LIMIT, Obstacle};
-pub(crate) use stack::leave_one_out;
 
 /// So many subjects are up at most: each is a process, and those in memory take what they were
 /// written.
@@ -109,6 +102,8 @@ pub struct Ready {
     pub size_bytes: u64,
     /// Bytes that the trial may use.
     pub region_bytes: u64,
+    /// Bytes that a tool may ask for that says what it needs.
+    pub room_bytes: u64,
     /// What to look at around the trial.
     pub watch: Watch,
     /// What is done to the array while the tool runs.
@@ -119,21 +114,9 @@ pub struct Ready {
     pub folder: Option<PathBuf>,
 }
 
-/// In which form an array comes up.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Form {
-    /// Without its first member.
-    short: bool,
-    /// With its parity taken as it is found: it takes the same time to keep up, and nobody will
-    /// read anything out of it.
-    parity_as_found: bool,
-    /// Nothing of the campaign writes to it, and nothing can.
-    read_only: bool,
-}
-
 /// All subjects of a campaign.
 pub struct Subjects<'a> {
-    campaign: &'a Campaign,
+    campaign: Campaign,
     options: &'a LabOptions,
     subjects: Vec<Subject>,
     states: Vec<State>,
@@ -143,7 +126,7 @@ pub struct Subjects<'a> {
     room: Room,
     journal: Rc<Journal>,
     /// What an earlier run noted and did not strike.
-    left: Vec<(u64, Note)>,
+    left: Vec<(u64, Thing)>,
     /// What may be overwritten.
     permit: Permit,
     /// Why each subject is written.
@@ -182,25 +165,25 @@ impl<'a> Subjects<'a> {
     /// # Errors
     ///
     /// When no folder for sockets can be made, or what an earlier run noted cannot be read.
-    pub fn new(campaign: &'a Campaign, options: &'a LabOptions) -> Result<Self, LabError> {
+    pub fn new(planned: &Planned, options: &'a LabOptions) -> Result<Self, LabError> {
         // A socket's path may have 107 bytes, so not in the results directory.
         let journal = Journal::open(&options.results_dir)?;
         let left = journal.all();
         let room = Room::new(&std::env::temp_dir(), "braid-lab-", &journal)?;
-        let subjects = campaign.expand();
+        let Planned { campaign, subjects, workloads, .. } = planned;
         let hurts = |workload: &Workload| workload.setup.health != Health::Healthy;
         Ok(Self {
             states: subjects.iter().map(|_| State::noted_in(&journal)).collect(),
             begun: 0,
-            subjects,
+            subjects: subjects.clone(),
             room,
             journal,
             left,
             permit: Permit::new(&options.destroy),
-            reasons: reasons_to_write(campaign),
-            through_nbd: !campaign.jobs.is_empty() && goes_through_nbd(campaign),
-            will_be_hurt: plan_workloads(campaign).iter().any(hurts),
-            campaign,
+            reasons: reasons_to_write(planned),
+            through_nbd: !campaign.jobs.is_empty() && planned.goes_through_nbd(),
+            will_be_hurt: workloads.iter().any(hurts),
+            campaign: campaign.clone(),
             options,
         })
     }
@@ -334,7 +317,7 @@ impl<'a> Subjects<'a> {
 
     /// Whether the region must be written before a subject meets a workload.
     pub fn needs_fill(&self, subject: usize, workload: &Workload) -> bool {
-        self.reasons[subject].fill && !self.states[subject].is_filled && reads_raw(workload)
+        self.reasons[subject].fill && !self.states[subject].is_filled && workload.reads_raw()
     }
 
     /// Refuses to write to a subject of which anything was not named to be overwritten. Whatever
@@ -403,7 +386,7 @@ impl<'a> Subjects<'a> {
     ) -> Result<(), LabError> {
         let name = &self.subjects[subject].name;
         let state = &mut self.states[subject];
-        if state.base.is_some() && fill::is_ephemeral(&self.subjects[subject].source) {
+        if state.base.is_some() && is_ephemeral(&self.subjects[subject].source) {
             state.is_filled = false;
         }
         let trial = state.trial.release(name, is_the_end, world);

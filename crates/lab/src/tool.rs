@@ -1,4 +1,5 @@
-//! The tools that measure. A tool is one file under `tool/` and one line in `TOOLS`.
+//! The tools that measure. A tool is one file under `tool/` and one line in
+//! `tool/registry.rs`.
 //!
 //! ```text
 //! TrialSpec ──plan──> Script: prepare │ warm │ measured (all at once) │ clean up
@@ -10,72 +11,30 @@
 //! numbers or a [`ToolError`].
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::command::{CommandLine, Step, Target, ToolOutput};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Parameter, Settings};
-use crate::world::{CommandLine, Exit};
 
 mod bonnie;
-mod cp_cached;
-mod cp_read;
-mod cp_tree;
+mod copy;
 mod dd;
+pub(crate) mod enough;
 mod fio;
 pub mod fuzz;
 mod hdparm;
 mod parts;
 mod recipe;
+mod registry;
 mod seek;
 pub mod source;
 mod sysbench;
 #[cfg(test)]
 mod testing;
-mod untar;
 
 pub use recipe::places_in_shell;
-
-/// Every tool.
-const TOOLS: &[&dyn Tool] = &[
-    &fio::Fio,
-    &seek::Seek,
-    &hdparm::Hdparm,
-    &dd::Dd,
-    &sysbench::Sysbench,
-    &bonnie::Bonnie,
-    &untar::Untar,
-    &cp_tree::CpTree,
-    &cp_cached::CpCached,
-    &cp_read::CpRead,
-    #[cfg(test)]
-    &crate::fixture::Meter,
-];
-
-/// The tool with this name.
-pub fn find(name: &str) -> Option<&'static dyn Tool> {
-    TOOLS.iter().copied().find(|tool| tool.name() == name)
-}
-
-/// Every tool, in the order of lists.
-pub fn all() -> impl Iterator<Item = &'static dyn Tool> {
-    TOOLS.iter().copied()
-}
-
-/// Names of all tools.
-pub fn names() -> Vec<&'static str> {
-    TOOLS.iter().map(|tool| tool.name()).collect()
-}
-
-/// Where a tool finds the subject.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    /// A file or block device, opened raw.
-    Device(PathBuf),
-    /// An NBD server, by its URI.
-    Nbd(String),
-    /// A folder of its own on the subject's file system, empty.
-    Folder(PathBuf),
-}
+pub use registry::{all, find, names};
 
 /// What a tool asks of the subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,8 +90,12 @@ pub struct TrialSpec<'a> {
     pub target: &'a Target,
     /// Processes at once, at least 1.
     pub processes: u32,
-    /// The first so many bytes are used of a raw target; the room there is in a folder.
+    /// The first so many bytes are used of a raw target; in a folder, what a tool uses that takes as
+    /// much as it gets.
     pub region_bytes: u64,
+    /// What a tool may ask for that says what it needs: in a folder more than the region, up to what
+    /// the file system needs itself; of a raw target the region.
+    pub room_bytes: u64,
     /// Measured seconds, for tools that run for a time.
     pub runtime_s: f64,
     /// Seconds before them.
@@ -159,28 +122,6 @@ pub enum SourceData {
     Tree(String, u64),
 }
 
-/// A step of preparing or cleaning up; none of them is timed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// Runs a program; it must succeed.
-    Run(CommandLine),
-    /// Creates a file of incompressible bytes from a seed, whole and synced.
-    MakeFile {
-        /// The file; it must not exist.
-        path: PathBuf,
-        /// Its length.
-        bytes: u64,
-        /// Seed of its content.
-        seed: u64,
-    },
-    /// Creates a folder.
-    MakeFolder(PathBuf),
-    /// Reads a file or, in a folder, all files, so that the page cache holds them.
-    ReadAll(PathBuf),
-    /// Removes a file or a folder with all in it; below the trial's own folder only.
-    Remove(PathBuf),
-}
-
 /// A trial, as programs to run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Script {
@@ -194,19 +135,6 @@ pub struct Script {
     pub sync: bool,
     /// After the trial, also after a failed one.
     pub clean_up: Vec<Step>,
-}
-
-/// How one program of a trial went.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolOutput {
-    /// How it ended.
-    pub exit: Exit,
-    /// Standard output.
-    pub stdout: String,
-    /// Standard error.
-    pub stderr: String,
-    /// Seconds from the start of all to the end of this one.
-    pub wall_s: f64,
 }
 
 /// How a trial's programs went.

@@ -20,7 +20,7 @@
 //! Deliberately absent: any judgement of how fast something is. A rule doubts a number only for
 //! what contradicts it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::matrix::Workload;
@@ -31,6 +31,7 @@ mod arrangement;
 mod array;
 mod bytes;
 mod campaign;
+mod campaign_wide;
 mod case;
 mod content;
 mod member_bound;
@@ -84,6 +85,8 @@ pub enum Scope {
     Trial,
     /// All repetitions of a cell, and the campaign's other cells.
     Cell,
+    /// All of the campaign's numbers.
+    Campaign,
 }
 
 /// What a rule says of a case.
@@ -127,8 +130,13 @@ impl Checked {
 pub enum Check {
     /// Of a trial that went well.
     Trial(fn(&TrialCase<'_>) -> Checked),
+    /// The same of what may befall single repetitions from outside, whatever they measured: where
+    /// enough others are free of it, they alone count, and the cell stays as good as they are.
+    Disturbance(fn(&TrialCase<'_>) -> Checked),
     /// Of a cell that has such a trial.
     Cell(fn(&CellCase<'_>) -> Checked),
+    /// Of all results and the workloads that were planned.
+    Campaign(fn(&Results, &[Workload]) -> Checked),
 }
 
 /// A reason to doubt a number.
@@ -148,8 +156,9 @@ impl Rule {
     /// What it looks at.
     pub fn scope(&self) -> Scope {
         match self.check {
-            Check::Trial(_) => Scope::Trial,
+            Check::Trial(_) | Check::Disturbance(_) => Scope::Trial,
             Check::Cell(_) => Scope::Cell,
+            Check::Campaign(_) => Scope::Campaign,
         }
     }
 }
@@ -175,7 +184,7 @@ pub const RULES: &[Rule] = &[
         name: "rebuilding",
         about: "the array was rebuilt or checked while it was to be left alone",
         action: "wait for the end (braid status, /proc/mdstat) and run the trials again",
-        check: Check::Trial(array::check_activities),
+        check: Check::Disturbance(array::check_activities),
     },
     Rule {
         name: "compressible",
@@ -207,20 +216,20 @@ pub const RULES: &[Rule] = &[
         name: "another-writer",
         about: "somebody else used the same devices",
         action: "stop what else uses the devices and run the trials again",
-        check: Check::Trial(others::check_others),
+        check: Check::Disturbance(others::check_others),
     },
     Rule {
         name: "throttled",
         about: "the processor or a device slowed itself down for heat",
         action: "cool it, set rest_s so that it recovers, and run the trials again",
-        check: Check::Trial(processor::check_heat),
+        check: Check::Disturbance(processor::check_heat),
     },
     Rule {
         name: "cpu-bound-client",
         about: "the tool or the machine had no processor time left",
         action: "add processes, take larger requests, or measure from a faster machine: the \
                  subject may be faster than this",
-        check: Check::Trial(processor::check_client),
+        check: Check::Disturbance(processor::check_client),
     },
     Rule {
         name: "not-steady",
@@ -257,10 +266,55 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "few-repetitions",
         about: "one repetition has no interval",
-        action: "set repetitions = 3 for a range, 6 or more for a 95 % interval",
+        action: "take at least five repetitions (--repetitions 5)",
         check: Check::Cell(campaign::check_repetitions),
     },
+    Rule {
+        name: "unfinished",
+        about: "trials are missing",
+        action: "run the campaign again into the same directory: only what is missing is measured",
+        check: Check::Campaign(campaign_wide::check_progress),
+    },
+    Rule {
+        name: "differing-regions",
+        about: "subjects were used to differing extents",
+        action: "set region to the smallest",
+        check: Check::Campaign(campaign_wide::check_regions),
+    },
+    Rule {
+        name: "modelled",
+        about: "numbers are those of models",
+        action: "measure the devices before you rely on them",
+        check: Check::Campaign(campaign_wide::check_models),
+    },
+    Rule {
+        name: "shared-device",
+        about: "members of one array lie on one device or bus",
+        action: "put each member on a device of its own",
+        check: Check::Campaign(campaign_wide::check_sharing),
+    },
+    Rule {
+        name: "differing-paths",
+        about: "subjects are reached in differing ways",
+        action: "measure single devices as stacks, too",
+        check: Check::Campaign(campaign_wide::check_paths),
+    },
+    Rule {
+        name: "short-trials",
+        about: "trials are too short to show what lasts",
+        action: "raise runtime_s (--runtime)",
+        check: Check::Campaign(campaign_wide::check_runtime),
+    },
+    Rule {
+        name: "closed-in-time",
+        about: "the time of dd holds the writing back at its close",
+        action: "set sync, if the time without it is wanted",
+        check: Check::Campaign(campaign_wide::check_close),
+    },
 ];
+
+/// Repetitions free of a disturbance from which on they count alone, if they are half of all.
+const ENOUGH_FREE: usize = 3;
 
 /// What is thought of one cell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -270,6 +324,8 @@ pub struct Verdict {
     /// One for each rule that found something, of the cell or of its trials, in the order of
     /// [`RULES`].
     pub findings: Vec<Finding>,
+    /// Repetitions that were disturbed and do not count, because enough others were not.
+    pub disturbed: BTreeSet<u32>,
 }
 
 /// What is thought of a campaign's numbers.
@@ -279,6 +335,8 @@ pub struct Judgement {
     pub cells: BTreeMap<(String, String), Verdict>,
     /// By trial's number: every trial that went well, most with no finding.
     pub trials: BTreeMap<u32, Vec<Finding>>,
+    /// What concerns all numbers, in the order of [`RULES`].
+    pub campaign: Vec<Finding>,
     /// By rule: how many trials (or cells, by its [`Scope`]) it could not check for lack of
     /// evidence. Rules that could always be checked are not in it.
     pub unchecked: BTreeMap<&'static str, usize>,
@@ -302,47 +360,109 @@ impl Judgement {
 pub fn judge(results: &Results, workloads: &[Workload]) -> Judgement {
     let labels: BTreeMap<String, &Workload> =
         workloads.iter().map(|workload| (workload.label(), workload)).collect();
-    let cells = case::gather(results, &labels);
+    let mut cells = case::gather(results, &labels);
     let mut judgement = Judgement::default();
     for (key, cell) in &cells {
-        let mut verdict = Verdict::default();
-        for rule in RULES {
-            let finding = match rule.check {
-                Check::Trial(check) => judgement.check_trials(rule, check, cell),
-                Check::Cell(check) => judgement.weigh(rule, check(&CellCase::new(cell, &cells))),
-            };
-            verdict.findings.extend(finding);
-        }
-        verdict.standing =
-            verdict.findings.iter().map(|finding| finding.standing).max().unwrap_or_default();
+        let verdict = judgement.judge_trials(cell);
         judgement.cells.insert((key.0.to_owned(), key.1.to_owned()), verdict);
+    }
+    // What does not count is no repetition for the rules of cells.
+    for (key, cell) in &mut cells {
+        if let Some(verdict) = judgement.of(key.0, key.1) {
+            cell.leave_out(&verdict.disturbed);
+        }
+    }
+    for (key, cell) in &cells {
+        let found = RULES.iter().filter_map(|rule| match rule.check {
+            Check::Cell(check) => judgement.weigh(rule, check(&CellCase::new(cell, &cells))),
+            _ => None,
+        });
+        let found: Vec<Finding> = found.collect();
+        if let Some(verdict) = judgement.cells.get_mut(&(key.0.to_owned(), key.1.to_owned())) {
+            verdict.findings.extend(found);
+            let place = |finding: &Finding| RULES.iter().position(|one| one.name == finding.rule);
+            verdict.findings.sort_by_key(place);
+            verdict.standing =
+                verdict.findings.iter().map(|finding| finding.standing).max().unwrap_or_default();
+        }
+    }
+    for rule in RULES {
+        if let Check::Campaign(check) = rule.check {
+            let finding = judgement.weigh(rule, check(results, workloads));
+            judgement.campaign.extend(finding);
+        }
     }
     judgement
 }
 
+impl Verdict {
+    /// Leaves disturbed repetitions out where enough are free of any disturbance: their findings are
+    /// remarks then. `found` has the place of a rule's finding and the repetitions that it is of.
+    fn leave_out(&mut self, found: Vec<(usize, BTreeSet<u32>)>, all: usize) {
+        let disturbed: BTreeSet<u32> = found.iter().flat_map(|(_, which)| which).copied().collect();
+        let free = all.saturating_sub(disturbed.len());
+        if disturbed.is_empty() || free < ENOUGH_FREE || 2 * free < all {
+            return;
+        }
+        for (place, _) in found.iter().filter(|(_, which)| !which.is_empty()) {
+            let finding = &mut self.findings[*place];
+            finding.standing = Standing::Ok;
+            finding.why += ", which do not count";
+        }
+        self.disturbed = disturbed;
+    }
+}
+
 impl Judgement {
-    /// Checks each trial of a cell; gives the worst finding with how many repetitions have one.
+    /// What the trials of a cell say, with those that were disturbed left out if they may be.
+    fn judge_trials(&mut self, cell: &case::Cell<'_>) -> Verdict {
+        let mut verdict = Verdict::default();
+        let mut disturbances = Vec::new();
+        for rule in RULES {
+            let (finding, repetitions) = match rule.check {
+                Check::Trial(check) => (self.check_trials(rule, check, cell).0, None),
+                Check::Disturbance(check) => {
+                    let (finding, repetitions) = self.check_trials(rule, check, cell);
+                    (finding, Some(repetitions))
+                }
+                Check::Cell(_) | Check::Campaign(_) => continue,
+            };
+            disturbances.extend(repetitions.map(|found| (verdict.findings.len(), found)));
+            verdict.findings.extend(finding);
+        }
+        verdict.leave_out(disturbances, cell.trials().count());
+        verdict
+    }
+
+    /// Checks each trial of a cell; gives the worst finding with how many repetitions have one, and
+    /// the repetitions in which something speaks against the number.
     fn check_trials(
         &mut self,
         rule: &Rule,
         check: fn(&TrialCase<'_>) -> Checked,
         cell: &case::Cell<'_>,
-    ) -> Option<Finding> {
+    ) -> (Option<Finding>, BTreeSet<u32>) {
         let mut found: Vec<Finding> = Vec::new();
+        let mut against = BTreeSet::new();
         for case in cell.trials() {
             let finding = self.weigh(rule, check(&case));
             let kept = self.trials.entry(case.trial.number).or_default();
             kept.extend(finding.clone());
+            if finding.as_ref().is_some_and(|finding| finding.standing != Standing::Ok) {
+                against.insert(case.trial.repetition);
+            }
             found.extend(finding);
         }
         let (count, all) = (found.len(), cell.trials().count());
         // The first of the worst, so that the answer does not depend on how ties are broken.
-        let worst = found.iter().map(|finding| finding.standing).max()?;
-        let mut finding = found.into_iter().find(|finding| finding.standing == worst)?;
+        let worst = found.iter().map(|finding| finding.standing).max();
+        let Some(mut finding) = found.into_iter().find(|one| Some(one.standing) == worst) else {
+            return (None, against);
+        };
         if all > 1 {
             finding.why += &format!(" ({count} of {all} repetitions)");
         }
-        Some(finding)
+        (Some(finding), against)
     }
 
     fn weigh(&mut self, rule: &Rule, checked: Checked) -> Option<Finding> {

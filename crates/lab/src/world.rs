@@ -2,18 +2,14 @@
 //! can play a whole campaign without a tool, a server or time.
 //!
 //! [`SystemWorld`] is the real one; its parts lie under `world/`.
-//!
-//! Deliberately absent: shells. A [`CommandLine`] is a program and its arguments.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::command::{CommandLine, Exit, Finished, Step, Target, ToolOutput};
 use crate::environment::Environment;
 use crate::error::LabError;
 use crate::evidence::{Snapshot, Watch};
-use crate::story::Story;
-use crate::tool::{Step, Target, ToolOutput};
 
 mod content;
 mod files;
@@ -31,109 +27,6 @@ pub(crate) use files::{free_bytes, read_text, size_of};
 
 pub use stop::StopFlag;
 pub use system::SystemWorld;
-
-/// A program and its arguments.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommandLine {
-    /// Name (looked up on PATH) or path.
-    pub program: String,
-    /// Arguments.
-    pub args: Vec<String>,
-    /// The folder it runs in; `None`: this process's.
-    pub cwd: Option<String>,
-}
-
-impl CommandLine {
-    /// A command without arguments.
-    pub fn new(program: impl Into<String>) -> Self {
-        Self { program: program.into(), args: Vec::new(), cwd: None }
-    }
-
-    /// With one more argument.
-    #[must_use]
-    pub fn arg(mut self, arg: impl Into<String>) -> Self {
-        self.args.push(arg.into());
-        self
-    }
-
-    /// Run in a folder, for programs that know no other way to be told where.
-    #[must_use]
-    pub fn in_folder(mut self, folder: impl Into<String>) -> Self {
-        self.cwd = Some(folder.into());
-        self
-    }
-}
-
-impl fmt::Display for CommandLine {
-    /// As a shell would read it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // In a shell of its own: the next command starts where this one did.
-        if let Some(folder) = &self.cwd {
-            write!(f, "(cd {} && ", shell_word(folder))?;
-        }
-        f.write_str(&shell_word(&self.program))?;
-        for arg in &self.args {
-            write!(f, " {}", shell_word(arg))?;
-        }
-        f.write_str(if self.cwd.is_some() { ")" } else { "" })
-    }
-}
-
-/// A word quoted for a POSIX shell where it needs it.
-pub(crate) fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,%@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
-
-/// The end of what a program said, on one line.
-pub(crate) fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(3)..].join(" | ")
-}
-
-/// How a tool ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Exit {
-    /// With this status.
-    Code(i32),
-    /// By this signal.
-    Signal(i32),
-    /// It was killed because it took longer than it was allowed to.
-    TimedOut,
-    /// It was killed because the user wants to stop.
-    Stopped,
-    /// It was killed because it said more than is kept.
-    Flooded,
-}
-
-impl fmt::Display for Exit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Code(code) => write!(f, "exit status {code}"),
-            Self::Signal(signal) => write!(f, "killed by signal {signal}"),
-            Self::TimedOut => f.write_str("killed after its time limit"),
-            Self::Stopped => f.write_str("stopped by the user"),
-            Self::Flooded => {
-                write!(f, "killed because it printed more than {} MiB", stream::MOST >> 20)
-            }
-        }
-    }
-}
-
-/// A tool's run from start to end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finished {
-    /// How it ended.
-    pub exit: Exit,
-    /// Standard output.
-    pub stdout: String,
-    /// Standard error.
-    pub stderr: String,
-}
 
 /// A server that is running.
 pub trait Service {
@@ -156,6 +49,27 @@ pub trait Service {
     ///
     /// When the process can be neither signalled nor waited for.
     fn stop(&mut self, grace: Duration) -> Result<(Exit, String), LabError>;
+}
+
+/// What is done beside programs while they run: one command at a time.
+pub trait Beside {
+    /// The command to run now, if any. Its result goes to [`Beside::did`] before this gives another.
+    fn due(&mut self, elapsed: Duration) -> Option<CommandLine>;
+
+    /// Takes the result of the command that [`Beside::due`] gave.
+    fn did(&mut self, elapsed: Duration, done: &Finished);
+}
+
+/// Nothing is done beside them.
+#[derive(Debug, Clone, Copy)]
+pub struct Alone;
+
+impl Beside for Alone {
+    fn due(&mut self, _: Duration) -> Option<CommandLine> {
+        None
+    }
+
+    fn did(&mut self, _: Duration, _: &Finished) {}
 }
 
 /// Everything that the runner needs from outside.
@@ -199,7 +113,7 @@ pub trait World {
     /// Starts all programs at once and waits for all, at most `limit`, less if `stop` is set.
     /// Then each that still runs is ended, with [`Exit::TimedOut`] or [`Exit::Stopped`]; with
     /// [`Exit::Flooded`] when one prints without end. What a program started and left behind is
-    /// ended with it. Meanwhile the story's commands are run beside them. Answers one output for
+    /// ended with it. Meanwhile the commands of `beside` are run. Answers one output for
     /// each program, in order, with its seconds from the common start.
     ///
     /// # Errors
@@ -211,7 +125,7 @@ pub trait World {
         commands: &[CommandLine],
         limit: Duration,
         stop: &StopFlag,
-        story: &mut Story,
+        beside: &mut dyn Beside,
     ) -> Result<Vec<ToolOutput>, LabError>;
 
     /// Carries out a step of preparing or cleaning up. Nothing that exists is overwritten, and
@@ -421,17 +335,4 @@ pub enum PathKind {
     Folder,
     /// Anything else.
     Other,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_prints_as_a_shell_reads_it() {
-        let command = CommandLine::new("fio").arg("--uri=nbd+unix:///?socket=/x").arg("it's");
-        assert_eq!(command.to_string(), "fio '--uri=nbd+unix:///?socket=/x' 'it'\\''s'");
-        let there = CommandLine::new("ls").in_folder("/a b");
-        assert_eq!(there.to_string(), "(cd '/a b' && ls)");
-    }
 }

@@ -7,7 +7,7 @@ fn run(target: &str, entry: fn(&[u8])) {
 
 #[test]
 fn campaign() {
-    run("campaign", braid_lab::campaign::fuzz::fuzz_campaign);
+    run("campaign", braid_lab::matrix::fuzz::fuzz_campaign);
 }
 
 #[test]

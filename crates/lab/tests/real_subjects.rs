@@ -9,10 +9,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use braid_lab::campaign::{Campaign, FileSystem, Health, Job, Setup, Source, SubjectDecl};
-use braid_lab::matrix::Workload;
+use braid_lab::command::{Step, Target};
+use braid_lab::matrix::{Planned, Workload};
 use braid_lab::settings::Settings;
 use braid_lab::subjects::{BringUp, Ready, Subjects};
-use braid_lab::tool::{Step, Target};
+
+use braid_lab::world::Beside as _;
 use braid_lab::{ByteSize, LabError, LabOptions, StopFlag, SystemWorld, World};
 
 const LONG: Duration = Duration::from_secs(600);
@@ -114,8 +116,8 @@ impl Bench {
             ..LabOptions::new(dir.path().join("results")).unwrap()
         };
         // They live as long as the process: a campaign's subjects borrow them.
-        let (campaign, options) = (Box::leak(Box::new(campaign)), Box::leak(Box::new(options)));
-        let subjects = Some(Subjects::new(campaign, options).unwrap());
+        let options = Box::leak(Box::new(options));
+        let subjects = Some(Subjects::new(&Planned::of(&campaign), options).unwrap());
         let world = SystemWorld::new();
         Self { dir, subjects, world, mounts: Vec::new(), pids: Vec::new() }
     }
@@ -370,7 +372,7 @@ fn a_stack_in_memory_stays_up_between_trials() {
 fn a_stripe_of_files_carries_a_file_system_and_takes_turns_with_its_members() {
     let make = |dir: &Path| {
         let (a, b) = (image(dir, "a.img", 64), image(dir, "b.img", 64));
-        vec![Source::Path(a.clone()), Source::Stack(format!("raid0(chunk=64K, {a}, {b})"))]
+        vec![Source::Path(a.clone()), Source::Stack(format!("raid0(chunk=64K, {a}, {b})").into())]
     };
     let Some(mut bench) = Bench::of_stacks(make) else { return };
     for _ in 0..2 {
@@ -388,7 +390,7 @@ fn members_that_were_not_named_are_not_overwritten() {
     let mut path = PathBuf::new();
     let make = |dir: &Path| {
         path = dir.join("late.img");
-        vec![Source::Stack(format!("raid0({})", path.display()))]
+        vec![Source::Stack(format!("raid0({})", path.display()).into())]
     };
     let Some(mut bench) = Bench::of_stacks(make) else { return };
     // Made after the options, so it is not among what may be destroyed.
@@ -429,7 +431,7 @@ fn status(ready: &Ready) -> String {
 fn an_array_of_files_is_hurt_and_mended() {
     let make = |dir: &Path| {
         let names = ["a.img", "b.img", "c.img"].map(|name| image(dir, name, 64)).join(", ");
-        vec![Source::Stack(format!("raid5(chunk=64K, {names})"))]
+        vec![Source::Stack(format!("raid5(chunk=64K, {names})").into())]
     };
     let Some(mut bench) = Bench::of_stacks(make) else { return };
     let healthy = |bench: &mut Bench, ready: &Ready| {
@@ -485,8 +487,9 @@ fn an_array_in_memory_can_be_degraded_and_checked_only() {
 
 #[test]
 fn a_server_that_was_killed_is_named_and_the_next_trial_goes_on() {
-    let make =
-        |dir: &Path| vec![Source::Stack(format!("raid0({}, ram(64M))", image(dir, "a.img", 64)))];
+    let make = |dir: &Path| {
+        vec![Source::Stack(format!("raid0({}, ram(64M))", image(dir, "a.img", 64)).into())]
+    };
     let _turn = apart_from_dead_servers();
     let Some(mut bench) = Bench::of_stacks(make) else { return };
     for is_in_a_trial in [false, true] {
@@ -560,8 +563,8 @@ fn stacks_are_served_where_all_tools_speak_nbd() {
     let make = |dir: &Path| {
         let (a, b, c) = (image(dir, "a.img", 8), image(dir, "b.img", 8), image(dir, "c.img", 8));
         vec![
-            Source::Stack(format!("raid0({a})")),
-            Source::Stack(format!("raid1({b}, {c})")),
+            Source::Stack(format!("raid0({a})").into()),
+            Source::Stack(format!("raid1({b}, {c})").into()),
             Source::Path(a),
         ]
     };
@@ -598,8 +601,8 @@ fn the_kernels_md_works_or_is_not_there() {
     let make = |dir: &Path| {
         let (a, b) = (image(dir, "a.img", 32), image(dir, "b.img", 32));
         vec![
-            Source::Kernel(format!("raid1({a}, {b})")),
-            Source::Kernel(format!("linear({a}, {b})")),
+            Source::Kernel(format!("raid1({a}, {b})").into()),
+            Source::Kernel(format!("linear({a}, {b})").into()),
         ]
     };
     let mut bench = Bench::new(make, false);

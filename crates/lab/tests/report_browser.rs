@@ -9,7 +9,7 @@ mod fixture;
 #[path = "fixtures/python.rs"]
 mod python;
 
-use braid_lab::report::model::{Chart, Datum, Plot, Report, Table};
+use braid_lab::report::model::{Chart, Datum, Plot, Report, Table, Tone};
 use braid_lab::report::render::{Formats, write_report};
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use serde_json::Value;
 fn look(name: &str, report: &Report) -> Option<Value> {
     let dir = python::directory(name);
     let formats = Formats { html: true, ..Formats::NONE };
-    let written = write_report(report, &[], &dir, &formats).unwrap();
+    let written = write_report(report, &Value::Null, &[], &dir, &formats).unwrap();
     let screenshots = python::directory("screenshots");
     let mut seen = python::run("browser/look.py", &[&written.html.unwrap(), &screenshots])?;
     check_paper(&seen["paper"], name);
@@ -30,10 +30,42 @@ fn look(name: &str, report: &Report) -> Option<Value> {
         assert_eq!((&seen["scripts"], &seen["images"]), (&0.into(), &0.into()), "{at}");
         assert!(seen["overflow"].as_i64().unwrap() <= 0, "{at}: wider than the window");
         assert_ne!(seen["ground_light"], seen["ground_dark"], "{at}: there is no dark page");
+        assert_eq!(seen["first"], serde_json::json!(opening(report)), "{at}: the order");
+        check_folds(seen, report, &at);
         check_tables(seen, report, &at);
         check_charts(seen, report, &at);
     }
     Some(seen)
+}
+
+/// With what a page begins, in order.
+fn opening(report: &Report) -> Vec<&'static str> {
+    let has_doubts = report.trust.reasons.iter().any(|one| one.tone != Tone::Missing);
+    let parts = [
+        (!report.answer.is_empty(), "answer"),
+        (has_doubts, "doubts"),
+        (report.picture.is_some(), "picture"),
+        (!report.table.rows.is_empty(), "table"),
+    ];
+    parts.into_iter().filter(|(is_there, _)| *is_there).map(|(_, part)| part).collect()
+}
+
+/// Details are folded, and a click opens them, which takes no script.
+fn check_folds(seen: &Value, report: &Report, at: &str) {
+    let folds = seen["folds"].as_array().unwrap();
+    for section in report.sections.iter().filter(|section| section.is_detail) {
+        let id = format!("s-{}", section.id);
+        let fold = folds.iter().find(|fold| fold["id"] == id.as_str());
+        let fold = fold.unwrap_or_else(|| panic!("{at}: {id} cannot be folded"));
+        assert_eq!((&fold["open"], &fold["shown"]), (&false.into(), &false.into()), "{at}: {id}");
+    }
+    if let Some(clicked) = seen["clicked"].as_object() {
+        assert_eq!((&clicked["open"], &clicked["shown"]), (&true.into(), &true.into()), "{at}");
+    }
+    assert!(folds.is_empty() || seen["clicked"].is_object(), "{at}: nothing was opened");
+    for link in seen["followed"].as_array().unwrap() {
+        assert_eq!(link[1], true, "{at}: a link to what stays folded: {link}");
+    }
 }
 
 /// Paper is wider than high, and what is on it is whole.
@@ -59,6 +91,7 @@ fn check_tables(seen: &Value, report: &Report, at: &str) {
 }
 
 fn check_table(seen: &Value, table: &Table, at: &str) {
+    assert_eq!(seen["spilt"], Value::Array(vec![]), "{at}, {}: texts over other cells", table.id);
     let heads: Vec<String> = table.columns.iter().map(|c| python::shown(&c.heading)).collect();
     assert_eq!(seen["head"], serde_json::json!(heads), "{at}, {}", table.id);
     let rows = seen["rows"].as_array().unwrap();
@@ -85,7 +118,6 @@ fn values(chart: &Chart) -> usize {
             });
             points.sum::<usize>() + events.len()
         }
-        Plot::HeatMap { columns, rows, .. } => columns.len() * rows.len(),
     }
 }
 
@@ -126,7 +158,9 @@ fn a_campaign_is_read_as_it_was_written() {
     let Some(all) = look("campaign", &report) else { return };
     let seen = &all["desk"];
     assert_eq!(seen["answer"][0], report.answer[0].as_str());
-    let cell = |row: usize, column: usize| &seen["tables"][0]["rows"][row][column];
+    let tables = seen["tables"].as_array().unwrap();
+    let table = tables.iter().find(|table| table["id"] == "t-percent-of-single").unwrap();
+    let cell = |row: usize, column: usize| &table["rows"][row][column];
     // What colour says, words say as well.
     assert_eq!(cell(0, 3)["says"], "(better than the baseline)");
     assert_eq!(cell(1, 6)["says"], "(worse than the baseline)");
@@ -152,6 +186,15 @@ fn a_campaign_is_read_as_it_was_written() {
 }
 
 #[test]
+fn three_subjects_are_answered_on_the_first_screen() {
+    let Some(seen) = look("three", &fixture::three()) else { return };
+    let end = seen["desk"]["opening_ends"].as_f64().unwrap();
+    assert!(end > 300.0 && end <= 900.0, "answer, picture and table end at {end} of 900");
+    // Nothing of the answer is beyond the right edge of its table.
+    assert_eq!(seen["desk"]["tables"][0]["beyond"], 0);
+}
+
+#[test]
 fn hostile_texts_are_texts() {
     let report = fixture::everything();
     let Some(seen) = look("everything", &report) else { return };
@@ -162,5 +205,5 @@ fn hostile_texts_are_texts() {
 #[test]
 fn a_report_of_nothing_is_a_page() {
     let Some(seen) = look("empty", &Report::default()) else { return };
-    assert_eq!(seen["phone"]["headings"], serde_json::json!(["Report", "What can be believed"]));
+    assert_eq!(seen["phone"]["headings"], serde_json::json!(["Report"]));
 }

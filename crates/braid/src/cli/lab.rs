@@ -1,6 +1,7 @@
 //! What can be typed about the laboratory.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use braid_stack::ByteSize;
 use clap::{Args, Subcommand, ValueEnum};
@@ -19,14 +20,17 @@ pub(crate) enum Lab {
         #[arg(value_name = "TOOL")]
         name: Option<String>,
     },
-    /// Print what a campaign would do, write, and take
-    Plan(LabTarget),
+    /// Print what `run` with the same words would do, write, and take
+    Plan(LabRun),
     /// Run a campaign, or go on with one that was interrupted
     Run(LabRun),
-    /// Go on with an interrupted campaign, from its folder alone
+    /// Go on with a campaign, from its folder alone: what is missing, or more repetitions
     Resume {
         /// The folder that `run` wrote
         folder: PathBuf,
+        /// So many repetitions in all, no fewer than there are
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+        repetitions: Option<u32>,
         #[command(flatten)]
         how: LabHow,
     },
@@ -80,6 +84,10 @@ pub(crate) struct LabTarget {
     /// Seconds of each trial, for tools that run for a time
     #[arg(long, value_name = "SECONDS")]
     pub(crate) runtime: Option<f64>,
+    /// The time for everything, such as 90s, 10m, 2h: repetitions and the seconds of each trial are
+    /// chosen so that it is kept
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub(crate) budget: Option<Duration>,
     /// How often everything is repeated
     #[arg(long, value_name = "COUNT")]
     pub(crate) repetitions: Option<u32>,
@@ -158,8 +166,6 @@ pub(crate) enum LabFormat {
     Xlsx,
     /// Each chart as a drawing
     Svg,
-    /// Each chart as a picture
-    Png,
 }
 
 /// A number or a fraction above 0.
@@ -172,4 +178,20 @@ fn parse_factor(text: &str) -> Result<f64, String> {
     factor
         .filter(|factor| factor.is_finite() && *factor > 0.0)
         .ok_or_else(|| "a number above 0 is wanted, such as 0.01 or 1/100".to_owned())
+}
+
+/// Seconds, minutes or hours above 0.
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let text = text.trim();
+    let (number, unit_s) = match text.char_indices().next_back() {
+        Some((at, 's')) => (&text[..at], 1.0),
+        Some((at, 'm')) => (&text[..at], 60.0),
+        Some((at, 'h')) => (&text[..at], 3600.0),
+        _ => return Err("a number with s, m or h is wanted, such as 10m".to_owned()),
+    };
+    let seconds = number.trim().parse::<f64>().ok().map(|number| number * unit_s);
+    seconds
+        .filter(|seconds| *seconds > 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "a number above 0 with s, m or h is wanted, such as 10m".to_owned())
 }

@@ -7,29 +7,38 @@ use std::path::{Path, PathBuf};
 use braid_lab::compare::CompareOptions;
 use braid_lab::preset::{Choices, read_chosen};
 use braid_lab::report::render::Formats;
-use braid_lab::{Campaign, LabError, LabOptions, Preset, Shown, StopFlag, Summary};
+use braid_lab::{Budget, Campaign, LabError, LabOptions, Preset, Shown, StopFlag, Summary};
 
-use crate::cli::{Lab, LabCompare, LabFormat, LabHow, LabTarget};
+use crate::cli::{Lab, LabCompare, LabFormat, LabHow, LabRun, LabTarget};
 use crate::failure::Failure;
 
 pub(super) fn lab(lab: &Lab) -> Result<(), Failure> {
     match lab {
         Lab::Presets { name } => presets(name.as_deref()),
         Lab::Tools { name } => tools(name.as_deref()),
-        Lab::Plan(target) => {
-            let plan = braid_lab::plan(&campaign(target)?).map_err(Failure::usage)?;
+        Lab::Plan(wanted) => {
+            let (campaign, options) = prepare(wanted)?;
+            let plan = braid_lab::plan(&campaign, &options).map_err(refusal)?;
             print!("{}", braid_lab::plan::render_plan(&plan));
             Ok(())
         }
-        Lab::Run(options) => {
-            let campaign = campaign(&options.target)?;
-            let folder = options.out.clone();
-            let folder = folder.unwrap_or_else(|| braid_lab::default_folder(&campaign));
-            run(&campaign, folder, &options.how)
+        Lab::Run(wanted) => {
+            let (campaign, options) = prepare(wanted)?;
+            run(&campaign, options)
         }
-        Lab::Resume { folder, how } => {
-            let campaign = braid_lab::held_campaign(folder).map_err(Failure::failed)?;
-            run(&campaign, folder.clone(), how)
+        Lab::Resume { folder, repetitions, how } => {
+            let mut campaign = braid_lab::held_campaign(folder).map_err(Failure::failed)?;
+            let held = campaign.repetitions;
+            campaign.repetitions = repetitions.unwrap_or(held);
+            if campaign.repetitions < held {
+                return Err(Failure::usage(format!(
+                    "--repetitions {}: the campaign in {} has {held}",
+                    campaign.repetitions,
+                    folder.display()
+                ))
+                .next("give more, or leave it out to measure what is missing"));
+            }
+            run(&campaign, options(folder.clone(), how)?)
         }
         Lab::Report(options) => {
             let summary = braid_lab::report(&options.folder, &formats(&options.format), colour())
@@ -92,14 +101,37 @@ fn print_parameters(parameters: &[braid_lab::settings::Parameter]) {
     }
 }
 
-fn run(campaign: &Campaign, folder: PathBuf, how: &LabHow) -> Result<(), Failure> {
-    let mut lab = LabOptions::new(folder).map_err(Failure::failed)?;
-    lab.destroy.clone_from(&how.destroy);
-    lab.quiet = how.quiet;
-    lab.colour = colour();
-    lab.formats = formats(&how.format);
-    lab.stop = StopFlag::on_signals().map_err(Failure::failed)?;
-    let summary = braid_lab::run(campaign, &lab).map_err(|error| match error {
+/// What `plan` and `run` have in common: the campaign, and how it is carried out.
+fn prepare(wanted: &LabRun) -> Result<(Campaign, LabOptions), Failure> {
+    let target = &wanted.target;
+    let campaign = campaign(target)?;
+    let folder = wanted.out.clone().unwrap_or_else(|| braid_lab::default_folder(&campaign));
+    let options = options(folder, &wanted.how)?;
+    let Some(time) = target.budget else { return Ok((campaign, options)) };
+    let budget = Budget {
+        time,
+        keeps_repetitions: target.repetitions.is_some(),
+        keeps_runtime: target.runtime.is_some(),
+    };
+    let fitted = braid_lab::fit_budget(campaign, &budget, &options).map_err(refusal)?;
+    for line in &fitted.said {
+        eprintln!("{line}");
+    }
+    Ok((fitted.campaign, options))
+}
+
+fn options(folder: PathBuf, how: &LabHow) -> Result<LabOptions, Failure> {
+    let mut options = LabOptions::new(folder).map_err(Failure::failed)?;
+    options.destroy.clone_from(&how.destroy);
+    options.quiet = how.quiet;
+    options.colour = colour();
+    options.formats = formats(&how.format);
+    Ok(options)
+}
+
+/// An error of the laboratory with its exit status, the same for `plan` and `run`.
+fn refusal(error: LabError) -> Failure {
+    match error {
         LabError::WouldDestroy { .. }
         | LabError::Busy { .. }
         | LabError::InUse { .. }
@@ -108,8 +140,14 @@ fn run(campaign: &Campaign, folder: PathBuf, how: &LabHow) -> Result<(), Failure
         | LabError::OtherCampaign { .. }
         | LabError::OtherWorkingDir { .. }
         | LabError::NoWorkingDir { .. } => Failure::refused(error),
+        LabError::CampaignRefused { .. } | LabError::Budget { .. } => Failure::usage(error),
         error => Failure::failed(error),
-    })?;
+    }
+}
+
+fn run(campaign: &Campaign, mut options: LabOptions) -> Result<(), Failure> {
+    options.stop = StopFlag::on_signals().map_err(Failure::failed)?;
+    let summary = braid_lab::run(campaign, &options).map_err(refusal)?;
     print_summary(&summary);
     match &summary.tally {
         Some(tally) if tally.stopped => Err(Failure::interrupted(format!(
@@ -168,25 +206,19 @@ fn compare(options: &LabCompare) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The report, the files, and the answer again, which the report has put far above.
+/// The report on one screen, and which files hold more of it.
 fn print_summary(summary: &Summary) {
     print!("{}", summary.text);
-    println!();
-    let (documents, pictures): (Vec<_>, Vec<_>) =
-        summary.written.files.iter().partition(|path| !is_picture(path));
-    for path in documents {
-        println!("{}", path.display());
+    let names = summary.written.files.iter().filter_map(|path| {
+        let is_picture = path.extension().is_some_and(|kind| kind == "svg");
+        let name = if is_picture { path.parent()?.file_name()? } else { path.file_name()? };
+        Some(name.to_string_lossy().into_owned() + if is_picture { "/" } else { "" })
+    });
+    let mut names: Vec<String> = names.collect();
+    names.dedup();
+    if let Some(folder) = summary.written.folder() {
+        println!("files in {}: {}", folder.display(), names.join(", "));
     }
-    if let Some(folder) = pictures.first().and_then(|path| path.parent()) {
-        println!("{}/ ({} files)", folder.display(), pictures.len());
-    }
-    if !summary.answer.is_empty() {
-        println!("\n{}", summary.answer);
-    }
-}
-
-fn is_picture(path: &Path) -> bool {
-    path.extension().is_some_and(|kind| kind == "svg" || kind == "png")
 }
 
 fn formats(given: &[LabFormat]) -> Formats {
@@ -202,7 +234,6 @@ fn formats(given: &[LabFormat]) -> Formats {
             LabFormat::Csv => &mut formats.csv,
             LabFormat::Xlsx => &mut formats.xlsx,
             LabFormat::Svg => &mut formats.svg,
-            LabFormat::Png => &mut formats.png,
         } = true;
     }
     formats

@@ -1,119 +1,178 @@
-//! Who is best, with the comparisons counted.
+//! Who is best at a kind of work, if anybody.
 //!
-//! A subject's speed at a workload is its rate, or one over its time. Its speed at several
-//! workloads together is the geometric mean, made in each repetition: a workload whose numbers
-//! are a hundred times larger weighs no more than the others, and a drift between repetitions
-//! hits all subjects alike.
+//! The leader is compared with every other subject in pairs of the same repetition, and wins when it
+//! is proven better than each. No division among the others is needed for that: where two are equally
+//! good, the claim is wrong only if one of them beats the other, which happens with the level's
+//! chance, and every further subject that has to be beaten makes it rarer. Kinds of work that are
+//! judged side by side share the level (Holm).
 //!
-//! Invariants: only numbers that are believed count; subjects are compared over the same
-//! workloads and repetitions; who lacks some of these workloads is named as left out.
+//! Invariants: only numbers that are believed count; subjects are compared over the same workloads
+//! and repetitions; nobody is named where a number that is not believed was better.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use super::{Analysis, Cell, State, Work};
+use super::kinds::{Kind, pooled_speed, speeds};
+use super::{ALPHA, Analysis, Cell, Standing};
 use crate::metric::Better as Direction;
-use crate::settings::Value;
-use crate::stats::{Better, ByRepetition, Contest, PairedTest, average_baselines, find_winner};
+use crate::stats::{ByRepetition, Effect, holm};
 
-/// The level at which a difference is called proven.
-pub const ALPHA: f64 = 0.05;
-/// Up to so many repetitions the differences themselves are tested, beyond them their ranks. With
-/// many repetitions a wild one among them is to be expected, and ranks then cost next to nothing;
-/// with few they cost power. The number decides alone, never what was measured.
-const SIGN_FLIP_UP_TO: usize = 12;
-/// Sets of workloads that are looked at beyond those that two subjects share.
-const MOST_SETS: usize = 1_000;
+/// Subjects within this of each other are alike: what no user would choose by.
+const ALIKE: f64 = 0.03;
 
-/// Workloads of one kind, such as all random reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kind {
-    /// In words, fit for "in ...": "random reads".
-    pub name: String,
-    /// Indices of its workloads.
-    pub workloads: Vec<usize>,
+/// What a contest says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Outcome {
+    /// The leader is better than every other.
+    Winner,
+    /// No two are further apart than this: 0.02 for 2 %.
+    Alike(f64),
+    /// It cannot be told who is best.
+    Open {
+        /// Repetitions that would tell the leader from the next, or that the two are alike; `None`
+        /// where nothing says how far they scatter, or it would take too many.
+        repetitions: Option<usize>,
+    },
+    /// Of so many that were measured and are not believed, somebody was faster than the leader.
+    Unbelieved(usize),
 }
 
-/// Subjects compared over all workloads that they share.
+/// Subjects compared over a kind of work.
 #[derive(Debug, Clone)]
-pub struct Overall {
-    /// The subjects compared, by index; the contest's numbers are places in this list.
-    pub contenders: Vec<usize>,
-    /// Subjects that lack some of these workloads.
+pub struct Contest {
+    /// The kind, with the workloads that all contenders have.
+    pub kind: Kind,
+    /// The subjects compared, fastest first.
+    pub ranking: Vec<usize>,
+    /// Subjects that were measured at the kind and take no part, for their numbers are not all there
+    /// or not all believed.
     pub left_out: Vec<usize>,
-    /// The workloads, by index.
-    pub workloads: Vec<usize>,
-    /// Speeds of the contenders by repetition.
-    pub speeds: Vec<ByRepetition>,
-    /// Each against each.
-    pub contest: Contest,
+    /// The leader against the next.
+    pub margin: Effect,
+    /// The worst of the numbers compared.
+    pub standing: Standing,
+    /// Who is best, if anybody.
+    pub outcome: Outcome,
 }
 
-impl Overall {
-    /// Places in [`Overall::contenders`] of those that were fastest in at least one repetition
-    /// that all of them have, with how often; the leader first, then in order.
-    pub fn front_runners(&self) -> Vec<(usize, usize)> {
-        let mut first = vec![0; self.speeds.len()];
-        for repetition in self.shared_repetitions() {
-            let speed = |speeds: &ByRepetition| speeds.get(&repetition).copied().unwrap_or(0.0);
-            let best = self.speeds.iter().map(speed).fold(0.0, f64::max);
-            for (count, speeds) in first.iter_mut().zip(&self.speeds) {
-                *count += usize::from(speed(speeds) >= best);
-            }
+impl Contest {
+    /// The subject with the highest speed.
+    pub fn leader(&self) -> usize {
+        self.ranking[0]
+    }
+
+    /// The winner, if there is one.
+    pub fn winner(&self) -> Option<usize> {
+        (self.outcome == Outcome::Winner).then(|| self.leader())
+    }
+}
+
+/// A contest for each kind in which at least two subjects can be compared, in the order of the kinds.
+pub fn find_contests(analysis: &Analysis, kinds: &[Kind]) -> Vec<Contest> {
+    let mut found: Vec<(Contest, f64)> =
+        kinds.iter().filter_map(|kind| contest_at(analysis, kind)).collect();
+    let adjusted = holm(&found.iter().map(|(_, p_value)| *p_value).collect::<Vec<f64>>());
+    let level = ALPHA / found.len().max(1) as f64;
+    for ((contest, _), p_value) in found.iter_mut().zip(adjusted) {
+        contest.outcome = outcome_of(analysis, contest, p_value, level);
+    }
+    found.into_iter().map(|(contest, _)| contest).collect()
+}
+
+/// The contest without its outcome, and the p-value of the leader against the one that it is least
+/// surely better than.
+fn contest_at(analysis: &Analysis, kind: &Kind) -> Option<(Contest, f64)> {
+    let measured: Vec<usize> = (0..analysis.subjects)
+        .filter(|subject| {
+            let mut cells = kind.workloads.iter().map(|work| analysis.cell(*work, *subject));
+            cells.any(|cell| cell.main().is_some())
+        })
+        .collect();
+    let workloads = shared_workloads(analysis, &kind.workloads, &measured);
+    let mut speeds_of: Vec<(usize, ByRepetition)> = measured
+        .iter()
+        .map(|subject| (*subject, pooled_speed(analysis, *subject, &workloads)))
+        .filter(|(_, speeds)| !speeds.is_empty())
+        .collect();
+    speeds_of.sort_by(|(_, a), (_, b)| mean_log(b).total_cmp(&mean_log(a)));
+    let ((_, leader), others) = speeds_of.split_first()?;
+    let effects: Vec<Effect> =
+        others.iter().map(|(_, other)| Effect::of(leader, other)).collect::<Option<_>>()?;
+    let p_value = effects.iter().map(|effect| effect.p_value).fold(0.0, f64::max);
+    let margin = *effects.first()?;
+    let ranking: Vec<usize> = speeds_of.iter().map(|(subject, _)| *subject).collect();
+    let standing = |subject: &usize| {
+        workloads.iter().map(|work| analysis.cell(*work, *subject).standing).max()
+    };
+    let contest = Contest {
+        standing: ranking.iter().filter_map(standing).max().unwrap_or_default(),
+        left_out: measured.into_iter().filter(|subject| !ranking.contains(subject)).collect(),
+        kind: Kind { name: kind.name.clone(), workloads },
+        ranking,
+        margin,
+        outcome: Outcome::Open { repetitions: None },
+    };
+    Some((contest, p_value))
+}
+
+/// The workloads that at least half of the subjects have in full: those that the fewest have are
+/// left out, one after the other.
+fn shared_workloads(analysis: &Analysis, workloads: &[usize], subjects: &[usize]) -> Vec<usize> {
+    let mut shared = workloads.to_vec();
+    let has = |work: usize, subject: usize| speeds(analysis.cell(work, subject)).is_some();
+    while shared.len() > 1 {
+        let whole = subjects.iter().filter(|s| shared.iter().all(|work| has(*work, **s))).count();
+        if whole > 1 && 2 * whole >= subjects.len() {
+            break;
         }
-        let mut places: Vec<usize> = (0..first.len()).filter(|place| first[*place] > 0).collect();
-        places.sort_by_key(|place| *place != self.contest.leader);
-        places.into_iter().map(|place| (place, first[place])).collect()
+        let count = |work: usize| subjects.iter().filter(|s| has(work, **s)).count();
+        let rarest = (0..shared.len()).rev().min_by_key(|place| count(shared[*place]));
+        shared.remove(rarest.unwrap_or_default());
     }
+    shared
+}
 
-    /// How many subjects the campaign has these workloads of, whether they take part or not.
-    pub fn planned(&self, analysis: &Analysis) -> usize {
-        let is_planned = |subject: &&usize| {
-            let mut states =
-                self.workloads.iter().map(|work| &analysis.cell(*work, **subject).state);
-            states.any(|state| *state != State::NotPlanned)
-        };
-        self.contenders.len() + self.left_out.iter().filter(is_planned).count()
+fn mean_log(speeds: &ByRepetition) -> f64 {
+    speeds.values().map(|speed| speed.ln()).sum::<f64>() / speeds.len().max(1) as f64
+}
+
+fn outcome_of(analysis: &Analysis, contest: &Contest, p_value: f64, level: f64) -> Outcome {
+    let unbelieved = faster_without_belief(analysis, contest);
+    if unbelieved > 0 {
+        return Outcome::Unbelieved(unbelieved);
     }
-
-    /// Subjects that take no part although they were measured at these workloads, because not all
-    /// of what they did can be believed.
-    pub fn without_belief(&self, analysis: &Analysis) -> Vec<usize> {
-        let unbelieved = |subject: &usize| {
-            let mut cells = self.workloads.iter().map(|work| analysis.cell(*work, *subject));
-            cells.any(|cell| cell.main().is_some() && !cell.is_usable())
-        };
-        self.left_out.iter().copied().filter(unbelieved).collect()
+    if p_value <= ALPHA && contest.margin.at_most_apart().is_none_or(|apart| apart > ALIKE) {
+        return Outcome::Winner;
     }
-
-    /// Those of them whose medians are better than the leader's, over the workloads that they have:
-    /// whether they are is not known, and so neither is who is best.
-    pub fn faster_without_belief(&self, analysis: &Analysis) -> Vec<usize> {
-        let leader = self.contenders[self.contest.leader];
-        let ahead = |subject: usize| {
-            let factors = self.workloads.iter().filter_map(|work| {
-                let speed = |subject| median_speed(analysis.cell(*work, subject));
-                Some((speed(subject)? / speed(leader)?).ln())
-            });
-            factors.sum::<f64>()
-        };
-        let mut without = self.without_belief(analysis);
-        without.retain(|subject| ahead(*subject) > 0.0);
-        without
-    }
-
-    /// Repetitions in which every contender was measured at everything.
-    pub fn shared_repetitions(&self) -> Vec<u32> {
-        let Some((first, others)) = self.speeds.split_first() else { return Vec::new() };
-        let everywhere = |repetition: &u32| others.iter().all(|o| o.contains_key(repetition));
-        first.keys().copied().filter(everywhere).collect()
+    let workloads = &contest.kind.workloads;
+    let leader = pooled_speed(analysis, contest.leader(), workloads);
+    let apart = |subject: &usize| {
+        Effect::of(&leader, &pooled_speed(analysis, *subject, workloads))?.at_most_apart()
+    };
+    let apart: Option<Vec<f64>> = contest.ranking[1..].iter().map(apart).collect();
+    match apart.map(|apart| apart.into_iter().fold(0.0, f64::max)) {
+        Some(most) if most <= ALIKE => Outcome::Alike(most),
+        _ => {
+            let factor = contest.margin.ratio.max(1.0 + ALIKE);
+            let needed = contest.margin.pairs_to_tell(factor, level);
+            let now = contest.margin.pairs;
+            Outcome::Open { repetitions: needed.map(|needed| needed.max(now + 1)) }
+        }
     }
 }
 
-/// The headline of a cell so that more is better: a rate, or one over a time. `None` when it has
-/// none that is believed and above 0 throughout.
-pub fn speeds(cell: &Cell) -> Option<ByRepetition> {
-    let values = cell.values.get(&cell.headline).filter(|_| cell.is_usable())?;
-    as_speeds(values, cell.headline.better())
+/// How many of those left out, because not all of what they did is believed, had better medians than
+/// the leader over the workloads that both have: whether they are faster is not known, and so neither
+/// is who is best.
+fn faster_without_belief(analysis: &Analysis, contest: &Contest) -> usize {
+    let leader = contest.leader();
+    let is_ahead = |subject: &&usize| {
+        let mut cells = contest.kind.workloads.iter().map(|w| analysis.cell(*w, **subject));
+        let unbelieved = cells.any(|cell| cell.main().is_some() && !cell.is_usable());
+        let factors = contest.kind.workloads.iter().filter_map(|work| {
+            let speed = |subject| median_speed(analysis.cell(*work, subject));
+            Some((speed(**subject)? / speed(leader)?).ln())
+        });
+        unbelieved && factors.sum::<f64>() > 0.0
+    };
+    contest.left_out.iter().filter(is_ahead).count()
 }
 
 /// The median speed of a cell, whether it is believed or not.
@@ -121,219 +180,4 @@ fn median_speed(cell: &Cell) -> Option<f64> {
     let median = cell.main()?.median;
     let is_sane = (1e-90..1e90).contains(&median);
     is_sane.then(|| if cell.headline.better() == Direction::Lower { 1.0 / median } else { median })
-}
-
-fn as_speeds(values: &ByRepetition, better: Direction) -> Option<ByRepetition> {
-    if values.is_empty() || values.values().any(|value| !(1e-90..1e90).contains(value)) {
-        return None;
-    }
-    let speed = |value: &f64| if better == Direction::Lower { 1.0 / value } else { *value };
-    Some(values.iter().map(|(repetition, value)| (*repetition, speed(value))).collect())
-}
-
-/// A subject's speed over several workloads, in the repetitions in which it has all of them.
-/// Empty when a workload is missing altogether, and of no workload.
-pub fn pooled_speed(analysis: &Analysis, subject: usize, workloads: &[usize]) -> ByRepetition {
-    pooled(workloads, |workload| speeds(analysis.cell(workload, subject)))
-}
-
-/// The same of the baseline: of several, the average is made first, of rates or of times.
-pub fn pooled_baseline(analysis: &Analysis, workloads: &[usize]) -> ByRepetition {
-    pooled(workloads, |workload| {
-        let headline = analysis.workloads[workload].headline;
-        let values: Option<Vec<&ByRepetition>> = analysis
-            .baselines
-            .iter()
-            .map(|subject| analysis.cell(workload, *subject))
-            .map(|cell| cell.values.get(&headline).filter(|_| cell.is_usable()))
-            .collect();
-        as_speeds(&average_baselines(&values?), headline.better())
-    })
-}
-
-fn pooled(workloads: &[usize], speeds_of: impl Fn(usize) -> Option<ByRepetition>) -> ByRepetition {
-    let mut logs: BTreeMap<u32, (f64, usize)> = BTreeMap::new();
-    for workload in workloads {
-        for (repetition, speed) in speeds_of(*workload).unwrap_or_default() {
-            let entry = logs.entry(repetition).or_default();
-            *entry = (entry.0 + speed.ln(), entry.1 + 1);
-        }
-    }
-    let count = workloads.len();
-    logs.into_iter()
-        .filter(|(_, (_, found))| *found == count)
-        .map(|(repetition, (sum, _))| (repetition, (sum / count as f64).exp()))
-        .collect()
-}
-
-/// The test for so many repetitions.
-pub fn test_for(repetitions: usize) -> PairedTest {
-    if repetitions <= SIGN_FLIP_UP_TO { PairedTest::SignFlip } else { PairedTest::Wilcoxon }
-}
-
-/// The comparison of as many subjects as possible over as many workloads as they share; `None`
-/// when no two have numbers of the same workload in the same repetition.
-pub fn find_overall(analysis: &Analysis) -> Option<Overall> {
-    let all: Vec<usize> = (0..analysis.workloads.len()).collect();
-    compare_over(analysis, &all, ALPHA)
-}
-
-/// The same over some workloads, at a level of significance.
-fn compare_over(analysis: &Analysis, workloads: &[usize], alpha: f64) -> Option<Overall> {
-    blocks(analysis, workloads).iter().find_map(|block| compare_block(analysis, block, alpha))
-}
-
-/// `None` when fewer than two of the subjects have all of the workloads in one repetition.
-fn compare_block(analysis: &Analysis, block: &Block, alpha: f64) -> Option<Overall> {
-    let mut contenders = block.subjects.clone();
-    let mut speeds = Vec::new();
-    contenders.retain(|subject| {
-        let speed = pooled_speed(analysis, *subject, &block.workloads);
-        let found = !speed.is_empty();
-        if found {
-            speeds.push(speed)
-        }
-        found
-    });
-    let meet = |(index, one): (usize, &ByRepetition)| {
-        let others = speeds.iter().enumerate().filter(|(other, _)| *other != index);
-        others.into_iter().any(|(_, other)| one.keys().any(|round| other.contains_key(round)))
-    };
-    if !speeds.iter().enumerate().any(meet) {
-        return None;
-    }
-    let left_out = (0..analysis.subjects).filter(|subject| !contenders.contains(subject));
-    let left_out: Vec<usize> = left_out.collect();
-    let repetitions = speeds.iter().map(BTreeMap::len).min()?;
-    let by_subject: Vec<&ByRepetition> = speeds.iter().collect();
-    // Two subjects at least, each with values above 0: nothing of this is refused.
-    let contest = find_winner(&by_subject, Better::Higher, test_for(repetitions), alpha).ok()?;
-    Some(Overall { contenders, left_out, workloads: block.workloads.clone(), speeds, contest })
-}
-
-/// Subjects and workloads without a gap: each of these subjects has each of these workloads.
-#[derive(Debug, PartialEq)]
-struct Block {
-    subjects: Vec<usize>,
-    workloads: Vec<usize>,
-}
-
-/// The blocks of at least two subjects, the one with the most cells first, subjects counted twice,
-/// because a workload is sooner done without than a subject.
-fn blocks(analysis: &Analysis, workloads: &[usize]) -> Vec<Block> {
-    let has: Vec<BTreeSet<usize>> = (0..analysis.subjects)
-        .map(|subject| {
-            let has = |work: &&usize| speeds(analysis.cell(**work, subject)).is_some();
-            workloads.iter().filter(has).copied().collect()
-        })
-        .collect();
-    let mut blocks: Vec<Block> = shared_sets(&has)
-        .into_iter()
-        .map(|wanted| Block {
-            subjects: (0..has.len()).filter(|subject| has[*subject].is_superset(&wanted)).collect(),
-            workloads: wanted.into_iter().collect(),
-        })
-        .filter(|block| block.subjects.len() > 1)
-        .collect();
-    // Sets come in order, so equals stay in that of the campaign.
-    blocks.sort_by_key(|block| {
-        std::cmp::Reverse(block.workloads.len() * block.subjects.len().pow(2))
-    });
-    blocks
-}
-
-/// Every set of workloads that a subject has, that two share, and, up to [`MOST_SETS`], that more
-/// share; and each workload alone, for larger sets may have no repetition in common.
-fn shared_sets(has: &[BTreeSet<usize>]) -> BTreeSet<BTreeSet<usize>> {
-    let own: BTreeSet<BTreeSet<usize>> =
-        has.iter().filter(|set| !set.is_empty()).cloned().collect();
-    let mut all = own.clone();
-    let mut newest = own.clone();
-    let mut pairs_are_done = false;
-    while !newest.is_empty() && (!pairs_are_done || all.len() < MOST_SETS) {
-        let cut = |set: &BTreeSet<usize>| -> Vec<BTreeSet<usize>> {
-            own.iter().map(|other| set & other).filter(|shared| !shared.is_empty()).collect()
-        };
-        newest = newest.iter().flat_map(cut).filter(|shared| !all.contains(shared)).collect();
-        all.extend(newest.iter().cloned());
-        pairs_are_done = true;
-    }
-    all.extend(own.iter().flatten().map(|work| BTreeSet::from([*work])));
-    all
-}
-
-/// Who is best at each kind of workload, with the level shared among them.
-#[derive(Debug, Clone)]
-pub struct KindContests {
-    /// The level of each: [`ALPHA`] divided by their number.
-    pub level: f64,
-    /// Kinds in which subjects can be compared, in the campaign's order.
-    pub contests: Vec<(Kind, Overall)>,
-}
-
-/// Compares the subjects at each kind of workload. Only kinds in which there is something to
-/// compare share the level.
-pub fn compare_kinds(analysis: &Analysis) -> KindContests {
-    let mut kinds = find_kinds(analysis);
-    // Whether there is a contest does not depend on its level.
-    kinds.retain(|kind| compare_over(analysis, &kind.workloads, ALPHA).is_some());
-    let level = ALPHA / kinds.len().max(1) as f64;
-    let contest = |kind: Kind| {
-        let overall = compare_over(analysis, &kind.workloads, level)?;
-        Some((kind, overall))
-    };
-    KindContests { level, contests: kinds.into_iter().filter_map(contest).collect() }
-}
-
-/// The workloads by kind, in the campaign's order.
-pub fn find_kinds(analysis: &Analysis) -> Vec<Kind> {
-    let mut kinds: Vec<Kind> = Vec::new();
-    let first = analysis.workloads.first().map(|work| &work.workload.tool);
-    let many_tools = analysis.workloads.iter().any(|work| Some(&work.workload.tool) != first);
-    for (index, work) in analysis.workloads.iter().enumerate() {
-        let name = kind_of(work, many_tools);
-        match kinds.iter_mut().find(|kind| kind.name == name) {
-            Some(kind) => kind.workloads.push(index),
-            None => kinds.push(Kind { name, workloads: vec![index] }),
-        }
-    }
-    kinds
-}
-
-/// "random reads", or the tool's name where pattern and direction do not say it.
-fn kind_of(work: &Work, many_tools: bool) -> String {
-    let word = |name: &str| match work.dimensions.get(name) {
-        Some(Value::Word(word)) => word.as_str(),
-        _ => "",
-    };
-    let pattern = match word("pattern") {
-        "seq" => "sequential ",
-        "rand" => "random ",
-        _ => "",
-    };
-    let op = match (word("op"), word("mode")) {
-        ("read", _) => "reads",
-        ("write", _) => "writes",
-        ("mixed", _) => "mixed reads and writes",
-        (_, "seqrd") => "sequential reads",
-        (_, "seqwr") => "sequential writes",
-        (_, "seqrewr") => "sequential rewrites",
-        (_, "rndrd") => "random reads",
-        (_, "rndwr") => "random writes",
-        (_, "rndrw") => "random reads and writes",
-        _ => "",
-    };
-    let tool = &work.workload.tool;
-    let mut name = match op {
-        "" => tool.clone(),
-        op if many_tools => format!("{pattern}{op} ({tool})"),
-        op => format!("{pattern}{op}"),
-    };
-    if !op.is_empty() && work.headline.better() == Direction::Lower {
-        name += " by time";
-    }
-    match word("health") {
-        "" | "healthy" => name,
-        health => format!("{name}, {health}"),
-    }
 }

@@ -1,9 +1,9 @@
 //! What was planned and what was measured, by workload and subject. Every trial is looked at once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Cell, Standing, State, Work, rounds, tails};
-use crate::matrix::{Workload, plan_matrix};
+use crate::matrix::Workload;
 use crate::store::{Outcome, Results};
 
 /// Cells with what was measured, before anything is worked out from it.
@@ -47,10 +47,12 @@ fn empty_cells(works: &[Work], subjects: usize) -> Vec<Cell> {
         values: BTreeMap::new(),
         estimates: BTreeMap::new(),
         unsupported: BTreeMap::new(),
+        all: None,
+        disturbed: BTreeSet::new(),
         rounds: None,
-        spread: None,
-        odd: Vec::new(),
-        ratio: None,
+        scatter: None,
+        effect: None,
+        outlook: None,
         trials: Vec::new(),
     };
     (0..works.len())
@@ -61,10 +63,10 @@ fn empty_cells(works: &[Work], subjects: usize) -> Vec<Cell> {
 
 /// Which cells the campaign has, and which of them it knows to be impossible.
 fn mark_planned(results: &Results, subjects: usize, cells: &mut [Cell]) {
-    for planned in plan_matrix(&results.campaign) {
+    for planned in &results.cells {
         if let Some(cell) = cells.get_mut(planned.workload_index * subjects + planned.subject) {
-            cell.state = match planned.impossible {
-                Some(reason) => State::Impossible(reason),
+            cell.state = match &planned.impossible {
+                Some(reason) => State::Impossible(reason.clone()),
                 None => State::NotYet,
             };
         }

@@ -96,8 +96,7 @@ pub(super) fn counted_results<'r>(results: &'r Results, cells: &[Cell]) -> Cow<'
     let trials = results.trials.iter().zip(keep).filter(|(_, keep)| *keep);
     Cow::Owned(Results {
         trials: trials.map(|(trial, _)| trial.clone()).collect(),
-        campaign: results.campaign.clone(),
-        subjects: results.subjects.clone(),
+        planned: results.planned.clone(),
         facts: results.facts.clone(),
         sessions: results.sessions.clone(),
     })

@@ -1,14 +1,13 @@
-//! Percentiles of a cell's requests: read from all of them together, and only where there are
-//! enough.
+//! Percentiles of a trial's requests, only where there are enough.
 //!
 //! A tool prints a 99 % latency of any sample; of 130 requests it is the second slowest, and no
-//! two trials agree on it. So a trial's own percentile is passed on only when its requests support
-//! it, which is what comparisons in pairs are made of, and a cell's is that of the merged bins of
-//! its trials. Percentiles are not averaged.
+//! two trials agree on it. So a trial's percentile is passed on only when its requests support it;
+//! a cell's is the median of its trials', and how far it scatters is seen over them. The curve of all
+//! latencies is that of the merged bins. Percentiles are not averaged.
 
 use super::Cell;
 use crate::metric::Metric;
-use crate::stats::{Estimate, Histogram, IntervalKind, Percentile, values_needed};
+use crate::stats::{Histogram, values_needed};
 use crate::store::{Outcome, Results, StoredTrial};
 
 /// The metrics that are percentiles, and of which part of the requests.
@@ -57,34 +56,15 @@ pub(crate) fn merged_latencies(
     Histogram::from_bins(bins).ok().filter(|histogram| !histogram.is_empty())
 }
 
-/// Puts the percentiles of the merged requests in the place of the medians of the trials', for
-/// those that a tool gave.
-pub(super) fn add_percentiles(results: &Results, cell: &mut Cell) {
-    let given = |metric| {
+/// Names the percentiles that a tool gave and that no trial has the requests for, with how many it
+/// takes. What a cell has of them is made of its repetitions, as all other numbers are.
+pub(super) fn note_unsupported(results: &Results, cell: &mut Cell) {
+    for (metric, q) in PERCENTILES {
         let mut trials = cell.trials.iter().map(|index| &results.trials[*index]);
-        trials.any(|trial| trial.measured.get(metric).is_some() && cell.counts(trial.repetition))
-    };
-    let given: Vec<(Metric, f64)> =
-        PERCENTILES.into_iter().filter(|(metric, _)| given(*metric)).collect();
-    if given.is_empty() {
-        return;
-    }
-    let merged = merged_latencies(results, cell, None);
-    for (metric, q) in given {
-        match merged.as_ref().map(|merged| merged.percentile(q)) {
-            Some(Ok(Percentile::Supported { value, low, high, .. })) => {
-                let kind = IntervalKind::OrderStatistics95;
-                cell.estimates.insert(metric, Estimate { median: value, low, high, kind });
-            }
-            Some(Ok(Percentile::Unsupported { needed, .. })) => {
-                cell.estimates.remove(&metric);
-                cell.unsupported.insert(metric, needed);
-            }
-            // Without bins the trials' own stand, if they are supported.
-            Some(Err(_)) | None => {
-                let needed = requests_needed(metric).filter(|_| cell.get(metric).is_none());
-                cell.unsupported.extend(needed.map(|needed| (metric, needed)));
-            }
+        let is_given = trials
+            .any(|trial| trial.measured.get(metric).is_some() && cell.counts(trial.repetition));
+        if is_given && cell.get(metric).is_none() {
+            cell.unsupported.extend(values_needed(q).ok().map(|needed| (metric, needed)));
         }
     }
 }

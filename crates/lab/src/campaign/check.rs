@@ -1,34 +1,22 @@
-//! What a campaign must be beyond its types: names, ranges, and jobs that go with their subjects.
+//! What a campaign must be beyond its types: names, ranges, sources that can be read.
 //!
-//! Deliberately absent: what is impossible for single cells, which stands in the matrix with its
-//! reason, and whether anything would be overwritten.
+//! Deliberately absent: whether its jobs go with their subjects, which is asked where they are worked
+//! out ([`crate::matrix`]), and whether anything would be overwritten.
 
 use braid_stack::ByteSize;
 
-use super::{
-    Campaign, FileSystem, Job, MemberDecl, Patterns, Source, Subject, SubjectDecl, expand_subjects,
-};
-use crate::error::LabError;
-use crate::tool::Place;
-
-/// Checks everything that the types do not.
-///
-/// # Errors
-///
-/// The first thing that is wrong, with what to change.
-pub fn check_campaign(campaign: &Campaign) -> Result<(), LabError> {
-    match fault_of(campaign) {
-        None => Ok(()),
-        Some((reason, next)) => {
-            Err(LabError::CampaignRefused { name: campaign.name.clone(), reason, next })
-        }
-    }
-}
+use super::{Campaign, MemberDecl, Patterns, Source, Subject, SubjectDecl};
 
 /// What is wrong, and what to change.
-type Fault = (String, String);
+pub(crate) type Fault = (String, String);
 
-fn fault_of(campaign: &Campaign) -> Option<Fault> {
+/// What is wrong with a campaign, jobs apart. `all` are its subjects before any is chosen, `subjects`
+/// those that are.
+pub(crate) fn fault_of(
+    campaign: &Campaign,
+    all: &[Subject],
+    subjects: &[Subject],
+) -> Option<Fault> {
     let fault = |reason: String, next: &str| Some((reason, next.to_owned()));
     if campaign.name.trim().is_empty() {
         return fault("it has no name".into(), "set name = \"...\"");
@@ -60,9 +48,8 @@ fn fault_of(campaign: &Campaign) -> Option<Fault> {
     fault_of_members(&campaign.members)
         .or_else(|| fault_of_names(&campaign.subjects))
         .or_else(|| campaign.subjects.iter().find_map(fault_of_lists))
-        .or_else(|| fault_of_only(campaign))
-        .or_else(|| fault_of_subjects(&campaign.expand()))
-        .or_else(|| fault_of_jobs(campaign))
+        .or_else(|| fault_of_only(campaign, all))
+        .or_else(|| fault_of_subjects(subjects))
 }
 
 fn fault_of_members(members: &[MemberDecl]) -> Option<Fault> {
@@ -111,8 +98,7 @@ fn fault_of_lists(subject: &SubjectDecl) -> Option<Fault> {
     ))
 }
 
-fn fault_of_only(campaign: &Campaign) -> Option<Fault> {
-    let all = expand_subjects(&campaign.subjects, &campaign.members);
+fn fault_of_only(campaign: &Campaign, all: &[Subject]) -> Option<Fault> {
     let unknown = campaign.only.iter().find(|pattern| {
         let one = Patterns(std::slice::from_ref(pattern));
         !all.iter().any(|subject| one.matches(&subject.name))
@@ -166,82 +152,12 @@ fn fault_of_source(subject: &Subject) -> Option<String> {
         return Some(format!("{{{name}}} is neither a member nor a list of the subject"));
     }
     match &subject.source {
-        Source::Stack(text) | Source::Kernel(text) => {
-            braid_stack::Stack::parse(text).err().map(|error| error.to_string())
+        Source::Stack(expression) | Source::Kernel(expression) => {
+            expression.stack().err().map(str::to_owned)
         }
         Source::Zram(text) | Source::Tmpfs(text) => {
             text.parse::<ByteSize>().err().map(|error| error.to_string())
         }
         Source::Path(_) | Source::Directory(_) | Source::Nbd(_) => None,
     }
-}
-
-fn fault_of_jobs(campaign: &Campaign) -> Option<Fault> {
-    if campaign.jobs.is_empty() {
-        return Some(("it has no job".into(), "add a [[job]]".into()));
-    }
-    let subjects = expand_subjects(&campaign.subjects, &campaign.members);
-    for (index, job) in campaign.jobs.iter().enumerate() {
-        let fault = |reason: String, next: &str| {
-            Some((format!("job {} ({}): {reason}", index + 1, job.tool), next.to_owned()))
-        };
-        if let Some(pattern) = job.subjects.iter().find(|pattern| {
-            let one = Patterns(std::slice::from_ref(pattern));
-            !subjects.iter().any(|subject| one.matches(&subject.name))
-        }) {
-            return fault(format!("no subject is named {pattern:?}"), "correct `subjects`");
-        }
-        if let Some(reason) = fault_of_folders(job, &subjects) {
-            return fault(reason, "remove it: folders are measured as they are mounted");
-        }
-        for workload in crate::matrix::plan_job(campaign, &subjects, job) {
-            let Some(tool) = crate::tool::find(&workload.tool) else {
-                return fault("its tool is not known".into(), "name another tool");
-            };
-            if let Err(reason) = tool.check(&workload.settings, workload.setup.processes) {
-                return fault(reason, "correct the job");
-            }
-            let has_files = workload.setup.filesystem != FileSystem::None;
-            for (key, words) in [("mkfs", &workload.setup.mkfs), ("mount", &workload.setup.mount)] {
-                if !has_files && !words.is_empty() {
-                    let next = "name a file system, or remove it; what runs on raw devices can be \
-                                a job of its own";
-                    return fault(format!("{key} = {words:?} on a raw device"), next);
-                }
-            }
-            match tool.place(&workload.settings) {
-                Place::Device { .. } if has_files => {
-                    return fault("it takes a raw device".into(), "remove `filesystem`");
-                }
-                Place::Folder if !has_files => {
-                    return fault("it works on files".into(), "name a file system");
-                }
-                _ => {}
-            }
-        }
-    }
-    let mut seen = std::collections::BTreeSet::new();
-    for cell in crate::matrix::plan_matrix(campaign) {
-        let label = cell.workload.label();
-        if !seen.insert((cell.subject, label.clone())) {
-            let reason = format!("it has the workload {label:?} twice");
-            return Some((reason, "remove one of the two jobs".into()));
-        }
-    }
-    None
-}
-
-/// What a job wants of folders, and of nothing else, that they cannot give.
-fn fault_of_folders(job: &Job, subjects: &[Subject]) -> Option<String> {
-    let mut mine = subjects.iter().filter(|subject| job.is_for(&subject.name)).peekable();
-    mine.peek()?;
-    let is_set = |words: &[String]| words.iter().any(|word| !word.is_empty());
-    let wanted = [
-        ("filesystem", !job.filesystem.is_empty()),
-        ("mkfs", is_set(&job.mkfs)),
-        ("mount", is_set(&job.mount)),
-    ];
-    let (key, _) = wanted.into_iter().find(|(_, is_wanted)| *is_wanted)?;
-    mine.all(|subject| matches!(subject.source, Source::Directory(_)))
-        .then(|| format!("it has `{key}`, and all of its subjects are folders"))
 }

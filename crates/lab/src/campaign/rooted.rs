@@ -103,9 +103,9 @@ fn join(folder: &Path, path: &str) -> String {
 fn relative_in(source: &Source) -> Vec<String> {
     match source {
         Source::Path(path) | Source::Directory(path) if is_relative(path) => vec![path.clone()],
-        Source::Stack(text) | Source::Kernel(text) => {
-            let stack = Stack::parse(text).ok();
-            let paths = stack.iter().flat_map(Stack::files).map(|(file, _)| file.path.clone());
+        Source::Stack(_) | Source::Kernel(_) => {
+            let stack = source.stack().into_iter();
+            let paths = stack.flat_map(Stack::files).map(|(file, _)| file.path.clone());
             paths.filter(|path| is_relative_member(path)).collect()
         }
         Source::Nbd(uri) => relative_socket(uri).map(|(socket, _)| socket).into_iter().collect(),
@@ -134,13 +134,14 @@ pub(super) fn resolve(source: Source, folder: &Path) -> Source {
             Some((socket, export)) => unix_uri_of(&join(folder, &socket), &export),
             None => uri.clone(),
         },
-        Source::Stack(text) | Source::Kernel(text) => match Stack::parse(text) {
-            Ok(mut stack) => {
+        Source::Stack(expression) | Source::Kernel(expression) => expression.stack().map_or_else(
+            |_| expression.to_string(),
+            |stack| {
+                let mut stack = stack.clone();
                 resolve_stack(&mut stack, folder);
                 stack.to_string()
-            }
-            Err(_) => text.clone(),
-        },
+            },
+        ),
         Source::Zram(size) | Source::Tmpfs(size) => size.clone(),
     };
     source.with_text(text)
@@ -148,7 +149,7 @@ pub(super) fn resolve(source: Source, folder: &Path) -> Source {
 
 /// As [`resolve`], of the device of a member: a path or a stack.
 pub(crate) fn resolve_device(device: &str, folder: &Path) -> String {
-    resolve(Source::Stack(device.to_owned()), folder).text().to_owned()
+    resolve(Source::Stack(device.into()), folder).text().to_owned()
 }
 
 fn resolve_stack(stack: &mut Stack, folder: &Path) {
@@ -165,7 +166,8 @@ fn resolve_stack(stack: &mut Stack, folder: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::campaign::{parse_campaign, render_campaign};
+    use crate::campaign::render_campaign;
+    use crate::matrix::parse_campaign;
 
     fn campaign(top: &str, rest: &str) -> Campaign {
         let text = format!(

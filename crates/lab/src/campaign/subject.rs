@@ -26,10 +26,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use braid_stack::ByteSize;
+use braid_stack::{ByteSize, Stack};
 use serde::{Deserialize, Serialize};
 
-use super::OneOrMany;
+use super::{Expression, OneOrMany};
 use crate::settings::Value;
 
 /// A device that templates use.
@@ -95,11 +95,10 @@ impl Order {
 }
 
 /// Where a subject's bytes are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A stack expression, served by braid.
-    Stack(String),
+    Stack(Expression),
     /// A block device or a file.
     Path(String),
     /// A folder on a file system that is there; only tools that work with files run in it.
@@ -108,7 +107,7 @@ pub enum Source {
     Nbd(String),
     /// A stack expression of one level that the kernel's md builds, by mdadm, without metadata of
     /// braid.
-    Kernel(String),
+    Kernel(Expression),
     /// A compressed RAM disk of the kernel (zram), by its size.
     Zram(String),
     /// A file on tmpfs behind a loop device, by its size.
@@ -121,7 +120,7 @@ impl Source {
         if word.starts_with("nbd://") || word.starts_with("nbd+unix://") {
             Self::Nbd(word.to_owned())
         } else {
-            Self::Stack(word.to_owned())
+            Self::Stack(word.into())
         }
     }
 
@@ -141,23 +140,30 @@ impl Source {
     /// The expression, path, URI or size.
     pub fn text(&self) -> &str {
         match self {
-            Self::Stack(text)
-            | Self::Path(text)
+            Self::Stack(expression) | Self::Kernel(expression) => expression.text(),
+            Self::Path(text)
             | Self::Directory(text)
             | Self::Nbd(text)
-            | Self::Kernel(text)
             | Self::Zram(text)
             | Self::Tmpfs(text) => text,
         }
     }
 
+    /// The stack of a source that is an expression, if it says one.
+    pub fn stack(&self) -> Option<&Stack> {
+        match self {
+            Self::Stack(expression) | Self::Kernel(expression) => expression.stack().ok(),
+            _ => None,
+        }
+    }
+
     pub(super) fn with_text(&self, text: String) -> Self {
         match self {
-            Self::Stack(_) => Self::Stack(text),
+            Self::Stack(_) => Self::Stack(text.into()),
             Self::Path(_) => Self::Path(text),
             Self::Directory(_) => Self::Directory(text),
             Self::Nbd(_) => Self::Nbd(text),
-            Self::Kernel(_) => Self::Kernel(text),
+            Self::Kernel(_) => Self::Kernel(text.into()),
             Self::Zram(_) => Self::Zram(text),
             Self::Tmpfs(_) => Self::Tmpfs(text),
         }
@@ -296,11 +302,11 @@ impl TryFrom<RawSubject> for SubjectDecl {
     fn try_from(raw: RawSubject) -> Result<Self, String> {
         let RawSource { stack, path, directory, nbd, kernel, zram, tmpfs } = raw.source;
         let mut sources = [
-            stack.map(Source::Stack),
+            stack.map(|text| Source::Stack(text.into())),
             path.map(Source::Path),
             directory.map(Source::Directory),
             nbd.map(Source::Nbd),
-            kernel.map(Source::Kernel),
+            kernel.map(|text| Source::Kernel(text.into())),
             zram.map(Source::Zram),
             tmpfs.map(Source::Tmpfs),
         ]
@@ -330,11 +336,11 @@ impl From<SubjectDecl> for RawSubject {
     fn from(subject: SubjectDecl) -> Self {
         let mut source = RawSource::default();
         match subject.source {
-            Source::Stack(text) => source.stack = Some(text),
+            Source::Stack(text) => source.stack = Some(text.to_string()),
             Source::Path(text) => source.path = Some(text),
             Source::Directory(text) => source.directory = Some(text),
             Source::Nbd(text) => source.nbd = Some(text),
-            Source::Kernel(text) => source.kernel = Some(text),
+            Source::Kernel(text) => source.kernel = Some(text.to_string()),
             Source::Zram(text) => source.zram = Some(text),
             Source::Tmpfs(text) => source.tmpfs = Some(text),
         }

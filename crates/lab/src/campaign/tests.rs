@@ -1,4 +1,5 @@
 use super::*;
+use crate::matrix::{Planned, parse_campaign};
 
 const GOOD: &str = r#"
 name = "stripe"
@@ -186,7 +187,7 @@ fn memory_is_scaled_with_the_size_that_it_is_half_of() {
             [(0.01, ["10M", "5M"]), (0.0001, ["8M", "1M"]), (2.0, ["2G", "1G"])]
         {
             let scaled = bonnie(more).scaled(factor);
-            check_campaign(&scaled).unwrap();
+            Planned::checked(&scaled).unwrap();
             assert_eq!(sizes(&scaled), expected, "{more} × {factor}");
         }
     }
@@ -204,7 +205,7 @@ fn only_keeps_the_baselines_and_what_is_named() {
 #[test]
 fn the_example_is_a_campaign() {
     let campaign = parse_campaign(include_str!("../../examples/campaign.toml"), "example").unwrap();
-    assert!(!crate::matrix::plan_matrix(&campaign).is_empty());
+    assert!(!crate::matrix::Planned::of(&campaign).cells.is_empty());
 }
 
 #[test]

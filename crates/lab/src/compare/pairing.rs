@@ -7,9 +7,10 @@
 //!  not there        only in the second
 //! ```
 
+use super::mean_log;
 use crate::analysis::{Analysis, Cell, Standing, State};
 use crate::metric::Metric;
-use crate::stats::{RunComparison, compare_runs as compare_samples};
+use crate::stats::{ByRepetition, average_baselines};
 use crate::store::Results;
 
 /// A number that both have.
@@ -17,9 +18,15 @@ pub(super) struct Pair {
     pub(super) subject: String,
     pub(super) workload: String,
     pub(super) metric: Metric,
-    pub(super) run: RunComparison,
     pub(super) first: Vec<f64>,
     pub(super) second: Vec<f64>,
+    /// The logarithm of the second over the first, each of them in percent of the baseline of its run
+    /// where that is so.
+    pub(super) change: f64,
+    /// Its standard error by the repetitions; `None` where a side has one.
+    pub(super) error: Option<f64>,
+    pub(super) against_baseline: bool,
+    pub(super) is_baseline: bool,
     pub(super) suspect: bool,
 }
 
@@ -79,25 +86,35 @@ impl Pairing {
             let subject = &first.subjects[cell.subject].name;
             let workload = &of_first.workloads[cell.workload].label;
             let other = find((second, of_second), subject, workload);
-            pairing.add(subject, workload, Has::of(Some(cell)), Has::of(other));
+            let sides = other.map(|other| (Side::of(of_first, cell), Side::of(of_second, other)));
+            pairing.add(subject, workload, Has::of(Some(cell)), Has::of(other), sides);
         }
         for cell in &of_second.cells {
             let subject = &second.subjects[cell.subject].name;
             let workload = &of_second.workloads[cell.workload].label;
             // A cell that the first run has as well has been added above.
             if find((first, of_first), subject, workload).is_none() {
-                pairing.add(subject, workload, Has::NoCell, Has::of(Some(cell)));
+                pairing.add(subject, workload, Has::NoCell, Has::of(Some(cell)), None);
             }
         }
         pairing
     }
 
-    fn add(&mut self, subject: &str, workload: &str, first: Has<'_>, second: Has<'_>) {
+    fn add(
+        &mut self,
+        subject: &str,
+        workload: &str,
+        first: Has<'_>,
+        second: Has<'_>,
+        sides: Option<(Side, Side)>,
+    ) {
         let name = format!("{subject}: {workload}");
         let was_measured = |cell: &Cell| cell.main().is_some();
         match (first, second) {
             (Has::Number(first), Has::Number(second)) => {
-                self.add_pair(subject, workload, first, second);
+                if let Some(sides) = sides {
+                    self.add_pair(subject, workload, (first, second), sides);
+                }
             }
             (Has::Number(_), Has::Nothing(_, how, why)) => {
                 self.lost.push((name, say(how, "second", why)));
@@ -117,32 +134,73 @@ impl Pairing {
         }
     }
 
-    fn add_pair(&mut self, subject: &str, workload: &str, first: &Cell, second: &Cell) {
-        let metric = first.headline;
-        let numbers = |cell: &Cell| -> Vec<f64> {
-            cell.values.get(&metric).map_or_else(Vec::new, |v| v.values().copied().collect())
-        };
-        let (a, b) = (numbers(first), numbers(second));
+    fn add_pair(
+        &mut self,
+        subject: &str,
+        workload: &str,
+        (first, second): (&Cell, &Cell),
+        (a, b): (Side, Side),
+    ) {
         let name = || format!("{subject}: {workload}");
-        match compare_samples(&a, &b) {
-            Ok(run) => self.pairs.push(Pair {
-                subject: subject.to_owned(),
-                workload: workload.to_owned(),
-                metric,
-                run,
-                first: a,
-                second: b,
-                suspect: first.standing.max(second.standing) == Standing::Suspect,
-            }),
-            // What can be compared with itself is in order, so the other one is not.
-            Err(error) if compare_samples(&a, &a).is_ok() => {
-                let why = Some(error.to_string());
-                self.lost.push((name(), say("without a ratio", "second", why)));
+        let no_ratio = |which| {
+            let why = "it has a number that is not above 0".to_owned();
+            say("without a ratio", which, Some(why))
+        };
+        let (Some(of_a), Some(of_b)) = (mean_log(&a.values), mean_log(&b.values)) else {
+            match mean_log(&a.values) {
+                Some(_) => self.lost.push((name(), no_ratio("second"))),
+                None => self.left_out.push((name(), no_ratio("first"))),
             }
-            Err(error) => {
-                let why = Some(error.to_string());
-                self.left_out.push((name(), say("without a ratio", "first", why)));
-            }
+            return;
+        };
+        // In percent of the baseline only where both runs can be.
+        let relative = a.relative.as_deref().zip(b.relative.as_deref());
+        let relative = relative.and_then(|(a, b)| Some((mean_log(a)?, mean_log(b)?)));
+        let ((mean_a, error_a), (mean_b, error_b)) = relative.unwrap_or((of_a, of_b));
+        self.pairs.push(Pair {
+            subject: subject.to_owned(),
+            workload: workload.to_owned(),
+            metric: first.headline,
+            change: mean_b - mean_a,
+            error: error_a.zip(error_b).map(|(a, b)| a.hypot(b)),
+            against_baseline: relative.is_some(),
+            is_baseline: a.is_baseline && b.is_baseline,
+            first: a.values,
+            second: b.values,
+            suspect: first.standing.max(second.standing) == Standing::Suspect,
+        });
+    }
+}
+
+/// What one run has of a cell.
+struct Side {
+    values: Vec<f64>,
+    /// By the baseline of the same repetition; `None` of a baseline itself and without one.
+    relative: Option<Vec<f64>>,
+    is_baseline: bool,
+}
+
+impl Side {
+    fn of(analysis: &Analysis, cell: &Cell) -> Self {
+        let of = |cell: &Cell| -> ByRepetition {
+            cell.values.get(&cell.headline).cloned().unwrap_or_default()
+        };
+        let own = of(cell);
+        let is_baseline = analysis.is_baseline(cell.subject);
+        let baselines = analysis.baselines.iter().map(|one| analysis.cell(cell.workload, *one));
+        let baselines: Option<Vec<ByRepetition>> =
+            baselines.map(|cell| cell.is_usable().then(|| of(cell))).collect();
+        let average = baselines
+            .filter(|all| !all.is_empty() && !is_baseline)
+            .map(|all| average_baselines(&all.iter().collect::<Vec<&ByRepetition>>()));
+        let relative: Option<Vec<f64>> = average.map(|average| {
+            let both = own.iter().filter_map(|(rep, value)| Some(value / average.get(rep)?));
+            both.collect()
+        });
+        Self {
+            values: own.values().copied().collect(),
+            relative: relative.filter(|values| !values.is_empty()),
+            is_baseline,
         }
     }
 }

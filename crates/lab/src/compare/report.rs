@@ -1,10 +1,10 @@
 //! A comparison in words and tables, for every renderer, and as JSON.
 
-use super::{
-    CellChange, Change, Comparison, RANGES_FROM, RANGES_THRESHOLDS, Rule, times_the_range,
-};
+use super::{CellChange, Change, Comparison};
 use crate::error::LabError;
-use crate::report::model::{Block, Cell, Column, Report, Row, Section, Table, Tone};
+use crate::report::model::{
+    Block, Cell, Column, Report, Row, Section, Table, Tone, TrustBox, TrustReason,
+};
 use crate::report::render::render_terminal;
 use crate::report::units::{Scale, digits, quantity, span};
 
@@ -28,19 +28,27 @@ impl Comparison {
 
     /// As a report, for the other renderers.
     pub fn to_report(&self) -> Report {
-        let mut blocks = vec![Block::Table(self.table())];
-        blocks.extend(self.missing().map(Block::Table));
+        let missing = self.missing().map(|table| Section {
+            id: "not-compared".to_owned(),
+            title: "Not compared".to_owned(),
+            lead: String::new(),
+            is_detail: false,
+            blocks: vec![Block::Table(table)],
+        });
+        let reasons = self.doubts().into_iter().map(|why| TrustReason {
+            tone: Tone::Plain,
+            rule: String::new(),
+            why,
+            action: String::new(),
+            cells: Vec::new(),
+        });
         Report {
             title: format!("{} against {}", self.second, self.first),
             subtitle: format!("{} numbers compared", self.cells.len()),
             answer: self.answer(),
-            sections: vec![Section {
-                id: "changes".to_owned(),
-                title: "What changed".to_owned(),
-                lead: String::new(),
-                blocks,
-            }],
-            notes: self.notes(),
+            table: self.table(),
+            sections: missing.into_iter().collect(),
+            trust: TrustBox { reasons: reasons.collect(), ..TrustBox::default() },
             ..Report::default()
         }
     }
@@ -79,8 +87,7 @@ impl Comparison {
         match self.count(Change::TooFew) {
             0 => {}
             few => said.push(format!(
-                "Of {few} nothing can be said: it takes at least {RANGES_FROM} repetitions on \
-                 both sides."
+                "Of {few} nothing can be said: it takes at least two repetitions on both sides."
             )),
         }
         said
@@ -114,15 +121,16 @@ impl Comparison {
             ("number", false),
             ("first", true),
             ("second", true),
-            ("second [% of first]", true),
+            ("change [%]", true),
             ("verdict", false),
-            ("adjusted p", true),
         ];
         let column = |(heading, numeric): (&str, bool)| Column { heading: heading.into(), numeric };
         Table {
             id: "changes-table".to_owned(),
-            title: "Numbers that both runs have".to_owned(),
-            note: "The worst first.".to_owned(),
+            title: String::new(),
+            note: "The worst first. A change is the second in percent of the first, both in percent of \
+                   the baseline of their own run where there is one, with the 95 % interval."
+                .to_owned(),
             columns: heads.map(column).to_vec(),
             rows: self.cells.iter().map(row).collect(),
         }
@@ -146,34 +154,25 @@ impl Comparison {
         })
     }
 
-    fn notes(&self) -> Vec<String> {
-        let threshold = digits(self.threshold_percent);
-        let mut notes = vec![format!(
-            "A number counts as changed when its median differs by more than {threshold} %, the \
-             interval of the ratio does not hold 100 %, and a Mann-Whitney test with all {} \
-             comparisons counted (Holm) is within {} %.",
-            self.cells.len(),
-            digits(self.alpha * 100.0)
-        )];
-        let few = self.cells.iter().filter(|cell| cell.rule == Rule::Ranges);
-        if let Some(cell) = few.clone().next() {
-            notes.push(format!(
-                "For {} of them that test can decide nothing: with {} and {} repetitions the \
-                 smallest adjusted p-value is {} %. Instead they count as changed when there are \
-                 at least {RANGES_FROM} repetitions on both sides, the medians differ by more than \
-                 {} %, and the gap between the ranges is more than {} times the wider of them.",
-                few.count(),
-                cell.repetitions.0,
-                cell.repetitions.1,
-                digits(cell.smallest_adjusted_p * 100.0),
-                digits(RANGES_THRESHOLDS * self.threshold_percent),
-                digits(times_the_range(self.cells.len()))
+    fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        if let Some(moved) = self.baseline_percent.filter(|moved| (moved - 100.0).abs() > 3.0) {
+            doubts.push(format!(
+                "the baseline itself is at {} % of what it was: the machine, or its device, is another",
+                digits(moved)
             ));
         }
+        doubts.push(format!(
+            "a change is named that is beyond {} % with all {} numbers counted, and a drift of {} % \
+             from run to run reckoned in",
+            digits(self.threshold_percent),
+            self.cells.len(),
+            digits(self.drift_percent)
+        ));
         if !self.settings.is_empty() {
-            notes.push(format!("The campaigns differ in: {}.", self.settings.join("; ")));
+            doubts.push(format!("the campaigns differ in: {}", self.settings.join("; ")));
         }
-        notes
+        doubts
     }
 }
 
@@ -210,18 +209,14 @@ fn row(cell: &CellChange) -> Row {
     };
     let percent = Cell {
         text: digits(cell.percent),
-        detail: span(&digits(cell.interval.0), &digits(cell.interval.1)),
+        detail: match cell.change {
+            Change::TooFew => String::new(),
+            _ => span(&digits(cell.interval.0), &digits(cell.interval.1)),
+        },
         number: Some(cell.percent),
+        ends: Some(cell.interval),
         tone,
         strength: if matches!(tone, Tone::Worse | Tone::Better) { 1.0 } else { 0.0 },
-    };
-    let p = match cell.rule {
-        Rule::Test => Cell {
-            text: format!("{:.4}", cell.adjusted_p),
-            number: Some(cell.adjusted_p),
-            ..Cell::default()
-        },
-        Rule::Ranges => Cell { detail: "by ranges".to_owned(), ..words("—") },
     };
     line(vec![
         words(cell.subject.clone()),
@@ -231,6 +226,5 @@ fn row(cell: &CellChange) -> Row {
         number(cell.second, cell.repetitions.1),
         percent,
         verdict,
-        p,
     ])
 }

@@ -8,10 +8,10 @@ use std::time::Instant;
 use super::counters::{Processors, find_disk, parse_processors};
 use super::heat::{Heat, read_heat, read_throttles};
 use super::mdstat::{Activity, parse_mdstat};
+use super::memory::find_memory_bytes;
 use super::mounts::find_mount;
 use super::process::{Movers, ProcDir};
 use super::{Evidence, Moved, Watch};
-use crate::environment::find_memory_bytes;
 
 /// Where the kernel shows itself; another place is for tests.
 #[derive(Debug, Clone, PartialEq, Eq)]

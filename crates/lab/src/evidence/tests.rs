@@ -397,7 +397,7 @@ fn parse_all(text: &str) {
     parse_process(text);
     parse_io(text);
     parse_millidegrees(text);
-    crate::environment::find_memory_bytes(text);
+    crate::evidence::find_memory_bytes(text);
 }
 
 proptest! {

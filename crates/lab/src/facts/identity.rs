@@ -128,7 +128,7 @@ mod tests {
     }
 
     fn stack(path: &Path) -> Source {
-        Source::Stack(format!("raid0({}, ram(1M))", path.display()))
+        Source::Stack(format!("raid0({}, ram(1M))", path.display()).into())
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl Member {
 }
 
 /// The members of a subject, in order. A campaign's stacks have been parsed before
-/// ([`crate::campaign::check_campaign`]); one that does not parse is a single member that is not
+/// ([`crate::matrix::Planned::checked`]); one that does not parse is a single member that is not
 /// known, which the safety rule treats as something precious.
 pub fn members_of(source: &Source) -> Vec<Member> {
     match source {
@@ -48,9 +48,9 @@ pub fn members_of(source: &Source) -> Vec<Member> {
         Source::Nbd(uri) => vec![Member::Remote(uri.clone())],
         Source::Zram(size) => vec![Member::Memory(format!("zram of {size}"))],
         Source::Tmpfs(size) => vec![Member::Memory(format!("tmpfs of {size}"))],
-        Source::Stack(text) | Source::Kernel(text) => match Stack::parse(text) {
+        Source::Stack(expression) | Source::Kernel(expression) => match expression.stack() {
             Ok(stack) => stack.leaves().into_iter().map(member_of).collect(),
-            Err(_) => vec![Member::Remote(text.clone())],
+            Err(_) => vec![Member::Remote(expression.to_string())],
         },
     }
 }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     fn members(text: &str) -> Vec<Member> {
-        members_of(&Source::Stack(text.to_owned()))
+        members_of(&Source::Stack(text.into()))
     }
 
     #[test]

@@ -98,27 +98,23 @@ fn show_cell(text: &mut String, results: &Results, analysis: &Analysis, cell: &C
         let (first, last) = (window.first, window.last());
         line(text, &format!("  settled in rounds {first} to {last}; only they count"));
     }
-    if let Some(part) =
-        cell.spread.and_then(|s| s.relative_deviation.zip(s.coefficient_of_variation))
-    {
+    if let Some(scatter) = cell.scatter {
+        let scatter = digits(scatter * 100.0);
         line(
             text,
             &format!(
-                "  {}: repetitions lie {} % from the median (median absolute deviation), {} % from \
-                 the mean (standard deviation)",
-                cell.headline,
-                digits(part.0 * 100.0),
-                digits(part.1 * 100.0)
+                "  {}: repetitions scatter by {scatter} % (standard deviation)",
+                cell.headline
             ),
         );
     }
-    for odd in &cell.odd {
+    if !cell.disturbed.is_empty() {
+        let which: Vec<String> = cell.disturbed.iter().map(u32::to_string).collect();
         line(
             text,
             &format!(
-                "  repetition {} stands out: {} robust standard deviations from the median",
-                odd.repetition,
-                digits(odd.modified_z)
+                "  repetitions that do not count, for they were disturbed: {}",
+                which.join(", ")
             ),
         );
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::campaign::parse_campaign;
+use crate::matrix::parse_campaign;
 use crate::preset::quick_campaign;
 
 fn quick() -> Campaign {
@@ -14,27 +14,27 @@ fn with_jobs(subjects: &str, jobs: &str) -> Campaign {
 const SINGLE: &str = "[[subject]]\nname = \"single\"\nstack = \"a.img\"\nbaseline = true\n";
 
 #[test]
-fn quick_is_sixteen_cells_and_forty_eight_trials() {
-    assert_eq!(plan_matrix(&quick()).len(), 16);
-    assert_eq!(plan_trials(&quick()).len(), 48);
+fn quick_is_sixteen_cells_and_eighty_trials() {
+    assert_eq!(Planned::of(&quick()).cells.len(), 16);
+    assert_eq!(Planned::of(&quick()).trials.len(), 80);
 }
 
 #[test]
 fn repetitions_are_shuffled_differently_and_the_seed_alone_decides() {
     let campaign = quick();
-    let trials = plan_trials(&campaign);
+    let trials = Planned::of(&campaign).trials;
     let order = |block: &[Trial]| -> Vec<(usize, usize)> {
         block.iter().map(|t| (t.cell.workload_index, t.cell.subject)).collect()
     };
     assert_ne!(order(&trials[..16]), order(&trials[16..32]));
-    assert_eq!(plan_trials(&campaign), trials);
+    assert_eq!(Planned::of(&campaign).trials, trials);
     let other = Campaign { seed: campaign.seed + 1, ..campaign };
-    assert_ne!(plan_trials(&other), trials);
+    assert_ne!(Planned::of(&other).trials, trials);
 }
 
 #[test]
 fn compared_pairs_share_their_offsets() {
-    let trials = plan_trials(&quick());
+    let trials = Planned::of(&quick()).trials;
     for trial in &trials {
         let twin = trials.iter().find(|other| {
             other.repetition == trial.repetition
@@ -52,7 +52,7 @@ fn every_list_is_a_dimension() {
         "[[job]]\ntool = \"dd\"\nop = [\"read\", \"write\"]\nbs = [\"64K\", \"1M\"]\nfilesystem = [\"ext4\", \"xfs\"]\n\
          mount = [\"\", \"sync\"]\nreadahead = [\"128K\", \"1M\"]\nprocesses = [1, 2, 3]\n",
     );
-    let workloads = plan_workloads(&campaign);
+    let workloads = Planned::of(&campaign).workloads;
     assert_eq!(workloads.len(), 2 * 2 * 2 * 2 * 2 * 3);
     let labels: std::collections::BTreeSet<String> =
         workloads.iter().map(Workload::label).collect();
@@ -69,7 +69,7 @@ fn what_cannot_be_is_in_the_matrix_with_its_reason() {
         ),
         "[[job]]\ntool = \"hdparm\"\n[[job]]\ntool = \"cp-read\"\nhealth = [\"healthy\", \"degraded\"]\n",
     );
-    let cells = plan_matrix(&campaign);
+    let cells = Planned::of(&campaign).cells;
     let why = |subject: usize, tool: &str, health: Health| {
         let mut found = cells.iter().filter(|cell| {
             let work = &cell.workload;
@@ -86,12 +86,12 @@ fn what_cannot_be_is_in_the_matrix_with_its_reason() {
 
 #[test]
 fn one_way_for_all_stacks_of_a_campaign() {
-    assert!(goes_through_nbd(&quick()));
+    assert!(Planned::of(&quick()).goes_through_nbd());
     let fio = "[[job]]\npattern = \"seq\"\nop = \"read\"\nblock_size = \"1M\"\n";
     let campaign = with_jobs(SINGLE, &format!("{fio}[[job]]\ntool = \"hdparm\"\n"));
-    assert!(!goes_through_nbd(&campaign));
+    assert!(!Planned::of(&campaign).goes_through_nbd());
     let campaign = with_jobs(SINGLE, &format!("{fio}filesystem = \"ext4\"\n"));
-    assert!(!goes_through_nbd(&campaign));
+    assert!(!Planned::of(&campaign).goes_through_nbd());
 }
 
 proptest::proptest! {
@@ -99,7 +99,7 @@ proptest::proptest! {
     #[test]
     fn every_schedule_is_complete(seed: u64, repetitions in 1_u32..6) {
         let campaign = Campaign { seed, repetitions, ..quick() };
-        let trials = plan_trials(&campaign);
+        let trials = Planned::of(&campaign).trials;
         let mut seen = std::collections::BTreeSet::new();
         for (index, trial) in trials.iter().enumerate() {
             proptest::prop_assert_eq!(trial.number as usize, index + 1);
@@ -116,7 +116,7 @@ const FOLDERS: &str = "[[subject]]\nname = \"one\"\ndirectory = \"/srv\"\nbaseli
 
 /// What each workload of each subject is called, or why it cannot be.
 fn cells_of(campaign: &Campaign) -> Vec<(usize, String, Option<String>)> {
-    let cells = plan_matrix(campaign).into_iter();
+    let cells = Planned::of(campaign).cells.into_iter();
     cells.map(|cell| (cell.subject, cell.workload.label(), cell.impossible)).collect()
 }
 
@@ -125,7 +125,7 @@ fn cells_of(campaign: &Campaign) -> Vec<(usize, String, Option<String>)> {
 fn folders_are_measured_on_their_own_file_system_and_say_so() {
     for job in ["tool = \"cp-read\"", "tool = \"dd\"\nop = \"write\""] {
         let campaign = with_jobs(FOLDERS, &format!("[[job]]\n{job}\n"));
-        let workloads = plan_workloads(&campaign);
+        let workloads = Planned::of(&campaign).workloads;
         assert_eq!(workloads.len(), 1, "both are compared on one workload");
         let cells = cells_of(&campaign);
         assert_eq!(cells.len(), 2);
@@ -153,7 +153,7 @@ fn what_is_made_on_a_device_is_not_compared_with_what_a_folder_has() {
     assert_eq!(cells.len(), 1 + 2 + 3, "hdparm on a folder is there, and impossible");
     // A folder beside it does not change how a stack is reached.
     let fio = "[[job]]\npattern = \"seq\"\nop = \"read\"\n";
-    assert!(goes_through_nbd(&with_jobs(&mixed, fio)));
+    assert!(Planned::of(&with_jobs(&mixed, fio)).goes_through_nbd());
 }
 
 #[test]
@@ -177,11 +177,12 @@ fn what_no_machine_can_do_is_known_to_the_plan() {
         [[subject]]\nname = \"nested\"\nkernel = \"raid0(raid1(./c, ./d), raid1(./e, ./f))\"\n";
     let job = "[[job]]\npattern = \"rand\"\nop = \"write\"\nhealth = [\"healthy\", \"degraded\"]\n";
     let campaign = with_jobs(subjects, job);
-    let possible: Vec<(usize, Health)> = plan_matrix(&campaign)
+    let possible: Vec<(usize, Health)> = Planned::of(&campaign)
+        .cells
         .into_iter()
         .filter(|cell| cell.impossible.is_none())
         .map(|cell| (cell.subject, cell.workload.setup.health))
         .collect();
     assert_eq!(possible, [(0, Health::Healthy)]);
-    assert_eq!(crate::safety::plan_overwrites(&campaign), ["./a", "./b"]);
+    assert_eq!(crate::safety::plan_overwrites(&Planned::of(&campaign)), ["./a", "./b"]);
 }

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use braid_stack::ByteSize;
 
-use super::work::ASSUMED_RATE;
-use super::{Plan, Written};
+use super::rates::ASSUMED_RATE;
+use super::{Basis, Plan, Written};
 use crate::campaign::Source;
+use crate::command::{minutes, shell_word};
 use crate::facts::{Member, members_of};
-use crate::matrix::plan_workloads;
-use crate::subjects::writes_when_it_comes_up;
-use crate::world::shell_word;
+use crate::source::writes_when_it_comes_up;
 
 /// The plan as text for a terminal.
 pub fn render_plan(plan: &Plan) -> String {
@@ -59,7 +58,7 @@ fn render_subjects(plan: &Plan, text: &mut Text) {
 fn render_matrix(plan: &Plan, text: &mut Text) {
     let campaign = &plan.campaign;
     text.line(format_args!("\nworkloads, and on how many subjects"));
-    for (index, workload) in plan_workloads(campaign).iter().enumerate() {
+    for (index, workload) in plan.workloads.iter().enumerate() {
         let mine = || plan.cells.iter().filter(move |cell| cell.workload_index == index);
         let possible = mine().filter(|cell| cell.impossible.is_none()).count();
         text.line(format_args!("  {possible:>3}  {workload}"));
@@ -78,18 +77,23 @@ fn render_matrix(plan: &Plan, text: &mut Text) {
             text.line(format_args!("  {subject}: {reason} ({count} {cells})"));
         }
     }
+    let cells = plan.cells.iter().filter(|cell| cell.impossible.is_none()).count();
     text.line(format_args!(
-        "\n{} cells × {} repetitions = {} trials, shuffled inside each repetition (seed {})",
-        plan.cells.len(),
-        campaign.repetitions,
-        plan.trials.len(),
-        campaign.seed,
+        "\n{cells} cells × {} repetitions = {} trials, shuffled inside each repetition (seed {})",
+        campaign.repetitions, plan.possible, campaign.seed,
     ));
-    text.line(format_args!(
-        "estimated time {}, if devices move {:.0} MB/s",
-        minutes(plan.duration),
-        ASSUMED_RATE / 1e6
-    ));
+    let left = match plan.possible - plan.to_run {
+        0 => String::new(),
+        done => format!(" of the other {}, {done} being measured already", plan.to_run),
+    };
+    let basis = match plan.basis {
+        Basis::Known => String::new(),
+        Basis::Assumed => {
+            format!(", if devices that nobody has measured move {:.0} MB/s", ASSUMED_RATE / 1e6)
+        }
+        Basis::Measured => ", as earlier trials took".to_owned(),
+    };
+    text.line(format_args!("estimated time{left} {}{basis}", minutes(plan.duration)));
 }
 
 fn render_writes(plan: &Plan, text: &mut Text) {
@@ -105,9 +109,15 @@ fn render_writes(plan: &Plan, text: &mut Text) {
     for subject in folders {
         text.line(format_args!("  {}: in a new folder only, removed at the end", subject.source));
     }
-    if !plan.overwrites.is_empty() {
+    let (agreed, open): (Vec<&str>, Vec<&str>) =
+        plan.overwrites.iter().map(String::as_str).partition(|path| plan.agreed.contains(*path));
+    if !agreed.is_empty() {
+        text.line(format_args!("\nthe content of these is lost, as --destroy says"));
+        text.line(format_args!("  {}", agreed.join(", ")));
+    }
+    if !open.is_empty() {
         let flags: Vec<String> =
-            plan.overwrites.iter().map(|path| format!("--destroy {}", shell_word(path))).collect();
+            open.iter().map(|path| format!("--destroy {}", shell_word(path))).collect();
         text.line(format_args!("\nthe content of these is lost; to agree, add"));
         text.line(format_args!("  {}", flags.join(" ")));
     }
@@ -142,14 +152,5 @@ fn describe_writes(written: &Written) -> String {
         (true, false) => format!("{bytes:#}"),
         (false, true) => format!("as much as it takes in {time}"),
         (true, true) => format!("{bytes:#}, and as much as it takes in {time}"),
-    }
-}
-
-pub(super) fn minutes(time: Duration) -> String {
-    let seconds = time.as_secs();
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds.div_ceil(60)),
-        _ => format!("{:.1} h", seconds as f64 / 3600.0),
     }
 }

@@ -13,13 +13,17 @@ use std::time::Duration;
 use braid_stack::{ByteSize, Node, Stack};
 
 use super::Written;
+use super::rates::Rates;
 use super::spread::{capacity, spread};
 use crate::campaign::{Campaign, FileSystem, Health, Source, Subject};
+use crate::command::Target;
 use crate::facts::members_of;
-use crate::matrix::{Cell, Workload};
+use crate::matrix::{Cell, Planned, Workload};
 use crate::safety::reasons_to_write;
-use crate::subjects::{SHARE_OF_FILE_SYSTEM, SHARE_OF_FOLDER, refilled, whole_blocks};
-use crate::tool::{self, Effort, Target, Tool, TrialSpec, Writes};
+use crate::source::refilled;
+use crate::subjects::{Shares, whole_blocks};
+use crate::tool::enough::{ENOUGH_S, START_UP_ENOUGH, START_UP_S};
+use crate::tool::{self, Effort, Tool, TrialSpec, Writes};
 use crate::world::{free_bytes, size_of};
 
 /// Bringing up, starting a tool and writing its result down, roughly.
@@ -29,32 +33,36 @@ const MAKE_FILE_SYSTEM: Duration = Duration::from_millis(700);
 /// What a file system leaves of its device, roughly and rather too little: journal, inodes, and what
 /// is kept for root.
 const LEFT_BY_FILE_SYSTEM: f64 = 0.85;
-/// What is assumed of a device that nobody has measured yet, in bytes per second. The progress
-/// line of a run estimates from what was measured instead.
-pub(super) const ASSUMED_RATE: f64 = 100e6;
-
 /// What the whole campaign does, in figures.
 #[derive(Debug, Default)]
 pub(super) struct Work {
-    pub(super) duration: Duration,
+    /// What one trial of each cell takes, in the order of the campaign's; nothing where it is
+    /// impossible.
+    pub(super) cells: Vec<Duration>,
+    /// What is done once before.
+    pub(super) fill: Duration,
+    /// Whether a rate was assumed that nobody has measured.
+    pub(super) assumes: bool,
     /// By the member's text in the campaign.
     pub(super) written: BTreeMap<String, Written>,
-    /// What will hardly find room: the subject's index and a sentence.
+    /// What will hardly find room, or be over too soon: the subject's index and a sentence.
     pub(super) tight: Vec<(usize, String)>,
 }
 
 /// Adds everything up.
-pub(super) fn plan_work(campaign: &Campaign, subjects: &[Subject], cells: &[Cell]) -> Work {
-    let reasons = reasons_to_write(campaign);
-    let mut work = Work::default();
+pub(super) fn plan_work(planned: &Planned) -> Work {
+    let Planned { campaign, subjects, cells, .. } = planned;
+    let reasons = reasons_to_write(planned);
+    let mut work = Work { cells: vec![Duration::ZERO; cells.len()], ..Work::default() };
     for (index, subject) in subjects.iter().enumerate() {
-        let mine = cells.iter().filter(|cell| cell.subject == index && cell.impossible.is_none());
+        let is_mine = |cell: &Cell| cell.subject == index && cell.impossible.is_none();
+        let mine = cells.iter().enumerate().filter(|(_, cell)| is_mine(cell));
         let mut place = Place::new(subject, campaign, &mut work);
         place.add_members();
-        for cell in mine {
-            place.add_cell(&cell.workload);
-            let tight = place.why_tight(&cell.workload).map(|why| (index, why));
-            place.work.tight.extend(tight);
+        for (number, cell) in mine {
+            place.work.cells[number] = place.add_cell(&cell.workload);
+            let tight = place.why_tight(&cell.workload).or_else(|| place.why_short(&cell.workload));
+            place.work.tight.extend(tight.map(|why| (index, why)));
         }
         if reasons[index].fill {
             place.add_fill();
@@ -70,6 +78,7 @@ struct Place<'p> {
     /// What is not known is as large as the region.
     size: u64,
     is_size_known: bool,
+    rates: Rates,
     work: &'p mut Work,
 }
 
@@ -78,7 +87,8 @@ impl<'p> Place<'p> {
         let known = size_of_source(&subject.source);
         let is_size_known = known.is_some() || matches!(subject.source, Source::Directory(_));
         let size = known.unwrap_or(campaign.region.0);
-        Self { source: &subject.source, campaign, size, is_size_known, work }
+        let rates = subject.source.stack().map_or(Rates::ASSUMED, Rates::of);
+        Self { source: &subject.source, campaign, size, is_size_known, rates, work }
     }
 
     /// Bytes of the subject that raw trials use.
@@ -86,16 +96,15 @@ impl<'p> Place<'p> {
         whole_blocks(self.campaign.region.0.min(self.size))
     }
 
-    /// Bytes that a trial in a folder may use.
-    fn room(&self) -> u64 {
-        let room = match self.source {
+    /// Bytes that a trial in a folder may use, and may ask for.
+    fn rooms(&self) -> [u64; 2] {
+        let (free, is_folder) = match self.source {
             Source::Directory(folder) => {
-                let free = free_bytes(Path::new(folder)).unwrap_or(self.campaign.region.0);
-                free as f64 * SHARE_OF_FOLDER
+                (free_bytes(Path::new(folder)).unwrap_or(self.campaign.region.0) as f64, true)
             }
-            _ => self.size as f64 * SHARE_OF_FILE_SYSTEM,
+            _ => (self.size as f64 * LEFT_BY_FILE_SYSTEM, false),
         };
-        self.campaign.region.0.min(whole_blocks(room as u64))
+        Shares::of(is_folder).bytes(free, self.campaign.region.0)
     }
 
     /// Every member is named, though nothing may be written to it.
@@ -105,7 +114,8 @@ impl<'p> Place<'p> {
         }
     }
 
-    fn add_cell(&mut self, workload: &Workload) {
+    /// Answers what one trial takes.
+    fn add_cell(&mut self, workload: &Workload) -> Duration {
         let repetitions = f64::from(self.campaign.repetitions);
         let setup = &workload.setup;
         let (mut time, mut laid_out) = (SET_UP, 0);
@@ -118,7 +128,7 @@ impl<'p> Place<'p> {
         if let Some(tool) = workload.tool() {
             seconds += self.effort_s(tool, workload);
             if in_folder {
-                laid_out = tool.lays_out(&workload.settings, setup.processes, self.room());
+                laid_out = tool.lays_out(&workload.settings, setup.processes, self.rooms()[0]);
             }
             match tool.writes(&workload.settings, setup.processes) {
                 Writes::Nothing => {}
@@ -129,8 +139,43 @@ impl<'p> Place<'p> {
         }
         self.write_anywhere(laid_out, repetitions);
         let refilled = self.add_refill(setup.health, repetitions);
-        seconds += (laid_out + refilled) as f64 / ASSUMED_RATE;
-        self.work.duration += (time + Duration::from_secs_f64(seconds)).mul_f64(repetitions);
+        seconds += self.write_s(laid_out + refilled);
+        time + Duration::from_secs_f64(seconds)
+    }
+
+    fn write_s(&mut self, bytes: u64) -> f64 {
+        self.work.assumes |= bytes > 0 && !self.rates.are_known;
+        bytes as f64 / self.rates.write
+    }
+
+    /// Why a trial will be over too soon for its number to be believed, where that can be told.
+    fn why_short(&self, workload: &Workload) -> Option<String> {
+        let tool = workload.tool()?;
+        let effort = tool.effort(&workload.settings, workload.setup.processes);
+        let (seconds, next) = match effort {
+            Effort::Runtime if self.campaign.runtime_s < ENOUGH_S => {
+                (self.campaign.runtime_s, "take --runtime 1 or more")
+            }
+            // It begins and ends by a clock of its own.
+            Effort::Bytes(bytes) if self.rates.are_known => {
+                let seconds = bytes as f64 / self.rate_of(tool, workload);
+                let is_short = START_UP_S / seconds > START_UP_ENOUGH;
+                is_short.then_some((seconds, "take a larger size"))?
+            }
+            _ => return None,
+        };
+        Some(format!(
+            "Probably too short to be believed: {}: a trial takes about {seconds:.2} s; {next}",
+            workload.label()
+        ))
+    }
+
+    /// What a tool moves that is done after so many bytes.
+    fn rate_of(&self, tool: &dyn Tool, workload: &Workload) -> f64 {
+        match tool.writes(&workload.settings, workload.setup.processes) {
+            Writes::Nothing => self.rates.read,
+            _ => self.rates.read.min(self.rates.write),
+        }
     }
 
     /// Why a workload that may be impossible for want of room probably is. A tool says it when it
@@ -138,14 +183,12 @@ impl<'p> Place<'p> {
     fn why_tight(&self, workload: &Workload) -> Option<String> {
         let tool = workload.tool().filter(|_| self.is_size_known)?;
         let nowhere = Path::new("/");
-        let is_made = workload.setup.filesystem.is_made();
-        let (target, room) = if is_made {
-            let left = self.size as f64 * LEFT_BY_FILE_SYSTEM * SHARE_OF_FILE_SYSTEM;
-            (Target::Folder(nowhere.into()), self.room().min(whole_blocks(left as u64)))
-        } else if matches!(self.source, Source::Directory(_)) {
-            (Target::Folder(nowhere.into()), self.room())
+        let in_folder =
+            workload.setup.filesystem.is_made() || matches!(self.source, Source::Directory(_));
+        let (target, [region_bytes, room_bytes]) = if in_folder {
+            (Target::Folder(nowhere.into()), self.rooms())
         } else if matches!(tool.place(&workload.settings), tool::Place::Either { .. }) {
-            (Target::Device(nowhere.into()), self.region())
+            (Target::Device(nowhere.into()), [self.region(); 2])
         } else {
             return None;
         };
@@ -153,7 +196,8 @@ impl<'p> Place<'p> {
             settings: &workload.settings,
             target: &target,
             processes: workload.setup.processes,
-            region_bytes: room,
+            region_bytes,
+            room_bytes,
             runtime_s: self.campaign.runtime_s,
             ramp_s: tool.ramp_s(self.campaign.ramp_s),
             seed: 0,
@@ -164,11 +208,14 @@ impl<'p> Place<'p> {
         Some(format!("Probably impossible: {}: {why}", workload.label()))
     }
 
-    fn effort_s(&self, tool: &dyn Tool, workload: &Workload) -> f64 {
+    fn effort_s(&mut self, tool: &dyn Tool, workload: &Workload) -> f64 {
         match tool.effort(&workload.settings, workload.setup.processes) {
             Effort::Runtime => self.until_s(tool),
             Effort::Seconds(seconds) => seconds,
-            Effort::Bytes(bytes) => bytes as f64 / ASSUMED_RATE,
+            Effort::Bytes(bytes) => {
+                self.work.assumes |= !self.rates.are_known;
+                bytes as f64 / self.rate_of(tool, workload)
+            }
         }
     }
 
@@ -176,7 +223,8 @@ impl<'p> Place<'p> {
     fn add_fill(&mut self) {
         let bytes = self.region();
         self.write_first(bytes, 1.0);
-        self.work.duration += Duration::from_secs_f64(bytes as f64 / ASSUMED_RATE);
+        let seconds = self.write_s(bytes);
+        self.work.fill += Duration::from_secs_f64(seconds);
     }
 
     /// The member that a state of the array has filled again; answers its bytes.
@@ -220,11 +268,12 @@ impl<'p> Place<'p> {
     /// What each member is written when the first `bytes` are.
     fn shares(&self, bytes: u64) -> BTreeMap<String, u64> {
         match self.source {
-            Source::Stack(text) | Source::Kernel(text) => match Stack::parse(text) {
-                Ok(stack) => spread(&stack, bytes, &size_of_leaf),
-                // The campaign was checked before it was planned.
-                Err(_) => BTreeMap::new(),
-            },
+            // The campaign was checked before it was planned.
+            Source::Stack(_) | Source::Kernel(_) => self
+                .source
+                .stack()
+                .map(|stack| spread(stack, bytes, &size_of_leaf))
+                .unwrap_or_default(),
             _ => members_of(self.source)
                 .into_iter()
                 .map(|member| (member.text().to_owned(), bytes))
@@ -236,9 +285,7 @@ impl<'p> Place<'p> {
 /// Bytes of a subject, if they can be known without bringing it up. Looks at files and devices.
 fn size_of_source(source: &Source) -> Option<u64> {
     match source {
-        Source::Stack(text) | Source::Kernel(text) => {
-            capacity(&Stack::parse(text).ok()?, &size_of_leaf)
-        }
+        Source::Stack(_) | Source::Kernel(_) => capacity(source.stack()?, &size_of_leaf),
         Source::Path(path) => size_of(Path::new(path)),
         Source::Zram(text) | Source::Tmpfs(text) => {
             text.parse::<ByteSize>().ok().map(|size| size.0)

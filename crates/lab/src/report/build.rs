@@ -1,18 +1,18 @@
-//! Builds the [`Report`] of a campaign: which sections it gets, in which order.
-//!
-//! A section is a file below and a line in [`SECTIONS`]. Each looks at the campaign's dimensions
-//! and gives nothing when it does not have the one that it is about, so a campaign over chunk
-//! sizes gets a heat map and one over file systems does not.
+//! Builds the [`Report`] of a campaign: the answer in words, as a picture and as a table, then the
+//! sections that its dimensions ask for.
 //!
 //! ```text
-//! Analysis ─┬─ dims: what varies ── pivot: rows x columns ─┬─> tables
-//!           │                                              └─> bars, lines, heat maps
-//!           └─ answer, trust, notes ──> sentences
+//! Analysis ─┬─ kinds, contests, factors, states ──> answer, picture, table: one screen
+//!           ├─ judgement ──> doubts
+//!           └─ cells ──> sections: numbers, latency, over time, steady state, details
 //! ```
+//!
+//! A section is a file below and a line in [`SECTIONS`]. Each gives nothing when the campaign does not
+//! have what it is about.
 //!
 //! Invariants: an invalid number is shown as such and is in no chart; ids are made unique here,
 //! after all sections are there; every number of a chart is also in a table, or, for courses and
-//!   distributions, in the samples.
+//! distributions, in the samples.
 //!
 //! Deliberately absent: what a number means (the analysis has decided), how anything looks.
 
@@ -20,39 +20,62 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::model::{Block, Report, Section};
-use crate::analysis::Analysis;
-use crate::store::Results;
+use crate::analysis::{
+    Analysis, Contest, Factor, Kind, KindEffect, PhaseEffect, Rebuild, find_contests, find_effects,
+    find_factors, find_kinds, find_phases, find_rebuilds,
+};
+use crate::store::{Outcome, Results};
+use crate::words::enumerate;
 
 mod about;
 mod answer;
-mod bars;
 mod cells;
 mod course;
 mod details;
-mod dims;
-mod efficiency;
+mod factors;
+mod health;
 mod latency;
-mod notes;
-mod overview;
-mod percent;
-mod pivot;
+mod numbers;
+mod picture;
 mod samples;
-mod scaling;
 mod steady;
-mod sweep;
+mod summary;
 mod trust;
-mod variants;
+mod words;
 
 pub(crate) use cells::why_missing;
 pub use samples::tidy_rows;
 
-/// What every section is made of.
+/// What everything is made of.
 pub(super) struct Context<'a> {
     analysis: &'a Analysis,
     results: &'a Results,
+    dir: &'a Path,
+    kinds: Vec<Kind>,
+    /// For each kind.
+    effects: Vec<Vec<KindEffect>>,
+    contests: Vec<Contest>,
+    factors: Vec<Factor>,
+    phases: Vec<PhaseEffect>,
+    rebuilds: Vec<Rebuild>,
 }
 
 impl<'a> Context<'a> {
+    fn new(analysis: &'a Analysis, results: &'a Results, dir: &'a Path) -> Self {
+        let kinds = find_kinds(analysis);
+        Self {
+            effects: find_effects(analysis, &kinds),
+            contests: find_contests(analysis, &kinds),
+            factors: find_factors(analysis, results),
+            phases: find_phases(analysis, results),
+            rebuilds: find_rebuilds(analysis, results),
+            analysis,
+            results,
+            dir,
+            kinds,
+        }
+    }
+
     fn subject(&self, index: usize) -> &'a str {
         &self.results.subjects[index].name
     }
@@ -68,55 +91,60 @@ impl<'a> Context<'a> {
             [only] => Some(self.subject(*only).to_owned()),
             few if few.len() <= 3 => {
                 let names: Vec<&str> = few.iter().map(|index| self.subject(*index)).collect();
-                Some(format!("the average of {}", answer::enumerate(&names)))
+                Some(format!("the average of {}", enumerate(&names)))
             }
             many => Some(format!("the average of {} baselines", many.len())),
         }
     }
+
+    /// What one more repetition takes, by those that there were: trials and what is around them.
+    fn seconds_of_a_repetition(&self) -> f64 {
+        let sessions = self.results.sessions.iter();
+        let spent: f64 =
+            sessions.map(|one| one.times.busy_s + one.times.set_up_s + one.times.overhead_s).sum();
+        let trials = self.results.trials.iter();
+        let run = trials.filter(|trial| !matches!(trial.outcome, Outcome::Impossible(_))).count();
+        let cells = self.analysis.planned as f64 / f64::from(self.results.campaign.repetitions);
+        spent / run.max(1) as f64 * cells
+    }
 }
 
 /// Every section that a report may have, in its order.
-const SECTIONS: &[fn(&Context<'_>) -> Option<Section>] = &[
-    overview::section,
-    percent::section,
-    bars::section,
-    scaling::members,
-    scaling::buses,
-    sweep::depth,
-    sweep::sizes,
-    sweep::processes,
-    sweep::others,
-    variants::health,
-    variants::words,
-    latency::section,
-    course::section,
-    steady::section,
-    details::section,
+const SECTIONS: &[fn(&Context<'_>) -> Vec<Section>] = &[
+    health::sections,
+    factors::sections,
+    steady::sections,
+    numbers::sections,
+    latency::sections,
+    course::sections,
+    details::sections,
 ];
 
 /// The report of a campaign whose results are in `dir`.
 pub fn build_report(analysis: &Analysis, results: &Results, dir: &Path) -> Report {
-    let context = Context { analysis, results };
+    let context = Context::new(analysis, results, dir);
     let mut report = Report {
         title: results.campaign.name.clone(),
         question: results.campaign.description.clone(),
         subtitle: about::subtitle(&context),
         answer: answer::sentences(&context),
+        picture: picture::of(&context),
+        table: summary::table(&context),
         trust: trust::trust_box(&context),
-        sections: SECTIONS.iter().filter_map(|section| section(&context)).collect(),
+        sections: SECTIONS.iter().flat_map(|sections| sections(&context)).collect(),
         subjects: about::subjects(&context),
-        environment: about::environment(results),
+        environment: about::environment(&context),
         commands: about::commands(&context),
-        notes: notes::sentences(&context),
         again: about::again(results, dir),
     };
     make_ids_unique(&mut report);
     report
 }
 
-/// The most important sentence of the answer that is not about what is still missing.
+/// The most important sentence of the answer.
 pub(crate) fn first_sentence(analysis: &Analysis, results: &Results) -> String {
-    answer::of_numbers(&Context { analysis, results }).into_iter().next().unwrap_or_default()
+    let context = Context::new(analysis, results, Path::new("."));
+    answer::sentences(&context).into_iter().next().unwrap_or_default()
 }
 
 /// Ids come as hints such as "percent"; the first keeps it and the next are numbered.
@@ -129,8 +157,12 @@ fn make_ids_unique(report: &mut Report) {
             *id = format!("{id}-{count}");
         }
     };
+    unique(&mut report.table.id);
     unique(&mut report.subjects.id);
     unique(&mut report.commands.id);
+    if let Some(picture) = &mut report.picture {
+        unique(&mut picture.id);
+    }
     for section in &mut report.sections {
         unique(&mut section.id);
         for block in &mut section.blocks {
@@ -142,22 +174,18 @@ fn make_ids_unique(report: &mut Report) {
     }
 }
 
-/// A section whose charts come before its tables: charts stand side by side where there is room,
-/// and the tables are for looking up.
-fn charts_first(id: &str, title: &str, lead: String, blocks: Vec<Block>) -> Option<Section> {
-    let (charts, tables): (Vec<Block>, Vec<Block>) =
-        blocks.into_iter().partition(|block| matches!(block, Block::Chart(_)));
-    section(id, title, lead, [charts, tables].concat())
-}
-
 /// A section, if it has anything to show.
-fn section(id: &str, title: &str, lead: String, blocks: Vec<Block>) -> Option<Section> {
-    (!blocks.is_empty()).then(|| Section {
-        id: id.to_owned(),
-        title: title.to_owned(),
-        lead,
-        blocks,
-    })
+fn section(
+    id: &str,
+    title: &str,
+    lead: String,
+    is_detail: bool,
+    blocks: Vec<Block>,
+) -> Vec<Section> {
+    if blocks.is_empty() {
+        return Vec::new();
+    }
+    vec![Section { id: id.to_owned(), title: title.to_owned(), lead, is_detail, blocks }]
 }
 
 #[cfg(test)]

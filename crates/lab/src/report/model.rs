@@ -3,7 +3,7 @@
 //! ```text
 //! analysis ──> Report ──> terminal, HTML, Markdown, XLSX, JSON
 //!                │
-//!                └─ Chart ──> SVG ──> PNG
+//!                └─ Chart ──> SVG
 //! ```
 //!
 //! Invariants:
@@ -28,20 +28,22 @@ pub struct Report {
     pub question: String,
     /// When, how much of it is done, on which system: one line.
     pub subtitle: String,
-    /// The answer, the most important sentence first.
+    /// The answer in one to three sentences, the most important first.
     pub answer: Vec<String>,
+    /// The answer as a picture.
+    pub picture: Option<Chart>,
+    /// The answer as a table: a row for each subject, or for each level of what was varied.
+    pub table: Table,
     /// What can be believed.
     pub trust: TrustBox,
     /// Groups of tables and charts, in order.
     pub sections: Vec<Section>,
     /// What was measured, with its members and how it was served.
     pub subjects: Table,
-    /// Where it was measured: name and value.
+    /// Where it was measured, and how: name and value.
     pub environment: Vec<(String, String)>,
     /// The exact commands.
     pub commands: Table,
-    /// What limits the numbers, in sentences.
-    pub notes: Vec<String>,
     /// How to run it again: a command line each.
     pub again: Vec<String>,
 }
@@ -61,10 +63,11 @@ pub struct TrustBox {
     pub reasons: Vec<TrustReason>,
 }
 
-/// A reason to doubt, and whom it concerns.
+/// A reason to doubt, or to keep in mind, and whom it concerns.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TrustReason {
-    /// How grave it is: [`Tone::Invalid`], [`Tone::Suspect`] or [`Tone::Missing`].
+    /// How grave it is: [`Tone::Invalid`], [`Tone::Suspect`], [`Tone::Missing`], or [`Tone::Plain`]
+    /// of what lowers nothing.
     pub tone: Tone,
     /// The rule's name.
     pub rule: String,
@@ -72,7 +75,7 @@ pub struct TrustReason {
     pub why: String,
     /// What to do about it.
     pub action: String,
-    /// Which cells: "subject: workload", complete.
+    /// Which cells: "subject: workload", complete; none where it concerns all.
     pub cells: Vec<String>,
 }
 
@@ -85,6 +88,8 @@ pub struct Section {
     pub title: String,
     /// What is seen here, in a sentence or two; may be empty.
     pub lead: String,
+    /// Whether it is for looking up, and folded until somebody asks.
+    pub is_detail: bool,
     /// Tables and charts, in order.
     pub blocks: Vec<Block>,
 }
@@ -141,6 +146,8 @@ pub struct Cell {
     pub detail: String,
     /// The number behind the text, in the column's unit, for spreadsheets.
     pub number: Option<f64>,
+    /// The ends of its interval or range, in the same unit.
+    pub ends: Option<(f64, f64)>,
     /// What it means.
     pub tone: Tone,
     /// How strong the tone is, 0 to 1: the colour of a percent table.
@@ -208,21 +215,6 @@ pub enum Plot {
         series: Vec<LineSeries>,
         /// Moments on the x axis that have a name.
         events: Vec<Event>,
-    },
-    /// A field of values, coloured.
-    HeatMap {
-        /// What the columns are, such as "members".
-        x: String,
-        /// What the rows are, such as "chunk".
-        y: String,
-        /// Heads of the columns.
-        columns: Vec<String>,
-        /// Heads of the rows.
-        rows: Vec<String>,
-        /// `values[row][column]`.
-        values: Vec<Vec<Datum<Shade>>>,
-        /// Unit of the values.
-        unit: String,
     },
 }
 
@@ -309,15 +301,6 @@ impl Gap {
     }
 }
 
-/// A field of a heat map.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Shade {
-    /// The number.
-    pub value: f64,
-    /// Whether something speaks against it.
-    pub suspect: bool,
-}
-
 /// A value with its interval and the values behind it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Spread {
@@ -369,18 +352,19 @@ pub struct Event {
 impl Report {
     /// Every chart, in order.
     pub fn charts(&self) -> impl Iterator<Item = &Chart> {
-        self.blocks().filter_map(|block| match block {
+        self.picture.iter().chain(self.blocks().filter_map(|block| match block {
             Block::Chart(chart) => Some(chart),
             Block::Table(_) => None,
-        })
+        }))
     }
 
-    /// Every table of the sections, in order.
+    /// The answer's table and those of the sections, in order.
     pub fn tables(&self) -> impl Iterator<Item = &Table> {
-        self.blocks().filter_map(|block| match block {
+        let table = (!self.table.columns.is_empty()).then_some(&self.table);
+        table.into_iter().chain(self.blocks().filter_map(|block| match block {
             Block::Table(table) => Some(table),
             Block::Chart(_) => None,
-        })
+        }))
     }
 
     fn blocks(&self) -> impl Iterator<Item = &Block> {

@@ -5,7 +5,8 @@
 //!            ├─> report.md     for a repository or an issue; charts are links
 //!  Report ───┼─> report.json   all of it, versioned
 //!            ├─> report.xlsx   tables, native charts, and every sample
-//!            └─> charts/ID.svg ──> charts/ID.png
+//!            └─> charts/ID.svg
+//!  analysis ───> report.json   what was measured and what it says, as data
 //!  samples ──┬─> samples.csv
 //!            └─> the sheet "samples"
 //! ```
@@ -17,15 +18,13 @@
 //! * a text can't change the form of the file it lands in: each renderer escapes for its own
 //!   format, and control characters never reach any of them but JSON and CSV, which keep texts
 //!   as they are;
-//! * one drawing of a chart is used in the page, as a file and for the PNG.
+//! * one drawing of a chart is used in the page and as a file.
 //!
 //! Deliberately absent: any arithmetic on measurements. What a number means was decided before.
 
 pub mod chart;
 mod html;
-mod json;
 mod markdown;
-mod png;
 mod terminal;
 mod text;
 mod tidy;
@@ -33,9 +32,7 @@ mod write;
 mod xlsx;
 
 pub use html::render_html;
-pub use json::render_json;
 pub use markdown::render_markdown;
-pub use png::render_png;
 pub use terminal::render_terminal;
 pub(crate) use text::printable;
 pub use tidy::{TidyRow, write_csv};

@@ -1,7 +1,7 @@
 //! Numbers with units, three significant digits.
 
 use crate::metric::Metric;
-use crate::stats::{Estimate, IntervalKind};
+use crate::stats::{Effect, Estimate};
 
 const MIB: f64 = 1_048_576.0;
 
@@ -89,19 +89,19 @@ pub(crate) fn title(metric: Metric) -> &'static str {
     }
 }
 
-/// What an interval is, for a heading or a note.
-pub(crate) fn kind_of_interval(kind: IntervalKind) -> String {
-    match kind {
-        IntervalKind::Range(1) => "one repetition".to_owned(),
-        IntervalKind::Range(n) => format!("range of {n} repetitions"),
-        IntervalKind::Bootstrap95 | IntervalKind::OrderStatistics95 => "95 % interval".to_owned(),
-    }
+/// The range of the repetitions, `low to high` by `write`; `None` of one repetition.
+pub(crate) fn ends(estimate: &Estimate, write: impl Fn(f64) -> String) -> Option<String> {
+    (estimate.count > 1).then(|| span(&write(estimate.low), &write(estimate.high)))
 }
 
-/// The interval alone, `low to high` by `write`; `None` of one repetition.
-pub(crate) fn ends(estimate: &Estimate, write: impl Fn(f64) -> String) -> Option<String> {
-    let alone = estimate.kind == IntervalKind::Range(1);
-    (!alone).then(|| span(&write(estimate.low), &write(estimate.high)))
+/// The 95 % interval of an effect; `None` of one pair.
+pub(crate) fn interval(effect: &Effect) -> Option<String> {
+    effect.has_interval().then(|| span(&factor(effect.low), &factor(effect.high)))
+}
+
+/// How many times as fast: 0.41, 1.02, 2.71, 12.3.
+pub(crate) fn factor(ratio: f64) -> String {
+    digits(ratio)
 }
 
 /// `low to high` with the unit once where both have it: `8.85 to 15.9 ms`.
@@ -154,10 +154,9 @@ mod tests {
     }
 
     #[test]
-    fn intervals_are_written_out() {
+    fn ranges_are_written_out() {
         let three = estimate(&[1.0, 2.0, 4.0]).unwrap();
         assert_eq!(ends(&three, digits).unwrap(), "1.00 to 4.00");
-        assert_eq!(kind_of_interval(three.kind), "range of 3 repetitions");
         assert_eq!(span("8.85 ms", "15.9 ms"), "8.85 to 15.9 ms");
         assert_eq!(span("831 µs", "4.15 ms"), "831 µs to 4.15 ms");
         assert_eq!(ends(&estimate(&[2.0]).unwrap(), digits), None);

@@ -6,19 +6,20 @@ use std::time::Duration;
 
 use crate::LabOptions;
 use crate::campaign::Campaign;
+use crate::command::last_lines;
+use crate::command::{Exit, Step, Target, ToolOutput};
 use crate::error::LabError;
 use crate::evidence::Evidence;
-use crate::matrix::Trial;
+use crate::matrix::{Planned, Trial};
 use crate::metric::{Measured, Metric, Sample};
 use crate::rng::mix;
 use crate::store::{Outcome, StoredTrial, Times};
 use crate::subjects::{Journal, Ready, Room};
 use crate::tool::source::make_source;
 use crate::tool::{
-    Effort, RunOutput, Script, SourceData, Step, Target, Tool, ToolError, ToolOutput, TrialSpec,
-    places_in_shell,
+    Effort, RunOutput, Script, SourceData, Tool, ToolError, TrialSpec, places_in_shell,
 };
-use crate::world::{Exit, World, rest};
+use crate::world::{World, rest};
 
 /// What a tool may take beyond the time it was told: starting, laying out, the last flush.
 const OVERTIME: Duration = Duration::from_secs(120);
@@ -67,13 +68,19 @@ impl From<LabError> for Obstacle {
 
 impl<'c> Bench<'c> {
     pub(super) fn new(
-        campaign: &'c Campaign,
+        planned: &'c Planned,
         options: &'c LabOptions,
         journal: &Rc<Journal>,
     ) -> Result<Self, LabError> {
-        let home = home_of_sources(campaign, &options.results_dir);
+        let home = home_of_sources(planned, &options.results_dir);
         let folder = Room::new(&home, "braid-lab-bench-", journal)?;
-        Ok(Self { campaign, options, folder, clean_up: Vec::new(), spent: Times::default() })
+        Ok(Self {
+            campaign: &planned.campaign,
+            options,
+            folder,
+            clean_up: Vec::new(),
+            spent: Times::default(),
+        })
     }
 
     /// Tries one trial out; what is found goes into `kept`.
@@ -134,6 +141,7 @@ impl<'c> Bench<'c> {
             target: &ready.target,
             processes: workload.setup.processes,
             region_bytes: ready.region_bytes,
+            room_bytes: ready.room_bytes,
             runtime_s: self.campaign.runtime_s,
             ramp_s: tool.ramp_s(self.campaign.ramp_s),
             seed: trial.seed,
@@ -242,16 +250,17 @@ impl<'c> Bench<'c> {
 }
 
 /// Memory, if what is to lie ready leaves half of what is free; else the results' own disk.
-fn home_of_sources(campaign: &Campaign, results: &Path) -> PathBuf {
+fn home_of_sources(planned: &Planned, results: &Path) -> PathBuf {
     let needed = room_of_sources(
-        crate::matrix::plan_workloads(campaign)
+        planned
+            .workloads
             .iter()
             .filter_map(|workload| Some(workload.tool()?.sources(&workload.settings)))
             .flatten(),
     );
     let memory = Path::new("/dev/shm");
     let free = rustix::fs::statvfs(memory).map_or(0, |room| room.f_bavail * room.f_frsize);
-    let available = crate::environment::available_memory_bytes().unwrap_or(0);
+    let available = crate::evidence::available_memory_bytes().unwrap_or(0);
     if needed < free.min(available) / 2 { memory.to_owned() } else { results.to_owned() }
 }
 
@@ -316,12 +325,6 @@ fn server_cpu(measured: &Measured, spec: &TrialSpec<'_>, used_s: Option<f64>) ->
     let requests = counted * (spec.runtime_s + spec.ramp_s) / spec.runtime_s;
     let value = used_s? * 1e9 / requests;
     value.is_finite().then_some(Sample { metric: Metric::ServerCpu, value })
-}
-
-/// The end of what a program said, on one line.
-pub(crate) fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(3)..].join(" | ")
 }
 
 #[cfg(test)]

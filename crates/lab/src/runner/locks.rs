@@ -14,9 +14,9 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-use crate::campaign::Campaign;
 use crate::error::LabError;
 use crate::facts::{Identity, identities_of};
+use crate::matrix::Planned;
 use crate::store::patiently;
 
 /// Held by a run.
@@ -30,10 +30,10 @@ pub(super) struct DeviceLock {
 /// # Errors
 ///
 /// [`LabError::Busy`] with the first device that another run has.
-pub(super) fn lock_devices(campaign: &Campaign) -> Result<Vec<DeviceLock>, LabError> {
+pub(super) fn lock_devices(planned: &Planned) -> Result<Vec<DeviceLock>, LabError> {
     // Each once, in one order for all.
     let members: BTreeMap<Identity, String> =
-        campaign.expand().iter().flat_map(|subject| identities_of(&subject.source)).collect();
+        planned.subjects.iter().flat_map(|subject| identities_of(&subject.source)).collect();
     members.iter().map(|(identity, member)| lock(identity, member)).collect()
 }
 

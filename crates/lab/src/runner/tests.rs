@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::*;
-use crate::campaign::parse_campaign;
+use crate::command::{CommandLine, Exit, Finished, Step as ScriptStep, Target, ToolOutput};
 use crate::evidence::{Roots, Snapshot, Watch, take_under};
+use crate::matrix::{Planned, parse_campaign};
 use crate::metric::Metric;
 use crate::preset::quick_campaign;
 use crate::settings::Value;
-use crate::story::Story;
-use crate::tool::{Step as ScriptStep, Target, ToolOutput};
-use crate::world::{CommandLine, Exit, Finished, PathKind, Service, StopFlag};
+use crate::world::{Beside, PathKind, Service, StopFlag};
 
 /// fio's own words, from which the mock answers.
 const FIO: &str = include_str!("../../testdata/fio-3.33-randread-file.json");
@@ -178,7 +177,7 @@ impl World for MockWorld {
         commands: &[CommandLine],
         limit: Duration,
         stop: &StopFlag,
-        _: &mut Story,
+        _: &mut dyn Beside,
     ) -> Result<Vec<ToolOutput>, LabError> {
         self.now += Duration::from_millis(1300);
         let outputs = commands.iter().map(|command| {
@@ -260,7 +259,8 @@ impl World for MockWorld {
     }
 
     fn path_kind(&mut self, path: &Path) -> Result<Option<PathKind>, LabError> {
-        Ok(Some(if path.is_dir() { PathKind::Folder } else { PathKind::File }))
+        let is_gone = path.ends_with("gone.img");
+        Ok((!is_gone).then(|| if path.is_dir() { PathKind::Folder } else { PathKind::File }))
     }
 
     /// A machine that shows nothing of itself.
@@ -369,6 +369,21 @@ fn a_campaign_that_only_reads_writes_nothing() {
     assert_eq!(world.log.borrow().fills, 0);
 }
 
+/// The others would be measured, and compared with nothing.
+#[test]
+fn nothing_is_measured_when_something_is_not_there() {
+    let rivals = Rivals::new();
+    let mut world = MockWorld::new(&[]);
+    let campaign = small("/img/gone.img", "raid0(/img/a.img, /img/gone.img)");
+    let options = options(&rivals.results(), &["/img/a.img", "/img/gone.img"]);
+    let error = run_campaign(&campaign, &options, &mut world).unwrap_err();
+    let LabError::Missing { paths } = &error else { panic!("{error}") };
+    assert_eq!(paths, &["/img/gone.img"]);
+    assert!(error.to_string().contains("/img/gone.img does not exist; make it"), "{error}");
+    assert_eq!(world.log.borrow().starts, 0);
+    assert!(!rivals.results().exists());
+}
+
 #[test]
 fn nothing_is_started_when_something_would_be_overwritten() {
     let rivals = Rivals::new();
@@ -463,7 +478,7 @@ fn a_tool_that_is_not_there_names_its_package() {
 #[test]
 fn two_runs_never_share_a_device_or_a_folder() {
     let rivals = Rivals::new();
-    let _devices = lock_devices(&rivals.campaign).unwrap();
+    let _devices = lock_devices(&Planned::of(&rivals.campaign)).unwrap();
     let (tally, log) = rivals.run(&[]);
     assert!(matches!(tally, Err(LabError::Busy { .. })));
     assert_eq!(log.borrow().starts, 0);

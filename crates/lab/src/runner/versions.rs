@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::LabOptions;
-use crate::campaign::Campaign;
+use crate::command::{Exit, ToolOutput};
 use crate::error::LabError;
-use crate::matrix::plan_workloads;
-use crate::tool::{Tool, ToolOutput};
-use crate::world::{Exit, World};
+use crate::matrix::Planned;
+use crate::tool::Tool;
+use crate::world::World;
 
 /// How long a tool may take to say its version.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -28,12 +28,12 @@ pub(super) struct Versions {
 ///
 /// When none of them works.
 pub(super) fn ask_versions(
-    campaign: &Campaign,
+    planned: &Planned,
     options: &LabOptions,
     world: &mut dyn World,
 ) -> Result<Versions, LabError> {
     let mut versions = Versions::default();
-    for workload in plan_workloads(campaign) {
+    for workload in &planned.workloads {
         let Some(tool) = workload.tool() else { continue };
         let known = versions.found.iter().any(|(name, _)| name == tool.name());
         if known || versions.missing.contains_key(tool.name()) {

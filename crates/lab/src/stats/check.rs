@@ -5,16 +5,6 @@ use super::StatsError;
 
 /// Largest magnitude; a disk of 1e100 bytes per second is not a measurement.
 const LARGEST: f64 = 1e100;
-/// Smallest value that may stand in a ratio.
-const SMALLEST_POSITIVE: f64 = 1e-100;
-
-/// A sorted copy; refuses nothing, NaN, infinity and magnitudes above 1e100.
-pub(super) fn sorted(what: &'static str, values: &[f64]) -> Result<Vec<f64>, StatsError> {
-    check_finite(what, values)?;
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    Ok(sorted)
-}
 
 /// Refuses nothing, NaN, infinity and magnitudes above 1e100.
 pub(super) fn check_finite(what: &'static str, values: &[f64]) -> Result<(), StatsError> {
@@ -34,29 +24,17 @@ pub(super) fn check_finite(what: &'static str, values: &[f64]) -> Result<(), Sta
     Ok(())
 }
 
-/// As [`check_finite`], and refuses what is below 1e-100.
-pub(super) fn check_positive(what: &'static str, values: &[f64]) -> Result<(), StatsError> {
-    let allowed = "numbers above 0 (1e-100 to 1e100)";
-    check_from(what, values, SMALLEST_POSITIVE, allowed)
-}
-
 /// As [`check_finite`], and refuses what is below 0.
 pub(super) fn check_not_negative(what: &'static str, values: &[f64]) -> Result<(), StatsError> {
-    check_from(what, values, 0.0, "numbers from 0 to 1e100")
-}
-
-fn check_from(
-    what: &'static str,
-    values: &[f64],
-    least: f64,
-    allowed: &'static str,
-) -> Result<(), StatsError> {
     check_finite(what, values)?;
-    match values.iter().position(|value| *value < least) {
+    match values.iter().position(|value| *value < 0.0) {
         None => Ok(()),
-        Some(index) => {
-            Err(StatsError::OutOfRange { what, position: index + 1, value: values[index], allowed })
-        }
+        Some(index) => Err(StatsError::OutOfRange {
+            what,
+            position: index + 1,
+            value: values[index],
+            allowed: "numbers from 0 to 1e100",
+        }),
     }
 }
 

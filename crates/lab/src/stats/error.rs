@@ -50,31 +50,6 @@ pub enum StatsError {
         /// What was to be computed.
         what: &'static str,
     },
-    /// No repetition in which both sides have a value.
-    #[error(
-        "{what}: no repetition was measured on both sides; run the missing trials and render \
-         the report again"
-    )]
-    NoPairs {
-        /// What was to be computed.
-        what: &'static str,
-    },
-    /// A table whose rows do not fit its columns, or a column that does not exist.
-    #[error("{what}: row or column {position} does not fit: there are {columns} columns")]
-    BadShape {
-        /// What was to be computed.
-        what: &'static str,
-        /// Which row or column, counted from 1.
-        position: usize,
-        /// Number of columns.
-        columns: usize,
-    },
-    /// Fewer than two subjects to choose a winner from.
-    #[error("a winner needs at least two subjects, and there are {have}; add a subject")]
-    TooFewSubjects {
-        /// How many there are.
-        have: usize,
-    },
     /// More requests than 64 bits count.
     #[error("the histogram would hold more than 2^64 - 1 requests; do not merge these runs")]
     TooManyRequests,

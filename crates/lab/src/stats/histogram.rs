@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::check_open_unit;
 use super::error::StatsError;
-use super::percentile::{Percentile, round_up, values_needed, with_support};
+use super::percentile::{Percentile, round_up, values_needed};
 
 /// Fewest points of a cumulative curve.
 const FEWEST_POINTS: usize = 4;
@@ -94,8 +94,8 @@ impl Histogram {
         self.bins.last_key_value().map(|(value, _)| *value)
     }
 
-    /// The q-quantile in nanoseconds with its 95 % interval, if there are enough requests: the
-    /// first bin up to which q of all requests lie, which is also fio's rule.
+    /// The q-quantile in nanoseconds, if there are enough requests: the first bin up to which q of
+    /// all requests lie, which is also fio's rule.
     ///
     /// # Errors
     ///
@@ -105,9 +105,12 @@ impl Histogram {
         if self.is_empty() {
             return Err(StatsError::Empty { what: "percentile of latencies" });
         }
+        let needed = values_needed(q)?;
+        if self.total < needed {
+            return Ok(Percentile::Unsupported { have: self.total, needed });
+        }
         let rank = round_up(self.total as f64 * q).clamp(1, self.total);
-        let at = |rank| self.value_of_rank(rank) as f64;
-        Ok(with_support(self.total, values_needed(q)?, q, at(rank), at))
+        Ok(Percentile::Supported(self.value_of_rank(rank) as f64))
     }
 
     /// The bin of the rank-th fastest request, 1 to `total`.

@@ -21,8 +21,8 @@
 //! rounds contradict is one that was left.
 
 use super::check::check_not_negative;
+use super::effect::ByRepetition;
 use super::error::StatsError;
-use super::percent::ByRepetition;
 
 /// Fewest rounds in a measurement window.
 const WINDOW: usize = 5;

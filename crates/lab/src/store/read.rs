@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Outcome, Results, Session, Store, StoredTrial, SubjectFacts, Times, from_json};
+use super::{
+    Earlier, Outcome, Results, Session, Store, StoredTrial, SubjectFacts, Times, from_json,
+};
 use crate::error::LabError;
+use crate::matrix::Planned;
 use crate::metric::{LatencyBins, Measured, Metric, Sample, TimeSeries};
 
 impl Store {
@@ -35,6 +38,24 @@ impl Store {
         read().map_err(LabError::store("list finished trials"))
     }
 
+    /// What the trials that were measured took.
+    pub(super) fn times_of_trials(&self) -> Result<Earlier, LabError> {
+        let read = || -> rusqlite::Result<_> {
+            let mut statement =
+                self.db.prepare("SELECT number, duration_s FROM trial WHERE outcome = 'ok'")?;
+            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let measured: BTreeMap<u32, f64> = rows.collect::<rusqlite::Result<_>>()?;
+            // Trials that failed or were impossible had theirs, too.
+            let around_s: Option<f64> = self.db.query_row(
+                "SELECT (SELECT SUM(set_up_s + overhead_s) FROM session) / COUNT(*) FROM trial",
+                [],
+                |row| row.get(0),
+            )?;
+            Ok(Earlier { measured, around_s: around_s.unwrap_or(0.0) })
+        };
+        read().map_err(LabError::store("read the times of trials"))
+    }
+
     /// Everything that was measured.
     ///
     /// # Errors
@@ -47,8 +68,7 @@ impl Store {
         self.add_latencies(&mut trials)?;
         self.add_series(&mut trials)?;
         Ok(Results {
-            subjects: campaign.expand(),
-            campaign,
+            planned: Planned::checked(&campaign)?,
             facts: self.subjects()?,
             sessions: self.sessions()?,
             trials: trials.into_values().collect(),

@@ -1,11 +1,12 @@
 //! What the store holds, as values.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
-use crate::campaign::{Campaign, Subject};
 use crate::environment::Environment;
 use crate::evidence::Evidence;
 use crate::facts::Placed;
+use crate::matrix::Planned;
 use crate::metric::Measured;
 use crate::settings::Value;
 
@@ -97,14 +98,29 @@ pub struct SubjectFacts {
 /// Everything in a results directory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Results {
-    /// The campaign.
-    pub campaign: Campaign,
-    /// Its subjects, worked out, in order.
-    pub subjects: Vec<Subject>,
+    /// The campaign, worked out. Results read as it does: `results.subjects`.
+    pub planned: Planned,
     /// What is known of them; by name.
     pub facts: Vec<SubjectFacts>,
     /// Every start of the runner, first to last; at least one.
     pub sessions: Vec<Session>,
     /// Every trial that was begun, by number.
     pub trials: Vec<StoredTrial>,
+}
+
+impl Deref for Results {
+    type Target = Planned;
+
+    fn deref(&self) -> &Planned {
+        &self.planned
+    }
+}
+
+/// What is known of the time that trials take.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Earlier {
+    /// Seconds of each trial that was measured, by its number.
+    pub measured: BTreeMap<u32, f64>,
+    /// Seconds around each, on average: bringing up, cleaning up, writing down.
+    pub around_s: f64,
 }

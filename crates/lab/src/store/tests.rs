@@ -1,13 +1,13 @@
 use super::*;
 use std::collections::BTreeMap;
 
+use crate::command::{Exit, ToolOutput};
 use crate::environment::read_environment;
 use crate::evidence::{Evidence, Moved};
 use crate::metric::{LatencyBins, Measured, Metric, Sample, TimeSeries};
 use crate::preset::quick_campaign;
 use crate::settings::Value;
-use crate::tool::{RunOutput, ToolOutput};
-use crate::world::Exit;
+use crate::tool::RunOutput;
 
 fn campaign() -> Campaign {
     quick_campaign("ram(1G)", &[("two".to_owned(), "raid0(ram(1G), ram(1G))".to_owned())]).unwrap()
@@ -94,8 +94,26 @@ fn a_directory_holds_one_campaign() {
     let dir = tempfile::tempdir().unwrap();
     Store::create(dir.path(), &campaign()).unwrap();
     Store::create(dir.path(), &campaign()).unwrap();
-    let other = Campaign { repetitions: 5, ..campaign() };
+    let other = Campaign { seed: 7, ..campaign() };
     assert!(matches!(Store::create(dir.path(), &other), Err(LabError::OtherCampaign { .. })));
+}
+
+/// A campaign is gone on with, and never becomes shorter than what was measured.
+#[test]
+fn a_campaign_may_get_more_repetitions() {
+    let dir = tempfile::tempdir().unwrap();
+    let more = |repetitions| Campaign { repetitions, ..campaign() };
+    Store::create(dir.path(), &campaign()).unwrap();
+    let shown = dir.path().join("campaign.toml");
+    Store::create(dir.path(), &more(40)).unwrap();
+    assert_eq!(Store::open(dir.path()).unwrap().campaign().unwrap(), more(40));
+    assert!(std::fs::read_to_string(&shown).unwrap().contains("repetitions = 40"));
+    let fewer = Store::create(dir.path(), &more(39));
+    assert!(matches!(fewer, Err(LabError::OtherCampaign { .. })));
+    // What somebody wrote into their copy stays.
+    std::fs::write(&shown, "# mine").unwrap();
+    Store::create(dir.path(), &more(41)).unwrap();
+    assert_eq!(std::fs::read_to_string(&shown).unwrap(), "# mine");
 }
 
 /// A campaign on a file that is named without its folder.
@@ -115,7 +133,7 @@ fn a_directory_holds_one_campaign_on_the_same_files() {
     let text = error.to_string();
     assert!(matches!(error, LabError::OtherWorkingDir { .. }), "{text}");
     assert!(text.contains("/c1") && text.contains("/c2") && text.contains("resume"), "{text}");
-    let other = Campaign { repetitions: 5, ..relative() };
+    let other = Campaign { seed: 7, ..relative() };
     let error = Store::create(dir.path(), &other.rooted_in(c2)).unwrap_err();
     assert!(matches!(error, LabError::OtherCampaign { .. }), "{error}");
 }
@@ -133,7 +151,7 @@ fn results_of_an_earlier_version_are_read() {
     let dir = tempfile::tempdir().unwrap();
     of_an_earlier_version(dir.path(), &relative());
     let results = Store::open(dir.path()).unwrap().results().unwrap();
-    assert_eq!((results.campaign, results.trials.len()), (relative(), 1));
+    assert_eq!((results.planned.campaign, results.trials.len()), (relative(), 1));
     // But not gone on with, as nobody knows which files they are of.
     let error = Store::create(dir.path(), &relative().rooted_in(Path::new("/c1"))).unwrap_err();
     let text = error.to_string();

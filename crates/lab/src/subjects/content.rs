@@ -6,12 +6,12 @@
 use std::path::{Path, PathBuf};
 
 use super::Subjects;
-use super::fill::{has_content, reads_raw};
 use super::loops::sys_file;
 use crate::campaign::Source;
 use crate::evidence::RegionContent;
 use crate::facts::{Member, members_of};
 use crate::matrix::Workload;
+use crate::source::has_content;
 use crate::world::{PathKind, World};
 
 impl Subjects<'_> {
@@ -24,7 +24,7 @@ impl Subjects<'_> {
         world: &mut dyn World,
     ) -> Option<RegionContent> {
         let source = &self.subjects[subject].source;
-        if !reads_raw(workload) || !has_content(source) {
+        if !workload.reads_raw() || !has_content(source) {
             return None;
         }
         if self.states[subject].is_filled {
@@ -62,8 +62,8 @@ fn file_behind(path: &Path, world: &mut dyn World) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::campaign::parse_campaign;
-    use crate::matrix::plan_workloads;
+    use crate::matrix::Planned;
+    use crate::matrix::parse_campaign;
     use crate::{LabOptions, SystemWorld};
 
     const MIB: u64 = 1 << 20;
@@ -85,8 +85,8 @@ mod tests {
             );
             let campaign = parse_campaign(&text, "test").unwrap();
             let options = LabOptions::new(dir.path()).unwrap();
-            let subjects = Subjects::new(&campaign, &options).unwrap();
-            subjects.content_of(0, &plan_workloads(&campaign)[0], &mut SystemWorld::new())
+            let subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
+            subjects.content_of(0, &Planned::of(&campaign).workloads[0], &mut SystemWorld::new())
         };
         let seen = |holes: u64, bytes: u64| {
             Some(RegionContent::Found { holes: holes * MIB, bytes: bytes * MIB })

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::site::{Base, Obstacle, Site};
-use crate::tool::Target;
+use crate::command::Target;
 use crate::world::PathKind;
 
 pub(super) fn bring_up(site: &mut Site<'_>, folder: &str) -> Result<Base, Obstacle> {

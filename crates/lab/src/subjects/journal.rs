@@ -25,7 +25,7 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use super::array::Braid;
+use crate::array::Braid;
 use crate::error::LabError;
 use crate::store::write_whole;
 
@@ -34,7 +34,7 @@ const VERSION: u32 = 1;
 /// One thing that goes away again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(super) enum Note {
+pub(super) enum Thing {
     /// A volume of braid's.
     Volume { braid: Braid, name: String },
     /// Superblocks on members.
@@ -53,7 +53,7 @@ pub(super) enum Note {
     Zram { number: u32 },
 }
 
-impl Note {
+impl Thing {
     /// Whether it is still there when the system has been started again.
     fn outlives_the_system(&self) -> bool {
         matches!(self, Self::Superblocks { .. } | Self::Folder { .. })
@@ -77,7 +77,7 @@ pub(crate) struct Journal {
 
 #[derive(Debug, Default)]
 struct State {
-    notes: BTreeMap<u64, Note>,
+    notes: BTreeMap<u64, Thing>,
     next: u64,
     /// The first change that could not be written.
     failure: Option<LabError>,
@@ -107,12 +107,12 @@ impl Journal {
     }
 
     /// What an earlier run left, if this is called before anything is noted; first to last.
-    pub(super) fn all(&self) -> Vec<(u64, Note)> {
+    pub(super) fn all(&self) -> Vec<(u64, Thing)> {
         self.state.borrow().notes.iter().map(|(key, note)| (*key, note.clone())).collect()
     }
 
     /// Notes a thing; the answer strikes it.
-    pub(super) fn note(&self, note: Note) -> u64 {
+    pub(super) fn note(&self, note: Thing) -> u64 {
         let mut state = self.state.borrow_mut();
         let key = state.next;
         state.next += 1;
@@ -160,14 +160,14 @@ fn remove(path: &Path) -> Result<(), LabError> {
 }
 
 fn render(boot: &str, state: &State) -> Result<String, LabError> {
-    let notes: Vec<&Note> = state.notes.values().collect();
+    let notes: Vec<&Thing> = state.notes.values().collect();
     serde_json::to_string_pretty(&Document { version: VERSION, boot: boot.to_owned(), notes })
         .map_err(|error| LabError::Serialise { what: "what is held", reason: error.to_string() })
 }
 
 /// What is noted and can still be there.
-fn parse(text: &str, boot: &str) -> Result<Vec<Note>, String> {
-    let found: Document<Note> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+fn parse(text: &str, boot: &str) -> Result<Vec<Thing>, String> {
+    let found: Document<Thing> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if found.version != VERSION {
         return Err(format!("its version is {}, and {VERSION} is known", found.version));
     }
@@ -198,7 +198,7 @@ impl Room {
             .prefix(prefix)
             .tempdir_in(parent)
             .map_err(LabError::file("create a folder in", parent))?;
-        let key = journal.note(Note::Folder { path: folder.path().into(), with_content: true });
+        let key = journal.note(Thing::Folder { path: folder.path().into(), with_content: true });
         Ok(Self { folder, journal: Rc::clone(journal), key })
     }
 
@@ -218,16 +218,16 @@ impl Drop for Room {
 mod tests {
     use super::*;
 
-    fn folder() -> Note {
-        Note::Folder { path: "/tmp/braid-lab-x".into(), with_content: false }
+    fn folder() -> Thing {
+        Thing::Folder { path: "/tmp/braid-lab-x".into(), with_content: false }
     }
 
     #[test]
     fn what_is_noted_is_found_by_the_next_run_until_it_is_struck() {
         let dir = tempfile::tempdir().unwrap();
         let first = Journal::open(dir.path()).unwrap();
-        let mount = Note::Mount { folder: "/tmp/braid-lab-x".into() };
-        let struck = first.note(Note::Zram { number: 3 });
+        let mount = Thing::Mount { folder: "/tmp/braid-lab-x".into() };
+        let struck = first.note(Thing::Zram { number: 3 });
         first.note(folder());
         first.note(mount.clone());
         first.strike(struck);
@@ -235,9 +235,9 @@ mod tests {
 
         let second = Journal::open(dir.path()).unwrap();
         let left = second.all();
-        let notes: Vec<&Note> = left.iter().map(|(_, note)| note).collect();
+        let notes: Vec<&Thing> = left.iter().map(|(_, note)| note).collect();
         assert_eq!(notes, [&folder(), &mount]);
-        let own = second.note(Note::Zram { number: 4 });
+        let own = second.note(Thing::Zram { number: 4 });
         for key in left.iter().map(|(key, _)| *key).chain([own]) {
             assert!(dir.path().join("held.json").exists());
             second.strike(key);
@@ -282,7 +282,7 @@ mod tests {
         let path = room.path().to_owned();
         assert_eq!(
             Journal::open(dir.path()).unwrap().all(),
-            [(0, Note::Folder { path: path.clone(), with_content: true })]
+            [(0, Thing::Folder { path: path.clone(), with_content: true })]
         );
         drop(room);
         assert!(!path.exists() && journal.all().is_empty());

@@ -11,90 +11,18 @@
 
 use std::path::Path;
 
-use braid_stack::{ByteSize, Node, Stack};
+use braid_stack::{Node, Stack};
 
-use super::Form;
-use super::array::{Array, Keeper};
 use super::devices::kernel_name;
-use super::held::Thing;
+use super::hand::Hand;
+use super::journal::Thing;
 use super::loops;
 use super::site::{Base, Obstacle, Site, said};
-use crate::tool::Target;
-use crate::world::{CommandLine, Exit, PathKind};
-
-/// The shape of an array in mdadm's words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Shape {
-    words: Vec<String>,
-    /// Paths, or `missing`.
-    members: Vec<String>,
-    is_redundant: bool,
-}
-
-/// Whether members of the array can be taken out.
-pub(super) fn is_redundant(stack: &Stack) -> bool {
-    plan(stack, Form::default()).is_ok_and(|shape| shape.is_redundant)
-}
-
-/// Whether the kernel's md has such an array at all.
-///
-/// # Errors
-///
-/// Why it has not.
-pub(super) fn check(stack: &Stack) -> Result<(), String> {
-    plan(stack, Form::default()).map(drop)
-}
-
-/// What mdadm is told.
-///
-/// # Errors
-///
-/// Why the kernel has no such array.
-fn plan(stack: &Stack, form: Form) -> Result<Shape, String> {
-    let chunk = |size: ByteSize| vec![format!("--chunk={}K", size.0 >> 10)];
-    let layout = |mut words: Vec<String>, layout: String| {
-        words.push(format!("--layout={layout}"));
-        words
-    };
-    let shape = match &stack.node {
-        Node::Raid0(raid) => chunk(raid.chunk),
-        Node::Raid1(_) => Vec::new(),
-        Node::Raid10(raid) => layout(chunk(raid.chunk), raid.layout.to_string()),
-        Node::Raid4(raid) => chunk(raid.chunk),
-        Node::Raid5(raid) => layout(chunk(raid.chunk), raid.layout.to_string()),
-        Node::Raid6(raid) => layout(chunk(raid.chunk), raid.layout.to_string()),
-        Node::Linear(_) => Vec::new(),
-        other => return Err(format!("{} is no level of the kernel's md", other.name())),
-    };
-    let member = |member: &Stack| match &member.node {
-        Node::File(file) if file.offset.0 == 0 && file.length.is_none() => Ok(file.path.clone()),
-        Node::Missing(_) => Ok("missing".to_owned()),
-        _ => Err(format!(
-            "{member} is no member for the kernel's md: it takes whole block devices and files"
-        )),
-    };
-    let members = stack.members().iter().map(member).collect::<Result<Vec<_>, _>>()?;
-    let is_redundant = !matches!(stack.node, Node::Raid0(_) | Node::Linear(_));
-    let mut words = vec![
-        "--run".to_owned(),
-        "--metadata=1.2".to_owned(),
-        format!("--level={}", stack.node.name()),
-        format!("--raid-devices={}", members.len()),
-    ];
-    words.extend(shape);
-    if is_redundant {
-        words.push("--bitmap=none".to_owned());
-    }
-    let copies = matches!(stack.node, Node::Raid1(_) | Node::Raid10(_));
-    if copies || (is_redundant && form.parity_as_found) {
-        words.push("--assume-clean".to_owned());
-    }
-    if members.len() == 1 {
-        // mdadm takes an array of one for a mistake otherwise.
-        words.push("--force".to_owned());
-    }
-    Ok(Shape { words, members, is_redundant })
-}
+use crate::array::{Array, Keeper};
+use crate::command::{CommandLine, Exit, Target};
+use crate::error::LabError;
+use crate::source::{Form, plan_kernel};
+use crate::world::PathKind;
 
 pub(super) fn bring_up(
     site: &mut Site<'_>,
@@ -102,7 +30,7 @@ pub(super) fn bring_up(
     name: &str,
     form: Form,
 ) -> Result<Base, Obstacle> {
-    let shape = plan(stack, form).map_err(Obstacle::Impossible)?;
+    let shape = plan_kernel(stack, form).map_err(Obstacle::Impossible)?;
     site.needs_root("an array of the kernel's md")?;
     site.load_module("md_mod", Path::new("/proc/mdstat"), "md")?;
     let mut members = Vec::new();
@@ -156,45 +84,26 @@ fn not_in_kernel(stack: &Stack, reason: &str) -> String {
     }
 }
 
+/// Stops the array.
+pub(super) fn release(hand: &mut Hand<'_>, device: &str) -> Result<(), LabError> {
+    hand.insist(CommandLine::new("mdadm").arg("--stop").arg(device))
+}
+
+/// Members without superblocks again, so that nothing takes them for an array. mdadm is content with
+/// one that has none.
+pub(super) fn release_superblocks(hand: &mut Hand<'_>, members: &[String]) -> Result<(), LabError> {
+    let zero = |member| CommandLine::new("mdadm").arg("--zero-superblock").arg(member);
+    let all: Vec<_> = members.iter().map(|member| hand.run(zero(member))).collect();
+    all.into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Result<String, String> {
-        let shape = plan(&Stack::parse(text).unwrap(), Form::default())?;
-        Ok(format!("{} {}", shape.words.join(" "), shape.members.join(" ")))
-    }
-
     #[test]
-    fn expressions_are_said_in_mdadms_words() {
-        assert_eq!(
-            words("raid0(chunk=64K, /dev/sda, ./b.img)").unwrap(),
-            "--run --metadata=1.2 --level=raid0 --raid-devices=2 --chunk=64K /dev/sda ./b.img"
-        );
-        // Older kernels have linear, and only they know it.
-        assert_eq!(
-            words("linear(/dev/sda, ./b.img)").unwrap(),
-            "--run --metadata=1.2 --level=linear --raid-devices=2 /dev/sda ./b.img"
-        );
-        assert_eq!(
-            words("raid5(chunk=128K, layout=left-asymmetric, ./a, ./b, missing)").unwrap(),
-            "--run --metadata=1.2 --level=raid5 --raid-devices=3 --chunk=128K \
-             --layout=left-asymmetric --bitmap=none ./a ./b missing"
-        );
-        assert_eq!(
-            words("raid10(chunk=64K, layout=f2, ./a, ./b)").unwrap(),
-            "--run --metadata=1.2 --level=raid10 --raid-devices=2 --chunk=64K --layout=f2 \
-             --bitmap=none --assume-clean ./a ./b"
-        );
-    }
-
-    #[test]
-    fn what_the_kernel_has_not_is_named() {
+    fn a_kernel_without_linear_is_told_why() {
         let linear = Stack::parse("linear(./a, ./b)").unwrap();
         assert!(not_in_kernel(&linear, "Invalid argument").contains("6.8"));
-        assert!(!is_redundant(&linear));
-        assert!(words("raid0(ram(1M), ./b)").unwrap_err().contains("ram(1M)"));
-        assert!(words("raid0(raid1(./a, ./b), ./c)").unwrap_err().contains("no member"));
-        assert!(words("./a").unwrap_err().contains("no level"));
     }
 }

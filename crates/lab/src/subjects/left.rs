@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::Subjects;
-use super::held::{Held, Thing};
-use super::journal::Note;
+use super::held::Held;
+use super::journal::Thing;
 use super::loops;
 use super::trial::mountpoint_of;
 use crate::error::LabError;
@@ -84,8 +84,8 @@ impl Subjects<'_> {
             Left { held: none(), volumes: none(), superblocks: none(), kept: Vec::new() };
         // Files of the loop devices that are still ours.
         let mut files = BTreeMap::new();
-        for (key, note) in notes {
-            if let Note::Superblocks { braid, members } = note {
+        for (key, thing) in notes {
+            if let Thing::Superblocks { braid, members } = thing {
                 let may = |member: &String| {
                     let path = files.get(member).unwrap_or(member);
                     Path::new(path).is_absolute() && self.permit.covers(path)
@@ -106,19 +106,18 @@ impl Subjects<'_> {
                 }
                 continue;
             }
-            if let Note::Volume { name, .. } = &note {
+            if let Thing::Volume { name, .. } = &thing {
                 let (braid, name) = (self.braid(), name.clone());
                 left.volumes.adopt(Thing::Volume { braid, name }, key);
             }
-            match find(note, world)? {
-                Some(thing) => {
-                    if let Thing::Loop { device, file } = &thing {
-                        files.insert(device.clone(), file.clone());
-                    }
-                    left.held.adopt(thing, key);
-                }
-                None => self.journal.strike(key),
+            if !is_there(&thing, world)? {
+                self.journal.strike(key);
+                continue;
             }
+            if let Thing::Loop { device, file } = &thing {
+                files.insert(device.clone(), file.clone());
+            }
+            left.held.adopt(thing, key);
         }
         Ok(left)
     }
@@ -136,42 +135,31 @@ struct Left {
     kept: Vec<String>,
 }
 
-/// The thing, if it is there and still what was noted.
-fn find(note: Note, world: &mut dyn World) -> Result<Option<Thing>, LabError> {
-    let (is_there, thing) = match note {
-        Note::Volume { braid, name } => (true, Thing::Volume { braid, name }),
-        Note::Superblocks { braid, members } => (true, Thing::Superblocks { braid, members }),
-        Note::Loop { device, file } => {
-            let now = world.read_text(&loops::sys_file(&device, "backing_file"))?;
-            let same = now.as_deref().is_some_and(|now| is_same_file(now, &file));
-            (same, Thing::Loop { device, file })
+/// Whether a thing is there and still what was noted.
+fn is_there(thing: &Thing, world: &mut dyn World) -> Result<bool, LabError> {
+    let mut exists = |path: &Path| Ok(world.path_kind(path)?.is_some());
+    match thing {
+        Thing::Volume { .. } | Thing::Superblocks { .. } => Ok(true),
+        Thing::Readahead { device, .. } | Thing::KernelArray { device } => {
+            exists(Path::new(device))
         }
-        Note::Folder { path, with_content } => {
-            let is_there = world.path_kind(&path)?.is_some();
+        Thing::Zram { number } => exists(Path::new(&format!("/sys/block/zram{number}"))),
+        Thing::Folder { path, .. } => {
+            let is_there = exists(path)?;
             if is_there {
-                world.adopt_folder(&path)?;
+                world.adopt_folder(path)?;
             }
-            (is_there, Thing::Folder { path, with_content })
+            Ok(is_there)
         }
-        Note::Mount { folder } => {
+        Thing::Loop { device, file } => {
+            let now = world.read_text(&loops::sys_file(device, "backing_file"))?;
+            Ok(now.as_deref().is_some_and(|now| is_same_file(now, file)))
+        }
+        Thing::Mount { folder } => {
             let table = world.read_text(Path::new("/proc/self/mounts"))?.unwrap_or_default();
-            let mounted = mountpoint_of(&folder, &table) == Some(real_path(&folder));
-            (mounted, Thing::Mount { folder })
+            Ok(mountpoint_of(folder, &table) == Some(real_path(folder)))
         }
-        Note::Readahead { device, sectors } => {
-            let is_there = world.path_kind(Path::new(&device))?.is_some();
-            (is_there, Thing::Readahead { device, sectors })
-        }
-        Note::KernelArray { device } => {
-            let is_there = world.path_kind(Path::new(&device))?.is_some();
-            (is_there, Thing::KernelArray { device })
-        }
-        Note::Zram { number } => {
-            let device = format!("/sys/block/zram{number}");
-            (world.path_kind(Path::new(&device))?.is_some(), Thing::Zram { number })
-        }
-    };
-    Ok(is_there.then_some(thing))
+    }
 }
 
 /// The kernel says of a file that was removed that it was.
@@ -197,16 +185,16 @@ mod tests {
         let mut world = SystemWorld::new();
         let dir = tempfile::tempdir().unwrap();
         let gone = dir.path().join("braid-lab-gone");
-        for note in [
-            Note::Loop { device: "/dev/loop9999".into(), file: "/srv/a.img".into() },
-            Note::Folder { path: gone.clone(), with_content: true },
+        for thing in [
+            Thing::Loop { device: "/dev/loop9999".into(), file: "/srv/a.img".into() },
+            Thing::Folder { path: gone.clone(), with_content: true },
             // There, and nothing is mounted on it.
-            Note::Mount { folder: dir.path().into() },
-            Note::Readahead { device: "/dev/loop9999".into(), sectors: "256".into() },
-            Note::KernelArray { device: "/dev/md/lab-none-0".into() },
-            Note::Zram { number: 99_999 },
+            Thing::Mount { folder: dir.path().into() },
+            Thing::Readahead { device: "/dev/loop9999".into(), sectors: "256".into() },
+            Thing::KernelArray { device: "/dev/md/lab-none-0".into() },
+            Thing::Zram { number: 99_999 },
         ] {
-            assert!(find(note.clone(), &mut world).unwrap().is_none(), "{note:?}");
+            assert!(!is_there(&thing, &mut world).unwrap(), "{thing:?}");
         }
     }
 
@@ -216,13 +204,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let theirs = dir.path().join("precious");
         std::fs::create_dir(&theirs).unwrap();
-        let note = Note::Folder { path: theirs.clone(), with_content: true };
-        assert!(find(note, &mut world).is_err());
+        let thing = Thing::Folder { path: theirs.clone(), with_content: true };
+        assert!(is_there(&thing, &mut world).is_err());
         let ours = world.make_folder(dir.path()).unwrap();
-        let note = Note::Folder { path: ours.clone(), with_content: true };
+        let thing = Thing::Folder { path: ours.clone(), with_content: true };
         let mut next = SystemWorld::new();
         let mut held = Held::default();
-        held.push(find(note, &mut next).unwrap().unwrap());
+        assert!(is_there(&thing, &mut next).unwrap());
+        held.push(thing);
         held.release(EARLIER, true, &mut next).unwrap();
         assert!(theirs.exists() && !ours.exists());
     }

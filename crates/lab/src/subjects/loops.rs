@@ -3,9 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::held::Thing;
+use super::hand::{Hand, TRIES, TRY_EVERY};
+use super::journal::Thing;
 use super::site::{LIMIT, Obstacle, Site};
-use crate::world::{CommandLine, Exit};
+use crate::command::{CommandLine, Exit};
+use crate::error::LabError;
 
 /// A file of `/sys` that describes a loop device.
 pub(super) fn sys_file(device: &str, name: &str) -> PathBuf {
@@ -40,4 +42,18 @@ pub(super) fn attach(site: &mut Site<'_>, file: &str) -> Result<String, Obstacle
         site.commands.push(format!("# {device} goes through the page cache of {file}"));
     }
     Ok(device)
+}
+
+/// Detaches a loop device, and looks whether it is free: the kernel defers it while it is in use.
+pub(super) fn release(hand: &mut Hand<'_>, device: &str) -> Result<(), LabError> {
+    let command = CommandLine::new("losetup").arg("--detach").arg(device);
+    hand.run(command.clone())?;
+    let backing = sys_file(device, "backing_file");
+    for _ in 0..TRIES {
+        if hand.world.read_text(&backing)?.is_none() {
+            return Ok(());
+        }
+        hand.world.sleep(TRY_EVERY);
+    }
+    Err(hand.left(format!("{device} is in use"), &command))
 }

@@ -1,7 +1,7 @@
 //! An NBD server that somebody else runs.
 
 use super::site::{Base, Obstacle, Site};
-use crate::tool::Target;
+use crate::command::Target;
 
 pub(super) fn bring_up(site: &mut Site<'_>, uri: &str) -> Result<Base, Obstacle> {
     let size = site

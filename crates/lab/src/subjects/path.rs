@@ -6,10 +6,11 @@
 
 use std::path::Path;
 
+use super::loops;
 use super::site::{Base, Obstacle, Site};
-use super::{Form, loops};
+use crate::command::Target;
 use crate::error::LabError;
-use crate::tool::Target;
+use crate::source::Form;
 use crate::world::PathKind;
 
 /// Makes the path ready; `as_file` says that a file will do.

@@ -2,10 +2,12 @@
 
 use braid_stack::ByteSize;
 
-use super::held::Thing;
+use super::hand::Hand;
+use super::journal::Thing;
 use super::site::{Obstacle, Site};
 use crate::campaign::FileSystem;
-use crate::world::CommandLine;
+use crate::command::CommandLine;
+use crate::error::LabError;
 
 /// blockdev counts in sectors, whatever the device's own block is.
 const SECTOR: u64 = 512;
@@ -34,4 +36,9 @@ pub(super) fn set(
     Err(Obstacle::Impossible(format!(
         "the kernel took a read-ahead of {found} sectors of 512 bytes for {device} and not {wanted}"
     )))
+}
+
+/// Puts back what it was, in sectors.
+pub(super) fn release(hand: &mut Hand<'_>, device: &str, sectors: &str) -> Result<(), LabError> {
+    hand.run(CommandLine::new("blockdev").arg("--setra").arg(sectors).arg(device))
 }

@@ -4,11 +4,12 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::array::Array;
-use super::held::{Held, Thing};
+use super::held::Held;
+use super::journal::Thing;
+use crate::array::Array;
+use crate::command::{CommandLine, Exit, Finished, Target, last_lines};
 use crate::error::LabError;
-use crate::tool::Target;
-use crate::world::{CommandLine, Exit, Finished, StopFlag, World, last_lines};
+use crate::world::{StopFlag, World};
 
 /// How long a command may take that does not write the whole device.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);

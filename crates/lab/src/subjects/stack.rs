@@ -20,18 +20,21 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use braid_stack::{Missing, Node, Stack};
+use braid_stack::{Node, Stack};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
-use super::Form;
-use super::array::{Array, Braid, Keeper, VolumeStatus};
-use super::held::Thing;
+use super::hand::{self, Hand, remove_file};
+use super::held::Server;
+use super::journal::Thing;
 use super::site::{Base, LIMIT, Obstacle, Site};
-use crate::campaign::Source;
+use crate::array::{Array, Braid, Keeper, VolumeStatus};
+use crate::command::{CommandLine, Exit, Target};
+use crate::error::LabError;
 use crate::nbd::unix_uri;
 use crate::safety::Permit;
-use crate::tool::Target;
-use crate::world::{CommandLine, Exit, StopFlag};
+use crate::source::{Form, Redundancy, leave_one_out, plan_creation, redundancy};
+use crate::world::StopFlag;
 
 /// How long a server may take from its start to its greeting.
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -51,93 +54,6 @@ pub(super) struct Request<'r> {
     /// What may be overwritten.
     pub(super) permit: &'r Permit,
     pub(super) serve_args: &'r [String],
-}
-
-/// What can be done to the members of a stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Redundancy {
-    /// Nothing: it survives no failure.
-    None,
-    /// A member can be left out from the start; nothing remembers one that fails later.
-    Forgetful,
-    /// Superblocks remember who is a member.
-    Remembering,
-}
-
-/// What can be done to the members of a stack if the campaign hurts arrays.
-pub(super) fn redundancy(stack: &Stack) -> Redundancy {
-    match stack.node {
-        Node::Md(_) => Redundancy::Remembering,
-        _ if plan_creation(stack).is_some() => Redundancy::Remembering,
-        _ if has_redundancy(stack) => Redundancy::Forgetful,
-        _ => Redundancy::None,
-    }
-}
-
-fn is_redundant(node: &Node) -> bool {
-    matches!(
-        node,
-        Node::Raid1(_) | Node::Raid10(_) | Node::Raid4(_) | Node::Raid5(_) | Node::Raid6(_)
-    )
-}
-
-fn has_redundancy(stack: &Stack) -> bool {
-    is_redundant(&stack.node) || stack.members().iter().any(has_redundancy)
-}
-
-/// Whether a source writes to its members by coming up, whatever is measured on it: mdadm and
-/// `braid create` write superblocks, and an array without them is made to agree with itself.
-pub(crate) fn writes_when_it_comes_up(source: &Source) -> bool {
-    match source {
-        Source::Kernel(_) => true,
-        // What does not parse is taken for the worst.
-        Source::Stack(text) => Stack::parse(text).map_or(true, |stack| has_redundancy(&stack)),
-        _ => false,
-    }
-}
-
-/// Whether some place of a member is free from the start.
-pub(super) fn lacks_a_member(stack: &Stack) -> bool {
-    stack.is_missing() || stack.members().iter().any(lacks_a_member)
-}
-
-/// Leaves the first member of the topmost redundant level out: the one that is hurt, also where it
-/// fails later. Answers whether there is one.
-pub(crate) fn leave_one_out(stack: &mut Stack) -> bool {
-    let redundant = is_redundant(&stack.node);
-    let members = stack.members_mut();
-    match members.first_mut() {
-        Some(first) if redundant => {
-            *first = Stack::from(Node::Missing(Missing));
-            true
-        }
-        _ => members.iter_mut().any(leave_one_out),
-    }
-}
-
-/// The words of `braid create` for an array with superblocks in place of the stack, and its
-/// members; `None` where there is no such array.
-fn plan_creation(stack: &Stack) -> Option<(Vec<String>, Vec<String>)> {
-    let mut words = vec!["--level".to_owned(), stack.node.name().to_owned()];
-    let mut shape = |chunk: String, layout: Option<String>| {
-        words.extend(["--chunk".to_owned(), chunk]);
-        words.extend(layout.into_iter().flat_map(|layout| ["--layout".to_owned(), layout]));
-    };
-    match &stack.node {
-        Node::Raid1(_) => {}
-        Node::Raid10(raid) => shape(raid.chunk.to_string(), Some(raid.layout.to_string())),
-        Node::Raid4(raid) => shape(raid.chunk.to_string(), None),
-        Node::Raid5(raid) => shape(raid.chunk.to_string(), Some(raid.layout.to_string())),
-        Node::Raid6(raid) => shape(raid.chunk.to_string(), Some(raid.layout.to_string())),
-        _ => return None,
-    }
-    words.extend(["--bitmap", "none", "--consistency", "resync"].map(str::to_owned));
-    let path = |member: &Stack| match &member.node {
-        Node::File(file) if file.offset.0 == 0 && file.length.is_none() => Some(file.path.clone()),
-        _ => None,
-    };
-    let members: Option<Vec<String>> = stack.members().iter().map(path).collect();
-    Some((words, members?))
 }
 
 /// Brings the stack up.
@@ -229,7 +145,7 @@ fn serve(site: &mut Site<'_>, request: &Request<'_>) -> Result<Base, Obstacle> {
     let uri = unix_uri(&request.socket.display().to_string());
     let service = site.world.start(&command)?;
     let server_pid = service.pid();
-    site.hold(Thing::Server {
+    site.held.serve(Server {
         service,
         socket: request.socket.clone(),
         command: command.to_string(),
@@ -357,65 +273,111 @@ fn up(site: &mut Site<'_>, request: &Request<'_>, called: &Called) -> Result<Bas
     Ok(Base { volume: Some(request.name.clone()), ..base })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// How long a server may take to end after SIGTERM.
+const STOP_GRACE: Duration = Duration::from_secs(20);
 
-    fn stack(text: &str) -> Stack {
-        Stack::parse(text).unwrap()
+/// Stops a server.
+pub(super) fn release_server(server: &mut Server, hand: &mut Hand<'_>) -> Result<(), LabError> {
+    let (exit, stderr) = server.service.stop(STOP_GRACE)?;
+    remove_file(&server.socket)?;
+    match exit {
+        Exit::Code(0) | Exit::Signal(15) => Ok(()),
+        exit => Err(LabError::SubjectDown {
+            subject: hand.subject.to_owned(),
+            reason: format!("its server ended badly: {exit}"),
+            command: server.command.clone(),
+            stderr,
+        }),
     }
+}
 
-    #[test]
-    fn what_can_be_hurt_is_told_apart() {
-        for (text, expected) in [
-            ("raid0(./a, ./b)", Redundancy::None),
-            ("./a", Redundancy::None),
-            ("raid1(./a, ./b)", Redundancy::Remembering),
-            ("md(./a, ./b)", Redundancy::Remembering),
-            ("raid5(ram(1M), ram(1M), ram(1M))", Redundancy::Forgetful),
-            ("raid1(./a, missing)", Redundancy::Forgetful),
-            ("raid0(raid1(./a, ./b), raid1(./c, ./d))", Redundancy::Forgetful),
-            ("raid1(file(./a, offset=1M), ./b)", Redundancy::Forgetful),
-        ] {
-            assert_eq!(redundancy(&stack(text)), expected, "{text}");
+/// Takes a volume down; one that is in use only by force.
+pub(super) fn release_volume(
+    hand: &mut Hand<'_>,
+    braid: &Braid,
+    name: &str,
+    force: bool,
+) -> Result<(), LabError> {
+    let result = match hand.insist(braid.call(["down", name])) {
+        // It has gone already, with everything.
+        Err(_) if is_unknown(hand, braid, name)? => Ok(()),
+        Err(error) if force => hand.run(braid.call(["down", name, "--force"])).and(Err(error)),
+        other => other,
+    };
+    // What comes up next by this name may be another stack.
+    result.and(remove_file(&braid.record(name)))
+}
+
+/// What `braid status --json` lists.
+#[derive(Deserialize)]
+struct Volumes {
+    volumes: Vec<Named>,
+    #[serde(default)]
+    unanswered: Vec<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+/// Whether braid knows no volume of this name, neither one that answers nor one that does not.
+fn is_unknown(hand: &mut Hand<'_>, braid: &Braid, name: &str) -> Result<bool, LabError> {
+    let list = braid.call(["status", "--json"]);
+    let done = hand.world.run(&list, hand::LIMIT, &StopFlag::default())?;
+    let known: Option<Volumes> =
+        (done.exit == Exit::Code(0)).then(|| serde_json::from_str(&done.stdout).ok()).flatten();
+    Ok(known.is_some_and(|known| {
+        known.volumes.iter().chain(&known.unanswered).all(|volume| volume.name != name)
+    }))
+}
+
+/// How often a member is wiped again that somebody holds, and how long is waited in between.
+const MOST_ATTEMPTS: usize = 8;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(250);
+
+/// Members without superblocks again, so that nothing takes them for an array.
+pub(super) fn release_superblocks(
+    hand: &mut Hand<'_>,
+    braid: &Braid,
+    members: &[String],
+) -> Result<(), LabError> {
+    let mut first = Ok(());
+    for member in members {
+        let mut wiped = hand.run(braid.call(["wipe", member.as_str()]));
+        // A server that was killed may hold its members for a moment more.
+        for _ in 0..MOST_ATTEMPTS {
+            // A member that was being replaced when the trial was stopped has none any more.
+            if wiped.is_ok() || has_none(hand, braid, member)? {
+                wiped = Ok(());
+                break;
+            }
+            hand.world.sleep(BETWEEN_ATTEMPTS);
+            wiped = hand.run(braid.call(["wipe", member.as_str()]));
         }
-        assert!(lacks_a_member(&stack("raid0(raid1(./a, missing), ./b)")));
-        assert!(!lacks_a_member(&stack("raid1(./a, ./b)")));
+        first = first.and(wiped);
     }
+    first
+}
 
-    #[test]
-    fn the_first_member_of_the_topmost_redundant_level_is_left_out() {
-        let left = |text: &str| {
-            let mut stack = stack(text);
-            leave_one_out(&mut stack).then(|| stack.to_string())
-        };
-        assert_eq!(left("raid1(ram(1M), ram(2M))").unwrap(), "raid1(missing, ram(2M))");
-        assert_eq!(
-            left("raid0(chunk=64K, ./x, raid1(./a, ./b))").unwrap(),
-            "raid0(chunk=64K, ./x, raid1(missing, ./b))"
-        );
-        assert_eq!(left("raid0(./a, ./b)"), None);
-    }
+/// What `braid examine --json` says of members.
+#[derive(Deserialize)]
+struct Examined {
+    members: Vec<ExaminedMember>,
+}
 
-    #[test]
-    fn an_array_is_created_as_the_expression_says() {
-        let words = |text: &str| {
-            let (words, members) = plan_creation(&stack(text)).unwrap();
-            format!("{} {}", words.join(" "), members.join(" "))
-        };
-        assert_eq!(
-            words("raid5(chunk=64K, layout=right-symmetric, ./a, ./b, /dev/sdc)"),
-            "--level raid5 --chunk 64K --layout right-symmetric --bitmap none \
-             --consistency resync ./a ./b /dev/sdc"
-        );
-        assert_eq!(
-            words("raid10(chunk=1M, layout=f2, ./a, ./b)"),
-            "--level raid10 --chunk 1M --layout f2 --bitmap none \
-             --consistency resync ./a ./b"
-        );
-        assert_eq!(
-            words("raid1(./a, ./b)"),
-            "--level raid1 --bitmap none --consistency resync ./a ./b"
-        );
-    }
+#[derive(Deserialize)]
+struct ExaminedMember {
+    /// Not there for a member that could not be looked at.
+    superblocks: Option<Vec<IgnoredAny>>,
+}
+
+/// Whether a member was looked at and carries no superblock of md's. The exit status does not tell
+/// that from a member that cannot be read.
+fn has_none(hand: &mut Hand<'_>, braid: &Braid, member: &str) -> Result<bool, LabError> {
+    let examine = braid.call(["examine", "--json", member]);
+    let done = hand.world.run(&examine, hand::LIMIT, &StopFlag::default())?;
+    let found: Option<Examined> = serde_json::from_str(&done.stdout).ok();
+    let members = found.map(|found| found.members).unwrap_or_default();
+    Ok(matches!(&members[..], [ExaminedMember { superblocks: Some(all) }] if all.is_empty()))
 }

@@ -1,17 +1,25 @@
 //! What the subjects' providers are called with, and the filling of what is read raw.
 
-use braid_stack::{ByteSize, Stack};
+use std::time::Duration;
 
-use super::array::Braid;
+use braid_stack::ByteSize;
+
 use super::held::Held;
 use super::site::{Base, Obstacle, Site};
-use super::stack::writes_when_it_comes_up;
-use super::{
-    Form, Subjects, directory, fill, first_of, kernel, nbd, path, stack, tmpfs, whole_blocks, zram,
-};
-use crate::campaign::Source;
+use super::{Subjects, directory, first_of, kernel, nbd, path, stack, tmpfs, whole_blocks, zram};
+use crate::array::Braid;
+use crate::campaign::{Expression, Source};
 use crate::error::LabError;
+use crate::source::{Form, writes_when_it_comes_up};
 use crate::world::World;
+
+/// The slowest device that can be filled: 1 MiB/s, and a minute on top.
+const LIMIT_BYTES_PER_S: u64 = 1 << 20;
+
+/// How long filling may take.
+fn fill_limit(bytes: u64) -> Duration {
+    Duration::from_secs(60 + bytes / LIMIT_BYTES_PER_S)
+}
 
 impl Subjects<'_> {
     /// `lab-q3XfZa-2`: after the folder that only we have, so that campaigns do not meet.
@@ -66,8 +74,8 @@ impl Subjects<'_> {
         let size = |text: &str| {
             text.parse::<ByteSize>().map_err(|error| Obstacle::Impossible(error.to_string()))
         };
-        let parse = |text: &str| {
-            Stack::parse(text).map_err(|error| Obstacle::Impossible(error.to_string()))
+        let said = |expression: &Expression| {
+            expression.stack().cloned().map_err(|why| Obstacle::Impossible(why.to_owned()))
         };
         let name = self.name_of_volume(subject);
         if writes_when_it_comes_up(&self.subjects[subject].source) {
@@ -79,10 +87,10 @@ impl Subjects<'_> {
             Source::Nbd(uri) => nbd::bring_up(site, uri),
             Source::Zram(text) => zram::bring_up(site, size(text)?),
             Source::Tmpfs(text) => tmpfs::bring_up(site, size(text)?),
-            Source::Kernel(text) => kernel::bring_up(site, &parse(text)?, &name, form),
+            Source::Kernel(text) => kernel::bring_up(site, &said(text)?, &name, form),
             Source::Stack(text) => {
                 let request = stack::Request {
-                    stack: &parse(text)?,
+                    stack: &said(text)?,
                     braid: self.braid(),
                     name,
                     socket: self.room.path().join(format!("{subject}.sock")),
@@ -103,7 +111,7 @@ impl Subjects<'_> {
         self.check_unused(subject, world)?;
         let bytes = self.raw_region(base);
         let (seed, stop) = (self.campaign.seed, &self.options.stop);
-        let filled = world.fill(&base.target, bytes, seed, fill::limit(bytes), stop);
+        let filled = world.fill(&base.target, bytes, seed, fill_limit(bytes), stop);
         filled.map_err(|error| match error {
             LabError::Stopped => Obstacle::Stopped,
             error => Obstacle::Failed(LabError::Fill {

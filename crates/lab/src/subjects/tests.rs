@@ -8,7 +8,9 @@ use braid_stack::ByteSize;
 
 use super::trial::{models_of, mountpoint_of};
 use super::*;
+use crate::array::Braid;
 use crate::campaign::{FileSystem, Setup, SubjectDecl};
+use crate::matrix::Planned;
 use crate::settings::Settings;
 use crate::world::StopFlag;
 
@@ -53,7 +55,7 @@ fn options() -> LabOptions {
 }
 
 fn stack(text: &str) -> Source {
-    Source::Stack(text.to_owned())
+    Source::Stack(text.into())
 }
 
 fn workload(filesystem: FileSystem, health: Health) -> Workload {
@@ -116,7 +118,7 @@ fn everything() -> Vec<(Source, Workload)> {
 fn each_source_comes_up_and_goes_without_a_trace() {
     for (source, workload) in everything() {
         let (campaign, options) = (campaign(std::slice::from_ref(&source)), options());
-        let mut subjects = Subjects::new(&campaign, &options).unwrap();
+        let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
         let mut machine = Machine::default();
         for _ in 0..2 {
             let ready = ready(subjects.bring_up(0, &workload, &mut machine));
@@ -137,7 +139,7 @@ fn a_failure_at_any_step_leaves_nothing() {
         for fault in [Fault::Fails, Fault::IsStopped] {
             for step in 0.. {
                 let (campaign, options) = (campaign(std::slice::from_ref(&source)), options());
-                let mut subjects = Subjects::new(&campaign, &options).unwrap();
+                let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
                 let mut machine = Machine::with_fault(step, fault, &options.stop);
                 let result = subjects.bring_up(0, &workload, &mut machine);
                 let struck = machine.calm_down();
@@ -174,7 +176,7 @@ fn killed_at_any_step_all_is_taken_away_by_the_next_run() {
     let mut tried = 0;
     for (source, workload) in everything() {
         let campaign = campaign(std::slice::from_ref(&source));
-        let mut subjects = Subjects::new(&campaign, &options).unwrap();
+        let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
         let mut machine = Machine::default();
         machine.keep_moments(notes.clone());
         ready(subjects.bring_up(0, &workload, &mut machine));
@@ -190,7 +192,7 @@ fn killed_at_any_step_all_is_taken_away_by_the_next_run() {
             for noted in std::iter::once(moment.notes.clone()).chain(lost) {
                 std::fs::write(&notes, &noted).unwrap();
                 let mut machine = Machine::after(&moment);
-                let mut next = Subjects::new(&campaign, &options).unwrap();
+                let mut next = Subjects::new(&Planned::of(&campaign), &options).unwrap();
                 let told = next.clear_what_was_left(&mut machine).unwrap();
                 let case = format!("{source:?} before {}, noted {noted}: {told:#?}", moment.before);
                 assert_eq!(machine.left(), BTreeSet::new(), "{case}");
@@ -222,8 +224,8 @@ fn superblocks_of_an_ambiguous_path_are_told_and_kept() {
     let campaign = campaign(&[stack(PAIR)]);
     let braid = Braid { program: "braid".into(), config: "/c".into(), state: "/s".into() };
     let journal = Journal::open(dir.path()).unwrap();
-    journal.note(Note::Superblocks { braid: Some(braid), members: vec!["a.img".into()] });
-    let mut subjects = Subjects::new(&campaign, &options).unwrap();
+    journal.note(Thing::Superblocks { braid: Some(braid), members: vec!["a.img".into()] });
+    let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
     let mut machine = Machine::default();
     let told = subjects.clear_what_was_left(&mut machine).unwrap();
     assert!(
@@ -238,7 +240,7 @@ fn after_a_failure_the_next_trial_is_as_ever() {
     for (source, workload) in everything() {
         for step in 0.. {
             let (campaign, options) = (campaign(std::slice::from_ref(&source)), options());
-            let mut subjects = Subjects::new(&campaign, &options).unwrap();
+            let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
             let mut machine = Machine::with_fault(step, Fault::Fails, &options.stop);
             let _ = subjects.bring_up(0, &workload, &mut machine);
             if !machine.calm_down() {
@@ -260,7 +262,7 @@ fn rivals_are_never_up_together_and_others_stay() {
         Source::Path("/img/b".into()),
     ];
     let (campaign, options) = (campaign(&sources), options());
-    let mut subjects = Subjects::new(&campaign, &options).unwrap();
+    let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
     let mut machine = Machine::default();
     let mut up_after = |subject: usize| {
         ready(subjects.bring_up(subject, &raw(), &mut machine));
@@ -284,7 +286,7 @@ fn rivals_are_never_up_together_and_others_stay() {
 fn no_more_are_up_than_the_machine_can_bear() {
     let sources: Vec<Source> = (0..MOST_UP + 3).map(|_| stack("ram(1G)")).collect();
     let (campaign, options) = (campaign(&sources), options());
-    let mut subjects = Subjects::new(&campaign, &options).unwrap();
+    let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
     let mut machine = Machine::default();
     // The first is used between the others, so it is never the one that goes.
     for subject in (1..sources.len()).flat_map(|other| [0, other]) {
@@ -304,7 +306,7 @@ fn no_more_are_up_than_the_machine_can_bear() {
 fn an_array_that_heals_stays_up_and_one_in_memory_changes_its_form() {
     let sources = [stack(PAIR), stack("raid1(ram(1G), ram(1G))")];
     let (campaign, options) = (campaign(&sources), options());
-    let mut subjects = Subjects::new(&campaign, &options).unwrap();
+    let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
     let mut machine = Machine::default();
     for health in [Health::Degraded, Health::Rebuilding, Health::Scrubbing, Health::Story] {
         ready(subjects.bring_up(0, &workload(FileSystem::None, health), &mut machine));
@@ -335,7 +337,7 @@ fn an_array_that_heals_stays_up_and_one_in_memory_changes_its_form() {
 #[test]
 fn only_what_was_named_is_forced() {
     let (campaign, options) = (campaign(&[stack("raid0(/img/a, /img/other)")]), options());
-    let mut subjects = Subjects::new(&campaign, &options).unwrap();
+    let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
     let mut machine = Machine::default();
     ready(subjects.bring_up(0, &reading(), &mut machine));
     let up = machine.commands().into_iter().find(|text| text.contains(" up ")).unwrap();
@@ -362,7 +364,7 @@ fn whatever_writes_is_refused_where_a_member_was_not_named() {
         (Source::Kernel("raid0(/img/a, /img/other)".into()), reading()),
     ] {
         let (campaign, options) = (campaign(std::slice::from_ref(&source)), options());
-        let mut subjects = Subjects::new(&campaign, &options).unwrap();
+        let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
         let mut machine = Machine::default();
         let error = subjects.bring_up(0, &workload, &mut machine).unwrap_err();
         assert!(matches!(&error, LabError::WouldDestroy { paths } if paths.len() == 1), "{error}");
@@ -370,7 +372,7 @@ fn whatever_writes_is_refused_where_a_member_was_not_named() {
         assert_eq!(machine.commands(), [] as [&str; 0], "{source:?}");
     }
     let (campaign, options) = (campaign(&[Source::Path("/dev/other".into())]), options());
-    let mut subjects = Subjects::new(&campaign, &options).unwrap();
+    let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
     let mut machine = Machine::default();
     ready(subjects.bring_up(0, &reading(), &mut machine));
     assert!(matches!(
@@ -385,7 +387,7 @@ fn whatever_writes_is_refused_where_a_member_was_not_named() {
 #[test]
 fn what_is_only_read_is_served_for_reading_only() {
     let (campaign, options) = (campaign(&[stack("raid0(/img/a, /img/b)")]), options());
-    let mut subjects = Subjects::new(&campaign, &options).unwrap();
+    let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
     let mut machine = Machine::default();
     for workload in [reading(), reading(), raw()] {
         ready(subjects.bring_up(0, &workload, &mut machine));
@@ -401,7 +403,7 @@ fn what_is_only_read_is_served_for_reading_only() {
 fn a_server_that_died_is_named_once() {
     for through_nbd in [false, true] {
         let (campaign, options) = (campaign(&[stack("ram(1G)")]), options());
-        let mut subjects = Subjects::new(&campaign, &options).unwrap();
+        let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
         subjects.through_nbd = through_nbd;
         let mut machine = Machine::default();
         ready(subjects.bring_up(0, &raw(), &mut machine));
@@ -419,7 +421,7 @@ fn a_server_that_died_is_named_once() {
 #[test]
 fn what_is_busy_is_kept_and_goes_by_force_only_at_the_end() {
     let (campaign, options) = (campaign(&[Source::Path("/img/a".into())]), options());
-    let mut subjects = Subjects::new(&campaign, &options).unwrap();
+    let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
     let mut machine = Machine::default();
     ready(subjects.bring_up(0, &workload(FileSystem::Ext4, Health::Healthy), &mut machine));
     machine.set_busy(true);
@@ -436,7 +438,7 @@ fn what_is_busy_is_kept_and_goes_by_force_only_at_the_end() {
 fn a_region_is_filled_once_and_again_where_content_ends() {
     let sources = [stack("raid0(/img/a, ram(1G))"), stack("/img/a")];
     let (campaign, options) = (campaign(&sources), options());
-    let mut subjects = Subjects::new(&campaign, &options).unwrap();
+    let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
     let mut machine = Machine::default();
     let mut round = |subject: usize| {
         ready(subjects.bring_up(subject, &raw(), &mut machine));
@@ -467,7 +469,7 @@ fn a_folder_lies_on_the_longest_of_the_mounts_above_it() {
 #[test]
 fn a_folder_is_taken_as_it_is() {
     let (campaign, options) = (campaign(&[Source::Directory("/srv".into())]), options());
-    let mut subjects = Subjects::new(&campaign, &options).unwrap();
+    let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
     let mut machine = Machine::default();
     let own = workload(FileSystem::Own, Health::Healthy);
     let told = ready(subjects.bring_up(0, &own, &mut machine)).commands;
@@ -503,7 +505,7 @@ fn without_root_nothing_is_attached() {
         Source::Kernel(PAIR.into()),
     ] {
         let (campaign, options) = (campaign(std::slice::from_ref(&source)), options());
-        let mut subjects = Subjects::new(&campaign, &options).unwrap();
+        let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
         let mut machine = Machine::default();
         machine.take_root_away();
         match subjects.bring_up(0, &raw(), &mut machine) {

@@ -5,11 +5,10 @@ use std::path::Path;
 
 use braid_stack::ByteSize;
 
-use super::held::Thing;
+use super::journal::Thing;
 use super::loops;
 use super::site::{Base, Obstacle, Site, said};
-use crate::tool::Target;
-use crate::world::{CommandLine, Exit};
+use crate::command::{CommandLine, Exit, Target};
 
 /// What tmpfs needs beside the file's pages.
 const ROOM: u64 = 1 << 20;

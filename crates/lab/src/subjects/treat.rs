@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use super::Subjects;
-use super::array::{Activity, Array};
-use super::health::Treatment;
 use super::site::{LIMIT, Obstacle, Restless, said, settle};
+use crate::array::{Activity, Array};
+use crate::command::{CommandLine, Exit};
 use crate::error::LabError;
 use crate::matrix::Workload;
+use crate::source::Treatment;
 use crate::story::Story;
-use crate::world::{CommandLine, Exit, StopFlag, World};
+use crate::world::{StopFlag, World};
 
 impl Subjects<'_> {
     /// Brings about the state that a trial is to find.

@@ -3,25 +3,49 @@
 
 use std::path::{Path, PathBuf};
 
-use braid_stack::{Node, Stack};
+use braid_stack::Node;
 
 use super::devices::{disks_of, kernel_name};
-use super::held::Thing;
+use super::journal::Thing;
 use super::site::{Base, Obstacle, Site};
 use super::{Ready, Subjects, filesystem, readahead, whole_blocks};
 use crate::campaign::{FileSystem, Source, Subject};
+use crate::command::Target;
 use crate::evidence::Watch;
 use crate::facts::real_path;
 use crate::matrix::{FOLDER_AS_IT_IS, Workload};
 use crate::safety::workload_writes;
 use crate::story::Story;
-use crate::tool::Target;
 use crate::world::World;
 
-/// The share of a fresh file system that a trial may use: copies of trees need room beside them.
-pub(crate) const SHARE_OF_FILE_SYSTEM: f64 = 0.45;
-/// The share of a folder's free space that a trial may use: it is not ours alone.
-pub(crate) const SHARE_OF_FOLDER: f64 = 0.5;
+/// What a trial may use of the free space of a file system.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Shares {
+    /// For a tool that takes as much as it gets.
+    region: f64,
+    /// For a tool that says what it needs.
+    room: f64,
+}
+
+/// A fresh file system is the trial's alone. A tool that takes what it gets stays clear of a full
+/// one, on which every file system is slow; one that says what it needs has counted its copies, and a
+/// tenth is left for what the file system writes of its own beside them.
+const OF_FILE_SYSTEM: Shares = Shares { region: 0.45, room: 0.9 };
+/// The free space of a folder is not the laboratory's alone.
+const OF_FOLDER: Shares = Shares { region: 0.5, room: 0.5 };
+
+impl Shares {
+    /// Of a folder that is there, or of a file system that is made.
+    pub(crate) fn of(in_folder: bool) -> Self {
+        if in_folder { OF_FOLDER } else { OF_FILE_SYSTEM }
+    }
+
+    /// Bytes that a tool uses which takes what it gets, and bytes that one may ask for, where so many
+    /// are free and the campaign's region has so many.
+    pub(crate) fn bytes(self, free: f64, region: u64) -> [u64; 2] {
+        [self.region, self.room].map(|share| region.min(whole_blocks((free * share) as u64)))
+    }
+}
 
 impl Subjects<'_> {
     /// Read-ahead, file system, folder: what a trial needs on top of the base.
@@ -48,35 +72,34 @@ impl Subjects<'_> {
             subject: &facts.name,
             commands: &mut commands,
         };
-        let (folder, share) = place(&mut site, &base, workload)?;
+        let (folder, shares) = place(&mut site, &base, workload)?;
         if let (true, None, Target::Device(device)) = (writes, &folder, &base.target)
             && let Some(claim) = site.world.claim(device)?
         {
-            site.hold(Thing::Claim(claim));
+            site.held.claim(claim);
         }
         let mut watch = watch_of(facts, &base);
-        let (target, region_bytes) = match &folder {
-            None => (base.target.clone(), self.raw_region(&base)),
+        let (target, [region_bytes, room_bytes]) = match &folder {
+            None => (base.target.clone(), [self.raw_region(&base); 2]),
             Some(folder) => {
                 let free = site.world.free_bytes(folder)?;
-                let room = whole_blocks((free as f64 * share) as u64);
                 let table = site.world.read_text(Path::new("/proc/self/mounts"))?;
                 watch.mountpoint = mountpoint_of(folder, &table.unwrap_or_default());
-                (Target::Folder(folder.clone()), self.campaign.region.0.min(room))
+                (Target::Folder(folder.clone()), shares.bytes(free as f64, self.campaign.region.0))
             }
         };
         let size_bytes = base.size_bytes;
         let story = Story::none();
-        Ok(Ready { target, size_bytes, region_bytes, watch, story, commands, folder })
+        Ok(Ready { target, size_bytes, region_bytes, room_bytes, watch, story, commands, folder })
     }
 }
 
-/// The trial's folder, if it works in one, and how much of the free space it may use.
+/// The trial's folder, if it works in one, and what of the free space it may use.
 fn place(
     site: &mut Site<'_>,
     base: &Base,
     workload: &Workload,
-) -> Result<(Option<PathBuf>, f64), Obstacle> {
+) -> Result<(Option<PathBuf>, Shares), Obstacle> {
     let setup = &workload.setup;
     let device = match &base.target {
         Target::Folder(_) if !setup.leaves_folders_alone() => {
@@ -86,11 +109,11 @@ fn place(
             note_mount(site, parent)?;
             let folder = site.world.make_folder(parent)?;
             site.hold(Thing::Folder { path: folder.clone(), with_content: true });
-            return Ok((Some(folder), SHARE_OF_FOLDER));
+            return Ok((Some(folder), OF_FOLDER));
         }
         Target::Device(path) => path.display().to_string(),
         Target::Nbd(_) if setup.filesystem == FileSystem::None && setup.readahead.is_none() => {
-            return Ok((None, 0.0));
+            return Ok((None, OF_FILE_SYSTEM));
         }
         Target::Nbd(_) => {
             let reason = "an NBD export is no block device of this machine: attach it first";
@@ -101,12 +124,12 @@ fn place(
         readahead::set(site, &device, size, setup.filesystem)?;
     }
     if setup.filesystem == FileSystem::None {
-        return Ok((None, 0.0));
+        return Ok((None, OF_FILE_SYSTEM));
     }
     let mount = filesystem::mount(site, &device, setup)?;
     // It goes with the file system: to remove a tree of many files could take minutes.
     let folder = site.world.make_folder(&mount)?;
-    Ok((Some(folder), SHARE_OF_FILE_SYSTEM))
+    Ok((Some(folder), OF_FILE_SYSTEM))
 }
 
 /// Says among the commands what a folder lies on: no mkfs and no mount does.
@@ -173,8 +196,8 @@ fn watch_of(facts: &Subject, base: &Base) -> Watch {
 /// Rates of the modelled members if the expression says all of them; a profile's own are not known
 /// here.
 pub(super) fn models_of(source: &Source) -> Vec<(u64, u64)> {
-    let Source::Stack(text) = source else { return Vec::new() };
-    let Ok(stack) = Stack::parse(text) else { return Vec::new() };
+    let Source::Stack(expression) = source else { return Vec::new() };
+    let Ok(stack) = expression.stack() else { return Vec::new() };
     let leaves = stack.leaves();
     let models = leaves.iter().filter_map(|leaf| match &leaf.node {
         Node::Model(model) => Some(model.overrides),

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 use braid_stack::ByteSize;
 
-use super::held::Thing;
+use super::hand::Hand;
+use super::journal::Thing;
 use super::site::{Base, Obstacle, Site};
-use crate::tool::Target;
-use crate::world::CommandLine;
+use crate::command::{CommandLine, Target};
+use crate::error::LabError;
 
 /// A control file of zram's.
-pub(super) fn control(name: &str) -> PathBuf {
+fn control(name: &str) -> PathBuf {
     Path::new("/sys/class/zram-control").join(name)
 }
 
@@ -31,4 +32,10 @@ pub(super) fn bring_up(site: &mut Site<'_>, size: ByteSize) -> Result<Base, Obst
     site.must(&zramctl.arg(&device))?;
     let size = site.size_of(Path::new(&device))?;
     Ok(Base::new(Target::Device(device.into()), size))
+}
+
+/// Has the kernel remove it.
+pub(super) fn release(hand: &mut Hand<'_>, number: u32) -> Result<(), LabError> {
+    let remove = control("hot_remove");
+    hand.retry(|hand| hand.world.write_text(&remove, &number.to_string()))
 }

@@ -12,12 +12,10 @@ use super::parts::{
     arg, bytes_from, check_room, excerpt, folder_of, malformed, or, own, parameter, push,
     push_processes, scaling, together, unusual,
 };
-use super::{
-    Content, Effort, Place, RunOutput, Script, Step, Tool, ToolError, ToolOutput, TrialSpec, Writes,
-};
+use super::{Content, Effort, Place, RunOutput, Script, Tool, ToolError, TrialSpec, Writes};
+use crate::command::{CommandLine, Step, ToolOutput};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
-use crate::world::CommandLine;
 use braid_stack::ByteSize;
 
 mod output;

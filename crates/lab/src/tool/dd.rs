@@ -13,12 +13,11 @@ use super::parts::{
     own, parameter, push, push_processes, round_down, scaling, together, unusual,
 };
 use super::{
-    Content, Effort, Place, RunOutput, Script, SourceData, Step, Target, Tool, ToolError,
-    ToolOutput, TrialSpec, Writes,
+    Content, Effort, Place, RunOutput, Script, SourceData, Tool, ToolError, TrialSpec, Writes,
 };
+use crate::command::{CommandLine, Step, Target, ToolOutput};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
-use crate::world::CommandLine;
 use braid_stack::ByteSize;
 
 pub(super) struct Dd;

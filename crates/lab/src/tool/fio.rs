@@ -19,12 +19,10 @@
 use super::parts::{
     BLOCK, check_set, excerpt, malformed, or, parameter, round_down, scaling, unusual,
 };
-use super::{
-    Content, Effort, Place, RunOutput, Script, Tool, ToolError, ToolOutput, TrialSpec, Writes,
-};
+use super::{Content, Effort, Place, RunOutput, Script, Tool, ToolError, TrialSpec, Writes};
+use crate::command::{CommandLine, ToolOutput};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
-use crate::world::CommandLine;
 use braid_stack::ByteSize;
 
 mod command;

@@ -8,10 +8,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{RunOutput, TOOLS, Target, Tool, ToolOutput, TrialSpec};
+use super::registry::TOOLS;
+use super::{RunOutput, Tool, TrialSpec};
+use crate::command::{Exit, Target, ToolOutput};
 use crate::metric::Measured;
 use crate::settings::{Kind, Settings, Value};
-use crate::world::Exit;
 
 /// Any bytes as the output of two processes of each tool: standard output, standard error and a
 /// log of slices, parted by NUL. Every word of a choice is tried.
@@ -61,6 +62,7 @@ fn parse(tool: &dyn Tool, settings: &Settings, run: RunOutput) {
         target: &target,
         processes: run.processes.len() as u32,
         region_bytes: 1 << 30,
+        room_bytes: 1 << 30,
         runtime_s: 1.0,
         ramp_s: 0.0,
         seed: 1,

@@ -12,13 +12,10 @@
 use std::os::unix::fs::FileTypeExt;
 
 use super::parts::{arg, excerpt, malformed, number, or, parameter, push};
-use super::{
-    Content, Effort, Place, RunOutput, Script, Target, Tool, ToolError, ToolOutput, TrialSpec,
-    Writes,
-};
+use super::{Content, Effort, Place, RunOutput, Script, Tool, ToolError, TrialSpec, Writes};
+use crate::command::{CommandLine, Target, ToolOutput};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
-use crate::world::CommandLine;
 
 pub(super) struct Hdparm;
 

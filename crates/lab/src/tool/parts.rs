@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use braid_stack::ByteSize;
 
-use super::{RunOutput, Target, ToolError, ToolOutput, TrialSpec};
+use super::{RunOutput, ToolError, TrialSpec};
+use crate::command::{Target, ToolOutput};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings, Value};
 
@@ -72,10 +73,10 @@ pub(super) fn folder_of<'a>(spec: &TrialSpec<'a>) -> Result<&'a Path, String> {
 
 /// That the trial's room holds so many bytes.
 pub(super) fn check_room(spec: &TrialSpec<'_>, bytes: u64) -> Result<(), String> {
-    if bytes <= spec.region_bytes {
+    if bytes <= spec.room_bytes {
         return Ok(());
     }
-    let (needs, has) = (ByteSize(bytes), ByteSize(spec.region_bytes));
+    let (needs, has) = (ByteSize(bytes), ByteSize(spec.room_bytes));
     Err(format!("it needs {needs:#} and has {has:#}; take a smaller size or a larger region"))
 }
 

@@ -19,8 +19,8 @@ use std::path::Path;
 
 use braid_stack::ByteSize;
 
-use super::{Script, SourceData, Step, Target, TrialSpec};
-use crate::world::shell_word;
+use super::{Script, SourceData, TrialSpec};
+use crate::command::{Step, Target, shell_word};
 
 /// The folders and sources that a trial's lines need.
 pub fn places_in_shell(

@@ -6,12 +6,10 @@
 
 use super::fio::{Ops, job, milliseconds, parse_jobs, totals, with_seed, with_target};
 use super::parts::{BLOCK, or, parameter, round_down};
-use super::{
-    Content, Effort, Place, RunOutput, Script, Tool, ToolError, ToolOutput, TrialSpec, Writes,
-};
+use super::{Content, Effort, Place, RunOutput, Script, Tool, ToolError, TrialSpec, Writes};
+use crate::command::{CommandLine, ToolOutput};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Parameter, Settings};
-use crate::world::CommandLine;
 use braid_stack::ByteSize;
 
 pub(super) struct Seek;

@@ -19,10 +19,11 @@ use std::time::Duration;
 use braid_stack::ByteSize;
 
 use super::parts::arg;
-use super::{Content, SourceData, Step};
+use super::{Content, SourceData};
+use crate::command::{CommandLine, Step};
 use crate::error::LabError;
 use crate::rng::SplitMix64;
-use crate::world::{CommandLine, Leave, StopFlag, World, make_file};
+use crate::world::{Leave, StopFlag, World, make_file};
 
 /// No source takes as long, whatever the storage.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);

@@ -18,12 +18,10 @@ use super::parts::{
     arg, bytes_from, check_room, check_set, folder_of, malformed, or, parameter, round_down,
     scaling, unusual,
 };
-use super::{
-    Content, Effort, Place, RunOutput, Script, Step, Tool, ToolError, ToolOutput, TrialSpec, Writes,
-};
+use super::{Content, Effort, Place, RunOutput, Script, Tool, ToolError, TrialSpec, Writes};
+use crate::command::{CommandLine, Step, ToolOutput};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
-use crate::world::CommandLine;
 use braid_stack::ByteSize;
 
 mod output;

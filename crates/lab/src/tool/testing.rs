@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::{RunOutput, Script, Target, Tool, ToolOutput, TrialSpec};
+use super::{RunOutput, Script, Tool, TrialSpec};
+use crate::command::{Exit, Target, ToolOutput};
 use crate::settings::{Settings, Value};
-use crate::world::Exit;
 
 /// What a program printed on standard output before it ended well.
 pub(super) fn output(stdout: &str) -> ToolOutput {
@@ -50,6 +50,7 @@ pub(super) fn trial<'a>(
         target,
         processes,
         region_bytes: 1 << 20,
+        room_bytes: 1 << 20,
         runtime_s: 1.0,
         ramp_s: 0.0,
         seed: 7,

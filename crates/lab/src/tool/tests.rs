@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::registry::TOOLS;
 use super::*;
 use crate::settings::{Kind, Value};
 use braid_stack::ByteSize;
@@ -117,6 +118,7 @@ proptest! {
             for target in [testing::folder(), testing::device()] {
                 let spec = TrialSpec {
                     region_bytes,
+                    room_bytes: region_bytes,
                     seed,
                     ..testing::trial(&settings, &target, processes)
                 };

@@ -46,7 +46,7 @@ pub(super) fn least_written(case: &TrialCase<'_>) -> f64 {
 /// The stack of a subject that is one; `Some(None)` when its expression cannot be read.
 fn stack_of(case: &TrialCase<'_>) -> Option<Option<Stack>> {
     match &case.subject?.source {
-        Source::Stack(text) | Source::Kernel(text) => Some(Stack::parse(text).ok()),
+        Source::Stack(text) | Source::Kernel(text) => Some(text.stack().ok().cloned()),
         _ => None,
     }
 }

@@ -12,7 +12,7 @@
 use braid_stack::Stack;
 
 use crate::campaign::Health;
-use crate::subjects::leave_one_out;
+use crate::source::leave_one_out;
 
 /// The array as it is in such a trial, with `missing` for a member that is out; at least one.
 pub(super) fn arrangements(stack: &Stack, health: Health) -> Vec<Stack> {

@@ -1,8 +1,8 @@
 //! What a rule sees: a trial or a cell, with what was asked for spelt out once for all rules.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use braid_stack::{Node, Stack};
+use braid_stack::Node;
 
 use crate::campaign::{Campaign, FileSystem, Source, Subject};
 use crate::evidence::{Evidence, Moved};
@@ -57,6 +57,11 @@ pub(super) fn gather<'a>(
 }
 
 impl<'a> Cell<'a> {
+    /// Repetitions that were disturbed are none of the cell's any more.
+    pub(super) fn leave_out(&mut self, repetitions: &BTreeSet<u32>) {
+        self.good.retain(|trial| !repetitions.contains(&trial.repetition));
+    }
+
     pub(super) fn trials(&self) -> impl Iterator<Item = TrialCase<'a>> + '_ {
         self.good.iter().map(|trial| TrialCase {
             trial,
@@ -116,7 +121,7 @@ impl TrialCase<'_> {
     /// linear passes requests on and counts none of them.
     pub(super) fn target(&self) -> Option<Moved> {
         let keeps_no_counters = || match &self.subject?.source {
-            Source::Kernel(text) => Some(matches!(Stack::parse(text).ok()?.node, Node::Linear(_))),
+            Source::Kernel(text) => Some(matches!(text.stack().ok()?.node, Node::Linear(_))),
             _ => None,
         };
         let is_silent = |moved: &Moved| moved.read_bytes == 0 && moved.written_bytes == 0;

@@ -21,7 +21,7 @@ use super::arrangement::arrangements;
 use super::case::{CellCase, mib, percent};
 use crate::campaign::{Health, Source};
 use crate::metric::Metric;
-use crate::stats::{Estimate, IntervalKind, estimate};
+use crate::stats::{Estimate, estimate};
 
 /// How far above its bound an array may be without a word: deeper queues and larger requests
 /// reach a member through an array than alone.
@@ -72,7 +72,7 @@ pub(super) fn check_members(case: &CellCase<'_>) -> Checked {
 }
 
 fn against(own: Estimate, bound: Bound, metric: Metric) -> Checked {
-    let alone = own.kind == IntervalKind::Range(1);
+    let alone = own.count == 1;
     let times = own.low / bound.rate;
     if times <= if alone { CONTRADICTION } else { MARGIN } {
         return Checked::Fine;
@@ -138,7 +138,7 @@ fn check_models(
     ))
 }
 
-/// From the upper ends of the intervals of the members alone, under the same workload.
+/// From the best repetitions of the members alone, under the same workload.
 fn bound_by_singles(
     case: &CellCase<'_>,
     stack: &Stack,
@@ -210,7 +210,7 @@ fn bound(
 /// The stack of a subject that is one; a plain path is a stack of one leaf.
 fn stack_of(source: &Source) -> Option<Stack> {
     match source {
-        Source::Stack(text) | Source::Kernel(text) => Stack::parse(text).ok(),
+        Source::Stack(text) | Source::Kernel(text) => text.stack().ok().cloned(),
         Source::Path(path) => Stack::parse(&format!("file({path:?})")).ok(),
         Source::Directory(_) | Source::Nbd(_) | Source::Zram(_) | Source::Tmpfs(_) => None,
     }

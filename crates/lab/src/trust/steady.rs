@@ -9,7 +9,7 @@ use super::Checked;
 use super::case::{CellCase, TrialCase, percent};
 use crate::campaign::Health;
 use crate::metric::{Metric, TimeSeries};
-use crate::stats::estimate;
+use crate::stats::{median, scatter};
 
 /// Slices of a trial.
 const SLICES: usize = 5;
@@ -23,8 +23,11 @@ const TREND: f64 = 0.30;
 const IN_ORDER: f64 = 0.9;
 /// Range of the slices, as a part of their average, that is wide: the rate doubled or halved.
 const WIDE: f64 = 0.75;
-/// Width of the interval of repetitions, as a part of their median, that is wide.
-const WIDE_INTERVAL: f64 = 0.5;
+/// Standard deviation of repetitions, as a part of them, that is wide: two of them then differ by a
+/// third as often as not.
+const WIDE_SCATTER: f64 = 0.25;
+/// Repetitions from which on one wild one is passed over.
+const WILD_FROM: usize = 5;
 /// Rise or fall over the repetitions, as a part of their average, that matters.
 const DRIFT: f64 = 0.10;
 /// Number of values, and the largest sum of squared rank differences (Spearman's D) in order that
@@ -96,14 +99,26 @@ pub(super) fn check_repetitions(case: &CellCase<'_>) -> Checked {
             values.len()
         ));
     }
-    match estimate(&values) {
-        Some(estimate) if estimate.relative_width() > WIDE_INTERVAL => Checked::suspect(format!(
-            "{metric} lies apart between {} repetitions: the interval is {} of the median",
+    match scatter(&without_the_wildest(&values)) {
+        Some(scatter) if scatter > WIDE_SCATTER => Checked::suspect(format!(
+            "{metric} scatters over {} repetitions, by {} (standard deviation)",
             values.len(),
-            percent(estimate.relative_width())
+            percent(scatter)
         )),
         _ => Checked::Fine,
     }
+}
+
+/// Of five or more, all but the one that is furthest from the median: of many repetitions one is wild
+/// sooner or later.
+fn without_the_wildest(values: &[f64]) -> Vec<f64> {
+    let mut kept = values.to_vec();
+    if let Some(middle) = median(values).filter(|_| values.len() >= WILD_FROM) {
+        let far = |value: &f64| (value - middle).abs();
+        let furthest = (0..kept.len()).max_by(|a, b| far(&kept[*a]).total_cmp(&far(&kept[*b])));
+        kept.remove(furthest.unwrap_or_default());
+    }
+    kept
 }
 
 /// The rank correlation from which on so many values are in order beyond chance; `None` of too few.

@@ -206,8 +206,7 @@ impl Lab {
             jobs: Vec::new(),
         };
         let results = Results {
-            subjects: campaign.expand(),
-            campaign,
+            planned: crate::matrix::Planned::of(&campaign),
             facts: self.facts.clone(),
             sessions: self.sessions.clone(),
             trials,

@@ -19,18 +19,8 @@
 use super::Checked;
 use super::case::TrialCase;
 use crate::metric::Metric;
+use crate::tool::enough::{ENOUGH_S, LEAST_S, START_UP_ENOUGH, START_UP_LEAST, START_UP_S};
 
-/// Seconds below which a number is not used.
-const LEAST_S: f64 = 0.2;
-/// Seconds from which on the length is no reason to doubt. A tool that was asked for one second
-/// may stop a little before it.
-const ENOUGH_S: f64 = 0.95;
-/// What starting and watching a tool adds to its wall time, in seconds.
-const START_UP_S: f64 = 0.03;
-/// Part of the wall time that start-up may be in a number that is used.
-const START_UP_LEAST: f64 = 0.10;
-/// Part that is no reason to doubt.
-const START_UP_ENOUGH: f64 = 0.03;
 /// Requests below which a number is not used.
 const LEAST_REQUESTS: f64 = 5.0;
 /// Requests from which on their number is no reason to doubt.

@@ -6,7 +6,7 @@ use super::case::{TrialCase, mib, percent};
 use crate::evidence::RegionContent;
 use crate::facts::Place;
 use crate::metric::Metric;
-use crate::subjects::has_content;
+use crate::source::has_content;
 
 /// Share of holes from which on a rate is off by more than the noise of storage: with a tenth of the
 /// bytes for nothing it is a tenth too high.

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 
 use super::StopFlag;
+use crate::command::Target;
 use crate::error::LabError;
 use crate::nbd::Writer;
 use crate::rng::SplitMix64;
-use crate::tool::Target;
 
 /// Bytes of one write.
 const PIECE: usize = 1 << 20;

@@ -1,9 +1,9 @@
-//! Several programs at once, and beside them what the story of the array wants.
+//! Several programs at once, and beside them what is done beside them.
 //!
 //! ```text
 //!   0 s ──┬── program 1 ────────────────┤ wall_s
 //!         ├── program 2 ───────────┤ wall_s
-//!         └── story:  fail ┤   add ┤ ask ┤ ask ┤     one command at a time
+//!         └── beside: fail ┤   add ┤ ask ┤ ask ┤     one command at a time
 //! ```
 //!
 //! Invariants:
@@ -22,18 +22,17 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use super::process::{Output, signal_group, spawn, try_wait, wait};
-use super::{CommandLine, Exit, Finished, StopFlag};
+use super::{Beside, StopFlag};
+use crate::command::{CommandLine, Exit, Finished, ToolOutput};
 use crate::error::LabError;
-use crate::story::Story;
-use crate::tool::ToolOutput;
 
-/// How often the stop flag and the story are looked at while programs run: 50 wake-ups a second
+/// How often the stop flag and what is due are looked at while programs run: 50 wake-ups a second
 /// beside the measurement.
 const POLL: Duration = Duration::from_millis(20);
 /// How long programs may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long a command of the story may take beyond the programs that it accompanies.
-const STORY_LIMIT: Duration = Duration::from_secs(30);
+/// How long a command beside them may take beyond the programs that it accompanies.
+const BESIDE_LIMIT: Duration = Duration::from_secs(30);
 
 /// What becomes of the children that a program leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +82,7 @@ pub(super) fn run_all(
     left: Left,
     limit: Duration,
     stop: &StopFlag,
-    story: &mut Story,
+    beside: &mut dyn Beside,
     mark: Option<&OsString>,
 ) -> Result<Vec<ToolOutput>, LabError> {
     let began = Instant::now();
@@ -94,10 +93,10 @@ pub(super) fn run_all(
         report_end(index, &child, began, send.clone());
         running.push(Running { command, child, output, left, ended: None });
     }
-    let mut beside = Beside { child: None, mark };
+    let mut under_way = UnderWay { child: None, mark };
     while running.iter().any(|one| one.ended.is_none()) {
         note_ends(&ends, &mut running, began)?;
-        beside.go_on(began, story)?;
+        under_way.go_on(began, beside)?;
         let verdict = if stop.is_set() {
             Some(Exit::Stopped)
         } else if running.iter().any(|one| one.output.is_flood()) {
@@ -109,7 +108,7 @@ pub(super) fn run_all(
             end_all(&mut running, &exit, began)?;
         }
     }
-    beside.finish(began, stop, story)?;
+    under_way.finish(began, stop, beside)?;
     Ok(running.iter_mut().map(output_of).collect())
 }
 
@@ -178,24 +177,24 @@ fn is_over(child: &Child) -> bool {
     !matches!(rustix::process::waitid(WaitId::Pid(pid), options), Ok(None))
 }
 
-/// The story's command that is under way.
-struct Beside<'m> {
+/// The command beside them that is under way.
+struct UnderWay<'m> {
     child: Option<(CommandLine, Child, Output)>,
     mark: Option<&'m OsString>,
 }
 
-impl Beside<'_> {
-    /// Gives the story the result of its command when there is one, and starts its next.
-    fn go_on(&mut self, began: Instant, story: &mut Story) -> Result<(), LabError> {
+impl UnderWay<'_> {
+    /// Hands the result of the command over when there is one, and starts the next.
+    fn go_on(&mut self, began: Instant, beside: &mut dyn Beside) -> Result<(), LabError> {
         if let Some((command, mut child, mut output)) = self.child.take() {
             let Some(exit) = try_wait(&mut child, &command)? else {
                 self.child = Some((command, child, output));
                 return Ok(());
             };
             let (stdout, stderr) = output.collect();
-            story.did(began.elapsed(), &Finished { exit, stdout, stderr });
+            beside.did(began.elapsed(), &Finished { exit, stdout, stderr });
         }
-        if let Some(command) = story.due(began.elapsed()) {
+        if let Some(command) = beside.due(began.elapsed()) {
             let (child, output) = spawn(&command, self.mark)?;
             self.child = Some((command, child, output));
         }
@@ -207,10 +206,10 @@ impl Beside<'_> {
         &mut self,
         began: Instant,
         stop: &StopFlag,
-        story: &mut Story,
+        beside: &mut dyn Beside,
     ) -> Result<(), LabError> {
         let Some((command, mut child, mut output)) = self.child.take() else { return Ok(()) };
-        let deadline = Instant::now() + if stop.is_set() { GRACE } else { STORY_LIMIT };
+        let deadline = Instant::now() + if stop.is_set() { GRACE } else { BESIDE_LIMIT };
         while !is_over(&child) && Instant::now() < deadline {
             std::thread::sleep(POLL / 4);
         }
@@ -219,12 +218,12 @@ impl Beside<'_> {
         let exit = wait(&mut child, &command)?;
         let exit = if in_time { exit } else { Exit::TimedOut };
         let (stdout, stderr) = output.collect();
-        story.did(began.elapsed(), &Finished { exit, stdout, stderr });
+        beside.did(began.elapsed(), &Finished { exit, stdout, stderr });
         Ok(())
     }
 }
 
-impl Drop for Beside<'_> {
+impl Drop for UnderWay<'_> {
     /// The way out after an error.
     fn drop(&mut self) {
         if let Some((command, child, _)) = &mut self.child {
@@ -237,15 +236,16 @@ impl Drop for Beside<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subjects::{Array, Braid, Keeper};
+    use crate::array::{Array, Braid, Keeper};
+    use crate::story::Story;
+    use crate::world::Alone;
 
     fn shell(script: &str) -> CommandLine {
         CommandLine::new("sh").arg("-c").arg(script)
     }
 
     fn run(commands: &[CommandLine], stop: &StopFlag) -> Vec<ToolOutput> {
-        run_all(commands, Left::Ended, Duration::from_secs(600), stop, &mut Story::none(), None)
-            .unwrap()
+        run_all(commands, Left::Ended, Duration::from_secs(600), stop, &mut Alone, None).unwrap()
     }
 
     #[test]
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_server_that_a_program_started_stays() {
-        let (stop, mut story) = (StopFlag::default(), Story::none());
+        let (stop, mut story) = (StopFlag::default(), Alone);
         let commands = [shell("sleep 1000 & echo $!")];
         let limit = Duration::from_secs(600);
         let done = run_all(&commands, Left::Alone, limit, &stop, &mut story, None).unwrap();
@@ -355,7 +355,7 @@ mod tests {
         let limit = Duration::from_millis(1);
         let stop = StopFlag::default();
         let commands = [shell("sleep 1000")];
-        let done = run_all(&commands, Left::Ended, limit, &stop, &mut Story::none(), None).unwrap();
+        let done = run_all(&commands, Left::Ended, limit, &stop, &mut Alone, None).unwrap();
         assert_eq!(done[0].exit, Exit::TimedOut);
     }
 
@@ -368,7 +368,7 @@ mod tests {
             [shell(&format!("sleep 1000; : {mark}")), CommandLine::new("/nonexistent/tool")];
         let limit = Duration::from_secs(600);
         let stop = StopFlag::default();
-        let error = run_all(&commands, Left::Ended, limit, &stop, &mut Story::none(), None);
+        let error = run_all(&commands, Left::Ended, limit, &stop, &mut Alone, None);
         assert!(error.unwrap_err().to_string().contains("/nonexistent/tool"));
         let command_lines = std::fs::read_dir("/proc").unwrap().flatten();
         let command_lines = command_lines.map(|entry| entry.path().join("cmdline"));

@@ -8,7 +8,7 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal};
 
 use super::stream::{LINGER, Stream};
-use super::{CommandLine, Exit};
+use crate::command::{CommandLine, Exit};
 use crate::error::LabError;
 
 /// What a child says, read beside everything else: a full pipe would stop it.

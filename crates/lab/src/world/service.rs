@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use super::Service;
 use super::process::{Output, failed, signal_group, try_wait, wait};
-use super::{CommandLine, Exit, Service};
+use crate::command::{CommandLine, Exit};
 use crate::error::LabError;
 
 /// How often a server that is to end is looked at.

@@ -84,7 +84,8 @@ fn look_at(pid: Pid, wanted: &[u8], but_volumes: bool) -> Option<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::{CommandLine, process};
+    use crate::command::CommandLine;
+    use crate::world::process;
 
     fn end(mut child: std::process::Child) {
         child.kill().unwrap();

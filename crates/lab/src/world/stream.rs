@@ -3,16 +3,15 @@
 //! Invariants:
 //!
 //! * a stream is read for as long as somebody reads here, so the program is never stopped by it;
-//! * no more than [`MOST`] bytes of it are in memory, whatever the program says;
+//! * no more than [`MOST_OUTPUT`](MOST) bytes of it are in memory, whatever the program says;
 //! * nobody waits for ever for its end: children of the program may keep it open.
 
 use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes of a stream that are kept. The longest output of a tool, fio's distributions of many jobs,
-/// is some hundred KiB.
-pub(super) const MOST: usize = 64 << 20;
+use crate::command::MOST_OUTPUT as MOST;
+
 /// How long the end of a stream is waited for once its program has ended: what the program said is
 /// in the pipe then and needs but to be read.
 pub(super) const LINGER: Duration = Duration::from_secs(3);

@@ -14,12 +14,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::content::{self, Leave};
 use super::many::Left;
 use super::service::SystemService;
-use super::{
-    CommandLine, Exit, Finished, Service, StopFlag, World, last_lines, many, process, strays,
-};
+use super::{Alone, Beside, Service, StopFlag, World, many, process, strays};
+use crate::command::{CommandLine, Exit, Finished, Step, Target, ToolOutput, last_lines};
 use crate::error::LabError;
-use crate::story::Story;
-use crate::tool::{Step, Target, ToolOutput};
 
 /// The real world.
 #[derive(Debug)]
@@ -93,7 +90,7 @@ impl World for SystemWorld {
     ) -> Result<Finished, LabError> {
         let commands = std::slice::from_ref(command);
         let mark = self.mark.as_ref();
-        let mut done = many::run_all(commands, Left::Alone, limit, stop, &mut Story::none(), mark)?;
+        let mut done = many::run_all(commands, Left::Alone, limit, stop, &mut Alone, mark)?;
         let ToolOutput { exit, stdout, stderr, .. } = done.remove(0);
         Ok(Finished { exit, stdout, stderr })
     }
@@ -119,9 +116,9 @@ impl World for SystemWorld {
         commands: &[CommandLine],
         limit: Duration,
         stop: &StopFlag,
-        story: &mut Story,
+        beside: &mut dyn Beside,
     ) -> Result<Vec<ToolOutput>, LabError> {
-        many::run_all(commands, Left::Ended, limit, stop, story, self.mark.as_ref())
+        many::run_all(commands, Left::Ended, limit, stop, beside, self.mark.as_ref())
     }
 
     fn perform(&mut self, step: &Step, limit: Duration, stop: &StopFlag) -> Result<(), LabError> {

@@ -4,7 +4,8 @@
 Usage: look.py PAGE DIRECTORY-FOR-SCREENSHOTS
 
 At the width of a desk and of two phones; light, then dark; then on paper. Says on standard output,
-for each width: tables with their texts, charts with the sizes of their pictures and the number of
+for each width: with what the page opens, what is folded and whether a click opens it, and then, with
+all of it open: tables with their texts, charts with the sizes of their pictures and the number of
 their marks, console messages, requests that left the page, and how far the page is wider than the
 window. Exit status 77: this machine has no browser to test with.
 """
@@ -26,6 +27,34 @@ except ImportError as error:
 BROWSER, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
 WIDTHS = {"desk": 1280, "phone": 390, "small": 360}
 
+OPENING = """
+const parts = { answer: '.answer', doubts: '.doubts', picture: '.opening figure', table: '.opening .table' };
+const found = Object.entries(parts).map(([name, where]) => [name, document.querySelector(where)])
+  .filter(([name, node]) => node);
+const follows = (a, b) => a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1;
+const folds = [...document.querySelectorAll('.part > details')];
+const content = fold => fold.querySelector('summary').nextElementSibling;
+return {
+  first: found.sort((a, b) => follows(a[1], b[1])).map(([name]) => name),
+  opening_ends: Math.max(0, ...found.map(([name, node]) => Math.round(node.getBoundingClientRect().bottom))),
+  folds: folds.map(fold => ({
+    id: content(fold).id, open: fold.open, shown: content(fold).checkVisibility(),
+  })),
+};
+"""
+
+CLICKED = """
+const fold = document.querySelector('.part > details');
+const content = fold.querySelector('summary').nextElementSibling;
+return { open: fold.open, shown: content.checkVisibility() };
+"""
+
+# Whether what a link leads to is seen, after a click on it.
+FOLLOWED = """
+const place = document.querySelector(arguments[0].getAttribute('href'));
+return [place.id, place.checkVisibility()];
+"""
+
 READ = """
 const text = node => node.textContent.replace(/\\s+/g, ' ').trim();
 const shown = node => { const box = node.getBoundingClientRect(); return [box.width, box.height]; };
@@ -35,6 +64,16 @@ const hidden = table => {
   const beyond = first ? first.getBoundingClientRect().right - table.parentNode.getBoundingClientRect().right : 0;
   return Math.max(0, Math.round(beyond));
 };
+// Cells whose text is wider than they are, so that it lies over the next.
+const spilt = table => [...table.querySelectorAll('th, td')].filter(cell => {
+  const room = cell.getBoundingClientRect();
+  const texts = cell.querySelector('.v') ? [...cell.querySelectorAll('.v, small')] : [cell];
+  const range = document.createRange();
+  return texts.some(one => {
+    range.selectNodeContents(one);
+    return [...range.getClientRects()].some(line => line.right > room.right + 1 || line.left < room.left - 1);
+  });
+}).map(text);
 return {
   title: document.title,
   headings: [...document.querySelectorAll('h1, h2')].map(text),
@@ -45,6 +84,8 @@ return {
     id: table.id,
     hint: getComputedStyle(table.parentNode).backgroundImage,
     hidden: hidden(table),
+    spilt: spilt(table),
+    beyond: Math.max(0, table.scrollWidth - table.parentNode.clientWidth),
     head: [...table.tHead.rows[0].cells].map(text),
     rows: [...table.tBodies[0].rows].map(row => [...row.cells].map(cell => ({
       text: text(cell.querySelector('.v')),
@@ -111,10 +152,27 @@ def look(driver, page, name, width, screenshots):
     command("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "light"}]})
     began = time.monotonic()
     driver.get("file://" + page)
-    seen = driver.execute_script(READ)
+    opening = driver.execute_script(OPENING)
+    folded = driver.find_elements("css selector", ".part > details > summary")
+    shoot(driver, page, name, width, screenshots, ["light", "dark"])
+    if folded:
+        folded[0].click()
+        opening["clicked"] = driver.execute_script(CLICKED)
+        folded[0].click()
+    links = driver.find_elements("css selector", ".doubts a, nav a")
+    opening["followed"] = [driver.execute_script(FOLLOWED, link, link.click()) for link in links[:9]]
+    driver.execute_script("document.querySelectorAll('details').forEach(fold => fold.open = true)")
+    seen = {**opening, **driver.execute_script(READ)}
     seen["wall_ms"] = round((time.monotonic() - began) * 1000)
     seen["console"] = [entry["message"] for entry in driver.get_log("browser")]
-    for scheme in ["light", "dark"]:
+    seen.update(shoot(driver, page, name + "-open", width, screenshots, ["dark", "light"]))
+    return seen
+
+
+def shoot(driver, page, name, width, screenshots, schemes):
+    """The page as it is, and the colour of its ground, in each of the schemes; the last one stays."""
+    command, grounds = driver.execute_cdp_cmd, {}
+    for scheme in schemes:
         command("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
         path = os.path.join(screenshots, f"{os.path.basename(os.path.dirname(page))}-{name}-{scheme}.png")
         height = min(driver.execute_script("return document.documentElement.scrollHeight"), 16000)
@@ -123,8 +181,8 @@ def look(driver, page, name, width, screenshots):
         with open(path, "wb") as file:
             file.write(base64.b64decode(shot["data"]))
         ground = "return getComputedStyle(document.body).backgroundColor"
-        seen["ground_" + scheme] = driver.execute_script(ground)
-    return seen
+        grounds["ground_" + scheme] = driver.execute_script(ground)
+    return grounds
 
 
 def put_on_paper(driver, page):

@@ -10,14 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use braid_lab::command::{CommandLine, Exit, Step, Target, ToolOutput};
 use braid_lab::metric::{Measured, Metric};
 use braid_lab::settings::Settings;
 use braid_lab::story::Story;
 use braid_lab::tool::source::make_source;
-use braid_lab::tool::{
-    Place, RunOutput, Script, Step, Target, Tool, ToolOutput, TrialSpec, find, names,
-};
-use braid_lab::world::{CommandLine, Exit};
+use braid_lab::tool::{Place, RunOutput, Script, Tool, TrialSpec, find, names};
+
 use braid_lab::{StopFlag, SystemWorld, World};
 
 mod seeds;
@@ -103,6 +102,7 @@ fn measure_in(
         target,
         processes,
         region_bytes: REGION,
+        room_bytes: REGION,
         runtime_s: 0.5,
         ramp_s: 0.1,
         seed: 3,
@@ -424,6 +424,7 @@ fn every_tool_is_run_here_and_refuses_what_does_not_fit() {
             target: &folder,
             processes: 1,
             region_bytes: 0,
+            room_bytes: 0,
             runtime_s: 1.0,
             ramp_s: 0.0,
             seed: 0,
@@ -433,7 +434,8 @@ fn every_tool_is_run_here_and_refuses_what_does_not_fit() {
         assert!(tool.plan(&spec).is_err(), "{name} fits into nothing");
         if tool.place(&settings) == Place::Folder {
             let raw = Target::Device("/nonexistent".into());
-            let spec = TrialSpec { target: &raw, region_bytes: u64::MAX, ..spec };
+            let spec =
+                TrialSpec { target: &raw, region_bytes: u64::MAX, room_bytes: u64::MAX, ..spec };
             let refused = tool.plan(&spec).unwrap_err();
             assert!(refused.contains("folder"), "{name}: {refused}");
         }

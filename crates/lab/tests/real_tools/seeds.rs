@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use braid_lab::SystemWorld;
-use braid_lab::tool::{Target, TrialSpec};
-use braid_lab::world::CommandLine;
+use braid_lab::command::{CommandLine, Target};
+use braid_lab::tool::TrialSpec;
 
 use super::{play, settings, tool};
 
@@ -29,6 +29,7 @@ fn with_seed(
         target: &target,
         processes,
         region_bytes: 1 << 20,
+        room_bytes: 1 << 20,
         runtime_s: 60.0,
         ramp_s: 0.0,
         seed,

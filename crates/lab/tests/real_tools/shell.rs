@@ -3,8 +3,9 @@
 use std::fs;
 use std::process::Command;
 
+use braid_lab::command::{Step, Target};
 use braid_lab::tool::source::make_source;
-use braid_lab::tool::{SourceData, Step, Target, Tool, TrialSpec, places_in_shell};
+use braid_lab::tool::{SourceData, Tool, TrialSpec, places_in_shell};
 use braid_lab::{StopFlag, SystemWorld};
 
 use super::{settings, tool};
@@ -37,6 +38,7 @@ fn type_it(tool: &dyn Tool, values: &str, processes: u32, left: &str) {
         target: &target,
         processes,
         region_bytes: 8 << 20,
+        room_bytes: 8 << 20,
         runtime_s: 0.2,
         ramp_s: 0.0,
         seed: 3,

@@ -221,7 +221,7 @@ fn honest_arrays_are_not_doubted() {
             let run = fio_for_a_second(&watch, 32 * MIB, &args);
             println!("{level} {work:?}: {:?} {:?}", run.measured.samples, run.evidence.members);
             let workload = workload("fio", true, Setup::default());
-            let subjects = vec![("it", Source::Stack(stack.clone()), vec![run])];
+            let subjects = vec![("it", Source::Stack(stack.as_str().into()), vec![run])];
             let judgement = judged(&workload, Path::new(&files[0]), subjects);
             for rule in ["page-cache", "fits-cache", "compressible", "rebuilding"] {
                 assert_eq!(of(&judgement, "it", &workload, rule), None, "{level} {work:?}");

@@ -4,13 +4,14 @@
 use std::fs;
 use std::path::Path;
 
-use braid_lab::campaign::parse_campaign;
+use braid_lab::command::CommandLine;
 use braid_lab::evidence::Roots;
-use braid_lab::matrix::plan_workloads;
+use braid_lab::matrix::Planned;
+use braid_lab::matrix::parse_campaign;
 use braid_lab::runner::{Tally, run_campaign};
 use braid_lab::store::{Results, Store};
 use braid_lab::trust::{Finding, Standing, judge};
-use braid_lab::world::CommandLine;
+
 use braid_lab::{LabOptions, StopFlag};
 
 use crate::machine::alone;
@@ -69,7 +70,7 @@ impl Lab {
 
     pub(crate) fn found(&self, rule: &str) -> Option<Finding> {
         let results = self.results();
-        let workloads = plan_workloads(&results.campaign);
+        let workloads = Planned::of(&results.campaign).workloads;
         let judgement = judge(&results, &workloads);
         let verdict = judgement.of("it", &workloads[0].label()).unwrap();
         for finding in &verdict.findings {

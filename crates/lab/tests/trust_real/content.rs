@@ -7,14 +7,15 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use braid_lab::campaign::{FileSystem, Setup};
+use braid_lab::command::{Exit, Step, Target};
 use braid_lab::evidence::Watch;
 use braid_lab::metric::Metric;
 use braid_lab::settings::Settings;
 use braid_lab::story::Story;
 use braid_lab::tool::source::make_source;
-use braid_lab::tool::{Content, Step, Target, TrialSpec, find};
+use braid_lab::tool::{Content, TrialSpec, find};
 use braid_lab::trust::Standing;
-use braid_lab::world::Exit;
+
 use braid_lab::{StopFlag, SystemWorld, World};
 
 use crate::campaign::{Lab, leave};
@@ -87,6 +88,7 @@ fn left_by(name: &str, settings: &Settings, parent: &Path) -> Option<Vec<u8>> {
         target: &target,
         processes: 1,
         region_bytes: 16 * MIB,
+        room_bytes: 16 * MIB,
         runtime_s: 0.5,
         ramp_s: 0.0,
         seed: 3,

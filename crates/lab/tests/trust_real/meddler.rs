@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use braid_lab::command::{CommandLine, Finished, Step, Target, ToolOutput};
 use braid_lab::environment::{Environment, read_environment_under};
 use braid_lab::evidence::{Roots, Snapshot, Watch};
-use braid_lab::story::Story;
-use braid_lab::tool::{Step, Target, ToolOutput};
-use braid_lab::world::{CommandLine, Finished, PathKind, Service};
+
+use braid_lab::world::{Beside, PathKind, Service};
 use braid_lab::{LabError, StopFlag, SystemWorld, World};
 
 /// Gets the trial's number in this run, from 1, the programs that are about to be started, and the
@@ -38,12 +38,12 @@ impl World for Meddler<'_> {
         commands: &[CommandLine],
         limit: Duration,
         stop: &StopFlag,
-        story: &mut Story,
+        beside: &mut dyn Beside,
     ) -> Result<Vec<ToolOutput>, LabError> {
         self.trials += 1;
         let mut commands = commands.to_vec();
         (self.meddling)(self.trials, &mut commands, stop);
-        self.world.run_all(&commands, limit, stop, story)
+        self.world.run_all(&commands, limit, stop, beside)
     }
 
     fn environment(&mut self, tools: Vec<(String, String)>) -> Environment {

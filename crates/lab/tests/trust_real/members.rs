@@ -33,7 +33,7 @@ fn an_array_that_answers_from_memory() {
             (name, Source::Path(path(device)), runs(device, file, "--direct=1"))
         })
     };
-    let array = Source::Stack(format!("raid0({}, {})", path(&first), path(&second)));
+    let array = Source::Stack(format!("raid0({}, {})", path(&first), path(&second)).into());
     let workload = workload("fio", false, Setup::default());
     let mut subjects = Vec::from(singles());
     let cached = || {

@@ -11,7 +11,7 @@ use braid_lab::campaign::{Campaign, Setup, Source, SubjectDecl};
 use braid_lab::environment::read_environment;
 use braid_lab::evidence::{Evidence, Watch, take};
 use braid_lab::facts::place_members;
-use braid_lab::matrix::Workload;
+use braid_lab::matrix::{Planned, Workload};
 use braid_lab::metric::{Measured, Metric};
 use braid_lab::settings::{Settings, Value};
 use braid_lab::store::{Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
@@ -166,8 +166,8 @@ pub(crate) fn judged(
         environment: read_environment(Vec::new()),
         times: Times::default(),
     };
-    let subjects = campaign.expand();
-    let results = Results { campaign, subjects, facts, sessions: vec![session], trials };
+    let results =
+        Results { planned: Planned::of(&campaign), facts, sessions: vec![session], trials };
     judge(&results, std::slice::from_ref(workload))
 }
 

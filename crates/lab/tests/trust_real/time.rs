@@ -5,13 +5,13 @@ use std::fs;
 use std::process::Command;
 
 use braid_lab::campaign::Setup;
+use braid_lab::command::{Exit, Target, ToolOutput};
 use braid_lab::evidence::{Evidence, Roots, Watch, take_under};
 use braid_lab::matrix::Workload;
 use braid_lab::metric::{Measured, Metric};
 use braid_lab::settings::{Settings, Value};
-use braid_lab::tool::{RunOutput, Target, ToolOutput, TrialSpec, find};
+use braid_lab::tool::{RunOutput, TrialSpec, find};
 use braid_lab::trust::Standing;
-use braid_lab::world::Exit;
 
 use crate::machine::{MIB, alone, has, make_file, text};
 use crate::runs::{Run, between_looks, dd, found, words, workload};
@@ -137,6 +137,7 @@ fn processes_that_share_unevenly() {
             target: &Target::Device(file.clone()),
             processes: 2,
             region_bytes: 16 * MIB,
+            room_bytes: 16 * MIB,
             runtime_s: 1.0,
             ramp_s: 0.0,
             seed: 1,

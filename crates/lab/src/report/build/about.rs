@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::{Context, cells};
-use crate::campaign::Campaign;
+use crate::command::shell_word;
+use crate::evidence::RegionContent;
 use crate::facts::note_on_sharing;
 use crate::report::model::{Row, Table};
 use crate::report::units::{date, digits};
 use crate::safety::plan_overwrites;
 use crate::store::{Outcome, Results};
-use crate::world::shell_word;
+use crate::words::enumerate;
 use braid_stack::ByteSize;
 
 /// When, how much of it is done, on which system.
@@ -86,7 +87,8 @@ pub(super) fn subjects(context: &Context<'_>) -> Table {
 }
 
 /// The machine of the last session.
-pub(super) fn environment(results: &Results) -> Vec<(String, String)> {
+pub(super) fn environment(context: &Context<'_>) -> Vec<(String, String)> {
+    let results = context.results;
     let Some(session) = results.sessions.last() else { return Vec::new() };
     let environment = &session.environment;
     // Several tools come in one package.
@@ -107,7 +109,40 @@ pub(super) fn environment(results: &Results) -> Vec<(String, String)> {
         rows.insert(3, ("Frequency governor", governor.clone()));
     }
     rows.push(("Time", time_spent(results)));
+    rows.extend(region(results).map(|region| ("Of a raw subject", region)));
+    let unchecked = &context.analysis.unchecked;
+    if !unchecked.is_empty() {
+        let rules = unchecked.iter().map(|(rule, times)| format!("{rule} ({times} times)"));
+        let rules: Vec<String> = rules.collect();
+        rows.push(("Not checked, for lack of evidence", rules.join(", ")));
+    }
     rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// What of a raw subject was used, and whether it had been written before.
+fn region(results: &Results) -> Option<String> {
+    let mut filled = BTreeSet::new();
+    let mut found = BTreeSet::new();
+    for trial in results.trials.iter().filter(|trial| trial.outcome == Outcome::Ok) {
+        match trial.evidence.content {
+            Some(RegionContent::Filled) => filled.insert(trial.subject.as_str()),
+            Some(_) => found.insert(trial.subject.as_str()),
+            None => continue,
+        };
+    }
+    let raw = results.trials.iter().any(|trial| {
+        trial.dimensions.get("filesystem").is_none_or(|value| value.to_string() == "none")
+    });
+    let found: Vec<&str> = found.into_iter().collect();
+    let written = match (filled.is_empty(), found.is_empty()) {
+        (true, true) => String::new(),
+        (false, true) => ", written once before they are read".to_owned(),
+        (true, false) => ", not written before they are read".to_owned(),
+        (false, false) => {
+            format!(", written once before they are read (but not {})", enumerate(&found))
+        }
+    };
+    raw.then(|| format!("the first {:#}{written}", results.campaign.region))
 }
 
 fn usable_cores(cores: u32) -> String {
@@ -173,7 +208,7 @@ pub(super) fn commands(context: &Context<'_>) -> Table {
 pub(super) fn again(results: &Results, dir: &Path) -> Vec<String> {
     let campaign = shell_word(&dir.join("campaign.toml").display().to_string());
     let results_dir = shell_word(&dir.display().to_string());
-    let destroy = destroy_flags(&results.campaign);
+    let destroy = destroy_flags(results);
     vec![
         format!("braid lab resume {results_dir}{destroy}"),
         format!("braid lab run {campaign} --out NEW-FOLDER{destroy}"),
@@ -182,7 +217,7 @@ pub(super) fn again(results: &Results, dir: &Path) -> Vec<String> {
 }
 
 /// A flag for each thing that exists and that the campaign would overwrite.
-fn destroy_flags(campaign: &Campaign) -> String {
-    let overwritten = plan_overwrites(campaign);
+fn destroy_flags(results: &Results) -> String {
+    let overwritten = plan_overwrites(&results.planned);
     overwritten.iter().map(|path| format!(" --destroy {}", shell_word(path))).collect()
 }

@@ -1,10 +1,10 @@
 //! Cells of tables: how a number, a percent, a gap look in every table alike.
 
-use crate::analysis::{Cell as Measured, Outlook, Standing, State, outlook};
+use crate::analysis::{Cell as Measured, Outlook, Standing, State};
 use crate::metric::{Better, Metric};
 use crate::report::model::{Cell, Column, Datum, Gap, Row, Spread, Tone};
-use crate::report::units::{Scale, digits, ends};
-use crate::stats::BaselinePercent;
+use crate::report::units::{Scale, digits, ends, span};
+use crate::stats::Effect;
 
 /// A cell of words.
 pub(super) fn words(text: impl Into<String>) -> Cell {
@@ -78,7 +78,7 @@ pub(super) fn tone_of(standing: Standing, otherwise: Tone) -> Tone {
     }
 }
 
-/// The median of a metric with its interval. An invalid one is shown and has no number behind it,
+/// The median of a metric with the range of its repetitions. An invalid one is shown and has no number behind it,
 /// so that no spreadsheet adds it up.
 pub(super) fn median(cell: &Measured, metric: Metric, scale: Scale) -> Cell {
     let Some(estimate) = cell.get(metric) else {
@@ -97,31 +97,56 @@ pub(super) fn median(cell: &Measured, metric: Metric, scale: Scale) -> Cell {
             _ => ends(estimate, |end| scale.write(end)).unwrap_or_default(),
         },
         number: (cell.standing != Standing::Invalid && value.is_finite()).then_some(value),
+        ends: (estimate.count > 1 && cell.standing != Standing::Invalid)
+            .then(|| (scale.apply(estimate.low), scale.apply(estimate.high))),
         tone: tone_of(cell.standing, Tone::Plain),
         strength: 0.0,
     }
 }
 
-/// A comparison in percent with the interval of its pairs, coloured by what it means, as far as
-/// both its sides can be believed: `standing` is that of the worse one.
-pub(super) fn compared(ratio: &BaselinePercent, better: Better, standing: Standing) -> Cell {
-    let percent = ratio.paired.median;
-    let tone = match outlook(better, ratio.verdict) {
+/// What an outlook looks like.
+pub(super) fn tone_of_outlook(outlook: Outlook) -> Tone {
+    match outlook {
         Outlook::Better => Tone::Better,
         Outlook::Worse => Tone::Worse,
         Outlook::Same => Tone::Same,
-    };
-    let tone = tone_of(standing, tone);
+    }
+}
+
+/// A ratio of two numbers in percent with its 95 % interval, coloured by what the comparison of the
+/// two subjects says, as far as both its sides can be believed: `standing` is that of the worse one.
+pub(super) fn percent(ratio: &Effect, outlook: Option<Outlook>, standing: Standing) -> Cell {
+    let tone = tone_of(standing, outlook.map_or(Tone::Plain, tone_of_outlook));
+    let [value, low, high] = [ratio.ratio, ratio.low, ratio.high].map(|ratio| ratio * 100.0);
+    let is_used = standing != Standing::Invalid;
     Cell {
-        text: digits(percent),
-        detail: ends(&ratio.paired, digits).unwrap_or_default(),
-        number: (standing != Standing::Invalid && percent.is_finite()).then_some(percent),
+        text: digits(value),
+        detail: match ratio.has_interval() {
+            true => span(&digits(low), &digits(high)),
+            false => String::new(),
+        },
+        number: is_used.then_some(value),
+        ends: (is_used && ratio.has_interval()).then_some((low, high)),
         strength: match tone {
-            Tone::Better | Tone::Worse => strength(percent),
+            Tone::Better | Tone::Worse => strength(value),
             _ => 0.0,
         },
         tone,
     }
+}
+
+/// Which way is better, as a note under a chart.
+pub(super) fn note_on_better(metric: Metric) -> String {
+    match metric.better() {
+        Better::Higher => "More is better.".to_owned(),
+        Better::Lower => "Less is better.".to_owned(),
+        Better::Neither => String::new(),
+    }
+}
+
+/// So many in each chart that none is nearly empty: nine lines are five and four.
+pub(super) fn evenly(count: usize, most: usize) -> usize {
+    count.div_ceil(count.div_ceil(most).max(1)).max(1)
 }
 
 /// How far a percent is from 100, so that half and twice are equally strong: 1 from there on.

@@ -1,8 +1,8 @@
 //! Over the time of a trial: what happened when, such as the moment a member failed.
 
-use super::cells::is_suspect;
-use super::pivot::{MOST_SERIES, evenly};
-use super::{Context, section as make_section};
+use super::cells::{evenly, is_suspect};
+use super::factors::MOST_SERIES;
+use super::{Context, section};
 use crate::metric::Metric;
 use crate::report::model::{Axis, Block, Chart, Event, LineSeries, Plot, Point, Section};
 use crate::report::units::{Scale, title};
@@ -17,7 +17,7 @@ const METRICS: [Metric; 4] =
     [Metric::Throughput, Metric::Iops, Metric::LatencyMean, Metric::LatencyMax];
 
 /// Charts of workloads in which something happened first, then of the others.
-pub(super) fn section(context: &Context<'_>) -> Option<Section> {
+pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
     let analysis = context.analysis;
     let first_trials = |work: usize| -> Vec<(usize, &StoredTrial)> {
         let cells = analysis.row(work).iter().filter(|cell| cell.is_usable());
@@ -44,7 +44,8 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
     if works.len() > MOST_WORKLOADS {
         lead += &format!(" {} workloads more have a course.", works.len() - MOST_WORKLOADS);
     }
-    make_section("over-time", "Over time", lead, blocks)
+    let has_events = context.results.trials.iter().any(|trial| !trial.events.is_empty());
+    section("over-time", "Over time", lead, !has_events, blocks)
 }
 
 /// A line, and where it is from.

@@ -1,16 +1,17 @@
 //! Everything else that tools said: a table for each tool, a row for each number.
 
 use super::cells;
-use super::{Context, section as make_section};
-use crate::metric::{Better, METRICS, Metric};
+use super::{Context, section};
+use crate::metric::{METRICS, Metric};
 use crate::report::model::{Block, Cell, Row, Section, Table};
+use crate::report::units::digits;
 use crate::report::units::{Scale, title};
 
 /// Rows of a table at most; the samples have the rest.
 const MOST_ROWS: usize = 400;
 
 /// The tables.
-pub(super) fn section(context: &Context<'_>) -> Option<Section> {
+pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
     let mut tools: Vec<&str> = Vec::new();
     for work in &context.analysis.workloads {
         if !tools.contains(&work.workload.tool.as_str()) {
@@ -19,8 +20,8 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
     }
     let tables = tools.into_iter().filter_map(|tool| table(context, tool)).map(Block::Table);
     let lead = "Medians of everything that was measured; under them what they are in percent of \
-                the baseline, in colour where that can be told apart.";
-    make_section("details", "Everything that was measured", lead.to_owned(), tables.collect())
+                the baseline.";
+    section("details", "Everything that was measured", lead.to_owned(), true, tables.collect())
 }
 
 fn table(context: &Context<'_>, tool: &str) -> Option<Table> {
@@ -61,16 +62,10 @@ fn row(context: &Context<'_>, work: usize, metric: Metric) -> Row {
     ];
     line.extend(row.iter().map(|cell| {
         let value = cells::median(cell, metric, scale);
-        let Some(ratio) = context.analysis.compare(cell, metric) else { return value };
-        let of_suspect = context.analysis.standing_against_baseline(cell) != cell.standing;
-        let percent = cells::compared(&ratio, metric.better(), cell.standing);
-        if metric.better() == Better::Neither || of_suspect {
-            // The value itself is as good as it is; only its percent says nothing, or is doubtful.
-            let of = if of_suspect { " of a suspect baseline" } else { "" };
-            return Cell { detail: format!("{} %{of}", percent.text), ..value };
+        match context.analysis.compare(cell, metric) {
+            Some(ratio) => Cell { detail: format!("{} %", digits(ratio.ratio * 100.0)), ..value },
+            None => value,
         }
-        let detail = format!("{} %", percent.text);
-        Cell { detail, tone: percent.tone, strength: percent.strength, ..value }
     }));
     cells::row(line)
 }

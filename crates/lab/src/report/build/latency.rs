@@ -1,15 +1,17 @@
 //! How long requests took: distributions, and percentiles where the sample supports them.
 
 use super::cells;
-use super::pivot::{MOST_SERIES, evenly};
-use super::{Context, section as make_section};
-use crate::analysis::{Standing, merged_latencies};
+use super::cells::evenly;
+use super::factors::MOST_SERIES;
+use super::{Context, section};
+use crate::analysis::{Cell as Measured, Standing, merged_latencies};
 use crate::metric::Metric;
 use crate::report::model::{
     Axis, Block, Cell, Chart, LineSeries, Plot, Point, Row, Section, Table, Tone,
 };
-use crate::report::units::{Scale, span};
-use crate::stats::{Histogram, Percentile};
+use crate::report::units::{Scale, ends};
+use crate::stats::{Histogram, Percentile, estimate};
+use crate::store::{Outcome, StoredTrial};
 
 /// Workloads that get a chart.
 const MOST_CHARTS: usize = 6;
@@ -28,7 +30,7 @@ struct Latencies {
 }
 
 /// Charts of the most telling workloads, and a table of all.
-pub(super) fn section(context: &Context<'_>) -> Option<Section> {
+pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
     let analysis = context.analysis;
     let mut all: Vec<Latencies> = Vec::new();
     for work in 0..analysis.workloads.len() {
@@ -53,9 +55,18 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
     if !all.is_empty() {
         blocks.push(Block::Table(percentiles(context, &all)));
     }
-    let lead = "All repetitions of a cell are taken together, request by request. A percentile is \
-                given only where at least ten requests lie beyond it.";
-    make_section("latencies", "Latency", lead.to_owned(), blocks)
+    let left = all.len().saturating_sub(MOST_CHARTS);
+    let mut lead = "A curve takes all repetitions of a cell together, request by request. A percentile \
+                    is the median of the repetitions', each of which has at least ten requests beyond \
+                    it."
+        .to_owned();
+    if left > 0 {
+        lead += &format!(
+            " Drawn are the {MOST_CHARTS} workloads in which subjects differ most; {left} more are in \
+             the table."
+        );
+    }
+    section("latencies", "Latency", lead, true, blocks)
 }
 
 /// Where subjects differ most in the 99 % latency, in the campaign's order.
@@ -154,7 +165,8 @@ fn percentiles(context: &Context<'_>, all: &[Latencies]) -> Table {
                 cells::words(context.subject(*subject)),
                 mark(cells::number(histogram.total().to_string(), histogram.total() as f64)),
             ];
-            line.extend(PERCENTILES.iter().map(|(q, _)| mark(percentile(histogram, *q))));
+            let parts = latencies_by_trial(context, measured, op);
+            line.extend(PERCENTILES.iter().map(|(q, _)| mark(percentile(&parts, *q))));
             let slowest = histogram.max_ns().unwrap_or(0) as f64;
             line.push(mark(cells::number(in_ms(slowest), slowest / 1e6)));
             rows.push(cells::row(line));
@@ -163,9 +175,7 @@ fn percentiles(context: &Context<'_>, all: &[Latencies]) -> Table {
     Table {
         id: "percentiles".to_owned(),
         title: "Percentiles of the latency".to_owned(),
-        note: "Under a percentile is its 95 % interval, which takes requests for independent of \
-               each other; in a deep queue they are not, and the interval is too narrow."
-            .to_owned(),
+        note: "Under a percentile is from where to where it lies in the repetitions.".to_owned(),
         columns,
         rows,
     }
@@ -180,13 +190,34 @@ fn in_ms(ns: f64) -> String {
     }
 }
 
-fn percentile(histogram: &Histogram, q: f64) -> Cell {
-    match histogram.percentile(q) {
-        Ok(Percentile::Supported { value, low, high, .. }) => Cell {
-            detail: span(&in_ms(low), &in_ms(high)),
-            ..cells::number(in_ms(value), value / 1e6)
-        },
-        Ok(Percentile::Unsupported { needed, .. }) => cells::missing(cells::not_supported(needed)),
-        Err(_) => cells::missing(""),
+/// The requests of each trial of a cell that counts.
+fn latencies_by_trial(context: &Context<'_>, cell: &Measured, op: &str) -> Vec<Histogram> {
+    let trials = cell.trials.iter().map(|index| &context.results.trials[*index]);
+    let counts =
+        |trial: &&StoredTrial| trial.outcome == Outcome::Ok && cell.counts(trial.repetition);
+    let bins = |trial: &StoredTrial| {
+        let of_op = trial.measured.latencies.iter().filter(|latencies| latencies.op == op);
+        Histogram::from_bins(of_op.flat_map(|latencies| latencies.bins.iter().copied())).ok()
+    };
+    trials.filter(counts).filter_map(bins).filter(|bins| !bins.is_empty()).collect()
+}
+
+/// The median of the repetitions' percentiles, if each of them has the requests for it.
+fn percentile(parts: &[Histogram], q: f64) -> Cell {
+    let mut values = Vec::new();
+    for part in parts {
+        match part.percentile(q) {
+            Ok(Percentile::Supported(value)) => values.push(value),
+            Ok(Percentile::Unsupported { needed, .. }) => {
+                return cells::missing(cells::not_supported(needed));
+            }
+            Err(_) => {}
+        }
+    }
+    let Some(all) = estimate(&values) else { return cells::missing("") };
+    Cell {
+        detail: ends(&all, in_ms).unwrap_or_default(),
+        ends: (all.count > 1).then_some((all.low / 1e6, all.high / 1e6)),
+        ..cells::number(in_ms(all.median), all.median / 1e6)
     }
 }

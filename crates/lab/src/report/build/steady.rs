@@ -1,20 +1,18 @@
 //! Whether rounds have settled, for campaigns whose repetitions are rounds of one long run.
 
-use super::answer::enumerate;
 use super::cells;
-use super::{Context, section as make_section};
+use super::factors::MOST_SERIES;
+use super::{Context, section};
 use crate::analysis::{Cell as Measured, Rounds, Standing, has_rounds};
 use crate::report::model::{Axis, Block, Chart, LineSeries, Plot, Point, Section, Table, Tone};
 use crate::report::units::{Scale, percent_number, quantity, title};
 use crate::stats::{SteadyState, Window};
-
-/// So many windows are named one by one.
-const FEW: usize = 6;
+use crate::words::enumerate;
 
 /// The verdicts, and the rounds as lines.
-pub(super) fn section(context: &Context<'_>) -> Option<Section> {
+pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
     if !has_rounds(&context.results.campaign) {
-        return None;
+        return Vec::new();
     }
     let analysis = context.analysis;
     let mut blocks = Vec::new();
@@ -48,11 +46,11 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
             });
         }
         series.retain(|line| line.points.len() > 1);
-        for series in series.chunks(super::pivot::evenly(series.len(), super::pivot::MOST_SERIES)) {
+        for series in series.chunks(cells::evenly(series.len(), MOST_SERIES)) {
             blocks.push(Block::Chart(Chart {
                 id: "rounds".to_owned(),
                 title: format!("{}: {} by round", context.label(work), title(metric)),
-                note: super::pivot::note_on_better(metric),
+                note: cells::note_on_better(metric),
                 plot: Plot::Lines {
                     x: Axis { label: "round".to_owned(), ..Axis::default() },
                     y: Axis {
@@ -67,7 +65,7 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
         }
     }
     if rows.is_empty() {
-        return None;
+        return Vec::new();
     }
     let table = Table {
         id: "steady".to_owned(),
@@ -92,7 +90,7 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
     };
     blocks.insert(0, Block::Table(table));
     let lead = "Flash is fast when fresh; only what it keeps up is a property of it.";
-    make_section("steady-state", "Steady state", lead.to_owned(), blocks)
+    section("steady-state", "Steady state", lead.to_owned(), false, blocks)
 }
 
 fn verdict(
@@ -157,39 +155,22 @@ fn in_words(window: &Window) -> String {
     format!("{} to {}", window.first, window.last())
 }
 
-/// What an answer has to say of rounds: which count, and who has not settled.
-pub(super) fn sentences(context: &Context<'_>) -> Vec<String> {
-    let analysis = context.analysis;
-    let mut said = Vec::new();
-    let mut windows: Vec<(&str, String)> = Vec::new();
-    let mut unsettled: Vec<String> = Vec::new();
-    for cell in &analysis.cells {
-        let Some(rounds) = &cell.rounds else { continue };
-        match rounds.window().filter(|_| cell.is_usable()) {
-            Some(window) => windows.push((context.subject(cell.subject), in_words(window))),
-            None if rounds.window().is_none() => unsettled.push(format!(
-                "{} ({})",
-                context.subject(cell.subject),
-                context.label(cell.workload)
-            )),
-            None => {}
-        }
-    }
-    windows.sort();
-    windows.dedup();
-    if !windows.is_empty() && windows.len() <= FEW {
-        let each: Vec<String> =
-            windows.iter().map(|(subject, rounds)| format!("{subject} {rounds}")).collect();
-        said.push(format!("Only settled rounds count: {}.", each.join(", ")));
-    } else if !windows.is_empty() {
-        said.push("Only settled rounds count; the section on steady state has them.".to_owned());
-    }
-    if !unsettled.is_empty() {
-        let names: Vec<&str> = unsettled.iter().map(String::as_str).collect();
-        said.push(format!(
+/// Who has not settled, for an answer.
+pub(super) fn sentence(context: &Context<'_>) -> Option<String> {
+    let unsettled =
+        |cell: &&Measured| cell.rounds.as_ref().is_some_and(|rounds| rounds.window().is_none());
+    let names: Vec<String> = context
+        .analysis
+        .cells
+        .iter()
+        .filter(unsettled)
+        .map(|cell| format!("{} ({})", context.subject(cell.subject), context.label(cell.workload)))
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    (!names.is_empty()).then(|| {
+        format!(
             "Not settled, and so without a number: {}. Measure more rounds, into a new directory.",
             enumerate(&names)
-        ));
-    }
-    said
+        )
+    })
 }

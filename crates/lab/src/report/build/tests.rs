@@ -8,22 +8,18 @@ use crate::analysis::analyse;
 use crate::analysis::{Finding, Judgement, Standing};
 use crate::campaign::{Campaign, Health};
 use crate::fixture::{self, Given, campaign, headline, noise, results};
-use crate::matrix::plan_workloads;
+use crate::matrix::Planned;
 use crate::metric::Metric;
-use crate::report::model::{Axis, Datum, Plot, Table, Tone};
+use crate::report::model::{Axis, Cell, Datum, Plot, Table, Tone};
 use crate::settings::Value;
-use braid_stack::ByteSize;
 
 mod answers;
 mod any;
-mod belief;
-mod charts;
-mod contests;
-mod efficiency;
+mod doubts;
 mod health;
-mod percents;
+mod numbers;
 mod rounds;
-mod sections;
+mod studies;
 
 fn report_of(results: &Results) -> Report {
     build_report(&analyse(results), results, Path::new("results"))
@@ -35,6 +31,10 @@ fn text_of(report: &Report) -> String {
     for sentence in &report.answer {
         writeln!(text, "> {sentence}").unwrap();
     }
+    if let Some(chart) = &report.picture {
+        writeln!(text, "picture: {} ({})", chart.title, drawn(&chart.plot)).unwrap();
+    }
+    text += &table_of(&report.table);
     let trust = &report.trust;
     writeln!(
         text,
@@ -58,9 +58,6 @@ fn text_of(report: &Report) -> String {
             }
         }
     }
-    for note in &report.notes {
-        writeln!(text, "- {note}").unwrap();
-    }
     text
 }
 
@@ -72,9 +69,6 @@ fn drawn(plot: &Plot) -> String {
         Plot::Lines { series, events, .. } => {
             let points: Vec<usize> = series.iter().map(|line| line.points.len()).collect();
             format!("lines, points {points:?}, {} events", events.len())
-        }
-        Plot::HeatMap { columns, rows, .. } => {
-            format!("heat map, {} x {}", rows.len(), columns.len())
         }
     }
 }
@@ -234,6 +228,7 @@ fn check(report: &Report) {
             assert_eq!(row.cells.len(), table.columns.len(), "{}", table.title);
             for cell in &row.cells {
                 assert!(cell.number.is_none_or(f64::is_finite), "{}: {cell:?}", table.title);
+                assert!(cell.ends.is_none_or(|(low, high)| low <= high), "{cell:?}");
                 assert!((0.0..=1.0).contains(&cell.strength), "{}: {cell:?}", table.title);
                 assert!(!(cell.tone == Tone::Invalid && cell.number.is_some()), "{cell:?}");
             }
@@ -241,7 +236,6 @@ fn check(report: &Report) {
     }
     report.charts().for_each(check_chart);
     crate::report::render::render_html(report).unwrap();
-    crate::report::render::render_json(report).unwrap();
     crate::report::render::render_markdown(report);
     crate::report::render::render_terminal(report, true, "report.html");
 }
@@ -260,46 +254,29 @@ fn check_chart(chart: &crate::report::model::Chart) {
             }
         }
         Plot::Lines { x, y, series, .. } => {
-            assert!(series.len() <= 8 && !series.is_empty(), "{}", chart.title);
+            // Eight, and what would be ideal.
+            assert!(series.len() <= 9 && !series.is_empty(), "{}", chart.title);
             for point in series.iter().flat_map(|line| &line.points) {
                 assert!(fits(&point.x, x) && fits(&point.y, y), "{}: {point:?}", chart.title);
             }
         }
-        Plot::HeatMap { columns, rows, values, .. } => {
-            assert_eq!(values.len(), rows.len());
-            assert!(values.iter().all(|row| row.len() == columns.len()));
-            assert!(values.iter().flatten().filter_map(Datum::value).all(|s| s.value.is_finite()));
-        }
     }
 }
 
-fn section_of<'r>(report: &'r Report, id: &str) -> &'r Section {
-    report.sections.iter().find(|section| section.id == id).unwrap_or_else(|| {
-        let ids: Vec<&str> = report.sections.iter().map(|s| s.id.as_str()).collect();
-        panic!("no section {id}, only {ids:?}")
-    })
-}
-
-/// Texts of a row of the first table of this title, by how the row begins.
-fn row_of<'r>(report: &'r Report, title: &str, first: &str) -> Vec<&'r str> {
-    let table = report.tables().find(|table| table.title == title).unwrap_or_else(|| {
-        let titles: Vec<&str> = report.tables().map(|table| table.title.as_str()).collect();
-        panic!("no table {title}, only {titles:?}")
+/// A cell of the first table of this id, by how its row begins and by its column.
+fn cell<'r>(report: &'r Report, table: &str, first: &str, column: &str) -> &'r Cell {
+    let table = report.tables().find(|one| one.id == table).unwrap_or_else(|| {
+        let ids: Vec<&str> = report.tables().map(|table| table.id.as_str()).collect();
+        panic!("no table {table}, only {ids:?}")
     });
-    let row = table.rows.iter().find(|row| row.cells[0].text.starts_with(first)).unwrap();
-    row.cells.iter().map(|cell| cell.text.as_str()).collect()
+    let columns: Vec<&str> = table.columns.iter().map(|c| c.heading.as_str()).collect();
+    let at = columns.iter().position(|heading| *heading == column);
+    let at = at.unwrap_or_else(|| panic!("no {column} in {columns:?}"));
+    let row = table.rows.iter().find(|row| row.cells[0].text.starts_with(first));
+    &row.unwrap_or_else(|| panic!("no {first} in {table:?}")).cells[at]
 }
 
-/// Standing and findings made up, so that the rules of trust have no say.
-fn analyse_without_rules(results: &Results, invalid: &[(&str, &str)]) -> Analysis {
-    let judged: Vec<(&str, &str, Standing)> = invalid
-        .iter()
-        .map(|(subject, workload)| (*subject, *workload, Standing::Invalid))
-        .collect();
-    analyse_as(results, &judged)
-}
-
-/// The same with any standing of some cells.
+/// Standing and findings of some cells made up, so that the rules of trust have no say.
 fn analyse_as(results: &Results, judged: &[(&str, &str, Standing)]) -> Analysis {
     let mut judgement = Judgement::default();
     for (subject, workload, standing) in judged {
@@ -309,8 +286,9 @@ fn analyse_as(results: &Results, judged: &[(&str, &str, Standing)]) -> Analysis 
             why: "the tool read 10 GiB and the disk 1 MiB".to_owned(),
             action: "set direct".to_owned(),
         };
-        let verdict = crate::trust::Verdict { standing: *standing, findings: vec![finding] };
+        let findings = vec![finding];
+        let verdict = crate::trust::Verdict { standing: *standing, findings, ..Default::default() };
         judgement.cells.insert(((*subject).to_owned(), (*workload).to_owned()), verdict);
     }
-    crate::analysis::analyse_judged(results, plan_workloads(&results.campaign), judgement)
+    crate::analysis::analyse_judged(results, Planned::of(&results.campaign).workloads, judgement)
 }

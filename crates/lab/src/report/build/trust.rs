@@ -73,10 +73,30 @@ pub(super) fn trust_box(context: &Context<'_>) -> TrustBox {
         };
         add(&mut trust.reasons, reason, name);
     }
-    trust.reasons.sort_by_key(|reason| match reason.tone {
-        Tone::Invalid => 0,
-        Tone::Suspect => 1,
-        _ => 2,
+    for finding in &context.analysis.campaign {
+        trust.reasons.push(TrustReason {
+            tone: match finding.standing {
+                Standing::Invalid => Tone::Invalid,
+                Standing::Suspect => Tone::Suspect,
+                Standing::Ok => Tone::Plain,
+            },
+            rule: finding.rule.to_owned(),
+            why: finding.why.clone(),
+            action: finding.action.clone(),
+            cells: Vec::new(),
+        });
+    }
+    // The gravest first, and of these what concerns most.
+    trust.reasons.sort_by_key(|reason| {
+        let grave = match reason.tone {
+            Tone::Invalid => 0,
+            Tone::Suspect => 1,
+            Tone::Missing if reason.rule == "failed" => 2,
+            Tone::Missing => 3,
+            _ => 4,
+        };
+        let concerned = if reason.cells.is_empty() { usize::MAX } else { reason.cells.len() };
+        (grave, std::cmp::Reverse(concerned))
     });
     trust
 }

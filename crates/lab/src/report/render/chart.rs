@@ -1,4 +1,4 @@
-//! Charts as SVG, drawn with plotters: the same picture in the page, as a file and for the PNG.
+//! Charts as SVG: the same picture in the page and as a file.
 //!
 //! ```text
 //!  legend, as many rows as it needs        a chart has no fixed height: what must be read gets
@@ -17,10 +17,10 @@
 //! * colours are the ones of [`colours`], so that a page can exchange them for the dark;
 //! * a value that is not finite is drawn as a gap; no chart makes a renderer fail.
 
+mod axis;
 mod bars;
 mod canvas;
 pub(super) mod colours;
-mod heat_map;
 mod legend;
 mod lines;
 mod scale;
@@ -29,10 +29,10 @@ mod tests;
 
 pub use colours::Palette;
 
-use self::canvas::Canvas;
-pub(super) use self::scale::{axis_title, limits, value_text};
+pub(super) use self::axis::{axis_title, value_text};
+use self::canvas::{Canvas, Px, WIDTH};
+pub(super) use self::scale::limits;
 use super::text::escape_xml;
-use crate::error::LabError;
 use crate::report::model::{Chart, Plot};
 
 /// Where a picture stands.
@@ -45,19 +45,12 @@ pub enum Frame {
 }
 
 /// A chart as an SVG element.
-///
-/// # Errors
-///
-/// When the drawing library fails, which is a mistake in this program.
-pub fn render_svg(chart: &Chart, palette: &Palette, frame: Frame) -> Result<String, LabError> {
+pub fn render_svg(chart: &Chart, palette: &Palette, frame: Frame) -> String {
     let canvas = match &chart.plot {
         Plot::Bars { axis, categories, series, mark } => {
             bars::draw(axis, categories, series, *mark, palette)
         }
         Plot::Lines { x, y, series, events } => lines::draw(x, y, series, events, palette),
-        Plot::HeatMap { x, y, columns, rows, values, unit } => {
-            heat_map::draw(x, y, columns, rows, values, unit)
-        }
     };
     finish(chart, canvas, frame)
 }
@@ -65,63 +58,39 @@ pub fn render_svg(chart: &Chart, palette: &Palette, frame: Frame) -> Result<Stri
 /// Height of the title above a picture that stands alone.
 const TITLE: f64 = 34.0;
 const TITLE_TEXT: f64 = 15.0;
+/// Around a picture that stands alone.
+const MARGIN: f64 = 12.0;
 
-fn finish(chart: &Chart, canvas: Canvas, frame: Frame) -> Result<String, LabError> {
-    let drawing =
-        canvas.finish().map_err(|reason| LabError::Serialise { what: "a chart", reason })?;
-    let (width, height) = (drawing.width, drawing.height);
-    let label = escape_xml(&chart.title);
-    let mut svg = String::with_capacity(drawing.body.len() + 1024);
-    let fine = canvas::fine;
-    match frame {
-        Frame::Inline => {
-            svg += &format!(
-                "<svg class=\"chart\"{} viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" role=\"img\" aria-label=\"{label}\">\n",
-                narrowest(width),
-                fine(width),
-                fine(height),
-            );
-        }
-        Frame::Alone => {
-            let margin = 12.0;
-            svg += &format!(
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0}\" height=\"{:.0}\" \
-                 viewBox=\"{} {} {} {}\" font-family=\"sans-serif\" role=\"img\" aria-label=\"{label}\">\n",
-                width + 2.0 * margin,
-                height + TITLE + 2.0 * margin,
-                -fine(margin),
-                -fine(TITLE + margin),
-                fine(width + 2.0 * margin),
-                fine(height + TITLE + 2.0 * margin),
-            );
-        }
-    }
-    svg += &format!("<title>{label}</title>\n");
-    if !chart.note.is_empty() {
-        svg += &format!("<desc>{}</desc>\n", escape_xml(&chart.note));
-    }
-    if frame == Frame::Alone {
-        // A little narrower for being bold.
-        let title = escape_xml(&canvas::fit(&chart.title, TITLE_TEXT * 1.1, width));
-        svg += &format!(
-            "<rect x=\"-50%\" y=\"-50%\" width=\"200%\" height=\"200%\" fill=\"#FFFFFF\"/>\n\
-             <text x=\"0\" y=\"{}\" font-size=\"{}\" \
-             font-weight=\"bold\" fill=\"{}\">{title}</text>\n",
-            -fine(TITLE - 17.0),
-            fine(TITLE_TEXT),
-            colours::hex(colours::INK),
+fn finish(chart: &Chart, canvas: Canvas, frame: Frame) -> String {
+    let title = escape_xml(&chart.title);
+    let note = match chart.note.as_str() {
+        "" => String::new(),
+        note => format!("<desc>{}</desc>\n", escape_xml(note)),
+    };
+    let said = format!(
+        "font-family=\"sans-serif\" role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n{note}"
+    );
+    let height = canvas.height;
+    let body = canvas.finish();
+    if frame == Frame::Inline {
+        let (width, height) = (Px(WIDTH), Px(height));
+        return format!(
+            "<svg class=\"chart\" viewBox=\"0 0 {width} {height}\" {said}{body}</svg>\n"
         );
     }
-    svg += &drawing.body;
-    svg += "</svg>\n";
-    Ok(svg)
-}
-
-/// A page hardly shrinks a picture that is wider than others; its place then scrolls.
-fn narrowest(width: f64) -> String {
-    if width > canvas::WIDTH {
-        format!(" style=\"min-width:{:.0}px\"", width * 0.92)
-    } else {
-        String::new()
-    }
+    let (left, top) = (Px(-MARGIN), Px(-TITLE - MARGIN));
+    let (width, height) = (Px(WIDTH + 2.0 * MARGIN), Px(height + TITLE + 2.0 * MARGIN));
+    // A little narrower for being bold.
+    let shown = escape_xml(&canvas::fit(&chart.title, TITLE_TEXT * 1.1, WIDTH));
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"{left} {top} {width} {height}\" {said}\
+         <rect x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" fill=\"{}\"/>\n\
+         <text x=\"0\" y=\"{}\" font-size=\"{}\" font-weight=\"bold\" fill=\"{}\">{shown}</text>\n\
+         {body}</svg>\n",
+        colours::PAPER,
+        Px(17.0 - TITLE),
+        Px(TITLE_TEXT),
+        colours::INK,
+    )
 }

@@ -10,28 +10,31 @@ use serde::Serialize;
 use super::chart::{Frame, Palette, render_svg};
 use super::text::printable_lines;
 use crate::error::LabError;
-use crate::report::model::{Report, Tone};
+use crate::report::model::{Report, Tone, TrustReason};
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 /// A table of results with so many rows is folded.
 const FOLDED_FROM: usize = 60;
-/// A table to look things up in is folded from so many rows on.
-const LOOK_UP_FOLDED_FROM: usize = 20;
+/// Doubts above the picture.
+const MOST_DOUBTS: usize = 3;
 
 /// The whole page.
 ///
 /// # Errors
 ///
-/// When the template does not fit the data, or a chart can't be drawn: mistakes in this program.
+/// When the template does not fit the data, which is a mistake in this program.
 pub fn render_html(report: &Report) -> Result<String, LabError> {
     let palette = Palette::of(report);
     let mut charts: BTreeMap<&str, String> = BTreeMap::new();
     for chart in report.charts() {
-        charts.insert(&chart.id, render_svg(chart, &palette, Frame::Inline)?);
+        charts.insert(&chart.id, render_svg(chart, &palette, Frame::Inline));
     }
     let trust = &report.trust;
     let numbers = trust.ok + trust.suspect + trust.invalid + trust.missing;
+    let is_told = |one: &&TrustReason| one.tone != Tone::Missing || one.rule == "failed";
+    let doubts: Vec<&TrustReason> =
+        report.trust.reasons.iter().filter(is_told).take(MOST_DOUBTS).collect();
     let mut page = engine()?.get_template("page")?.render(context! {
         report,
         charts,
@@ -39,7 +42,7 @@ pub fn render_html(report: &Report) -> Result<String, LabError> {
         numbers,
         parts => trust_parts(report),
         folded_from => FOLDED_FROM,
-        look_up_folded_from => LOOK_UP_FOLDED_FROM,
+        doubts => doubts,
         version => env!("CARGO_PKG_VERSION"),
     })?;
     // Control statements of the template leave lines of blanks behind.

@@ -14,6 +14,10 @@ pub fn render_markdown(report: &Report) -> String {
             _ => out.paragraph(&line(sentence)),
         }
     }
+    if let Some(picture) = &report.picture {
+        render_chart(&mut out, picture);
+    }
+    render_table(&mut out, &report.table, "##");
     render_trust(&mut out, &report.trust);
     for section in &report.sections {
         out.paragraph(&format!("## {}", line(&section.title)));
@@ -35,12 +39,6 @@ pub fn render_markdown(report: &Report) -> String {
         out.paragraph(&rows);
     }
     render_table(&mut out, &report.commands, "##");
-    if !report.notes.is_empty() {
-        out.paragraph("## What limits these numbers");
-        let notes: Vec<String> =
-            report.notes.iter().map(|note| format!("- {}", line(note))).collect();
-        out.paragraph(&notes.join("\n"));
-    }
     if !report.again.is_empty() {
         out.paragraph("## Again");
         out.paragraph(&fenced(&report.again));
@@ -62,16 +60,22 @@ impl Out {
 }
 
 fn render_trust(out: &mut Out, trust: &TrustBox) {
-    out.paragraph("## What can be believed");
+    if trust.reasons.is_empty() && trust.ok == 0 {
+        return;
+    }
+    out.paragraph("## What to doubt");
     out.paragraph(&format!(
         "{} numbers nothing speaks against, {} suspect, {} invalid, {} not measured.",
         trust.ok, trust.suspect, trust.invalid, trust.missing
     ));
     for reason in &trust.reasons {
         out.paragraph(&format!(
-            "- {}**{}**: {}{}{}",
+            "- {}{}{}{}{}",
             sign(reason.tone),
-            line(&reason.rule),
+            match reason.rule.as_str() {
+                "" => String::new(),
+                rule => format!("**{}**: ", line(rule)),
+            },
             line(&reason.why),
             if reason.action.is_empty() { "" } else { " → " },
             line(&reason.action)

@@ -1,24 +1,32 @@
-//! The report for the terminal: answer, what can be believed, tables. Charts, and the table of
-//! everything, stay in the files.
+//! The report for the terminal, on one screen: the question, the answer, a table of one row a subject,
+//! what to doubt in at most three lines, and where the rest is.
 //!
-//! Invariants:
+//! ```text
+//! quick: Which layout is fastest?
+//! 48 of 48 trials · 2026-11-23 10:12 UTC · bench, Linux 6.1
 //!
-//! * nothing is wider than the terminal but a column that alone is: sentences are broken at spaces,
-//!   and a table that is too wide becomes several, one under the other ([`table`]);
-//! * a table or a chart is not longer than a screen; where it is, that is said, and where the rest
-//!   can be found.
+//! Take stripe: 1.90 times single in sequential reads (1.88 to 1.93).
+//!
+//! subject   sequential reads      random reads
+//! ────────────────────────────────────────────
+//! single           22.1 MiB/s            640 1/s
+//! stripe    ▲ 1.90 1.88 to 1.93   ≈ 1.01 0.98 to 1.04
+//!
+//! ⚠ the tool used 1.00 of the 1 core that its processes can use (3 numbers)
+//! everything: results/report.html
+//! ```
+//!
+//! Invariants: nothing is wider than the terminal: sentences and cells are broken at spaces, and a table
+//! that is too wide even so becomes several, one under the other ([`table`]); what is left out is said,
+//! and where it is.
 
 mod table;
 
-use comfy_table::{
-    Cell as Shown, CellAlignment, ContentArrangement, LineStyle, Table as Grid, TableStyle,
-};
+use comfy_table::{ContentArrangement, LineStyle, Table as Grid, TableStyle};
 
 use super::markdown::{numbers, sign};
 use super::text::{printable, shorten, wrap};
-use crate::report::model::{
-    BarSeries, Block, Datum, Gap, Plot, Report, Section, Spread, Tone, TrustBox,
-};
+use crate::report::model::{Block, Report, Tone, TrustBox, TrustReason};
 
 /// A line under the header and none between rows.
 const STYLE: TableStyle =
@@ -30,19 +38,16 @@ const LONGEST: usize = 60;
 const WIDEST: usize = 120;
 /// A terminal narrower than this gets lines of this length all the same.
 const NARROWEST: usize = 60;
-/// Rows of a table, and bars of a chart, that are shown of more.
+/// Rows of a table that are shown of more.
 const MOST_ROWS: usize = 20;
-/// Cells of a bar.
-const BAR: usize = 24;
-/// Reasons to doubt that are told; the files have all.
-const MOST_REASONS: usize = 8;
-/// Tables and charts that are shown of a section.
-const MOST_BLOCKS: usize = 6;
-/// The section that is for looking up.
-const LOOK_UP: &str = "details";
+/// Lines of a table, so that all of the answer is on one screen, if as many rows are shown as these.
+const MOST_LINES: usize = 26;
+const FEWEST_ROWS: usize = 3;
+/// Lines of doubt.
+const MOST_DOUBTS: usize = 3;
 
-/// The report as text, as wide as the terminal; with terminal colours if `colour`. What is too long
-/// for it ends with where all of it is: `whole`, a file or a command.
+/// The report as text, as wide as the terminal; with terminal colours if `colour`. It ends with where
+/// all of it is: `whole`, a file or a command.
 pub fn render_terminal(report: &Report, colour: bool, whole: &str) -> String {
     // `None` where the output is no terminal.
     let width = Grid::new().width().map_or(WIDEST, usize::from);
@@ -52,33 +57,32 @@ pub fn render_terminal(report: &Report, colour: bool, whole: &str) -> String {
 /// The same in lines of `width` characters.
 fn render_within(report: &Report, colour: bool, width: usize, whole: &str) -> String {
     let mut out = Out { text: String::new(), colour, width, whole };
-    out.bold(&report.title);
-    for text in [&report.question, &report.subtitle] {
-        if !text.is_empty() {
-            out.sentence("", text);
-        }
+    match report.question.as_str() {
+        "" => out.bold(&report.title),
+        question => out.bold(&format!("{}: {question}", report.title)),
     }
-    if !report.answer.is_empty() {
-        out.line("");
-    }
+    out.sentence("", &report.subtitle);
+    out.line("");
     for (place, sentence) in report.answer.iter().enumerate() {
         match place {
             0 => out.bold(sentence),
             _ => out.sentence("", sentence),
         }
     }
-    out.trust(&report.trust);
-    for section in &report.sections {
-        out.section(section);
+    out.table(&report.table);
+    out.doubts(&report.trust);
+    // A comparison of two runs has its lists here; a report's sections are in the files.
+    for block in report.sections.iter().filter(|s| s.id == NOT_COMPARED).flat_map(|s| &s.blocks) {
+        if let Block::Table(table) = block {
+            out.table(table);
+        }
     }
-    if !report.notes.is_empty() {
-        out.line("");
-    }
-    for note in &report.notes {
-        out.sentence("- ", note);
-    }
+    out.sentence("", &format!("everything: {whole}"));
     out.text
 }
+
+/// The section that a terminal shows.
+const NOT_COMPARED: &str = "not-compared";
 
 struct Out<'a> {
     text: String,
@@ -93,8 +97,11 @@ impl Out<'_> {
         self.text.push('\n');
     }
 
-    /// A text after a sign, its further lines under its first word.
+    /// A text after a sign, its further lines under its first word; nothing of an empty one.
     fn sentence(&mut self, sign: &str, text: &str) {
+        if text.is_empty() {
+            return;
+        }
         for line in wrap(&format!("{sign}{}", printable(text)), self.width, sign.chars().count()) {
             self.line(&line);
         }
@@ -103,7 +110,6 @@ impl Out<'_> {
     /// That something was left out, and where it is.
     fn left_out(&mut self, count: usize, what: &str) {
         let plural = if count == 1 { "" } else { "s" };
-        let what = what.replace(" or ", &format!("{plural} or "));
         self.sentence("… ", &format!("{count} more {what}{plural}: {}", self.whole));
     }
 
@@ -116,75 +122,51 @@ impl Out<'_> {
         }
     }
 
-    fn section(&mut self, section: &Section) {
-        let has_text = |block: &&Block| match block {
-            Block::Table(table) => !table.columns.is_empty() && !table.rows.is_empty(),
-            Block::Chart(chart) => matches!(chart.plot, Plot::Bars { .. }),
-        };
-        let blocks: Vec<&Block> = section.blocks.iter().filter(has_text).collect();
-        if blocks.is_empty() || section.id == LOOK_UP {
-            return;
-        }
+    /// The gravest reasons in three lines together, what is impossible left to the files.
+    fn doubts(&mut self, trust: &TrustBox) {
+        let told = |tone: Tone, rule: &str| tone != Tone::Missing || rule == "failed";
+        let reasons: Vec<_> =
+            trust.reasons.iter().filter(|one| told(one.tone, &one.rule)).collect();
         self.line("");
-        self.bold(&section.title);
-        for block in blocks.iter().take(MOST_BLOCKS) {
-            match block {
-                Block::Table(table) => self.table(table),
-                Block::Chart(chart) => {
-                    if let Plot::Bars { axis, categories, series, .. } = &chart.plot {
-                        let unit = if axis.unit.is_empty() { &axis.label } else { &axis.unit };
-                        self.line("");
-                        self.sentence("", &format!("{} [{unit}]", chart.title));
-                        self.bars(categories, series);
-                    }
-                }
-            }
+        // Lines for those that do not fit into one of their own.
+        let mut spare = MOST_DOUBTS.saturating_sub(reasons.len());
+        for reason in reasons.iter().take(MOST_DOUBTS) {
+            let lines = self.doubt(reason, 1 + spare);
+            spare -= lines.len().saturating_sub(1).min(spare);
+            lines.iter().for_each(|line| self.line(line));
         }
-        match blocks.len().saturating_sub(MOST_BLOCKS) {
+        match reasons.len().saturating_sub(MOST_DOUBTS) {
             0 => {}
-            more => {
-                self.line("");
-                self.left_out(more, "table or chart");
-            }
+            more => self.left_out(more, "doubt"),
         }
     }
 
-    /// Nothing of what has no numbers of its own, such as a comparison of two runs.
-    fn trust(&mut self, trust: &TrustBox) {
-        let numbers_of_all = trust.ok + trust.suspect + trust.invalid + trust.missing;
-        if numbers_of_all == 0 && trust.reasons.is_empty() {
-            return;
-        }
-        self.line("");
-        self.sentence(
-            "",
-            &format!(
-                "{} numbers can be believed, {} are suspect, {} invalid, {} missing",
-                trust.ok, trust.suspect, trust.invalid, trust.missing
-            ),
-        );
-        for reason in trust.reasons.iter().take(MOST_REASONS) {
-            let concerned = match reason.cells.as_slice() {
-                [] => String::new(),
-                [only] => format!(" ({})", shorten(only, LONGEST)),
-                cells => format!(" ({})", numbers(cells.len())),
-            };
-            let sign = if sign(reason.tone).is_empty() { "- " } else { sign(reason.tone) };
-            self.sentence(sign, &format!("{}{concerned}", reason.why));
-            if !reason.action.is_empty() {
-                self.sentence("  → ", &reason.action);
+    /// A reason in so many lines, its last words left out where there are more, and whom it concerns.
+    fn doubt(&self, reason: &TrustReason, most: usize) -> Vec<String> {
+        let concerned = match reason.cells.as_slice() {
+            [] => String::new(),
+            [only] => format!(" ({})", shorten(only, self.width / 3)),
+            cells => format!(" ({})", numbers(cells.len())),
+        };
+        let sign = if sign(reason.tone).is_empty() { "- " } else { sign(reason.tone) };
+        let mut words: Vec<&str> = reason.why.split_whitespace().collect();
+        let mut rest = "";
+        loop {
+            let text =
+                printable(&format!("{sign}{}{rest}{concerned}", words.join(" "))).into_owned();
+            let lines = wrap(&text, self.width, sign.chars().count());
+            if lines.len() <= most || words.pop().is_none() {
+                return lines;
             }
-        }
-        match trust.reasons.len().saturating_sub(MOST_REASONS) {
-            0 => {}
-            1 => self.line("- and one more reason, in the files"),
-            more => self.line(&format!("- and {more} more reasons, in the files")),
+            rest = " …";
         }
     }
 
     fn grid(&self) -> Grid {
         let mut grid = Grid::new();
-        grid.load_style(STYLE).set_content_arrangement(ContentArrangement::Disabled);
+        // Cells that are too wide for the lines are broken at spaces.
+        grid.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
+        grid.set_width(u16::try_from(self.width).unwrap_or(u16::MAX));
         if self.colour {
             grid.enforce_styling();
         } else {
@@ -192,125 +174,78 @@ impl Out<'_> {
         }
         grid
     }
-
-    /// Bars of blocks: whole cells and an eighth of one at the end.
-    fn bars(&mut self, categories: &[String], series: &[BarSeries]) {
-        let values = series.iter().flat_map(|series| &series.values).filter_map(Datum::value);
-        let highest =
-            values.map(|spread| spread.value).filter(|v| v.is_finite()).fold(0.0, f64::max);
-        let mut grid = self.grid();
-        let shown = (MOST_ROWS / series.len().max(1)).max(1);
-        for (category, name) in categories.iter().take(shown).enumerate() {
-            for (index, one) in series.iter().enumerate() {
-                let (bar, value) = match one.values.get(category).unwrap_or(&NOT_MEASURED) {
-                    Datum::Value(spread) => (bar(spread, highest), value_of(spread)),
-                    Datum::Gap(gap) => (gap.words().to_owned(), "—".to_owned()),
-                };
-                let head = if index == 0 { shorten(name, LONGEST) } else { "".into() };
-                grid.add_row([
-                    Shown::new(printable(&head)),
-                    Shown::new(printable(&shorten(&one.name, 30))),
-                    Shown::new(bar),
-                    Shown::new(value).set_alignment(CellAlignment::Right),
-                ]);
-            }
-        }
-        if !grid.is_empty() {
-            self.line(&grid.trim_fmt());
-        }
-        match categories.len().saturating_sub(shown) {
-            0 => {}
-            more => self.left_out(more, "group"),
-        }
-    }
-}
-
-const NOT_MEASURED: Datum<Spread> = Datum::Gap(Gap::NotMeasured);
-
-fn value_of(spread: &Spread) -> String {
-    let sign = if spread.suspect { sign(Tone::Suspect) } else { "" };
-    format!("{sign}{}", super::chart::value_text(spread.value))
-}
-
-fn bar(spread: &Spread, highest: f64) -> String {
-    let eighths = (spread.value / highest * (BAR * 8) as f64).round();
-    // Not finite when there is nothing above zero.
-    let eighths =
-        if eighths.is_finite() { eighths.clamp(0.0, (BAR * 8) as f64) as usize } else { 0 };
-    let mut text = "█".repeat(eighths / 8);
-    text += ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
-    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::model::{Cell, Column, Row, Table};
+
     #[test]
-    fn many_reasons_are_folded() {
-        let reason = |n: usize| crate::report::model::TrustReason {
+    fn three_lines_of_doubt_at_most() {
+        let reason = |n: usize| TrustReason {
             tone: Tone::Suspect,
             rule: "rule".to_owned(),
             why: format!("reason {n} of them"),
             action: String::new(),
             cells: vec!["a".to_owned(), "b".to_owned()],
         };
-        let trust = TrustBox { reasons: (0..11).map(reason).collect(), ..TrustBox::default() };
-        let mut out = Out { text: String::new(), colour: false, width: 80, whole: "" };
-        out.trust(&trust);
-        assert!(out.text.contains("⚠ reason 7 of them (2 numbers)"), "{}", out.text);
-        assert!(!out.text.contains("reason 8"), "{}", out.text);
-        assert!(out.text.contains("and 3 more reasons, in the files"), "{}", out.text);
-    }
-
-    #[test]
-    fn a_section_is_not_longer_than_six_tables() {
-        let column = |heading: &str| Column { heading: heading.to_owned(), numeric: false };
-        let table = |n: usize| Table {
-            title: format!("table {n}"),
-            columns: vec![column("test")],
-            rows: vec![Row { cells: vec![Cell::default()], total: false }],
-            ..Table::default()
-        };
-        let section = |count| Section {
-            id: "numbers".to_owned(),
-            title: "Numbers".to_owned(),
-            lead: String::new(),
-            blocks: (0..count).map(table).map(Block::Table).collect(),
-        };
-        let shown = |count| {
+        let doubts = |count| {
+            let trust =
+                TrustBox { reasons: (0..count).map(reason).collect(), ..TrustBox::default() };
             let mut out =
                 Out { text: String::new(), colour: false, width: 80, whole: "report.html" };
-            out.section(&section(count));
+            out.doubts(&trust);
             out.text
         };
-        assert!(shown(6).contains("table 5") && !shown(6).contains('…'));
-        assert!(!shown(8).contains("table 6"), "{}", shown(8));
-        assert!(shown(8).ends_with("… 2 more tables or charts: report.html\n"), "{}", shown(8));
+        let many = doubts(5);
+        assert!(many.contains("⚠ reason 2 of them (2 numbers)"), "{many}");
+        assert!(!many.contains("reason 3"), "{many}");
+        assert!(many.ends_with("… 2 more doubts: report.html\n"), "{many}");
+        assert!(!doubts(3).contains('…'));
     }
 
     #[test]
-    fn bars_say_whose_they_are_and_what_is_wrong_with_them() {
-        let spread = |value: f64, suspect: bool| {
-            Datum::Value(Spread { value, low: value, high: value, points: vec![], suspect })
+    fn a_doubt_takes_the_lines_that_others_leave() {
+        let reason = |words: usize| TrustReason {
+            tone: Tone::Suspect,
+            rule: "rule".to_owned(),
+            why: vec!["word"; words].join(" "),
+            action: String::new(),
+            cells: vec!["a".to_owned(), "b".to_owned()],
         };
-        let series = [
-            BarSeries { name: "single".to_owned(), values: vec![spread(100.0, false); 15] },
-            BarSeries {
-                name: "stripe".to_owned(),
-                values: vec![spread(200.0, true), Datum::Gap(Gap::Invalid)],
-            },
-        ];
-        let categories: Vec<String> = (0..15).map(|n| format!("test {n}")).collect();
-        let mut out = Out { text: String::new(), colour: false, width: 80, whole: "report.html" };
-        out.bars(&categories, &series);
-        let lines: Vec<&str> = out.text.lines().map(str::trim).collect();
-        let ends = |line: &str, end: &str| {
-            lines[..4].iter().any(|l| l.starts_with(line) && l.ends_with(end))
+        let doubts = |reasons: Vec<TrustReason>| {
+            let mut out = Out { text: String::new(), colour: false, width: 60, whole: "page" };
+            out.doubts(&TrustBox { reasons, ..TrustBox::default() });
+            out.text.trim().lines().map(str::to_owned).collect::<Vec<String>>()
         };
-        assert!(ends("test 0   single", "100"), "{}", out.text);
-        assert!(ends("stripe", "█   ⚠ 200") && ends("stripe   invalid", "—"), "{}", out.text);
-        assert_eq!(lines.len(), 21, "{}", out.text);
-        assert_eq!(lines[20], "… 5 more groups: report.html");
+        let alone = doubts(vec![reason(100)]);
+        assert_eq!(alone.len(), 3, "{alone:?}");
+        assert!(alone[2].ends_with("word … (2 numbers)"), "{alone:?}");
+        let three = doubts(vec![reason(100), reason(2), reason(100)]);
+        assert_eq!(three.len(), 3, "{three:?}");
+        assert_eq!(three[1], "⚠ word word (2 numbers)");
+        let two = doubts(vec![reason(15), reason(100)]);
+        assert!(two.len() == 3 && two[1] == "  word word word word (2 numbers)", "{two:?}");
+    }
+
+    #[test]
+    fn what_is_impossible_is_left_to_the_files() {
+        let reason = |rule: &str| TrustReason {
+            tone: Tone::Missing,
+            rule: rule.to_owned(),
+            why: format!("that was {rule}"),
+            action: String::new(),
+            cells: vec!["a: x".to_owned()],
+        };
+        let reasons = vec![reason("failed"), reason("impossible")];
+        let report = Report {
+            title: "a campaign".to_owned(),
+            trust: TrustBox { reasons, ..TrustBox::default() },
+            ..Report::default()
+        };
+        let text = render_within(&report, false, 80, "report.html");
+        assert!(text.contains("that was failed (a: x)"), "{text}");
+        assert!(!text.contains("impossible"), "{text}");
+        assert!(text.ends_with("everything: report.html\n"), "{text}");
     }
 }

@@ -2,14 +2,10 @@
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use super::chart::{Frame, Palette, render_svg};
-use super::{
-    TidyRow, render_html, render_json, render_markdown, render_png, write_csv, write_xlsx,
-};
+use super::{TidyRow, render_html, render_markdown, write_csv, write_xlsx};
 use crate::error::LabError;
 use crate::report::model::Report;
 
@@ -28,31 +24,15 @@ pub struct Formats {
     pub xlsx: bool,
     /// `charts/ID.svg`.
     pub svg: bool,
-    /// `charts/ID.png`: most of the time that a report takes, and needs a font on the system.
-    pub png: bool,
 }
 
 impl Formats {
     /// Everything.
-    pub const ALL: Self = Self {
-        html: true,
-        markdown: true,
-        json: true,
-        csv: true,
-        xlsx: true,
-        svg: true,
-        png: true,
-    };
+    pub const ALL: Self =
+        Self { html: true, markdown: true, json: true, csv: true, xlsx: true, svg: true };
     /// Nothing; to choose from.
-    pub const NONE: Self = Self {
-        html: false,
-        markdown: false,
-        json: false,
-        csv: false,
-        xlsx: false,
-        svg: false,
-        png: false,
-    };
+    pub const NONE: Self =
+        Self { html: false, markdown: false, json: false, csv: false, xlsx: false, svg: false };
 }
 
 impl Default for Formats {
@@ -70,33 +50,39 @@ pub struct Written {
     pub files: Vec<PathBuf>,
 }
 
+impl Written {
+    /// The folder that all of them are in; `None` of nothing.
+    pub fn folder(&self) -> Option<&Path> {
+        let is_picture = |path: &&PathBuf| path.extension().is_some_and(|kind| kind == "svg");
+        let document = self.files.iter().find(|path| !is_picture(path));
+        let charts = || self.files.first().and_then(|picture| picture.parent());
+        document.map(PathBuf::as_path).or_else(charts).and_then(Path::parent)
+    }
+}
+
 /// Writes the report and its samples into a directory, which is made if it is not there. Files of
 /// an earlier report with the same names are replaced, each at once; others stay.
 ///
 /// # Errors
 ///
-/// When a file cannot be written, or a PNG is asked for and the system has no font.
+/// When a file cannot be written.
 pub fn write_report(
     report: &Report,
+    data: &serde_json::Value,
     samples: &[TidyRow],
     dir: &Path,
     formats: &Formats,
 ) -> Result<Written, LabError> {
     fs::create_dir_all(dir).map_err(LabError::file("create", dir))?;
-    // Pictures take as long as all other files together.
-    let (documents, pictures) = thread::scope(|scope| {
-        let pictures = scope.spawn(|| write_pictures(report, dir, formats));
-        let documents = write_documents(report, samples, dir, formats);
-        (documents, pictures.join().unwrap_or_else(|panic| resume_unwind(panic)))
-    });
-    let mut files = documents?;
+    let mut files = write_documents(report, data, samples, dir, formats)?;
     let html = if formats.html { files.first().cloned() } else { None };
-    files.extend(pictures?);
+    files.extend(write_pictures(report, dir, formats)?);
     Ok(Written { html, files })
 }
 
 fn write_documents(
     report: &Report,
+    data: &serde_json::Value,
     samples: &[TidyRow],
     dir: &Path,
     formats: &Formats,
@@ -109,7 +95,7 @@ fn write_documents(
         files.write("report.md", render_markdown(report).as_bytes())?;
     }
     if formats.json {
-        files.write("report.json", render_json(report)?.as_bytes())?;
+        files.write("report.json", format!("{data:#}\n").as_bytes())?;
     }
     if formats.csv {
         let path = dir.join("samples.csv");
@@ -129,7 +115,7 @@ fn write_pictures(
     formats: &Formats,
 ) -> Result<Vec<PathBuf>, LabError> {
     let mut files = Files { dir, written: Vec::new() };
-    if !formats.svg && !formats.png {
+    if !formats.svg {
         return Ok(files.written);
     }
     let charts = dir.join("charts");
@@ -137,13 +123,8 @@ fn write_pictures(
     let palette = Palette::of(report);
     for chart in report.charts() {
         check_name(&chart.id)?;
-        let svg = render_svg(chart, &palette, Frame::Alone)?;
-        if formats.svg {
-            files.write(&format!("charts/{}.svg", chart.id), svg.as_bytes())?;
-        }
-        if formats.png {
-            files.write(&format!("charts/{}.png", chart.id), &render_png(&svg)?)?;
-        }
+        let svg = render_svg(chart, &palette, Frame::Alone);
+        files.write(&format!("charts/{}.svg", chart.id), svg.as_bytes())?;
     }
     Ok(files.written)
 }

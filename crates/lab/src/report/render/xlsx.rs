@@ -56,6 +56,14 @@ fn write(
         sheets.push((sheet, title.to_owned()));
         Ok(())
     };
+    if !report.table.columns.is_empty() {
+        add(sheets::table(&report.table, &looks)?, names.take("answer"), "The answer as a table")?;
+    }
+    if let Some(picture) = &report.picture {
+        let name = names.take("answer charts");
+        let sheet = charts::sheet(&[picture], &name, &palette, &looks)?;
+        add(sheet, name, "The answer as a picture")?;
+    }
     for section in &report.sections {
         let charts: Vec<&Chart> = section.blocks.iter().filter_map(chart_of).collect();
         for table in section.blocks.iter().filter_map(table_of) {
@@ -117,6 +125,7 @@ fn clip(text: &str, longest: usize) -> String {
     cut(&printable(text), longest)
 }
 
+/// The first units of UTF-16, in which the format counts.
 fn cut(text: &str, longest: usize) -> String {
     let mut length = 0;
     let fits = |c: &char| {

@@ -9,6 +9,7 @@ fn spec<'a>(settings: &'a Settings, target: &'a Target, ramp_s: f64) -> TrialSpe
         target,
         processes: 1,
         region_bytes: 1 << 30,
+        room_bytes: 1 << 30,
         runtime_s: 1.0,
         ramp_s,
         seed: 7,

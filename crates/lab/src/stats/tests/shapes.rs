@@ -1,60 +1,6 @@
-//! Spread, outliers and steadiness.
+//! Steadiness.
 
 use super::*;
-
-#[test]
-fn spread_by_hand() {
-    // Deviations from 4 are 3, 2, 0, 1, 6; from the mean of 4.4 the squares add up to 49.2.
-    let found = spread(&[1.0, 2.0, 4.0, 5.0, 10.0]).unwrap();
-    assert_eq!((found.median_absolute_deviation, found.relative_deviation), (2.0, Some(0.5)));
-    assert_eq!(found.mean, 4.4);
-    assert!((found.standard_deviation.unwrap() - (49.2_f64 / 4.0).sqrt()).abs() < 1e-12);
-    let one = spread(&[7.0]).unwrap();
-    assert_eq!((one.median_absolute_deviation, one.standard_deviation), (0.0, None));
-    let below = spread(&[-9.0, -10.0, -11.0]).unwrap();
-    assert_eq!((below.relative_deviation, below.coefficient_of_variation), (Some(0.1), Some(0.1)));
-    let around_zero = spread(&[-1.0, 0.0, 1.0]).unwrap();
-    assert_eq!(
-        (around_zero.relative_deviation, around_zero.coefficient_of_variation),
-        (None, None)
-    );
-}
-
-/// Large values with a small spread: Σx² − n·mean² would have lost it.
-#[test]
-fn a_small_spread_of_large_values_survives() {
-    let found = spread(&[1e9 + 1.0, 1e9 + 2.0, 1e9 + 3.0]).unwrap();
-    assert_eq!(found.standard_deviation, Some(1.0));
-}
-
-#[test]
-fn outliers_are_named_and_stay() {
-    let values = [100.0, 101.0, 99.0, 100.5, 60.0, 99.5, 140.0];
-    let indices: Vec<usize> = outliers(&values).unwrap().iter().map(|o| o.index).collect();
-    assert_eq!(indices, [4, 6]);
-    let found = outliers(&values).unwrap();
-    assert!(found[0].modified_z < -3.5 && found[1].modified_z > 3.5);
-    assert_eq!(found[0].value, 60.0);
-    assert!(estimate(&values).unwrap().low < 100.0);
-}
-
-/// Two disturbed of seven, on the same side: quartiles would be pulled up by them, MAD is not.
-#[test]
-fn two_of_seven_do_not_hide_each_other() {
-    let values = [99.0, 99.5, 100.0, 100.5, 101.0, 140.0, 141.0];
-    let indices: Vec<usize> = outliers(&values).unwrap().iter().map(|o| o.index).collect();
-    assert_eq!(indices, [5, 6]);
-}
-
-/// With more than half equal the mean deviation stands in: one of five apart has z = 3.99, one of
-/// four 3.19.
-#[test]
-fn equal_values_and_one_apart() {
-    assert_eq!(outliers(&[4.0, 4.0, 4.0, 4.0, 5.0]).unwrap().len(), 1);
-    assert!(outliers(&[4.0, 4.0, 4.0, 5.0]).unwrap().is_empty());
-    assert!(outliers(&[4.0; 9]).unwrap().is_empty());
-    assert!(outliers(&[4.0]).unwrap().is_empty());
-}
 
 /// Rounds 1, 2, 3, ...
 fn rounds(values: &[f64]) -> ByRepetition {
@@ -190,19 +136,6 @@ proptest! {
             }
             short => prop_assert!(false, "{:?}", short),
         }
-    }
-
-    #[test]
-    fn spread_scales_and_does_not_care_for_order(
-        values in prop::collection::vec(1.0_f64..1e6, 1..30), power in -9_i32..9,
-    ) {
-        let factor = f64::from(power).exp2();
-        let mut scaled: Vec<f64> = values.iter().map(|value| value * factor).collect();
-        scaled.reverse();
-        let (one, other) = (spread(&values).unwrap(), spread(&scaled).unwrap());
-        prop_assert_eq!(one.median_absolute_deviation * factor, other.median_absolute_deviation);
-        prop_assert_eq!(one.relative_deviation, other.relative_deviation);
-        prop_assert_eq!(outliers(&values).unwrap().len(), outliers(&scaled).unwrap().len());
     }
 
     /// Turned round, what rose falls as much; the range stays.

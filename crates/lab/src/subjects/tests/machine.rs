@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::command::{CommandLine, Exit, Finished, Step, Target, ToolOutput};
 use crate::error::LabError;
-use crate::story::Story;
-use crate::tool::{Step, Target, ToolOutput};
-use crate::world::{Claim, CommandLine, Exit, Finished, PathKind, Service, StopFlag, World};
+use crate::world::{Beside, Claim, PathKind, Service, StopFlag, World};
 
 const GIB: u64 = 1 << 30;
 
@@ -404,7 +403,7 @@ impl State {
                 Err(format!("{} is in use: open by braid", words[2]))
             }
             "wipe" => match self.remove(format!("superblock {}", words[2])) {
-                Err(_) => Err(format!("{} has no md superblock", words[2])),
+                Err(_) => Err("there is none".to_owned()),
                 done => done,
             },
             "up" => {
@@ -443,10 +442,25 @@ impl State {
                 let is_there = self.things.remove(&format!("remains {name}"))
                     || self.things.contains(&format!("volume {name}"));
                 if !is_there || self.starting.as_deref() == Some(name) {
-                    return Err(format!("no volume called {name} is up"));
+                    return Err("it is not there".to_owned());
                 }
                 self.end_volume(name);
                 Ok(String::new())
+            }
+            "examine" => {
+                let superblock = format!("superblock {}", words[3]);
+                let found = if self.things.contains(&superblock) { "{}" } else { "" };
+                Ok(format!(r#"{{"members":[{{"superblocks":[{found}]}}]}}"#))
+            }
+            "status" if words[2] == "--json" => {
+                // One that is just coming up has no socket yet.
+                let is_listening = |name: &&str| self.starting.as_deref() != Some(*name);
+                let names = self.things.iter().filter_map(|thing| thing.strip_prefix("volume "));
+                let names: Vec<String> = names
+                    .filter(is_listening)
+                    .map(|name| format!(r#"{{"name":"{name}"}}"#))
+                    .collect();
+                Ok(format!(r#"{{"volumes":[{}],"unanswered":[]}}"#, names.join(",")))
             }
             "status" => {
                 if !self.things.contains(&format!("volume {}", words[2])) {
@@ -574,7 +588,7 @@ impl World for Machine {
         _: &[CommandLine],
         _: Duration,
         _: &StopFlag,
-        _: &mut Story,
+        _: &mut dyn Beside,
     ) -> Result<Vec<ToolOutput>, LabError> {
         panic!("bringing a subject up measures nothing")
     }

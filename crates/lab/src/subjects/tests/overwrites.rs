@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::campaign::parse_campaign;
-use crate::matrix::plan_trials;
+use crate::matrix::{Planned, parse_campaign};
 use crate::safety::{check_overwrites, plan_overwrites};
 use crate::tool::Writes;
 
@@ -66,9 +65,9 @@ fn campaigns() -> impl Strategy<Value = Campaign> {
 
 /// Runs every trial as the runner does; answers what was written.
 fn write_all(campaign: &Campaign, options: &LabOptions) -> BTreeSet<String> {
-    let mut subjects = Subjects::new(campaign, options).unwrap();
+    let mut subjects = Subjects::new(&Planned::of(campaign), options).unwrap();
     let mut machine = Machine::default();
-    for trial in plan_trials(campaign) {
+    for trial in Planned::of(campaign).trials {
         if trial.cell.impossible.is_some() {
             continue;
         }
@@ -90,18 +89,18 @@ proptest! {
 
     #[test]
     fn what_is_written_is_what_had_to_be_named(campaign in campaigns()) {
-        let named = plan_overwrites(&campaign);
+        let named = plan_overwrites(&Planned::of(&campaign));
         let options = LabOptions {
             destroy: named.iter().map(Into::into).collect(),
             ..options()
         };
-        check_overwrites(&campaign, &options.destroy).unwrap();
+        check_overwrites(&Planned::of(&campaign), &options.destroy).unwrap();
         let written = write_all(&campaign, &options);
         prop_assert_eq!(&written, &named.iter().cloned().collect::<BTreeSet<_>>());
         for left_out in 0..options.destroy.len() {
             let mut fewer = options.destroy.clone();
             fewer.remove(left_out);
-            prop_assert!(check_overwrites(&campaign, &fewer).is_err());
+            prop_assert!(check_overwrites(&Planned::of(&campaign), &fewer).is_err());
         }
     }
 }

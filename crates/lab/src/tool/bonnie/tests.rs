@@ -122,7 +122,7 @@ fn each_process_works_in_its_own_folder() {
     let values = settings(&Bonnie, "size = \"16M\"\nfiles = 1");
     let target = folder();
     let spec =
-        TrialSpec { region_bytes: 32 << 20, seed: (1 << 31) + 7, ..trial(&values, &target, 2) };
+        TrialSpec { room_bytes: 32 << 20, seed: (1 << 31) + 7, ..trial(&values, &target, 2) };
     let script = Bonnie.plan(&spec).unwrap();
     assert_eq!(
         commands(&script),
@@ -136,7 +136,8 @@ fn each_process_works_in_its_own_folder() {
     assert!(Bonnie.plan(&three).unwrap_err().contains("larger region"));
     let values = "size = \"16M\"\nchunk = \"64K\"\nram = \"4M\"\nfiles = 0\nper_char = false";
     let values = settings(&Bonnie, values);
-    let spec = TrialSpec { region_bytes: 32 << 20, ..trial(&values, &target, 1) };
+    let spec =
+        TrialSpec { region_bytes: 32 << 20, room_bytes: 32 << 20, ..trial(&values, &target, 1) };
     assert_eq!(
         commands(&Bonnie.plan(&spec).unwrap()),
         "bonnie++ -d /mnt/t/bonnie1 -s 16:65536 -r 4 -n 0 -u root -z 7 -m lab -q -f"

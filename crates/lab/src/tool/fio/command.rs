@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::{block_size, iodepth, ops, series_ms};
+use crate::command::{CommandLine, Step, Target};
 use crate::tool::parts::{arg, round_down};
-use crate::tool::{Script, Step, Target, TrialSpec};
-use crate::world::CommandLine;
+use crate::tool::{Script, TrialSpec};
 
 /// A job called `trial`, its threads counted as one process.
 pub(in crate::tool) fn job() -> CommandLine {

@@ -3,11 +3,11 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::command::{Step, Target};
 use crate::metric::TimeSeries;
 use crate::tool::testing::{
     changed, commands, device, folder, listed, output, run_of, settings, trial, value,
 };
-use crate::tool::{Step, Target};
 
 /// Written by fio 3.33 for a random read of a file.
 const READ: &str = include_str!("../../../testdata/fio-3.33-randread-file.json");

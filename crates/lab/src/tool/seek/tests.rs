@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::tool::Target;
+use crate::command::Target;
 use crate::tool::testing::{changed, commands, device, listed, output, run_of, settings, trial};
 
 /// Written by fio 3.33 for reads of 4 KiB at random on a loop device.

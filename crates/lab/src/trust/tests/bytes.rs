@@ -69,7 +69,7 @@ fn the_members_witness_where_there_is_no_device() {
 fn the_kernels_linear_is_no_witness() {
     let of = |array: &str, mib: u64| {
         let mut lab = Lab::new().buffered().each(target(0));
-        lab.subjects[0].1 = Source::Kernel(array.to_owned());
+        lab.subjects[0].1 = Source::Kernel(array.into());
         lab.each(|trial| trial.evidence.members[0].1 = read(mib * MIB)).found("page-cache")
     };
     assert_eq!(of("linear(/dev/sda, /dev/sdb)", 950), None);

@@ -131,7 +131,7 @@ fn modelled(level: &str, rates: &[u64], health: Health, rate: f64) -> Option<Fin
         .map(|rate| format!("model(usb-flash, size=256M, read={rate}MB/s, write={rate}MB/s)"))
         .collect();
     let mut lab = Lab::new().setup(|setup| setup.health = health);
-    lab.subjects[0].1 = Source::Stack(format!("{level}({})", models.join(", ")));
+    lab.subjects[0].1 = Source::Stack(format!("{level}({})", models.join(", ")).into());
     let declared: Vec<(u64, u64)> =
         rates.iter().map(|rate| (rate * 1_000_000, rate * 1_000_000)).collect();
     lab.each(|trial| {

@@ -42,7 +42,10 @@ fn every_preset_makes_a_report() {
         });
         let report = report_of(&results);
         check(&report);
-        assert!(report.answer.len() > 1, "{}: {:?}", preset.name, report.answer);
+        assert!(!report.answer.is_empty() && report.answer.len() <= 3, "{:?}", report.answer);
+        // What has not settled has no number to be drawn.
+        assert!(report.picture.is_some() || campaign.rounds, "{}", preset.name);
+        assert!(!report.table.rows.is_empty(), "{}", preset.name);
         if std::env::var("SHOW_PRESET").is_ok_and(|name| name == preset.name) {
             println!("{}", text_of(&report));
         }

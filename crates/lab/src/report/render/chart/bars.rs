@@ -6,18 +6,21 @@
 //! █████████├─┤                   9.8k
 //! ```
 
+use super::axis::{draw_nothing, draw_ticks, draw_title, tip_of, value_text};
 use super::canvas::{Anchor, Canvas, Look, SMALL, TEXT, WIDTH, fit, text_width};
 use super::colours::{INK, PAPER, Palette, RULE, SOFT};
 use super::legend::{self, Key};
-use super::scale::{Scale, Start, axis_title, value_text};
+use super::scale::{Scale, Start};
 use crate::report::model::{Axis, BarSeries, Datum, Gap, Spread, Tone};
 use crate::report::render::markdown::sign;
-use crate::report::render::text::{printable, shorten};
+use crate::report::render::text::printable;
 
 /// Longest name of a category that stands beside its bars instead of above them.
 const BESIDE: f64 = 110.0;
 const HEADING: f64 = 19.0;
 const GROUP_GAP: f64 = 11.0;
+/// Height of the plane where there is no bar to draw.
+const EMPTY: f64 = 60.0;
 /// From this height on the ticks stand above the bars as well.
 const TALL: f64 = 420.0;
 
@@ -76,7 +79,7 @@ pub(super) fn draw(
     mark: Option<f64>,
     palette: &Palette,
 ) -> Canvas {
-    let mut canvas = Canvas::new(WIDTH);
+    let mut canvas = Canvas::default();
     let names: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
     let places = palette.places(&names);
     let spreads = || series.iter().flat_map(|series| &series.values).filter_map(Datum::value);
@@ -96,7 +99,8 @@ pub(super) fn draw(
     let scale = Scale::over(axis, values, Start::Zero, 5, (layout.left, layout.right));
     draw_grid(&mut canvas, &layout, &scale, mark, axis, legend_end);
     if empty {
-        draw_emptiness(&mut canvas, &layout);
+        let (from, to) = ((layout.left, layout.top), (layout.right, layout.bottom));
+        draw_nothing(&mut canvas, from, to);
     }
     for (category, name) in categories.iter().enumerate() {
         draw_name(&mut canvas, &layout, category, name);
@@ -115,13 +119,13 @@ pub(super) fn draw(
     if let Some(mark) = mark.filter(|mark| mark.is_finite()) {
         draw_mark(&mut canvas, &layout, scale.at(mark), categories.len());
     }
-    canvas.end_at(layout.bottom + 42.0);
+    canvas.height = layout.bottom + 42.0;
     canvas
 }
 
 /// The line across all bars. It leaves out the names that stand above them.
 fn draw_mark(canvas: &mut Canvas, layout: &Layout, x: f64, categories: usize) {
-    canvas.layer(" stroke-dasharray=\"50 30\"", |pen| {
+    canvas.group(" stroke-dasharray=\"5 3\"", |pen| {
         if layout.heading == 0.0 {
             pen.line(&[(x, layout.top), (x, layout.bottom)], INK, 1.3);
             return;
@@ -134,16 +138,6 @@ fn draw_mark(canvas: &mut Canvas, layout: &Layout, x: f64, categories: usize) {
     });
 }
 
-/// Height of the plane where there is no bar to draw.
-const EMPTY: f64 = 60.0;
-
-fn draw_emptiness(canvas: &mut Canvas, layout: &Layout) {
-    let middle =
-        (f64::midpoint(layout.left, layout.right), f64::midpoint(layout.top, layout.bottom));
-    let look = Look { size: TEXT, bold: false, colour: SOFT };
-    canvas.layer("", |pen| pen.text(middle, Anchor::Middle, look, "nothing was measured"));
-}
-
 fn draw_grid(
     canvas: &mut Canvas,
     layout: &Layout,
@@ -152,37 +146,17 @@ fn draw_grid(
     axis: &Axis,
     legend_end: f64,
 ) {
-    let look = Look { size: SMALL, bold: false, colour: SOFT };
-    canvas.layer("", |pen| {
-        for (value, _) in &scale.ticks {
-            let x = scale.at(*value);
-            pen.line(&[(x, layout.top), (x, layout.bottom)], RULE, 1.0);
-        }
-        let base = scale.base();
-        pen.line(&[(base, layout.top), (base, layout.bottom)], SOFT, 1.0);
-    });
-    canvas.layer("", |pen| {
-        let mut last_end = f64::NEG_INFINITY;
-        for (value, text) in &scale.ticks {
-            let text = shorten(text, 12);
-            let (x, half) = (scale.at(*value), text_width(&text, SMALL) / 2.0);
-            // Of ticks too near to each other the first is written; none leaves the picture.
-            if x - half < last_end + 4.0 {
-                continue;
-            }
-            last_end = x + half;
-            let bold = mark == Some(*value);
-            let look = Look { bold, ..look };
-            let x = x.max(half);
-            pen.text((x, layout.bottom + 11.0), Anchor::Middle, look, &text);
-            if layout.top > legend_end {
-                pen.text((x, layout.top - 9.0), Anchor::Middle, look, &text);
-            }
-        }
-        let middle = f64::midpoint(layout.left, layout.right);
-        let title = fit(&axis_title(axis), SMALL, layout.right - layout.left);
-        pen.text((middle, layout.bottom + 31.0), Anchor::Middle, look, &title);
-    });
+    for (value, _) in &scale.ticks {
+        let x = scale.at(*value);
+        canvas.line(&[(x, layout.top), (x, layout.bottom)], RULE, 1.0);
+    }
+    let base = scale.base();
+    canvas.line(&[(base, layout.top), (base, layout.bottom)], SOFT, 1.0);
+    draw_ticks(canvas, scale, layout.bottom + 11.0, mark);
+    if layout.top > legend_end {
+        draw_ticks(canvas, scale, layout.top - 9.0, mark);
+    }
+    draw_title(canvas, axis, (layout.left, layout.right), layout.bottom + 31.0);
 }
 
 fn draw_name(canvas: &mut Canvas, layout: &Layout, category: usize, name: &str) {
@@ -193,10 +167,10 @@ fn draw_name(canvas: &mut Canvas, layout: &Layout, category: usize, name: &str) 
         let middle = first + (layout.group - GROUP_GAP) / 2.0;
         ((layout.left - 8.0, middle), Anchor::End, false)
     };
-    let look = Look { size: TEXT, bold, colour: INK };
+    let look = Look { bold, ..Look::NAME };
     // Bold letters are wider than the table of widths says.
     let name = fit(name, TEXT * 1.1, WIDTH);
-    canvas.layer("", |pen| pen.text(at, anchor, look, &name));
+    canvas.text(at, anchor, look, &name);
 }
 
 /// Which bar is drawn.
@@ -219,38 +193,28 @@ fn draw_bar(
     let (top, middle) = (bar.top, bar.top + layout.bar / 2.0);
     let has_interval = spread.low < spread.high;
     let (low, high) = (scale.at(spread.low), scale.at(spread.high));
-    canvas.layer("", |pen| {
-        let (left, right) = (from.min(to), from.max(to));
-        pen.field((left, top), (right, top + layout.bar), bar.place, spread.suspect);
-        if has_interval {
-            let cap = layout.bar / 2.0 - 2.5;
-            // On dark bars ink is seen by its light edge.
-            for (colour, width) in [(PAPER, 3.4), (INK, 1.4)] {
-                pen.line(&[(low, middle), (high, middle)], colour, width);
-                pen.line(&[(low, middle - cap), (low, middle + cap)], colour, width);
-                pen.line(&[(high, middle - cap), (high, middle + cap)], colour, width);
-            }
-        }
-        for (index, point) in spread.points.iter().enumerate().filter(|(_, p)| p.is_finite()) {
-            // Up, on and below the middle in turn, so that equal ones are seen.
-            let y = middle + (index % 3) as f64 * 3.0 - 3.0;
-            pen.disc((scale.at(*point), y), 2.2, PAPER, 1.0);
-            pen.disc((scale.at(*point), y), 1.5, INK, 1.0);
-        }
-        let look = Look { size: SMALL, bold: false, colour: INK };
-        pen.text((WIDTH, middle), Anchor::End, look, &text_of(spread));
-    });
-    let mut tip = format!("{}, {}: {}", bar.category, bar.series, value_text(spread.value));
+    let (left, right) = (from.min(to), from.max(to));
+    canvas.field((left, top), (right, top + layout.bar), bar.place, spread.suspect);
     if has_interval {
-        tip += &format!(" [{}, {}]", value_text(spread.low), value_text(spread.high));
+        let cap = layout.bar / 2.0 - 2.5;
+        // On dark bars ink is seen by its light edge.
+        for (colour, width) in [(PAPER, 3.4), (INK, 1.4)] {
+            canvas.line(&[(low, middle), (high, middle)], colour, width);
+            canvas.line(&[(low, middle - cap), (low, middle + cap)], colour, width);
+            canvas.line(&[(high, middle - cap), (high, middle + cap)], colour, width);
+        }
     }
-    if !axis.unit.is_empty() {
-        tip += &format!(" {}", axis.unit);
+    for (index, point) in spread.points.iter().enumerate().filter(|(_, p)| p.is_finite()) {
+        // Up, on and below the middle in turn, so that equal ones are seen.
+        let y = middle + (index % 3) as f64 * 3.0 - 3.0;
+        canvas.disc((scale.at(*point), y), 2.2, PAPER);
+        canvas.disc((scale.at(*point), y), 1.5, INK);
     }
-    if spread.suspect {
-        tip += ", suspect";
-    }
-    let (left, right) = (from.min(to).min(low), from.max(to).max(high));
+    canvas.text((WIDTH, middle), Anchor::End, Look::VALUE, &text_of(spread));
+    let interval = has_interval.then_some((spread.low, spread.high));
+    let value = tip_of(spread.value, interval, &axis.unit, spread.suspect);
+    let tip = format!("{}, {}: {value}", bar.category, bar.series);
+    let (left, right) = (left.min(low), right.max(high));
     canvas.tip_field((left, top), right - left, layout.bar, &tip);
 }
 
@@ -262,9 +226,7 @@ fn text_of(spread: &Spread) -> String {
 
 fn draw_gap(canvas: &mut Canvas, layout: &Layout, scale: &Scale, bar: &Bar<'_>, gap: Gap) {
     let middle = bar.top + layout.bar / 2.0;
-    let look = Look { size: SMALL - 1.0, bold: false, colour: SOFT };
-    canvas.layer("", |pen| {
-        pen.text((scale.base() + 4.0, middle), Anchor::Start, look, gap.words());
-        pen.text((WIDTH, middle), Anchor::End, look, "—");
-    });
+    let look = Look { size: SMALL - 1.0, ..Look::TICK };
+    canvas.text((scale.base() + 4.0, middle), Anchor::Start, look, gap.words());
+    canvas.text((WIDTH, middle), Anchor::End, look, "—");
 }

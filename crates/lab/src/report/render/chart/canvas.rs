@@ -1,41 +1,35 @@
-//! The ground on which a chart is drawn: layers of plotters' elements under a layer of tooltips.
+//! The ground on which a chart is drawn: SVG's rectangles, lines, areas, discs and texts, in pixels of
+//! the picture's natural size, under a layer of tooltips.
 //!
-//! plotters counts in whole units. Here a unit is a tenth of a pixel of the picture's natural
-//! size, so that lines do not move in steps that could be seen.
+//! Invariants: no element but these is written, and every text is escaped here; places are rounded to
+//! a tenth of a pixel, which is finer than an eye sees.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Display, Write as _};
 
-use plotters::coord::Shift;
-use plotters::prelude::{
-    Circle, DrawingArea, IntoDrawingArea, PathElement, Polygon, Rectangle, SVGBackend,
-};
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color, FontDesc, FontFamily, FontStyle, RGBColor, ShapeStyle, TextStyle};
-
+use super::colours::{Colour, INK, PAPER, SOFT};
 use crate::report::render::text::{escape_xml, printable, shorten};
 
-/// A pixel in plotters' units.
-const FINE: f64 = 10.0;
-/// Room for the highest chart: plotters wants to know before.
-const HIGHEST: u32 = 10_000_000;
-
-/// Pixels in plotters' units.
-pub(super) fn fine(pixels: f64) -> i32 {
-    (pixels * FINE).round() as i32
-}
-
-/// plotters' units in pixels.
-pub(super) fn pixels(fine: i32) -> f64 {
-    f64::from(fine) / FINE
-}
-
-/// Width of a picture, unless it needs more: on a phone its texts are small but can be read, and two
-/// pictures stand side by side on a desk.
+/// Width of a picture: on a phone its texts are small but can be read, and two pictures stand side by
+/// side on a desk.
 pub(super) const WIDTH: f64 = 480.0;
-/// Size of texts in pixels; ten times it, times 1.24 and divided by it, is whole again.
+/// Size of texts in pixels.
 pub(super) const TEXT: f64 = 12.1;
 /// Size of small texts.
 pub(super) const SMALL: f64 = 10.9;
+
+/// A place in the picture, from the left and from the top.
+pub(super) type Place = (f64, f64);
+
+/// Pixels as they are written.
+#[derive(Clone, Copy)]
+pub(super) struct Px(pub(super) f64);
+
+impl Display for Px {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Zero is added so that there is no "-0".
+        write!(f, "{}", (self.0 * 10.0).round() / 10.0 + 0.0)
+    }
+}
 
 /// How wide a text will be, from a table of a wide font (DejaVu Sans), because the reader's font
 /// is not known.
@@ -82,7 +76,16 @@ pub(super) enum Anchor {
 pub(super) struct Look {
     pub(super) size: f64,
     pub(super) bold: bool,
-    pub(super) colour: RGBColor,
+    pub(super) colour: Colour,
+}
+
+impl Look {
+    /// Names of what is drawn.
+    pub(super) const NAME: Self = Self { size: TEXT, bold: false, colour: INK };
+    /// Values beside what is drawn.
+    pub(super) const VALUE: Self = Self { size: SMALL, ..Self::NAME };
+    /// Ticks and names of axes.
+    pub(super) const TICK: Self = Self { colour: SOFT, ..Self::VALUE };
 }
 
 /// What makes a line's points known without its colour.
@@ -106,151 +109,117 @@ impl Marker {
         let order = [Disc, Square, Triangle, Diamond, Down, Cross, Bar, Plus];
         order[(place + place / order.len()) % order.len()]
     }
-}
 
-/// A finished drawing, without its frame.
-pub(super) struct Drawing {
-    pub(super) width: f64,
-    pub(super) height: f64,
-    pub(super) body: String,
+    /// Its corners around zero, for a disc of radius 1; of a cross the strokes.
+    fn corners(self) -> &'static [Place] {
+        match self {
+            Self::Disc => &[],
+            Self::Square => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+            Self::Triangle => &[(-1.1, 0.8), (1.1, 0.8), (0.0, -1.15)],
+            Self::Down => &[(-1.1, -0.8), (1.1, -0.8), (0.0, 1.15)],
+            Self::Diamond => &[(-1.25, 0.0), (0.0, -1.25), (1.25, 0.0), (0.0, 1.25)],
+            Self::Bar => &[(-1.25, -0.55), (1.25, -0.55), (1.25, 0.55), (-1.25, 0.55)],
+            Self::Cross => &[(-1.0, -1.0), (1.0, 1.0), (0.0, 0.0), (-1.0, 1.0), (1.0, -1.0)],
+            Self::Plus => &[(-1.2, 0.0), (1.2, 0.0), (0.0, 0.0), (0.0, -1.2), (0.0, 1.2)],
+        }
+    }
 }
 
 /// A picture that is being drawn.
+#[derive(Default)]
 pub(super) struct Canvas {
-    width: f64,
-    height: f64,
     body: String,
     tips: String,
-    failed: Option<String>,
+    /// Where the picture ends.
+    pub(super) height: f64,
 }
 
 impl Canvas {
-    pub(super) fn new(width: f64) -> Self {
-        Self { width, height: 0.0, body: String::new(), tips: String::new(), failed: None }
+    /// The drawing with its tooltips on top, without a frame.
+    pub(super) fn finish(self) -> String {
+        let Self { body, tips, .. } = self;
+        format!("{body}<g class=\"tips\" fill=\"none\" pointer-events=\"all\">\n{tips}</g>\n")
     }
 
-    pub(super) fn width(&self) -> f64 {
-        self.width
-    }
-
-    /// Makes the picture wider.
-    pub(super) fn widen(&mut self, width: f64) {
-        self.width = self.width.max(width);
-    }
-
-    /// Says where the picture ends.
-    pub(super) fn end_at(&mut self, height: f64) {
-        self.height = height;
+    fn put(&mut self, element: fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.body, "{element}");
     }
 
     /// Draws what belongs together, in a group with these attributes.
-    pub(super) fn layer(&mut self, attributes: &str, paint: impl FnOnce(&mut Pen<'_>)) {
-        let mut svg = String::new();
-        {
-            let size = (fine(self.width).unsigned_abs(), HIGHEST);
-            let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-            let mut pen = Pen { root, failed: None };
-            paint(&mut pen);
-            let present = || pen.root.present().err().map(|error| error.to_string());
-            let failed = pen.failed.or_else(present);
-            self.failed = self.failed.take().or(failed);
-        }
-        // Between plotters' own opening and closing tag.
-        let inner = svg.split_once(">\n").map_or("", |(_, rest)| rest);
-        let inner = inner.strip_suffix("</svg>\n").unwrap_or(inner);
-        // Said of each element; the first is so anyway, the second is said once for the picture.
-        let inner = inner.replace(" opacity=\"1\"", "").replace(" font-family=\"sans-serif\"", "");
-        if !inner.is_empty() {
-            // Writing to a String cannot fail.
-            let _ = write!(self.body, "<g{attributes}>\n{inner}</g>\n");
-        }
+    pub(super) fn group(&mut self, attributes: &str, paint: impl FnOnce(&mut Self)) {
+        self.put(format_args!("<g{attributes}>"));
+        paint(self);
+        self.put(format_args!("</g>"));
     }
 
     /// A tooltip on a disc.
-    pub(super) fn tip_disc(&mut self, (x, y): (f64, f64), radius: f64, tip: &str) {
+    pub(super) fn tip_disc(&mut self, (x, y): Place, radius: f64, tip: &str) {
+        let (x, y, r, tip) = (Px(x), Px(y), Px(radius), escape_xml(tip));
         let _ = writeln!(
             self.tips,
-            "<circle cx=\"{}\" cy=\"{}\" r=\"{}\"><title>{}</title></circle>",
-            fine(x),
-            fine(y),
-            fine(radius),
-            escape_xml(tip)
+            "<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\"><title>{tip}</title></circle>"
         );
     }
 
     /// A tooltip on a field.
-    pub(super) fn tip_field(&mut self, (x, y): (f64, f64), width: f64, height: f64, tip: &str) {
+    pub(super) fn tip_field(&mut self, (x, y): Place, width: f64, height: f64, tip: &str) {
+        let (x, y, width, height) = (Px(x), Px(y), Px(width.max(0.1)), Px(height.max(0.1)));
         let _ = writeln!(
             self.tips,
-            "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
-            fine(x),
-            fine(y),
-            fine(width.max(1.0)),
-            fine(height.max(1.0)),
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"><title>{}</title></rect>",
             escape_xml(tip)
         );
     }
 
-    /// The drawing, or why plotters could not make it.
-    pub(super) fn finish(self) -> Result<Drawing, String> {
-        let Self { width, height, mut body, tips, failed } = self;
-        if let Some(reason) = failed {
-            return Err(reason);
-        }
-        let _ =
-            write!(body, "<g class=\"tips\" fill=\"none\" pointer-events=\"all\">\n{tips}</g>\n");
-        Ok(Drawing { width, height, body })
-    }
-}
-
-/// Draws on one layer, in pixels. A failure is kept and ends the drawing.
-pub(super) struct Pen<'a> {
-    root: DrawingArea<SVGBackend<'a>, Shift>,
-    failed: Option<String>,
-}
-
-fn point((x, y): (f64, f64)) -> (i32, i32) {
-    (fine(x), fine(y))
-}
-
-fn stroke(colour: RGBColor, width: f64) -> ShapeStyle {
-    colour.stroke_width(fine(width).unsigned_abs())
-}
-
-impl Pen<'_> {
-    fn keep<E: std::fmt::Display>(&mut self, result: Result<(), E>) {
-        if let Err(error) = result {
-            self.failed.get_or_insert_with(|| error.to_string());
-        }
+    pub(super) fn rect(&mut self, from: Place, to: Place, colour: Colour, alpha: f64) {
+        let (x, y) = (Px(from.0.min(to.0)), Px(from.1.min(to.1)));
+        let (width, height) = (Px((to.0 - from.0).abs()), Px((to.1 - from.1).abs()));
+        self.put(format_args!(
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"{} fill=\"{colour}\"/>",
+            opacity(alpha)
+        ));
     }
 
-    pub(super) fn rect(&mut self, from: (f64, f64), to: (f64, f64), colour: RGBColor, alpha: f64) {
-        let corners = [point(from), point(to)];
-        let drawn = self.root.draw(&Rectangle::new(corners, colour.mix(alpha).filled()));
-        self.keep(drawn);
+    pub(super) fn line(&mut self, points: &[Place], colour: Colour, width: f64) {
+        self.put(format_args!(
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{}\"/>",
+            list(points),
+            Px(width)
+        ));
     }
 
-    pub(super) fn line(&mut self, points: &[(f64, f64)], colour: RGBColor, width: f64) {
-        let points: Vec<_> = points.iter().copied().map(point).collect();
-        let drawn = self.root.draw(&PathElement::new(points, stroke(colour, width)));
-        self.keep(drawn);
+    pub(super) fn area(&mut self, points: &[Place], colour: Colour, alpha: f64) {
+        self.put(format_args!(
+            "<polygon points=\"{}\"{} fill=\"{colour}\"/>",
+            list(points),
+            opacity(alpha)
+        ));
     }
 
-    pub(super) fn area(&mut self, points: &[(f64, f64)], colour: RGBColor, alpha: f64) {
-        let points: Vec<_> = points.iter().copied().map(point).collect();
-        let drawn = self.root.draw(&Polygon::new(points, colour.mix(alpha).filled()));
-        self.keep(drawn);
+    pub(super) fn disc(&mut self, (x, y): Place, radius: f64, colour: Colour) {
+        let (x, y, r) = (Px(x), Px(y), Px(radius));
+        self.put(format_args!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\" fill=\"{colour}\"/>"));
     }
 
-    pub(super) fn disc(&mut self, at: (f64, f64), radius: f64, colour: RGBColor, alpha: f64) {
-        let style = colour.mix(alpha).filled();
-        let drawn = self.root.draw(&Circle::new(point(at), fine(radius), style));
-        self.keep(drawn);
+    /// A text whose middle line is at the point.
+    pub(super) fn text(&mut self, (x, y): Place, anchor: Anchor, look: Look, text: &str) {
+        let anchor = match anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        let bold = if look.bold { " font-weight=\"bold\"" } else { "" };
+        let (x, y, size, colour) = (Px(x), Px(y), Px(look.size), look.colour);
+        self.put(format_args!(
+            "<text x=\"{x}\" y=\"{y}\" dy=\".5ex\"{anchor} font-size=\"{size}\"{bold} fill=\"{colour}\">{}</text>",
+            escape_xml(text)
+        ));
     }
 
     /// What stands for a value of the series at a place; with stripes if something speaks against
     /// the value.
-    pub(super) fn field(&mut self, from: (f64, f64), to: (f64, f64), place: usize, suspect: bool) {
+    pub(super) fn field(&mut self, from: Place, to: Place, place: usize, suspect: bool) {
         let colour = super::colours::series(place);
         let is_light = super::colours::is_light(place);
         self.rect(from, to, colour, if is_light { 0.3 } else { 0.8 });
@@ -263,14 +232,14 @@ impl Pen<'_> {
     }
 
     /// A field with stripes that belongs to no series.
-    pub(super) fn striped(&mut self, from: (f64, f64), to: (f64, f64), colour: RGBColor) {
+    pub(super) fn striped(&mut self, from: Place, to: Place, colour: Colour) {
         self.rect(from, to, colour, 0.8);
         self.stripes(from, to);
         self.frame(from, to, colour);
     }
 
     /// A line along the inner edge of a rectangle.
-    fn frame(&mut self, from: (f64, f64), to: (f64, f64), colour: RGBColor) {
+    fn frame(&mut self, from: Place, to: Place, colour: Colour) {
         let (left, right) = (from.0 + 0.5, (to.0 - 0.5).max(from.0 + 0.5));
         let (top, bottom) = (from.1 + 0.5, to.1 - 0.5);
         let corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
@@ -278,7 +247,7 @@ impl Pen<'_> {
     }
 
     /// Stripes of the ground across a rectangle, which show it through.
-    fn stripes(&mut self, (left, top): (f64, f64), (right, bottom): (f64, f64)) {
+    fn stripes(&mut self, (left, top): Place, (right, bottom): Place) {
         const EVERY: f64 = 6.0;
         const WIDE: f64 = 2.4;
         let height = bottom - top;
@@ -289,66 +258,39 @@ impl Pen<'_> {
             let (low, high) = (start.max(left), (start + height).min(right));
             if low < high {
                 let ends = [(low, bottom - (low - start)), (high, bottom - (high - start))];
-                self.line(&ends, super::colours::PAPER, WIDE);
+                self.line(&ends, PAPER, WIDE);
             }
         }
     }
 
-    pub(super) fn marker(&mut self, marker: Marker, (x, y): (f64, f64), r: f64, colour: RGBColor) {
+    pub(super) fn marker(&mut self, marker: Marker, (x, y): Place, r: f64, colour: Colour) {
+        let corners = marker.corners().iter().map(|(across, down)| (x + across * r, y + down * r));
+        let corners: Vec<Place> = corners.collect();
         match marker {
-            Marker::Disc => self.disc((x, y), r, colour, 1.0),
-            Marker::Square => {
-                let r = r * 0.9;
-                self.rect((x - r, y - r), (x + r, y + r), colour, 1.0);
-            }
-            Marker::Triangle => {
-                let corners =
-                    [(x - r * 1.1, y + r * 0.8), (x + r * 1.1, y + r * 0.8), (x, y - r * 1.15)];
-                self.area(&corners, colour, 1.0);
-            }
-            Marker::Down => {
-                let corners =
-                    [(x - r * 1.1, y - r * 0.8), (x + r * 1.1, y - r * 0.8), (x, y + r * 1.15)];
-                self.area(&corners, colour, 1.0);
-            }
-            Marker::Diamond => {
-                let r = r * 1.25;
-                self.area(&[(x - r, y), (x, y - r), (x + r, y), (x, y + r)], colour, 1.0);
-            }
-            Marker::Cross => {
-                self.line(&[(x - r, y - r), (x + r, y + r)], colour, 1.8);
-                self.line(&[(x - r, y + r), (x + r, y - r)], colour, 1.8);
-            }
-            Marker::Plus => {
-                let r = r * 1.2;
-                self.line(&[(x - r, y), (x + r, y)], colour, 1.8);
-                self.line(&[(x, y - r), (x, y + r)], colour, 1.8);
-            }
-            Marker::Bar => {
-                self.rect((x - r * 1.25, y - r * 0.55), (x + r * 1.25, y + r * 0.55), colour, 1.0);
-            }
+            Marker::Disc => self.disc((x, y), r, colour),
+            Marker::Cross | Marker::Plus => self.line(&corners, colour, 1.8),
+            _ => self.area(&corners, colour, 1.0),
         }
     }
 
     /// The same with a hole: of a value that something speaks against.
-    pub(super) fn hollow(&mut self, marker: Marker, at: (f64, f64), r: f64, colour: RGBColor) {
+    pub(super) fn hollow(&mut self, marker: Marker, at: Place, r: f64, colour: Colour) {
         self.marker(marker, at, r * 1.15, colour);
-        self.marker(marker, at, r * 0.62, super::colours::PAPER);
+        self.marker(marker, at, r * 0.62, PAPER);
     }
+}
 
-    /// A text whose middle line is at the point.
-    pub(super) fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, look: Look, text: &str) {
-        let h_pos = match anchor {
-            Anchor::Start => HPos::Left,
-            Anchor::Middle => HPos::Center,
-            Anchor::End => HPos::Right,
-        };
-        let style = if look.bold { FontStyle::Bold } else { FontStyle::Normal };
-        // plotters divides by 1.24.
-        let size = look.size * FINE * 1.24;
-        let font = FontDesc::new(FontFamily::SansSerif, size, style);
-        let style = TextStyle::from(font).color(&look.colour).pos(Pos::new(h_pos, VPos::Center));
-        let drawn = self.root.draw_text(&printable(text), &style, point((x, y)));
-        self.keep(drawn);
+/// As an attribute; nothing of what is not seen through.
+fn opacity(alpha: f64) -> String {
+    if alpha < 1.0 { format!(" opacity=\"{alpha}\"") } else { String::new() }
+}
+
+/// As the points of a line or an area.
+fn list(points: &[Place]) -> String {
+    let mut list = String::with_capacity(points.len() * 12);
+    for (place, (x, y)) in points.iter().enumerate() {
+        let gap = if place == 0 { "" } else { " " };
+        let _ = write!(list, "{gap}{},{}", Px(*x), Px(*y));
     }
+    list
 }

@@ -4,60 +4,45 @@
 //! or blue (simulated by the matrices of Machado and others, 2009), and each has a contrast on white
 //! of about 3 or more. Each has a twin for dark pages in `page.css`, of which the same is true.
 
-use plotters::style::RGBColor;
+use std::fmt;
 
 use crate::report::model::{Chart, Plot, Report};
 
+/// A colour's red, green and blue. It is written as `#RRGGBB`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::report::render) struct Colour(
+    pub(in crate::report::render) u8,
+    pub(in crate::report::render) u8,
+    pub(in crate::report::render) u8,
+);
+
+impl fmt::Display for Colour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(red, green, blue) = self;
+        write!(f, "#{red:02X}{green:02X}{blue:02X}")
+    }
+}
+
 /// Texts, intervals, marks.
-pub(super) const INK: RGBColor = RGBColor(0x1a, 0x1d, 0x21);
+pub(super) const INK: Colour = Colour(0x1a, 0x1d, 0x21);
 /// Ticks and names of axes.
-pub(in crate::report::render) const SOFT: RGBColor = RGBColor(0x5b, 0x64, 0x70);
+pub(in crate::report::render) const SOFT: Colour = Colour(0x5b, 0x64, 0x70);
 /// The grid.
-pub(super) const RULE: RGBColor = RGBColor(0xdf, 0xe3, 0xe8);
+pub(super) const RULE: Colour = Colour(0xdf, 0xe3, 0xe8);
 /// The ground under marks with a hole.
-pub(super) const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xff);
+pub(super) const PAPER: Colour = Colour(0xff, 0xff, 0xff);
 
 /// Of the series, in order.
-pub(super) const SERIES: [RGBColor; 8] = [
-    RGBColor(0x14, 0x3a, 0xa1),
-    RGBColor(0xcf, 0x8e, 0x1b),
-    RGBColor(0x2c, 0x7c, 0x58),
-    RGBColor(0x89, 0x40, 0x7e),
-    RGBColor(0x46, 0x9d, 0xff),
-    RGBColor(0x7d, 0x21, 0x0e),
-    RGBColor(0x99, 0x91, 0x9f),
-    RGBColor(0x7c, 0x6d, 0x00),
+pub(super) const SERIES: [Colour; 8] = [
+    Colour(0x14, 0x3a, 0xa1),
+    Colour(0xcf, 0x8e, 0x1b),
+    Colour(0x2c, 0x7c, 0x58),
+    Colour(0x89, 0x40, 0x7e),
+    Colour(0x46, 0x9d, 0xff),
+    Colour(0x7d, 0x21, 0x0e),
+    Colour(0x99, 0x91, 0x9f),
+    Colour(0x7c, 0x6d, 0x00),
 ];
-
-/// Low to high of a heat map, even steps.
-pub(super) const HEAT: [RGBColor; 5] = [
-    RGBColor(0xee, 0xf4, 0xfa),
-    RGBColor(0xb9, 0xd4, 0xe9),
-    RGBColor(0x76, 0xad, 0xd3),
-    RGBColor(0x30, 0x7b, 0xb0),
-    RGBColor(0x0a, 0x42, 0x6e),
-];
-/// Texts on light and on dark fields of a heat map; not exchanged in the dark.
-pub(super) const ON_LIGHT: RGBColor = RGBColor(0x11, 0x16, 0x1c);
-pub(super) const ON_DARK: RGBColor = RGBColor(0xfd, 0xfe, 0xff);
-/// A field of a heat map without a value.
-pub(super) const EMPTY: RGBColor = RGBColor(0xf1, 0xf2, 0xf4);
-
-/// As `#RRGGBB`, in the way plotters writes it.
-pub(super) fn hex(RGBColor(red, green, blue): RGBColor) -> String {
-    format!("#{red:02X}{green:02X}{blue:02X}")
-}
-
-/// Colour of a heat map at `share`, 0 to 1.
-pub(in crate::report::render) fn heat(share: f64) -> RGBColor {
-    let steps = HEAT.len() - 1;
-    let place = share.clamp(0.0, 1.0) * steps as f64;
-    let step = (place as usize).min(steps - 1);
-    let between = place - step as f64;
-    let mix = |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * between).round() as u8;
-    let (a, b) = (HEAT[step], HEAT[step + 1]);
-    RGBColor(mix(a.0, b.0), mix(a.1, b.1), mix(a.2, b.2))
-}
 
 /// Gives a subject the same looks in all charts of a report, and other names the same colour as
 /// long as the colours last.
@@ -121,12 +106,11 @@ fn series_of(chart: &Chart) -> Vec<&str> {
     match &chart.plot {
         Plot::Bars { series, .. } => series.iter().map(|series| series.name.as_str()).collect(),
         Plot::Lines { series, .. } => series.iter().map(|series| series.name.as_str()).collect(),
-        Plot::HeatMap { .. } => Vec::new(),
     }
 }
 
 /// The colour at a place that [`Palette::places`] gave.
-pub(in crate::report::render) fn series(place: usize) -> RGBColor {
+pub(in crate::report::render) fn series(place: usize) -> Colour {
     SERIES[place % SERIES.len()]
 }
 
@@ -169,7 +153,7 @@ mod tests {
         ),
     ];
 
-    fn linear(RGBColor(red, green, blue): RGBColor) -> [f64; 3] {
+    fn linear(Colour(red, green, blue): Colour) -> [f64; 3] {
         [red, green, blue].map(|part| {
             let part = f64::from(part) / 255.0;
             if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
@@ -195,7 +179,7 @@ mod tests {
         [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
     }
 
-    fn contrast(a: RGBColor, b: RGBColor) -> f64 {
+    fn contrast(a: Colour, b: Colour) -> f64 {
         let light = |colour| {
             let [red, green, blue] = linear(colour);
             0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05
@@ -204,12 +188,12 @@ mod tests {
     }
 
     /// The twin of a colour in the page's style.
-    fn dark(colour: RGBColor) -> RGBColor {
+    fn dark(colour: Colour) -> Colour {
         let style = include_str!("../page.css");
-        let rule = format!(".chart [fill=\"{}\"] {{ fill: #", hex(colour));
+        let rule = format!(".chart [fill=\"{}\"] {{ fill: #", colour);
         let (_, after) = style.split_once(&rule).unwrap();
         let part = |from: usize| u8::from_str_radix(&after[from..from + 2], 16).unwrap();
-        RGBColor(part(0), part(2), part(4))
+        Colour(part(0), part(2), part(4))
     }
 
     #[test]
@@ -219,12 +203,12 @@ mod tests {
         {
             for (index, colour) in colours.iter().enumerate() {
                 let ratio = contrast(*colour, paper);
-                assert!(ratio > enough, "{page}: {} has a contrast of {ratio}", hex(*colour));
+                assert!(ratio > enough, "{page}: {} has a contrast of {ratio}", colour);
                 for other in &colours[..index] {
                     for (eye, matrix) in EYES {
                         let [a, b] = [*colour, *other].map(|c| lab(times(&matrix, linear(c))));
                         let apart = (0..3).map(|n| (a[n] - b[n]).powi(2)).sum::<f64>().sqrt();
-                        let pair = format!("{} and {}", hex(*colour), hex(*other));
+                        let pair = format!("{} and {}", colour, other);
                         assert!(apart >= 20.0, "{page}, {eye}: {pair} are {apart} apart");
                     }
                 }

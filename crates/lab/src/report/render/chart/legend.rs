@@ -1,7 +1,7 @@
 //! Names of the series above the data, in as many rows as they need.
 
-use super::canvas::{Anchor, Canvas, Look, Marker, TEXT, fit, text_width};
-use super::colours::{INK, SOFT, series};
+use super::canvas::{Anchor, Canvas, Look, Marker, TEXT, WIDTH, fit, text_width};
+use super::colours::{SOFT, series};
 
 /// What stands before a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,13 +23,13 @@ const WIDEST: f64 = 270.0;
 const ROW: f64 = 19.0;
 const GAP: f64 = 14.0;
 
-/// Dashes that tell a line from others, in tenths of a pixel; the first is whole.
+/// Dashes that tell a line from others, in pixels; the first is whole.
 fn dashes(place: usize) -> &'static str {
     const DASHES: [&str; 4] = [
         "",
-        " stroke-dasharray=\"70 35\"",
-        " stroke-dasharray=\"20 32\"",
-        " stroke-dasharray=\"100 30 20 30\"",
+        " stroke-dasharray=\"7 3.5\"",
+        " stroke-dasharray=\"2 3.2\"",
+        " stroke-dasharray=\"10 3 2 3\"",
     ];
     DASHES[(place + place / 8) % DASHES.len()]
 }
@@ -66,12 +66,11 @@ pub(super) fn draw(
             Entry::Suspect => "⚠ suspect".to_owned(),
         };
         let width = before + text_width(&name, TEXT);
-        if x > 0.0 && x + width > canvas.width() {
+        if x > 0.0 && x + width > WIDTH {
             (x, y) = (0.0, y + ROW);
         }
         draw_key(canvas, (x, y), key, entry);
-        let look = Look { size: TEXT, bold: false, colour: INK };
-        canvas.layer("", |pen| pen.text((x + before, y), Anchor::Start, look, &name));
+        canvas.text((x + before, y), Anchor::Start, Look::NAME, &name);
         x += width + GAP;
     }
     y + ROW / 2.0 + 6.0
@@ -80,19 +79,15 @@ pub(super) fn draw(
 fn draw_key(canvas: &mut Canvas, (x, y): (f64, f64), key: Key, entry: Entry<'_>) {
     let (from, to) = ((x, y - 5.5), (x + 11.0, y + 5.5));
     match (key, entry) {
-        (Key::Field, Entry::Series(_, place)) => {
-            canvas.layer("", |pen| pen.field(from, to, place, false));
-        }
-        (Key::Field, Entry::Suspect) => canvas.layer("", |pen| pen.striped(from, to, SOFT)),
+        (Key::Field, Entry::Series(_, place)) => canvas.field(from, to, place, false),
+        (Key::Field, Entry::Suspect) => canvas.striped(from, to, SOFT),
         (_, Entry::Series(_, place)) => {
             let colour = series(place);
-            canvas.layer(key.dashes(place), |pen| {
-                pen.line(&[(x, y), (x + 25.0, y)], colour, 2.0);
+            canvas.group(key.dashes(place), |canvas| {
+                canvas.line(&[(x, y), (x + 25.0, y)], colour, 2.0);
             });
-            canvas.layer("", |pen| pen.marker(Marker::of(place), (x + 12.5, y), 3.6, colour));
+            canvas.marker(Marker::of(place), (x + 12.5, y), 3.6, colour);
         }
-        (_, Entry::Suspect) => canvas.layer("", |pen| {
-            pen.hollow(Marker::Disc, (x + 12.5, y), 3.6, SOFT);
-        }),
+        (_, Entry::Suspect) => canvas.hollow(Marker::Disc, (x + 12.5, y), 3.6, SOFT),
     }
 }

@@ -1,17 +1,18 @@
 //! Lines over an axis, with intervals, gaps, steps and moments that have names.
 
-use super::canvas::{Anchor, Canvas, Look, Marker, SMALL, TEXT, WIDTH, fit, text_width};
-use super::colours::{INK, Palette, RULE, SOFT, series as series_colour};
+use super::axis::{TICK, axis_title, draw_nothing, draw_ticks, draw_title, tip_of, value_text};
+use super::canvas::{Anchor, Canvas, Look, Marker, SMALL, WIDTH, fit, text_width};
+use super::colours::{Palette, RULE, SOFT, series as series_colour};
 use super::legend::{self, Key};
-use super::scale::{Scale, Start, axis_title, value_text};
+use super::scale::{Scale, Start};
 use crate::report::model::{Axis, Event, LineSeries, Point};
 use crate::report::render::text::shorten;
 
 const HEIGHT: f64 = 225.0;
 /// Of a line with more points not every one is marked.
 const MARKED: usize = 24;
-/// Of a line with more points the intervals are a band, and some points have a tooltip.
-const BAND_FROM: usize = 40;
+/// Of a line with more points not every one has a tooltip.
+const TIPS: usize = 40;
 /// Points of a line with more of them are joined in columns of a pixel, keeping the extremes.
 const MANY: usize = 1500;
 /// A line with more points is thin and without dashes.
@@ -40,7 +41,7 @@ pub(super) fn draw(
     events: &[Event],
     palette: &Palette,
 ) -> Canvas {
-    let mut canvas = Canvas::new(WIDTH);
+    let mut canvas = Canvas::default();
     let names: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
     let places = palette.places(&names);
     // Dashes of a line that goes up and down in every pixel are noise.
@@ -48,9 +49,8 @@ pub(super) fn draw(
     let key = if dense { Key::Line } else { Key::Dashed };
     let suspect = series.iter().flat_map(|series| &series.points).any(|point| point.suspect);
     let mut top = legend::draw(&mut canvas, &names, &places, key, suspect);
-    let title = Look { size: SMALL, bold: false, colour: SOFT };
     let y_title = fit(&axis_title(y), SMALL, WIDTH);
-    canvas.layer("", |pen| pen.text((0.0, top + 8.0), Anchor::Start, title, &y_title));
+    canvas.text((0.0, top + 8.0), Anchor::Start, Look::TICK, &y_title);
     top += 20.0;
     let plane = lay_out(x, y, series, events, top);
     draw_grid(&mut canvas, &plane, x);
@@ -59,12 +59,9 @@ pub(super) fn draw(
         draw_series(&mut canvas, &plane, one, (place, key), (x, y));
     }
     if series.iter().all(|one| runs(one, y.log).is_empty()) {
-        let middle =
-            (f64::midpoint(plane.left, plane.right), f64::midpoint(plane.top, plane.bottom));
-        let look = Look { size: TEXT, bold: false, colour: SOFT };
-        canvas.layer("", |pen| pen.text(middle, Anchor::Middle, look, "nothing was measured"));
+        draw_nothing(&mut canvas, (plane.left, plane.top), (plane.right, plane.bottom));
     }
-    canvas.end_at(plane.bottom + 42.0);
+    canvas.height = plane.bottom + 42.0;
     canvas
 }
 
@@ -76,9 +73,11 @@ fn lay_out(x: &Axis, y: &Axis, series: &[LineSeries], events: &[Event], top: f64
     });
     // The width of the ticks decides where the plane begins, and does not depend on it.
     let y_ticks = Scale::over(y, ys.clone(), Start::Zero, 5, (0.0, 1.0)).ticks;
-    let left =
-        y_ticks.iter().map(|(_, text)| text_width(&shorten(text, 12), SMALL)).fold(16.0, f64::max)
-            + 8.0;
+    let left = y_ticks
+        .iter()
+        .map(|(_, text)| text_width(&shorten(text, TICK), SMALL))
+        .fold(16.0, f64::max)
+        + 8.0;
     let right = WIDTH - 10.0;
     let xs = points().map(|point| point.x).chain(events.iter().map(|event| event.x));
     // Points at the very edge would have half a marker.
@@ -91,32 +90,19 @@ fn lay_out(x: &Axis, y: &Axis, series: &[LineSeries], events: &[Event], top: f64
 }
 
 fn draw_grid(canvas: &mut Canvas, plane: &Plane, x_axis: &Axis) {
-    let look = Look { size: SMALL, bold: false, colour: SOFT };
-    canvas.layer("", |pen| {
-        for (value, text) in &plane.y.ticks {
-            let y = plane.y.at(*value);
-            pen.line(&[(plane.left, y), (plane.right, y)], RULE, 1.0);
-            pen.text((plane.left - 7.0, y), Anchor::End, look, &shorten(text, 12));
-        }
-        let base = plane.bottom;
-        pen.line(&[(plane.left, base), (plane.right, base)], SOFT, 1.0);
-        let mut last_end = f64::NEG_INFINITY;
-        for (value, text) in &plane.x.ticks {
-            let x = plane.x.at(*value);
-            pen.line(&[(x, base), (x, base + 4.0)], SOFT, 1.0);
-            let text = shorten(text, 12);
-            let half = text_width(&text, SMALL) / 2.0;
-            let middle = x.min(WIDTH - half);
-            if middle - half < last_end + 5.0 {
-                continue;
-            }
-            last_end = middle + half;
-            pen.text((middle, base + 13.0), Anchor::Middle, look, &text);
-        }
-        let middle = f64::midpoint(plane.left, plane.right);
-        let title = fit(&axis_title(x_axis), SMALL, plane.right - plane.left);
-        pen.text((middle, base + 32.0), Anchor::Middle, look, &title);
-    });
+    for (value, text) in &plane.y.ticks {
+        let y = plane.y.at(*value);
+        canvas.line(&[(plane.left, y), (plane.right, y)], RULE, 1.0);
+        canvas.text((plane.left - 7.0, y), Anchor::End, Look::TICK, &shorten(text, TICK));
+    }
+    let base = plane.bottom;
+    canvas.line(&[(plane.left, base), (plane.right, base)], SOFT, 1.0);
+    for (value, _) in &plane.x.ticks {
+        let x = plane.x.at(*value);
+        canvas.line(&[(x, base), (x, base + 4.0)], SOFT, 1.0);
+    }
+    draw_ticks(canvas, &plane.x, base + 13.0, None);
+    draw_title(canvas, x_axis, (plane.left, plane.right), base + 32.0);
 }
 
 /// Where the name of an event stands above the plane.
@@ -185,13 +171,12 @@ fn draw_events(canvas: &mut Canvas, plane: &Plane, events: &[Event]) {
         }
         let x = name.line;
         let y = plane.top - (name.row as f64 + 0.5) * EVENT_ROW - 1.0;
-        canvas.layer(" stroke-dasharray=\"30 30\"", |pen| {
+        canvas.group(" stroke-dasharray=\"3 3\"", |pen| {
             pen.line(&[(x, y - 5.0), (x, plane.bottom)], SOFT, 1.2);
         });
-        let look = Look { size: SMALL, bold: false, colour: INK };
         let (at, anchor) =
             if name.leftwards { (x - 4.0, Anchor::End) } else { (x + 4.0, Anchor::Start) };
-        canvas.layer("", |pen| pen.text((at, y), anchor, look, &event_text(event)));
+        canvas.text((at, y), anchor, Look::VALUE, &event_text(event));
         let tip = format!("{} at {}", event.label, value_text(event.x));
         canvas.tip_field((x - 3.0, plane.top), 6.0, plane.bottom - plane.top, &tip);
     }
@@ -214,16 +199,8 @@ fn draw_series(
     let colour = series_colour(place);
     let runs = runs(series, axes.1.log);
     let count = runs.iter().map(|run| run.len()).sum::<usize>();
-    canvas.layer("", |pen| {
-        for run in &runs {
-            if count >= BAND_FROM {
-                draw_band(pen, plane, run, place);
-            } else {
-                draw_whiskers(pen, plane, run, place);
-            }
-        }
-    });
-    canvas.layer(&format!(" class=\"line\"{}", key.dashes(place)), |pen| {
+    runs.iter().for_each(|run| draw_whiskers(canvas, plane, run, place));
+    canvas.group(&format!(" class=\"line\"{}", key.dashes(place)), |pen| {
         for run in &runs {
             let points = thinned(run.iter().map(|point| plane.at(point.x, point.y)).collect());
             let points = if series.steps { stepped(&points) } else { points };
@@ -236,65 +213,40 @@ fn draw_series(
     let every = if count <= MARKED { 1 } else { count.div_ceil(9) };
     let first = if every == 1 { 0 } else { (place * every / 8) % every };
     let points: Vec<&Point> = runs.into_iter().flatten().collect();
-    canvas.layer("", |pen| {
-        for point in points.iter().skip(first).step_by(every) {
-            let (marker, at) = (Marker::of(place), plane.at(point.x, point.y));
-            match point.suspect {
-                true => pen.hollow(marker, at, 3.4, colour),
-                false => pen.marker(marker, at, 3.4, colour),
-            }
+    for point in points.iter().skip(first).step_by(every) {
+        let (marker, at) = (Marker::of(place), plane.at(point.x, point.y));
+        if point.suspect {
+            canvas.hollow(marker, at, 3.4, colour);
+        } else {
+            canvas.marker(marker, at, 3.4, colour);
         }
-    });
-    for point in points.iter().step_by(count.div_ceil(BAND_FROM).max(1)) {
-        let tip = tip_of(series, point, axes);
+    }
+    for point in points.iter().step_by(count.div_ceil(TIPS).max(1)) {
+        let tip = tip(series, point, axes);
         canvas.tip_disc(plane.at(point.x, point.y), 7.0, &tip);
     }
 }
 
-fn tip_of(series: &LineSeries, point: &Point, (x, y): (&Axis, &Axis)) -> String {
+/// Which point it is, and its value.
+fn tip(series: &LineSeries, point: &Point, (x, y): (&Axis, &Axis)) -> String {
     let named = x.ticks.iter().find(|(value, _)| *value == point.x);
-    let x_text = named.map_or_else(|| value_text(point.x), |(_, text)| text.clone());
-    let mut tip = format!("{}, {}", series.name, x_text);
+    let place = named.map_or_else(|| value_text(point.x), |(_, text)| text.clone());
     // A unit, or the axis' own word where there is none ("4 processes").
-    let x_unit = if x.unit.is_empty() { &x.label } else { &x.unit };
-    if !x_unit.is_empty() {
-        tip += &format!(" {x_unit}");
-    }
-    tip += &format!(": {}", value_text(point.y));
-    if let Some((low, high)) = point.interval {
-        tip += &format!(" [{}, {}]", value_text(low), value_text(high));
-    }
-    if !y.unit.is_empty() {
-        tip += &format!(" {}", y.unit);
-    }
-    if point.suspect {
-        tip += ", suspect";
-    }
-    tip
+    let unit = if x.unit.is_empty() { &x.label } else { &x.unit };
+    let value = tip_of(point.y, point.interval, &y.unit, point.suspect);
+    format!("{}, {}: {value}", series.name, format!("{place} {unit}").trim_end())
 }
 
-fn draw_whiskers(pen: &mut super::canvas::Pen<'_>, plane: &Plane, run: &[Point], place: usize) {
+fn draw_whiskers(canvas: &mut Canvas, plane: &Plane, run: &[Point], place: usize) {
     let colour = series_colour(place);
     for point in run {
         let Some((low, high)) = point.interval.filter(|(low, high)| low < high) else { continue };
         let ((x, low), (_, high)) = (plane.at(point.x, low), plane.at(point.x, high));
-        pen.line(&[(x, low), (x, high)], colour, 1.2);
+        canvas.line(&[(x, low), (x, high)], colour, 1.2);
         for y in [low, high] {
-            pen.line(&[(x - 3.5, y), (x + 3.5, y)], colour, 1.2);
+            canvas.line(&[(x - 3.5, y), (x + 3.5, y)], colour, 1.2);
         }
     }
-}
-
-fn draw_band(pen: &mut super::canvas::Pen<'_>, plane: &Plane, run: &[Point], place: usize) {
-    let ends: Vec<(f64, f64, f64)> =
-        run.iter().filter_map(|p| p.interval.map(|(low, high)| (p.x, low, high))).collect();
-    if ends.len() < 2 {
-        return;
-    }
-    let upper = thinned(ends.iter().map(|(x, _, high)| plane.at(*x, *high)).collect());
-    let lower = thinned(ends.iter().map(|(x, low, _)| plane.at(*x, *low)).collect());
-    let outline: Vec<_> = upper.into_iter().chain(lower.into_iter().rev()).collect();
-    pen.area(&outline, series_colour(place), 0.16);
 }
 
 /// Of many points those that can be seen: in each column of a pixel the first, the extremes in

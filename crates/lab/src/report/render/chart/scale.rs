@@ -1,12 +1,6 @@
 //! From values to places: the range of an axis, its ticks and their texts.
 
-use plotters::coord::combinators::{IntoLogRange, LogCoord};
-use plotters::coord::ranged1d::Ranged;
-use plotters::coord::types::RangedCoordf64;
-
-use super::canvas::{fine, pixels};
 use crate::report::model::Axis;
-use crate::report::units;
 
 /// No axis gets more ticks than this, whatever its range.
 const MOST_TICKS: usize = 12;
@@ -16,14 +10,9 @@ pub(super) struct Scale {
     low: f64,
     high: f64,
     pixels: (f64, f64),
-    coordinate: Coordinate,
+    log: bool,
     /// Values with their texts, low to high.
     pub(super) ticks: Vec<(f64, String)>,
-}
-
-enum Coordinate {
-    Linear(RangedCoordf64),
-    Log(LogCoord<f64>),
 }
 
 /// Where an axis without a logarithm begins.
@@ -83,8 +72,7 @@ impl Scale {
             .take_while(|value| *value <= high + step * 1e-6)
             .take(MOST_TICKS);
         let ticks = ticks.map(|value| (value, tick_text(value, step))).collect();
-        let coordinate = Coordinate::Linear((low..high).into());
-        Self { low, high, pixels, coordinate, ticks: chosen(axis, ticks) }
+        Self { low, high, pixels, log: false, ticks: chosen(axis, ticks) }
     }
 
     fn logarithmic(
@@ -109,26 +97,20 @@ impl Scale {
             .flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade)))
             .filter(|value| *value >= low * 0.999 && *value <= high * 1.001);
         let ticks = ticks.map(|value| (value, tick_text(value, value))).collect();
-        let coordinate = Coordinate::Log((low..high).log_scale().into());
-        Self { low, high, pixels, coordinate, ticks: chosen(axis, ticks) }
+        Self { low, high, pixels, log: true, ticks: chosen(axis, ticks) }
     }
 
     /// The pixel of a value; what lies outside ends at the axis' ends.
     pub(super) fn at(&self, value: f64) -> f64 {
         let value = if value.is_nan() { self.low } else { value.clamp(self.low, self.high) };
-        let limits = (fine(self.pixels.0), fine(self.pixels.1));
-        pixels(match &self.coordinate {
-            Coordinate::Linear(scale) => scale.map(&value, limits),
-            Coordinate::Log(scale) => scale.map(&value, limits),
-        })
+        let of = |value: f64| if self.log { value.log10() } else { value };
+        let share = (of(value) - of(self.low)) / (of(self.high) - of(self.low));
+        self.pixels.0 + share * (self.pixels.1 - self.pixels.0)
     }
 
     /// The pixel from which bars grow: zero, or the low end of a logarithmic axis.
     pub(super) fn base(&self) -> f64 {
-        match self.coordinate {
-            Coordinate::Linear(_) => self.at(0.0),
-            Coordinate::Log(_) => self.at(self.low),
-        }
+        self.at(if self.log { self.low } else { 0.0 })
     }
 }
 
@@ -188,26 +170,6 @@ fn tick_text(value: f64, step: f64) -> String {
     format!("{}{suffix}", if text == "-0" { "0" } else { text })
 }
 
-/// "Throughput (MiB/s)".
-pub(in crate::report::render) fn axis_title(axis: &Axis) -> String {
-    match (axis.label.as_str(), axis.unit.as_str()) {
-        (label, "") => label.to_owned(),
-        ("", unit) => unit.to_owned(),
-        (label, unit) => format!("{label} ({unit})"),
-    }
-}
-
-/// A value as a tooltip or a label says it.
-pub(in crate::report::render) fn value_text(value: f64) -> String {
-    if value.abs() >= 1e12 || (value != 0.0 && value.abs() < 0.005) {
-        format!("{value:.2e}")
-    } else if value < 0.0 {
-        format!("−{}", units::count(-value))
-    } else {
-        units::count(value)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,13 +213,5 @@ mod tests {
         let axis = Axis::default();
         let scale = Scale::over(&axis, [7.0].into_iter(), Start::Lowest, 5, (0.0, 100.0));
         assert_eq!(scale.at(7.0), 50.0);
-    }
-
-    #[test]
-    fn values_have_three_digits() {
-        assert_eq!(value_text(1234.5), "1234");
-        assert_eq!(value_text(144_512.0), "145k");
-        assert_eq!(value_text(-2.0), "−2.00");
-        assert_eq!(value_text(0.000_012), "1.20e-5");
     }
 }

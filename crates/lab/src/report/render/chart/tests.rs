@@ -1,7 +1,7 @@
 use super::*;
 use crate::report::model::{
-    Axis, BarSeries, Block, Cell, Datum, Gap, LineSeries, Point, Report, Row, Section, Shade,
-    Spread, Table,
+    Axis, BarSeries, Block, Cell, Datum, Gap, LineSeries, Point, Report, Row, Section, Spread,
+    Table,
 };
 
 fn axis(label: &str, unit: &str) -> Axis {
@@ -51,92 +51,50 @@ fn lines(points: &[(f64, f64)], steps: bool) -> Chart {
 }
 
 fn inline(chart: &Chart) -> String {
-    render_svg(chart, &Palette::default(), Frame::Inline).unwrap()
+    render_svg(chart, &Palette::default(), Frame::Inline)
 }
 
 #[test]
 fn a_small_chart() {
     insta::assert_snapshot!(inline(&bars()), @r##"
-    <svg class="chart" viewBox="0 0 4800 1210" font-family="sans-serif" role="img" aria-label="A &lt; B">
+    <svg class="chart" viewBox="0 0 480 121" font-family="sans-serif" role="img" aria-label="A &lt; B">
     <title>A &lt; B</title>
     <desc>One bar.</desc>
-    <g>
-    <rect x="0" y="40" width="110" height="110" opacity="0.8" fill="#143AA1" stroke="none"/>
-    </g>
-    <g>
-    <text x="160" y="95" dy="0.5ex" text-anchor="start" font-size="121" fill="#1A1D21">
-    disk
-    </text>
-    </g>
-    <g>
-    <polyline fill="none" stroke="#DFE3E8" stroke-width="10" points="436,250 436,790 "/>
-    <polyline fill="none" stroke="#DFE3E8" stroke-width="10" points="1236,250 1236,790 "/>
-    <polyline fill="none" stroke="#DFE3E8" stroke-width="10" points="2037,250 2037,790 "/>
-    <polyline fill="none" stroke="#DFE3E8" stroke-width="10" points="2838,250 2838,790 "/>
-    <polyline fill="none" stroke="#DFE3E8" stroke-width="10" points="3639,250 3639,790 "/>
-    <polyline fill="none" stroke="#DFE3E8" stroke-width="10" points="4440,250 4440,790 "/>
-    <polyline fill="none" stroke="#5B6470" stroke-width="10" points="436,250 436,790 "/>
-    </g>
-    <g>
-    <text x="436" y="900" dy="0.5ex" text-anchor="middle" font-size="109" fill="#5B6470">
-    0
-    </text>
-    <text x="1236" y="900" dy="0.5ex" text-anchor="middle" font-size="109" fill="#5B6470">
-    50
-    </text>
-    <text x="2037" y="900" dy="0.5ex" text-anchor="middle" font-size="109" fill="#5B6470" font-weight="bold">
-    100
-    </text>
-    <text x="2838" y="900" dy="0.5ex" text-anchor="middle" font-size="109" fill="#5B6470">
-    150
-    </text>
-    <text x="3639" y="900" dy="0.5ex" text-anchor="middle" font-size="109" fill="#5B6470">
-    200
-    </text>
-    <text x="4440" y="900" dy="0.5ex" text-anchor="middle" font-size="109" fill="#5B6470">
-    250
-    </text>
-    <text x="2438" y="1100" dy="0.5ex" text-anchor="middle" font-size="109" fill="#5B6470">
-    Throughput (MiB/s)
-    </text>
-    </g>
-    <g>
-    <text x="356" y="385" dy="0.5ex" text-anchor="end" font-size="121" fill="#1A1D21">
-    read
-    </text>
-    </g>
-    <g>
-    <rect x="436" y="305" width="3203" height="160" opacity="0.8" fill="#143AA1" stroke="none"/>
-    <polyline fill="none" stroke="#FFFFFF" stroke-width="34" points="2838,385 4440,385 "/>
-    <polyline fill="none" stroke="#FFFFFF" stroke-width="34" points="2838,330 2838,440 "/>
-    <polyline fill="none" stroke="#FFFFFF" stroke-width="34" points="4440,330 4440,440 "/>
-    <polyline fill="none" stroke="#1A1D21" stroke-width="14" points="2838,385 4440,385 "/>
-    <polyline fill="none" stroke="#1A1D21" stroke-width="14" points="2838,330 2838,440 "/>
-    <polyline fill="none" stroke="#1A1D21" stroke-width="14" points="4440,330 4440,440 "/>
-    <circle cx="4440" cy="355" r="22" fill="#FFFFFF" stroke="none" stroke-width="1"/>
-    <circle cx="4440" cy="355" r="15" fill="#1A1D21" stroke="none" stroke-width="1"/>
-    <text x="4800" y="385" dy="0.5ex" text-anchor="end" font-size="109" fill="#1A1D21">
-    200
-    </text>
-    </g>
-    <g>
-    <text x="356" y="655" dy="0.5ex" text-anchor="end" font-size="121" fill="#1A1D21">
-    write
-    </text>
-    </g>
-    <g>
-    <text x="476" y="655" dy="0.5ex" text-anchor="start" font-size="99" fill="#5B6470">
-    invalid
-    </text>
-    <text x="4800" y="655" dy="0.5ex" text-anchor="end" font-size="99" fill="#5B6470">
-    —
-    </text>
-    </g>
-    <g stroke-dasharray="50 30">
-    <polyline fill="none" stroke="#1A1D21" stroke-width="13" points="2037,250 2037,790 "/>
+    <rect x="0" y="4" width="11" height="11" opacity="0.8" fill="#143AA1"/>
+    <text x="16" y="9.5" dy=".5ex" font-size="12.1" fill="#1A1D21">disk</text>
+    <polyline points="43.6,25 43.6,79" fill="none" stroke="#DFE3E8" stroke-width="1"/>
+    <polyline points="123.7,25 123.7,79" fill="none" stroke="#DFE3E8" stroke-width="1"/>
+    <polyline points="203.8,25 203.8,79" fill="none" stroke="#DFE3E8" stroke-width="1"/>
+    <polyline points="283.9,25 283.9,79" fill="none" stroke="#DFE3E8" stroke-width="1"/>
+    <polyline points="363.9,25 363.9,79" fill="none" stroke="#DFE3E8" stroke-width="1"/>
+    <polyline points="444,25 444,79" fill="none" stroke="#DFE3E8" stroke-width="1"/>
+    <polyline points="43.6,25 43.6,79" fill="none" stroke="#5B6470" stroke-width="1"/>
+    <text x="43.6" y="90" dy=".5ex" text-anchor="middle" font-size="10.9" fill="#5B6470">0</text>
+    <text x="123.7" y="90" dy=".5ex" text-anchor="middle" font-size="10.9" fill="#5B6470">50</text>
+    <text x="203.8" y="90" dy=".5ex" text-anchor="middle" font-size="10.9" font-weight="bold" fill="#5B6470">100</text>
+    <text x="283.9" y="90" dy=".5ex" text-anchor="middle" font-size="10.9" fill="#5B6470">150</text>
+    <text x="363.9" y="90" dy=".5ex" text-anchor="middle" font-size="10.9" fill="#5B6470">200</text>
+    <text x="444" y="90" dy=".5ex" text-anchor="middle" font-size="10.9" fill="#5B6470">250</text>
+    <text x="243.8" y="110" dy=".5ex" text-anchor="middle" font-size="10.9" fill="#5B6470">Throughput (MiB/s)</text>
+    <text x="35.6" y="38.5" dy=".5ex" text-anchor="end" font-size="12.1" fill="#1A1D21">read</text>
+    <rect x="43.6" y="30.5" width="320.3" height="16" opacity="0.8" fill="#143AA1"/>
+    <polyline points="283.9,38.5 444,38.5" fill="none" stroke="#FFFFFF" stroke-width="3.4"/>
+    <polyline points="283.9,33 283.9,44" fill="none" stroke="#FFFFFF" stroke-width="3.4"/>
+    <polyline points="444,33 444,44" fill="none" stroke="#FFFFFF" stroke-width="3.4"/>
+    <polyline points="283.9,38.5 444,38.5" fill="none" stroke="#1A1D21" stroke-width="1.4"/>
+    <polyline points="283.9,33 283.9,44" fill="none" stroke="#1A1D21" stroke-width="1.4"/>
+    <polyline points="444,33 444,44" fill="none" stroke="#1A1D21" stroke-width="1.4"/>
+    <circle cx="444" cy="35.5" r="2.2" fill="#FFFFFF"/>
+    <circle cx="444" cy="35.5" r="1.5" fill="#1A1D21"/>
+    <text x="480" y="38.5" dy=".5ex" text-anchor="end" font-size="10.9" fill="#1A1D21">200</text>
+    <text x="35.6" y="65.5" dy=".5ex" text-anchor="end" font-size="12.1" fill="#1A1D21">write</text>
+    <text x="47.6" y="65.5" dy=".5ex" font-size="9.9" fill="#5B6470">invalid</text>
+    <text x="480" y="65.5" dy=".5ex" text-anchor="end" font-size="9.9" fill="#5B6470">—</text>
+    <g stroke-dasharray="5 3">
+    <polyline points="203.8,25 203.8,79" fill="none" stroke="#1A1D21" stroke-width="1.3"/>
     </g>
     <g class="tips" fill="none" pointer-events="all">
-    <rect x="436" y="305" width="4004" height="160"><title>read, disk: 200 [150, 250] MiB/s</title></rect>
+    <rect x="43.6" y="30.5" width="400.4" height="16"><title>read, disk: 200 [150, 250] MiB/s</title></rect>
     </g>
     </svg>
     "##);
@@ -149,22 +107,22 @@ fn a_line_breaks_where_nothing_was_measured() {
     let line = svg.split("class=\"line\"").nth(1).unwrap().split("</g>").next().unwrap();
     insta::assert_snapshot!(line.trim(), @r##"
     >
-    <polyline fill="none" stroke="#143AA1" stroke-width="20" points="337,1575 1417,450 "/>
-    <polyline fill="none" stroke="#143AA1" stroke-width="20" points="3579,450 4660,1575 "/>
+    <polyline points="33.7,157.5 141.7,45" fill="none" stroke="#143AA1" stroke-width="2"/>
+    <polyline points="357.9,45 466,157.5" fill="none" stroke="#143AA1" stroke-width="2"/>
     "##);
 }
 
 #[test]
 fn alone_it_has_a_title_a_size_and_a_ground() {
-    let svg = render_svg(&bars(), &Palette::default(), Frame::Alone).unwrap();
+    let svg = render_svg(&bars(), &Palette::default(), Frame::Alone);
     let head: Vec<&str> = svg.lines().take(6).collect();
     insta::assert_snapshot!(head.join("\n"), @r##"
-    <svg xmlns="http://www.w3.org/2000/svg" width="504" height="179" viewBox="-120 -460 5040 1790" font-family="sans-serif" role="img" aria-label="A &lt; B">
+    <svg xmlns="http://www.w3.org/2000/svg" width="504" height="179" viewBox="-12 -46 504 179" font-family="sans-serif" role="img" aria-label="A &lt; B">
     <title>A &lt; B</title>
     <desc>One bar.</desc>
-    <rect x="-50%" y="-50%" width="200%" height="200%" fill="#FFFFFF"/>
-    <text x="0" y="-170" font-size="150" font-weight="bold" fill="#1A1D21">A &lt; B</text>
-    <g>
+    <rect x="-12" y="-46" width="504" height="179" fill="#FFFFFF"/>
+    <text x="0" y="-17" font-size="15" font-weight="bold" fill="#1A1D21">A &lt; B</text>
+    <rect x="0" y="4" width="11" height="11" opacity="0.8" fill="#143AA1"/>
     "##);
     let (_, body) = svg.split_once("</text>").unwrap();
     assert!(inline(&bars()).ends_with(body.trim_start()), "the same drawing");
@@ -192,6 +150,7 @@ fn report_of(subjects: &[&str], charts: &[&[&str]]) -> Report {
             id: "s".into(),
             title: String::new(),
             lead: String::new(),
+            is_detail: false,
             blocks: charts.iter().map(chart).collect(),
         }],
         ..Report::default()
@@ -260,7 +219,7 @@ fn what_is_suspect_looks_so() {
     assert!(said.contains(&"⚠ 200".to_owned()) && said.contains(&"invalid".to_owned()), "{said:?}");
     assert!(said.contains(&"⚠ suspect".to_owned()), "{said:?}");
     assert!(svg.contains("read, disk: 200 MiB/s, suspect"), "{svg}");
-    let stripes = |svg: &str| svg.matches("stroke=\"#FFFFFF\" stroke-width=\"24\"").count();
+    let stripes = |svg: &str| svg.matches("stroke=\"#FFFFFF\" stroke-width=\"2.4\"").count();
     assert_eq!(stripes(&plain), 0);
     assert!(stripes(&svg) > 20, "{}", stripes(&svg));
 
@@ -274,29 +233,6 @@ fn what_is_suspect_looks_so() {
     assert_eq!(svg.matches("fill=\"#FFFFFF\"").count(), 2, "{svg}");
     assert!(texts(&svg).contains(&"⚠ suspect".to_owned()));
     assert!(svg.contains("disk, 1.00 s: 2.00 1/s, suspect"), "{svg}");
-
-    let shade = |value, suspect| Datum::Value(Shade { value, suspect });
-    chart.plot = Plot::HeatMap {
-        x: "members".into(),
-        y: "chunk".into(),
-        columns: ["2", "3", "4", "5"].map(str::to_owned).to_vec(),
-        rows: vec!["64K".into()],
-        values: vec![vec![
-            shade(5.0, false),
-            shade(6.0, true),
-            Datum::Gap(Gap::Invalid),
-            Datum::Gap(Gap::NotPlanned),
-        ]],
-        unit: "MiB/s".into(),
-    };
-    let svg = inline(&chart);
-    let said = texts(&svg);
-    for text in ["5.00", "⚠ 6.00", "✕", "—"] {
-        assert!(said.contains(&text.to_owned()), "{text} of {said:?}");
-    }
-    for tip in ["6.00 MiB/s, suspect", "64K chunk: invalid", "64K chunk: not in the campaign"] {
-        assert!(svg.contains(tip), "{tip} of {svg}");
-    }
 }
 
 #[test]
@@ -313,10 +249,10 @@ fn lines_of_a_second_round_of_colours_have_other_markers_and_dashes() {
 #[test]
 fn the_page_has_a_twin_for_every_colour() {
     let style = include_str!("../page.css");
-    let plain = [colours::INK, colours::SOFT, colours::RULE, colours::PAPER, colours::EMPTY];
+    let plain = [colours::INK, colours::SOFT, colours::RULE, colours::PAPER];
     for colour in plain.into_iter().chain(colours::SERIES) {
         for kind in ["fill", "stroke"] {
-            let rule = format!(".chart [{kind}=\"{}\"]", colours::hex(colour));
+            let rule = format!(".chart [{kind}=\"{}\"]", colour);
             assert!(style.contains(&rule), "no {rule}");
         }
     }

@@ -5,7 +5,7 @@
 //! note                                         series 1   series 2   −      +      −      +
 //! [ chart, 20 rows high ]          category    value      value      down   up     down   up
 //!                                  ...
-//! title                            (further right, where the data above is longer)
+//! title                                                    (the next one's data, further right)
 //! ```
 //!
 //! Invariants: an axis of values begins at zero and holds every interval, because a program that
@@ -15,15 +15,15 @@ mod bars;
 mod lines;
 
 use rust_xlsxwriter::{
-    ChartAxis, ChartErrorBars, ChartErrorBarsType, ChartLegendPosition, ChartRange, Color,
-    ConditionalFormat3ColorScale, Format, Worksheet, XlsxError,
+    ChartAxis, ChartErrorBars, ChartErrorBarsType, ChartLegendPosition, ChartRange, Color, Format,
+    Worksheet, XlsxError,
 };
 
 use super::cell_text;
 use super::looks::Looks;
 use super::paper::{set_page, to_column};
-use crate::report::model::{Axis, Chart, Datum, Plot, Shade};
-use crate::report::render::chart::colours::{self, Palette, heat};
+use crate::report::model::{Axis, Chart, Datum, Plot};
+use crate::report::render::chart::colours::{self, Colour, Palette};
 use crate::report::render::chart::limits;
 
 /// Rows under a chart, at 20 pixels each.
@@ -37,64 +37,18 @@ pub(super) fn sheet(
     palette: &Palette,
     looks: &Looks,
 ) -> Result<Worksheet, XlsxError> {
-    let widest = |size: fn(&Plot) -> usize| charts.iter().map(|chart| size(&chart.plot)).max();
-    let beside = widest(columns_of_field).unwrap_or(0).max(CHART_COLUMNS);
-    let lanes = Lanes {
-        first: beside + 1,
-        width: widest(columns_of_data).unwrap_or(0) + 1,
-        ends: Vec::new(),
-    };
-    let mut page = Page { sheet: Worksheet::new(), name, looks, palette, row: 0, lanes };
+    let mut page =
+        Page { sheet: Worksheet::new(), name, looks, palette, row: 0, data: CHART_COLUMNS + 1 };
     page.sheet.set_column_width(0, 30)?;
-    for column in 1..beside {
+    for column in 1..CHART_COLUMNS {
         page.sheet.set_column_width(to_column(column)?, 14)?;
     }
     for chart in charts {
         page.chart(chart)?;
         page.row += 2;
     }
-    set_page(&mut page.sheet, page.row, beside)?;
+    set_page(&mut page.sheet, page.row, CHART_COLUMNS)?;
     Ok(page.sheet)
-}
-
-/// Columns that a heat map has among the charts.
-fn columns_of_field(plot: &Plot) -> usize {
-    match plot {
-        Plot::HeatMap { columns, .. } => columns.len() + 1,
-        _ => 0,
-    }
-}
-
-/// Columns of the data of a chart.
-fn columns_of_data(plot: &Plot) -> usize {
-    match plot {
-        Plot::Bars { series, .. } => bars::columns(series.len()),
-        Plot::Lines { series, events, .. } => lines::columns(series.len(), events.len()),
-        Plot::HeatMap { .. } => 0,
-    }
-}
-
-/// Where data stands: beside its chart, or further right if what is above reaches down to there.
-struct Lanes {
-    /// The column of the first lane.
-    first: usize,
-    /// Columns of each.
-    width: usize,
-    /// The first free row of each.
-    ends: Vec<u32>,
-}
-
-impl Lanes {
-    /// The column for data from one row to before another.
-    fn take(&mut self, from: u32, to: u32) -> usize {
-        let free = self.ends.iter().position(|end| *end <= from);
-        let lane = free.unwrap_or(self.ends.len());
-        match self.ends.get_mut(lane) {
-            Some(end) => *end = to,
-            None => self.ends.push(to),
-        }
-        self.first + lane * self.width
-    }
 }
 
 struct Page<'a> {
@@ -104,7 +58,8 @@ struct Page<'a> {
     palette: &'a Palette,
     /// The next free row left of the data.
     row: u32,
-    lanes: Lanes,
+    /// The next free column of data: each chart's stands right of those of the charts above.
+    data: usize,
 }
 
 /// Where the data of a chart stands.
@@ -138,9 +93,6 @@ impl Page<'_> {
                 self.bars(title, axis, categories, series, *mark)?
             }
             Plot::Lines { x, y, series, events } => self.lines(title, (x, y), series, events)?,
-            Plot::HeatMap { x, y, columns, rows, values, unit } => {
-                return self.heat_map((x, y), columns, rows, values, unit);
-            }
         };
         if let Some(mut drawing) = drawn {
             drawing.title().set_name(&self.range((title, title), 0)?);
@@ -152,10 +104,11 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Room for a table of values of so many rows beside the chart that begins in this row.
-    fn room(&mut self, title: u32, rows: usize) -> Place {
-        let end = title.saturating_add(u32::try_from(rows).unwrap_or(u32::MAX)).saturating_add(3);
-        Place { row: title, column: self.lanes.take(title, end) }
+    /// Room for so many columns of values beside the chart that begins in this row.
+    fn room(&mut self, title: u32, columns: usize) -> Place {
+        let place = Place { row: title, column: self.data };
+        self.data += columns + 1;
+        place
     }
 
     fn text(
@@ -207,52 +160,6 @@ impl Page<'_> {
         bars.set_type(ChartErrorBarsType::Custom(plus, minus));
         Ok(bars)
     }
-
-    fn heat_map(
-        &mut self,
-        (x, y): (&str, &str),
-        columns: &[String],
-        rows: &[String],
-        values: &[Vec<Datum<Shade>>],
-        unit: &str,
-    ) -> Result<(), XlsxError> {
-        let head = self.row;
-        self.text(head, 0, &format!("{y} \\ {x} ({unit})"), &self.looks.head)?;
-        for (column, name) in columns.iter().enumerate() {
-            self.text(head, column + 1, name, &self.looks.head_number)?;
-        }
-        for (index, name) in rows.iter().enumerate() {
-            let row = head + 1 + index as u32;
-            self.text(row, 0, name, &self.looks.plain)?;
-            let cells = values.get(index).into_iter().flatten().take(columns.len());
-            for (column, value) in (1..).zip(cells) {
-                match value {
-                    // The scale of colours covers a ground: only the letters can say it.
-                    Datum::Value(shade) if shade.suspect && shade.value.is_finite() => {
-                        let look = &self.looks.suspect_number;
-                        self.sheet.write_number_with_format(
-                            row,
-                            to_column(column)?,
-                            shade.value,
-                            look,
-                        )?;
-                    }
-                    Datum::Value(shade) => self.number(row, column, shade.value)?,
-                    Datum::Gap(gap) => self.text(row, column, gap.words(), &self.looks.soft)?,
-                }
-            }
-        }
-        if !columns.is_empty() && !rows.is_empty() {
-            let scale = ConditionalFormat3ColorScale::new()
-                .set_minimum_color(rgb(heat(0.0)))
-                .set_midpoint_color(rgb(heat(0.5)))
-                .set_maximum_color(rgb(heat(0.8)));
-            let (last_row, last_column) = (head + rows.len() as u32, to_column(columns.len())?);
-            self.sheet.add_conditional_format(head + 1, 1, last_row, last_column, &scale)?;
-        }
-        self.row = head + 1 + rows.len() as u32;
-        Ok(())
-    }
 }
 
 /// The note, and how suspect values look if there are any.
@@ -265,10 +172,6 @@ fn note_of(chart: &Chart) -> String {
         Plot::Lines { series, .. } => {
             let mut points = series.iter().flat_map(|one| &one.points);
             points.any(|point| point.suspect).then_some("Hollow points are suspect.")
-        }
-        Plot::HeatMap { values, .. } => {
-            let mut values = values.iter().flatten().filter_map(Datum::value);
-            values.any(|shade| shade.suspect).then_some("Numbers with ⚠ are suspect.")
         }
     };
     [chart.note.as_str(), suspect.unwrap_or_default()].join(" ").trim().to_owned()
@@ -285,8 +188,8 @@ fn set_limits(drawn: &mut ChartAxis, axis: &Axis, values: impl Iterator<Item = f
     }
 }
 
-fn rgb(colour: plotters::style::RGBColor) -> Color {
-    let plotters::style::RGBColor(red, green, blue) = colour;
+fn rgb(colour: Colour) -> Color {
+    let Colour(red, green, blue) = colour;
     Color::RGB(u32::from_be_bytes([0, red, green, blue]))
 }
 

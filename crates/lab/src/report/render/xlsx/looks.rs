@@ -17,8 +17,6 @@ pub(super) struct Looks {
     pub(super) command: Format,
     /// Of a number that something speaks against.
     pub(super) suspect: Format,
-    /// The same with the sign that says it without a colour.
-    pub(super) suspect_number: Format,
 }
 
 const SOFT: Color = Color::RGB(0x5b_64_70);
@@ -43,7 +41,6 @@ impl Looks {
             head,
             command: top.set_font_name("Consolas").set_font_size(10),
             suspect: of_suspect(Format::new()),
-            suspect_number: Format::new().set_num_format("\"⚠ \"General"),
         }
     }
 }

@@ -30,26 +30,17 @@ impl SheetNames {
             name if name.eq_ignore_ascii_case("history") => "history-",
             name => name,
         };
-        let mut name = cut(legal, LONGEST);
+        let cut = |longest: usize| super::cut(legal, longest).trim_end().to_owned();
+        let mut name = cut(LONGEST);
         for number in 2_usize.. {
             if self.taken.insert(name.to_lowercase()) {
                 break;
             }
             let suffix = format!(" ({number})");
-            name = cut(legal, LONGEST - suffix.len()) + &suffix;
+            name = cut(LONGEST - suffix.len()) + &suffix;
         }
         name
     }
-}
-
-/// The first units of UTF-16, in which the format counts.
-fn cut(text: &str, longest: usize) -> String {
-    let mut length = 0;
-    let fits = |c: &char| {
-        length += c.len_utf16();
-        length <= longest
-    };
-    text.chars().take_while(fits).collect::<String>().trim_end().to_owned()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use rust_xlsxwriter::{Format, Url, Worksheet, XlsxError};
 use super::looks::{Looks, of_cell};
 use super::paper::set_page;
 use super::{cell_lines, cell_text, clip};
-use crate::report::model::{Report, Table};
+use crate::report::model::{Cell, Report, Table};
 use crate::report::render::tidy::{FIXED, TidyRow, dimension_names};
 
 /// Rows of samples on one sheet: what a sheet holds, less its header.
@@ -108,7 +108,7 @@ pub(super) fn summary(
         rows.row += 1;
     }
     for reason in &trust.reasons {
-        rows.text(0, &format!("{:?}: {}", reason.tone, reason.rule), &looks.bold)?;
+        rows.text(0, &reason.rule, &looks.bold)?;
         rows.text(1, &format!("{}. {}", reason.why, reason.action), &looks.wrapped)?;
         // All of them stand in the cell; seen are the first.
         rows.text(2, &reason.cells.join("; "), &looks.wrapped)?;
@@ -128,10 +128,6 @@ pub(super) fn summary(
         rows.text(1, value, &looks.wrapped)?;
         rows.row += 1;
     }
-    rows.heading("What limits these numbers")?;
-    for note in &report.notes {
-        rows.paragraph(note, &looks.wrapped)?;
-    }
     rows.heading("Again")?;
     for line in &report.again {
         rows.line(line, &looks.command)?;
@@ -140,8 +136,8 @@ pub(super) fn summary(
     Ok(rows.sheet)
 }
 
-/// A table: its title, its header, its rows. Intervals and reasons stand in a column of their own
-/// right of the numbers that they belong to.
+/// A table: its title, its header, its rows. The ends of intervals stand as numbers in columns of their
+/// own right of the numbers that they belong to, and so do reasons, as words.
 pub(super) fn table(table: &Table, looks: &Looks) -> Result<Worksheet, XlsxError> {
     let mut sheet = Worksheet::new();
     sheet.write_string_with_format(0, 0, cell_text(&table.title), &looks.bold)?;
@@ -151,36 +147,47 @@ pub(super) fn table(table: &Table, looks: &Looks) -> Result<Worksheet, XlsxError
     let header = 2;
     let mut place = 0;
     for (index, column) in table.columns.iter().enumerate() {
-        let cells = || table.rows.iter().filter_map(|row| Some((row.cells.get(index)?, row.total)));
+        let rows = (header + 1..).zip(&table.rows);
+        let cells: Vec<(u32, &Cell, bool)> =
+            rows.filter_map(|(at, row)| Some((at, row.cells.get(index)?, row.total))).collect();
         let look = if column.numeric { &looks.head_number } else { &looks.head };
         sheet.write_string_with_format(header, place, cell_text(&column.heading), look)?;
-        for (row, (cell, total)) in (header + 1..).zip(cells()) {
-            let look = of_cell(cell, column.numeric, total);
+        for (row, cell, total) in &cells {
+            let look = of_cell(cell, column.numeric, *total);
             match cell.number.filter(|number| number.is_finite()) {
-                Some(number) => sheet.write_number_with_format(row, place, number, &look)?,
+                Some(number) => sheet.write_number_with_format(*row, place, number, &look)?,
                 None => {
-                    sheet.write_string_with_format(row, place, cell_lines(&cell.text), &look)?
+                    sheet.write_string_with_format(*row, place, cell_lines(&cell.text), &look)?
                 }
             };
         }
-        let width = width_of(&column.heading, cells().map(|(cell, _)| cell.text.as_str()));
-        sheet.set_column_width(place, width)?;
+        let texts = cells.iter().map(|(_, cell, _)| cell.text.as_str());
+        sheet.set_column_width(place, width_of(&column.heading, texts))?;
         place += 1;
-        if cells().any(|(cell, _)| !cell.detail.is_empty()) {
-            sheet.write_string_with_format(header, place, "", &looks.head)?;
-            for (row, (cell, _)) in (header + 1..).zip(cells()) {
-                if !cell.detail.is_empty() {
-                    sheet.write_string_with_format(
-                        row,
-                        place,
-                        cell_text(&cell.detail),
-                        &looks.soft,
-                    )?;
+        if cells.iter().any(|(_, cell, _)| cell.ends.is_some()) {
+            sheet.write_string_with_format(header, place, "low", &looks.head_number)?;
+            sheet.write_string_with_format(header, place + 1, "high", &looks.head_number)?;
+            for (row, cell, _) in &cells {
+                let ends =
+                    cell.ends.map_or(vec![], |(low, high)| vec![(place, low), (place + 1, high)]);
+                for (place, end) in ends.into_iter().filter(|(_, end)| end.is_finite()) {
+                    sheet.write_number(*row, place, end)?;
                 }
+            }
+            place += 2;
+        }
+        let words =
+            |cell: &Cell| if cell.ends.is_none() { cell_text(&cell.detail) } else { String::new() };
+        let words: Vec<(u32, String)> =
+            cells.iter().map(|(row, cell, _)| (*row, words(cell))).collect();
+        if words.iter().any(|(_, text)| !text.is_empty()) {
+            sheet.write_string_with_format(header, place, "", &looks.head)?;
+            for (row, text) in words.iter().filter(|(_, text)| !text.is_empty()) {
+                sheet.write_string_with_format(*row, place, text, &looks.soft)?;
             }
             sheet.set_column_width(
                 place,
-                width_of("", cells().map(|(cell, _)| cell.detail.as_str())),
+                width_of("", words.iter().map(|(_, text)| text.as_str())),
             )?;
             place += 1;
         }

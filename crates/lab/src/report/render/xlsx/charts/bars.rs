@@ -10,11 +10,6 @@ use crate::report::model::{Axis, BarSeries, Datum, Spread};
 use crate::report::render::chart::colours::{SOFT, is_light};
 use crate::report::render::chart::{axis_title, value_text};
 
-/// Columns of so many series: categories, values, the mark, down and up.
-pub(super) fn columns(series: usize) -> usize {
-    2 + 3 * series
-}
-
 impl Page<'_> {
     /// Writes the data and draws it, if there is any.
     pub(super) fn bars(
@@ -25,7 +20,8 @@ impl Page<'_> {
         series: &[BarSeries],
         mark: Option<f64>,
     ) -> Result<Option<Drawing>, XlsxError> {
-        let place = self.room(title, categories.len());
+        // Categories, values, the mark, down and up.
+        let place = self.room(title, 2 + 3 * series.len());
         let (head, first, column) = (place.head(), place.first(), place.column);
         let last = (first + categories.len() as u32).saturating_sub(1).max(first);
         self.text(place.row, column + 1, &axis_title(axis), &self.looks.soft)?;

@@ -13,11 +13,6 @@ use crate::report::render::chart::{axis_title, limits, value_text};
 /// A line with more points has no markers.
 const DENSE: usize = 100;
 
-/// Columns of so many series and events: x, y, down, up, and x, y.
-pub(super) fn columns(series: usize, events: usize) -> usize {
-    4 * series + 2 * events
-}
-
 impl Page<'_> {
     /// Writes the data and draws it, if there is any.
     pub(super) fn lines(
@@ -28,13 +23,13 @@ impl Page<'_> {
         events: &[Event],
     ) -> Result<Option<Drawing>, XlsxError> {
         let longest = series.iter().map(|series| series.points.len()).max().unwrap_or(0);
-        let place = self.room(title, longest.max(2));
+        let place = self.room(title, 2 * (series.len() + events.len()));
         self.text(place.row, place.column, &axis_title(x), &self.looks.soft)?;
         self.text(place.row, place.column + 1, &axis_title(y), &self.looks.soft)?;
         let mut chart = Drawing::new(ChartType::ScatterStraight);
         let names: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
         for (index, (one, looks)) in series.iter().zip(self.palette.places(&names)).enumerate() {
-            self.line(&mut chart, place, 4 * index, (one, looks), x)?;
+            self.line(&mut chart, place, 2 * index, (one, looks), x)?;
         }
         if longest == 0 {
             return Ok(None);
@@ -48,7 +43,7 @@ impl Page<'_> {
         };
         if let Some(height) = limits(y, ends()) {
             for (index, event) in events.iter().enumerate() {
-                self.event(&mut chart, place, 4 * series.len() + 2 * index, (event, x), height)?;
+                self.event(&mut chart, place, 2 * (series.len() + index), (event, x), height)?;
             }
         }
         chart.show_empty_cells_as(ChartEmptyCells::Gaps);
@@ -72,18 +67,9 @@ impl Page<'_> {
         let (head, first, column) = (place.head(), place.first(), place.column + offset);
         self.text(head, column, &x.label, &self.looks.head)?;
         self.text(head, column + 1, &one.name, &self.looks.head_number)?;
-        let intervals = one.points.iter().any(|point| point.interval.is_some());
-        if intervals {
-            self.text(head, column + 2, "−", &self.looks.head_number)?;
-            self.text(head, column + 3, "+", &self.looks.head_number)?;
-        }
         for (row, point) in (first..).zip(&one.points) {
             self.number(row, column, point.x)?;
             self.value(row, column + 1, point.y, point.suspect)?;
-            if let Some((low, high)) = point.interval {
-                self.number(row, column + 2, point.y - low)?;
-                self.number(row, column + 3, high - point.y)?;
-            }
         }
         if one.points.is_empty() {
             return Ok(());
@@ -99,9 +85,6 @@ impl Page<'_> {
             .set_marker(&marker(looks, one.points.len()));
         if one.points.iter().any(|point| point.suspect) && one.points.len() <= DENSE {
             drawing.set_points(&points(one, looks));
-        }
-        if intervals && one.points.len() <= DENSE {
-            drawing.set_y_error_bars(&self.intervals(rows, column + 2)?);
         }
         Ok(())
     }

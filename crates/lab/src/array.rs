@@ -1,0 +1,339 @@
+//! How an array that is up is hurt, mended and asked: the commands, and what they answer. Pure.
+//!
+//! ```text
+//!           fail          take_out        put_in            check
+//!   whole ───────▶ faulty ───────▶ gone ───────▶ recovering ───────▶ …
+//! ```
+//!
+//! The member that comes back is the one that failed, without its superblock: nothing on it tells
+//! that it was a member, so all of it is filled, as a new disk would be.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::command::{CommandLine, Exit, Finished, last_lines};
+
+/// An array whose members can be taken out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Array {
+    /// Who runs it.
+    pub(crate) keeper: Keeper,
+    /// The member that is hurt, as the keeper calls it; `None` where none can be.
+    pub(crate) victim: Option<String>,
+    /// Whether a member can be taken in: something must remember it.
+    pub(crate) remembers: bool,
+}
+
+/// Who runs an array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Keeper {
+    /// A volume of braid's.
+    Volume {
+        /// How braid is called.
+        braid: Braid,
+        /// The volume's name.
+        name: String,
+    },
+    /// The kernel's md.
+    Kernel {
+        /// `/dev/md127`.
+        device: String,
+        /// `/sys/block/md127/md`.
+        sys: String,
+    },
+}
+
+/// How braid is called: the program, and folders of the laboratory's own for what it remembers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Braid {
+    pub(crate) program: String,
+    /// Records of volumes go here and not among the user's.
+    pub(crate) config: String,
+    /// What `braid undo` puts back goes here.
+    pub(crate) state: String,
+}
+
+impl Braid {
+    /// What braid remembers of a volume, in the laboratory's own folder.
+    pub(crate) fn record(&self, name: &str) -> PathBuf {
+        Path::new(&self.config).join(format!("{name}.toml"))
+    }
+
+    /// A call; `env` sets the folders.
+    pub(crate) fn call<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> CommandLine {
+        let command = CommandLine::new("env")
+            .arg(format!("BRAID_CONFIG_DIR={}", self.config))
+            .arg(format!("BRAID_STATE_DIR={}", self.state))
+            .arg(&self.program);
+        words.into_iter().fold(command, |command, word| command.arg(word))
+    }
+}
+
+/// What an array says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Activity {
+    /// The pass that runs or waits for its turn: `resync`, `recovery`, `check`, ...
+    pub(crate) pass: Option<String>,
+    /// Whether a role has no member in sync.
+    pub(crate) is_degraded: bool,
+    /// How the victim is: `in_sync`, `recovering`, `spare`, `faulty`; `None` if it is not there,
+    /// or its keeper does not tell.
+    pub(crate) victim: Option<String>,
+}
+
+impl Array {
+    fn volume(&self, words: &[&str]) -> Option<CommandLine> {
+        match &self.keeper {
+            Keeper::Volume { braid, .. } => Some(braid.call(words.iter().copied())),
+            Keeper::Kernel { .. } => None,
+        }
+    }
+
+    fn on_victim(&self, braid: &[&str], mdadm: &str) -> Option<CommandLine> {
+        let victim = self.victim.as_deref()?;
+        Some(match &self.keeper {
+            Keeper::Volume { braid: program, name } => {
+                program.call(braid.iter().copied().chain([name.as_str(), victim]))
+            }
+            Keeper::Kernel { device, .. } => {
+                CommandLine::new("mdadm").arg("--manage").arg(device).arg(mdadm).arg(victim)
+            }
+        })
+    }
+
+    /// Has the victim fail.
+    pub(crate) fn fail(&self) -> Option<CommandLine> {
+        self.on_victim(&["member", "fail"], "--fail")
+    }
+
+    /// Takes the failed victim out.
+    pub(crate) fn take_out(&self) -> Option<CommandLine> {
+        self.on_victim(&["member", "remove"], "--remove")
+    }
+
+    /// Makes it forget that it was a member.
+    pub(crate) fn forget(&self) -> Option<CommandLine> {
+        let victim = self.victim.as_deref()?;
+        match &self.keeper {
+            Keeper::Volume { .. } => self.volume(&["wipe", victim]),
+            Keeper::Kernel { .. } => {
+                Some(CommandLine::new("mdadm").arg("--zero-superblock").arg(victim))
+            }
+        }
+    }
+
+    /// Puts it in as a new member, which begins a recovery.
+    pub(crate) fn put_in(&self) -> Option<CommandLine> {
+        self.remembers.then(|| self.on_victim(&["member", "add", "--force"], "--add")).flatten()
+    }
+
+    /// Begins a check of the whole array.
+    pub(crate) fn check(&self) -> CommandLine {
+        self.scrub(&["scrub"], "--action=check")
+    }
+
+    /// Ends a check.
+    pub(crate) fn cancel_check(&self) -> CommandLine {
+        self.scrub(&["scrub", "--cancel"], "--action=idle")
+    }
+
+    fn scrub(&self, words: &[&str], action: &str) -> CommandLine {
+        match &self.keeper {
+            Keeper::Volume { braid, name } => {
+                braid.call(words.iter().copied().chain([name.as_str()]))
+            }
+            Keeper::Kernel { device, .. } => CommandLine::new("mdadm").arg(action).arg(device),
+        }
+    }
+
+    /// Asks the array how it is; [`Array::read`] understands the answer.
+    pub(crate) fn ask(&self) -> CommandLine {
+        match &self.keeper {
+            Keeper::Volume { braid, name } => braid.call(["status", name.as_str(), "--json"]),
+            Keeper::Kernel { sys, .. } => {
+                let command = CommandLine::new("cat").arg(format!("{sys}/sync_action"));
+                command.arg(format!("{sys}/degraded"))
+            }
+        }
+    }
+
+    /// What an answer to [`Array::ask`] says.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no answer, as part of a sentence: the volume is gone, or says something else.
+    pub(crate) fn read(&self, done: &Finished) -> Result<Activity, String> {
+        if done.exit != Exit::Code(0) {
+            return Err(format!("{} {}", done.exit, last_lines(&done.stderr)).trim().to_owned());
+        }
+        match &self.keeper {
+            Keeper::Volume { .. } => {
+                let victim = self.victim.as_deref();
+                VolumeStatus::parse(&done.stdout).map(|status| status.activity(victim))
+            }
+            Keeper::Kernel { .. } => parse_kernel(&done.stdout),
+        }
+    }
+}
+
+/// Two files of md's: `sync_action` (`idle`, `recover`, `check`, ...) and `degraded` (a number).
+fn parse_kernel(text: &str) -> Result<Activity, String> {
+    let mut lines = text.lines();
+    let (Some(action), Some(degraded)) =
+        (lines.next(), lines.next().and_then(|line| line.trim().parse::<u32>().ok()))
+    else {
+        return Err(format!("md says {text:?} of itself"));
+    };
+    let pass = match action.trim() {
+        "idle" => None,
+        "recover" => Some("recovery".to_owned()),
+        other => Some(other.to_owned()),
+    };
+    Ok(Activity { pass, is_degraded: degraded > 0, victim: None })
+}
+
+/// The part of `braid status NAME --json` that is of use here.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct VolumeStatus {
+    pub(crate) pid: u32,
+    #[serde(default)]
+    arrays: Vec<ArrayStatus>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct ArrayStatus {
+    #[serde(default)]
+    in_sync: Vec<bool>,
+    job: Option<Job>,
+    requested: Option<String>,
+    #[serde(default)]
+    members: Vec<MemberStatus>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Job {
+    kind: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct MemberStatus {
+    member: String,
+    state: String,
+}
+
+impl VolumeStatus {
+    /// The one volume that was asked about.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct All {
+            volumes: Vec<VolumeStatus>,
+        }
+        let all: All =
+            serde_json::from_str(text).map_err(|error| format!("its status is odd: {error}"))?;
+        all.volumes.into_iter().next().ok_or_else(|| "its status names no volume".to_owned())
+    }
+
+    /// What all arrays of the volume do.
+    fn activity(&self, victim: Option<&str>) -> Activity {
+        let pass = |array: &ArrayStatus| {
+            array.job.as_ref().map(|job| job.kind.clone()).or_else(|| array.requested.clone())
+        };
+        let mut members = self.arrays.iter().flat_map(|array| &array.members);
+        Activity {
+            pass: self.arrays.iter().find_map(pass),
+            is_degraded: self.arrays.iter().any(|array| array.in_sync.contains(&false)),
+            victim: members
+                .find(|one| Some(one.member.as_str()) == victim)
+                .map(|one| one.state.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn volume() -> Array {
+        let braid =
+            Braid { program: "braid".into(), config: "/tmp/c".into(), state: "/tmp/s".into() };
+        Array {
+            keeper: Keeper::Volume { braid, name: "lab-1".into() },
+            victim: Some("/srv/a.img".into()),
+            remembers: true,
+        }
+    }
+
+    pub(crate) fn kernel() -> Array {
+        let keeper =
+            Keeper::Kernel { device: "/dev/md127".into(), sys: "/sys/block/md127/md".into() };
+        Array { keeper, victim: Some("/dev/loop3".into()), remembers: true }
+    }
+
+    pub(crate) fn said(text: &str) -> Finished {
+        Finished { exit: Exit::Code(0), stdout: text.to_owned(), stderr: String::new() }
+    }
+
+    #[test]
+    fn both_keepers_take_the_same_orders() {
+        let text = |command: Option<CommandLine>| command.map(|c| c.to_string()).unwrap();
+        let (braid, md) = (volume(), kernel());
+        let call = "env BRAID_CONFIG_DIR=/tmp/c BRAID_STATE_DIR=/tmp/s braid";
+        assert_eq!(text(braid.fail()), format!("{call} member fail lab-1 /srv/a.img"));
+        assert_eq!(text(md.fail()), "mdadm --manage /dev/md127 --fail /dev/loop3");
+        assert_eq!(text(braid.put_in()), format!("{call} member add --force lab-1 /srv/a.img"));
+        assert_eq!(text(md.forget()), "mdadm --zero-superblock /dev/loop3");
+        assert_eq!(braid.cancel_check().to_string(), format!("{call} scrub --cancel lab-1"));
+        assert_eq!(md.check().to_string(), "mdadm --action=check /dev/md127");
+    }
+
+    #[test]
+    fn without_a_memory_nothing_is_put_in() {
+        assert_eq!(Array { remembers: false, ..volume() }.put_in(), None);
+        assert_eq!(Array { victim: None, ..volume() }.fail(), None);
+    }
+
+    #[test]
+    fn a_status_of_braid_is_understood() {
+        let text = r#"{"output_version":1,"volumes":[{"pid":7,"arrays":[{"in_sync":[true,false],
+            "job":{"kind":"recovery","done_bytes":1,"total_bytes":9},"requested":null,
+            "members":[{"member":"/srv/a.img","state":"recovering"}]}]}]}"#;
+        let found = volume().read(&said(text)).unwrap();
+        assert_eq!(found.pass.as_deref(), Some("recovery"));
+        assert!(found.is_degraded);
+        assert_eq!(found.victim.as_deref(), Some("recovering"));
+        let quiet = r#"{"volumes":[{"pid":7,"arrays":[{"in_sync":[true],"job":null}]}]}"#;
+        assert_eq!(volume().read(&said(quiet)).unwrap(), Activity::default());
+        assert!(volume().read(&said("{}")).is_err());
+        assert!(volume().read(&said(r#"{"volumes":[]}"#)).is_err());
+    }
+
+    #[test]
+    fn the_kernel_is_understood() {
+        let found = kernel().read(&said("recover\n1\n")).unwrap();
+        assert_eq!((found.pass.as_deref(), found.is_degraded), (Some("recovery"), true));
+        assert_eq!(kernel().read(&said("idle\n0\n")).unwrap(), Activity::default());
+        assert!(kernel().read(&said("idle\n")).is_err());
+    }
+
+    #[test]
+    fn one_that_is_gone_says_so() {
+        let gone = Finished {
+            exit: Exit::Code(1),
+            stdout: String::new(),
+            stderr: "braid: lab-1: its process is gone\n".into(),
+        };
+        assert_eq!(
+            volume().read(&gone).unwrap_err(),
+            "exit status 1 braid: lab-1: its process is gone"
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_answer_makes_it_panic(text: String) {
+            drop(volume().read(&said(&text)));
+            drop(kernel().read(&said(&text)));
+        }
+    }
+}

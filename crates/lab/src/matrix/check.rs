@@ -1,0 +1,124 @@
+//! Checks a campaign and works it out.
+//!
+//! Deliberately absent: what is impossible for single cells, which stands in the matrix with its
+//! reason, and whether anything would be overwritten.
+
+use std::collections::BTreeSet;
+
+use super::{Planned, plan_job};
+use crate::campaign::{
+    Campaign, Fault, FileSystem, Job, Patterns, Source, Subject, expand_subjects, fault_of,
+    parse_unchecked,
+};
+use crate::error::LabError;
+use crate::tool::Place;
+
+impl Planned {
+    /// Checks everything that the types do not, and works the campaign out.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong, with what to change.
+    pub fn checked(campaign: &Campaign) -> Result<Self, LabError> {
+        let all = expand_subjects(&campaign.subjects, &campaign.members);
+        let subjects = campaign.choose(all.clone());
+        let fault = fault_of(campaign, &all, &subjects).or_else(|| fault_of_jobs(campaign, &all));
+        let planned = match fault {
+            None => Self::on(campaign, subjects),
+            Some(fault) => return Err(refused(campaign, fault)),
+        };
+        match workload_twice(&planned) {
+            None => Ok(planned),
+            Some(fault) => Err(refused(campaign, fault)),
+        }
+    }
+}
+
+fn refused(campaign: &Campaign, (reason, next): Fault) -> LabError {
+    LabError::CampaignRefused { name: campaign.name.clone(), reason, next }
+}
+
+/// Parses and checks a campaign; `origin` names it in errors.
+///
+/// # Errors
+///
+/// When it is not TOML of this form, has a key that is not known, or fails [`Planned::checked`].
+pub fn parse_campaign(text: &str, origin: &str) -> Result<Campaign, LabError> {
+    let campaign = parse_unchecked(text, origin)?;
+    Planned::checked(&campaign).map(|planned| planned.campaign)
+}
+
+/// What is wrong with a job, or with a job on these subjects.
+fn fault_of_jobs(campaign: &Campaign, subjects: &[Subject]) -> Option<Fault> {
+    if campaign.jobs.is_empty() {
+        return Some(("it has no job".into(), "add a [[job]]".into()));
+    }
+    for (index, job) in campaign.jobs.iter().enumerate() {
+        let fault = |reason: String, next: &str| {
+            Some((format!("job {} ({}): {reason}", index + 1, job.tool), next.to_owned()))
+        };
+        if let Some(pattern) = job.subjects.iter().find(|pattern| {
+            let one = Patterns(std::slice::from_ref(pattern));
+            !subjects.iter().any(|subject| one.matches(&subject.name))
+        }) {
+            return fault(format!("no subject is named {pattern:?}"), "correct `subjects`");
+        }
+        if let Some(reason) = fault_of_folders(job, subjects) {
+            return fault(reason, "remove it: folders are measured as they are mounted");
+        }
+        for workload in plan_job(campaign, subjects, job) {
+            let Some(tool) = crate::tool::find(&workload.tool) else {
+                return fault("its tool is not known".into(), "name another tool");
+            };
+            if let Err(reason) = tool.check(&workload.settings, workload.setup.processes) {
+                return fault(reason, "correct the job");
+            }
+            let has_files = workload.setup.filesystem != FileSystem::None;
+            for (key, words) in [("mkfs", &workload.setup.mkfs), ("mount", &workload.setup.mount)] {
+                if !has_files && !words.is_empty() {
+                    let next = "name a file system, or remove it; what runs on raw devices can be \
+                                a job of its own";
+                    return fault(format!("{key} = {words:?} on a raw device"), next);
+                }
+            }
+            match tool.place(&workload.settings) {
+                Place::Device { .. } if has_files => {
+                    return fault("it takes a raw device".into(), "remove `filesystem`");
+                }
+                Place::Folder if !has_files => {
+                    return fault("it works on files".into(), "name a file system");
+                }
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+/// A workload that two jobs have for one subject.
+fn workload_twice(planned: &Planned) -> Option<Fault> {
+    let mut seen = BTreeSet::new();
+    for cell in &planned.cells {
+        let label = cell.workload.label();
+        if !seen.insert((cell.subject, label.clone())) {
+            let reason = format!("it has the workload {label:?} twice");
+            return Some((reason, "remove one of the two jobs".into()));
+        }
+    }
+    None
+}
+
+/// What a job wants of folders, and of nothing else, that they cannot give.
+fn fault_of_folders(job: &Job, subjects: &[Subject]) -> Option<String> {
+    let mut mine = subjects.iter().filter(|subject| job.is_for(&subject.name)).peekable();
+    mine.peek()?;
+    let is_set = |words: &[String]| words.iter().any(|word| !word.is_empty());
+    let wanted = [
+        ("filesystem", !job.filesystem.is_empty()),
+        ("mkfs", is_set(&job.mkfs)),
+        ("mount", is_set(&job.mount)),
+    ];
+    let (key, _) = wanted.into_iter().find(|(_, is_wanted)| *is_wanted)?;
+    mine.all(|subject| matches!(subject.source, Source::Directory(_)))
+        .then(|| format!("it has `{key}`, and all of its subjects are folders"))
+}

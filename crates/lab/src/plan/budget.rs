@@ -1,0 +1,187 @@
+//! A time that is given, made into repetitions and seconds of each trial.
+//!
+//! ```text
+//!   repetitions that a winner of each kind of work needs, of 1 s at least
+//!      fits? ──▶ longer trials, up to 10 s ──▶ more repetitions, up to 30
+//!      too long ──▶ fewer repetitions, and it is said that they prove nothing
+//! ```
+//!
+//! Only what the campaign itself says is asked: the same budget gives the same campaign, so that an
+//! interrupted run goes on.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::time_of;
+use crate::campaign::Campaign;
+use crate::command::minutes;
+use crate::error::LabError;
+use crate::matrix::{Planned, Workload};
+use crate::settings::Value;
+use crate::stats::repetitions_to_plan;
+
+/// Seconds of a trial below which its length is a reason to doubt it.
+const SHORTEST_S: f64 = 1.0;
+/// Longer trials tell less than more of them.
+const LONGEST_S: f64 = 10.0;
+/// More repetitions make intervals hardly narrower.
+const MOST_REPETITIONS: u32 = 30;
+
+/// A time, and what it must not decide.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Budget {
+    /// For everything.
+    pub time: Duration,
+    /// The user has set the repetitions.
+    pub keeps_repetitions: bool,
+    /// The user has set how long a trial is.
+    pub keeps_runtime: bool,
+}
+
+/// A campaign that keeps within its time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fitted {
+    /// With repetitions and seconds that were chosen.
+    pub campaign: Campaign,
+    /// What was chosen, and what it is not enough for.
+    pub said: Vec<String>,
+}
+
+/// Chooses repetitions and the seconds of a trial so that the estimated time fits.
+///
+/// # Errors
+///
+/// When the campaign does not make sense, or not one repetition fits.
+pub fn fit(campaign: Campaign, budget: &Budget) -> Result<Fitted, LabError> {
+    let needed = needed(&Planned::checked(&campaign)?);
+    let Budget { time, keeps_repetitions, keeps_runtime } = *budget;
+    let shortest = if keeps_runtime { campaign.runtime_s } else { SHORTEST_S };
+    let with = |runtime_s: f64, repetitions: u32| {
+        let chosen = Campaign { runtime_s, repetitions, ..campaign.clone() };
+        time_of(&Planned::of(&chosen))
+    };
+    let wanted = if keeps_repetitions { campaign.repetitions } else { needed };
+    let most = |runtime_s: f64, from: u32, to: u32| {
+        (from..=to).take_while(|count| with(runtime_s, *count) <= time).last()
+    };
+    let (runtime_s, repetitions) = if with(shortest, wanted) <= time {
+        let runtime_s = match keeps_runtime {
+            true => shortest,
+            false => longest(shortest, |seconds| with(seconds, wanted) <= time),
+        };
+        let more = if keeps_repetitions { wanted } else { MOST_REPETITIONS.max(wanted) };
+        (runtime_s, most(runtime_s, wanted, more).unwrap_or(wanted))
+    } else if keeps_repetitions {
+        return Err(LabError::Budget { budget: time, least: with(shortest, wanted) });
+    } else {
+        let fewer = most(shortest, 1, wanted);
+        let least = with(shortest, 1);
+        (shortest, fewer.ok_or(LabError::Budget { budget: time, least })?)
+    };
+    let mut said = vec![format!(
+        "--budget {}: {repetitions} repetitions, {runtime_s} s each where a tool runs for a time",
+        minutes(time)
+    )];
+    if repetitions < needed {
+        said.push(format!(
+            "too little for a proof: a winner of each kind of work takes {needed} repetitions, \
+             about {}",
+            minutes(with(shortest, needed))
+        ));
+    }
+    Ok(Fitted { campaign: Campaign { runtime_s, repetitions, ..campaign }, said })
+}
+
+/// The longest time of a trial that fits, in tenths of a second.
+fn longest(shortest: f64, fits: impl Fn(f64) -> bool) -> f64 {
+    let tenths = |seconds: f64| (seconds * 10.0) as u32;
+    let (mut least, mut most) = (tenths(shortest), tenths(LONGEST_S).max(tenths(shortest)));
+    while least < most {
+        let middle = (least + most).div_ceil(2);
+        match fits(f64::from(middle) / 10.0) {
+            true => least = middle,
+            false => most = middle - 1,
+        }
+    }
+    f64::from(least) / 10.0
+}
+
+/// Repetitions that a winner of each kind of work needs: kinds share the level.
+fn needed(planned: &Planned) -> u32 {
+    const KIND: [&str; 5] = ["tool", "pattern", "op", "mode", "health"];
+    let kind = |workload: &Workload| -> Vec<Option<Value>> {
+        let dimensions = workload.dimensions();
+        KIND.iter().map(|name| dimensions.get(*name).cloned()).collect()
+    };
+    let possible = planned.cells.iter().filter(|cell| cell.impossible.is_none());
+    let kinds: BTreeSet<Vec<Option<Value>>> = possible.map(|cell| kind(&cell.workload)).collect();
+    u32::try_from(repetitions_to_plan(kinds.len())).unwrap_or(MOST_REPETITIONS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preset::quick_campaign;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn quick() -> Campaign {
+        let subjects = [("stripe".to_owned(), "raid0(ram(64M), ram(64M))".to_owned())];
+        quick_campaign("ram(64M)", &subjects).unwrap()
+    }
+
+    fn budget(time: Duration) -> Budget {
+        Budget { time, keeps_repetitions: false, keeps_runtime: false }
+    }
+
+    #[test]
+    fn a_budget_is_kept_and_used() {
+        for minutes in [4, 10, 30] {
+            let fitted = fit(quick(), &budget(minutes * MINUTE)).unwrap();
+            let time = time_of(&Planned::of(&fitted.campaign));
+            assert!(time <= minutes * MINUTE, "{minutes} min: {time:?}");
+            assert!(time > minutes * MINUTE * 8 / 10, "{minutes} min: {time:?}");
+            assert!(fitted.campaign.repetitions >= 5 && fitted.campaign.runtime_s >= 1.0);
+            assert_eq!(fitted.said.len(), 1, "{:?}", fitted.said);
+        }
+    }
+
+    #[test]
+    fn the_same_budget_gives_the_same_campaign() {
+        let fitted = || fit(quick(), &budget(7 * MINUTE)).unwrap();
+        assert_eq!(fitted(), fitted());
+    }
+
+    /// Four kinds of work share the level.
+    #[test]
+    fn what_a_proof_takes_depends_on_the_kinds_of_work() {
+        assert_eq!(needed(&Planned::of(&quick())), 5);
+        assert_eq!([1, 2, 4, 8].map(repetitions_to_plan), [4, 4, 5, 6]);
+    }
+
+    #[test]
+    fn what_is_too_little_for_a_proof_is_said_plainly() {
+        let fitted = fit(quick(), &budget(MINUTE)).unwrap();
+        assert!(fitted.campaign.repetitions < 5);
+        assert_eq!(fitted.campaign.runtime_s, 1.0);
+        assert!(fitted.said[1].contains("too little for a proof"), "{:?}", fitted.said);
+        assert!(fitted.said[1].contains("takes 5 repetitions"), "{:?}", fitted.said);
+        let error = fit(quick(), &budget(MINUTE / 6)).unwrap_err().to_string();
+        assert!(error.contains("--budget 10 s: one repetition of everything takes"), "{error}");
+    }
+
+    #[test]
+    fn what_the_user_has_set_is_kept() {
+        let campaign = Campaign { repetitions: 7, runtime_s: 2.5, ..quick() };
+        let both = Budget { keeps_repetitions: true, ..budget(20 * MINUTE) };
+        let fitted = fit(campaign.clone(), &both).unwrap().campaign;
+        assert_eq!(fitted.repetitions, 7);
+        assert!(fitted.runtime_s > 5.0);
+        let runtime = Budget { keeps_runtime: true, ..budget(20 * MINUTE) };
+        let fitted = fit(campaign.clone(), &runtime).unwrap().campaign;
+        assert_eq!(fitted.runtime_s, 2.5);
+        assert!(fitted.repetitions > 7);
+        let short = Budget { keeps_repetitions: true, ..budget(MINUTE) };
+        assert!(fit(campaign, &short).is_err());
+    }
+}

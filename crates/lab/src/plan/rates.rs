@@ -1,0 +1,123 @@
+//! How fast a subject moves its bytes, as far as the campaign tells: a model's rates are known
+//! beforehand, those of a device that nobody has measured yet are assumed.
+//!
+//! ```text
+//!   raid0(a, b)   twice the slowest      raid1, linear   the slowest
+//!   raid5(a, b, c) twice the slowest     raid10, n = 2   half of the members, times the slowest
+//! ```
+//!
+//! Members on one modelled bus share its rate. Long requests one behind the other; what a request
+//! costs by itself is not in it.
+
+use std::collections::BTreeMap;
+
+use braid_stack::{Model, Node, Stack};
+
+/// What is assumed of a device that nobody has measured yet, in bytes per second. The progress line
+/// of a run estimates from what was measured instead.
+pub(super) const ASSUMED_RATE: f64 = 100e6;
+
+/// In bytes per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Rates {
+    pub(super) read: f64,
+    pub(super) write: f64,
+    /// Whether nothing is assumed.
+    pub(super) are_known: bool,
+}
+
+impl Rates {
+    pub(super) const ASSUMED: Self =
+        Self { read: ASSUMED_RATE, write: ASSUMED_RATE, are_known: false };
+
+    /// Of a stack; where something is assumed, the whole is no faster than what is assumed of one.
+    pub(super) fn of(stack: &Stack) -> Self {
+        let mut on_bus: BTreeMap<&str, u32> = BTreeMap::new();
+        for leaf in stack.leaves() {
+            if let Node::Model(Model { bus: Some(bus), .. }) = &leaf.node {
+                *on_bus.entry(bus).or_default() += 1;
+            }
+        }
+        let rates = of(stack, &on_bus);
+        let most = if rates.are_known { f64::INFINITY } else { ASSUMED_RATE };
+        Self { read: rates.read.min(most), write: rates.write.min(most), ..rates }
+    }
+
+    fn times(self, read: f64, write: f64) -> Self {
+        Self { read: self.read * read, write: self.write * write, ..self }
+    }
+}
+
+fn of(stack: &Stack, on_bus: &BTreeMap<&str, u32>) -> Rates {
+    let members = stack.members();
+    if members.is_empty() {
+        return match &stack.node {
+            Node::Model(model) => of_model(model, on_bus),
+            _ => Rates::ASSUMED,
+        };
+    }
+    let count = members.len() as f64;
+    let there = members.iter().filter(|member| !member.is_missing());
+    let slowest = there.map(|member| of(member, on_bus)).reduce(|one, other| Rates {
+        read: one.read.min(other.read),
+        write: one.write.min(other.write),
+        are_known: one.are_known && other.are_known,
+    });
+    let Some(slowest) = slowest else { return Rates::ASSUMED };
+    match &stack.node {
+        Node::Raid0(_) => slowest.times(count, count),
+        Node::Raid10(raid) => slowest.times(count, count / f64::from(raid.layout.copies)),
+        Node::Raid4(_) | Node::Raid5(_) => slowest.times(count - 1.0, count - 1.0),
+        Node::Raid6(_) => slowest.times(count - 2.0, count - 2.0),
+        _ => slowest,
+    }
+}
+
+fn of_model(model: &Model, on_bus: &BTreeMap<&str, u32>) -> Rates {
+    let profile = braid_model::profile(&model.profile);
+    let given = model.overrides;
+    let rate = |given: Option<braid_stack::Rate>, own: Option<u64>| {
+        given.map(braid_stack::Rate::bytes_per_second).or(own).map(|rate| rate as f64)
+    };
+    let of_bus = rate(given.bus_rate, profile.map(|one| one.bus_rate)).filter(|rate| *rate > 0.0);
+    let sharing = model.bus.as_deref().and_then(|bus| on_bus.get(bus)).copied().unwrap_or(1);
+    let most = of_bus.map_or(f64::INFINITY, |rate| rate / f64::from(sharing.max(1)));
+    match (
+        rate(given.read, profile.map(|one| one.read_rate)),
+        rate(given.write, profile.map(|one| one.write_rate)),
+    ) {
+        (Some(read), Some(write)) => {
+            Rates { read: read.min(most), write: write.min(most), are_known: true }
+        }
+        _ => Rates::ASSUMED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rates(text: &str) -> (f64, f64, bool) {
+        let rates = Rates::of(&Stack::parse(text).unwrap());
+        (rates.read, rates.write, rates.are_known)
+    }
+
+    #[test]
+    fn a_model_is_as_fast_as_it_says_or_its_profile_does() {
+        assert_eq!(rates("model(usb-flash, size=1G)"), (23.38e6, 14e6, true));
+        assert_eq!(rates("model(usb-flash, size=1G, write=9MB/s)"), (23.38e6, 9e6, true));
+        assert_eq!(rates("model(nobody, size=1G)"), (ASSUMED_RATE, ASSUMED_RATE, false));
+        assert_eq!(rates("./a"), (ASSUMED_RATE, ASSUMED_RATE, false));
+    }
+
+    #[test]
+    fn levels_and_buses_make_of_members_what_they_do() {
+        let stick = |bus: &str| format!("model(usb-flash, size=1G, read=20MB/s, write=9MB/s{bus})");
+        let [alone, shared] = ["", ", bus=b, bus_rate=30MB/s"].map(stick);
+        assert_eq!(rates(&format!("raid0({alone}, {alone})")), (40e6, 18e6, true));
+        assert_eq!(rates(&format!("raid0({shared}, {shared})")), (30e6, 18e6, true));
+        assert_eq!(rates(&format!("raid1({alone}, {alone})")), (20e6, 9e6, true));
+        assert_eq!(rates(&format!("raid5({alone}, {alone}, {alone})")), (40e6, 18e6, true));
+        assert_eq!(rates(&format!("raid1({alone}, ./a)")), (20e6, 9e6, false));
+    }
+}

@@ -1,0 +1,120 @@
+//! A stack as an array of the kernel's md, in mdadm's words. Pure.
+
+use braid_stack::{ByteSize, Node, Stack};
+
+use super::form::Form;
+
+/// The shape of an array in mdadm's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KernelShape {
+    pub(crate) words: Vec<String>,
+    /// Paths, or `missing`.
+    pub(crate) members: Vec<String>,
+    pub(crate) is_redundant: bool,
+}
+
+/// Whether members of the array can be taken out.
+pub(crate) fn is_redundant(stack: &Stack) -> bool {
+    plan_kernel(stack, Form::default()).is_ok_and(|shape| shape.is_redundant)
+}
+
+/// Whether the kernel's md has such an array at all.
+///
+/// # Errors
+///
+/// Why it has not.
+pub(crate) fn check(stack: &Stack) -> Result<(), String> {
+    plan_kernel(stack, Form::default()).map(drop)
+}
+
+/// What mdadm is told.
+///
+/// # Errors
+///
+/// Why the kernel has no such array.
+pub(crate) fn plan_kernel(stack: &Stack, form: Form) -> Result<KernelShape, String> {
+    let chunk = |size: ByteSize| vec![format!("--chunk={}K", size.0 >> 10)];
+    let layout = |mut words: Vec<String>, layout: String| {
+        words.push(format!("--layout={layout}"));
+        words
+    };
+    let shape = match &stack.node {
+        Node::Raid0(raid) => chunk(raid.chunk),
+        Node::Raid1(_) => Vec::new(),
+        Node::Raid10(raid) => layout(chunk(raid.chunk), raid.layout.to_string()),
+        Node::Raid4(raid) => chunk(raid.chunk),
+        Node::Raid5(raid) => layout(chunk(raid.chunk), raid.layout.to_string()),
+        Node::Raid6(raid) => layout(chunk(raid.chunk), raid.layout.to_string()),
+        Node::Linear(_) => Vec::new(),
+        other => return Err(format!("{} is no level of the kernel's md", other.name())),
+    };
+    let member = |member: &Stack| match &member.node {
+        Node::File(file) if file.offset.0 == 0 && file.length.is_none() => Ok(file.path.clone()),
+        Node::Missing(_) => Ok("missing".to_owned()),
+        _ => Err(format!(
+            "{member} is no member for the kernel's md: it takes whole block devices and files"
+        )),
+    };
+    let members = stack.members().iter().map(member).collect::<Result<Vec<_>, _>>()?;
+    let is_redundant = !matches!(stack.node, Node::Raid0(_) | Node::Linear(_));
+    let mut words = vec![
+        "--run".to_owned(),
+        "--metadata=1.2".to_owned(),
+        format!("--level={}", stack.node.name()),
+        format!("--raid-devices={}", members.len()),
+    ];
+    words.extend(shape);
+    if is_redundant {
+        words.push("--bitmap=none".to_owned());
+    }
+    let copies = matches!(stack.node, Node::Raid1(_) | Node::Raid10(_));
+    if copies || (is_redundant && form.parity_as_found) {
+        words.push("--assume-clean".to_owned());
+    }
+    if members.len() == 1 {
+        // mdadm takes an array of one for a mistake otherwise.
+        words.push("--force".to_owned());
+    }
+    Ok(KernelShape { words, members, is_redundant })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Result<String, String> {
+        let shape = plan_kernel(&Stack::parse(text).unwrap(), Form::default())?;
+        Ok(format!("{} {}", shape.words.join(" "), shape.members.join(" ")))
+    }
+
+    #[test]
+    fn expressions_are_said_in_mdadms_words() {
+        assert_eq!(
+            words("raid0(chunk=64K, /dev/sda, ./b.img)").unwrap(),
+            "--run --metadata=1.2 --level=raid0 --raid-devices=2 --chunk=64K /dev/sda ./b.img"
+        );
+        // Older kernels have linear, and only they know it.
+        assert_eq!(
+            words("linear(/dev/sda, ./b.img)").unwrap(),
+            "--run --metadata=1.2 --level=linear --raid-devices=2 /dev/sda ./b.img"
+        );
+        assert_eq!(
+            words("raid5(chunk=128K, layout=left-asymmetric, ./a, ./b, missing)").unwrap(),
+            "--run --metadata=1.2 --level=raid5 --raid-devices=3 --chunk=128K \
+             --layout=left-asymmetric --bitmap=none ./a ./b missing"
+        );
+        assert_eq!(
+            words("raid10(chunk=64K, layout=f2, ./a, ./b)").unwrap(),
+            "--run --metadata=1.2 --level=raid10 --raid-devices=2 --chunk=64K --layout=f2 \
+             --bitmap=none --assume-clean ./a ./b"
+        );
+    }
+
+    #[test]
+    fn what_the_kernel_has_not_is_named() {
+        assert!(!is_redundant(&Stack::parse("linear(./a, ./b)").unwrap()));
+        assert!(words("raid0(ram(1M), ./b)").unwrap_err().contains("ram(1M)"));
+        assert!(words("raid0(raid1(./a, ./b), ./c)").unwrap_err().contains("no member"));
+        assert!(words("./a").unwrap_err().contains("no level"));
+    }
+}

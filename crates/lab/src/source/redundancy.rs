@@ -1,0 +1,143 @@
+//! What a stack survives, and the array with superblocks that stands in for it where members are to
+//! be taken out and put in.
+
+use braid_stack::{Missing, Node, Stack};
+
+/// What can be done to the members of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Redundancy {
+    /// Nothing: it survives no failure.
+    None,
+    /// A member can be left out from the start; nothing remembers one that fails later.
+    Forgetful,
+    /// Superblocks remember who is a member.
+    Remembering,
+}
+
+/// What can be done to the members of a stack if the campaign hurts arrays.
+pub(crate) fn redundancy(stack: &Stack) -> Redundancy {
+    match stack.node {
+        Node::Md(_) => Redundancy::Remembering,
+        _ if plan_creation(stack).is_some() => Redundancy::Remembering,
+        _ if has_redundancy(stack) => Redundancy::Forgetful,
+        _ => Redundancy::None,
+    }
+}
+
+fn is_redundant(node: &Node) -> bool {
+    matches!(
+        node,
+        Node::Raid1(_) | Node::Raid10(_) | Node::Raid4(_) | Node::Raid5(_) | Node::Raid6(_)
+    )
+}
+
+pub(super) fn has_redundancy(stack: &Stack) -> bool {
+    is_redundant(&stack.node) || stack.members().iter().any(has_redundancy)
+}
+
+/// Whether some place of a member is free from the start.
+pub(crate) fn lacks_a_member(stack: &Stack) -> bool {
+    stack.is_missing() || stack.members().iter().any(lacks_a_member)
+}
+
+/// Leaves the first member of the topmost redundant level out: the one that is hurt, also where it
+/// fails later. Answers whether there is one.
+pub(crate) fn leave_one_out(stack: &mut Stack) -> bool {
+    let redundant = is_redundant(&stack.node);
+    let members = stack.members_mut();
+    match members.first_mut() {
+        Some(first) if redundant => {
+            *first = Stack::from(Node::Missing(Missing));
+            true
+        }
+        _ => members.iter_mut().any(leave_one_out),
+    }
+}
+
+/// The words of `braid create` for an array with superblocks in place of the stack, and its
+/// members; `None` where there is no such array.
+pub(crate) fn plan_creation(stack: &Stack) -> Option<(Vec<String>, Vec<String>)> {
+    let mut words = vec!["--level".to_owned(), stack.node.name().to_owned()];
+    let mut shape = |chunk: String, layout: Option<String>| {
+        words.extend(["--chunk".to_owned(), chunk]);
+        words.extend(layout.into_iter().flat_map(|layout| ["--layout".to_owned(), layout]));
+    };
+    match &stack.node {
+        Node::Raid1(_) => {}
+        Node::Raid10(raid) => shape(raid.chunk.to_string(), Some(raid.layout.to_string())),
+        Node::Raid4(raid) => shape(raid.chunk.to_string(), None),
+        Node::Raid5(raid) => shape(raid.chunk.to_string(), Some(raid.layout.to_string())),
+        Node::Raid6(raid) => shape(raid.chunk.to_string(), Some(raid.layout.to_string())),
+        _ => return None,
+    }
+    words.extend(["--bitmap", "none", "--consistency", "resync"].map(str::to_owned));
+    let path = |member: &Stack| match &member.node {
+        Node::File(file) if file.offset.0 == 0 && file.length.is_none() => Some(file.path.clone()),
+        _ => None,
+    };
+    let members: Option<Vec<String>> = stack.members().iter().map(path).collect();
+    Some((words, members?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(text: &str) -> Stack {
+        Stack::parse(text).unwrap()
+    }
+
+    #[test]
+    fn what_can_be_hurt_is_told_apart() {
+        for (text, expected) in [
+            ("raid0(./a, ./b)", Redundancy::None),
+            ("./a", Redundancy::None),
+            ("raid1(./a, ./b)", Redundancy::Remembering),
+            ("md(./a, ./b)", Redundancy::Remembering),
+            ("raid5(ram(1M), ram(1M), ram(1M))", Redundancy::Forgetful),
+            ("raid1(./a, missing)", Redundancy::Forgetful),
+            ("raid0(raid1(./a, ./b), raid1(./c, ./d))", Redundancy::Forgetful),
+            ("raid1(file(./a, offset=1M), ./b)", Redundancy::Forgetful),
+        ] {
+            assert_eq!(redundancy(&stack(text)), expected, "{text}");
+        }
+        assert!(lacks_a_member(&stack("raid0(raid1(./a, missing), ./b)")));
+        assert!(!lacks_a_member(&stack("raid1(./a, ./b)")));
+    }
+
+    #[test]
+    fn the_first_member_of_the_topmost_redundant_level_is_left_out() {
+        let left = |text: &str| {
+            let mut stack = stack(text);
+            leave_one_out(&mut stack).then(|| stack.to_string())
+        };
+        assert_eq!(left("raid1(ram(1M), ram(2M))").unwrap(), "raid1(missing, ram(2M))");
+        assert_eq!(
+            left("raid0(chunk=64K, ./x, raid1(./a, ./b))").unwrap(),
+            "raid0(chunk=64K, ./x, raid1(missing, ./b))"
+        );
+        assert_eq!(left("raid0(./a, ./b)"), None);
+    }
+
+    #[test]
+    fn an_array_is_created_as_the_expression_says() {
+        let words = |text: &str| {
+            let (words, members) = plan_creation(&stack(text)).unwrap();
+            format!("{} {}", words.join(" "), members.join(" "))
+        };
+        assert_eq!(
+            words("raid5(chunk=64K, layout=right-symmetric, ./a, ./b, /dev/sdc)"),
+            "--level raid5 --chunk 64K --layout right-symmetric --bitmap none \
+             --consistency resync ./a ./b /dev/sdc"
+        );
+        assert_eq!(
+            words("raid10(chunk=1M, layout=f2, ./a, ./b)"),
+            "--level raid10 --chunk 1M --layout f2 --bitmap none \
+             --consistency resync ./a ./b"
+        );
+        assert_eq!(
+            words("raid1(./a, ./b)"),
+            "--level raid1 --bitmap none --consistency resync ./a ./b"
+        );
+    }
+}

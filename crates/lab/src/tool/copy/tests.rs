@@ -1,0 +1,4 @@
+mod cached;
+mod read;
+mod tree;
+mod untar;
