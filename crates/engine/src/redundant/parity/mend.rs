@@ -9,7 +9,7 @@
 //!
 //! It is done under the lock that the write holds: nobody reconstructs from these rows meanwhile.
 //! Where nothing of the write arrived, as on members that have no room left, nothing has to be
-//! written either.
+//! written either, but to replacements: what these took of the write they are to forget.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -67,12 +67,13 @@ impl Parity {
         let mut started = Vec::new();
         {
             let slots = core.roster.slots();
-            for (role, stored) in parity.iter().zip(&stored) {
-                if stored[..] == *columns.get(*role, rows) {
-                    continue;
-                }
-                let mut payload = columns.share(*role);
-                for member in slots[*role].written() {
+            for role in Role::all(roles) {
+                let was =
+                    parity.iter().position(|one| *one == role).map(|place| &stored[place][..]);
+                let is_new = was.is_some_and(|was| *was != *columns.get(role, rows));
+                let mut payload = columns.share(role);
+                // A replacement may have taken what the member that it replaces refused.
+                for member in slots[role].written().filter(|one| is_new || !one.is_in_sync()) {
                     let offset = member.on_device(rows.offset);
                     let io = Io::write(offset, payload.share(), Flags::NONE);
                     started.push(member.dev.start(io));
