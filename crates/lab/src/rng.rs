@@ -1,4 +1,4 @@
-//! SplitMix64: the one random generator here (shuffle, bootstrap), so that a seed recorded today
+//! SplitMix64: the one random generator here (shuffle, offsets), so that a seed recorded today
 //! gives the same order in ten years, whatever a library does.
 
 /// A generator with 64 bits of state.
