@@ -27,7 +27,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::analysis::analyse;
 use crate::metric::{Better, Metric};
-use crate::stats::{holm, mean_and_deviation, median};
+use crate::stats::{LEAST_NOISE, holm, logarithms, mean_and_deviation, median};
 use crate::store::Results;
 
 mod pairing;
@@ -45,8 +45,6 @@ const MACHINE_DRIFT: f64 = 0.15;
 const FREEDOM_OF_LEAST: f64 = 30.0;
 /// Baselines' cells from which on the drift from run to run is estimated.
 const DRIFT_FROM: usize = 3;
-/// Standard deviation of a logarithm within a run below which no noise is believed.
-const LEAST_NOISE: f64 = 0.001;
 /// Version of the JSON form.
 const OUTPUT_VERSION: u32 = 3;
 
@@ -289,12 +287,7 @@ fn direction(metric: Metric, change: f64) -> Change {
 
 /// The mean of the logarithms of some numbers, and its standard error; `None` when one is not above 0.
 fn mean_log(values: &[f64]) -> Option<(f64, Option<f64>)> {
-    let is_sane = |value: &f64| (1e-90..1e90).contains(value);
-    if !values.iter().all(is_sane) {
-        return None;
-    }
-    let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-    let (mean, deviation) = mean_and_deviation(&logarithms)?;
+    let (mean, deviation) = mean_and_deviation(&logarithms(values)?)?;
     let error = (values.len() > 1).then(|| deviation / (values.len() as f64).sqrt());
     Some((mean, error))
 }

@@ -28,7 +28,8 @@ mod percentile;
 mod steady;
 
 pub use effect::{
-    ByRepetition, Effect, average_baselines, holm, mean_and_deviation, repetitions_to_plan, scatter,
+    ByRepetition, Effect, LEAST_NOISE, SANE, average_baselines, holm, logarithms,
+    mean_and_deviation, repetitions_to_plan, scatter,
 };
 pub use error::StatsError;
 pub use estimate::{Estimate, estimate, median};

@@ -12,7 +12,7 @@
 use super::kinds::{Kind, pooled_speed, speeds};
 use super::{ALPHA, Analysis, Cell, Standing};
 use crate::metric::Better as Direction;
-use crate::stats::{ByRepetition, Effect, holm};
+use crate::stats::{ByRepetition, Effect, SANE, holm};
 
 /// Subjects within this of each other are alike: what no user would choose by.
 const ALIKE: f64 = 0.03;
@@ -178,6 +178,6 @@ fn faster_without_belief(analysis: &Analysis, contest: &Contest) -> usize {
 /// The median speed of a cell, whether it is believed or not.
 fn median_speed(cell: &Cell) -> Option<f64> {
     let median = cell.main()?.median;
-    let is_sane = (1e-90..1e90).contains(&median);
-    is_sane.then(|| if cell.headline.better() == Direction::Lower { 1.0 / median } else { median })
+    SANE.contains(&median)
+        .then(|| if cell.headline.better() == Direction::Lower { 1.0 / median } else { median })
 }

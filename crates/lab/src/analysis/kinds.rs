@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use super::{Analysis, Cell, Outlook, Standing, Work, outlook};
 use crate::metric::Better as Direction;
 use crate::settings::Value;
-use crate::stats::{ByRepetition, Effect, average_baselines, holm};
+use crate::stats::{ByRepetition, Effect, SANE, average_baselines, holm};
 
 /// Workloads of one kind, such as all random reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub fn speeds(cell: &Cell) -> Option<ByRepetition> {
 }
 
 fn as_speeds(values: &ByRepetition, better: Direction) -> Option<ByRepetition> {
-    if values.is_empty() || values.values().any(|value| !(1e-90..1e90).contains(value)) {
+    if values.is_empty() || values.values().any(|value| !SANE.contains(value)) {
         return None;
     }
     let speed = |value: &f64| if better == Direction::Lower { 1.0 / value } else { *value };
