@@ -174,6 +174,10 @@ pub(super) trait Log: Follower {
     /// The unit of `entry` is in its place.
     fn in_place(&self, core: &Core, entry: Entry);
 
+    /// The unit of `entry` failed: its rows hold some of it, and parity that fits. What the log says
+    /// of the unit must not be laid over what these rows hold next.
+    fn failed(&self, core: &Core, entry: Entry);
+
     /// What the members' logs say after a crash, made good as far as the log itself can.
     /// `is_dirty` if superblocks say that the array was being written.
     fn restart<'a>(

@@ -174,6 +174,12 @@ impl Log for Partial {
         self.leave(Role::nth(entry.place as usize), written);
     }
 
+    /// Parity that is made of the data that is there fits, whatever of the unit arrived; and who
+    /// writes these rows next writes over the header.
+    fn failed(&self, core: &Core, entry: Entry) {
+        self.in_place(core, entry);
+    }
+
     fn restart<'a>(
         &'a self,
         core: &'a Rc<Core>,

@@ -53,8 +53,10 @@ pub(super) struct Records {
 
 struct Live {
     rows: MemberSpan,
-    /// Its records have no data: nothing of it can be written again.
-    is_short: bool,
+    /// No newer record of its rows may be beside it: a replay would lay the newer one over what
+    /// this one makes of the rows, and that is not what the newer one was computed from. Of a
+    /// whole stripe nothing can be written again; a unit that failed arrived only in part.
+    is_alone: bool,
     /// When it was in place, as the log counts units.
     written: Option<u64>,
 }
@@ -128,10 +130,10 @@ impl Records {
         self.changed.notify();
     }
 
-    /// Whether a record of these rows might be replayed; of those without data only, if
-    /// `only_short`.
-    fn is_live(&self, rows: MemberSpan, only_short: bool) -> bool {
-        let overlaps = |live: &Live| live.rows.overlaps(rows) && (live.is_short || !only_short);
+    /// Whether a record of these rows might be replayed; only of those that must be alone, if
+    /// `only_alone`.
+    fn is_live(&self, rows: MemberSpan, only_alone: bool) -> bool {
+        let overlaps = |live: &Live| live.rows.overlaps(rows) && (live.is_alone || !only_alone);
         self.live.borrow().values().any(overlaps)
     }
 
@@ -139,7 +141,7 @@ impl Records {
     fn place(
         &self,
         rows: MemberSpan,
-        is_short: bool,
+        is_alone: bool,
         records: &[(u32, u64)],
     ) -> Option<(u64, Vec<u64>)> {
         let mut rings = self.rings.borrow_mut();
@@ -151,7 +153,7 @@ impl Records {
         }
         let sequence = self.next.get();
         self.next.set(sequence + 1);
-        self.live.borrow_mut().insert(sequence, Live { rows, is_short, written: None });
+        self.live.borrow_mut().insert(sequence, Live { rows, is_alone, written: None });
         let places = records.iter().map(|(number, len)| {
             let ring = rings.get_mut(number).expect("looked at above");
             ring.place(sequence, *len).expect("there is room")
@@ -209,6 +211,13 @@ impl Log for Records {
         self.stored(entry.place, written);
     }
 
+    fn failed(&self, core: &Core, entry: Entry) {
+        if let Some(live) = self.live.borrow_mut().get_mut(&entry.place) {
+            live.is_alone = true;
+        }
+        self.in_place(core, entry);
+    }
+
     fn restart<'a>(
         &'a self,
         core: &'a Rc<Core>,
@@ -255,7 +264,8 @@ impl Records {
             return Ok(Entered::NotNeeded);
         }
         // A whole stripe supersedes older records, of which there would be no newer one to write
-        // again; and a part relies on what a whole stripe put into the other columns.
+        // again; and a part relies on what is in the other columns, where a whole stripe was put,
+        // or a unit that failed was not.
         if !(is_short && Canary::OldRecordsOfStripeKept.is_planted()) {
             self.retire_rows(core, rows, !is_short).await?;
         }
@@ -340,15 +350,15 @@ impl Records {
         areas
     }
 
-    /// Returns when no record of `rows` can be replayed any more (of those without data, if
-    /// `only_short`): what is written there next has no record that would come after it.
+    /// Returns when no record of `rows` can be replayed any more (of those that must be alone, if
+    /// `only_alone`): what is written there next has no record that would come after it.
     async fn retire_rows(
         &self,
         core: &Rc<Core>,
         rows: MemberSpan,
-        only_short: bool,
+        only_alone: bool,
     ) -> Result<(), Errno> {
-        while self.is_live(rows, only_short) {
+        while self.is_live(rows, only_alone) {
             self.retire(core).await?;
         }
         Ok(())

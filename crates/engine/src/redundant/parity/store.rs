@@ -211,7 +211,10 @@ impl Parity {
                 if !changed.everywhere {
                     let _ = core.fence().await;
                 }
-                log.in_place(core, entry);
+                match changed.result {
+                    Ok(()) => log.in_place(core, entry),
+                    Err(_) => log.failed(core, entry),
+                }
             }
             return changed;
         }

@@ -6,14 +6,15 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use braid_block::Op;
-use braid_engine::redundant::{JobKind, MemberState, NewMember, Redundant};
-use braid_md::{Resync, Role};
+use braid_array::{ArrayByte, Geometry};
+use braid_block::{Errno, Flags, Io, Op, Span};
+use braid_engine::redundant::{Consistency, JobKind, MemberState, NewMember, Redundant, Speed};
+use braid_md::{Level, Resync, Role};
 use braid_sim::{Client, Fault, Load, Rng, SimDisk, Target, for_each_seed};
 
 use crate::parity::conformance::all_shapes;
 use crate::parity::images::{check_whole, contents, images_with};
-use crate::world::{DATA, Shape, World, pool, rng, spare, superblock_of};
+use crate::world::{DATA, Shape, World, filled, parity, pool, rng, spare, superblock_of};
 
 /// Whoever changes members while a client works.
 struct Operator {
@@ -85,7 +86,7 @@ impl Operator {
                 let filled = |state| matches!(state, MemberState::Recovering(_));
                 if let Some(label) = self.draw(filled) {
                     let disk = self.disks.borrow()[number_of(&label)].clone();
-                    disk.faults().add(Target::op(Op::Write), Fault::Error(braid_block::Errno::IO));
+                    disk.faults().add(Target::op(Op::Write), Fault::Error(Errno::IO));
                 }
             }
             _ => self.rest().await,
@@ -212,6 +213,62 @@ fn a_member_is_replaced_comes_back_and_is_filled() {
         check_whole(&shape, &images);
         oracle.borrow().check_crash(&contents(&shape, &images)).unwrap();
     });
+}
+
+/// A write finds no room on its members, and room on a replacement that is being filled: the write
+/// fails, and the replacement takes over what the array holds, not what the write brought.
+#[test]
+fn a_replacement_forgets_a_write_that_found_no_room() {
+    let shapes = [
+        parity(Level::Raid4, 0, 5, Consistency::Resync),
+        parity(Level::Raid5, 0, 5, Consistency::Bitmap),
+        parity(Level::Raid5, 0, 5, Consistency::Ppl),
+        parity(Level::Raid6, 0, 5, Consistency::Log),
+    ];
+    let mut mended = 0;
+    for seed in 0..32 {
+        let shape = Shape { member_size: 1 << 20, ..shapes[seed as usize % shapes.len()] };
+        let before: Vec<u8> = (0..shape.size()).map(|at| (at / 512) as u8 ^ 0x55).collect();
+        let images = images_with(&shape, &before);
+        let slowly = Speed { min: 1 << 20, max: Some(1 << 20), latency: None };
+        let world = World::with(seed, shape, &images, |setup| setup.speed = slowly);
+        let replaced = format!("disk{}", shape.stripes().locate(ArrayByte::START).role.index());
+        let (array, dev, handle) = (world.array.clone(), world.dev.clone(), world.sim.handle());
+        let members = world.disks.borrow().clone();
+        let (replacement, rest) = (world.spare(5), world.sleep(10));
+        let took_over = world.run(async move {
+            array.replace(&replaced, replacement).await.unwrap();
+            let is_begun = |state| matches!(state, MemberState::Recovering(at) if at.get() > 0);
+            while !array.status().members.iter().any(|one| is_begun(one.state)) {
+                handle.sleep(1_000_000).await;
+            }
+            for disk in &members {
+                let data = Target::op(Op::Write).touching(Span::new(DATA, 512));
+                disk.faults().add(data, Fault::Error(Errno::NOSPC));
+            }
+            let write = Io::write(0, filled(512, 9), Flags::NONE);
+            assert!(dev.start(write).await.result.is_err());
+            members.iter().for_each(|disk| disk.faults().clear());
+            rest.await;
+            let status = array.status();
+            let is_out = status
+                .members
+                .iter()
+                .any(|one| one.label == replaced && one.state == MemberState::Faulty);
+            assert!(is_out || status.broken, "{shape:?}: {status:#?}");
+            is_out
+        });
+        // Where one of the writes that failed did arrive, the array stopped.
+        if took_over {
+            let images = world.images();
+            check_whole(&shape, &images);
+            let after = contents(&shape, &images);
+            assert!(after[512..] == before[512..], "{shape:?}");
+            assert!(after[..512] == before[..512] || after[..512] == [9; 512], "{shape:?}");
+            mended += 1;
+        }
+    }
+    assert!(mended >= 8, "{mended} of 32");
 }
 
 /// Superblocks that say that nothing is known of the parity: it is made to fit the data under
