@@ -320,6 +320,25 @@ fn two_sides_that_went_on_alone() {
 
 /// All that a member knew were replaced while it was away. Where others have the roles that it knew, it
 /// is stale; where nobody has, nothing tells it from a member that went on alone.
+/// A crash cut an update short: one member has it, and is away when the others go on. Their next
+/// update counts as many events; it is the later one.
+#[test]
+fn an_update_that_was_cut_short_is_older_than_one_without_its_member() {
+    for ahead in 0..4 {
+        let mut candidates = array(Level::Raid6, 4);
+        let others: Vec<usize> = (0..4).filter(|one| *one != ahead).collect();
+        candidates[ahead].superblock.events += 1;
+        candidates[ahead].superblock.resync = Resync::From(0);
+        go_on(&mut candidates, &others[..2], 1);
+        candidates.remove(others[2]);
+        let assembly = assess(&candidates, Options { degraded: true, ..options() });
+        let label = format!("m{ahead}");
+        assert!(matches!(reason(&assembly, &label), Reason::Disowned { .. }), "{assembly:?}");
+        assert!(matches!(assembly.state, State::Degraded(_)), "{assembly:?}");
+        assert_eq!(assembly.can_start, Start::ReadWrite);
+    }
+}
+
 #[test]
 fn a_member_whose_companions_were_all_replaced() {
     let old = array(Level::Raid1, 3);

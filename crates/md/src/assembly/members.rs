@@ -196,15 +196,29 @@ pub(super) struct Selection {
 }
 
 /// The candidate that knows best: of those with a role the one with the most events, and of
-/// several one whose data is complete, then the first. Spares know nothing.
+/// several one that is not [superseded](is_superseded), whose data is complete, then the first.
+/// Spares know nothing.
 pub(super) fn freshest(candidates: &[Candidate]) -> usize {
     let rank = |index: &usize| {
         let superblock = &candidates[*index].superblock;
         let takes_part = matches!(superblock.role(), Role::Active(_));
+        let is_last = !candidates.iter().any(|by| is_superseded(superblock, &by.superblock));
         let complete = superblock.recovery_offset.is_none() && !superblock.is_replacement();
-        (takes_part, superblock.events, complete, std::cmp::Reverse(*index))
+        (takes_part, superblock.events, is_last, complete, std::cmp::Reverse(*index))
     };
     (0..candidates.len()).max_by_key(rank).unwrap_or(0)
+}
+
+/// Whether `by`, with as many events, was written later than `superblock`: it gives that one no
+/// role any more, and is itself counted on by it. A crash cut `superblock`'s update short before
+/// `by` had it, and the array went on without that member: nothing relies on an update that not all
+/// have whom it counts on.
+fn is_superseded(superblock: &Superblock, by: &Superblock) -> bool {
+    let gives_role = |of: &Superblock, to: &Superblock| {
+        let role = of.roles.get(to.device_number as usize);
+        matches!(to.role(), Role::Active(_)) && role == Some(&to.role())
+    };
+    by.events == superblock.events && !gives_role(by, superblock) && gives_role(superblock, by)
 }
 
 impl Selection {
