@@ -18,6 +18,7 @@ braid-sim: the whole stack on a virtual clock, with faults that it must survive
                           that fails is shrunk first, unless --whole is given, too
   --seeds A..B            run these
   --minutes M [--from N]  run fresh seeds for so long
+                          (from 1099511627776, 2^40, on: harsh ones, with more faults at once)
   --canaries [--from N]   plant each known bug, or --only NAME, and find it (built with --features
                           canary)
   exhaust --points N [--from S]

@@ -300,18 +300,23 @@ impl Core {
 
     /// What one step found out is in the superblocks before the next is taken: no superblock counts
     /// on a member that could not be flushed. Those before the last of several that leave a member
-    /// behind call nothing in sync that the members do not call so yet: by themselves they leave that
-    /// member one event behind, and a kernel before 6.8 would take what it lacks for agreed on.
+    /// behind count as many events as it may, or one more, and are believed beside it. So they call
+    /// nothing in sync that the members do not call so yet: a kernel before 6.8 would take what that
+    /// member lacks for agreed on. And they give nobody a role: there would be two with it.
     async fn write_superblocks_once(self: &Rc<Self>, is_last: bool) -> Round {
         let failed = self.catch_up().await;
         if !failed.is_empty() {
             return Round::Failed(failed);
         }
         let said = if is_last { Resync::Clean } else { self.publisher.said.get() };
-        let Next { superblocks, generation, resync } = match self.lead_up(None, said).await {
+        let mut next = match self.lead_up(None, said).await {
             Ok(next) => next,
             Err(round) => return round,
         };
+        if !is_last {
+            next.put_off_changes();
+        }
+        let Next { superblocks, generation, resync } = next;
         let failed = self.announce(&superblocks).await;
         if !failed.is_empty() {
             return Round::Failed(failed);
@@ -331,7 +336,9 @@ impl Core {
         }
         self.publisher.said.set(said.unwrap_or(resync));
         self.publisher.recorded.set(resync);
-        self.publisher.recorded_generation.set(generation);
+        if is_last {
+            self.publisher.recorded_generation.set(generation);
+        }
         Round::Done
     }
 

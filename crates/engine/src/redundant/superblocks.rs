@@ -27,6 +27,26 @@ pub(super) struct Next {
     pub(super) resync: Resync,
 }
 
+impl Next {
+    /// Has whoever takes a role, or is filled anew, say of itself what it did, and the others that of
+    /// it, too.
+    pub(super) fn put_off_changes(&mut self) {
+        let changed = self.superblocks.iter().filter(|(member, next)| member.is_changed_by(next));
+        let own = |(member, _): &(Rc<Member>, Superblock)| {
+            Some((member.number, member.superblock.borrow().clone()?))
+        };
+        let owns: Vec<(u32, Superblock)> = changed.filter_map(own).collect();
+        for (member, next) in &mut self.superblocks {
+            for (number, own) in &owns {
+                next.roles[*number as usize] = own.role();
+                if *number == member.number {
+                    *next = as_it_was(next.clone(), own);
+                }
+            }
+        }
+    }
+}
+
 impl Core {
     /// What the superblock of each known member says next, with one more event; `promoted` is a
     /// member that is being filled, and of which they say that it is in sync. They call nothing in
