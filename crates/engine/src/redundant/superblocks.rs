@@ -28,20 +28,28 @@ pub(super) struct Next {
 }
 
 impl Next {
-    /// Has whoever takes a role, or is filled anew, say of itself what it did, and the others that of
-    /// it, too.
+    /// Has nobody who is being filled say anything new of itself, nor the others of it. Who says on
+    /// its superblock that it is being filled goes on saying what it did; of who takes a role the
+    /// others know a spare, and itself is told nothing yet.
     pub(super) fn put_off_changes(&mut self) {
-        let changed = self.superblocks.iter().filter(|(member, next)| member.is_changed_by(next));
-        let own = |(member, _): &(Rc<Member>, Superblock)| {
-            Some((member.number, member.superblock.borrow().clone()?))
-        };
-        let owns: Vec<(u32, Superblock)> = changed.filter_map(own).collect();
-        for (member, next) in &mut self.superblocks {
-            for (number, own) in &owns {
-                next.roles[*number as usize] = own.role();
-                if *number == member.number {
-                    *next = as_it_was(next.clone(), own);
-                }
+        let mut put_off = Vec::new();
+        self.superblocks.retain_mut(|(member, next)| {
+            if next.recovery_offset.is_none() || !member.is_changed_by(next) {
+                return true;
+            }
+            let own = member.superblock.borrow();
+            let own = own
+                .as_ref()
+                .filter(|own| own.device_number == member.number && own.recovery_offset.is_some());
+            put_off.push((member.number as usize, own.map_or(Role::Spare, Superblock::role)));
+            if let Some(own) = own {
+                *next = as_it_was(next.clone(), own);
+            }
+            own.is_some()
+        });
+        for (_, next) in &mut self.superblocks {
+            for (number, role) in &put_off {
+                next.roles[*number] = *role;
             }
         }
     }
