@@ -10,11 +10,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
 
-use braid_export_nbd::handshake::{Handshake, Policy, Step};
-use braid_export_nbd::protocol::{
-    Command, ExportInfo, Exports, Negotiated, ParsedHeader, check, parse,
-};
 use braid_mem::{Advice, Region};
+use braid_nbd::handshake::{Handshake, Policy, Step};
+use braid_nbd::protocol::{Command, ExportInfo, Exports, Negotiated, ParsedHeader, check, parse};
 
 use crate::{Error, Result};
 

@@ -11,8 +11,8 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use braid_export_nbd::client::{Body, ParsedReply, encode_request, parse_reply};
-use braid_export_nbd::protocol::{Command, ReplyStyle};
+use braid_nbd::client::{Body, ParsedReply, encode_request, parse_reply};
+use braid_nbd::protocol::{Command, ReplyStyle};
 
 use crate::rng::Rng;
 use crate::{Error, Result, cpu, nbd};

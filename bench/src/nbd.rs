@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use braid_export_nbd::client::{ClientConfig, ClientHandshake, ClientNegotiated, ClientStep};
-use braid_export_nbd::protocol::ReplyStyle;
+use braid_nbd::client::{ClientConfig, ClientHandshake, ClientNegotiated, ClientStep};
+use braid_nbd::protocol::ReplyStyle;
 
 use crate::{Error, Result};
 

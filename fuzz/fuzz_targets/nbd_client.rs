@@ -2,4 +2,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| braid_export_nbd::fuzz::fuzz_client(data));
+fuzz_target!(|data: &[u8]| braid_nbd::fuzz::fuzz_client(data));

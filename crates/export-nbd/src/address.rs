@@ -9,13 +9,12 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use braid_nbd::uri::{PORT, unix_uri};
 use rustix::fs::Mode;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
 };
 
-/// NBD's registered port.
-const PORT: u16 = 10809;
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 1024;
 
@@ -98,7 +97,7 @@ impl Address {
     /// The URI a client connects to for the default export.
     pub fn uri(&self) -> String {
         match self {
-            Address::Unix(path) => format!("nbd+unix:///?socket={}", escape(path)),
+            Address::Unix(path) => unix_uri(path, ""),
             Address::Tcp(address) => format!("nbd://{address}"),
         }
     }
@@ -202,16 +201,6 @@ fn listen_unix(path: &Path) -> io::Result<Listener> {
     rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR)?;
     listen(&listener.fd, BACKLOG)?;
     Ok(listener)
-}
-
-fn escape(path: &Path) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
-    std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())
-        .iter()
-        .map(
-            |&byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") },
-        )
-        .collect()
 }
 
 #[cfg(test)]

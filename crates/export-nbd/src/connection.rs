@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use braid_engine::Dev;
 use braid_mem::{Buf, Pool};
+use braid_nbd::handshake::{Handshake, Policy, Step};
+use braid_nbd::protocol::{BlockSize, ExportError, ExportInfo, Exports, Negotiated};
 
 use crate::counters::Counters;
-use crate::handshake::{Handshake, Policy, Step};
 use crate::inbox::Inbox;
-use crate::protocol::{BlockSize, ExportError, ExportInfo, Exports, Negotiated};
 use crate::session::{End, Parts, Session};
 use crate::stop::Stop;
 use crate::stream::Stream;

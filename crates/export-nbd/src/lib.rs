@@ -1,35 +1,22 @@
 //! The NBD export: a volume served over the Network Block Device protocol.
 //!
-//! This crate's *pure half* is a codec and a handshake that never touch a
-//! socket: bytes in, values and bytes out. Whoever owns the socket (the
-//! session, a test, a fuzzer, a simulated network) drives it.
+//! The protocol itself, with nothing that moves its bytes, is `braid-nbd`.
+//! This crate has a *session* for each connection, over any [`Stream`] (a
+//! socket, or a simulated pipe), and a [`Server`] that accepts connections.
 //!
 //! ```text
-//!   client bytes ──► handshake::Handshake ──► Negotiated
-//!                                                 │ (header mode, reply style, export)
-//!   client bytes ──► protocol::request::parse ──► RawRequest
-//!                    protocol::check::check   ──► CheckedRequest | Refusal
-//!                                                 │ (the engine does it)
-//!   server bytes ◄── protocol::reply::ReplyStyle ◄┘
+//!   client bytes ──► inbox ──► handshake, then parse and check ──► Io ──► Dev
+//!                              (braid-nbd)        (session)               │
+//!   client bytes ◄── outbox ◄── reply headers ◄─────────────── Completion ┘
 //! ```
 //!
-//! Modules:
+//! Modules that others see:
 //!
-//! - [`protocol`]: constants, requests, replies, options, error values;
-//! - [`handshake`]: the server's side of the newstyle negotiation;
-//! - [`client`]: the other end of all that, for remote members, load
-//!   generators and tests;
-//! - [`fuzz`]: entry points that take `&[u8]` and assert the invariants.
+//! - [`fuzz`]: any bytes as a whole connection, and what it must come to.
 //!
-//! The protocol's facts come from its specification, `doc/proto.md` of the
-//! NetworkBlockDevice project; a *section* named in these comments is a
-//! section there. Extended headers are specified in the same document's
-//! `EXTENDED_HEADERS` extension.
+//! Absent on purpose: what the protocol's bytes mean; arrays; TLS.
 
-pub mod client;
 pub mod fuzz;
-pub mod handshake;
-pub mod protocol;
 
 mod address;
 mod connection;
@@ -42,6 +29,10 @@ mod session;
 mod stop;
 mod stream;
 mod watch;
+
+// The whole-system tests name what they say to a server through this crate.
+#[doc(no_inline)]
+pub use braid_nbd::{client, protocol};
 
 pub use address::{Address, AddressError, ListenError, Listener};
 pub use connection::Export;

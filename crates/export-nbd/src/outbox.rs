@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 
 use braid_block::Payload;
+use braid_nbd::protocol::ReplyHeader;
 
-use crate::protocol::ReplyHeader;
 use crate::stream::Stream;
 
 /// Most parts handed over at once; the kernel's own limit is 1024.

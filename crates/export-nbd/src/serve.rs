@@ -26,11 +26,11 @@ use std::time::Duration;
 
 use braid_engine::Dev;
 use braid_mem::Pool;
+use braid_nbd::handshake::Policy;
 use braid_uring::{Fd, Handle};
 
 use crate::connection::{Door, Export};
 use crate::counters::{Counters, Counts};
-use crate::handshake::Policy;
 use crate::session::End;
 use crate::stream::Socket;
 

@@ -31,16 +31,16 @@ use std::time::Duration;
 use braid_block::{Completion, Errno, Flags, Io, Span};
 use braid_engine::{Dev, InFlight, Pending};
 use braid_mem::Pool;
+use braid_nbd::protocol::constants::{NBD_STATE_HOLE, NBD_STATE_ZERO};
+use braid_nbd::protocol::{
+    self, CheckedRequest, Command, ExportInfo, Extent, NbdErrno, Negotiated, ParsedHeader, Refusal,
+    RefusalReason,
+};
 
 use crate::counters::{Counters, Counts};
 use crate::inbox::Inbox;
 use crate::outbox::Outbox;
 use crate::payload::{Incoming, PIECE, get_payload};
-use crate::protocol::constants::{NBD_STATE_HOLE, NBD_STATE_ZERO};
-use crate::protocol::{
-    self, CheckedRequest, Command, ExportInfo, Extent, NbdErrno, Negotiated, ParsedHeader, Refusal,
-    RefusalReason,
-};
 use crate::stop::Stop;
 use crate::stream::Stream;
 use crate::watch::{Owes, Watch};
@@ -86,7 +86,7 @@ pub enum End {
     Stalled(Duration),
     /// The handshake broke the protocol.
     #[error("handshake: {0}")]
-    Handshake(#[from] crate::handshake::HandshakeError),
+    Handshake(#[from] braid_nbd::handshake::HandshakeError),
     /// The connection failed.
     #[error("connection: {0}")]
     Failed(#[from] io::Error),

@@ -1,118 +1,30 @@
-//! Just enough of NBD to learn that a server is ready and how large its export is, and to give an
-//! export its first content.
+//! A connection to an NBD server: to learn that it is ready and how large its export is, and to give
+//! an export its first content. What is said on it is `braid_nbd`'s; the socket and its time limits
+//! are here.
 //!
 //! Deliberately absent: reading (the tools do it), more than one request at a time, TLS, structured
 //! replies.
 
+use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use braid_nbd::client::{
+    Body, ClientConfig, ClientError, ClientHandshake, ClientNegotiated, ClientStep, ParsedReply,
+    encode_request, parse_reply,
+};
+use braid_nbd::protocol::constants::{NBD_FLAG_SEND_FLUSH, SIMPLE_REPLY_BYTES};
+use braid_nbd::protocol::{Command, HeaderMode, ReplyStyle};
+use braid_nbd::uri::{Socket, Uri};
+
 use crate::error::LabError;
 
-const NBDMAGIC: u64 = 0x4e42_444d_4147_4943;
-const IHAVEOPT: u64 = 0x4948_4156_454f_5054;
-const OPT_EXPORT_NAME: u32 = 1;
-const REQUEST_MAGIC: u32 = 0x2560_9513;
-const REPLY_MAGIC: u32 = 0x6744_6698;
-const CMD_WRITE: u16 = 1;
-const CMD_DISCONNECT: u16 = 2;
-const CMD_FLUSH: u16 = 3;
-/// Transmission flag: the server takes flushes.
-const HAS_FLUSH: u16 = 1 << 2;
 /// A member may be slow, and a modelled one is meant to be.
 const WRITE_PATIENCE: Duration = Duration::from_secs(120);
 /// A server that says nothing for so long is not ready.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Where an NBD URI points.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NbdAddress {
-    /// The socket.
-    pub socket: NbdSocket,
-    /// The export's name; empty is the default export.
-    pub export: String,
-}
-
-/// The socket of an NBD server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NbdSocket {
-    /// A path in the file system.
-    Unix(String),
-    /// `host:port`.
-    Tcp(String),
-}
-
-/// The URI of a server at a Unix socket.
-pub fn unix_uri(socket: &str) -> String {
-    unix_uri_of(socket, "")
-}
-
-/// The URI of an export of a server at a Unix socket; the default export has no name.
-pub fn unix_uri_of(socket: &str, export: &str) -> String {
-    format!("nbd+unix:///{}?socket={}", escape(export.as_bytes()), escape(socket.as_bytes()))
-}
-
-/// Bytes of a path or name as a part of a URI: what [`unescape`] reads back.
-pub(crate) fn escape(bytes: &[u8]) -> String {
-    let mut escaped = String::with_capacity(bytes.len());
-    for byte in bytes {
-        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte) {
-            escaped.push(char::from(*byte));
-        } else {
-            escaped.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    escaped
-}
-
-/// Parses `nbd+unix:///EXPORT?socket=PATH` and `nbd://HOST[:PORT]/EXPORT`.
-///
-/// # Errors
-///
-/// When the text is neither.
-pub fn parse_uri(uri: &str) -> Result<NbdAddress, LabError> {
-    let refuse = |reason: &str| LabError::Nbd { uri: uri.to_owned(), reason: reason.to_owned() };
-    if let Some(rest) = uri.strip_prefix("nbd+unix://") {
-        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let socket = query
-            .split('&')
-            .find_map(|pair| pair.strip_prefix("socket="))
-            .ok_or_else(|| refuse("it names no socket; write nbd+unix:///?socket=/path"))?;
-        return Ok(NbdAddress {
-            socket: NbdSocket::Unix(unescape(socket)),
-            export: unescape(path.strip_prefix('/').unwrap_or(path)),
-        });
-    }
-    if let Some(rest) = uri.strip_prefix("nbd://") {
-        let (host, export) = rest.split_once('/').unwrap_or((rest, ""));
-        let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
-        let host = if has_port { host.to_owned() } else { format!("{host}:10809") };
-        return Ok(NbdAddress { socket: NbdSocket::Tcp(host), export: unescape(export) });
-    }
-    Err(refuse("only nbd+unix:///?socket=PATH and nbd://HOST:PORT are understood (no TLS)"))
-}
-
-fn unescape(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let code = text.get(at + 1..at + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match (bytes[at], code) {
-            (b'%', Some(byte)) => {
-                plain.push(byte);
-                at += 3;
-            }
-            (byte, _) => {
-                plain.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&plain).into_owned()
-}
 
 /// Connects, asks for the size of the export, and leaves.
 ///
@@ -120,11 +32,10 @@ fn unescape(text: &str) -> String {
 ///
 /// When the URI is not understood, nothing listens, or the answer is not NBD.
 pub fn query_size(uri: &str) -> Result<u64, LabError> {
-    let (mut stream, export) = connect(uri, PATIENCE)?;
-    let size = greet(&mut stream, &export).map_err(failed(uri))?.size_bytes;
+    let (mut stream, found) = connect(uri, PATIENCE).map_err(failed(uri))?;
     // The size is known already, so a server that has gone by now changes nothing.
-    let _ = stream.write_all(&request(CMD_DISCONNECT, 0, 0));
-    Ok(size)
+    let _ = send(&mut stream, &Command::Disconnect, &[]);
+    Ok(found.size_bytes)
 }
 
 /// Writes to an export, one request at a time.
@@ -141,9 +52,8 @@ impl Writer {
     ///
     /// As [`query_size`].
     pub(crate) fn connect(uri: &str) -> Result<Self, LabError> {
-        let (mut stream, export) = connect(uri, WRITE_PATIENCE)?;
-        let found = greet(&mut stream, &export).map_err(failed(uri))?;
-        let has_flush = found.flags & HAS_FLUSH != 0;
+        let (stream, found) = connect(uri, WRITE_PATIENCE).map_err(failed(uri))?;
+        let has_flush = found.transmission_flags & NBD_FLAG_SEND_FLUSH != 0;
         Ok(Self { uri: uri.to_owned(), stream, has_flush })
     }
 
@@ -153,8 +63,8 @@ impl Writer {
     ///
     /// When the server answers with an error, or with something else, or not at all.
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), LabError> {
-        let header = request(CMD_WRITE, offset, bytes.len() as u32);
-        exchange(&mut self.stream, &header, bytes).map_err(failed(&self.uri))
+        let command = Command::Write { offset, length: bytes.len() as u32, fua: false };
+        exchange(&mut self.stream, &command, bytes).map_err(failed(&self.uri))
     }
 
     /// Makes durable what was written, and leaves.
@@ -164,182 +74,90 @@ impl Writer {
     /// As [`Writer::write`].
     pub(crate) fn finish(mut self) -> Result<(), LabError> {
         if self.has_flush {
-            exchange(&mut self.stream, &request(CMD_FLUSH, 0, 0), &[])
-                .map_err(failed(&self.uri))?;
+            exchange(&mut self.stream, &Command::Flush, &[]).map_err(failed(&self.uri))?;
         }
-        self.stream.write_all(&request(CMD_DISCONNECT, 0, 0)).map_err(failed(&self.uri))
+        send(&mut self.stream, &Command::Disconnect, &[]).map_err(failed(&self.uri))
     }
+}
+
+fn failed<E: Display>(uri: &str) -> impl FnOnce(E) -> LabError {
+    move |error| LabError::Nbd { uri: uri.to_owned(), reason: error.to_string() }
 }
 
 /// A connection to either kind of socket.
 trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
-fn failed(uri: &str) -> impl FnOnce(io::Error) -> LabError {
-    let uri = uri.to_owned();
-    move |source| LabError::Nbd { uri, reason: source.to_string() }
-}
-
-/// Connects; answers the stream and the export's name.
-fn connect(uri: &str, patience: Duration) -> Result<(Box<dyn Stream>, String), LabError> {
-    let address = parse_uri(uri)?;
-    let stream: io::Result<Box<dyn Stream>> = match &address.socket {
-        NbdSocket::Unix(path) => UnixStream::connect(path).and_then(|stream| {
+/// Connects, up to the first request.
+fn connect(uri: &str, patience: Duration) -> io::Result<(Box<dyn Stream>, ClientNegotiated)> {
+    let address: Uri = uri.parse().map_err(io::Error::other)?;
+    let mut stream: Box<dyn Stream> = match address.socket {
+        Socket::Unix(path) => {
+            let stream = UnixStream::connect(path)?;
             stream.set_read_timeout(Some(patience))?;
             stream.set_write_timeout(Some(patience))?;
-            Ok(Box::new(stream) as _)
-        }),
-        NbdSocket::Tcp(host) => TcpStream::connect(host.as_str()).and_then(|stream| {
+            Box::new(stream)
+        }
+        Socket::Tcp(host) => {
+            let stream = TcpStream::connect(host)?;
             stream.set_read_timeout(Some(patience))?;
             stream.set_write_timeout(Some(patience))?;
             stream.set_nodelay(true)?;
-            Ok(Box::new(stream) as _)
-        }),
+            Box::new(stream)
+        }
     };
-    Ok((stream.map_err(failed(uri))?, address.export))
+    let found = greet(&mut stream, address.export)?;
+    Ok((stream, found))
 }
 
-/// What a server says about its export.
-struct Export {
-    size_bytes: u64,
-    flags: u16,
-}
-
-/// The client's side of the fixed newstyle handshake with NBD_OPT_EXPORT_NAME.
-fn greet(mut stream: impl Read + Write, export: &str) -> io::Result<Export> {
-    let mut greeting = [0; 18];
-    stream.read_exact(&mut greeting)?;
-    if be_u64(&greeting[..8]) != NBDMAGIC || be_u64(&greeting[8..16]) != IHAVEOPT {
-        return Err(io::Error::other("it does not speak NBD (newstyle)"));
+/// The client's side of the handshake. Not a byte behind it is read.
+fn greet(mut stream: impl Read + Write, export: String) -> io::Result<ClientNegotiated> {
+    let config = ClientConfig { export, style: ReplyStyle::Simple, base_allocation: false };
+    let mut handshake = ClientHandshake::new(config);
+    let (mut input, mut output) = (Vec::new(), Vec::new());
+    loop {
+        let progress = handshake.advance(&input, &mut output);
+        input.drain(..progress.consumed);
+        let sent = stream.write_all(&output);
+        output.clear();
+        match progress.step {
+            ClientStep::Fatal(ClientError::BadGreeting { .. }) => {
+                return Err(io::Error::other("it does not speak NBD (newstyle)"));
+            }
+            // Why it refuses is told also if it has gone by now.
+            ClientStep::Fatal(error) => return Err(io::Error::other(error)),
+            ClientStep::Transmission(found) => return sent.map(|()| found),
+            ClientStep::NeedMore { at_least } => {
+                sent?;
+                let have = input.len();
+                input.resize(at_least, 0);
+                stream.read_exact(&mut input[have..])?;
+            }
+        }
     }
-    // Client flags: fixed newstyle and no zeroes, as far as the server has offered them.
-    let client_flags = u32::from(greeting[17]) & 3;
-    let mut hello = Vec::with_capacity(20 + export.len());
-    hello.extend_from_slice(&client_flags.to_be_bytes());
-    hello.extend_from_slice(&IHAVEOPT.to_be_bytes());
-    hello.extend_from_slice(&OPT_EXPORT_NAME.to_be_bytes());
-    hello.extend_from_slice(&(export.len() as u32).to_be_bytes());
-    hello.extend_from_slice(export.as_bytes());
-    stream.write_all(&hello)?;
-    let mut answer = [0; 10];
-    stream.read_exact(&mut answer)?;
-    if client_flags & 2 == 0 {
-        stream.read_exact(&mut [0; 124])?;
-    }
-    let flags = u16::from_be_bytes([answer[8], answer[9]]);
-    Ok(Export { size_bytes: be_u64(&answer[..8]), flags })
 }
 
-/// The head of a request. The handle is always 0: there is one request at a time.
-fn request(command: u16, offset: u64, length: u32) -> [u8; 28] {
-    let mut header = [0; 28];
-    header[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
-    header[6..8].copy_from_slice(&command.to_be_bytes());
-    header[16..24].copy_from_slice(&offset.to_be_bytes());
-    header[24..].copy_from_slice(&length.to_be_bytes());
-    header
+/// Sends a request. Its cookie is always 0: there is one request at a time.
+fn send(mut stream: impl Write, command: &Command, payload: &[u8]) -> io::Result<()> {
+    let header = encode_request(HeaderMode::Simple, 0, command);
+    stream.write_all(header.ok_or(io::ErrorKind::InvalidInput)?.as_bytes())?;
+    stream.write_all(payload)
 }
 
 /// Sends a request and reads its simple reply.
-fn exchange(mut stream: impl Read + Write, header: &[u8], payload: &[u8]) -> io::Result<()> {
-    stream.write_all(header)?;
-    stream.write_all(payload)?;
-    let mut reply = [0; 16];
-    stream.read_exact(&mut reply)?;
-    let word = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|i| reply[at + i]));
-    match (word(0), word(4)) {
-        (REPLY_MAGIC, 0) => Ok(()),
-        // NBD's numbers are Linux's.
-        (REPLY_MAGIC, error) => Err(io::Error::from_raw_os_error(error as i32)),
+fn exchange(mut stream: impl Read + Write, command: &Command, payload: &[u8]) -> io::Result<()> {
+    send(&mut stream, command, payload)?;
+    let mut bytes = [0; SIMPLE_REPLY_BYTES];
+    stream.read_exact(&mut bytes)?;
+    match parse_reply(ReplyStyle::Simple, &bytes) {
+        ParsedReply::Reply { reply, .. } => match reply.body {
+            // NBD's numbers are Linux's.
+            Body::SimpleError(errno) => Err(io::Error::from_raw_os_error(errno.to_wire() as i32)),
+            _ => Ok(()),
+        },
         _ => Err(io::Error::other("its answer is no NBD reply")),
     }
 }
 
-fn be_u64(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn uris_are_understood() {
-        let unix = parse_uri("nbd+unix:///disk%201?socket=/run/a%20b.sock").unwrap();
-        assert_eq!(unix.socket, NbdSocket::Unix("/run/a b.sock".into()));
-        assert_eq!(unix.export, "disk 1");
-        assert_eq!(parse_uri("nbd://host/x").unwrap().socket, NbdSocket::Tcp("host:10809".into()));
-        assert_eq!(parse_uri("nbd://[::1]:99").unwrap().socket, NbdSocket::Tcp("[::1]:99".into()));
-        assert_eq!(parse_uri("nbd://[::1]").unwrap().socket, NbdSocket::Tcp("[::1]:10809".into()));
-        assert!(parse_uri("nbds://host").is_err());
-        assert!(parse_uri("nbd+unix:///x").is_err());
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn a_socket_path_survives_its_uri(path in "/[^\\x00]{0,40}") {
-            let address = parse_uri(&unix_uri(&path)).unwrap();
-            proptest::prop_assert_eq!(address.socket, NbdSocket::Unix(path));
-        }
-
-        #[test]
-        fn no_answer_makes_it_panic(bytes: Vec<u8>) {
-            struct Script(io::Cursor<Vec<u8>>);
-            impl Read for Script {
-                fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-                    self.0.read(buffer)
-                }
-            }
-            impl Write for Script {
-                fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-                    Ok(buffer.len())
-                }
-                fn flush(&mut self) -> io::Result<()> {
-                    Ok(())
-                }
-            }
-            drop(greet(Script(io::Cursor::new(bytes.clone())), ""));
-            drop(exchange(Script(io::Cursor::new(bytes)), &[], &[]));
-        }
-    }
-
-    #[test]
-    fn a_server_is_asked_in_its_own_words() {
-        let (mut server, client) = UnixStream::pair().unwrap();
-        let asking =
-            std::thread::spawn(move || greet(client, "e").map(|e| (e.size_bytes, e.flags)));
-        let mut greeting = NBDMAGIC.to_be_bytes().to_vec();
-        greeting.extend_from_slice(&IHAVEOPT.to_be_bytes());
-        greeting.extend_from_slice(&[0, 3]);
-        server.write_all(&greeting).unwrap();
-        let mut hello = [0; 21];
-        server.read_exact(&mut hello).unwrap();
-        assert_eq!(hello[..4], [0, 0, 0, 3]);
-        assert_eq!(hello[15], 1);
-        assert_eq!(hello[20], b'e');
-        server.write_all(&[0, 0, 0, 0, 0, 16, 0, 0, 0, 1]).unwrap();
-        assert_eq!(asking.join().unwrap().unwrap(), (1 << 20, 1));
-    }
-
-    #[test]
-    fn a_write_is_answered_or_refused() {
-        let (mut server, mut client) = UnixStream::pair().unwrap();
-        let mut reply = REPLY_MAGIC.to_be_bytes().to_vec();
-        reply.extend_from_slice(&[0; 12]);
-        server.write_all(&reply).unwrap();
-        exchange(&mut client, &request(CMD_WRITE, 1 << 32, 3), b"abc").unwrap();
-        let mut seen = [0; 31];
-        server.read_exact(&mut seen).unwrap();
-        assert_eq!(seen[..8], [0x25, 0x60, 0x95, 0x13, 0, 0, 0, 1]);
-        assert_eq!(seen[16..28], [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 3]);
-        assert_eq!(&seen[28..], b"abc");
-
-        reply[7] = 28;
-        server.write_all(&reply).unwrap();
-        let error = exchange(&mut client, &request(CMD_WRITE, 0, 0), &[]).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
-        reply[0] = 0;
-        server.write_all(&reply).unwrap();
-        assert!(exchange(&mut client, &request(CMD_FLUSH, 0, 0), &[]).is_err());
-    }
-}
+mod tests;

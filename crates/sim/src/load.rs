@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use braid_block::{Op, Span};
-use braid_export_nbd::protocol::Command;
+use braid_nbd::protocol::Command;
 
 use crate::birth::fill;
 use crate::nbd::{Answer, Nbd};

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use braid_export_nbd::client::{
+use braid_nbd::client::{
     Body, ClientConfig, ClientHandshake, ClientStep, ParsedReply, encode_request, parse_reply,
 };
-use braid_export_nbd::protocol::{Command, HeaderMode, ReplyStyle};
+use braid_nbd::protocol::{Command, HeaderMode, ReplyStyle};
 
 use crate::pipe::Pipe;
 

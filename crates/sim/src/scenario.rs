@@ -16,8 +16,8 @@ use std::ops::RangeInclusive;
 
 use braid_array::Geometry;
 use braid_block::Op;
-use braid_export_nbd::protocol::ReplyStyle;
 use braid_md::{Level, Version};
+use braid_nbd::protocol::ReplyStyle;
 
 use crate::Rng;
 use crate::spec::{Policy, Spec};

@@ -7,16 +7,16 @@
 use std::sync::Arc;
 
 use braid_block::Span;
-
-use super::drive_handshake;
-use super::session::{Disk, Settings, range};
-use crate::client::{Body, ParsedReply, Reply, parse_reply};
-use crate::connection::Export;
-use crate::handshake::{Handshake, HandshakeError, Policy, Step};
-use crate::protocol::{
+use braid_nbd::client::{Body, ParsedReply, Reply, parse_reply};
+use braid_nbd::fuzz::drive_handshake;
+use braid_nbd::handshake::{Handshake, HandshakeError, Policy, Step};
+use braid_nbd::protocol::{
     CheckedRequest, Command, NbdErrno, Negotiated, ParsedHeader, Payload, ReplyStyle, ReplyTo,
     check, parse,
 };
+
+use super::session::{Disk, Settings, range};
+use crate::connection::Export;
 use crate::session::End;
 
 /// All that a connection comes to.

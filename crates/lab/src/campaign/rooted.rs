@@ -14,11 +14,11 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use braid_nbd::uri::{Socket, Uri, unix_uri};
 use braid_stack::{Node, Stack};
 
 use super::{Campaign, Job, Source};
 use crate::error::LabError;
-use crate::nbd::{NbdSocket, parse_uri, unix_uri_of};
 use crate::settings::{Kind, Value};
 
 impl Campaign {
@@ -115,9 +115,9 @@ fn relative_in(source: &Source) -> Vec<String> {
 
 /// The socket of an NBD URI, if its path is relative, and the export.
 fn relative_socket(uri: &str) -> Option<(String, String)> {
-    let address = parse_uri(uri).ok()?;
+    let address: Uri = uri.parse().ok()?;
     match address.socket {
-        NbdSocket::Unix(path) if is_relative(&path) => Some((path, address.export)),
+        Socket::Unix(path) if is_relative(&path) => Some((path, address.export)),
         _ => None,
     }
 }
@@ -131,7 +131,7 @@ pub(super) fn resolve(source: Source, folder: &Path) -> Source {
     let text = match &source {
         Source::Path(path) | Source::Directory(path) => join(folder, path),
         Source::Nbd(uri) => match relative_socket(uri) {
-            Some((socket, export)) => unix_uri_of(&join(folder, &socket), &export),
+            Some((socket, export)) => unix_uri(join(folder, &socket), &export),
             None => uri.clone(),
         },
         Source::Stack(expression) | Source::Kernel(expression) => expression.stack().map_or_else(

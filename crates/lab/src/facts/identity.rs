@@ -18,11 +18,11 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use braid_nbd::uri::{Socket, Uri};
 use braid_probe::{DeviceNumber, Identity as Probed, identify};
 
 use super::{MAX_NESTING, Member, backing_file, members_of, slaves, sys_folder, whole_disk};
 use crate::campaign::Source;
-use crate::nbd::{NbdSocket, parse_uri};
 
 /// What makes two members the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,11 +65,11 @@ pub(crate) fn identities_of(source: &Source) -> BTreeMap<Identity, String> {
 }
 
 fn of_uri(uri: &str) -> Identity {
-    match parse_uri(uri) {
+    match uri.parse::<Uri>() {
         Ok(address) => {
             let socket = match address.socket {
-                NbdSocket::Unix(path) => real_path(Path::new(&path)).display().to_string(),
-                NbdSocket::Tcp(place) => place.to_ascii_lowercase(),
+                Socket::Unix(path) => real_path(Path::new(&path)).display().to_string(),
+                Socket::Tcp(place) => place.to_ascii_lowercase(),
             };
             Identity::Export { socket, name: address.export }
         }

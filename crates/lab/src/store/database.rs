@@ -18,11 +18,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use braid_nbd::uri::escape;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::files::RunLock;
 use crate::error::LabError;
-use crate::nbd::escape;
 
 /// Marks a database as the laboratory's, in `PRAGMA application_id`: "brlb".
 const APPLICATION_ID: i64 = 0x6272_6c62;
@@ -189,7 +189,6 @@ fn length(path: &Path) -> Result<Option<u64>, LabError> {
 
 /// The URI by which SQLite takes a file for one that does not change: it makes no lock and no log.
 fn unchanging(path: &Path) -> Result<String, LabError> {
-    use std::os::unix::ffi::OsStrExt;
     let path = std::path::absolute(path).map_err(LabError::file("look at", path))?;
-    Ok(format!("file://{}?immutable=1", escape(path.as_os_str().as_bytes())))
+    Ok(format!("file://{}?immutable=1", escape(path)))
 }

@@ -20,6 +20,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use braid_nbd::uri::unix_uri;
 use braid_stack::{Node, Stack};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -31,7 +32,6 @@ use super::site::{Base, LIMIT, Obstacle, Site};
 use crate::array::{Array, Braid, Keeper, VolumeStatus};
 use crate::command::{CommandLine, Exit, Target};
 use crate::error::LabError;
-use crate::nbd::unix_uri;
 use crate::safety::Permit;
 use crate::source::{Form, Redundancy, leave_one_out, plan_creation, redundancy};
 use crate::world::StopFlag;
@@ -142,7 +142,7 @@ fn serve(site: &mut Site<'_>, request: &Request<'_>) -> Result<Base, Obstacle> {
         command = command.arg("--read-only");
     }
     site.commands.push(command.to_string());
-    let uri = unix_uri(&request.socket.display().to_string());
+    let uri = unix_uri(request.socket.display().to_string(), "");
     let service = site.world.start(&command)?;
     let server_pid = service.pid();
     site.held.serve(Server {
@@ -254,7 +254,7 @@ fn up(site: &mut Site<'_>, request: &Request<'_>, called: &Called) -> Result<Bas
     })?;
     let base = match (request.through_nbd, said.device) {
         (true, _) => {
-            let uri = unix_uri(&request.socket.display().to_string());
+            let uri = unix_uri(request.socket.display().to_string(), "");
             let size = site.world.nbd_size(&uri)?;
             Base::new(Target::Nbd(uri), size)
         }

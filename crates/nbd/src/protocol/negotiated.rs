@@ -24,6 +24,7 @@ pub enum HeaderMode {
 impl HeaderMode {
     /// Bytes in a request header.
     #[must_use]
+    #[inline]
     pub const fn request_bytes(self) -> usize {
         match self {
             Self::Simple => REQUEST_BYTES,
@@ -47,6 +48,7 @@ pub enum ReplyStyle {
 impl ReplyStyle {
     /// The request layout that goes with this reply layout.
     #[must_use]
+    #[inline]
     pub const fn header_mode(self) -> HeaderMode {
         match self {
             Self::Simple | Self::Structured => HeaderMode::Simple,
@@ -57,6 +59,7 @@ impl ReplyStyle {
     /// Whether replies are chunks, so that reads can be split, holes sent and
     /// `NBD_CMD_FLAG_DF` and `NBD_CMD_BLOCK_STATUS` used.
     #[must_use]
+    #[inline]
     pub const fn is_chunked(self) -> bool {
         !matches!(self, Self::Simple)
     }
@@ -96,6 +99,7 @@ impl Negotiated {
 
     /// The layout of request headers from now on.
     #[must_use]
+    #[inline]
     pub const fn header_mode(&self) -> HeaderMode {
         self.style.header_mode()
     }

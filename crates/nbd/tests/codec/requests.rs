@@ -1,7 +1,7 @@
 //! Requests: each command in each layout, and each refusal by name.
 
-use braid_export_nbd::fuzz::sample_exports;
-use braid_export_nbd::protocol::{
+use braid_nbd::fuzz::sample_exports;
+use braid_nbd::protocol::{
     Command, ExportInfo, HeaderMode, NbdErrno, Negotiated, ParsedHeader, Payload, RawRequest,
     RefusalReason, ReplyStyle, check, parse,
 };

@@ -1,13 +1,13 @@
 //! The client's codec: its handshake to the byte and against our server, its
 //! reading of replies, and what it refuses to believe.
 
-use braid_export_nbd::client::{
+use braid_nbd::client::{
     Body, ClientConfig, ClientError, ClientHandshake, ClientNegotiated, ClientStep, ParsedReply,
     ReplyError, encode_request, parse_reply,
 };
-use braid_export_nbd::fuzz::sample_exports;
-use braid_export_nbd::handshake::{Handshake, Policy, Step};
-use braid_export_nbd::protocol::{
+use braid_nbd::fuzz::sample_exports;
+use braid_nbd::handshake::{Handshake, Policy, Step};
+use braid_nbd::protocol::{
     BlockSize, Command, Extent, HeaderMode, NbdErrno, Negotiated, ReplyStyle,
 };
 

@@ -27,6 +27,7 @@ pub use reply::{Extent, ReplyHeader, ReplyTo};
 pub use request::{ParsedHeader, RawRequest, parse};
 
 /// Copies a fixed field out; the caller has checked that it is there.
+#[inline]
 fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut field = [0; N];
     field.copy_from_slice(&bytes[at..at + N]);
@@ -34,16 +35,19 @@ fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 }
 
 /// Reads a big-endian `u16` at `at`; the caller has checked the length.
+#[inline]
 pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes(field(bytes, at))
 }
 
 /// Reads a big-endian `u32` at `at`; the caller has checked the length.
+#[inline]
 pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(field(bytes, at))
 }
 
 /// Reads a big-endian `u64` at `at`; the caller has checked the length.
+#[inline]
 pub(crate) fn be64(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(field(bytes, at))
 }

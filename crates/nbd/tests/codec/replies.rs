@@ -1,6 +1,6 @@
 //! Replies, to the byte, in each style.
 
-use braid_export_nbd::protocol::{Extent, NbdErrno, ReplyStyle, ReplyTo};
+use braid_nbd::protocol::{Extent, NbdErrno, ReplyStyle, ReplyTo};
 
 use crate::bytes;
 use ReplyStyle::{Extended, Simple, Structured};

@@ -61,17 +61,20 @@ pub struct ReplyHeader {
 }
 
 impl ReplyHeader {
+    #[inline]
     const fn empty() -> Self {
         Self { bytes: [0; REPLY_HEADER_MAX], len: 0 }
     }
 
     /// The bytes to send.
     #[must_use]
+    #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 
     /// Appends a field. Every sequence in this module fits; see `REPLY_HEADER_MAX`.
+    #[inline]
     fn put(mut self, field: &[u8]) -> Self {
         let start = usize::from(self.len);
         self.bytes[start..start + field.len()].copy_from_slice(field);
@@ -80,6 +83,7 @@ impl ReplyHeader {
     }
 
     /// A simple reply; `error` is 0 for success.
+    #[inline]
     fn simple(cookie: u64, error: u32) -> Self {
         Self::empty()
             .put(&NBD_SIMPLE_REPLY_MAGIC.to_be_bytes())
@@ -89,6 +93,7 @@ impl ReplyHeader {
 
     /// The header of a chunk with `payload` bytes behind it. A structured
     /// payload is below 2^32 because `maximum_payload` and `MAX_EXTENTS` are.
+    #[inline]
     fn chunk(extended: bool, to: ReplyTo, kind: u16, done: bool, payload: u64) -> Self {
         debug_assert!(extended || payload <= u64::from(u32::MAX), "payload of {payload}");
         let flags = if done { NBD_REPLY_FLAG_DONE } else { 0 };
@@ -119,6 +124,7 @@ impl std::fmt::Debug for ReplyHeader {
 }
 
 impl ReplyStyle {
+    #[inline]
     const fn extended(self) -> bool {
         matches!(self, Self::Extended)
     }
@@ -129,6 +135,7 @@ impl ReplyStyle {
     /// With structured replies this is a simple reply, which the
     /// specification allows and which is four bytes shorter.
     #[must_use]
+    #[inline]
     pub fn ok(self, to: ReplyTo) -> ReplyHeader {
         match self {
             Self::Simple | Self::Structured => ReplyHeader::simple(to.cookie, 0),
@@ -193,6 +200,7 @@ impl ReplyStyle {
     /// (`done`, `offset` the request's). `length` is at least 1, and set
     /// `done` only if no error can appear any more.
     #[must_use]
+    #[inline]
     pub fn read_data(self, to: ReplyTo, offset: u64, length: u32, done: bool) -> ReplyHeader {
         if self == Self::Simple {
             return ReplyHeader::simple(to.cookie, 0);
@@ -224,6 +232,7 @@ impl ReplyStyle {
     /// did not say `done`. A simple reply ends by itself and gets a plain
     /// success, which is right for everything but a read.
     #[must_use]
+    #[inline]
     pub fn read_done(self, to: ReplyTo) -> ReplyHeader {
         match self {
             Self::Simple => ReplyHeader::simple(to.cookie, 0),

@@ -107,6 +107,7 @@ pub enum Command {
 impl Command {
     /// Bytes of payload that follow the header of this command.
     #[must_use]
+    #[inline]
     pub const fn payload_bytes(&self) -> u32 {
         match self {
             Self::Write { length, .. } => *length,

@@ -1,9 +1,9 @@
 //! Properties: client and server understand each other, and nobody's bytes
 //! hurt.
 
-use braid_export_nbd::client::{Body, ParsedReply, Reply, encode_request, parse_reply};
-use braid_export_nbd::fuzz;
-use braid_export_nbd::protocol::{
+use braid_nbd::client::{Body, ParsedReply, Reply, encode_request, parse_reply};
+use braid_nbd::fuzz;
+use braid_nbd::protocol::{
     Command, Extent, HeaderMode, NbdErrno, Negotiated, ParsedHeader, ReplyStyle, ReplyTo, check,
     parse,
 };

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use braid_export_nbd::fuzz::{drive_handshake, sample_exports};
-use braid_export_nbd::handshake::{
+use braid_nbd::fuzz::{drive_handshake, sample_exports};
+use braid_nbd::handshake::{
     BASE_ALLOCATION_ID, Handshake, HandshakeError, MAX_OPTION_BYTES, MAX_OPTIONS,
     MAX_SKIPPED_BYTES, Policy, StartTls, Step,
 };
-use braid_export_nbd::protocol::option::OptionError;
-use braid_export_nbd::protocol::{BlockSize, ExportError, ExportInfo, Exports, ReplyStyle};
+use braid_nbd::protocol::option::OptionError;
+use braid_nbd::protocol::{BlockSize, ExportError, ExportInfo, Exports, ReplyStyle};
 
 use crate::{bytes, is_error, option, option_reply};
 

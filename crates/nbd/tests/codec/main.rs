@@ -1,5 +1,5 @@
-//! The pure half of the NBD export, from outside: bytes against the
-//! specification's layouts, every refusal by name, and properties.
+//! The protocol, from outside: bytes against the specification's layouts, every
+//! refusal by name, and properties.
 
 mod client;
 mod handshake;
