@@ -8,12 +8,12 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use braid_export_nbd::client::{
+use braid_nbd::client::{
     Body, ClientConfig, ClientHandshake, ClientNegotiated, ClientStep, ParsedReply, encode_request,
     parse_reply,
 };
-use braid_export_nbd::protocol::constants::{NBD_FLAG_READ_ONLY, NBD_OPTS_MAGIC, NBD_REP_MAGIC};
-use braid_export_nbd::protocol::{Command, NbdErrno, ReplyStyle};
+use braid_nbd::protocol::constants::{NBD_FLAG_READ_ONLY, NBD_OPTS_MAGIC, NBD_REP_MAGIC};
+use braid_nbd::protocol::{Command, NbdErrno, ReplyStyle};
 
 use super::tool::{LIMIT, wait_until};
 

@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use braid_export_nbd::protocol::Command;
+use braid_nbd::protocol::Command;
 
 use super::client::Client;
 use super::pattern::{Random, pattern};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use braid_export_nbd::protocol::Command;
+use braid_nbd::protocol::Command;
 use rustix::process::Signal;
 
 use crate::common::{Ledger, MIB, Random, Scratch, Volume, drivers, pattern, wait_until};

@@ -54,7 +54,7 @@ fn an_up_right_after_a_kill_waits_for_the_members() {
         let mut client = volume.client();
         for index in 0..32 {
             let length = 1 << 20;
-            let command = braid_export_nbd::protocol::Command::Write {
+            let command = braid_nbd::protocol::Command::Write {
                 offset: index << 20,
                 length,
                 fua: true,

@@ -1,6 +1,6 @@
 //! Members that lose their end, and members on a disk that is full.
 
-use braid_export_nbd::protocol::{Command, NbdErrno};
+use braid_nbd::protocol::{Command, NbdErrno};
 
 use crate::common::{
     Client, Failed, KIB, LoopDevice, MIB, Mounted, Scratch, Tool, UpVolume, Volume, drivers,

@@ -4,7 +4,7 @@
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use braid_export_nbd::protocol::constants::*;
+use braid_nbd::protocol::constants::*;
 
 use crate::common::{Client, KIB, MIB, RawClient, Scratch, Volume, drivers};
 use crate::{STACK, header};

@@ -14,7 +14,7 @@ mod crowds;
 mod negotiation;
 mod requests;
 
-use braid_export_nbd::protocol::constants::{
+use braid_nbd::protocol::constants::{
     NBD_FLAG_C_FIXED_NEWSTYLE, NBD_FLAG_C_NO_ZEROES, NBD_REQUEST_MAGIC,
 };
 

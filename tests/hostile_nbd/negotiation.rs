@@ -1,6 +1,6 @@
 //! Before transmission: greetings, options, names.
 
-use braid_export_nbd::protocol::constants::*;
+use braid_nbd::protocol::constants::*;
 
 use crate::FLAGS;
 use crate::common::{RawClient, Scratch};

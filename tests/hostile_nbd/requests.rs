@@ -2,8 +2,8 @@
 
 use std::io::Read;
 
-use braid_export_nbd::protocol::constants::*;
-use braid_export_nbd::protocol::{Command, NbdErrno, ReplyStyle};
+use braid_nbd::protocol::constants::*;
+use braid_nbd::protocol::{Command, NbdErrno, ReplyStyle};
 
 use crate::common::{Client, Random, Scratch, pattern};
 use crate::{SIZE, STACK, header};

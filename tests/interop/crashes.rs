@@ -11,7 +11,7 @@
 //!      ▲ differs                               ▲ differs (bitmap only)
 //! ```
 
-use braid_export_nbd::protocol::Command;
+use braid_nbd::protocol::Command;
 
 use crate::common::{MIB, Scratch, UpVolume, pattern, wait_until};
 use crate::guest::Answer;

@@ -30,9 +30,6 @@ mod stop;
 mod stream;
 mod watch;
 
-// The whole-system tests name what they say to a server through this crate.
-#[doc(no_inline)]
-pub use braid_nbd::{client, protocol};
 
 pub use address::{Address, AddressError, ListenError, Listener};
 pub use connection::Export;

@@ -1,7 +1,7 @@
 //! What a client's bytes must come to, read in one piece and without a session: the answers of the
 //! handshake, a reply for each request, the end.
 //!
-//! The rules of single messages (the handshake, [`parse`], [`check`]) are the server's own, which other
+//! The rules of single messages (the handshake, [`parse`], [`check()`]) are the server's own, which other
 //! entry points hold to their promises; replies are read by the client's half.
 
 use std::sync::Arc;
