@@ -62,8 +62,9 @@ impl Unit<'_> {
             "crate" => base.clear(),
             "self" | "super" => {}
             _ => {
-                let is_child =
-                    |name: &String| self.find(&[&file[..], &[name.clone()]].concat()).is_some();
+                let is_child = |name: &String| {
+                    self.find(&[&file[..], std::slice::from_ref(name)].concat()).is_some()
+                };
                 if is_child(&named.segments[0]) {
                     return Some([&file[..], &named.segments].concat());
                 }

@@ -18,7 +18,7 @@ pub(super) fn next(
     let array = &set.candidates()[selection.freshest].superblock;
     let all: Vec<&str> = set.candidates().iter().map(|one| one.label.as_str()).collect();
     let assemble = |labels: &[&str], flag: &str| {
-        let labels: Vec<String> = labels.iter().map(|label| shell_path(label)).collect();
+        let labels: Vec<String> = labels.iter().map(shell_path).collect();
         format!("braid assemble {}{flag}", labels.join(" "))
     };
     let without = |dropped: &[&str]| -> Vec<&str> {
@@ -39,7 +39,7 @@ pub(super) fn next(
             if !roles.is_empty() {
                 next.push(format!(
                     "braid assemble {} DEVICE..   (with {})",
-                    all.iter().map(|label| shell_path(label)).collect::<Vec<_>>().join(" "),
+                    all.iter().map(shell_path).collect::<Vec<_>>().join(" "),
                     plural(&roles, "role")
                 ));
             }

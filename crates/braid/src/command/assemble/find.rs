@@ -55,7 +55,7 @@ fn named_members(assemble: &Assemble, named: &[PathBuf]) -> Result<Vec<Metadata>
     }
     let may_be_missed = assemble.degraded || assemble.force || assemble.read_only;
     let without = |path: &Path| {
-        let others = named.iter().filter(|other| *other != path).map(|other| shell_path(other));
+        let others = named.iter().filter(|other| *other != path).map(shell_path);
         format!("without it: braid assemble {} --degraded", others.collect::<Vec<_>>().join(" "))
     };
     let options = OpenOptions { read_only: true, degraded: true, ..OpenOptions::default() };
