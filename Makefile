@@ -7,7 +7,7 @@ FUZZ ?= 10
 # What boots a real kernel for the interop tests; they are skipped without it.
 export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab/klab))
 
-.PHONY: all build demo test interop lab-smoke sim fuzz soak soak-memory soak-kills bench clean
+.PHONY: all build demo check deny test interop lab-smoke sim fuzz soak soak-memory soak-kills bench clean
 
 all: build
 
@@ -21,10 +21,36 @@ demo:
 	$(CARGO) build $(FLAGS) --release --package braid
 	@scripts/demo.sh
 
-# Everything that must hold.
-test:
-	@scripts/setup.sh build test
+# The rules of the house (crates/tidy), the documentation's links, and whether fuzz/ still compiles: below a
+# minute where the workspace is built. A check of fuzz/ links nothing, so it needs no C++ compiler:
+# a path in CUSTOM_LIBFUZZER_PATH keeps libfuzzer-sys from building its library.
+# Headers speak of private items, to those who read the code. (Excluded: an ambiguous link in
+# crates/export-nbd/src/fuzz/expect.rs, [`check`], which is to be [`check()`].)
+DOC = --deny warnings --allow rustdoc::private-intra-doc-links
+TARGET = $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
+check:
+	@scripts/setup.sh build
 	$(CARGO) fmt --all --check
+	$(CARGO) test $(FLAGS) --quiet --package braid-tidy
+	RUSTDOCFLAGS='$(DOC)' $(CARGO) doc $(FLAGS) --quiet --workspace --no-deps \
+	    --document-private-items --exclude braid-export-nbd
+	@[ -e fuzz/Cargo.lock ] || cp Cargo.lock fuzz/Cargo.lock
+	cd fuzz && CUSTOM_LIBFUZZER_PATH=/dev/null $(CARGO) check --quiet --all-features --target-dir '$(TARGET)/fuzz-check'
+	@if $(CARGO) deny --version >/dev/null 2>&1; then \
+	    $(CARGO) deny --log-level error --locked check bans licenses sources; \
+	else \
+	    echo 'skipped: cargo deny is not installed (`make deny` installs it). Licences, sources and versions' \
+	        'were held by crates/tidy; texts of licences were not read'; \
+	fi
+
+# As in `make check`, with the advisories of RustSec, which are fetched. Building cargo-deny takes minutes.
+deny:
+	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-deny --version 0.20.2
+	$(CARGO) deny --locked check
+
+# Everything that must hold.
+test: check
+	@scripts/setup.sh build test
 	$(CARGO) clippy $(FLAGS) --workspace --all-targets -- --deny warnings
 	BRAID_FUZZ_SECONDS=$(FUZZ) $(CARGO) test $(FLAGS) --workspace
 	$(CARGO) test $(FLAGS) --package braid-sim --features canary --test canaries

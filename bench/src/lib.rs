@@ -28,7 +28,6 @@ pub mod nbd;
 pub mod parity;
 pub mod peer;
 pub mod process;
-pub mod rng;
 pub mod stats;
 pub mod table;
 

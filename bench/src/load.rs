@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use braid_nbd::client::{Body, ParsedReply, encode_request, parse_reply};
 use braid_nbd::protocol::{Command, ReplyStyle};
 
-use crate::rng::Rng;
 use crate::{Error, Result, cpu, nbd};
+use braid_seed::Rng;
 
 /// Bytes of a request.
 const BLOCK: u32 = 4096;

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use crate::rng::Rng;
+use braid_seed::Rng;
 
 const RESAMPLES: usize = 4000;
 

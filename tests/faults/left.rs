@@ -54,11 +54,8 @@ fn an_up_right_after_a_kill_waits_for_the_members() {
         let mut client = volume.client();
         for index in 0..32 {
             let length = 1 << 20;
-            let command = braid_nbd::protocol::Command::Write {
-                offset: index << 20,
-                length,
-                fua: true,
-            };
+            let command =
+                braid_nbd::protocol::Command::Write { offset: index << 20, length, fua: true };
             client.send(command, &vec![7; length as usize]).unwrap();
         }
         crate::common::send_signal(volume.pid, rustix::process::Signal::KILL);

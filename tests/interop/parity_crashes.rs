@@ -13,8 +13,8 @@
 //! were being written, and with a partial parity log that of the rows that its newest unit names.
 //! Whoever assembles the array must find them by that log.
 
-use braid_nbd::protocol::Command;
 use braid_md::{Uuid, ppl};
+use braid_nbd::protocol::Command;
 
 use crate::common::{Client, MIB, Scratch, pattern, wait_until};
 use crate::crashes::{

@@ -17,7 +17,6 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use braid_bench::args::{Args, finish};
-use braid_bench::rng::Rng;
 use braid_bench::stats::{Estimate, Target};
 use braid_bench::table::Table;
 use braid_bench::{Error, Result, process};
@@ -28,6 +27,7 @@ use braid_lab::preset::{Choices, Preset};
 use braid_lab::report::render::Formats;
 use braid_lab::store::{Outcome, Store, StoredTrial};
 use braid_lab::{Campaign, LabOptions};
+use braid_seed::Rng;
 
 const USAGE: &str = "\
 laboratory [--rounds N] [--runtime SECONDS] [--only NAME] [--braid PATH]

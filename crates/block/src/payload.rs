@@ -116,7 +116,9 @@ impl Payload {
             Payload::None => *self = Payload::One(next),
             Payload::One(last) => {
                 if let Err(next) = last.join(next) {
-                    let Payload::One(last) = std::mem::take(self) else { unreachable!() };
+                    let Payload::One(last) = std::mem::take(self) else {
+                        unreachable!("matched as one buffer")
+                    };
                     *self = Payload::Many(vec![last, next]);
                 }
             }
@@ -147,7 +149,9 @@ impl Payload {
         match self {
             Payload::None => *self = Payload::One(buf),
             Payload::One(_) => {
-                let Payload::One(old) = std::mem::take(self) else { unreachable!() };
+                let Payload::One(old) = std::mem::take(self) else {
+                    unreachable!("matched as one buffer")
+                };
                 *self = Payload::Many(vec![buf, old]);
             }
             Payload::Many(bufs) => bufs.insert(0, buf),

@@ -1,7 +1,6 @@
 //! How a command fails: a message, what to do next, and an exit status.
 
 use std::fmt::Display;
-use std::path::Path;
 use std::process::ExitCode;
 
 /// Why a command did not do what it was told.
@@ -86,14 +85,4 @@ impl<T, E: Display> Context<T> for Result<T, E> {
     fn context(self, what: impl Display) -> Result<T, Failure> {
         self.map_err(|error| Failure::failed(format!("{what}: {error}")))
     }
-}
-
-/// A path as a shell takes it: in single quotes where it has other than the usual characters.
-pub(crate) fn shell_word(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:=@,%".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.into_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -147,7 +147,7 @@ fn make_private(folder: &Path) -> Result<(), Failure> {
             folder.display(),
             metadata.mode() & 0o7777
         ))
-        .next(format!("chmod 700 {}", crate::failure::shell_word(folder)))),
+        .next(format!("chmod 700 {}", braid_shell::shell_path(folder)))),
         Ok(_) => Err(Failure::refused(format!(
             "{} belongs to somebody else, who could take the volume's sockets over",
             folder.display()

@@ -68,8 +68,8 @@ impl Connection {
     fn new(settings: u8, pool: &Pool) -> Connection {
         let disk = Rc::new(Disk::new(settings));
         let contents = disk.bytes.borrow().clone();
-        let (kernel, served) = UnixDatagram::pair().expect("two sockets");
-        kernel.set_nonblocking(true).expect("a socket");
+        let (kernel, served) = UnixDatagram::pair().expect("the system has two sockets");
+        kernel.set_nonblocking(true).expect("a socket can be told not to wait");
         let fd = Fd::new(OwnedFd::from(served));
         let dev = Dev::new(Shared(Rc::clone(&disk)));
         let server = Server::new(fd, dev, pool.clone(), Arc::default());
@@ -82,7 +82,8 @@ impl Connection {
         head[..bytes.len()].copy_from_slice(bytes);
         let claimed = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]) as usize;
         let received = if how & 1 == 0 { claimed.min(HEAD + MAX_DATA) } else { how.into() };
-        let mut body = self.server.take_body().or_else(|| self.pool.get(MAX_DATA)).expect("memory");
+        let mut body =
+            self.server.take_body().or_else(|| self.pool.get(MAX_DATA)).expect("memory for a body");
         // More of a payload than the disk takes is not looked at.
         body[..SIZE].fill(how | 1);
         let failures = self.disk.failures.get();
@@ -172,7 +173,8 @@ impl Connection {
             Operation::Lseek { offset, whence } => {
                 let known = [seek::DATA, seek::HOLE].contains(&whence);
                 if errno == 0 {
-                    let found = u64::from_ne_bytes(data.try_into().expect("eight bytes"));
+                    let found =
+                        u64::from_ne_bytes(data.try_into().expect("a chunk of eight bytes"));
                     assert!(known && (offset..=limits.size).contains(&found), "found at {found}");
                 } else {
                     assert!(errno == if known { 6 } else { 22 }, "{errno}");
@@ -215,7 +217,7 @@ impl Connection {
 /// The positive error number of a reply to `unique`, and what is behind its header.
 fn read_reply(reply: &[u8], unique: u64) -> (i32, &[u8]) {
     let (header, data) = reply.split_at(OUT_HEADER);
-    let word = |at: usize| header[at..at + 4].try_into().expect("four bytes");
+    let word = |at: usize| header[at..at + 4].try_into().expect("a range of four bytes");
     assert_eq!(u32::from_ne_bytes(word(0)) as usize, reply.len(), "the length of a reply");
     assert_eq!(header[8..], unique.to_ne_bytes(), "whom it answers");
     let errno = -i32::from_ne_bytes(word(4));

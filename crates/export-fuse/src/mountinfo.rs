@@ -51,7 +51,7 @@ pub(crate) fn find_elsewhere(number: (u32, u32), path: &Path) -> io::Result<Vec<
         // A process that ended meanwhile has no mounts.
         let Ok(bytes) = fs::read(format!("/proc/{pid}/mountinfo")) else { continue };
         seen.push(namespace);
-        let pid = pid.parse().expect("checked above");
+        let pid = pid.parse().expect("digits, as checked above");
         let held = parse(&bytes).into_iter().filter(|entry| entry.is_of(number, path));
         found.extend(held.map(|entry| (pid, entry.point)));
     }

@@ -30,7 +30,6 @@ mod stop;
 mod stream;
 mod watch;
 
-
 pub use address::{Address, AddressError, ListenError, Listener};
 pub use connection::Export;
 pub use counters::{Counters, Counts};

@@ -60,7 +60,7 @@ pub const ALPHA: f64 = 0.05;
 pub struct Analysis {
     /// Every workload of the campaign, in its order.
     pub workloads: Vec<Work>,
-    /// Number of subjects; their order is that of [`Results::subjects`].
+    /// Number of subjects; their order is that of [`Planned::subjects`](crate::matrix::Planned::subjects).
     pub subjects: usize,
     /// Subjects that are the baseline, together when there are several.
     pub baselines: Vec<usize>,
@@ -113,7 +113,7 @@ pub enum State {
 pub struct Cell {
     /// Index into [`Analysis::workloads`].
     pub workload: usize,
-    /// Index into [`Results::subjects`].
+    /// Index into [`Planned::subjects`](crate::matrix::Planned::subjects).
     pub subject: usize,
     /// Whether it has numbers.
     pub state: State,

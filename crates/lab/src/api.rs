@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use braid_shell::shell_path;
+
 use crate::LabOptions;
 use crate::analysis::analyse;
 use crate::campaign::Campaign;
-use crate::command::shell_word;
 use crate::compare::{CompareOptions, Comparison, compare_runs};
 use crate::error::LabError;
 use crate::matrix::Planned;
@@ -121,7 +122,7 @@ pub fn report(results_dir: &Path, formats: &Formats, colour: bool) -> Result<Sum
     let whole = match &written.html {
         Some(page) => page.display().to_string(),
         None => {
-            let results_dir = shell_word(&results_dir.display().to_string());
+            let results_dir = shell_path(results_dir);
             format!("braid lab report {results_dir} --format html")
         }
     };

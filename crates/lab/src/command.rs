@@ -8,6 +8,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use braid_shell::{shell_path, shell_word};
+
 /// Bytes that are kept of each of a program's streams; a program that says more is ended. The longest
 /// output of a tool, fio's distributions of many jobs, is some hundred KiB.
 pub(crate) const MOST_OUTPUT: usize = 64 << 20;
@@ -49,23 +51,13 @@ impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // In a shell of its own: the next command starts where this one did.
         if let Some(folder) = &self.cwd {
-            write!(f, "(cd {} && ", shell_word(folder))?;
+            write!(f, "(cd {} && ", shell_path(folder))?;
         }
-        f.write_str(&shell_word(&self.program))?;
+        f.write_str(&shell_path(&self.program))?;
         for arg in &self.args {
             write!(f, " {}", shell_word(arg))?;
         }
         f.write_str(if self.cwd.is_some() { ")" } else { "" })
-    }
-}
-
-/// A word quoted for a POSIX shell where it needs it.
-pub(crate) fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,%@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 
@@ -181,5 +173,7 @@ mod tests {
         assert_eq!(command.to_string(), "fio '--uri=nbd+unix:///?socket=/x' 'it'\\''s'");
         let there = CommandLine::new("ls").in_folder("/a b");
         assert_eq!(there.to_string(), "(cd '/a b' && ls)");
+        let here = CommandLine::new("-tool").arg("--x").in_folder("-a");
+        assert_eq!(here.to_string(), "(cd ./-a && ./-tool --x)");
     }
 }

@@ -308,10 +308,8 @@ fn some_of(names: &[String]) -> String {
 }
 
 fn flags(paths: &[String]) -> String {
-    let flags: Vec<String> = paths
-        .iter()
-        .map(|path| format!("--destroy {}", crate::command::shell_word(path)))
-        .collect();
+    let flags: Vec<String> =
+        paths.iter().map(|path| format!("--destroy {}", braid_shell::shell_path(path))).collect();
     flags.join(" ")
 }
 

@@ -252,6 +252,6 @@ pub(crate) fn environment() -> Environment {
 
 /// Multiplies by up to 1 ± `part`, the same for the same numbers.
 pub(crate) fn noise(part: f64, numbers: &[u64]) -> f64 {
-    let unit = (crate::rng::mix(numbers) >> 11) as f64 / (1_u64 << 53) as f64;
+    let unit = (braid_seed::mix(numbers) >> 11) as f64 / (1_u64 << 53) as f64;
     1.0 + part * (2.0 * unit - 1.0)
 }

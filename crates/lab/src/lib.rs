@@ -66,7 +66,6 @@ pub mod plan;
 pub mod preset;
 mod progress;
 pub mod report;
-mod rng;
 pub mod runner;
 pub mod safety;
 pub mod settings;

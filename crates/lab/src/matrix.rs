@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::campaign::{Campaign, FileSystem, Health, Job, Setup, Source, Subject};
 use crate::metric::Metric;
-use crate::rng::{SplitMix64, mix};
 use crate::settings::{Settings, Value};
 use crate::tool::{Place, Tool};
+use braid_seed::{Rng, mix};
 
 mod check;
 pub mod fuzz;
@@ -316,7 +316,7 @@ fn shuffle(campaign: &Campaign, cells: &[Cell]) -> Vec<Trial> {
     let mut trials = Vec::new();
     for repetition in 1..=campaign.repetitions {
         let mut order = cells.to_vec();
-        let mut rng = SplitMix64::new(mix(&[campaign.seed, u64::from(repetition)]));
+        let mut rng = Rng::new(mix(&[campaign.seed, u64::from(repetition)]));
         rng.shuffle(&mut order);
         for cell in order {
             let number = trials.len() as u32 + 1;

@@ -383,6 +383,10 @@ fn the_same_member_twice_is_not_guessed_at() {
         assert_eq!(assembly.can_start, Start::Refused);
         assert_eq!(assembly.next, ["braid examine 'copy of m1'", "braid examine m1"]);
     }
+    candidates[2].label = "-x".to_owned();
+    let next = assess(&candidates, options()).next;
+    assert_eq!(next, ["braid examine ./-x", "braid examine m1"]);
+    candidates[2].label = "copy of m1".to_owned();
     candidates[2].superblock.events -= 1;
     let assembly = assess(&candidates, options());
     assert_eq!(*reason(&assembly, "copy of m1"), Reason::OldCopy { of: "m1".into() });

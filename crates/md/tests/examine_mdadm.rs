@@ -11,6 +11,7 @@ use std::process::Command;
 
 use braid_md::Version;
 use braid_md::examine::{self, Surroundings, Written};
+use braid_mutate::Random;
 
 /// A field's place, its width in bytes, and the values that are tried.
 type Field = (usize, usize, &'static [u64]);
@@ -78,18 +79,6 @@ const FIELDS_0_90: &[Field] = &[
     (3984, 4, &[0, 1, 6, 0x206]),
 ];
 
-/// A small generator of numbers (xorshift), so that a failure repeats.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % end as u64) as usize
-    }
-}
-
 /// What mdadm prints, without the line that names the file.
 fn mdadm(arguments: &[&str], path: &Path) -> Option<String> {
     let mut command = Command::new("/usr/sbin/mdadm");
@@ -106,7 +95,7 @@ fn is_mdadm_4_2() -> bool {
 }
 
 /// Overwrites some fields; never so that mdadm divides by zero.
-fn overwrite(superblock: &mut [u8], fields: &[Field], numbers: &mut Numbers) {
+fn overwrite(superblock: &mut [u8], fields: &[Field], numbers: &mut Random) {
     for _ in 0..=numbers.below(6) {
         let (offset, width, values) = fields[numbers.below(fields.len())];
         let value = values[numbers.below(values.len())];
@@ -136,7 +125,7 @@ fn compare(array: &str, rounds: usize) {
     let path = folder.path().join("m0.img");
     fs::write(&path, &image).expect("an image");
     let file = fs::File::options().write(true).open(&path).expect("the image");
-    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    let mut numbers = Random::new(1);
     for round in 0..rounds {
         let mut superblock = pristine.to_vec();
         overwrite(&mut superblock, fields, &mut numbers);
@@ -212,7 +201,7 @@ fn overwritten_bitmaps_are_shown_as_by_mdadm() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("bitmap");
     let name = path.to_str().expect("a name");
-    let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
+    let mut numbers = Random::new(2);
     for round in 0..150 {
         let mut bitmap = pristine.to_vec();
         for _ in 0..=numbers.below(4) {

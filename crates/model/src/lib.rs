@@ -1,6 +1,6 @@
 //! Timing models: when would this device be done?
 //!
-//! * [`Profile`]: the constants of a kind of device; [`profile`] looks one up by name.
+//! * [`Profile`]: the constants of a kind of device; [`profile()`] looks one up by name.
 //! * [`Timetable`]: one device's schedule; [`Bus`]: what several devices share.
 //!
 //! A model is arithmetic: the time is an argument, in nanoseconds since any fixed moment, so that

@@ -3,6 +3,8 @@
 //! Numbers are put where numbers may be, in both byte orders; pieces are moved, doubled, removed, and
 //! taken from other inputs, so that a message that was sound comes at another time.
 
+use braid_seed::Rng;
+
 /// Values at which checks tend to be wrong.
 const EDGES: [u64; 14] = [
     0,
@@ -24,23 +26,19 @@ const EDGES: [u64; 14] = [
 /// The most bytes that an input grows to: as many as the largest structure that is read at once.
 const LONGEST_INPUT: usize = 128 << 10;
 
-/// Splitmix64: the same numbers from the same seed, everywhere.
-pub struct Random(u64);
+/// The same numbers from the same seed, everywhere.
+pub struct Random(Rng);
 
 impl Random {
     /// The sequence of `seed`.
     pub const fn new(seed: u64) -> Random {
-        Random(seed)
+        Random(Rng::new(seed))
     }
 
     /// The next 64 bits.
     #[expect(clippy::should_implement_trait, reason = "it does not end")]
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.0;
-        value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ value >> 31
+        self.0.next_u64()
     }
 
     /// A number below `limit`; 0 if that is 0.

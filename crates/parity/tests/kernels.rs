@@ -8,16 +8,16 @@ use proptest::prelude::*;
 /// longest vector.
 const MARGIN: usize = 64;
 
-/// SplitMix64: bytes, alignments and holes from a seed.
-struct Rng(u64);
+/// Bytes, alignments and holes from a seed.
+struct Rng(braid_seed::Rng);
 
 impl Rng {
+    fn new(seed: u64) -> Rng {
+        Rng(braid_seed::Rng::new(seed))
+    }
+
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     fn below(&mut self, bound: usize) -> usize {
@@ -67,7 +67,7 @@ struct Stripe {
 
 impl Stripe {
     fn random(seed: u64, length: usize, members: usize) -> Stripe {
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         // None, few or most of them holes.
         let holes = [0, 1, 7][rng.below(3)];
         let data = (0..members)
@@ -132,7 +132,7 @@ fn fast_and_plain() -> (Vec<&'static Kernel>, &'static Kernel) {
 
 fn check(seed: u64, length: usize, members: usize) {
     let stripe = Stripe::random(seed, length, members);
-    let mut rng = Rng(!seed);
+    let mut rng = Rng::new(!seed);
     let powers = (rng.below(members), rng.below(members));
     let (fast, plain) = fast_and_plain();
     let expected = results(plain, &stripe, powers);
@@ -222,10 +222,10 @@ proptest! {
             changed(&stripe.targets, |p, q| kernel.pq(p, q, &stripe.without(&[])))
         };
         let mut stripe = Stripe::random(seed, length, members);
-        let power = Rng(seed).below(members);
+        let power = Rng::new(seed).below(members);
         for kernel in kernels() {
             let [mut p, mut q] = parity(kernel, &stripe);
-            let new = Block::random(&mut Rng(seed ^ 1), length);
+            let new = Block::random(&mut Rng::new(seed ^ 1), length);
             let mut difference = new.bytes().to_vec();
             if let Some(old) = &stripe.data[power] {
                 kernel.xor_into(&mut difference, old.bytes());

@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use braid_shell::shell_path;
 use braid_stack::ByteSize;
 
 use crate::ProbeError;
@@ -130,7 +131,7 @@ impl Refusal {
     /// The next command, or what to change.
     #[must_use]
     pub fn next(&self) -> String {
-        let path = shell_word(&self.path);
+        let path = shell_path(&self.path);
         match &self.reason {
             Reason::Missing => format!("for a new image file: truncate -s SIZE {path}"),
             Reason::WrongKind { .. } => "name a regular file or a block device".to_owned(),
@@ -169,23 +170,13 @@ fn is_permission(error: &ProbeError) -> bool {
 /// What ends a use. It is never forced, so this is the only way on.
 fn release(holder: &Holder, path: &str) -> String {
     match holder {
-        Holder::Mounted { at } => format!("umount {}", shell_word(at)),
+        Holder::Mounted { at } => format!("umount {}", shell_path(at)),
         Holder::Swap => "swapoff it (see swapon --show)".to_owned(),
         Holder::Device { name } => format!("stop /dev/{name} (see lsblk /dev/{name})"),
         Holder::Exclusive => format!("find who holds it: lsblk {path}; fuser -v {path}"),
-        Holder::BackingFile { device } => format!("losetup --detach {}", device.display()),
+        Holder::BackingFile { device } => format!("losetup --detach {}", shell_path(device)),
         Holder::Process { pid, command, .. } => format!("end {command} (pid {pid})"),
     }
-}
-
-/// A path as a shell takes it: in single quotes where it has other than the usual characters.
-fn shell_word(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:=@,%".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.into_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 fn join(items: &[impl fmt::Display], separator: &str) -> String {

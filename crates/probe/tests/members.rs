@@ -73,6 +73,11 @@ fn what_is_no_member_is_refused_with_the_next_step() {
         "DIR/missing.img is refused: it does not exist\n  \
          next: for a new image file: truncate -s SIZE DIR/missing.img"
     );
+    let awkward = [("-x", "./-x"), ("a b", "'a b'"), ("-it's", r"'./-it'\''s'")];
+    for (path, word) in awkward {
+        let next = refused(Path::new(path), &Policy::default()).next();
+        assert_eq!(next, format!("for a new image file: truncate -s SIZE {word}"));
+    }
     let inside = directory.path().join("d");
     fs::create_dir(&inside).unwrap();
     assert_eq!(

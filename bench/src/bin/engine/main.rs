@@ -28,13 +28,13 @@ use std::time::Duration;
 use braid_array::geometry::{Raid0, Raid0Layout};
 use braid_bench::args::{Args, finish};
 use braid_bench::mirrored::{NoTimers, Raid1Plan};
-use braid_bench::rng::Rng;
 use braid_bench::stats::{Estimate, Target, median};
 use braid_bench::table::Table;
 use braid_bench::{Error, Result, cpu, mirrored};
 use braid_engine::redundant::Redundant;
 use braid_engine::{Array, Dev};
 use braid_mem::{Advice, Pool, Region};
+use braid_seed::Rng;
 
 use subject::{BareReads, BareWrites, EngineLoop, Member, Subject};
 

@@ -18,7 +18,6 @@ use std::task::{Context, Poll, Waker};
 use braid_bench::args::Args;
 use braid_bench::mirrored::NoTimers;
 use braid_bench::parity::{DATA_OFFSET, Kind, ParityPlan};
-use braid_bench::rng::Rng;
 use braid_bench::stats::{Estimate, Target, median};
 use braid_bench::table::Table;
 use braid_bench::{Error, Result};
@@ -26,6 +25,7 @@ use braid_block::{Flags, Io, Payload};
 use braid_engine::redundant::Redundant;
 use braid_engine::{Dev, Pending};
 use braid_mem::{Pool, Region};
+use braid_seed::Rng;
 
 use crate::stripes::{BareStripes, Work};
 use crate::subject::{DEPTH, EngineLoop, Member, Subject, failed, take};

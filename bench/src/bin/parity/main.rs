@@ -18,12 +18,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use braid_bench::args::{Args, finish};
-use braid_bench::rng::Rng;
 use braid_bench::stats::{Estimate, Target, median};
 use braid_bench::table::Table;
 use braid_bench::{Error, Result, cpu};
 use braid_mem::{Buf, Pool};
 use braid_parity::{Kernel, kernels};
+use braid_seed::Rng;
 
 use isal::Isal;
 

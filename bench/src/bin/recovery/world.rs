@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use braid_bench::mirrored::Raid1Plan;
 use braid_bench::parity::{DATA_OFFSET, Kind, ParityPlan};
-use braid_bench::rng::Rng;
 use braid_bench::{Error, Result};
 use braid_block::{Completion, Errno, Flags, Io};
 use braid_device::{Buses, Modelled};
@@ -18,6 +17,7 @@ use braid_engine::redundant::{NewMember, Redundant, Setup, Speed};
 use braid_engine::{Dev, Pending};
 use braid_mem::Pool;
 use braid_model::Profile;
+use braid_seed::Rng;
 use braid_uring::{Config, Executor, ExecutorClock, Handle};
 
 /// What a client moves with a request, in bytes.

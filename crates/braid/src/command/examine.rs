@@ -4,10 +4,11 @@ use braid_md::detect::Found;
 use braid_md::examine::{self, Surroundings, Written};
 use braid_md::rejection::LogRejection;
 use braid_md::stripe_log::Head;
+use braid_shell::shell_path;
 
 use crate::cli::Examine;
 use crate::control::OUTPUT_VERSION;
-use crate::failure::{Failure, shell_word};
+use crate::failure::Failure;
 use crate::metadata::{Image, block_device_name, host_name, stripe_log_head, utc_offset};
 
 pub(super) fn examine(examine: &Examine) -> Result<(), Failure> {
@@ -52,7 +53,7 @@ fn judge(image: &Image) -> Result<(), Failure> {
         Err(rejection) => Err(Failure::failed(format!(
             "{path}: the superblock of version {version} at byte {offset} is damaged: {rejection}"
         ))
-        .next(format!("`braid examine --explain {}` shows where", shell_word(&image.path)))),
+        .next(format!("`braid examine --explain {}` shows where", shell_path(&image.path)))),
     }
 }
 

@@ -14,12 +14,13 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use braid_shell::shell_path;
 use serde::{Deserialize, Serialize};
 
 use super::{given, serve, stacks};
 use crate::cli::Up;
 use crate::control;
-use crate::failure::{Context, Failure, shell_word};
+use crate::failure::{Context, Failure};
 use crate::membership::{self, Membership};
 use crate::places::{Places, check_name};
 use crate::record::Record;
@@ -89,7 +90,7 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
 /// Members that are not what the record says.
 fn changed(name: &str, membership: &Membership) -> Failure {
     let forced: Vec<String> =
-        membership.to_force.iter().map(|path| format!(" --force {}", shell_word(path))).collect();
+        membership.to_force.iter().map(|path| format!(" --force {}", shell_path(path))).collect();
     Failure::refused(format!(
         "{name} is not started: its members are not what it was last up with:{}",
         membership.changes_in_words()

@@ -1,6 +1,5 @@
 //! What a volume's status says of its arrays: the engine's facts in the words of `status`.
 
-use std::path::Path;
 use std::time::Duration;
 
 use braid_array::Role;
@@ -9,6 +8,7 @@ use braid_engine::redundant::{
     self, Consistency, JobKind, LastScrub, LogCost, MemberState, Status,
 };
 use braid_md::Resync;
+use braid_shell::shell_path;
 use braid_stack::{ByteSize, File, Node, Stack};
 use braid_uring::Remote;
 
@@ -20,7 +20,6 @@ use crate::control::{
     ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, MemberStatus, ScrubStatus,
     SuspectStatus,
 };
-use crate::failure::shell_word;
 
 /// How long a shard may take to say how its arrays are.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -396,12 +395,12 @@ fn judge_one(
                     .to_owned()
             }
             (None, Some(member)) => {
-                format!("`braid member remove {volume} {}`, then {add}", member.member)
+                format!("`braid member remove {volume} {}`, then {add}", shell_path(&member.member))
             }
             (None, None) => match array.left_out.first() {
                 Some(LeftOutStatus { member, by_bitmap }) => {
                     let (member, how) = (
-                        shell_word(Path::new(member)),
+                        shell_path(member),
                         match by_bitmap {
                             true => "re-add",
                             false => "add",
@@ -451,7 +450,7 @@ pub(super) fn gone(volume: &str, members: &[MemberStatus], arrays: &[ArrayStatus
         .iter()
         .map(|(label, why)| format!("{label}: {why}: what it holds goes when the volume goes down"))
         .collect();
-    let path = shell_word(Path::new(first));
+    let path = shell_path(first);
     Some(Gone {
         state: if is_survived { "degraded" } else { "failing" }.to_owned(),
         why: warnings.join("; "),

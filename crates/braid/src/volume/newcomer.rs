@@ -14,6 +14,7 @@ use braid_engine::assembled::{self, Admitted, LogPlace, NotTaken, areas_of_log};
 use braid_engine::redundant::Redundant;
 use braid_md::Superblock;
 use braid_probe::{Policy, check_member};
+use braid_shell::shell_path;
 use braid_uring::Handle;
 
 use super::md::MdArray;
@@ -21,7 +22,6 @@ use super::media::{Leaf, Medium, open_file};
 use super::options::OpenOptions;
 use super::shard::Local;
 use crate::control::OrderAnswer;
-use crate::failure::shell_word;
 use crate::metadata::{Image, Metadata, allocate, random_uuid};
 
 /// A device that is to become a member.
@@ -116,7 +116,7 @@ impl Newcomer {
     fn led_on(&self, why: &NotTaken) -> String {
         match why {
             NotTaken::WentOnAlone { .. } => {
-                let path = shell_word(&self.path);
+                let path = shell_path(&self.path);
                 format!(
                     "{why}\n  next: to look at what it has alone: braid assemble {path} --read-only \
                      --as NAME; to lose that: braid wipe {path}, then braid member add"

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -14,12 +13,12 @@ use braid_engine::Dev;
 use braid_engine::redundant::RestartError;
 use braid_export_nbd::{Bounds, Counters, Server};
 use braid_mem::Pool;
+use braid_shell::shell_path;
 use braid_uring::{Config, Executor, Handle, Mode, Remote};
 
 use super::media::{AtWork, Media};
 use super::{Spec, memory, would_attach};
 use crate::control::{Giver, OrderAnswer};
-use crate::failure::shell_word;
 
 /// Memory of a shard for requests under way, in bytes.
 const POOL: usize = 64 << 20;
@@ -45,8 +44,7 @@ pub(crate) enum ShardError {
 fn next_of(error: &RestartError, members: &[String]) -> String {
     match error {
         RestartError::Log { .. } => {
-            let members: Vec<String> =
-                members.iter().map(|member| shell_word(Path::new(member))).collect();
+            let members: Vec<String> = members.iter().map(shell_path).collect();
             let members = members.join(" ");
             format!(
                 "\n  next: with the member that is missing; or, to copy what can be read, `braid \

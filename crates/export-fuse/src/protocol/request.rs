@@ -204,11 +204,11 @@ fn name_in(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 fn u32_at(bytes: &[u8; HEAD], at: usize) -> u32 {
-    u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+    u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("a range of four bytes"))
 }
 
 fn u64_at(bytes: &[u8; HEAD], at: usize) -> u64 {
-    u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+    u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("a range of eight bytes"))
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use braid_device::{Ram, RamDevice};
 use braid_engine::{Dev, Device, Pending};
 use braid_export_fuse::{Aborter, Attachment, Counters, Mount, ServeError, serve};
 use braid_mem::Pool;
+use braid_seed::Rng;
 use braid_uring::{Config, Executor, Fd, Handle, Mode};
 use rustix::fs::OFlags;
 use tempfile::TempDir;
@@ -236,14 +237,8 @@ impl Drop for Child {
 
 /// `len` bytes that depend on `seed`.
 pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let next = |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as u8
-    };
-    (0..len).map(next).collect()
+    let mut rng = Rng::new(seed);
+    (0..len).map(|_| rng.next_u64() as u8).collect()
 }
 
 /// Opens a file or block device for direct I/O.

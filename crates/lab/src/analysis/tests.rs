@@ -136,7 +136,7 @@ fn rated(repetitions: u32, rate: impl Fn(&str) -> f64) -> Results {
     results(&campaign, |subject, workload, repetition| {
         let seed = [
             repetition.into(),
-            crate::rng::mix(&[subject.name.len() as u64, subject.name.as_bytes()[5].into()]),
+            braid_seed::mix(&[subject.name.len() as u64, subject.name.as_bytes()[5].into()]),
         ];
         headline(workload, rate(&subject.name) * noise(0.02, &seed))
     })

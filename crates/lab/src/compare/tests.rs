@@ -57,7 +57,7 @@ fn drifting(campaign: &Campaign, seed: u64, machine: f64, drift: f64) -> Results
     let mut counter = 0;
     results(campaign, |subject, workload, _| {
         counter += 1;
-        let of_cell = [seed, subject.name.len() as u64, crate::rng::mix(&text(&workload.label()))];
+        let of_cell = [seed, subject.name.len() as u64, braid_seed::mix(&text(&workload.label()))];
         let factor = machine * noise(drift, &of_cell);
         headline(workload, 100e6 * factor * noise(0.02, &[seed, counter]))
     })

@@ -23,7 +23,7 @@ pub fn fuzz_campaign(data: &[u8]) {
     let rendered = render_campaign(&campaign).expect("what was accepted can be written");
     match parse_campaign(&rendered, "again.toml") {
         Ok(again) => assert_eq!(again, campaign, "{rendered}"),
-        Err(error) => panic!("{error}\n{rendered}"),
+        Err(error) => panic!("what was written is refused: {error}\n{rendered}"),
     }
     let Planned { subjects, cells, .. } = Planned::of(&campaign);
     assert!(!cells.is_empty(), "a campaign without a cell");

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
+use braid_shell::shell_path;
 use braid_stack::ByteSize;
 
 use super::rates::ASSUMED_RATE;
 use super::{Basis, Plan, Written};
 use crate::campaign::Source;
-use crate::command::{minutes, shell_word};
+use crate::command::minutes;
 use crate::facts::{Member, members_of};
 use crate::source::writes_when_it_comes_up;
 
@@ -117,7 +118,7 @@ fn render_writes(plan: &Plan, text: &mut Text) {
     }
     if !open.is_empty() {
         let flags: Vec<String> =
-            open.iter().map(|path| format!("--destroy {}", shell_word(path))).collect();
+            open.iter().map(|path| format!("--destroy {}", shell_path(path))).collect();
         text.line(format_args!("\nthe content of these is lost; to agree, add"));
         text.line(format_args!("  {}", flags.join(" ")));
     }

@@ -12,7 +12,6 @@ use crate::error::LabError;
 use crate::evidence::Evidence;
 use crate::matrix::{Planned, Trial};
 use crate::metric::{Measured, Metric, Sample};
-use crate::rng::mix;
 use crate::store::{Outcome, StoredTrial, Times};
 use crate::subjects::{Journal, Ready, Room};
 use crate::tool::source::make_source;
@@ -20,6 +19,7 @@ use crate::tool::{
     Effort, RunOutput, Script, SourceData, Tool, ToolError, TrialSpec, places_in_shell,
 };
 use crate::world::{World, rest};
+use braid_seed::mix;
 
 /// What a tool may take beyond the time it was told: starting, laying out, the last flush.
 const OVERTIME: Duration = Duration::from_secs(120);

@@ -55,7 +55,7 @@ fn lock(identity: &Identity, member: &str) -> Result<DeviceLock, LabError> {
 fn name_of(identity: &Identity) -> String {
     let text = identity.to_string();
     let kind = text.split(' ').next().unwrap_or_default();
-    let hash = crate::rng::mix(&text.bytes().map(u64::from).collect::<Vec<_>>());
+    let hash = braid_seed::mix(&text.bytes().map(u64::from).collect::<Vec<_>>());
     format!("braid-lab-{kind}-{hash:016x}")
 }
 

@@ -17,10 +17,11 @@
 use std::fmt;
 use std::path::Path;
 
+use braid_shell::shell_path;
 use braid_stack::ByteSize;
 
 use super::{Script, SourceData, TrialSpec};
-use crate::command::{Step, Target, shell_word};
+use crate::command::{Step, Target};
 
 /// The folders and sources that a trial's lines need.
 pub fn places_in_shell(
@@ -64,7 +65,7 @@ fn noise(path: &str, bytes: u64) -> String {
 }
 
 fn word(path: &Path) -> String {
-    shell_word(&path.display().to_string())
+    shell_path(path)
 }
 
 impl Script {

@@ -22,8 +22,8 @@ use super::parts::arg;
 use super::{Content, SourceData};
 use crate::command::{CommandLine, Step};
 use crate::error::LabError;
-use crate::rng::SplitMix64;
 use crate::world::{Leave, StopFlag, World, make_file};
+use braid_seed::Rng;
 
 /// No source takes as long, whatever the storage.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -140,23 +140,23 @@ const LARGEST_BYTES: f64 = (8 << 20) as f64;
 
 /// Names and sizes of a tree; the sizes add up to `bytes`.
 fn plan_tree(bytes: u64, seed: u64) -> Vec<Planned> {
-    let mut rng = SplitMix64::new(seed);
+    let mut rng = Rng::new(seed);
     let mut folders = vec![PathBuf::new()];
     let mut files = Vec::new();
     let mut left = bytes;
     while left > 0 {
         // A folder to a dozen files.
-        if rng.below(12) == 0 {
-            let parent = &folders[rng.below(folders.len())];
+        if rng.index(12) == 0 {
+            let parent = &folders[rng.index(folders.len())];
             if parent.components().count() < DEEPEST {
                 folders.push(parent.join(format!("{}{}", word(&mut rng), folders.len())));
             }
         }
         let drawn = (MEDIAN_BYTES * (SIGMA * normal(&mut rng)).exp()).clamp(1.0, LARGEST_BYTES);
         let size = (drawn as u64).min(left);
-        let end = ["c", "c", "h", "h", "txt"][rng.below(5)];
+        let end = ["c", "c", "h", "h", "txt"][rng.index(5)];
         let name = format!("{}_{}{}.{end}", word(&mut rng), word(&mut rng), files.len());
-        let folder = folders[rng.below(folders.len())].clone();
+        let folder = folders[rng.index(folders.len())].clone();
         files.push(Planned { folder, name, bytes: size });
         left -= size;
     }
@@ -164,8 +164,8 @@ fn plan_tree(bytes: u64, seed: u64) -> Vec<Planned> {
 }
 
 /// About normal: twelve uniform numbers add up to a variance of one.
-fn normal(rng: &mut SplitMix64) -> f64 {
-    let uniform = |rng: &mut SplitMix64| (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+fn normal(rng: &mut Rng) -> f64 {
+    let uniform = |rng: &mut Rng| (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
     (0..12).map(|_| uniform(rng)).sum::<f64>() - 6.0
 }
 
@@ -179,12 +179,12 @@ const WORDS: &[&str] = &[
     "write", "zero",
 ];
 
-fn word(rng: &mut SplitMix64) -> &'static str {
-    WORDS[rng.below(WORDS.len())]
+fn word(rng: &mut Rng) -> &'static str {
+    WORDS[rng.index(WORDS.len())]
 }
 
 /// Lines of words, indented, with something of punctuation.
-fn text(bytes: u64, rng: &mut SplitMix64) -> Vec<u8> {
+fn text(bytes: u64, rng: &mut Rng) -> Vec<u8> {
     let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);
     let mut text = Vec::with_capacity(wanted.saturating_add(64));
     while text.len() < wanted {
@@ -204,7 +204,7 @@ fn text(bytes: u64, rng: &mut SplitMix64) -> Vec<u8> {
 }
 
 fn make_tree(root: &Path, bytes: u64, seed: u64, stop: &StopFlag) -> Result<(), LabError> {
-    let mut rng = SplitMix64::new(seed ^ 0x7472_6565);
+    let mut rng = Rng::new(seed ^ 0x7472_6565);
     fs::create_dir(root).map_err(LabError::file("create", root))?;
     for planned in plan_tree(bytes, seed) {
         if stop.is_set() {

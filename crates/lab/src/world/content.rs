@@ -1,7 +1,7 @@
 //! Incompressible bytes, fast: files for tools to read, and the first content of raw subjects.
 //!
 //! ```text
-//!   SplitMix64(seed) ──1 MiB──▶ write ──▶ … ──▶ fsync
+//!   Rng(seed) ──1 MiB──▶ write ──▶ … ──▶ fsync
 //! ```
 //!
 //! Each mebibyte has a content of its own, so that a device that deduplicates finds nothing.
@@ -18,7 +18,7 @@ use super::StopFlag;
 use crate::command::Target;
 use crate::error::LabError;
 use crate::nbd::Writer;
-use crate::rng::SplitMix64;
+use braid_seed::Rng;
 
 /// Bytes of one write.
 const PIECE: usize = 1 << 20;
@@ -55,7 +55,7 @@ impl<'s> Leave<'s> {
 
 /// Pieces of incompressible bytes, aligned for O_DIRECT.
 struct Pieces {
-    rng: SplitMix64,
+    rng: Rng,
     memory: Vec<u8>,
     start: usize,
 }
@@ -64,7 +64,7 @@ impl Pieces {
     fn new(seed: u64) -> Self {
         let memory = vec![0; PIECE + ALIGNMENT];
         let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
-        Self { rng: SplitMix64::new(seed), memory, start }
+        Self { rng: Rng::new(seed), memory, start }
     }
 
     /// The next bytes, at most one piece.

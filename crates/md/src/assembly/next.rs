@@ -1,5 +1,7 @@
 //! Commands that lead on from a verdict.
 
+use braid_shell::{shell_path, shell_word};
+
 use super::members::Selection;
 use super::verdict::{diverged, plural};
 use super::{Options, Set, Slot, Start, State, suffice};
@@ -16,18 +18,18 @@ pub(super) fn next(
     let array = &set.candidates()[selection.freshest].superblock;
     let all: Vec<&str> = set.candidates().iter().map(|one| one.label.as_str()).collect();
     let assemble = |labels: &[&str], flag: &str| {
-        let labels: Vec<String> = labels.iter().map(|label| quoted(label)).collect();
+        let labels: Vec<String> = labels.iter().map(shell_path).collect();
         format!("braid assemble {}{flag}", labels.join(" "))
     };
     let without = |dropped: &[&str]| -> Vec<&str> {
         all.iter().copied().filter(|label| !dropped.contains(label)).collect()
     };
     let alone: Vec<&str> = diverged(selection).collect();
-    let name = if set.name.is_empty() { "NAME".to_owned() } else { quoted(set.short_name()) };
+    let name = if set.name.is_empty() { "NAME".to_owned() } else { shell_word(set.short_name()) };
     let mut next = Vec::new();
     match state {
         State::Conflicting(labels) => {
-            next.extend(labels.iter().map(|label| format!("braid examine {}", quoted(label))));
+            next.extend(labels.iter().map(|label| format!("braid examine {}", shell_path(label))));
         }
         State::Partial(absent) => {
             if !options.force && would_suffice_with_force(set, array) {
@@ -37,7 +39,7 @@ pub(super) fn next(
             if !roles.is_empty() {
                 next.push(format!(
                     "braid assemble {} DEVICE..   (with {})",
-                    all.iter().map(|label| quoted(label)).collect::<Vec<_>>().join(" "),
+                    all.iter().map(shell_path).collect::<Vec<_>>().join(" "),
                     plural(&roles, "role")
                 ));
             }
@@ -64,7 +66,7 @@ pub(super) fn next(
         State::Degraded(absent) | State::DegradedDirty { absent, .. } => {
             let mut free = absent.missing.len().saturating_sub(selection.spares.len());
             for one in selection.left_out.iter().filter(|one| one.re_add.is_some()).take(free) {
-                next.push(format!("braid member re-add {name} {}", quoted(&one.label)));
+                next.push(format!("braid member re-add {name} {}", shell_path(&one.label)));
                 free -= 1;
             }
             if free > 0 {
@@ -81,14 +83,4 @@ fn would_suffice_with_force(set: &Set, array: &Superblock) -> bool {
     forced.take_in_stale(set.candidates(), &mut Vec::new());
     let present: Vec<bool> = forced.slots.iter().map(Slot::is_in_sync).collect();
     suffice(array.level, array.layout, &present)
-}
-
-/// A path as a shell takes it.
-fn quoted(label: &str) -> String {
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._:=+-,@%".contains(char);
-    if !label.is_empty() && !label.starts_with('-') && label.chars().all(is_plain) {
-        label.to_owned()
-    } else {
-        format!("'{}'", label.replace('\'', r"'\''"))
-    }
 }

@@ -15,7 +15,7 @@ pub struct MemberLog {
     /// Its head; `None` without a valid and current one, which only a member that is not in sync
     /// may lack.
     pub head: Option<Head>,
-    /// What [`scan`](super::scan) found.
+    /// What [`scan`](super::scan()) found.
     pub found: Vec<Found>,
 }
 

@@ -1,7 +1,7 @@
 //! The levels: one file each, one line each in the registry below.
 //!
 //! To add a level: write `level/NAME.rs` with a struct, its [`Level`] and its `Display`; add a line
-//! to [`levels!`]; take the name out of [`RESERVED_NAMES`]. Parsing, printing, suggestions, leaf
+//! to `levels!`; take the name out of [`RESERVED_NAMES`]. Parsing, printing, suggestions, leaf
 //! iteration and usage follow.
 
 pub(crate) mod file;

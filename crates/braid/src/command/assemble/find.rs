@@ -5,10 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use braid_probe::{FileKind, Holder, find_users, identify, served_by};
+use braid_shell::shell_path;
 
 use crate::cli::Assemble;
 use crate::command::{given, stacks};
-use crate::failure::{Context, Failure, shell_word};
+use crate::failure::{Context, Failure};
 use crate::metadata::{Metadata, MetadataError};
 use crate::volume::{OpenOptions, Unusable, admit};
 
@@ -54,7 +55,7 @@ fn named_members(assemble: &Assemble, named: &[PathBuf]) -> Result<Vec<Metadata>
     }
     let may_be_missed = assemble.degraded || assemble.force || assemble.read_only;
     let without = |path: &Path| {
-        let others = named.iter().filter(|other| *other != path).map(|other| shell_word(other));
+        let others = named.iter().filter(|other| *other != path).map(shell_path);
         format!("without it: braid assemble {} --degraded", others.collect::<Vec<_>>().join(" "))
     };
     let options = OpenOptions { read_only: true, degraded: true, ..OpenOptions::default() };

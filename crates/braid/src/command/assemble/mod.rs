@@ -20,11 +20,12 @@ use std::path::{Path, PathBuf};
 
 use braid_md::assembly::{Assembly, Options, Risk, Set, Start, group};
 use braid_probe::{Policy, check_members};
+use braid_shell::shell_path;
 use braid_stack::{Node, Stack};
 
 use super::{given, stacks};
 use crate::cli::Assemble;
-use crate::failure::{Failure, shell_word};
+use crate::failure::Failure;
 use crate::metadata::Metadata;
 use crate::places::{Places, check_name};
 use crate::record::{Known, Record};
@@ -77,7 +78,7 @@ fn judge<'a>(assemble: &Assemble, set: &'a Set) -> Verdict<'a> {
 
 /// What leads on from a refusal: the mildest first, and never nothing.
 fn next_of_refused(set: &Set, assembly: &Assembly, options: Options<'_>) -> Vec<String> {
-    let words = set.candidates().iter().map(|one| shell_word(Path::new(&one.label)));
+    let words = set.candidates().iter().map(|one| shell_path(&one.label));
     let members = words.collect::<Vec<_>>().join(" ");
     let mut next = assembly.next.clone();
     let mut offer = |flag: &str| {

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::{Context, cells};
-use crate::command::shell_word;
 use crate::evidence::RegionContent;
 use crate::facts::note_on_sharing;
 use crate::report::model::{Row, Table};
@@ -12,6 +11,7 @@ use crate::report::units::{date, digits};
 use crate::safety::plan_overwrites;
 use crate::store::{Outcome, Results};
 use crate::words::enumerate;
+use braid_shell::shell_path;
 use braid_stack::ByteSize;
 
 /// When, how much of it is done, on which system.
@@ -206,8 +206,8 @@ pub(super) fn commands(context: &Context<'_>) -> Table {
 
 /// The command lines that go on with the campaign, run it anew, and write the report again.
 pub(super) fn again(results: &Results, dir: &Path) -> Vec<String> {
-    let campaign = shell_word(&dir.join("campaign.toml").display().to_string());
-    let results_dir = shell_word(&dir.display().to_string());
+    let campaign = shell_path(dir.join("campaign.toml"));
+    let results_dir = shell_path(dir);
     let destroy = destroy_flags(results);
     vec![
         format!("braid lab resume {results_dir}{destroy}"),
@@ -219,5 +219,5 @@ pub(super) fn again(results: &Results, dir: &Path) -> Vec<String> {
 /// A flag for each thing that exists and that the campaign would overwrite.
 fn destroy_flags(results: &Results) -> String {
     let overwritten = plan_overwrites(&results.planned);
-    overwritten.iter().map(|path| format!(" --destroy {}", shell_word(path))).collect()
+    overwritten.iter().map(|path| format!(" --destroy {}", shell_path(path))).collect()
 }

@@ -12,12 +12,13 @@
 //! interval; where nothing is proven, what it would take is said, with the command. What speaks
 //! against numbers is the list of doubts', not the answer's.
 
+use braid_shell::shell_path;
+
 use super::{Context, steady};
 use crate::analysis::{
     Cell, Contest, Factor, Kind, KindEffect, LevelEffect, Outcome, Outlook, Phase, State,
 };
 use crate::campaign::Health;
-use crate::command::shell_word;
 use crate::report::build::words::{name_of, short};
 use crate::report::units::{digits, factor, interval, quantity, span, title};
 use crate::stats::{Effect, estimate};
@@ -280,7 +281,7 @@ fn what_it_takes(context: &Context<'_>, open: &[&Contest]) -> String {
         s if s < 5400.0 => format!("{:.0} minutes", (s / 60.0).ceil()),
         s => format!("{:.1} hours", s / 3600.0),
     };
-    let folder = shell_word(&context.dir.display().to_string());
+    let folder = shell_path(context.dir);
     format!(
         " About {more} more {} would tell, {time}: `braid lab resume {folder} --repetitions {}`.",
         if more == 1 { "repetition" } else { "repetitions" },

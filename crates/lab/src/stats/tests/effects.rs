@@ -1,7 +1,7 @@
 //! Effects: by hand, by properties, and how often they err.
 
 use super::*;
-use crate::rng::SplitMix64;
+use braid_seed::Rng;
 
 fn against_100(values: &[f64]) -> Effect {
     Effect::of(&repetitions(values), &repetitions(&vec![100.0; values.len()])).unwrap()
@@ -69,7 +69,7 @@ fn how_far_apart_two_may_be() {
 fn what_a_proof_takes_is_what_it_takes() {
     let effect = Effect { log_sd: 0.05 * 2.0_f64.sqrt(), ..against_100(&[90.0, 100.0, 111.0]) };
     let needed = effect.pairs_to_tell(1.10, 0.05).unwrap();
-    let mut rng = SplitMix64::new(7);
+    let mut rng = Rng::new(7);
     let found = (0..2_000)
         .filter(|_| {
             let pair = |_| 0.10_f64.ln_1p() + normal(&mut rng) * 0.05 * 2.0_f64.sqrt();
@@ -82,20 +82,20 @@ fn what_a_proof_takes_is_what_it_takes() {
 }
 
 /// A standard normal number (Box and Muller, 1958).
-fn normal(rng: &mut SplitMix64) -> f64 {
+fn normal(rng: &mut Rng) -> f64 {
     let mut unit = || ((rng.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
     (-2.0 * unit().ln()).sqrt() * (std::f64::consts::TAU * unit()).cos()
 }
 
 /// The logarithm of a repetition's noise.
-type Noise = fn(&mut SplitMix64, u32) -> f64;
+type Noise = fn(&mut Rng, u32) -> f64;
 
 /// Noise as storage has it: even, skewed by a slow repetition now and then, drifting, and in steps.
 fn noises() -> [(&'static str, Noise); 4] {
     [
         ("normal", |rng, _| 0.05 * normal(rng)),
         ("one in five disturbed", |rng, _| {
-            0.03 * normal(rng) - if rng.below(5) == 0 { 0.5 } else { 0.0 }
+            0.03 * normal(rng) - if rng.index(5) == 0 { 0.5 } else { 0.0 }
         }),
         ("drifting", |rng, rep| 0.05 * normal(rng) - 0.1 * f64::from(rep)),
         ("in steps of 2 %", |rng, _| (0.03 * normal(rng) * 50.0).round() / 50.0),
@@ -109,7 +109,7 @@ fn of_equal_subjects_an_interval_errs_in_five_of_a_hundred() {
     const CAMPAIGNS: usize = 4_000;
     for (name, noise) in noises() {
         for repetitions in [3_u32, 5, 8] {
-            let mut rng = SplitMix64::new(u64::from(repetitions));
+            let mut rng = Rng::new(u64::from(repetitions));
             let wrong = (0..CAMPAIGNS)
                 .filter(|_| {
                     let mut one = |_: u32| -> ByRepetition {

@@ -62,7 +62,7 @@ proptest::proptest! {
         let mut counter = 0;
         let results = results(&plan, |_, workload, _| {
             counter += 1;
-            let dice = crate::rng::mix(&[seed, counter]);
+            let dice = braid_seed::mix(&[seed, counter]);
             match dice % 11 {
                 0 => Given::Failed("bad luck"),
                 1 => Given::Impossible("never"),

@@ -1,5 +1,7 @@
-//! SplitMix64, the one source of choice: a seed written down today gives the same run for ever,
-//! whatever a library does.
+//! SplitMix64, the one source of choice: a seed written down today gives the same order of trials, the
+//! same simulated run and the same test for ever, whatever a library does.
+//!
+//! Deliberately absent: seeds from the clock, and secrets. Whoever wants either asks the system.
 
 use std::ops::RangeInclusive;
 
@@ -14,6 +16,7 @@ impl Rng {
     }
 
     /// The next 64 bits.
+    #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -26,6 +29,7 @@ impl Rng {
     ///
     /// # Panics
     /// If `bound` is 0.
+    #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "an empty range has no number");
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
@@ -37,6 +41,13 @@ impl Rng {
     /// If `len` is 0.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
+    }
+
+    /// Puts a list in an order of its own (Fisher-Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.index(last + 1));
+        }
     }
 
     /// A number of `range`.
@@ -61,6 +72,11 @@ impl Rng {
     }
 }
 
+/// One seed from several numbers, so that repetition 1 of cell 2 and repetition 2 of cell 1 differ.
+pub fn mix(parts: &[u64]) -> u64 {
+    parts.iter().fold(0, |state, part| Rng::new(state ^ *part).next_u64())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,8 +85,17 @@ mod tests {
     #[test]
     fn equals_the_published_sequence() {
         let mut rng = Rng::new(1_234_567);
-        assert_eq!(rng.next_u64(), 6_457_827_717_110_365_317);
-        assert_eq!(rng.next_u64(), 3_203_168_211_198_807_973);
+        let first: Vec<u64> = (0..5).map(|_| rng.next_u64()).collect();
+        assert_eq!(
+            first,
+            [
+                6_457_827_717_110_365_317,
+                3_203_168_211_198_807_973,
+                9_817_491_932_198_370_423,
+                4_593_380_528_125_082_431,
+                16_408_922_859_458_223_821
+            ]
+        );
     }
 
     #[test]
@@ -78,5 +103,19 @@ mod tests {
         let mut rng = Rng::new(1);
         let drawn: Vec<u64> = (0..1000).map(|_| rng.within(3..=7)).collect();
         assert_eq!((drawn.iter().min(), drawn.iter().max()), (Some(&3), Some(&7)));
+    }
+
+    #[test]
+    fn a_shuffle_keeps_every_item() {
+        let mut items: Vec<u32> = (0..100).collect();
+        Rng::new(7).shuffle(&mut items);
+        assert_ne!(items, (0..100).collect::<Vec<_>>());
+        items.sort_unstable();
+        assert_eq!(items, (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn mixing_is_ordered() {
+        assert_ne!(mix(&[1, 2]), mix(&[2, 1]));
     }
 }
