@@ -10,7 +10,8 @@
 
 use std::rc::Rc;
 
-use braid_array::geometry::{ParityLayout, ParityLevel, Raid456};
+use braid_array::geometry::{Raid456};
+use braid_level::{ParityLayout, ParityLevel};
 use braid_array::{ArrayByte, Geometry, Role};
 use braid_engine::redundant::{
     Layout, LogSetup, MemberState, NewMember, STRIPE_CACHE, Setup, Speed,

@@ -1,6 +1,7 @@
 //! Golden arrays: the copies of raid10's chunks lie where the kernel's md put them.
 
-use braid_array::geometry::{Raid10, Raid10Layout};
+use braid_array::geometry::{Raid10};
+use braid_level::{Raid10Layout};
 use braid_array::{MemberByte, Mirrored, Role};
 
 /// What the kernel did: the layout number, chunk size and array size, and for each member its size

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use braid_array::geometry::{GeometryError, Raid1, Raid10, Raid10Layout};
+use braid_array::geometry::{GeometryError, Raid1, Raid10};
+use braid_level::{Raid10Layout};
 use braid_array::plan::{plan_span, plan_span_with};
 use braid_array::{ArrayByte, ArraySpan, Geometry, MemberByte, MemberSpan, Mirrored};
 use braid_array::{Plan, Role, Run};
@@ -47,7 +48,7 @@ fn check_refusal(
     match error {
         GeometryError::Copies { .. } => assert!(layout.copies() > members),
         GeometryError::MemberSize { .. } => assert!(blocks < chunk * layout.far() as u64),
-        GeometryError::Raid10Layout { number, .. } => {
+        GeometryError::Layout(LayoutError::Raid10 { number, .. }) => {
             let uneven = layout.near() > 1 && !members.is_multiple_of(layout.near());
             let offset_does_not_fit = layout.is_offset() && layout.far() > 1 && uneven;
             assert!(offset_does_not_fit || number >> 17 != 0, "{layout} over {members}");

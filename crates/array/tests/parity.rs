@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use braid_array::geometry::{Column, GeometryError, ParityLayout, ParityLevel, Raid456};
+use braid_array::geometry::{Column, GeometryError, Raid456};
+use braid_level::{ParityLayout, ParityLevel};
 use braid_array::{ArraySpan, Geometry, MemberSpan, Role};
 
 const BLOCK: u64 = 4096;

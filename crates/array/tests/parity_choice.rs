@@ -1,7 +1,8 @@
 //! What planned writes to arrays with parity read: never more than needed, and what the rules say.
 
 use braid_array::coordinates::{Coordinate, Offset, Stretch};
-use braid_array::geometry::{Column, ParityLayout, ParityLevel, Raid456};
+use braid_array::geometry::{Column, Raid456};
+use braid_level::{ParityLayout, ParityLevel};
 use braid_array::parity_plan::{
     Band, Bands, Lost, MAX_BANDS, Method, ParityState, bands, choose, reads, split_stripes, writes,
 };

@@ -6,7 +6,8 @@
 use std::sync::LazyLock;
 
 use braid_array::coordinates::{Coordinate, Stretch};
-use braid_array::geometry::{Column, ParityLayout, ParityLevel, Raid456};
+use braid_array::geometry::{Column, Raid456};
+use braid_level::{ParityLayout, ParityLevel};
 use braid_array::parity_plan::{
     Band, Bands, Lost, MAX_BANDS, Method, ParityState, bands, choose, reads, split_stripes, writes,
 };

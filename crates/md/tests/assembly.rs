@@ -22,7 +22,13 @@ const LEVELS: [Level; 7] = [
 const EVENTS: u64 = 40;
 
 fn options() -> Options<'static> {
-    Options { force: false, read_only: false, degraded: false, supported: &|_| true }
+    Options {
+        force: false,
+        read_only: false,
+        degraded: false,
+        raid0_layout: None,
+        supported: &|_| true,
+    }
 }
 
 fn force() -> Options<'static> {

@@ -203,7 +203,13 @@ fn what_is_planned_can_be_assembled() {
         });
         let sets = group(candidates.collect());
         let options =
-            Options { force: false, read_only: false, degraded: false, supported: &|_| true };
+            Options {
+        force: false,
+        read_only: false,
+        degraded: false,
+        raid0_layout: None,
+        supported: &|_| true,
+    };
         let assembly = sets[0].assess(options);
         assert_eq!(assembly.can_start, Start::ReadWrite, "{assembly}: {request:?}");
         assert_eq!(assembly.array_size, Some(plan.array_size));

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use braid_array::geometry::{Raid0, Raid0Layout};
+use braid_array::geometry::{Raid0};
+use braid_level::{Raid0Layout};
 use braid_block::{Errno, Flags, Io, Limits, Op, Span};
 use braid_engine::{Array, Dev, Device, join_all};
 use braid_mem::Pool;

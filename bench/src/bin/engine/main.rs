@@ -25,7 +25,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use braid_array::geometry::{Raid0, Raid0Layout};
+use braid_array::geometry::{Raid0};
+use braid_level::{Raid0Layout};
 use braid_bench::args::{Args, finish};
 use braid_bench::mirrored::{NoTimers, Raid1Plan};
 use braid_bench::rng::Rng;

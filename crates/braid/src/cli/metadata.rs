@@ -142,6 +142,10 @@ pub(crate) struct Assemble {
     /// written
     #[arg(long, conflicts_with_all = ["read_only", "force"])]
     pub(crate) degraded: bool,
+    /// How a raid0 over members of unequal sizes is laid out, where its superblocks do not say:
+    /// alternate (Linux since 3.14) or original (before)
+    #[arg(long, value_name = "LAYOUT", value_parser = raid0_layout)]
+    pub(crate) layout: Option<Raid0Layout>,
     /// Take stale members in where the array cannot start without, and go on without members
     /// that are not here: the risks are shown, superblocks are rewritten, `undo` puts them back
     #[arg(long, conflicts_with = "read_only")]

@@ -69,7 +69,7 @@ pub(super) fn is_expression(text: &str) -> bool {
 ///
 /// # Errors
 /// A path that the stack language, which is text, cannot hold.
-pub(super) fn md(paths: &[PathBuf]) -> Result<Stack, Failure> {
+pub(super) fn md(layout: Option<Raid0Layout>, paths: &[PathBuf]) -> Result<Stack, Failure> {
     // What is remembered as text is read once now.
     parse(&md_of(paths)?.to_string())
 }
@@ -89,5 +89,5 @@ pub(super) fn md_of(paths: &[PathBuf]) -> Result<Stack, Failure> {
             .next("a symbolic link with another name reaches it")),
     };
     let members = paths.iter().map(member).collect::<Result<_, _>>()?;
-    Ok(Stack::from(Node::Md(Md { members })))
+    Ok(Stack::from(Node::Md(Md { layout, members })))
 }

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use braid_md::assembly::{BitmapFacts, Candidate, array_size};
+use braid_level::size::array_size;
+use braid_md::assembly::{BitmapFacts, Candidate};
 use braid_md::detect::{self, Found};
 use braid_md::{BadBlocks, Bitmap, BitmapHeader, Features, Level, Superblock, bitmap};
 

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use braid_array::geometry::{Linear, Raid0, Raid0Layout};
+use braid_array::geometry::{Linear, Raid0};
+use braid_level::{Raid0Layout};
 use braid_array::{ArrayByte, Geometry};
 use braid_engine::{Array, Dev};
 

@@ -115,7 +115,7 @@ fn check(set: &Set, agreed: &[(usize, Superblock)]) -> Result<(), Failure> {
         candidates.push(Candidate { superblock, ..before.clone() });
     }
     let options =
-        Options { force: false, read_only: false, degraded: false, supported: &is_served };
+        Options { force: false, read_only: false, degraded: false, raid0_layout: None, supported: &is_served };
     let verdicts: Vec<Assembly> = group(candidates).iter().map(|set| set.assess(options)).collect();
     match &verdicts[..] {
         [one] if one.can_start == Start::ReadWrite => Ok(()),
