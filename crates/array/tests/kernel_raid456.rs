@@ -2,9 +2,9 @@
 //! them, and P and Q are what it made of the data.
 
 use braid_array::geometry::{Column, Raid456};
-use braid_level::{ParityLayout, ParityLevel};
 use braid_array::{Geometry, Run};
 use braid_golden::{Golden, Role, named};
+use braid_level::{ParityLayout, ParityLevel};
 
 /// The data of the members that are there, by role.
 fn members(golden: &Golden) -> Vec<Option<Vec<u8>>> {

@@ -48,8 +48,7 @@ pub fn name_of(level: Level, number: u32) -> String {
         }
         Level::Raid10 => {
             let layout = Raid10Layout::from_number(number).ok();
-            return layout
-                .map_or_else(|| format!("{number:#x}"), |layout| format!("{layout:#}"));
+            return layout.map_or_else(|| format!("{number:#x}"), |layout| format!("{layout:#}"));
         }
     };
     named.unwrap_or_else(|| number.to_string())

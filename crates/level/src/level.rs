@@ -100,10 +100,10 @@ impl Level {
         match self {
             Level::Linear | Level::Raid1 => None,
             Level::Raid0 => (!RAID0_CHUNKS.contains(&chunk) || !chunk.is_multiple_of(512))
-                .then_some("a multiple of 512, up to 512 GiB"),
+                .then_some("a multiple of 512, up to 549755813888"),
             Level::Raid4 | Level::Raid5 | Level::Raid6 | Level::Raid10 => {
                 (!CHUNKS.contains(&chunk) || !chunk.is_power_of_two())
-                    .then_some("a power of two from 4 KiB to 512 GiB")
+                    .then_some("a power of two from 4096 to 549755813888")
             }
         }
     }
@@ -135,9 +135,9 @@ impl FromStr for Level {
         let level = match text {
             "stripe" => Some(Level::Raid0),
             "mirror" => Some(Level::Raid1),
-            _ => Level::ALL.into_iter().find(|level| {
-                level.name() == text || level.number().to_string() == text
-            }),
+            _ => Level::ALL
+                .into_iter()
+                .find(|level| level.name() == text || level.number().to_string() == text),
         };
         level.ok_or_else(|| {
             format!(

@@ -146,10 +146,10 @@ impl ParityLayout {
 
     /// The layouts that arrays of this level can have, mdadm's default first.
     pub fn of(level: ParityLevel) -> impl Iterator<Item = ParityLayout> {
-        let first = Some(ParityLayout::default()).filter(|layout| layout.suits(level));
-        let others = ParityLayout::all()
-            .filter(move |layout| layout.suits(level) && *layout != ParityLayout::default());
-        first.into_iter().chain(others)
+        // As mdadm's manual page lists them: left before right, symmetric before asymmetric.
+        let first = [2, 0, 3, 1].map(|index: usize| LAYOUTS[index].0);
+        let others = ParityLayout::all().filter(move |layout| !first.contains(layout));
+        first.into_iter().chain(others).filter(move |layout| layout.suits(level))
     }
 
     /// The layout of md's number, as superblocks hold it. A raid4's number says nothing: whatever
@@ -172,7 +172,8 @@ impl ParityLayout {
     /// [`ParityLayout::suits`]'s to say.
     #[must_use]
     pub fn from_name(text: &str) -> Option<ParityLayout> {
-        ParityLayout::all().find(|layout| layout.name() == text || layout.short_name() == Some(text))
+        ParityLayout::all()
+            .find(|layout| layout.name() == text || layout.short_name() == Some(text))
     }
 
     /// mdadm's name: `left-symmetric`.
@@ -224,7 +225,6 @@ impl fmt::Display for ParityLayout {
         f.pad(self.name())
     }
 }
-
 
 #[cfg(test)]
 mod tests {

@@ -11,9 +11,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::Span;
 use crate::error::{Fault, ParseError, Problem};
 use crate::level::file::File;
-use crate::size::ByteSize;
 use crate::level::{Node, check_expr};
 use crate::parse::parse_tokens;
+use crate::size::ByteSize;
 
 /// The most members of one level: the roles that fit in md's 1 KiB version 1 superblock behind its
 /// fixed 256 bytes, at two bytes each: (1024 − 256) / 2.

@@ -2,7 +2,8 @@
 
 use braid_level::{ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
 use braid_stack::{
-    ByteSize, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Raid0, Raid1, Raid4, Raid5, Raid6, Raid10, Ram, Rate, Stack,
+    ByteSize, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Raid0, Raid1, Raid4,
+    Raid5, Raid6, Raid10, Ram, Rate, Stack,
 };
 
 /// (source, canonical); an empty canonical text means "the source itself".
@@ -153,7 +154,8 @@ fn every_value_of_the_levels_with_parity_arrives() {
         Stack::from(Node::File(File { path: path.to_owned(), offset: ByteSize(0), length: None }))
     };
     let missing = || Stack::from(Node::Missing(Missing));
-    let layout = |number| ParityLayout::of(ParityLevel::Raid6).find(|one| one.number() == number).unwrap();
+    let layout =
+        |number| ParityLayout::of(ParityLevel::Raid6).find(|one| one.number() == number).unwrap();
     let raid5 = Raid5 {
         chunk: ByteSize::kib(8),
         layout: layout(0),

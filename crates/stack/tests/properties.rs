@@ -2,8 +2,8 @@
 
 use braid_level::{ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
 use braid_stack::{
-    ByteSize, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Raid0, Raid1, Raid4, Raid5, Raid6, Raid10, Ram, Rate, Stack,
-    parse_expr,
+    ByteSize, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Raid0, Raid1, Raid4,
+    Raid5, Raid6, Raid10, Ram, Rate, Stack, parse_expr,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -103,11 +103,19 @@ fn stack() -> impl Strategy<Value = Stack> {
             (12_u32..=26, with_parity(2, 1, member.clone())).prop_map(|(shift, members)| {
                 Node::Raid4(Raid4 { chunk: ByteSize(1 << shift), members }).into()
             }),
-            (12_u32..=26, one_of(ParityLayout::of(ParityLevel::Raid5)), with_parity(2, 1, member.clone()))
+            (
+                12_u32..=26,
+                one_of(ParityLayout::of(ParityLevel::Raid5)),
+                with_parity(2, 1, member.clone())
+            )
                 .prop_map(|(shift, layout, members)| {
                     Node::Raid5(Raid5 { chunk: ByteSize(1 << shift), layout, members }).into()
                 }),
-            (12_u32..=26, one_of(ParityLayout::of(ParityLevel::Raid6)), with_parity(4, 2, member.clone()))
+            (
+                12_u32..=26,
+                one_of(ParityLayout::of(ParityLevel::Raid6)),
+                with_parity(4, 2, member.clone())
+            )
                 .prop_map(|(shift, layout, members)| {
                     Node::Raid6(Raid6 { chunk: ByteSize(1 << shift), layout, members }).into()
                 }),

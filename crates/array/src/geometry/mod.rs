@@ -12,7 +12,7 @@ pub use raid1::Raid1;
 pub use raid10::Raid10;
 pub use raid456::{Column, Raid456};
 
-use braid_level::{Level, LayoutError, ParityLayout, ParityLevel, Raid10Layout};
+use braid_level::{LayoutError, Level, ParityLayout, ParityLevel, Raid10Layout};
 
 use crate::{ArrayByte, MemberByte, Role};
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use braid_level::Raid0Layout;
 use braid_md::{Level, Uuid, Version};
 use braid_stack::ByteSize;
 use clap::Args;
@@ -103,6 +104,10 @@ fn parse_bitmap(text: &str) -> Result<BitmapArg, String> {
             .map(BitmapArg::Chunk)
             .map_err(|error| format!("neither none nor internal nor the size of a chunk: {error}")),
     }
+}
+
+fn raid0_layout(text: &str) -> Result<Raid0Layout, String> {
+    Raid0Layout::from_name(text).ok_or_else(|| "there are alternate and original".to_owned())
 }
 
 /// `--consistency`.

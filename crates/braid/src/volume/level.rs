@@ -2,8 +2,8 @@
 
 use braid_array::GeometryError;
 use braid_array::geometry::{Linear, Raid0, Raid1, Raid10, Raid456};
-use braid_level::{ParityLayout, ParityLevel};
 use braid_block::Limits;
+use braid_level::{ParityLayout, ParityLevel};
 use braid_stack::{ByteSize, Node, Stack};
 
 pub(crate) use braid_engine::assembled::Level;

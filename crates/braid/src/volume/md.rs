@@ -21,6 +21,7 @@ use braid_block::Limits;
 use braid_engine::assembled::{self, Assembled, LogPlace, Refusal, assemble};
 use braid_engine::redundant::{Layout, Setup};
 use braid_engine::{Clock, Dev};
+use braid_level::Raid0Layout;
 use braid_md::Superblock;
 use braid_stack::Stack;
 
@@ -98,8 +99,8 @@ impl MdArray {
         let found: Vec<_> = metadata.iter().map(|one| (one.label(), &one.carried)).collect();
         let OpenOptions { read_only, degraded, .. } = *options;
         let how = assembled::Options { read_only, degraded, raid0_layout };
-        let assembled = assemble(&found, how)
-            .map_err(|refusal| led_on(refusal, &unusable, options))?;
+        let assembled =
+            assemble(&found, how).map_err(|refusal| led_on(refusal, &unusable, options))?;
         let open = open_members(&assembled, &metadata, options)?;
         let combined = Limits::combine(open.iter().map(|leaf| leaf.limits()));
         let left_out = |(member, by_bitmap): &(String, bool)| LeftOutStatus {

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use braid_array::geometry::{Linear, Raid0, Raid1, Raid10, Raid456};
-use braid_level::{ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
 use braid_array::{Geometry, GeometryError, Mirrored};
+use braid_level::{ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
 use braid_md::{Level as MdLevel, Superblock};
 
 use crate::redundant::Layout;

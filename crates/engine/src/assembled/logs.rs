@@ -12,8 +12,8 @@ use std::io;
 use std::ops::Range;
 
 use braid_array::geometry::{Column, Raid456};
-use braid_level::{ParityLayout, ParityLevel};
 use braid_array::{Geometry, GeometryError};
+use braid_level::{ParityLayout, ParityLevel};
 use braid_md::ppl::{self, Entry, Newest};
 use braid_md::rejection::{LogRejection, PplRejection};
 use braid_md::stripe_log::{self, BLOCK, Head};

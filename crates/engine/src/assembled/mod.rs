@@ -37,6 +37,7 @@ use std::io;
 use std::rc::Rc;
 
 use braid_array::{self as array, GeometryError, MemberByte};
+use braid_level::Raid0Layout;
 use braid_md::assembly::{self, Assembly, LeftOut, Member, Reason, Slot, Start, group};
 use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
 

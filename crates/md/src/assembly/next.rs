@@ -51,9 +51,10 @@ pub(super) fn next(
             next.push(assemble(&all, " --read-only"));
         }
         State::Unsupported(Obstacle::LayoutNotRecorded) => {
-            next.extend([Raid0Layout::Alternate, Raid0Layout::Original].map(|layout| {
-                assemble(&all, &format!(" --layout {layout} --read-only"))
-            }));
+            next.extend(
+                [Raid0Layout::Alternate, Raid0Layout::Original]
+                    .map(|layout| assemble(&all, &format!(" --layout {layout} --read-only"))),
+            );
         }
         State::Unsupported(_) => {}
         _ if can_start == Start::Refused && !alone.is_empty() => {

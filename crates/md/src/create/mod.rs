@@ -31,8 +31,8 @@ mod writes;
 pub use error::CreateError;
 pub use request::{BitmapChoice, Consistency, Device, Place, Request};
 
-use braid_level::{Raid10Layout, layout};
 use braid_level::size::{array_size, redundant_size, round_down, suffice};
+use braid_level::{Raid10Layout, layout};
 
 use crate::{Level, Resync, Superblock, Version};
 use place::SUPERBLOCK;
@@ -154,10 +154,8 @@ fn plan_with(
     let component_size = component_size(request, policy, layout, chunk, data_offset)?;
     let disks = request.members.len();
     let sync_size = match request.level {
-        Level::Raid10 => {
-            redundant_size(request.level, layout, chunk, disks as u64, component_size)
-                .ok_or(CreateError::TooLarge)?
-        }
+        Level::Raid10 => redundant_size(request.level, layout, chunk, disks as u64, component_size)
+            .ok_or(CreateError::TooLarge)?,
         _ => component_size,
     };
     let ppl = (policy == Policy::Ppl).then(|| place::ppl_place(request.version));

@@ -77,7 +77,11 @@ fn check_shape(level: Level, layout: u32, chunk: u64, raid_disks: u32) -> Result
     if let Some(needs) = level.refuses_chunk(chunk) {
         return Err(Rejection::Chunk { chunk, level, needs });
     }
-    if layout::is_known(level, layout, raid_disks) { Ok(()) } else { Err(Rejection::Layout { layout, level, raid_disks }) }
+    if layout::is_known(level, layout, raid_disks) {
+        Ok(())
+    } else {
+        Err(Rejection::Layout { layout, level, raid_disks })
+    }
 }
 
 /// Features that exclude each other, or that the level or the role cannot have.

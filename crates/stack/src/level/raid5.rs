@@ -39,7 +39,10 @@ impl Level for Raid5 {
 
     fn check(args: &Args<'_>) -> Result<Self, Fault> {
         let chunk = parity::chunk(args)?;
-        let layout = args.word("layout")?.map(|word| parity::layout(word, ParityLevel::Raid5)).transpose()?;
+        let layout = args
+            .word("layout")?
+            .map(|word| parity::layout(word, ParityLevel::Raid5))
+            .transpose()?;
         let members = parity::members(args, Self::NAME, 2, 1)?;
         Ok(Self { chunk, layout: layout.unwrap_or_default(), members })
     }

@@ -40,7 +40,10 @@ impl Level for Raid6 {
 
     fn check(args: &Args<'_>) -> Result<Self, Fault> {
         let chunk = parity::chunk(args)?;
-        let layout = args.word("layout")?.map(|word| parity::layout(word, ParityLevel::Raid6)).transpose()?;
+        let layout = args
+            .word("layout")?
+            .map(|word| parity::layout(word, ParityLevel::Raid6))
+            .transpose()?;
         let members = parity::members(args, Self::NAME, 4, 2)?;
         Ok(Self { chunk, layout: layout.unwrap_or_default(), members })
     }
