@@ -22,12 +22,13 @@ use std::hint::black_box;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use braid_array::geometry::{Raid0, Raid0Layout};
+use braid_array::geometry::Raid0;
 use braid_bench::mirrored::{DATA_OFFSET, NoTimers, Raid1Plan};
 use braid_block::{Completion, Flags, Io, Payload};
 use braid_device::Ram;
 use braid_engine::redundant::Redundant;
 use braid_engine::{Array, Dev, InFlight, Pending};
+use braid_level::Raid0Layout;
 use braid_mem::{Advice, Buf, Pool, Region};
 use gungraun::prelude::*;
 use gungraun::{Callgrind, EventKind};

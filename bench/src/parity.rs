@@ -10,12 +10,13 @@
 
 use std::rc::Rc;
 
-use braid_array::geometry::{ParityLayout, ParityLevel, Raid456};
+use braid_array::geometry::Raid456;
 use braid_array::{ArrayByte, Geometry, Role};
 use braid_engine::redundant::{
     Layout, LogSetup, MemberState, NewMember, STRIPE_CACHE, Setup, Speed,
 };
 use braid_engine::{Clock, Dev};
+use braid_level::{ParityLayout, ParityLevel};
 use braid_md::create::{BitmapChoice, Consistency, Device, Place, Plan, Request, plan};
 use braid_md::superblock::Features;
 use braid_md::{BadBlocks, Level, Resync, Timestamp, Uuid, Version, ppl};

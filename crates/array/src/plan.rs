@@ -131,7 +131,8 @@ fn plan_fan(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::geometry::{Linear, Raid0, Raid0Layout};
+    use crate::geometry::{Linear, Raid0};
+    use braid_level::Raid0Layout;
     use proptest::prelude::*;
     use std::collections::HashSet;
 

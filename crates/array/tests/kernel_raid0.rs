@@ -1,8 +1,9 @@
 //! Golden arrays: the chunks of raid0 over unequal members lie where the kernel's md put them, in
 //! both layouts.
 
-use braid_array::geometry::{Raid0, Raid0Layout};
+use braid_array::geometry::Raid0;
 use braid_array::{ArrayByte, Geometry, MemberByte};
+use braid_level::Raid0Layout;
 
 /// What the kernel did: the chunk size, and for each member its size and the chunks on it.
 struct Golden {

@@ -1,7 +1,8 @@
 //! Golden arrays: the copies of raid10's chunks lie where the kernel's md put them.
 
-use braid_array::geometry::{Raid10, Raid10Layout};
+use braid_array::geometry::Raid10;
 use braid_array::{MemberByte, Mirrored, Role};
+use braid_level::Raid10Layout;
 
 /// What the kernel did: the layout number, chunk size and array size, and for each member its size
 /// and the array's chunk at each of its chunks, `None` where it put none.

@@ -1,9 +1,10 @@
 //! Golden arrays: the data and the parity of raid4, raid5 and raid6 lie where the kernel's md put
 //! them, and P and Q are what it made of the data.
 
-use braid_array::geometry::{Column, ParityLayout, ParityLevel, Raid456};
+use braid_array::geometry::{Column, Raid456};
 use braid_array::{Geometry, Run};
 use braid_golden::{Golden, Role, named};
+use braid_level::{ParityLayout, ParityLevel};
 
 /// The data of the members that are there, by role.
 fn members(golden: &Golden) -> Vec<Option<Vec<u8>>> {

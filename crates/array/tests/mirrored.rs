@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use braid_array::geometry::{GeometryError, Raid1, Raid10, Raid10Layout};
+use braid_array::geometry::{GeometryError, Raid1, Raid10};
 use braid_array::plan::{plan_span, plan_span_with};
 use braid_array::{ArrayByte, ArraySpan, Geometry, MemberByte, MemberSpan, Mirrored};
 use braid_array::{Plan, Role, Run};
+use braid_level::{LayoutError, Raid10Layout};
 
 const BLOCK: u64 = 4096;
 
@@ -47,7 +48,7 @@ fn check_refusal(
     match error {
         GeometryError::Copies { .. } => assert!(layout.copies() > members),
         GeometryError::MemberSize { .. } => assert!(blocks < chunk * layout.far() as u64),
-        GeometryError::Raid10Layout { number, .. } => {
+        GeometryError::Layout(LayoutError::Raid10 { number, .. }) => {
             let uneven = layout.near() > 1 && !members.is_multiple_of(layout.near());
             let offset_does_not_fit = layout.is_offset() && layout.far() > 1 && uneven;
             assert!(offset_does_not_fit || number >> 17 != 0, "{layout} over {members}");
@@ -229,7 +230,7 @@ fn chunks_are_dealt_as_the_pictures_show() {
         // An odd slot holds nothing.
         ("n2", 3, vec!["0 0 -"]),
     ] {
-        let layout = layout.parse().unwrap();
+        let layout = Raid10Layout::from_name(layout).unwrap();
         let member_size = rows.len() as u64 * BLOCK;
         let raid10 = Raid10::new(member_size, members, BLOCK, layout).unwrap();
         for (row, expected) in rows.iter().enumerate() {
@@ -251,7 +252,8 @@ fn sizes_are_rounded_to_what_the_far_copies_divide() {
     for (layout, member_chunks, chunks, stripe) in
         [("n2", 5, 7, 3), ("f2", 4, 6, 3), ("o2", 4, 6, 3), ("n3", 5, 5, 1)]
     {
-        let raid10 = Raid10::new(member_size, 3, BLOCK, layout.parse().unwrap()).unwrap();
+        let raid10 =
+            Raid10::new(member_size, 3, BLOCK, Raid10Layout::from_name(layout).unwrap()).unwrap();
         assert_eq!(raid10.member_size(), member_chunks * BLOCK, "{layout}");
         assert_eq!(raid10.size(), chunks * BLOCK, "{layout}");
         assert_eq!(raid10.stripe(), stripe * BLOCK, "{layout}");
@@ -269,7 +271,9 @@ fn where_each_member_holds_all_a_request_stays_in_one_piece() {
 #[test]
 fn what_makes_no_array_is_refused_with_its_values() {
     let refusal = |size, members, chunk, layout: &str| {
-        Raid10::new(size, members, chunk, layout.parse().unwrap()).unwrap_err().to_string()
+        Raid10::new(size, members, chunk, Raid10Layout::from_name(layout).unwrap())
+            .unwrap_err()
+            .to_string()
     };
     assert_eq!(
         refusal(1 << 20, 2, 4096, "n3"),

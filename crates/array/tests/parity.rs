@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use braid_array::geometry::{Column, GeometryError, ParityLayout, ParityLevel, Raid456};
+use braid_array::geometry::{Column, GeometryError, Raid456};
 use braid_array::{ArraySpan, Geometry, MemberSpan, Role};
+use braid_level::{ParityLayout, ParityLevel};
 
 const BLOCK: u64 = 4096;
 const LEVELS: [ParityLevel; 3] = [ParityLevel::Raid4, ParityLevel::Raid5, ParityLevel::Raid6];
@@ -157,7 +158,7 @@ fn chunks_are_dealt_as_the_pictures_show() {
         (Raid6, "right-symmetric-6", "P01Q 3P2Q 45PQ P67Q"),
         (Raid6, "parity-first-6", "P01Q P23Q P45Q P67Q"),
     ] {
-        let layout = layout.parse().unwrap();
+        let layout = ParityLayout::from_name(layout).unwrap();
         let raid = Raid456::new(9 * BLOCK, 4, BLOCK, level, layout).unwrap();
         for (stripe, expected) in (0..).zip(stripes.split(' ')) {
             assert_eq!(picture(&raid, stripe), expected, "stripe {stripe} of {level} {layout}");
@@ -182,7 +183,7 @@ fn powers_are_as_the_pictures_say() {
         ("left-symmetric-6", "012-3-"),
         ("right-asymmetric-6", "0-123-"),
     ] {
-        let layout = layout.parse().unwrap();
+        let layout = ParityLayout::from_name(layout).unwrap();
         let raid = Raid456::new(9 * BLOCK, 6, BLOCK, ParityLevel::Raid6, layout).unwrap();
         let found: String = Role::all(6)
             .map(|role| match raid.column_of(1, role) {
@@ -214,7 +215,13 @@ fn a_raid4_s_layout_is_not_looked_at() {
 #[test]
 fn a_raid6_has_as_many_members_as_there_are_powers() {
     let new = |members, layout: &str| {
-        Raid456::new(BLOCK, members, BLOCK, ParityLevel::Raid6, layout.parse().unwrap())
+        Raid456::new(
+            BLOCK,
+            members,
+            BLOCK,
+            ParityLevel::Raid6,
+            ParityLayout::from_name(layout).unwrap(),
+        )
     };
     for (layout, most) in [("ls", 255), ("left-symmetric-6", 255), ("ddf-N-continue", 253)] {
         let raid = new(most, layout).unwrap();
@@ -229,7 +236,9 @@ fn a_raid6_has_as_many_members_as_there_are_powers() {
 #[test]
 fn what_makes_no_array_is_refused_with_its_values() {
     let refusal = |size, members, chunk, level, layout: &str| {
-        Raid456::new(size, members, chunk, level, layout.parse().unwrap()).unwrap_err().to_string()
+        Raid456::new(size, members, chunk, level, ParityLayout::from_name(layout).unwrap())
+            .unwrap_err()
+            .to_string()
     };
     for (level, least) in LEVELS.into_iter().zip([2, 2, 4]) {
         let most = if level == ParityLevel::Raid6 { 255 } else { 384 };

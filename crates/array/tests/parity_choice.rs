@@ -1,11 +1,12 @@
 //! What planned writes to arrays with parity read: never more than needed, and what the rules say.
 
 use braid_array::coordinates::{Coordinate, Offset, Stretch};
-use braid_array::geometry::{Column, ParityLayout, ParityLevel, Raid456};
+use braid_array::geometry::{Column, Raid456};
 use braid_array::parity_plan::{
     Band, Bands, Lost, MAX_BANDS, Method, ParityState, bands, choose, reads, split_stripes, writes,
 };
 use braid_array::{ArrayByte, ArraySpan, Geometry, MemberSpan, Role};
+use braid_level::{ParityLayout, ParityLevel};
 
 const BLOCK: u64 = 4096;
 const METHODS: [Method; 5] =

@@ -6,11 +6,12 @@
 use std::sync::LazyLock;
 
 use braid_array::coordinates::{Coordinate, Stretch};
-use braid_array::geometry::{Column, ParityLayout, ParityLevel, Raid456};
+use braid_array::geometry::{Column, Raid456};
 use braid_array::parity_plan::{
     Band, Bands, Lost, MAX_BANDS, Method, ParityState, bands, choose, reads, split_stripes, writes,
 };
 use braid_array::{ArrayByte, ArraySpan, ByRole, Geometry, Role};
+use braid_level::{ParityLayout, ParityLevel};
 
 const BLOCK: u64 = 4096;
 
@@ -344,6 +345,6 @@ fn every_write_to_every_raid6_with_chunks_of_2_blocks_leaves_what_it_must() {
 fn every_write_to_every_raid6_with_chunks_of_4_blocks_leaves_what_it_must() {
     check_level(ParityLevel::Raid6, 5, 4);
     for layout in ["left-symmetric", "left-symmetric-6", "ddf-N-continue"] {
-        check_writes(&raid(6, 4, ParityLevel::Raid6, layout.parse().unwrap()));
+        check_writes(&raid(6, 4, ParityLevel::Raid6, ParityLayout::from_name(layout).unwrap()));
     }
 }

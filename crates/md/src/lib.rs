@@ -28,7 +28,6 @@ pub mod create;
 pub mod detect;
 pub mod examine;
 pub mod fuzz;
-pub mod level;
 pub mod mdstat;
 pub mod ppl;
 pub mod rejection;
@@ -39,7 +38,7 @@ pub mod version;
 
 pub use bad_blocks::BadBlocks;
 pub use bitmap::{Bitmap, BitmapHeader};
-pub use level::Level;
+pub use braid_level::Level;
 pub use rejection::Rejection;
 pub use superblock::{Features, Reshape, Resync, Role, Superblock, Timestamp};
 pub use uuid::Uuid;

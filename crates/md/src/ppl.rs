@@ -62,7 +62,8 @@
 
 use std::ops::Range;
 
-use crate::assembly::round_down;
+use braid_level::size::round_down;
+
 use crate::rejection::PplRejection;
 use crate::superblock::fields::{ByteOrder, Fields, FieldsMut};
 use crate::{SECTOR, Uuid};

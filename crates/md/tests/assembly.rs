@@ -2,9 +2,11 @@
 
 use proptest::prelude::*;
 
+use braid_level::size::suffice;
+use braid_level::{Raid0Layout, Raid10Layout, layout};
 use braid_md::assembly::{
-    Assembly, BitmapFacts, Candidate, Copies, Obstacle, Options, Reason, Risk, Set, Slot, Start,
-    State, came_back, group, suffice,
+    Assembly, BitmapFacts, Candidate, Obstacle, Options, Reason, Risk, Set, Slot, Start, State,
+    came_back, group,
 };
 use braid_md::create::{BitmapChoice, Consistency, Device, Place, Request, plan};
 use braid_md::stripe_log::Head;
@@ -22,7 +24,13 @@ const LEVELS: [Level; 7] = [
 const EVENTS: u64 = 40;
 
 fn options() -> Options<'static> {
-    Options { force: false, read_only: false, degraded: false, supported: &|_| true }
+    Options {
+        force: false,
+        read_only: false,
+        degraded: false,
+        raid0_layout: None,
+        supported: &|_| true,
+    }
 }
 
 fn force() -> Options<'static> {
@@ -124,9 +132,9 @@ fn spare_members(level: Level, disks: usize) -> usize {
 
 /// The kernel's rule for raid10 (`_enough`): a window over as many neighbours as there are
 /// copies, moved on by the near copies, must have a member everywhere.
-fn enough_by_the_kernel(copies: Copies, present: &[bool]) -> bool {
+fn enough_by_the_kernel(layout: Raid10Layout, present: &[bool]) -> bool {
     let disks = present.len();
-    let (near, all) = (copies.near as usize, copies.total() as usize);
+    let (near, all) = (layout.near(), layout.copies());
     let mut first = 0;
     loop {
         if !(0..all).any(|next| present[(first + next) % disks]) {
@@ -142,28 +150,44 @@ fn enough_by_the_kernel(copies: Copies, present: &[bool]) -> bool {
 #[test]
 fn raid10_survives_what_the_kernel_says_it_survives() {
     let mut worlds = 0;
-    let layouts = (1..=4).flat_map(|near| (1..=4).map(move |far| (near, far)));
-    for ((near, far), offset) in layouts.flat_map(|copies| [(copies, false), (copies, true)]) {
+    let layouts = (1..=4).flat_map(|near| (1..=4).map(move |far| near | far << 8));
+    for number in layouts.flat_map(|copies| [copies, copies | 1 << 16]) {
+        let Ok(layout) = Raid10Layout::from_number(number) else { continue };
         for disks in 2..=7_u32 {
-            let copies = Copies { near, far, offset };
-            let known = Copies::from_number(copies.number(), disks);
-            assert_eq!(known, (near * far <= disks).then_some(copies), "{copies:?} on {disks}");
-            if known.is_none() {
+            if !layout::is_sound(Level::Raid10, number, disks) {
                 continue;
             }
             for who in 0..1_u32 << disks {
                 let present: Vec<bool> = (0..disks).map(|role| who >> role & 1 == 1).collect();
-                let suffices = suffice(Level::Raid10, copies.number(), &present);
-                let expected = enough_by_the_kernel(copies, &present);
-                assert_eq!(suffices, expected, "{copies:?} {present:?}");
+                let suffices = suffice(Level::Raid10, number, &present);
+                let expected = enough_by_the_kernel(layout, &present);
+                assert_eq!(suffices, expected, "{layout} {present:?}");
                 worlds += 1;
             }
         }
     }
-    assert!(worlds > 3000);
-    for unknown in [1 << 17 | 0x102, 2 << 17 | 0x201, 1 << 19, 0] {
-        assert_eq!(Copies::from_number(unknown, 4), None);
+    assert!(worlds > 2500, "{worlds}");
+}
+
+/// Far copies that go round in sets: a chunk's copies are in one set, so that one member of each
+/// may be missing, and not both of one.
+#[test]
+fn raid10_with_far_sets_starts_without_members_of_different_sets() {
+    let mut candidates = array(Level::Raid10, 4);
+    for candidate in &mut candidates {
+        candidate.superblock.layout = 0x4_0201;
     }
+    let without = |missing: &[usize]| {
+        let there = |index: &usize| !missing.contains(index);
+        let left: Vec<Candidate> =
+            (0..4).filter(there).map(|index| candidates[index].clone()).collect();
+        assess(&left, Options { degraded: true, ..options() }).can_start
+    };
+    assert_eq!(without(&[]), Start::ReadWrite);
+    assert_eq!(without(&[0, 2]), Start::ReadWrite);
+    assert_eq!(without(&[1, 2]), Start::ReadWrite);
+    assert_eq!(without(&[0, 1]), Start::Refused);
+    assert_eq!(without(&[2, 3]), Start::Refused);
 }
 
 /// Every subset of the members: what is there has its role, and the array starts exactly if the
@@ -646,6 +670,29 @@ fn raid0_without_a_recorded_layout() {
     let assembly = assess(&candidates, options());
     assert_eq!(assembly.state, State::Unsupported(Obstacle::LayoutNotRecorded));
     assert_eq!(assembly.can_start, Start::Refused);
+    let next = ["alternate", "original"]
+        .map(|layout| format!("braid assemble m0 m1 --layout {layout} --read-only"));
+    assert_eq!(assembly.next, next);
+    let given = Some(Raid0Layout::Original);
+    let assembly = assess(&candidates, Options { raid0_layout: given, ..options() });
+    assert_eq!((assembly.state, assembly.can_start), (State::Clean, Start::ReadWrite));
+}
+
+/// What is given is for arrays that do not say it themselves.
+#[test]
+fn a_layout_that_contradicts_the_superblocks_is_refused() {
+    let assess = |level, layout| {
+        assess(&array(level, 3), Options { raid0_layout: Some(layout), ..options() }).to_string()
+    };
+    assert!(assess(Level::Raid0, Raid0Layout::Alternate).starts_with("clean"));
+    assert_eq!(
+        assess(Level::Raid0, Raid0Layout::Original),
+        "unsupported: the layout original was given, and the superblocks say alternate; cannot be started"
+    );
+    assert_eq!(
+        assess(Level::Raid5, Raid0Layout::Original),
+        "unsupported: the layout original was given, and the superblocks say raid5; cannot be started"
+    );
 }
 
 #[test]

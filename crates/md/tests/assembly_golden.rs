@@ -34,7 +34,13 @@ fn assess(golden: &Golden, options: Options<'_>) -> Assembly {
 }
 
 fn options() -> Options<'static> {
-    Options { force: false, read_only: false, degraded: false, supported: &|_| true }
+    Options {
+        force: false,
+        read_only: false,
+        degraded: false,
+        raid0_layout: None,
+        supported: &|_| true,
+    }
 }
 
 #[test]

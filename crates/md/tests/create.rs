@@ -5,8 +5,7 @@ use braid_md::assembly::{Candidate, Options, Start, State, group};
 use proptest::prelude::*;
 
 use braid_md::create::{
-    BitmapChoice, Consistency, CreateError, Device, Place, Plan, Request, What, Write, layout_name,
-    parse_layout, plan,
+    BitmapChoice, Consistency, CreateError, Device, Place, Plan, Request, What, Write, plan,
 };
 use braid_md::ppl::{Header, Newest};
 use braid_md::stripe_log::Head;
@@ -202,8 +201,13 @@ fn what_is_planned_can_be_assembled() {
             log_trouble: None,
         });
         let sets = group(candidates.collect());
-        let options =
-            Options { force: false, read_only: false, degraded: false, supported: &|_| true };
+        let options = Options {
+            force: false,
+            read_only: false,
+            degraded: false,
+            raid0_layout: None,
+            supported: &|_| true,
+        };
         let assembly = sets[0].assess(options);
         assert_eq!(assembly.can_start, Start::ReadWrite, "{assembly}: {request:?}");
         assert_eq!(assembly.array_size, Some(plan.array_size));
@@ -403,45 +407,6 @@ fn policies_that_make_no_sense() {
     }
     let refused = "journal".parse::<Consistency>().unwrap_err();
     assert!(refused.starts_with("\"journal\" is no consistency policy"), "{refused}");
-}
-
-#[test]
-fn layouts_as_mdadm_spells_them() {
-    let cases = [
-        (Level::Raid10, None, 0x102, "near=2"),
-        (Level::Raid10, Some("n3"), 0x103, "near=3"),
-        (Level::Raid10, Some("f2"), 0x201, "far=2"),
-        (Level::Raid10, Some("o3"), 0x1_0301, "offset=3"),
-        (Level::Raid10, Some("near"), 0x102, "near=2"),
-        (Level::Raid10, Some("far=3"), 0x301, "far=3"),
-        (Level::Raid10, Some("offset2"), 0x1_0201, "offset=2"),
-        (Level::Raid5, None, 2, "left-symmetric"),
-        (Level::Raid5, Some("la"), 0, "left-asymmetric"),
-        (Level::Raid5, Some("parity-last"), 5, "parity-last"),
-        (Level::Raid6, Some("ddf-N-restart"), 9, "ddf-N-restart"),
-        (Level::Raid6, Some("left-symmetric-6"), 18, "left-symmetric-6"),
-        (Level::Raid0, None, 2, "alternate"),
-        (Level::Raid0, Some("original"), 1, "original"),
-        (Level::Raid1, None, 0, ""),
-    ];
-    for (level, text, number, name) in cases {
-        assert_eq!(parse_layout(level, text), Ok(number), "{level} {text:?}");
-        assert_eq!(layout_name(level, number), name);
-    }
-    for (level, text) in [
-        (Level::Raid10, "n1"),
-        (Level::Raid10, "n"),
-        (Level::Raid10, "x2"),
-        (Level::Raid10, "n2x"),
-        (Level::Raid10, "n="),
-        (Level::Raid10, "256"),
-        (Level::Raid5, "ddf-N-restart"),
-        (Level::Raid0, "left-symmetric"),
-        (Level::Raid1, "n2"),
-    ] {
-        let is_default = (level, text) == (Level::Raid10, "n");
-        assert_eq!(parse_layout(level, Some(text)).is_ok(), is_default, "{level} {text}");
-    }
 }
 
 #[test]

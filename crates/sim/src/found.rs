@@ -68,7 +68,7 @@ pub fn look(images: &[Option<Image>]) -> Result<Vec<There>, String> {
 pub fn assemble(there: &[There]) -> Result<Assembled, Refusal> {
     let members: Vec<(String, &Carried)> =
         there.iter().map(|one| (label(one.disk), &one.carried)).collect();
-    let options = assembled::Options { read_only: false, degraded: true };
+    let options = assembled::Options { read_only: false, degraded: true, raid0_layout: None };
     assembled::assemble(&members, options)
 }
 
@@ -92,7 +92,8 @@ pub fn diverged(there: &[There]) -> Vec<usize> {
     let sets = group(there.iter().map(|one| one.carried.candidate(label(one.disk))).collect());
     let supported = assembled::is_served;
     let (force, read_only, degraded) = (false, false, true);
-    let options = Options { force, read_only, degraded, supported: &supported };
+    let raid0_layout = None;
+    let options = Options { force, read_only, degraded, raid0_layout, supported: &supported };
     let left_out = sets.iter().flat_map(|set| set.assess(options).left_out);
     let alone = left_out.filter(|one| matches!(one.reason, Reason::Diverged { .. }));
     alone.map(|one| number(&one.label)).collect()

@@ -189,7 +189,7 @@ fn check_one(
     if spec.has_parity() && degraded && is_dirty {
         return Ok(());
     }
-    let Ok(level) = Level::of(array, Vec::new()) else { return Ok(()) };
+    let Ok(level) = Level::of(array, None, Vec::new()) else { return Ok(()) };
     let Some(layout) = level.redundant() else { return Ok(()) };
     if !is_readable(&layout, &|role| in_sync[role]) {
         return Ok(());

@@ -90,7 +90,7 @@ impl Spec {
     /// If there is no such array.
     pub fn geometry(&self, roles: usize) -> Layout {
         let superblock = Spec { members: roles, ..*self }.array();
-        let level = Joined::of(&superblock, Vec::new()).expect("a spec is of an array");
+        let level = Joined::of(&superblock, None, Vec::new()).expect("a spec is of an array");
         level.redundant().expect("an array that survives losses")
     }
 

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use allocation_counter::measure;
-use braid_array::geometry::{Linear, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout};
+use braid_array::geometry::{Linear, Raid0, Raid1, Raid10};
 use braid_array::{Mirrored, Role};
 use braid_block::{Completion, Flags, Io};
 use braid_device::{Access, File, Ram};
@@ -19,6 +19,7 @@ use braid_engine::redundant::{
     Layout, MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed,
 };
 use braid_engine::{Array, Clock, Dev, InFlight, Pending};
+use braid_level::{Raid0Layout, Raid10Layout};
 use braid_md::{BadBlocks, Resync};
 use braid_mem::Pool;
 use braid_uring::{Config, Executor, Mode};

@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use braid_array::geometry::{Raid0, Raid0Layout};
+use braid_array::geometry::Raid0;
 use braid_block::{Errno, Flags, Io, Limits, Op, Span};
 use braid_engine::{Array, Dev, Device, join_all};
+use braid_level::Raid0Layout;
 use braid_mem::Pool;
 use braid_sim::{Client, Fault, Load, Rng, Sim, SimDisk, Target};
 

@@ -172,7 +172,7 @@ pub enum Problem {
         /// How many members were given.
         count: usize,
         /// How many copies the layout keeps.
-        copies: u8,
+        copies: usize,
     },
     /// Fewer members than the level makes sense with.
     #[error("`{level}` needs at least {least} members, not {count}")]

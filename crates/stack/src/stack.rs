@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use braid_level::{Level, Shape};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::Span;
@@ -12,6 +13,7 @@ use crate::error::{Fault, ParseError, Problem};
 use crate::level::file::File;
 use crate::level::{Node, check_expr};
 use crate::parse::parse_tokens;
+use crate::size::ByteSize;
 
 /// The most members of one level: the roles that fit in md's 1 KiB version 1 superblock behind its
 /// fixed 256 bytes, at two bytes each: (1024 − 256) / 2.
@@ -69,6 +71,23 @@ impl Stack {
                 Err(Fault::new(problem, second))
             }
         }
+    }
+
+    /// How the devices below lie in this one; `None` for a leaf, and where the members' own
+    /// superblocks say it.
+    #[must_use]
+    pub fn shape(&self) -> Option<Shape> {
+        let (level, layout, chunk) = match &self.node {
+            Node::Linear(_) => (Level::Linear, 0, ByteSize(0)),
+            Node::Raid0(raid) => (Level::Raid0, raid.layout.number(), raid.chunk),
+            Node::Raid1(_) => (Level::Raid1, 0, ByteSize(0)),
+            Node::Raid4(raid) => (Level::Raid4, 0, raid.chunk),
+            Node::Raid5(raid) => (Level::Raid5, raid.layout.number(), raid.chunk),
+            Node::Raid6(raid) => (Level::Raid6, raid.layout.number(), raid.chunk),
+            Node::Raid10(raid) => (Level::Raid10, raid.layout.number(), raid.chunk),
+            _ => return None,
+        };
+        Some(Shape { level, layout, chunk: chunk.bytes() })
     }
 
     /// The devices directly below; none for a leaf.

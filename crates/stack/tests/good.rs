@@ -1,8 +1,9 @@
 //! Expressions that parse, what they mean, and their canonical text.
 
+use braid_level::{ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
 use braid_stack::{
-    ByteSize, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, ParityLayout, Raid0,
-    Raid0Layout, Raid1, Raid4, Raid5, Raid6, Raid10, Raid10Kind, Raid10Layout, Ram, Rate, Stack,
+    ByteSize, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Raid0, Raid1, Raid4,
+    Raid5, Raid6, Raid10, Ram, Rate, Stack,
 };
 
 /// (source, canonical); an empty canonical text means "the source itself".
@@ -128,7 +129,7 @@ fn every_value_of_the_levels_with_copies_arrives() {
     };
     let raid10 = Raid10 {
         chunk: ByteSize::kib(64),
-        layout: Raid10Layout { kind: Raid10Kind::Offset, copies: 3 },
+        layout: Raid10Layout::from_name("o3").unwrap(),
         members: vec![
             file("./a"),
             Node::Missing(Missing).into(),
@@ -137,7 +138,7 @@ fn every_value_of_the_levels_with_copies_arrives() {
     };
     let expected = Raid1 {
         members: vec![
-            Node::Md(Md { members: vec![file("b.img")] }).into(),
+            Node::Md(Md { layout: None, members: vec![file("b.img")] }).into(),
             Node::Missing(Missing).into(),
             Node::Raid10(raid10).into(),
         ],
@@ -153,7 +154,8 @@ fn every_value_of_the_levels_with_parity_arrives() {
         Stack::from(Node::File(File { path: path.to_owned(), offset: ByteSize(0), length: None }))
     };
     let missing = || Stack::from(Node::Missing(Missing));
-    let layout = |number| ParityLayout::of_raid6().find(|one| one.number() == number).unwrap();
+    let layout =
+        |number| ParityLayout::of(ParityLevel::Raid6).find(|one| one.number() == number).unwrap();
     let raid5 = Raid5 {
         chunk: ByteSize::kib(8),
         layout: layout(0),
@@ -174,8 +176,8 @@ fn every_value_of_the_levels_with_parity_arrives() {
 #[test]
 fn every_layout_of_parity_is_read_as_it_is_printed() {
     for (level, layouts) in [
-        ("raid5", ParityLayout::of_raid5().collect::<Vec<_>>()),
-        ("raid6", ParityLayout::of_raid6().collect()),
+        ("raid5", ParityLayout::of(ParityLevel::Raid5).collect::<Vec<_>>()),
+        ("raid6", ParityLayout::of(ParityLevel::Raid6).collect()),
     ] {
         for layout in layouts {
             let source = format!("{level}(chunk=4K, layout={layout}, ./a, ./b, ./c, ./d)");

@@ -1,9 +1,9 @@
 //! What holds for every stack and for every text.
 
+use braid_level::{ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
 use braid_stack::{
-    ByteSize, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, ParityLayout, Raid0,
-    Raid0Layout, Raid1, Raid4, Raid5, Raid6, Raid10, Raid10Kind, Raid10Layout, Ram, Rate, Stack,
-    parse_expr,
+    ByteSize, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Raid0, Raid1, Raid4,
+    Raid5, Raid6, Raid10, Ram, Rate, Stack, parse_expr,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -39,13 +39,15 @@ fn model() -> impl Strategy<Value = Node> {
 
 fn md() -> impl Strategy<Value = Node> {
     let members = prop::collection::vec(file().prop_map(Stack::from), 1..4);
-    members.prop_map(|members| Node::Md(Md { members }))
+    let layout = prop_oneof![Just(None), Just(Some(Raid0Layout::Original))];
+    (layout, members).prop_map(|(layout, members)| Node::Md(Md { layout, members }))
 }
 
 /// A layout of raid10 over `members`: with at most as many copies.
 fn raid10_layout(members: usize) -> impl Strategy<Value = Raid10Layout> {
-    let kind = prop_oneof![Just(Raid10Kind::Near), Just(Raid10Kind::Far), Just(Raid10Kind::Offset)];
-    (kind, 2..=members as u8).prop_map(|(kind, copies)| Raid10Layout { kind, copies })
+    let kind = prop_oneof![Just('n'), Just('f'), Just('o')];
+    (kind, 2..=members)
+        .prop_map(|(kind, copies)| Raid10Layout::from_name(&format!("{kind}{copies}")).unwrap())
 }
 
 /// At least `least` members, of which the first is there.
@@ -101,11 +103,19 @@ fn stack() -> impl Strategy<Value = Stack> {
             (12_u32..=26, with_parity(2, 1, member.clone())).prop_map(|(shift, members)| {
                 Node::Raid4(Raid4 { chunk: ByteSize(1 << shift), members }).into()
             }),
-            (12_u32..=26, one_of(ParityLayout::of_raid5()), with_parity(2, 1, member.clone()))
+            (
+                12_u32..=26,
+                one_of(ParityLayout::of(ParityLevel::Raid5)),
+                with_parity(2, 1, member.clone())
+            )
                 .prop_map(|(shift, layout, members)| {
                     Node::Raid5(Raid5 { chunk: ByteSize(1 << shift), layout, members }).into()
                 }),
-            (12_u32..=26, one_of(ParityLayout::of_raid6()), with_parity(4, 2, member.clone()))
+            (
+                12_u32..=26,
+                one_of(ParityLayout::of(ParityLevel::Raid6)),
+                with_parity(4, 2, member.clone())
+            )
                 .prop_map(|(shift, layout, members)| {
                     Node::Raid6(Raid6 { chunk: ByteSize(1 << shift), layout, members }).into()
                 }),

@@ -4,23 +4,17 @@ mod linear;
 mod raid0;
 mod raid1;
 mod raid10;
-mod raid10_layout;
 mod raid456;
-mod raid456_layout;
 
 pub use linear::Linear;
-pub use raid0::{Raid0, Raid0Layout};
+pub use raid0::Raid0;
 pub use raid1::Raid1;
 pub use raid10::Raid10;
-pub use raid10_layout::{FarSets, ParseLayoutError, Raid10Layout};
 pub use raid456::{Column, Raid456};
-pub use raid456_layout::{ParityLayout, ParityLevel, ParseParityLayoutError};
+
+use braid_level::{LayoutError, Level, ParityLayout, ParityLevel, Raid10Layout};
 
 use crate::{ArrayByte, MemberByte, Role};
-
-/// md's chunks where they are powers of two: a page at least; and what a signed 32-bit number of
-/// sectors can say.
-const CHUNKS: std::ops::RangeInclusive<u64> = 4096..=512 << 30;
 
 /// A stretch of an array that lies in one piece on one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,11 +100,19 @@ pub enum GeometryError {
         /// What was given.
         count: usize,
     },
-    /// A chunk outside 4 KiB to 64 MiB, or not a multiple of the members' block size.
-    #[error(
-        "a chunk of {chunk} bytes: it must be from 4096 to 67108864 and a multiple of the members' blocks of {block} bytes"
-    )]
+    /// A chunk that the level cannot have.
+    #[error("a {level} chunk of {chunk} bytes: it must be {needs}")]
     Chunk {
+        /// The level.
+        level: Level,
+        /// What was given, in bytes.
+        chunk: u64,
+        /// What it must be.
+        needs: &'static str,
+    },
+    /// A chunk that is not a multiple of the members' block size.
+    #[error("a chunk of {chunk} bytes is no multiple of the members' blocks of {block} bytes")]
+    PartOfBlock {
         /// What was given, in bytes.
         chunk: u64,
         /// The members' largest logical block, in bytes.
@@ -134,12 +136,6 @@ pub enum GeometryError {
         /// The least, in bytes.
         least: u64,
     },
-    /// A chunk that raid10 cannot have.
-    #[error("a raid10 chunk of {chunk} bytes: it must be a power of two from 4096 to 549755813888")]
-    Raid10Chunk {
-        /// What was given, in bytes.
-        chunk: u64,
-    },
     /// Fewer members than copies of each byte.
     #[error(
         "raid10 layout {layout} keeps {copies} copies on different members; there are {members}"
@@ -152,14 +148,9 @@ pub enum GeometryError {
         /// Number of members.
         members: usize,
     },
-    /// A layout number that means nothing, or that md gives no sound meaning.
-    #[error("raid10 layout {number:#x}: {reason}")]
-    Raid10Layout {
-        /// md's number.
-        number: u32,
-        /// Why it is refused.
-        reason: &'static str,
-    },
+    /// A layout that means nothing, or not over so many members.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
     /// Too few or too many members for a level with parity.
     #[error("{level} has {least} to {most} members, not {count}")]
     ParityMembers {
@@ -172,16 +163,6 @@ pub enum GeometryError {
         /// The most: of a raid6 fewer than of the others, by what md computes a Q of.
         most: usize,
     },
-    /// A chunk that a level with parity cannot have.
-    #[error(
-        "a {level} chunk of {chunk} bytes: it must be a power of two from 4096 to 549755813888"
-    )]
-    ParityChunk {
-        /// The level.
-        level: ParityLevel,
-        /// What was given, in bytes.
-        chunk: u64,
-    },
     /// A layout that another level has.
     #[error("{level} has no layout {layout}")]
     ParityLayout {
@@ -189,14 +170,6 @@ pub enum GeometryError {
         level: ParityLevel,
         /// What was given.
         layout: ParityLayout,
-    },
-    /// A number that means no layout of the level.
-    #[error("{level} has no layout of number {number}")]
-    ParityLayoutNumber {
-        /// The level.
-        level: ParityLevel,
-        /// What was given.
-        number: u32,
     },
     /// The sizes add up to more than an array can have.
     #[error("the members have more than 2^63 bytes together")]

@@ -16,18 +16,10 @@
 //!
 //! Source: Linux `drivers/md/raid0.c` (`create_strip_zones`, `find_zone`, `map_sector`).
 
+use braid_level::{Level, Raid0Layout};
+
 use super::{Geometry, GeometryError, Run, usable_sizes};
 use crate::{ArrayByte, MemberByte, Role};
-
-/// How zones after the first are dealt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Raid0Layout {
-    /// md's layout 1, of Linux up to 3.13: chunks counted from the start of the array.
-    Original,
-    /// md's layout 2, of Linux from 3.14 on: chunks counted from the start of the zone.
-    #[default]
-    Alternate,
-}
 
 /// Chunks dealt to the members in turn.
 #[derive(Clone, Debug)]
@@ -54,7 +46,7 @@ impl Raid0 {
     /// `block` is their largest logical block, in bytes.
     ///
     /// # Errors
-    /// A chunk outside 4 KiB to 64 MiB or not a multiple of `block`; no member, too many, or
+    /// A chunk that [`Level::refuses_chunk`] or that is no multiple of `block`; no member, too many, or
     /// one smaller than a chunk.
     pub fn new(
         sizes: &[u64],
@@ -62,8 +54,11 @@ impl Raid0 {
         layout: Raid0Layout,
         block: u32,
     ) -> Result<Raid0, GeometryError> {
-        if !(4096..=64 << 20).contains(&chunk) || !chunk.is_multiple_of(block.into()) {
-            return Err(GeometryError::Chunk { chunk, block });
+        if let Some(needs) = Level::Raid0.refuses_chunk(chunk) {
+            return Err(GeometryError::Chunk { level: Level::Raid0, chunk, needs });
+        }
+        if !chunk.is_multiple_of(block.into()) {
+            return Err(GeometryError::PartOfBlock { chunk, block });
         }
         let sizes = usable_sizes(sizes, chunk)?;
         Ok(Raid0 { chunk, layout, members: sizes.len(), zones: zones(&sizes) })
@@ -182,11 +177,23 @@ mod tests {
     }
 
     #[test]
-    fn bad_chunks_are_refused_with_their_values() {
-        for (chunk, block) in [(0, 512), (2048, 512), (6 * K, 4096), (65 << 20, 512)] {
-            let error = Raid0::new(&[1 << 30; 2], chunk, Raid0Layout::default(), block);
-            assert_eq!(error.unwrap_err(), GeometryError::Chunk { chunk, block });
+    fn chunks_may_be_as_large_as_md_has_them() {
+        for chunk in [512, 2 * K, 65 << 20, 512 << 30] {
+            let raid0 = Raid0::new(&[chunk * 3; 2], chunk, Raid0Layout::default(), 512).unwrap();
+            assert_eq!(raid0.locate(ArrayByte::new(chunk * 3)).role, Role::new(1));
         }
+    }
+
+    #[test]
+    fn bad_chunks_are_refused_with_their_values() {
+        for chunk in [0, 768, (512 << 30) + 512] {
+            let error = Raid0::new(&[1 << 41; 2], chunk, Raid0Layout::default(), 512);
+            let error = error.unwrap_err();
+            assert!(matches!(error, GeometryError::Chunk { chunk: given, .. } if given == chunk));
+        }
+        let (chunk, block) = (6 * K, 4096);
+        let error = Raid0::new(&[1 << 30; 2], chunk, Raid0Layout::default(), block);
+        assert_eq!(error.unwrap_err(), GeometryError::PartOfBlock { chunk, block });
         let error = Raid0::new(&[1 << 20, 60 * K], 64 * K, Raid0Layout::default(), 512);
         assert_eq!(
             error.unwrap_err(),

@@ -32,8 +32,11 @@
 //! Source: Linux `drivers/md/raid10.c` (`setup_geo`, `calc_sectors`, `raid10_size`,
 //! `__raid10_find_phys`, `raid10_find_virt`).
 
-use super::{CHUNKS, FarSets, GeometryError, Mirrored, Owner, Raid10Layout, Run};
-use crate::{ArrayByte, ByRole, MemberByte, Role};
+use braid_level::raid10::Columns;
+use braid_level::{Level, Raid10Layout};
+
+use super::{GeometryError, Mirrored, Owner, Run};
+use crate::{ArrayByte, MemberByte, Role};
 
 /// Several copies of each chunk, dealt to the members.
 #[derive(Clone, Debug)]
@@ -65,8 +68,8 @@ impl Raid10 {
         if !(1..=crate::MAX_MEMBERS).contains(&members) {
             return Err(GeometryError::MemberCount { count: members });
         }
-        if !CHUNKS.contains(&chunk) || !chunk.is_power_of_two() {
-            return Err(GeometryError::Raid10Chunk { chunk });
+        if let Some(needs) = Level::Raid10.refuses_chunk(chunk) {
+            return Err(GeometryError::Chunk { level: Level::Raid10, chunk, needs });
         }
         let copies = layout.copies();
         if copies > members {
@@ -141,7 +144,7 @@ impl Mirrored for Raid10 {
             row + repetition as u64 * self.rows
         };
         Run {
-            role: self.columns.role(repetition, column),
+            role: Role::new(self.columns.member(repetition, column)),
             offset: MemberByte::new((member_row << self.chunk_shift) + within),
             len: self.piece(offset),
         }
@@ -159,7 +162,7 @@ impl Mirrored for Raid10 {
         } else {
             (member_row % self.rows, member_row / self.rows)
         };
-        let column = self.columns.column(repetition as usize, role);
+        let column = self.columns.column(repetition as usize, role.index());
         let slot = row * self.members as u64 + column as u64;
         let chunk = slot / near;
         if chunk >= self.chunks {
@@ -192,97 +195,4 @@ impl Mirrored for Raid10 {
             })
         })
     }
-}
-
-/// Which member each column of a row is on, in each repetition.
-#[derive(Clone, Debug)]
-struct Columns {
-    width: usize,
-    /// Index: repetition × width + column.
-    members: Vec<u16>,
-    /// The inverse: repetition × width + member.
-    columns: Vec<u16>,
-}
-
-impl Columns {
-    /// # Errors
-    /// A layout by which two chunks meet in one place, or two copies on one member.
-    fn new(layout: Raid10Layout, width: usize) -> Result<Columns, GeometryError> {
-        let refuse = |reason| GeometryError::Raid10Layout { number: layout.number(), reason };
-        if layout.is_offset() && layout.far() > 1 && !width.is_multiple_of(layout.near()) {
-            // md continues near copies that do not fit the row one row further, where another
-            // chunk's far copies are.
-            return Err(refuse(
-                "md puts two chunks in one place when near copies of the offset layout do not divide the members",
-            ));
-        }
-        let mut members: Vec<u16> = (0u16..).take(width).collect();
-        for index in width..width * layout.far() {
-            let before = usize::from(members[index - width]);
-            members.push(next_member(layout, width, before) as u16);
-        }
-        let columns = invert(&members, width)
-            .ok_or_else(|| refuse("md puts two chunks in one place with so many members"))?;
-        let columns = Columns { width, members, columns };
-        if !columns.are_copies_apart(layout) {
-            return Err(refuse("md puts two copies on one member with so many members"));
-        }
-        Ok(columns)
-    }
-
-    #[inline]
-    fn role(&self, repetition: usize, column: usize) -> Role {
-        Role::new(self.members[repetition * self.width + column])
-    }
-
-    fn column(&self, repetition: usize, role: Role) -> usize {
-        self.columns[repetition * self.width + role.index()].into()
-    }
-
-    /// Whether the copies of a chunk, wherever in a row it begins, lie on different members.
-    fn are_copies_apart(&self, layout: Raid10Layout) -> bool {
-        (0..self.width).all(|chunk| {
-            let first = chunk * layout.near();
-            let mut taken = ByRole::new(self.width, |_| false);
-            (first..first + layout.near()).all(|slot| {
-                (0..layout.far()).all(|repetition| {
-                    let role = self.role(repetition, slot % self.width);
-                    !std::mem::replace(&mut taken[role], true)
-                })
-            })
-        })
-    }
-}
-
-/// The member of the next repetition: `near` further, around the members of the set. When sets do
-/// not divide the members, the last set has the rest too.
-fn next_member(layout: Raid10Layout, width: usize, member: usize) -> usize {
-    let size = match layout.far_sets() {
-        FarSets::All => width,
-        FarSets::Divided => width / layout.far(),
-        FarSets::Copies => layout.copies(),
-    };
-    let rest = width % size;
-    let last = width - rest - size;
-    let next = member + layout.near();
-    // md compares the member after the step. With several near copies that takes some members into
-    // a foreign set, which the caller finds out.
-    if rest != 0 && next > last {
-        last + (next - last) % (size + rest)
-    } else {
-        member / size * size + next % size
-    }
-}
-
-/// For each block of `width` numbers below `width`, its inverse; `None` if one comes twice.
-fn invert(members: &[u16], width: usize) -> Option<Vec<u16>> {
-    let mut columns = vec![None; members.len()];
-    for (index, &member) in members.iter().enumerate() {
-        let column = (index % width) as u16;
-        let place = &mut columns[index - index % width + usize::from(member)];
-        if place.replace(column).is_some() {
-            return None;
-        }
-    }
-    columns.into_iter().collect()
 }

@@ -32,7 +32,9 @@
 //! Source: Linux `drivers/md/raid5.c` (`setup_conf`, `raid5_size`, `raid5_compute_sector`,
 //! `raid6_d0`, `raid6_idx_to_slot`), `crypto/async_tx/async_pq.c` (`MAX_DISKS`).
 
-use super::{CHUNKS, Geometry, GeometryError, ParityLayout, ParityLevel, Run};
+use braid_level::{ParityLayout, ParityLevel};
+
+use super::{Geometry, GeometryError, Run};
 use crate::{ArrayByte, ArraySpan, MemberByte, MemberSpan, Role};
 
 /// Most sources and parities together that md computes a Q of.
@@ -81,8 +83,8 @@ impl Raid456 {
         if !(least..=most).contains(&members) {
             return Err(GeometryError::ParityMembers { level, count: members, least, most });
         }
-        if !CHUNKS.contains(&chunk) || !chunk.is_power_of_two() {
-            return Err(GeometryError::ParityChunk { level, chunk });
+        if let Some(needs) = level.level().refuses_chunk(chunk) {
+            return Err(GeometryError::Chunk { level: level.level(), chunk, needs });
         }
         let stripes = member_size / chunk;
         if stripes == 0 {

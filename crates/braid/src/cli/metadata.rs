@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use braid_level::Raid0Layout;
 use braid_md::{Level, Uuid, Version};
 use braid_stack::ByteSize;
 use clap::Args;
@@ -105,6 +106,10 @@ fn parse_bitmap(text: &str) -> Result<BitmapArg, String> {
     }
 }
 
+fn raid0_layout(text: &str) -> Result<Raid0Layout, String> {
+    Raid0Layout::from_name(text).ok_or_else(|| "there are alternate and original".to_owned())
+}
+
 /// `--consistency`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ConsistencyArg {
@@ -142,6 +147,10 @@ pub(crate) struct Assemble {
     /// written
     #[arg(long, conflicts_with_all = ["read_only", "force"])]
     pub(crate) degraded: bool,
+    /// How a raid0 over members of unequal sizes is laid out, where its superblocks do not say:
+    /// alternate (Linux since 3.14) or original (before)
+    #[arg(long, value_name = "LAYOUT", value_parser = raid0_layout)]
+    pub(crate) layout: Option<Raid0Layout>,
     /// Take stale members in where the array cannot start without, and go on without members
     /// that are not here: the risks are shown, superblocks are rewritten, `undo` puts them back
     #[arg(long, conflicts_with = "read_only")]

@@ -44,7 +44,7 @@ pub(super) fn create(create: &Create) -> Result<(), Failure> {
         print_plan(create, &plan, &config, false);
         return Ok(());
     }
-    let stack = stacks::md(&paths)?;
+    let stack = stacks::md(None, &paths)?;
     write(create, &places, &plan, &facts, stack)?;
     match create.json {
         true => print_plan(create, &plan, &config, true),

@@ -3,7 +3,8 @@
 //! "They agree" is said only of what was compared: a copy without another one, data whose parity is
 //! needed in place of a member, and what nobody could read, agree with nothing.
 
-use braid_md::assembly::Copies;
+use braid_level::raid10::Columns;
+use braid_level::{Level, Raid10Layout};
 
 use crate::control::{ArrayStatus, ScrubStatus};
 
@@ -84,30 +85,25 @@ fn nothing_to_compare(array: &ArrayStatus) -> Option<String> {
     if missing == 0 {
         return None;
     }
-    let parities = match array.level.as_str() {
-        "raid4" | "raid5" => 1,
-        "raid6" => 2,
-        _ => 0,
-    };
-    if parities > 0 {
-        return (missing >= parities).then(|| {
+    let level: Level = array.level.parse().ok()?;
+    if let Some(level) = level.with_parity() {
+        return (missing >= level.parities()).then(|| {
             "nothing was compared: what parity there is stands for the members that are missing"
                 .to_owned()
         });
     }
     // Of a raid10 the copies of some chunks may all be there.
-    let disks = array.in_sync.len() as u32;
-    let copies = match array.level.as_str() {
-        "raid10" => Copies::from_number(array.layout_number, disks)?,
-        _ => Copies { near: disks, far: 1, offset: false },
+    let disks = array.in_sync.len();
+    let copies_there = |chunk: u64| match (level, Raid10Layout::from_number(array.layout_number)) {
+        (Level::Raid10, Ok(layout)) => Columns::new(layout, disks).map_or(0, |columns| {
+            columns.holders(chunk).filter(|role| array.in_sync[*role]).count()
+        }),
+        _ => disks - missing,
     };
-    let alone = (0..u64::from(disks)).filter(|chunk| {
-        let there = copies.roles(*chunk, disks).filter(|role| array.in_sync[*role]).count();
-        there < 2
-    });
+    let alone = (0..disks as u64).filter(|chunk| copies_there(*chunk) < 2);
     match alone.count() as u64 {
         0 => None,
-        all if all == u64::from(disks) => {
+        all if all == disks as u64 => {
             Some("nothing was compared: there is one copy only".to_owned())
         }
         some => Some(format!(

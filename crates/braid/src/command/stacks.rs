@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use braid_level::Raid0Layout;
 use braid_stack::{ByteSize, File, Md, Node, Stack};
 
 use crate::cli::Common;
@@ -65,20 +66,21 @@ pub(super) fn is_expression(text: &str) -> bool {
     text.contains(['(', '/', ',']) && !text.ends_with(".toml")
 }
 
-/// The stack of members that describe their array themselves; their paths are absolute.
+/// The stack of members that describe their array themselves; their paths are absolute. `layout` is
+/// a raid0's, where they do not say it.
 ///
 /// # Errors
 /// A path that the stack language, which is text, cannot hold.
-pub(super) fn md(paths: &[PathBuf]) -> Result<Stack, Failure> {
+pub(super) fn md(layout: Option<Raid0Layout>, paths: &[PathBuf]) -> Result<Stack, Failure> {
     // What is remembered as text is read once now.
-    parse(&md_of(paths)?.to_string())
+    parse(&md_of(layout, paths)?.to_string())
 }
 
 /// The same, though a path may be there twice.
 ///
 /// # Errors
 /// As [`md`].
-pub(super) fn md_of(paths: &[PathBuf]) -> Result<Stack, Failure> {
+pub(super) fn md_of(layout: Option<Raid0Layout>, paths: &[PathBuf]) -> Result<Stack, Failure> {
     let member = |path: &PathBuf| match path.to_str() {
         Some(path) if !path.contains('\0') => Ok(Stack::from(Node::File(File {
             path: path.to_owned(),
@@ -89,5 +91,5 @@ pub(super) fn md_of(paths: &[PathBuf]) -> Result<Stack, Failure> {
             .next("a symbolic link with another name reaches it")),
     };
     let members = paths.iter().map(member).collect::<Result<_, _>>()?;
-    Ok(Stack::from(Node::Md(Md { members })))
+    Ok(Stack::from(Node::Md(Md { layout, members })))
 }

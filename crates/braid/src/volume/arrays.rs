@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use braid_array::Role;
-use braid_array::geometry::ParityLevel;
 use braid_engine::redundant::{
     self, Consistency, JobKind, LastScrub, LogCost, MemberState, Status,
 };
+use braid_level::ParityLevel;
 use braid_md::Resync;
 use braid_shell::shell_path;
 use braid_stack::{ByteSize, File, Node, Stack};

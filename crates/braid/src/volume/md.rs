@@ -21,6 +21,7 @@ use braid_block::Limits;
 use braid_engine::assembled::{self, Assembled, LogPlace, Refusal, assemble};
 use braid_engine::redundant::{Layout, Setup};
 use braid_engine::{Clock, Dev};
+use braid_level::Raid0Layout;
 use braid_md::Superblock;
 use braid_stack::Stack;
 
@@ -69,11 +70,15 @@ pub(crate) struct MdArray {
 
 impl MdArray {
     /// Reads the members' superblocks, decides who takes part, and opens those. A member that
-    /// cannot be opened is one that is missing.
-    pub(crate) fn open(members: &[Stack], options: &OpenOptions) -> Result<MdArray, MdError> {
+    /// cannot be opened is one that is missing. `raid0_layout` is used where none is recorded.
+    pub(crate) fn open(
+        members: &[Stack],
+        raid0_layout: Option<Raid0Layout>,
+        options: &OpenOptions,
+    ) -> Result<MdArray, MdError> {
         let mut options = options.clone();
         loop {
-            match MdArray::open_usable(members, &options) {
+            match MdArray::open_usable(members, raid0_layout, &options) {
                 Err(MdError::Open { path, source })
                     if options.unusable.iter().all(|one| one.path != path) =>
                 {
@@ -85,12 +90,17 @@ impl MdArray {
         }
     }
 
-    fn open_usable(members: &[Stack], options: &OpenOptions) -> Result<MdArray, MdError> {
+    fn open_usable(
+        members: &[Stack],
+        raid0_layout: Option<Raid0Layout>,
+        options: &OpenOptions,
+    ) -> Result<MdArray, MdError> {
         let (metadata, unusable) = admission::read(members, options)?;
         let found: Vec<_> = metadata.iter().map(|one| (one.label(), &one.carried)).collect();
         let OpenOptions { read_only, degraded, .. } = *options;
-        let assembled = assemble(&found, assembled::Options { read_only, degraded })
-            .map_err(|refusal| led_on(refusal, &unusable, options))?;
+        let how = assembled::Options { read_only, degraded, raid0_layout };
+        let assembled =
+            assemble(&found, how).map_err(|refusal| led_on(refusal, &unusable, options))?;
         let open = open_members(&assembled, &metadata, options)?;
         let combined = Limits::combine(open.iter().map(|leaf| leaf.limits()));
         let left_out = |(member, by_bitmap): &(String, bool)| LeftOutStatus {

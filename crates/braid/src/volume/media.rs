@@ -209,7 +209,7 @@ struct Opener<'a> {
 impl Opener<'_> {
     fn part(&mut self, stack: &Stack) -> Result<Part, MediaError> {
         if let Node::Md(md) = &stack.node {
-            return MdArray::open(&md.members, self.options)
+            return MdArray::open(&md.members, md.layout, self.options)
                 .map(Box::new)
                 .map(Part::Md)
                 .map_err(MediaError::Md);

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use braid_md::assembly::{BitmapFacts, Candidate, array_size};
+use braid_level::size::redundant_size;
+use braid_md::assembly::{BitmapFacts, Candidate};
 use braid_md::detect::{self, Found};
 use braid_md::{BadBlocks, Bitmap, BitmapHeader, Features, Level, Superblock, bitmap};
 
@@ -143,10 +144,11 @@ fn several(choice: &detect::Choice<'_>) -> String {
 /// What a bitmap has to be about: the array for raid10, else what is used of each member.
 fn least_sync_size(superblock: &Superblock) -> u64 {
     let Superblock { level, layout, chunk, component_size, raid_disks, .. } = *superblock;
-    let all = vec![component_size; raid_disks as usize];
     match level {
         // A layout that is not understood is refused for itself.
-        Level::Raid10 => array_size(level, layout, chunk, &all).unwrap_or(0),
+        Level::Raid10 => {
+            redundant_size(level, layout, chunk, raid_disks.into(), component_size).unwrap_or(0)
+        }
         _ => component_size,
     }
 }

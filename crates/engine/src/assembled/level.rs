@@ -2,10 +2,9 @@
 
 use std::rc::Rc;
 
-use braid_array::geometry::{
-    Linear, ParityLayout, ParityLevel, Raid0, Raid0Layout, Raid1, Raid10, Raid10Layout, Raid456,
-};
+use braid_array::geometry::{Linear, Raid0, Raid1, Raid10, Raid456};
 use braid_array::{Geometry, GeometryError, Mirrored};
+use braid_level::{ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
 use braid_md::{Level as MdLevel, Superblock};
 
 use crate::redundant::Layout;
@@ -27,28 +26,31 @@ pub enum Level {
 
 impl Level {
     /// The level that a superblock describes; `sizes` are what the array uses of each member, in
-    /// bytes, in the order of roles.
+    /// bytes, in the order of roles. `raid0_layout` is used where none is recorded.
     ///
     /// # Errors
     /// No geometry is like that.
-    pub fn of(superblock: &Superblock, sizes: Vec<u64>) -> Result<Level, GeometryError> {
+    pub fn of(
+        superblock: &Superblock,
+        raid0_layout: Option<Raid0Layout>,
+        sizes: Vec<u64>,
+    ) -> Result<Level, GeometryError> {
         let count = superblock.raid_disks as usize;
         let size = superblock.component_size;
         let with_parity = |level| parity(size, count, superblock.chunk, level, superblock.layout);
         match superblock.level {
             MdLevel::Linear => Linear::new(&sizes, 512).map(Level::Linear),
             MdLevel::Raid0 => {
-                let layout = match superblock.layout {
-                    1 => Raid0Layout::Original,
-                    // Without a record the members are equal, or assembly has refused.
-                    _ => Raid0Layout::Alternate,
-                };
+                // Where nobody says, the members are equal, or assembly has refused.
+                let layout = Raid0Layout::from_number(superblock.layout).or(raid0_layout);
+                let layout = layout.unwrap_or_default();
                 Raid0::new(&sizes, superblock.chunk, layout, 512).map(Level::Raid0)
             }
             MdLevel::Raid1 => Raid1::new(size, count).map(Level::Raid1),
-            MdLevel::Raid10 => Raid10Layout::from_number(superblock.layout)
-                .and_then(|layout| Raid10::new(size, count, superblock.chunk, layout))
-                .map(Level::Raid10),
+            MdLevel::Raid10 => {
+                let layout = Raid10Layout::from_number(superblock.layout)?;
+                Raid10::new(size, count, superblock.chunk, layout).map(Level::Raid10)
+            }
             MdLevel::Raid4 => with_parity(ParityLevel::Raid4),
             MdLevel::Raid5 => with_parity(ParityLevel::Raid5),
             MdLevel::Raid6 => with_parity(ParityLevel::Raid6),

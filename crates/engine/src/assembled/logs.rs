@@ -11,8 +11,9 @@
 use std::io;
 use std::ops::Range;
 
-use braid_array::geometry::{Column, ParityLayout, ParityLevel, Raid456};
+use braid_array::geometry::{Column, Raid456};
 use braid_array::{Geometry, GeometryError};
+use braid_level::{ParityLayout, ParityLevel};
 use braid_md::ppl::{self, Entry, Newest};
 use braid_md::rejection::{LogRejection, PplRejection};
 use braid_md::stripe_log::{self, BLOCK, Head};

@@ -37,6 +37,7 @@ use std::io;
 use std::rc::Rc;
 
 use braid_array::{self as array, GeometryError, MemberByte};
+use braid_level::Raid0Layout;
 use braid_md::assembly::{self, Assembly, LeftOut, Member, Reason, Slot, Start, group};
 use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
 
@@ -120,6 +121,8 @@ pub struct Options {
     pub read_only: bool,
     /// Also without members that it was last seen with.
     pub degraded: bool,
+    /// How a raid0 over members of unequal sizes was laid out, where that is not recorded.
+    pub raid0_layout: Option<Raid0Layout>,
 }
 
 /// An array that can be started.
@@ -198,8 +201,9 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
         _ => return Err(several_arrays(members)),
     };
     let assess = |degraded| {
-        let read_only = options.read_only;
-        set.assess(assembly::Options { force: false, read_only, degraded, supported: &is_served })
+        let Options { read_only, raid0_layout, .. } = options;
+        let supported = &is_served;
+        set.assess(assembly::Options { force: false, read_only, degraded, raid0_layout, supported })
     };
     let verdict = assess(options.degraded);
     let needed = if options.read_only { Start::ReadOnly } else { Start::ReadWrite };
@@ -231,7 +235,7 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
         return Err(Refusal::Bitmap { what, label, why: why.clone() });
     }
     let sizes = verdict.slots.iter().filter_map(|slot| Some(slot.member()?.usable)).collect();
-    let level = Level::of(&freshest.superblock, sizes)
+    let level = Level::of(&freshest.superblock, options.raid0_layout, sizes)
         .map_err(|source| Refusal::Geometry { what: what.clone(), source })?;
     let log = LogPlace::of(&freshest.superblock, set, &verdict);
     let mut warnings: Vec<String> =

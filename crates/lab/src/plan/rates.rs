@@ -66,7 +66,7 @@ fn of(stack: &Stack, on_bus: &BTreeMap<&str, u32>) -> Rates {
     let Some(slowest) = slowest else { return Rates::ASSUMED };
     match &stack.node {
         Node::Raid0(_) => slowest.times(count, count),
-        Node::Raid10(raid) => slowest.times(count, count / f64::from(raid.layout.copies)),
+        Node::Raid10(raid) => slowest.times(count, count / raid.layout.copies() as f64),
         Node::Raid4(_) | Node::Raid5(_) => slowest.times(count - 1.0, count - 1.0),
         Node::Raid6(_) => slowest.times(count - 2.0, count - 2.0),
         _ => slowest,

@@ -13,7 +13,8 @@
 
 use std::collections::BTreeMap;
 
-use braid_stack::{Node, Raid10, Raid10Kind, Stack};
+use braid_level::raid10::Columns;
+use braid_stack::{Node, Raid10, Stack};
 
 /// What is known of the sizes of leaves, in bytes.
 pub(super) type Sizes<'s> = &'s dyn Fn(&Stack) -> Option<u64>;
@@ -22,22 +23,15 @@ pub(super) type Sizes<'s> = &'s dyn Fn(&Stack) -> Option<u64>;
 /// known, or on what members say of themselves (`md`).
 pub(super) fn capacity(stack: &Stack, sizes: Sizes<'_>) -> Option<u64> {
     let members = stack.members();
-    let count = members.len() as u64;
-    let present = || members.iter().filter(|member| !member.is_missing());
-    let all = || present().map(|member| capacity(member, sizes)).collect::<Option<Vec<u64>>>();
-    let least = || all()?.into_iter().min();
-    match &stack.node {
-        Node::Linear(_) => Some(all()?.iter().sum()),
-        Node::Raid0(raid) => {
-            Some(all()?.iter().map(|size| size / raid.chunk.0 * raid.chunk.0).sum())
-        }
-        Node::Raid1(_) => least(),
-        Node::Raid10(raid) => Some(least()? * count / u64::from(raid.layout.copies)),
-        Node::Raid4(_) | Node::Raid5(_) => Some(least()? * count.saturating_sub(1)),
-        Node::Raid6(_) => Some(least()? * count.saturating_sub(2)),
-        _ if members.is_empty() => sizes(stack),
-        _ => None,
+    if members.is_empty() {
+        return sizes(stack);
     }
+    let member = |member: &Stack| match member.is_missing() {
+        true => Some(None),
+        false => capacity(member, sizes).map(Some),
+    };
+    let members: Vec<Option<u64>> = members.iter().map(member).collect::<Option<_>>()?;
+    stack.shape()?.size_over(&members)
 }
 
 /// What each leaf is written when the first `bytes` are written once, by its text. A leaf that
@@ -113,18 +107,18 @@ fn zones(bytes: u64, chunk: u64, rooms: &[u64]) -> Vec<u64> {
 /// Copies of each chunk. After as many chunks as members the pattern begins again, and each member
 /// has got as many chunks as there are copies.
 fn copies(bytes: u64, raid: &Raid10) -> Vec<u64> {
-    let (chunk, copies) = (raid.chunk.0, u64::from(raid.layout.copies));
+    let (chunk, copies) = (raid.chunk.0, raid.layout.copies() as u64);
     let width = raid.members.len() as u64;
+    // The stack was refused if it has fewer members than copies.
+    let Ok(columns) = Columns::new(raid.layout, raid.members.len()) else {
+        return vec![bytes; raid.members.len()];
+    };
     let (rounds, rest) = (bytes / (chunk * width), bytes % (chunk * width));
     let mut shares = vec![rounds * chunk * copies; raid.members.len()];
     for number in 0..rest.div_ceil(chunk) {
         let length = (rest - number * chunk).min(chunk);
-        for copy in 0..copies {
-            let place = match raid.layout.kind {
-                Raid10Kind::Near => number * copies + copy,
-                Raid10Kind::Far | Raid10Kind::Offset => number + copy,
-            };
-            shares[(place % width) as usize] += length;
+        for member in columns.holders(number) {
+            shares[member] += length;
         }
     }
     shares

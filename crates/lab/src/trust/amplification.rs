@@ -62,7 +62,7 @@ pub(super) fn most_of(stack: &Stack) -> Amplification {
     });
     let (written, read) = match &stack.node {
         Node::Raid1(_) => (n, 0.0),
-        Node::Raid10(raid10) => (f64::from(raid10.layout.copies), 0.0),
+        Node::Raid10(raid10) => (raid10.layout.copies() as f64, 0.0),
         Node::Raid4(_) | Node::Raid5(_) => (4.0, n),
         Node::Raid6(_) => (6.0, n),
         // Its superblocks would tell which level it is; a mirror of all of them is the most.
@@ -89,7 +89,7 @@ pub(super) fn least_of(stack: &Stack) -> f64 {
     match &stack.node {
         Node::Raid1(_) => there.iter().sum(),
         // Of some chunks all the copies that are out are the same chunk's.
-        Node::Raid10(raid10) => (f64::from(raid10.layout.copies) - out).max(1.0) * least,
+        Node::Raid10(raid10) => (raid10.layout.copies() as f64 - out).max(1.0) * least,
         Node::Raid4(_) | Node::Raid5(_) => (n - out) / (n - 1.0).max(1.0) * least,
         Node::Raid6(_) => (n - out) / (n - 2.0).max(1.0) * least,
         // One of its members may get everything; of `md` nobody knows the level.

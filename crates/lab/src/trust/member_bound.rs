@@ -197,7 +197,7 @@ fn bound(
         (Node::Raid10(raid10), Direction::Write) => {
             // Members that are missing write nothing and hold nothing up.
             let full = sum * n / there.count() as f64;
-            full / f64::from(raid10.layout.copies)
+            full / raid10.layout.copies() as f64
         }
         (Node::Raid4(_) | Node::Raid5(_), Direction::Write) => {
             sum / there.count() as f64 * (n - 1.0)

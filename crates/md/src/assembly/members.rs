@@ -10,7 +10,9 @@
 //! 5. Does the freshest member's table still give it its role?
 //! 6. Does another one hold the role as well?
 
-use super::{BitmapFacts, Candidate, Risk, suffice, usable};
+use braid_level::size::suffice;
+
+use super::{BitmapFacts, Candidate, Risk};
 use crate::{Features, Level, Role, Superblock};
 
 /// A candidate that takes part.
@@ -29,7 +31,7 @@ pub struct Member {
 impl Member {
     fn new(candidates: &[Candidate], candidate: usize) -> Member {
         let Candidate { label, superblock, .. } = &candidates[candidate];
-        let (data_offset, usable) = (superblock.data_offset, usable(superblock));
+        let (data_offset, usable) = (superblock.data_offset, superblock.used());
         Member { candidate, label: label.clone(), data_offset, usable }
     }
 }

@@ -24,15 +24,14 @@
 //! `Assemble.c` (the order in which `--force` takes in stale devices; devices that report the
 //! most recent one as failed).
 
-mod geometry;
 mod members;
 mod next;
 mod verdict;
 
-pub(crate) use geometry::round_down;
-pub use geometry::{Copies, array_size, suffice, usable};
 pub use members::{LeftOut, Member, Reason, Slot, came_back};
 pub use verdict::{Absent, ClosedBy, Obstacle, ResyncDue, Risk, Start, State};
+
+use braid_level::Raid0Layout;
 
 use crate::stripe_log::Head;
 use crate::{Level, Superblock, Uuid};
@@ -78,6 +77,8 @@ pub struct Options<'a> {
     pub read_only: bool,
     /// Start for writing also without members that the array was last seen with.
     pub degraded: bool,
+    /// How a raid0 over members of unequal sizes was laid out, where that is not recorded.
+    pub raid0_layout: Option<Raid0Layout>,
     /// The levels that can be served.
     pub supported: &'a dyn Fn(Level) -> bool,
 }

@@ -1,10 +1,12 @@
 //! Commands that lead on from a verdict.
 
+use braid_level::Raid0Layout;
+use braid_level::size::suffice;
 use braid_shell::{shell_path, shell_word};
 
 use super::members::Selection;
 use super::verdict::{diverged, plural};
-use super::{Options, Set, Slot, Start, State, suffice};
+use super::{Obstacle, Options, Set, Slot, Start, State};
 use crate::Superblock;
 
 /// Commands that lead on from here.
@@ -48,6 +50,12 @@ pub(super) fn next(
             if obstacle.start() == Start::ReadOnly && !options.read_only =>
         {
             next.push(assemble(&all, " --read-only"));
+        }
+        State::Unsupported(Obstacle::LayoutNotRecorded) => {
+            next.extend(
+                [Raid0Layout::Alternate, Raid0Layout::Original]
+                    .map(|layout| assemble(&all, &format!(" --layout {layout} --read-only"))),
+            );
         }
         State::Unsupported(_) => {}
         _ if can_start == Start::Refused && !alone.is_empty() => {

@@ -13,9 +13,11 @@
 
 use std::fmt;
 
-use super::geometry::Copies;
+use braid_level::size::array_size;
+use braid_level::{Raid0Layout, layout};
+
 use super::members::{Member, Reason, Selection, Slot};
-use super::{Assembly, Options, Set, array_size, next};
+use super::{Assembly, Options, Set, next};
 use crate::{Features, Level, Resync, Role, Superblock};
 
 /// The state of an array.
@@ -93,9 +95,20 @@ pub enum Obstacle {
     },
     /// raid0 over members of unequal sizes without a record of how it was laid out.
     #[error(
-        "the members differ in size, and which of raid0's two layouts was used is not recorded"
+        "the members differ in size, and which of raid0's two layouts was used is not recorded: \
+         alternate, which Linux has since 3.14, or original, which it had before; by the wrong one \
+         everything behind the shortest member's end is in the wrong order, so that a file system \
+         check that only reads (fsck -n) finds errors, and by the right one none"
     )]
     LayoutNotRecorded,
+    /// A layout of raid0 is given to an array that says another, or is no raid0.
+    #[error("the layout {given} was given, and the superblocks say {recorded}")]
+    LayoutGiven {
+        /// What was given.
+        given: Raid0Layout,
+        /// The layout that is recorded, or the level.
+        recorded: String,
+    },
     /// Feature bits that nobody knows, or something where nothing is known to be.
     #[error("{label} uses something unknown (feature bits {bits:#x}): somebody newer wrote it")]
     UnknownFeatures {
@@ -187,7 +200,7 @@ pub(super) fn judge(
 ) -> Assembly {
     let candidates = set.candidates();
     let array = &candidates[selection.freshest].superblock;
-    let obstacle = obstacle(set, &selection, options.supported);
+    let obstacle = obstacle(set, &selection, options);
     let state = state(set, &selection, obstacle);
     let can_start = start(array, &selection, &state, options, &mut risks);
     let next = next::next(set, &selection, &state, can_start, options);
@@ -215,26 +228,26 @@ pub(super) fn judge(
 }
 
 /// What stands against serving the array, however complete it is.
-fn obstacle(
-    set: &Set,
-    selection: &Selection,
-    supported: &dyn Fn(Level) -> bool,
-) -> Option<Obstacle> {
+fn obstacle(set: &Set, selection: &Selection, options: Options<'_>) -> Option<Obstacle> {
     let array = &set.candidates()[selection.freshest].superblock;
     let (level, layout) = (array.level, array.layout);
     // Those that allow nothing first.
-    if !supported(level) {
+    if !(options.supported)(level) {
         return Some(Obstacle::Level(level));
     }
-    let known = match level {
-        Level::Raid10 => Copies::from_number(layout, array.raid_disks).is_some(),
-        Level::Raid0 => layout <= 2,
-        _ => true,
-    };
-    if !known {
+    if !layout::is_sound(level, layout, array.raid_disks) {
         return Some(Obstacle::Layout { level, layout });
     }
-    if level == Level::Raid0 && layout == 0 {
+    let recorded = match level {
+        Level::Raid0 => Raid0Layout::from_number(layout).map(|layout| layout.to_string()),
+        other => Some(other.to_string()),
+    };
+    if let (Some(given), Some(recorded)) = (options.raid0_layout, recorded)
+        && given.name() != recorded
+    {
+        return Some(Obstacle::LayoutGiven { given, recorded });
+    }
+    if level == Level::Raid0 && layout == 0 && options.raid0_layout.is_none() {
         let mut sizes = selection.slots.iter().filter_map(Slot::member).map(|m| m.usable);
         let first = sizes.next();
         if sizes.any(|size| Some(size) != first) {

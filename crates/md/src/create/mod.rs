@@ -22,7 +22,6 @@
 //! something lies on a device that should be kept is the caller's to find out.
 
 mod error;
-mod layout;
 mod place;
 mod policy;
 mod request;
@@ -30,10 +29,11 @@ mod superblocks;
 mod writes;
 
 pub use error::CreateError;
-pub use layout::{layout_name, parse_layout};
 pub use request::{BitmapChoice, Consistency, Device, Place, Request};
 
-use crate::assembly::{Copies, array_size, round_down, suffice, usable};
+use braid_level::size::{array_size, redundant_size, round_down, suffice};
+use braid_level::{Raid10Layout, layout};
+
 use crate::{Level, Resync, Superblock, Version};
 use place::SUPERBLOCK;
 use policy::{Policy, data_offset_and_log, policies};
@@ -154,7 +154,7 @@ fn plan_with(
     let component_size = component_size(request, policy, layout, chunk, data_offset)?;
     let disks = request.members.len();
     let sync_size = match request.level {
-        Level::Raid10 => array_size(request.level, layout, chunk, &vec![component_size; disks])
+        Level::Raid10 => redundant_size(request.level, layout, chunk, disks as u64, component_size)
             .ok_or(CreateError::TooLarge)?,
         _ => component_size,
     };
@@ -169,7 +169,7 @@ fn plan_with(
     let members = superblocks(request, &shape, bitmap)?;
     let used: Vec<u64> = match request.level {
         Level::Linear | Level::Raid0 => {
-            members.iter().map(|member| usable(&member.superblock)).collect()
+            members.iter().map(|member| member.superblock.used()).collect()
         }
         _ => vec![component_size; disks],
     };
@@ -252,14 +252,19 @@ fn check_members(request: &Request) -> Result<(), CreateError> {
 /// md's number of the layout; that it fits the members, and that those present hold all data.
 fn layout(request: &Request) -> Result<u32, CreateError> {
     let (level, given) = (request.level, request.members.len());
-    let mut layout = parse_layout(level, request.layout.as_deref())?;
+    let text = request.layout.as_deref();
+    let mut layout = layout::number_of(level, text).ok_or_else(|| CreateError::Layout {
+        level,
+        layout: text.unwrap_or_default().to_owned(),
+        choices: layout::choices(level),
+    })?;
     if level == Level::Raid0 && request.version == Version::V0_90 {
         if request.layout.is_some() {
             return Err(CreateError::NotInOld { what: "record of raid0's layout" });
         }
         layout = 0;
     }
-    if level == Level::Raid10 && Copies::from_number(layout, given as u32).is_none() {
+    if level == Level::Raid10 && !layout::is_known(level, layout, given as u32) {
         let copies = (layout & 255) * (layout >> 8 & 255);
         return Err(CreateError::TooManyCopies { copies, given });
     }
@@ -346,9 +351,9 @@ fn component_size(
 /// How much of `size` raid10 needs for as many chunks as the array has: the kernel writes that
 /// down when it first runs the array (`calc_sectors`).
 fn whole_rows(layout: u32, chunk: u64, disks: u64, size: u64) -> Option<u64> {
-    let copies = Copies::from_number(layout, disks as u32)?;
-    let array = array_size(Level::Raid10, layout, chunk, &vec![size; disks as usize])?;
-    let chunks = (array / chunk).checked_mul(u64::from(copies.total()))?;
+    let copies = Raid10Layout::from_number(layout).ok()?.copies() as u64;
+    let array = redundant_size(Level::Raid10, layout, chunk, disks, size)?;
+    let chunks = (array / chunk).checked_mul(copies)?;
     Some(chunks.div_ceil(disks) * chunk)
 }
 

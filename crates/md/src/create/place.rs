@@ -14,7 +14,8 @@
 //! Source: mdadm 4.2 `super1.c` (`choose_bm_space`, `validate_geometry1`, `add_internal_bitmap1`,
 //! `write_init_super1`), `super0.c` (`add_internal_bitmap0`); formulas in sectors there.
 
-use crate::assembly::round_down;
+use braid_level::size::round_down;
+
 use crate::{SECTOR, Version, ppl};
 
 const K: u64 = 1024;

@@ -16,9 +16,9 @@ use std::str::FromStr;
 
 use super::place::{self, BAD_BLOCKS, MIB, SUPERBLOCK};
 use super::{BITMAP_FROM, BitmapChoice, Consistency, CreateError, Request, super_start};
-use crate::assembly::round_down;
 use crate::stripe_log::{BLOCK, LEAST_AREA};
 use crate::{Level, Version, ppl};
+use braid_level::size::round_down;
 
 /// The stripe log of an array that nobody wants another size for.
 const LOG_AREA: u64 = 4 * MIB;

@@ -1,7 +1,9 @@
 //! What a plan writes, where, in which order, and how it is told.
 
 use super::place::SUPERBLOCK;
-use super::{Area, NewBitmap, Plan, Planned, What, Write, layout_name};
+use braid_level::layout;
+
+use super::{Area, NewBitmap, Plan, Planned, What, Write};
 use crate::stripe_log::{BLOCK, Head};
 use crate::{BitmapHeader, Resync, Role, SECTOR, Superblock, Uuid, ppl};
 
@@ -97,8 +99,9 @@ impl Plan {
         if array.chunk != 0 {
             lines.push(format!("chunk {}", bytes(array.chunk)));
         }
-        if !layout_name(array.level, array.layout).is_empty() {
-            lines.push(format!("layout {}", layout_name(array.level, array.layout)));
+        let layout = layout::name_of(array.level, array.layout);
+        if !layout.is_empty() {
+            lines.push(format!("layout {layout}"));
         }
         lines.push(match array.resync {
             Resync::Clean => "clean: nothing has to be resynced".to_owned(),

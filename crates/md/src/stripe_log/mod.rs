@@ -66,8 +66,9 @@ pub use replay::{Dropped, MemberLog, Replay, ReplayPart, Transaction, plan_repla
 pub use ring::Ring;
 pub use scan::{Found, scan};
 
+use braid_level::size::round_down;
+
 use crate::Superblock;
-use crate::assembly::round_down;
 
 /// Bytes of a head, and of a record's header; the unit of places and sizes.
 pub const BLOCK: usize = 4096;

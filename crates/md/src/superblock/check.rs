@@ -11,6 +11,9 @@
 //! roles are checked for all devices, and that areas may not overlap even while nothing is in
 //! them: braid writes there.
 
+use braid_level::layout;
+use braid_level::size::{redundant_size, used_of_member};
+
 use super::{Features, Reshape, Role, Superblock};
 use crate::{Level, Rejection, SECTOR, Version};
 
@@ -62,11 +65,7 @@ fn most_disks(version: Version) -> u32 {
 }
 
 fn check_disks(field: &'static str, value: i64, level: Level, most: u32) -> Result<(), Rejection> {
-    let least = match level {
-        Level::Linear | Level::Raid0 | Level::Raid1 => 1,
-        Level::Raid4 | Level::Raid5 | Level::Raid10 => 2,
-        Level::Raid6 => 4,
-    };
+    let least = level.least_members() as u32;
     if value < i64::from(least) || value > i64::from(most) {
         return Err(Rejection::RaidDisks { field, value, least, most });
     }
@@ -75,27 +74,14 @@ fn check_disks(field: &'static str, value: i64, level: Level, most: u32) -> Resu
 
 /// Whether md would run an array of this chunk and layout.
 fn check_shape(level: Level, layout: u32, chunk: u64, raid_disks: u32) -> Result<(), Rejection> {
-    let needs = match level {
-        Level::Linear | Level::Raid1 => None,
-        Level::Raid0 => (chunk == 0 || !chunk.is_multiple_of(SECTOR))
-            .then_some("a multiple of 512, more than 0"),
-        Level::Raid4 | Level::Raid5 | Level::Raid6 | Level::Raid10 => {
-            (chunk < PAGE || !chunk.is_power_of_two()).then_some("a power of two from 4096")
-        }
-    };
-    if let Some(needs) = needs {
+    if let Some(needs) = level.refuses_chunk(chunk) {
         return Err(Rejection::Chunk { chunk, level, needs });
     }
-    let known = match level {
-        Level::Linear | Level::Raid0 | Level::Raid1 | Level::Raid4 => true,
-        Level::Raid5 => layout <= 5,
-        Level::Raid6 => matches!(layout, 0..=5 | 8..=10 | 16..=20),
-        Level::Raid10 => Copies::of(layout).is_some_and(|copies| {
-            let all = copies.near * copies.far;
-            (2..=u64::from(raid_disks)).contains(&all)
-        }),
-    };
-    if known { Ok(()) } else { Err(Rejection::Layout { layout, level, raid_disks }) }
+    if layout::is_known(level, layout, raid_disks) {
+        Ok(())
+    } else {
+        Err(Rejection::Layout { layout, level, raid_disks })
+    }
 }
 
 /// Features that exclude each other, or that the level or the role cannot have.
@@ -257,21 +243,6 @@ fn check_areas(superblock: &Superblock, device_size: u64) -> Result<(), Rejectio
     }
 }
 
-/// How raid10 copies each chunk, out of md's number of the layout.
-struct Copies {
-    near: u64,
-    far: u64,
-}
-
-impl Copies {
-    /// `None` for numbers that md refuses.
-    fn of(layout: u32) -> Option<Copies> {
-        let (near, far) = (u64::from(layout & 255), u64::from(layout >> 8 & 255));
-        // Bit 16: offset instead of far; bits 17 and 18: which way copies are shifted in sets.
-        (near > 0 && far > 0 && layout >> 17 < 3).then_some(Copies { near, far })
-    }
-}
-
 impl Superblock {
     /// How many bytes the array holds, where one member can tell: `None` for linear and raid0,
     /// whose size is the sum of their members'. During a reshape, what both shapes hold.
@@ -283,24 +254,19 @@ impl Superblock {
             .reshape
             .map_or((self.layout, self.chunk), |reshape| (reshape.new_layout, reshape.new_chunk));
         let raid_disks = u64::from(self.raid_disks.min(self.previous_raid_disks()));
-        let size = match self.level {
-            Level::Linear | Level::Raid0 => return None,
-            Level::Raid1 => self.component_size,
-            Level::Raid4 | Level::Raid5 | Level::Raid6 => {
-                let parities = if self.level == Level::Raid6 { 2 } else { 1 };
-                // Both chunks are powers of two: a multiple of the larger one is one of both.
-                let chunk = self.chunk.max(new.1);
-                let whole = self.component_size.checked_div(chunk)? * chunk;
-                whole.checked_mul(raid_disks.checked_sub(parities)?)?
-            }
-            Level::Raid10 => {
-                let (layout, chunk) = new;
-                let copies = Copies::of(layout)?;
-                let rows = self.component_size.checked_div(chunk)? / copies.far;
-                (rows.checked_mul(raid_disks)? / copies.near).checked_mul(chunk)?
-            }
+        let (layout, chunk) = match self.level {
+            Level::Raid10 => new,
+            // Both chunks are powers of two: a multiple of the larger one is one of both.
+            _ => (self.layout, self.chunk.max(new.1)),
         };
+        let size = redundant_size(self.level, layout, chunk, raid_disks, self.component_size)?;
         (size < SIZE_LIMIT).then_some(size)
+    }
+
+    /// How many bytes of this member's data the array uses.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        used_of_member(self.level, self.chunk, self.data_size, self.component_size)
     }
 
     /// How many members took part before the reshape that is under way; `raid_disks` if none is.

@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
-use braid_array::geometry::{Linear, Raid0, Raid0Layout};
+use braid_array::geometry::{Linear, Raid0};
 use braid_array::{ArrayByte, Geometry};
 use braid_engine::{Array, Dev};
+use braid_level::Raid0Layout;
 
 use crate::world::Member;
 

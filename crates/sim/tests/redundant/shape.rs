@@ -10,8 +10,9 @@
 use std::rc::Rc;
 
 use braid_array::Mirrored;
-use braid_array::geometry::{ParityLayout, ParityLevel, Raid1, Raid10, Raid10Layout, Raid456};
+use braid_array::geometry::{Raid1, Raid10, Raid456};
 use braid_engine::redundant::{Consistency, Layout, LogSetup};
+use braid_level::{ParityLayout, ParityLevel, Raid10Layout};
 use braid_md::stripe_log::Head;
 use braid_md::{
     Bitmap, BitmapHeader, Features, Level, Resync, Role, Superblock, Timestamp, Uuid, Version, ppl,

@@ -2,11 +2,14 @@
 //! themselves.
 //!
 //! The order of the members, the level and all parameters are in the superblocks; nothing of it is
-//! written here. A member that is not there is left out, not `missing`.
+//! written here, but for what old ones do not say: the layout of a raid0 over members of unequal sizes,
+//! `md(layout=alternate, …)`. A member that is not there is left out, not `missing`.
 
 use std::fmt;
 
-use super::{Level, Node, fmt_members};
+use braid_level::Raid0Layout;
+
+use super::{Level, Node, fmt_members, raid0};
 use crate::args::Args;
 use crate::error::{Fault, Problem};
 use crate::stack::Stack;
@@ -14,6 +17,8 @@ use crate::stack::Stack;
 /// Members that describe their array themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Md {
+    /// A raid0's layout, where the superblocks do not say it.
+    pub layout: Option<Raid0Layout>,
     /// 1 to [`crate::MAX_MEMBERS`] [`Node::File`]s, in any order.
     pub members: Vec<Stack>,
 }
@@ -21,13 +26,13 @@ pub struct Md {
 impl Level for Md {
     const NAME: &'static str = "md";
     const USAGE: &'static str = "md(PATH, PATH, …)";
-    const PARAMETERS: &'static [&'static str] = &[];
+    const PARAMETERS: &'static [&'static str] = &["layout"];
 
     fn check(args: &Args<'_>) -> Result<Self, Fault> {
         let members = args.members()?;
         match members.iter().find(|member| !matches!(member.node, Node::File(_))) {
             Some(other) => Err(Fault::new(Problem::NotAFile { level: Self::NAME }, other.span)),
-            None => Ok(Self { members }),
+            None => Ok(Self { layout: args.choice("layout", raid0::LAYOUTS)?, members }),
         }
     }
 
@@ -43,6 +48,9 @@ impl Level for Md {
 impl fmt::Display for Md {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("md(")?;
+        if let Some(layout) = self.layout {
+            write!(f, "layout={layout}, ")?;
+        }
         fmt_members(f, &self.members)?;
         f.write_str(")")
     }

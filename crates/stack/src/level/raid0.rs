@@ -10,6 +10,8 @@
 
 use std::fmt;
 
+use braid_level::Raid0Layout;
+
 use super::{Level, fmt_members};
 use crate::args::{Args, size_between};
 use crate::error::Fault;
@@ -37,28 +39,10 @@ impl Raid0 {
     pub const MAX_CHUNK: ByteSize = ByteSize::mib(64);
 }
 
-/// How a raid0 of unequal members maps the part behind its smallest member; it changed by accident
-/// in Linux 3.14 (`drivers/md/raid0.h`: `RAID0_ORIG_LAYOUT`, `RAID0_ALT_MULTIZONE_LAYOUT`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Raid0Layout {
-    /// Linux before 3.14: the member is chosen by the chunk's number in the whole array.
-    Original,
-    /// Linux from 3.14 on: the member is chosen by the chunk's number in its zone.
-    #[default]
-    Alternate,
-}
-
-const LAYOUTS: &[(&str, Raid0Layout)] =
-    &[("original", Raid0Layout::Original), ("alternate", Raid0Layout::Alternate)];
-
-impl fmt::Display for Raid0Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Raid0Layout::Original => "original",
-            Raid0Layout::Alternate => "alternate",
-        })
-    }
-}
+pub(super) const LAYOUTS: &[(&str, Raid0Layout)] = &[
+    (Raid0Layout::Original.name(), Raid0Layout::Original),
+    (Raid0Layout::Alternate.name(), Raid0Layout::Alternate),
+];
 
 impl Level for Raid0 {
     const NAME: &'static str = "raid0";

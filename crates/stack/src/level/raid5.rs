@@ -10,7 +10,9 @@
 
 use std::fmt;
 
-use super::parity::{self, ParityLayout};
+use braid_level::{ParityLayout, ParityLevel};
+
+use super::parity;
 use super::{Level, fmt_members};
 use crate::args::Args;
 use crate::error::Fault;
@@ -22,7 +24,7 @@ use crate::stack::Stack;
 pub struct Raid5 {
     /// Bytes on one member before the next one takes over: a power of two from 4 KiB to 64 MiB.
     pub chunk: ByteSize,
-    /// Where the parity lies: one of [`ParityLayout::of_raid5`].
+    /// Where the parity lies: one of [`ParityLayout::of`] its level.
     pub layout: ParityLayout,
     /// 2 to [`crate::MAX_MEMBERS`] devices, in order; one of them may be [`crate::Missing`].
     pub members: Vec<Stack>,
@@ -37,7 +39,10 @@ impl Level for Raid5 {
 
     fn check(args: &Args<'_>) -> Result<Self, Fault> {
         let chunk = parity::chunk(args)?;
-        let layout = args.word("layout")?.map(ParityLayout::check_raid5).transpose()?;
+        let layout = args
+            .word("layout")?
+            .map(|word| parity::layout(word, ParityLevel::Raid5))
+            .transpose()?;
         let members = parity::members(args, Self::NAME, 2, 1)?;
         Ok(Self { chunk, layout: layout.unwrap_or_default(), members })
     }

@@ -10,7 +10,9 @@
 
 use std::fmt;
 
-use super::parity::{self, ParityLayout};
+use braid_level::{ParityLayout, ParityLevel};
+
+use super::parity;
 use super::{Level, fmt_members};
 use crate::args::Args;
 use crate::error::Fault;
@@ -22,7 +24,7 @@ use crate::stack::Stack;
 pub struct Raid6 {
     /// Bytes on one member before the next one takes over: a power of two from 4 KiB to 64 MiB.
     pub chunk: ByteSize,
-    /// Where the parities lie: one of [`ParityLayout::of_raid6`].
+    /// Where the parities lie: one of [`ParityLayout::of`] its level.
     pub layout: ParityLayout,
     /// 4 devices or more, in order; two of them may be [`crate::Missing`]. How many there can be
     /// at most is the layout's.
@@ -38,7 +40,10 @@ impl Level for Raid6 {
 
     fn check(args: &Args<'_>) -> Result<Self, Fault> {
         let chunk = parity::chunk(args)?;
-        let layout = args.word("layout")?.map(ParityLayout::check_raid6).transpose()?;
+        let layout = args
+            .word("layout")?
+            .map(|word| parity::layout(word, ParityLevel::Raid6))
+            .transpose()?;
         let members = parity::members(args, Self::NAME, 4, 2)?;
         Ok(Self { chunk, layout: layout.unwrap_or_default(), members })
     }

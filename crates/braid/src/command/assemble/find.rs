@@ -59,7 +59,8 @@ fn named_members(assemble: &Assemble, named: &[PathBuf]) -> Result<Vec<Metadata>
         format!("without it: braid assemble {} --degraded", others.collect::<Vec<_>>().join(" "))
     };
     let options = OpenOptions { read_only: true, degraded: true, ..OpenOptions::default() };
-    let unusable = admit(&stacks::md_of(named)?, named, &options).map_err(Failure::refused)?;
+    let unusable =
+        admit(&stacks::md_of(None, named)?, named, &options).map_err(Failure::refused)?;
     let (mut found, mut failure) = (Vec::new(), None);
     for path in named {
         if let Some(Unusable { why, .. }) = unusable.iter().find(|one| one.path == *path) {

@@ -114,8 +114,13 @@ fn check(set: &Set, agreed: &[(usize, Superblock)]) -> Result<(), Failure> {
             .map_err(|rejection| refuse(rejection.to_string()))?;
         candidates.push(Candidate { superblock, ..before.clone() });
     }
-    let options =
-        Options { force: false, read_only: false, degraded: false, supported: &is_served };
+    let options = Options {
+        force: false,
+        read_only: false,
+        degraded: false,
+        raid0_layout: None,
+        supported: &is_served,
+    };
     let verdicts: Vec<Assembly> = group(candidates).iter().map(|set| set.assess(options)).collect();
     match &verdicts[..] {
         [one] if one.can_start == Start::ReadWrite => Ok(()),

@@ -64,6 +64,7 @@ fn judge<'a>(assemble: &Assemble, set: &'a Set) -> Verdict<'a> {
         force: assemble.force,
         read_only: assemble.read_only,
         degraded: assemble.degraded,
+        raid0_layout: assemble.layout,
         supported: &is_served,
     };
     let assembly = set.assess(options);
@@ -144,7 +145,7 @@ fn take(assemble: &Assemble, verdict: &Verdict<'_>) -> Result<Taken, Failure> {
         true => check_members(&paths, &policy).map_err(Failure::refused)?,
         false => given::judge(&paths, &paths)?,
     };
-    let mut record = record_for(&config, verdict.set, stacks::md(&paths)?)?;
+    let mut record = record_for(&config, verdict.set, stacks::md(assemble.layout, &paths)?)?;
     record.read_only = assemble.read_only;
     // What is only read is nobody's.
     if !record.read_only {

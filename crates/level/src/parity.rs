@@ -11,7 +11,7 @@
 //! *Left* and *right* say which way the parity wanders from stripe to stripe: from the last member
 //! to the first, or from the first to the last. *Asymmetric* data start again at the first member in
 //! each stripe ("restart"); *symmetric* data go on behind the parity ("continue"). The pictures are
-//! in [`super::Raid456`]'s file.
+//! in `braid-array`'s `raid456.rs`.
 //!
 //! Invariant: [`ParityLayout::from_number`] and [`ParityLayout::number`] are inverse for raid5 and
 //! raid6. Deliberately absent: mdadm's names of DDF layouts for raid5, where they are second names
@@ -21,9 +21,8 @@
 //! of `mdadm --layout` and `mdadm --detail`.
 
 use std::fmt;
-use std::str::FromStr;
 
-use super::GeometryError;
+use crate::{LayoutError, Level};
 
 /// The levels that keep parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,14 +36,20 @@ pub enum ParityLevel {
 }
 
 impl ParityLevel {
+    /// The level.
+    #[must_use]
+    pub fn level(self) -> Level {
+        match self {
+            ParityLevel::Raid4 => Level::Raid4,
+            ParityLevel::Raid5 => Level::Raid5,
+            ParityLevel::Raid6 => Level::Raid6,
+        }
+    }
+
     /// `raid4`, `raid5` or `raid6`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            ParityLevel::Raid4 => "raid4",
-            ParityLevel::Raid5 => "raid5",
-            ParityLevel::Raid6 => "raid6",
-        }
+        self.level().name()
     }
 
     /// How many parities a stripe has, which is how many members may be lost: 1 or 2.
@@ -68,11 +73,7 @@ impl ParityLevel {
 
 impl fmt::Display for ParityLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ParityLevel::Raid4 => "raid4",
-            ParityLevel::Raid5 => "raid5",
-            ParityLevel::Raid6 => "raid6",
-        })
+        f.pad(self.name())
     }
 }
 
@@ -143,12 +144,20 @@ impl ParityLayout {
         LAYOUTS.iter().map(|(layout, _, _)| *layout)
     }
 
+    /// The layouts that arrays of this level can have, mdadm's default first.
+    pub fn of(level: ParityLevel) -> impl Iterator<Item = ParityLayout> {
+        // As mdadm's manual page lists them: left before right, symmetric before asymmetric.
+        let first = [2, 0, 3, 1].map(|index: usize| LAYOUTS[index].0);
+        let others = ParityLayout::all().filter(move |layout| !first.contains(layout));
+        first.into_iter().chain(others).filter(move |layout| layout.suits(level))
+    }
+
     /// The layout of md's number, as superblocks hold it. A raid4's number says nothing: whatever
     /// it is, md puts the parity on the last member.
     ///
     /// # Errors
     /// A number that the level does not have.
-    pub fn from_number(level: ParityLevel, number: u32) -> Result<ParityLayout, GeometryError> {
+    pub fn from_number(level: ParityLevel, number: u32) -> Result<ParityLayout, LayoutError> {
         if level == ParityLevel::Raid4 {
             return Ok(ParityLayout::ParityLast);
         }
@@ -156,7 +165,27 @@ impl ParityLayout {
             .iter()
             .find(|(layout, of_layout, _)| *of_layout == number && layout.suits(level))
             .map(|(layout, _, _)| *layout)
-            .ok_or(GeometryError::ParityLayoutNumber { level, number })
+            .ok_or(LayoutError::Parity { level, number })
+    }
+
+    /// The layout that mdadm calls `text`, also for short. Whether a level has it is
+    /// [`ParityLayout::suits`]'s to say.
+    #[must_use]
+    pub fn from_name(text: &str) -> Option<ParityLayout> {
+        ParityLayout::all()
+            .find(|layout| layout.name() == text || layout.short_name() == Some(text))
+    }
+
+    /// mdadm's name: `left-symmetric`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().2
+    }
+
+    /// What `mdadm --layout` takes for short: `ls`.
+    #[must_use]
+    pub fn short_name(self) -> Option<&'static str> {
+        SHORT_NAMES.iter().find(|(layout, _)| *layout == self).map(|(_, name)| *name)
     }
 
     /// md's number, as superblocks of raid5 and raid6 hold it.
@@ -193,32 +222,7 @@ impl ParityLayout {
 impl fmt::Display for ParityLayout {
     /// As mdadm prints it: `left-symmetric`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.row().2)
-    }
-}
-
-/// A text that is no layout of parity.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{text:?} is no layout of raid5 or raid6: there are left-symmetric (ls), left-asymmetric (la), right-symmetric (rs), right-asymmetric (ra), parity-first and parity-last; for raid6 also ddf-zero-restart, ddf-N-restart, ddf-N-continue, and the first five with -6"
-)]
-pub struct ParseParityLayoutError {
-    /// What was given.
-    pub text: String,
-}
-
-impl FromStr for ParityLayout {
-    type Err = ParseParityLayoutError;
-
-    /// Reads mdadm's names, also the short ones. Whether a level has the layout is
-    /// [`ParityLayout::suits`]'s to say.
-    fn from_str(text: &str) -> Result<ParityLayout, ParseParityLayoutError> {
-        let names = LAYOUTS.iter().map(|(layout, _, name)| (*layout, *name));
-        names
-            .chain(SHORT_NAMES)
-            .find(|(_, name)| *name == text)
-            .map(|(layout, _)| layout)
-            .ok_or_else(|| ParseParityLayoutError { text: text.to_owned() })
+        f.pad(self.name())
     }
 }
 
@@ -233,7 +237,7 @@ mod tests {
                 .filter_map(|number| {
                     let layout = ParityLayout::from_number(level, number).ok()?;
                     assert_eq!(layout.number(), number);
-                    assert_eq!(layout.to_string().parse(), Ok(layout));
+                    assert_eq!(ParityLayout::from_name(layout.name()), Some(layout));
                     assert!(layout.suits(level));
                     Some(layout)
                 })
@@ -255,7 +259,7 @@ mod tests {
     #[test]
     fn short_names_are_those_of_mdadm() {
         for (short, number) in [("la", 0), ("ra", 1), ("ls", 2), ("rs", 3)] {
-            assert_eq!(short.parse().map(ParityLayout::number), Ok(number));
+            assert_eq!(ParityLayout::from_name(short).map(ParityLayout::number), Some(number));
         }
         assert_eq!(ParityLayout::default().number(), 2);
     }
@@ -263,8 +267,7 @@ mod tests {
     #[test]
     fn other_texts_and_numbers_are_refused_with_the_reason() {
         for text in ["", "l", "left", "parity-last-6", "ddf-n-restart", "LS", "ls ", "2"] {
-            let error = text.parse::<ParityLayout>().unwrap_err();
-            assert_eq!(error, ParseParityLayoutError { text: text.to_owned() });
+            assert_eq!(ParityLayout::from_name(text), None, "{text:?}");
         }
         for (level, number, message) in [
             (ParityLevel::Raid5, 6, "raid5 has no layout of number 6"),

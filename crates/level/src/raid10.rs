@@ -7,15 +7,14 @@
 //! ```
 //!
 //! Invariant: a [`Raid10Layout`] has at least one near and one far copy, and two copies in all.
-//! Whether it fits a number of members is [`super::Raid10`]'s to say.
+//! Whether it fits a number of members is [`Columns::new`]'s to say.
 //!
 //! Source: Linux `drivers/md/raid10.c` (`setup_geo`); the names are those of `mdadm --layout` and
 //! `mdadm --detail`.
 
 use std::fmt;
-use std::str::FromStr;
 
-use super::GeometryError;
+use crate::LayoutError;
 
 const OFFSET: u32 = 1 << 16;
 const FAR_SETS_SHIFT: u32 = 17;
@@ -51,8 +50,8 @@ impl Raid10Layout {
     ///
     /// # Errors
     /// A number with unknown bits, no near or no far copy, or only one copy in all.
-    pub fn from_number(number: u32) -> Result<Raid10Layout, GeometryError> {
-        let refuse = |reason| Err(GeometryError::Raid10Layout { number, reason });
+    pub fn from_number(number: u32) -> Result<Raid10Layout, LayoutError> {
+        let refuse = |reason| Err(LayoutError::Raid10 { number, reason });
         let [near, far, ..] = number.to_le_bytes();
         let far_sets = match number >> FAR_SETS_SHIFT {
             0 => FarSets::All,
@@ -141,25 +140,19 @@ impl fmt::Display for Raid10Layout {
     }
 }
 
-/// A text that is no raid10 layout.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{text:?} is no raid10 layout: there are n2 (near=2), f2 (far=2), o2 (offset=2), with 2 to 255 copies, n2f2 and n2o2"
-)]
-pub struct ParseLayoutError {
-    /// What was given.
-    pub text: String,
-}
+impl Raid10Layout {
+    /// The layout that `text` is: what [`fmt::Display`] prints in both forms, mdadm's other
+    /// spellings (`near`, `near2`, `n=2`; two copies where no number is given), and md's number.
+    #[must_use]
+    pub fn from_name(text: &str) -> Option<Raid10Layout> {
+        let number = parse_number(text).or_else(|| parse_names(text))?;
+        Raid10Layout::from_number(number).ok()
+    }
 
-impl FromStr for Raid10Layout {
-    type Err = ParseLayoutError;
-
-    /// Reads what [`fmt::Display`] prints in both forms, and md's number, also in decimal.
-    fn from_str(text: &str) -> Result<Raid10Layout, ParseLayoutError> {
-        parse_number(text)
-            .or_else(|| parse_names(text))
-            .and_then(|number| Raid10Layout::from_number(number).ok())
-            .ok_or_else(|| ParseLayoutError { text: text.to_owned() })
+    /// Whether mdadm makes such arrays: with copies of one kind.
+    #[must_use]
+    pub fn has_one_kind(self) -> bool {
+        self.far_sets == FarSets::All && (self.near == 1) != (self.far == 1)
     }
 }
 
@@ -172,15 +165,15 @@ fn parse_number(text: &str) -> Option<u32> {
 
 /// The number of `n2`, `far=2`, `n2f2`, `near=2, far=2`; each kind of copy once, near ones first.
 fn parse_names(text: &str) -> Option<u32> {
-    let (near, rest) = parse_copies(text, &["near=", "n"])?;
+    let (near, rest) = parse_copies(text, &["near", "n"])?;
     let rest = match near {
         Some(_) => rest.strip_prefix(", ").unwrap_or(rest),
         None => rest,
     };
-    let (far, rest) = parse_copies(rest, &["far=", "f"])?;
+    let (far, rest) = parse_copies(rest, &["far", "f"])?;
     let (offset, rest) = match far {
         Some(_) => (None, rest),
-        None => parse_copies(rest, &["offset=", "o"])?,
+        None => parse_copies(rest, &["offset", "o"])?,
     };
     let kind = if offset.is_some() { OFFSET } else { 0 };
     let copies = |given: Option<u8>| u32::from(given.unwrap_or(1));
@@ -188,15 +181,130 @@ fn parse_names(text: &str) -> Option<u32> {
     (rest.is_empty() && !text.ends_with(' ')).then_some(number)
 }
 
-/// The number behind one of `names` at the start of `text`, if one is there, and the rest; `None`
-/// if what follows the name is no number of copies.
+/// The number behind one of `names` at the start of `text`, 2 if there is none, and the rest;
+/// `None` if what follows the name is no number of copies.
 fn parse_copies<'a>(text: &'a str, names: &[&str]) -> Option<(Option<u8>, &'a str)> {
-    let Some(digits) = names.iter().find_map(|name| text.strip_prefix(name)) else {
+    let Some(behind) = names.iter().find_map(|name| text.strip_prefix(name)) else {
         return Some((None, text));
     };
+    let digits = behind.strip_prefix('=').unwrap_or(behind);
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
     let (digits, rest) = digits.split_at(end);
+    if digits.is_empty() && rest.len() == behind.len() {
+        return Some((Some(2), rest));
+    }
     Some((Some(digits.parse().ok()?), rest))
+}
+
+/// Which member each column of a row is on, in each repetition of the row: there is one for each
+/// far copy.
+#[derive(Clone, Debug)]
+pub struct Columns {
+    layout: Raid10Layout,
+    width: usize,
+    /// Index: repetition × width + column.
+    members: Vec<u16>,
+    /// The inverse: repetition × width + member.
+    columns: Vec<u16>,
+}
+
+impl Columns {
+    /// Of an array of `width` members, at most 65,536.
+    ///
+    /// # Errors
+    /// A layout by which two chunks meet in one place, or two copies on one member; fewer members
+    /// than copies.
+    pub fn new(layout: Raid10Layout, width: usize) -> Result<Columns, LayoutError> {
+        let refuse = |reason| LayoutError::Raid10 { number: layout.number(), reason };
+        if layout.copies() > width {
+            return Err(refuse("it keeps more copies than there are members"));
+        }
+        if layout.is_offset() && layout.far() > 1 && !width.is_multiple_of(layout.near()) {
+            // md continues near copies that do not fit the row one row further, where another
+            // chunk's far copies are.
+            return Err(refuse(
+                "md puts two chunks in one place when near copies of the offset layout do not divide the members",
+            ));
+        }
+        let mut members: Vec<u16> = (0u16..).take(width).collect();
+        for index in width..width * layout.far() {
+            let before = usize::from(members[index - width]);
+            members.push(next_member(layout, width, before) as u16);
+        }
+        let columns = invert(&members, width)
+            .ok_or_else(|| refuse("md puts two chunks in one place with so many members"))?;
+        let columns = Columns { layout, width, members, columns };
+        if !columns.are_copies_apart() {
+            return Err(refuse("md puts two copies on one member with so many members"));
+        }
+        Ok(columns)
+    }
+
+    /// The member that has `column` of the rows of `repetition`.
+    #[inline]
+    #[must_use]
+    pub fn member(&self, repetition: usize, column: usize) -> u16 {
+        self.members[repetition * self.width + column]
+    }
+
+    /// The column that `member` has of the rows of `repetition`.
+    #[inline]
+    #[must_use]
+    pub fn column(&self, repetition: usize, member: usize) -> usize {
+        self.columns[repetition * self.width + member].into()
+    }
+
+    /// The members that hold chunk `chunk` of the array.
+    pub fn holders(&self, chunk: u64) -> impl Iterator<Item = usize> {
+        let (near, width) = (self.layout.near(), self.width as u64);
+        // The columns of a chunk repeat after as many chunks as there are members.
+        let first = (chunk % width) as usize * near;
+        (first..first + near).flat_map(move |slot| {
+            (0..self.layout.far())
+                .map(move |repetition| self.member(repetition, slot % self.width).into())
+        })
+    }
+
+    /// Whether the copies of a chunk, wherever in a row it begins, lie on different members.
+    fn are_copies_apart(&self) -> bool {
+        (0..self.width as u64).all(|chunk| {
+            let mut taken = vec![false; self.width];
+            self.holders(chunk).all(|member| !std::mem::replace(&mut taken[member], true))
+        })
+    }
+}
+
+/// The member of the next repetition: `near` further, around the members of the set. When sets do
+/// not divide the members, the last set has the rest too.
+fn next_member(layout: Raid10Layout, width: usize, member: usize) -> usize {
+    let size = match layout.far_sets() {
+        FarSets::All => width,
+        FarSets::Divided => width / layout.far(),
+        FarSets::Copies => layout.copies(),
+    };
+    let rest = width % size;
+    let last = width - rest - size;
+    let next = member + layout.near();
+    // md compares the member after the step. With several near copies that takes some members into
+    // a foreign set, which the caller finds out.
+    if rest != 0 && next > last {
+        last + (next - last) % (size + rest)
+    } else {
+        member / size * size + next % size
+    }
+}
+
+/// For each block of `width` numbers below `width`, its inverse; `None` if one comes twice.
+fn invert(members: &[u16], width: usize) -> Option<Vec<u16>> {
+    let mut columns = vec![None; members.len()];
+    for (index, &member) in members.iter().enumerate() {
+        let column = (index % width) as u16;
+        let place = &mut columns[index - index % width + usize::from(member)];
+        if place.replace(column).is_some() {
+            return None;
+        }
+    }
+    columns.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -212,8 +320,8 @@ mod tests {
                 let Ok(layout) = Raid10Layout::from_number(number) else { continue };
                 accepted += 1;
                 assert_eq!(layout.number(), number);
-                assert_eq!(layout.to_string().parse(), Ok(layout));
-                assert_eq!(format!("{layout:#}").parse(), Ok(layout));
+                assert_eq!(Raid10Layout::from_name(&layout.to_string()), Some(layout));
+                assert_eq!(Raid10Layout::from_name(&format!("{layout:#}")), Some(layout));
             }
         }
         // 255 × 255 copies but for one near and one far; all or either kind of far sets; or offset.
@@ -234,18 +342,19 @@ mod tests {
             let layout = Raid10Layout::from_number(number).unwrap();
             assert_eq!((layout.to_string(), format!("{layout:#}")), (short.into(), long.into()));
         }
-        assert_eq!("258".parse(), Ok(Raid10Layout::NEAR_2));
+        for text in ["258", "n", "near", "near2", "n=2"] {
+            assert_eq!(Raid10Layout::from_name(text), Some(Raid10Layout::NEAR_2), "{text}");
+        }
         assert_eq!(Raid10Layout::default().number(), 0x102);
     }
 
     #[test]
     fn other_texts_are_refused() {
         for text in [
-            "", "n", "n1", "n0", "f256", "x2", "n2n2", "f2n2", "f2o2", "n2,", "n2, ", "near=",
-            "n2 ", "0x",
+            "", "n1", "n0", "f256", "x2", "n2n2", "f2n2", "f2o2", "n2,", "n2, ", "near=", "n=",
+            "n2 ", "n2x", "256", "0x",
         ] {
-            let error = text.parse::<Raid10Layout>().unwrap_err();
-            assert_eq!(error, ParseLayoutError { text: text.to_owned() });
+            assert_eq!(Raid10Layout::from_name(text), None, "{text:?}");
         }
     }
 
