@@ -4,8 +4,6 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use crate::ParityLevel;
-
 /// Chunks where they are powers of two, in bytes: a page at least; and what a signed 32-bit number
 /// of sectors can say.
 const CHUNKS: RangeInclusive<u64> = 4096..=512 << 30;
@@ -144,5 +142,58 @@ impl FromStr for Level {
                 "{text:?} is no level: there are linear, raid0, raid1, raid10, raid4, raid5 and raid6"
             )
         })
+    }
+}
+
+/// The levels that keep parity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParityLevel {
+    /// One parity, always on the last member.
+    Raid4,
+    /// One parity.
+    Raid5,
+    /// Two parities, P and Q.
+    Raid6,
+}
+
+impl ParityLevel {
+    /// The level.
+    #[must_use]
+    pub fn level(self) -> Level {
+        match self {
+            ParityLevel::Raid4 => Level::Raid4,
+            ParityLevel::Raid5 => Level::Raid5,
+            ParityLevel::Raid6 => Level::Raid6,
+        }
+    }
+
+    /// `raid4`, `raid5` or `raid6`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.level().name()
+    }
+
+    /// How many parities a stripe has, which is how many members may be lost: 1 or 2.
+    #[must_use]
+    pub fn parities(self) -> usize {
+        match self {
+            ParityLevel::Raid4 | ParityLevel::Raid5 => 1,
+            ParityLevel::Raid6 => 2,
+        }
+    }
+
+    /// The fewest members md takes.
+    #[must_use]
+    pub fn least_members(self) -> usize {
+        match self {
+            ParityLevel::Raid4 | ParityLevel::Raid5 => 2,
+            ParityLevel::Raid6 => 4,
+        }
+    }
+}
+
+impl fmt::Display for ParityLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }

@@ -28,8 +28,8 @@ pub mod size;
 
 use std::fmt;
 
-pub use level::Level;
-pub use parity::{ParityLayout, ParityLevel};
+pub use level::{Level, ParityLevel};
+pub use parity::ParityLayout;
 pub use raid0::Raid0Layout;
 pub use raid10::{FarSets, Raid10Layout};
 pub use size::Shape;

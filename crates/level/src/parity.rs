@@ -22,60 +22,8 @@
 
 use std::fmt;
 
-use crate::{LayoutError, Level};
-
-/// The levels that keep parity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParityLevel {
-    /// One parity, always on the last member.
-    Raid4,
-    /// One parity.
-    Raid5,
-    /// Two parities, P and Q.
-    Raid6,
-}
-
-impl ParityLevel {
-    /// The level.
-    #[must_use]
-    pub fn level(self) -> Level {
-        match self {
-            ParityLevel::Raid4 => Level::Raid4,
-            ParityLevel::Raid5 => Level::Raid5,
-            ParityLevel::Raid6 => Level::Raid6,
-        }
-    }
-
-    /// `raid4`, `raid5` or `raid6`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.level().name()
-    }
-
-    /// How many parities a stripe has, which is how many members may be lost: 1 or 2.
-    #[must_use]
-    pub fn parities(self) -> usize {
-        match self {
-            ParityLevel::Raid4 | ParityLevel::Raid5 => 1,
-            ParityLevel::Raid6 => 2,
-        }
-    }
-
-    /// The fewest members md takes.
-    #[must_use]
-    pub fn least_members(self) -> usize {
-        match self {
-            ParityLevel::Raid4 | ParityLevel::Raid5 => 2,
-            ParityLevel::Raid6 => 4,
-        }
-    }
-}
-
-impl fmt::Display for ParityLevel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
+use crate::LayoutError;
+use crate::level::ParityLevel;
 
 /// Where the parity of each stripe lies, and in which order the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -111,21 +59,21 @@ pub enum ParityLayout {
     ParityFirst6,
 }
 
-/// Every layout with md's number and mdadm's name.
+/// Every layout with md's number and mdadm's name, in mdadm's order: the default first.
 const LAYOUTS: [(ParityLayout, u32, &str); 14] = [
-    (ParityLayout::LeftAsymmetric, 0, "left-asymmetric"),
-    (ParityLayout::RightAsymmetric, 1, "right-asymmetric"),
     (ParityLayout::LeftSymmetric, 2, "left-symmetric"),
+    (ParityLayout::LeftAsymmetric, 0, "left-asymmetric"),
     (ParityLayout::RightSymmetric, 3, "right-symmetric"),
+    (ParityLayout::RightAsymmetric, 1, "right-asymmetric"),
     (ParityLayout::ParityFirst, 4, "parity-first"),
     (ParityLayout::ParityLast, 5, "parity-last"),
     (ParityLayout::DdfZeroRestart, 8, "ddf-zero-restart"),
     (ParityLayout::DdfNRestart, 9, "ddf-N-restart"),
     (ParityLayout::DdfNContinue, 10, "ddf-N-continue"),
-    (ParityLayout::LeftAsymmetric6, 16, "left-asymmetric-6"),
-    (ParityLayout::RightAsymmetric6, 17, "right-asymmetric-6"),
     (ParityLayout::LeftSymmetric6, 18, "left-symmetric-6"),
+    (ParityLayout::LeftAsymmetric6, 16, "left-asymmetric-6"),
     (ParityLayout::RightSymmetric6, 19, "right-symmetric-6"),
+    (ParityLayout::RightAsymmetric6, 17, "right-asymmetric-6"),
     (ParityLayout::ParityFirst6, 20, "parity-first-6"),
 ];
 /// The number from which on layouts are raid6's alone.
@@ -139,17 +87,14 @@ const SHORT_NAMES: [(ParityLayout, &str); 4] = [
 ];
 
 impl ParityLayout {
-    /// Every layout there is, in the order of md's numbers.
+    /// Every layout there is, mdadm's default first.
     pub fn all() -> impl Iterator<Item = ParityLayout> {
         LAYOUTS.iter().map(|(layout, _, _)| *layout)
     }
 
     /// The layouts that arrays of this level can have, mdadm's default first.
     pub fn of(level: ParityLevel) -> impl Iterator<Item = ParityLayout> {
-        // As mdadm's manual page lists them: left before right, symmetric before asymmetric.
-        let first = [2, 0, 3, 1].map(|index: usize| LAYOUTS[index].0);
-        let others = ParityLayout::all().filter(move |layout| !first.contains(layout));
-        first.into_iter().chain(others).filter(move |layout| layout.suits(level))
+        ParityLayout::all().filter(move |layout| layout.suits(level))
     }
 
     /// The layout of md's number, as superblocks hold it. A raid4's number says nothing: whatever

@@ -31,6 +31,7 @@ pub mod canaries;
 mod client;
 pub mod contents;
 mod disk;
+pub mod draw;
 mod executor;
 pub mod exhaust;
 mod fault;

@@ -18,11 +18,12 @@ use braid_md::Resync;
 
 use crate::atlas;
 use crate::birth::birth;
+use crate::draw::probe as draw_probe;
 use crate::executor::Outcome;
 use crate::found::{self, Frame, Trouble};
 use crate::life::Acting;
 use crate::media::Media;
-use crate::scenario::{End, Life, Probe, Scenario, probe as draw_probe};
+use crate::scenario::{End, Life, Probe, Scenario};
 use crate::stage::{Past, Shelf, Stage, watch};
 use crate::timeline::Timeline;
 use crate::verify::DELAY_NS;
