@@ -33,7 +33,7 @@ check:
 	$(CARGO) fmt --all --check
 	$(CARGO) test $(FLAGS) --quiet --package braid-tidy
 	RUSTDOCFLAGS='$(DOC)' $(CARGO) doc $(FLAGS) --quiet --workspace --no-deps \
-	    --document-private-items --exclude braid-export-nbd
+	    --document-private-items
 	@[ -e fuzz/Cargo.lock ] || cp Cargo.lock fuzz/Cargo.lock
 	cd fuzz && CUSTOM_LIBFUZZER_PATH=/dev/null $(CARGO) check --quiet --all-features --target-dir '$(TARGET)/fuzz-check'
 	@if $(CARGO) deny --version >/dev/null 2>&1; then \
