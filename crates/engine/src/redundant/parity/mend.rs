@@ -22,6 +22,7 @@ use braid_mem::Buf;
 use super::Parity;
 use crate::join_all;
 use crate::redundant::core::Core;
+use crate::redundant::roster::Member;
 use crate::redundant::stripe::columns::Columns;
 
 /// Rows that are mended at a time, in bytes.
@@ -51,6 +52,10 @@ impl Parity {
         let Some(memory) = memory_soon(core, needed).await else { return false };
         let (mut columns, mut rest) = Columns::new(&self.geometry, rows, memory, |_| true);
         let all: Vec<(Role, MemberSpan)> = Role::all(roles).map(|role| (role, rows)).collect();
+        let sources: Vec<Option<Rc<Member>>> = {
+            let slots = core.roster.slots();
+            Role::all(roles).map(|role| slots[role].readable().cloned()).collect()
+        };
         if !columns.read(&core.roster, &all).await.is_empty() {
             return false;
         }
@@ -72,8 +77,12 @@ impl Parity {
                     parity.iter().position(|one| *one == role).map(|place| &stored[place][..]);
                 let is_new = was.is_some_and(|was| *was != *columns.get(role, rows));
                 let mut payload = columns.share(role);
-                // A replacement may have taken what the member that it replaces refused.
-                for member in slots[role].written().filter(|one| is_new || !one.is_in_sync()) {
+                let source = sources[role.index()].as_ref();
+                let has_it =
+                    |one: &Rc<Member>| source.is_some_and(|source| Rc::ptr_eq(source, one));
+                // A replacement may have taken what the member that it replaces refused, and may
+                // have replaced it since.
+                for member in slots[role].written().filter(|one| is_new || !has_it(one)) {
                     let offset = member.on_device(rows.offset);
                     let io = Io::write(offset, payload.share(), Flags::NONE);
                     started.push(member.dev.start(io));
