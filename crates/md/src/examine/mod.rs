@@ -22,7 +22,6 @@ mod facts;
 mod fields;
 mod rules;
 mod rules_checks;
-mod sha1;
 mod space;
 mod text;
 mod text_old;

@@ -4,7 +4,6 @@
 
 use std::fmt::{Result, Write as _};
 
-use super::sha1::sha1_head;
 use super::text::{
     write_checksum, write_delta, write_new_layout, write_new_level, write_parity_layout,
 };
@@ -81,7 +80,8 @@ pub(super) fn uuid_text(sb: &Written<'_>) -> String {
 
 /// mdadm makes the second half of the identifier from the host's name.
 fn is_local(sb: &Written<'_>, host: &str) -> bool {
-    sb.array::<8>((old::UUID1 + 1) * 4) == sha1_head(host.as_bytes())
+    let digest = sha1_smol::Sha1::from(host).digest().bytes();
+    sb.array::<8>((old::UUID1 + 1) * 4)[..] == digest[..8]
 }
 
 fn write_reshape(out: &mut String, sb: &Written<'_>) -> Result {
