@@ -194,8 +194,8 @@ mod tests {
         assert_eq!(of("linear(./a64, ./b16)"), Some(80));
         assert_eq!(of("raid0(chunk=32K, ./a64, ./b40)"), Some(96));
         assert_eq!(of("raid1(./a64, ./b16, missing)"), Some(16));
-        assert_eq!(of("raid10(layout=n3, ./a12, ./b12, ./c12, ./d12)"), Some(16));
-        assert_eq!(of("raid6(./a12, ./b12, missing, ./d12)"), Some(24));
+        assert_eq!(of("raid10(chunk=4K, layout=n3, ./a12, ./b12, ./c12, ./d12)"), Some(16));
+        assert_eq!(of("raid6(chunk=4K, ./a12, ./b12, missing, ./d12)"), Some(24));
         assert_eq!(of("raid0(./a64, ./unknown)"), None);
         assert_eq!(of("md(./a64, ./b64)"), None);
     }
