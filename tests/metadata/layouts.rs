@@ -108,6 +108,10 @@ fn raid0_without_a_recorded_layout_takes_the_one_that_is_given() {
     volume.down();
     let record = std::fs::read_to_string(scratch.config_file("old")).expect("a record");
     assert!(record.contains("md(layout=original, /"), "{record}");
+    // A member that is several events behind is taken in by force, with the layout that is given.
+    ["b.img", "c.img"].iter().for_each(|name| edit(&scratch, name, |one| one.events += 5));
+    let forced = [&assemble[..], &["--layout", "original", "--force"]].concat();
+    scratch.run(&forced).ok();
     let contradicts = [&assemble[..], &["--layout", "alternate", "--as", "new"]].concat();
     scratch.run(&contradicts).ok();
     members.iter().for_each(|name| edit(&scratch, name, |one| one.layout = 1));

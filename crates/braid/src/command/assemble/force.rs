@@ -12,6 +12,7 @@
 
 use std::path::Path;
 
+use braid_level::Raid0Layout;
 use braid_md::assembly::{Assembly, Candidate, Member, Options, Risk, Set, Start, group};
 use braid_md::{Resync, Role, Superblock, Version};
 use braid_probe::MemberFacts;
@@ -28,13 +29,14 @@ use crate::volume::is_served;
 pub(super) fn change(
     set: &Set,
     assembly: &Assembly,
+    raid0_layout: Option<Raid0Layout>,
     facts: &[MemberFacts],
 ) -> Result<Option<(Change, Saved)>, Failure> {
     if assembly.risks.is_empty() {
         return Ok(None);
     }
     let agreed = agreed(set, assembly);
-    check(set, &agreed)?;
+    check(set, &agreed, raid0_layout)?;
     let mut patches = Vec::new();
     for (candidate, superblock) in &agreed {
         let before = &set.candidates()[*candidate];
@@ -98,7 +100,11 @@ fn agreed(set: &Set, assembly: &Assembly) -> Vec<(usize, Superblock)> {
 }
 
 /// Whether the array can be started, without force, with these superblocks as they will be read.
-fn check(set: &Set, agreed: &[(usize, Superblock)]) -> Result<(), Failure> {
+fn check(
+    set: &Set,
+    agreed: &[(usize, Superblock)],
+    raid0_layout: Option<Raid0Layout>,
+) -> Result<(), Failure> {
     let refuse = |why: String| Failure::refused(format!("{} cannot be forced: {why}", set.uuid));
     let mut candidates = Vec::new();
     for (candidate, superblock) in agreed {
@@ -118,7 +124,7 @@ fn check(set: &Set, agreed: &[(usize, Superblock)]) -> Result<(), Failure> {
         force: false,
         read_only: false,
         degraded: false,
-        raid0_layout: None,
+        raid0_layout,
         supported: &is_served,
     };
     let verdicts: Vec<Assembly> = group(candidates).iter().map(|set| set.assess(options)).collect();

@@ -157,7 +157,7 @@ fn take(assemble: &Assemble, verdict: &Verdict<'_>) -> Result<Taken, Failure> {
         record.write(&config)
     };
     let change = match assemble.force {
-        true => force::change(verdict.set, &verdict.assembly, &facts)?,
+        true => force::change(verdict.set, &verdict.assembly, assemble.layout, &facts)?,
         false => None,
     };
     let rewritten = match change {
