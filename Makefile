@@ -24,8 +24,7 @@ demo:
 # The rules of the house (crates/tidy), the documentation's links, and whether fuzz/ still compiles: below a
 # minute where the workspace is built. A check of fuzz/ links nothing, so it needs no C++ compiler:
 # a path in CUSTOM_LIBFUZZER_PATH keeps libfuzzer-sys from building its library.
-# Headers speak of private items, to those who read the code. (Excluded: an ambiguous link in
-# crates/export-nbd/src/fuzz/expect.rs, [`check`], which is to be [`check()`].)
+# Headers speak of private items, to those who read the code.
 DOC = --deny warnings --allow rustdoc::private-intra-doc-links
 TARGET = $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 check:

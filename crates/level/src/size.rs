@@ -102,3 +102,14 @@ pub fn suffice(level: Level, layout: u32, present: &[bool]) -> bool {
 pub fn round_down(bytes: u64, unit: u64) -> u64 {
     bytes - bytes.checked_rem(unit).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_round_down() {
+        assert_eq!((round_down(4097, 4096), round_down(4095, 4096)), (4096, 0));
+        assert_eq!(round_down(7, 0), 7);
+    }
+}

@@ -12,15 +12,6 @@ use braid_md::create::{BitmapChoice, Consistency, Device, Place, Request, plan};
 use braid_md::stripe_log::Head;
 use braid_md::{Features, Level, Resync, Role, Timestamp, Uuid, Version};
 
-const LEVELS: [Level; 7] = [
-    Level::Linear,
-    Level::Raid0,
-    Level::Raid1,
-    Level::Raid4,
-    Level::Raid5,
-    Level::Raid6,
-    Level::Raid10,
-];
 const EVENTS: u64 = 40;
 
 fn options() -> Options<'static> {
@@ -88,7 +79,7 @@ fn array(level: Level, disks: usize) -> Vec<Candidate> {
 
 /// The worlds that are small: every level, 2 to 4 members.
 fn small_arrays() -> impl Iterator<Item = (Level, usize)> {
-    let all = LEVELS.into_iter().flat_map(|level| (2..=4).map(move |disks| (level, disks)));
+    let all = Level::ALL.into_iter().flat_map(|level| (2..=4).map(move |disks| (level, disks)));
     all.filter(|(level, disks)| *level != Level::Raid6 || *disks == 4)
 }
 
@@ -730,7 +721,7 @@ fn any_candidates() -> impl Strategy<Value = Vec<Candidate>> {
     ];
     let table = prop::option::weighted(0.3, prop::collection::vec(role, 5));
     let member = (37..=EVENTS, table, 0..12_u8, any::<prop::sample::Index>());
-    let level = prop::sample::select(LEVELS.to_vec());
+    let level = prop::sample::select(Level::ALL.to_vec());
     (level, prop::collection::vec(member, 1..7)).prop_map(|(level, members)| {
         let whole = array_with(level, 4, usize::from(level.is_redundant()));
         let candidate = |(index, (events, table, what, which)): (usize, _)| {

@@ -94,11 +94,16 @@ fn nothing_to_compare(array: &ArrayStatus) -> Option<String> {
     }
     // Of a raid10 the copies of some chunks may all be there.
     let disks = array.in_sync.len();
-    let copies_there = |chunk: u64| match (level, Raid10Layout::from_number(array.layout_number)) {
-        (Level::Raid10, Ok(layout)) => Columns::new(layout, disks).map_or(0, |columns| {
-            columns.holders(chunk).filter(|role| array.in_sync[*role]).count()
-        }),
-        _ => disks - missing,
+    let columns = match level {
+        Level::Raid10 => {
+            let layout = Raid10Layout::from_number(array.layout_number).ok()?;
+            Some(Columns::new(layout, disks).ok()?)
+        }
+        _ => None,
+    };
+    let copies_there = |chunk: u64| match &columns {
+        Some(columns) => columns.holders(chunk).filter(|role| array.in_sync[*role]).count(),
+        None => disks - missing,
     };
     let alone = (0..disks as u64).filter(|chunk| copies_there(*chunk) < 2);
     match alone.count() as u64 {

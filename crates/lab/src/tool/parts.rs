@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+pub(super) use braid_level::size::round_down;
 use braid_stack::ByteSize;
 
 use super::{RunOutput, ToolError, TrialSpec};
@@ -83,11 +84,6 @@ pub(super) fn check_room(spec: &TrialSpec<'_>, bytes: u64) -> Result<(), String>
 /// Bytes of all processes together.
 pub(super) fn together(bytes: u64, processes: u32) -> u64 {
     bytes.saturating_mul(u64::from(processes.max(1)))
-}
-
-/// `bytes` without what does not fill a `unit`.
-pub(super) fn round_down(bytes: u64, unit: u64) -> u64 {
-    bytes - bytes.checked_rem(unit).unwrap_or(0)
 }
 
 /// A path as an argument.
@@ -230,12 +226,6 @@ mod tests {
         assert_eq!(jain(&[5.0, 0.0]), Some(0.5));
         assert_eq!(jain(&[1.0, 2.0]), Some(0.9));
         assert_eq!((jain(&[1.0]), jain(&[0.0, 0.0])), (None, None));
-    }
-
-    #[test]
-    fn sizes_round_down() {
-        assert_eq!((round_down(4097, 4096), round_down(4095, 4096)), (4096, 0));
-        assert_eq!(round_down(7, 0), 7);
     }
 
     #[test]
