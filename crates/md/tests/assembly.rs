@@ -447,6 +447,18 @@ fn a_raid1_that_was_growing_has_all_of_its_members() {
     assert!(is_other, "two events: it was left behind");
 }
 
+/// A crash in the middle of a raid1's using more of its members, or fewer roles.
+#[test]
+fn a_raid1_that_changed_its_size_has_all_of_its_members() {
+    let mut candidates = array(Level::Raid1, 3);
+    candidates[1].superblock.events += 1;
+    candidates[1].superblock.component_size -= 65536;
+    candidates[2].superblock.raid_disks = 4;
+    let assembly = assess(&candidates, options());
+    assert_eq!(assembly.can_start, Start::ReadWrite, "{assembly:?}");
+    assert!(assembly.left_out.is_empty(), "{:?}", assembly.left_out);
+}
+
 fn dirty(level: Level, disks: usize) -> Vec<Candidate> {
     let mut candidates = array(level, disks);
     for candidate in &mut candidates {

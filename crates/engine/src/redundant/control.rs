@@ -237,22 +237,22 @@ impl Redundant {
             let why = "only raid1 can have members added while it works";
             return Err(ControlError::Unsuitable(why.to_owned()));
         }
+        // Nobody is on its way to the members of before.
+        let sync_size = core.layout.borrow().sync_size();
+        let locked = core.ranges.lock(SyncSpan::first(sync_size)).await;
+        let turn = core.settled_turn().await?;
+        let member_size = core.layout.borrow().member_size();
+        let grown = Raid1::new(member_size, count)
+            .map_err(|error| ControlError::Unsuitable(error.to_string()))?;
         let taken = core.roster.slots().values().skip(count).any(|slot| slot.primary.is_some());
         if taken {
             let why = format!("{count} roles are fewer than the members that take part");
             return Err(ControlError::Unsuitable(why));
         }
-        let (member_size, sync_size) = {
-            let layout = core.layout.borrow();
-            (layout.member_size(), layout.sync_size())
-        };
-        let grown = Raid1::new(member_size, count)
-            .map_err(|error| ControlError::Unsuitable(error.to_string()))?;
-        // Nobody is on its way to the members of before.
-        let locked = core.ranges.lock(SyncSpan::first(sync_size)).await;
         core.roster.resize(count);
         self.inner.reshape(grown);
-        drop(locked);
+        core.publisher.require();
+        drop((turn, locked));
         core.note(format!("the array has {count} roles"));
         core.reconsider();
         core.recorded(true).await

@@ -51,7 +51,17 @@ impl Redundant {
         }
         let grown = Raid1::new(wanted, members)
             .map_err(|error| ControlError::Unsuitable(error.to_string()))?;
+        // All say that they have the room before anybody says that it is used: a crash may leave a
+        // member behind that has not heard of the latter.
+        for member in core.roster.written() {
+            member.data_size.set(core.room_of(&member));
+        }
+        core.recorded(true).await?;
         let locked = core.ranges.lock(SyncSpan::first(now)).await;
+        let turn = core.settled_turn().await?;
+        if wanted > core.room() || core.layout.borrow().member_size() != now {
+            return unsuitable("its members changed meanwhile".to_owned());
+        }
         // Only now: whoever was under way may have set bits.
         let bitmap = core.grown_bitmap(now, wanted)?;
         self.inner.reshape(grown);
@@ -65,10 +75,8 @@ impl Redundant {
         if let Some(array) = &mut *core.publisher.array.borrow_mut() {
             array.component_size = wanted;
         }
-        for member in core.roster.written() {
-            member.data_size.set(core.room_of(&member));
-        }
-        drop(locked);
+        core.publisher.require();
+        drop((turn, locked));
         core.note(format!("{wanted} bytes of each member are used"));
         core.reconsider();
         core.recorded(true).await?;

@@ -33,6 +33,7 @@ use braid_block::{Errno, Flags, Io, Payload};
 use braid_md::{Resync, Role, Superblock, Timestamp};
 
 use super::METADATA_POOL;
+use super::control::ControlError;
 use super::core::{Before, Core, Failures};
 use super::layout::SyncByte;
 use super::roster::{Member, MemberState};
@@ -235,6 +236,22 @@ impl Core {
         }
         self.check_running()?;
         Ok(Published(()))
+    }
+
+    /// The turn to write metadata, when all that was required is recorded: for a change of what the
+    /// superblocks of all members have to agree on. What one of them has announced, with an event more
+    /// than the others, the others have said by then: it is not of another shape than theirs.
+    ///
+    /// # Errors
+    /// [`ControlError::Stopped`].
+    pub(super) async fn settled_turn(self: &Rc<Self>) -> Result<Turn<'_>, ControlError> {
+        loop {
+            self.recorded(false).await?;
+            let turn = self.publisher.turn().await;
+            if self.publisher.is_settled() {
+                return Ok(turn);
+            }
+        }
     }
 
     /// [`CountedOn`], if the superblocks on the members tell of `generation`, and nothing changed

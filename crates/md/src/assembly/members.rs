@@ -512,16 +512,15 @@ pub fn came_back(ours: &Superblock, theirs: &Superblock) -> Result<(), Reason> {
     same_shape(theirs, ours)
 }
 
-/// Whether `this` is as a crash leaves it in the middle of a raid1's getting more members: the others
-/// are an event ahead, and all copies are where they were.
-fn did_not_hear_of_growth(this: &Superblock, authority: &Superblock) -> bool {
-    this.level == Level::Raid1
-        && this.raid_disks < authority.raid_disks
-        && this.events.checked_add(1) == Some(authority.events)
+/// Whether `this` is as a crash leaves it in the middle of a raid1's change of size, by members or by
+/// bytes of each: the others are an event ahead, and all copies are where they were.
+fn did_not_hear_of_resize(this: &Superblock, authority: &Superblock) -> bool {
+    this.level == Level::Raid1 && this.events.checked_add(1) == Some(authority.events)
 }
 
 /// Whether a candidate describes the array that the freshest member describes.
 fn same_shape(this: &Superblock, authority: &Superblock) -> Result<(), Reason> {
+    const SIZE: &str = "component size";
     const MEMBERS: &str = "number of members";
     type Show = fn(&Superblock) -> String;
     let compared: [(&'static str, Show); 8] = [
@@ -530,7 +529,7 @@ fn same_shape(this: &Superblock, authority: &Superblock) -> Result<(), Reason> {
         ("level", |array| array.level.to_string()),
         ("layout", |array| array.layout.to_string()),
         ("chunk", |array| array.chunk.to_string()),
-        ("component size", |array| array.component_size.to_string()),
+        (SIZE, |array| array.component_size.to_string()),
         (MEMBERS, |array| array.raid_disks.to_string()),
         ("reshape position", |array| match array.reshape {
             Some(reshape) => reshape.position.to_string(),
@@ -539,7 +538,8 @@ fn same_shape(this: &Superblock, authority: &Superblock) -> Result<(), Reason> {
     ];
     for (what, show) in compared {
         let (own, freshest) = (show(this), show(authority));
-        if own != freshest && !(what == MEMBERS && did_not_hear_of_growth(this, authority)) {
+        let is_size = what == SIZE || what == MEMBERS;
+        if own != freshest && !(is_size && did_not_hear_of_resize(this, authority)) {
             return Err(Reason::OtherShape { what, own, freshest });
         }
     }

@@ -8,7 +8,7 @@ use braid_array::{ArrayByte, Geometry};
 use braid_block::{Errno, Flags, Io, Op, Span};
 use braid_engine::redundant::{Consistency, Speed};
 use braid_md::Level::{Raid4, Raid5, Raid6};
-use braid_md::Resync;
+use braid_md::{Resync, Role, Superblock};
 use braid_sim::{Client, Fault, Load, Oracle, Target, for_each_seed};
 
 use crate::copies::failure::check_crash;
@@ -17,7 +17,7 @@ use crate::parity::crash_loads::change_superblocks;
 use crate::parity::images::{Stripes, images_with};
 use crate::world::{
     DATA, FAR, PAIR, PAIR_BITMAP, SHAPES, SUPERBLOCK, Shape, World, crash_images, data_of, filled,
-    pool, rng, superblock_of,
+    pool, rng, spare, superblock_of,
 };
 
 /// A crash left a member that is being filled one event behind. It is filled before anything else
@@ -221,6 +221,60 @@ fn growing_while_superblocks_are_written_is_not_forgotten() {
             assert!(superblock.data_size >= 384 << 10, "{}", superblock.data_size);
         }
     });
+}
+
+/// A raid1 changes its size while a member takes over a role. Superblocks with as many events are of
+/// one shape, also that of a member that says first that it is in sync; and whoever a crash leaves an
+/// event behind has the room that the others use.
+#[test]
+fn no_two_shapes_count_as_many_events() {
+    const LARGER: u64 = 384 << 10;
+    let name = "audit::no_two_shapes_count_as_many_events";
+    let announced = Rc::new(Cell::new(0));
+    for_each_seed(name, 200, |seed| {
+        let shape = PAIR;
+        let mut images = shape.images();
+        for image in images.iter_mut().flatten() {
+            image.extend(vec![0; (LARGER - shape.member_size) as usize]);
+        }
+        let world = World::with_images(seed, shape, &images);
+        let (array, handle, disks) =
+            (world.array.clone(), world.sim.handle(), Rc::clone(&world.disks));
+        let (mut dice, mut choices) = (rng(!seed), rng(seed));
+        let (seen, counter) = (Rc::clone(&disks), Rc::clone(&announced));
+        world.sim.observe(move || {
+            let images = crash_images(&seen.borrow(), &mut dice);
+            let all: Vec<_> = images.iter().flatten().map(|image| superblock_of(image)).collect();
+            let taking_part = || all.iter().filter(|one| matches!(one.role(), Role::Active(_)));
+            let most = taking_part().map(|one| one.events).max().unwrap();
+            let mut freshest = taking_part().filter(|one| one.events == most);
+            let first = freshest.next().unwrap();
+            let size = |one: &Superblock| (one.raid_disks, one.component_size);
+            assert!(freshest.all(|one| size(one) == size(first)), "{all:#?}");
+            let mut behind = taking_part().filter(|one| one.events + 1 == most);
+            assert!(behind.all(|one| one.data_size >= first.component_size), "{all:#?}");
+            let is_announced = |one: &&Superblock| {
+                one.is_replacement() && one.recovery_offset.is_none() && one.events == most
+            };
+            if taking_part().any(|one| is_announced(&one)) {
+                counter.set(counter.get() + 1);
+            }
+        });
+        let larger = Shape { member_size: LARGER, ..shape };
+        let rest = world.sleep(5);
+        world.run(async move {
+            let new = spare(&handle, &disks, &larger, array.free_number());
+            array.replace("disk0", new).await.unwrap();
+            handle.sleep(choices.below(4_000_000)).await;
+            if seed % 2 == 0 {
+                array.set_raid_disks(3).await.unwrap();
+            } else {
+                assert_eq!(array.set_member_size(None).await, Ok(LARGER));
+            }
+            rest.await;
+        });
+    });
+    assert!(announced.get() > 0, "no member was seen that says first that it is in sync");
 }
 
 /// A crash without a log left a row whose parity does not fit. A sector of the same row, which
