@@ -18,7 +18,6 @@ use braid_engine::redundant::{
 use braid_engine::{Clock, Dev};
 use braid_level::{ParityLayout, ParityLevel};
 use braid_md::create::{BitmapChoice, Consistency, Device, Place, Plan, Request, plan};
-use braid_md::superblock::Features;
 use braid_md::{BadBlocks, Level, Resync, Timestamp, Uuid, Version, ppl};
 
 use crate::{Error, Result};
@@ -85,22 +84,17 @@ impl ParityPlan {
             size: Some(size),
             data_offset: Some(DATA_OFFSET),
             bitmap: BitmapChoice::None,
-            consistency: Some(Consistency::Resync),
+            consistency: Some(match kind {
+                Kind::Raid5Ppl => Consistency::Ppl,
+                _ => Consistency::Resync,
+            }),
             assume_clean: true,
             array_uuid: Uuid([0xb5; 16]),
             name: "bench".to_owned(),
             homehost: None,
             created: Timestamp::default(),
         };
-        let mut plan = plan(&request).map_err(unexpected)?;
-        if kind == Kind::Raid5Ppl {
-            for member in &mut plan.members {
-                let superblock = &mut member.superblock;
-                superblock.ppl = Some((4096, ppl::AREA_BYTES));
-                superblock.features = superblock.features.union(Features::MULTIPLE_PPLS);
-                superblock.bad_block_log = None;
-            }
-        }
+        let plan = plan(&request).map_err(unexpected)?;
         let layout = ParityLayout::LeftSymmetric;
         let geometry = Raid456::new(size, members, chunk, parity_level, layout);
         Ok(ParityPlan { kind, geometry: geometry.map_err(unexpected)?, plan })

@@ -28,7 +28,7 @@ mod write_hole;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use braid_md::superblock::SUPERBLOCK_BYTES;
+use braid_md::superblock::{Contents, SUPERBLOCK_BYTES};
 use braid_md::{BadBlocks, Features, Superblock, detect};
 use common::{MIB, Output, Scratch, with_files_open};
 
@@ -111,8 +111,8 @@ fn superblock(scratch: &Scratch, name: &str) -> Superblock {
 }
 
 /// Changes a member's superblock, with a new checksum.
-fn edit(scratch: &Scratch, name: &str, change: impl FnOnce(&mut Superblock)) {
-    let mut superblock = superblock(scratch, name);
+fn edit(scratch: &Scratch, name: &str, change: impl FnOnce(&mut Contents)) {
+    let mut superblock = superblock(scratch, name).into_contents();
     change(&mut superblock);
     let mut bytes = superblock.encode();
     bytes.resize(SUPERBLOCK_BYTES, 0);

@@ -10,7 +10,8 @@ use braid_md::assembly::{
 };
 use braid_md::create::{BitmapChoice, Consistency, Device, Place, Request, plan};
 use braid_md::stripe_log::Head;
-use braid_md::{Features, Level, Resync, Role, Timestamp, Uuid, Version};
+use braid_md::superblock::Contents;
+use braid_md::{Features, Level, Resync, Role, Superblock, Timestamp, Uuid, Version};
 
 const EVENTS: u64 = 40;
 
@@ -58,9 +59,8 @@ fn array_with(level: Level, disks: usize, spares: usize) -> Vec<Candidate> {
         created: Timestamp { seconds: 1_700_000_000, micros: 0 },
     };
     let planned = plan(&request).expect("a plain array").members;
-    let candidate = |mut member: braid_md::create::Planned| {
-        member.superblock.events = EVENTS;
-        let (label, superblock) = (member.label, member.superblock);
+    let candidate = |member: braid_md::create::Planned| {
+        let (label, superblock) = (member.label, member.superblock.at_event(EVENTS));
         Candidate {
             label,
             size: 64 << 20,
@@ -71,6 +71,13 @@ fn array_with(level: Level, disks: usize, spares: usize) -> Vec<Candidate> {
         }
     };
     planned.into_iter().map(candidate).collect()
+}
+
+/// Has a candidate's superblock say something else that md's rules allow.
+fn change(candidate: &mut Candidate, change: impl FnOnce(&mut Contents)) {
+    let mut contents = candidate.superblock.clone().into_contents();
+    change(&mut contents);
+    candidate.superblock = Superblock::new(contents, candidate.size).expect("a superblock");
 }
 
 fn array(level: Level, disks: usize) -> Vec<Candidate> {
@@ -97,12 +104,13 @@ fn assess(candidates: &[Candidate], options: Options<'_>) -> Assembly {
 fn go_on(candidates: &mut [Candidate], who: &[usize], events: u64) {
     let others: Vec<usize> = (0..candidates.len()).filter(|one| !who.contains(one)).collect();
     for index in who {
-        let superblock = &mut candidates[*index].superblock;
-        superblock.events += events;
-        superblock.updated.seconds += 60;
-        for other in &others {
-            superblock.roles[*other] = Role::Spare;
-        }
+        change(&mut candidates[*index], |one| {
+            one.events += events;
+            one.updated.seconds += 60;
+            for other in &others {
+                one.roles[*other] = Role::Spare;
+            }
+        });
     }
 }
 
@@ -166,7 +174,7 @@ fn raid10_survives_what_the_kernel_says_it_survives() {
 fn raid10_with_far_sets_starts_without_members_of_different_sets() {
     let mut candidates = array(Level::Raid10, 4);
     for candidate in &mut candidates {
-        candidate.superblock.layout = 0x4_0201;
+        change(candidate, |one| one.layout = 0x4_0201);
     }
     let without = |missing: &[usize]| {
         let there = |index: &usize| !missing.contains(index);
@@ -268,7 +276,7 @@ fn those_who_were_left_behind_have_no_role() {
 fn one_event_behind_is_fine_two_are_not() {
     for behind in 0..4 {
         let mut candidates = array(Level::Raid1, 2);
-        candidates[1].superblock.events -= behind;
+        change(&mut candidates[1], |one| one.events -= behind);
         let assembly = assess(&candidates, options());
         assert_eq!(assembly.slots[1].is_in_sync(), behind <= 1, "{behind} behind");
     }
@@ -342,8 +350,10 @@ fn an_update_that_was_cut_short_is_older_than_one_without_its_member() {
     for ahead in 0..4 {
         let mut candidates = array(Level::Raid6, 4);
         let others: Vec<usize> = (0..4).filter(|one| *one != ahead).collect();
-        candidates[ahead].superblock.events += 1;
-        candidates[ahead].superblock.resync = Resync::From(0);
+        change(&mut candidates[ahead], |one| {
+            one.events += 1;
+            one.resync = Resync::From(0);
+        });
         go_on(&mut candidates, &others[..2], 1);
         candidates.remove(others[2]);
         let assembly = assess(&candidates, Options { degraded: true, ..options() });
@@ -359,16 +369,17 @@ fn a_member_whose_companions_were_all_replaced() {
     let old = array(Level::Raid1, 3);
     let mut new = array(Level::Raid1, 3);
     for (index, candidate) in new.iter_mut().enumerate() {
-        let superblock = &mut candidate.superblock;
         candidate.label = format!("n{index}");
-        superblock.device_number = index as u32 + 3;
-        superblock.device_uuid = Uuid([index as u8 + 50; 16]);
-        superblock.roles[..3].fill(Role::Faulty);
-        for role in 0..3 {
-            superblock.roles[role + 3] = Role::Active(role as u16);
-        }
-        superblock.events += 20;
-        superblock.updated.seconds += 3600;
+        change(candidate, |one| {
+            one.device_number = index as u32 + 3;
+            one.device_uuid = Uuid([index as u8 + 50; 16]);
+            one.roles[..3].fill(Role::Faulty);
+            for role in 0..3 {
+                one.roles[role + 3] = Role::Active(role as u16);
+            }
+            one.events += 20;
+            one.updated.seconds += 3600;
+        });
     }
     let mut candidates = [&new[..], &old[1..2]].concat();
     let assembly = assess(&candidates, options());
@@ -377,8 +388,8 @@ fn a_member_whose_companions_were_all_replaced() {
 
     // When it went, role 2 was empty; of those who came since only the one in that role is there.
     candidates = vec![new[2].clone(), old[1].clone()];
-    candidates[0].superblock.roles[3..5].fill(Role::Faulty);
-    candidates[1].superblock.roles[2] = Role::Faulty;
+    change(&mut candidates[0], |one| one.roles[3..5].fill(Role::Faulty));
+    change(&mut candidates[1], |one| one.roles[2] = Role::Faulty);
     let assembly = assess(&candidates, options());
     assert!(matches!(reason(&assembly, "m1"), Reason::Diverged { .. }), "{assembly:?}");
     assert_eq!(assembly.can_start, Start::Refused);
@@ -402,24 +413,28 @@ fn the_same_member_twice_is_not_guessed_at() {
     let next = assess(&candidates, options()).next;
     assert_eq!(next, ["braid examine ./-x", "braid examine m1"]);
     candidates[2].label = "copy of m1".to_owned();
-    candidates[2].superblock.events -= 1;
+    change(&mut candidates[2], |one| one.events -= 1);
     let assembly = assess(&candidates, options());
     assert_eq!(*reason(&assembly, "copy of m1"), Reason::OldCopy { of: "m1".into() });
     assert_eq!(assembly.can_start, Start::ReadWrite);
     // Another device with the same role: the one with fewer events gives way, equals do not.
-    candidates[2].superblock.device_uuid = Uuid([99; 16]);
+    change(&mut candidates[2], |one| one.device_uuid = Uuid([99; 16]));
     let assembly = assess(&candidates, options());
     assert!(matches!(reason(&assembly, "copy of m1"), Reason::SameRole { equal: false, .. }));
     assert_eq!(assembly.can_start, Start::ReadWrite);
-    candidates[2].superblock.events += 1;
+    change(&mut candidates[2], |one| one.events += 1);
     assert_eq!(assess(&candidates, force()).can_start, Start::Refused);
 }
 
 #[test]
 fn other_shapes_and_small_members_are_left_out() {
     let mut candidates = array(Level::Raid1, 3);
-    candidates[1].superblock.component_size -= 65536;
-    candidates[2].superblock.data_size = 65536;
+    change(&mut candidates[1], |one| one.component_size -= 65536);
+    // The others use more of each member, of which it has not heard, and which it has no room for.
+    change(&mut candidates[2], |one| {
+        (one.component_size, one.data_size) = (65536, 65536);
+        one.events -= 1;
+    });
     let assembly = assess(&candidates, options());
     let other_shape = reason(&assembly, "m1");
     assert!(matches!(other_shape, Reason::OtherShape { what: "component size", .. }));
@@ -432,16 +447,19 @@ fn other_shapes_and_small_members_are_left_out() {
 fn a_raid1_that_was_growing_has_all_of_its_members() {
     let mut candidates = array(Level::Raid1, 3);
     for candidate in &mut candidates[..2] {
-        candidate.superblock.raid_disks = 2;
-        candidate.superblock.roles[2] = Role::Spare;
+        change(candidate, |one| {
+            one.raid_disks = 2;
+            one.roles[2] = Role::Spare;
+        });
     }
-    let new = &mut candidates[2].superblock;
-    (new.events, new.recovery_offset) = (EVENTS + 1, Some(0));
-    new.features = new.features.union(Features::RECOVERY_OFFSET);
+    change(&mut candidates[2], |one| {
+        (one.events, one.recovery_offset) = (EVENTS + 1, Some(0));
+        one.features = one.features.union(Features::RECOVERY_OFFSET);
+    });
     let assembly = assess(&candidates, options());
     assert_eq!(assembly.can_start, Start::ReadWrite, "{assembly:?}");
     assert!(assembly.left_out.is_empty(), "{:?}", assembly.left_out);
-    candidates[0].superblock.events -= 1;
+    change(&mut candidates[0], |one| one.events -= 1);
     let assembly = assess(&candidates, options());
     let is_other = matches!(reason(&assembly, "m0"), Reason::OtherShape { .. });
     assert!(is_other, "two events: it was left behind");
@@ -451,9 +469,11 @@ fn a_raid1_that_was_growing_has_all_of_its_members() {
 #[test]
 fn a_raid1_that_changed_its_size_has_all_of_its_members() {
     let mut candidates = array(Level::Raid1, 3);
-    candidates[1].superblock.events += 1;
-    candidates[1].superblock.component_size -= 65536;
-    candidates[2].superblock.raid_disks = 4;
+    change(&mut candidates[1], |one| {
+        one.events += 1;
+        one.component_size -= 65536;
+    });
+    change(&mut candidates[2], |one| one.raid_disks = 4);
     let assembly = assess(&candidates, options());
     assert_eq!(assembly.can_start, Start::ReadWrite, "{assembly:?}");
     assert!(assembly.left_out.is_empty(), "{:?}", assembly.left_out);
@@ -462,7 +482,7 @@ fn a_raid1_that_changed_its_size_has_all_of_its_members() {
 fn dirty(level: Level, disks: usize) -> Vec<Candidate> {
     let mut candidates = array(level, disks);
     for candidate in &mut candidates {
-        candidate.superblock.resync = Resync::From(1 << 20);
+        change(candidate, |one| one.resync = Resync::From(1 << 20));
     }
     candidates
 }
@@ -506,7 +526,10 @@ fn parity_after_a_crash() {
     assert_eq!((forced.can_start, forced.risks), (Start::ReadWrite, vec![Risk::WriteHole]));
     // A log closes the hole.
     for candidate in &mut parity {
-        candidate.superblock.ppl = Some((4096, 1 << 20));
+        change(candidate, |one| {
+            one.ppl = Some((4096, 1 << 19));
+            one.bad_block_log = None;
+        });
     }
     let assembly = assess(&parity, options());
     assert_eq!(assembly.can_start, Start::ReadWrite);
@@ -574,7 +597,7 @@ fn a_log_says_nothing_about_mirrors() {
 #[test]
 fn a_member_that_is_being_rebuilt_is_no_source_of_data() {
     let mut candidates = array(Level::Raid5, 3);
-    candidates[2].superblock.recovery_offset = Some(1 << 20);
+    change(&mut candidates[2], |one| one.recovery_offset = Some(1 << 20));
     let assembly = assess(&candidates, options());
     let recovering = &assembly.slots[2];
     assert!(matches!(recovering, Slot::Recovering { from: 0x10_0000, by_bitmap: false, .. }));
@@ -587,10 +610,12 @@ fn a_member_that_is_being_rebuilt_is_no_source_of_data() {
 fn a_replacement_stands_beside_the_member_that_it_replaces() {
     let mut candidates = array_with(Level::Raid5, 3, 1);
     for candidate in &mut candidates {
-        candidate.superblock.roles[3] = Role::Active(1);
+        change(candidate, |one| one.roles[3] = Role::Active(1));
     }
-    candidates[3].superblock.features = Features::REPLACEMENT.union(Features::RECOVERY_OFFSET);
-    candidates[3].superblock.recovery_offset = Some(65536);
+    change(&mut candidates[3], |one| {
+        one.features = Features::REPLACEMENT.union(Features::RECOVERY_OFFSET);
+        one.recovery_offset = Some(65536);
+    });
     let assembly = assess(&candidates, options());
     assert_eq!(assembly.state, State::Clean);
     let [(role, member, filled)] = &assembly.replacements[..] else { panic!("{assembly:?}") };
@@ -602,15 +627,17 @@ fn a_replacement_stands_beside_the_member_that_it_replaces() {
 fn a_replacement_stands_in_for_a_member_that_is_not_there() {
     let mut candidates = array_with(Level::Raid5, 3, 1);
     for candidate in &mut candidates {
-        candidate.superblock.roles[3] = Role::Active(1);
+        change(candidate, |one| one.roles[3] = Role::Active(1));
     }
-    candidates[3].superblock.features = Features::REPLACEMENT;
+    change(&mut candidates[3], |one| one.features = Features::REPLACEMENT);
     candidates.remove(1);
     let assembly = assess(&candidates, options());
     assert!(matches!(&assembly.slots[1], Slot::InSync(member) if member.label == "m3"));
     assert_eq!((assembly.state, assembly.replacements.len()), (State::Clean, 0));
-    candidates[2].superblock.features = Features::REPLACEMENT.union(Features::RECOVERY_OFFSET);
-    candidates[2].superblock.recovery_offset = Some(65536);
+    change(&mut candidates[2], |one| {
+        one.features = Features::REPLACEMENT.union(Features::RECOVERY_OFFSET);
+        one.recovery_offset = Some(65536);
+    });
     let assembly = assess(&candidates, options());
     assert!(matches!(&assembly.slots[1], Slot::Recovering { from: 65536, .. }), "{assembly:?}");
 }
@@ -638,7 +665,7 @@ fn force_takes_the_freshest_first() {
 #[test]
 fn what_is_not_served() {
     let mut candidates = array(Level::Raid1, 2);
-    candidates[1].superblock.features = Features(1 << 20);
+    change(&mut candidates[1], |one| one.features = Features(1 << 20));
     let assembly = assess(&candidates, options());
     let unknown = Obstacle::UnknownFeatures { label: "m1".to_owned(), bits: 1 << 20 };
     assert_eq!(assembly.state, State::Unsupported(unknown));
@@ -655,7 +682,7 @@ fn what_is_not_served() {
     {
         let mut candidates = array(Level::Raid5, 3);
         for candidate in &mut candidates {
-            candidate.superblock.features = feature;
+            change(candidate, |one| one.features = feature);
         }
         assert_eq!(assess(&candidates, options()).can_start, start);
     }
@@ -666,10 +693,10 @@ fn what_is_not_served() {
 fn raid0_without_a_recorded_layout() {
     let mut candidates = array(Level::Raid0, 2);
     for candidate in &mut candidates {
-        candidate.superblock.layout = 0;
+        change(candidate, |one| one.layout = 0);
     }
     assert_eq!(assess(&candidates, options()).can_start, Start::ReadWrite);
-    candidates[1].superblock.data_size -= 65536;
+    change(&mut candidates[1], |one| one.data_size -= 65536);
     let assembly = assess(&candidates, options());
     assert_eq!(assembly.state, State::Unsupported(Obstacle::LayoutNotRecorded));
     assert_eq!(assembly.can_start, Start::Refused);
@@ -704,8 +731,10 @@ fn arrays_are_told_apart_and_clashing_names_are_noted() {
     let renamed = |uuid: u8, name: &str| {
         let mut candidates = array(Level::Raid1, 2);
         for candidate in &mut candidates {
-            candidate.superblock.array_uuid = Uuid([uuid; 16]);
-            candidate.superblock.name = name.to_owned();
+            change(candidate, |one| {
+                one.array_uuid = Uuid([uuid; 16]);
+                one.name = name.to_owned();
+            });
         }
         candidates
     };
@@ -740,21 +769,25 @@ fn any_candidates() -> impl Strategy<Value = Vec<Candidate>> {
             let which: prop::sample::Index = which;
             let mut candidate = whole[which.index(whole.len())].clone();
             candidate.label = format!("d{index}");
-            let superblock = &mut candidate.superblock;
-            superblock.events = events;
+            let mut one = candidate.superblock.clone().into_contents();
+            one.events = events;
             if let Some(table) = table {
-                superblock.roles = table;
+                one.roles = table;
             }
             match what {
-                0 => superblock.recovery_offset = Some(65536),
-                1 => superblock.features = Features::REPLACEMENT,
-                2 => superblock.resync = Resync::From(0),
-                3 => superblock.device_uuid = Uuid([index as u8 + 100; 16]),
+                0 => one.recovery_offset = Some(65536),
+                1 => one.features = Features::REPLACEMENT,
+                2 => one.resync = Resync::From(0),
+                3 => one.device_uuid = Uuid([index as u8 + 100; 16]),
                 4 => {
                     let (events_cleared, chunk, dirty) = (events - 1, 65536, 1);
                     candidate.bitmap = Some(BitmapFacts { events_cleared, chunk, dirty });
                 }
                 _ => {}
+            }
+            // A table that md's rules refuse is never read.
+            if let Ok(superblock) = Superblock::new(one, candidate.size) {
+                candidate.superblock = superblock;
             }
             candidate
         };
@@ -815,7 +848,7 @@ fn a_member_that_was_away_comes_back() {
     }
     // Also when those that it knew have become fewer since.
     let mut all = left_behind(3, &[2], 5);
-    all[0].roles[1] = Role::Spare;
+    all[0].set_role(1, Role::Spare);
     assert_eq!(came_back(&all[0], &all[2]), Ok(()));
 }
 
@@ -830,18 +863,19 @@ fn a_member_that_went_on_alone_does_not() {
         assert!(matches!(came_back(&b, &a), Err(Reason::Diverged { .. })), "{ours} {theirs}");
         // A spare that took its role does not make it a member that is known.
         let mut filled = a.clone();
-        filled.roles[2] = Role::Active(1);
+        filled.set_role(2, Role::Active(1));
         assert!(matches!(came_back(&filled, &b), Err(Reason::Diverged { .. })));
     }
     // More events than ours say so even where its table does not.
     let mut all = left_behind(2, &[1], 3);
-    all[1].events = all[0].events + 1;
+    all[1] = all[1].clone().at_event(all[0].events + 1);
     assert!(matches!(came_back(&all[0], &all[1]), Err(Reason::Diverged { .. })));
 }
 
 #[test]
 fn a_member_of_an_array_of_another_shape_does_not() {
     let mut all = left_behind(2, &[1], 3);
-    all[0].raid_disks = 3;
+    let roles = all[0].roles.clone();
+    all[0].set_membership(3, (0..).zip(roles));
     assert!(matches!(came_back(&all[0], &all[1]), Err(Reason::OtherShape { .. })));
 }

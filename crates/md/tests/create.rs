@@ -9,6 +9,7 @@ use braid_md::create::{
 };
 use braid_md::ppl::{Header, Newest};
 use braid_md::stripe_log::Head;
+use braid_md::superblock::Contents;
 use braid_md::{
     BadBlocks, Bitmap, Features, Level, Resync, Role, Superblock, Timestamp, Uuid, Version, ppl,
     stripe_log,
@@ -105,8 +106,9 @@ fn what_is_planned_is_what_is_read_back() {
                 .unwrap_or_else(|rejection| panic!("{rejection}: {request:?}"));
             let known = ours.roles.len();
             assert!(read.roles[known..].iter().all(|role| *role == Role::Spare));
-            let read = Superblock { roles: read.roles[..known].to_vec(), raw: Vec::new(), ..read };
-            assert_eq!(read, *ours, "{request:?}");
+            let roles = read.roles[..known].to_vec();
+            let read = Contents { roles, raw: Vec::new(), ..read.into_contents() };
+            assert_eq!(read, **ours, "{request:?}");
         }
     }
 }

@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use braid_md::superblock::{BadBlockLog, ByteOrder, Old};
+use braid_md::superblock::{BadBlockLog, ByteOrder, Contents, Old};
 use braid_md::{
     BadBlocks, Bitmap, BitmapHeader, Features, Level, Reshape, Resync, Role, Superblock, Timestamp,
     Uuid, Version,
@@ -66,7 +66,7 @@ fn time(micros: u32) -> impl Strategy<Value = Timestamp> {
 }
 
 /// Superblock and size of the member of a sound array of version 1.
-fn version_1() -> impl Strategy<Value = (Superblock, u64)> {
+fn version_1() -> impl Strategy<Value = (Contents, u64)> {
     let version = prop_oneof![Just(Version::V1_0), Just(Version::V1_1), Just(Version::V1_2)];
     let first = (version, shape(120), 1_usize..4, 1_u64..1 << 20, 0..MIB / 512);
     let all = first.prop_flat_map(|(version, shape, steps, blocks, slack)| {
@@ -96,7 +96,7 @@ fn version_1() -> impl Strategy<Value = (Superblock, u64)> {
             Version::V1_0 => (0, data_size + MIB),
             _ => (MIB, data_size + MIB),
         };
-        let mut superblock = Superblock {
+        let mut superblock = Contents {
             version,
             array_uuid: Uuid(array),
             name,
@@ -157,7 +157,7 @@ fn version_1() -> impl Strategy<Value = (Superblock, u64)> {
 }
 
 /// The same for 0.90, in either byte order.
-fn version_0() -> impl Strategy<Value = (Superblock, u64)> {
+fn version_0() -> impl Strategy<Value = (Contents, u64)> {
     let first = (shape(20), 1_u64..1 << 20, 0_u64..1 << 10);
     let all = first.prop_flat_map(|(shape, blocks, slack)| {
         let facts = (
@@ -186,7 +186,7 @@ fn version_0() -> impl Strategy<Value = (Superblock, u64)> {
             backwards: !errors,
         });
         let is_active = matches!(roles[own.0 as usize], Role::Active(_));
-        let superblock = Superblock {
+        let superblock = Contents {
             version: Version::V0_90,
             array_uuid: Uuid(array),
             name: String::new(),
@@ -231,17 +231,17 @@ fn version_0() -> impl Strategy<Value = (Superblock, u64)> {
 }
 
 /// What is read of what was written; the feature bits of optional fields follow from those.
-fn again(superblock: &Superblock, device_size: u64) -> Superblock {
+fn again(superblock: &Contents, device_size: u64) -> Contents {
     let bytes = superblock.encode();
     let read = Superblock::parse(superblock.version, superblock.super_offset, device_size, &bytes);
     let read = read.unwrap_or_else(|why| panic!("{why}: {superblock:?}"));
     assert_eq!(read.encode(), bytes);
     braid_md::fuzz::assert_in_range(&read, device_size);
-    read
+    read.into_contents()
 }
 
-fn expected(superblock: Superblock, read: &Superblock) -> Superblock {
-    Superblock { raw: read.raw.clone(), features: read.features, ..superblock }
+fn expected(superblock: Contents, read: &Contents) -> Contents {
+    Contents { raw: read.raw.clone(), features: read.features, ..superblock }
 }
 
 proptest! {
@@ -276,7 +276,7 @@ proptest! {
         other_role in prop_oneof![Just(Role::Faulty), Just(Role::Spare)],
     ) {
         let golden = &common::goldens()[index];
-        let mut superblock = golden.superblock();
+        let mut superblock = golden.superblock().into_contents();
         superblock.events = events;
         superblock.updated = Timestamp { seconds, micros: 0 };
         superblock.resync = if clean { Resync::Clean } else { Resync::From(512 * 1024) };
@@ -398,7 +398,7 @@ fn a_full_log_refuses_and_keeps_what_it_has() {
 #[test]
 fn a_new_superblock_has_room_for_128_roles() {
     let golden = &common::goldens()[0];
-    let mut superblock = golden.superblock();
+    let mut superblock = golden.superblock().into_contents();
     superblock.raw = Vec::new();
     superblock.roles.truncate(2);
     let bytes = superblock.encode();

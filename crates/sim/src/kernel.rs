@@ -243,8 +243,9 @@ mod tests {
     use super::*;
     use crate::found::carried;
     use braid_md::Level;
+    use braid_md::superblock::Contents;
 
-    fn pair(change: impl Fn(usize, &mut Superblock)) -> Vec<Superblock> {
+    fn pair(change: impl Fn(usize, &mut Contents)) -> Vec<Superblock> {
         let spec = Spec {
             level: Level::Raid1,
             layout: 0,

@@ -18,7 +18,7 @@ use braid_array::geometry::Raid456;
 use braid_engine::assembled::Level as Joined;
 use braid_engine::redundant::Layout;
 use braid_md::stripe_log::Head;
-use braid_md::superblock::{BadBlockLog, Old};
+use braid_md::superblock::{BadBlockLog, Contents, Old};
 use braid_md::{
     BadBlocks, Bitmap, BitmapHeader, Features, Level, Resync, Role, Superblock, Timestamp, Uuid,
     Version, ppl,
@@ -89,7 +89,8 @@ impl Spec {
     /// # Panics
     /// If there is no such array.
     pub fn geometry(&self, roles: usize) -> Layout {
-        let superblock = Spec { members: roles, ..*self }.array();
+        let contents = Spec { members: roles, ..*self }.array();
+        let superblock = Superblock::new(contents, self.disk_size()).expect("a spec's superblock");
         let level = Joined::of(&superblock, None, Vec::new()).expect("a spec is of an array");
         level.redundant().expect("an array that survives losses")
     }
@@ -148,7 +149,7 @@ impl Spec {
 
     /// The part of the superblocks that all members have in common, and the places of what lies
     /// beside them.
-    fn array(&self) -> Superblock {
+    fn array(&self) -> Contents {
         let is_old = self.version == Version::V0_90;
         let super_offset = self.version.superblock_offset(self.disk_size()).unwrap_or(0);
         // In bytes from the superblock.
@@ -166,7 +167,7 @@ impl Spec {
             features = features.union(Features::BITMAP);
         }
         let members = self.members as u32;
-        Superblock {
+        Contents {
             version: self.version,
             array_uuid: ARRAY,
             name: if is_old { String::new() } else { "sim:array".to_owned() },
@@ -208,7 +209,7 @@ impl Spec {
         }
     }
 
-    fn blank_bitmap(&self, superblock: &Superblock) -> Option<Bitmap> {
+    fn blank_bitmap(&self, superblock: &Contents) -> Option<Bitmap> {
         let header = BitmapHeader {
             version: 4,
             uuid: Uuid(superblock.uuid_on_disk()),
@@ -234,7 +235,7 @@ impl Spec {
     ///
     /// # Panics
     /// If `data` is longer than the member's.
-    pub fn disk(&self, role: usize, data: &[u8], change: impl Fn(&mut Superblock)) -> Image {
+    pub fn disk(&self, role: usize, data: &[u8], change: impl Fn(&mut Contents)) -> Image {
         let mut superblock = self.array();
         for role in 0..self.members {
             superblock.roles[role] = Role::Active(role as u16);

@@ -179,12 +179,10 @@ impl Running {
 
     /// One more than a raid1 has roles.
     pub(crate) fn third(&self, dev: Dev) -> NewMember {
+        let (size, number) = (dev.limits().size, 2);
         let member = self.newcomer(dev);
-        let number = 2;
-        let superblock = member.superblock.map(|mut superblock| {
-            superblock.device_number = number;
-            superblock
-        });
+        let anew = |own: braid_md::Superblock| own.for_newcomer(size, number, own.device_uuid).ok();
+        let superblock = member.superblock.and_then(anew);
         NewMember { label: "third".to_owned(), number, superblock, ..member }
     }
 

@@ -144,7 +144,7 @@ fn is_own(path: &Path) -> bool {
         Err(MetadataError::Damaged { .. } | MetadataError::Several { .. }) => return true,
         Err(_) => return false,
     };
-    let braid_md::Superblock { data_offset, data_size, .. } = metadata.superblock;
+    let (data_offset, data_size) = (metadata.superblock.data_offset, metadata.superblock.data_size);
     let policy = Policy { force: &[], read_only: false, min_bytes: 0 };
     match check_member(path, &policy) {
         Ok(_) => true,

@@ -5,6 +5,7 @@ use std::io;
 use braid_level::size::redundant_size;
 use braid_md::assembly::{BitmapFacts, Candidate};
 use braid_md::detect::{self, Found};
+use braid_md::superblock::Contents;
 use braid_md::{BadBlocks, Bitmap, BitmapHeader, Features, Level, Superblock, bitmap};
 
 use super::logs::{self, Logs};
@@ -143,7 +144,7 @@ fn several(choice: &detect::Choice<'_>) -> String {
 
 /// What a bitmap has to be about: the array for raid10, else what is used of each member.
 fn least_sync_size(superblock: &Superblock) -> u64 {
-    let Superblock { level, layout, chunk, component_size, raid_disks, .. } = *superblock;
+    let Contents { level, layout, chunk, component_size, raid_disks, .. } = **superblock;
     match level {
         // A layout that is not understood is refused for itself.
         Level::Raid10 => {

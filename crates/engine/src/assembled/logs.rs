@@ -17,6 +17,7 @@ use braid_level::{ParityLayout, ParityLevel};
 use braid_md::ppl::{self, Entry, Newest};
 use braid_md::rejection::{LogRejection, PplRejection};
 use braid_md::stripe_log::{self, BLOCK, Head};
+use braid_md::superblock::Contents;
 use braid_md::{Level, Resync, Role, Superblock};
 
 use super::carried::Source;
@@ -104,7 +105,7 @@ fn partial_parity_trouble(
 }
 
 fn geometry_of(superblock: &Superblock) -> Result<Raid456, GeometryError> {
-    let Superblock { component_size, raid_disks, chunk, layout, .. } = *superblock;
+    let Contents { component_size, raid_disks, chunk, layout, .. } = **superblock;
     let layout = ParityLayout::from_number(ParityLevel::Raid5, layout)?;
     Raid456::new(component_size, raid_disks as usize, chunk, ParityLevel::Raid5, layout)
 }

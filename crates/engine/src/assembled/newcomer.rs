@@ -19,7 +19,7 @@ use braid_array::MemberByte;
 use braid_block::{Flags, Io};
 use braid_md::assembly::{Reason, came_back};
 use braid_md::superblock::SUPERBLOCK_BYTES;
-use braid_md::{BadBlocks, Features, Role, Superblock, Uuid, Version};
+use braid_md::{BadBlocks, Role, Superblock, Uuid};
 use braid_mem::Pool;
 
 use super::carried::empty_log;
@@ -93,8 +93,8 @@ impl Newcomer<'_> {
             Ok((superblock, role)) => (superblock, Some(role), None),
             Err(why) => {
                 let number = engine.free_number();
-                let superblock = superblock_for(array, self.size, number, self.uuid);
-                (superblock.map_err(NotTaken::Unfit)?, None, Some(why))
+                let superblock = array.for_newcomer(self.size, number, self.uuid);
+                (superblock.map_err(|why| NotTaken::Unfit(why.to_string()))?, None, Some(why))
             }
         };
         log.check_room(&superblock).map_err(NotTaken::Unfit)?;
@@ -218,69 +218,11 @@ fn come_back(
 
 /// The array's superblock as it would be written now, as far as it says who takes part.
 fn at_work(array: &Superblock, status: &Status) -> Superblock {
-    let numbers = status.members.iter().map(|one| one.number as usize + 1);
-    let count = numbers.max().unwrap_or(0).max(array.roles.len());
-    let mut roles = vec![Role::Spare; count];
-    for one in status.members.iter().filter(|one| one.state == MemberState::InSync) {
-        if let Some(role) = one.role {
-            roles[one.number as usize] = Role::Active(role.get());
-        }
-    }
-    let (events, raid_disks) = (status.events, status.raid_disks as u32);
-    Superblock { events, raid_disks, roles, ..array.clone() }
-}
-
-/// A superblock for a new member of `size` bytes, laid out as those of the other members are. What
-/// says something about the contents of one of them does not hold for it.
-fn superblock_for(
-    array: &Superblock,
-    size: u64,
-    number: u32,
-    device_uuid: Uuid,
-) -> Result<Superblock, String> {
-    let version = array.version;
-    let too_small = || format!("{size} bytes are too few for a superblock and data");
-    let super_offset = version.superblock_offset(size).ok_or_else(too_small)?;
-    let end = match version {
-        // What lies beside the superblock lies in front of it, or behind.
-        Version::V0_90 | Version::V1_0 => {
-            let areas = [
-                array.bitmap_offset,
-                array.ppl.map(|(offset, _)| offset),
-                array.bad_block_log.map(|log| log.offset),
-            ];
-            let front = areas.into_iter().flatten().map(|offset| offset.min(0)).min().unwrap_or(0);
-            super_offset.checked_add_signed(front).ok_or_else(too_small)?
-        }
-        Version::V1_1 | Version::V1_2 => size / 512 * 512,
-    };
-    let data_size =
-        end.checked_sub(array.data_offset).filter(|room| *room > 0).ok_or_else(too_small)?;
-    if data_size < array.component_size {
-        return Err(format!(
-            "it has room for {data_size} bytes of data, {} are needed",
-            array.component_size
-        ));
-    }
-    let of_one = [
-        Features::BAD_BLOCKS,
-        Features::RECOVERY_OFFSET,
-        Features::RECOVERY_BITMAP,
-        Features::REPLACEMENT,
-    ];
-    Ok(Superblock {
-        super_offset,
-        data_size,
-        device_uuid,
-        device_number: number,
-        corrected_reads: 0,
-        write_mostly: false,
-        fail_fast: false,
-        recovery_offset: None,
-        features: of_one.into_iter().fold(array.features, Features::without),
-        raw: Vec::new(),
-        ..array.clone()
-    })
+    let in_sync = status.members.iter().filter(|one| one.state == MemberState::InSync);
+    let roles = in_sync.filter_map(|one| Some((one.number, Role::Active(one.role?.get()))));
+    let mut now = array.clone().at_event(status.events);
+    now.set_membership(status.raid_disks as u32, roles);
+    now
 }
 
 /// Where the log of a new member of `size` bytes would lie: offsets and lengths in bytes.
@@ -292,5 +234,6 @@ pub fn areas_of_log(
     log: LogPlace,
     size: u64,
 ) -> Result<Vec<(u64, u64)>, String> {
-    superblock_for(array, size, 0, Uuid::default()).map(|superblock| log.areas(&superblock))
+    let superblock = array.for_newcomer(size, 0, Uuid::default());
+    superblock.map(|superblock| log.areas(&superblock)).map_err(|why| why.to_string())
 }

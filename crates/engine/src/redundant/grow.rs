@@ -73,7 +73,7 @@ impl Redundant {
             core.intent.replace(Some(grown));
         }
         if let Some(array) = &mut *core.publisher.array.borrow_mut() {
-            array.component_size = wanted;
+            array.grow(wanted);
         }
         core.publisher.require();
         drop((turn, locked));

@@ -37,7 +37,7 @@ use super::control::ControlError;
 use super::core::{Before, Core, Failures};
 use super::layout::SyncByte;
 use super::roster::{Member, MemberState};
-use super::superblocks::{Next, as_it_was, superblock_of};
+use super::superblocks::{Next, said_of};
 use crate::canary::Canary;
 use crate::join_all;
 use crate::signal::Signal;
@@ -181,7 +181,7 @@ impl Publisher {
             && let Some(array) = &mut *self.array.borrow_mut()
         {
             self.before.set(array.updated);
-            array.updated = now;
+            array.set_updated(now);
         }
     }
 }
@@ -344,7 +344,7 @@ impl Core {
         }
         // Counted only now: a member that misses two events by no fault of its own is left out.
         let said = self.publisher.array.borrow_mut().as_mut().map(|array| {
-            array.events += 1;
+            array.count_event();
             array.resync
         });
         let failed = self.write_to(superblocks).await;
@@ -403,9 +403,9 @@ impl Core {
                 let own = own.as_ref().filter(|own| {
                     own.events + 1 == array.events && matches!(own.role(), Role::Active(_))
                 })?;
-                let next = superblock_of(member, array, own);
+                let next = array.of_member(own, said_of(member));
                 let next = if own.recovery_offset.is_some() || own.is_replacement() {
-                    as_it_was(next, own)
+                    next.filled_as(own)
                 } else {
                     next
                 };
@@ -423,8 +423,7 @@ impl Core {
         let lowered = |member: Rc<Member>| {
             let own = member.superblock.borrow().clone()?;
             let is_beyond = own.recovery_offset.is_some_and(|filled| filled > first.get());
-            let recovery_offset = Some(first.get());
-            is_beyond.then_some((member, Superblock { recovery_offset, ..own }))
+            is_beyond.then(|| (member, own.filled_to(first.get())))
         };
         let failed =
             self.write_to(self.roster.recovering().into_iter().filter_map(lowered).collect());
@@ -455,8 +454,8 @@ impl Core {
         for (index, (member, next)) in changed.iter().enumerate() {
             let mut next = next.clone();
             for (later, _) in &changed[index + 1..] {
-                let role = later.superblock.borrow().as_ref().map(Superblock::role);
-                next.roles[later.number as usize] = role.unwrap_or(Role::Spare);
+                let role = later.superblock.borrow().as_ref().map(|own| own.role());
+                next.set_role(later.number, role.unwrap_or(Role::Spare));
             }
             let failed = self.write_to(vec![(Rc::clone(member), next)]).await;
             if !failed.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   array's part   events, time, resync, who has which role    ── the same for all
-//!   member's own   where its areas lie, how far it is filled   ── [`superblock_of`]
+//!   member's own   where its areas lie, how far it is filled   ── [`said_of`]
 //! ```
 //!
 //! Deliberately absent: writing them ([`super::publish`]).
@@ -11,7 +11,8 @@
 
 use std::rc::Rc;
 
-use braid_md::{Features, Resync, Role, Superblock, Timestamp, Version};
+use braid_md::superblock::{OfMember, Recovery};
+use braid_md::{Resync, Role, Superblock, Timestamp, Version};
 
 use super::core::Core;
 use super::roster::{Member, MemberState};
@@ -41,15 +42,15 @@ impl Next {
             let own = own
                 .as_ref()
                 .filter(|own| own.device_number == member.number && own.recovery_offset.is_some());
-            put_off.push((member.number as usize, own.map_or(Role::Spare, Superblock::role)));
+            put_off.push((member.number, own.map_or(Role::Spare, |own| own.role())));
             if let Some(own) = own {
-                *next = as_it_was(next.clone(), own);
+                *next = next.clone().filled_as(own);
             }
             own.is_some()
         });
         for (_, next) in &mut self.superblocks {
             for (number, role) in &put_off {
-                next.roles[*number] = *role;
+                next.set_role(*number, *role);
             }
         }
     }
@@ -78,31 +79,24 @@ impl Core {
             (true, _) if !Canary::WriteWhileClean.is_planted() => Resync::From(0),
             (_, resync) => resync,
         };
-        array.resync = earlier(reached, at_most);
-        array.raid_disks = self.roster.slots().len() as u32;
-        for role in &mut array.roles {
-            *role = match role {
-                Role::Journal => Role::Journal,
-                Role::Faulty if array.version != Version::V0_90 => Role::Faulty,
-                _ => Role::Spare,
-            };
-        }
+        array.set_resync(earlier(reached, at_most));
         let replaced = promoted.filter(|one| one.is_replacement()).and_then(|one| {
             let slots = self.roster.slots();
             slots[one.role()?].primary.as_ref().map(|old| old.number)
         });
-        for member in members.iter() {
-            let number = member.number as usize;
-            if array.roles.len() <= number {
-                array.roles.resize(number + 1, Role::Spare);
+        let version = array.version;
+        let role_of = |member: &Rc<Member>| match member.role() {
+            _ if replaced == Some(member.number) => Role::Faulty,
+            Some(role) if promoted.is_some_and(|one| Rc::ptr_eq(one, member)) => {
+                Role::Active(role.get())
             }
-            let is_promoted = promoted.is_some_and(|one| Rc::ptr_eq(one, member));
-            array.roles[number] = match member.role() {
-                _ if replaced == Some(member.number) => Role::Faulty,
-                Some(role) if is_promoted => Role::Active(role.get()),
-                _ => md_role(member, array.version),
-            };
-        }
+            _ => md_role(member, version),
+        };
+        let raid_disks = self.roster.slots().len() as u32;
+        array.set_membership(
+            raid_disks,
+            members.iter().map(|member| (member.number, role_of(member))),
+        );
         if let Some(intent) = &mut *self.intent.borrow_mut() {
             let header = &mut intent.bitmap_mut().header;
             header.events = events;
@@ -111,11 +105,9 @@ impl Core {
         let known = members.iter().filter(|member| member.is_known());
         let superblocks = known.filter_map(|member| {
             let own = member.superblock.borrow();
-            let mut next = Superblock { events, ..superblock_of(member, array, own.as_ref()?) };
-            if promoted.is_some_and(|one| Rc::ptr_eq(one, member)) {
-                next = filled(next);
-            }
-            Some((Rc::clone(member), next))
+            let next = array.of_member(own.as_ref()?, said_of(member)).at_event(events);
+            let is_promoted = promoted.is_some_and(|one| Rc::ptr_eq(one, member));
+            Some((Rc::clone(member), if is_promoted { next.filled() } else { next }))
         });
         let generation = self.roster.generation();
         Some(Next { superblocks: superblocks.collect(), generation, resync })
@@ -139,9 +131,9 @@ impl Core {
     /// others which role its number has.
     pub(super) fn retire_number(&self, number: u32) {
         if let Some(array) = &mut *self.publisher.array.borrow_mut()
-            && let Some(role) = array.roles.get_mut(number as usize)
+            && array.roles.len() > number as usize
         {
-            *role = Role::Faulty;
+            array.set_role(number, Role::Faulty);
         }
     }
 
@@ -187,67 +179,18 @@ fn md_role(member: &Member, version: Version) -> Role {
     }
 }
 
-/// `superblock`, saying of how far its member is filled what `own` does.
-pub(super) fn as_it_was(superblock: Superblock, own: &Superblock) -> Superblock {
-    let mut features = filled(superblock.clone()).features.without(Features::REPLACEMENT);
-    for one in [Features::RECOVERY_OFFSET, Features::REPLACEMENT, Features::RECOVERY_BITMAP] {
-        if own.features.contains(one) {
-            features = features.union(one);
-        }
-    }
-    Superblock { features, recovery_offset: own.recovery_offset, ..superblock }
-}
-
-/// What a member says of itself when it has everything. Who replaces another goes on saying so, until
-/// all say that it has the role: if it fails before that, its superblock may be as fresh as those of
-/// the others, and no kernel takes two members for one role.
-fn filled(superblock: Superblock) -> Superblock {
-    let features =
-        superblock.features.without(Features::RECOVERY_OFFSET).without(Features::RECOVERY_BITMAP);
-    Superblock { features, recovery_offset: None, ..superblock }
-}
-
-/// The array's part, with what is `member`'s own.
-pub(super) fn superblock_of(member: &Member, array: &Superblock, own: &Superblock) -> Superblock {
-    let mut features = array
-        .features
-        .without(Features::RECOVERY_OFFSET)
-        .without(Features::REPLACEMENT)
-        .without(Features::RECOVERY_BITMAP)
-        .without(Features::BAD_BLOCKS);
-    // Of the log as it is now, and not of the superblock before: that may have been on its way while a
-    // place was entered.
-    if member.has_bad_blocks.get() {
-        features = features.union(Features::BAD_BLOCKS);
-    }
-    let mut recovery_offset = None;
-    if let Some(done) = member.recovering() {
-        features = features.union(Features::RECOVERY_OFFSET);
-        let ahead = if Canary::RecoveryOffsetAhead.is_planted() { 16 << 10 } else { 0 };
-        recovery_offset = Some(done.get() + ahead);
-        if member.is_by_bitmap() {
-            features = features.union(Features::RECOVERY_BITMAP);
-        }
-    }
-    if member.is_replacement() {
-        features = features.union(Features::REPLACEMENT);
-    }
-    Superblock {
-        features,
-        recovery_offset,
-        version: own.version,
-        super_offset: own.super_offset,
-        data_offset: own.data_offset,
+/// What is `member`'s own in its superblock. Of its log of bad blocks as it is now, and not of the
+/// superblock before: that may have been on its way while a place was entered.
+pub(super) fn said_of(member: &Member) -> OfMember {
+    let ahead = if Canary::RecoveryOffsetAhead.is_planted() { 16 << 10 } else { 0 };
+    OfMember {
+        number: member.number,
         data_size: member.data_size.get(),
-        device_uuid: own.device_uuid,
-        device_number: member.number,
         corrected_reads: member.corrected.get(),
-        write_mostly: own.write_mostly,
-        fail_fast: own.fail_fast,
-        bad_block_log: own.bad_block_log,
-        bitmap_offset: own.bitmap_offset,
-        ppl: own.ppl,
-        raw: own.raw.clone(),
-        ..array.clone()
+        recovery: member
+            .recovering()
+            .map(|done| Recovery { filled: done.get() + ahead, by_bitmap: member.is_by_bitmap() }),
+        is_replacement: member.is_replacement(),
+        has_bad_blocks: member.has_bad_blocks.get(),
     }
 }

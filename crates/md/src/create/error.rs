@@ -1,6 +1,6 @@
 //! Why an array cannot be made as requested.
 
-use crate::{Level, Version};
+use crate::{Level, Rejection, Version};
 
 /// Why an array cannot be made as requested. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,6 +66,8 @@ pub enum CreateError {
     NotInOld { what: &'static str },
     #[error("the array has no identifier: its UUID is all zeroes")]
     NoUuid,
+    #[error("the superblock of {label} would not be valid: {why}")]
+    Invalid { label: String, why: Rejection },
 }
 
 impl CreateError {

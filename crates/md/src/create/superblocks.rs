@@ -8,7 +8,7 @@
 
 use super::place::{self, BAD_BLOCKS};
 use super::{CreateError, Device, NewBitmap, Place, Planned, Request, Shape, resync};
-use crate::superblock::{BadBlockLog, Old};
+use crate::superblock::{BadBlockLog, Contents, Old};
 use crate::{Features, Level, Role, Superblock, Uuid, Version};
 
 /// mdadm makes room for this many roles at a time.
@@ -112,7 +112,7 @@ fn superblock(
     if level == Level::Raid0 && shape.layout != 0 {
         features = features.union(Features::RAID0_LAYOUT);
     }
-    Ok(Superblock {
+    let contents = Contents {
         version,
         array_uuid: request.array_uuid,
         name: if is_old { String::new() } else { request.full_name() },
@@ -149,5 +149,7 @@ fn superblock(
             ..Old::default()
         }),
         raw: Vec::new(),
-    })
+    };
+    Superblock::new(contents, device.size)
+        .map_err(|why| CreateError::Invalid { label: device.label.clone(), why })
 }

@@ -14,7 +14,7 @@
 use braid_level::layout;
 use braid_level::size::{redundant_size, used_of_member};
 
-use super::{Features, Reshape, Role, Superblock};
+use super::{Contents, Features, Reshape, Role};
 use crate::{Level, Rejection, SECTOR, Version};
 
 /// The kernel's page, below which no chunk of a striped level with redundancy goes.
@@ -27,10 +27,10 @@ const MOST_DISKS_OLD: u32 = 27;
 const SIZE_LIMIT: u64 = 1 << 63;
 
 /// Checks all that is the same for both versions. `device_size` is the member's, in bytes.
-pub(super) fn check(superblock: &Superblock, device_size: u64) -> Result<(), Rejection> {
-    let Superblock { super_offset, .. } = *superblock;
+pub(super) fn check(superblock: &Contents, device_size: u64) -> Result<(), Rejection> {
+    let Contents { super_offset, .. } = *superblock;
     let device_size = device_size.min(SIZE_LIMIT - 1);
-    check_inside("the superblock", super_offset, superblock.raw.len() as u64, device_size)?;
+    check_inside("the superblock", super_offset, superblock.len_on_disk(), device_size)?;
     check_shapes(superblock)?;
     check_features(superblock)?;
     check_data(superblock, device_size)?;
@@ -46,8 +46,8 @@ pub(super) fn check(superblock: &Superblock, device_size: u64) -> Result<(), Rej
 }
 
 /// The shape of the array: the only one, or the new and the old one of a reshape.
-fn check_shapes(superblock: &Superblock) -> Result<(), Rejection> {
-    let Superblock { level, layout, chunk, raid_disks, .. } = *superblock;
+fn check_shapes(superblock: &Contents) -> Result<(), Rejection> {
+    let Contents { level, layout, chunk, raid_disks, .. } = *superblock;
     let most = most_disks(superblock.version);
     check_disks("raid_disks", i64::from(raid_disks), level, most)?;
     let Some(reshape) = superblock.reshape else {
@@ -85,7 +85,7 @@ fn check_shape(level: Level, layout: u32, chunk: u64, raid_disks: u32) -> Result
 }
 
 /// Features that exclude each other, or that the level or the role cannot have.
-fn check_features(superblock: &Superblock) -> Result<(), Rejection> {
+fn check_features(superblock: &Contents) -> Result<(), Rejection> {
     let features = superblock.features;
     let has = |feature| features.contains(feature);
     let ppl = has(Features::PPL) || has(Features::MULTIPLE_PPLS);
@@ -110,8 +110,8 @@ fn check_features(superblock: &Superblock) -> Result<(), Rejection> {
 }
 
 /// That the data lies on the member, clear of the superblock, and is as much as the array uses.
-fn check_data(superblock: &Superblock, device_size: u64) -> Result<(), Rejection> {
-    let Superblock { data_offset, data_size, component_size, .. } = *superblock;
+fn check_data(superblock: &Contents, device_size: u64) -> Result<(), Rejection> {
+    let Contents { data_offset, data_size, component_size, .. } = *superblock;
     // md's lower bound: ten sectors.
     if data_size < 10 * SECTOR {
         return Err(size("data_size", data_size, "at least", 10 * SECTOR));
@@ -119,7 +119,7 @@ fn check_data(superblock: &Superblock, device_size: u64) -> Result<(), Rejection
     let limit = if superblock.version.is_at_end() { superblock.super_offset } else { device_size };
     let start = match superblock.version.is_at_end() {
         true => 0,
-        false => superblock.super_offset + superblock.raw.len() as u64,
+        false => superblock.super_offset + superblock.len_on_disk(),
     };
     check_inside("the data", data_offset, data_size, limit)?;
     if data_offset < start {
@@ -162,7 +162,7 @@ fn check_inside(what: &'static str, offset: u64, len: u64, limit: u64) -> Result
 }
 
 /// That the member has a role, and that no role is out of range or taken too often.
-fn check_roles(superblock: &Superblock) -> Result<(), Rejection> {
+fn check_roles(superblock: &Contents) -> Result<(), Rejection> {
     let number = superblock.device_number;
     if number as usize >= superblock.roles.len() {
         return Err(Rejection::DeviceNumber { number, roles: superblock.roles.len() as u32 });
@@ -192,14 +192,14 @@ struct Area {
 }
 
 /// That superblock, data, bitmap, logs lie on the member and share no byte.
-fn check_areas(superblock: &Superblock, device_size: u64) -> Result<(), Rejection> {
+fn check_areas(superblock: &Contents, device_size: u64) -> Result<(), Rejection> {
     let start = superblock.super_offset;
     let used = match superblock.component_size {
         0 => superblock.data_size,
         used => used.min(superblock.data_size),
     };
     let mut areas = vec![
-        Area { what: "the superblock", start, end: start + superblock.raw.len() as u64 },
+        Area { what: "the superblock", start, end: start + superblock.len_on_disk() },
         Area {
             what: "the data",
             start: superblock.data_offset,
@@ -243,7 +243,7 @@ fn check_areas(superblock: &Superblock, device_size: u64) -> Result<(), Rejectio
     }
 }
 
-impl Superblock {
+impl Contents {
     /// How many bytes the array holds, where one member can tell: `None` for linear and raid0,
     /// whose size is the sum of their members'. During a reshape, what both shapes hold.
     ///

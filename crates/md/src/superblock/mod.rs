@@ -1,18 +1,29 @@
 //! A member's superblock, of whatever version, as one type.
 //!
-//! Invariants of a checked superblock
+//! ```text
+//!   bytes ──parse──▶                                  ──encode──▶ bytes
+//!                      check ──▶ Superblock (closed) ──transition──▶ Superblock
+//!   Contents ──new──▶            reads as Contents    ──into_contents──▶ Contents
+//! ```
+//!
+//! Invariants of a [`Superblock`]
 //! * every size and offset is a number of bytes below 2^63, and the data lies inside the member;
 //! * `raid_disks` is at most 384 (27 for 0.90), and there is a role for each of `roles`;
 //! * `raw` is what was read: writing keeps every byte that has no meaning here.
+//!
+//! Nobody outside this module changes a field of one: its state changes by the transitions of
+//! [`transitions`], and anything else is taken apart, changed and checked anew.
 //!
 //! Source: Linux `include/uapi/linux/raid/md_p.h`, `drivers/md/md.c` (`super_90_*`, `super_1_*`).
 
 mod check;
 pub(crate) mod fields;
+mod transitions;
 mod v0;
 mod v1;
 
 pub use fields::ByteOrder;
+pub use transitions::{NoRoom, OfMember, Recovery};
 
 use crate::{Level, Rejection, Uuid, Version};
 
@@ -21,9 +32,24 @@ pub const MAGIC: u32 = 0xa92b_4efc;
 /// As many bytes as the longest superblock of either version has; md reads that many.
 pub const SUPERBLOCK_BYTES: usize = 4096;
 
-/// What a member says about itself and its array.
+/// What a member says about itself and its array, and what md's rules allow it to say. It reads as its
+/// [`Contents`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
+    contents: Contents,
+}
+
+impl std::ops::Deref for Superblock {
+    type Target = Contents;
+
+    fn deref(&self) -> &Contents {
+        &self.contents
+    }
+}
+
+/// The fields of a superblock, of whatever values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contents {
     /// Which format.
     pub version: Version,
 
@@ -260,6 +286,21 @@ pub fn checksum(version: Version, bytes: &[u8]) -> Option<(u32, u32)> {
 }
 
 impl Superblock {
+    /// Checks `contents` as those of a member of `device_size` bytes.
+    ///
+    /// # Errors
+    /// [`Rejection`] if anything is out of range, contradicts itself or is not on the member.
+    pub fn new(contents: Contents, device_size: u64) -> Result<Superblock, Rejection> {
+        check::check(&contents, device_size)?;
+        Ok(Superblock { contents })
+    }
+
+    /// The fields, to be changed and checked anew.
+    #[must_use]
+    pub fn into_contents(self) -> Contents {
+        self.contents
+    }
+
     /// Checks a superblock of `version` that was found `super_offset` bytes from the start of a
     /// member of `device_size` bytes. `bytes` may be longer than the superblock; with
     /// [`SUPERBLOCK_BYTES`] there are enough for any.
@@ -275,14 +316,17 @@ impl Superblock {
         device_size: u64,
         bytes: &[u8],
     ) -> Result<Superblock, Rejection> {
-        match version {
-            Version::V0_90 => v0::parse(super_offset, device_size, bytes),
+        let contents = match version {
+            Version::V0_90 => v0::parse(super_offset, bytes),
             Version::V1_0 | Version::V1_1 | Version::V1_2 => {
-                v1::parse(version, super_offset, device_size, bytes)
+                v1::parse(version, super_offset, bytes)
             }
-        }
+        };
+        Superblock::new(contents?, device_size)
     }
+}
 
+impl Contents {
     /// The bytes to be written at `super_offset`: whole sectors, with a new checksum.
     ///
     /// Bytes of `raw` that have no meaning here stay. With an empty `raw` they are zeroes, and
@@ -296,6 +340,12 @@ impl Superblock {
             Version::V0_90 => v0::encode(self),
             Version::V1_0 | Version::V1_1 | Version::V1_2 => v1::encode(self),
         }
+    }
+
+    /// How many bytes it takes up on the member.
+    fn len_on_disk(&self) -> u64 {
+        let len = if self.raw.is_empty() { self.encode().len() } else { self.raw.len() };
+        len as u64
     }
 
     /// Whether the superblock uses something that braid does not know: then it must not be

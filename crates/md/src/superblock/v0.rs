@@ -15,7 +15,7 @@
 //! (`super_90_load`, `super_90_validate`, `super_90_sync`, `calc_sb_csum`).
 
 use super::fields::{ByteOrder, Fields, FieldsMut};
-use super::{Features, MAGIC, Old, OldDisk, Reshape, Resync, Role, Superblock, Timestamp, check};
+use super::{Contents, Features, MAGIC, Old, OldDisk, Reshape, Resync, Role, Timestamp};
 use crate::{Level, Rejection, SECTOR, Uuid, Version};
 
 /// Bytes of the whole superblock.
@@ -105,11 +105,7 @@ fn folded(sum: u32) -> u32 {
     (once & 0xffff) + (once >> 16)
 }
 
-pub(super) fn parse(
-    super_offset: u64,
-    device_size: u64,
-    bytes: &[u8],
-) -> Result<Superblock, Rejection> {
+pub(super) fn parse(super_offset: u64, bytes: &[u8]) -> Result<Contents, Rejection> {
     let (raw, order) = check_bytes(bytes)?;
     let field = Fields::new(&raw, order);
     let number = field.i32(at::LEVEL);
@@ -123,7 +119,7 @@ pub(super) fn parse(
     let is_filled = reshape.is_some()
         && matches!(roles.get(device_number as usize), Some(Role::Active(_)))
         && this & DISK_SYNC == 0;
-    let superblock = Superblock {
+    Ok(Contents {
         version: Version::V0_90,
         array_uuid: uuid(field),
         name: String::new(),
@@ -163,9 +159,7 @@ pub(super) fn parse(
             byte_order: order,
         }),
         raw,
-    };
-    check::check(&superblock, device_size)?;
-    Ok(superblock)
+    })
 }
 
 /// What can be said before any field has a meaning: that these are a superblock's bytes, whole
@@ -287,7 +281,7 @@ pub(super) fn disks(bytes: &[u8]) -> Option<(OldDisk, Vec<OldDisk>)> {
     Some((disk(at::THIS_DISK), table))
 }
 
-pub(super) fn encode(superblock: &Superblock) -> Vec<u8> {
+pub(super) fn encode(superblock: &Contents) -> Vec<u8> {
     let old = superblock.old.unwrap_or_default();
     let mut bytes = superblock.raw.clone();
     bytes.resize(BYTES, 0);
@@ -300,7 +294,7 @@ pub(super) fn encode(superblock: &Superblock) -> Vec<u8> {
     bytes
 }
 
-fn put_array(field: &mut FieldsMut<'_>, superblock: &Superblock, old: Old) {
+fn put_array(field: &mut FieldsMut<'_>, superblock: &Contents, old: Old) {
     field.put_u32(at::MAGIC, MAGIC);
     field.put_u32(at::MAJOR_VERSION, 0);
     field.put_u32(at::PATCH_VERSION, old.patch_version);
@@ -338,7 +332,7 @@ fn put_reshape(field: &mut FieldsMut<'_>, reshape: Option<Reshape>) {
     field.put_u32(at::NEW_CHUNK, reshape.new_chunk as u32);
 }
 
-fn put_resync(field: &mut FieldsMut<'_>, superblock: &Superblock) {
+fn put_resync(field: &mut FieldsMut<'_>, superblock: &Contents) {
     field.put_u64(at::EVENTS, superblock.events);
     if resync(field.read()) == superblock.resync {
         return;
@@ -351,7 +345,7 @@ fn put_resync(field: &mut FieldsMut<'_>, superblock: &Superblock) {
     }
 }
 
-fn put_disks(field: &mut FieldsMut<'_>, superblock: &Superblock) {
+fn put_disks(field: &mut FieldsMut<'_>, superblock: &Contents) {
     for number in 0..DISKS as u32 {
         let at = at::DISKS + DISK_BYTES * number as usize;
         let before = field.bytes[at..at + DISK_BYTES].to_vec();
@@ -386,7 +380,7 @@ fn put_disk(field: &mut FieldsMut<'_>, at: usize, number: u32, role: Role) {
     field.put_u32(at + at::DISK_STATE, state);
 }
 
-fn put_own_state(field: &mut FieldsMut<'_>, at: usize, superblock: &Superblock) {
+fn put_own_state(field: &mut FieldsMut<'_>, at: usize, superblock: &Contents) {
     let mut state = field.read().u32(at + at::DISK_STATE);
     if matches!(superblock.role(), Role::Active(_)) {
         let is_filled = superblock.reshape.is_some() && superblock.recovery_offset.is_some();

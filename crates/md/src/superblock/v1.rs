@@ -13,7 +13,7 @@
 //! (`super_1_load`, `super_1_validate`, `super_1_sync`, `calc_sb_1_csum`).
 
 use super::fields::{ByteOrder, Fields, FieldsMut};
-use super::{BadBlockLog, Features, MAGIC, Reshape, Resync, Role, Superblock, Timestamp, check};
+use super::{BadBlockLog, Contents, Features, MAGIC, Reshape, Resync, Role, Timestamp};
 use crate::{Level, Rejection, SECTOR, Uuid, Version};
 
 /// The header, before the roles.
@@ -97,9 +97,8 @@ pub(super) fn checksum(bytes: &[u8]) -> Option<(u32, u32)> {
 pub(super) fn parse(
     version: Version,
     super_offset: u64,
-    device_size: u64,
     bytes: &[u8],
-) -> Result<Superblock, Rejection> {
+) -> Result<Contents, Rejection> {
     let raw = check_bytes(bytes)?;
     let field = Fields::new(&raw, ByteOrder::Little);
     if field.u64(at::SUPER_OFFSET) != super_offset / SECTOR {
@@ -111,7 +110,7 @@ pub(super) fn parse(
     let level = Level::from_number(number).ok_or(Rejection::Level(number))?;
     let layout_holds = level != Level::Raid0 || features.contains(Features::RAID0_LAYOUT);
     let component_size = in_bytes("size", field.u64(at::SIZE))?;
-    let superblock = Superblock {
+    Ok(Contents {
         version,
         array_uuid: Uuid(field.array(at::SET_UUID)),
         name: name(&field.array(at::SET_NAME)),
@@ -150,9 +149,7 @@ pub(super) fn parse(
         bad_block_log: bad_block_log(field, features)?,
         old: None,
         raw,
-    };
-    check::check(&superblock, device_size)?;
-    Ok(superblock)
+    })
 }
 
 /// What can be said before any field has a meaning: that these are a superblock's bytes, whole
@@ -295,7 +292,7 @@ pub(super) fn has_unknown_padding(raw: &[u8]) -> bool {
         .any(|(at, len)| raw.iter().skip(*at).take(*len).any(|byte| *byte != 0))
 }
 
-pub(super) fn encode(superblock: &Superblock) -> Vec<u8> {
+pub(super) fn encode(superblock: &Contents) -> Vec<u8> {
     let mut bytes = superblock.raw.clone();
     let max_dev = room_for_roles(superblock);
     bytes.resize(whole_sectors(HEADER + 2 * max_dev).max(bytes.len()), 0);
@@ -324,7 +321,7 @@ pub(super) fn encode(superblock: &Superblock) -> Vec<u8> {
 
 /// As many roles as there were; more if there are more devices. Where nothing was, as many as
 /// mdadm makes.
-fn room_for_roles(superblock: &Superblock) -> usize {
+fn room_for_roles(superblock: &Contents) -> usize {
     let needed = superblock.roles.len().max(superblock.device_number as usize + 1);
     let room = match superblock.raw.get(at::MAX_DEV..at::MAX_DEV + 4) {
         Some(bytes) => needed.max(Fields::new(bytes, ByteOrder::Little).u32(0) as usize),
@@ -333,7 +330,7 @@ fn room_for_roles(superblock: &Superblock) -> usize {
     room.min(MOST_ROLES as usize)
 }
 
-fn put_array(field: &mut FieldsMut<'_>, superblock: &Superblock) {
+fn put_array(field: &mut FieldsMut<'_>, superblock: &Contents) {
     field.put(at::SET_UUID, &superblock.array_uuid.0);
     if name(&field.read().array(at::SET_NAME)) != superblock.name {
         let mut name = [0; 32];
@@ -364,7 +361,7 @@ fn put_array(field: &mut FieldsMut<'_>, superblock: &Superblock) {
     field.put_u32(at::LOGICAL_BLOCK_SIZE, superblock.logical_block_size);
 }
 
-fn put_member(field: &mut FieldsMut<'_>, superblock: &Superblock) {
+fn put_member(field: &mut FieldsMut<'_>, superblock: &Contents) {
     field.put_u64(at::SUPER_OFFSET, superblock.super_offset / SECTOR);
     field.put_u64(at::DATA_OFFSET, superblock.data_offset / SECTOR);
     field.put_u64(at::DATA_SIZE, superblock.data_size / SECTOR);
@@ -378,7 +375,7 @@ fn put_member(field: &mut FieldsMut<'_>, superblock: &Superblock) {
 }
 
 /// The fields that hold only with a feature; without it their bytes stay as they were.
-fn put_optional(field: &mut FieldsMut<'_>, superblock: &Superblock) {
+fn put_optional(field: &mut FieldsMut<'_>, superblock: &Contents) {
     let features = writable_features(superblock);
     field.put_u32(at::FEATURE_MAP, features.0);
     if let Some(offset) = superblock.bitmap_offset {
@@ -415,7 +412,7 @@ fn in_sectors(bytes: i64) -> i32 {
 }
 
 /// The features as they follow from the fields that need them; the others as they are.
-fn writable_features(superblock: &Superblock) -> Features {
+fn writable_features(superblock: &Contents) -> Features {
     let mut features = superblock.features;
     let mut holds = |feature: Features, holds: bool| {
         features = if holds { features.union(feature) } else { features.without(feature) };

@@ -30,7 +30,7 @@ fn who_was_filled_in_this_run_is_not_in_sync_before_a_flush() {
         let mut images = shape.images();
         let contents = vec![0x5a; shape.member_size as usize];
         for (index, image) in images.iter_mut().flatten().enumerate() {
-            let mut superblock = superblock_of(image);
+            let mut superblock = superblock_of(image).into_contents();
             superblock.events = 2 - index as u64;
             superblock.recovery_offset = (index == 1).then_some(0);
             let bytes = superblock.encode();

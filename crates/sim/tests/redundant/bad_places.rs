@@ -8,7 +8,7 @@ use braid_block::{Errno, Flags, Io, Op, Span};
 use braid_engine::redundant::{Consistency, JobKind, MemberState, NewMember, Setup, Speed};
 use braid_md::Level::{Raid5, Raid6};
 use braid_md::superblock::BadBlockLog;
-use braid_md::{BadBlocks, Features, Role};
+use braid_md::{BadBlocks, Features, Role, Superblock};
 use braid_sim::{Fault, Target, for_each_seed};
 
 use crate::parity::crash::{fill, tiny};
@@ -19,9 +19,11 @@ use crate::world::{DATA, PAIR, SUPERBLOCK, Shape, World, filled, pool, rng, supe
 const LIST: u64 = 12 << 10;
 
 fn with_list(member: &mut NewMember) {
-    let superblock = member.superblock.as_mut().expect("a superblock");
+    let mut contents = member.superblock.take().expect("a superblock").into_contents();
     let offset = (LIST - SUPERBLOCK) as i64;
-    superblock.bad_block_log = Some(BadBlockLog { offset, size: 4096, shift: 0 });
+    contents.bad_block_log = Some(BadBlockLog { offset, size: 4096, shift: 0 });
+    let superblock = Superblock::new(contents, member.dev.limits().size);
+    member.superblock = Some(superblock.expect("room for a list"));
 }
 
 fn with_lists(setup: &mut Setup) {

@@ -14,8 +14,9 @@ use braid_array::geometry::{Raid1, Raid10, Raid456};
 use braid_engine::redundant::{Consistency, Layout, LogSetup};
 use braid_level::{ParityLayout, ParityLevel, Raid10Layout};
 use braid_md::stripe_log::Head;
+use braid_md::superblock::Contents;
 use braid_md::{
-    Bitmap, BitmapHeader, Features, Level, Resync, Role, Superblock, Timestamp, Uuid, Version, ppl,
+    Bitmap, BitmapHeader, Features, Level, Resync, Role, Timestamp, Uuid, Version, ppl,
 };
 use braid_sim::Rng;
 
@@ -167,9 +168,9 @@ impl Shape {
         }
     }
 
-    fn array(&self) -> Superblock {
+    fn array(&self) -> Contents {
         let has_ppl = self.consistency == Consistency::Ppl;
-        Superblock {
+        Contents {
             version: Version::V1_2,
             array_uuid: ARRAY,
             name: "sim:array".to_owned(),

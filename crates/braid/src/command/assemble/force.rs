@@ -92,8 +92,9 @@ fn agreed(set: &Set, assembly: &Assembly) -> Vec<(usize, Superblock)> {
     let has_hole = assembly.risks.contains(&Risk::WriteHole);
     let resync = if has_hole { Resync::Clean } else { freshest.resync };
     let agree = |member: &&Member| {
-        let (events, roles) = (freshest.events, roles.clone());
-        let superblock = Superblock { events, roles, resync, ..superblock(member).clone() };
+        let mut superblock = superblock(member).clone().at_event(freshest.events);
+        superblock.set_resync(resync);
+        superblock.set_membership(freshest.raid_disks, (0..).zip(roles.iter().copied()));
         (member.candidate, superblock)
     };
     taking_part.iter().map(agree).collect()
@@ -113,7 +114,7 @@ fn check(
             let label = &before.label;
             return Err(refuse(format!("{label} uses something unknown, and must not be written")));
         }
-        let Superblock { version, super_offset, .. } = *superblock;
+        let (version, super_offset) = (superblock.version, superblock.super_offset);
         let mut bytes = superblock.encode();
         bytes.resize(braid_md::superblock::SUPERBLOCK_BYTES.max(bytes.len()), 0);
         let superblock = Superblock::parse(version, super_offset, before.size, &bytes)

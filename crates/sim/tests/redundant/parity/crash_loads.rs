@@ -8,8 +8,9 @@ use std::rc::Rc;
 use braid_block::{Errno, Op, Span};
 use braid_engine::redundant::{Consistency, LogSetup, Setup};
 use braid_md::Level::{Raid4, Raid5, Raid6};
+use braid_md::Resync;
 use braid_md::stripe_log::{Head, LEAST_AREA};
-use braid_md::{Resync, Superblock};
+use braid_md::superblock::Contents;
 use braid_sim::{Client, Fault, Load, Oracle, Target, for_each_seed};
 
 use crate::copies::life::Operator;
@@ -267,10 +268,10 @@ fn spoil_parity(shape: &Shape, images: &mut [Option<Vec<u8>>], frontier: u64) {
 /// Has every superblock say something else.
 pub(crate) fn change_superblocks(
     images: &mut [Option<Vec<u8>>],
-    mut change: impl FnMut(&mut Superblock),
+    mut change: impl FnMut(&mut Contents),
 ) {
     for image in images.iter_mut().flatten() {
-        let mut superblock = superblock_of(image);
+        let mut superblock = superblock_of(image).into_contents();
         change(&mut superblock);
         let bytes = superblock.encode();
         image[SUPERBLOCK as usize..][..bytes.len()].copy_from_slice(&bytes);

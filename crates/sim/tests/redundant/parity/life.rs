@@ -282,7 +282,7 @@ fn a_resync_makes_parity_fit_its_data() {
         let mut images = images_with(&shape, &vec![0; shape.size() as usize]);
         let geometry = shape.stripes();
         for (role, image) in images.iter_mut().flatten().enumerate() {
-            let mut superblock = superblock_of(image);
+            let mut superblock = superblock_of(image).into_contents();
             superblock.resync = Resync::From(0);
             let bytes = superblock.encode();
             image[crate::world::SUPERBLOCK as usize..][..bytes.len()].copy_from_slice(&bytes);
