@@ -10,25 +10,22 @@
 //! * [`detect`]: which of them lie on a member, and which one holds.
 //! * [`bitmap`], [`bad_blocks`]: what lies beside it.
 //! * [`ppl`]: md's partial parity log of raid5; [`stripe_log`]: braid's own of raid4, 5 and 6.
-//! * [`examine`]: what `braid examine` prints of one member.
-//! * [`mdstat`]: arrays that run, in the format of `/proc/mdstat`.
 //! * [`fuzz`]: entry points that take `&[u8]` and assert the invariants.
 //! * [`assembly`]: which members make an array, and whether it can be started.
 //! * [`create`]: what a new array's metadata is.
 //!
 //! Invariants: a [`Superblock`] was checked (checksum, ranges, what its version can say), so that
 //! no arithmetic on it overflows; what was read and is not understood is written back as it was;
-//! sizes and offsets are in bytes, whatever unit the disk has. Deliberately absent: I/O, clocks,
-//! and randomness: times and identifiers are arguments.
+//! sizes and offsets are in bytes, whatever unit the disk has. Deliberately absent: I/O, clocks
+//! and randomness (times and identifiers are arguments), and what people are shown of it: that is
+//! braid-md-text's.
 
 pub mod assembly;
 pub mod bad_blocks;
 pub mod bitmap;
 pub mod create;
 pub mod detect;
-pub mod examine;
 pub mod fuzz;
-pub mod mdstat;
 pub mod ppl;
 pub mod rejection;
 pub mod stripe_log;

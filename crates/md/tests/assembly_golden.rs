@@ -3,7 +3,7 @@
 
 use braid_golden::{Expect, Golden, Member, Role, all, named};
 use braid_md::assembly::{
-    Assembly, BitmapFacts, Candidate, Options, Reason, Slot, Start, State, group,
+    Assembly, BitmapFacts, Candidate, Next, Options, Reason, Slot, Start, State, group,
 };
 use braid_md::{Bitmap, Superblock, Version};
 
@@ -128,8 +128,9 @@ fn verdicts() {
 fn a_stale_member_with_a_bitmap_can_be_re_added() {
     let assembly = assess(&named("raid1-2-bitmap-stale"), options());
     assert_eq!(assembly.left_out[0].re_add, Some(0));
-    assert_eq!(assembly.next, ["braid member re-add v m0"]);
+    let (array, member) = (Some("v".to_owned()), "m0".to_owned());
+    assert_eq!(assembly.next, [Next::ReAdd { array: array.clone(), member }]);
     let without = assess(&named("raid1-2-stale"), options());
     assert_eq!(without.left_out[0].re_add, None);
-    assert_eq!(without.next, ["braid member add v DEVICE"]);
+    assert_eq!(without.next, [Next::Add { array }]);
 }

@@ -1,9 +1,9 @@
 //! `braid examine`: what md's superblocks on members say. Nothing is written.
 
 use braid_md::detect::Found;
-use braid_md::examine::{self, Surroundings, Written};
 use braid_md::rejection::LogRejection;
 use braid_md::stripe_log::Head;
+use braid_md_text::examine::{self, Surroundings, Written};
 use braid_shell::shell_path;
 
 use crate::cli::Examine;

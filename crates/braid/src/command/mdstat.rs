@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use braid_md::mdstat::{
+use braid_md_text::mdstat::{
     Access, Action, Array, Bitmap, Member, Metadata, Progress, Running, Work, mdstat,
 };
 

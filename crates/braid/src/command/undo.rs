@@ -57,7 +57,7 @@ fn list(undo: &Undo, trail: &Trail) {
     }
     let ahead = utc_offset();
     for saved in trail.list() {
-        let when = braid_md::examine::ctime(saved.time_s, ahead(saved.time_s));
+        let when = braid_md_text::examine::ctime(saved.time_s, ahead(saved.time_s));
         println!("{}  {when}  {}", saved.number, saved.describe());
         saved.members.iter().for_each(|member| println!("    {}", member.path.display()));
     }

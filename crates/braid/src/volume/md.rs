@@ -23,6 +23,7 @@ use braid_engine::redundant::{Layout, Setup};
 use braid_engine::{Clock, Dev};
 use braid_level::Raid0Layout;
 use braid_md::Superblock;
+use braid_md_text::next::command;
 use braid_stack::Stack;
 
 use super::admission;
@@ -39,8 +40,12 @@ pub(crate) use braid_engine::assembled::is_served;
 pub(crate) enum MdError {
     #[error("{0}")]
     Metadata(#[from] MetadataError),
-    #[error("{0}")]
-    Refused(#[from] Refusal),
+    #[error("{refusal}{}", next.iter().map(|next| format!("\n  next: {next}")).collect::<String>())]
+    Refused {
+        refusal: Refusal,
+        /// Commands that lead on.
+        next: Vec<String>,
+    },
     #[error("cannot open {path}: {source}")]
     Open { path: PathBuf, source: io::Error },
     #[error("{path} is in use: another program has it locked{by}, and did not let go of it")]
@@ -160,17 +165,23 @@ impl MdArray {
 }
 
 /// A refusal with what is wrong with the members that are missing, and the command that leads on.
-fn led_on(refusal: Refusal, unusable: &[Unusable], options: &OpenOptions) -> Refusal {
-    let Refusal::State { what, mut state, mut next, without_missing } = refusal else {
-        return refusal;
+fn led_on(refusal: Refusal, unusable: &[Unusable], options: &OpenOptions) -> MdError {
+    let Refusal::State { what, mut state, next, without_missing } = refusal else {
+        let next = match &refusal {
+            Refusal::Bitmap { .. } => vec!["the same with --read-only".to_owned()],
+            _ => Vec::new(),
+        };
+        return MdError::Refused { refusal, next };
     };
     if !unusable.is_empty() {
         state = format!("{state}; {}", admission::in_words(unusable));
     }
-    if without_missing {
-        next = vec![options.degraded_command()];
-    }
-    Refusal::State { what, state, next, without_missing }
+    let commands = match without_missing {
+        true => vec![options.degraded_command()],
+        false => next.iter().map(command).collect(),
+    };
+    let refusal = Refusal::State { what, state, next, without_missing };
+    MdError::Refused { refusal, next: commands }
 }
 
 fn open_members(

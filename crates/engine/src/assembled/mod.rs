@@ -38,7 +38,7 @@ use std::rc::Rc;
 
 use braid_array::{self as array, GeometryError, MemberByte};
 use braid_level::Raid0Layout;
-use braid_md::assembly::{self, Assembly, LeftOut, Member, Reason, Slot, Start, group};
+use braid_md::assembly::{self, Assembly, LeftOut, Member, Next, Reason, Slot, Start, group};
 use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
 
 use crate::redundant::{Layout, MemberState, NewMember, STRIPE_CACHE, Setup, Speed};
@@ -71,22 +71,19 @@ pub enum Refusal {
         other: String,
     },
     /// The array's state does not allow it.
-    #[error("{what}: {state}{}", list(next))]
+    #[error("{what}: {state}")]
     State {
         /// The array, in words.
         what: String,
         /// Its state, and what else stands in the way.
         state: String,
-        /// Commands that lead on.
-        next: Vec<String>,
+        /// What leads on.
+        next: Vec<Next>,
         /// It could be started without members that it was last seen with.
         without_missing: bool,
     },
     /// What is written must be in the bitmap, or the next who believes it loses data.
-    #[error(
-        "{what}: the write-intent bitmap of {label} cannot be kept up to date: {why}\n  next: \
-         --read-only"
-    )]
+    #[error("{what}: the write-intent bitmap of {label} cannot be kept up to date: {why}")]
     Bitmap {
         /// The array, in words.
         what: String,
@@ -103,10 +100,6 @@ pub enum Refusal {
         /// What is wrong with it.
         source: GeometryError,
     },
-}
-
-fn list(next: &[String]) -> String {
-    next.iter().map(|next| format!("\n  next: {next}")).collect()
 }
 
 /// Of an array that is only read, after a crash, with members missing.
@@ -217,11 +210,7 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
             state = format!("{state}; {label}: {why}");
         }
         let without_missing = assess(true).can_start >= needed;
-        let next = match without_missing {
-            true => vec!["with the member that is missing; or with --degraded".to_owned()],
-            false => verdict.next,
-        };
-        return Err(Refusal::State { what, state, next, without_missing });
+        return Err(Refusal::State { what, state, next: verdict.next, without_missing });
     }
     // The set has its candidates in an order of its own.
     let of = |candidate: usize| -> &Carried {
@@ -251,14 +240,10 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
             warnings.push(format!("{what}: {NOT_MADE_GOOD}"));
         } else if log == LogPlace::None {
             let state = "it was being written when it was left, members are missing, and not \
-                         every member that is being filled has room for the stripe log";
-            let next = vec!["without the member that is being filled".to_owned()];
-            return Err(Refusal::State {
-                what,
-                state: state.to_owned(),
-                next,
-                without_missing: false,
-            });
+                         every member that is being filled has room for the stripe log; without \
+                         the member that is being filled it can be brought up";
+            let (state, next) = (state.to_owned(), Vec::new());
+            return Err(Refusal::State { what, state, next, without_missing: false });
         }
     }
     let (bitmap, resync) = intent_of(freshest, &verdict);

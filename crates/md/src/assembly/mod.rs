@@ -29,7 +29,8 @@ mod next;
 mod verdict;
 
 pub use members::{LeftOut, Member, Reason, Slot, came_back};
-pub use verdict::{Absent, ClosedBy, Obstacle, ResyncDue, Risk, Start, State};
+pub use next::{How, Next};
+pub use verdict::{Absent, ClosedBy, Obstacle, ResyncDue, Risk, Start, State, plural};
 
 use braid_level::Raid0Layout;
 
@@ -119,7 +120,7 @@ pub struct Assembly {
     /// What was accepted because of `force` or `read_only`.
     pub risks: Vec<Risk>,
     /// Commands that lead on.
-    pub next: Vec<String>,
+    pub next: Vec<Next>,
 }
 
 /// Sorts candidates by array: by name, then by UUID; each set's candidates by device number, then

@@ -1,84 +1,128 @@
-//! Commands that lead on from a verdict.
+//! What leads on from a verdict.
 
 use braid_level::Raid0Layout;
 use braid_level::size::suffice;
-use braid_shell::{shell_path, shell_word};
 
 use super::members::Selection;
-use super::verdict::{diverged, plural};
+use super::verdict::diverged;
 use super::{Obstacle, Options, Set, Slot, Start, State};
 use crate::Superblock;
 
-/// Commands that lead on from here.
+/// What an administrator can do next; devices are called what they were called when they were read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Look at what superblocks say.
+    Examine {
+        /// The members.
+        members: Vec<String>,
+    },
+    /// Assemble these members, and no others.
+    Assemble {
+        /// All of them.
+        members: Vec<String>,
+        /// What is asked for.
+        how: How,
+    },
+    /// Find members with these roles, and assemble them with those that are here.
+    FindMembers {
+        /// Who is here.
+        members: Vec<String>,
+        /// Which roles nobody has.
+        roles: Vec<u16>,
+    },
+    /// Take a member back, to which only what the bitmap says is copied.
+    ReAdd {
+        /// The array's name, if it has one.
+        array: Option<String>,
+        /// The member.
+        member: String,
+    },
+    /// Add a new member.
+    Add {
+        /// The array's name, if it has one.
+        array: Option<String>,
+    },
+}
+
+/// What an assembly is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Nothing special.
+    Normally,
+    /// Stale members are taken in.
+    Force,
+    /// Nothing is written.
+    ReadOnly,
+    /// Members that the array counts on may be missing.
+    Degraded,
+    /// Of a raid0 that does not say how it is laid out, read-only.
+    WithLayout(Raid0Layout),
+}
+
+/// What leads on from here, the safest first.
 pub(super) fn next(
     set: &Set,
     selection: &Selection,
     state: &State,
     can_start: Start,
     options: Options<'_>,
-) -> Vec<String> {
+) -> Vec<Next> {
     let array = &set.candidates()[selection.freshest].superblock;
     let all: Vec<&str> = set.candidates().iter().map(|one| one.label.as_str()).collect();
-    let assemble = |labels: &[&str], flag: &str| {
-        let labels: Vec<String> = labels.iter().map(shell_path).collect();
-        format!("braid assemble {}{flag}", labels.join(" "))
-    };
+    let owned = |labels: &[&str]| labels.iter().copied().map(str::to_owned).collect::<Vec<_>>();
+    let assemble = |labels: &[&str], how| Next::Assemble { members: owned(labels), how };
     let without = |dropped: &[&str]| -> Vec<&str> {
         all.iter().copied().filter(|label| !dropped.contains(label)).collect()
     };
     let alone: Vec<&str> = diverged(selection).collect();
-    let name = if set.name.is_empty() { "NAME".to_owned() } else { shell_word(set.short_name()) };
+    let name = (!set.name.is_empty()).then(|| set.short_name().to_owned());
     let mut next = Vec::new();
     match state {
         State::Conflicting(labels) => {
-            next.extend(labels.iter().map(|label| format!("braid examine {}", shell_path(label))));
+            next.extend(labels.iter().map(|label| Next::Examine { members: vec![label.clone()] }));
         }
         State::Partial(absent) => {
             if !options.force && would_suffice_with_force(set, array) {
-                next.push(assemble(&all, " --force"));
+                next.push(assemble(&all, How::Force));
             }
-            let roles: Vec<String> = absent.missing.iter().map(u16::to_string).collect();
-            if !roles.is_empty() {
-                next.push(format!(
-                    "braid assemble {} DEVICE..   (with {})",
-                    all.iter().map(shell_path).collect::<Vec<_>>().join(" "),
-                    plural(&roles, "role")
-                ));
+            if !absent.missing.is_empty() {
+                let roles = absent.missing.clone();
+                next.push(Next::FindMembers { members: owned(&all), roles });
             }
         }
         State::Unsupported(obstacle)
             if obstacle.start() == Start::ReadOnly && !options.read_only =>
         {
-            next.push(assemble(&all, " --read-only"));
+            next.push(assemble(&all, How::ReadOnly));
         }
         State::Unsupported(Obstacle::LayoutNotRecorded) => {
             next.extend(
                 [Raid0Layout::Alternate, Raid0Layout::Original]
-                    .map(|layout| assemble(&all, &format!(" --layout {layout} --read-only"))),
+                    .map(|layout| assemble(&all, How::WithLayout(layout))),
             );
         }
         State::Unsupported(_) => {}
         _ if can_start == Start::Refused && !alone.is_empty() => {
-            next.push(assemble(&without(&alone), ""));
-            next.push(assemble(&alone, " --read-only"));
+            next.push(assemble(&without(&alone), How::Normally));
+            next.push(assemble(&alone, How::ReadOnly));
         }
         _ if can_start == Start::Refused => {
-            next.push(assemble(&all, " --read-only"));
-            next.push(assemble(&all, " --force"));
+            next.push(assemble(&all, How::ReadOnly));
+            next.push(assemble(&all, How::Force));
         }
         // Members that it counts on are not here: mdadm asks for `--run`.
         _ if can_start == Start::ReadOnly && !options.read_only => {
-            next.push(assemble(&all, " --degraded"));
-            next.push(assemble(&all, " --force"));
+            next.push(assemble(&all, How::Degraded));
+            next.push(assemble(&all, How::Force));
         }
         State::Degraded(absent) | State::DegradedDirty { absent, .. } => {
             let mut free = absent.missing.len().saturating_sub(selection.spares.len());
             for one in selection.left_out.iter().filter(|one| one.re_add.is_some()).take(free) {
-                next.push(format!("braid member re-add {name} {}", shell_path(&one.label)));
+                next.push(Next::ReAdd { array: name.clone(), member: one.label.clone() });
                 free -= 1;
             }
             if free > 0 {
-                next.push(format!("braid member add {name} DEVICE"));
+                next.push(Next::Add { array: name });
             }
         }
         _ => {}

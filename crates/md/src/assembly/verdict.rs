@@ -412,7 +412,8 @@ fn start(
 }
 
 /// `role 1`, or `roles 1, 2 and 5`.
-pub(super) fn plural(roles: &[String], noun: &str) -> String {
+#[must_use]
+pub fn plural(roles: &[String], noun: &str) -> String {
     match roles {
         [] => format!("no {noun}"),
         [one] => format!("{noun} {one}"),

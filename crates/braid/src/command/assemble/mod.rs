@@ -18,9 +18,9 @@ mod show;
 
 use std::path::{Path, PathBuf};
 
-use braid_md::assembly::{Assembly, Options, Risk, Set, Start, group};
+use braid_md::assembly::{Assembly, How, Next, Options, Risk, Set, Start, group};
+use braid_md_text::next::command;
 use braid_probe::{Policy, check_members};
-use braid_shell::shell_path;
 use braid_stack::{Node, Stack};
 
 use super::{given, stacks};
@@ -78,23 +78,24 @@ fn judge<'a>(assemble: &Assemble, set: &'a Set) -> Verdict<'a> {
 }
 
 /// What leads on from a refusal: the mildest first, and never nothing.
-fn next_of_refused(set: &Set, assembly: &Assembly, options: Options<'_>) -> Vec<String> {
-    let words = set.candidates().iter().map(|one| shell_path(&one.label));
-    let members = words.collect::<Vec<_>>().join(" ");
+fn next_of_refused(set: &Set, assembly: &Assembly, options: Options<'_>) -> Vec<Next> {
+    let members: Vec<String> = set.candidates().iter().map(|one| one.label.clone()).collect();
     let mut next = assembly.next.clone();
-    let mut offer = |flag: &str| {
-        if !next.iter().any(|command| command.ends_with(flag)) {
-            next.insert(0, format!("braid assemble {members} {flag}"));
+    let mut offer = |how: How| {
+        let is_offered =
+            |one: &Next| matches!(one, Next::Assemble { how: offered, .. } if *offered == how);
+        if !next.iter().any(is_offered) {
+            next.insert(0, Next::Assemble { members: members.clone(), how });
         }
     };
     if set.assess(Options { degraded: true, ..options }).can_start == Start::ReadWrite {
-        offer("--degraded");
+        offer(How::Degraded);
     }
     if assembly.can_start == Start::ReadOnly {
-        offer("--read-only");
+        offer(How::ReadOnly);
     }
     if next.is_empty() {
-        next.push(format!("braid examine {members}"));
+        next.push(Next::Examine { members });
     }
     next
 }
@@ -108,7 +109,7 @@ fn decide<'a, 'b>(
         let (name, assembly) = (show::title(refused.set), &refused.assembly);
         let mut failure = Failure::refused(format!("{name}: {assembly}"));
         if let Some(next) = refused.next.first() {
-            failure = failure.next(next);
+            failure = failure.next(command(next));
         }
         return Err(failure);
     }

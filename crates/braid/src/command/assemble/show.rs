@@ -1,6 +1,7 @@
 //! Verdicts, for people and as JSON.
 
-use braid_md::assembly::{Assembly, Member, Set, Slot, Start};
+use braid_md::assembly::{Assembly, Member, Next, Set, Slot, Start};
+use braid_md_text::next::command;
 use braid_stack::ByteSize;
 
 use super::Taken;
@@ -14,7 +15,7 @@ pub(super) struct Verdict<'a> {
     /// Whether it can be started as it was asked for.
     pub(super) is_accepted: bool,
     /// Commands that lead on.
-    pub(super) next: Vec<String>,
+    pub(super) next: Vec<Next>,
 }
 
 /// `data (8c3d…)`, or the identifier alone.
@@ -76,7 +77,7 @@ fn print_verdict(verdict: &Verdict<'_>) {
         println!("  another array has the same name: {other}");
     }
     for next in &verdict.next {
-        println!("  next: {next}");
+        println!("  next: {}", command(next));
     }
 }
 
@@ -163,6 +164,6 @@ fn describe(verdict: &Verdict<'_>) -> serde_json::Value {
             .collect::<Vec<_>>(),
         "risks": assembly.risks.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "name_conflict": set.name_conflict.map(|uuid| uuid.to_string()),
-        "next": next,
+        "next": next.iter().map(command).collect::<Vec<_>>(),
     })
 }

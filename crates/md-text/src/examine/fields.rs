@@ -5,7 +5,7 @@
 //!
 //! Source: Linux `include/uapi/linux/raid/md_p.h`, whose names these are.
 
-use crate::Features;
+use braid_md::Features;
 
 /// How a field's bytes are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

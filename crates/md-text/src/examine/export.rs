@@ -8,7 +8,7 @@ use std::fmt::{Result, Write as _};
 
 use super::written::{Written, old, v1};
 use super::{text_old, words};
-use crate::Uuid;
+use braid_md::Uuid;
 
 /// The lines for this superblock, in mdadm's order.
 #[must_use]

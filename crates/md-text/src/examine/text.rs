@@ -9,8 +9,8 @@ use std::fmt::{Result, Write as _};
 
 use super::written::{IN_SYNC, Written, role, v1};
 use super::{Surroundings, bitmap, space, text_old, words};
-use crate::superblock::MAGIC;
-use crate::{Features, Uuid};
+use braid_md::superblock::MAGIC;
+use braid_md::{Features, Uuid};
 
 /// What mdadm prints of this superblock, without the line that names the member.
 #[must_use]

@@ -1,11 +1,11 @@
 //! What braid prints of the golden arrays' members is what mdadm and the kernel printed.
 
 use braid_golden::{Golden, Member, Role};
-use braid_md::examine::{self, Surroundings, Written};
-use braid_md::mdstat::{
+use braid_md::{Superblock, Version};
+use braid_md_text::examine::{self, Surroundings, Written};
+use braid_md_text::mdstat::{
     self, Access, Action, Array, Bitmap, Metadata, Progress, Running, Work, mdstat,
 };
-use braid_md::{Superblock, Version};
 
 /// A member's image, and where things lie on it.
 struct Image {

@@ -19,7 +19,7 @@
 
 use std::fmt::{self, Write as _};
 
-use crate::{Level, SECTOR, Version};
+use braid_md::{Level, SECTOR, Version};
 
 /// All of `/proc/mdstat`.
 ///

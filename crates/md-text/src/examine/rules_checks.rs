@@ -3,9 +3,9 @@
 use super::bitmap::Header;
 use super::written::{Written, old, role, v1};
 use super::{Surroundings, words};
-use crate::bitmap::BITMAP_MAGIC;
-use crate::superblock::MAGIC;
-use crate::{Features, SECTOR, Version};
+use braid_md::bitmap::BITMAP_MAGIC;
+use braid_md::superblock::MAGIC;
+use braid_md::{Features, SECTOR, Version};
 
 /// What a check finds.
 type Found = Option<String>;
@@ -128,7 +128,7 @@ pub(super) fn data_alignment(sb: &Written<'_>, _: &Surroundings<'_>) -> Found {
 pub(super) fn level(sb: &Written<'_>, _: &Surroundings<'_>) -> Found {
     let found = sb.level();
     let name = words::level_name(found).unwrap_or("unknown");
-    crate::Level::from_number(found).is_none().then(|| {
+    braid_md::Level::from_number(found).is_none().then(|| {
         format!("the level is {found} ({name}): braid and today's kernels have linear, 0, 1, 4, 5, 6, 10")
     })
 }

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use crate::Features;
+use braid_md::Features;
 
 /// ` (15.00 MiB 15.73 MB)`: nothing below 5000 KiB, gigabytes from 2 GiB on, terabytes from 2 TiB.
 pub(super) fn human_size(bytes: i64) -> String {
@@ -46,7 +46,7 @@ fn hundredths(bytes: i64) -> (i128, i128, char) {
 /// A number of sectors in bytes, as a signed number that wraps like mdadm's: no member is that
 /// large, so only what damage wrote can wrap.
 pub(super) fn sectors(count: u64) -> i64 {
-    count.wrapping_mul(crate::SECTOR).cast_signed()
+    count.wrapping_mul(braid_md::SECTOR).cast_signed()
 }
 
 /// What mdadm calls a level.

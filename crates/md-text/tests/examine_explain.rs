@@ -1,6 +1,6 @@
 //! The annotated superblock as a whole, the rules one by one, and bytes of all kinds.
 //!
-//! `BLESS=1 cargo test -p braid-md --test examine_explain` writes the expected texts anew.
+//! `BLESS=1 cargo test -p braid-md-text --test examine_explain` writes the expected texts anew.
 
 use std::fs;
 use std::path::Path;
@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 
 use braid_golden::Golden;
 use braid_md::Version;
-use braid_md::examine::{self, Refusal, Surroundings, Who, Written, bitmap_text, refusals};
 use braid_md::superblock::checksum;
+use braid_md_text::examine::{self, Refusal, Surroundings, Who, Written, bitmap_text, refusals};
 use proptest::prelude::*;
 
 /// The superblock of an array's first member.

@@ -4,7 +4,7 @@ use super::facts::layout_text;
 use super::fields::{FEATURES, Field, Kind};
 use super::written::{Written, old, role, v1};
 use super::{Surroundings, text_old, words};
-use crate::{Features, Uuid};
+use braid_md::{Features, Uuid};
 
 /// What a field holds.
 pub(super) fn value(sb: &Written<'_>, around: &Surroundings<'_>, field: &Field) -> String {

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use braid_md::Version;
-use braid_md::examine::{self, Surroundings, Written};
+use braid_md_text::examine::{self, Surroundings, Written};
 use braid_mutate::Random;
 
 /// A field's place, its width in bytes, and the values that are tried.

@@ -12,8 +12,8 @@ use super::fields::FEATURES;
 use super::rules::refusals;
 use super::written::{IN_SYNC, Written, old, role, v1};
 use super::{Surroundings, space, text, text_old, words};
-use crate::bitmap::BITMAP_MAGIC;
-use crate::{Features, SECTOR, Uuid};
+use braid_md::bitmap::BITMAP_MAGIC;
+use braid_md::{Features, SECTOR, Uuid};
 
 /// What one member says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

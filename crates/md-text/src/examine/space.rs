@@ -10,7 +10,7 @@
 use super::bitmap::Header;
 use super::written::{Written, role, v1};
 use super::{Surroundings, words};
-use crate::Features;
+use braid_md::Features;
 
 /// Both in sectors. `after` above `i64::MAX` stands for a member that is too short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) fn unused(sb: &Written<'_>, around: &Surroundings<'_>) -> Option<Spac
     let data_offset = sb.u64(v1::DATA_OFFSET);
     let data_size = if sb.level() <= 0 { sb.u64(v1::DATA_SIZE) } else { sb.u64(v1::SIZE) };
     let log_at = bad_block_log_at(sb);
-    let device_size = around.device_size / crate::SECTOR;
+    let device_size = around.device_size / braid_md::SECTOR;
     let mut space = if data_offset < super_offset {
         let mut end = super_offset;
         for place in [log_at, Some(offset_from(super_offset, log_offset(sb)))] {

@@ -1,13 +1,13 @@
 //! A superblock as it is written, word for word, believed or not.
 //!
 //! Invariants: reading never fails; what lies beyond the bytes reads as zero. A [`Written`] is for
-//! showing only: nothing may be assembled from it (that needs a [`crate::Superblock`]).
+//! showing only: nothing may be assembled from it (that needs a [`braid_md::Superblock`]).
 //!
 //! Source: Linux `include/uapi/linux/raid/md_p.h` (`mdp_superblock_1`, `mdp_superblock_s`).
 
 use super::Surroundings;
-use crate::superblock::MAGIC;
-use crate::{Rejection, Superblock, Version};
+use braid_md::superblock::MAGIC;
+use braid_md::{Rejection, Superblock, Version};
 
 /// A resync offset that says: the copies agree.
 pub(super) const IN_SYNC: u64 = u64::MAX;
@@ -127,7 +127,7 @@ impl<'a> Written<'a> {
         if self.is_old() {
             u64::from(self.word(old::CHUNK))
         } else {
-            u64::from(self.u32(v1::CHUNK)) * crate::SECTOR
+            u64::from(self.u32(v1::CHUNK)) * braid_md::SECTOR
         }
     }
 
@@ -136,8 +136,8 @@ impl<'a> Written<'a> {
     }
 
     /// The feature bits; none for 0.90.
-    pub(super) fn features(&self) -> crate::Features {
-        crate::Features(if self.is_old() { 0 } else { self.u32(v1::FEATURES) })
+    pub(super) fn features(&self) -> braid_md::Features {
+        braid_md::Features(if self.is_old() { 0 } else { self.u32(v1::FEATURES) })
     }
 
     /// How many roles are recorded, as far as there are bytes for them (version 1).

@@ -12,7 +12,7 @@ use std::fmt;
 use super::rules_checks as checks;
 use super::written::{Written, v1};
 use super::{Surroundings, fields};
-use crate::Version;
+use braid_md::Version;
 
 /// Who refuses. Versions are those of the first release that does, and of the first that does
 /// not any more.

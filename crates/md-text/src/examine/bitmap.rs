@@ -13,8 +13,8 @@
 use std::fmt::Write as _;
 
 use super::words::{human_size, printable, sectors};
-use crate::bitmap::{BITMAP_MAGIC, HEADER_BYTES};
-use crate::{Uuid, Version};
+use braid_md::bitmap::{BITMAP_MAGIC, HEADER_BYTES};
+use braid_md::{Uuid, Version};
 
 /// Why there is no text for a bitmap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -109,7 +109,7 @@ impl<'a> Header<'a> {
 
     /// One bit a chunk; 0 where the header makes no sense.
     pub(super) fn bits(self) -> u64 {
-        let bytes = self.sync_size().saturating_mul(crate::SECTOR);
+        let bytes = self.sync_size().saturating_mul(braid_md::SECTOR);
         if self.chunk() == 0 { 0 } else { bytes.div_ceil(u64::from(self.chunk())) }
     }
 
