@@ -35,6 +35,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("export-nbd", &["block", "engine", "mem", "nbd", "uring"]),
     ("export-fuse", &["block", "engine", "mem", "probe", "sys", "uring"]),
     ("lab", &["level", "model", "nbd", "probe", "seed", "shell", "stack"]),
+    ("lab-report", &["lab", "shell", "stack"]),
     (
         "braid",
         &[
@@ -45,6 +46,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "export-fuse",
             "export-nbd",
             "lab",
+            "lab-report",
             "level",
             "md",
             "mem",
@@ -72,6 +74,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "engine",
             "export-nbd",
             "lab",
+            "lab-report",
             "level",
             "md",
             "mem",
