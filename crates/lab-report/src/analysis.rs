@@ -49,6 +49,7 @@ pub use health::{Phase, PhaseEffect, Rebuild, find_phases, find_rebuilds};
 pub use kinds::{
     Kind, KindEffect, find_effects, find_kinds, pooled_baseline, pooled_speed, speeds,
 };
+pub(crate) use rounds::WITHOUT_WORK;
 pub use rounds::{Rounds, has_rounds};
 pub(crate) use tails::merged_latencies;
 
@@ -128,8 +129,8 @@ pub struct Cell {
     pub values: BTreeMap<Metric, ByRepetition>,
     /// Medians and ranges of the same.
     pub estimates: BTreeMap<Metric, Estimate>,
-    /// Percentiles that the tool gave and the requests do not support, and how many it takes.
-    pub unsupported: BTreeMap<Metric, u64>,
+    /// Percentiles that the tool gave and the requests do not support.
+    pub unsupported: BTreeSet<Metric>,
     /// All values, where some repetitions were disturbed.
     all: Option<BTreeMap<Metric, ByRepetition>>,
     /// Repetitions that were disturbed from outside and do not count.
@@ -222,11 +223,6 @@ impl Analysis {
     pub fn is_baseline(&self, subject: usize) -> bool {
         self.baselines.contains(&subject)
     }
-
-    /// Whether something is still to be measured.
-    pub fn is_unfinished(&self) -> bool {
-        self.done < self.planned
-    }
 }
 
 /// Makes the analysis, with the laboratory's own judgement of what can be believed.
@@ -244,7 +240,8 @@ pub fn analyse(results: &Results) -> Analysis {
 
 /// The same with a judgement that was made before. `workloads` are those of
 /// [`braid_lab::matrix::Planned`]; a cell that the judgement does not have is [`Standing::Ok`].
-pub fn analyse_judged(
+#[cfg(test)]
+pub(crate) fn analyse_judged(
     results: &Results,
     workloads: Vec<Workload>,
     judgement: Judgement,

@@ -12,16 +12,13 @@
 //!
 //! Invariants:
 //!
-//! * No result is NaN or infinite. An infinite or undefined input is refused: `None` from the
-//!   functions that return an `Option`, [`StatsError`] from the others.
+//! * No result is NaN or infinite. Of an infinite or undefined input there is `None`.
 //! * The same numbers give the same answer in any order and in any year: nothing is drawn.
 //! * Nothing is dropped for being far away.
 //!
 //! Deliberately absent: a second method for anything, and any averaging of percentiles.
 
-mod check;
 mod effect;
-mod error;
 mod estimate;
 mod histogram;
 mod percentile;
@@ -31,10 +28,9 @@ pub use effect::{
     ByRepetition, Effect, LEAST_NOISE, SANE, average_baselines, holm, logarithms,
     mean_and_deviation, scatter,
 };
-pub use error::StatsError;
 pub use estimate::{Estimate, estimate, median};
 pub use histogram::{CumulativePoint, Histogram};
-pub use percentile::{Percentile, values_needed};
+pub use percentile::values_needed;
 pub use steady::{SteadyState, Window, find_steady_state, judge_window};
 
 #[cfg(test)]

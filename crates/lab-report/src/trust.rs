@@ -78,17 +78,6 @@ pub struct Finding {
     pub action: String,
 }
 
-/// What a rule looks at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// One trial with its evidence.
-    Trial,
-    /// All repetitions of a cell, and the campaign's other cells.
-    Cell,
-    /// All of the campaign's numbers.
-    Campaign,
-}
-
 /// What a rule says of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checked {
@@ -144,30 +133,16 @@ pub enum Check {
 pub struct Rule {
     /// Its name, for people who look it up: letters and dashes.
     pub name: &'static str,
-    /// What it finds, in one line.
-    pub about: &'static str,
     /// What to do when it finds something.
     pub action: &'static str,
     /// How it is found.
     pub check: Check,
 }
 
-impl Rule {
-    /// What it looks at.
-    pub fn scope(&self) -> Scope {
-        match self.check {
-            Check::Trial(_) | Check::Disturbance(_) => Scope::Trial,
-            Check::Cell(_) => Scope::Cell,
-            Check::Campaign(_) => Scope::Campaign,
-        }
-    }
-}
-
 /// Every rule, the gravest first; findings come in this order.
 pub const RULES: &[Rule] = &[
     Rule {
         name: "page-cache",
-        about: "the tool claims bytes that the devices never moved",
         action: "set direct = true, or drop_caches = true with a region well above the memory; \
                  for writes, let the final sync count; for reads, have the region written \
                  before (fill = true fills what a job of the campaign writes too)",
@@ -175,139 +150,117 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "faster-than-members",
-        about: "an array is faster than its members together can be",
         action: "look for a cache below the array, and measure the members alone again in the \
                  same campaign",
         check: Check::Cell(member_bound::check_members),
     },
     Rule {
         name: "rebuilding",
-        about: "the array was rebuilt or checked while it was to be left alone",
         action: "wait for the end (braid status, /proc/mdstat) and run the trials again",
         check: Check::Disturbance(array::check_activities),
     },
     Rule {
         name: "compressible",
-        about: "data that compresses, on something that compresses",
         action: "take a tool that writes incompressible data (fio with compressible = 0, dd with \
                  source = \"file\"), or mount without compression",
         check: Check::Trial(content::check_compressible),
     },
     Rule {
         name: "fits-cache",
-        about: "all of the data fits the memory and could be answered from it",
         action: "take a region well above the memory, or set direct = true",
         check: Check::Trial(bytes::check_fits_cache),
     },
     Rule {
         name: "too-short",
-        about: "too little was measured",
         action: "raise runtime_s, or the amount of data",
         check: Check::Trial(time::check_duration),
     },
     Rule {
         name: "unwritten",
-        about: "what was read had never been written",
         action: "write the subject before, or let the campaign do it: fill = true fills what a job \
                  of it writes too",
         check: Check::Trial(unwritten::check_unwritten),
     },
     Rule {
         name: "another-writer",
-        about: "somebody else used the same devices",
         action: "stop what else uses the devices and run the trials again",
         check: Check::Disturbance(others::check_others),
     },
     Rule {
         name: "throttled",
-        about: "the processor or a device slowed itself down for heat",
         action: "cool it, set rest_s so that it recovers, and run the trials again",
         check: Check::Disturbance(processor::check_heat),
     },
     Rule {
         name: "cpu-bound-client",
-        about: "the tool or the machine had no processor time left",
         action: "add processes, take larger requests, or measure from a faster machine: the \
                  subject may be faster than this",
         check: Check::Disturbance(processor::check_client),
     },
     Rule {
         name: "not-steady",
-        about: "the rate changes within a trial or from repetition to repetition",
         action: "measure longer (runtime_s), let it settle first (ramp_s, rest_s), and take more \
                  repetitions",
         check: Check::Trial(steady::check_series),
     },
     Rule {
         name: "unsteady-repetitions",
-        about: "repetitions drift or lie far apart",
         action: "take more repetitions on a quiet machine; if they drift, look for what changes \
                  (heat, a flash device that fills up, a growing file system)",
         check: Check::Cell(steady::check_repetitions),
     },
     Rule {
         name: "processes-unfair",
-        about: "processes that ran at once ended far apart",
         action: "use the numbers of each process, or a tool that runs for a time",
         check: Check::Trial(time::check_processes),
     },
     Rule {
         name: "failed-trials",
-        about: "some repetitions failed and only the others are counted",
         action: "read why they failed, mend it, and run the campaign again: it repeats only them",
         check: Check::Cell(campaign::check_failures),
     },
     Rule {
         name: "mixed-environment",
-        about: "numbers that are compared come from different machines or programs",
         action: "run the whole campaign again in one place, into a new directory",
         check: Check::Cell(campaign::check_environment),
     },
     Rule {
         name: "few-repetitions",
-        about: "one repetition has no interval",
         action: "take at least five repetitions (--repetitions 5)",
         check: Check::Cell(campaign::check_repetitions),
     },
     Rule {
         name: "unfinished",
-        about: "trials are missing",
         action: "run the campaign again into the same directory: only what is missing is measured",
         check: Check::Campaign(campaign_wide::check_progress),
     },
     Rule {
         name: "differing-regions",
-        about: "subjects were used to differing extents",
         action: "set region to the smallest",
         check: Check::Campaign(campaign_wide::check_regions),
     },
     Rule {
         name: "modelled",
-        about: "numbers are those of models",
         action: "measure the devices before you rely on them",
         check: Check::Campaign(campaign_wide::check_models),
     },
     Rule {
         name: "shared-device",
-        about: "members of one array lie on one device or bus",
         action: "put each member on a device of its own",
         check: Check::Campaign(campaign_wide::check_sharing),
     },
     Rule {
         name: "differing-paths",
-        about: "subjects are reached in differing ways",
         action: "measure single devices as stacks, too",
         check: Check::Campaign(campaign_wide::check_paths),
     },
     Rule {
         name: "short-trials",
-        about: "trials are too short to show what lasts",
         action: "raise runtime_s (--runtime)",
         check: Check::Campaign(campaign_wide::check_runtime),
     },
     Rule {
         name: "closed-in-time",
-        about: "the time of dd holds the writing back at its close",
         action: "set sync, if the time without it is wanted",
         check: Check::Campaign(campaign_wide::check_close),
     },
@@ -337,7 +290,7 @@ pub struct Judgement {
     pub trials: BTreeMap<u32, Vec<Finding>>,
     /// What concerns all numbers, in the order of [`RULES`].
     pub campaign: Vec<Finding>,
-    /// By rule: how many trials (or cells, by its [`Scope`]) it could not check for lack of
+    /// By rule: how many trials (or cells, by its [`Check`]) it could not check for lack of
     /// evidence. Rules that could always be checked are not in it.
     pub unchecked: BTreeMap<&'static str, usize>,
 }
@@ -346,12 +299,6 @@ impl Judgement {
     /// The verdict on a cell, if it has a number.
     pub fn of(&self, subject: &str, workload: &str) -> Option<&Verdict> {
         self.cells.get(&(subject.to_owned(), workload.to_owned()))
-    }
-
-    /// The worst standing of a trial; [`Standing::Ok`] when nothing was found.
-    pub fn of_trial(&self, number: u32) -> Standing {
-        let findings = self.trials.get(&number).into_iter().flatten();
-        findings.map(|finding| finding.standing).max().unwrap_or_default()
     }
 }
 

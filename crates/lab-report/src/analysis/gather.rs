@@ -46,7 +46,7 @@ fn empty_cells(works: &[Work], subjects: usize) -> Vec<Cell> {
         headline: works[workload].headline,
         values: BTreeMap::new(),
         estimates: BTreeMap::new(),
-        unsupported: BTreeMap::new(),
+        unsupported: BTreeSet::new(),
         all: None,
         disturbed: BTreeSet::new(),
         rounds: None,

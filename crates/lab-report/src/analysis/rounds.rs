@@ -9,25 +9,28 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{Cell, State};
-use crate::stats::{ByRepetition, StatsError, SteadyState, Window, find_steady_state};
+use crate::stats::{ByRepetition, SteadyState, Window, find_steady_state};
 use braid_lab::campaign::Campaign;
 use braid_lab::metric::Metric;
 use braid_lab::store::{Outcome, Results};
+
+/// Of rounds that cannot be judged.
+pub(crate) const WITHOUT_WORK: &str = "rounds in which nothing was done cannot settle";
 
 /// What became of a cell's rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rounds {
     /// Everything that was measured, by metric and round; [`Cell::values`] has what counts.
     pub all: BTreeMap<Metric, ByRepetition>,
-    /// Whether its headline has settled, and where.
-    pub settled: Result<SteadyState, StatsError>,
+    /// Whether its headline has settled, and where; `None` of rounds without anything above 0.
+    pub settled: Option<SteadyState>,
 }
 
 impl Rounds {
     /// The rounds that count; `None` when it has not settled.
     pub fn window(&self) -> Option<&Window> {
         match &self.settled {
-            Ok(SteadyState::Steady(window)) => Some(window),
+            Some(SteadyState::Steady(window)) => Some(window),
             _ => None,
         }
     }
@@ -35,18 +38,18 @@ impl Rounds {
     /// Why there is no window; empty when there is one.
     fn why_not(&self) -> String {
         match &self.settled {
-            Ok(SteadyState::Steady(_)) => String::new(),
-            Ok(SteadyState::NotSteady(_)) => "the last five rounds still change".to_owned(),
-            Ok(SteadyState::Left { was, round, fell }) => format!(
+            Some(SteadyState::Steady(_)) => String::new(),
+            Some(SteadyState::NotSteady(_)) => "the last five rounds still change".to_owned(),
+            Some(SteadyState::Left { was, round, fell }) => format!(
                 "it held in rounds {} to {} and {} in round {round}",
                 was.first,
                 was.last(),
                 if *fell { "fell" } else { "rose" }
             ),
-            Ok(SteadyState::TooShort { have, needed }) => {
+            Some(SteadyState::TooShort { have, needed }) => {
                 format!("it takes {needed} rounds in a row, and there are {have}")
             }
-            Err(error) => error.to_string(),
+            None => WITHOUT_WORK.to_owned(),
         }
     }
 }

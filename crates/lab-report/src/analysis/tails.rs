@@ -21,8 +21,7 @@ const PERCENTILES: [(Metric, f64); 4] = [
 /// Requests that a trial must have for a metric; `None` for what is no percentile.
 fn requests_needed(metric: Metric) -> Option<u64> {
     let (_, q) = PERCENTILES.iter().find(|(percentile, _)| *percentile == metric)?;
-    // The parts above are within 0 and 1, so none is refused.
-    values_needed(*q).ok()
+    values_needed(*q)
 }
 
 /// Whether a trial has enough requests for a metric; of an unknown number it has not.
@@ -53,18 +52,17 @@ pub(crate) fn merged_latencies(
         .filter(|latencies| op.is_none_or(|op| latencies.op == op))
         .flat_map(|latencies| latencies.bins.iter().copied());
     // More than 2^64 requests are no measurement.
-    Histogram::from_bins(bins).ok().filter(|histogram| !histogram.is_empty())
+    Histogram::from_bins(bins).filter(|histogram| !histogram.is_empty())
 }
 
-/// Names the percentiles that a tool gave and that no trial has the requests for, with how many it
-/// takes. What a cell has of them is made of its repetitions, as all other numbers are.
+/// Names the percentiles that a tool gave and that no trial has the requests for. What a cell has of them is made of its repetitions, as all other numbers are.
 pub(super) fn note_unsupported(results: &Results, cell: &mut Cell) {
-    for (metric, q) in PERCENTILES {
+    for (metric, _) in PERCENTILES {
         let mut trials = cell.trials.iter().map(|index| &results.trials[*index]);
         let is_given = trials
             .any(|trial| trial.measured.get(metric).is_some() && cell.counts(trial.repetition));
         if is_given && cell.get(metric).is_none() {
-            cell.unsupported.extend(values_needed(q).ok().map(|needed| (metric, needed)));
+            cell.unsupported.insert(metric);
         }
     }
 }

@@ -9,11 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
-use super::check::check_open_unit;
-use super::error::StatsError;
-use super::percentile::{Percentile, round_up, values_needed};
+use super::percentile::{round_up, values_needed};
 
 /// Fewest points of a cumulative curve.
 const FEWEST_POINTS: usize = 4;
@@ -21,8 +17,7 @@ const FEWEST_POINTS: usize = 4;
 /// How many requests took how long.
 ///
 /// Invariants: no bin is empty; the requests fit into 64 bits.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "BTreeMap<u64, u64>", into = "BTreeMap<u64, u64>")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
     bins: BTreeMap<u64, u64>,
     total: u64,
@@ -38,35 +33,16 @@ pub struct CumulativePoint {
 }
 
 impl Histogram {
-    /// From bins: value in nanoseconds and requests, in any order; bins of the same value add up
-    /// and empty ones are left out.
-    ///
-    /// # Errors
-    ///
-    /// When there are more requests than 64 bits count.
-    pub fn from_bins(bins: impl IntoIterator<Item = (u64, u64)>) -> Result<Self, StatsError> {
+    /// From bins of one or of several runs: value in nanoseconds and requests, in any order; bins of the
+    /// same value add up and empty ones are left out. `None` when there are more requests than 64 bits
+    /// count.
+    pub fn from_bins(bins: impl IntoIterator<Item = (u64, u64)>) -> Option<Self> {
         let mut histogram = Self::default();
-        for (value_ns, requests) in bins {
-            histogram.add(value_ns, requests)?;
+        for (value_ns, requests) in bins.into_iter().filter(|(_, requests)| *requests > 0) {
+            histogram.total = histogram.total.checked_add(requests)?;
+            *histogram.bins.entry(value_ns).or_default() += requests;
         }
-        Ok(histogram)
-    }
-
-    fn add(&mut self, value_ns: u64, requests: u64) -> Result<(), StatsError> {
-        if requests > 0 {
-            self.total = self.total.checked_add(requests).ok_or(StatsError::TooManyRequests)?;
-            *self.bins.entry(value_ns).or_default() += requests;
-        }
-        Ok(())
-    }
-
-    /// All requests of several histograms.
-    ///
-    /// # Errors
-    ///
-    /// When there are more requests than 64 bits count.
-    pub fn merged<'a>(parts: impl IntoIterator<Item = &'a Self>) -> Result<Self, StatsError> {
-        Self::from_bins(parts.into_iter().flat_map(Self::bins))
+        Some(histogram)
     }
 
     /// Value in nanoseconds and requests of each bin, ascending.
@@ -94,23 +70,14 @@ impl Histogram {
         self.bins.last_key_value().map(|(value, _)| *value)
     }
 
-    /// The q-quantile in nanoseconds, if there are enough requests: the first bin up to which q of
-    /// all requests lie, which is also fio's rule.
-    ///
-    /// # Errors
-    ///
-    /// Of nothing, and for a q outside 0 < q < 1.
-    pub fn percentile(&self, q: f64) -> Result<Percentile, StatsError> {
-        check_open_unit("quantile", q)?;
-        if self.is_empty() {
-            return Err(StatsError::Empty { what: "percentile of latencies" });
-        }
-        let needed = values_needed(q)?;
-        if self.total < needed {
-            return Ok(Percentile::Unsupported { have: self.total, needed });
+    /// The q-quantile in nanoseconds: the first bin up to which q of all requests lie, which is also
+    /// fio's rule. `None` when there are too few requests, and of a q that is not between 0 and 1.
+    pub fn percentile(&self, q: f64) -> Option<f64> {
+        if self.total < values_needed(q)? {
+            return None;
         }
         let rank = round_up(self.total as f64 * q).clamp(1, self.total);
-        Ok(Percentile::Supported(self.value_of_rank(rank) as f64))
+        Some(self.value_of_rank(rank) as f64)
     }
 
     /// The bin of the rank-th fastest request, 1 to `total`.
@@ -159,19 +126,5 @@ impl Histogram {
         let low = log(self.min_ns().unwrap_or(0));
         let width = (log(self.max_ns().unwrap_or(0)) - low).max(f64::MIN_POSITIVE);
         move |value| (((log(value) - low) / width * steps as f64) as usize).min(steps - 1)
-    }
-}
-
-impl TryFrom<BTreeMap<u64, u64>> for Histogram {
-    type Error = StatsError;
-
-    fn try_from(bins: BTreeMap<u64, u64>) -> Result<Self, StatsError> {
-        Self::from_bins(bins)
-    }
-}
-
-impl From<Histogram> for BTreeMap<u64, u64> {
-    fn from(histogram: Histogram) -> Self {
-        histogram.bins
     }
 }

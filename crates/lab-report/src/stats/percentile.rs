@@ -10,45 +10,13 @@
 //! other, and requests behind one another in a queue are not: of two identical subjects such
 //! intervals were disjoint in 27 of 30 runs. How far a percentile scatters is seen over repetitions.
 
-use super::StatsError;
-use super::check::check_open_unit;
-
 /// Values that must be expected beyond a quantile.
 const BEYOND: u64 = 10;
 
-/// A quantile, or why there is none.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Percentile {
-    /// The sample supports it.
-    Supported(f64),
-    /// It does not: too few values.
-    Unsupported {
-        /// How many there are.
-        have: u64,
-        /// How many it takes.
-        needed: u64,
-    },
-}
-
-impl Percentile {
-    /// The quantile, if the sample supports it.
-    pub fn value(&self) -> Option<f64> {
-        match self {
-            Self::Supported(value) => Some(*value),
-            Self::Unsupported { .. } => None,
-        }
-    }
-}
-
-/// Values needed for the q-quantile, 0 < q < 1: 20 for the median, 1,000 for 99 %, 10,000 for
-/// 99.9 %. A low quantile is the mirror image of a high one.
-///
-/// # Errors
-///
-/// For a q outside the range.
-pub fn values_needed(q: f64) -> Result<u64, StatsError> {
-    check_open_unit("quantile", q)?;
-    Ok(round_up(BEYOND as f64 / q.min(1.0 - q)))
+/// Values needed for the q-quantile: 20 for the median, 1,000 for 99 %, 10,000 for 99.9 %. A low quantile
+/// is the mirror image of a high one. `None` of a q that is not between 0 and 1.
+pub fn values_needed(q: f64) -> Option<u64> {
+    (q > 0.0 && q < 1.0).then(|| round_up(BEYOND as f64 / q.min(1.0 - q)))
 }
 
 /// Rounded up, but not for the last digits: 10 / (1 − 0.99) is 1000.0000000000009.

@@ -20,9 +20,7 @@
 //! holds up for the first rounds is not taken for what the device keeps up. A window that later
 //! rounds contradict is one that was left.
 
-use super::check::check_not_negative;
 use super::effect::ByRepetition;
-use super::error::StatsError;
 
 /// Fewest rounds in a measurement window.
 const WINDOW: usize = 5;
@@ -30,6 +28,8 @@ const WINDOW: usize = 5;
 const RANGE_UP_TO: f64 = 0.20;
 /// Largest excursion of the slope as a part of the average.
 const SLOPE_UP_TO: f64 = 0.10;
+/// Nothing measured is larger, and with it sums and ratios stay finite.
+const LARGEST: f64 = 1e100;
 /// What the last bits of a sum may add to a range or slope that is exactly at the limit.
 const ROUNDING: f64 = 1e-12;
 
@@ -101,18 +101,14 @@ pub enum SteadyState {
     },
 }
 
-/// Measures one window of any length; `first` is only passed on.
-///
-/// # Errors
-///
-/// Of nothing, of values below 0 or not finite, and when all are 0.
-pub fn judge_window(values: &[f64], first: u32) -> Result<Window, StatsError> {
-    let what = "steady state";
-    check_not_negative(what, values)?;
+/// Measures one window of any length; `first` is only passed on. `None` of nothing, of values that are
+/// not from 0 to 1e100, and when all are 0.
+pub fn judge_window(values: &[f64], first: u32) -> Option<Window> {
     let rounds = values.len();
     let average = values.iter().sum::<f64>() / rounds as f64;
-    if average == 0.0 {
-        return Err(StatsError::AllZero { what });
+    let can_be_judged = values.iter().all(|value| (0.0..=LARGEST).contains(value)) && average > 0.0;
+    if !can_be_judged {
+        return None;
     }
     // As parts of the average from the start: no square can then overflow or vanish.
     let parts = || values.iter().map(|value| value / average);
@@ -123,39 +119,37 @@ pub fn judge_window(values: &[f64], first: u32) -> Result<Window, StatsError> {
     let squares: f64 = distances().map(|x| x * x).sum();
     let products: f64 = distances().zip(parts()).map(|(x, y)| x * y).sum();
     let slope = if rounds > 1 { products / squares * (rounds - 1) as f64 } else { 0.0 };
-    Ok(Window { first, rounds, average, range: largest - smallest, slope })
+    Some(Window { first, rounds, average, range: largest - smallest, slope })
 }
 
 /// Where the rounds have settled, or why they have not. `rounds` are by their numbers: a number
 /// that is missing ends a row, for nobody knows what the device did meanwhile. The last row of at
-/// least five rounds decides, and no later round may contradict it.
-///
-/// # Errors
-///
-/// Of values below 0 or not finite, and when the last five rounds have nothing but 0.
-pub fn find_steady_state(rounds: &ByRepetition) -> Result<SteadyState, StatsError> {
+/// least five rounds decides, and no later round may contradict it. `None` of values that are not from
+/// 0 to 1e100, and when the last five rounds have nothing but 0.
+pub fn find_steady_state(rounds: &ByRepetition) -> Option<SteadyState> {
     let rows = rows_of(rounds);
     let Some((first, values)) = rows.iter().rfind(|(_, values)| values.len() >= WINDOW) else {
         let have = rows.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
-        return Ok(SteadyState::TooShort { have, needed: WINDOW });
+        return Some(SteadyState::TooShort { have, needed: WINDOW });
     };
     if let Some(window) = window_at_end(values, *first)? {
-        return Ok(first_contradiction(&window, rounds)?.unwrap_or(SteadyState::Steady(window)));
+        return Some(first_contradiction(&window, rounds)?.unwrap_or(SteadyState::Steady(window)));
     }
     // It was steady once, perhaps: the latest such window, which the next round ends.
     for end in (WINDOW..values.len()).rev() {
         // Five rounds of nothing but 0 are no steady state to have left.
-        if let Ok(Some(was)) = window_at_end(&values[..end], *first) {
+        if let Some(Some(was)) = window_at_end(&values[..end], *first) {
             let round = was.last().saturating_add(1);
-            return Ok(SteadyState::Left { was, round, fell: values[end] < was.average });
+            return Some(SteadyState::Left { was, round, fell: values[end] < was.average });
         }
     }
     let before = values.len() - WINDOW;
-    Ok(SteadyState::NotSteady(judge_window(&values[before..], first + before as u32)?))
+    Some(SteadyState::NotSteady(judge_window(&values[before..], first + before as u32)?))
 }
 
-/// The longest steady window at the end of a row; `None` when its last five rounds are not steady.
-fn window_at_end(values: &[f64], first: u32) -> Result<Option<Window>, StatsError> {
+/// The longest steady window at the end of a row, if its last five rounds are steady. `None` where a
+/// window cannot be judged.
+fn window_at_end(values: &[f64], first: u32) -> Option<Option<Window>> {
     let mut found = None;
     for rounds in WINDOW..=values.len() {
         let before = values.len() - rounds;
@@ -166,15 +160,13 @@ fn window_at_end(values: &[f64], first: u32) -> Result<Option<Window>, StatsErro
         }
         found = Some(window);
     }
-    Ok(found)
+    Some(found)
 }
 
 /// The first round after a window and a gap that does not go with it. Such rounds are too few in a
-/// row to settle anything, and enough to say that what came before them is not what is kept up.
-fn first_contradiction(
-    window: &Window,
-    rounds: &ByRepetition,
-) -> Result<Option<SteadyState>, StatsError> {
+/// row to settle anything, and enough to say that what came before them is not what is kept up. `None`
+/// where they cannot be judged.
+fn first_contradiction(window: &Window, rounds: &ByRepetition) -> Option<Option<SteadyState>> {
     let inside = rounds.iter().filter(|(round, _)| window.holds(**round));
     let mut values: Vec<f64> = inside.map(|(_, value)| *value).collect();
     for (&round, &value) in rounds.range(window.last().saturating_add(1)..) {
@@ -184,10 +176,10 @@ fn first_contradiction(
         values.push(value);
         if !judge_window(&values, window.first)?.is_steady() {
             let fell = value < window.average;
-            return Ok(Some(SteadyState::Left { was: *window, round, fell }));
+            return Some(Some(SteadyState::Left { was: *window, round, fell }));
         }
     }
-    Ok(None)
+    Some(None)
 }
 
 /// Rounds that follow each other without a gap: the number of the first, and the values.

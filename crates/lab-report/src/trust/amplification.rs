@@ -4,9 +4,8 @@
 //!            most                                    least
 //! raid1      a copy on each member                   the same
 //! raid10     its copies                              the same, less those that are out
-//! raid4, 5   old data and parity read, both written  the members / data members of a whole stripe
-//!            twice (a log)
-//! raid6      the same with two parities              the same with two parities
+//! raid4, 5,  old data and parities read, all of      the members / data members of a whole stripe
+//! raid6      them written twice (a log)
 //! ```
 //!
 //! Levels upon levels multiply. What is more than the most was somebody else's; what is less than
@@ -14,7 +13,7 @@
 
 use braid_stack::{Node, Stack};
 
-use super::arrangement::arrangements;
+use super::arrangement::{arrangements, parities};
 use super::case::TrialCase;
 use braid_lab::campaign::Source;
 
@@ -60,13 +59,12 @@ pub(super) fn most_of(stack: &Stack) -> Amplification {
         written: a.written.max(b.written),
         read_to_write: a.read_to_write.max(b.read_to_write),
     });
-    let (written, read) = match &stack.node {
-        Node::Raid1(_) => (n, 0.0),
-        Node::Raid10(raid10) => (raid10.layout.copies() as f64, 0.0),
-        Node::Raid4(_) | Node::Raid5(_) => (4.0, n),
-        Node::Raid6(_) => (6.0, n),
+    let (written, read) = match (&stack.node, parities(stack)) {
+        (_, Some(parities)) => (2.0 * (1.0 + parities), n),
+        (Node::Raid1(_), _) => (n, 0.0),
+        (Node::Raid10(raid10), _) => (raid10.layout.copies() as f64, 0.0),
         // Its superblocks would tell which level it is; a mirror of all of them is the most.
-        Node::Md(_) => (6.0_f64.max(n), n),
+        (Node::Md(_), _) => (6.0_f64.max(n), n),
         _ => (1.0, 0.0),
     };
     Amplification {
@@ -86,12 +84,11 @@ pub(super) fn least_of(stack: &Stack) -> f64 {
         members.iter().filter(|member| !member.is_missing()).map(least_of).collect();
     let out = n - there.len() as f64;
     let Some(least) = there.iter().copied().reduce(f64::min) else { return 1.0 };
-    match &stack.node {
-        Node::Raid1(_) => there.iter().sum(),
+    match (&stack.node, parities(stack)) {
+        (_, Some(parities)) => (n - out) / (n - parities).max(1.0) * least,
+        (Node::Raid1(_), _) => there.iter().sum(),
         // Of some chunks all the copies that are out are the same chunk's.
-        Node::Raid10(raid10) => (raid10.layout.copies() as f64 - out).max(1.0) * least,
-        Node::Raid4(_) | Node::Raid5(_) => (n - out) / (n - 1.0).max(1.0) * least,
-        Node::Raid6(_) => (n - out) / (n - 2.0).max(1.0) * least,
+        (Node::Raid10(raid10), _) => (raid10.layout.copies() as f64 - out).max(1.0) * least,
         // One of its members may get everything; of `md` nobody knows the level.
         _ => least,
     }

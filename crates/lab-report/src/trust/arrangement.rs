@@ -14,6 +14,12 @@ use braid_stack::Stack;
 use braid_lab::campaign::Health;
 use braid_lab::source::leave_one_out;
 
+/// How many parities each stripe of a level with parity has; `None` of other levels, and of `md`, whose
+/// members would have to say it.
+pub(super) fn parities(stack: &Stack) -> Option<f64> {
+    Some(stack.shape()?.level.with_parity()?.parities() as f64)
+}
+
 /// The array as it is in such a trial, with `missing` for a member that is out; at least one.
 pub(super) fn arrangements(stack: &Stack, health: Health) -> Vec<Stack> {
     let whole = stack.clone();

@@ -4,8 +4,7 @@
 //! linear, raid0   sum of the members (two readers, or one with a deep queue, use all at once)
 //! raid1           reading the sum, writing the slowest
 //! raid10          reading the sum, writing the sum / copies
-//! raid4, raid5    reading the sum, writing the sum · (n − 1) / n
-//! raid6           reading the sum, writing the sum · (n − 2) / n
+//! raid4, 5, 6     reading the sum, writing the sum · (n − parities) / n
 //! ```
 //!
 //! A member that was hurt for the trial counts as missing; where it comes back meanwhile, the larger
@@ -17,7 +16,7 @@
 use braid_stack::{Node, Stack};
 
 use super::Checked;
-use super::arrangement::arrangements;
+use super::arrangement::{arrangements, parities};
 use super::case::{CellCase, mib, percent};
 use crate::stats::{Estimate, estimate};
 use braid_lab::campaign::{Health, Source};
@@ -199,11 +198,7 @@ fn bound(
             let full = sum * n / there.count() as f64;
             full / raid10.layout.copies() as f64
         }
-        (Node::Raid4(_) | Node::Raid5(_), Direction::Write) => {
-            sum / there.count() as f64 * (n - 1.0)
-        }
-        (Node::Raid6(_), Direction::Write) => sum / there.count() as f64 * (n - 2.0),
-        _ => return None,
+        (_, Direction::Write) => sum / there.count() as f64 * (n - parities(stack)?),
     })
 }
 

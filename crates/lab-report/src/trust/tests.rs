@@ -241,7 +241,7 @@ fn rules_have_unique_names_and_say_what_to_do() {
     for rule in RULES {
         assert!(seen.insert(rule.name), "{} is there twice", rule.name);
         assert!(rule.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", rule.name);
-        assert!(!rule.about.is_empty() && !rule.action.is_empty(), "{}", rule.name);
+        assert!(!rule.action.is_empty(), "{}", rule.name);
     }
 }
 
@@ -255,6 +255,12 @@ fn every_rule_is_in_the_manual() {
     assert_eq!(named, rules);
 }
 
+/// The worst standing of a trial.
+fn of_trial(judgement: &Judgement, number: u32) -> Standing {
+    let findings = judgement.trials.get(&number).into_iter().flatten();
+    findings.map(|finding| finding.standing).max().unwrap_or_default()
+}
+
 #[test]
 fn honest_numbers_are_ok_and_nothing_is_found() {
     let judgement = Lab::new().judge();
@@ -263,7 +269,7 @@ fn honest_numbers_are_ok_and_nothing_is_found() {
         assert_eq!(*verdict, Verdict::default());
     }
     assert_eq!(judgement.trials.len(), 3);
-    assert_eq!(judgement.of_trial(1), Standing::Ok);
+    assert_eq!(of_trial(&judgement, 1), Standing::Ok);
     // fio was asked for no course over time.
     assert_eq!(judgement.unchecked, BTreeMap::from([("not-steady", 3)]));
 }
@@ -295,7 +301,7 @@ fn a_cell_has_the_worst_of_its_trials() {
     lab.trials[1].evidence.target = Some(read(100 * MIB));
     lab.trials[2].evidence.target = Some(read(800 * MIB));
     let judgement = lab.judge();
-    let of = |number| judgement.of_trial(number);
+    let of = |number| of_trial(&judgement, number);
     assert_eq!([of(1), of(2), of(3)], [Standing::Ok, Invalid, Suspect]);
     let verdict = judgement.of("single", &lab.workload.label()).unwrap();
     assert_eq!(verdict.standing, Invalid);
@@ -308,7 +314,7 @@ fn a_cell_has_the_worst_of_its_trials() {
 fn only_cells_with_a_number_are_judged() {
     let lab = Lab::new().each(|trial| trial.outcome = Outcome::Failed("gone".into()));
     assert_eq!(lab.judge(), Judgement::default());
-    assert_eq!(lab.judge().of_trial(1), Standing::Ok);
+    assert_eq!(of_trial(&lab.judge(), 1), Standing::Ok);
     // Of a workload that nobody asks about.
     let mut lab = Lab::new();
     let results_label = lab.workload.label();

@@ -64,10 +64,9 @@ pub(crate) fn why_missing(cell: &Measured) -> String {
     }
 }
 
-/// Why there is no percentile.
-pub(super) fn not_supported(needed: u64) -> String {
-    format!("not supported: it takes {needed} requests")
-}
+/// What a table says of its percentiles that have no number.
+pub(super) const UNSUPPORTED: &str = "A percentile is left out where a repetition has fewer than ten \
+     requests beyond it: 95 % takes 200, 99 % 1,000, 99.9 % 10,000.";
 
 /// What a standing looks like over a tone that it leaves alone.
 pub(super) fn tone_of(standing: Standing, otherwise: Tone) -> Tone {
@@ -82,10 +81,10 @@ pub(super) fn tone_of(standing: Standing, otherwise: Tone) -> Tone {
 /// so that no spreadsheet adds it up.
 pub(super) fn median(cell: &Measured, metric: Metric, scale: Scale) -> Cell {
     let Some(estimate) = cell.get(metric) else {
-        let why = match (why_missing(cell), cell.unsupported.get(&metric)) {
+        let why = match (why_missing(cell), cell.unsupported.contains(&metric)) {
             (why, _) if !why.is_empty() => why,
-            (_, Some(needed)) => not_supported(*needed),
-            (_, None) => "the tool does not say".to_owned(),
+            (_, true) => String::new(),
+            (_, false) => "the tool does not say".to_owned(),
         };
         return missing(why);
     };
@@ -181,7 +180,7 @@ pub(super) fn is_suspect(cell: &Measured) -> bool {
 pub(super) fn gap(cell: &Measured, metric: Metric) -> Gap {
     match &cell.state {
         State::Measured if cell.standing == Standing::Invalid => Gap::Invalid,
-        State::Measured if cell.unsupported.contains_key(&metric) => Gap::Unsupported,
+        State::Measured if cell.unsupported.contains(&metric) => Gap::Unsupported,
         State::Measured => Gap::NotGiven,
         State::Unsettled(_) => Gap::Unsettled,
         State::Failed(_) => Gap::Failed,

@@ -33,20 +33,27 @@ fn table(context: &Context<'_>, tool: &str) -> Option<Table> {
     let measured = |work: usize, metric: &Metric| {
         analysis.row(work).iter().any(|cell| cell.get(*metric).is_some())
     };
-    let mut all = of_tool.flat_map(|work| {
-        METRICS.iter().filter(move |metric| measured(work, metric)).map(move |m| (work, *m))
-    });
-    let rows: Vec<Row> =
-        all.by_ref().take(MOST_ROWS).map(|(work, metric)| row(context, work, metric)).collect();
-    let left_out = all.count();
-    let note = match left_out {
-        0 => String::new(),
-        more => format!("{more} further rows are left out here; the samples have them."),
+    let all: Vec<(usize, Metric)> = of_tool
+        .flat_map(|work| {
+            METRICS.iter().filter(move |metric| measured(work, metric)).map(move |m| (work, *m))
+        })
+        .collect();
+    let (shown, left_out) = all.split_at(all.len().min(MOST_ROWS));
+    let rows: Vec<Row> = shown.iter().map(|(work, metric)| row(context, *work, *metric)).collect();
+    let is_unsupported = |(work, metric): &(usize, Metric)| {
+        analysis.row(*work).iter().any(|cell| cell.unsupported.contains(metric))
     };
+    let mut note = match left_out.len() {
+        0 => String::new(),
+        more => format!("{more} further rows are left out here; the samples have them. "),
+    };
+    if shown.iter().any(is_unsupported) {
+        note += cells::UNSUPPORTED;
+    }
     (!rows.is_empty()).then(|| Table {
         id: "details-table".to_owned(),
         title: tool.to_owned(),
-        note,
+        note: note.trim_end().to_owned(),
         columns,
         rows,
     })

@@ -9,7 +9,7 @@ use crate::report::model::{
     Axis, Block, Cell, Chart, LineSeries, Plot, Point, Row, Section, Table, Tone,
 };
 use crate::report::units::{Scale, ends};
-use crate::stats::{Histogram, Percentile, estimate};
+use crate::stats::{Histogram, estimate};
 use braid_lab::metric::Metric;
 use braid_lab::store::{Outcome, StoredTrial};
 
@@ -56,10 +56,10 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
         blocks.push(Block::Table(percentiles(context, &all)));
     }
     let left = all.len().saturating_sub(MOST_CHARTS);
-    let mut lead = "A curve takes all repetitions of a cell together, request by request. A percentile \
-                    is the median of the repetitions', each of which has at least ten requests beyond \
-                    it."
-        .to_owned();
+    let mut lead =
+        "A curve takes all repetitions of a cell together, request by request. A percentile \
+                    is the median of the repetitions'."
+            .to_owned();
     if left > 0 {
         lead += &format!(
             " Drawn are the {MOST_CHARTS} workloads in which subjects differ most; {left} more are in \
@@ -72,10 +72,8 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
 /// Where subjects differ most in the 99 % latency, in the campaign's order.
 fn most_telling(all: &[Latencies]) -> Vec<usize> {
     let difference = |histograms: &[(usize, Histogram)]| {
-        let tails: Vec<f64> = histograms
-            .iter()
-            .filter_map(|(_, histogram)| histogram.percentile(0.99).ok()?.value())
-            .collect();
+        let tails: Vec<f64> =
+            histograms.iter().filter_map(|(_, histogram)| histogram.percentile(0.99)).collect();
         let (low, high) = tails
             .iter()
             .fold((f64::MAX, 0.0_f64), |(low, high), tail| (low.min(*tail), high.max(*tail)));
@@ -175,7 +173,10 @@ fn percentiles(context: &Context<'_>, all: &[Latencies]) -> Table {
     Table {
         id: "percentiles".to_owned(),
         title: "Percentiles of the latency".to_owned(),
-        note: "Under a percentile is from where to where it lies in the repetitions.".to_owned(),
+        note: format!(
+            "Under a percentile is from where to where it lies in the repetitions. {}",
+            cells::UNSUPPORTED
+        ),
         columns,
         rows,
     }
@@ -197,24 +198,15 @@ fn latencies_by_trial(context: &Context<'_>, cell: &Measured, op: &str) -> Vec<H
         |trial: &&StoredTrial| trial.outcome == Outcome::Ok && cell.counts(trial.repetition);
     let bins = |trial: &StoredTrial| {
         let of_op = trial.measured.latencies.iter().filter(|latencies| latencies.op == op);
-        Histogram::from_bins(of_op.flat_map(|latencies| latencies.bins.iter().copied())).ok()
+        Histogram::from_bins(of_op.flat_map(|latencies| latencies.bins.iter().copied()))
     };
     trials.filter(counts).filter_map(bins).filter(|bins| !bins.is_empty()).collect()
 }
 
 /// The median of the repetitions' percentiles, if each of them has the requests for it.
 fn percentile(parts: &[Histogram], q: f64) -> Cell {
-    let mut values = Vec::new();
-    for part in parts {
-        match part.percentile(q) {
-            Ok(Percentile::Supported(value)) => values.push(value),
-            Ok(Percentile::Unsupported { needed, .. }) => {
-                return cells::missing(cells::not_supported(needed));
-            }
-            Err(_) => {}
-        }
-    }
-    let Some(all) = estimate(&values) else { return cells::missing("") };
+    let values: Option<Vec<f64>> = parts.iter().map(|part| part.percentile(q)).collect();
+    let Some(all) = values.and_then(|values| estimate(&values)) else { return cells::missing("") };
     Cell {
         detail: ends(&all, in_ms).unwrap_or_default(),
         ends: (all.count > 1).then_some((all.low / 1e6, all.high / 1e6)),

@@ -3,7 +3,7 @@
 use super::cells;
 use super::factors::MOST_SERIES;
 use super::{Context, section};
-use crate::analysis::{Cell as Measured, Rounds, Standing, has_rounds};
+use crate::analysis::{Cell as Measured, Rounds, Standing, WITHOUT_WORK, has_rounds};
 use crate::report::model::{Axis, Block, Chart, LineSeries, Plot, Point, Section, Table, Tone};
 use crate::report::units::{Scale, percent_number, quantity, title};
 use crate::stats::{SteadyState, Window};
@@ -102,25 +102,25 @@ fn verdict(
     let words =
         |text: String, tone: Tone| crate::report::model::Cell { tone, ..cells::words(text) };
     let (said, window): (_, Option<&Window>) = match &rounds.settled {
-        Ok(SteadyState::Steady(window)) => {
+        Some(SteadyState::Steady(window)) => {
             (words(format!("settled in rounds {}", in_words(window)), Tone::Better), Some(window))
         }
-        Ok(SteadyState::Left { was, round, fell }) => {
+        Some(SteadyState::Left { was, round, fell }) => {
             let what = if *fell { "fell" } else { "rose" };
             let said = format!("settled in rounds {}, then {what} in round {round}", in_words(was));
             (words(said, Tone::Suspect), Some(was))
         }
-        Ok(SteadyState::NotSteady(window)) => {
+        Some(SteadyState::NotSteady(window)) => {
             (words("not settled; measure more rounds".to_owned(), Tone::Suspect), Some(window))
         }
-        Ok(SteadyState::TooShort { have, needed }) => (
+        Some(SteadyState::TooShort { have, needed }) => (
             words(
                 format!("too few rounds: it takes {needed} in a row, and there are {have}"),
                 Tone::Missing,
             ),
             None,
         ),
-        Err(error) => (words(error.to_string(), Tone::Missing), None),
+        None => (words(WITHOUT_WORK.to_owned(), Tone::Missing), None),
     };
     let part = |of: fn(&Window) -> f64| {
         window.as_ref().map_or_else(

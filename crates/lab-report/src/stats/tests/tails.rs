@@ -10,26 +10,25 @@ fn what_a_percentile_needs() {
         [20, 100, 200, 1_000, 10_000, 100_000]
     );
     assert_eq!([0.1, 0.01].map(needed), [100, 1_000]);
-    assert!(values_needed(1.0).is_err() && values_needed(f64::NAN).is_err());
+    assert_eq!([0.0, 1.0, -0.1, f64::NAN].map(values_needed), [None; 4]);
 }
 
 #[test]
-fn a_percentile_that_the_sample_does_not_reach_is_refused_with_what_it_takes() {
+fn a_percentile_that_the_sample_does_not_reach_is_refused() {
     let bins = Histogram::from_bins((0..999).map(|value| (value, 1))).unwrap();
-    let found = bins.percentile(0.99).unwrap();
-    assert_eq!(found, Percentile::Unsupported { have: 999, needed: 1_000 });
-    assert_eq!(found.value(), None);
-    assert!(bins.percentile(0.98).unwrap().value().is_some());
-    let one_bin = Histogram::from_bins([(5, 999)]).unwrap();
-    assert_eq!(one_bin.percentile(0.99).unwrap(), found);
+    assert_eq!(bins.percentile(0.99), None);
+    assert!(bins.percentile(0.98).is_some());
+    let one_bin = |requests| Histogram::from_bins([(5, requests)]).unwrap();
+    assert_eq!(one_bin(999).percentile(0.99), None);
+    assert_eq!(one_bin(1_000).percentile(0.99), Some(5.0));
 }
 
 /// Values 1 to 1,000 in bins of ten: the 990th is in the bin 990.
 #[test]
 fn percentiles_from_bins() {
     let bins = Histogram::from_bins((1..=1_000_u64).map(|v| (v.div_ceil(10) * 10, 1))).unwrap();
-    assert_eq!(bins.percentile(0.99).unwrap(), Percentile::Supported(990.0));
-    assert_eq!(bins.percentile(0.5).unwrap().value(), Some(500.0));
+    assert_eq!(bins.percentile(0.99), Some(990.0));
+    assert_eq!(bins.percentile(0.5), Some(500.0));
     assert_eq!((bins.min_ns(), bins.max_ns(), bins.total()), (Some(10), Some(1_000), 1_000));
 }
 
@@ -37,39 +36,30 @@ fn percentiles_from_bins() {
 /// 1 ms; the mean of the two runs' would be 50.5 ms.
 #[test]
 fn merging_adds_requests() {
-    let fast = Histogram::from_bins([(1_000_000, 1_000)]).unwrap();
-    let slow = Histogram::from_bins([(100_000_000, 20)]).unwrap();
-    let all = Histogram::merged([&fast, &slow]).unwrap();
-    assert_eq!(all.percentile(0.99).unwrap().value(), Some(100_000_000.0));
-    assert_eq!(all.percentile(0.98).unwrap().value(), Some(1_000_000.0));
-    assert!(Histogram::merged([]).unwrap().is_empty());
+    let (fast, slow) = ((1_000_000, 1_000), (100_000_000, 20));
+    let all = Histogram::from_bins([fast, slow]).unwrap();
+    assert_eq!(all.percentile(0.99), Some(100_000_000.0));
+    assert_eq!(all.percentile(0.98), Some(1_000_000.0));
+    assert!(Histogram::from_bins([]).unwrap().is_empty());
 }
 
 #[test]
-fn reads_and_writes_what_fio_writes() {
-    let bins: Histogram = serde_json::from_str(r#"{"2024": 3, "1000": 1, "77": 0}"#).unwrap();
+fn bins_are_in_order_and_without_empty_ones() {
+    let bins = Histogram::from_bins([(2_024, 1), (1_000, 1), (77, 0), (2_024, 2)]).unwrap();
     assert_eq!(bins.bins().collect::<Vec<_>>(), [(1_000, 1), (2_024, 3)]);
-    assert_eq!(serde_json::to_string(&bins).unwrap(), r#"{"1000":1,"2024":3}"#);
-    for bad in
-        [r#"{"x": 1}"#, r#"{"1": -1}"#, r#"{"1": 1.5}"#, r#"{"1": 18446744073709551615, "2": 1}"#]
-    {
-        assert!(serde_json::from_str::<Histogram>(bad).is_err(), "{bad}");
-    }
 }
 
 #[test]
 fn too_many_requests_are_refused() {
     let full = Histogram::from_bins([(1, u64::MAX)]).unwrap();
-    let one = Histogram::from_bins([(1, 1)]).unwrap();
-    assert_eq!(Histogram::merged([&full, &one]), Err(StatsError::TooManyRequests));
-    let found = full.percentile(0.999).unwrap();
-    assert_eq!(found.value(), Some(1.0));
+    assert_eq!(Histogram::from_bins([(1, u64::MAX), (1, 1)]), None);
+    assert_eq!(full.percentile(0.999), Some(1.0));
 }
 
 #[test]
 fn nothing_has_no_percentile_and_no_curve() {
     let nothing = Histogram::default();
-    assert!(matches!(nothing.percentile(0.5), Err(StatsError::Empty { .. })));
+    assert_eq!(nothing.percentile(0.5), None);
     assert!(nothing.cumulative(100).is_empty());
     assert_eq!((nothing.min_ns(), nothing.max_ns()), (None, None));
 }
@@ -111,8 +101,7 @@ proptest! {
     #[test]
     fn a_merged_histogram_is_the_histogram_of_all(a in histogram(), b in histogram()) {
         let all = Histogram::from_bins(a.bins().chain(b.bins())).unwrap();
-        prop_assert_eq!(&Histogram::merged([&a, &b]).unwrap(), &all);
-        prop_assert_eq!(&Histogram::merged([&b, &a]).unwrap(), &all);
+        prop_assert_eq!(&Histogram::from_bins(b.bins().chain(a.bins())).unwrap(), &all);
         prop_assert_eq!(all.total(), a.total() + b.total());
         prop_assert_eq!(all.max_ns(), a.max_ns().max(b.max_ns()));
     }
@@ -122,7 +111,7 @@ proptest! {
         prop_assume!(!bins.is_empty());
         let mut before = 0.0;
         for q in [0.01, 0.1, 0.5, 0.9, 0.99, 0.999] {
-            if let Percentile::Supported(value) = bins.percentile(q).unwrap() {
+            if let Some(value) = bins.percentile(q) {
                 prop_assert!(before <= value);
                 // The definition: q of all requests up to here, less than q before.
                 let up_to = |v: f64| bins.bins().filter(|bin| bin.0 as f64 <= v).map(|bin| bin.1).sum::<u64>();

@@ -67,6 +67,33 @@ fn a_percentile_of_doubtful_requests_is_doubtful() {
     assert_eq!(tones(1), [plain, plain, plain, plain, none, none, plain]);
 }
 
+/// One subject has a request too few for its 99 %.
+#[test]
+fn what_a_percentile_takes_is_said_once() {
+    let of = |requests: u64| {
+        report_of(&results(&campaign(SMALL), |subject, _, _| {
+            let requests = if subject.name == "single" { requests } else { 1_000 };
+            let numbers = [(Metric::Throughput, 1e8), (Metric::LatencyP99, 2e6)];
+            let measured = fixture::measured(&numbers);
+            let bins = [(2_000_000, requests)];
+            Given::All(fixture::with_course(measured, &bins, 1e8, 3), Vec::new())
+        }))
+    };
+    let (short, enough) = (of(999), of(1_000));
+    let missing = |report: &Report, id: &str| {
+        let table = report.tables().find(|table| table.id == id).unwrap();
+        let cells = table.rows.iter().flat_map(|row| &row.cells);
+        let missing: Vec<&Cell> = cells.filter(|cell| cell.tone == Tone::Missing).collect();
+        assert!(missing.iter().all(|cell| cell.detail.is_empty()), "{id}: {missing:?}");
+        (missing.len(), table.note.contains("99 % 1,000"))
+    };
+    // Two kinds of work; 99.9 % and 99.99 % are missing of both subjects.
+    assert_eq!(missing(&short, "percentiles"), (2 + 8, true));
+    assert_eq!(missing(&enough, "percentiles"), (8, true));
+    assert_eq!(missing(&short, "details-table"), (2, true));
+    assert_eq!(missing(&enough, "details-table"), (0, false));
+}
+
 #[derive(Deserialize)]
 struct Study {
     resolution_s: f64,
