@@ -24,9 +24,9 @@ use braid_lab::environment::read_environment;
 use braid_lab::matrix::{Planned, parse_campaign};
 use braid_lab::metric::{METRICS, Measured, Sample};
 use braid_lab::preset::{Choices, Preset};
-use braid_lab::report::render::Formats;
 use braid_lab::store::{Outcome, Store, StoredTrial};
 use braid_lab::{Campaign, LabOptions};
+use braid_lab_report::report::render::Formats;
 use braid_seed::Rng;
 
 const USAGE: &str = "\
@@ -100,11 +100,9 @@ fn own_time(args: &Args, rounds: usize) -> Result<Vec<f64>> {
             let options = LabOptions {
                 braid_binary: args.braid()?,
                 quiet: true,
-                formats: Formats::NONE,
                 ..lab(LabOptions::new(dir.path()))?
             };
-            let summary = lab(braid_lab::run(&campaign, &options))?;
-            let times = summary.tally.map(|tally| tally.times).unwrap_or_default();
+            let times = lab(braid_lab::run(&campaign, &options))?.times;
             Ok(times.overhead_s / (times.busy_s + times.set_up_s + times.overhead_s))
         })
         .collect()
@@ -127,12 +125,12 @@ fn many_samples(rounds: usize) -> Result<(Vec<f64>, Vec<f64>)> {
     for _ in 0..rounds {
         let began = Instant::now();
         let results = lab(lab(Store::open(dir.path()))?.results())?;
-        let analysis = braid_lab::analysis::analyse(&results);
+        let analysis = braid_lab_report::analysis::analyse(&results);
         assert_eq!(analysis.done, 10_000, "the made-up campaign is whole");
         loading.push(began.elapsed().as_secs_f64());
         drop((analysis, results));
         let began = Instant::now();
-        lab(braid_lab::report(dir.path(), &Formats::ALL, false))?;
+        lab(braid_lab_report::report(dir.path(), &Formats::ALL, false))?;
         all.push(began.elapsed().as_secs_f64());
     }
     Ok((loading, all))
@@ -145,7 +143,7 @@ fn full_page(rounds: usize) -> Result<(Vec<f64>, Vec<f64>)> {
     let campaign = lab(preset.campaign(&Choices { modelled: true, ..Choices::default() }))?;
     let dir = folder()?;
     make_up(&campaign, dir.path())?;
-    lab(braid_lab::report(dir.path(), &Formats { html: true, ..Formats::NONE }, false))?;
+    lab(braid_lab_report::report(dir.path(), &Formats { html: true, ..Formats::NONE }, false))?;
     let page = dir.path().join("report.html");
     let bytes = std::fs::metadata(&page)
         .map_err(|error| Error::Usage(format!("{}: {error}", page.display())))?

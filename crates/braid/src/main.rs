@@ -1,7 +1,7 @@
 //! `braid`: the command line, and the process that a volume is.
 //!
 //! Parsing, configuration and wiring only: what a stack does is in `braid-engine` and the crates
-//! below it, what the laboratory does in `braid-lab`.
+//! below it, what the laboratory does in `braid-lab` and `braid-lab-report`.
 
 /// Shadows the standard macro, which panics when nobody reads: `braid serve … | head -1` must
 /// not end the volume.

@@ -2,34 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use braid_shell::shell_path;
-
 use crate::LabOptions;
-use crate::analysis::analyse;
 use crate::campaign::Campaign;
-use crate::compare::{CompareOptions, Comparison, compare_runs};
 use crate::error::LabError;
 use crate::matrix::Planned;
 use crate::plan::{Budget, Fitted, Plan, plan_campaign};
 use crate::preset::{PRESETS, Preset};
-use crate::report::render::{Formats, Written, render_terminal, write_report};
-use crate::report::{build_report, report_data, tidy_rows};
 use crate::runner::{Tally, check_there, run_campaign};
 use crate::store::Store;
-use crate::world::{SystemWorld, World};
-
-/// What a run or a report leaves.
-#[derive(Debug, Clone)]
-pub struct Summary {
-    /// How the run ended; `None` for a report alone.
-    pub tally: Option<Tally>,
-    /// The report for the terminal.
-    pub text: String,
-    /// The answer's first sentence.
-    pub answer: String,
-    /// The files that were written.
-    pub written: Written,
-}
+use crate::world::SystemWorld;
 
 /// The ready-made campaigns.
 pub fn presets() -> &'static [Preset] {
@@ -72,30 +53,14 @@ pub fn fit_budget(
     crate::plan::fit(campaign, budget)
 }
 
-/// Runs a campaign, or what is missing of it, and reports.
+/// Runs a campaign, or what is missing of it, into its results directory.
 ///
 /// # Errors
 ///
 /// As [`crate::runner::run_campaign`]. When every trial was stopped before its end there is no
-/// error: the report says that there is nothing yet.
-pub fn run(campaign: &Campaign, options: &LabOptions) -> Result<Summary, LabError> {
-    run_in(&mut SystemWorld::new(), campaign, options)
-}
-
-/// [`run`] in another world, for tests.
-///
-/// # Errors
-///
-/// As [`run`].
-pub fn run_in(
-    world: &mut dyn World,
-    campaign: &Campaign,
-    options: &LabOptions,
-) -> Result<Summary, LabError> {
-    let tally = run_campaign(campaign, options, world)?;
-    let mut summary = report(&options.results_dir, &options.formats, options.colour)?;
-    summary.tally = Some(tally);
-    Ok(summary)
+/// error: the results are without a number.
+pub fn run(campaign: &Campaign, options: &LabOptions) -> Result<Tally, LabError> {
+    run_campaign(campaign, options, &mut SystemWorld::new())
 }
 
 /// The campaign that a results directory holds, to go on with it.
@@ -105,45 +70,6 @@ pub fn run_in(
 /// When the directory holds no results.
 pub fn held_campaign(results_dir: &Path) -> Result<Campaign, LabError> {
     Store::open(results_dir)?.campaign()
-}
-
-/// Renders the results in a directory again.
-///
-/// # Errors
-///
-/// When the directory holds no results, or a file cannot be written.
-pub fn report(results_dir: &Path, formats: &Formats, colour: bool) -> Result<Summary, LabError> {
-    let results = Store::open(results_dir)?.results()?;
-    let analysis = analyse(&results);
-    let report = build_report(&analysis, &results, results_dir);
-    let samples = tidy_rows(&analysis, &results);
-    let data = report_data(&report, &analysis, &results, results_dir);
-    let written = write_report(&report, &data, &samples, results_dir, formats)?;
-    let whole = match &written.html {
-        Some(page) => page.display().to_string(),
-        None => {
-            let results_dir = shell_path(results_dir);
-            format!("braid lab report {results_dir} --format html")
-        }
-    };
-    let text = render_terminal(&report, colour, &whole);
-    let answer = report.answer.into_iter().next().unwrap_or_default();
-    Ok(Summary { tally: None, text, answer, written })
-}
-
-/// What changed between two results directories.
-///
-/// # Errors
-///
-/// When one of them holds no results.
-pub fn compare(
-    before: &Path,
-    after: &Path,
-    options: &CompareOptions,
-) -> Result<Comparison, LabError> {
-    let before = Store::open(before)?.results()?;
-    let after = Store::open(after)?.results()?;
-    Ok(compare_runs(&before, &after, options))
 }
 
 /// The default place for the results of a campaign.

@@ -267,13 +267,6 @@ pub enum LabError {
         /// What is in it.
         value: String,
     },
-    /// The page could not be rendered.
-    #[error("cannot render the report: {source}")]
-    Render {
-        /// The cause.
-        #[from]
-        source: minijinja::Error,
-    },
     /// A serialisation that should always work did not.
     #[error("cannot write down {what}: {reason}")]
     Serialise {
@@ -286,7 +279,7 @@ pub enum LabError {
 
 impl LabError {
     /// For `map_err` on file operations.
-    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::File { action, path, source }
     }

@@ -1,5 +1,5 @@
 //! What the machine did during a trial, beside what the tool says: bytes that the devices moved,
-//! processor time, rebuilds, heat. The rules of [`crate::trust`] hold both against each other.
+//! processor time, rebuilds, heat. The rules of `braid_lab_report::trust` hold both against each other.
 //!
 //! ```text
 //! Watch ──take──> Snapshot (before) ┐

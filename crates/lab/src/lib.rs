@@ -1,13 +1,12 @@
-//! The laboratory: measure storage layouts against each other and say what can be believed.
+//! The laboratory: measure storage layouts against each other. What the numbers say, and which of
+//! them can be believed, is `braid-lab-report`'s.
 //!
 //! A campaign goes one way, and every arrow is a file or a table that can be looked at:
 //!
 //! ```text
-//! campaign.toml ──> matrix ──> schedule ──> runner ───────────> raw/ + results.sqlite
+//! campaign.toml ──> matrix ──> schedule ──> runner ───────────> raw/ + results.sqlite ──> braid-lab-report
 //! (campaign)       (matrix)    (matrix)     (runner, subjects,          (store)
-//!                                            tool, evidence)               │
-//!      terminal, HTML, XLSX, Markdown, CSV, JSON, SVG  <── analysis <─┘
-//!                        (report)                      (analysis, stats, trust)
+//!                                            tool, evidence)
 //! ```
 //!
 //! ```no_run
@@ -21,8 +20,8 @@
 //!     ..LabOptions::new("results")?
 //! };
 //! print!("{}", braid_lab::plan::render_plan(&braid_lab::plan(&campaign, &options)?));
-//! let summary = braid_lab::run(&campaign, &options)?;
-//! println!("{}", summary.text);
+//! let tally = braid_lab::run(&campaign, &options)?;
+//! println!("{} trials", tally.measured);
 //! # Ok::<(), braid_lab::LabError>(())
 //! ```
 //!
@@ -35,7 +34,8 @@
 //! * Nothing that exists is written to unless the caller named it to be destroyed ([`safety`]).
 //! * The same campaign file and seed give the same trials in the same order.
 //!
-//! Deliberately absent: command-line parsing (the binary does it), and any averaging of percentiles.
+//! Deliberately absent: command-line parsing (the binary does it), and any judgement of what was
+//! measured: no statistics, no verdict, no report.
 
 /// Shadows the standard macro, which panics when nobody reads: `braid lab run … 2>&1 | head -1`
 /// must not end a run with its volumes up. Tests keep the standard one, whose words are captured.
@@ -47,54 +47,40 @@ macro_rules! eprintln {
     }};
 }
 
-pub mod analysis;
 mod array;
 pub mod campaign;
 pub mod command;
-pub mod compare;
 pub mod environment;
 pub mod error;
 pub mod evidence;
 pub mod facts;
-#[cfg(test)]
-mod fixture;
-pub mod listing;
 pub mod matrix;
 pub mod metric;
 pub mod nbd;
 pub mod plan;
 pub mod preset;
 mod progress;
-pub mod report;
 pub mod runner;
 pub mod safety;
 pub mod settings;
-mod source;
-pub mod stats;
+pub mod source;
 pub mod store;
 pub mod story;
 pub mod subjects;
 pub mod tool;
-pub mod trust;
-mod words;
 pub mod world;
 
 mod api;
 
-pub use api::{
-    Summary, compare, default_folder, fit_budget, held_campaign, plan, presets, report, run, run_in,
-};
+pub use api::{default_folder, fit_budget, held_campaign, plan, presets, run};
 pub use braid_stack::ByteSize;
 pub use campaign::{Campaign, Job, Source, Subject, SubjectDecl};
 pub use error::LabError;
-pub use listing::{Shown, list, show};
 pub use plan::{Budget, Fitted, Plan};
 pub use preset::{Preset, quick_campaign};
 pub use world::{StopFlag, SystemWorld, World};
 
 use std::path::PathBuf;
-
-use report::render::Formats;
 
 /// How a campaign is carried out; what is measured is in the [`Campaign`].
 #[derive(Debug, Clone)]
@@ -110,17 +96,13 @@ pub struct LabOptions {
     pub destroy: Vec<PathBuf>,
     /// No progress on standard error.
     pub quiet: bool,
-    /// The reports that are written.
-    pub formats: Formats,
-    /// Whether the text in [`Summary`] may carry terminal colours.
-    pub colour: bool,
     /// Set by a signal handler (or a test) to stop after the trial that is running.
     pub stop: StopFlag,
 }
 
 impl LabOptions {
     /// Options with this process's own executable as the server, nothing to destroy, progress
-    /// shown and no colour.
+    /// shown.
     ///
     /// # Errors
     ///
@@ -134,8 +116,6 @@ impl LabOptions {
             results_dir: results_dir.into(),
             destroy: Vec::new(),
             quiet: false,
-            formats: Formats::ALL,
-            colour: false,
             stop: StopFlag::default(),
         })
     }

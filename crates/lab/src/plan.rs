@@ -16,7 +16,7 @@ mod render;
 mod spread;
 mod work;
 
-pub use budget::{Budget, Fitted, fit};
+pub use budget::{Budget, Fitted, fit, repetitions_to_plan};
 pub use render::render_plan;
 use work::{Work, plan_work};
 

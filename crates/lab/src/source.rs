@@ -14,7 +14,8 @@ mod states;
 
 pub(crate) use form::Form;
 pub(crate) use kernel::plan_kernel;
-pub(crate) use redundancy::{Redundancy, leave_one_out, plan_creation, redundancy};
+pub use redundancy::leave_one_out;
+pub(crate) use redundancy::{Redundancy, plan_creation, redundancy};
 pub(crate) use states::{Treatment, refilled, treatment, why_never};
 
 use redundancy::has_redundancy;
@@ -32,7 +33,7 @@ pub(crate) fn writes_when_it_comes_up(source: &Source) -> bool {
 
 /// Whether a subject has content that matters: a model's time does not depend on it, and filling
 /// one takes model time; a folder has none.
-pub(crate) fn has_content(source: &Source) -> bool {
+pub fn has_content(source: &Source) -> bool {
     let members = members_of(source);
     !matches!(source, Source::Directory(_))
         && !members.iter().all(|member| matches!(member, Member::Model { .. }))

@@ -20,7 +20,7 @@ use crate::settings::{Parameter, Settings};
 mod bonnie;
 mod copy;
 mod dd;
-pub(crate) mod enough;
+pub mod enough;
 mod fio;
 pub mod fuzz;
 mod hdparm;
@@ -34,6 +34,8 @@ mod sysbench;
 mod testing;
 
 pub use recipe::places_in_shell;
+#[cfg(feature = "brought-tool")]
+pub use registry::bring;
 pub use registry::{all, find, names};
 
 /// What a tool asks of the subject.

@@ -36,6 +36,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("export-nbd", &["block", "engine", "mem", "nbd", "uring"]),
     ("export-fuse", &["block", "engine", "mem", "probe", "sys", "uring"]),
     ("lab", &["level", "model", "nbd", "probe", "seed", "shell", "stack"]),
+    ("lab-report", &["lab", "shell", "stack"]),
     (
         "braid",
         &[
@@ -46,6 +47,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "export-fuse",
             "export-nbd",
             "lab",
+            "lab-report",
             "level",
             "md",
             "md-text",
@@ -74,6 +76,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "engine",
             "export-nbd",
             "lab",
+            "lab-report",
             "level",
             "md",
             "mem",

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use braid_lab::compare::CompareOptions;
 use braid_lab::preset::{Choices, read_chosen};
-use braid_lab::report::render::Formats;
-use braid_lab::{Budget, Campaign, LabError, LabOptions, Preset, Shown, StopFlag, Summary};
+use braid_lab::{Budget, Campaign, LabError, LabOptions, Preset, StopFlag};
+use braid_lab_report::compare::CompareOptions;
+use braid_lab_report::report::render::Formats;
+use braid_lab_report::{Shown, Summary};
 
 use crate::cli::{Lab, LabCompare, LabFormat, LabHow, LabRun, LabTarget};
 use crate::failure::Failure;
@@ -24,7 +25,7 @@ pub(super) fn lab(lab: &Lab) -> Result<(), Failure> {
         }
         Lab::Run(wanted) => {
             let (campaign, options) = prepare(wanted)?;
-            run(&campaign, options)
+            run(&campaign, options, &wanted.how)
         }
         Lab::Resume { folder, repetitions, how } => {
             let mut campaign = braid_lab::held_campaign(folder).map_err(Failure::failed)?;
@@ -38,20 +39,15 @@ pub(super) fn lab(lab: &Lab) -> Result<(), Failure> {
                 ))
                 .next("give more, or leave it out to measure what is missing"));
             }
-            run(&campaign, options(folder.clone(), how)?)
+            run(&campaign, options(folder.clone(), how)?, how)
         }
-        Lab::Report(options) => {
-            let summary = braid_lab::report(&options.folder, &formats(&options.format), colour())
-                .map_err(Failure::failed)?;
-            print_summary(&summary);
-            Ok(())
-        }
+        Lab::Report(options) => report(&options.folder, &options.format),
         Lab::List { folder, json } => {
-            print!("{}", braid_lab::list(folder, *json).map_err(Failure::failed)?);
+            print!("{}", braid_lab_report::list(folder, *json).map_err(Failure::failed)?);
             Ok(())
         }
         Lab::Show { folder, cells } => {
-            match braid_lab::show(folder, cells.as_deref()).map_err(Failure::failed)? {
+            match braid_lab_report::show(folder, cells.as_deref()).map_err(Failure::failed)? {
                 Shown::Cells(text) => print!("{text}"),
                 Shown::Nothing(why) => return Err(Failure::failed(why)),
             }
@@ -124,8 +120,6 @@ fn options(folder: PathBuf, how: &LabHow) -> Result<LabOptions, Failure> {
     let mut options = LabOptions::new(folder).map_err(Failure::failed)?;
     options.destroy.clone_from(&how.destroy);
     options.quiet = how.quiet;
-    options.colour = colour();
-    options.formats = formats(&how.format);
     Ok(options)
 }
 
@@ -145,21 +139,22 @@ fn refusal(error: LabError) -> Failure {
     }
 }
 
-fn run(campaign: &Campaign, mut options: LabOptions) -> Result<(), Failure> {
+fn run(campaign: &Campaign, mut options: LabOptions, how: &LabHow) -> Result<(), Failure> {
     options.stop = StopFlag::on_signals().map_err(Failure::failed)?;
-    let summary = braid_lab::run(campaign, &options).map_err(refusal)?;
-    print_summary(&summary);
-    match &summary.tally {
-        Some(tally) if tally.stopped => Err(Failure::interrupted(format!(
-            "interrupted after {} of {} trials",
-            tally.measured + tally.skipped,
+    let tally = braid_lab::run(campaign, &options).map_err(refusal)?;
+    report(&options.results_dir, &how.format)?;
+    if tally.stopped {
+        let done = tally.measured + tally.skipped;
+        return Err(Failure::interrupted(format!(
+            "interrupted after {done} of {} trials",
             tally.planned
         ))
-        .next("the same command goes on")),
-        Some(tally) if tally.failed + tally.left_out > 0 => Err(failed(tally)),
-        Some(tally) if tally.is_empty() => Err(nothing(tally)),
-        _ => Ok(()),
+        .next("the same command goes on"));
     }
+    if tally.failed + tally.left_out > 0 {
+        return Err(failed(&tally));
+    }
+    if tally.is_empty() { Err(nothing(&tally)) } else { Ok(()) }
 }
 
 /// Each reason once, on a line of its own.
@@ -188,8 +183,8 @@ fn compare(options: &LabCompare) -> Result<(), Failure> {
         return Err(Failure::usage(format!("--threshold {}: 0 to 1000", options.threshold)));
     }
     let how = CompareOptions { threshold: options.threshold / 100.0, ..CompareOptions::default() };
-    let comparison =
-        braid_lab::compare(&options.before, &options.after, &how).map_err(Failure::failed)?;
+    let comparison = braid_lab_report::compare(&options.before, &options.after, &how)
+        .map_err(Failure::failed)?;
     if options.json {
         println!("{}", comparison.render_json().map_err(Failure::failed)?);
     } else {
@@ -203,6 +198,14 @@ fn compare(options: &LabCompare) -> Result<(), Failure> {
         return Err(Failure::usage("nothing in common that may be compared")
             .next("check that subjects and workloads have the same names in both"));
     }
+    Ok(())
+}
+
+/// Writes the files that are wanted, and prints the report.
+fn report(folder: &Path, wanted: &[LabFormat]) -> Result<(), Failure> {
+    let summary =
+        braid_lab_report::report(folder, &formats(wanted), colour()).map_err(Failure::failed)?;
+    print_summary(&summary);
     Ok(())
 }
 

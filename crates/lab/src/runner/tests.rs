@@ -275,7 +275,6 @@ fn options(dir: &Path, destroy: &[&str]) -> LabOptions {
         braid_binary: PathBuf::from("/usr/bin/braid"),
         destroy: destroy.iter().map(PathBuf::from).collect(),
         quiet: true,
-        formats: crate::report::render::Formats::NONE,
         ..LabOptions::new(dir).unwrap()
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn lacks_a_member(stack: &Stack) -> bool {
 
 /// Leaves the first member of the topmost redundant level out: the one that is hurt, also where it
 /// fails later. Answers whether there is one.
-pub(crate) fn leave_one_out(stack: &mut Stack) -> bool {
+pub fn leave_one_out(stack: &mut Stack) -> bool {
     let redundant = is_redundant(&stack.node);
     let members = stack.members_mut();
     match members.first_mut() {

@@ -14,21 +14,32 @@ pub(super) const TOOLS: &[&dyn Tool] = &[
     &super::copy::CP_TREE,
     &super::copy::CP_CACHED,
     &super::copy::CP_READ,
-    #[cfg(test)]
-    &crate::fixture::Meter,
 ];
 
 /// The tool with this name.
 pub fn find(name: &str) -> Option<&'static dyn Tool> {
-    TOOLS.iter().copied().find(|tool| tool.name() == name)
+    all().find(|tool| tool.name() == name)
 }
 
 /// Every tool, in the order of lists.
 pub fn all() -> impl Iterator<Item = &'static dyn Tool> {
-    TOOLS.iter().copied()
+    let tools = TOOLS.iter().copied();
+    #[cfg(feature = "brought-tool")]
+    let tools = tools.chain(BROUGHT.get().copied());
+    tools
 }
 
 /// Names of all tools.
 pub fn names() -> Vec<&'static str> {
-    TOOLS.iter().map(|tool| tool.name()).collect()
+    all().map(Tool::name).collect()
+}
+
+/// The tool that a test brought.
+#[cfg(feature = "brought-tool")]
+static BROUGHT: std::sync::OnceLock<&'static dyn Tool> = std::sync::OnceLock::new();
+
+/// From now on there is this tool, too. One for a process: of a second one nothing is heard.
+#[cfg(feature = "brought-tool")]
+pub fn bring(tool: &'static dyn Tool) {
+    BROUGHT.get_or_init(|| tool);
 }

@@ -1,0 +1,183 @@
+//! Who is best at a kind of work, if anybody.
+//!
+//! The leader is compared with every other subject in pairs of the same repetition, and wins when it
+//! is proven better than each. No division among the others is needed for that: where two are equally
+//! good, the claim is wrong only if one of them beats the other, which happens with the level's
+//! chance, and every further subject that has to be beaten makes it rarer. Kinds of work that are
+//! judged side by side share the level (Holm).
+//!
+//! Invariants: only numbers that are believed count; subjects are compared over the same workloads
+//! and repetitions; nobody is named where a number that is not believed was better.
+
+use super::kinds::{Kind, pooled_speed, speeds};
+use super::{ALPHA, Analysis, Cell, Standing};
+use crate::stats::{ByRepetition, Effect, SANE, holm};
+use braid_lab::metric::Better as Direction;
+
+/// Subjects within this of each other are alike: what no user would choose by.
+const ALIKE: f64 = 0.03;
+
+/// What a contest says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Outcome {
+    /// The leader is better than every other.
+    Winner,
+    /// No two are further apart than this: 0.02 for 2 %.
+    Alike(f64),
+    /// It cannot be told who is best.
+    Open {
+        /// Repetitions that would tell the leader from the next, or that the two are alike; `None`
+        /// where nothing says how far they scatter, or it would take too many.
+        repetitions: Option<usize>,
+    },
+    /// Of so many that were measured and are not believed, somebody was faster than the leader.
+    Unbelieved(usize),
+}
+
+/// Subjects compared over a kind of work.
+#[derive(Debug, Clone)]
+pub struct Contest {
+    /// The kind, with the workloads that all contenders have.
+    pub kind: Kind,
+    /// The subjects compared, fastest first.
+    pub ranking: Vec<usize>,
+    /// Subjects that were measured at the kind and take no part, for their numbers are not all there
+    /// or not all believed.
+    pub left_out: Vec<usize>,
+    /// The leader against the next.
+    pub margin: Effect,
+    /// The worst of the numbers compared.
+    pub standing: Standing,
+    /// Who is best, if anybody.
+    pub outcome: Outcome,
+}
+
+impl Contest {
+    /// The subject with the highest speed.
+    pub fn leader(&self) -> usize {
+        self.ranking[0]
+    }
+
+    /// The winner, if there is one.
+    pub fn winner(&self) -> Option<usize> {
+        (self.outcome == Outcome::Winner).then(|| self.leader())
+    }
+}
+
+/// A contest for each kind in which at least two subjects can be compared, in the order of the kinds.
+pub fn find_contests(analysis: &Analysis, kinds: &[Kind]) -> Vec<Contest> {
+    let mut found: Vec<(Contest, f64)> =
+        kinds.iter().filter_map(|kind| contest_at(analysis, kind)).collect();
+    let adjusted = holm(&found.iter().map(|(_, p_value)| *p_value).collect::<Vec<f64>>());
+    let level = ALPHA / found.len().max(1) as f64;
+    for ((contest, _), p_value) in found.iter_mut().zip(adjusted) {
+        contest.outcome = outcome_of(analysis, contest, p_value, level);
+    }
+    found.into_iter().map(|(contest, _)| contest).collect()
+}
+
+/// The contest without its outcome, and the p-value of the leader against the one that it is least
+/// surely better than.
+fn contest_at(analysis: &Analysis, kind: &Kind) -> Option<(Contest, f64)> {
+    let measured: Vec<usize> = (0..analysis.subjects)
+        .filter(|subject| {
+            let mut cells = kind.workloads.iter().map(|work| analysis.cell(*work, *subject));
+            cells.any(|cell| cell.main().is_some())
+        })
+        .collect();
+    let workloads = shared_workloads(analysis, &kind.workloads, &measured);
+    let mut speeds_of: Vec<(usize, ByRepetition)> = measured
+        .iter()
+        .map(|subject| (*subject, pooled_speed(analysis, *subject, &workloads)))
+        .filter(|(_, speeds)| !speeds.is_empty())
+        .collect();
+    speeds_of.sort_by(|(_, a), (_, b)| mean_log(b).total_cmp(&mean_log(a)));
+    let ((_, leader), others) = speeds_of.split_first()?;
+    let effects: Vec<Effect> =
+        others.iter().map(|(_, other)| Effect::of(leader, other)).collect::<Option<_>>()?;
+    let p_value = effects.iter().map(|effect| effect.p_value).fold(0.0, f64::max);
+    let margin = *effects.first()?;
+    let ranking: Vec<usize> = speeds_of.iter().map(|(subject, _)| *subject).collect();
+    let standing = |subject: &usize| {
+        workloads.iter().map(|work| analysis.cell(*work, *subject).standing).max()
+    };
+    let contest = Contest {
+        standing: ranking.iter().filter_map(standing).max().unwrap_or_default(),
+        left_out: measured.into_iter().filter(|subject| !ranking.contains(subject)).collect(),
+        kind: Kind { name: kind.name.clone(), workloads },
+        ranking,
+        margin,
+        outcome: Outcome::Open { repetitions: None },
+    };
+    Some((contest, p_value))
+}
+
+/// The workloads that at least half of the subjects have in full: those that the fewest have are
+/// left out, one after the other.
+fn shared_workloads(analysis: &Analysis, workloads: &[usize], subjects: &[usize]) -> Vec<usize> {
+    let mut shared = workloads.to_vec();
+    let has = |work: usize, subject: usize| speeds(analysis.cell(work, subject)).is_some();
+    while shared.len() > 1 {
+        let whole = subjects.iter().filter(|s| shared.iter().all(|work| has(*work, **s))).count();
+        if whole > 1 && 2 * whole >= subjects.len() {
+            break;
+        }
+        let count = |work: usize| subjects.iter().filter(|s| has(work, **s)).count();
+        let rarest = (0..shared.len()).rev().min_by_key(|place| count(shared[*place]));
+        shared.remove(rarest.unwrap_or_default());
+    }
+    shared
+}
+
+fn mean_log(speeds: &ByRepetition) -> f64 {
+    speeds.values().map(|speed| speed.ln()).sum::<f64>() / speeds.len().max(1) as f64
+}
+
+fn outcome_of(analysis: &Analysis, contest: &Contest, p_value: f64, level: f64) -> Outcome {
+    let unbelieved = faster_without_belief(analysis, contest);
+    if unbelieved > 0 {
+        return Outcome::Unbelieved(unbelieved);
+    }
+    if p_value <= ALPHA && contest.margin.at_most_apart().is_none_or(|apart| apart > ALIKE) {
+        return Outcome::Winner;
+    }
+    let workloads = &contest.kind.workloads;
+    let leader = pooled_speed(analysis, contest.leader(), workloads);
+    let apart = |subject: &usize| {
+        Effect::of(&leader, &pooled_speed(analysis, *subject, workloads))?.at_most_apart()
+    };
+    let apart: Option<Vec<f64>> = contest.ranking[1..].iter().map(apart).collect();
+    match apart.map(|apart| apart.into_iter().fold(0.0, f64::max)) {
+        Some(most) if most <= ALIKE => Outcome::Alike(most),
+        _ => {
+            let factor = contest.margin.ratio.max(1.0 + ALIKE);
+            let needed = contest.margin.pairs_to_tell(factor, level);
+            let now = contest.margin.pairs;
+            Outcome::Open { repetitions: needed.map(|needed| needed.max(now + 1)) }
+        }
+    }
+}
+
+/// How many of those left out, because not all of what they did is believed, had better medians than
+/// the leader over the workloads that both have: whether they are faster is not known, and so neither
+/// is who is best.
+fn faster_without_belief(analysis: &Analysis, contest: &Contest) -> usize {
+    let leader = contest.leader();
+    let is_ahead = |subject: &&usize| {
+        let mut cells = contest.kind.workloads.iter().map(|w| analysis.cell(*w, **subject));
+        let unbelieved = cells.any(|cell| cell.main().is_some() && !cell.is_usable());
+        let factors = contest.kind.workloads.iter().filter_map(|work| {
+            let speed = |subject| median_speed(analysis.cell(*work, subject));
+            Some((speed(**subject)? / speed(leader)?).ln())
+        });
+        unbelieved && factors.sum::<f64>() > 0.0
+    };
+    contest.left_out.iter().filter(is_ahead).count()
+}
+
+/// The median speed of a cell, whether it is believed or not.
+fn median_speed(cell: &Cell) -> Option<f64> {
+    let median = cell.main()?.median;
+    SANE.contains(&median)
+        .then(|| if cell.headline.better() == Direction::Lower { 1.0 / median } else { median })
+}

@@ -1,0 +1,68 @@
+//! Percentiles of a trial's requests, only where there are enough.
+//!
+//! A tool prints a 99 % latency of any sample; of 130 requests it is the second slowest, and no
+//! two trials agree on it. So a trial's percentile is passed on only when its requests support it;
+//! a cell's is the median of its trials', and how far it scatters is seen over them. The curve of all
+//! latencies is that of the merged bins. Percentiles are not averaged.
+
+use super::Cell;
+use crate::stats::{Histogram, values_needed};
+use braid_lab::metric::Metric;
+use braid_lab::store::{Outcome, Results, StoredTrial};
+
+/// The metrics that are percentiles, and of which part of the requests.
+const PERCENTILES: [(Metric, f64); 4] = [
+    (Metric::LatencyP50, 0.5),
+    (Metric::LatencyP95, 0.95),
+    (Metric::LatencyP99, 0.99),
+    (Metric::LatencyP999, 0.999),
+];
+
+/// Requests that a trial must have for a metric; `None` for what is no percentile.
+fn requests_needed(metric: Metric) -> Option<u64> {
+    let (_, q) = PERCENTILES.iter().find(|(percentile, _)| *percentile == metric)?;
+    values_needed(*q)
+}
+
+/// Whether a trial has enough requests for a metric; of an unknown number it has not.
+pub(super) fn is_supported(trial: &StoredTrial, metric: Metric) -> bool {
+    let Some(needed) = requests_needed(metric) else { return true };
+    let binned = || trial.measured.latencies.iter().flat_map(|latencies| &latencies.bins);
+    match trial.measured.get(Metric::Requests) {
+        _ if binned().next().is_some() => {
+            let all = binned().fold(0_u64, |all, (_, requests)| all.saturating_add(*requests));
+            all >= needed
+        }
+        Some(requests) => requests >= needed as f64,
+        None => false,
+    }
+}
+
+/// The requests of all trials of a cell that went well and count; of one direction ("read" or
+/// "write") or of both. `None` when no tool said how long they took.
+pub(crate) fn merged_latencies(
+    results: &Results,
+    cell: &Cell,
+    op: Option<&str>,
+) -> Option<Histogram> {
+    let trials = cell.trials.iter().map(|index| &results.trials[*index]);
+    let bins = trials
+        .filter(|trial| trial.outcome == Outcome::Ok && cell.counts(trial.repetition))
+        .flat_map(|trial| &trial.measured.latencies)
+        .filter(|latencies| op.is_none_or(|op| latencies.op == op))
+        .flat_map(|latencies| latencies.bins.iter().copied());
+    // More than 2^64 requests are no measurement.
+    Histogram::from_bins(bins).filter(|histogram| !histogram.is_empty())
+}
+
+/// Names the percentiles that a tool gave and that no trial has the requests for. What a cell has of them is made of its repetitions, as all other numbers are.
+pub(super) fn note_unsupported(results: &Results, cell: &mut Cell) {
+    for (metric, _) in PERCENTILES {
+        let mut trials = cell.trials.iter().map(|index| &results.trials[*index]);
+        let is_given = trials
+            .any(|trial| trial.measured.get(metric).is_some() && cell.counts(trial.repetition));
+        if is_given && cell.get(metric).is_none() {
+            cell.unsupported.insert(metric);
+        }
+    }
+}

@@ -1,0 +1,356 @@
+use super::*;
+use crate::fixture::{Given, campaign, headline, noise, results};
+use braid_lab::campaign::Campaign;
+use braid_lab::metric::LatencyBins;
+
+const PLAN: &str = r#"
+name = "plan"
+repetitions = 6
+[[subject]]
+name = "disk 1"
+path = "/dev/sda"
+baseline = true
+[[subject]]
+name = "disk 2"
+path = "/dev/sdb"
+baseline = true
+[[subject]]
+name = "stripe"
+stack = "raid0(chunk=64K, /dev/sda, /dev/sdb)"
+[[job]]
+tool = "meter"
+unit = ["rate", "seconds"]
+"#;
+
+/// Disk 1 does 100, disk 2 does 200, the stripe does 300; in seconds as well as in rates.
+fn plan() -> Results {
+    results(&campaign(PLAN), |subject, workload, _| {
+        let value = match subject.name.as_str() {
+            "disk 1" => 100.0,
+            "disk 2" => 200.0,
+            _ => 300.0,
+        };
+        headline(workload, value)
+    })
+}
+
+/// Judged by hand: these cells are invalid.
+fn judged(results: &Results, invalid: &[(&str, &str)]) -> Analysis {
+    let mut judgement = Judgement::default();
+    for (subject, workload) in invalid {
+        let finding = Finding {
+            rule: "page-cache",
+            standing: Standing::Invalid,
+            why: "the tool read 10 GiB and the disk 1 MiB".to_owned(),
+            action: "set direct".to_owned(),
+        };
+        let verdict = TrustVerdict {
+            standing: Standing::Invalid,
+            findings: vec![finding],
+            ..TrustVerdict::default()
+        };
+        judgement.cells.insert(((*subject).to_owned(), (*workload).to_owned()), verdict);
+    }
+    analyse_judged(results, results.workloads.clone(), judgement)
+}
+
+#[test]
+fn the_baseline_is_the_average_and_seconds_are_better_when_less() {
+    let analysis = analyse(&plan());
+    assert_eq!(analysis.baselines, [0, 1]);
+    let (rate, seconds) = (analysis.cell(0, 2), analysis.cell(1, 2));
+    let times = |cell: &Cell| cell.effect.unwrap().ratio;
+    assert!((times(rate) - 2.0).abs() < 1e-9 && (times(seconds) - 0.5).abs() < 1e-9);
+    assert_eq!((rate.outlook, seconds.outlook), (Some(Outlook::Better), Some(Outlook::Worse)));
+    assert!((times(analysis.cell(0, 0)) - 1.0 / 1.5).abs() < 1e-9);
+    assert_eq!((analysis.done, analysis.planned), (36, 36));
+}
+
+#[test]
+fn an_invalid_number_takes_no_part() {
+    let results = plan();
+    let label = results.workloads[0].label();
+    let of_stripe = judged(&results, &[("stripe", &label)]);
+    let cell = of_stripe.cell(0, 2);
+    assert!(cell.main().is_some() && cell.effect.is_none() && !cell.is_usable());
+    assert!(of_stripe.cell(1, 2).effect.is_some());
+    // Without one of its disks the average is another baseline.
+    let of_baseline = judged(&results, &[("disk 2", &label)]);
+    assert!(of_baseline.row(0).iter().all(|cell| cell.effect.is_none()));
+    assert!(of_baseline.row(1).iter().all(|cell| cell.effect.is_some()));
+}
+
+#[test]
+fn states_say_why_there_is_nothing() {
+    let mut campaign = campaign(&PLAN.replace("raid0(chunk=64K, ", "raid1("));
+    campaign.jobs[0].health = vec![braid_lab::campaign::Health::Degraded];
+    let results = results(&campaign, |_, workload, repetition| match repetition {
+        1 if workload.headline() == Metric::Seconds => Given::Failed("gone"),
+        2 if workload.headline() == Metric::Throughput => headline(workload, 5.0),
+        _ => Given::Nothing,
+    });
+    let analysis = analyse(&results);
+    assert!(matches!(&analysis.cell(0, 0).state, State::Impossible(_)));
+    assert_eq!(analysis.cell(0, 2).state, State::Measured);
+    assert_eq!(analysis.cell(1, 2).state, State::Failed("gone".to_owned()));
+    assert_eq!((analysis.done, analysis.planned), (1, 12));
+    assert!(find_contests(&analysis, &find_kinds(&analysis)).is_empty());
+}
+
+#[test]
+fn a_value_of_zero_has_no_ratio_and_no_rank() {
+    let results = results(&campaign(PLAN), |subject, workload, _| {
+        headline(workload, if subject.name == "stripe" { 0.0 } else { 100.0 })
+    });
+    let analysis = analyse(&results);
+    assert!(speeds(analysis.cell(0, 2)).is_none());
+    let contests = find_contests(&analysis, &find_kinds(&analysis));
+    assert_eq!((contests[0].ranking.len(), contests[0].left_out.as_slice()), (2, &[2][..]));
+}
+
+#[test]
+fn pooling_is_geometric_and_by_repetition() {
+    let results = results(&campaign(PLAN), |_, workload, repetition| {
+        match (workload.headline(), repetition) {
+            (Metric::Seconds, 6) => Given::Failed("gone"),
+            (Metric::Seconds, _) => headline(workload, 25.0),
+            _ => headline(workload, 100.0),
+        }
+    });
+    let pooled = pooled_speed(&analyse(&results), 2, &[0, 1]);
+    assert_eq!(pooled.keys().copied().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    assert!(pooled.values().all(|speed| (speed - 2.0).abs() < 1e-9), "{pooled:?}");
+}
+
+fn contests(results: &Results) -> Vec<Contest> {
+    let analysis = analyse(results);
+    find_contests(&analysis, &find_kinds(&analysis))
+}
+
+/// A plan of rates alone, whose subjects do what `rate` says, with noise of up to 2 %.
+fn rated(repetitions: u32, rate: impl Fn(&str) -> f64) -> Results {
+    let mut campaign = campaign(PLAN);
+    campaign.repetitions = repetitions;
+    campaign.jobs[0].settings.insert("unit".to_owned(), vec![Value::Word("rate".to_owned())]);
+    results(&campaign, |subject, workload, repetition| {
+        let seed = [
+            repetition.into(),
+            braid_seed::mix(&[subject.name.len() as u64, subject.name.as_bytes()[5].into()]),
+        ];
+        headline(workload, rate(&subject.name) * noise(0.02, &seed))
+    })
+}
+
+#[test]
+fn a_winner_is_better_than_each() {
+    let of = |stripe: f64| move |name: &str| if name == "stripe" { stripe } else { 100.0 };
+    let found = contests(&rated(5, of(150.0)));
+    assert_eq!((found.len(), found[0].winner()), (1, Some(2)));
+    // Nobody is proven by one repetition, and nothing says how many it takes.
+    let alone = contests(&rated(1, of(150.0)));
+    assert_eq!(alone[0].outcome, Outcome::Open { repetitions: None });
+    // Within the noise of two repetitions.
+    let two = contests(&rated(2, of(102.5)));
+    assert!(matches!(two[0].outcome, Outcome::Open { repetitions: Some(3..) }), "{two:?}");
+    // Equal, and with enough repetitions that is known.
+    let equal = contests(&rated(30, of(100.0)));
+    assert!(matches!(equal[0].outcome, Outcome::Alike(apart) if apart < 0.03), "{equal:?}");
+}
+
+/// What `docs/statistics.md` states: of equal subjects a winner is named, or a cell coloured, in about 5
+/// of 100 campaigns, by whatever number of subjects and repetitions, if noise is like that of a bell;
+/// with three repetitions of even noise in up to 11.
+#[test]
+fn equal_subjects_have_no_winner_and_no_colour() {
+    const CAMPAIGNS: u64 = 300;
+    let even: fn(&[u64]) -> f64 = |seed| noise(0.1, seed);
+    let bell: fn(&[u64]) -> f64 =
+        |seed| (0..12).map(|part| noise(0.1, &[seed, &[part]].concat())).sum::<f64>() / 12.0;
+    for (name, noise, subjects, repetitions, most) in [
+        ("bell", bell, 2, 3, 8),
+        ("bell", bell, 2, 6, 8),
+        ("bell", bell, 4, 5, 8),
+        ("even", even, 2, 3, 12),
+        ("even", even, 4, 6, 8),
+    ] {
+        let mut plan = format!("name = \"null\"\nrepetitions = {repetitions}\n");
+        for subject in 0..subjects {
+            plan += &format!("[[subject]]\nname = \"s{subject}\"\npath = \"/dev/sd{subject}\"\n");
+            plan += &format!("baseline = {}\n", subject == 0);
+        }
+        plan += "[[job]]\ntool = \"meter\"\nop = [\"read\", \"write\"]\n";
+        plan += "pattern = [\"seq\", \"rand\"]\n";
+        let plan = campaign(&plan);
+        let (mut winners, mut coloured) = (0, 0);
+        for seed in 0..CAMPAIGNS {
+            let mut counter = 0;
+            let results = results(&plan, |_, workload, _| {
+                counter += 1;
+                headline(workload, 1e8 * noise(&[seed, counter]))
+            });
+            let analysis = analyse(&results);
+            let found = find_contests(&analysis, &find_kinds(&analysis));
+            winners += u64::from(found.iter().any(|contest| contest.winner().is_some()));
+            let told = |cell: &Cell| cell.outlook.is_some_and(|outlook| outlook != Outlook::Same);
+            coloured += u64::from(analysis.cells.iter().any(told));
+        }
+        println!(
+            "{name}, {subjects} subjects, {repetitions} repetitions: {winners} winners, {coloured} \
+             colours in {CAMPAIGNS} campaigns"
+        );
+        assert!(winners.max(coloured) * 100 <= most * CAMPAIGNS);
+    }
+}
+
+#[test]
+fn factors_are_told_apart_by_what_is_alike() {
+    let plan = r#"
+name = "study"
+repetitions = 4
+[[member]]
+name = "a"
+device = "/dev/sda"
+[[member]]
+name = "b"
+device = "/dev/sdb"
+[[member]]
+name = "c"
+device = "/dev/sdc"
+[[subject]]
+name = "single"
+stack = "{a}"
+baseline = true
+[[subject]]
+name = "stripe"
+stack = "raid0(chunk={chunk}, {members})"
+members = [2, 3]
+chunk = ["64K", "128K"]
+[[job]]
+tool = "meter"
+op = ["read", "write"]
+"#;
+    let results = results(&campaign(plan), |subject, workload, repetition| {
+        let members = match subject.dimensions.get("members") {
+            Some(Value::Count(members)) => *members as f64,
+            _ => 1.0,
+        };
+        let is_large =
+            subject.dimensions.get("chunk").is_some_and(|chunk| chunk.to_string() == "128K");
+        let writes = workload.settings.word("op") == "write";
+        let chunk = if is_large && writes { 0.5 } else { 1.0 };
+        headline(workload, 1e8 * members * chunk * noise(0.001, &[repetition.into()]))
+    });
+    let factors = find_factors(&analyse(&results), &results);
+    let names: Vec<&str> = factors.iter().map(|factor| factor.dimension.as_str()).collect();
+    assert_eq!(names, ["chunk", "members"]);
+    let members = &factors[1];
+    let values: Vec<String> = members.levels.iter().map(|level| level.value.to_string()).collect();
+    assert_eq!((values, members.reference), (vec!["1".into(), "2".into(), "3".into()], 0));
+    assert_eq!(members.directions, ["reads", "writes"]);
+    let reads = members.levels[2].effects[0].unwrap();
+    assert!((reads.effect.ratio - 3.0).abs() < 1e-6 && reads.outlook == Outlook::Better);
+    // Writes of three with small chunks are 3 times a single member's, with large ones 1.5 times.
+    let writes = members.levels[2].effects[1].unwrap();
+    assert_eq!(writes.groups, 2);
+    assert!((writes.lowest - 1.5).abs() < 0.01 && (writes.highest - 3.0).abs() < 0.01);
+    let chunk = &factors[0].levels[1];
+    assert!((chunk.effects[1].unwrap().effect.ratio - 0.5).abs() < 1e-6);
+    assert_eq!(chunk.effects[0].unwrap().outlook, Outlook::Same);
+}
+
+/// One of five trials ran beside another program: the four others count, and the cell is believed.
+#[test]
+fn a_disturbed_repetition_is_left_out() {
+    let mut given = rated(5, |_| 100e6);
+    let disturb = |trial: &mut braid_lab::store::StoredTrial| {
+        trial.evidence.throttled = Some(7);
+        trial.measured.samples[0].value = 1.0;
+    };
+    let mut of_one = given.trials.iter_mut().filter(|trial| trial.subject == "disk 1");
+    of_one.by_ref().take(1).for_each(disturb);
+    let analysis = analyse(&given);
+    let cell = analysis.cell(0, 0);
+    assert_eq!((cell.standing, cell.disturbed.len()), (Standing::Ok, 1), "{cell:?}");
+    assert_eq!((cell.values[&Metric::Throughput].len(), cell.main().unwrap().count), (4, 4));
+    assert_eq!(cell.all_values()[&Metric::Throughput].len(), 5);
+    assert!(cell.main().unwrap().low > 90e6);
+    // Three of five are too many to be left out.
+    let of_one = given.trials.iter_mut().filter(|trial| trial.subject == "disk 1");
+    of_one.skip(1).take(2).for_each(|trial| trial.evidence.throttled = Some(7));
+    let analysis = analyse(&given);
+    let cell = analysis.cell(0, 0);
+    assert_eq!((cell.standing, cell.disturbed.len()), (Standing::Suspect, 0));
+}
+
+#[test]
+fn estimates_are_of_every_metric() {
+    let results = results(&campaign(PLAN), |_, _, repetition| {
+        let value = f64::from(repetition);
+        Given::Numbers(vec![
+            (Metric::Throughput, value),
+            (Metric::Seconds, value),
+            (Metric::LatencyMean, 10.0 * value),
+        ])
+    });
+    let analysis = analyse(&results);
+    let latency = analysis.cell(0, 0).get(Metric::LatencyMean).unwrap();
+    assert_eq!((latency.median, latency.low, latency.high, latency.count), (35.0, 10.0, 60.0, 6));
+    let cell = analysis.cell(0, 2);
+    assert_eq!(analysis.compare(cell, Metric::LatencyMean).unwrap().ratio, 1.0);
+}
+
+/// a has workloads 1 to 3, b has 2 to 4, c has 2, 3 and 5: all three share 2 and 3, which nobody
+/// has alone.
+#[test]
+fn subjects_are_compared_over_what_they_share() {
+    let plan = r#"
+name = "plan"
+repetitions = 6
+subject = [
+  { name = "a", path = "/dev/sda", baseline = true },
+  { name = "b", path = "/dev/sdb" },
+  { name = "c", path = "/dev/sdc" },
+]
+job = [
+  { tool = "meter", block_size = "1K", subjects = ["a"] },
+  { tool = "meter", block_size = "2K" },
+  { tool = "meter", block_size = "3K" },
+  { tool = "meter", block_size = "4K", subjects = ["b"] },
+  { tool = "meter", block_size = "5K", subjects = ["c"] },
+]
+"#;
+    let results = results(&campaign(plan), |_, workload, _| headline(workload, 100.0));
+    let found = contests(&results);
+    assert_eq!((found[0].ranking.len(), &found[0].kind.workloads), (3, &vec![1, 2]));
+}
+
+/// Distributions of 130 requests, of which two are slow: no trial's 99 % is known. Without bins the
+/// tool's count of requests decides.
+#[test]
+fn a_percentile_is_there_only_with_support() {
+    let bins = vec![(1_000, 128), (9_000, 2)];
+    let measured = |bins: &[(u64, u64)], requests: Option<f64>| braid_lab::metric::Measured {
+        samples: [(Metric::LatencyP99, 5_000.0), (Metric::Throughput, 1e6), (Metric::Seconds, 1.0)]
+            .into_iter()
+            .chain(requests.map(|requests| (Metric::Requests, requests)))
+            .map(|(metric, value)| braid_lab::metric::Sample { metric, value })
+            .collect(),
+        latencies: vec![LatencyBins { op: "read", bins: bins.to_vec() }],
+        ..Default::default()
+    };
+    let of = |bins: &[(u64, u64)], requests| {
+        let plan = Campaign { repetitions: 6, ..campaign(PLAN) };
+        let given = results(&plan, |_, _, _| Given::All(measured(bins, requests), Vec::new()));
+        let cell = analyse(&given).cell(0, 0).clone();
+        let known = cell.get(Metric::LatencyP99).map(|found| (found.median, found.count));
+        (known, cell.unsupported.contains(&Metric::LatencyP99))
+    };
+    assert_eq!(of(&bins, None), (None, true));
+    // The bins count, whatever the tool says of its requests.
+    assert_eq!(of(&bins, Some(1e6)), (None, true));
+    let thousand = [(1_000, 998), (9_000, 2)];
+    assert_eq!(of(&thousand, None), (Some((5_000.0, 6)), false));
+    assert_eq!(of(&[], Some(1_000.0)), (Some((5_000.0, 6)), false));
+    assert_eq!(of(&[], Some(999.0)), (None, true));
+    assert_eq!(of(&[], None), (None, true));
+}

@@ -1,0 +1,63 @@
+//! The calls that the command line makes.
+
+use std::path::Path;
+
+use braid_lab::LabError;
+use braid_lab::store::Store;
+use braid_shell::shell_path;
+
+use crate::analysis::analyse;
+use crate::compare::{CompareOptions, Comparison, compare_runs};
+use crate::report::render::{Formats, Written, render_terminal, write_report};
+use crate::report::{build_report, report_data, tidy_rows};
+
+/// What a report leaves.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// The report for the terminal.
+    pub text: String,
+    /// The answer's first sentence.
+    pub answer: String,
+    /// The files that were written.
+    pub written: Written,
+}
+
+/// Reports on the results in a directory; `colour` is of the text.
+///
+/// # Errors
+///
+/// When the directory holds no results, or a file cannot be written. When there is no number yet,
+/// the report says so.
+pub fn report(results_dir: &Path, formats: &Formats, colour: bool) -> Result<Summary, LabError> {
+    let results = Store::open(results_dir)?.results()?;
+    let analysis = analyse(&results);
+    let report = build_report(&analysis, &results, results_dir);
+    let samples = tidy_rows(&analysis, &results);
+    let data = report_data(&report, &analysis, &results, results_dir);
+    let written = write_report(&report, &data, &samples, results_dir, formats)?;
+    let whole = match &written.html {
+        Some(page) => page.display().to_string(),
+        None => {
+            let results_dir = shell_path(results_dir);
+            format!("braid lab report {results_dir} --format html")
+        }
+    };
+    let text = render_terminal(&report, colour, &whole);
+    let answer = report.answer.into_iter().next().unwrap_or_default();
+    Ok(Summary { text, answer, written })
+}
+
+/// What changed between two results directories.
+///
+/// # Errors
+///
+/// When one of them holds no results.
+pub fn compare(
+    before: &Path,
+    after: &Path,
+    options: &CompareOptions,
+) -> Result<Comparison, LabError> {
+    let before = Store::open(before)?.results()?;
+    let after = Store::open(after)?.results()?;
+    Ok(compare_runs(&before, &after, options))
+}

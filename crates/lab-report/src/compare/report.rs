@@ -1,0 +1,230 @@
+//! A comparison in words and tables, for every renderer, and as JSON.
+
+use super::{CellChange, Change, Comparison};
+use crate::report::model::{
+    Block, Cell, Column, Report, Row, Section, Table, Tone, TrustBox, TrustReason,
+};
+use crate::report::render::render_terminal;
+use crate::report::units::{Scale, digits, quantity, span};
+use braid_lab::LabError;
+
+impl Comparison {
+    /// As JSON with an `output_version`.
+    ///
+    /// # Errors
+    ///
+    /// When a number cannot be written, which is a mistake in this program.
+    pub fn render_json(&self) -> Result<String, LabError> {
+        serde_json::to_string_pretty(self).map_err(|error| LabError::Serialise {
+            what: "the comparison",
+            reason: error.to_string(),
+        })
+    }
+
+    /// As text for the terminal.
+    pub fn render_text(&self, colour: bool) -> String {
+        render_terminal(&self.to_report(), colour, "--json")
+    }
+
+    /// As a report, for the other renderers.
+    pub fn to_report(&self) -> Report {
+        let missing = self.missing().map(|table| Section {
+            id: "not-compared".to_owned(),
+            title: "Not compared".to_owned(),
+            lead: String::new(),
+            is_detail: false,
+            blocks: vec![Block::Table(table)],
+        });
+        let reasons = self.doubts().into_iter().map(|why| TrustReason {
+            tone: Tone::Plain,
+            rule: String::new(),
+            why,
+            action: String::new(),
+            cells: Vec::new(),
+        });
+        Report {
+            title: format!("{} against {}", self.second, self.first),
+            subtitle: format!("{} numbers compared", self.cells.len()),
+            answer: self.answer(),
+            table: self.table(),
+            sections: missing.into_iter().collect(),
+            trust: TrustBox { reasons: reasons.collect(), ..TrustBox::default() },
+            ..Report::default()
+        }
+    }
+
+    fn answer(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        if !self.environment.is_empty() {
+            said.push(format!(
+                "The two runs were made on differing systems ({}): a change may come from that \
+                 alone.",
+                self.environment.join("; ")
+            ));
+        }
+        said.extend(self.what_is_lost());
+        let worse = self.count(Change::Regression);
+        let threshold = digits(self.threshold_percent);
+        said.push(match (self.cells.len(), worse) {
+            (0, _) => "The two runs have no number in common that may be compared.".to_owned(),
+            (_, 0) if self.lost.is_empty() => format!(
+                "No regression: nothing became worse by more than {threshold} % and beyond chance."
+            ),
+            (all, 0) => format!(
+                "Of the {all} that both runs have nothing became worse by more than {threshold} % \
+                 and beyond chance."
+            ),
+            (all, 1) => format!("1 of {all} numbers became worse: {}.", self.worst()),
+            (all, many) => {
+                format!("{many} of {all} numbers became worse, most of all {}.", self.worst())
+            }
+        });
+        match self.count(Change::Improvement) {
+            0 => {}
+            1 => said.push("1 number became better.".to_owned()),
+            many => said.push(format!("{many} numbers became better.")),
+        }
+        match self.count(Change::TooFew) {
+            0 => {}
+            few => said.push(format!(
+                "Of {few} nothing can be said: it takes at least two repetitions on both sides."
+            )),
+        }
+        said
+    }
+
+    fn what_is_lost(&self) -> Option<String> {
+        let (cell, why) = self.lost.first()?;
+        Some(match self.lost.len() {
+            1 => format!("1 number is there no more: {cell}, {why}."),
+            many => format!("{many} numbers are there no more: {cell}, {why}; and so on below."),
+        })
+    }
+
+    /// The first cell is the worst.
+    fn worst(&self) -> String {
+        self.cells.first().map_or_else(String::new, |cell| {
+            format!(
+                "{}, {}, from {} to {}",
+                cell.subject,
+                cell.workload,
+                quantity(cell.which, cell.first),
+                quantity(cell.which, cell.second)
+            )
+        })
+    }
+
+    fn table(&self) -> Table {
+        let heads = [
+            ("subject", false),
+            ("workload", false),
+            ("number", false),
+            ("first", true),
+            ("second", true),
+            ("change [%]", true),
+            ("verdict", false),
+        ];
+        let column = |(heading, numeric): (&str, bool)| Column { heading: heading.into(), numeric };
+        Table {
+            id: "changes-table".to_owned(),
+            title: String::new(),
+            note: "The worst first. A change is the second in percent of the first, both in percent of \
+                   the baseline of their own run where there is one, with the 95 % interval."
+                .to_owned(),
+            columns: heads.map(column).to_vec(),
+            rows: self.cells.iter().map(row).collect(),
+        }
+    }
+
+    fn missing(&self) -> Option<Table> {
+        let only = |cells: &[String], which: &str| -> Vec<(String, String)> {
+            cells.iter().map(|cell| (cell.clone(), format!("only in the {which} run"))).collect()
+        };
+        let mut all = self.lost.clone();
+        all.extend(self.left_out.iter().cloned());
+        all.extend(only(&self.only_first, "first"));
+        all.extend(only(&self.only_second, "second"));
+        let column = |heading: &str| Column { heading: heading.to_owned(), numeric: false };
+        (!all.is_empty()).then(|| Table {
+            id: "not-compared".to_owned(),
+            title: "Not compared".to_owned(),
+            note: String::new(),
+            columns: vec![column("cell"), column("why")],
+            rows: all.into_iter().map(|(cell, why)| line(vec![words(cell), words(why)])).collect(),
+        })
+    }
+
+    fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        if let Some(moved) = self.baseline_percent.filter(|moved| (moved - 100.0).abs() > 3.0) {
+            doubts.push(format!(
+                "the baseline itself is at {} % of what it was: the machine, or its device, is another",
+                digits(moved)
+            ));
+        }
+        doubts.push(format!(
+            "a change is named that is beyond {} % with all {} numbers counted, and a drift of {} % \
+             from run to run reckoned in",
+            digits(self.threshold_percent),
+            self.cells.len(),
+            digits(self.drift_percent)
+        ));
+        if !self.settings.is_empty() {
+            doubts.push(format!("the campaigns differ in: {}", self.settings.join("; ")));
+        }
+        doubts
+    }
+}
+
+fn words(text: impl Into<String>) -> Cell {
+    Cell { text: text.into(), ..Cell::default() }
+}
+
+fn line(cells: Vec<Cell>) -> Row {
+    Row { cells, total: false }
+}
+
+fn row(cell: &CellChange) -> Row {
+    let scale = Scale::of(cell.which, cell.first.max(cell.second));
+    let number = |value: f64, repetitions: usize| Cell {
+        text: scale.with_unit(value),
+        detail: match repetitions {
+            1 => "1 repetition".to_owned(),
+            many => format!("{many} repetitions"),
+        },
+        number: Some(scale.apply(value)),
+        ..Cell::default()
+    };
+    let (said, tone) = match cell.change {
+        Change::Regression => ("worse", Tone::Worse),
+        Change::Improvement => ("better", Tone::Better),
+        Change::Same => ("no difference shown", Tone::Same),
+        Change::TooFew => ("too few repetitions", Tone::Missing),
+    };
+    let verdict = Cell {
+        text: said.to_owned(),
+        detail: if cell.suspect { "a number is doubtful".to_owned() } else { String::new() },
+        tone,
+        ..Cell::default()
+    };
+    let percent = Cell {
+        text: digits(cell.percent),
+        detail: match cell.change {
+            Change::TooFew => String::new(),
+            _ => span(&digits(cell.interval.0), &digits(cell.interval.1)),
+        },
+        number: Some(cell.percent),
+        ends: Some(cell.interval),
+        tone,
+        strength: if matches!(tone, Tone::Worse | Tone::Better) { 1.0 } else { 0.0 },
+    };
+    line(vec![
+        words(cell.subject.clone()),
+        words(cell.workload.clone()),
+        words(crate::report::units::title(cell.which)),
+        number(cell.first, cell.repetitions.0),
+        number(cell.second, cell.repetitions.1),
+        percent,
+        verdict,
+    ])
+}

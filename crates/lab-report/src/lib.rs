@@ -1,0 +1,41 @@
+//! What the laboratory's results say, and to whom: statistics, verdicts, the answer, pages.
+//!
+//! ```text
+//! results.sqlite ──> analysis ─────────> report ──────────> terminal, HTML, XLSX, Markdown, CSV, JSON, SVG
+//! (braid_lab::store) (analysis, stats,   (report::build, then report::render)
+//!                     trust)  └────────> compare: two runs    listing: what lies in folders, one cell
+//! ```
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use braid_lab_report::report::render::Formats;
+//!
+//! let summary = braid_lab_report::report(Path::new("results"), &Formats::ALL, false)?;
+//! println!("{}", summary.text);
+//! # Ok::<(), braid_lab::LabError>(())
+//! ```
+//!
+//! Invariants:
+//!
+//! * What is said follows from the results file alone, on whatever machine and in whatever year:
+//!   nothing is measured, and nothing is drawn by chance.
+//! * Results are only read. Files are written into the folder of the results, and nowhere else.
+//!
+//! Deliberately absent: command-line parsing (the binary does it), anything that measures, and any
+//! averaging of percentiles.
+
+pub mod analysis;
+pub mod compare;
+#[cfg(test)]
+mod fixture;
+pub mod listing;
+pub mod report;
+pub mod stats;
+pub mod trust;
+mod words;
+
+mod api;
+
+pub use api::{Summary, compare, report};
+pub use listing::{Shown, list, show};

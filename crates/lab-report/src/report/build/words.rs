@@ -1,0 +1,59 @@
+//! What dimensions and their values are called.
+
+use braid_lab::settings::Value;
+
+/// A value with what it is a value of, as short as it is clear.
+pub(super) fn spell(name: &str, value: &Value) -> String {
+    match (name, value) {
+        ("pattern", Value::Word(word)) if word == "seq" => "sequential".to_owned(),
+        ("pattern", Value::Word(word)) if word == "rand" => "random".to_owned(),
+        ("block_size" | "bs", value) => format!("blocks of {value}"),
+        ("iodepth", value) => format!("depth {value}"),
+        ("chunk", value) => format!("chunk {value}"),
+        ("readahead", value) => format!("read-ahead {value}"),
+        ("members", Value::Count(1)) => "1 member".to_owned(),
+        ("buses", Value::Count(1)) => "1 bus".to_owned(),
+        ("processes", Value::Count(1)) => "1 process".to_owned(),
+        ("members" | "buses" | "processes" | "threads", value) => format!("{value} {name}"),
+        ("mount" | "mkfs", Value::Word(word)) if word.is_empty() => format!("{name} defaults"),
+        ("filesystem", Value::Word(word)) if word == "none" => "raw device".to_owned(),
+        (
+            "pattern" | "op" | "filesystem" | "health" | "mount" | "mkfs" | "mode" | "order",
+            Value::Word(word),
+        ) => word.clone(),
+        (_, value) => format!("{} {value}", name.replace('_', " ")),
+    }
+}
+
+/// A value where its dimension is named beside it.
+pub(super) fn short(dimension: &str, value: &Value) -> String {
+    match (dimension, value) {
+        ("filesystem", Value::Word(_)) => spell(dimension, value),
+        (_, Value::Word(word)) if word.is_empty() => "defaults".to_owned(),
+        (_, value) => value.to_string(),
+    }
+}
+
+/// What a dimension is called.
+pub(super) fn name_of(dimension: &str) -> String {
+    match dimension {
+        "iodepth" => "requests at once (depth)".to_owned(),
+        "block_size" | "bs" => "block size".to_owned(),
+        "filesystem" => "file system".to_owned(),
+        "readahead" => "read-ahead".to_owned(),
+        "mount" => "mount options".to_owned(),
+        "mkfs" => "mkfs options".to_owned(),
+        "health" => "state of the array".to_owned(),
+        "drop_caches" => "whether caches are dropped".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
+/// The number behind a value.
+pub(super) fn as_number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Count(count) => Some(*count as f64),
+        Value::Size(size) => Some(size.0 as f64),
+        Value::Flag(_) | Value::Word(_) => None,
+    }
+}

@@ -1,0 +1,52 @@
+//! Work of the array beside the tool, and of arrays that may be below it.
+
+use super::Checked;
+use super::case::TrialCase;
+use braid_lab::campaign::Health;
+use braid_lab::facts::Place;
+
+/// Words for filling a member, as md and braid use them.
+const FILLING: [&str; 4] = ["recovery", "rebuild", "resync", "replace"];
+/// Words for reading all of the array.
+const CHECKING: [&str; 3] = ["check", "scrub", "repair"];
+
+/// Rule `rebuilding`. The number is then not that of the state that was asked for.
+pub(super) fn check_activities(case: &TrialCase<'_>) -> Checked {
+    let health = case.workload.setup.health;
+    let expected = |activity: &str| match health {
+        Health::Healthy | Health::Degraded => false,
+        Health::Rebuilding => FILLING.iter().any(|word| activity.contains(word)),
+        Health::Scrubbing => CHECKING.iter().any(|word| activity.contains(word)),
+        Health::Story => true,
+    };
+    let activities = case.evidence.activities.iter().map(String::as_str);
+    let unexpected: Vec<&str> = activities.filter(|activity| !expected(activity)).collect();
+    if !unexpected.is_empty() {
+        return Checked::invalid(format!(
+            "the array was to be {}, and beside the tool ran {}",
+            health.name(),
+            unexpected.join(" and ")
+        ));
+    }
+    let elsewhere = &case.evidence.elsewhere;
+    if !elsewhere.is_empty() && !is_placed(case) {
+        return Checked::suspect(format!(
+            "beside the tool ran {}, and it cannot be told whether that array is below the subject",
+            elsewhere.join(" and ")
+        ));
+    }
+    // Nothing on record is also what it looks like where nobody looked.
+    if case.evidence.span_s.is_some() { Checked::Fine } else { Checked::Unknown }
+}
+
+/// Whether it is known of every member where it lies: in memory, in a model, on a disk that was
+/// watched.
+fn is_placed(case: &TrialCase<'_>) -> bool {
+    case.facts.is_some_and(|facts| {
+        !facts.members.is_empty()
+            && facts
+                .members
+                .iter()
+                .all(|member| !matches!(member.place, Place::Unknown(_) | Place::Remote(_)))
+    })
+}

@@ -1,0 +1,192 @@
+//! Bytes that a tool claims against bytes that the devices moved: fewer, and a cache answered.
+//!
+//! ```text
+//! tool     claims 256 MiB read
+//!   │ page cache of the file system or of the device   <── answers without the device
+//! target   loop3 moved 3 MiB
+//!   │ the subject: braid, md, a loop device            <── a cache below the subject
+//! members  vda moved 3 MiB
+//! ```
+//!
+//! A tool counts no byte of its ramp, and the devices do; the members of an array with copies or
+//! parity move more than its device. Both are expected of them, at least.
+//!
+//! Devices that moved more than was claimed are the matter of `others.rs`.
+
+use super::Checked;
+use super::amplification::least_written;
+use super::case::{TrialCase, mib, percent};
+use braid_lab::evidence::Moved;
+use braid_lab::facts::Place;
+use braid_lab::metric::Metric;
+
+/// Share of the claimed bytes below which the number is the cache's: with half of the bytes from
+/// memory a rate is at least doubled.
+const CACHED: f64 = 0.5;
+/// Share below which it is off by more than the noise of storage. Direct I/O moves all bytes, and
+/// buffered I/O that misses the cache too.
+const PARTLY_CACHED: f64 = 0.9;
+/// Least rate of a ramp, as a part of the measured rate: something that warms up or a neighbour may
+/// hold the ramp up, and nobody counts what the tool did in it.
+const LEAST_IN_RAMP: f64 = 0.5;
+/// Claims below this are too few to be compared with a device's counters.
+const LEAST_CLAIM: f64 = 1024.0 * 1024.0;
+/// How much larger than a cache the data must be: at twice its size half of random requests still
+/// hit it.
+const CACHE_ROOM: u64 = 2;
+/// Claimed over existing bytes from which on some must have been worked on twice.
+const REREAD: f64 = 1.1;
+/// What a tool claims to have done in one direction, and the witness's name for it.
+pub(super) struct Claim {
+    pub(super) bytes: f64,
+    /// The same and what was done in the ramp at the same rate.
+    pub(super) with_ramp: f64,
+    pub(super) word: &'static str,
+    pub(super) of: fn(Moved) -> u64,
+}
+
+impl Claim {
+    /// The least that the tool did in all.
+    fn least(&self) -> f64 {
+        self.bytes + LEAST_IN_RAMP * (self.with_ramp - self.bytes)
+    }
+}
+
+/// Reading and writing.
+pub(super) fn claims(case: &TrialCase<'_>) -> [Option<Claim>; 2] {
+    let ramp = case.ramp_factor();
+    let claim = |metric, word, of: fn(Moved) -> u64| {
+        case.get(metric).map(|bytes| Claim { bytes, with_ramp: bytes * ramp, word, of })
+    };
+    [
+        claim(Metric::BytesRead, "read", |moved| moved.read_bytes),
+        claim(Metric::BytesWritten, "written", |moved| moved.written_bytes),
+    ]
+}
+
+/// What all of the members' disks moved together; `None` when a member is not on a disk, so that
+/// nobody knows what they should have moved.
+pub(super) fn disks_moved(case: &TrialCase<'_>, of: fn(Moved) -> u64) -> Option<f64> {
+    let members = &case.facts?.members;
+    let on_disks = members.iter().all(|member| matches!(member.place, Place::Disk(_)));
+    let evidence = &case.evidence.members;
+    (on_disks && !members.is_empty() && !evidence.is_empty())
+        .then(|| evidence.iter().map(|(_, moved)| of(*moved) as f64).sum())
+}
+
+/// Rule `page-cache`.
+pub(super) fn check_page_cache(case: &TrialCase<'_>) -> Checked {
+    let mut checked = Checked::Unknown;
+    for claim in claims(case).into_iter().flatten().filter(|claim| claim.bytes >= LEAST_CLAIM) {
+        match check_claim(case, &claim) {
+            Checked::Unknown => {}
+            Checked::Fine => checked = Checked::Fine,
+            found => return found,
+        }
+    }
+    checked
+}
+
+fn check_claim(case: &TrialCase<'_>, claim: &Claim) -> Checked {
+    let target = case.target().map(|moved| (claim.of)(moved) as f64);
+    let disks = disks_moved(case, claim.of);
+    let least = if claim.word == "written" { least_written(case) } else { 1.0 };
+    let at_disks = claim.least() * least;
+    let (witness, moved, expected) = match (target, disks) {
+        (Some(moved), _) => ("its device", moved, claim.least()),
+        (None, Some(moved)) => ("the members' disks", moved, at_disks),
+        (None, None) => return Checked::Unknown,
+    };
+    let share = moved / expected;
+    if share < PARTLY_CACHED {
+        let mut why = format!(
+            "the tool claims {} {}{} and {witness} moved {} of them ({})",
+            mib(claim.bytes),
+            claim.word,
+            in_all(claim, expected),
+            mib(moved),
+            percent(share)
+        );
+        if claim.word == "written" {
+            why += ": the rest was in memory when the clock stopped, or was overwritten there";
+        }
+        let kept = claim.word == "read" && !case.workload.setup.drop_caches && !case.is_direct();
+        if case.is_direct() {
+            why += ", although O_DIRECT was asked for";
+        } else if kept {
+            why += ", with caches kept as asked for";
+        }
+        return if share < CACHED && !kept { Checked::invalid(why) } else { Checked::suspect(why) };
+    }
+    match disks.filter(|_| target.is_some()) {
+        // The subject itself was asked for every byte, so the number is the subject's; but it is
+        // not that of the disks that it stands for.
+        Some(moved) if moved / at_disks < CACHED => Checked::suspect(format!(
+            "the subject was asked for {}{} and the disks under it moved {} ({}): a cache below it \
+             answered",
+            mib(claim.bytes),
+            in_all(claim, at_disks),
+            mib(moved),
+            percent(moved / at_disks)
+        ))
+        .but_do(
+            "let the layer below go past the cache too (losetup --direct-io=on), or take a region \
+             well above the memory",
+        ),
+        _ => Checked::Fine,
+    }
+}
+
+/// What is expected beyond the claim, for a sentence; nothing where it is the claim.
+fn in_all(claim: &Claim, expected: f64) -> String {
+    let why = match (claim.with_ramp > claim.bytes, expected > claim.least()) {
+        (false, false) => return String::new(),
+        (true, false) => "its ramp",
+        (false, true) => "copies or parity",
+        (true, true) => "its ramp and copies or parity",
+    };
+    format!(", at least {} with {why},", mib(expected))
+}
+
+/// Rule `fits-cache`: what can be said without the devices' counters.
+pub(super) fn check_fits_cache(case: &TrialCase<'_>) -> Checked {
+    let data = case.working_set();
+    let size = |bytes: u64| mib(bytes as f64);
+    let reads = case.get(Metric::BytesRead).is_some() || case.get(Metric::BonnieRead).is_some();
+    if case.is_direct() || proves_device(case) {
+        return Checked::Fine;
+    }
+    let Some(memory) = case.evidence.memory_bytes else {
+        return Checked::Unknown;
+    };
+    if data >= memory.saturating_mul(CACHE_ROOM) {
+        return Checked::Fine;
+    }
+    let again = claims(case)
+        .into_iter()
+        .flatten()
+        .find(|claim| data > 0 && claim.bytes > REREAD * data as f64)
+        .map(|claim| format!("{} {}", mib(claim.bytes), claim.word));
+    let how = if let Some(again) = again {
+        format!("{again} of them, so some again and again")
+    } else if case.get(Metric::BonnieRead).is_some() {
+        "read back right after they were written".to_owned()
+    } else if reads && !case.workload.setup.drop_caches {
+        "caches were not dropped before".to_owned()
+    } else {
+        return Checked::Fine;
+    };
+    Checked::suspect(format!(
+        "the data are {} and the memory is {}, without O_DIRECT: {how}",
+        size(data),
+        size(memory)
+    ))
+}
+
+/// Whether the target's counters show that the bytes went to the device after all.
+fn proves_device(case: &TrialCase<'_>) -> bool {
+    let Some(target) = case.target() else { return false };
+    let mut claims = claims(case).into_iter().flatten().peekable();
+    claims.peek().is_some()
+        && claims.all(|claim| (claim.of)(target) as f64 >= PARTLY_CACHED * claim.least())
+}

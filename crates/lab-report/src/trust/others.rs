@@ -1,0 +1,172 @@
+//! Devices that moved more bytes than the trial accounts for: somebody else used them.
+//!
+//! ```text
+//! tool     claims 256 MiB written
+//! target   moved at most 2 x 256 MiB: data and a journal
+//!   │ raid5: data, parity, and a log of both
+//! members  moved at most 2 x 2 x 2 x 256 MiB, and superblocks and bitmaps
+//! ```
+//!
+//! A device may move more than was claimed for many good reasons (metadata, parity, reading
+//! ahead). Each is allowed its most, so this finds a neighbour who does as much as the trial
+//! itself and not one who reads a file now and then.
+
+use super::bytes::{claims, disks_moved};
+use super::case::{TrialCase, mib};
+use super::{Checked, amplification};
+use braid_lab::campaign::Health;
+use braid_lab::evidence::Moved;
+use braid_lab::facts::Place;
+use braid_lab::metric::Metric;
+
+/// Moved over allowed bytes from which on somebody else moved some.
+const OTHERS: f64 = 1.5;
+/// Bytes that a device moves for nobody in particular: mounting, superblocks, bitmaps ...
+const SLACK: f64 = 32.0 * 1024.0 * 1024.0;
+/// ... and in every second: logs, journals, clocks. What is below it does not disturb a
+/// measurement of more than some MiB/s.
+const SLACK_PER_S: f64 = 2.0 * 1024.0 * 1024.0;
+/// The kernel's default read-ahead: a buffered request may make this of itself.
+const READ_AHEAD: u64 = 128 << 10;
+/// Least unit of a device behind a cache or a parity level.
+const PAGE: f64 = 4096.0;
+/// Writes for a write to a file system: data and at most a journal of it.
+const JOURNAL: f64 = 2.0;
+/// Writes for a write that an array's bitmap and superblocks may add.
+const BITMAP: f64 = 2.0;
+/// Bytes of strangers, as a share of the tool's, that are told where the devices' counters cannot
+/// say whether they went to the same devices ...
+const STRANGERS: f64 = 0.1;
+/// ... and the least that are.
+const STRANGERS_LEAST: f64 = 64.0 * 1024.0 * 1024.0;
+
+/// Rule `another-writer`.
+pub(super) fn check_others(case: &TrialCase<'_>) -> Checked {
+    let mut is_checked = false;
+    if let Some(target) = case.target() {
+        match allowed_at_target(case).map(|allowed| excess(case, "its device", target, allowed)) {
+            Some(Some(found)) => return found,
+            Some(None) => is_checked = true,
+            None => {}
+        }
+    }
+    let disks = disks_moved(case, |moved| moved.read_bytes)
+        .zip(disks_moved(case, |moved| moved.written_bytes));
+    if let Some((read, written)) = disks {
+        let moved =
+            Moved { read_bytes: read as u64, written_bytes: written as u64, ..Moved::default() };
+        match allowed_at_disks(case)
+            .map(|allowed| excess(case, "the members' disks", moved, allowed))
+        {
+            Some(Some(found)) => return found,
+            Some(None) => return Checked::Fine,
+            None => {}
+        }
+    }
+    check_strangers(case, is_checked)
+}
+
+/// Bytes that may be read and written, direct or not, in all of the trial.
+#[derive(Debug, Clone, Copy)]
+struct Allowed {
+    read: f64,
+    written: f64,
+}
+
+/// What the tool asked for, its ramp included; `None` when it does not say.
+fn asked(case: &TrialCase<'_>) -> Option<Allowed> {
+    let [read, written] = claims(case).map(|claim| claim.map_or(0.0, |claim| claim.with_ramp));
+    (read + written > 0.0).then_some(Allowed { read, written })
+}
+
+/// Requests of the whole trial; `None` when the tool counts none.
+fn requests(case: &TrialCase<'_>) -> Option<f64> {
+    Some(case.get(Metric::Requests)? * case.ramp_factor())
+}
+
+/// The larger of two, unless nothing was asked for at all.
+fn at_least(asked: f64, least: f64) -> f64 {
+    if asked > 0.0 { asked.max(least) } else { 0.0 }
+}
+
+/// `None` where reading ahead could explain any number.
+fn allowed_at_target(case: &TrialCase<'_>) -> Option<Allowed> {
+    let Allowed { mut read, mut written } = asked(case)?;
+    if !case.is_direct() {
+        let ahead = case.workload.setup.readahead.map_or(READ_AHEAD, |size| size.0).max(READ_AHEAD);
+        let requests = requests(case)?;
+        read = at_least(read, requests * ahead as f64);
+        if written > 0.0 {
+            // A write of less than a page reads the page first.
+            read += requests * PAGE;
+        }
+        written = at_least(written, requests * PAGE);
+    }
+    if !case.is_raw() {
+        written *= JOURNAL;
+    }
+    Some(Allowed { read, written })
+}
+
+/// `None` for arrays that are not healthy, and for what is no stack.
+fn allowed_at_disks(case: &TrialCase<'_>) -> Option<Allowed> {
+    if case.workload.setup.health != Health::Healthy {
+        return None;
+    }
+    let at_target = allowed_at_target(case)?;
+    let amplification = amplification::most(case)?;
+    let requests = requests(case)?;
+    let written = at_least(at_target.written, requests * PAGE);
+    // Members may be files behind a cache that reads ahead.
+    let read = at_least(at_target.read, requests * READ_AHEAD as f64);
+    Some(Allowed {
+        read: read + written * amplification.read_to_write,
+        written: written * amplification.written * BITMAP,
+    })
+}
+
+fn excess(case: &TrialCase<'_>, who: &str, moved: Moved, allowed: Allowed) -> Option<Checked> {
+    let span_s = case.evidence.span_s.unwrap_or(case.trial.duration_s);
+    let slack = SLACK + SLACK_PER_S * span_s;
+    let directions = [
+        ("read", moved.read_bytes as f64, allowed.read),
+        ("wrote", moved.written_bytes as f64, allowed.written),
+    ];
+    let (word, moved, allowed) =
+        directions.into_iter().find(|(_, moved, allowed)| *moved > allowed * OTHERS + slack)?;
+    let mut why =
+        format!("{who} {word} {}, and the trial accounts for {} at most", mib(moved), mib(allowed));
+    if let Some((name, bytes)) = case.evidence.strangers.first() {
+        why += &format!("; {name} moved {} meanwhile", mib(*bytes as f64));
+    }
+    Some(Checked::suspect(why))
+}
+
+/// Without the devices' counters the strangers themselves are all there is to see.
+fn check_strangers(case: &TrialCase<'_>, is_checked: bool) -> Checked {
+    let evidence = case.evidence;
+    let far_from_disks = case.facts.is_some_and(|facts| {
+        let places = facts.members.iter().map(|member| &member.place);
+        !facts.members.is_empty()
+            && places.into_iter().all(|p| matches!(p, Place::Memory | Place::Bus(_)))
+    });
+    if far_from_disks {
+        return Checked::Fine;
+    }
+    let bytes: u64 = evidence.strangers.iter().map(|(_, bytes)| bytes).sum();
+    let own: f64 = claims(case).into_iter().flatten().map(|claim| claim.bytes).sum();
+    let bytes = bytes as f64;
+    if bytes >= STRANGERS_LEAST && bytes >= STRANGERS * own {
+        let names: Vec<String> = evidence
+            .strangers
+            .iter()
+            .map(|(name, bytes)| format!("{name} ({})", mib(*bytes as f64)))
+            .collect();
+        return Checked::suspect(format!(
+            "other programs moved {} to or from storage meanwhile, perhaps on the same devices: {}",
+            mib(bytes),
+            names.join(", ")
+        ));
+    }
+    if is_checked || evidence.span_s.is_some() { Checked::Fine } else { Checked::Unknown }
+}

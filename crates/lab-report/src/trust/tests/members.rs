@@ -1,0 +1,227 @@
+use super::*;
+use braid_lab::campaign::Health;
+use proptest::prelude::*;
+
+const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
+
+/// `single` at 100 MiB/s and an array over it and others, at so many times that.
+fn array(stack: &str, times: f64, write: bool) -> Lab {
+    let mut lab = Lab::new();
+    lab.add("second", Source::Path("/dev/sdb".into()), &["sdb"]);
+    lab.add("array", Source::Stack(stack.into()), &["sda", "sdb"]);
+    lab.each(|trial| {
+        if write {
+            write_instead(trial);
+        }
+        if trial.subject == "array" {
+            set(trial, Metric::Throughput, times * (100 * MIB) as f64);
+        }
+    })
+}
+
+fn standing(stack: &str, times: f64, write: bool) -> Option<Standing> {
+    array(stack, times, write)
+        .found_about("array", "faster-than-members")
+        .map(|finding| finding.standing)
+}
+
+#[test]
+fn a_stripe_is_no_faster_than_its_members_together() {
+    let of = |times| standing("raid0(/dev/sda, /dev/sdb)", times, false);
+    assert_eq!(
+        [of(2.0), of(2.19), of(2.21), of(2.99), of(3.01)],
+        [None, None, Some(Suspect), Some(Suspect), Some(Invalid)]
+    );
+    let finding = array("raid0(/dev/sda, /dev/sdb)", 4.0, false)
+        .found_about("array", "faster-than-members")
+        .unwrap();
+    assert!(finding.why.contains("400 MiB/s are 200 %"), "{finding:?}");
+    assert!(finding.why.contains("(200 MiB/s)"), "{finding:?}");
+}
+
+/// The least factor at which each level is doubted.
+#[test]
+fn each_level_has_its_own_bound() {
+    let bound = |stack: &str, write, times: f64| {
+        assert_eq!(standing(stack, times * 1.09, write), None, "{stack}");
+        assert!(standing(stack, times * 1.11, write).is_some(), "{stack}");
+    };
+    bound("raid1(/dev/sda, /dev/sdb)", false, 2.0);
+    bound("raid1(/dev/sda, /dev/sdb)", true, 1.0);
+    bound("raid1(/dev/sda, missing)", true, 1.0);
+    bound("raid1(/dev/sda, missing)", false, 1.0);
+    bound("linear(/dev/sda, /dev/sdb)", true, 2.0);
+    bound("raid10(/dev/sda, /dev/sdb)", true, 1.0);
+    bound("raid10(/dev/sda, /dev/sdb, /dev/sdc, missing)", true, 2.0);
+    bound("raid5(/dev/sda, /dev/sdb, /dev/sdc)", false, 3.0);
+    bound("raid5(/dev/sda, /dev/sdb, /dev/sdc)", true, 2.0);
+    bound("raid5(/dev/sda, /dev/sdb, missing)", true, 2.0);
+    bound("raid6(/dev/sda, /dev/sdb, /dev/sdc, /dev/sdd)", true, 2.0);
+    bound("raid0(raid1(/dev/sda, /dev/sdb), /dev/sdc)", true, 2.0);
+}
+
+#[test]
+fn members_that_were_not_measured_only_allow_a_doubt() {
+    let lab = array("raid0(/dev/sda, /dev/sdx)", 9.0, false);
+    let finding = lab.found_about("array", "faster-than-members").unwrap();
+    assert_eq!(finding.standing, Suspect);
+    assert!(finding.why.contains("those that were not measured"), "{finding:?}");
+    // Nothing is known of any member.
+    assert_eq!(standing("raid0(/dev/sdx, /dev/sdy)", 99.0, false), None);
+    // Nor of what the members say they are.
+    assert_eq!(standing("md(/dev/sda, /dev/sdb)", 99.0, false), None);
+}
+
+/// The array's lowest value is held against the members' highest.
+#[test]
+fn intervals_that_touch_are_no_contradiction() {
+    let mut lab = array("raid0(/dev/sda, /dev/sdb)", 3.5, false);
+    let slow = lab.trials.iter_mut().find(|trial| trial.subject == "array").unwrap();
+    set(slow, Metric::Throughput, (210 * MIB) as f64);
+    assert_eq!(lab.found_about("array", "faster-than-members"), None);
+}
+
+#[test]
+fn one_repetition_needs_a_wide_margin() {
+    let of = |times| {
+        let mut lab = array("raid0(/dev/sda, /dev/sdb)", times, false);
+        lab.trials.retain(|trial| trial.number % 3 == 1);
+        lab.found_about("array", "faster-than-members").map(|finding| finding.standing)
+    };
+    assert_eq!([of(2.9), of(3.1), of(9.0)], [None, Some(Suspect), Some(Suspect)]);
+}
+
+#[test]
+fn a_single_member_is_not_bounded_by_itself() {
+    let lab = array("raid0(/dev/sda, /dev/sdb)", 2.0, false);
+    assert_eq!(lab.found("faster-than-members"), None);
+}
+
+/// A model declares 23.4 MB/s reading and 14 MB/s writing.
+#[test]
+fn nothing_is_faster_than_its_model() {
+    let of = |stack: &str, rate: f64, write: bool| {
+        let mut lab = Lab::new();
+        lab.subjects[0].1 = Source::Stack(stack.into());
+        let lab = lab.each(|trial| {
+            if write {
+                write_instead(trial);
+            }
+            set(trial, Metric::Throughput, rate);
+            let leaves = stack.matches("model(").count();
+            trial.evidence.models = vec![(23_380_000, 14_000_000); leaves];
+        });
+        lab.standing("faster-than-members")
+    };
+    let one = "model(usb-flash, size=1G)";
+    assert_eq!([of(one, 25.7e6, false), of(one, 25.8e6, false)], [None, Some(Invalid)]);
+    assert_eq!([of(one, 15.3e6, true), of(one, 15.5e6, true)], [None, Some(Invalid)]);
+    let two = "raid0(model(usb-flash, size=1G), model(usb-flash, size=1G))";
+    assert_eq!([of(two, 51.4e6, false), of(two, 51.5e6, false)], [None, Some(Invalid)]);
+    let mirror = "raid1(model(usb-flash, size=1G), model(usb-flash, size=1G))";
+    assert_eq!([of(mirror, 15.3e6, true), of(mirror, 15.5e6, true)], [None, Some(Invalid)]);
+}
+
+const MB: f64 = 1e6;
+
+/// An array of models with these rates in MB/s, reading and writing alike, in a state.
+fn modelled(level: &str, rates: &[u64], health: Health, rate: f64) -> Option<Finding> {
+    let models: Vec<String> = rates
+        .iter()
+        .map(|rate| format!("model(usb-flash, size=256M, read={rate}MB/s, write={rate}MB/s)"))
+        .collect();
+    let mut lab = Lab::new().setup(|setup| setup.health = health);
+    lab.subjects[0].1 = Source::Stack(format!("{level}({})", models.join(", ")).into());
+    let declared: Vec<(u64, u64)> =
+        rates.iter().map(|rate| (rate * 1_000_000, rate * 1_000_000)).collect();
+    lab.each(|trial| {
+        write_instead(trial);
+        set(trial, Metric::Throughput, rate * MB);
+        trial.evidence.models = declared.clone();
+    })
+    .found("faster-than-members")
+}
+
+/// The slow member is the first, which is the one that is hurt.
+#[test]
+fn a_member_that_is_out_holds_nothing_up() {
+    use Health::{Degraded, Healthy, Rebuilding, Scrubbing, Story};
+    let mirror = |health, rate| modelled("raid1", &[5, 30], health, rate).is_some();
+    assert!(mirror(Healthy, 29.8) && mirror(Scrubbing, 29.8));
+    for health in [Degraded, Rebuilding, Story] {
+        assert!(!mirror(health, 29.8) && !mirror(health, 32.9), "{health:?}");
+        assert!(mirror(health, 33.1), "{health:?}");
+    }
+    let parity = |health, rate| modelled("raid5", &[100, 500, 500], health, rate).is_some();
+    // 1100 · 2/3 with all of them, 1000 without the slow one.
+    assert_eq!([parity(Healthy, 806.0), parity(Healthy, 807.0)], [false, true]);
+    for health in [Degraded, Rebuilding, Story] {
+        assert_eq!([parity(health, 1099.0), parity(health, 1101.0)], [false, true], "{health:?}");
+    }
+}
+
+/// The fast member is the one that is hurt; while it comes back it may serve again.
+#[test]
+fn a_member_that_is_out_helps_nobody() {
+    use Health::{Degraded, Healthy, Rebuilding, Story};
+    let parity = |health, rate| modelled("raid6", &[900, 100, 100, 100], health, rate).is_some();
+    // 1200 · 2/4 with all of them, 300 · 2/3 without the fast one.
+    for (health, most) in [(Healthy, 600.0), (Degraded, 200.0), (Rebuilding, 600.0), (Story, 600.0)]
+    {
+        assert!(!parity(health, most * 1.09) && parity(health, most * 1.11), "{health:?}");
+    }
+    let copies = |health, rate| modelled("raid10", &[900, 100, 100, 100], health, rate).is_some();
+    for (health, most) in [(Healthy, 600.0), (Degraded, 200.0), (Story, 600.0)] {
+        assert!(!copies(health, most * 1.09) && copies(health, most * 1.11), "{health:?}");
+    }
+}
+
+/// The array's lowest value, or the lower end of its interval, as for members that were measured.
+#[test]
+fn models_too_bound_the_lower_end() {
+    let mut lab = Lab::new();
+    lab.subjects[0].1 = Source::Stack("model(usb-flash, size=1G)".into());
+    let mut lab = lab.each(|trial| {
+        set(trial, Metric::Throughput, 12.0 * MB);
+        trial.evidence.models = vec![(10_000_000, 10_000_000)];
+    });
+    assert_eq!(lab.standing("faster-than-members"), Some(Invalid));
+    set(&mut lab.trials[1], Metric::Throughput, 10.9 * MB);
+    assert_eq!(lab.standing("faster-than-members"), None);
+}
+
+#[test]
+fn models_that_nobody_declared_are_not_checked() {
+    let mut lab = Lab::new();
+    lab.subjects[0].1 = Source::Stack("model(usb-flash, size=1G)".into());
+    assert_eq!(lab.found("faster-than-members"), None);
+    assert_eq!(lab.judge().unchecked["faster-than-members"], 1);
+}
+
+proptest! {
+    /// Whatever the numbers are, the judgement is a value, and the same one again.
+    #[test]
+    fn no_number_makes_a_rule_panic(
+        values in prop::collection::vec((0..braid_lab::metric::METRICS.len(), -1e300..1e300_f64), 0..20),
+        tiny in prop::collection::vec(0.0..1e-300_f64, 3),
+        moved in any::<[u64; 4]>(),
+        share in -2.0..2.0_f64,
+        region in any::<u64>(),
+    ) {
+        let mut lab = array("raid0(/dev/sda, /dev/sdb)", 1.0, false);
+        for trial in &mut lab.trials {
+            for (metric, value) in &values {
+                set(trial, braid_lab::metric::METRICS[*metric], *value);
+            }
+            set(trial, Metric::Throughput, tiny[trial.repetition as usize % 3]);
+            trial.region_bytes = region;
+            let [read_bytes, written_bytes, busy_ms, other] = moved;
+            trial.evidence.target = Some(Moved { read_bytes, written_bytes, busy_ms });
+            trial.evidence.strangers = vec![("x".into(), other), ("y".into(), 1)];
+            trial.evidence.cpu_busy = Some(share);
+            trial.evidence.tool_cores = Some(share * GIB);
+            trial.evidence.cpu_count = Some(0);
+        }
+        prop_assert_eq!(lab.judge(), lab.judge());
+    }
+}

@@ -1,0 +1,106 @@
+//! Too little measured, and processes that did not run together.
+//!
+//! Where the limits come from:
+//!
+//! * The kernel plans writing back, and estimates a device's rate, in steps of 200 ms
+//!   (`BANDWIDTH_INTERVAL`); frequency governors step in 10 to 100 ms. A trial below one step
+//!   measures the step ([`LEAST_S`]); from five steps on, one more or less is within 20 %
+//!   ([`ENOUGH_S`]).
+//! * A tool without a clock of its own is timed from outside: starting it takes some 10 ms, and it
+//!   is looked at every 20 ms. These [`START_UP_S`] are in its time. At a tenth of it the number
+//!   is the start-up's as much as the subject's; below 3 % it no longer matters beside the
+//!   noise of any storage.
+//! * The median of fewer than [`LEAST_REQUESTS`] requests says nothing, and of fewer than
+//!   [`ENOUGH_REQUESTS`] the 95th percentile is a single request.
+//!
+//! Deliberately absent: the minutes that a flash device takes to use up its fast part. Their sign
+//! is a rate that falls, which is another rule's.
+
+use super::Checked;
+use super::case::TrialCase;
+use braid_lab::metric::Metric;
+use braid_lab::tool::enough::{ENOUGH_S, START_UP_ENOUGH, START_UP_S};
+
+/// Seconds below which a number is not used.
+const LEAST_S: f64 = 0.2;
+/// Part of the wall time that start-up may be in a number that is used.
+const START_UP_LEAST: f64 = 0.10;
+/// Requests below which a number is not used.
+const LEAST_REQUESTS: f64 = 5.0;
+/// Requests from which on their number is no reason to doubt.
+const ENOUGH_REQUESTS: f64 = 30.0;
+/// The slowest process's time over the fastest's from which on part of the time was run with
+/// fewer processes than asked for: a third of it, at 1.5.
+const UNFAIR_FROM: f64 = 1.5;
+
+/// Rule `too-short`.
+pub(super) fn check_duration(case: &TrialCase<'_>) -> Checked {
+    let (seconds, own_clock) = case.measured_s();
+    if !seconds.is_finite() || seconds <= 0.0 {
+        return Checked::Unknown;
+    }
+    let start_up = START_UP_S / seconds;
+    let time = if own_clock {
+        match seconds {
+            s if s < LEAST_S => Checked::invalid(format!("only {s:.3} s were measured")),
+            s if s < ENOUGH_S => Checked::suspect(format!("only {s:.2} s were measured")),
+            _ => Checked::Fine,
+        }
+    } else {
+        let why = || {
+            format!(
+                "it took {seconds:.2} s, of which starting and watching the tool are about {:.0} %",
+                (start_up * 100.0).min(100.0)
+            )
+        };
+        match start_up {
+            part if part > START_UP_LEAST => Checked::invalid(why()),
+            part if part > START_UP_ENOUGH => Checked::suspect(why()),
+            _ => Checked::Fine,
+        }
+    };
+    let requests = match case.trial.measured.get(Metric::Requests) {
+        Some(count) if count < LEAST_REQUESTS => {
+            Checked::invalid(format!("only {count} requests were completed"))
+        }
+        Some(count) if count < ENOUGH_REQUESTS => {
+            Checked::suspect(format!("only {count} requests were completed"))
+        }
+        _ => Checked::Fine,
+    };
+    worse(time, requests)
+}
+
+/// The graver of two; the first of equals.
+fn worse(first: Checked, second: Checked) -> Checked {
+    let rank = |checked: &Checked| match checked {
+        Checked::Found(standing, ..) => Some(*standing),
+        _ => None,
+    };
+    if rank(&second) > rank(&first) { second } else { first }
+}
+
+/// Rule `processes-unfair`. Processes that had equal work and ended apart left the others alone at
+/// the end, and the rate of all is not that of so many at once. Of a tool that runs for a time all
+/// run to the end, and the number is the bytes of the luckiest over those of the unluckiest: a rate
+/// of so many processes, only shared unevenly.
+pub(super) fn check_processes(case: &TrialCase<'_>) -> Checked {
+    let setup = &case.workload.setup;
+    if setup.processes < 2 {
+        return Checked::NotApplicable;
+    }
+    let processes = setup.processes;
+    match case.get(Metric::SpreadOfProcesses) {
+        None => Checked::Unknown,
+        Some(spread) if spread < UNFAIR_FROM => Checked::Fine,
+        Some(spread) if case.runs_for_a_time() => Checked::remark(format!(
+            "all {processes} processes ran to the end, but one of them got {spread:.1} times as \
+             much as another"
+        ))
+        .but_do("look at the fairness too where each process matters; the sum of all is right"),
+        Some(spread) => Checked::suspect(format!(
+            "the slowest of {processes} processes took {spread:.1} times as long as the fastest, so \
+             at the end fewer ran than were asked for"
+        )),
+    }
+}
