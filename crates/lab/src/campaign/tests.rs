@@ -106,13 +106,15 @@ fn each_fault_names_its_remedy() {
         (GOOD.replace("\"b.img\"", "\"\""), "--member b=DEVICE"),
         (GOOD.replace("name = \"b\"", "name = \"members\""), "neither \"members\""),
         ("name = \"x\"".to_owned(), "add a [[subject]]"),
-        (GOOD.replace("[[job]]", "[job]"), "write [[job]]"),
+        (GOOD.replace("[[job]]", "[job]"), "tables under [[member]], [[subject]] or [[job]]"),
         (
-            GOOD.replacen("[[member]]", "subject = \"a\"\n[[member]]", 1)
-                .replace("[[subject]]", "[[job]]"),
-            "write [[subject]]",
+            "name = \"x\"\nsubject = \"a\"".to_owned(),
+            "tables under [[member]], [[subject]] or [[job]]",
         ),
-        (GOOD.replace("chunk = [", "order = \"randm\"\nchunk = ["), "order is \"randm\""),
+        (
+            GOOD.replace("chunk = [", "order = \"randm\"\nchunk = ["),
+            "order: unknown variant `randm`",
+        ),
         (
             GOOD.replace("chunk = [", "order = [\"alternte\"]\nchunk = ["),
             "did you mean \"alternate\"?",
