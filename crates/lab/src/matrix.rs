@@ -21,7 +21,6 @@ use crate::tool::{Place, Tool};
 use braid_seed::{Rng, mix};
 
 mod check;
-pub mod fuzz;
 
 pub use check::parse_campaign;
 

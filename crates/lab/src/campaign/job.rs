@@ -112,7 +112,8 @@ pub fn common_parameters() -> &'static [Parameter] {
 impl TryFrom<toml::Table> for Job {
     type Error = String;
 
-    fn try_from(table: toml::Table) -> Result<Self, String> {
+    fn try_from(mut table: toml::Table) -> Result<Self, String> {
+        spell_seek_out(&mut table)?;
         let name = match table.get("tool") {
             None => "fio",
             Some(toml::Value::String(name)) => name,
@@ -146,6 +147,21 @@ impl TryFrom<toml::Table> for Job {
                 .collect(),
         })
     }
+}
+
+/// `tool = "seek"` is short for fio's random reads, one at a time: requests per second are seeks per
+/// second, and the mean latency is the time of one.
+fn spell_seek_out(table: &mut toml::Table) -> Result<(), String> {
+    if table.get("tool").and_then(toml::Value::as_str) != Some("seek") {
+        return Ok(());
+    }
+    table.insert("tool".into(), "fio".into());
+    for (key, value) in [("pattern", "rand".into()), ("op", "read".into()), ("iodepth", 1.into())] {
+        if table.insert(key.into(), value).is_some() {
+            return Err(format!("{key} is set by tool = \"seek\"; write tool = \"fio\""));
+        }
+    }
+    Ok(())
 }
 
 fn find_tool(name: &str) -> Result<&'static dyn Tool, String> {
