@@ -7,6 +7,8 @@
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 
+use crate::settings::did_you_mean;
+
 /// Refuses a key that is not known.
 pub(super) fn check_keys<'k>(
     table: &toml::Table,
@@ -27,9 +29,7 @@ pub(super) fn hint(error: &str) -> String {
     }
     let quoted = error.split_once("unknown ").map_or("", |(_, rest)| rest);
     let mut quoted = quoted.split('`').skip(1).step_by(2);
-    let wrong = quoted.next().unwrap_or_default();
-    braid_stack::suggest(wrong, quoted)
-        .map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"))
+    did_you_mean(quoted.next().unwrap_or_default(), quoted)
 }
 
 /// The values of a key that may have one or a list of them; none without it.

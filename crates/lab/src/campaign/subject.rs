@@ -147,6 +147,11 @@ impl Source {
         }
     }
 
+    /// Whether it is a folder on a file system that is there.
+    pub fn is_folder(&self) -> bool {
+        matches!(self, Self::Directory(_))
+    }
+
     /// The stack of a source that is an expression, if it says one.
     pub fn stack(&self) -> Option<&Stack> {
         match self {
@@ -285,7 +290,7 @@ impl TryFrom<toml::Table> for SubjectDecl {
 }
 
 /// `None` alone where nothing is listed: one turn of the loop without that dimension.
-fn or_none<T: Copy>(values: &[T]) -> Vec<Option<T>> {
+pub(crate) fn or_none<T: Copy>(values: &[T]) -> Vec<Option<T>> {
     if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
 }
 
