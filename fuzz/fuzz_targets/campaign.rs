@@ -1,5 +1,8 @@
 #![no_main]
 
+#[path = "../../crates/lab/tests/fuzz/campaign.rs"]
+mod entry;
+
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| braid_lab::matrix::fuzz::fuzz_campaign(data));
+fuzz_target!(|data: &[u8]| entry::fuzz_campaign(data));

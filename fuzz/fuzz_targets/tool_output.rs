@@ -1,5 +1,8 @@
 #![no_main]
 
+#[path = "../../crates/lab/tests/fuzz/tool_output.rs"]
+mod entry;
+
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| braid_lab::tool::fuzz::fuzz_output(data));
+fuzz_target!(|data: &[u8]| entry::fuzz_output(data));

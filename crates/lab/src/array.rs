@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::command::{CommandLine, Exit, Finished, last_lines};
+use crate::command::{CommandLine, Exit, Finished};
 
 /// An array whose members can be taken out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,7 +165,7 @@ impl Array {
     /// Why there is no answer, as part of a sentence: the volume is gone, or says something else.
     pub(crate) fn read(&self, done: &Finished) -> Result<Activity, String> {
         if done.exit != Exit::Code(0) {
-            return Err(format!("{} {}", done.exit, last_lines(&done.stderr)).trim().to_owned());
+            return Err(done.why());
         }
         match &self.keeper {
             Keeper::Volume { .. } => {

@@ -49,7 +49,6 @@ mod check;
 mod expression;
 mod job;
 mod keys;
-mod one_or_many;
 mod patterns;
 mod rooted;
 mod setup;
@@ -58,19 +57,20 @@ mod subject;
 pub(crate) use check::{Fault, fault_of};
 pub use expression::Expression;
 pub use job::{Job, common_parameters};
-pub use one_or_many::OneOrMany;
 pub use patterns::Patterns;
 pub(crate) use rooted::resolve_device;
 pub use setup::{FileSystem, Health, Setup};
+pub(crate) use subject::or_none;
 pub use subject::{MemberDecl, Order, Source, Subject, SubjectDecl, expand_subjects};
 
-use keys::check_keys;
+use keys::hint;
 
 /// The seed that is used when the campaign names none.
 pub const DEFAULT_SEED: u64 = 42;
 
 /// One campaign.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Campaign {
     /// A short name; it heads the report.
     pub name: String,
@@ -126,26 +126,6 @@ pub struct Campaign {
     pub jobs: Vec<Job>,
 }
 
-/// The keys of a campaign's first level.
-const KEYS: [&str; 16] = [
-    "name",
-    "description",
-    "repetitions",
-    "seed",
-    "runtime_s",
-    "ramp_s",
-    "region",
-    "fill",
-    "drop_caches",
-    "rounds",
-    "rest_s",
-    "only",
-    "working_dir",
-    "member",
-    "subject",
-    "job",
-];
-
 fn default_repetitions() -> u32 {
     3
 }
@@ -179,38 +159,11 @@ pub(crate) fn read_draft(path: &Path) -> Result<Campaign, LabError> {
 ///
 /// When it is not TOML of this form, or has a key that is not known.
 pub(crate) fn parse_unchecked(text: &str, origin: &str) -> Result<Campaign, LabError> {
-    let refuse = |reason: String| LabError::CampaignSyntax { origin: origin.to_owned(), reason };
-    let table: toml::Table =
-        toml::from_str(text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
-    check_all_keys(&table).map_err(refuse)?;
-    toml::from_str(text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))
-}
-
-/// The keys of jobs depend on their tools and are checked where jobs are read.
-fn check_all_keys(table: &toml::Table) -> Result<(), String> {
-    check_keys(table, "the campaign", KEYS.into_iter())?;
-    for list in ["member", "subject", "job"] {
-        if table.get(list).is_some_and(|value| !is_list_of_tables(value)) {
-            return Err(format!(
-                "`{list}` is a list of tables: write [[{list}]] above each, with two brackets"
-            ));
-        }
-    }
-    for (list, keys) in
-        [("member", MemberDecl::KEYS.as_slice()), ("subject", SubjectDecl::KEYS.as_slice())]
-    {
-        let entries = table.get(list).and_then(toml::Value::as_array);
-        for (index, entry) in entries.into_iter().flatten().enumerate() {
-            if let Some(entry) = entry.as_table() {
-                check_keys(entry, &format!("{list} {}", index + 1), keys.iter().copied())?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn is_list_of_tables(value: &toml::Value) -> bool {
-    value.as_array().is_some_and(|entries| entries.iter().all(toml::Value::is_table))
+    toml::from_str(text).map_err(|error: toml::de::Error| {
+        let hint = hint(error.message());
+        let reason = format!("{}{hint}", error.to_string().trim_end());
+        LabError::CampaignSyntax { origin: origin.to_owned(), reason }
+    })
 }
 
 /// The campaign as TOML; [`crate::matrix::parse_campaign`] reads it back to an equal value.

@@ -117,6 +117,13 @@ pub struct Finished {
     pub stderr: String,
 }
 
+impl Finished {
+    /// How it ended and the end of what it said, for a program that failed.
+    pub(crate) fn why(&self) -> String {
+        format!("{} {}", self.exit, last_lines(&self.stderr)).trim_end().to_owned()
+    }
+}
+
 /// Where a tool finds the subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {

@@ -14,14 +14,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::campaign::{Campaign, FileSystem, Health, Job, Setup, Source, Subject};
+use crate::campaign::{Campaign, FileSystem, Health, Job, Setup, Source, Subject, or_none};
 use crate::metric::Metric;
 use crate::settings::{Settings, Value};
 use crate::tool::{Place, Tool};
 use braid_seed::{Rng, mix};
 
 mod check;
-pub mod fuzz;
 
 pub use check::parse_campaign;
 
@@ -181,8 +180,8 @@ fn plan_job(campaign: &Campaign, subjects: &[Subject], job: &Job) -> Vec<Workloa
     };
     let drop_caches = job.drop_caches.unwrap_or(campaign.drop_caches);
     let mine = || subjects.iter().filter(|subject| job.is_for(&subject.name));
-    let in_folders = mine().any(is_folder);
-    let on_devices = !in_folders || mine().any(|subject| !is_folder(subject));
+    let in_folders = mine().any(|subject| subject.source.is_folder());
+    let on_devices = !in_folders || mine().any(|subject| !subject.source.is_folder());
     let mut workloads = Vec::new();
     for settings in combine(tool, job) {
         let place = tool.place(&settings);
@@ -240,21 +239,13 @@ fn or<T: Clone>(values: &[T], default: T) -> Vec<T> {
     if values.is_empty() { vec![default] } else { values.to_vec() }
 }
 
-fn or_none<T: Copy>(values: &[T]) -> Vec<Option<T>> {
-    if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
-}
-
-fn is_folder(subject: &Subject) -> bool {
-    matches!(subject.source, Source::Directory(_))
-}
-
 /// Whether one of a job's workloads is for a subject: not for a folder what is for devices, nor the
 /// other way round.
 fn suits(job: &Job, workload: &Workload, subject: &Subject) -> bool {
     let place = workload.tool().map(|tool| tool.place(&workload.settings));
     job.is_for(&subject.name)
         && place.is_some_and(|place| {
-            job.filesystems(place, is_folder(subject)).contains(&workload.setup.filesystem)
+            job.filesystems(place, subject.source.is_folder()).contains(&workload.setup.filesystem)
         })
 }
 

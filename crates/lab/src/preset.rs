@@ -14,6 +14,7 @@ use crate::campaign::{
 };
 use crate::error::LabError;
 use crate::matrix::Planned;
+use crate::settings::did_you_mean;
 
 /// A ready-made campaign.
 #[derive(Debug, Clone, Copy)]
@@ -313,8 +314,7 @@ fn set_members(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabErro
             Some(member) => member.device.clone_from(device),
             None => {
                 let names: Vec<&str> = campaign.members.iter().map(|m| m.name.as_str()).collect();
-                let hint = braid_stack::suggest(name, names.iter().copied())
-                    .map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
+                let hint = did_you_mean(name, names.iter().copied());
                 return Err(refused(
                     campaign,
                     format!("it has no member {name:?}{hint}"),

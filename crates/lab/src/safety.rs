@@ -107,7 +107,7 @@ pub fn reasons_to_write(planned: &Planned) -> Vec<Reasons> {
 
 fn reasons_without_fill<'c>(source: &Source, cells: impl Iterator<Item = &'c Cell>) -> Reasons {
     let mut reasons = Reasons::default();
-    if matches!(source, Source::Directory(_)) {
+    if source.is_folder() {
         return reasons;
     }
     for cell in cells {

@@ -122,10 +122,15 @@ impl Parameter {
     }
 }
 
+/// The nearest of what is known, if one is near: to be put behind what was typed.
+pub(crate) fn did_you_mean<'k>(typed: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+    let nearest = braid_stack::suggest(typed, known);
+    nearest.map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"))
+}
+
 /// Says which words there are, and which of them is near.
 pub(crate) fn unknown_word(word: &str, words: &[&str]) -> String {
-    let nearest = braid_stack::suggest(word, words.iter().copied());
-    let hint = nearest.map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
+    let hint = did_you_mean(word, words.iter().copied());
     format!("is {word:?}{hint}; take one of: {}", words.join(", "))
 }
 

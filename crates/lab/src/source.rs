@@ -35,8 +35,7 @@ pub(crate) fn writes_when_it_comes_up(source: &Source) -> bool {
 /// one takes model time; a folder has none.
 pub fn has_content(source: &Source) -> bool {
     let members = members_of(source);
-    !matches!(source, Source::Directory(_))
-        && !members.iter().all(|member| matches!(member, Member::Model { .. }))
+    !source.is_folder() && !members.iter().all(|member| matches!(member, Member::Model { .. }))
 }
 
 /// Whether a subject's content ends when it is taken down.

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::array::Array;
-use crate::command::{CommandLine, Exit, Finished, last_lines};
+use crate::command::{CommandLine, Exit, Finished};
 use crate::world::Beside;
 
 /// How often an array is asked whether it is through.
@@ -90,7 +90,7 @@ impl Story {
         if let Act::Run { command, .. } = act {
             return match done.exit {
                 Exit::Code(0) => Ok(true),
-                _ => Err(format!("{command}: {} {}", done.exit, last_lines(&done.stderr))),
+                _ => Err(format!("{command}: {}", done.why())),
             };
         }
         let Some(array) = &self.array else { return Ok(true) };

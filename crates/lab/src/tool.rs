@@ -22,12 +22,10 @@ mod copy;
 mod dd;
 pub mod enough;
 mod fio;
-pub mod fuzz;
 mod hdparm;
 mod parts;
 mod recipe;
 mod registry;
-mod seek;
 pub mod source;
 mod sysbench;
 #[cfg(test)]

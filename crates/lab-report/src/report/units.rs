@@ -83,8 +83,6 @@ pub(crate) fn title(metric: Metric) -> &'static str {
         Metric::LatencyP99 => "99 % latency",
         Metric::LatencyP999 => "99.9 % latency",
         Metric::LatencyMax => "highest latency",
-        Metric::SeekRate => "seeks per second",
-        Metric::SeekTime => "time of a seek",
         other => other.describe(),
     }
 }

@@ -103,8 +103,7 @@ impl TrialCase<'_> {
         let bytes = [Metric::BytesRead, Metric::BytesWritten].map(|metric| self.get(metric));
         let bytes = bytes.into_iter().flatten().reduce(|read, written| read + written);
         let rate = self.get(Metric::Throughput).filter(|_| self.get(Metric::Seconds).is_none());
-        let seeks = self.get(Metric::Requests).zip(self.get(Metric::SeekRate));
-        match bytes.zip(rate).or(seeks) {
+        match bytes.zip(rate) {
             Some((amount, rate)) => (amount / rate, true),
             None => (self.get(Metric::Seconds).unwrap_or(self.trial.duration_s), false),
         }

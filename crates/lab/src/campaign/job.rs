@@ -13,9 +13,9 @@
 use std::collections::BTreeMap;
 
 use braid_stack::ByteSize;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::keys::check_keys;
+use super::keys::{check_keys, many, one, one_or_list, one_or_many};
 use super::patterns::Patterns;
 use super::setup::{FileSystem, Health};
 use crate::settings::{Kind, Parameter, Value};
@@ -23,28 +23,37 @@ use crate::tool::{Place, Tool};
 
 /// A family of workloads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "toml::Table", into = "toml::Table")]
+#[serde(try_from = "toml::Table")]
 pub struct Job {
     /// The tool's name.
     pub tool: String,
     /// Names of subjects that it runs on; `*` stands for any letters. Empty: all.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
     pub subjects: Vec<String>,
     /// File systems; empty: on devices `none` for tools that take a raw device, else ext4. A folder
     /// has its own and takes no other.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
     pub filesystem: Vec<FileSystem>,
     /// Further words for mkfs.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
     pub mkfs: Vec<String>,
     /// Mount options.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
     pub mount: Vec<String>,
     /// Read-ahead of the device; empty: as it is.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
     pub readahead: Vec<ByteSize>,
     /// States of the array; empty: healthy.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
     pub health: Vec<Health>,
     /// Processes at once; empty: one.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
     pub processes: Vec<u32>,
     /// Whether caches are dropped before each trial; `None`: as the campaign says.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub drop_caches: Option<bool>,
     /// The tool's parameters as given, each with at least one value.
+    #[serde(flatten, serialize_with = "settings_as_written")]
     pub settings: BTreeMap<String, Vec<Value>>,
 }
 
@@ -103,127 +112,96 @@ pub fn common_parameters() -> &'static [Parameter] {
 impl TryFrom<toml::Table> for Job {
     type Error = String;
 
-    fn try_from(table: toml::Table) -> Result<Self, String> {
+    fn try_from(mut table: toml::Table) -> Result<Self, String> {
+        spell_seek_out(&mut table)?;
         let name = match table.get("tool") {
             None => "fio",
             Some(toml::Value::String(name)) => name,
             Some(other) => return Err(format!("tool is {other}; a name in quotes is wanted")),
         };
         let tool = find_tool(name)?;
-        let known = || COMMON.iter().chain(tool.parameters());
-        check_keys(&table, &format!("a job with {name}"), known().map(|parameter| parameter.name))?;
-        let values = |name: &str| values_of(&table, name, known());
+        let known: Vec<&Parameter> = COMMON.iter().chain(tool.parameters()).collect();
+        let names = known.iter().map(|parameter| parameter.name);
+        check_keys(&table, &format!("a job with {name}"), names)?;
+        let values = known
+            .iter()
+            .filter(|parameter| table.contains_key(parameter.name))
+            .map(|parameter| Ok((parameter.name, values_of(&table, parameter)?)))
+            .collect::<Result<BTreeMap<_, _>, String>>()?;
+        let is_own =
+            |name: &&str| tool.parameters().iter().any(|parameter| parameter.name == *name);
         Ok(Self {
             tool: name.to_owned(),
-            subjects: words(values("subjects")?),
-            filesystem: pick(values("filesystem")?, &FileSystem::ALL, |fs| fs.name()),
-            mkfs: words(values("mkfs")?),
-            mount: words(values("mount")?),
-            readahead: sizes(values("readahead")?),
-            health: pick(values("health")?, &Health::ALL, |health| health.name()),
-            processes: counts(values("processes")?),
-            drop_caches: values("drop_caches")?.first().map(|v| *v == Value::Flag(true)),
-            settings: tool
-                .parameters()
-                .iter()
-                .filter(|parameter| table.contains_key(parameter.name))
-                .map(|parameter| Ok((parameter.name.to_owned(), values(parameter.name)?)))
-                .collect::<Result<_, String>>()?,
+            subjects: many(&table, "subjects")?,
+            filesystem: many(&table, "filesystem")?,
+            mkfs: many(&table, "mkfs")?,
+            mount: many(&table, "mount")?,
+            readahead: many(&table, "readahead")?,
+            health: many(&table, "health")?,
+            processes: many(&table, "processes")?,
+            drop_caches: one(&table, "drop_caches")?,
+            settings: values
+                .into_iter()
+                .filter(|(name, _)| is_own(name))
+                .map(|(name, values)| (name.to_owned(), values))
+                .collect(),
         })
     }
 }
 
+/// `tool = "seek"` is short for fio's random reads, one at a time: requests per second are seeks per
+/// second, and the mean latency is the time of one.
+fn spell_seek_out(table: &mut toml::Table) -> Result<(), String> {
+    if table.get("tool").and_then(toml::Value::as_str) != Some("seek") {
+        return Ok(());
+    }
+    table.insert("tool".into(), "fio".into());
+    for (key, value) in [("pattern", "rand".into()), ("op", "read".into()), ("iodepth", 1.into())] {
+        if table.insert(key.into(), value).is_some() {
+            return Err(format!("{key} is set by tool = \"seek\"; write tool = \"fio\""));
+        }
+    }
+    Ok(())
+}
+
 fn find_tool(name: &str) -> Result<&'static dyn Tool, String> {
     crate::tool::find(name).ok_or_else(|| {
-        let names = crate::tool::names();
-        let hint = braid_stack::suggest(name, names.iter().copied())
-            .map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
-        format!("the tool {name:?} is not known{hint}; tools are: {}", names.join(", "))
+        format!("unknown tool `{name}`; tools are `{}`", crate::tool::names().join("`, `"))
     })
 }
 
-/// The values of a key, one or a list of different ones; empty without the key.
-fn values_of<'a>(
-    table: &toml::Table,
-    name: &str,
-    mut known: impl Iterator<Item = &'a Parameter>,
-) -> Result<Vec<Value>, String> {
-    let (Some(given), Some(parameter)) = (table.get(name), known.find(|p| p.name == name)) else {
-        return Ok(Vec::new());
-    };
-    let one = |value| parameter.check(value).map_err(|reason| format!("{name} {reason}"));
-    let toml::Value::Array(many) = given else {
-        return Ok(vec![one(given)?]);
-    };
-    if many.is_empty() {
+/// The values of a key that is there, one or a list of different ones.
+fn values_of(table: &toml::Table, parameter: &Parameter) -> Result<Vec<Value>, String> {
+    let name = parameter.name;
+    let given = one_or_many(table.get(name));
+    if given.is_empty() {
         return Err(format!("{name} is an empty list; name at least one value or leave it out"));
     }
-    let values = many.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+    let one = |value| parameter.check(value).map_err(|reason| format!("{name} {reason}"));
+    let values = given.iter().map(one).collect::<Result<Vec<_>, _>>()?;
     match values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
         Some((_, twice)) => Err(format!("{name} holds {twice} twice; remove one")),
         None => Ok(values),
     }
 }
 
-fn words(values: Vec<Value>) -> Vec<String> {
-    values.into_iter().map(|value| value.to_string()).collect()
-}
-
-fn sizes(values: Vec<Value>) -> Vec<ByteSize> {
-    values
-        .iter()
-        .filter_map(|v| if let Value::Size(size) = v { Some(*size) } else { None })
-        .collect()
-}
-
-fn counts(values: Vec<Value>) -> Vec<u32> {
-    let count = |value: &Value| match value {
-        Value::Count(count) => u32::try_from(*count).ok(),
-        _ => None,
+fn settings_as_written<S: Serializer>(
+    settings: &BTreeMap<String, Vec<Value>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let written = |values: &Vec<Value>| match values.as_slice() {
+        [only] => to_toml(only),
+        many => toml::Value::Array(many.iter().map(to_toml).collect()),
     };
-    values.iter().filter_map(count).collect()
+    serializer.collect_map(settings.iter().map(|(name, values)| (name, written(values))))
 }
 
-/// The members of `all` that are named, in the order in which they are named.
-fn pick<T: Copy>(values: Vec<Value>, all: &[T], name: impl Fn(T) -> &'static str) -> Vec<T> {
-    let named = |value: Value| all.iter().copied().find(|one| name(*one) == value.to_string());
-    values.into_iter().filter_map(named).collect()
-}
-
-impl From<Job> for toml::Table {
-    fn from(job: Job) -> Self {
-        let mut table = Self::new();
-        let mut put = |name: &str, values: Vec<toml::Value>| {
-            let value = match <[toml::Value; 1]>::try_from(values) {
-                Ok([only]) => only,
-                Err(values) if values.is_empty() => return,
-                Err(values) => toml::Value::Array(values),
-            };
-            table.insert(name.to_owned(), value);
-        };
-        let texts = |names: Vec<String>| names.into_iter().map(toml::Value::String).collect();
-        put("tool", vec![toml::Value::String(job.tool)]);
-        put("subjects", texts(job.subjects));
-        put("filesystem", texts(job.filesystem.iter().map(|fs| fs.name().to_owned()).collect()));
-        put("mkfs", texts(job.mkfs));
-        put("mount", texts(job.mount));
-        put("readahead", texts(job.readahead.iter().map(ToString::to_string).collect()));
-        put("health", texts(job.health.iter().map(|health| health.name().to_owned()).collect()));
-        put("processes", job.processes.iter().map(|n| toml::Value::Integer((*n).into())).collect());
-        put("drop_caches", job.drop_caches.into_iter().map(toml::Value::Boolean).collect());
-        for (name, values) in job.settings {
-            put(&name, values.into_iter().map(to_toml).collect());
-        }
-        table
-    }
-}
-
-fn to_toml(value: Value) -> toml::Value {
+fn to_toml(value: &Value) -> toml::Value {
     match value {
-        Value::Flag(flag) => toml::Value::Boolean(flag),
-        Value::Count(count) => toml::Value::Integer(i64::try_from(count).unwrap_or(i64::MAX)),
+        Value::Flag(flag) => toml::Value::Boolean(*flag),
+        Value::Count(count) => toml::Value::Integer(i64::try_from(*count).unwrap_or(i64::MAX)),
         Value::Size(size) => toml::Value::String(size.to_string()),
-        Value::Word(word) => toml::Value::String(word),
+        Value::Word(word) => toml::Value::String(word.clone()),
     }
 }
 

@@ -1,22 +1,71 @@
-//! Unknown keys are named, with the nearest that is known.
+//! Keys of a campaign's tables: those that are not known, and values that may be one or many.
+//!
+//! serde refuses unknown keys of tables whose keys are fixed; those of a job depend on its tool, and a
+//! subject has one of several. All errors quote alike, in backticks: what is wrong, then all that is
+//! known, so that [`hint`] can name the nearest.
+
+use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer};
+
+use crate::settings::did_you_mean;
 
 /// Refuses a key that is not known.
-pub(super) fn check_keys<'a>(
+pub(super) fn check_keys<'k>(
     table: &toml::Table,
     place: &str,
-    known: impl Iterator<Item = &'a str> + Clone,
+    known: impl Iterator<Item = &'k str> + Clone,
 ) -> Result<(), String> {
-    for key in table.keys() {
-        if known.clone().any(|name| name == key) {
-            continue;
-        }
-        let hint = braid_stack::suggest(key, known.clone())
-            .map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
-        let names: Vec<&str> = known.collect();
-        return Err(format!(
-            "unknown key {key:?} in {place}{hint}; known are: {}",
-            names.join(", ")
-        ));
+    let Some(key) = table.keys().find(|key| known.clone().all(|name| name != *key)) else {
+        return Ok(());
+    };
+    let known: Vec<&str> = known.collect();
+    Err(format!("unknown key `{key}` in {place}; known are `{}`", known.join("`, `")))
+}
+
+/// What to write instead, if an error is of that kind.
+pub(super) fn hint(error: &str) -> String {
+    if error.contains("expected a sequence") {
+        return ": values in brackets, or tables under [[member]], [[subject]] or [[job]]".into();
     }
-    Ok(())
+    let quoted = error.split_once("unknown ").map_or("", |(_, rest)| rest);
+    let mut quoted = quoted.split('`').skip(1).step_by(2);
+    did_you_mean(quoted.next().unwrap_or_default(), quoted)
+}
+
+/// The values of a key that may have one or a list of them; none without it.
+pub(super) fn one_or_many(given: Option<&toml::Value>) -> &[toml::Value] {
+    match given {
+        None => &[],
+        Some(toml::Value::Array(many)) => many,
+        Some(one) => std::slice::from_ref(one),
+    }
+}
+
+/// Writes a list of one as its only element.
+pub(super) fn one_or_list<T: Serialize, S: Serializer>(
+    values: &[T],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match values {
+        [only] => only.serialize(serializer),
+        many => many.serialize(serializer),
+    }
+}
+
+/// The values of a key, each as one of this type.
+pub(super) fn many<T: DeserializeOwned>(table: &toml::Table, key: &str) -> Result<Vec<T>, String> {
+    one_or_many(table.get(key)).iter().map(|value| read(key, value)).collect()
+}
+
+/// The value of a key; the default without it.
+pub(super) fn one<T: DeserializeOwned + Default>(
+    table: &toml::Table,
+    key: &str,
+) -> Result<T, String> {
+    table.get(key).map_or_else(|| Ok(T::default()), |value| read(key, value))
+}
+
+fn read<T: DeserializeOwned>(key: &str, value: &toml::Value) -> Result<T, String> {
+    let read = value.clone().try_into();
+    read.map_err(|error: toml::de::Error| format!("{key}: {}", error.message()))
 }

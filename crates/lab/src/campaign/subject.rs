@@ -27,9 +27,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use braid_stack::{ByteSize, Stack};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Expression, OneOrMany};
+use super::Expression;
+use super::keys::{check_keys, many, one, one_or_list};
 use crate::settings::Value;
 
 /// A device that templates use.
@@ -46,9 +47,6 @@ pub struct MemberDecl {
 }
 
 impl MemberDecl {
-    /// The keys of a `[[member]]`.
-    pub(super) const KEYS: [&'static str; 3] = ["name", "device", "bus"];
-
     fn bus(&self) -> &str {
         self.bus.as_deref().unwrap_or(&self.name)
     }
@@ -56,7 +54,7 @@ impl MemberDecl {
 
 /// In which order members are taken from their buses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", rename_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
 pub enum Order {
     /// As they are declared.
     Given,
@@ -68,21 +66,7 @@ pub enum Order {
     Reversed,
 }
 
-impl TryFrom<String> for Order {
-    type Error = String;
-
-    fn try_from(word: String) -> Result<Self, String> {
-        let known = Self::ALL.into_iter().find(|order| order.name() == word);
-        known
-            .ok_or_else(|| crate::settings::unknown_word(&word, &Self::ALL.map(Self::name)))
-            .map_err(|reason| format!("order {reason}"))
-    }
-}
-
 impl Order {
-    /// Every one.
-    const ALL: [Self; 4] = [Self::Given, Self::Alternate, Self::Grouped, Self::Reversed];
-
     /// Its name in campaigns.
     pub fn name(self) -> &'static str {
         match self {
@@ -114,7 +98,21 @@ pub enum Source {
     Tmpfs(String),
 }
 
+/// A source of the kind that a key names.
+type Make = fn(String) -> Source;
+
 impl Source {
+    /// The keys in a campaign, and what each makes.
+    const KINDS: [(&str, Make); 7] = [
+        ("stack", |text| Self::Stack(text.into())),
+        ("path", Self::Path),
+        ("directory", Self::Directory),
+        ("nbd", Self::Nbd),
+        ("kernel", |text| Self::Kernel(text.into())),
+        ("zram", Self::Zram),
+        ("tmpfs", Self::Tmpfs),
+    ];
+
     /// What a word on the command line means: an `nbd://` or `nbd+unix://` URI, else a stack.
     pub fn from_argument(word: &str) -> Self {
         if word.starts_with("nbd://") || word.starts_with("nbd+unix://") {
@@ -149,6 +147,11 @@ impl Source {
         }
     }
 
+    /// Whether it is a folder on a file system that is there.
+    pub fn is_folder(&self) -> bool {
+        matches!(self, Self::Directory(_))
+    }
+
     /// The stack of a source that is an expression, if it says one.
     pub fn stack(&self) -> Option<&Stack> {
         match self {
@@ -170,6 +173,12 @@ impl Source {
     }
 }
 
+impl Serialize for Source {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([(self.kind(), self.text())])
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text())
@@ -178,21 +187,27 @@ impl fmt::Display for Source {
 
 /// A subject as it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "RawSubject", into = "RawSubject")]
+#[serde(try_from = "toml::Table")]
 pub struct SubjectDecl {
     /// Unique in the campaign.
     pub name: String,
     /// What it is, with `{chunk}`, `{members}` and `{NAME}` of members where it is a template.
+    #[serde(flatten)]
     pub source: Source,
     /// Whether the others are compared with it. Of several, with their average.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub baseline: bool,
     /// Numbers of members for `{members}`; empty: all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
     pub members: Vec<u32>,
     /// Chunk sizes for `{chunk}`.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
     pub chunk: Vec<ByteSize>,
     /// Numbers of buses that the members are taken from; empty: all.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
     pub buses: Vec<u32>,
     /// Orders; empty: as declared.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
     pub order: Vec<Order>,
 }
 
@@ -213,61 +228,7 @@ pub struct Subject {
     pub impossible: Option<String>,
 }
 
-/// The form in a file; unknown keys have been refused before.
-#[derive(Serialize, Deserialize)]
-struct RawSubject {
-    name: String,
-    #[serde(flatten)]
-    source: RawSource,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    baseline: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    members: Option<OneOrMany<u32>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    chunk: Option<OneOrMany<ByteSize>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    buses: Option<OneOrMany<u32>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    order: Option<OneOrMany<Order>>,
-}
-
-/// One optional key for each kind of source.
-#[derive(Default, Serialize, Deserialize)]
-struct RawSource {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stack: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    directory: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    nbd: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kernel: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    zram: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tmpfs: Option<String>,
-}
-
 impl SubjectDecl {
-    /// The keys of a `[[subject]]`.
-    pub(super) const KEYS: [&'static str; 13] = [
-        "name",
-        "stack",
-        "path",
-        "directory",
-        "nbd",
-        "kernel",
-        "zram",
-        "tmpfs",
-        "baseline",
-        "members",
-        "chunk",
-        "buses",
-        "order",
-    ];
-
     /// A subject without a template.
     pub fn new(name: &str, source: Source, baseline: bool) -> Self {
         Self {
@@ -296,72 +257,40 @@ impl SubjectDecl {
     }
 }
 
-impl TryFrom<RawSubject> for SubjectDecl {
+impl TryFrom<toml::Table> for SubjectDecl {
     type Error = String;
 
-    fn try_from(raw: RawSubject) -> Result<Self, String> {
-        let RawSource { stack, path, directory, nbd, kernel, zram, tmpfs } = raw.source;
-        let mut sources = [
-            stack.map(|text| Source::Stack(text.into())),
-            path.map(Source::Path),
-            directory.map(Source::Directory),
-            nbd.map(Source::Nbd),
-            kernel.map(|text| Source::Kernel(text.into())),
-            zram.map(Source::Zram),
-            tmpfs.map(Source::Tmpfs),
-        ]
-        .into_iter()
-        .flatten();
-        let (Some(source), None) = (sources.next(), sources.next()) else {
+    fn try_from(table: toml::Table) -> Result<Self, String> {
+        const KEYS: [&str; 6] = ["name", "baseline", "members", "chunk", "buses", "order"];
+        let kinds = Source::KINDS.iter();
+        check_keys(
+            &table,
+            "a subject",
+            KEYS.into_iter().chain(kinds.clone().map(|(key, _)| *key)),
+        )?;
+        let name: String = one(&table, "name")?;
+        let given: Vec<_> = kinds.filter(|(key, _)| table.contains_key(*key)).collect();
+        let [(key, make)] = given[..] else {
             return Err(format!(
-                "subject {:?} needs exactly one of `stack = \"raid0(...)\"`, `path = \"/dev/...\"`, \
+                "subject {name:?} needs exactly one of `stack = \"raid0(...)\"`, `path = \"/dev/...\"`, \
                  `directory = \"/mnt/...\"`, `nbd = \"nbd+unix:///?socket=...\"`, \
-                 `kernel = \"raid0(...)\"`, `zram = \"1G\"` and `tmpfs = \"1G\"`",
-                raw.name
+                 `kernel = \"raid0(...)\"`, `zram = \"1G\"` and `tmpfs = \"1G\"`"
             ));
         };
         Ok(Self {
-            name: raw.name,
-            source,
-            baseline: raw.baseline,
-            members: raw.members.map(|many| many.0).unwrap_or_default(),
-            chunk: raw.chunk.map(|many| many.0).unwrap_or_default(),
-            buses: raw.buses.map(|many| many.0).unwrap_or_default(),
-            order: raw.order.map(|many| many.0).unwrap_or_default(),
+            source: make(one(&table, key)?),
+            baseline: one(&table, "baseline")?,
+            members: many(&table, "members")?,
+            chunk: many(&table, "chunk")?,
+            buses: many(&table, "buses")?,
+            order: many(&table, "order")?,
+            name,
         })
     }
 }
 
-impl From<SubjectDecl> for RawSubject {
-    fn from(subject: SubjectDecl) -> Self {
-        let mut source = RawSource::default();
-        match subject.source {
-            Source::Stack(text) => source.stack = Some(text.to_string()),
-            Source::Path(text) => source.path = Some(text),
-            Source::Directory(text) => source.directory = Some(text),
-            Source::Nbd(text) => source.nbd = Some(text),
-            Source::Kernel(text) => source.kernel = Some(text.to_string()),
-            Source::Zram(text) => source.zram = Some(text),
-            Source::Tmpfs(text) => source.tmpfs = Some(text),
-        }
-        Self {
-            name: subject.name,
-            source,
-            baseline: subject.baseline,
-            members: some_of(subject.members),
-            chunk: some_of(subject.chunk),
-            buses: some_of(subject.buses),
-            order: some_of(subject.order),
-        }
-    }
-}
-
-fn some_of<T>(values: Vec<T>) -> Option<OneOrMany<T>> {
-    (!values.is_empty()).then_some(OneOrMany(values))
-}
-
 /// `None` alone where nothing is listed: one turn of the loop without that dimension.
-fn or_none<T: Copy>(values: &[T]) -> Vec<Option<T>> {
+pub(crate) fn or_none<T: Copy>(values: &[T]) -> Vec<Option<T>> {
     if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
 }
 

@@ -106,13 +106,15 @@ fn each_fault_names_its_remedy() {
         (GOOD.replace("\"b.img\"", "\"\""), "--member b=DEVICE"),
         (GOOD.replace("name = \"b\"", "name = \"members\""), "neither \"members\""),
         ("name = \"x\"".to_owned(), "add a [[subject]]"),
-        (GOOD.replace("[[job]]", "[job]"), "write [[job]]"),
+        (GOOD.replace("[[job]]", "[job]"), "tables under [[member]], [[subject]] or [[job]]"),
         (
-            GOOD.replacen("[[member]]", "subject = \"a\"\n[[member]]", 1)
-                .replace("[[subject]]", "[[job]]"),
-            "write [[subject]]",
+            "name = \"x\"\nsubject = \"a\"".to_owned(),
+            "tables under [[member]], [[subject]] or [[job]]",
         ),
-        (GOOD.replace("chunk = [", "order = \"randm\"\nchunk = ["), "order is \"randm\""),
+        (
+            GOOD.replace("chunk = [", "order = \"randm\"\nchunk = ["),
+            "order: unknown variant `randm`",
+        ),
         (
             GOOD.replace("chunk = [", "order = [\"alternte\"]\nchunk = ["),
             "did you mean \"alternate\"?",
@@ -129,6 +131,23 @@ fn each_fault_names_its_remedy() {
         let error = error_of(&text);
         assert!(error.contains(expected), "expected {expected:?} in: {error}");
     }
+}
+
+/// A seek is a random read, one at a time, whoever wrote it down.
+#[test]
+fn seeks_are_short_for_random_reads_of_fio() {
+    let jobs = |job: &str| {
+        let text = format!("{}[[job]]\n{job}\n", GOOD.split("[[job]]").next().unwrap());
+        parse_campaign(&text, "test.toml").map(|campaign| campaign.jobs)
+    };
+    let fio = "tool = 'fio'\npattern = 'rand'\nop = 'read'\niodepth = 1\nblock_size = '512'";
+    let seek = jobs("tool = 'seek'\nblock_size = '512'").unwrap();
+    assert_eq!(seek, jobs(fio).unwrap());
+    let error = jobs("tool = 'seek'\niodepth = 4").unwrap_err().to_string();
+    assert!(error.contains("iodepth is set by tool = \"seek\""), "{error}");
+    // What an older run has stored is the same quantity.
+    let found = ["seek_rate", "seek_time"].map(crate::metric::Metric::find);
+    assert_eq!(found.map(|metric| metric.unwrap().name()), ["iops", "latency_mean"]);
 }
 
 /// Else one thing would be measured under several names, and one of them would win.

@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 
 use super::{Planned, plan_job};
 use crate::campaign::{
-    Campaign, Fault, FileSystem, Job, Patterns, Source, Subject, expand_subjects, fault_of,
-    parse_unchecked,
+    Campaign, Fault, FileSystem, Job, Patterns, Subject, expand_subjects, fault_of, parse_unchecked,
 };
 use crate::error::LabError;
 use crate::tool::Place;
@@ -119,6 +118,6 @@ fn fault_of_folders(job: &Job, subjects: &[Subject]) -> Option<String> {
         ("mount", is_set(&job.mount)),
     ];
     let (key, _) = wanted.into_iter().find(|(_, is_wanted)| *is_wanted)?;
-    mine.all(|subject| matches!(subject.source, Source::Directory(_)))
+    mine.all(|subject| subject.source.is_folder())
         .then(|| format!("it has `{key}`, and all of its subjects are folders"))
 }

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 
 use braid_stack::{Model, Node, Stack};
 
+use super::spread::data_members;
+
 /// What is assumed of a device that nobody has measured yet, in bytes per second. The progress line
 /// of a run estimates from what was measured instead.
 pub(super) const ASSUMED_RATE: f64 = 100e6;
@@ -56,7 +58,6 @@ fn of(stack: &Stack, on_bus: &BTreeMap<&str, u32>) -> Rates {
             _ => Rates::ASSUMED,
         };
     }
-    let count = members.len() as f64;
     let there = members.iter().filter(|member| !member.is_missing());
     let slowest = there.map(|member| of(member, on_bus)).reduce(|one, other| Rates {
         read: one.read.min(other.read),
@@ -64,12 +65,11 @@ fn of(stack: &Stack, on_bus: &BTreeMap<&str, u32>) -> Rates {
         are_known: one.are_known && other.are_known,
     });
     let Some(slowest) = slowest else { return Rates::ASSUMED };
-    match &stack.node {
-        Node::Raid0(_) => slowest.times(count, count),
-        Node::Raid10(raid) => slowest.times(count, count / raid.layout.copies() as f64),
-        Node::Raid4(_) | Node::Raid5(_) => slowest.times(count - 1.0, count - 1.0),
-        Node::Raid6(_) => slowest.times(count - 2.0, count - 2.0),
-        _ => slowest,
+    let data = data_members(stack).filter(|_| !matches!(stack.node, Node::Linear(_)));
+    let data = data.unwrap_or(1.0);
+    match stack.node {
+        Node::Raid10(_) => slowest.times(members.len() as f64, data),
+        _ => slowest.times(data, data),
     }
 }
 

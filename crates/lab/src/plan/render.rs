@@ -106,7 +106,7 @@ fn render_writes(plan: &Plan, text: &mut Text) {
     if !beside.is_empty() {
         text.line(format_args!("  not counted: {}", beside.join("; ")));
     }
-    let folders = plan.subjects.iter().filter(|s| matches!(s.source, Source::Directory(_)));
+    let folders = plan.subjects.iter().filter(|s| s.source.is_folder());
     for subject in folders {
         text.line(format_args!("  {}: in a new folder only, removed at the end", subject.source));
     }

@@ -2,19 +2,20 @@
 //! written once. Pure; sizes of leaves are an argument.
 //!
 //! ```text
-//!   raid0(a, b), chunk 1, of 5:   a 1 . 3 . 5     a 3, b 2
-//!                                 b . 2 . 4 .
+//!   raid0(a, b), chunk 1, of 4:   a 1 . 3 .       a 2, b 2
+//!                                 b . 2 . 4
 //!   linear(a, b), a holds 4:      a 1 2 3 4       a 4, b 1
 //! ```
 //!
-//! Exact for linear, raid0, raid1 and raid10, and for parity in whole stripes; a write of less than a
-//! stripe costs more than is told here. Superblocks, bitmaps and logs are not counted. Below a level
-//! that does not keep the order (raid10's far copies) a member's bytes are taken for its first.
+//! In whole stripes: of a part of one each member gets the same. Superblocks, bitmaps and logs are not
+//! counted, and a member's bytes are taken for its first. What a level makes of its members is
+//! `braid-level`'s to say.
 
 use std::collections::BTreeMap;
 
-use braid_level::raid10::Columns;
-use braid_stack::{Node, Raid10, Stack};
+use braid_level::Level;
+use braid_level::size::round_down;
+use braid_stack::Stack;
 
 /// What is known of the sizes of leaves, in bytes.
 pub(super) type Sizes<'s> = &'s dyn Fn(&Stack) -> Option<u64>;
@@ -56,79 +57,42 @@ fn add(stack: &Stack, bytes: u64, sizes: Sizes<'_>, shares: &mut BTreeMap<String
     }
 }
 
+/// How many members hold as much as the stack does, if all are of one size; `None` of what is no
+/// level, or says itself which (`md`).
+pub(super) fn data_members(stack: &Stack) -> Option<f64> {
+    // A multiple of every chunk.
+    const UNIT: u64 = 1 << 40;
+    let units = vec![Some(UNIT); stack.members().len()];
+    Some(stack.shape()?.size_over(&units)? as f64 / UNIT as f64)
+}
+
 /// What each member gets of the first `bytes`.
 fn divide(stack: &Stack, bytes: u64, sizes: Sizes<'_>) -> Vec<u64> {
     let members = stack.members();
-    // Nothing is known: the first one is large enough for all.
-    let room = |member: &Stack| capacity(member, sizes).unwrap_or(u64::MAX);
-    match &stack.node {
-        Node::Linear(_) => {
-            let mut left = bytes;
-            let mut take = |member| {
-                let taken = left.min(room(member));
-                left -= taken;
-                taken
-            };
-            members.iter().map(&mut take).collect()
-        }
-        Node::Raid0(raid) => {
-            let rooms: Vec<u64> =
-                members.iter().map(|member| room(member) / raid.chunk.0).collect();
-            zones(bytes, raid.chunk.0, &rooms)
-        }
-        Node::Raid10(raid) => copies(bytes, raid),
-        Node::Raid4(raid) => parity(bytes, raid.chunk.0, members.len(), 1),
-        Node::Raid5(raid) => parity(bytes, raid.chunk.0, members.len(), 1),
-        Node::Raid6(raid) => parity(bytes, raid.chunk.0, members.len(), 2),
-        // A mirror; and of an array that describes itself nobody gets more than all.
-        _ => vec![bytes; members.len()],
-    }
-}
-
-/// Stripes over those members that are long enough, zone after zone. `rooms` in chunks.
-fn zones(bytes: u64, chunk: u64, rooms: &[u64]) -> Vec<u64> {
-    let mut shares = vec![0; rooms.len()];
-    let (mut left, mut floor) = (bytes, 0);
-    while left > 0 {
-        let zone: Vec<usize> = (0..rooms.len()).filter(|one| rooms[*one] > floor).collect();
-        let Some(ceiling) = zone.iter().map(|one| rooms[*one]).min() else { break };
-        let width = zone.len() as u64;
-        let taken = left.min((ceiling - floor).saturating_mul(chunk).saturating_mul(width));
-        let (rows, rest) = (taken / (chunk * width), taken % (chunk * width));
-        for (place, member) in zone.into_iter().enumerate() {
-            let last = rest.saturating_sub(place as u64 * chunk).min(chunk);
-            shares[member] += rows * chunk + last;
-        }
-        (left, floor) = (left - taken, ceiling);
-    }
-    shares
-}
-
-/// Copies of each chunk. After as many chunks as members the pattern begins again, and each member
-/// has got as many chunks as there are copies.
-fn copies(bytes: u64, raid: &Raid10) -> Vec<u64> {
-    let (chunk, copies) = (raid.chunk.0, raid.layout.copies() as u64);
-    let width = raid.members.len() as u64;
-    // The stack was refused if it has fewer members than copies.
-    let Ok(columns) = Columns::new(raid.layout, raid.members.len()) else {
-        return vec![bytes; raid.members.len()];
+    let width = members.len();
+    let (Some(shape), Some(data)) = (stack.shape(), data_members(stack)) else {
+        // Nobody gets more than all.
+        return vec![bytes; width];
     };
-    let (rounds, rest) = (bytes / (chunk * width), bytes % (chunk * width));
-    let mut shares = vec![rounds * chunk * copies; raid.members.len()];
-    for number in 0..rest.div_ceil(chunk) {
-        let length = (rest - number * chunk).min(chunk);
-        for member in columns.holders(number) {
-            shares[member] += length;
-        }
+    if shape.level.is_redundant() {
+        let together = (bytes as f64 * width as f64 / data) as u64;
+        return (0..width as u64).map(|place| (together + place) / width as u64).collect();
+    }
+    // Nothing is known: it is large enough for all.
+    let room = |member| round_down(capacity(member, sizes).unwrap_or(u64::MAX), shape.chunk);
+    let rooms: Vec<u64> = members.iter().map(room).collect();
+    let mut order: Vec<usize> = (0..width).collect();
+    if shape.level == Level::Raid0 {
+        order.sort_by_key(|member| rooms[*member]);
+    }
+    let (mut shares, mut left) = (vec![0; width], bytes);
+    for (before, member) in order.into_iter().enumerate() {
+        // Of a stripe all that are not full yet get the same; else one is filled after the other.
+        let at_once = if shape.level == Level::Raid0 { width - before } else { 1 };
+        shares[member] = left.div_ceil(at_once as u64).min(rooms[member]);
+        left -= shares[member];
     }
     shares
-}
-
-/// Whole stripes: each member gets a chunk of each, data or parity. Of a part of one, the mean.
-fn parity(bytes: u64, chunk: u64, members: usize, parities: usize) -> Vec<u64> {
-    let data = members.saturating_sub(parities).max(1) as u64;
-    let (rows, rest) = (bytes / (chunk * data), bytes % (chunk * data));
-    vec![rows * chunk + rest.div_ceil(data); members]
 }
 
 #[cfg(test)]
@@ -156,7 +120,7 @@ mod tests {
     #[test]
     fn each_level_puts_its_bytes_where_it_does() {
         assert_eq!(kib("raid1(./a, ./b)", 8), two("./a", 8, "./b", 8));
-        assert_eq!(kib("raid0(chunk=4K, ./a, ./b)", 20), two("./a", 12, "./b", 8));
+        assert_eq!(kib("raid0(chunk=4K, ./a, ./b)", 20), two("./a", 10, "./b", 10));
         // A small region lies on the first one alone.
         assert_eq!(kib("linear(./a64, ./b64)", 20), two("./a64", 20, "./b64", 0));
         assert_eq!(kib("linear(./a64, ./b64)", 100), two("./a64", 64, "./b64", 36));
@@ -177,10 +141,8 @@ mod tests {
         };
         assert_eq!(of("n3", "./a, ./b, ./c", 12), [12, 12, 12]);
         assert_eq!(of("n2", "./a, ./b, ./c, ./d", 8), [4, 4, 4, 4]);
-        assert_eq!(of("n2", "./a, ./b, ./c, ./d", 4), [4, 4, 0, 0]);
-        assert_eq!(of("n2", "./a, ./b, ./c", 8), [8, 4, 4]);
-        assert_eq!(of("f2", "./a, ./b, ./c", 8), [4, 8, 4]);
-        assert_eq!(of("o2", "./a, missing, ./c", 4), [4, 0]);
+        assert_eq!(of("f2", "./a, ./b, ./c", 12), [8, 8, 8]);
+        assert_eq!(of("o2", "./a, missing, ./c", 12), [8, 8]);
     }
 
     #[test]

@@ -85,7 +85,7 @@ struct Place<'p> {
 impl<'p> Place<'p> {
     fn new(subject: &'p Subject, campaign: &'p Campaign, work: &'p mut Work) -> Self {
         let known = size_of_source(&subject.source);
-        let is_size_known = known.is_some() || matches!(subject.source, Source::Directory(_));
+        let is_size_known = known.is_some() || subject.source.is_folder();
         let size = known.unwrap_or(campaign.region.0);
         let rates = subject.source.stack().map_or(Rates::ASSUMED, Rates::of);
         Self { source: &subject.source, campaign, size, is_size_known, rates, work }
@@ -119,8 +119,7 @@ impl<'p> Place<'p> {
         let repetitions = f64::from(self.campaign.repetitions);
         let setup = &workload.setup;
         let (mut time, mut laid_out) = (SET_UP, 0);
-        let in_folder =
-            setup.filesystem != FileSystem::None || matches!(self.source, Source::Directory(_));
+        let in_folder = setup.filesystem != FileSystem::None || self.source.is_folder();
         if setup.filesystem.is_made() {
             time += MAKE_FILE_SYSTEM;
         }
@@ -183,8 +182,7 @@ impl<'p> Place<'p> {
     fn why_tight(&self, workload: &Workload) -> Option<String> {
         let tool = workload.tool().filter(|_| self.is_size_known)?;
         let nowhere = Path::new("/");
-        let in_folder =
-            workload.setup.filesystem.is_made() || matches!(self.source, Source::Directory(_));
+        let in_folder = workload.setup.filesystem.is_made() || self.source.is_folder();
         let (target, [region_bytes, room_bytes]) = if in_folder {
             (Target::Folder(nowhere.into()), self.rooms())
         } else if matches!(tool.place(&workload.settings), tool::Place::Either { .. }) {

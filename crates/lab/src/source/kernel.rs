@@ -1,8 +1,9 @@
 //! A stack as an array of the kernel's md, in mdadm's words. Pure.
 
-use braid_stack::{ByteSize, Node, Stack};
+use braid_stack::{Node, Stack};
 
 use super::form::Form;
+use super::redundancy::{chunk_and_layout, is_redundant, whole_path};
 
 /// The shape of an array in mdadm's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,11 +12,6 @@ pub(crate) struct KernelShape {
     /// Paths, or `missing`.
     pub(crate) members: Vec<String>,
     pub(crate) is_redundant: bool,
-}
-
-/// Whether members of the array can be taken out.
-pub(crate) fn is_redundant(stack: &Stack) -> bool {
-    plan_kernel(stack, Form::default()).is_ok_and(|shape| shape.is_redundant)
 }
 
 /// Whether the kernel's md has such an array at all.
@@ -33,37 +29,25 @@ pub(crate) fn check(stack: &Stack) -> Result<(), String> {
 ///
 /// Why the kernel has no such array.
 pub(crate) fn plan_kernel(stack: &Stack, form: Form) -> Result<KernelShape, String> {
-    let chunk = |size: ByteSize| vec![format!("--chunk={}K", size.0 >> 10)];
-    let layout = |mut words: Vec<String>, layout: String| {
-        words.push(format!("--layout={layout}"));
-        words
-    };
-    let shape = match &stack.node {
-        Node::Raid0(raid) => chunk(raid.chunk),
-        Node::Raid1(_) => Vec::new(),
-        Node::Raid10(raid) => layout(chunk(raid.chunk), raid.layout.to_string()),
-        Node::Raid4(raid) => chunk(raid.chunk),
-        Node::Raid5(raid) => layout(chunk(raid.chunk), raid.layout.to_string()),
-        Node::Raid6(raid) => layout(chunk(raid.chunk), raid.layout.to_string()),
-        Node::Linear(_) => Vec::new(),
-        other => return Err(format!("{} is no level of the kernel's md", other.name())),
-    };
-    let member = |member: &Stack| match &member.node {
-        Node::File(file) if file.offset.0 == 0 && file.length.is_none() => Ok(file.path.clone()),
-        Node::Missing(_) => Ok("missing".to_owned()),
-        _ => Err(format!(
+    let (chunk, layout) = chunk_and_layout(&stack.node)
+        .ok_or_else(|| format!("{} is no level of the kernel's md", stack.node.name()))?;
+    let member = |member: &Stack| match whole_path(member) {
+        Some(path) => Ok(path),
+        None if member.is_missing() => Ok("missing".to_owned()),
+        None => Err(format!(
             "{member} is no member for the kernel's md: it takes whole block devices and files"
         )),
     };
     let members = stack.members().iter().map(member).collect::<Result<Vec<_>, _>>()?;
-    let is_redundant = !matches!(stack.node, Node::Raid0(_) | Node::Linear(_));
+    let is_redundant = is_redundant(stack);
     let mut words = vec![
         "--run".to_owned(),
         "--metadata=1.2".to_owned(),
         format!("--level={}", stack.node.name()),
         format!("--raid-devices={}", members.len()),
     ];
-    words.extend(shape);
+    words.extend(chunk.map(|size| format!("--chunk={}K", size.0 >> 10)));
+    words.extend(layout.map(|layout| format!("--layout={layout}")));
     if is_redundant {
         words.push("--bitmap=none".to_owned());
     }

@@ -1,7 +1,7 @@
 //! What a stack survives, and the array with superblocks that stands in for it where members are to
 //! be taken out and put in.
 
-use braid_stack::{Missing, Node, Stack};
+use braid_stack::{ByteSize, Missing, Node, Stack};
 
 /// What can be done to the members of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,15 +24,12 @@ pub(crate) fn redundancy(stack: &Stack) -> Redundancy {
     }
 }
 
-fn is_redundant(node: &Node) -> bool {
-    matches!(
-        node,
-        Node::Raid1(_) | Node::Raid10(_) | Node::Raid4(_) | Node::Raid5(_) | Node::Raid6(_)
-    )
+pub(super) fn is_redundant(stack: &Stack) -> bool {
+    stack.shape().is_some_and(|shape| shape.level.is_redundant())
 }
 
 pub(super) fn has_redundancy(stack: &Stack) -> bool {
-    is_redundant(&stack.node) || stack.members().iter().any(has_redundancy)
+    is_redundant(stack) || stack.members().iter().any(has_redundancy)
 }
 
 /// Whether some place of a member is free from the start.
@@ -43,7 +40,7 @@ pub(crate) fn lacks_a_member(stack: &Stack) -> bool {
 /// Leaves the first member of the topmost redundant level out: the one that is hurt, also where it
 /// fails later. Answers whether there is one.
 pub fn leave_one_out(stack: &mut Stack) -> bool {
-    let redundant = is_redundant(&stack.node);
+    let redundant = is_redundant(stack);
     let members = stack.members_mut();
     match members.first_mut() {
         Some(first) if redundant => {
@@ -54,28 +51,37 @@ pub fn leave_one_out(stack: &mut Stack) -> bool {
     }
 }
 
+/// The chunk and the layout that a level is made with, where it has one that is said; `None` of what
+/// is no level.
+pub(super) fn chunk_and_layout(node: &Node) -> Option<(Option<ByteSize>, Option<String>)> {
+    Some(match node {
+        Node::Linear(_) | Node::Raid1(_) => (None, None),
+        Node::Raid0(raid) => (Some(raid.chunk), None),
+        Node::Raid4(raid) => (Some(raid.chunk), None),
+        Node::Raid5(raid) => (Some(raid.chunk), Some(raid.layout.to_string())),
+        Node::Raid6(raid) => (Some(raid.chunk), Some(raid.layout.to_string())),
+        Node::Raid10(raid) => (Some(raid.chunk), Some(raid.layout.to_string())),
+        _ => return None,
+    })
+}
+
+/// The path of a member that is a whole file or block device.
+pub(super) fn whole_path(member: &Stack) -> Option<String> {
+    match &member.node {
+        Node::File(file) if file.offset.0 == 0 && file.length.is_none() => Some(file.path.clone()),
+        _ => None,
+    }
+}
+
 /// The words of `braid create` for an array with superblocks in place of the stack, and its
 /// members; `None` where there is no such array.
 pub(crate) fn plan_creation(stack: &Stack) -> Option<(Vec<String>, Vec<String>)> {
+    let (chunk, layout) = chunk_and_layout(&stack.node).filter(|_| is_redundant(stack))?;
     let mut words = vec!["--level".to_owned(), stack.node.name().to_owned()];
-    let mut shape = |chunk: String, layout: Option<String>| {
-        words.extend(["--chunk".to_owned(), chunk]);
-        words.extend(layout.into_iter().flat_map(|layout| ["--layout".to_owned(), layout]));
-    };
-    match &stack.node {
-        Node::Raid1(_) => {}
-        Node::Raid10(raid) => shape(raid.chunk.to_string(), Some(raid.layout.to_string())),
-        Node::Raid4(raid) => shape(raid.chunk.to_string(), None),
-        Node::Raid5(raid) => shape(raid.chunk.to_string(), Some(raid.layout.to_string())),
-        Node::Raid6(raid) => shape(raid.chunk.to_string(), Some(raid.layout.to_string())),
-        _ => return None,
-    }
+    words.extend(chunk.into_iter().flat_map(|chunk| ["--chunk".to_owned(), chunk.to_string()]));
+    words.extend(layout.into_iter().flat_map(|layout| ["--layout".to_owned(), layout]));
     words.extend(["--bitmap", "none", "--consistency", "resync"].map(str::to_owned));
-    let path = |member: &Stack| match &member.node {
-        Node::File(file) if file.offset.0 == 0 && file.length.is_none() => Some(file.path.clone()),
-        _ => None,
-    };
-    let members: Option<Vec<String>> = stack.members().iter().map(path).collect();
+    let members: Option<Vec<String>> = stack.members().iter().map(whole_path).collect();
     Some((words, members?))
 }
 

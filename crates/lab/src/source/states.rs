@@ -1,7 +1,7 @@
 //! What state a subject is brought into for a trial, and how, by what it is made of. Pure.
 
 use super::kernel;
-use super::redundancy::{Redundancy, lacks_a_member, redundancy};
+use super::redundancy::{Redundancy, is_redundant, lacks_a_member, redundancy};
 use crate::campaign::{Health, Source};
 
 /// How a state is brought about.
@@ -36,7 +36,9 @@ pub(crate) fn treatment(source: &Source, health: Health) -> Result<Treatment, St
     };
     let stack = expression.stack()?;
     let redundancy = match source {
-        Source::Kernel(_) if kernel::is_redundant(stack) => Redundancy::Remembering,
+        Source::Kernel(_) if is_redundant(stack) && kernel::check(stack).is_ok() => {
+            Redundancy::Remembering
+        }
         Source::Kernel(_) => Redundancy::None,
         _ => redundancy(stack),
     };

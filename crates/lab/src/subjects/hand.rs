@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::command::{CommandLine, Exit, last_lines};
+use crate::command::{CommandLine, Exit};
 use crate::error::LabError;
 use crate::world::{StopFlag, World};
 
@@ -26,7 +26,7 @@ impl Hand<'_> {
         let done = self.world.run(&command, LIMIT, &StopFlag::default())?;
         match done.exit {
             Exit::Code(0) => Ok(()),
-            exit => Err(self.left(format!("{exit} {}", last_lines(&done.stderr)), &command)),
+            _ => Err(self.left(done.why(), &command)),
         }
     }
 

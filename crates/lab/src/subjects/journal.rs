@@ -14,6 +14,12 @@
 //! * a name that may belong to somebody else by now is told by more than the name: loop devices by
 //!   their files, everything that ends with the system by the boot.
 //!
+//! Why the kernel does not own what is noted here. A mount namespace of the run's own would end with it,
+//! but nobody outside could see what is mounted (`df`, `fuser`, another run's refusals), nor unmount a
+//! disk for it. A loop device that clears itself (`LO_FLAGS_AUTOCLEAR`) stays as long as a mount or an
+//! array has it, which outlive the run; and when the array is stopped it goes before the superblock on
+//! it can be removed. Arrays, RAM disks and superblocks have no owner that could die.
+//!
 //! Deliberately absent: processes, which are told by their environment ([`crate::world`]); and
 //! flushing: after a power cut only folders and superblocks are left, and those harm nothing.
 
@@ -25,6 +31,7 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
+use super::hand::remove_file;
 use crate::array::Braid;
 use crate::error::LabError;
 use crate::store::write_whole;
@@ -140,22 +147,13 @@ impl Journal {
 
     fn write(&self, state: &mut State) {
         let written = match state.notes.is_empty() {
-            true => remove(&self.path),
+            true => remove_file(&self.path),
             false => render(&self.boot, state).and_then(|text| write_whole(&self.path, &text)),
         };
         // What is there must still be noted in memory and go away: it is told at the next check.
         if let Err(error) = written {
             state.failure.get_or_insert(error);
         }
-    }
-}
-
-fn remove(path: &Path) -> Result<(), LabError> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(LabError::file("remove", path)(error))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -29,8 +29,7 @@ mod command;
 mod output;
 mod series;
 
-pub(super) use command::{job, milliseconds, with_seed, with_target};
-pub(super) use output::{parse_jobs, totals};
+use output::{parse_jobs, totals};
 
 pub(super) struct Fio;
 
@@ -127,7 +126,8 @@ impl Tool for Fio {
     }
 
     fn about(&self) -> &'static str {
-        "requests of one size, in sequence or at random, at a fixed depth, for a time"
+        "requests of one size, in sequence or at random, at a fixed depth, for a time; `tool = \"seek\"` \
+         is its random reads at depth 1"
     }
 
     fn parameters(&self) -> &'static [Parameter] {
@@ -139,7 +139,13 @@ impl Tool for Fio {
     }
 
     fn parse_version(&self, output: &ToolOutput) -> Result<String, ToolError> {
-        parse_version(NAME, output)
+        let word = output.stdout.trim();
+        let numbered =
+            word.strip_prefix("fio-").is_some_and(|v| v.starts_with(|c: char| c.is_ascii_digit()));
+        if numbered && word.lines().count() == 1 {
+            return Ok(word.to_owned());
+        }
+        Err(malformed(NAME, format!("no version in {}", excerpt(word))))
     }
 
     fn check(&self, settings: &Settings, _processes: u32) -> Result<(), String> {
@@ -233,24 +239,14 @@ impl Tool for Fio {
     }
 
     fn parse(&self, spec: &TrialSpec<'_>, run: &RunOutput) -> Result<Measured, ToolError> {
-        let jobs = parse_jobs(NAME, run)?;
-        let mut measured = totals(NAME, ops(spec.settings), &jobs)?;
+        let jobs = parse_jobs(run)?;
+        let mut measured = totals(ops(spec.settings), &jobs)?;
         if let Some(slice_ms) = series_ms(spec.settings) {
             let longest = spec.settings.word("series_latency") == "max";
             measured.series = series::parse_series(&run.files, slice_ms, longest)?;
         }
         Ok(measured)
     }
-}
-
-pub(super) fn parse_version(tool: &'static str, output: &ToolOutput) -> Result<String, ToolError> {
-    let word = output.stdout.trim();
-    let numbered =
-        word.strip_prefix("fio-").is_some_and(|v| v.starts_with(|c: char| c.is_ascii_digit()));
-    if numbered && word.lines().count() == 1 {
-        return Ok(word.to_owned());
-    }
-    Err(malformed(tool, format!("no version in {}", excerpt(word))))
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use super::Tool;
 /// Every tool.
 pub(super) const TOOLS: &[&dyn Tool] = &[
     &super::fio::Fio,
-    &super::seek::Seek,
     &super::hdparm::Hdparm,
     &super::dd::Dd,
     &super::sysbench::Sysbench,

@@ -1,6 +1,9 @@
 //! Processes that a run left because it was killed: told by a variable of their environment, which
 //! names the results folder and goes from each process to its children.
 //!
+//! Not by a signal at the parent's death (`PR_SET_PDEATHSIG`): that reaches children and not theirs, and
+//! a volume has to outlive the `braid up` that starts it. What finds volumes finds the rest as well.
+//!
 //! Nothing is noted when one starts, so there is no moment in which one could be missed; and a
 //! number that belongs to somebody else by now is no danger.
 

@@ -15,7 +15,7 @@ use super::content::{self, Leave};
 use super::many::Left;
 use super::service::SystemService;
 use super::{Alone, Beside, Service, StopFlag, World, many, process, strays};
-use crate::command::{CommandLine, Exit, Finished, Step, Target, ToolOutput, last_lines};
+use crate::command::{CommandLine, Exit, Finished, Step, Target, ToolOutput};
 use crate::error::LabError;
 
 /// The real world.
@@ -128,9 +128,9 @@ impl World for SystemWorld {
                 match done.exit {
                     Exit::Code(0) => Ok(()),
                     Exit::Stopped => Err(LabError::Stopped),
-                    exit => Err(LabError::StepFailed {
+                    _ => Err(LabError::StepFailed {
                         action: format!("run {}", command.program),
-                        reason: format!("{exit} {}", last_lines(&done.stderr)).trim().to_owned(),
+                        reason: done.why(),
                         command: Some(command.to_string()),
                     }),
                 }

@@ -203,23 +203,6 @@ fn the_ramps_bytes_are_expected_too() {
     assert_eq!(lab.standing("page-cache"), None);
 }
 
-/// Random seeks have requests and a rate, and no rate of bytes.
-#[test]
-fn the_ramp_of_seeks_is_known_by_their_rate() {
-    let seeks = |mib: u64| {
-        let mut lab = Lab::new().ramped(10.0).each(target(mib * MIB)).each(|trial| {
-            trial.measured = measured(&[
-                (Metric::BytesRead, (100 * MIB) as f64),
-                (Metric::Requests, 1000.0),
-                (Metric::SeekRate, 100.0),
-            ]);
-        });
-        lab.workload.tool = "seek".into();
-        lab.standing("page-cache")
-    };
-    assert_eq!([seeks(74), seeks(134), seeks(135)], [Some(Invalid), Some(Suspect), None]);
-}
-
 /// What reaches the members' disks of a mirror that is written 1000 MiB, without a device between.
 #[test]
 fn copies_are_expected_of_the_members() {

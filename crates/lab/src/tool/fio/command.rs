@@ -2,41 +2,29 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{block_size, iodepth, ops, series_ms};
+use super::{NAME, block_size, iodepth, ops, series_ms};
 use crate::command::{CommandLine, Step, Target};
 use crate::tool::parts::{arg, round_down};
 use crate::tool::{Script, TrialSpec};
 
-/// A job called `trial`, its threads counted as one process.
-pub(in crate::tool) fn job() -> CommandLine {
-    CommandLine::new("fio").arg("--name=trial").arg("--thread=1")
-}
-
-/// The engine and where it works; `engine` is for files and devices.
-pub(in crate::tool) fn with_target(
-    command: CommandLine,
-    target: &Target,
-    engine: &str,
-    direct: bool,
-) -> CommandLine {
-    match target {
-        Target::Device(path) => with_file(command, path, engine, direct),
-        Target::Folder(folder) => with_file(command, &data_file(folder), engine, direct),
-        Target::Nbd(uri) => command.arg("--ioengine=nbd").arg(format!("--uri={uri}")),
-    }
-}
-
-fn with_file(command: CommandLine, path: &Path, engine: &str, direct: bool) -> CommandLine {
+/// A job called `trial`, its threads counted as one process, and where it works.
+fn job(target: &Target, direct: bool) -> CommandLine {
+    let command = CommandLine::new(NAME).arg("--name=trial").arg("--thread=1");
+    let path = match target {
+        Target::Nbd(uri) => return command.arg("--ioengine=nbd").arg(format!("--uri={uri}")),
+        Target::Device(path) => path.clone(),
+        Target::Folder(folder) => data_file(folder),
+    };
     command
         // fio splits a file name at colons, which by-path device names hold.
-        .arg(format!("--filename={}", arg(path).replace(':', "\\:")))
-        .arg(format!("--ioengine={engine}"))
+        .arg(format!("--filename={}", arg(&path).replace(':', "\\:")))
+        .arg("--ioengine=libaio")
         .arg(format!("--direct={}", u8::from(direct)))
         .arg("--allow_file_create=0")
 }
 
 /// Seconds as fio takes them.
-pub(in crate::tool) fn milliseconds(seconds: f64) -> String {
+fn milliseconds(seconds: f64) -> String {
     format!("{}ms", (seconds * 1000.0).round())
 }
 
@@ -44,7 +32,7 @@ pub(in crate::tool) fn milliseconds(seconds: f64) -> String {
 ///
 /// Without `--randrepeat=0` fio 3.33 gives its first job a fixed seed, whatever `--randseed` says;
 /// without `--randseed` the draws of a trial could not be repeated.
-pub(in crate::tool) fn with_seed(command: CommandLine, seed: u64) -> CommandLine {
+fn with_seed(command: CommandLine, seed: u64) -> CommandLine {
     // fio 3.33 refuses seeds of 2^63 and more.
     command.arg("--randrepeat=0").arg(format!("--randseed={}", seed >> 1))
 }
@@ -65,8 +53,8 @@ pub(super) fn plan(spec: &TrialSpec<'_>) -> Result<Script, String> {
         let bytes = spec.region_bytes;
         return Err(format!("{bytes} bytes do not hold {parts} blocks of {block} bytes"));
     }
-    let target = with_target(job(), spec.target, "libaio", settings.flag("direct"));
-    let command = with_shape(target, spec, part, random);
+    let command = job(spec.target, settings.flag("direct"));
+    let command = with_shape(command, spec, part, random);
     let command = with_series(command, spec)?;
     let mut script = Script {
         measured: vec![command.arg("--output-format=json+").arg("--eta=never")],

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::Ops;
+use super::{NAME, Ops};
 use crate::metric::{LatencyBins, Measured, Metric};
 use crate::tool::parts::{jain, malformed, percentile, push, spread};
 use crate::tool::{RunOutput, ToolError};
@@ -22,7 +22,7 @@ struct Output {
 
 /// What one process did.
 #[derive(Deserialize)]
-pub(in crate::tool) struct Job {
+pub(super) struct Job {
     #[serde(default)]
     error: i64,
     #[serde(default)]
@@ -56,18 +56,15 @@ struct Latency {
 
 /// The jobs of a run's output. Text before the first line that is `{` is fio talking ("fio:
 /// connected to NBD server") and is skipped.
-pub(in crate::tool) fn parse_jobs(
-    tool: &'static str,
-    run: &RunOutput,
-) -> Result<Vec<Job>, ToolError> {
+pub(super) fn parse_jobs(run: &RunOutput) -> Result<Vec<Job>, ToolError> {
     let output = run.processes.first().map_or("", |process| process.stdout.as_str());
-    let json = json_part(output).ok_or_else(|| malformed(tool, "it holds no JSON"))?;
+    let json = json_part(output).ok_or_else(|| malformed(NAME, "it holds no JSON"))?;
     let parsed: Output =
-        serde_json::from_str(json).map_err(|error| malformed(tool, error.to_string()))?;
+        serde_json::from_str(json).map_err(|error| malformed(NAME, error.to_string()))?;
     for job in &parsed.jobs {
         if job.error != 0 || job.total_err != 0 {
             let reason = format!("error {}, {} errors in all", job.error, job.total_err);
-            return Err(ToolError::IoErrors { tool, reason });
+            return Err(ToolError::IoErrors { tool: NAME, reason });
         }
     }
     Ok(parsed.jobs)
@@ -113,11 +110,7 @@ fn total(op: &'static str, directions: &[&Direction]) -> Total {
 }
 
 /// Numbers and distributions of all jobs together, in the directions that were asked for.
-pub(in crate::tool) fn totals(
-    tool: &'static str,
-    ops: Ops,
-    jobs: &[Job],
-) -> Result<Measured, ToolError> {
+pub(super) fn totals(ops: Ops, jobs: &[Job]) -> Result<Measured, ToolError> {
     let mut totals = Vec::new();
     let mut moved: Vec<&Direction> = Vec::new();
     for (wanted, op, of) in [
@@ -133,11 +126,11 @@ pub(in crate::tool) fn totals(
     }
     // fio ends with error 0 and no request at all when an NBD server is not there.
     if totals.is_empty() {
-        return Err(ToolError::Nothing { tool });
+        return Err(ToolError::Nothing { tool: NAME });
     }
     let mut measured = Measured::default();
     let sum = |of: fn(&Total) -> f64| totals.iter().map(of).sum::<f64>();
-    let mut add = |metric, value| push(&mut measured, tool, metric, value);
+    let mut add = |metric, value| push(&mut measured, NAME, metric, value);
     add(Metric::Throughput, sum(|total| total.bytes as f64 / total.runtime_s))?;
     add(Metric::Iops, sum(|total| total.requests as f64 / total.runtime_s))?;
     add(Metric::Requests, sum(|total| total.requests as f64))?;
@@ -148,7 +141,7 @@ pub(in crate::tool) fn totals(
     }
     add(Metric::ToolCpuUser, jobs.iter().map(|job| job.usr_cpu).sum())?;
     add(Metric::ToolCpuSystem, jobs.iter().map(|job| job.sys_cpu).sum())?;
-    push_latencies(&mut measured, tool, &moved, &totals)?;
+    push_latencies(&mut measured, &moved, &totals)?;
     push_shares(&mut measured, ops, jobs);
     measured.latencies = totals
         .into_iter()
@@ -160,7 +153,6 @@ pub(in crate::tool) fn totals(
 /// Mean, ends and percentiles of the requests in these directions together.
 fn push_latencies(
     measured: &mut Measured,
-    tool: &'static str,
     moved: &[&Direction],
     totals: &[Total],
 ) -> Result<(), ToolError> {
@@ -181,8 +173,8 @@ fn push_latencies(
         let sum: &mut u64 = bins.entry(ns).or_default();
         *sum = sum.saturating_add(requests);
     }
-    push(measured, tool, Metric::LatencyMean, weighted / count)?;
-    push(measured, tool, Metric::LatencyMin, min)?;
+    push(measured, NAME, Metric::LatencyMean, weighted / count)?;
+    push(measured, NAME, Metric::LatencyMin, min)?;
     for (metric, percent) in [
         (Metric::LatencyP50, 50.0),
         (Metric::LatencyP95, 95.0),
@@ -190,10 +182,10 @@ fn push_latencies(
         (Metric::LatencyP999, 99.9),
     ] {
         let value = percentile(&bins, percent)
-            .ok_or_else(|| malformed(tool, "the bins of its latencies are missing (json+)"))?;
-        push(measured, tool, metric, value)?;
+            .ok_or_else(|| malformed(NAME, "the bins of its latencies are missing (json+)"))?;
+        push(measured, NAME, metric, value)?;
     }
-    push(measured, tool, Metric::LatencyMax, max)
+    push(measured, NAME, Metric::LatencyMax, max)
 }
 
 /// How evenly the processes were served. They run for the same time, so the time that one needs

@@ -35,7 +35,6 @@ fn every_preset_makes_a_report() {
                 (Metric::Throughput, rate),
                 (Metric::Iops, rate / 4096.0),
                 (Metric::Seconds, 60.0 * 50e6 / rate),
-                (Metric::SeekRate, rate / 1e6),
                 (Metric::LatencyP99, 4e12 / rate),
             ]);
             Given::All(numbers, Vec::new())

@@ -8,15 +8,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::registry::TOOLS;
-use super::{RunOutput, Tool, TrialSpec};
-use crate::command::{Exit, Target, ToolOutput};
-use crate::metric::Measured;
-use crate::settings::{Kind, Settings, Value};
+use braid_lab::command::{Exit, Target, ToolOutput};
+use braid_lab::metric::Measured;
+use braid_lab::settings::{Kind, Settings, Value};
+use braid_lab::tool::{RunOutput, Tool, TrialSpec};
 
 /// Any bytes as the output of two processes of each tool: standard output, standard error and a
 /// log of slices, parted by NUL. Every word of a choice is tried.
-pub fn fuzz_output(data: &[u8]) {
+pub(crate) fn fuzz_output(data: &[u8]) {
     let text = String::from_utf8_lossy(data).into_owned();
     let mut parts = text.split('\0');
     let mut next = || parts.next().unwrap_or_default().to_owned();
@@ -25,13 +24,13 @@ pub fn fuzz_output(data: &[u8]) {
     let names = ["fio_bw.1.log", "fio_iops.1.log", "fio_clat.1.log"];
     let files: BTreeMap<String, String> =
         names.into_iter().map(|name| (name.to_owned(), log.clone())).collect();
-    for tool in TOOLS {
+    for tool in braid_lab::tool::all() {
         // A version is read or refused.
         drop(tool.parse_version(&one));
-        for settings in variants(*tool) {
+        for settings in variants(tool) {
             for processes in [1, 2] {
                 let processes = vec![one.clone(); processes];
-                parse(*tool, &settings, RunOutput { processes, wall_s: 1.5, files: files.clone() });
+                parse(tool, &settings, RunOutput { processes, wall_s: 1.5, files: files.clone() });
             }
         }
     }

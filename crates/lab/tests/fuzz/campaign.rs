@@ -3,14 +3,14 @@
 //! Asserted beyond "does not panic": what was accepted has its numbers in range and its names once, is
 //! written so that the same is read again, and can be planned; every fault is told in words.
 //!
-//! Absent on purpose: a fuzzer. `tests/fuzz.rs` changes a committed corpus, `fuzz/` has the target for
+//! Absent on purpose: a fuzzer. `main.rs` changes a committed corpus, `fuzz/` has the target for
 //! libFuzzer.
 
-use super::{Planned, parse_campaign};
-use crate::campaign::{Campaign, render_campaign};
+use braid_lab::campaign::{Campaign, render_campaign};
+use braid_lab::matrix::{Planned, parse_campaign};
 
 /// Any bytes as a text; what is no UTF-8 in it is replaced.
-pub fn fuzz_campaign(data: &[u8]) {
+pub(crate) fn fuzz_campaign(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let campaign = match parse_campaign(&text, "fuzz.toml") {
         Ok(campaign) => campaign,
