@@ -18,7 +18,7 @@ use super::core::{Core, Failures};
 #[cfg(doc)]
 use super::intent::Intent;
 use super::layout::SyncSpan;
-use super::publish::PAGE;
+use super::metadata::PAGE;
 use super::roster::Member;
 use crate::canary::Canary;
 

@@ -23,6 +23,7 @@
 //! | `roster/` | who has which role; the members |
 //! | `publish`, `superblocks` | superblocks to the members, in their order; what they say |
 //! | `flush` | the one way of flushing, and the proofs that a log needs to forget |
+//! | `metadata` | bytes beside the data, on many members at once |
 //! | `bits`, `intent` | the write-intent bitmap: its pages; in memory |
 //! | `bad` | md's bad-block logs, kept up |
 //! | `agreement`, `gate` | what was resynchronised; what lets requests through |
@@ -75,6 +76,7 @@ mod keeping;
 mod layout;
 mod leftovers;
 mod log;
+mod metadata;
 mod parity;
 mod pass;
 mod publish;

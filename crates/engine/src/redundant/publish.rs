@@ -29,21 +29,16 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use braid_array::MemberByte;
-use braid_block::{Errno, Flags, Io, Payload};
+use braid_block::Errno;
 use braid_md::{Resync, Role, Superblock, Timestamp};
 
-use super::METADATA_POOL;
 use super::control::ControlError;
 use super::core::{Before, Core, Failures};
 use super::layout::SyncByte;
 use super::roster::{Member, MemberState};
 use super::superblocks::{Next, said_of};
 use crate::canary::Canary;
-use crate::join_all;
 use crate::signal::Signal;
-
-/// What an area of metadata is written in, in bytes.
-pub(super) const PAGE: usize = 4096;
 
 /// What is to be recorded, and how far that is done.
 pub(super) struct Publisher {
@@ -527,39 +522,6 @@ impl Core {
             }
         }
         failed
-    }
-
-    /// Stores bytes at offsets of members, many at once; `what` is for the message.
-    pub(super) async fn store_metadata(
-        &self,
-        what: &str,
-        areas: Vec<(Rc<Member>, u64, Vec<u8>)>,
-    ) -> Failures {
-        let mut failed = Failures::new();
-        // No more at once than there is memory for.
-        for areas in areas.chunks(METADATA_POOL / PAGE / 2) {
-            let mut started = Vec::with_capacity(areas.len());
-            for (member, offset, bytes) in areas {
-                let payload = self.metadata(member, bytes).await;
-                started.push(member.dev.start(Io::write(*offset, payload, Flags::FUA)));
-            }
-            for ((member, ..), done) in areas.iter().zip(join_all(started).await) {
-                if let Err(errno) = done.result {
-                    let why = format!("its {what} could not be written: {errno}");
-                    failed.push((Rc::clone(member), why));
-                }
-            }
-        }
-        failed
-    }
-
-    /// `bytes` in memory of the array's own, filled up with zeroes to whole blocks of `member`.
-    async fn metadata(&self, member: &Member, bytes: &[u8]) -> Payload {
-        let block = member.dev.limits().logical_block as usize;
-        let mut buf = self.metadata_pool.get_wait(bytes.len().next_multiple_of(block)).await;
-        buf[..bytes.len()].copy_from_slice(bytes);
-        buf[bytes.len()..].fill(0);
-        buf.into()
     }
 }
 

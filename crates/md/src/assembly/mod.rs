@@ -30,7 +30,7 @@ mod verdict;
 
 pub use members::{LeftOut, Member, Reason, Slot, came_back};
 pub use next::{How, Next};
-pub use verdict::{Absent, ClosedBy, Obstacle, ResyncDue, Risk, Start, State, plural};
+pub use verdict::{Absent, ClosedBy, Obstacle, ResyncDue, Risk, Start, State};
 
 use braid_level::Raid0Layout;
 
@@ -183,5 +183,15 @@ impl Set {
             selection.take_in_stale(&self.candidates, &mut risks);
         }
         verdict::judge(self, selection, options, risks)
+    }
+}
+
+/// `role 1`, or `roles 1, 2 and 5`.
+#[must_use]
+pub fn plural(roles: &[String], noun: &str) -> String {
+    match roles {
+        [] => format!("no {noun}"),
+        [one] => format!("{noun} {one}"),
+        [most @ .., last] => format!("{noun}s {} and {last}", most.join(", ")),
     }
 }

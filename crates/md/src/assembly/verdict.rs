@@ -17,7 +17,7 @@ use braid_level::size::array_size;
 use braid_level::{Raid0Layout, layout};
 
 use super::members::{Member, Reason, Selection, Slot};
-use super::{Assembly, Options, Set, next};
+use super::{Assembly, Options, Set, next, plural};
 use crate::{Features, Level, Resync, Role, Superblock};
 
 /// The state of an array.
@@ -409,16 +409,6 @@ fn start(
     }
     risks.extend(left_behind.into_iter().map(|role| Risk::LeftBehind { role }));
     most.min(allowed)
-}
-
-/// `role 1`, or `roles 1, 2 and 5`.
-#[must_use]
-pub fn plural(roles: &[String], noun: &str) -> String {
-    match roles {
-        [] => format!("no {noun}"),
-        [one] => format!("{noun} {one}"),
-        [most @ .., last] => format!("{noun}s {} and {last}", most.join(", ")),
-    }
 }
 
 impl Assembly {
