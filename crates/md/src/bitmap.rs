@@ -69,7 +69,7 @@ pub struct BitmapHeader {
     /// 4, or 3 where the order of the bits is that of an unknown host.
     pub version: u32,
     /// The array's identifier, as its bytes lie on disk
-    /// ([`uuid_on_disk`](crate::Superblock::uuid_on_disk)).
+    /// ([`uuid_on_disk`](crate::superblock::Contents::uuid_on_disk)).
     pub uuid: Uuid,
     /// The array's events when the bitmap was last written.
     pub events: u64,

@@ -136,7 +136,7 @@ pub struct BadBlockLog {
 pub struct Old {
     /// The number of the `/dev/md` device that was preferred.
     pub preferred_minor: u32,
-    /// 90, or the 91 of a reshape; follows from [`Superblock::reshape`] when it is written.
+    /// 90, or the 91 of a reshape; follows from [`Contents::reshape`] when it is written.
     pub minor_version: u32,
     /// The third part of the version, which mdadm prints.
     pub patch_version: u32,
@@ -306,7 +306,7 @@ impl Superblock {
     /// [`SUPERBLOCK_BYTES`] there are enough for any.
     ///
     /// Features that nobody knows are no error: such an array may be read, and whoever writes
-    /// asks [`Superblock::has_unknown`].
+    /// asks [`Contents::has_unknown`].
     ///
     /// # Errors
     /// [`Rejection`] if anything is out of range, contradicts itself or is not on the member.
