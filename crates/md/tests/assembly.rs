@@ -549,6 +549,30 @@ fn parity_after_a_crash() {
 }
 
 /// A stripe log closes the hole only where every member in sync has it, as new as the array.
+/// A crash cut the superblocks short that say that writes may begin, and a member is missing: none has
+/// begun, so that what is computed in its place is right.
+#[test]
+fn parity_of_which_not_all_heard_that_writes_may_begin() {
+    for level in [Level::Raid4, Level::Raid5, Level::Raid6] {
+        let mut parity = array(level, 4);
+        go_on(&mut parity, &[0, 1, 2], 2);
+        change(&mut parity[0], |one| {
+            one.events += 1;
+            one.resync = Resync::From(0);
+        });
+        let assembly = assess(&parity, options());
+        assert!(matches!(assembly.state, State::Degraded(_)), "{level}: {}", assembly.state);
+        assert_eq!(assembly.can_start, Start::ReadWrite, "{level}");
+        // Nobody who has heard of an earlier update only says anything of this one.
+        change(&mut parity[0], |one| one.events += 1);
+        assert_eq!(assess(&parity, options()).can_start, Start::Refused, "{level}");
+        // Nor does one that says, an event earlier, that writes may be under way.
+        change(&mut parity[0], |one| one.events -= 1);
+        parity[1..3].iter_mut().for_each(|one| change(one, |one| one.resync = Resync::From(0)));
+        assert_eq!(assess(&parity, options()).can_start, Start::Refused, "{level}");
+    }
+}
+
 #[test]
 fn parity_with_a_stripe_log_after_a_crash() {
     for level in [Level::Raid4, Level::Raid5, Level::Raid6] {

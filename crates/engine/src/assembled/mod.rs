@@ -38,7 +38,9 @@ use std::rc::Rc;
 
 use braid_array::{self as array, GeometryError, MemberByte};
 use braid_level::Raid0Layout;
-use braid_md::assembly::{self, Assembly, LeftOut, Member, Next, Reason, Slot, Start, group};
+use braid_md::assembly::{
+    self, Assembly, LeftOut, Member, Next, Reason, Slot, Start, State, group,
+};
 use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
 
 use crate::redundant::{Layout, MemberState, NewMember, STRIPE_CACHE, Setup, Speed};
@@ -347,7 +349,9 @@ fn disowns(verdict: &Assembly) -> bool {
 /// The bitmap that says where copies may differ, and from where on they may.
 fn intent_of(freshest: &Carried, verdict: &Assembly) -> (Option<Bitmap>, Resync) {
     let superblock = &freshest.superblock;
-    let resync = superblock.resync;
+    // Also where only the freshest has heard that writes may be under way.
+    let is_clean = matches!(verdict.state, State::Clean | State::Degraded(_));
+    let resync = if is_clean { Resync::Clean } else { superblock.resync };
     let Some(bitmap) = &freshest.bitmap else { return (None, resync) };
     let mut bitmap = bitmap.clone();
     // A bitmap that is older than the superblock does not know what was written since.

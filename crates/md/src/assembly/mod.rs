@@ -24,13 +24,17 @@
 //! `Assemble.c` (the order in which `--force` takes in stale devices; devices that report the
 //! most recent one as failed).
 
+mod hole;
+mod left_out;
 mod members;
 mod next;
+mod state;
 mod verdict;
 
-pub use members::{LeftOut, Member, Reason, Slot, came_back};
+pub use left_out::{LeftOut, Reason};
+pub use members::{Member, Slot, came_back};
 pub use next::{How, Next};
-pub use verdict::{Absent, ClosedBy, Obstacle, ResyncDue, Risk, Start, State};
+pub use state::{Absent, ClosedBy, Obstacle, ResyncDue, Risk, Start, State};
 
 use braid_level::Raid0Layout;
 

@@ -4,7 +4,6 @@ use braid_level::Raid0Layout;
 use braid_level::size::suffice;
 
 use super::members::Selection;
-use super::verdict::diverged;
 use super::{Obstacle, Options, Set, Slot, Start, State};
 use crate::Superblock;
 
@@ -74,7 +73,7 @@ pub(super) fn next(
     let without = |dropped: &[&str]| -> Vec<&str> {
         all.iter().copied().filter(|label| !dropped.contains(label)).collect()
     };
-    let alone: Vec<&str> = diverged(selection).collect();
+    let alone: Vec<&str> = selection.diverged().collect();
     let name = (!set.name.is_empty()).then(|| set.short_name().to_owned());
     let mut next = Vec::new();
     match state {
