@@ -254,13 +254,15 @@ pub fn assemble(members: &[(String, &Carried)], options: Options) -> Result<Asse
         name => name.to_owned(),
     };
     let members = who_takes_part(&verdict, &of);
+    let mut superblock = freshest.superblock.clone();
+    superblock.set_resync(resync);
     let is_changed = counts_on_others(&freshest.superblock, &members) || disowns(&verdict);
     Ok(Assembled {
         level,
         name,
         warnings,
         left_out: left_out_of(&verdict),
-        superblock: freshest.superblock.clone(),
+        superblock,
         members,
         bitmap,
         resync,

@@ -39,13 +39,12 @@ pub(super) fn closed_by(set: &Set, selection: &Selection) -> Option<ClosedBy> {
     is_whole.then_some(ClosedBy::StripeLog)
 }
 
-/// Whether the freshest member alone says that writes may be under way: a member that it counts on,
-/// one event behind, still calls the array clean. No write begins before all have heard that it may.
+/// Whether a member in sync still calls the array clean, although the freshest says that writes may be
+/// under way: none has begun, because all hear of it before. It is an event behind, or counts as many
+/// since it was brought up without the freshest.
 pub(super) fn was_never_written(set: &Set, selection: &Selection) -> bool {
-    let array = &set.candidates()[selection.freshest].superblock;
-    selection.slots.iter().any(|slot| {
-        let Slot::InSync(member) = slot else { return false };
-        let one = &set.candidates()[member.candidate].superblock;
-        one.is_clean() && one.events.checked_add(1) == Some(array.events)
+    selection.slots.iter().any(|slot| match slot {
+        Slot::InSync(member) => set.candidates()[member.candidate].superblock.is_clean(),
+        Slot::Recovering { .. } | Slot::Missing => false,
     })
 }
