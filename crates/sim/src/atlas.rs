@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn only_what_was_being_written_to_a_lost_member_is_excused() {
-        let spec = spec(Level::Raid4, 3, Policy::Ppl);
+        let spec = spec(Level::Raid5, 3, Policy::Ppl);
         let layout = spec.geometry(3);
         let mut oracle = Oracle::new(&vec![0; layout.size() as usize], 512);
         // Column 0 of the first stripe, which is on role 0.
