@@ -75,7 +75,7 @@ fn writers_end(level: &str, members: &[&str]) {
     let scratch = Scratch::new();
     members.iter().for_each(|name| drop(scratch.sparse(name, 512 * MIB)));
     let mut create = scratch.braid().args(["create", "v", "--level", level]).args(members);
-    if level != "raid0" {
+    if !["linear", "raid0"].contains(&level) {
         create = create.arg("--assume-clean");
     }
     create.run().ok();
@@ -159,6 +159,11 @@ fn a_limit_on_memory_is_said() {
 }
 
 #[test]
+fn linear_under_a_memory_limit() {
+    writers_end("linear", &["a.img", "b.img"]);
+}
+
+#[test]
 fn raid0_under_a_memory_limit() {
     writers_end("raid0", &["a.img", "b.img"]);
 }
@@ -166,6 +171,16 @@ fn raid0_under_a_memory_limit() {
 #[test]
 fn raid1_under_a_memory_limit() {
     writers_end("raid1", &["a.img", "b.img"]);
+}
+
+#[test]
+fn raid10_under_a_memory_limit() {
+    writers_end("raid10", &["a.img", "b.img", "c.img", "d.img"]);
+}
+
+#[test]
+fn raid4_under_a_memory_limit() {
+    writers_end("raid4", &["a.img", "b.img", "c.img"]);
 }
 
 #[test]
