@@ -26,10 +26,10 @@ use braid_engine::assembled::Level;
 use braid_md::{Bitmap, Features, Resync, Role, Superblock, Version};
 
 use crate::atlas::is_readable;
+use crate::brief::describe;
 use crate::contents::{Holder, View};
 use crate::found::There;
 use crate::spec::{Policy, Spec};
-use crate::verify::describe;
 use crate::{Image, Oracle};
 
 /// Which kernels.

@@ -25,6 +25,7 @@
 
 pub mod atlas;
 mod birth;
+mod brief;
 pub mod campaign;
 #[cfg(feature = "canary")]
 pub mod canaries;

@@ -11,13 +11,14 @@ use braid_engine::redundant::MemberState;
 use braid_export_nbd::Export;
 use braid_md::Resync;
 
+use crate::brief::brief;
 use crate::found::Trouble;
 use crate::load::Clients;
 use crate::pipe::Pipe;
-use crate::rest::{check_at_rest, read_all};
+use crate::rest::{STEP_NS, check_at_rest, read_all};
 use crate::scenario::{Act, End, Life};
 use crate::stage::Stage;
-use crate::verify::{STEP_NS, brief, pool};
+use crate::verify::pool;
 
 /// Memory that a connection receives into, in bytes.
 const INBOX: usize = 16 << 10;

@@ -11,11 +11,14 @@ use braid_md::Resync;
 use braid_mem::Pool;
 
 use crate::atlas::is_readable;
+use crate::brief::{brief, describe};
 use crate::contents::{BLOCK, View, losses};
 use crate::found;
 use crate::spec::Spec;
-use crate::verify::{STEP_NS, brief, describe};
 use crate::{Image, Rng, SimDisk};
+
+/// An event may overtake tasks that are ready: whoever waits long waits in steps.
+pub(crate) const STEP_NS: u64 = 50_000_000;
 
 /// How long an array may take to come to rest, in steps of [`STEP_NS`].
 const PATIENCE: u64 = 4000;

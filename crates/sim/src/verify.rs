@@ -16,21 +16,19 @@ use braid_block::{Limits, Span};
 use braid_engine::assembled::Assembled;
 use braid_engine::redundant::{Redundant, Speed};
 use braid_engine::{Dev, Device};
-use braid_md::{Resync, Role};
+use braid_md::Resync;
 use braid_mem::Pool;
 
-use crate::atlas::{self};
+use crate::atlas;
+use crate::brief::{brief, describe};
 use crate::executor::Outcome;
 use crate::found::{self, Frame, There, Trouble};
-use crate::rest::{check_agreement, check_at_rest, read_all};
+use crate::rest::{STEP_NS, check_agreement, check_at_rest, read_all};
 use crate::scenario::Way;
 use crate::spec::{Policy, Spec};
 use crate::stage::watch;
 use crate::timeline::Timeline;
 use crate::{Image, Oracle, Rng, Sim, SimDisk, kernel};
-
-/// An event may overtake tasks that are ready: whoever waits long waits in steps.
-pub(crate) const STEP_NS: u64 = 50_000_000;
 
 /// How long the processor may keep a task waiting, in nanoseconds.
 pub(crate) const DELAY_NS: u64 = 2_000_000;
@@ -379,26 +377,6 @@ fn check_doubt(
     }
 }
 
-/// What superblocks say, in a line.
-pub(crate) fn describe(there: &[There]) -> String {
-    let one = |There { disk, carried }: &There| {
-        let superblock = &carried.superblock;
-        let roles = superblock.roles.iter().take(8).map(|role| match role {
-            Role::Active(role) => role.to_string(),
-            Role::Spare => "-".to_owned(),
-            Role::Faulty => "F".to_owned(),
-            Role::Journal => "J".to_owned(),
-        });
-        let filled =
-            superblock.recovery_offset.map_or(String::new(), |at| format!(", filled to {at}"));
-        let replaces = if superblock.is_replacement() { ", replaces" } else { "" };
-        let (events, resync) = (superblock.events, superblock.resync);
-        let (number, roles) = (superblock.device_number, roles.collect::<String>());
-        format!("disk{disk}: {number} of [{roles}], events {events}, {resync:?}{filled}{replaces}")
-    };
-    there.iter().map(one).collect::<Vec<_>>().join("; ")
-}
-
 /// Whether the freshest member's bitmap is as new as its superblock.
 fn there_bitmap(there: &[There], assembled: &Assembled) -> bool {
     there.iter().any(|one| {
@@ -417,28 +395,4 @@ pub(crate) fn new_disks(sim: &Sim, images: &[Option<Image>]) -> Vec<SimDisk> {
         SimDisk::with_contents(&sim.handle(), found::label(index), limits, image)
     };
     images.iter().enumerate().map(disk).collect()
-}
-
-/// What an array says of itself, in a line.
-pub(crate) fn brief(array: &Redundant) -> String {
-    let status = array.status();
-    let members: Vec<String> = status
-        .members
-        .iter()
-        .map(|one| {
-            let role = one.role.map_or("-".to_owned(), |role| role.to_string());
-            format!("{}[{role}] {:?}", one.label, one.state)
-        })
-        .collect();
-    let last: Vec<&str> = status.log.iter().rev().take(6).map(|(_, text)| &text[..]).collect();
-    format!(
-        "{:?}, {}{}events {}, {}{}; log: {}",
-        status.resync,
-        if status.active { "active, " } else { "" },
-        if status.broken { "broken, " } else { "" },
-        status.events,
-        members.join(" "),
-        status.job.map_or(String::new(), |job| format!(", {} at {}", job.kind, job.done)),
-        last.into_iter().rev().collect::<Vec<_>>().join(" | ")
-    )
 }

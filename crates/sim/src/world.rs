@@ -18,6 +18,7 @@ use braid_md::Resync;
 
 use crate::atlas;
 use crate::birth::birth;
+use crate::brief::brief;
 use crate::draw::probe as draw_probe;
 use crate::executor::Outcome;
 use crate::found::{self, Frame, Trouble};
@@ -26,9 +27,7 @@ use crate::media::Media;
 use crate::scenario::{End, Life, Probe, Scenario};
 use crate::stage::{Past, Shelf, Stage, watch};
 use crate::timeline::Timeline;
-use crate::verify::DELAY_NS;
-use crate::verify::{Care, Process, begin};
-use crate::verify::{Crash, Found, Verdict, brief, crash_images};
+use crate::verify::{Care, Crash, DELAY_NS, Found, Process, Verdict, begin, crash_images};
 use crate::{Image, Oracle, Rng, Sim, SimDisk};
 
 /// Blank disks beside the members, for operators.
@@ -247,9 +246,15 @@ impl World<'_> {
         match life.end {
             End::Rest => {
                 self.timeline.put(end_ns, "world", || "the volume is down".to_owned());
+                let before = self.oracle.borrow().clone();
                 self.oracle.borrow_mut().kill();
                 self.keep(&disks, |disk| disk.take_media());
-                Ok(true)
+                if !status.broken {
+                    return Ok(true);
+                }
+                // The array stopped amid writes, as at a kill, and nobody could finish them.
+                let images = self.drives.iter().map(Drive::contents).collect();
+                self.excuse(images, &before, false)
             }
             End::Kill(_) => {
                 self.timeline.put(end_ns, "world", || "the process is killed".to_owned());

@@ -9,17 +9,10 @@ use braid_md::superblock::Contents;
 use braid_md::{BadBlocks, Bitmap, BitmapHeader, Features, Level, Superblock, bitmap};
 
 use super::logs::{self, Logs};
+use super::source::Source;
 
 /// As many bytes of a bitmap as are read: it stands for no more than its member has.
 const MOST_BITMAP: u64 = 64 << 20;
-
-/// Where the bytes of a member come from.
-pub struct Source<'a> {
-    /// The member's size in bytes.
-    pub size: u64,
-    /// Fills its buffer from an offset; never asked for bytes outside the member.
-    pub read: &'a mut dyn FnMut(u64, &mut [u8]) -> io::Result<()>,
-}
 
 /// Why nothing can be learnt from a member.
 #[derive(Debug)]
@@ -55,16 +48,6 @@ pub struct Carried {
     pub bad_blocks: Option<BadBlocks>,
     /// What it holds of a log.
     pub logs: Logs,
-}
-
-impl Source<'_> {
-    /// Up to `len` bytes from `offset` on, fewer where the member ends.
-    pub(super) fn read(&mut self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
-        let len = len.min(self.size.saturating_sub(offset));
-        let mut bytes = vec![0; usize::try_from(len).map_err(io::Error::other)?];
-        (self.read)(offset, &mut bytes)?;
-        Ok(bytes)
-    }
 }
 
 impl Carried {

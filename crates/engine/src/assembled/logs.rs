@@ -20,7 +20,7 @@ use braid_md::stripe_log::{self, BLOCK, Head};
 use braid_md::superblock::Contents;
 use braid_md::{Level, Resync, Role, Superblock};
 
-use super::carried::Source;
+use super::source::Source;
 
 /// What a member holds of a log.
 #[derive(Default)]

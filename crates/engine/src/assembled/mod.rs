@@ -10,6 +10,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `source` | where the bytes of a member come from |
 //! | `carried` | what one member carries, read by whoever can read it |
 //! | `logs` | of that, the logs that close the write hole |
 //! | `level` | the geometry that a superblock describes |
@@ -32,6 +33,7 @@ mod level;
 mod log_place;
 mod logs;
 mod newcomer;
+mod source;
 
 use std::io;
 use std::rc::Rc;
@@ -46,11 +48,12 @@ use braid_md::{BadBlocks, Bitmap, Level as MdLevel, Resync, Role, Superblock};
 use crate::redundant::{Layout, MemberState, NewMember, STRIPE_CACHE, Setup, Speed};
 use crate::{Clock, Dev};
 
-pub use carried::{Carried, CarriedError, Source, bitmap_bytes};
+pub use carried::{Carried, CarriedError, bitmap_bytes};
 pub use level::{Level, parity};
 pub use log_place::{LogPlace, log_troubles};
 pub use logs::{Logs, stripe_log_head};
 pub use newcomer::{Admitted, Newcomer, NotTaken, areas_of_log};
+pub use source::Source;
 
 use carried::empty_log;
 

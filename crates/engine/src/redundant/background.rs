@@ -15,7 +15,10 @@ use braid_block::Completion;
 use crate::Pending;
 use crate::signal::Signal;
 
-type Task = Pin<Box<dyn Future<Output = ()>>>;
+/// A future on the heap.
+pub(super) type Later<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+type Task = Later<'static, ()>;
 
 /// Futures without an owner.
 #[derive(Default)]

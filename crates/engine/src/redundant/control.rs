@@ -1,6 +1,5 @@
 //! What an operator does with an array.
 
-use std::fmt;
 use std::rc::Rc;
 
 use braid_array::geometry::{Raid1, Run};
@@ -9,8 +8,10 @@ use braid_md::Level;
 
 use super::Redundant;
 use super::core::Core;
+use super::job::JobKind;
 use super::keeping::Inner;
 use super::layout::{Layout, SyncSpan};
+use super::publish::Turn;
 use super::roster::{Member, MemberState, NewMember};
 use super::throttle::Speed;
 
@@ -72,33 +73,6 @@ pub enum ControlError {
     /// A change that the level does not have.
     #[error("{0}")]
     Unsuitable(String),
-}
-
-/// What a pass is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JobKind {
-    /// After a crash: copies that may differ are made the same.
-    Resync,
-    /// A member is filled.
-    Recovery,
-    /// A member is filled beside the one that it replaces.
-    Replace,
-    /// Copies are compared.
-    Check,
-    /// Copies are compared and made the same.
-    Repair,
-}
-
-impl fmt::Display for JobKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            JobKind::Resync => "resync",
-            JobKind::Recovery => "recovery",
-            JobKind::Replace => "replace",
-            JobKind::Check => "check",
-            JobKind::Repair => "repair",
-        })
-    }
 }
 
 impl Redundant {
@@ -295,6 +269,22 @@ impl Core {
     /// [`ControlError::Stopped`].
     pub(super) async fn recorded(self: &Rc<Self>, changed: bool) -> Result<(), ControlError> {
         if self.record(changed).await { Ok(()) } else { Err(ControlError::Stopped) }
+    }
+
+    /// The turn to write metadata, when all that was required is recorded: for a change of what the
+    /// superblocks of all members have to agree on. What one of them has announced, with an event more
+    /// than the others, the others have said by then: it is not of another shape than theirs.
+    ///
+    /// # Errors
+    /// [`ControlError::Stopped`].
+    pub(super) async fn settled_turn(self: &Rc<Self>) -> Result<Turn<'_>, ControlError> {
+        loop {
+            self.recorded(false).await?;
+            let turn = self.publisher.turn().await;
+            if self.publisher.is_settled() {
+                return Ok(turn);
+            }
+        }
     }
 
     fn named(&self, label: &str) -> Result<Rc<Member>, ControlError> {

@@ -29,9 +29,9 @@ use braid_array::{MemberSpan, Role};
 use braid_block::{Completion, Errno, Limits};
 use braid_mem::Pool;
 
-use super::Later;
 use super::agreement::Agreement;
 use super::background::Background;
+use super::background::Later;
 use super::flush::{Durable, Flushes};
 use super::gate::Gate;
 use super::intent::Intent;

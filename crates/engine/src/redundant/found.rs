@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use braid_array::Role;
 
-use super::control::JobKind;
+use super::job::JobKind;
 use super::layout::{SyncByte, SyncSpan};
 
 /// What copies, or data and parity, are compared in, in bytes.

@@ -14,15 +14,13 @@ use braid_array::geometry::Raid1;
 use braid_array::{ArraySpan, MemberByte, MemberSpan, Role};
 use braid_block::{Errno, Extent, Io, Payload, Span};
 
-use super::Later;
-use super::control::JobKind;
+use super::background::Later;
 use super::core::Core;
 use super::found::Found;
+use super::job::JobKind;
 use super::layout::{SyncByte, SyncSpan};
 use super::log::{Consistency, LogCost, RestartError};
-use super::read::Finder;
 use super::roster::Member;
-use super::status::CacheStatus;
 use super::write::Finished;
 use crate::Pending;
 
@@ -46,6 +44,25 @@ pub(super) struct Lost {
     pub(super) place: MemberSpan,
     /// The members in sync that could not be read there.
     pub(super) unreadable: Vec<Rc<Member>>,
+}
+
+/// Who came upon something that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finder {
+    /// A client's request, or what makes one good: it counts against the member.
+    Request,
+    /// A pass that goes over all of the member to find such places: it says nothing of how fast
+    /// they come.
+    Pass,
+}
+
+/// A stripe cache, as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheStatus {
+    /// Its size in bytes.
+    pub total: usize,
+    /// How many bytes of it are in use.
+    pub used: usize,
 }
 
 /// How data is kept. `inner` is the array that `self` is a part of.

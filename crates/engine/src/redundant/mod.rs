@@ -21,8 +21,8 @@
 //! |---|---|
 //! | `core` | the parts that all arrays share, and the named transitions by which they change |
 //! | `roster/` | who has which role; the members |
-//! | `publish`, `superblocks` | superblocks to the members, in their order; what they say |
-//! | `flush` | the one way of flushing, and the proofs that a log needs to forget |
+//! | `publish/`, `superblocks` | superblocks to the members, in their order; what they say |
+//! | `flush/` | the one way of flushing, and the proofs that a log needs to forget |
 //! | `metadata` | bytes beside the data, on many members at once |
 //! | `bits`, `intent` | the write-intent bitmap: its pages; in memory |
 //! | `bad` | md's bad-block logs, kept up |
@@ -32,7 +32,7 @@
 //! | `stripe/` | rows of a stripe in memory, writes cut into units (pure) |
 //! | `log/` | a log that closes the write hole, as a trait; the two that there are |
 //! | `read`, `write` | what every read that fails, and every change of data, stand in |
-//! | `sync`, `pass`, `work`, `throttle` | resync, recovery, scrub: what is next, doing it, how fast |
+//! | `job`, `sync`, `pass`, `work`, `throttle` | resync, recovery, scrub: what they are, what is next, doing it, how fast |
 //! | `upkeep` | after the writes: marks clean, clears bits; the array's own tasks |
 //! | `control`, `grow`, `status` | what an operator does; what the array says of itself |
 //! | `ranges`, `background`, `found` | locks, futures without an owner, what a scrub found |
@@ -72,6 +72,7 @@ mod found;
 mod gate;
 mod grow;
 mod intent;
+mod job;
 mod keeping;
 mod layout;
 mod leftovers;
@@ -93,7 +94,6 @@ mod work;
 mod write;
 
 use std::cell::RefCell;
-use std::pin::Pin;
 use std::rc::Rc;
 
 use braid_block::{Extent, Io, Limits, Op, Span};
@@ -117,16 +117,15 @@ use publish::Publisher;
 use roster::Roster;
 use work::Work;
 
-pub use control::{ControlError, JobKind};
+pub use control::ControlError;
+pub use job::{JobKind, JobStatus, LastScrub};
+pub use keeping::CacheStatus;
 pub use layout::Layout;
 pub use log::{Consistency, LogCost, LogSetup, RestartError};
 pub use parity::STRIPE_CACHE;
 pub use roster::{MemberState, NewMember};
-pub use status::{BitmapStatus, CacheStatus, JobStatus, LastScrub, MemberStatus, Status};
+pub use status::{BitmapStatus, MemberStatus, Status};
 pub use throttle::Speed;
-
-/// A future on the heap.
-type Later<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// Memory for superblocks and the bitmap's pages, and for passes; of the array's own, so that
 /// requests which wait for it cannot have taken it.

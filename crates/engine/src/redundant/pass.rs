@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use braid_array::coordinates::{Coordinate, Offset, Stretch};
 
-use super::Later;
-use super::control::JobKind;
+use super::background::Later;
+use super::job::JobKind;
 use super::keeping::Inner;
 use super::work::Current;
 

@@ -16,7 +16,7 @@ use braid_array::{ArraySpan, Fan, MemberSpan, Role};
 use braid_block::{Completion, Errno, Flags, Io, Payload};
 
 use super::core::Core;
-use super::keeping::Inner;
+use super::keeping::{Finder, Inner};
 use super::layout::SyncSpan;
 use super::roster::Member;
 use crate::device::addressed;
@@ -143,16 +143,6 @@ impl Inner {
             .background
             .spawn(async move { inner.keeping.heal(&inner, member, place, finder).await });
     }
-}
-
-/// Who came upon something that cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Finder {
-    /// A client's request, or what makes one good: it counts against the member.
-    Request,
-    /// A pass that goes over all of the member to find such places: it says nothing of how fast
-    /// they come.
-    Pass,
 }
 
 impl Core {

@@ -6,29 +6,12 @@ use braid_array::{ArraySpan, Role};
 use braid_md::Resync;
 
 use super::Redundant;
-use super::control::JobKind;
-use super::keeping::Inner;
+use super::job::{JobKind, JobStatus, LastScrub};
+use super::keeping::{CacheStatus, Inner};
 use super::layout::SyncByte;
 use super::log::{Consistency, LogCost};
 use super::roster::{Member, MemberState};
 use super::throttle::Speed;
-
-/// A pass under way.
-#[derive(Clone, Debug)]
-pub struct JobStatus {
-    /// What it is for.
-    pub kind: JobKind,
-    /// The member that is filled.
-    pub member: Option<String>,
-    /// How far it is, and how far it goes, in bytes.
-    pub done: u64,
-    /// In bytes.
-    pub total: u64,
-    /// In bytes a second, of late.
-    pub rate: u64,
-    /// How long the rest takes: at best and at worst, by the last minute.
-    pub eta: Option<(Duration, Duration)>,
-}
 
 /// A member, as it is now.
 #[derive(Clone, Debug)]
@@ -51,26 +34,6 @@ pub struct MemberStatus {
     pub bad_blocks: usize,
     /// Why it is faulty.
     pub remark: String,
-}
-
-/// The last check or repair that ran to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LastScrub {
-    /// Which of them.
-    pub kind: JobKind,
-    /// When it ended, in unix time.
-    pub ended: Duration,
-    /// How many bytes differed.
-    pub mismatches: u64,
-}
-
-/// A stripe cache, as it is now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheStatus {
-    /// Its size in bytes.
-    pub total: usize,
-    /// How many bytes of it are in use.
-    pub used: usize,
 }
 
 /// A write-intent bitmap, as it is now.

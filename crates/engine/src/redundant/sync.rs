@@ -21,8 +21,8 @@ use std::time::Duration;
 use braid_array::coordinates::OfMember;
 use braid_array::{MemberByte, MemberSpan, Role};
 
-use super::Later;
-use super::control::JobKind;
+use super::background::Later;
+use super::job::JobKind;
 use super::keeping::{Inner, Lost};
 use super::layout::{OfSync, SyncByte, SyncSpan};
 use super::pass::{End, Walk};

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use braid_mem::Pool;
 
-use super::control::JobKind;
 use super::found::Found;
-use super::status::{JobStatus, LastScrub};
+use super::job::{JobKind, JobStatus, LastScrub};
 use super::throttle::{Speed, Throttle};
 use crate::signal::Signal;
 

@@ -20,10 +20,10 @@ use super::balance::choose;
 use super::{Copies, in_sync_bytes};
 use crate::Pending;
 use crate::device::addressed;
-use crate::redundant::Later;
+use crate::redundant::background::Later;
 use crate::redundant::core::Core;
-use crate::redundant::keeping::Inner;
-use crate::redundant::read::{CAREFUL, Finder};
+use crate::redundant::keeping::{Finder, Inner};
+use crate::redundant::read::CAREFUL;
 use crate::redundant::roster::Member;
 
 impl Copies {

@@ -7,12 +7,11 @@ use braid_block::{Completion, Flags, Io, Payload};
 
 use super::{Copies, in_sync_bytes};
 use crate::join_all;
-use crate::redundant::control::JobKind;
 use crate::redundant::core::Core;
 use crate::redundant::found::{BLOCK, Found};
-use crate::redundant::keeping::{Inner, Lost};
+use crate::redundant::job::JobKind;
+use crate::redundant::keeping::{Finder, Inner, Lost};
 use crate::redundant::layout::SyncByte;
-use crate::redundant::read::Finder;
 use crate::redundant::roster::Member;
 
 impl Copies {

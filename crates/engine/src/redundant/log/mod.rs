@@ -31,7 +31,7 @@ use braid_block::{Errno, Flags, Io, Payload, Span};
 use braid_md::Uuid;
 use braid_mem::Buf;
 
-use super::Later;
+use super::background::Later;
 use super::core::{Core, Failures, Follower};
 use super::flush::Durable;
 use super::publish::CountedOn;

@@ -17,7 +17,7 @@ use super::read::Reconstructed;
 use super::{Parity, in_sync_bytes, is_parity, readable_roles};
 use crate::redundant::copies::join_neighbours;
 use crate::redundant::core::Core;
-use crate::redundant::read::Finder;
+use crate::redundant::keeping::Finder;
 use crate::redundant::roster::Member;
 use crate::redundant::stripe::columns::Columns;
 

@@ -17,7 +17,7 @@ use braid_array::MemberSpan;
 use braid_md::Resync;
 
 use super::{Parity, rows_of_unit};
-use crate::redundant::control::JobKind;
+use crate::redundant::job::JobKind;
 use crate::redundant::keeping::Inner;
 use crate::redundant::log::{Outcome, RestartError, Restarted};
 

@@ -24,11 +24,10 @@ use super::{
 use crate::device::addressed;
 use crate::join_all;
 use crate::pending::join_futures;
-use crate::redundant::Later;
+use crate::redundant::background::Later;
 use crate::redundant::core::{Core, failures};
-use crate::redundant::keeping::Inner;
+use crate::redundant::keeping::{Finder, Inner};
 use crate::redundant::log::{Change, Entered};
-use crate::redundant::read::Finder;
 use crate::redundant::roster::Member;
 use crate::redundant::stripe::columns::Columns;
 use crate::redundant::stripe::plan::{Plan, compute};

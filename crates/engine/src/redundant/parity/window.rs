@@ -8,11 +8,10 @@ use braid_mem::Buf;
 use braid_parity::{Suspect, locate};
 
 use super::{Parity, in_sync_bytes, is_parity, readable_roles, roles_in_sync};
-use crate::redundant::control::JobKind;
 use crate::redundant::core::Core;
 use crate::redundant::found::{BLOCK, Found};
-use crate::redundant::keeping::{Inner, Lost};
-use crate::redundant::read::Finder;
+use crate::redundant::job::JobKind;
+use crate::redundant::keeping::{Finder, Inner, Lost};
 use crate::redundant::roster::Member;
 use crate::redundant::stripe::columns::Columns;
 

@@ -17,11 +17,12 @@
 //!   asked, because no later flush can tell what the failed one lost.
 //! * One flush of the members at a time, for all who asked before it began: one beside it could
 //!   succeed on the member that the other is about to lose, and be answered before that is known.
-//! * The fields of both proofs are private to this file.
+//! * The fields of both proofs are private to this folder, and they are made in this file alone.
 //!
 //! Source: Linux `drivers/md/md.c` (`md_flush_request`), which merges flushes in the same way.
 
-use std::cell::Cell;
+mod flushes;
+
 use std::rc::Rc;
 
 use braid_block::{Errno, Io};
@@ -29,85 +30,9 @@ use braid_block::{Errno, Io};
 use super::core::{Core, failures};
 use crate::canary::Canary;
 use crate::join_all;
-use crate::signal::Signal;
 
-/// The flushes of an array, one at a time.
-#[derive(Default)]
-pub(super) struct Flushes {
-    /// How many began.
-    begun: Cell<u64>,
-    busy: Cell<bool>,
-    /// The one that ended last.
-    last: Cell<Option<Ended>>,
-    changed: Signal,
-}
-
-#[derive(Clone, Copy)]
-struct Ended {
-    /// How many had begun, with it.
-    number: u64,
-    result: Result<(u64, u64), Errno>,
-}
-
-impl Flushes {
-    /// The result of a flush that began after `begun` others had, once there is one; or the turn to
-    /// make one.
-    async fn join(&self, begun: u64) -> Result<Ended, Running<'_>> {
-        let ended = || self.last.get().filter(|last| last.number > begun);
-        self.changed.until(|| ended().is_some() || !self.busy.get()).await;
-        ended().ok_or_else(|| self.start())
-    }
-
-    fn start(&self) -> Running<'_> {
-        self.busy.set(true);
-        self.begun.set(self.begun.get() + 1);
-        Running { flushes: self, number: self.begun.get() }
-    }
-}
-
-/// A flush that is under way, until it is dropped.
-struct Running<'a> {
-    flushes: &'a Flushes,
-    number: u64,
-}
-
-impl Running<'_> {
-    fn end(self, result: &Result<Flushed, Errno>) {
-        let result = match result {
-            Ok(flushed) => Ok((flushed.units, flushed.generation)),
-            Err(errno) => Err(*errno),
-        };
-        self.flushes.last.set(Some(Ended { number: self.number, result }));
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        self.flushes.busy.set(false);
-        self.flushes.changed.notify();
-    }
-}
-
-/// What completed before a flush of all members began is durable on those that are not out.
-#[must_use]
-pub(super) struct Flushed {
-    /// How many units of the log were in place when the flush began.
-    units: u64,
-    /// The membership for which this is true.
-    generation: u64,
-}
-
-/// What is durable on every member that the superblocks count on.
-pub(super) struct Durable {
-    units: u64,
-}
-
-impl Durable {
-    /// How many units of the log are durable in place.
-    pub(super) fn units(&self) -> u64 {
-        self.units
-    }
-}
+use flushes::Ended;
+pub(super) use flushes::{Durable, Flushed, Flushes};
 
 impl Flushed {
     /// The proof that a log needs, if superblocks that are on the members say who is out.

@@ -7,32 +7,29 @@
 //!
 //! Source: the format and what its writer owes, `braid_md::stripe_log`.
 
+mod restart;
+mod share;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use braid_array::geometry::{Column, Raid456};
-use braid_array::{Geometry, MemberByte, MemberSpan, Role};
-use braid_block::{Errno, Payload, Span};
-use braid_md::stripe_log::{
-    self, BLOCK, Found, Head, MemberLog, Part, Record, Replay, Ring, Transaction, padded,
-};
-use braid_md::{Resync, Uuid};
+use braid_array::geometry::Raid456;
+use braid_array::{Geometry, MemberSpan, Role};
+use braid_block::{Errno, Payload};
+use braid_md::Uuid;
+use braid_md::stripe_log::{BLOCK, Head, Record, Ring, padded};
 use braid_mem::Buf;
 
-use super::{
-    Change, Consistency, Entered, Entry, Log, LogCost, Outcome, RestartError, Restarted, Units,
-    read_area, write_role,
-};
+use super::{Change, Consistency, Entered, Entry, Log, LogCost, RestartError, Restarted, Units};
 use crate::canary::Canary;
-use crate::redundant::Later;
+use crate::redundant::background::Later;
 use crate::redundant::core::{Before, Core, Failures, Follower};
 use crate::redundant::flush::Durable;
 use crate::redundant::roster::Member;
-use crate::redundant::stripe::columns::Columns;
-use crate::redundant::stripe::plan::{Plan, compute};
-use crate::redundant::stripe::units::Unit;
+use crate::redundant::stripe::plan::compute;
 use crate::signal::Signal;
+use share::{Share, holders_of, shares_of};
 
 /// The logs of all members.
 pub(super) struct Records {
@@ -59,14 +56,6 @@ struct Live {
     is_alone: bool,
     /// When it was in place, as the log counts units.
     written: Option<u64>,
-}
-
-/// A record to be written: to whom, of what.
-struct Share {
-    role: Role,
-    parts: Vec<Part>,
-    payload: Payload,
-    len: u64,
 }
 
 impl Records {
@@ -413,186 +402,9 @@ impl Records {
         }
         failed
     }
-
-    async fn make_good(
-        &self,
-        core: &Rc<Core>,
-        geometry: &Raid456,
-        is_dirty: bool,
-    ) -> Result<Restarted, RestartError> {
-        let found = core.agreement.resync();
-        let restarted = |outcome, resync, unfit| Ok(Restarted { outcome, resync, unfit });
-        let members = core.roster.written();
-        let mut logs = Vec::with_capacity(members.len());
-        let mut areas = Vec::with_capacity(members.len());
-        let mut doubts = Vec::new();
-        let mut synced = u64::MAX;
-        let mut tail = 0;
-        for member in &members {
-            let Some(role) = member.role() else { continue };
-            let in_sync = member.is_in_sync();
-            let mut log = MemberLog { role: role.get(), in_sync, head: None, found: Vec::new() };
-            let mut area = Vec::new();
-            match self.read_head(core, member).await {
-                Ok(head) => {
-                    tail = tail.max(head.tail);
-                    synced = synced.min(head.synced);
-                    if is_dirty {
-                        let start = member.data_offset - head.area;
-                        match read_area(core, member, Span::new(start, head.area)).await {
-                            Ok(bytes) => {
-                                log.found = stripe_log::scan(&bytes, &head);
-                                if Canary::TornHeaderIsEnd.is_planted() {
-                                    end_at_gap(&mut log.found);
-                                }
-                                area = bytes;
-                            }
-                            Err(why) => doubts.push(format!("{}: {why}", member.label)),
-                        }
-                    }
-                    log.head = Some(head);
-                }
-                Err(why) if in_sync => doubts.push(format!("{}: {why}", member.label)),
-                Err(_) => {}
-            }
-            logs.push(log);
-            areas.push(area);
-        }
-        self.start_at(tail);
-        if !is_dirty {
-            return restarted(Outcome::Good(0), found, Vec::new());
-        }
-        if let Some(doubt) = doubts.into_iter().next() {
-            return restarted(Outcome::Doubtful(doubt), Resync::From(0), Vec::new());
-        }
-        let mut replay = match stripe_log::plan_replay(&logs) {
-            Ok(replay) => replay,
-            Err(why) => {
-                let why = why.to_string();
-                return restarted(Outcome::Doubtful(why), Resync::From(0), Vec::new());
-            }
-        };
-        if Canary::LogNotReplayed.is_planted() {
-            replay.transactions.clear();
-        }
-        self.start_at(replay.next_sequence);
-        let unfit = replay_in_place(core, geometry, &replay, &areas).await?;
-        // Also without anything to be written: the array is in sync now, and that is recorded.
-        let count = replay.transactions.len().max(1);
-        let resync = if synced == u64::MAX { Resync::Clean } else { Resync::From(synced) };
-        restarted(Outcome::Good(count), resync, unfit)
-    }
-
-    async fn read_head(&self, core: &Core, member: &Member) -> Result<Head, String> {
-        let room = member.data_offset;
-        let place =
-            room.checked_sub(BLOCK as u64).ok_or("there is no room in front of its data")?;
-        let block = read_area(core, member, Span::new(place, BLOCK as u64)).await?;
-        let head = Head::parse(&block, &self.array_uuid, member.number, room);
-        let head = head.map_err(|why| why.to_string())?;
-        if head.area != self.area {
-            return Err(format!("its log has {} bytes, not {}", head.area, self.area));
-        }
-        if let Some(array) = &*core.publisher.array.borrow() {
-            head.check_current(array.events, array.updated).map_err(|why| why.to_string())?;
-        }
-        Ok(head)
-    }
-}
-
-/// Writes the transactions of `replay` in place. Answers the rows whose parity has to be made to
-/// fit: of those that never began, and of those of which nothing is kept.
-async fn replay_in_place(
-    core: &Rc<Core>,
-    geometry: &Raid456,
-    replay: &Replay,
-    areas: &[Vec<u8>],
-) -> Result<Vec<MemberSpan>, RestartError> {
-    let error = |why: String| RestartError::Write { why };
-    let size = geometry.member_size();
-    let mut unfit: Vec<(u64, u64)> = Vec::new();
-    let mut refill = MemberByte::new(u64::MAX);
-    for transaction in &replay.transactions {
-        for part in &transaction.parts {
-            let span = MemberSpan::new(MemberByte::new(part.offset), part.len.into());
-            if !span.is_within(size) || !span.is_aligned(core.limits.logical_block) {
-                let why = format!("a record of {span} outside members of {size} bytes");
-                return Err(RestartError::Log { why });
-            }
-            let content = &areas[part.member][part.payload..part.payload + part.len as usize];
-            let mut memory = core.work.pool().get_wait(content.len()).await;
-            memory.copy_from_slice(content);
-            // To the member that has the record, and to whoever else has its role.
-            let payload = Payload::One(memory);
-            write_role(core, Role::new(part.role), span, payload).await.map_err(error)?;
-        }
-        let Transaction { rows, parts, missing_roles, .. } = transaction;
-        let first = rows.first().map_or(0, |(start, _)| *start);
-        // A record without a payload says nothing of what arrived where; and who is being filled
-        // and has no record has to be given it again.
-        if parts.is_empty() {
-            unfit.extend(rows);
-        }
-        if parts.is_empty() || !missing_roles.is_empty() {
-            refill = refill.min(MemberByte::new(first));
-        }
-    }
-    core.fill_again_from(refill).await;
-    unfit.extend(replay.dropped.iter().flat_map(|dropped| &dropped.rows));
-    let within = |(start, end): (u64, u64)| {
-        let start = start.min(size);
-        MemberSpan::new(MemberByte::new(start), end.min(size).saturating_sub(start))
-    };
-    Ok(unfit.into_iter().map(within).collect())
-}
-
-/// Leaves the records up to the first that is missing.
-fn end_at_gap(found: &mut Vec<Found>) {
-    found.sort_by_key(|one| one.record.sequence);
-    let follows = |pair: &[Found]| pair[0].record.sequence + 1 == pair[1].record.sequence;
-    let end = found.windows(2).position(|pair| !follows(pair)).map_or(found.len(), |end| end + 1);
-    found.truncate(end);
 }
 
 /// Whether some role has two members, one of which is to replace the other.
 fn has_twins(core: &Core) -> bool {
     core.roster.slots().values().any(|slot| slot.written().count() > 1)
-}
-
-/// Who has a record of `shares`, and of which.
-fn holders_of(core: &Core, shares: &[Share]) -> Vec<(Rc<Member>, usize)> {
-    let slots = core.roster.slots();
-    let of_role = |(index, share): (usize, &Share)| {
-        let written = slots[share.role].written();
-        written.map(|member| (Rc::clone(member), index)).collect::<Vec<_>>()
-    };
-    shares.iter().enumerate().flat_map(of_role).collect()
-}
-
-/// What each role is to store of `unit`.
-fn shares_of(unit: &mut Unit, columns: &mut Columns, plan: &Plan) -> Vec<Share> {
-    let mut shares = Vec::with_capacity(unit.pieces.len() + 2);
-    for piece in &mut unit.pieces {
-        let part = Part { offset: piece.rows.offset.get(), len: piece.rows.len as u32 };
-        shares.push(Share {
-            role: columns.role_of(Column::Data(piece.column)),
-            parts: vec![part],
-            payload: piece.payload.share(),
-            len: piece.rows.len,
-        });
-    }
-    for role in plan.parity.roles_where(|is_written| *is_written) {
-        let (mut parts, mut payload) = (Vec::new(), Payload::None);
-        let mut whole = columns.share(role);
-        let mut at = unit.rows.offset;
-        for rows in unit.bands.merged() {
-            whole.take_front(rows.offset - at);
-            payload.append(whole.take_front(rows.len));
-            parts.push(Part { offset: rows.offset.get(), len: rows.len as u32 });
-            at = rows.end();
-        }
-        let len = payload.len();
-        shares.push(Share { role, parts, payload, len });
-    }
-    shares
 }

@@ -1,0 +1,88 @@
+//! Flushes in turn, and the proofs of what they made durable: what an array remembers of them.
+//!
+//! Deliberately absent: flushing members, and making a [`Flushed`] or a [`Durable`] ([`super`]).
+
+use std::cell::Cell;
+
+use braid_block::Errno;
+
+use crate::signal::Signal;
+
+/// The flushes of an array, one at a time.
+#[derive(Default)]
+pub(crate) struct Flushes {
+    /// How many began.
+    pub(super) begun: Cell<u64>,
+    busy: Cell<bool>,
+    /// The one that ended last.
+    last: Cell<Option<Ended>>,
+    changed: Signal,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Ended {
+    /// How many had begun, with it.
+    number: u64,
+    /// The [`Flushed`], if it went well: units and generation.
+    pub(super) result: Result<(u64, u64), Errno>,
+}
+
+impl Flushes {
+    /// The result of a flush that began after `begun` others had, once there is one; or the turn to
+    /// make one.
+    pub(super) async fn join(&self, begun: u64) -> Result<Ended, Running<'_>> {
+        let ended = || self.last.get().filter(|last| last.number > begun);
+        self.changed.until(|| ended().is_some() || !self.busy.get()).await;
+        ended().ok_or_else(|| self.start())
+    }
+
+    fn start(&self) -> Running<'_> {
+        self.busy.set(true);
+        self.begun.set(self.begun.get() + 1);
+        Running { flushes: self, number: self.begun.get() }
+    }
+}
+
+/// A flush that is under way, until it is dropped.
+pub(super) struct Running<'a> {
+    flushes: &'a Flushes,
+    number: u64,
+}
+
+impl Running<'_> {
+    pub(super) fn end(self, result: &Result<Flushed, Errno>) {
+        let result = match result {
+            Ok(flushed) => Ok((flushed.units, flushed.generation)),
+            Err(errno) => Err(*errno),
+        };
+        self.flushes.last.set(Some(Ended { number: self.number, result }));
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.flushes.busy.set(false);
+        self.flushes.changed.notify();
+    }
+}
+
+/// What completed before a flush of all members began is durable on those that are not out.
+#[must_use]
+pub(crate) struct Flushed {
+    /// How many units of the log were in place when the flush began.
+    pub(super) units: u64,
+    /// The membership for which this is true.
+    pub(super) generation: u64,
+}
+
+/// What is durable on every member that the superblocks count on.
+pub(crate) struct Durable {
+    pub(super) units: u64,
+}
+
+impl Durable {
+    /// How many units of the log are durable in place.
+    pub(crate) fn units(&self) -> u64 {
+        self.units
+    }
+}

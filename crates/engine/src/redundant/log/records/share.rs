@@ -1,0 +1,60 @@
+//! What each member is to hold of a unit, as its record in the stripe log has it.
+
+use std::rc::Rc;
+
+use braid_array::Role;
+use braid_array::geometry::Column;
+use braid_block::Payload;
+use braid_md::stripe_log::Part;
+
+use crate::redundant::core::Core;
+use crate::redundant::roster::Member;
+use crate::redundant::stripe::columns::Columns;
+use crate::redundant::stripe::plan::Plan;
+use crate::redundant::stripe::units::Unit;
+
+/// A record to be written: to whom, of what.
+pub(super) struct Share {
+    pub(super) role: Role,
+    pub(super) parts: Vec<Part>,
+    pub(super) payload: Payload,
+    pub(super) len: u64,
+}
+
+/// Who has a record of `shares`, and of which.
+pub(super) fn holders_of(core: &Core, shares: &[Share]) -> Vec<(Rc<Member>, usize)> {
+    let slots = core.roster.slots();
+    let of_role = |(index, share): (usize, &Share)| {
+        let written = slots[share.role].written();
+        written.map(|member| (Rc::clone(member), index)).collect::<Vec<_>>()
+    };
+    shares.iter().enumerate().flat_map(of_role).collect()
+}
+
+/// What each role is to store of `unit`.
+pub(super) fn shares_of(unit: &mut Unit, columns: &mut Columns, plan: &Plan) -> Vec<Share> {
+    let mut shares = Vec::with_capacity(unit.pieces.len() + 2);
+    for piece in &mut unit.pieces {
+        let part = Part { offset: piece.rows.offset.get(), len: piece.rows.len as u32 };
+        shares.push(Share {
+            role: columns.role_of(Column::Data(piece.column)),
+            parts: vec![part],
+            payload: piece.payload.share(),
+            len: piece.rows.len,
+        });
+    }
+    for role in plan.parity.roles_where(|is_written| *is_written) {
+        let (mut parts, mut payload) = (Vec::new(), Payload::None);
+        let mut whole = columns.share(role);
+        let mut at = unit.rows.offset;
+        for rows in unit.bands.merged() {
+            whole.take_front(rows.offset - at);
+            payload.append(whole.take_front(rows.len));
+            parts.push(Part { offset: rows.offset.get(), len: rows.len as u32 });
+            at = rows.end();
+        }
+        let len = payload.len();
+        shares.push(Share { role, parts, payload, len });
+    }
+    shares
+}

@@ -1,0 +1,165 @@
+//! What superblocks are to say, how far that is done, whose turn it is to write them, and the proofs
+//! that they have been written: what an array remembers of its publications.
+//!
+//! Deliberately absent: writing superblocks, and making a proof ([`super`]).
+
+use std::cell::{Cell, RefCell};
+
+use braid_md::{Resync, Superblock, Timestamp};
+
+use crate::canary::Canary;
+use crate::redundant::layout::SyncByte;
+use crate::signal::Signal;
+
+/// What is to be recorded, and how far that is done.
+pub(crate) struct Publisher {
+    /// The array's part of the superblocks; none for an array without.
+    pub(crate) array: RefCell<Option<Superblock>>,
+    /// How many changes were required, and how many of them are on the members.
+    pub(super) required: Cell<u64>,
+    pub(super) done: Cell<u64>,
+    /// How many events superblocks are to count before anybody relies on them: two more than those
+    /// of whoever is out may count.
+    pub(super) goal: Cell<u64>,
+    busy: Cell<bool>,
+    /// When the superblocks before the latest were written.
+    before: Cell<Timestamp>,
+    /// The events for which these times are: those of superblocks that are tried again stay.
+    timed: Cell<u64>,
+    /// How far the array was in sync when superblocks were last made, and when they were last
+    /// stored.
+    pub(super) prepared: Cell<Resync>,
+    pub(super) recorded: Cell<Resync>,
+    /// The membership that stored superblocks tell of.
+    pub(super) recorded_generation: Cell<u64>,
+    /// What they say of the resync: from the start of the array on while writes may be under way.
+    pub(super) said: Cell<Resync>,
+    changed: Signal,
+}
+
+/// The proof that what was required before it is on the members.
+pub(crate) struct Published(pub(super) ());
+
+/// The proof that superblocks count on parity only where a resync has been, so that entries of a
+/// partial parity log do not make a resync that has just begun look done.
+pub(crate) struct RecordedFrontier(pub(super) ());
+
+/// The proof that what a member was filled with is durable, and that its own superblock says that
+/// it is in sync.
+pub(crate) struct Announced(pub(super) ());
+
+/// The proof that superblocks count on exactly the members that a plan was made for.
+pub(crate) struct CountedOn(pub(super) ());
+
+impl Publisher {
+    pub(crate) fn new(array: Option<Superblock>) -> Publisher {
+        let said = array.as_ref().map_or(Resync::From(0), |array| array.resync);
+        Publisher {
+            said: Cell::new(said),
+            array: RefCell::new(array),
+            required: Cell::new(0),
+            done: Cell::new(0),
+            goal: Cell::new(0),
+            busy: Cell::new(false),
+            before: Cell::default(),
+            timed: Cell::new(0),
+            prepared: Cell::new(Resync::From(0)),
+            recorded: Cell::new(Resync::From(0)),
+            recorded_generation: Cell::new(0),
+            changed: Signal::default(),
+        }
+    }
+
+    /// The state changed: what is answered from now on depends on its being recorded.
+    pub(crate) fn require(&self) {
+        self.required.set(self.required.get() + 1);
+    }
+
+    /// A member is out, or missing, whose superblock may count as many as `events`, at most one more
+    /// than the others': they are to be two ahead of it.
+    pub(crate) fn leave_behind(&self, events: u64) {
+        let lead = if Canary::SecondSuperblockLeftOut.is_planted() { 1 } else { 2 };
+        if let Some(array) = &*self.array.borrow() {
+            let goal = events.min(array.events + 1) + lead;
+            self.goal.set(self.goal.get().max(goal));
+        }
+    }
+
+    /// Whether the next superblocks leave behind whoever is out.
+    pub(super) fn is_last(&self) -> bool {
+        self.events() + 1 >= self.goal.get()
+    }
+
+    /// Whether everything is recorded.
+    #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        self.done.get() == self.required.get()
+    }
+
+    /// Has those look again that wait for their turn.
+    pub(crate) fn wake(&self) {
+        self.changed.notify();
+    }
+
+    /// Waits for the turn to write metadata.
+    pub(crate) async fn turn(&self) -> Turn<'_> {
+        self.changed.until(|| !self.busy.get()).await;
+        self.busy.set(true);
+        Turn { publisher: self }
+    }
+
+    /// When the superblocks are written, and when those before them were.
+    pub(crate) fn times(&self) -> (Timestamp, Timestamp) {
+        let updated = self.array.borrow().as_ref().map_or(Timestamp::default(), |one| one.updated);
+        (updated, self.before.get())
+    }
+
+    /// The membership that the superblocks on the members tell of.
+    pub(crate) fn recorded_generation(&self) -> u64 {
+        self.recorded_generation.get()
+    }
+
+    /// Whether superblocks on the members may say that parity fits the row at sync byte `row`.
+    pub(crate) fn may_call_in_sync(&self, row: SyncByte) -> bool {
+        match self.recorded.get() {
+            Resync::Clean => true,
+            Resync::From(frontier) => row.get() < frontier,
+        }
+    }
+
+    /// Up to where, in bytes, the array was in sync before the last flush began, if it is in sync
+    /// as far as `resync` says now.
+    pub(crate) fn synced(&self, resync: Resync) -> u64 {
+        let bytes = |resync| match resync {
+            Resync::Clean => u64::MAX,
+            Resync::From(from) => from,
+        };
+        bytes(self.prepared.get()).min(bytes(resync))
+    }
+
+    pub(crate) fn events(&self) -> u64 {
+        self.array.borrow().as_ref().map_or(0, |array| array.events)
+    }
+
+    /// The next superblocks have `events`, and are made at `now`: the array's time of update.
+    pub(crate) fn set_time(&self, events: u64, now: Timestamp) {
+        if self.timed.replace(events) != events
+            && let Some(array) = &mut *self.array.borrow_mut()
+        {
+            self.before.set(array.updated);
+            array.set_updated(now);
+        }
+    }
+}
+
+/// The turn to write metadata, until it is dropped.
+pub(crate) struct Turn<'a> {
+    publisher: &'a Publisher,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.publisher.busy.set(false);
+        self.publisher.changed.notify();
+    }
+}
