@@ -67,7 +67,7 @@ pub enum ControlError {
     /// The volume is for reading only.
     #[error("the volume is read-only")]
     ReadOnly,
-    /// It was done, but the members cannot be told: nothing is written to the array any more.
+    /// The members cannot be told of it: nothing is written to the array any more.
     #[error("it could not be recorded: nothing is written to the array any more")]
     Stopped,
     /// A change that the level does not have.
@@ -234,7 +234,11 @@ impl Redundant {
 
     pub(super) fn writable(&self) -> Result<&Rc<Core>, ControlError> {
         let core = &self.inner.core;
-        if core.read_only { Err(ControlError::ReadOnly) } else { Ok(core) }
+        match (core.read_only, core.gate.is_stopped()) {
+            (true, _) => Err(ControlError::ReadOnly),
+            (_, true) => Err(ControlError::Stopped),
+            _ => Ok(core),
+        }
     }
 }
 

@@ -141,13 +141,13 @@ impl Core {
     }
 
     /// Takes `member` out because of `why`. Answers false, and leaves it in, if the array could
-    /// not be read without it.
+    /// not be read without it, or if nothing is written any more: superblocks count on it then.
     #[must_use = "a member that is kept may lack what was written"]
     pub(super) fn fail(&self, member: &Rc<Member>, why: &str) -> bool {
         if member.state() == MemberState::Faulty {
             return true;
         }
-        if member.is_in_sync() && !self.can_do_without(&[member]) {
+        if self.gate.is_stopped() || member.is_in_sync() && !self.can_do_without(&[member]) {
             return false;
         }
         self.take_out(member, why);
@@ -164,9 +164,13 @@ impl Core {
     }
 
     /// Takes out the members that failed at `what`, but for those in sync if some byte cannot be
-    /// read without them; answers whether all of them are out.
+    /// read without them, and nobody if nothing is written any more; answers whether all of them are
+    /// out.
     #[must_use = "members that are kept may not agree"]
     pub(super) fn take_out_failed(&self, failed: &[(Rc<Member>, Errno)], what: &str) -> bool {
+        if self.gate.is_stopped() {
+            return false;
+        }
         let in_sync: Vec<&Rc<Member>> =
             failed.iter().map(|(member, _)| member).filter(|member| member.is_in_sync()).collect();
         let bearable = self.can_do_without(&in_sync);

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use braid_block::{Errno, Flags, Io, Op, Span};
-use braid_engine::redundant::MemberState;
+use braid_engine::redundant::{ControlError, MemberState};
 
 use braid_md::Role;
 use braid_sim::{Client, Fault, Load, Oracle, SimDisk, Target, for_each_seed};
@@ -175,6 +175,39 @@ fn nothing_is_written_after_a_flush_that_fails_on_the_last_members() {
             let read = dev.start(Io::read(0, filled(4096, 3))).await;
             assert_eq!(read.result, Ok(()));
             assert!(read.payload.bufs().iter().all(|buf| buf.iter().all(|byte| *byte == 1)));
+        });
+    });
+}
+
+/// A write that fails on one member after the array stopped takes nobody out: superblocks count on that
+/// member and cannot say otherwise any more, so the status does not say so either.
+#[test]
+fn a_stopped_array_takes_nobody_out() {
+    for_each_seed("failure::a_stopped_array_takes_nobody_out", 60, |seed| {
+        let world = World::new(seed, PAIR);
+        let (dev, array, handle) = (world.dev.clone(), world.array.clone(), world.sim.handle());
+        let (disks, late) = (Rc::clone(&world.disks), world.disk(0));
+        let pause = world.sleep(3);
+        world.run(async move {
+            dev.start(Io::write(0, filled(4096, 1), Flags::NONE)).await.result.unwrap();
+            let data = Target::op(Op::Write).touching(Span::new(crate::world::DATA, 4096));
+            let then = handle.now() + 1_000_000_000;
+            late.faults().add(data, Fault::NotBefore(then));
+            late.faults().add(data, Fault::Error(Errno::IO));
+            let write = dev.start(Io::write(0, filled(4096, 2), Flags::NONE));
+            let (ended, sleeper) = (Rc::new(Cell::new(None)), handle.clone());
+            let end = Rc::clone(&ended);
+            handle.spawn("the write", async move { end.set(Some(write.await.result)) });
+            sleeper.sleep(100_000_000).await;
+            for disk in disks.borrow().iter() {
+                disk.faults().add_some(Target::op(Op::Flush), Fault::Error(Errno::IO), 1);
+            }
+            assert_eq!(dev.start(Io::flush()).await.result, Err(Errno::IO));
+            assert!(array.status().broken && ended.get().is_none());
+            pause.await;
+            assert_eq!(ended.get(), Some(Err(Errno::IO)));
+            assert!(array.status().in_sync.iter().all(|one| *one), "{:#?}", array.status());
+            assert_eq!(array.fail("disk0").await, Err(ControlError::Stopped));
         });
     });
 }
