@@ -5,6 +5,7 @@
 //! [`braid_nbd::fuzz`]; and a fuzzer. `tests/fuzz.rs` changes a committed
 //! corpus, `fuzz/` has a target for libFuzzer.
 
+mod disk;
 mod expect;
 mod session;
 

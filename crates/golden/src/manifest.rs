@@ -13,6 +13,8 @@ use serde::Deserialize;
 use crate::pattern::{Content, SECTOR};
 use crate::runs;
 
+pub use crate::pattern::Piece;
+
 /// What a reader must make of the members that are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,17 +62,6 @@ impl From<RoleText> for Role {
             RoleText::Word(RoleWord::Journal) => Role::Journal,
         }
     }
-}
-
-/// A piece of the content: `length` bytes from `offset`, of the pattern with this key.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Piece {
-    /// Where in the array, in bytes.
-    pub offset: u64,
-    /// How much, in bytes.
-    pub length: u64,
-    /// The pattern's key.
-    pub key: String,
 }
 
 /// Versions of what made the array.

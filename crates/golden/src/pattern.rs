@@ -16,8 +16,7 @@
 use blake2::Blake2bMac;
 use blake2::digest::consts::U8;
 use blake2::digest::{FixedOutput, KeyInit, Update};
-
-use crate::manifest::Piece;
+use serde::Deserialize;
 
 /// Bytes in a sector.
 pub const SECTOR: usize = 512;
@@ -67,6 +66,17 @@ fn token(key: &str, block: u64) -> u64 {
         Blake2bMac::<U8>::new_from_slice(key.as_bytes()).expect("a key has at most 64 bytes");
     mac.update(&block.to_le_bytes());
     u64::from_le_bytes(mac.finalize_fixed().into())
+}
+
+/// A piece of the content: `length` bytes from `offset`, of the pattern with this key.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Piece {
+    /// Where in the array, in bytes.
+    pub offset: u64,
+    /// How much, in bytes.
+    pub length: u64,
+    /// The pattern's key.
+    pub key: String,
 }
 
 /// A piece with its tokens.

@@ -118,7 +118,7 @@ fn hex(text: &str, line: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::Piece;
+    use crate::pattern::Piece;
 
     fn content() -> Content {
         Content::new(&[Piece { offset: 0, length: 32 << 10, key: "test".into() }])

@@ -1,12 +1,9 @@
-//! Kernels: the same operations for different processors, and the choice of one.
+//! A kernel: the operations of this crate, in one way of doing them.
 //!
 //! A [`Kernel`] checks the arguments, once for all; what it points to may rely on that. Which
-//! kernels this processor can run is asked of the processor ([`kernels`]); the first of them is
-//! the one that the crate's functions use.
+//! kernels there are, and which of them is used, is `choice`.
 
-use std::sync::OnceLock;
-
-use crate::{MAX_DATA, scalar, simd};
+use crate::MAX_DATA;
 
 /// The data blocks of a stripe, by power.
 type Data<'a> = &'a [Option<&'a [u8]>];
@@ -27,29 +24,6 @@ pub struct Kernel {
     pub(crate) update_q: fn(&mut [u8], u8, &[u8]),
     pub(crate) recover_by_q: fn(&mut [u8], u8, &[u8], Data<'_>),
     pub(crate) recover_two: fn(Lost<'_>, Lost<'_>, Parity<'_>, Data<'_>),
-}
-
-/// The specification as a kernel: for processors that no other is for.
-static SCALAR: Kernel = Kernel {
-    name: "scalar",
-    xor: scalar::xor,
-    xor_into: scalar::xor_into,
-    pq: scalar::pq,
-    q: scalar::q,
-    update_q: scalar::update_q,
-    recover_by_q: scalar::recover_by_q,
-    recover_two: scalar::recover_two,
-};
-
-/// The kernels that this processor can run, the preferred one first; the last is `scalar`.
-pub fn kernels() -> impl Iterator<Item = &'static Kernel> {
-    simd::kernels().chain(std::iter::once(&SCALAR))
-}
-
-/// The preferred kernel.
-pub(crate) fn chosen() -> &'static Kernel {
-    static CHOSEN: OnceLock<&Kernel> = OnceLock::new();
-    CHOSEN.get_or_init(|| kernels().next().unwrap_or(&SCALAR))
 }
 
 impl Kernel {

@@ -24,13 +24,15 @@
 //! (but [`xor_into`] and [`update_q`], which add to it). Deliberately absent: which disk of a
 //! stripe has which power, chunks, stripes and layouts, which are geometry; and I/O.
 
+mod choice;
 mod field;
 mod kernel;
 mod locate;
 mod scalar;
 mod simd;
 
-pub use kernel::{Kernel, kernels};
+pub use choice::kernels;
+pub use kernel::Kernel;
 pub use locate::{Suspect, locate};
 
 /// The most data blocks that Q can tell apart: so many powers of g there are.
@@ -39,7 +41,7 @@ pub const MAX_DATA: usize = 255;
 /// The name of the kernel that the functions of this crate use, such as `avx2`.
 #[must_use]
 pub fn name() -> &'static str {
-    kernel::chosen().name()
+    choice::chosen().name()
 }
 
 /// Sets `target` to the XOR of `sources`: P, or the one block that P can recover from all the
@@ -49,7 +51,7 @@ pub fn name() -> &'static str {
 ///
 /// If a source is not as long as `target`.
 pub fn xor(target: &mut [u8], sources: &[&[u8]]) {
-    kernel::chosen().xor(target, sources);
+    choice::chosen().xor(target, sources);
 }
 
 /// Adds `source` to `target` by XOR. With the difference of a data block it is how P changes.
@@ -58,7 +60,7 @@ pub fn xor(target: &mut [u8], sources: &[&[u8]]) {
 ///
 /// If they are not equally long.
 pub fn xor_into(target: &mut [u8], source: &[u8]) {
-    kernel::chosen().xor_into(target, source);
+    choice::chosen().xor_into(target, source);
 }
 
 /// Sets `p` and `q` to the parity of `data`; the index in `data` is the power.
@@ -67,7 +69,7 @@ pub fn xor_into(target: &mut [u8], source: &[u8]) {
 ///
 /// If `q` or a block is not as long as `p`, or there are more than [`MAX_DATA`].
 pub fn pq(p: &mut [u8], q: &mut [u8], data: &[Option<&[u8]>]) {
-    kernel::chosen().pq(p, q, data);
+    choice::chosen().pq(p, q, data);
 }
 
 /// Sets `q` to the Q of `data`; the index in `data` is the power.
@@ -76,7 +78,7 @@ pub fn pq(p: &mut [u8], q: &mut [u8], data: &[Option<&[u8]>]) {
 ///
 /// If a block is not as long as `q`, or there are more than [`MAX_DATA`].
 pub fn q(q: &mut [u8], data: &[Option<&[u8]>]) {
-    kernel::chosen().q(q, data);
+    choice::chosen().q(q, data);
 }
 
 /// Changes `q` as it changes when the data block of this power does; `difference` is the XOR of
@@ -86,7 +88,7 @@ pub fn q(q: &mut [u8], data: &[Option<&[u8]>]) {
 ///
 /// If they are not equally long, or `power` is 255, which no data block has.
 pub fn update_q(q: &mut [u8], power: u8, difference: &[u8]) {
-    kernel::chosen().update_q(q, power, difference);
+    choice::chosen().update_q(q, power, difference);
 }
 
 /// Sets `target` to the data block of this power, from all others and Q: what is left when P is
@@ -97,7 +99,7 @@ pub fn update_q(q: &mut [u8], power: u8, difference: &[u8]) {
 /// If a block is not as long as `target`, there are more than [`MAX_DATA`], or `data` has no
 /// `None` at `power`.
 pub fn recover_by_q(target: &mut [u8], power: u8, q: &[u8], data: &[Option<&[u8]>]) {
-    kernel::chosen().recover_by_q(target, power, q, data);
+    choice::chosen().recover_by_q(target, power, q, data);
 }
 
 /// Sets `a` and `b` to the data blocks of these powers, from all others, P and Q. `data` has
@@ -116,5 +118,5 @@ pub fn recover_two(
     q: &[u8],
     data: &[Option<&[u8]>],
 ) {
-    kernel::chosen().recover_two((a, a_power), (b, b_power), (p, q), data);
+    choice::chosen().recover_two((a, a_power), (b, b_power), (p, q), data);
 }

@@ -1,4 +1,4 @@
-//! Which file or device a path really is, so that one member is never taken for two.
+//! Which file or device a path really is.
 //!
 //! Invariants: two paths have equal identities exactly when they name the same bytes: through
 //! symbolic links, hard links, or two device nodes with one number.
@@ -6,17 +6,14 @@
 //! Deliberately absent: devices that share bytes through a mapping (a loop device and its backing
 //! file, a device-mapper volume and its disk). Those are found as holders, see [`crate::find_users`].
 
-use std::collections::HashMap;
 use std::fmt;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{FileType as RawFileType, Statx};
 
 use crate::ProbeError;
-use crate::mounts::{read_mounts, waits_for_others};
-use crate::sysfs::BlockDevice;
 
 /// The number of a device, `8:16`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -141,92 +138,4 @@ impl fmt::Display for FileKind {
 pub fn identify(path: &Path) -> Result<(FileKind, Identity), ProbeError> {
     let metadata = fs::metadata(path).map_err(ProbeError::io("look at", path))?;
     Ok((FileKind::of(&metadata), Identity::of(&metadata)))
-}
-
-/// Whether `path` leads to the file with this device number and inode (`st_dev`, `st_ino`); `None`
-/// where to look would be to wait for another process or machine, or where it cannot be found out.
-///
-/// # Errors
-/// [`ProbeError`] when the table of mounts cannot be read.
-pub fn leads_to(path: &Path, (device, inode): (u64, u64)) -> Result<Option<bool>, ProbeError> {
-    // Only the folders that the path names: behind a link anything may lie.
-    if waits_for_others(path, &read_mounts()?) {
-        return Ok(None);
-    }
-    let is_link = |part: &Path| fs::symlink_metadata(part).is_ok_and(|part| part.is_symlink());
-    if path.ancestors().any(is_link) {
-        return Ok(None);
-    }
-    Ok(match fs::metadata(path) {
-        Ok(there) => Some((there.dev(), there.ino()) == (device, inode)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(false),
-        Err(_) => None,
-    })
-}
-
-/// How two members share bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Relation {
-    /// They are the same file or device.
-    Same,
-    /// The second is a partition of the first.
-    PartOfFirst,
-    /// The first is a partition of the second.
-    PartOfSecond,
-}
-
-/// Two members that share bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Duplicate {
-    /// The path that is earlier in the list.
-    pub first: PathBuf,
-    /// The path that is later in the list.
-    pub second: PathBuf,
-    /// How they share bytes.
-    pub relation: Relation,
-}
-
-/// The members that are listed twice, also through a symbolic link, a hard link or another device
-/// node; and a partition listed beside its whole disk.
-///
-/// # Errors
-/// [`ProbeError::Io`] when one of the paths cannot be looked at.
-pub fn find_duplicates(paths: &[PathBuf]) -> Result<Vec<Duplicate>, ProbeError> {
-    let mut seen: HashMap<Identity, &PathBuf> = HashMap::new();
-    let mut duplicates = Vec::new();
-    for second in paths {
-        let (_, identity) = identify(second)?;
-        if let Some(first) = seen.get(&identity) {
-            let (first, second) = (first.to_path_buf(), second.clone());
-            duplicates.push(Duplicate { first, second, relation: Relation::Same });
-        } else {
-            seen.insert(identity, second);
-        }
-    }
-    duplicates.extend(find_partitions_beside_disks(paths, &seen)?);
-    Ok(duplicates)
-}
-
-fn find_partitions_beside_disks(
-    paths: &[PathBuf],
-    members: &HashMap<Identity, &PathBuf>,
-) -> Result<Vec<Duplicate>, ProbeError> {
-    let position = |path: &PathBuf| paths.iter().position(|other| other == path);
-    let mut found = Vec::new();
-    for (identity, part) in members {
-        let Identity::Block(number) = identity else { continue };
-        let Some(disk) = BlockDevice::find(*number)?.and_then(|device| device.parent_disk()) else {
-            continue;
-        };
-        let Some(whole) = members.get(&Identity::Block(disk)) else { continue };
-        let (part, whole) = (part.to_path_buf(), whole.to_path_buf());
-        found.push(if position(&whole) < position(&part) {
-            Duplicate { first: whole, second: part, relation: Relation::PartOfFirst }
-        } else {
-            Duplicate { first: part, second: whole, relation: Relation::PartOfSecond }
-        });
-    }
-    // The map's order is arbitrary; the report's must not be.
-    found.sort_by_key(|duplicate| (position(&duplicate.first), position(&duplicate.second)));
-    Ok(found)
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  path ── identity   which file or device is it really      stat
+//!       ── duplicates is it listed twice, or beside its disk stat, sysfs
 //!       ── facts      size, block sizes, model, serial       lseek, sysfs
 //!       ── usage      mounted, held, swap, open              mountinfo, sysfs, O_EXCL, /proc/*/fd
 //!       ── signature  ext4, md, GPT, LUKS, qcow2, …          reads of a few KiB
@@ -22,6 +23,7 @@
 //! A check is a snapshot: somebody can mount the member a moment later. Whoever opens it for writing
 //! keeps `O_EXCL` on block devices.
 
+mod duplicates;
 mod error;
 mod facts;
 mod identity;
@@ -31,11 +33,11 @@ pub mod signature;
 mod sysfs;
 mod usage;
 
+pub use duplicates::{Duplicate, Relation, find_duplicates};
 pub use error::ProbeError;
 pub use facts::{MemberFacts, Named, named_devices, physical_device, physical_devices, served_by};
-pub use identity::{
-    DeviceNumber, Duplicate, FileKind, Identity, Relation, find_duplicates, identify, leads_to,
-};
+pub use identity::{DeviceNumber, FileKind, Identity, identify};
+pub use mounts::leads_to;
 pub use refusal::{Policy, Reason, Refusal, check_member, check_members};
 pub use signature::{Class, ReadAt, Signature, scan_signatures};
 pub use usage::{Holder, Usage, find_users};

@@ -9,8 +9,8 @@
 //! in a field are `\040`, `\011`, `\012` and `\134`.
 //!
 //! Invariant: no path is looked up that leads through a file system which another process or
-//! another machine serves ([`may_be`], [`waits_for_others`]): that one may have stopped, and whoever
-//! asks it for so much as a file's attributes waits until it goes on.
+//! another machine serves ([`may_be`], [`waits_for_others`], [`leads_to`]): that one may have
+//! stopped, and whoever asks it for so much as a file's attributes waits until it goes on.
 //!
 //! Deliberately absent: other mount namespaces. What is mounted only there is still held
 //! exclusively, which the `O_EXCL` test finds.
@@ -18,6 +18,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::ProbeError;
@@ -80,6 +81,27 @@ pub(crate) fn may_be(path: &Path, identity: Identity, mounts: &[Mount]) -> bool 
         (Some(mount), Identity::Block(_)) => !mount.is_served_elsewhere(),
         _ => true,
     }
+}
+
+/// Whether `path` leads to the file with this device number and inode (`st_dev`, `st_ino`); `None`
+/// where to look would be to wait for another process or machine, or where it cannot be found out.
+///
+/// # Errors
+/// [`ProbeError`] when the table of mounts cannot be read.
+pub fn leads_to(path: &Path, (device, inode): (u64, u64)) -> Result<Option<bool>, ProbeError> {
+    // Only the folders that the path names: behind a link anything may lie.
+    if waits_for_others(path, &read_mounts()?) {
+        return Ok(None);
+    }
+    let is_link = |part: &Path| fs::symlink_metadata(part).is_ok_and(|part| part.is_symlink());
+    if path.ancestors().any(is_link) {
+        return Ok(None);
+    }
+    Ok(match fs::metadata(path) {
+        Ok(there) => Some((there.dev(), there.ino()) == (device, inode)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(false),
+        Err(_) => None,
+    })
 }
 
 /// All mounts of this process's namespace, in mount order.

@@ -12,8 +12,9 @@ use braid_shell::shell_path;
 use braid_stack::ByteSize;
 
 use crate::ProbeError;
+use crate::duplicates::{Relation, find_duplicates};
 use crate::facts::{MemberFacts, gather, open_member};
-use crate::identity::{FileKind, Relation, find_duplicates, identify};
+use crate::identity::{FileKind, identify};
 use crate::signature::{Class, FileImage, Signature, scan_signatures};
 use crate::usage::{Holder, find_users_of};
 

@@ -20,7 +20,6 @@
 //! Deliberately absent: expansion of `~`, of globs and of variables (that is the shell's work), and
 //! paths that are not UTF-8 (an expression is text; a symbolic link reaches such a file).
 
-mod args;
 mod error;
 mod expr;
 pub mod fuzz;
@@ -47,9 +46,12 @@ pub use level::raid5::Raid5;
 pub use level::raid6::Raid6;
 pub use level::raid10::Raid10;
 pub use level::ram::Ram;
-pub use level::{Node, RESERVED_NAMES, usages};
+pub use level::{Node, RESERVED_NAMES, Stack, usages};
 pub use parse::{MAX_DEPTH, MAX_LENGTH, parse_expr};
 pub use size::{ByteSize, Latency, QuantityError, Rate};
 pub use span::Span;
-pub use stack::{MAX_MEMBERS, Stack};
 pub use suggest::suggest;
+
+/// The most members of one level: the roles that fit in md's 1 KiB version 1 superblock behind its
+/// fixed 256 bytes, at two bytes each: (1024 − 256) / 2.
+pub const MAX_MEMBERS: usize = 384;

@@ -1,7 +1,6 @@
-//! The checked stack: what the rest of braid works with.
+//! What the rest of braid asks of a checked stack: its text, its shape, its leaves and their paths.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -11,44 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::Span;
 use crate::error::{Fault, ParseError, Problem};
 use crate::level::file::File;
-use crate::level::{Node, check_expr};
+use crate::level::{Node, Stack, check_expr};
 use crate::parse::parse_tokens;
 use crate::size::ByteSize;
-
-/// The most members of one level: the roles that fit in md's 1 KiB version 1 superblock behind its
-/// fixed 256 bytes, at two bytes each: (1024 − 256) / 2.
-pub const MAX_MEMBERS: usize = 384;
-
-/// A device, with everything below it.
-///
-/// Two stacks are equal when they describe the same devices; where they stood in a text does not
-/// matter. A stack that was parsed has passed every check of this crate; one that was put together
-/// from its public fields has not.
-///
-/// ```
-/// use braid_stack::{Node, Stack};
-///
-/// let stack = Stack::parse("linear(ram(1G), raid0(a.img, ./b.img))").unwrap();
-/// assert_eq!(stack.to_string(), "linear(ram(1G), raid0(chunk=512K, a.img, ./b.img))");
-/// assert_eq!(stack.leaves().len(), 3);
-/// let Node::Linear(linear) = &stack.node else { panic!() };
-/// assert_eq!(linear.members[1].span.start, 16);
-/// ```
-#[derive(Debug, Clone)]
-pub struct Stack {
-    /// What kind of device it is.
-    pub node: Node,
-    /// Where it stood in the text; the empty span when it was not parsed.
-    pub span: Span,
-}
-
-impl PartialEq for Stack {
-    fn eq(&self, other: &Self) -> bool {
-        self.node == other.node
-    }
-}
-
-impl Eq for Stack {}
 
 impl Stack {
     /// Parses and checks an expression.
@@ -88,25 +52,6 @@ impl Stack {
             _ => return None,
         };
         Some(Shape { level, layout, chunk: chunk.bytes() })
-    }
-
-    /// The devices directly below; none for a leaf.
-    #[must_use]
-    pub fn members(&self) -> &[Stack] {
-        self.node.members()
-    }
-
-    /// As [`Stack::members`], to be changed in place: what they become is not checked, nor whether
-    /// a path is there twice.
-    #[must_use]
-    pub fn members_mut(&mut self) -> &mut [Stack] {
-        self.node.members_mut()
-    }
-
-    /// Whether it is the place of a member that is not there.
-    #[must_use]
-    pub fn is_missing(&self) -> bool {
-        matches!(self.node, Node::Missing(_))
     }
 
     /// The devices without members, from left to right: RAM disks, files, models. A
@@ -156,24 +101,11 @@ impl Stack {
     }
 }
 
-impl From<Node> for Stack {
-    fn from(node: Node) -> Self {
-        Self { node, span: Span::default() }
-    }
-}
-
 impl FromStr for Stack {
     type Err = ParseError;
 
     fn from_str(source: &str) -> Result<Self, ParseError> {
         Self::parse(source)
-    }
-}
-
-impl fmt::Display for Stack {
-    /// The canonical text, which parses back to an equal stack.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.node, f)
     }
 }
 

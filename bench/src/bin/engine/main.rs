@@ -16,6 +16,7 @@
 //! an export does: what is completed when it starts is answered at once, the rest goes through the
 //! table of requests in flight. Rows "in flight" send everything through that table.
 
+mod memory;
 mod parity;
 mod stripes;
 mod subject;
@@ -37,7 +38,8 @@ use braid_level::Raid0Layout;
 use braid_mem::{Advice, Pool, Region};
 use braid_seed::Rng;
 
-use subject::{BareReads, BareWrites, EngineLoop, Member, Subject};
+use memory::Member;
+use subject::{BareReads, BareWrites, EngineLoop, Subject};
 
 const USAGE: &str = "\
 engine [--rounds N] [--runtime SECONDS] [--member MIB] [--only NAME]

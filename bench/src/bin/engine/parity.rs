@@ -27,8 +27,9 @@ use braid_engine::{Dev, Pending};
 use braid_mem::{Pool, Region};
 use braid_seed::Rng;
 
+use crate::memory::{Member, take};
 use crate::stripes::{BareStripes, Work};
-use crate::subject::{DEPTH, EngineLoop, Member, Subject, failed, take};
+use crate::subject::{DEPTH, EngineLoop, Subject, failed};
 use crate::{BLOCK, CHUNK, Times};
 
 const RAID5: usize = 4;

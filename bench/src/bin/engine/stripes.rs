@@ -17,7 +17,7 @@ use braid_bench::Result;
 use braid_bench::parity::DATA_OFFSET;
 use braid_mem::{Buf, Pool, Region};
 
-use crate::subject::{buffers, take};
+use crate::memory::{buffers, take};
 use crate::{BLOCK, CHUNK};
 
 /// What is done at each place.

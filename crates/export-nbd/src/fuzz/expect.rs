@@ -15,7 +15,7 @@ use braid_nbd::protocol::{
     check, parse,
 };
 
-use super::session::{Disk, Settings, range};
+use super::disk::{Disk, Settings, range};
 use crate::connection::Export;
 use crate::session::End;
 

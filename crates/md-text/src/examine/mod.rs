@@ -24,6 +24,7 @@ mod rules;
 mod rules_checks;
 mod space;
 mod text;
+mod text_lines;
 mod text_old;
 mod words;
 mod written;

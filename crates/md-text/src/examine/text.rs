@@ -7,6 +7,9 @@
 
 use std::fmt::{Result, Write as _};
 
+use super::text_lines::{
+    write_checksum, write_delta, write_new_layout, write_new_level, write_parity_layout,
+};
 use super::written::{IN_SYNC, Written, role, v1};
 use super::{Surroundings, bitmap, space, text_old, words};
 use braid_md::superblock::MAGIC;
@@ -166,35 +169,6 @@ fn write_reshape(out: &mut String, sb: &Written<'_>) -> Result {
     writeln!(out)
 }
 
-pub(super) fn write_delta(out: &mut String, delta: i32, disks: u32) -> Result {
-    if delta == 0 {
-        return Ok(());
-    }
-    let after = disks.cast_signed();
-    writeln!(out, "  Delta Devices : {delta} ({}->{after})", after.wrapping_sub(delta))
-}
-
-pub(super) fn write_new_level(out: &mut String, level: i32, new_level: i32) -> Result {
-    if new_level == level {
-        return Ok(());
-    }
-    writeln!(out, "      New Level : {}", words::level_name(new_level).unwrap_or("-unknown-"))
-}
-
-/// For raid5 and raid6, whose layouts have names.
-pub(super) fn write_new_layout(
-    out: &mut String,
-    level: i32,
-    layout: u32,
-    new_layout: u32,
-) -> Result {
-    if new_layout == layout || !matches!(level, 5 | 6) {
-        return Ok(());
-    }
-    let name = words::layout_name(level, new_layout).unwrap_or("-unknown-");
-    writeln!(out, "     New Layout : {name}")
-}
-
 fn write_state(out: &mut String, sb: &Written<'_>, around: &Surroundings<'_>) -> Result {
     let flags = sb.u8(v1::DEV_FLAGS);
     if flags != 0 {
@@ -216,15 +190,6 @@ fn write_state(out: &mut String, sb: &Written<'_>, around: &Surroundings<'_>) ->
     writeln!(out)
 }
 
-pub(super) fn write_checksum(out: &mut String, sb: &Written<'_>) -> Result {
-    let (found, expected) = (sb.checksum(), sb.expected_checksum());
-    if found == expected {
-        writeln!(out, "       Checksum : {found:x} - correct")
-    } else {
-        writeln!(out, "       Checksum : {found:x} - expected {expected:x}")
-    }
-}
-
 fn write_layout(out: &mut String, sb: &Written<'_>) -> Result {
     if sb.level() == 0 && sb.features().contains(Features::RAID0_LAYOUT) {
         let name = words::layout_name(0, sb.layout()).unwrap_or("-unknown-");
@@ -238,18 +203,6 @@ fn write_layout(out: &mut String, sb: &Written<'_>) -> Result {
         _ => {}
     }
     writeln!(out)
-}
-
-/// The layout of raid5, raid6 and raid10.
-pub(super) fn write_parity_layout(out: &mut String, sb: &Written<'_>) -> Result {
-    match sb.level() {
-        level @ (5 | 6) => {
-            let name = words::layout_name(level, sb.layout()).unwrap_or("-unknown-");
-            writeln!(out, "         Layout : {name}")
-        }
-        10 => writeln!(out, "         Layout :{}", words::raid10_layout(sb.layout())),
-        _ => Ok(()),
-    }
 }
 
 fn role_text(sb: &Written<'_>) -> String {

@@ -4,7 +4,7 @@
 
 use std::fmt::{Result, Write as _};
 
-use super::text::{
+use super::text_lines::{
     write_checksum, write_delta, write_new_layout, write_new_level, write_parity_layout,
 };
 use super::written::{Written, old};

@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::Level;
-use crate::args::Args;
+use super::args::Args;
 use crate::error::{Fault, Problem};
 use crate::expr::{Word, fmt_path};
 use crate::size::ByteSize;

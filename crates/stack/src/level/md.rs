@@ -9,10 +9,9 @@ use std::fmt;
 
 use braid_level::Raid0Layout;
 
-use super::{Level, Node, fmt_members, raid0};
-use crate::args::Args;
+use super::args::Args;
+use super::{Level, Node, Stack, fmt_members, raid0};
 use crate::error::{Fault, Problem};
-use crate::stack::Stack;
 
 /// Members that describe their array themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]

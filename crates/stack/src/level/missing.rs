@@ -4,8 +4,8 @@
 
 use std::fmt;
 
+use super::args::Args;
 use super::{Level, misplaced_missing};
-use crate::args::Args;
 use crate::error::Fault;
 
 /// The place of a member that is not there.

@@ -1,9 +1,11 @@
-//! The levels: one file each, one line each in the registry below.
+//! The levels: one file each, one line each in the registry below; and the stack that they make, whose
+//! devices are levels, which have devices below.
 //!
 //! To add a level: write `level/NAME.rs` with a struct, its [`Level`] and its `Display`; add a line
 //! to `levels!`; take the name out of [`RESERVED_NAMES`]. Parsing, printing, suggestions, leaf
 //! iteration and usage follow.
 
+mod args;
 pub(crate) mod file;
 pub(crate) mod linear;
 pub(crate) mod md;
@@ -21,11 +23,76 @@ pub(crate) mod ram;
 use std::fmt;
 
 use crate::Span;
-use crate::args::Args;
 use crate::error::{Fault, Problem};
 use crate::expr::{Call, Expr, Word, looks_like_path};
-use crate::stack::Stack;
 use crate::suggest::suggest;
+
+use args::Args;
+
+/// A device, with everything below it.
+///
+/// Two stacks are equal when they describe the same devices; where they stood in a text does not
+/// matter. A stack that was parsed has passed every check of this crate; one that was put together
+/// from its public fields has not.
+///
+/// ```
+/// use braid_stack::{Node, Stack};
+///
+/// let stack = Stack::parse("linear(ram(1G), raid0(a.img, ./b.img))").unwrap();
+/// assert_eq!(stack.to_string(), "linear(ram(1G), raid0(chunk=512K, a.img, ./b.img))");
+/// assert_eq!(stack.leaves().len(), 3);
+/// let Node::Linear(linear) = &stack.node else { panic!() };
+/// assert_eq!(linear.members[1].span.start, 16);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Stack {
+    /// What kind of device it is.
+    pub node: Node,
+    /// Where it stood in the text; the empty span when it was not parsed.
+    pub span: Span,
+}
+
+impl PartialEq for Stack {
+    fn eq(&self, other: &Self) -> bool {
+        self.node == other.node
+    }
+}
+
+impl Eq for Stack {}
+
+impl Stack {
+    /// The devices directly below; none for a leaf.
+    #[must_use]
+    pub fn members(&self) -> &[Stack] {
+        self.node.members()
+    }
+
+    /// As [`Stack::members`], to be changed in place: what they become is not checked, nor whether
+    /// a path is there twice.
+    #[must_use]
+    pub fn members_mut(&mut self) -> &mut [Stack] {
+        self.node.members_mut()
+    }
+
+    /// Whether it is the place of a member that is not there.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self.node, Node::Missing(_))
+    }
+}
+
+impl From<Node> for Stack {
+    fn from(node: Node) -> Self {
+        Self { node, span: Span::default() }
+    }
+}
+
+impl fmt::Display for Stack {
+    /// The canonical text, which parses back to an equal stack.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.node, f)
+    }
+}
 
 /// What a level tells about itself. Its `Display` is canonical: what it prints is what `check`
 /// reads back.

@@ -5,7 +5,7 @@
 use std::fmt;
 
 use super::Level;
-use crate::args::Args;
+use super::args::Args;
 use crate::error::{Fault, Problem};
 use crate::expr::{Word, fmt_word};
 use crate::size::{ByteSize, Latency, Rate};

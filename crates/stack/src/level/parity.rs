@@ -5,12 +5,12 @@
 
 use braid_level::{ParityLayout, ParityLevel};
 
-use crate::args::{Args, size_between};
+use super::Stack;
+use super::args::{Args, size_between};
+use super::raid0::Raid0;
 use crate::error::{Fault, Problem};
 use crate::expr::Word;
-use crate::level::raid0::Raid0;
 use crate::size::ByteSize;
-use crate::stack::Stack;
 use crate::suggest::suggest;
 
 /// Reads mdadm's name or short name of a layout of `level`.

@@ -12,11 +12,10 @@ use std::fmt;
 
 use braid_level::Raid0Layout;
 
-use super::{Level, fmt_members};
-use crate::args::{Args, size_between};
+use super::args::{Args, size_between};
+use super::{Level, Stack, fmt_members};
 use crate::error::Fault;
 use crate::size::ByteSize;
-use crate::stack::Stack;
 
 /// Stripes over the members.
 #[derive(Debug, Clone, PartialEq, Eq)]

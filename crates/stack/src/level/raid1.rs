@@ -8,10 +8,9 @@
 
 use std::fmt;
 
-use super::{Level, fmt_members};
-use crate::args::Args;
+use super::args::Args;
+use super::{Level, Stack, fmt_members};
 use crate::error::Fault;
-use crate::stack::Stack;
 
 /// The same on every member.
 #[derive(Debug, Clone, PartialEq, Eq)]

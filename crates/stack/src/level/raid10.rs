@@ -17,14 +17,13 @@ use std::fmt;
 
 use braid_level::Raid10Layout;
 
+use super::args::Args;
 use super::parity::power_of_two_chunk;
-use super::{Level, fmt_members};
-use crate::args::Args;
+use super::raid0::Raid0;
+use super::{Level, Stack, fmt_members};
 use crate::error::{Fault, Problem};
 use crate::expr::Word;
-use crate::level::raid0::Raid0;
 use crate::size::ByteSize;
-use crate::stack::Stack;
 
 /// Copies of each chunk, dealt to the members.
 #[derive(Debug, Clone, PartialEq, Eq)]

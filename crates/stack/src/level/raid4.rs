@@ -9,11 +9,10 @@
 
 use std::fmt;
 
-use super::{Level, fmt_members, parity};
-use crate::args::Args;
+use super::args::Args;
+use super::{Level, Stack, fmt_members, parity};
 use crate::error::Fault;
 use crate::size::ByteSize;
-use crate::stack::Stack;
 
 /// Stripes, and their parity on the last member.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,12 +12,11 @@ use std::fmt;
 
 use braid_level::{ParityLayout, ParityLevel};
 
+use super::args::Args;
 use super::parity;
-use super::{Level, fmt_members};
-use crate::args::Args;
+use super::{Level, Stack, fmt_members};
 use crate::error::Fault;
 use crate::size::ByteSize;
-use crate::stack::Stack;
 
 /// Stripes with a parity that goes round.
 #[derive(Debug, Clone, PartialEq, Eq)]

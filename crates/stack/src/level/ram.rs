@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Level;
-use crate::args::{Args, device_size};
+use super::args::{Args, device_size};
 use crate::error::Fault;
 use crate::size::ByteSize;
 

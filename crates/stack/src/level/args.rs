@@ -5,13 +5,12 @@
 
 use std::str::FromStr;
 
-use crate::Span;
+use super::{Level, Node, Stack, check_expr, check_member_or_missing};
 use crate::error::{Fault, Problem};
 use crate::expr::{Arg, Call, Expr, Word};
-use crate::level::{Level, Node, check_expr, check_member_or_missing};
 use crate::size::{ByteSize, QuantityError, Rate};
-use crate::stack::{MAX_MEMBERS, Stack};
 use crate::suggest::suggest;
+use crate::{MAX_MEMBERS, Span};
 
 /// The unit of every device: a size or an offset is a whole number of these.
 const SECTOR: ByteSize = ByteSize(512);

@@ -1,0 +1,78 @@
+//! Members that are listed twice, so that one member is never taken for two.
+//!
+//! Deliberately absent: members that share bytes through a mapping. Those are found as holders, see
+//! [`crate::find_users`].
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use crate::ProbeError;
+use crate::identity::{Identity, identify};
+use crate::sysfs::BlockDevice;
+
+/// How two members share bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    /// They are the same file or device.
+    Same,
+    /// The second is a partition of the first.
+    PartOfFirst,
+    /// The first is a partition of the second.
+    PartOfSecond,
+}
+
+/// Two members that share bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Duplicate {
+    /// The path that is earlier in the list.
+    pub first: PathBuf,
+    /// The path that is later in the list.
+    pub second: PathBuf,
+    /// How they share bytes.
+    pub relation: Relation,
+}
+
+/// The members that are listed twice, also through a symbolic link, a hard link or another device
+/// node; and a partition listed beside its whole disk.
+///
+/// # Errors
+/// [`ProbeError::Io`] when one of the paths cannot be looked at.
+pub fn find_duplicates(paths: &[PathBuf]) -> Result<Vec<Duplicate>, ProbeError> {
+    let mut seen: HashMap<Identity, &PathBuf> = HashMap::new();
+    let mut duplicates = Vec::new();
+    for second in paths {
+        let (_, identity) = identify(second)?;
+        if let Some(first) = seen.get(&identity) {
+            let (first, second) = (first.to_path_buf(), second.clone());
+            duplicates.push(Duplicate { first, second, relation: Relation::Same });
+        } else {
+            seen.insert(identity, second);
+        }
+    }
+    duplicates.extend(find_partitions_beside_disks(paths, &seen)?);
+    Ok(duplicates)
+}
+
+fn find_partitions_beside_disks(
+    paths: &[PathBuf],
+    members: &HashMap<Identity, &PathBuf>,
+) -> Result<Vec<Duplicate>, ProbeError> {
+    let position = |path: &PathBuf| paths.iter().position(|other| other == path);
+    let mut found = Vec::new();
+    for (identity, part) in members {
+        let Identity::Block(number) = identity else { continue };
+        let Some(disk) = BlockDevice::find(*number)?.and_then(|device| device.parent_disk()) else {
+            continue;
+        };
+        let Some(whole) = members.get(&Identity::Block(disk)) else { continue };
+        let (part, whole) = (part.to_path_buf(), whole.to_path_buf());
+        found.push(if position(&whole) < position(&part) {
+            Duplicate { first: whole, second: part, relation: Relation::PartOfFirst }
+        } else {
+            Duplicate { first: part, second: whole, relation: Relation::PartOfSecond }
+        });
+    }
+    // The map's order is arbitrary; the report's must not be.
+    found.sort_by_key(|duplicate| (position(&duplicate.first), position(&duplicate.second)));
+    Ok(found)
+}
