@@ -3,7 +3,7 @@
 CARGO ?= cargo
 FLAGS ?= --locked
 # Seconds of changed inputs for each target of the fuzzers.
-FUZZ ?= 10
+FUZZ ?= 60
 # What boots a real kernel for the interop tests; they are skipped without it.
 export KLAB ?= $(or $(shell command -v klab),$(wildcard $(CURDIR)/../shared/klab/klab))
 
