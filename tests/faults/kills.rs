@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use crate::common::{
     MIB, Output, Scratch, Tool, UpVolume, is_alive, skip_unless_root, skip_without, wait_until,
 };
+use crate::is_redundant;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Export {
@@ -85,7 +86,7 @@ fn kill_once(level: &str, members: usize, export: Export, condition: Condition, 
     names.iter().for_each(|name| drop(scratch.sparse(name, 64 * MIB)));
     scratch.sparse("spare.img", 64 * MIB);
     let create = scratch.braid().args(["create", "v", "--level", level]).args(&names);
-    let create = if level == "raid0" { create } else { create.arg("--assume-clean") };
+    let create = if is_redundant(level) { create.arg("--assume-clean") } else { create };
     create.run().ok();
     let volume = up(&scratch, export);
     if condition != Condition::Healthy {
@@ -112,7 +113,7 @@ fn kill_once(level: &str, members: usize, export: Export, condition: Condition, 
     println!("  {} answered, {} not, which differ", answered.len(), differ.len());
     assert!(lost.is_empty(), "lost at {lost:?}: {verified}\n--- written by\n{written}");
     assert!(verified.out.contains("verify") || verified.status.success(), "{verified}");
-    if level != "raid0" {
+    if is_redundant(level) {
         let scrub = scratch.run(&["scrub", "v", "--wait"]);
         // A check compares what there is to compare; what it finds is a difference, and rc 1.
         assert!(!scrub.err.contains("differ"), "{scrub}");
@@ -124,7 +125,7 @@ fn kill_once(level: &str, members: usize, export: Export, condition: Condition, 
 fn killed(level: &str, members: usize) {
     skip_without!("fio");
     let kills: u64 = std::env::var("BRAID_KILLS").map_or(1, |text| text.parse().unwrap());
-    let conditions = if level == "raid0" { &CONDITIONS[..1] } else { &CONDITIONS };
+    let conditions = if is_redundant(level) { &CONDITIONS[..] } else { &CONDITIONS[..1] };
     for export in [Export::Nbd, Export::Attached] {
         if export == Export::Attached {
             skip_unless_root!();
@@ -135,6 +136,11 @@ fn killed(level: &str, members: usize) {
             kill_once(level, members, export, conditions[turn % conditions.len()], kill + 1);
         }
     }
+}
+
+#[test]
+fn linear_killed_in_the_middle_of_fio() {
+    killed("linear", 3);
 }
 
 #[test]

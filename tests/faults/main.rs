@@ -14,3 +14,8 @@ mod limits;
 mod members;
 mod memory;
 mod stopped;
+
+/// Whether members can fail, and a scrub has something to compare.
+fn is_redundant(level: &str) -> bool {
+    !["linear", "raid0"].contains(&level)
+}

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::common::{MIB, Mounted, Output, Scratch, Tool, skip_unless_root, skip_without};
+use crate::is_redundant;
 
 /// Of the cgroup, beside what the volume has when it is put into it.
 const LIMIT_BYTES: u64 = 160 * MIB;
@@ -75,7 +76,7 @@ fn writers_end(level: &str, members: &[&str]) {
     let scratch = Scratch::new();
     members.iter().for_each(|name| drop(scratch.sparse(name, 512 * MIB)));
     let mut create = scratch.braid().args(["create", "v", "--level", level]).args(members);
-    if !["linear", "raid0"].contains(&level) {
+    if is_redundant(level) {
         create = create.arg("--assume-clean");
     }
     create.run().ok();
