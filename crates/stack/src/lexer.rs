@@ -7,8 +7,9 @@ use std::iter::Peekable;
 use std::str::CharIndices;
 
 use crate::Span;
-use crate::error::{Fault, Problem};
+use crate::error::Fault;
 use crate::expr::{ends_word, is_identifier};
+use crate::problem::Problem;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TokenKind {

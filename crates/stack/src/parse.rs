@@ -8,9 +8,10 @@
 //! Invariants: recursion is at most [`MAX_DEPTH`] calls deep, whatever the input.
 
 use crate::Span;
-use crate::error::{Fault, ParseError, Problem};
+use crate::error::{Fault, ParseError};
 use crate::expr::{Arg, Call, Expr, Word, is_identifier};
 use crate::lexer::{Token, TokenKind, lex};
+use crate::problem::Problem;
 
 /// The longest expression, in bytes: 384 members with long paths fit many times.
 pub const MAX_LENGTH: usize = 1 << 18;

@@ -8,10 +8,11 @@ use braid_level::{Level, Shape};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::Span;
-use crate::error::{Fault, ParseError, Problem};
+use crate::error::{Fault, ParseError};
 use crate::level::file::File;
 use crate::level::{Node, Stack, check_expr};
 use crate::parse::parse_tokens;
+use crate::problem::Problem;
 use crate::size::ByteSize;
 
 impl Stack {

@@ -6,8 +6,9 @@
 use std::str::FromStr;
 
 use super::{Level, Node, Stack, check_expr, check_member_or_missing};
-use crate::error::{Fault, Problem};
+use crate::error::Fault;
 use crate::expr::{Arg, Call, Expr, Word};
+use crate::problem::Problem;
 use crate::size::{ByteSize, QuantityError, Rate};
 use crate::suggest::suggest;
 use crate::{MAX_MEMBERS, Span};

@@ -12,8 +12,9 @@ use std::path::Path;
 
 use super::Level;
 use super::args::Args;
-use crate::error::{Fault, Problem};
+use crate::error::Fault;
 use crate::expr::{Word, fmt_path};
+use crate::problem::Problem;
 use crate::size::ByteSize;
 
 /// A regular file or a block device, or a part of one.

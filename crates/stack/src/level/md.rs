@@ -11,7 +11,8 @@ use braid_level::Raid0Layout;
 
 use super::args::Args;
 use super::{Level, Node, Stack, fmt_members, raid0};
-use crate::error::{Fault, Problem};
+use crate::error::Fault;
+use crate::problem::Problem;
 
 /// Members that describe their array themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,8 +23,9 @@ pub(crate) mod ram;
 use std::fmt;
 
 use crate::Span;
-use crate::error::{Fault, Problem};
+use crate::error::Fault;
 use crate::expr::{Call, Expr, Word, looks_like_path};
+use crate::problem::Problem;
 use crate::suggest::suggest;
 
 use args::Args;

@@ -6,8 +6,9 @@ use std::fmt;
 
 use super::Level;
 use super::args::Args;
-use crate::error::{Fault, Problem};
+use crate::error::Fault;
 use crate::expr::{Word, fmt_word};
+use crate::problem::Problem;
 use crate::size::{ByteSize, Latency, Rate};
 
 /// A member that behaves like a modelled device, in wall time.

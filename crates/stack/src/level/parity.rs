@@ -8,8 +8,9 @@ use braid_level::{ParityLayout, ParityLevel};
 use super::Stack;
 use super::args::{Args, size_between};
 use super::raid0::Raid0;
-use crate::error::{Fault, Problem};
+use crate::error::Fault;
 use crate::expr::Word;
+use crate::problem::Problem;
 use crate::size::ByteSize;
 use crate::suggest::suggest;
 

@@ -21,8 +21,9 @@ use super::args::Args;
 use super::parity::power_of_two_chunk;
 use super::raid0::Raid0;
 use super::{Level, Stack, fmt_members};
-use crate::error::{Fault, Problem};
+use crate::error::Fault;
 use crate::expr::Word;
+use crate::problem::Problem;
 use crate::size::ByteSize;
 
 /// Copies of each chunk, dealt to the members.

@@ -1,0 +1,350 @@
+//! What can be wrong with an expression, and what to write instead.
+
+use crate::MAX_MEMBERS;
+use crate::size::{ByteSize, QuantityError};
+
+/// What is wrong, with its values.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Nothing but white space.
+    #[error("the expression is empty")]
+    Empty,
+    /// Longer than an expression may be.
+    #[error("the expression has {length} bytes; at most {limit} are read")]
+    TooLong {
+        /// Length in bytes.
+        length: usize,
+        /// The largest length in bytes.
+        limit: usize,
+    },
+    /// Calls nest deeper than they may.
+    #[error("levels nest deeper than {limit}")]
+    TooDeep {
+        /// The greatest depth.
+        limit: usize,
+    },
+    /// A control character outside quotes.
+    #[error("stray character {character:?}")]
+    StrayCharacter {
+        /// The character.
+        character: char,
+    },
+    /// A `"` without its partner.
+    #[error("the quote is not closed")]
+    UnclosedQuote,
+    /// An unknown escape inside quotes.
+    #[error("`{escape}` is not an escape")]
+    BadEscape {
+        /// The backslash and what follows.
+        escape: String,
+    },
+    /// A token where another one is needed.
+    #[error("found {found} where {expected} is needed")]
+    Unexpected {
+        /// What stands there.
+        found: String,
+        /// What would be right.
+        expected: &'static str,
+    },
+    /// The text ends inside a call.
+    #[error("`)` is missing for `{name}(`")]
+    MissingParenthesis {
+        /// The name of the unclosed call.
+        name: String,
+    },
+    /// A name is followed by something else than its arguments.
+    #[error("`(` is missing behind `{name}`")]
+    MissingOpening {
+        /// The name.
+        name: String,
+    },
+    /// A word that cannot be a name is followed by `(`.
+    #[error("`(` inside the path `{word}`")]
+    ParenthesisInPath {
+        /// The word before the parenthesis.
+        word: String,
+    },
+    /// No level has this name.
+    #[error("`{name}` is not a level")]
+    UnknownName {
+        /// The name as written.
+        name: String,
+        /// The level that was perhaps meant.
+        suggestion: Option<&'static str>,
+        /// All levels of this version, comma-separated.
+        known: String,
+    },
+    /// The name is part of the language, but this version does not implement it.
+    #[error("`{name}` is not in this version")]
+    NotInThisVersion {
+        /// The reserved name.
+        name: String,
+        /// All levels of this version, comma-separated.
+        known: String,
+    },
+    /// The name of a level stands alone.
+    #[error("`{name}` needs its arguments in parentheses")]
+    BareLevel {
+        /// The name of the level.
+        name: &'static str,
+        /// How it is written.
+        usage: &'static str,
+    },
+    /// A word that is neither a level nor looks like a path.
+    #[error("`{word}` is neither a level nor a path")]
+    NotAPath {
+        /// The word.
+        word: String,
+    },
+    /// A path that no file can have.
+    #[error("a path cannot be empty or contain a NUL character")]
+    ImpossiblePath,
+    /// A parameter that the level does not have.
+    #[error("`{level}` has no parameter `{parameter}`")]
+    UnknownParameter {
+        /// The level.
+        level: &'static str,
+        /// The parameter as written.
+        parameter: String,
+        /// The parameter that was perhaps meant.
+        suggestion: Option<&'static str>,
+        /// How the level is written.
+        usage: &'static str,
+    },
+    /// A parameter given twice.
+    #[error("`{parameter}` is given twice")]
+    DuplicateParameter {
+        /// The parameter.
+        parameter: String,
+    },
+    /// A required argument is not there.
+    #[error("`{level}` needs {what}")]
+    MissingArgument {
+        /// The level.
+        level: &'static str,
+        /// What is missing.
+        what: &'static str,
+        /// How the level is written.
+        usage: &'static str,
+    },
+    /// An argument more than the level takes.
+    #[error("`{level}` does not take this argument")]
+    TooManyArguments {
+        /// The level.
+        level: &'static str,
+        /// How the level is written.
+        usage: &'static str,
+    },
+    /// A call where a plain value is needed.
+    #[error("`{what}` needs a plain value")]
+    NotAValue {
+        /// The parameter.
+        what: &'static str,
+    },
+    /// Too few or too many members.
+    #[error("`{level}` has {count} members; 1 to {MAX_MEMBERS} are possible")]
+    MemberCount {
+        /// The level.
+        level: &'static str,
+        /// How many were given.
+        count: usize,
+    },
+    /// `missing` where no member may be missing, or with parentheses.
+    #[error("`missing` can only stand alone, in place of a member of a level with redundancy")]
+    MisplacedMissing {
+        /// The levels that take it, comma-separated.
+        levels: String,
+    },
+    /// No member is there.
+    #[error("all members of `{level}` are missing; at least one must be there")]
+    AllMissing {
+        /// The level.
+        level: &'static str,
+    },
+    /// A raid10 whose copies cannot lie on different members.
+    #[error("`{level}` has {count} members; {copies} copies of everything need {copies}")]
+    FewerMembersThanCopies {
+        /// The level.
+        level: &'static str,
+        /// How many members were given.
+        count: usize,
+        /// How many copies the layout keeps.
+        copies: usize,
+    },
+    /// Fewer members than the level makes sense with.
+    #[error("`{level}` needs at least {least} members, not {count}")]
+    TooFewMembers {
+        /// The level.
+        level: &'static str,
+        /// How many members were given.
+        count: usize,
+        /// How many it needs.
+        least: usize,
+    },
+    /// More members are missing than the level can do without.
+    #[error("{missing} members of `{level}` are missing; it can do without {most}")]
+    TooManyMissing {
+        /// The level.
+        level: &'static str,
+        /// How many are missing.
+        missing: usize,
+        /// How many may be.
+        most: usize,
+    },
+    /// A member that cannot carry a superblock that describes the array.
+    #[error("`{level}` takes files and block devices, which describe the array themselves")]
+    NotAFile {
+        /// The level.
+        level: &'static str,
+    },
+    /// A size, rate or latency that cannot be read.
+    #[error("`{what}` cannot be `{text}`: {reason}")]
+    BadQuantity {
+        /// The parameter.
+        what: &'static str,
+        /// The value as written.
+        text: String,
+        /// Why it cannot be read.
+        reason: QuantityError,
+    },
+    /// A zero where something is needed.
+    #[error("`{what}` cannot be zero")]
+    Zero {
+        /// The parameter.
+        what: &'static str,
+    },
+    /// A size that is not on the needed grid.
+    #[error("`{what}` {value} is not a multiple of {multiple}")]
+    NotMultiple {
+        /// The parameter.
+        what: &'static str,
+        /// The value.
+        value: ByteSize,
+        /// The grid.
+        multiple: ByteSize,
+    },
+    /// A size that must be a power of two.
+    #[error("`{what}` {value} is not a power of two")]
+    NotPowerOfTwo {
+        /// The parameter.
+        what: &'static str,
+        /// The value.
+        value: ByteSize,
+    },
+    /// A size outside its range.
+    #[error("`{what}` {value} is outside {min} to {max}")]
+    OutOfRange {
+        /// The parameter.
+        what: &'static str,
+        /// The value.
+        value: ByteSize,
+        /// The least possible value.
+        min: ByteSize,
+        /// The greatest possible value.
+        max: ByteSize,
+    },
+    /// A word that is none of the choices.
+    #[error("`{text}` is not a {what}")]
+    UnknownChoice {
+        /// The parameter.
+        what: &'static str,
+        /// The value as written.
+        text: String,
+        /// The choice that was perhaps meant.
+        suggestion: Option<&'static str>,
+        /// All choices, comma-separated.
+        known: String,
+    },
+    /// A name of a profile or a bus with characters that it cannot have.
+    #[error("`{what}` cannot be `{text}`")]
+    BadName {
+        /// The parameter.
+        what: &'static str,
+        /// The value as written.
+        text: String,
+    },
+    /// Two members would be the same bytes of the same path.
+    #[error("`{path}` is a member twice")]
+    SamePathTwice {
+        /// The path as written the second time.
+        path: String,
+        /// The 1-based column of the first time.
+        first_column: usize,
+    },
+}
+
+impl Problem {
+    /// What to write instead, if there is something to say.
+    pub(crate) fn help(&self) -> Option<String> {
+        let text = match self {
+            Problem::Empty => {
+                "write a path, or for example raid0(chunk=64K, a.img, b.img)".to_owned()
+            }
+            Problem::UnclosedQuote => "end the path with \"".to_owned(),
+            Problem::BadEscape { .. } => {
+                "inside quotes write \\\\ for a backslash and \\\" for a quote".to_owned()
+            }
+            Problem::MissingParenthesis { .. } => "add `)`".to_owned(),
+            Problem::MissingOpening { name } => format!("write {name}(…)"),
+            Problem::ParenthesisInPath { .. } => {
+                "put a path with parentheses, commas or spaces in double quotes".to_owned()
+            }
+            Problem::UnknownName { suggestion: Some(name), .. } => {
+                format!("did you mean `{name}`?")
+            }
+            Problem::UnknownName { known, .. } | Problem::NotInThisVersion { known, .. } => {
+                format!("this version has {known}")
+            }
+            Problem::BareLevel { usage, .. }
+            | Problem::MissingArgument { usage, .. }
+            | Problem::TooManyArguments { usage, .. }
+            | Problem::UnknownParameter { suggestion: None, usage, .. } => {
+                format!("the form is {usage}")
+            }
+            Problem::NotAPath { word } => {
+                format!("write ./{word} for a file, /dev/{word} for a device")
+            }
+            Problem::UnknownParameter { suggestion: Some(name), .. } => {
+                format!("did you mean `{name}=`?")
+            }
+            Problem::DuplicateParameter { .. } => "keep one of them".to_owned(),
+            Problem::NotMultiple { value, multiple, .. } => {
+                let below = value.0 / multiple.0 * multiple.0;
+                match below.checked_add(multiple.0) {
+                    Some(above) if below > 0 => {
+                        format!("the nearest are {} and {}", ByteSize(below), ByteSize(above))
+                    }
+                    Some(above) => format!("the least is {}", ByteSize(above)),
+                    None => format!("the nearest is {}", ByteSize(below)),
+                }
+            }
+            Problem::NotPowerOfTwo { value, .. } => {
+                let above = value.0.checked_next_power_of_two().unwrap_or(1 << 63);
+                format!("the nearest are {} and {}", ByteSize(above / 2), ByteSize(above))
+            }
+            Problem::MisplacedMissing { levels } => {
+                format!("the levels with redundancy are {levels}")
+            }
+            Problem::AllMissing { .. } | Problem::TooManyMissing { .. } => {
+                "name the members that hold the data".to_owned()
+            }
+            Problem::FewerMembersThanCopies { .. } | Problem::TooFewMembers { .. } => {
+                "add members, or `missing` for those that come later".to_owned()
+            }
+            Problem::NotAFile { .. } => "write their paths".to_owned(),
+            Problem::UnknownChoice { suggestion: Some(name), .. } => {
+                format!("did you mean `{name}`?")
+            }
+            Problem::UnknownChoice { known, .. } => format!("use one of {known}"),
+            Problem::BadName { .. } => "use letters, digits, `.`, `_`, `-` and `:`".to_owned(),
+            Problem::SamePathTwice { first_column, .. } => {
+                format!(
+                    "it is already at column {first_column}; each member needs bytes of its own"
+                )
+            }
+            _ => return None,
+        };
+        Some(text)
+    }
+}
