@@ -5,7 +5,7 @@ use crate::guest::Guest;
 use crate::lab::Engine;
 use crate::shapes::Shape;
 use crate::trials::Trials;
-use crate::{A, B, check, scrub_and_down, shapes_by_engine, shared, stop, write};
+use crate::{A, B, check, scrub_shape_and_down, shapes_by_engine, shared, stop, write};
 
 const DIRECTION: &str = "kernel → braid → kernel";
 
@@ -100,7 +100,7 @@ fn read_and_write(scratch: &Scratch, shape: &Shape, size: u64) -> (u64, u64) {
     stop(volume);
     if !shape.has_nothing_to_compare() {
         let options = ["--name", &shape.name(), "--attach", "none"];
-        scrub_and_down(scratch, scratch.up(&shape.stack(), &options));
+        scrub_shape_and_down(scratch, shape, scratch.up(&shape.stack(), &options));
     }
     (start, length)
 }

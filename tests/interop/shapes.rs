@@ -186,6 +186,16 @@ impl Shape {
         !self.is_redundant() || self.missing.len() >= spare_copies
     }
 
+    /// Whether so many members are missing that chunks have one copy, which a scrub cannot compare.
+    pub(crate) fn leaves_copies_alone(&self) -> bool {
+        let copies = match (self.level, self.layout.as_bytes()) {
+            ("raid1", _) => self.members.len(),
+            ("raid10", [_, digit]) => usize::from(digit - b'0'),
+            _ => return false,
+        };
+        !self.missing.is_empty() && copies - self.missing.len() < 2
+    }
+
     /// The files of the members that are there, and their sizes in bytes.
     pub(crate) fn images(&self) -> Vec<(String, u64)> {
         let there = |role: &usize| !self.missing.contains(role);

@@ -9,7 +9,7 @@ use crate::guest::Guest;
 use crate::lab::Engine;
 use crate::shapes::Shape;
 use crate::trials::Trials;
-use crate::{A, B, scrub_and_down, shapes_by_engine, shared, stop, write};
+use crate::{A, B, scrub_shape_and_down, shapes_by_engine, shared, stop, write};
 
 const DIRECTION: &str = "braid → kernel → braid → kernel";
 
@@ -47,7 +47,7 @@ fn hand_over(engine: &Engine, shapes: Vec<Shape>, trials: &mut Trials) {
             assert_clean(&scratch, &shape);
             read_filesystem(&scratch, &shape);
             if !shape.has_nothing_to_compare() {
-                scrub_and_down(&scratch, scratch.up(&name, &["--attach", "none"]));
+                scrub_shape_and_down(&scratch, &shape, scratch.up(&name, &["--attach", "none"]));
             }
             let volume = scratch.serve(&shape.stack(), &[]);
             write(&mut volume.client(), B, 0, size);

@@ -6,7 +6,7 @@ use braid_md::Role;
 use crate::found::There;
 
 /// What superblocks say, in a line.
-pub(crate) fn describe(there: &[There]) -> String {
+pub(crate) fn describe<'a>(there: impl IntoIterator<Item = &'a There>) -> String {
     let one = |There { disk, carried }: &There| {
         let superblock = &carried.superblock;
         let roles = superblock.roles.iter().take(8).map(|role| match role {
@@ -22,7 +22,7 @@ pub(crate) fn describe(there: &[There]) -> String {
         let (number, roles) = (superblock.device_number, roles.collect::<String>());
         format!("disk{disk}: {number} of [{roles}], events {events}, {resync:?}{filled}{replaces}")
     };
-    there.iter().map(one).collect::<Vec<_>>().join("; ")
+    there.into_iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// What an array says of itself, in a line.

@@ -141,6 +141,7 @@ fn crash_everywhere(seed: u64, tally: &Rc<RefCell<Tally>>) -> Result<(), String>
     let template = Crash {
         spec,
         images: born.disks,
+        away_spares: Rc::default(),
         oracle: Rc::new(oracle.borrow().clone()),
         was_complete: start == Start::Clean,
         may_give_up: false,

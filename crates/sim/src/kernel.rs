@@ -17,7 +17,11 @@
 //! Deliberately absent: what is not braid's doing when a kernel brings such an array up:
 //! * the stripe log, of which it knows nothing: after a crash an array with one is dirty for it,
 //!   and what only the log holds is lost (`docs/write-hole.md`);
-//! * recovery by the partial parity log with a member missing.
+//! * recovery by the partial parity log with a member missing;
+//! * a spare that was away when its number was given to another: no superblock tells the number of
+//!   a spare that is away from one that is free (a kernel gives it to another as well), and a kernel
+//!   since 6.8 gives a spare that comes back the role of whoever has its number now, if that one is
+//!   not there (`super_1_validate` asks the freshest's table, and a spare's events are not compared).
 //!
 //! Source: Linux `drivers/md/md.c` (`super_90_validate`, `super_1_load`, `super_1_validate`,
 //! `analyze_sbs`), `raid1.c` (`setup_conf`), `raid5.c` (`setup_conf`, `raid5_run`).
@@ -144,18 +148,34 @@ fn role_of(own: &Superblock, array: &Superblock, kernel: Kernel) -> Option<u16> 
     }
 }
 
+/// A spare that was away when the array was put together without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AwaySpare {
+    /// The disk.
+    pub disk: usize,
+    /// The events of its superblock: others, when the array has written it again.
+    pub events: u64,
+}
+
 /// That no kernel would read anything that `oracle`, which knows of the crash, does not allow.
+/// Spares that were away, and are what they were then, take no part.
 ///
 /// # Errors
 /// What it would read.
 pub fn check(
     spec: &Spec,
     there: &[There],
+    away: &[AwaySpare],
     images: &[Option<Image>],
     oracle: &Oracle,
 ) -> Result<(), String> {
+    let is_as_it_was = |one: &&There| {
+        let events = one.carried.superblock.events;
+        away.contains(&AwaySpare { disk: one.disk, events })
+    };
+    let there: Vec<&There> = there.iter().filter(|one| !is_as_it_was(one)).collect();
     for kernel in [Kernel::Before6_8, Kernel::Since6_8] {
-        check_one(spec, there, images, oracle, kernel)
+        check_one(spec, &there, images, oracle, kernel)
             .map_err(|why| format!("a kernel ({kernel:?}) {why}"))?;
     }
     Ok(())
@@ -163,7 +183,7 @@ pub fn check(
 
 fn check_one(
     spec: &Spec,
-    there: &[There],
+    there: &[&There],
     images: &[Option<Image>],
     oracle: &Oracle,
     kernel: Kernel,
@@ -174,7 +194,10 @@ fn check_one(
         Made::Refused("two members in one role")
             if kernel == Kernel::Since6_8 && spec.version != Version::V0_90 =>
         {
-            return Err(format!("refuses: two members in one role; {}", describe(there)));
+            return Err(format!(
+                "refuses: two members in one role; {}",
+                describe(there.iter().copied())
+            ));
         }
         Made::Refused(_) => return Ok(()),
         Made::Runs(believed) => believed,

@@ -23,12 +23,13 @@ use crate::atlas;
 use crate::brief::{brief, describe};
 use crate::executor::Outcome;
 use crate::found::{self, Frame, There, Trouble};
+use crate::kernel::{self, AwaySpare};
 use crate::rest::{STEP_NS, check_agreement, check_at_rest, read_all};
 use crate::scenario::Way;
 use crate::spec::{Policy, Spec};
 use crate::stage::watch;
 use crate::timeline::Timeline;
-use crate::{Image, Oracle, Rng, Sim, SimDisk, kernel};
+use crate::{Image, Oracle, Rng, Sim, SimDisk};
 
 /// How long the processor may keep a task waiting, in nanoseconds.
 pub(crate) const DELAY_NS: u64 = 2_000_000;
@@ -79,6 +80,8 @@ pub(crate) struct Crash {
     pub spec: Spec,
     /// What each disk holds; nothing for those that are not there.
     pub images: Vec<Option<Image>>,
+    /// Spares that were away when the array was put together without them.
+    pub away_spares: Rc<[AwaySpare]>,
     /// What the array may hold.
     pub oracle: Rc<Oracle>,
     /// Whether it had all of its members when it was written.
@@ -218,7 +221,7 @@ impl Crash {
         });
         if !self.may_give_up {
             check_doubt(&self.spec, &assembled, &self.images, there_bitmap(&there, &assembled))?;
-            kernel::check(&self.spec, &there, &self.images, &oracle)?;
+            kernel::check(&self.spec, &there, &self.away_spares, &self.images, &oracle)?;
         }
         let process = Process::default();
         let sim = Sim::new(self.schedule);

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use braid_block::Limits;
 use braid_engine::redundant::{Speed, Status};
-use braid_md::Resync;
+use braid_md::{Resync, Role};
 
 use crate::atlas;
 use crate::birth::birth;
@@ -22,6 +22,7 @@ use crate::brief::brief;
 use crate::draw::probe as draw_probe;
 use crate::executor::Outcome;
 use crate::found::{self, Frame, Trouble};
+use crate::kernel::AwaySpare;
 use crate::life::Acting;
 use crate::media::Media;
 use crate::scenario::{End, Life, Probe, Scenario};
@@ -64,6 +65,7 @@ struct World<'a> {
     drives: Vec<Drive>,
     shelf: Rc<RefCell<Shelf>>,
     past: Rc<Past>,
+    away_spares: Rc<[AwaySpare]>,
     /// Seconds since 1970.
     unix: Duration,
     report: Rc<Cell<Report>>,
@@ -95,6 +97,7 @@ pub fn run(scenario: &Scenario, timeline: &Timeline) -> Result<Report, String> {
         drives: born.disks.into_iter().map(drive).collect(),
         shelf: Rc::new(RefCell::new(shelf)),
         past: Rc::new(past),
+        away_spares: Rc::default(),
         unix: Duration::from_secs(1_700_000_000),
         report: Rc::default(),
         timeline: timeline.clone(),
@@ -129,6 +132,7 @@ impl World<'_> {
         Crash {
             spec: self.scenario.spec,
             images,
+            away_spares: Rc::clone(&self.away_spares),
             oracle: Rc::new(self.oracle.borrow().clone()),
             was_complete: self.past.was_complete.get(),
             may_give_up: self.past.torn.get().is_some(),
@@ -140,10 +144,21 @@ impl World<'_> {
         }
     }
 
+    fn note_away_spares(&mut self) {
+        let away = self.drives.iter().enumerate().filter(|(_, drive)| drive.away);
+        let spare = away.filter_map(|(disk, drive)| {
+            let superblock = found::carried(drive.media.current()).ok()?.superblock;
+            let is_spare = superblock.role() == Role::Spare;
+            is_spare.then_some(AwaySpare { disk, events: superblock.events })
+        });
+        self.away_spares = self.away_spares.iter().copied().chain(spare).collect();
+    }
+
     /// One life, from a start to its end; false if the array was given up, rightly.
     fn live(&mut self, number: usize, life: &Life, is_last: bool) -> Result<bool, String> {
         self.count(|report| report.lives += 1);
         self.timeline.begin(number);
+        self.note_away_spares();
         let process = Process::default();
         let sim = Sim::new(life.schedule);
         sim.be_quiet();
