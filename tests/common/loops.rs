@@ -12,7 +12,17 @@ pub(crate) struct LoopDevice {
 impl LoopDevice {
     /// On `file`; none, saying why, where there are no loop devices.
     pub(crate) fn attach(file: &Path) -> Option<LoopDevice> {
-        let output = Tool::new("losetup").args(["--find", "--show"]).arg(file).run();
+        LoopDevice::made(Tool::new("losetup").args(["--find", "--show"]).arg(file))
+    }
+
+    /// The same, past the page cache.
+    pub(crate) fn direct(file: &Path) -> Option<LoopDevice> {
+        let options = ["--find", "--show", "--direct-io=on"];
+        LoopDevice::made(Tool::new("losetup").args(options).arg(file))
+    }
+
+    fn made(losetup: Tool) -> Option<LoopDevice> {
+        let output = losetup.run();
         if output.status.success() {
             return Some(LoopDevice { path: output.out.trim().into() });
         }

@@ -135,6 +135,11 @@ impl File {
         Ok(((metadata.dev(), metadata.ino()), metadata.nlink()))
     }
 
+    /// Whether it is a block device, and no file of a file system.
+    pub fn is_block_device(&self) -> bool {
+        self.shared.block_device
+    }
+
     /// Whether the page cache is bypassed.
     pub fn is_direct(&self) -> bool {
         self.shared.direct

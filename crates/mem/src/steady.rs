@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!                 before serving                              while serving
-//!  heap     one arena; a reserve of touched pages          taken from the reserve
+//!  heap     one arena; a reserve; all of it touched        taken from the reserve
 //!  stacks   touched as far down as they will be used       nothing new
 //!  program  read in, its data copied                       nothing new
 //!  all      locked: what is there stays                    nothing comes back
@@ -71,11 +71,12 @@ pub fn touch_stack(bytes: usize) {
     std::hint::black_box(&mut page);
 }
 
-/// Reads the program and its libraries in, and makes their data this process's own.
+/// Reads the program and its libraries in, makes their data this process's own, and touches all of
+/// the heap: also what was allocated and not written yet, such as room in tables and queues.
 ///
 /// # Errors
 /// `/proc` cannot be read; `EINVAL` before Linux 5.14.
-pub fn load_program() -> io::Result<()> {
+pub fn touch_memory() -> io::Result<()> {
     for line in std::fs::read_to_string("/proc/self/maps")?.lines() {
         let Some(mapping) = Mapping::parse(line) else { continue };
         if let Some(advice) = mapping.advice() {
@@ -119,8 +120,10 @@ struct Mapping {
     private: bool,
     /// Of a file.
     file: bool,
-    /// The kernel's name of it, such as `[stack]`.
+    /// The kernel's name of it, such as `[stack]`; but not `[heap]`.
     special: bool,
+    /// All that the program break reaches.
+    heap: bool,
 }
 
 impl Mapping {
@@ -131,7 +134,8 @@ impl Mapping {
         let end = usize::from_str_radix(end, 16).ok()?;
         let rights = fields.next()?.as_bytes();
         let inode = fields.nth(2)?;
-        let special = fields.next().is_some_and(|name| name.starts_with('['));
+        let name = fields.next().unwrap_or("");
+        let heap = name == "[heap]";
         Some(Mapping {
             start,
             len: end.checked_sub(start)?,
@@ -139,7 +143,8 @@ impl Mapping {
             writable: rights.get(1) == Some(&b'w'),
             private: rights.get(3) == Some(&b'p'),
             file: inode != "0",
-            special,
+            special: name.starts_with('[') && !heap,
+            heap,
         })
     }
 
@@ -149,7 +154,9 @@ impl Mapping {
         match (wanted, self.file, self.writable) {
             (true, true, false) => Some(libc::MADV_POPULATE_READ),
             (true, true, true) => Some(libc::MADV_POPULATE_WRITE),
-            (true, false, true) if self.len <= SMALL => Some(libc::MADV_POPULATE_WRITE),
+            (true, false, true) if self.heap || self.len <= SMALL => {
+                Some(libc::MADV_POPULATE_WRITE)
+            }
             _ => None,
         }
     }
@@ -171,6 +178,8 @@ mod tests {
         assert_eq!(advice(data), Some(libc::MADV_POPULATE_WRITE));
         let zeroed = "55d0c0410000-55d0c0420000 rw-p 00000000 00:00 0 ";
         assert_eq!(advice(zeroed), Some(libc::MADV_POPULATE_WRITE));
+        let heap = "55961a138000-55961c37a000 rw-p 00000000 00:00 0        [heap]";
+        assert_eq!(advice(heap), Some(libc::MADV_POPULATE_WRITE));
         for other in [
             "7f0000000000-7f0040000000 rw-p 00000000 00:00 0 ",
             "7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0    [stack]",

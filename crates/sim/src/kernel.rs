@@ -32,7 +32,7 @@ use braid_md::{Bitmap, Features, Resync, Role, Superblock, Version};
 use crate::atlas::is_readable;
 use crate::brief::describe;
 use crate::contents::{Holder, View};
-use crate::found::There;
+use crate::found::{There, carried};
 use crate::spec::{Policy, Spec};
 use crate::{Image, Oracle};
 
@@ -157,6 +157,15 @@ pub struct AwaySpare {
     pub events: u64,
 }
 
+impl AwaySpare {
+    /// That `disk` with this `image` is one.
+    pub fn of(disk: usize, image: &Image) -> Option<AwaySpare> {
+        let superblock = carried(image).ok()?.superblock;
+        let is_spare = superblock.role() == Role::Spare;
+        is_spare.then_some(AwaySpare { disk, events: superblock.events })
+    }
+}
+
 /// That no kernel would read anything that `oracle`, which knows of the crash, does not allow.
 /// Spares that were away, and are what they were then, take no part.
 ///
@@ -264,7 +273,6 @@ fn check_agreement(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::found::carried;
     use braid_md::Level;
     use braid_md::superblock::Contents;
 

@@ -80,14 +80,12 @@ impl Acting {
         }
         stage.remember(&stage.array.status());
         handle.spawn("array", stage.array.run());
+        // Before anybody is served: what a read shows must not change when who was away comes back.
         if self.is_changed {
-            let (stage, trouble) = (stage.clone(), trouble.clone());
-            handle.spawn("record", async move {
-                let recorded = stage.array.record().await;
-                if let (Err(why), None) = (recorded, stage.past.torn.get()) {
-                    trouble.tell(&stage.handle, format!("who takes part is not recorded: {why}"));
-                }
-            });
+            let recorded = stage.array.record().await;
+            if let (Err(why), None) = (recorded, stage.past.torn.get()) {
+                trouble.tell(&handle, format!("who takes part is not recorded: {why}"));
+            }
         }
         let dev = Dev::new(stage.array.clone());
         let export = match Export::new(dev.clone(), pool(), "", Duration::from_secs(3600)) {

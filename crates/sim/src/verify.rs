@@ -203,6 +203,25 @@ impl Crash {
         Ok(disks)
     }
 
+    /// Has members lost with the crash of an array that counts on these roles, if that is given, and
+    /// holds what is left to what it must be.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub(crate) fn strike(
+        mut self,
+        counted_on: Option<&[bool]>,
+        again: u32,
+        dice: &mut Rng,
+    ) -> Result<Verdict, String> {
+        let lost = match counted_on {
+            Some(counted_on) => self.lose(counted_on, dice)?,
+            None => Vec::new(),
+        };
+        let way = if lost.is_empty() { String::new() } else { format!(", without disks {lost:?}") };
+        self.verify(dice, again).map_err(|why| format!("a crash here{way}: {why}"))
+    }
+
     /// Holds the array to what it must be, with up to `again` crashes while it is brought up.
     ///
     /// # Errors

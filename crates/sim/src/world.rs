@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use braid_block::Limits;
 use braid_engine::redundant::{Speed, Status};
-use braid_md::{Resync, Role};
+use braid_md::Resync;
 
 use crate::atlas;
 use crate::birth::birth;
@@ -146,11 +146,7 @@ impl World<'_> {
 
     fn note_away_spares(&mut self) {
         let away = self.drives.iter().enumerate().filter(|(_, drive)| drive.away);
-        let spare = away.filter_map(|(disk, drive)| {
-            let superblock = found::carried(drive.media.current()).ok()?.superblock;
-            let is_spare = superblock.role() == Role::Spare;
-            is_spare.then_some(AwaySpare { disk, events: superblock.events })
-        });
+        let spare = away.filter_map(|(disk, drive)| AwaySpare::of(disk, drive.media.current()));
         self.away_spares = self.away_spares.iter().copied().chain(spare).collect();
     }
 
@@ -419,7 +415,7 @@ impl World<'_> {
                 let may_lose = !now.torn && (is_copies || !now.doubt) && !now.spent.contains(&true);
                 let counted_on = (probe.loses && may_lose).then_some(now.in_sync);
                 timeline.note(&handle, "world", || format!("probe of a crash: {probe:?}"));
-                let verdict = try_crash(crash, counted_on.as_deref(), probe.again, &mut dice);
+                let verdict = crash.strike(counted_on.as_deref(), probe.again, &mut dice);
                 let mut counts = report.get();
                 counts.probes += 1;
                 counts.refused += u64::from(verdict == Ok(Verdict::Refused));
@@ -431,22 +427,6 @@ impl World<'_> {
             }
         });
     }
-}
-
-/// Has members lost with a crash of an array that counts on these roles, if that is given, and holds
-/// what is left to what it must be.
-fn try_crash(
-    mut crash: Crash,
-    counted_on: Option<&[bool]>,
-    again: u32,
-    dice: &mut Rng,
-) -> Result<Verdict, String> {
-    let lost = match counted_on {
-        Some(counted_on) => crash.lose(counted_on, dice)?,
-        None => Vec::new(),
-    };
-    let way = if lost.is_empty() { String::new() } else { format!(", without disks {lost:?}") };
-    crash.verify(dice, again).map_err(|why| format!("a crash here{way}: {why}"))
 }
 
 impl Drive {

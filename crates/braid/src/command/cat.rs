@@ -15,7 +15,7 @@ use crate::failure::{Context, Failure};
 use crate::membership::Membership;
 use crate::places::{Places, check_name};
 use crate::record::Record;
-use crate::volume::{Media, OpenOptions, admit};
+use crate::volume::{Media, OpenOptions, admit, build};
 
 /// Bytes of a read.
 const STEP: u64 = 1 << 20;
@@ -34,7 +34,7 @@ pub(super) fn cat(cat: &Cat) -> Result<(), Failure> {
         .context("cannot start")?;
     let handle = executor.handle();
     let pool = Pool::new(POOL).context("no memory")?;
-    let built = media.build(&handle, &pool, true).context("cannot open the members")?;
+    let built = build(&media, &handle, &pool, true).context("cannot open the members")?;
     let range = range(cat, built.dev.limits().size)?;
     executor.block_on(copy(built.dev, pool, range))
 }

@@ -214,11 +214,11 @@ fn memory_limit() -> Finding {
             Verdict::Limited,
             format!(
                 "{:#} for this process and others in its cgroup: those who write to an attached \
-                 volume can have it wait for room, for minutes if its members are sparse files",
+                 volume whose members are files can have it ended for want of memory",
                 ByteSize(limit)
             ),
-            "start volumes outside of that cgroup (systemctl start braid@NAME), or give them \
-             devices or files without holes as members",
+            "start volumes outside of that cgroup (systemctl start braid@NAME), or give them block \
+             devices as members (losetup --direct-io=on makes one of a file)",
         ),
     }
 }

@@ -213,7 +213,7 @@ pub(super) fn absolute_address(address: &str) -> String {
 fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places) -> Spec {
     let mut nbd = record.nbd.clone();
     // A volume that cannot be attached must be reachable somehow.
-    if nbd.is_empty() && !crate::volume::would_attach(record.attach) {
+    if nbd.is_empty() && !record.attach.attaches() {
         nbd.push(format!("unix:{}", places.nbd(name).display()));
     }
     Spec {

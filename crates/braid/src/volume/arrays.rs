@@ -8,7 +8,6 @@ use braid_engine::redundant::{
 };
 use braid_level::ParityLevel;
 use braid_md::Resync;
-use braid_shell::shell_path;
 use braid_stack::{ByteSize, File, Node, Stack};
 use braid_uring::Remote;
 
@@ -17,8 +16,7 @@ use super::md::MdArray;
 use super::media::Media;
 use super::shard;
 use crate::control::{
-    ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, MemberStatus, ScrubStatus,
-    SuspectStatus,
+    ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, ScrubStatus, SuspectStatus,
 };
 
 /// How long a shard may take to say how its arrays are.
@@ -87,7 +85,7 @@ fn renew<'a>(
 fn ask(remote: &Remote) -> Option<Vec<Answer>> {
     let (send, receive) = std::sync::mpsc::channel();
     shard::call(remote, move |_, local| {
-        let of = |one: &std::rc::Rc<super::media::AtWork>| Answer {
+        let of = |one: &std::rc::Rc<super::build::AtWork>| Answer {
             name: one.name.clone(),
             uuid: one.uuid.clone(),
             level: one.level.clone(),
@@ -336,128 +334,4 @@ fn job_of(job: &redundant::JobStatus) -> JobStatus {
         bytes_per_second: job.rate,
         eta_seconds: job.eta.map(|(best, worst)| (best.as_secs(), worst.as_secs())),
     }
-}
-
-/// State, why, and what to do next, of a volume with such arrays.
-pub(crate) fn judge(
-    name: &str,
-    arrays: &[ArrayStatus],
-) -> Option<(String, String, Option<String>)> {
-    let several = arrays.len() > 1;
-    let verdicts = arrays.iter().filter_map(|array| {
-        let which = if several { format!(" --array {}", array.called) } else { String::new() };
-        judge_one(name, array, &which)
-    });
-    // The worst of them is the volume's.
-    verdicts.max_by_key(|(rank, ..)| *rank).map(|(_, state, why, next)| (state, why, next))
-}
-
-fn judge_one(
-    volume: &str,
-    array: &ArrayStatus,
-    which: &str,
-) -> Option<(u8, String, String, Option<String>)> {
-    let say = |rank: u8, state: &str, why: String, next: Option<String>| {
-        Some((rank, state.to_owned(), why, next))
-    };
-    let level = &array.level;
-    if array.state == "broken" {
-        let last = array.log.last().map_or("", |(_, text)| text);
-        return say(
-            4,
-            "failed",
-            format!("{level}: nothing can be written any more: {last}"),
-            Some(
-                "what was acknowledged can be read; replace what failed, then bring it up again"
-                    .to_owned(),
-            ),
-        );
-    }
-    let missing = array.in_sync.iter().filter(|in_sync| !**in_sync).count();
-    let progress = array.job.as_ref().map(|job| {
-        let percent = job.done_bytes as f64 * 100.0 / job.total_bytes.max(1) as f64;
-        format!("{} at {percent:.1} %", job.kind)
-    });
-    if missing > 0 {
-        let faulty = array.members.iter().find(|member| member.state == "faulty");
-        let mut why = format!("{level}: {missing} of {} members not in sync", array.raid_disks);
-        if let Some(member) = faulty {
-            let remark = member.remark.as_deref().unwrap_or("faulty");
-            why = format!("{why} ({}: {remark})", member.member);
-        }
-        let add = format!("`braid member add {volume} DEVICE{which}`");
-        let next = match (&progress, faulty) {
-            (Some(_), _) => format!("wait: `braid status {volume} --watch` shows how far it is"),
-            // Nothing would remember a member that is taken in.
-            (None, _) if array.metadata.is_none() => {
-                "copy what it holds to an array with superblocks, which takes members in: `braid \
-                 create` makes one"
-                    .to_owned()
-            }
-            (None, Some(member)) => {
-                format!("`braid member remove {volume} {}`, then {add}", shell_path(&member.member))
-            }
-            (None, None) => match array.left_out.first() {
-                Some(LeftOutStatus { member, by_bitmap }) => {
-                    let (member, how) = (
-                        shell_path(member),
-                        match by_bitmap {
-                            true => "re-add",
-                            false => "add",
-                        },
-                    );
-                    format!("`braid member {how} {volume} {member}{which}` brings it up to date")
-                }
-                None => format!("{add} gives the array another member"),
-            },
-        };
-        let rank = if progress.is_some() { 2 } else { 3 };
-        let why = progress.map_or(why.clone(), |progress| format!("{why}; {progress}"));
-        return say(rank, "degraded", why, Some(next));
-    }
-    match &array.job {
-        Some(job) if job.kind == "resync" => {
-            let what = match array.has_parity() {
-                true => "parity may not fit the data that was written last",
-                false => "copies may differ since they were last written",
-            };
-            let why = format!("{level}: {what}; {}", progress.unwrap_or_default());
-            say(1, "resyncing", why, None)
-        }
-        _ => None,
-    }
-}
-
-/// Members whose file is gone, and what that means.
-pub(super) struct Gone {
-    pub(super) state: String,
-    pub(super) why: String,
-    pub(super) next: String,
-    pub(super) warnings: Vec<String>,
-}
-
-/// What to say of members that nobody will find again once the volume is down.
-pub(super) fn gone(volume: &str, members: &[MemberStatus], arrays: &[ArrayStatus]) -> Option<Gone> {
-    let gone: Vec<(&str, &str)> =
-        members.iter().filter_map(|one| Some((&*one.member, one.gone.as_deref()?))).collect();
-    let (first, _) = *gone.first()?;
-    let keeps_copies = |label: &str| {
-        let has = |array: &&ArrayStatus| array.members.iter().any(|one| one.member == label);
-        arrays.iter().find(has).is_some_and(|array| array.raid_disks > 1 && array.is_redundant())
-    };
-    let is_survived = gone.len() == 1 && keeps_copies(first);
-    let warnings: Vec<String> = gone
-        .iter()
-        .map(|(label, why)| format!("{label}: {why}: what it holds goes when the volume goes down"))
-        .collect();
-    let path = shell_path(first);
-    Some(Gone {
-        state: if is_survived { "degraded" } else { "failing" }.to_owned(),
-        why: warnings.join("; "),
-        next: match is_survived {
-            true => format!("`braid member replace {volume} {path} DEVICE`"),
-            false => format!("copy what {volume} holds elsewhere before it goes down"),
-        },
-        warnings,
-    })
 }

@@ -13,8 +13,8 @@ use braid_block::Limits;
 use braid_export_fuse::{Attachment, Counters, DetachError, Mount, MountError};
 use serde::{Deserialize, Serialize};
 
-use super::Spec;
 use super::shard::Shard;
+use super::spec::Spec;
 use crate::control::{AttachedStatus, Event};
 use crate::process::Process;
 
@@ -85,13 +85,6 @@ impl Facts {
 }
 
 impl Attached {
-    /// Whether this user, on this machine, can attach a volume.
-    pub(crate) fn is_possible() -> bool {
-        rustix::process::geteuid().is_root()
-            && Path::new("/dev/fuse").exists()
-            && Path::new("/dev/loop-control").exists()
-    }
-
     /// Attaches the volume that `shard` serves. `events` hears when the mount goes from outside.
     pub(crate) fn attach(
         spec: &Spec,

@@ -13,7 +13,6 @@
 //! `braid_md` has checked it.
 
 use std::io;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,8 +26,8 @@ use braid_md_text::next::command;
 use braid_stack::Stack;
 
 use super::admission;
+use super::leaf::{Leaf, LeafError, Medium, open_file};
 use super::level::Level;
-use super::media::{Leaf, Medium, open_file};
 use super::options::{OpenOptions, Unusable};
 use crate::control::LeftOutStatus;
 use crate::metadata::{Metadata, MetadataError, random_number};
@@ -46,10 +45,8 @@ pub(crate) enum MdError {
         /// Commands that lead on.
         next: Vec<String>,
     },
-    #[error("cannot open {path}: {source}")]
-    Open { path: PathBuf, source: io::Error },
-    #[error("{path} is in use: another program has it locked{by}, and did not let go of it")]
-    Locked { path: PathBuf, by: String },
+    #[error("{0}")]
+    Member(#[from] LeafError),
 }
 
 /// An array that was assembled.
@@ -84,7 +81,7 @@ impl MdArray {
         let mut options = options.clone();
         loop {
             match MdArray::open_usable(members, raid0_layout, &options) {
-                Err(MdError::Open { path, source })
+                Err(MdError::Member(LeafError::Open { path, source }))
                     if options.unusable.iter().all(|one| one.path != path) =>
                 {
                     let why = format!("it cannot be opened: {source}");
@@ -197,13 +194,7 @@ fn open_members(
             true => (0, None),
             false => (member.superblock.data_offset, Some(member.usable)),
         };
-        let file =
-            open_file(path, options, offset, length).map_err(|source| match source.kind() {
-                io::ErrorKind::WouldBlock => {
-                    MdError::Locked { path: path.clone(), by: admission::locked_by(path) }
-                }
-                _ => MdError::Open { path: path.clone(), source },
-            })?;
+        let file = open_file(path, options, offset, length)?;
         Ok(Arc::new(Leaf { label: member.label.clone(), medium: Medium::File(file) }))
     };
     assembled.members.iter().map(open).collect()

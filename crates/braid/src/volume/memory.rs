@@ -10,8 +10,15 @@
 //!
 //! The kernel is told by each thread for itself and those that it starts: before there are others.
 //!
-//! Invariant: a volume is attached only when its memory is held, or by somebody who asked for that
-//! by name (`--attach fuse`). What could not be had is said, not passed over.
+//! A limit on the memory of a cgroup is another matter. A file system that finds room for what is
+//! written to a member (a hole, a copy on write) has its notes charged to the cgroup of whoever
+//! writes: this process's. When writers in the same cgroup have filled it with what they wrote to
+//! the volume, that charge fails, the kernel ends the largest process, and that is this one: what is
+//! mounted on the volume waits for ever. Block devices as members take no such room.
+//!
+//! Invariant: a volume is attached only when its memory is held, and no limit can end it, or by
+//! somebody who asked for that by name (`--attach fuse`). What could not be had is said, not passed
+//! over.
 //!
 //! Deliberately absent: memory of RAM disks, which is taken as they are written: for such members
 //! nothing is guaranteed, and a status says how many page faults there were.
@@ -23,8 +30,7 @@ use braid_mem::steady;
 use braid_stack::ByteSize;
 use braid_uring::Workers;
 
-use super::shard::Shard;
-use super::{Attach, RunError};
+use super::spec::Attach;
 use crate::cgroup;
 
 /// Heap that is there before it is needed, in bytes. A raid6 of 12 members under the heaviest load
@@ -65,17 +71,26 @@ pub(super) fn prepare_shard() {
     steady::touch_stack(SHARD_STACK);
 }
 
-/// Holds all that serving takes; answers what is not as it should be.
+/// Holds all that serving takes; answers what is not as it should be. `files` are the members that
+/// lie in file systems, and are written.
 ///
 /// # Errors
-/// Memory cannot be locked, and nobody asked for the volume to be attached all the same.
-pub(super) fn hold(attach: Attach) -> Result<Vec<String>, RunError> {
+/// Memory cannot be locked, or what it takes to write files is limited, and nobody asked for the
+/// volume to be attached all the same.
+pub(super) fn hold(attach: Attach, files: &[String]) -> Result<Vec<String>, NotHeld> {
     let mut warnings = Vec::new();
+    if let (Some(limit), [first, others @ ..]) = (cgroup::memory_limit(), files) {
+        let limited = Limited { limit: ByteSize(limit), file: first.clone(), others: others.len() };
+        match attach {
+            Attach::Fuse => warnings.push(limited.to_string()),
+            Attach::Auto | Attach::None => return Err(NotHeld::Limited(limited)),
+        }
+    }
     steady::fill_heap(HEAP);
-    if let Err(error) = steady::load_program() {
+    if let Err(error) = steady::touch_memory() {
         warnings.push(format!(
-            "the program was not read into memory ({error}): under memory pressure, writing to \
-             the device may stall"
+            "the memory of the program was not touched ({error}): under memory pressure, writing \
+             to the device may stall"
         ));
     }
     // Under a limit, what is mapped later would fail instead of being paged out.
@@ -86,15 +101,7 @@ pub(super) fn hold(attach: Attach) -> Result<Vec<String>, RunError> {
             "the program could not be locked in memory ({source}): under memory pressure, \
              writing to the device may stall for good (`braid doctor` says what to do)"
         )),
-        Err(source) => return Err(RunError::Unlocked(source)),
-    }
-    if let Some(limit) = cgroup::memory_limit() {
-        warnings.push(format!(
-            "this process and others may use {:#} of memory (a cgroup's limit): when they have \
-             filled that by writing to the device, members that are sparse files can keep them \
-             waiting for minutes (`braid doctor` says what to do)",
-            ByteSize(limit)
-        ));
+        Err(source) => return Err(NotHeld::Unlocked(source)),
     }
     if let Err(error) = flusher() {
         warnings.push(format!(
@@ -106,16 +113,40 @@ pub(super) fn hold(attach: Attach) -> Result<Vec<String>, RunError> {
     Ok(warnings)
 }
 
-/// What is to be said of the shards' memory for requests.
-pub(super) fn pool_warning(shards: &[Shard]) -> Option<String> {
-    let kind = shards.iter().find_map(|shard| shard.facts.locked.err())?;
-    let why = match kind {
-        io::ErrorKind::OutOfMemory | io::ErrorKind::PermissionDenied => {
-            "the limit is too low".to_owned()
-        }
-        other => other.to_string(),
-    };
-    Some(format!("memory of requests could not be locked: {why} (`braid doctor` says what to do)"))
+/// Why memory is not there when it must be.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotHeld {
+    #[error(
+        "the volume's memory cannot be locked ({0}), and a block device that is served without that \
+         can stall the machine when memory is short"
+    )]
+    Unlocked(io::Error),
+    #[error("{0}")]
+    Limited(Limited),
+}
+
+/// Members that are files, under a limit on memory.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "this process and others may use {limit:#} of memory (a cgroup's limit), and {file}{} in a \
+     file system: when the others have filled that by writing to the volume, the kernel may find no \
+     room for what that file system notes of its files, end this process, and leave what is mounted \
+     on the volume waiting for ever",
+    lie(*others)
+)]
+pub(crate) struct Limited {
+    limit: ByteSize,
+    file: String,
+    /// How many more there are.
+    others: usize,
+}
+
+fn lie(others: usize) -> String {
+    match others {
+        0 => " lies".to_owned(),
+        1 => " and another member lie".to_owned(),
+        more => format!(" and {more} other members lie"),
+    }
 }
 
 /// Page faults of a thread of this process so far; 0 if it has ended.

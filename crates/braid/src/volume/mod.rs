@@ -15,6 +15,9 @@
 mod admission;
 mod arrays;
 mod attachment;
+mod build;
+mod error;
+mod leaf;
 mod level;
 mod md;
 mod media;
@@ -25,22 +28,17 @@ mod options;
 mod orders;
 mod run;
 mod shard;
+mod shared;
 mod spec;
+mod verdict;
 
 pub(crate) use admission::{admit, check_patiently};
 pub(crate) use attachment::clean_up_after;
 pub(crate) use braid_engine::assembled::log_troubles;
+pub(crate) use build::build;
+pub(crate) use error::RunError;
 pub(crate) use md::is_served;
 pub(crate) use media::Media;
 pub(crate) use options::{OpenOptions, Unusable};
-pub(crate) use run::{Ready, RunError, run};
+pub(crate) use run::{Ready, run};
 pub(crate) use spec::{Attach, IoMode, Spec};
-
-/// Whether a volume told to `attach` so becomes a block device here.
-pub(crate) fn would_attach(attach: Attach) -> bool {
-    match attach {
-        Attach::Auto => attachment::Attached::is_possible(),
-        Attach::Fuse => true,
-        Attach::None => false,
-    }
-}

@@ -17,8 +17,8 @@ use braid_probe::{Policy, check_member};
 use braid_shell::shell_path;
 use braid_uring::Handle;
 
+use super::leaf::{Leaf, LeafError, Medium, open_file};
 use super::md::MdArray;
-use super::media::{Leaf, Medium, open_file};
 use super::options::OpenOptions;
 use super::shard::Local;
 use crate::control::OrderAnswer;
@@ -57,15 +57,13 @@ impl Newcomer {
         let facts = check_member(path, &policy)
             .map_err(|refusal| OrderAnswer::refused(refusal.to_string()))?;
         let options = OpenOptions::default();
-        let file = open_file(path, &options, 0, None).map_err(|error| {
-            let path = path.display();
-            match error.kind() {
-                std::io::ErrorKind::WouldBlock => OrderAnswer::refused(format!(
-                    "{path} is in use: it is a member already, or another program has it locked\n  \
-                     next: `braid member remove` lets go of one that failed"
-                )),
-                _ => OrderAnswer::failed(format!("cannot open {path}: {error}")),
-            }
+        let file = open_file(path, &options, 0, None).map_err(|error| match error {
+            LeafError::Locked { .. } => OrderAnswer::refused(format!(
+                "{} is in use: it is a member already, or another program has it locked\n  next: \
+                 `braid member remove` lets go of one that failed",
+                path.display()
+            )),
+            error => OrderAnswer::failed(error.to_string()),
         })?;
         let found = Image::open(path).map(|image| image.found);
         let superblocks = found.map_err(|failure| OrderAnswer::failed(failure.text()))?;

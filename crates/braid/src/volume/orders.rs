@@ -16,8 +16,9 @@ use braid_md::Uuid;
 use braid_stack::ByteSize;
 use braid_uring::Handle;
 
+use super::build::AtWork;
 use super::md::MdArray;
-use super::media::{AtWork, Media};
+use super::media::Media;
 use super::newcomer::Newcomer;
 use super::shard::{Local, Orders as Remote};
 use crate::control::{Order, OrderAnswer, Outcome};

@@ -8,28 +8,25 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use braid_block::Limits;
-use braid_export_nbd::{Address, Counts, ListenError, Listener};
-use braid_probe::{Reason, Refusal};
+use braid_export_nbd::{Address, Listener};
 use serde::{Deserialize, Serialize};
 
 use super::admission::admit;
 use super::attachment::{AttachError, Attached, clear_left, leave_traces};
-use super::media::{Media, MediaError, Medium};
+use super::error::{RunError, system};
+use super::leaf::{Leaf, Medium};
+use super::media::Media;
+use super::memory;
 use super::name_lock::NameLock;
 use super::shard::{self, Shard, ShardError};
-use super::{Spec, would_attach};
-use super::{arrays, memory, orders};
-use crate::control::{
-    self, DeviceStatus, Event, ExportStatus, MemberStatus, OUTPUT_VERSION, Status, StopAnswer,
-};
+use super::shared::Shared;
+use super::spec::Spec;
+use crate::control::{self, Event, StopAnswer};
 use crate::process::Process;
 
 /// So long after a signal that was refused, another one means it. Sooner it is the same wish:
 /// `timeout` signals the process and then its group.
 const INSISTS: Range<Duration> = Duration::from_secs(1)..Duration::from_secs(10);
-
-/// How long a status waits for the shards: a turn of theirs takes milliseconds.
-const SHARD_LIMIT: Duration = Duration::from_secs(2);
 
 /// How long a process that was killed may take to let go of its members.
 const DYING: Duration = Duration::from_secs(10);
@@ -45,109 +42,6 @@ pub(crate) struct Ready {
     /// Where NBD clients connect.
     pub(crate) uris: Vec<String>,
     pub(crate) warnings: Vec<String>,
-}
-
-/// Why a volume did not come up, or did not end well.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum RunError {
-    #[error("{0}")]
-    Refused(#[from] Box<Refusal>),
-    #[error("{0}")]
-    Media(#[from] MediaError),
-    #[error("{0}")]
-    Address(#[from] braid_export_nbd::AddressError),
-    #[error("{0}")]
-    Listen(#[from] ListenError),
-    #[error("{0}")]
-    Attach(#[from] AttachError),
-    #[error("io_uring is not to be had here ({0}): --io threads does without it")]
-    NoUring(io::Error),
-    #[error(
-        "{name} is up already, or being brought up by another command\n  next: `braid status {name}`"
-    )]
-    NameTaken { name: String },
-    #[error(
-        "the volume's memory cannot be locked ({0}), and a block device that is served without that can stall the machine when memory is short"
-    )]
-    Unlocked(io::Error),
-    #[error(
-        "{limit} files may be open at once, and the volume has {open} of them open already: clients could not connect"
-    )]
-    TooFewFiles { limit: u64, open: u64 },
-    #[error("{what}: {source}")]
-    System { what: &'static str, source: io::Error },
-    #[error("{0}")]
-    Restart(ShardError),
-    #[error("what was written last may be lost: {0}")]
-    LastFlush(ShardError),
-}
-
-impl RunError {
-    /// Whether somebody else has a member.
-    fn is_in_use(&self) -> bool {
-        match self {
-            RunError::Refused(refusal) => matches!(refusal.reason, Reason::InUse { .. }),
-            RunError::Media(MediaError::Locked { .. }) => true,
-            RunError::Media(MediaError::Open { source, .. }) => {
-                source.kind() == io::ErrorKind::ResourceBusy
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether a safety rule said no.
-    pub(crate) fn is_refusal(&self) -> bool {
-        matches!(
-            self,
-            RunError::Refused(_)
-                | RunError::NameTaken { .. }
-                | RunError::Unlocked(_)
-                | RunError::Media(MediaError::Md(_))
-                | RunError::Listen(ListenError::NotLoopback { .. })
-        )
-    }
-
-    /// What to do about it, where the message does not say.
-    fn next(&self) -> Option<&'static str> {
-        match self {
-            RunError::Media(MediaError::Geometry { .. }) => {
-                Some("another chunk, or the stack without that member")
-            }
-            RunError::Media(MediaError::TooMuchMemory { .. } | MediaError::Memory { .. }) => {
-                Some("smaller sizes, or files instead of memory")
-            }
-            RunError::Media(MediaError::Locked { .. }) => Some(
-                "`braid status` shows whether a volume has it; `braid down NAME` ends that one",
-            ),
-            RunError::Listen(ListenError::Failed { .. }) => Some("another address for --nbd"),
-            RunError::Unlocked(_) => Some(
-                "LimitMEMLOCK=infinity in the service, or `ulimit -l unlimited`; `--attach none` \
-                 serves it over NBD; `--attach fuse` attaches it all the same",
-            ),
-            RunError::TooFewFiles { .. } => {
-                Some("`ulimit -n 4096`, or LimitNOFILE=4096 in the service")
-            }
-            RunError::LastFlush(_) => Some("look at the members: `dmesg` says what failed"),
-            _ => None,
-        }
-    }
-
-    /// The message, with what to do about it.
-    pub(crate) fn text(&self) -> String {
-        match self.next() {
-            Some(next) => format!("{self}\n  next: {next}"),
-            None => self.to_string(),
-        }
-    }
-
-    /// Whether what was typed makes no sense, whatever the members are.
-    pub(crate) fn is_usage(&self) -> bool {
-        matches!(self, RunError::Address(_) | RunError::Media(MediaError::UnknownModel { .. }))
-    }
-}
-
-fn system(what: &'static str) -> impl Fn(io::Error) -> RunError {
-    move |source| RunError::System { what, source }
 }
 
 /// Brings the volume up, calls `ready`, and serves until it is told to end.
@@ -174,27 +68,9 @@ struct Volume {
     _name: Option<NameLock>,
 }
 
-/// What a status is made of.
-struct Shared {
-    spec: Spec,
-    media: Arc<Media>,
-    /// All shards; arrays that keep copies live on the first.
-    remotes: Vec<braid_uring::Remote>,
-    limits: Limits,
-    nbd: Vec<Arc<braid_export_nbd::Counters>>,
-    uris: Vec<String>,
-    attached: Option<super::attachment::Facts>,
-    warnings: Vec<String>,
-    driver: &'static str,
-    /// The shards' threads, and the page faults that they had taken when they began to serve.
-    threads: Vec<u32>,
-    faults: u64,
-    started: Instant,
-}
-
 impl Volume {
     fn bring_up(spec: &Spec) -> Result<Volume, RunError> {
-        let attaches = would_attach(spec.attach);
+        let attaches = spec.attach.attaches();
         if attaches {
             memory::prepare();
         }
@@ -216,13 +92,13 @@ impl Volume {
         let (send, events) = channel();
         watch_signals(send.clone()).map_err(system("cannot watch for signals"))?;
         let shards = start_shards(spec, &media, &send)?;
-        warnings.extend(memory::pool_warning(&shards));
+        warnings.extend(shard::pool_warning(&shards));
         accept_on(&listeners, &shards).map_err(system("cannot accept connections"))?;
         let limits = shards[0].facts.limits;
         let attached = match attaches {
             false => None,
             true => {
-                warnings.extend(memory::hold(spec.attach)?);
+                warnings.extend(memory::hold(spec.attach, &written_files(&media, limits))?);
                 Some(Attached::attach(spec, &shards[0], limits, send.clone())?)
             }
         };
@@ -353,159 +229,6 @@ impl Volume {
     }
 }
 
-impl control::Volume for Shared {
-    fn carry_out(&self, order: control::Order, giver: control::Giver) -> control::OrderAnswer {
-        orders::carry_out(&self.media, &shard::Orders::new(self.remotes[0].clone(), giver), order)
-    }
-
-    fn status(&self) -> Status {
-        let members = self.members();
-        let silent = shard::silent(&self.remotes, SHARD_LIMIT);
-        let remote = Some(&self.remotes[0]).filter(|_| !silent.contains(&0));
-        let arrays = arrays::all(&self.media, remote, self.limits.read_only);
-        let judged = arrays::judge(&self.spec.name, &arrays);
-        let failing = members.iter().find(|member| member.failures > 0);
-        let why = failing.map(|member| {
-            format!(
-                "{} failed {} times, last with: {}",
-                member.member,
-                member.failures,
-                member.last_failure.as_deref().unwrap_or("unknown")
-            )
-        });
-        let lost = members.iter().find_map(|member| Some((member, member.lost.as_ref()?)));
-        let next = failing.map(|_| {
-            "this level has no redundancy: copy what can still be read, then replace the member"
-                .to_owned()
-        });
-        // What was lost is more than what failed.
-        let (why, next) = match lost {
-            None => (why, next),
-            Some((member, error)) => (
-                Some(format!(
-                    "a flush of {} failed ({error}): what was written before may not be on it, and \
-                     every flush fails until the volume is brought up anew",
-                    member.member
-                )),
-                Some(format!(
-                    "check what was written since the last flush that was answered well; then \
-                     `braid down {0}` and `braid up {0}`",
-                    self.spec.name
-                )),
-            ),
-        };
-        // Where there are copies, they say what a failure means.
-        let (state, why, next) = match (judged, failing) {
-            (Some((state, why, next)), _) => (state, Some(why), next),
-            (None, Some(_)) if !self.media.is_redundant() => ("failing".to_owned(), why, next),
-            (None, _) => ("online".to_owned(), None, None),
-        };
-        let gone = arrays::gone(&self.spec.name, &members, &arrays);
-        let mut warnings = self.warnings.clone();
-        warnings.extend(gone.iter().flat_map(|gone| gone.warnings.iter().cloned()));
-        let (state, why, next) = match gone {
-            Some(gone) if state == "online" => (gone.state, Some(gone.why), Some(gone.next)),
-            _ => (state, why, next),
-        };
-        let (state, why, next) = match silent.first() {
-            None => (state, why, next),
-            Some(shard) => (
-                "stalled".to_owned(),
-                Some(format!(
-                    "its shard {shard} has not answered for {} s: it waits for a member, or for \
-                     memory",
-                    SHARD_LIMIT.as_secs()
-                )),
-                Some(format!(
-                    "look at its members (`dmesg`) and at the machine's memory; `braid down {} \
-                     --force` ends its process and gets the device back",
-                    self.spec.name
-                )),
-            ),
-        };
-        Status {
-            output_version: OUTPUT_VERSION,
-            name: self.spec.name.clone(),
-            state,
-            why,
-            next,
-            stack: arrays::stack_now(&self.spec.stack, &self.media, &arrays).to_string(),
-            device: DeviceStatus {
-                size_bytes: self.limits.size,
-                logical_block_bytes: self.limits.logical_block,
-                physical_block_bytes: self.limits.physical_block,
-                optimal_io_bytes: self.limits.optimal_io,
-                read_only: self.limits.read_only,
-                volatile: self.limits.volatile,
-            },
-            attached: self.attached.as_ref().map(|facts| facts.status()),
-            nbd: (!self.uris.is_empty()).then(|| self.nbd_status()),
-            members,
-            arrays,
-            warnings,
-            pid: std::process::id(),
-            uptime_seconds: self.started.elapsed().as_secs(),
-            io: self.driver.to_owned(),
-            shards: self.nbd.len(),
-            page_faults: self.page_faults(),
-            cpu_ns: braid_sys::process::cpu_time_ns().unwrap_or(0),
-        }
-    }
-}
-
-impl Shared {
-    /// Page faults of the shards since they began to serve.
-    fn page_faults(&self) -> u64 {
-        let now: u64 = self.threads.iter().map(|thread| memory::faults(*thread)).sum();
-        now.saturating_sub(self.faults)
-    }
-
-    fn members(&self) -> Vec<MemberStatus> {
-        let member = |leaf: &Arc<super::media::Leaf>| {
-            let (direct, failures) = match &leaf.medium {
-                Medium::File(file) => (Some(file.is_direct()), Some(file.failures())),
-                Medium::Ram(_) | Medium::Modelled(_) => (None, None),
-            };
-            MemberStatus {
-                member: leaf.label.clone(),
-                size_bytes: leaf.limits().size,
-                direct,
-                failures: failures.map_or(0, |failures| failures.count()),
-                last_failure: failures
-                    .and_then(|failures| failures.last())
-                    .map(|errno| errno.to_string()),
-                gone: leaf.gone(),
-                lost: failures.and_then(|failures| failures.lost()).map(|errno| errno.to_string()),
-            }
-        };
-        self.media.leaves().iter().map(member).collect()
-    }
-
-    fn nbd_status(&self) -> ExportStatus {
-        let mut counts = Counts::default();
-        for counters in &self.nbd {
-            counts += counters.read();
-        }
-        let ratio = |a: u64, b: u64| if b == 0 { 0.0 } else { a as f64 / b as f64 };
-        ExportStatus {
-            uris: self.uris.clone(),
-            connections: counts.connections.saturating_sub(counts.disconnections),
-            connections_accepted: counts.connections,
-            connections_refused: counts.connections_refused,
-            protocol_errors: counts.protocol_errors,
-            requests: counts.requests,
-            replies: counts.replies,
-            errors: counts.errors,
-            receives: counts.receives,
-            sends: counts.sends,
-            requests_per_receive: ratio(counts.requests, counts.receives),
-            replies_per_send: ratio(counts.replies, counts.sends),
-            read_bytes: counts.read_bytes,
-            written_bytes: counts.written_bytes,
-        }
-    }
-}
-
 /// Refuses to serve with so few descriptors that nobody could connect.
 fn check_open_files() -> Result<(), RunError> {
     let limit = braid_sys::process::raise_open_files().map_err(system("cannot raise a limit"))?;
@@ -514,6 +237,16 @@ fn check_open_files() -> Result<(), RunError> {
         true => Ok(()),
         false => Err(RunError::TooFewFiles { limit, open }),
     }
+}
+
+/// The members that lie in file systems, if they are written.
+fn written_files(media: &Media, limits: Limits) -> Vec<String> {
+    let is_file = |leaf: &Arc<Leaf>| match &leaf.medium {
+        Medium::File(file) => !file.is_block_device(),
+        Medium::Ram(_) | Medium::Modelled(_) => false,
+    };
+    let files = media.leaves().into_iter().filter(is_file).map(|leaf| leaf.label.clone());
+    if limits.read_only { Vec::new() } else { files.collect() }
 }
 
 /// Locks the name of a volume that is known by one.

@@ -16,8 +16,10 @@ use braid_mem::Pool;
 use braid_shell::shell_path;
 use braid_uring::{Config, Executor, Handle, Mode, Remote};
 
-use super::media::{AtWork, Media};
-use super::{Spec, memory, would_attach};
+use super::build::{AtWork, build};
+use super::media::Media;
+use super::memory;
+use super::spec::Spec;
 use crate::control::{Giver, OrderAnswer};
 
 /// Memory of a shard for requests under way, in bytes.
@@ -222,12 +224,12 @@ fn join(thread: JoinHandle<Result<(), ShardError>>) -> Result<(), ShardError> {
 
 fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Result<(), ShardError> {
     memory::prepare_shard();
-    let workers = memory::workers(would_attach(spec.attach));
+    let workers = memory::workers(spec.attach.attaches());
     let executor = Executor::new(Config { mode, workers, ..Config::default() })?;
     let handle = executor.handle();
     let pool = Pool::new(POOL)?;
     let locked = pool.lock().map_err(|error| error.kind());
-    let built = media.build(&handle, &pool, spec.read_only)?;
+    let built = build(media, &handle, &pool, spec.read_only)?;
     let dev = built.dev;
     let arrays: Vec<Rc<AtWork>> = built.arrays.into_iter().map(Rc::new).collect();
     for one in &arrays {
@@ -235,8 +237,10 @@ fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Resul
         handle.spawn(one.array.run());
         if one.is_changed {
             let array = one.array.clone();
-            // What cannot be recorded stops the array, which its status says.
-            handle.spawn(async move { drop(array.record().await) });
+            // Before anybody is served: what a read shows of copies that a crash left different must
+            // not change when a member comes back that was not there. What cannot be recorded stops
+            // the array, which its status says.
+            executor.block_on(async move { drop(array.record().await) });
         }
     }
     let bad = std::cell::Cell::new(0u64);
@@ -286,6 +290,18 @@ fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Resul
     });
     LOCAL.with_borrow_mut(|slot| *slot = None);
     Ok(result?)
+}
+
+/// What is to be said of the shards' memory for requests.
+pub(crate) fn pool_warning(shards: &[Shard]) -> Option<String> {
+    let kind = shards.iter().find_map(|shard| shard.facts.locked.err())?;
+    let why = match kind {
+        io::ErrorKind::OutOfMemory | io::ErrorKind::PermissionDenied => {
+            "the limit is too low".to_owned()
+        }
+        other => other.to_string(),
+    };
+    Some(format!("memory of requests could not be locked: {why} (`braid doctor` says what to do)"))
 }
 
 /// Makes good what a crash left of an array, before anybody may ask it for anything. What was done

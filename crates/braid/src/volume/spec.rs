@@ -1,6 +1,6 @@
 //! What a volume process is told to do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,24 @@ pub(crate) enum Attach {
     Fuse,
     /// Not at all
     None,
+}
+
+impl Attach {
+    /// Whether a volume that is told so becomes a block device here.
+    pub(crate) fn attaches(self) -> bool {
+        match self {
+            Attach::Auto => can_attach(),
+            Attach::Fuse => true,
+            Attach::None => false,
+        }
+    }
+}
+
+/// Whether this user, on this machine, can attach a volume.
+fn can_attach() -> bool {
+    rustix::process::geteuid().is_root()
+        && Path::new("/dev/fuse").exists()
+        && Path::new("/dev/loop-control").exists()
 }
 
 /// What carries out the volume's input and output.

@@ -1,0 +1,171 @@
+//! What a shard makes of the media: devices on the leaves, joined to the one device that the stack is.
+
+use std::io;
+use std::rc::Rc;
+
+use braid_array::Role;
+use braid_engine::redundant::{MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed};
+use braid_engine::{Array, Dev};
+use braid_md::{BadBlocks, Resync};
+use braid_mem::Pool;
+use braid_uring::{ExecutorClock, Handle};
+
+use super::leaf::Leaf;
+use super::level::Level;
+use super::md::MdArray;
+use super::media::{Media, Part};
+
+/// An array that survives the loss of members, on its shard, with what people call it.
+pub(crate) struct AtWork {
+    /// What people call it; no other of the stack is called so.
+    pub(crate) name: String,
+    /// Its identifier, if it has superblocks.
+    pub(crate) uuid: Option<String>,
+    pub(crate) level: Level,
+    pub(crate) array: Redundant,
+    /// Who takes part is to be recorded at once.
+    pub(crate) is_changed: bool,
+}
+
+/// What a shard makes of the media.
+pub(crate) struct Built {
+    pub(crate) dev: Dev,
+    pub(crate) arrays: Vec<AtWork>,
+}
+
+/// What the parts of a stack are made with on a shard.
+struct Builder<'a> {
+    handle: &'a Handle,
+    pool: &'a Pool,
+    read_only: bool,
+    arrays: Vec<AtWork>,
+}
+
+/// The device that the stack is, for the shard of `handle`.
+///
+/// # Errors
+/// `EMFILE`, when a file cannot be opened once more; no memory.
+pub(crate) fn build(
+    media: &Media,
+    handle: &Handle,
+    pool: &Pool,
+    read_only: bool,
+) -> io::Result<Built> {
+    let mut builder = Builder { handle, pool, read_only, arrays: Vec::new() };
+    let dev = builder.part(&media.root)?.expect("the whole of a stack is there");
+    Ok(Built { dev, arrays: builder.arrays })
+}
+
+impl Builder<'_> {
+    /// The device of a part; none for a member that is not there.
+    fn part(&mut self, part: &Part) -> io::Result<Option<Dev>> {
+        Ok(match part {
+            Part::Missing => None,
+            Part::Leaf(leaf) => Some(self.leaf(leaf)?),
+            Part::Md(array) => Some(self.md(array)?),
+            Part::Joined { level, members } => {
+                let devs: Vec<Option<Dev>> =
+                    members.iter().map(|member| self.part(member)).collect::<Result<_, _>>()?;
+                Some(self.join(level, devs, &members.iter().map(Part::path).collect::<Vec<_>>())?)
+            }
+        })
+    }
+
+    fn leaf(&self, leaf: &Leaf) -> io::Result<Dev> {
+        leaf.device(self.handle, self.pool)
+    }
+
+    fn md(&mut self, array: &MdArray) -> io::Result<Dev> {
+        let devs: Vec<Dev> =
+            array.leaves().iter().map(|leaf| self.leaf(leaf)).collect::<Result<_, _>>()?;
+        let Some(layout) = array.level.redundant() else {
+            return self.join(&array.level, devs.into_iter().map(Some).collect(), &[]);
+        };
+        let setup = array.setup(layout, devs, Rc::new(ExecutorClock::new(self.handle)))?;
+        let uuid = array.superblock.array_uuid.to_string();
+        self.redundant(&array.name, Some(uuid), &array.level, setup, array.is_changed)
+    }
+
+    /// `paths` are those of members that are files or devices of their own.
+    fn join(
+        &mut self,
+        level: &Level,
+        members: Vec<Option<Dev>>,
+        paths: &[Option<String>],
+    ) -> io::Result<Dev> {
+        let layout = match level {
+            Level::Linear(linear) => {
+                return Ok(Dev::new(Array::new(linear.clone(), all_of(members))));
+            }
+            Level::Raid0(raid0) => {
+                return Ok(Dev::new(Array::new(raid0.clone(), all_of(members))));
+            }
+            Level::Raid1(_) | Level::Raid10(_) | Level::Parity(_) => level.redundant(),
+        };
+        let volatile = members.iter().flatten().all(|dev| dev.limits().volatile);
+        let resync = resync_of_unrecorded(level, volatile, members.iter().any(Option::is_none));
+        let members = members.into_iter().enumerate().filter_map(|(role, dev)| {
+            Some(NewMember {
+                label: paths[role].clone().unwrap_or_else(|| format!("member {role}")),
+                dev: dev?,
+                data_offset: 0,
+                number: role as u32,
+                role: Some(Role::nth(role)),
+                replacement: false,
+                state: MemberState::InSync,
+                by_bitmap: false,
+                write_mostly: false,
+                superblock: None,
+                bad_blocks: BadBlocks::none(),
+            })
+        });
+        let setup = Setup {
+            layout: layout.expect("a level that survives losses"),
+            members: members.collect(),
+            array: None,
+            bitmap: None,
+            resync,
+            log: None,
+            stripe_cache: STRIPE_CACHE,
+            read_only: self.read_only,
+            clock: Rc::new(ExecutorClock::new(self.handle)),
+            speed: Speed::default(),
+        };
+        self.redundant(level.name(), None, level, setup, false)
+    }
+
+    fn redundant(
+        &mut self,
+        name: &str,
+        uuid: Option<String>,
+        level: &Level,
+        setup: Setup,
+        is_changed: bool,
+    ) -> io::Result<Dev> {
+        let array = Redundant::new(setup)?;
+        let is_free = |name: &String| self.arrays.iter().all(|one| one.name != *name);
+        let numbered = (1..).map(|number| format!("{name}-{number}"));
+        let mut names = std::iter::once(name.to_owned()).chain(numbered);
+        self.arrays.push(AtWork {
+            name: names.find(is_free).unwrap_or_default(),
+            uuid,
+            level: level.clone(),
+            array: array.clone(),
+            is_changed,
+        });
+        Ok(Dev::new(array))
+    }
+}
+
+/// Whether copies, or data and parity, of an array without superblocks are taken to agree. It is
+/// recorded nowhere; new memory is all zeroes, whose parity is zero. Where a member of a level with
+/// parity is missing, its data is what the parity says: to make that anew would change the data.
+fn resync_of_unrecorded(level: &Level, volatile: bool, is_missing: bool) -> Resync {
+    let is_defined = is_missing && matches!(level, Level::Parity(_));
+    if volatile || is_defined { Resync::Clean } else { Resync::From(0) }
+}
+
+/// The members of a level of which none may be missing.
+fn all_of(members: Vec<Option<Dev>>) -> Vec<Dev> {
+    members.into_iter().map(|member| member.expect("checked when the stack was read")).collect()
+}

@@ -1,0 +1,126 @@
+//! Why a volume does not come up, or does not end well; and what leads on.
+
+use std::io;
+
+use braid_export_nbd::ListenError;
+use braid_probe::{Reason, Refusal};
+
+use super::attachment::AttachError;
+use super::leaf::LeafError;
+use super::media::MediaError;
+use super::memory::NotHeld;
+use super::shard::ShardError;
+
+/// Why a volume did not come up, or did not end well.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RunError {
+    #[error("{0}")]
+    Refused(#[from] Box<Refusal>),
+    #[error("{0}")]
+    Media(#[from] MediaError),
+    #[error("{0}")]
+    Address(#[from] braid_export_nbd::AddressError),
+    #[error("{0}")]
+    Listen(#[from] ListenError),
+    #[error("{0}")]
+    Attach(#[from] AttachError),
+    #[error("io_uring is not to be had here ({0}): --io threads does without it")]
+    NoUring(io::Error),
+    #[error(
+        "{name} is up already, or being brought up by another command\n  next: `braid status {name}`"
+    )]
+    NameTaken { name: String },
+    #[error("{0}")]
+    Memory(#[from] NotHeld),
+    #[error(
+        "{limit} files may be open at once, and the volume has {open} of them open already: clients could not connect"
+    )]
+    TooFewFiles { limit: u64, open: u64 },
+    #[error("{what}: {source}")]
+    System { what: &'static str, source: io::Error },
+    #[error("{0}")]
+    Restart(ShardError),
+    #[error("what was written last may be lost: {0}")]
+    LastFlush(ShardError),
+}
+
+impl RunError {
+    /// Whether somebody else has a member.
+    pub(super) fn is_in_use(&self) -> bool {
+        match self {
+            RunError::Refused(refusal) => matches!(refusal.reason, Reason::InUse { .. }),
+            RunError::Media(error) => match error.of_leaf() {
+                Some(LeafError::Locked { .. }) => true,
+                Some(LeafError::Open { source, .. }) => {
+                    source.kind() == io::ErrorKind::ResourceBusy
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether a safety rule said no.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            RunError::Refused(_)
+                | RunError::NameTaken { .. }
+                | RunError::Memory(_)
+                | RunError::Media(MediaError::Md(_))
+                | RunError::Listen(ListenError::NotLoopback { .. })
+        )
+    }
+
+    /// What to do about it, where the message does not say.
+    fn next(&self) -> Option<&'static str> {
+        match self {
+            RunError::Media(MediaError::Geometry { .. }) => {
+                Some("another chunk, or the stack without that member")
+            }
+            RunError::Media(
+                MediaError::TooMuchMemory { .. } | MediaError::Leaf(LeafError::Memory { .. }),
+            ) => Some("smaller sizes, or files instead of memory"),
+            RunError::Media(MediaError::Leaf(LeafError::Locked { .. })) => Some(
+                "`braid status` shows whether a volume has it; `braid down NAME` ends that one",
+            ),
+            RunError::Listen(ListenError::Failed { .. }) => Some("another address for --nbd"),
+            RunError::Memory(NotHeld::Unlocked(_)) => Some(
+                "LimitMEMLOCK=infinity in the service, or `ulimit -l unlimited`; `--attach none` \
+                 serves it over NBD; `--attach fuse` attaches it all the same",
+            ),
+            RunError::Memory(NotHeld::Limited(_)) => Some(
+                "outside of that cgroup (`systemctl start braid@NAME`), or with block devices as \
+                 members (`losetup --find --show --direct-io=on FILE` makes one of a file); `--attach \
+                 none` serves it over NBD; `--attach fuse` attaches it all the same",
+            ),
+            RunError::TooFewFiles { .. } => {
+                Some("`ulimit -n 4096`, or LimitNOFILE=4096 in the service")
+            }
+            RunError::LastFlush(_) => Some("look at the members: `dmesg` says what failed"),
+            _ => None,
+        }
+    }
+
+    /// The message, with what to do about it.
+    pub(crate) fn text(&self) -> String {
+        match self.next() {
+            Some(next) => format!("{self}\n  next: {next}"),
+            None => self.to_string(),
+        }
+    }
+
+    /// Whether what was typed makes no sense, whatever the members are.
+    pub(crate) fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            RunError::Address(_)
+                | RunError::Media(MediaError::Leaf(LeafError::UnknownModel { .. }))
+        )
+    }
+}
+
+/// The system said no to `what`.
+pub(super) fn system(what: &'static str) -> impl Fn(io::Error) -> RunError {
+    move |source| RunError::System { what, source }
+}

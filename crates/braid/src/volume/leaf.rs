@@ -1,0 +1,161 @@
+//! A leaf of a stack, opened: a file, a block device, memory, a model.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use braid_block::Limits;
+use braid_device::{Buses, File, Modelled, Ram};
+use braid_engine::Dev;
+use braid_mem::Pool;
+use braid_stack::{Node, Stack};
+use braid_uring::Handle;
+
+use super::admission::locked_by;
+use super::options::OpenOptions;
+
+/// Why a leaf is not to be had.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LeafError {
+    #[error("cannot open {path}: {source}")]
+    Open { path: PathBuf, source: io::Error },
+    #[error("{path} is in use: another program has it locked{by}, and did not let go of it")]
+    Locked { path: PathBuf, by: String },
+    #[error("no memory for {what}: {source}")]
+    Memory { what: String, source: io::Error },
+    #[error("there is no model called {name:?}; there are: {known}")]
+    UnknownModel { name: String, known: String },
+}
+
+/// One leaf.
+pub(crate) struct Leaf {
+    /// Its path, if it is a whole file or device; else as the stack spells it.
+    pub(crate) label: String,
+    pub(crate) medium: Medium,
+}
+
+pub(crate) enum Medium {
+    Ram(Ram),
+    File(File),
+    Modelled(Modelled),
+}
+
+impl Leaf {
+    pub(super) fn new(stack: &Stack, medium: Medium) -> Leaf {
+        match &stack.node {
+            Node::File(file) if file.offset.bytes() == 0 && file.length.is_none() => {
+                Leaf { label: file.path().display().to_string(), medium }
+            }
+            _ => Leaf { label: stack.to_string(), medium },
+        }
+    }
+
+    /// Its path, if it is a whole file or device, by which an operator names it.
+    pub(super) fn path(&self) -> Option<String> {
+        match &self.medium {
+            Medium::File(file) => {
+                let path = file.path().display().to_string();
+                (path == self.label).then_some(path)
+            }
+            Medium::Ram(_) | Medium::Modelled(_) => None,
+        }
+    }
+
+    /// Why nobody will find its file again once it is closed.
+    pub(crate) fn gone(&self) -> Option<String> {
+        let Medium::File(file) = &self.medium else { return None };
+        // What cannot be found out is not said.
+        let (identity, links) = file.identity().ok()?;
+        if links == 0 {
+            return Some("its file was deleted while the volume is up".to_owned());
+        }
+        let there = braid_probe::leads_to(file.path(), identity).ok()?;
+        (there == Some(false)).then(|| "another file, or none, lies at its path now".to_owned())
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        match &self.medium {
+            Medium::Ram(ram) => braid_engine::Device::limits(&ram.device()),
+            Medium::File(file) => file.limits(),
+            Medium::Modelled(modelled) => modelled.limits(),
+        }
+    }
+
+    /// A device on it for the shard of `handle`.
+    pub(crate) fn device(&self, handle: &Handle, pool: &Pool) -> io::Result<Dev> {
+        Ok(match &self.medium {
+            Medium::Ram(ram) => Dev::new(ram.device()),
+            Medium::File(file) => Dev::new(file.device(handle, pool)?),
+            Medium::Modelled(modelled) => Dev::new(modelled.device(handle)),
+        })
+    }
+}
+
+/// How long a member that is locked is waited for: a process that was killed lets go of its members
+/// as one of the last things that it does.
+const DYING: Duration = Duration::from_secs(2);
+/// How often it is tried.
+const RETRY: Duration = Duration::from_millis(20);
+
+/// Opens a member; the one place where that is done.
+///
+/// # Errors
+/// [`LeafError::Locked`] only for one that stays locked.
+pub(super) fn open_file(
+    path: &Path,
+    options: &OpenOptions,
+    offset: u64,
+    length: Option<u64>,
+) -> Result<File, LeafError> {
+    let deadline = Instant::now() + DYING;
+    loop {
+        match File::open(path, options.access(), offset, length) {
+            Err(error)
+                if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < deadline =>
+            {
+                std::thread::sleep(RETRY);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(LeafError::Locked { path: path.to_owned(), by: locked_by(path) });
+            }
+            Err(source) => return Err(LeafError::Open { path: path.to_owned(), source }),
+            Ok(file) => return Ok(file),
+        }
+    }
+}
+
+/// Opens, or makes, what a leaf of a stack is.
+pub(super) fn open_leaf(
+    node: &Node,
+    options: &OpenOptions,
+    buses: &mut Buses,
+) -> Result<Medium, LeafError> {
+    match node {
+        Node::Ram(ram) => Ram::new(ram.size.bytes())
+            .map(Medium::Ram)
+            .map_err(|source| LeafError::Memory { what: ram.to_string(), source }),
+        Node::File(file) => {
+            let path = file.path();
+            let length = file.length.map(|length| length.bytes());
+            open_file(path, options, file.offset.bytes(), length).map(Medium::File)
+        }
+        Node::Model(model) => {
+            let unknown = || LeafError::UnknownModel {
+                name: model.profile.clone(),
+                known: braid_model::profile_names().collect::<Vec<_>>().join(", "),
+            };
+            let mut profile = braid_model::profile(&model.profile).ok_or_else(unknown)?;
+            let overrides = &model.overrides;
+            let rate = |rate: Option<braid_stack::Rate>| rate.map(|rate| rate.bytes_per_second());
+            profile.read_rate = rate(overrides.read).unwrap_or(profile.read_rate);
+            profile.write_rate = rate(overrides.write).unwrap_or(profile.write_rate);
+            profile.bus_rate = rate(overrides.bus_rate).unwrap_or(profile.bus_rate);
+            profile.latency_ns =
+                overrides.latency.map_or(profile.latency_ns, |latency| latency.nanoseconds());
+            Modelled::new(model.size.bytes(), profile, model.bus.as_deref(), buses)
+                .map(Medium::Modelled)
+                .map_err(|source| LeafError::Memory { what: model.to_string(), source })
+        }
+        _ => unreachable!("a level with members is no leaf"),
+    }
+}

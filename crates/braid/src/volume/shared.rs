@@ -1,0 +1,135 @@
+//! What a volume that is up says of itself, and who carries out orders: what the control socket sees.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use braid_block::Limits;
+use braid_export_nbd::{Counters, Counts};
+use braid_uring::Remote;
+
+use super::attachment::Facts;
+use super::leaf::{Leaf, Medium};
+use super::media::Media;
+use super::spec::Spec;
+use super::verdict::{self, Silent, Verdict};
+use super::{arrays, memory, orders, shard};
+use crate::control::{self, DeviceStatus, ExportStatus, MemberStatus, OUTPUT_VERSION, Status};
+
+/// How long a status waits for the shards: a turn of theirs takes milliseconds.
+const SHARD_LIMIT: Duration = Duration::from_secs(2);
+
+/// What a status is made of.
+pub(super) struct Shared {
+    pub(super) spec: Spec,
+    pub(super) media: Arc<Media>,
+    /// All shards; arrays that keep copies live on the first.
+    pub(super) remotes: Vec<Remote>,
+    pub(super) limits: Limits,
+    pub(super) nbd: Vec<Arc<Counters>>,
+    pub(super) uris: Vec<String>,
+    pub(super) attached: Option<Facts>,
+    pub(super) warnings: Vec<String>,
+    pub(super) driver: &'static str,
+    /// The shards' threads, and the page faults that they had taken when they began to serve.
+    pub(super) threads: Vec<u32>,
+    pub(super) faults: u64,
+    pub(super) started: Instant,
+}
+
+impl control::Volume for Shared {
+    fn carry_out(&self, order: control::Order, giver: control::Giver) -> control::OrderAnswer {
+        orders::carry_out(&self.media, &shard::Orders::new(self.remotes[0].clone(), giver), order)
+    }
+
+    fn status(&self) -> Status {
+        let members = self.members();
+        let silent = shard::silent(&self.remotes, SHARD_LIMIT);
+        let remote = Some(&self.remotes[0]).filter(|_| !silent.contains(&0));
+        let arrays = arrays::all(&self.media, remote, self.limits.read_only);
+        let asked = silent.first().map(|shard| Silent { shard: *shard, for_: SHARD_LIMIT });
+        let Verdict { state, why, next } =
+            verdict::judge(&self.spec.name, &members, &arrays, asked);
+        let mut warnings = self.warnings.clone();
+        warnings.extend(verdict::warnings_of_gone(&members));
+        Status {
+            output_version: OUTPUT_VERSION,
+            name: self.spec.name.clone(),
+            state: state.to_owned(),
+            why,
+            next,
+            stack: arrays::stack_now(&self.spec.stack, &self.media, &arrays).to_string(),
+            device: DeviceStatus {
+                size_bytes: self.limits.size,
+                logical_block_bytes: self.limits.logical_block,
+                physical_block_bytes: self.limits.physical_block,
+                optimal_io_bytes: self.limits.optimal_io,
+                read_only: self.limits.read_only,
+                volatile: self.limits.volatile,
+            },
+            attached: self.attached.as_ref().map(|facts| facts.status()),
+            nbd: (!self.uris.is_empty()).then(|| self.nbd_status()),
+            members,
+            arrays,
+            warnings,
+            pid: std::process::id(),
+            uptime_seconds: self.started.elapsed().as_secs(),
+            io: self.driver.to_owned(),
+            shards: self.nbd.len(),
+            page_faults: self.page_faults(),
+            cpu_ns: braid_sys::process::cpu_time_ns().unwrap_or(0),
+        }
+    }
+}
+
+impl Shared {
+    /// Page faults of the shards since they began to serve.
+    fn page_faults(&self) -> u64 {
+        let now: u64 = self.threads.iter().map(|thread| memory::faults(*thread)).sum();
+        now.saturating_sub(self.faults)
+    }
+
+    fn members(&self) -> Vec<MemberStatus> {
+        let member = |leaf: &Arc<Leaf>| {
+            let (direct, failures) = match &leaf.medium {
+                Medium::File(file) => (Some(file.is_direct()), Some(file.failures())),
+                Medium::Ram(_) | Medium::Modelled(_) => (None, None),
+            };
+            MemberStatus {
+                member: leaf.label.clone(),
+                size_bytes: leaf.limits().size,
+                direct,
+                failures: failures.map_or(0, |failures| failures.count()),
+                last_failure: failures
+                    .and_then(|failures| failures.last())
+                    .map(|errno| errno.to_string()),
+                gone: leaf.gone(),
+                lost: failures.and_then(|failures| failures.lost()).map(|errno| errno.to_string()),
+            }
+        };
+        self.media.leaves().iter().map(member).collect()
+    }
+
+    fn nbd_status(&self) -> ExportStatus {
+        let mut counts = Counts::default();
+        for counters in &self.nbd {
+            counts += counters.read();
+        }
+        let ratio = |a: u64, b: u64| if b == 0 { 0.0 } else { a as f64 / b as f64 };
+        ExportStatus {
+            uris: self.uris.clone(),
+            connections: counts.connections.saturating_sub(counts.disconnections),
+            connections_accepted: counts.connections,
+            connections_refused: counts.connections_refused,
+            protocol_errors: counts.protocol_errors,
+            requests: counts.requests,
+            replies: counts.replies,
+            errors: counts.errors,
+            receives: counts.receives,
+            sends: counts.sends,
+            requests_per_receive: ratio(counts.requests, counts.receives),
+            replies_per_send: ratio(counts.replies, counts.sends),
+            read_bytes: counts.read_bytes,
+            written_bytes: counts.written_bytes,
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! How a volume is: one word, why, and the next command. The one place where a status is judged.
+//!
+//! ```text
+//!   stalled   a shard does not answer
+//!   failed    an array has stopped             │ the worst
+//!   degraded  members are missing              │ of all
+//!   resyncing copies, or parity, may not fit   │ arrays
+//!   failing   a member without redundancy failed, or its file is gone
+//!   online    none of that
+//! ```
+//!
+//! Invariant: pure; the facts are those of the status, and nothing else is asked.
+
+use std::time::Duration;
+
+use braid_shell::shell_path;
+
+use crate::control::{ArrayStatus, LeftOutStatus, MemberStatus};
+
+/// What a status says first.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub(super) state: &'static str,
+    pub(super) why: Option<String>,
+    pub(super) next: Option<String>,
+}
+
+/// A shard that does not answer.
+#[derive(Clone, Copy)]
+pub(super) struct Silent {
+    pub(super) shard: usize,
+    /// How long it was asked.
+    pub(super) for_: Duration,
+}
+
+/// Judges the volume called `volume` by its members and arrays.
+pub(super) fn judge(
+    volume: &str,
+    members: &[MemberStatus],
+    arrays: &[ArrayStatus],
+    silent: Option<Silent>,
+) -> Verdict {
+    silent
+        .map(|silent| stalled(volume, silent))
+        .or_else(|| worst_of(volume, arrays))
+        .or_else(|| failing(volume, members, arrays))
+        .or_else(|| gone(volume, members, arrays))
+        .unwrap_or(Verdict { state: "online", why: None, next: None })
+}
+
+fn verdict(state: &'static str, why: String, next: Option<String>) -> Verdict {
+    Verdict { state, why: Some(why), next }
+}
+
+fn stalled(volume: &str, silent: Silent) -> Verdict {
+    let Silent { shard, for_ } = silent;
+    let seconds = for_.as_secs();
+    verdict(
+        "stalled",
+        format!(
+            "its shard {shard} has not answered for {seconds} s: it waits for a member, or for memory"
+        ),
+        Some(format!(
+            "look at its members (`dmesg`) and at the machine's memory; `braid down {volume} --force` \
+             ends its process and gets the device back"
+        )),
+    )
+}
+
+/// The worst of the arrays that are not as they should be.
+fn worst_of(volume: &str, arrays: &[ArrayStatus]) -> Option<Verdict> {
+    let several = arrays.len() > 1;
+    let verdicts = arrays.iter().filter_map(|array| {
+        let which = if several { format!(" --array {}", array.called) } else { String::new() };
+        stopped(array)
+            .or_else(|| degraded(volume, array, &which))
+            .or_else(|| resyncing(array))
+            .map(|verdict| (rank(&verdict, array), verdict))
+    });
+    verdicts.max_by_key(|(rank, _)| *rank).map(|(_, verdict)| verdict)
+}
+
+/// What needs somebody comes before what is being mended.
+fn rank(verdict: &Verdict, array: &ArrayStatus) -> u8 {
+    match verdict.state {
+        "failed" => 4,
+        "degraded" if array.job.is_none() => 3,
+        "degraded" => 2,
+        _ => 1,
+    }
+}
+
+fn stopped(array: &ArrayStatus) -> Option<Verdict> {
+    let last = array.log.last().map_or("", |(_, text)| text);
+    (array.state == "broken").then(|| {
+        verdict(
+            "failed",
+            format!("{}: nothing can be written any more: {last}", array.level),
+            Some(
+                "what was acknowledged can be read; replace what failed, then bring it up again"
+                    .to_owned(),
+            ),
+        )
+    })
+}
+
+fn progress_of(array: &ArrayStatus) -> Option<String> {
+    array.job.as_ref().map(|job| {
+        let percent = job.done_bytes as f64 * 100.0 / job.total_bytes.max(1) as f64;
+        format!("{} at {percent:.1} %", job.kind)
+    })
+}
+
+/// `which` names the array in commands, where there are several.
+fn degraded(volume: &str, array: &ArrayStatus, which: &str) -> Option<Verdict> {
+    let missing = array.in_sync.iter().filter(|in_sync| !**in_sync).count();
+    if missing == 0 {
+        return None;
+    }
+    let faulty = array.members.iter().find(|member| member.state == "faulty");
+    let mut why = format!("{}: {missing} of {} members not in sync", array.level, array.raid_disks);
+    if let Some(member) = faulty {
+        let remark = member.remark.as_deref().unwrap_or("faulty");
+        why = format!("{why} ({}: {remark})", member.member);
+    }
+    let add = format!("`braid member add {volume} DEVICE{which}`");
+    let progress = progress_of(array);
+    let next = match (&progress, faulty) {
+        (Some(_), _) => format!("wait: `braid status {volume} --watch` shows how far it is"),
+        // Nothing would remember a member that is taken in.
+        (None, _) if array.metadata.is_none() => {
+            "copy what it holds to an array with superblocks, which takes members in: `braid create` \
+             makes one"
+                .to_owned()
+        }
+        (None, Some(member)) => {
+            format!("`braid member remove {volume} {}`, then {add}", shell_path(&member.member))
+        }
+        (None, None) => match array.left_out.first() {
+            Some(LeftOutStatus { member, by_bitmap }) => {
+                let how = if *by_bitmap { "re-add" } else { "add" };
+                let member = shell_path(member);
+                format!("`braid member {how} {volume} {member}{which}` brings it up to date")
+            }
+            None => format!("{add} gives the array another member"),
+        },
+    };
+    let why = progress.map_or(why.clone(), |progress| format!("{why}; {progress}"));
+    Some(verdict("degraded", why, Some(next)))
+}
+
+fn resyncing(array: &ArrayStatus) -> Option<Verdict> {
+    array.job.as_ref().filter(|job| job.kind == "resync")?;
+    let what = if array.has_parity() {
+        "parity may not fit the data that was written last"
+    } else {
+        "copies may differ since they were last written"
+    };
+    let progress = progress_of(array).unwrap_or_default();
+    Some(verdict("resyncing", format!("{}: {what}; {progress}", array.level), None))
+}
+
+/// Members that failed where nothing makes up for them. Where there are copies, the arrays say what
+/// a failure means.
+fn failing(volume: &str, members: &[MemberStatus], arrays: &[ArrayStatus]) -> Option<Verdict> {
+    if arrays.iter().any(ArrayStatus::is_redundant) {
+        return None;
+    }
+    let member = members.iter().find(|member| member.failures > 0)?;
+    // What was lost is more than what failed.
+    if let Some((member, error)) = members.iter().find_map(|one| Some((one, one.lost.as_ref()?))) {
+        return Some(verdict(
+            "failing",
+            format!(
+                "a flush of {} failed ({error}): what was written before may not be on it, and every \
+                 flush fails until the volume is brought up anew",
+                member.member
+            ),
+            Some(format!(
+                "check what was written since the last flush that was answered well; then `braid down \
+                 {volume}` and `braid up {volume}`"
+            )),
+        ));
+    }
+    Some(verdict(
+        "failing",
+        format!(
+            "{} failed {} times, last with: {}",
+            member.member,
+            member.failures,
+            member.last_failure.as_deref().unwrap_or("unknown")
+        ),
+        Some(
+            "this level has no redundancy: copy what can still be read, then replace the member"
+                .to_owned(),
+        ),
+    ))
+}
+
+/// Members that nobody will find again once the volume is down, each with what that means.
+pub(super) fn warnings_of_gone(members: &[MemberStatus]) -> Vec<String> {
+    let gone = members.iter().filter_map(|one| Some((&one.member, one.gone.as_ref()?)));
+    gone.map(|(label, why)| format!("{label}: {why}: what it holds goes when the volume goes down"))
+        .collect()
+}
+
+fn gone(volume: &str, members: &[MemberStatus], arrays: &[ArrayStatus]) -> Option<Verdict> {
+    let mut gone = members.iter().filter(|member| member.gone.is_some());
+    let first = gone.next()?.member.as_str();
+    let has = |array: &&ArrayStatus| array.members.iter().any(|one| one.member == first);
+    let keeps_copies =
+        arrays.iter().find(has).is_some_and(|array| array.raid_disks > 1 && array.is_redundant());
+    let why = warnings_of_gone(members).join("; ");
+    Some(if gone.next().is_none() && keeps_copies {
+        let path = shell_path(first);
+        verdict("degraded", why, Some(format!("`braid member replace {volume} {path} DEVICE`")))
+    } else {
+        let next = format!("copy what {volume} holds elsewhere before it goes down");
+        verdict("failing", why, Some(next))
+    })
+}
