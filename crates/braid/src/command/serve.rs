@@ -4,7 +4,6 @@ use crate::cli::Serve;
 use crate::failure::Failure;
 use crate::volume::{Attach, RunError, Spec, run};
 
-use super::up::absolute_address;
 use super::{given, stacks};
 
 pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
@@ -14,7 +13,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         name: serve.name.clone(),
         stack: stack.clone(),
         // What is printed works from any folder.
-        nbd: serve.nbd.iter().map(|address| absolute_address(address)).collect(),
+        nbd: serve.nbd.iter().map(|address| stacks::absolute_address(address)).collect(),
         insecure: serve.common.insecure,
         attach: Attach::None,
         read_only: serve.common.read_only,

@@ -93,3 +93,11 @@ pub(super) fn md_of(layout: Option<Raid0Layout>, paths: &[PathBuf]) -> Result<St
     let members = paths.iter().map(member).collect::<Result<_, _>>()?;
     Ok(Stack::from(Node::Md(Md { layout, members })))
 }
+
+/// An NBD address as it is from any folder: the process does not stay in the folder where the command was typed.
+pub(super) fn absolute_address(address: &str) -> String {
+    match address.strip_prefix("unix:").map(std::path::absolute) {
+        Some(Ok(path)) => format!("unix:{}", path.display()),
+        _ => address.to_owned(),
+    }
+}

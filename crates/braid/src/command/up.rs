@@ -190,7 +190,7 @@ fn apply_options(up: &Up, record: &mut Record) {
         record.attach = attach;
     }
     if !up.nbd.is_empty() {
-        record.nbd = up.nbd.iter().map(|address| absolute_address(address)).collect();
+        record.nbd = up.nbd.iter().map(|address| stacks::absolute_address(address)).collect();
     }
     record.read_only |= up.common.read_only;
     record.insecure |= up.common.insecure;
@@ -199,14 +199,6 @@ fn apply_options(up: &Up, record: &mut Record) {
     }
     if let Some(shards) = up.common.shards {
         record.shards = shards.into();
-    }
-}
-
-/// The process does not stay in the folder where the command was typed.
-pub(super) fn absolute_address(address: &str) -> String {
-    match address.strip_prefix("unix:").map(std::path::absolute) {
-        Some(Ok(path)) => format!("unix:{}", path.display()),
-        _ => address.to_owned(),
     }
 }
 

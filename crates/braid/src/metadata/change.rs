@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use braid_probe::{FileKind, MemberFacts, identify};
 use rustix::fs::{FlockOperation, OFlags};
 
-use super::saved::{Saved, Trail};
+use super::saved::{Patch, Saved, Trail};
 use crate::failure::{Context, Failure};
 
 /// A member that nobody else may use while this value lives.
@@ -86,18 +86,6 @@ impl Held {
         let what = format!("cannot make durable what was written to {}", self.path.display());
         self.file.sync_all().context(what)
     }
-}
-
-/// Bytes for a member.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Patch {
-    /// Which member, by its index.
-    pub(crate) member: usize,
-    /// Where on it, in bytes.
-    pub(crate) offset: u64,
-    /// What lies there, in words.
-    pub(crate) what: &'static str,
-    pub(crate) bytes: Vec<u8>,
 }
 
 /// Members and what is to be written to them, in order.

@@ -26,8 +26,8 @@ mod member;
 mod saved;
 
 pub(crate) use allocate::allocate;
-pub(crate) use change::{Change, Held, Patch};
+pub(crate) use change::{Change, Held};
 pub(crate) use host::{block_device_name, host_name, now, random_number, random_uuid, utc_offset};
 pub(crate) use image::Image;
 pub(crate) use member::{Metadata, MetadataError, stripe_log_head};
-pub(crate) use saved::{Saved, SavedPatch, Trail};
+pub(crate) use saved::{Patch, Saved, SavedPatch, Trail};

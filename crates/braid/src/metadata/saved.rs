@@ -17,9 +17,20 @@ use std::path::{Path, PathBuf};
 use braid_md::Uuid;
 use serde::{Deserialize, Serialize};
 
-use super::Patch;
 use crate::failure::{Context, Failure};
 use crate::record::Known;
+
+/// Bytes for a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Patch {
+    /// Which member, by its index.
+    pub(crate) member: usize,
+    /// Where on it, in bytes.
+    pub(crate) offset: u64,
+    /// What lies there, in words.
+    pub(crate) what: &'static str,
+    pub(crate) bytes: Vec<u8>,
+}
 
 /// A change of members that can be undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,7 +79,7 @@ impl Saved {
         Saved {
             number: 0,
             command: command.to_owned(),
-            time_s: super::now().seconds,
+            time_s: super::host::now().seconds,
             names: Vec::new(),
             arrays: Vec::new(),
             record: None,
