@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,9 +19,10 @@ use std::time::{Duration, Instant};
 use async_task::Runnable;
 use braid_engine::CompletionSource;
 
+use crate::eventfd;
 use crate::operation::Operation;
 use crate::pool::{Job, Pool};
-use crate::ring::Ring;
+use crate::ring::{Ring, Workers};
 use crate::table::{After, Table};
 use crate::threads::{Threads, job_of};
 use crate::timer::Timers;
@@ -43,17 +44,6 @@ pub enum Mode {
     Uring,
     /// `poll` and a pool of threads.
     Threads,
-}
-
-/// Who does what has to wait, of the operations that io_uring carries out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Workers {
-    /// Threads that the kernel makes when it needs them.
-    #[default]
-    Kernel,
-    /// The executor's own, which are there from the start: for a process that must not wait for
-    /// memory while it serves.
-    Own,
 }
 
 /// How to make an executor.
@@ -127,7 +117,7 @@ impl Executor {
     /// # Panics
     /// If the thread has an executor already.
     pub fn new(config: Config) -> io::Result<Executor> {
-        let eventfd = eventfd()?;
+        let eventfd = eventfd::new()?;
         let ring = |eventfd: &OwnedFd| {
             let ring = Ring::new(eventfd.try_clone()?, config.workers)?;
             Ok(Driver::Ring(Box::new(ring)))
@@ -369,7 +359,7 @@ impl Inbox {
     fn push(&self, message: Message) {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
         if self.waiting.load(Ordering::SeqCst) {
-            ring_eventfd(&self.eventfd);
+            eventfd::ring(&self.eventfd);
         }
     }
 
@@ -380,24 +370,6 @@ impl Inbox {
     fn take(&self) -> Vec<Message> {
         std::mem::take(&mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
-
-pub(crate) fn eventfd() -> io::Result<OwnedFd> {
-    // SAFETY: a call without pointers; the result is checked and owned.
-    unsafe {
-        match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
-            -1 => Err(io::Error::last_os_error()),
-            fd => Ok(OwnedFd::from_raw_fd(fd)),
-        }
-    }
-}
-
-/// Wakes whoever waits for an eventfd.
-pub(crate) fn ring_eventfd(fd: &OwnedFd) {
-    let one = 1u64.to_ne_bytes();
-    // SAFETY: 8 valid bytes. It can only fail when the count is at its maximum, and then whoever
-    // waits is woken anyway.
-    unsafe { libc::write(fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
 }
 
 /// Reaches an executor from other threads.

@@ -17,7 +17,9 @@
 //! devices and exports are built on top.
 
 mod clock;
+mod eventfd;
 mod executor;
+mod fd;
 mod file;
 mod net;
 mod operation;
@@ -28,6 +30,8 @@ mod threads;
 mod timer;
 
 pub use clock::ExecutorClock;
-pub use executor::{Config, Executor, Handle, Mode, Remote, Workers};
-pub use file::{Failures, Fd};
-pub use net::{Interest, Receive};
+pub use executor::{Config, Executor, Handle, Mode, Remote};
+pub use fd::{Failures, Fd};
+pub use net::Receive;
+pub use operation::Interest;
+pub use ring::Workers;

@@ -9,30 +9,13 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use braid_mem::Buf;
 
-use crate::operation::{Operation, raw};
-use crate::{Fd, Handle};
-
-/// What a descriptor is awaited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interest {
-    /// Data, a connection, or the other side's end.
-    Readable,
-    /// Room.
-    Writable,
-}
-
-impl Interest {
-    pub(crate) fn events(self) -> i16 {
-        match self {
-            Interest::Readable => libc::POLLIN,
-            Interest::Writable => libc::POLLOUT,
-        }
-    }
-}
+use crate::executor::{Handle, Submitted};
+use crate::fd::Fd;
+use crate::operation::{Interest, Operation, raw};
 
 /// A receive under way.
 pub struct Receive {
-    operation: crate::executor::Submitted,
+    operation: Submitted,
 }
 
 impl Future for Receive {

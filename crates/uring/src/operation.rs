@@ -6,8 +6,25 @@ use std::time::Duration;
 use braid_block::{Completion, Errno, Payload};
 use braid_mem::Buf;
 
-use crate::Fd;
-use crate::net::Interest;
+use crate::fd::Fd;
+
+/// What a descriptor is awaited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Data, a connection, or the other side's end.
+    Readable,
+    /// Room.
+    Writable,
+}
+
+impl Interest {
+    pub(crate) fn events(self) -> i16 {
+        match self {
+            Interest::Readable => libc::POLLIN,
+            Interest::Writable => libc::POLLOUT,
+        }
+    }
+}
 
 /// One operation with all the memory and descriptors that the kernel uses for it.
 pub(crate) enum Operation {

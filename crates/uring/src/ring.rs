@@ -19,9 +19,20 @@ use std::time::Duration;
 use io_uring::types::{Fd as RingFd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, opcode, squeue};
 
-use crate::executor::Workers;
+use crate::eventfd;
 use crate::operation::{Operation, Rest, raw};
 use crate::table::{After, Table};
+
+/// Who does what has to wait, of the operations that io_uring carries out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Workers {
+    /// Threads that the kernel makes when it needs them.
+    #[default]
+    Kernel,
+    /// The executor's own, which are there from the start: for a process that must not wait for
+    /// memory while it serves.
+    Own,
+}
 
 /// The user data of the poll on the inbox's descriptor.
 const INBOX: u64 = u64::MAX;
@@ -113,13 +124,13 @@ impl Ring {
         count: usize,
         resubmit: &dyn Fn(u32),
     ) -> io::Result<()> {
-        let silent = crate::executor::eventfd()?;
+        let silent = eventfd::new()?;
         let wait = opcode::PollAdd::new(RingFd(silent.as_raw_fd()), libc::POLLIN as u32).build();
         // All are under way at once, or the first would be used again for the next.
         (0..count).for_each(|_| self.push(&wait.clone().user_data(RESERVE)));
         self.reserving.set(count);
         self.turn(table, None, resubmit)?;
-        crate::executor::ring_eventfd(&silent);
+        eventfd::ring(&silent);
         while self.reserving.get() > 0 {
             self.turn(table, Some(None), resubmit)?;
         }
@@ -186,7 +197,7 @@ impl Ring {
         for (user_data, result) in results.drain(..) {
             match user_data {
                 INBOX => {
-                    drain_eventfd(&self.inbox);
+                    eventfd::drain(&self.inbox);
                     self.armed.set(false);
                 }
                 CANCEL => {}
@@ -280,12 +291,4 @@ fn entry_of(operation: &mut Operation, nowait: bool) -> squeue::Entry {
         }
         Operation::Blocking => unreachable!("run by the pool"),
     }
-}
-
-/// Takes the count out of an eventfd, so that it can wake again.
-pub(crate) fn drain_eventfd(fd: &OwnedFd) {
-    let mut count = [0u8; 8];
-    // SAFETY: the buffer is valid for the 8 bytes an eventfd gives. EAGAIN, the only failure of
-    // a non-blocking eventfd, means that it is empty already.
-    unsafe { libc::read(fd.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
 }

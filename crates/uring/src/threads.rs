@@ -6,10 +6,9 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use crate::net::Interest;
-use crate::operation::{Operation, Rest, raw};
+use crate::eventfd;
+use crate::operation::{Interest, Operation, Rest, raw};
 use crate::pool::{Job, Pool};
-use crate::ring::drain_eventfd;
 use crate::table::Table;
 
 pub(crate) struct Threads {
@@ -61,7 +60,7 @@ impl Threads {
             return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
         }
         if fds[0].revents != 0 {
-            drain_eventfd(&self.inbox);
+            eventfd::drain(&self.inbox);
         }
         let mut index = 0;
         let mut finished = Vec::new();
