@@ -142,6 +142,12 @@ fn members_that_are_files_are_attached_under_a_memory_limit_only_if_told_to() {
     }
     let said = ["640 MiB", "a.img and another member lie in a file system", "--attach fuse"];
     up(&[]).fails(3, &said);
+    // A start without a member is recorded on the others, but not one that is refused.
+    std::fs::rename(scratch.join("b.img"), scratch.join("away.img")).unwrap();
+    let before = scratch.read("a.img");
+    up(&["--degraded"]).fails(3, &["a.img lies in a file system"]);
+    assert!(scratch.read("a.img") == before, "a refused start wrote");
+    std::fs::rename(scratch.join("away.img"), scratch.join("b.img")).unwrap();
     let told = up(&["--attach", "fuse"]).ok();
     assert!(told.err.contains("640 MiB"), "{told}");
     scratch.run(&["down", "v"]).ok();

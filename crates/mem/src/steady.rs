@@ -52,6 +52,7 @@ pub fn one_heap() {
 /// touched memory until more than that is in use. Call [`one_heap`] before.
 pub fn fill_heap(bytes: usize) {
     let mut reserve: Vec<u8> = Vec::with_capacity(bytes);
+    // By hand, because [`touch_memory`] needs Linux 5.14.
     for page in reserve.spare_capacity_mut().chunks_mut(PAGE) {
         page[0].write(1);
     }

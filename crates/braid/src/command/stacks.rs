@@ -94,7 +94,8 @@ pub(super) fn md_of(layout: Option<Raid0Layout>, paths: &[PathBuf]) -> Result<St
     Ok(Stack::from(Node::Md(Md { layout, members })))
 }
 
-/// An NBD address as it is from any folder: the process does not stay in the folder where the command was typed.
+/// An NBD address as it is from any folder: a volume's process does not stay in the one where the
+/// command was typed.
 pub(super) fn absolute_address(address: &str) -> String {
     match address.strip_prefix("unix:").map(std::path::absolute) {
         Some(Ok(path)) => format!("unix:{}", path.display()),

@@ -2,10 +2,11 @@
 //! only its own progress can free.
 //!
 //! ```text
-//!   before the shards    one heap; the kernel told (PR_SET_IO_FLUSHER), where it listens
+//!   before the shards    one heap; the kernel told (PR_SET_IO_FLUSHER), where it listens; no limit
+//!                        that could end this process
 //!   shards start         pools locked; stacks touched; where the kernel does not listen, threads
 //!                        for what blocks started, and what it keeps of requests made
-//!   before attaching     a reserve of heap; the program read in; all of it locked
+//!   before attaching     a reserve of heap; all of heap and program there, and locked
 //! ```
 //!
 //! The kernel is told by each thread for itself and those that it starts: before there are others.
@@ -71,21 +72,29 @@ pub(super) fn prepare_shard() {
     steady::touch_stack(SHARD_STACK);
 }
 
-/// Holds all that serving takes; answers what is not as it should be. `files` are the members that
-/// lie in file systems, and are written.
+/// Whether a limit on memory can end a volume that will be attached; `files` are the members that lie
+/// in file systems, and are written. Before anything is written: a refusal leaves all as it was.
+/// Answers what is to be said of it.
 ///
 /// # Errors
-/// Memory cannot be locked, or what it takes to write files is limited, and nobody asked for the
-/// volume to be attached all the same.
-pub(super) fn hold(attach: Attach, files: &[String]) -> Result<Vec<String>, NotHeld> {
-    let mut warnings = Vec::new();
-    if let (Some(limit), [first, others @ ..]) = (cgroup::memory_limit(), files) {
-        let limited = Limited { limit: ByteSize(limit), file: first.clone(), others: others.len() };
-        match attach {
-            Attach::Fuse => warnings.push(limited.to_string()),
-            Attach::Auto | Attach::None => return Err(NotHeld::Limited(limited)),
-        }
+/// It can, and nobody asked for the volume to be attached all the same.
+pub(super) fn check_limit(attach: Attach, files: &[String]) -> Result<Option<String>, NotHeld> {
+    let (Some(limit), [first, others @ ..]) = (cgroup::memory_limit(), files) else {
+        return Ok(None);
+    };
+    let limited = Limited { limit: ByteSize(limit), file: first.clone(), others: others.len() };
+    match attach {
+        Attach::Fuse => Ok(Some(limited.to_string())),
+        Attach::Auto | Attach::None => Err(NotHeld::Limited(limited)),
     }
+}
+
+/// Holds all that serving takes; answers what is not as it should be.
+///
+/// # Errors
+/// Memory cannot be locked, and nobody asked for the volume to be attached all the same.
+pub(super) fn hold(attach: Attach) -> Result<Vec<String>, NotHeld> {
+    let mut warnings = Vec::new();
     steady::fill_heap(HEAP);
     if let Err(error) = steady::touch_memory() {
         warnings.push(format!(

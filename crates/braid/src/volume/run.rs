@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use braid_block::Limits;
 use braid_export_nbd::{Address, Listener};
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +83,9 @@ impl Volume {
         }
         let media = Arc::new(open_members(spec, is_dying)?);
         warnings.extend(media.warnings());
+        if attaches {
+            warnings.extend(memory::check_limit(spec.attach, &written_files(&media))?);
+        }
         let listeners = spec
             .nbd
             .iter()
@@ -98,7 +100,7 @@ impl Volume {
         let attached = match attaches {
             false => None,
             true => {
-                warnings.extend(memory::hold(spec.attach, &written_files(&media, limits))?);
+                warnings.extend(memory::hold(spec.attach)?);
                 Some(Attached::attach(spec, &shards[0], limits, send.clone())?)
             }
         };
@@ -239,14 +241,13 @@ fn check_open_files() -> Result<(), RunError> {
     }
 }
 
-/// The members that lie in file systems, if they are written.
-fn written_files(media: &Media, limits: Limits) -> Vec<String> {
-    let is_file = |leaf: &Arc<Leaf>| match &leaf.medium {
-        Medium::File(file) => !file.is_block_device(),
+/// The members that lie in file systems, and are written.
+fn written_files(media: &Media) -> Vec<String> {
+    let is_one = |leaf: &Arc<Leaf>| match &leaf.medium {
+        Medium::File(file) => !file.is_block_device() && !file.limits().read_only,
         Medium::Ram(_) | Medium::Modelled(_) => false,
     };
-    let files = media.leaves().into_iter().filter(is_file).map(|leaf| leaf.label.clone());
-    if limits.read_only { Vec::new() } else { files.collect() }
+    media.leaves().into_iter().filter(is_one).map(|leaf| leaf.label.clone()).collect()
 }
 
 /// Locks the name of a volume that is known by one.

@@ -46,7 +46,7 @@ impl control::Volume for Shared {
         let silent = shard::silent(&self.remotes, SHARD_LIMIT);
         let remote = Some(&self.remotes[0]).filter(|_| !silent.contains(&0));
         let arrays = arrays::all(&self.media, remote, self.limits.read_only);
-        let asked = silent.first().map(|shard| Silent { shard: *shard, for_: SHARD_LIMIT });
+        let asked = silent.first().map(|shard| Silent { shard: *shard, waited: SHARD_LIMIT });
         let Verdict { state, why, next } =
             verdict::judge(&self.spec.name, &members, &arrays, asked);
         let mut warnings = self.warnings.clone();

@@ -29,8 +29,8 @@ pub(super) struct Verdict {
 #[derive(Clone, Copy)]
 pub(super) struct Silent {
     pub(super) shard: usize,
-    /// How long it was asked.
-    pub(super) for_: Duration,
+    /// How long an answer was waited for.
+    pub(super) waited: Duration,
 }
 
 /// Judges the volume called `volume` by its members and arrays.
@@ -53,8 +53,8 @@ fn verdict(state: &'static str, why: String, next: Option<String>) -> Verdict {
 }
 
 fn stalled(volume: &str, silent: Silent) -> Verdict {
-    let Silent { shard, for_ } = silent;
-    let seconds = for_.as_secs();
+    let Silent { shard, waited } = silent;
+    let seconds = waited.as_secs();
     verdict(
         "stalled",
         format!(
