@@ -95,6 +95,20 @@ fn why_a_member_cannot_come_back_by_the_bitmap() {
     scratch.run(&["member", "re-add", "home", "d.img"]).fails(REFUSED, &parts);
 }
 
+/// What the array is now counts, not what it was when it came up.
+#[test]
+fn a_member_that_went_after_the_array_grew_comes_back_by_the_bitmap() {
+    let scratch = mirror(&["--bitmap", "64K", "--size", "4M"]);
+    let volume = up(&scratch, "home", &[]);
+    scratch.run(&["grow", "home", "--size", "max"]).ok();
+    wait_until_idle(&volume, "b.img");
+    take_out(&scratch, "b.img");
+    write(&volume, 8192, 2);
+    scratch.run(&["member", "re-add", "home", "b.img"]).ok();
+    wait_until_idle(&volume, "b.img");
+    scratch.run(&["scrub", "home", "--wait"]).ok();
+}
+
 #[test]
 fn the_next_command_names_the_member_that_is_right_there() {
     for (bitmap, how) in [("64K", "re-add"), ("none", "add")] {

@@ -29,6 +29,7 @@
 //! Deliberately absent: a general file system, the page cache, and FUSE over io_uring.
 
 mod attach;
+mod counters;
 pub mod fuzz;
 mod mount;
 mod mountinfo;
@@ -37,5 +38,6 @@ mod serve;
 pub mod session;
 
 pub use attach::{AttachError, Attachment, DetachError, Forced};
+pub use counters::Counters;
 pub use mount::{Aborter, Mount, MountError};
-pub use serve::{Counters, ServeError, serve};
+pub use serve::{ServeError, serve};

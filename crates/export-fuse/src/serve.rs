@@ -34,6 +34,7 @@ use braid_mem::{Buf, Pool};
 use braid_uring::{Fd, Handle, Interest};
 use rustix::io::Errno as Os;
 
+use crate::counters::Counters;
 use crate::protocol::{self, HEAD, MAX_DATA, Reply};
 use crate::session::{Answer, NXIO, Session};
 
@@ -47,29 +48,6 @@ const BUDGET: usize = 64;
 const COPY_MOST: usize = 64 << 10;
 /// Most pieces of memory that one system call takes (`UIO_MAXIOV`).
 const MOST_SLICES: usize = 1024;
-
-/// What was served over one descriptor: counted by its shard, read from any thread.
-#[derive(Debug, Default)]
-pub struct Counters {
-    /// READ requests.
-    pub reads: AtomicU64,
-    /// Bytes that they asked for.
-    pub read_bytes: AtomicU64,
-    /// WRITE requests.
-    pub writes: AtomicU64,
-    /// Bytes that they brought.
-    pub written_bytes: AtomicU64,
-    /// FSYNC requests.
-    pub flushes: AtomicU64,
-    /// Ranges punched or zeroed.
-    pub zeroes: AtomicU64,
-    /// All other requests.
-    pub others: AtomicU64,
-    /// Block requests that the volume failed.
-    pub failures: AtomicU64,
-    /// Times that no request was there and the shard waited for one.
-    pub waits: AtomicU64,
-}
 
 /// Why a mount is not served any more, other than by being unmounted.
 #[derive(Debug, thiserror::Error)]

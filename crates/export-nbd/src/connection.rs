@@ -14,8 +14,9 @@ use braid_nbd::handshake::{Handshake, Policy, Step};
 use braid_nbd::protocol::{BlockSize, ExportError, ExportInfo, Exports, Negotiated};
 
 use crate::counters::Counters;
+use crate::end::End;
 use crate::inbox::Inbox;
-use crate::session::{End, Parts, Session};
+use crate::session::{Parts, Session};
 use crate::stop::Stop;
 use crate::stream::Stream;
 

@@ -31,7 +31,7 @@ use braid_uring::{Fd, Handle};
 
 use crate::connection::{Door, Export};
 use crate::counters::{Counters, Counts};
-use crate::session::End;
+use crate::end::End;
 use crate::stream::Socket;
 
 /// What a connection receives into, in bytes: some thousand small requests.

@@ -21,6 +21,8 @@
 //!   block each other for ever; one that does not go on is cut off ([`crate::watch`]).
 //! * After the end was decided nothing more is parsed; what is under way is finished and sent.
 
+mod reply;
+
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -28,16 +30,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use braid_block::{Completion, Errno, Flags, Io, Span};
+use braid_block::{Errno, Flags, Io, Span};
 use braid_engine::{Dev, InFlight, Pending};
 use braid_mem::Pool;
-use braid_nbd::protocol::constants::{NBD_STATE_HOLE, NBD_STATE_ZERO};
-use braid_nbd::protocol::{
-    self, CheckedRequest, Command, ExportInfo, Extent, NbdErrno, Negotiated, ParsedHeader, Refusal,
-    RefusalReason,
-};
+use braid_nbd::protocol::{self, CheckedRequest, Command, ExportInfo, Negotiated, ParsedHeader};
 
 use crate::counters::{Counters, Counts};
+use crate::end::End;
 use crate::inbox::Inbox;
 use crate::outbox::Outbox;
 use crate::payload::{Incoming, PIECE, get_payload};
@@ -56,48 +55,6 @@ const MOST_UNSENT: usize = 512 << 10;
 /// Bytes of memory that one connection's requests and replies may hold when another request is
 /// taken.
 const MOST_HELD: u64 = 8 << 20;
-
-/// Why a connection ended.
-#[derive(Debug, thiserror::Error)]
-pub enum End {
-    /// The client asked for it, or closed its side between two requests.
-    #[error("the client disconnected")]
-    Disconnected,
-    /// The volume is going down.
-    #[error("the volume is going down")]
-    Stopped,
-    /// It was not through its handshake when others needed its place.
-    #[error("the client was not through its handshake when there was no room for more")]
-    GaveWay,
-    /// The stream is out of step.
-    #[error("{0:#010x} where a request should start")]
-    BadMagic(u32),
-    /// A request behind which the next one cannot be found.
-    #[error("request refused: {0}")]
-    Refused(RefusalReason),
-    /// The client closed its side inside a request or a handshake.
-    #[error("the client left in the middle of a message")]
-    Truncated,
-    /// The client did not go on: inside a message, or with memory that others wait for.
-    #[error(
-        "the client did not go on for {} s, inside a message or with replies unread",
-        .0.as_secs()
-    )]
-    Stalled(Duration),
-    /// The handshake broke the protocol.
-    #[error("handshake: {0}")]
-    Handshake(#[from] braid_nbd::handshake::HandshakeError),
-    /// The connection failed.
-    #[error("connection: {0}")]
-    Failed(#[from] io::Error),
-}
-
-impl End {
-    /// Whether the client is to blame.
-    pub fn is_protocol_error(&self) -> bool {
-        !matches!(self, End::Disconnected | End::Stopped | End::Failed(_))
-    }
-}
 
 /// What a session works with.
 pub(crate) struct Parts<S> {
@@ -384,54 +341,6 @@ impl<S: Stream> Session<S> {
         any
     }
 
-    #[inline]
-    fn reply(&mut self, request: CheckedRequest, completion: Completion) {
-        let style = self.parts.negotiated.style;
-        match (completion.result, request.command) {
-            (Err(errno), command) => {
-                let errno = command.answerable(NbdErrno::from_os(errno.raw()));
-                self.counts.replies += 1;
-                self.counts.errors += 1;
-                self.outbox.push_header(style.error(request.to, errno));
-            }
-            (Ok(()), Command::Read { offset, length, .. }) => {
-                self.counts.replies += 1;
-                self.outbox.push_header(style.read_data(request.to, offset, length, true));
-                self.outbox.push_payload(completion.payload);
-            }
-            (Ok(()), _) => self.reply_ok(request),
-        }
-    }
-
-    fn reply_ok(&mut self, request: CheckedRequest) {
-        self.counts.replies += 1;
-        self.outbox.push_header(self.parts.negotiated.style.ok(request.to));
-    }
-
-    fn reply_status(&mut self, request: CheckedRequest, span: Span, one_extent: bool) {
-        let extents: Vec<Extent> = self.parts.dev.extents(span).iter().map(extent_of).collect();
-        let id = self.parts.negotiated.base_allocation.unwrap_or_default();
-        let style = self.parts.negotiated.style;
-        let mut bytes = Vec::new();
-        style.block_status(request.to, id, span.len, one_extent, &extents, &mut bytes);
-        self.counts.replies += 1;
-        self.outbox.push_bytes(bytes);
-    }
-
-    fn refuse(&mut self, refusal: Refusal) {
-        let mut bytes = Vec::new();
-        let reason = refusal.reason.to_string();
-        let style = self.parts.negotiated.style;
-        style.error_message(refusal.to, refusal.errno, &reason, &mut bytes);
-        self.counts.replies += 1;
-        self.counts.errors += 1;
-        self.outbox.push_bytes(bytes);
-        match refusal.payload {
-            protocol::Payload::Drain(count) => self.drain = count as usize,
-            protocol::Payload::Close => self.end = Some(End::Refused(refusal.reason)),
-        }
-    }
-
     /// Sends what the socket takes; waits for room if that is not all.
     fn send(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         loop {
@@ -512,10 +421,4 @@ fn data_bytes(command: &Command) -> u64 {
 
 fn fua_flag(fua: bool) -> Flags {
     if fua { Flags::FUA } else { Flags::NONE }
-}
-
-fn extent_of(extent: &braid_block::Extent) -> Extent {
-    let hole = if extent.allocated { 0 } else { NBD_STATE_HOLE };
-    let zero = if extent.zero { NBD_STATE_ZERO } else { 0 };
-    Extent { length: extent.len, status: hole | zero }
 }

@@ -15,6 +15,8 @@
 //! Deliberately absent: threads (a waker may be used from one, the run is then its own), and
 //! costs: polling a task takes no time.
 
+mod sleep;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,6 +26,8 @@ use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
+
+use sleep::Sleep;
 
 use crate::Rng;
 use crate::seeds::is_repeating;
@@ -296,7 +300,7 @@ impl Handle {
     /// Waits for `duration_ns`.
     pub async fn sleep(&self, duration_ns: u64) {
         let deadline_ns = self.now().saturating_add(duration_ns);
-        Sleep { core: Rc::clone(&self.core), deadline_ns, key: None }.await;
+        Sleep::until(Rc::clone(&self.core), deadline_ns).await;
     }
 
     /// Has `event` called at `time_ns` (now, if that has passed). An event at the end of time
@@ -415,38 +419,3 @@ impl fmt::Display for Stuck {
 }
 
 impl std::error::Error for Stuck {}
-
-struct Sleep {
-    core: Rc<Core>,
-    deadline_ns: u64,
-    key: Option<EventKey>,
-}
-
-impl Sleep {
-    fn cancel(&mut self) {
-        if let Some(key) = self.key.take() {
-            let cancelled = self.core.events.borrow_mut().remove(&key);
-            drop(cancelled);
-        }
-    }
-}
-
-impl Future for Sleep {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.cancel();
-        if self.core.now_ns.get() >= self.deadline_ns {
-            return Poll::Ready(());
-        }
-        let waker = cx.waker().clone();
-        self.key = Some(self.core.schedule(self.deadline_ns, Box::new(move || waker.wake())));
-        Poll::Pending
-    }
-}
-
-impl Drop for Sleep {
-    fn drop(&mut self) {
-        self.cancel();
-    }
-}

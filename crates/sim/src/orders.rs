@@ -142,7 +142,7 @@ impl Stage {
 
     /// What the engine is given of a newcomer, once all that has to lie on it before does.
     async fn admit(&self, newcomer: Newcomer<'_>) -> Result<NewMember, String> {
-        let admitted = newcomer.admit(&self.superblock, self.log, &self.array);
+        let admitted = newcomer.admit(self.log, &self.array);
         let admitted = admitted.map_err(|why| why.to_string())?;
         let pool = Pool::new(POOL_FOR_NEWCOMERS).map_err(|error| error.to_string())?;
         admitted.prepare(&pool).await.map(|(new, _)| new)

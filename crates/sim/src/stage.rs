@@ -10,7 +10,7 @@ use braid_block::{Errno, Flags, Io, Limits, Op, Span};
 use braid_engine::Dev;
 use braid_engine::assembled::LogPlace;
 use braid_engine::redundant::{Layout, MemberState, Redundant, Status};
-use braid_md::{Resync, Superblock};
+use braid_md::Resync;
 
 use crate::atlas::Now;
 use crate::found::{carried, label, number};
@@ -65,8 +65,6 @@ pub(crate) struct Stage {
     pub disks: Rc<RefCell<Vec<SimDisk>>>,
     /// What lies beside it.
     pub shelf: Rc<RefCell<Shelf>>,
-    /// Its superblock when it was put together.
-    pub superblock: Rc<Superblock>,
     /// Its log.
     pub log: LogPlace,
     /// What it went through.

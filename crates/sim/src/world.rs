@@ -196,7 +196,6 @@ impl World<'_> {
             array,
             disks: Rc::new(RefCell::new(disks)),
             shelf: Rc::clone(&self.shelf),
-            superblock: Rc::new(assembled.superblock.clone()),
             log: assembled.log,
             past: Rc::clone(&self.past),
             oracle: Rc::clone(&self.oracle),

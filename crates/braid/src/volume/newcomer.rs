@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use braid_device::File;
 use braid_engine::assembled::{self, Admitted, LogPlace, NotTaken, areas_of_log};
 use braid_engine::redundant::Redundant;
-use braid_md::Superblock;
 use braid_probe::{Policy, check_member};
 use braid_shell::shell_path;
 use braid_uring::Handle;
@@ -86,11 +85,10 @@ impl Newcomer {
         Leaf { label: self.path.display().to_string(), medium: Medium::File(self.file.clone()) }
     }
 
-    /// As the engine takes it in: `anew` whatever it was before. `array` is its superblock, `log`
-    /// the log that it needs room for.
+    /// As the engine takes it in: `anew` whatever it was before. `log` is the log that it needs room
+    /// for.
     pub(super) fn admit(
         &self,
-        array: &Superblock,
         log: LogPlace,
         anew: bool,
         engine: &Redundant,
@@ -108,7 +106,7 @@ impl Newcomer {
             size: self.size,
             uuid: random_uuid().map_err(|failure| failure.text())?,
         };
-        newcomer.admit(array, log, engine).map_err(|why| self.led_on(&why))
+        newcomer.admit(log, engine).map_err(|why| self.led_on(&why))
     }
 
     fn led_on(&self, why: &NotTaken) -> String {

@@ -365,18 +365,17 @@ where
     F: FnOnce(Redundant, NewMember, Option<String>) -> W + Send + 'static,
     W: Future<Output = OrderAnswer> + 'static,
 {
-    let (superblock, log) = (array.superblock.clone(), array.log);
+    let (uuid, log) = (array.superblock.array_uuid.to_string(), array.log);
     let label = newcomer.path.display().to_string();
     let leaf = newcomer.leaf();
     let answer = ask(remote, move |handle, local, answer| {
-        let uuid = superblock.array_uuid.to_string();
         let of_array = |one: &&Rc<AtWork>| one.uuid.as_deref() == Some(&uuid);
         let Some(engine) = local.arrays.iter().find(of_array).map(|one| one.array.clone()) else {
             return send(&answer, OrderAnswer::refused("this array survives no failure"));
         };
         let not_taken =
             move |why: String| OrderAnswer::refused(format!("{label} is not taken: {why}"));
-        match newcomer.admit(&superblock, log, anew, &engine, handle, local) {
+        match newcomer.admit(log, anew, &engine, handle, local) {
             Ok(admitted) => {
                 let pool = local.pool.clone();
                 handle.spawn(async move {

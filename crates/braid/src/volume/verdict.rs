@@ -123,6 +123,9 @@ fn degraded(volume: &str, array: &ArrayStatus, which: &str) -> Option<Verdict> {
         let remark = member.remark.as_deref().unwrap_or("faulty");
         why = format!("{why} ({}: {remark})", member.member);
     }
+    if let Some(doubt) = doubt(array) {
+        why = format!("{why}; {doubt}");
+    }
     let add = format!("`braid member add {volume} DEVICE{which}`");
     let progress = progress_of(array);
     let next = match (&progress, faulty) {
@@ -147,6 +150,16 @@ fn degraded(volume: &str, array: &ArrayStatus, which: &str) -> Option<Verdict> {
     };
     let why = progress.map_or(why.clone(), |progress| format!("{why}; {progress}"));
     Some(verdict("degraded", why, Some(next)))
+}
+
+/// What is reconstructed from parity that may not fit: what a crash left, and a member that went before
+/// it was made good.
+fn doubt(array: &ArrayStatus) -> Option<String> {
+    let from = array.resync_from_bytes.filter(|_| array.has_parity())?;
+    Some(format!(
+        "parity from byte {from} of each member's data on was in doubt when the member went: what is \
+         reconstructed there may be wrong where something was being written at the crash"
+    ))
 }
 
 fn resyncing(array: &ArrayStatus) -> Option<Verdict> {
@@ -218,4 +231,33 @@ fn gone(volume: &str, members: &[MemberStatus], arrays: &[ArrayStatus]) -> Optio
         let next = format!("copy what {volume} holds elsewhere before it goes down");
         verdict("failing", why, Some(next))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{ArrayStatus, judge};
+
+    fn raid5(in_sync: [bool; 3], resync_from_bytes: Option<u64>) -> ArrayStatus {
+        let array = json!({
+            "name": "home", "uuid": null, "metadata": "1.2", "level": "raid5", "layout": "left-symmetric",
+            "layout_number": 2, "chunk_bytes": 524_288, "size_bytes": 1 << 30, "state": "active",
+            "raid_disks": 3, "in_sync": in_sync, "members": [], "resync_from_bytes": resync_from_bytes,
+            "events": 7, "bitmap_chunk_bytes": null, "bitmap_chunks": null, "bitmap_chunks_set": null,
+            "job": null, "requested": null, "last_scrub": null, "mismatch_bytes": 0,
+            "mismatch_offsets": [], "speed_min_bytes_per_second": 0,
+            "speed_max_bytes_per_second": null, "speed_latency_us_p99": null, "log": [],
+        });
+        serde_json::from_value(array).expect("a status")
+    }
+
+    #[test]
+    fn a_reconstruction_from_parity_in_doubt_is_told() {
+        let why = |array| judge("home", &[], &[array], None).why.unwrap_or_default();
+        let doubt = "parity from byte 4096 of each member's data on was in doubt";
+        assert!(why(raid5([true, true, false], Some(4096))).contains(doubt));
+        assert!(!why(raid5([true, true, false], None)).contains("in doubt"));
+        assert!(!why(raid5([true; 3], Some(4096))).contains("in doubt"));
+    }
 }

@@ -73,19 +73,17 @@ pub struct Admitted {
 }
 
 impl Newcomer<'_> {
-    /// As the engine takes it in; `array` is the array's superblock, `log` the log that a member
-    /// needs room for.
+    /// As the engine takes it in; `log` is the log that a member needs room for.
     ///
     /// # Errors
     /// Why it cannot be a member.
-    pub fn admit(
-        self,
-        array: &Superblock,
-        log: LogPlace,
-        engine: &Redundant,
-    ) -> Result<Admitted, NotTaken> {
+    pub fn admit(self, log: LogPlace, engine: &Redundant) -> Result<Admitted, NotTaken> {
+        let Some(array) = engine.superblock() else {
+            let why = "the array has no superblocks: nothing would remember it".to_owned();
+            return Err(NotTaken::Unfit(why));
+        };
         let again = match self.known {
-            Some(known) => come_back(known, array, engine)?,
+            Some(known) => come_back(known, &array, engine)?,
             None => Err("it was no member of this array".to_owned()),
         };
         let again = if self.anew { Err("it starts anew".to_owned()) } else { again };

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use braid_array::geometry::{Raid1, Run};
 use braid_array::{ArrayByte, MemberByte, Role};
-use braid_md::Level;
+use braid_md::{Level, Superblock};
 
 use super::Redundant;
 use super::core::Core;
@@ -126,6 +126,12 @@ impl Redundant {
     /// The device number for the next member: one that nobody had, as long as there are such.
     pub fn free_number(&self) -> u32 {
         self.inner.core.free_number()
+    }
+
+    /// The array's superblock as it is now, in the words of the member that it was assembled by; `None`
+    /// without superblocks.
+    pub fn superblock(&self) -> Option<Superblock> {
+        self.inner.core.publisher.array.borrow().clone()
     }
 
     /// Up to which event the bitmap knows what was written: a member that left later can come back

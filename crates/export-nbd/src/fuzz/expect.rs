@@ -17,7 +17,7 @@ use braid_nbd::protocol::{
 
 use super::disk::{Disk, Settings, range};
 use crate::connection::Export;
-use crate::session::End;
+use crate::end::End;
 
 /// All that a connection comes to.
 pub(super) struct Expected {

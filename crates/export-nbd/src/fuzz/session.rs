@@ -31,7 +31,7 @@ use braid_mem::{Buf, Pool};
 use super::disk::{Dice, Disk, Settings, Shared};
 use super::expect::expect;
 use crate::connection::Export;
-use crate::session::End;
+use crate::end::End;
 use crate::stream::Stream;
 
 /// Bytes of memory for all requests: fewer than may be asked for at once.

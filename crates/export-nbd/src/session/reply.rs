@@ -1,0 +1,65 @@
+//! What a session answers: a reply for each request, put into its outbox and counted.
+
+use braid_block::{Completion, Span};
+use braid_nbd::protocol::constants::{NBD_STATE_HOLE, NBD_STATE_ZERO};
+use braid_nbd::protocol::{CheckedRequest, Command, Extent, NbdErrno, Payload, Refusal};
+
+use super::Session;
+use crate::end::End;
+use crate::stream::Stream;
+
+impl<S: Stream> Session<S> {
+    #[inline]
+    pub(super) fn reply(&mut self, request: CheckedRequest, completion: Completion) {
+        let style = self.parts.negotiated.style;
+        match (completion.result, request.command) {
+            (Err(errno), command) => {
+                let errno = command.answerable(NbdErrno::from_os(errno.raw()));
+                self.counts.replies += 1;
+                self.counts.errors += 1;
+                self.outbox.push_header(style.error(request.to, errno));
+            }
+            (Ok(()), Command::Read { offset, length, .. }) => {
+                self.counts.replies += 1;
+                self.outbox.push_header(style.read_data(request.to, offset, length, true));
+                self.outbox.push_payload(completion.payload);
+            }
+            (Ok(()), _) => self.reply_ok(request),
+        }
+    }
+
+    pub(super) fn reply_ok(&mut self, request: CheckedRequest) {
+        self.counts.replies += 1;
+        self.outbox.push_header(self.parts.negotiated.style.ok(request.to));
+    }
+
+    pub(super) fn reply_status(&mut self, request: CheckedRequest, span: Span, one_extent: bool) {
+        let extents: Vec<Extent> = self.parts.dev.extents(span).iter().map(extent_of).collect();
+        let id = self.parts.negotiated.base_allocation.unwrap_or_default();
+        let style = self.parts.negotiated.style;
+        let mut bytes = Vec::new();
+        style.block_status(request.to, id, span.len, one_extent, &extents, &mut bytes);
+        self.counts.replies += 1;
+        self.outbox.push_bytes(bytes);
+    }
+
+    pub(super) fn refuse(&mut self, refusal: Refusal) {
+        let mut bytes = Vec::new();
+        let reason = refusal.reason.to_string();
+        let style = self.parts.negotiated.style;
+        style.error_message(refusal.to, refusal.errno, &reason, &mut bytes);
+        self.counts.replies += 1;
+        self.counts.errors += 1;
+        self.outbox.push_bytes(bytes);
+        match refusal.payload {
+            Payload::Drain(count) => self.drain = count as usize,
+            Payload::Close => self.end = Some(End::Refused(refusal.reason)),
+        }
+    }
+}
+
+fn extent_of(extent: &braid_block::Extent) -> Extent {
+    let hole = if extent.allocated { 0 } else { NBD_STATE_HOLE };
+    let zero = if extent.zero { NBD_STATE_ZERO } else { 0 };
+    Extent { length: extent.len, status: hole | zero }
+}
