@@ -9,7 +9,7 @@ use braid_array::{Geometry, Role};
 use braid_block::{Errno, Flags, Io, Limits, Op, Span};
 use braid_engine::Dev;
 use braid_engine::assembled::LogPlace;
-use braid_engine::redundant::{Layout, MemberState, Redundant, Status};
+use braid_engine::redundant::{Layout, MemberState, MemberStatus, Redundant, Status};
 use braid_md::Resync;
 
 use crate::atlas::Now;
@@ -98,9 +98,10 @@ impl Stage {
         for member in &status.members {
             let Some(role) = member.role.map(Role::index) else { continue };
             let disk = number(&member.label);
-            // Who replaces another is counted on soon, unless it is gone by then.
+            // Who replaces another is counted on soon, unless it is gone before it is full.
             let is_gone = member.replacement && self.disk(disk).is_some_and(|disk| disk.is_gone());
-            if !is_gone && member.state != MemberState::Faulty {
+            let is_no_matter = is_gone && !self.takes_over(member);
+            if !is_no_matter && member.state != MemberState::Faulty {
                 spent[role] |= self.is_spent(disk);
             }
         }
@@ -138,6 +139,13 @@ impl Stage {
         (member.state == MemberState::InSync).then_some(member.role?.index())
     }
 
+    /// Whether `member` replaces another and is full: it may have said so, and the one that it replaces
+    /// be out at any moment.
+    fn takes_over(&self, member: &MemberStatus) -> bool {
+        matches!(member.state, MemberState::Recovering(filled) if filled.get() >= self.spec.member_size)
+            && member.replacement
+    }
+
     /// Whether `disk` may be harmed by `what`, and that it is about to be.
     pub(crate) fn may_harm(&self, disk: usize, what: What) -> bool {
         let Some(sim) = self.disk(disk) else { return false };
@@ -146,13 +154,7 @@ impl Stage {
             return false;
         };
         let is_at_once = matches!(what, What::Vanish { .. } | What::Fail { .. });
-        // A full replacement may have said so, and the one that it replaces be out at any moment.
-        let takes_over = match member.state {
-            MemberState::Recovering(filled) => {
-                member.replacement && filled.get() >= self.spec.member_size
-            }
-            _ => false,
-        };
+        let takes_over = self.takes_over(&member);
         let may = match member.role {
             // Whoever is being filled is not counted on; but it soon is, and so are those faults
             // of it that come later.
@@ -422,7 +424,7 @@ impl Stage {
     }
 }
 
-pub(crate) fn is_in_use(one: &braid_engine::redundant::MemberStatus, label: &str) -> bool {
+pub(crate) fn is_in_use(one: &MemberStatus, label: &str) -> bool {
     one.label == label && one.state != MemberState::Faulty
 }
 
