@@ -80,6 +80,28 @@ fn every_command_explains_itself() {
 }
 
 #[test]
+fn manual_pages_and_completions_know_every_command() {
+    let scratch = Scratch::new();
+    let page = scratch.run(&["man"]).ok();
+    for part in [".TH braid 1", "braid\\-status(1)", "Exit status: 0 well"] {
+        assert!(page.out.contains(part), "{part:?} is not in {page}");
+    }
+    scratch.run(&["man", "--into", "pages"]).fails(1, &["pages: No such file or directory"]);
+    std::fs::create_dir(scratch.join("pages")).expect("a folder");
+    scratch.run(&["man", "--into", "pages"]).ok();
+    let page = String::from_utf8(scratch.read("pages/braid-member-replace.1")).expect("text");
+    assert!(page.contains("Fill a device beside a member"), "{page}");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = scratch.run(&["completions", shell]).ok();
+        for part in ["re-add", "lab", "scrub"] {
+            assert!(script.out.contains(part), "{shell}: {part:?} is not in {script}");
+        }
+        assert!(!script.out.contains("__volume"), "{shell}: {script}");
+    }
+    scratch.run(&["completions", "csh"]).fails(2, &["possible values: bash"]);
+}
+
+#[test]
 fn wrong_usage_ends_with_2() {
     let scratch = Scratch::new();
     for args in [

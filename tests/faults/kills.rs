@@ -13,6 +13,7 @@
 //! wants, through all conditions in turn.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 
 use crate::common::{
     MIB, Output, Scratch, Tool, UpVolume, is_alive, skip_unless_root, skip_without, wait_until,
@@ -55,9 +56,13 @@ fn fio(scratch: &Scratch, volume: &UpVolume, export: Export, seed: u64, more: &[
         .run()
 }
 
-/// Where the writes lay that were answered: the fifth column of fio's log of latencies.
+/// Where the writes lay that were answered: the fifth column of fio's log of latencies, which is not
+/// there if the volume was gone before fio reached it.
 fn answered(scratch: &Scratch) -> BTreeSet<u64> {
-    let log = std::fs::read_to_string(scratch.join("v_lat.1.log")).expect("fio has a log");
+    let log = match std::fs::read_to_string(scratch.join("v_lat.1.log")) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return BTreeSet::new(),
+        log => log.expect("fio's log"),
+    };
     let offset = |line: &str| line.split(", ").nth(4)?.trim().parse().ok();
     log.lines().filter_map(offset).collect()
 }

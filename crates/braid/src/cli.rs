@@ -65,9 +65,10 @@ pub(crate) enum Command {
     /// Measure layouts against each other
     #[command(subcommand)]
     Lab(Lab),
-    /// The process of a volume (started by `up`)
-    #[command(hide = true, name = "__volume")]
-    Volume,
+    /// Print what completes braid's command line in a shell
+    Completions(Completions),
+    /// Print the manual page braid(1), or write the pages of all commands
+    Man(Man),
 }
 
 #[derive(Debug, Args)]
@@ -302,4 +303,22 @@ pub(crate) struct Doctor {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "For bash: braid completions bash > /usr/share/bash-completion/completions/braid"
+)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "To read it without installing it: braid man | man -l -")]
+pub(crate) struct Man {
+    /// Write the pages of all commands into this folder, which is there
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) into: Option<PathBuf>,
 }

@@ -42,11 +42,8 @@ mod volume;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
-    match command::run(cli) {
+    match command::main() {
         Ok(code) => code,
         Err(failure) => {
             eprintln!("braid: {}", failure.text());

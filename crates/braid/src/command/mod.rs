@@ -2,12 +2,14 @@
 
 mod assemble;
 mod cat;
+mod completions;
 mod create;
 mod doctor;
 mod down;
 mod examine;
 mod given;
 mod lab;
+mod man;
 mod mdstat;
 mod member;
 mod scrubbed;
@@ -23,11 +25,25 @@ pub(crate) use {mdstat::render as render_mdstat, status::render as render_status
 
 use std::process::ExitCode;
 
+use clap::Parser;
+
 use crate::cli::{Cli, Command};
 use crate::failure::Failure;
 
+/// The word that starts the process of a volume: `up` says it, and nobody else. It is none of the
+/// commands, so help, manual pages and completions do not have it.
+const VOLUME: &str = "__volume";
+
+/// Does what was typed, or is the process of a volume.
+pub(crate) fn main() -> Result<ExitCode, Failure> {
+    match std::env::args_os().nth(1) {
+        Some(word) if word == VOLUME => up::volume_process().map(|()| ExitCode::SUCCESS),
+        _ => run(Cli::parse()),
+    }
+}
+
 /// Does what was typed.
-pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
+fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Up(up) => up::up(&up),
         Command::Serve(serve) => serve::serve(&serve),
@@ -46,7 +62,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Cat(cat) => cat::cat(&cat),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Lab(lab) => lab::lab(&lab),
-        Command::Volume => up::volume_process(),
+        Command::Completions(options) => completions::completions(&options),
+        Command::Man(options) => man::man(&options),
     }
     .map(|()| ExitCode::SUCCESS)
 }

@@ -288,7 +288,7 @@ fn start_process(places: &Places, spec: &Spec) -> Result<Ready, Failure> {
         .context(format_args!("cannot open the log {}", log.display()))?;
     let program = std::env::current_exe().context("cannot find this program")?;
     let mut child = Command::new(program)
-        .arg("__volume")
+        .arg(super::VOLUME)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(log_file)
