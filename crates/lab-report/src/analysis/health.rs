@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use super::factors::direction_of;
-use super::{Analysis, Cell, Standing, pooled_speed, speeds};
+use super::kinds::{direction_of, pooled_speed};
+use super::{Analysis, Cell, Standing, speeds};
 use crate::stats::Effect;
 use braid_lab::campaign::Health;
 use braid_lab::metric::{Better, Metric};

@@ -128,7 +128,7 @@ fn show_cell(text: &mut String, results: &Results, analysis: &Analysis, cell: &C
 /// median, or the percentile of their requests.
 fn show_numbers(text: &mut String, cell: &Cell) {
     let mut repetitions: Vec<u32> =
-        cell.all_values().values().flat_map(|values| values.keys().copied()).collect();
+        cell.all.values().flat_map(|values| values.keys().copied()).collect();
     repetitions.sort_unstable();
     repetitions.dedup();
     if repetitions.is_empty() {
@@ -141,7 +141,7 @@ fn show_numbers(text: &mut String, cell: &Cell) {
     }
     let _ = write!(head, "{:>NUMBERS$}", "overall");
     line(text, &head);
-    for (metric, values) in cell.all_values() {
+    for (metric, values) in &cell.all {
         let largest = values.values().fold(0.0_f64, |most, value| most.max(value.abs()));
         let scale = Scale::of(*metric, largest);
         let mut row = format!("  {:NAMES$}", heading(*metric, scale));

@@ -77,20 +77,13 @@ impl Histogram {
             return None;
         }
         let rank = round_up(self.total as f64 * q).clamp(1, self.total);
-        Some(self.value_of_rank(rank) as f64)
-    }
-
-    /// The bin of the rank-th fastest request, 1 to `total`.
-    fn value_of_rank(&self, rank: u64) -> u64 {
         let mut seen = 0;
-        for (value, requests) in self.bins() {
+        let mut bins = self.bins();
+        let (value, _) = bins.find(|(_, requests)| {
             seen += requests;
-            if seen >= rank {
-                return value;
-            }
-        }
-        // Not reached for ranks up to the total.
-        self.max_ns().unwrap_or(0)
+            seen >= rank
+        })?;
+        Some(value as f64)
     }
 
     /// The cumulative distribution for a chart drawn in steps, thinned to at most `max_points`

@@ -1,30 +1,27 @@
-//! What the campaign as a whole says about a cell: failures, machines, repetitions.
+//! What befell a cell's trials as a whole: failures, and the machines that they ran on.
 
 use std::collections::BTreeSet;
 
-use super::{CellCase, Checked};
+use super::Checked;
+use super::case::Cell;
 use braid_lab::store::{Outcome, Session};
 
 /// Rule `failed-trials`. Those that went well may be those that were lucky.
-pub(super) fn check_failures(case: &CellCase<'_>) -> Checked {
-    let Some(first) = case.failed().first() else {
-        return Checked::Fine;
-    };
-    let reason = match &first.outcome {
-        Outcome::Failed(reason) => reason.as_str(),
-        _ => "",
-    };
-    let (failed, all) = (case.failed().len(), case.failed().len() + case.trials().len());
-    Checked::suspect(format!("{failed} of {all} repetitions failed; the first said: {reason}"))
+pub(super) fn check_failures(cell: &Cell<'_>, _: &[&Cell<'_>]) -> Checked {
+    let failed = cell.failed.len();
+    match cell.failed.first().map(|first| &first.outcome) {
+        Some(Outcome::Failed(reason)) => Checked::suspect(format!(
+            "{failed} of {} repetitions failed; the first said: {reason}",
+            failed + cell.good.len()
+        )),
+        _ => Checked::Fine,
+    }
 }
 
 /// Rule `mixed-environment`: of this cell and of those that it is compared with.
-pub(super) fn check_environment(case: &CellCase<'_>) -> Checked {
-    let others: Vec<CellCase<'_>> = case.others().collect();
-    let cells = std::iter::once(case).chain(&others);
-    let mut sessions: Vec<&Session> = cells
-        .flat_map(|cell| cell.trials().iter().filter_map(|trial| cell.session(trial)))
-        .collect();
+pub(super) fn check_environment(cell: &Cell<'_>, others: &[&Cell<'_>]) -> Checked {
+    let others = others.iter().flat_map(|other| other.sessions());
+    let mut sessions: Vec<&Session> = cell.sessions().chain(others).collect();
     sessions.sort_by_key(|session| session.started_unix_s);
     let Some((first, later)) = sessions.split_first() else {
         return Checked::Unknown;
@@ -41,14 +38,4 @@ pub(super) fn check_environment(case: &CellCase<'_>) -> Checked {
         "the numbers of this workload come from environments that differ: {}",
         differences.join("; ")
     ))
-}
-
-/// Rule `few-repetitions`. A remark and no doubt of the number itself: one number may well be
-/// right, only nobody can say how far off it may be, and comparisons with it already say that they
-/// cannot tell.
-pub(super) fn check_repetitions(case: &CellCase<'_>) -> Checked {
-    match case.trials().len() {
-        1 => Checked::remark("there is one repetition, so nothing says how far it scatters"),
-        _ => Checked::Fine,
-    }
 }

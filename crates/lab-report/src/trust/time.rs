@@ -59,25 +59,14 @@ pub(super) fn check_duration(case: &TrialCase<'_>) -> Checked {
             _ => Checked::Fine,
         }
     };
+    let few = |count: f64| format!("only {count} requests were completed");
     let requests = match case.trial.measured.get(Metric::Requests) {
-        Some(count) if count < LEAST_REQUESTS => {
-            Checked::invalid(format!("only {count} requests were completed"))
-        }
-        Some(count) if count < ENOUGH_REQUESTS => {
-            Checked::suspect(format!("only {count} requests were completed"))
-        }
+        Some(count) if count < LEAST_REQUESTS => Checked::invalid(few(count)),
+        Some(count) if count < ENOUGH_REQUESTS => Checked::suspect(few(count)),
         _ => Checked::Fine,
     };
-    worse(time, requests)
-}
-
-/// The graver of two; the first of equals.
-fn worse(first: Checked, second: Checked) -> Checked {
-    let rank = |checked: &Checked| match checked {
-        Checked::Found(standing, ..) => Some(*standing),
-        _ => None,
-    };
-    if rank(&second) > rank(&first) { second } else { first }
+    // The graver of the two, and of equals the first.
+    if requests.standing() > time.standing() { requests } else { time }
 }
 
 /// Rule `processes-unfair`. Processes that had equal work and ended apart left the others alone at
@@ -87,7 +76,7 @@ fn worse(first: Checked, second: Checked) -> Checked {
 pub(super) fn check_processes(case: &TrialCase<'_>) -> Checked {
     let setup = &case.workload.setup;
     if setup.processes < 2 {
-        return Checked::NotApplicable;
+        return Checked::Fine;
     }
     let processes = setup.processes;
     match case.get(Metric::SpreadOfProcesses) {

@@ -21,7 +21,7 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
         let metric = analysis.workloads[work].headline;
         let believed = |cell: &&Measured| cell.standing != Standing::Invalid;
         let rounds_of = |cell: &'_ Measured| {
-            let values = cell.rounds.as_ref()?.all.get(&metric)?.clone();
+            let values = cell.all.get(&metric).filter(|_| cell.rounds.is_some())?.clone();
             (!values.is_empty()).then_some(values)
         };
         let row = || analysis.row(work).iter().filter(believed);

@@ -65,7 +65,7 @@ proptest! {
             prop_assert!(found.low <= found.ratio && found.ratio <= found.high);
         }
         if let Some(found) = judge_window(&values, 0) {
-            prop_assert!(all_finite(&[found.average, found.range, found.slope]));
+            prop_assert!(all_finite(&[found.average, found.range, found.slope, found.slope_p]));
         }
     }
 }
