@@ -26,10 +26,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::stats::{ByRepetition, Effect, Estimate, estimate, holm, mean, scatter, together};
+use crate::stats::{ByRepetition, Effect, Estimate, estimate, holm, mean, together};
 use crate::trust::judge_counted;
 use braid_lab::matrix::Workload;
-use braid_lab::metric::{Better, Metric};
+use braid_lab::metric::Metric;
 use braid_lab::settings::Value;
 use braid_lab::store::{Results, StoredTrial};
 
@@ -47,8 +47,8 @@ pub use factors::{Factor, Level, LevelEffect, find_factors};
 use gather::gather;
 pub use health::{Phase, PhaseEffect, Rebuild, find_phases, find_rebuilds};
 pub use kinds::{Kind, KindEffect, find_effects, find_kinds, speeds};
+pub use rounds::Rounds;
 pub(crate) use rounds::WITHOUT_WORK;
-pub use rounds::{Rounds, has_rounds};
 pub(crate) use tails::merged_latencies;
 
 /// The level at which a difference is called proven.
@@ -145,8 +145,6 @@ pub struct Cell {
     pub disturbed: BTreeSet<u32>,
     /// Its rounds, in a campaign whose repetitions are rounds of one long run.
     pub rounds: Option<Rounds>,
-    /// Standard deviation of the logarithms of the headline's repetitions; `None` of fewer than two.
-    pub scatter: Option<f64>,
     /// How many times as fast as the baseline, whichever way the headline is better; `None` for a
     /// lone baseline itself, and where one of the two is missing or invalid.
     pub effect: Option<Effect>,
@@ -287,47 +285,40 @@ fn finish(mut analysis: Analysis, results: &Results, mut judgement: Judgement) -
             cell.keep_what_counts();
             tails::leave_out_unsupported(results, cell);
         }
-        add_estimates(cell);
+        cell.estimates = cell
+            .values
+            .iter()
+            .filter_map(|(metric, all)| {
+                Some((*metric, estimate(&all.values().copied().collect::<Vec<f64>>())?))
+            })
+            .collect();
     }
-    let speed_of = |cell: &Cell| {
-        let effect = analysis.compare(cell, cell.headline)?;
-        Some(if cell.headline.better() == Better::Lower { effect.inverse() } else { effect })
+    let effect_of = |cell: &Cell| {
+        let baseline = kinds::baseline_speeds(&analysis, cell.workload);
+        let baseline = baseline.filter(|_| analysis.baselines != [cell.subject])?;
+        Effect::of(&speeds(cell)?, &baseline)
     };
-    let effects: Vec<Option<Effect>> = analysis.cells.iter().map(speed_of).collect();
+    let effects: Vec<Option<Effect>> = analysis.cells.iter().map(effect_of).collect();
+    let mut outlooks = outlooks(effects.iter().copied().flatten()).into_iter();
     for (cell, effect) in analysis.cells.iter_mut().zip(effects) {
         cell.effect = effect;
+        cell.outlook = effect.and_then(|_| outlooks.next());
     }
-    add_outlooks(&mut analysis.cells);
     let Judgement { trials, campaign, unchecked, .. } = judgement;
     Analysis { trials, campaign, unchecked, ..analysis }
 }
 
-fn add_estimates(cell: &mut Cell) {
-    let numbers = |values: &ByRepetition| values.values().copied().collect::<Vec<f64>>();
-    let all = cell.values.iter();
-    cell.estimates =
-        all.filter_map(|(metric, values)| Some((*metric, estimate(&numbers(values))?))).collect();
-    cell.scatter = cell.values.get(&cell.headline).and_then(|values| scatter(&numbers(values)));
-}
-
-/// What each comparison says when all of them are counted, so that in one campaign of twenty with
-/// equal subjects a single cell is told apart, and not one cell of twenty in each.
-fn add_outlooks(cells: &mut [Cell]) {
-    let compared = cells.iter().filter_map(|cell| cell.effect);
-    let adjusted = holm(&compared.map(|effect| effect.p_value).collect::<Vec<f64>>());
-    let compared = cells.iter_mut().filter(|cell| cell.effect.is_some());
-    for (cell, p_value) in compared.zip(adjusted) {
-        cell.outlook = cell.effect.map(|effect| outlook(&effect, p_value));
-    }
-}
-
-/// What an effect of a speed says at an adjusted p-value.
-pub(crate) fn outlook(effect: &Effect, p_value: f64) -> Outlook {
-    match p_value <= ALPHA {
+/// What effects of speeds say when all of them are counted (Holm), so that in one campaign of twenty with
+/// equal subjects a single one is told apart, and not one of twenty in each.
+fn outlooks(effects: impl Iterator<Item = Effect>) -> Vec<Outlook> {
+    let effects: Vec<Effect> = effects.collect();
+    let adjusted = holm(&effects.iter().map(|effect| effect.p_value).collect::<Vec<f64>>());
+    let outlook = |(effect, p_value): (Effect, f64)| match p_value <= ALPHA {
         true if effect.ratio > 1.0 => Outlook::Better,
         true => Outlook::Worse,
         false => Outlook::Same,
-    }
+    };
+    effects.into_iter().zip(adjusted).map(outlook).collect()
 }
 
 #[cfg(test)]

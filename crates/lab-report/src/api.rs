@@ -16,8 +16,6 @@ use crate::report::{build_report, report_data, tidy_rows};
 pub struct Summary {
     /// The report for the terminal.
     pub text: String,
-    /// The answer's first sentence.
-    pub answer: String,
     /// The files that were written.
     pub written: Written,
 }
@@ -43,8 +41,7 @@ pub fn report(results_dir: &Path, formats: &Formats, colour: bool) -> Result<Sum
         }
     };
     let text = render_terminal(&report, colour, &whole);
-    let answer = report.answer.into_iter().next().unwrap_or_default();
-    Ok(Summary { text, answer, written })
+    Ok(Summary { text, written })
 }
 
 /// What changed between two results directories; a change of up to `threshold` is none: 0.05 for 5 %.

@@ -22,17 +22,14 @@
 mod effect;
 mod estimate;
 mod histogram;
-mod percentile;
 mod runs;
 mod steady;
 
 pub use effect::{
-    ByRepetition, Effect, SANE, geometric_mean, holm, logarithms, mean, mean_and_deviation,
-    scatter, together,
+    ByRepetition, Effect, SANE, geometric_mean, holm, mean, mean_and_deviation, scatter, together,
 };
 pub use estimate::{Estimate, estimate, median};
-pub use histogram::{CumulativePoint, Histogram};
-pub use percentile::values_needed;
+pub use histogram::{CumulativePoint, Histogram, values_needed};
 pub use runs::{Drift, standard_error};
 pub use steady::{SteadyState, Window, find_steady_state, judge_window};
 

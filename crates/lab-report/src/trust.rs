@@ -29,7 +29,6 @@ use braid_lab::store::{Results, StoredTrial};
 mod array;
 mod bytes;
 mod campaign;
-mod campaign_wide;
 mod case;
 mod content;
 mod levels;
@@ -233,27 +232,27 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "unfinished",
         action: "run the campaign again into the same directory: only what is missing is measured",
-        check: Check::Campaign(campaign_wide::check_progress),
+        check: Check::Campaign(campaign::check_progress),
     },
     Rule {
         name: "differing-regions",
         action: "set region to the smallest",
-        check: Check::Campaign(campaign_wide::check_regions),
+        check: Check::Campaign(campaign::check_regions),
     },
     Rule {
         name: "modelled",
         action: "measure the devices before you rely on them",
-        check: Check::Campaign(campaign_wide::check_models),
+        check: Check::Campaign(campaign::check_models),
     },
     Rule {
         name: "shared-device",
         action: "put each member on a device of its own",
-        check: Check::Campaign(campaign_wide::check_sharing),
+        check: Check::Campaign(campaign::check_sharing),
     },
     Rule {
         name: "differing-paths",
         action: "measure single devices as stacks, too",
-        check: Check::Campaign(campaign_wide::check_paths),
+        check: Check::Campaign(campaign::check_paths),
     },
 ];
 

@@ -19,9 +19,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::kinds::{baseline_speeds, direction_of, speeds};
-use super::{Analysis, Outlook, Standing, outlook};
-use crate::stats::{ByRepetition, Effect, geometric_mean, holm, together};
+use super::kinds::{Sides, baseline_speeds, direction_of, speeds};
+use super::{Analysis, Outlook, Standing, outlooks};
+use crate::stats::{ByRepetition, Effect};
 use braid_lab::campaign::{Source, Subject};
 use braid_lab::metric::Metric;
 use braid_lab::settings::Value;
@@ -211,10 +211,10 @@ fn factor(dimension: String, mut groups: Vec<Group>) -> Option<Factor> {
     };
     let mut levels: Vec<Level> = values.iter().map(level).collect();
     let all = levels.iter().flat_map(|level| &level.effects).flatten();
-    let adjusted = holm(&all.map(|one| one.effect.p_value).collect::<Vec<f64>>());
+    let outlooks = outlooks(all.map(|one| one.effect));
     let all = levels.iter_mut().flat_map(|level| &mut level.effects).flatten();
-    for (one, p_value) in all.zip(adjusted) {
-        one.outlook = outlook(&one.effect, p_value);
+    for (one, outlook) in all.zip(outlooks) {
+        one.outlook = outlook;
     }
     Some(Factor { dimension, levels, reference, directions })
 }
@@ -227,25 +227,21 @@ fn level_effect<'g>(
     if level == reference {
         return None;
     }
-    let (mut of_level, mut of_reference, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    let mut standing = Standing::Ok;
+    let (mut sides, mut ratios) = (Sides::default(), Vec::new());
     for group in groups {
         let Some((one, other)) = group.levels.get(level).zip(group.levels.get(reference)) else {
             continue;
         };
         let Some(own) = Effect::of(&one.speed, &other.speed) else { continue };
         ratios.push(own.ratio);
-        standing = standing.max(one.standing).max(other.standing);
-        of_level.push(one.speed.clone());
-        of_reference.push(other.speed.clone());
+        sides.add(one.speed.clone(), other.speed.clone(), one.standing.max(other.standing));
     }
-    let all = |speeds: &[ByRepetition]| together(speeds, geometric_mean);
     Some(LevelEffect {
-        effect: Effect::of(&all(&of_level), &all(&of_reference))?,
+        effect: sides.effect()?,
         outlook: Outlook::Same,
         lowest: ratios.iter().copied().fold(f64::MAX, f64::min),
         highest: ratios.iter().copied().fold(0.0, f64::max),
         groups: ratios.len(),
-        standing,
+        standing: sides.standing,
     })
 }

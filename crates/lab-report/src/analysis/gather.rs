@@ -51,7 +51,6 @@ fn empty_cells(works: &[Work], subjects: usize) -> Vec<Cell> {
         unsupported: BTreeSet::new(),
         disturbed: BTreeSet::new(),
         rounds: None,
-        scatter: None,
         effect: None,
         outlook: None,
         trials: Vec::new(),

@@ -8,8 +8,8 @@
 //! Invariant: a subject and the baseline are compared over the workloads of a kind that both have
 //! and that are believed.
 
-use super::{Analysis, Cell, Outlook, Standing, Work, outlook};
-use crate::stats::{ByRepetition, Effect, SANE, geometric_mean, holm, together};
+use super::{Analysis, Cell, Outlook, Standing, Work, outlooks};
+use crate::stats::{ByRepetition, Effect, SANE, geometric_mean, together};
 use braid_lab::matrix::Workload;
 use braid_lab::metric::Better;
 use braid_lab::tool::Writes;
@@ -66,12 +66,31 @@ pub(super) fn pooled_speed(
     subject: usize,
     workloads: &[usize],
 ) -> ByRepetition {
-    pooled(workloads.iter().map(|work| speeds(analysis.cell(*work, subject))))
+    let all = workloads.iter().map(|work| speeds(analysis.cell(*work, subject)));
+    together(&all.collect::<Option<Vec<_>>>().unwrap_or_default(), geometric_mean)
 }
 
-fn pooled(speeds: impl Iterator<Item = Option<ByRepetition>>) -> ByRepetition {
-    let all: Option<Vec<ByRepetition>> = speeds.collect();
-    together(&all.unwrap_or_default(), geometric_mean)
+/// Two sides at everything that both have: workloads of a kind, pairs of a factor's levels, an array in a
+/// state and when healthy.
+#[derive(Default)]
+pub(super) struct Sides {
+    pub(super) own: Vec<ByRepetition>,
+    pub(super) other: Vec<ByRepetition>,
+    /// The worst of the numbers.
+    pub(super) standing: Standing,
+}
+
+impl Sides {
+    pub(super) fn add(&mut self, own: ByRepetition, other: ByRepetition, standing: Standing) {
+        self.own.push(own);
+        self.other.push(other);
+        self.standing = self.standing.max(standing);
+    }
+
+    /// How many times as fast the own side is over all of it.
+    pub(super) fn effect(&self) -> Option<Effect> {
+        Effect::of(&together(&self.own, geometric_mean), &together(&self.other, geometric_mean))
+    }
 }
 
 /// Every subject that is not the baseline at every kind of work: a list for each kind, in the order
@@ -82,25 +101,23 @@ pub fn find_effects(analysis: &Analysis, kinds: &[Kind]) -> Vec<Vec<KindEffect>>
         .iter()
         .map(|kind| others.iter().filter_map(|s| effect_of(analysis, *s, kind)).collect())
         .collect();
-    let p_values: Vec<f64> = found.iter().flatten().map(|one| one.effect.p_value).collect();
-    for (one, p_value) in found.iter_mut().flatten().zip(holm(&p_values)) {
-        one.outlook = outlook(&one.effect, p_value);
+    let outlooks = outlooks(found.iter().flatten().map(|one| one.effect));
+    for (one, outlook) in found.iter_mut().flatten().zip(outlooks) {
+        one.outlook = outlook;
     }
     found
 }
 
 fn effect_of(analysis: &Analysis, subject: usize, kind: &Kind) -> Option<KindEffect> {
-    let both = |work: &&usize| {
-        speeds(analysis.cell(**work, subject)).is_some()
-            && baseline_speeds(analysis, **work).is_some()
-    };
-    let shared: Vec<usize> = kind.workloads.iter().filter(both).copied().collect();
-    let baseline = pooled(shared.iter().map(|work| baseline_speeds(analysis, *work)));
-    let effect = Effect::of(&pooled_speed(analysis, subject, &shared), &baseline)?;
-    let standings =
-        shared.iter().map(|work| analysis.standing_against_baseline(analysis.cell(*work, subject)));
-    let standing = standings.max().unwrap_or_default();
-    Some(KindEffect { subject, effect, outlook: Outlook::Same, standing, shared: shared.len() })
+    let mut sides = Sides::default();
+    for work in &kind.workloads {
+        let cell = analysis.cell(*work, subject);
+        if let Some((own, baseline)) = speeds(cell).zip(baseline_speeds(analysis, *work)) {
+            sides.add(own, baseline, analysis.standing_against_baseline(cell));
+        }
+    }
+    let (effect, shared) = (sides.effect()?, sides.own.len());
+    Some(KindEffect { subject, effect, outlook: Outlook::Same, standing: sides.standing, shared })
 }
 
 /// The workloads by kind, in the campaign's order.

@@ -7,7 +7,6 @@
 
 use super::{Cell, State};
 use crate::stats::{ByRepetition, SteadyState, Window, find_steady_state};
-use braid_lab::campaign::Campaign;
 
 /// Of rounds that cannot be judged.
 pub(crate) const WITHOUT_WORK: &str = "rounds in which nothing was done cannot settle";
@@ -45,11 +44,6 @@ impl Rounds {
             None => WITHOUT_WORK.to_owned(),
         }
     }
-}
-
-/// Whether the repetitions of a campaign are rounds of one long run.
-pub fn has_rounds(campaign: &Campaign) -> bool {
-    campaign.rounds
 }
 
 /// Finds where a cell has settled, and says so if nowhere.

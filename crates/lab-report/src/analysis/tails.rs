@@ -18,24 +18,14 @@ const PERCENTILES: [(Metric, f64); 4] = [
     (Metric::LatencyP999, 0.999),
 ];
 
-/// Requests that a trial must have for a metric; `None` for what is no percentile.
-fn requests_needed(metric: Metric) -> Option<u64> {
-    let (_, q) = PERCENTILES.iter().find(|(percentile, _)| *percentile == metric)?;
-    values_needed(*q)
-}
-
 /// Whether a trial has enough requests for a metric; of an unknown number it has not.
 pub(super) fn is_supported(trial: &StoredTrial, metric: Metric) -> bool {
-    let Some(needed) = requests_needed(metric) else { return true };
-    let binned = || trial.measured.latencies.iter().flat_map(|latencies| &latencies.bins);
-    match trial.measured.get(Metric::Requests) {
-        _ if binned().next().is_some() => {
-            let all = binned().fold(0_u64, |all, (_, requests)| all.saturating_add(*requests));
-            all >= needed
-        }
-        Some(requests) => requests >= needed as f64,
-        None => false,
-    }
+    let quantile = PERCENTILES.iter().find(|(percentile, _)| *percentile == metric);
+    let Some(needed) = quantile.and_then(|(_, q)| values_needed(*q)) else { return true };
+    let bins = trial.measured.latencies.iter().flat_map(|latencies| &latencies.bins);
+    let binned = bins.map(|(_, requests)| *requests).reduce(u64::saturating_add);
+    let counted = binned.map(|requests| requests as f64);
+    counted.or(trial.measured.get(Metric::Requests)).is_some_and(|all| all >= needed as f64)
 }
 
 /// The requests of all trials of a cell that went well and count; of one direction ("read" or

@@ -81,13 +81,6 @@ impl Effect {
         Some(Self { ratio, low, high, pairs, log_sd, p_value })
     }
 
-    /// The same seen from the other side.
-    #[must_use]
-    pub fn inverse(self) -> Self {
-        let Self { ratio, low, high, .. } = self;
-        Self { ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low, ..self }
-    }
-
     /// Whether there is an interval.
     pub fn has_interval(&self) -> bool {
         self.pairs > 1
@@ -142,13 +135,10 @@ pub fn mean_and_deviation(values: &[f64]) -> Option<(f64, f64)> {
 /// How far repetitions scatter: the standard deviation of their logarithms, which is the coefficient
 /// of variation for small ones. `None` of fewer than two and of values not above 0.
 pub fn scatter(values: &[f64]) -> Option<f64> {
-    let (_, deviation) = mean_and_deviation(&logarithms(values)?)?;
+    let logarithm = |value: &f64| SANE.contains(value).then(|| value.ln());
+    let logarithms: Vec<f64> = values.iter().map(logarithm).collect::<Option<_>>()?;
+    let (_, deviation) = mean_and_deviation(&logarithms)?;
     (values.len() > 1).then_some(deviation)
-}
-
-/// The logarithms of numbers; `None` when one of them is no measurement of storage.
-pub fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
-    values.iter().map(|value| SANE.contains(value).then(|| value.ln())).collect()
 }
 
 /// The p-values with all of them counted: Holm's step-down method (1979). The i-th smallest of m is

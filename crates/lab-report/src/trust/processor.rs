@@ -1,7 +1,7 @@
 //! Processor time and heat: whether the machine could have driven the subject harder.
 
 use super::Checked;
-use super::campaign_wide::is_modelled;
+use super::campaign::is_modelled;
 use super::case::{TrialCase, percent};
 use braid_lab::metric::Metric;
 
