@@ -23,8 +23,8 @@
 
 use serde::Serialize;
 
-use crate::analysis::ALPHA;
-use crate::stats::{Drift, Effect, holm, mean_and_deviation, median};
+use crate::analysis::{ALPHA, Cell, Standing, analyse};
+use crate::stats::{BothRuns, Drift, Effect, holm, median};
 use braid_lab::metric::{Better, Metric};
 use braid_lab::store::Results;
 
@@ -134,11 +134,12 @@ impl Comparison {
 
 /// Compares a second run with a first one. A change of up to `threshold` is none: 0.05 for 5 %.
 pub fn compare_runs(first: &Results, second: &Results, threshold: f64) -> Comparison {
-    let pairing = Pairing::of(first, second);
+    let analyses = [analyse(first), analyse(second)];
+    let pairing = Pairing::of([(first, &analyses[0]), (second, &analyses[1])]);
     let drift = drift_of(&pairing.pairs);
     let baselines = pairing.pairs.iter().filter(|pair| pair.is_baseline);
     let moved: Vec<f64> = baselines.map(|pair| pair.change().exp() * 100.0).collect();
-    let mut cells = judge(pairing.pairs, drift, threshold);
+    let mut cells = judge(&pairing.pairs, drift, threshold);
     let harm = |cell: &CellChange| match cell.which.better() {
         Better::Lower => cell.percent.ln(),
         _ => -cell.percent.ln(),
@@ -161,62 +162,53 @@ pub fn compare_runs(first: &Results, second: &Results, threshold: f64) -> Compar
     }
 }
 
-/// The drift by the baselines, which are the same thing in both runs: what their changes scatter by
-/// beyond the noise of their repetitions. Twice, since the subject drifts, too.
-fn drift_of(pairs: &[Pair]) -> Drift {
-    let baselines: Vec<&Pair> = pairs.iter().filter(|pair| pair.is_baseline).collect();
-    let changes: Vec<f64> = baselines.iter().map(|pair| pair.change()).collect();
-    let (Some((_, all)), DRIFT_FROM..) = (mean_and_deviation(&changes), changes.len()) else {
-        return LEAST_DRIFT;
-    };
-    let count = baselines.len() as f64;
-    let noise = baselines.iter().map(|pair| pair.noise()).sum::<f64>() / count;
-    let deviation = (2.0 * (all.powi(2) - noise).max(0.0)).sqrt();
-    match deviation > LEAST_DRIFT.deviation {
-        true => Drift { deviation, freedom: count - 1.0 },
-        false => LEAST_DRIFT,
-    }
+/// The drift by the baselines, which are the same thing in both runs.
+fn drift_of(pairs: &[Pair<'_>]) -> Drift {
+    let baselines = pairs.iter().filter(|pair| pair.is_baseline);
+    let baselines: Vec<&BothRuns> = baselines.map(|pair| &pair.logarithms).collect();
+    let drift = Drift::of_the_same(&baselines).filter(|_| baselines.len() >= DRIFT_FROM);
+    drift.filter(|drift| drift.deviation > LEAST_DRIFT.deviation).unwrap_or(LEAST_DRIFT)
 }
 
-fn judge(pairs: Vec<Pair>, drift: Drift, threshold: f64) -> Vec<CellChange> {
-    let weigh = |pair: Pair| {
-        let drift = match pair.against_baseline {
-            true => drift,
-            false if drift.deviation > MACHINE_DRIFT.deviation => drift,
-            false => MACHINE_DRIFT,
-        };
-        let [first, second] = &pair.logarithms;
-        Some((Effect::between_runs(first, second, drift, threshold)?, pair))
+fn judge(pairs: &[Pair<'_>], drift: Drift, threshold: f64) -> Vec<CellChange> {
+    let of_machine = if drift.deviation > MACHINE_DRIFT.deviation { drift } else { MACHINE_DRIFT };
+    let weigh = |pair: &Pair<'_>| {
+        let drift = if pair.against_baseline { drift } else { of_machine };
+        Effect::between_runs(&pair.logarithms, drift, threshold)
     };
-    let judged: Vec<(Effect, Pair)> = pairs.into_iter().filter_map(weigh).collect();
-    let adjusted = holm(&judged.iter().map(|(effect, _)| effect.p_value).collect::<Vec<f64>>());
-    let cells = judged.into_iter().zip(adjusted);
-    cells
-        .map(|((effect, pair), adjusted_p)| CellChange {
+    let judged: Vec<(&Pair<'_>, Effect)> =
+        pairs.iter().filter_map(|pair| Some((pair, weigh(pair)?))).collect();
+    let adjusted = holm(&judged.iter().map(|(_, effect)| effect.p_value).collect::<Vec<f64>>());
+    let main = |cell: &Cell| cell.main().map_or((0.0, 0), |main| (main.median, main.count));
+    let change = |((pair, effect), adjusted_p): ((&Pair<'_>, Effect), f64)| {
+        let which = pair.first.headline;
+        let (first, second) = (main(pair.first), main(pair.second));
+        CellChange {
             change: match adjusted_p <= ALPHA {
                 _ if !effect.has_interval() => Change::TooFew,
                 false => Change::Same,
-                true if (effect.ratio < 1.0) == (pair.metric.better() == Better::Lower) => {
+                true if (effect.ratio < 1.0) == (which.better() == Better::Lower) => {
                     Change::Improvement
                 }
                 true => Change::Regression,
             },
-            first: median(&pair.first).unwrap_or(0.0),
-            second: median(&pair.second).unwrap_or(0.0),
-            repetitions: (pair.first.len(), pair.second.len()),
-            subject: pair.subject,
-            workload: pair.workload,
-            metric: pair.metric.name(),
-            unit: pair.metric.unit(),
+            subject: pair.subject.to_owned(),
+            workload: pair.workload.to_owned(),
+            metric: which.name(),
+            unit: which.unit(),
+            first: first.0,
+            second: second.0,
+            repetitions: (first.1, second.1),
             percent: effect.ratio * 100.0,
             interval: (effect.low * 100.0, effect.high * 100.0),
             against_baseline: pair.against_baseline,
             p_value: effect.p_value,
             adjusted_p,
-            suspect: pair.suspect,
-            which: pair.metric,
-        })
-        .collect()
+            suspect: pair.first.standing.max(pair.second.standing) == Standing::Suspect,
+            which,
+        }
+    };
+    judged.into_iter().zip(adjusted).map(change).collect()
 }
 
 /// Differences between the last sessions' machines.

@@ -25,12 +25,10 @@ mod histogram;
 mod runs;
 mod steady;
 
-pub use effect::{
-    ByRepetition, Effect, SANE, geometric_mean, holm, mean, mean_and_deviation, scatter, together,
-};
+pub use effect::{ByRepetition, Effect, SANE, geometric_mean, holm, mean, scatter, together};
 pub use estimate::{Estimate, estimate, median};
 pub use histogram::{CumulativePoint, Histogram, values_needed};
-pub use runs::{Drift, standard_error};
+pub use runs::{BothRuns, Drift};
 pub use steady::{SteadyState, Window, find_steady_state, judge_window};
 
 #[cfg(test)]

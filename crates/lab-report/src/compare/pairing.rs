@@ -9,56 +9,41 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::{Analysis, Cell, Standing, State, analyse, speeds};
-use crate::stats::{ByRepetition, mean, mean_and_deviation, standard_error};
-use braid_lab::metric::Metric;
+use crate::analysis::{Analysis, Cell, Standing, State, speeds};
+use crate::stats::{BothRuns, ByRepetition, mean};
 use braid_lab::store::Results;
 
 /// A number that both have.
-pub(super) struct Pair {
-    pub(super) subject: String,
-    pub(super) workload: String,
-    pub(super) metric: Metric,
-    pub(super) first: Vec<f64>,
-    pub(super) second: Vec<f64>,
+pub(super) struct Pair<'a> {
+    pub(super) subject: &'a str,
+    pub(super) workload: &'a str,
+    pub(super) first: &'a Cell,
+    pub(super) second: &'a Cell,
     /// The logarithms of both by repetition, each in percent of the baseline of its run where that is so.
-    pub(super) logarithms: [Vec<f64>; 2],
+    pub(super) logarithms: BothRuns,
     pub(super) against_baseline: bool,
     pub(super) is_baseline: bool,
-    pub(super) suspect: bool,
 }
 
-impl Pair {
+impl Pair<'_> {
     /// The logarithm of the second over the first.
     pub(super) fn change(&self) -> f64 {
         mean(&self.logarithms[1]) - mean(&self.logarithms[0])
-    }
-
-    /// The variance of that by the repetitions.
-    pub(super) fn noise(&self) -> f64 {
-        let error = |side: &Vec<f64>| {
-            let (_, deviation) = mean_and_deviation(side)?;
-            Some(standard_error(deviation, side))
-        };
-        self.logarithms.iter().filter_map(error).map(|error| error.powi(2)).sum()
     }
 }
 
 /// Which cells can be compared.
 #[derive(Default)]
-pub(super) struct Pairing {
-    pub(super) pairs: Vec<Pair>,
+pub(super) struct Pairing<'a> {
+    pub(super) pairs: Vec<Pair<'a>>,
     pub(super) lost: Vec<(String, String)>,
     pub(super) not_compared: Vec<(String, String)>,
 }
 
-impl Pairing {
-    pub(super) fn of(first: &Results, second: &Results) -> Self {
-        let (of_first, of_second) = (analyse(first), analyse(second));
+impl<'a> Pairing<'a> {
+    pub(super) fn of(runs: [(&'a Results, &'a Analysis); 2]) -> Self {
         let mut cells: BTreeMap<(&str, &str), [Option<&Cell>; 2]> = BTreeMap::new();
-        for (side, (results, analysis)) in
-            [(first, &of_first), (second, &of_second)].into_iter().enumerate()
-        {
+        for (side, (results, analysis)) in runs.into_iter().enumerate() {
             for cell in analysis.cells.iter().filter(|cell| cell.state != State::NotPlanned) {
                 let subject = results.subjects[cell.subject].name.as_str();
                 let workload = analysis.workloads[cell.workload].label.as_str();
@@ -78,8 +63,8 @@ impl Pairing {
             let of_a = a.and_then(|cell| without("first", cell));
             let of_b = b.and_then(|cell| without("second", cell));
             match (a, of_a, b, of_b) {
-                (Some(a), None, Some(b), None) => {
-                    let sides = [(&of_first, a), (&of_second, b)];
+                (Some(first), None, Some(second), None) => {
+                    let sides = [(runs[0].1, first), (runs[1].1, second)];
                     pairing.pairs.push(pair(subject, workload, sides));
                 }
                 (Some(_), None, None, _) => pairing.not_compared.push(only("first")),
@@ -111,33 +96,23 @@ fn without_number(cell: &Cell) -> Option<(&'static str, Option<&String>)> {
     })
 }
 
-fn pair(subject: &str, workload: &str, sides: [(&Analysis, &Cell); 2]) -> Pair {
-    let [first, second] = sides.map(|(_, cell)| cell);
+fn pair<'a>(subject: &'a str, workload: &'a str, sides: [(&Analysis, &'a Cell); 2]) -> Pair<'a> {
     let [of_first, of_second] = sides.map(|(analysis, cell)| against_baseline(analysis, cell));
     // In percent of the baseline only where both runs can be.
-    let relative = of_first.zip(of_second);
-    let against_baseline = relative.is_some();
-    let own = || (logarithms(values(first)), logarithms(values(second)));
-    let (of_first, of_second) = relative.unwrap_or_else(own);
+    let relative = of_first.zip(of_second).map(|(first, second)| [first, second]);
+    let own = |(_, cell): (&Analysis, &Cell)| -> Vec<f64> {
+        let values = cell.values.get(&cell.headline).into_iter().flat_map(ByRepetition::values);
+        values.map(|value| value.ln()).collect()
+    };
     Pair {
-        subject: subject.to_owned(),
-        workload: workload.to_owned(),
-        metric: first.headline,
-        first: values(first).collect(),
-        second: values(second).collect(),
-        logarithms: [of_first, of_second],
-        against_baseline,
+        subject,
+        workload,
+        first: sides[0].1,
+        second: sides[1].1,
+        against_baseline: relative.is_some(),
+        logarithms: relative.unwrap_or_else(|| sides.map(own)),
         is_baseline: sides.iter().all(|(analysis, cell)| analysis.is_baseline(cell.subject)),
-        suspect: first.standing.max(second.standing) == Standing::Suspect,
     }
-}
-
-fn values(cell: &Cell) -> impl Iterator<Item = f64> + '_ {
-    cell.values.get(&cell.headline).into_iter().flat_map(ByRepetition::values).copied()
-}
-
-fn logarithms(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    values.map(f64::ln).collect()
 }
 
 /// The logarithms of a cell's number by the baseline of the same repetition; `None` of a baseline itself,
@@ -146,8 +121,8 @@ fn against_baseline(analysis: &Analysis, cell: &Cell) -> Option<Vec<f64>> {
     let baseline = analysis.baseline(cell.workload, cell.headline);
     let baseline = baseline.filter(|_| !analysis.is_baseline(cell.subject))?;
     let own = cell.values.get(&cell.headline)?;
-    let ratios =
-        own.iter().filter_map(|(repetition, value)| Some(value / baseline.get(repetition)?));
-    let found = logarithms(ratios);
+    let both =
+        own.iter().filter_map(|(repetition, value)| Some((value, baseline.get(repetition)?)));
+    let found: Vec<f64> = both.map(|(value, baseline)| (value / baseline).ln()).collect();
     (!found.is_empty() && found.iter().all(|one| one.is_finite())).then_some(found)
 }

@@ -62,7 +62,10 @@ impl Comparison {
                 self.environment.join("; ")
             ));
         }
-        said.extend(self.what_is_lost());
+        said.extend(self.lost.first().map(|(cell, why)| match self.lost.len() {
+            1 => format!("No longer there: {cell}, {why}."),
+            many => format!("No longer there: {many} numbers, such as {cell}, {why}."),
+        }));
         let threshold = digits(self.threshold_percent);
         let worst = || {
             self.cells.first().map_or_else(String::new, |cell| {
@@ -97,33 +100,17 @@ impl Comparison {
         said
     }
 
-    fn what_is_lost(&self) -> Option<String> {
-        let (cell, why) = self.lost.first()?;
-        let others = match self.lost.len() {
-            1 => "",
-            _ => "; and so on below",
-        };
-        Some(format!("There no more: {} of the numbers: {cell}, {why}{others}.", self.lost.len()))
-    }
-
     fn table(&self) -> Table {
-        let heads = [
-            ("subject", false),
-            ("workload", false),
-            ("number", false),
-            ("first", true),
-            ("second", true),
-            ("change [%]", true),
-            ("verdict", false),
-        ];
-        let column = |(heading, numeric): (&str, bool)| Column { heading: heading.into(), numeric };
+        let column = |heading: &str, numeric| Column { heading: heading.to_owned(), numeric };
+        let words = ["subject", "workload", "number"].map(|heading| column(heading, false));
+        let numbers = ["first", "second", "change [%]"].map(|heading| column(heading, true));
         Table {
             id: "changes-table".to_owned(),
             title: String::new(),
             note: "The worst first. A change is the second in percent of the first, both in percent of \
                    the baseline of their own run where there is one, with the 95 % interval."
                 .to_owned(),
-            columns: heads.map(column).to_vec(),
+            columns: words.into_iter().chain(numbers).chain([column("verdict", false)]).collect(),
             rows: self.cells.iter().map(row).collect(),
         }
     }

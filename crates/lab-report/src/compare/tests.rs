@@ -191,7 +191,7 @@ fn what_has_no_number_any_more_is_worse() {
     assert!(cell.starts_with("stripe: ") && why == "failed in the second run: it crashed");
     let text = found.render_text(false);
     assert!(!text.contains("No regression"), "{text}");
-    assert!(text.contains("There no more: 4 of the numbers: stripe: "), "{text}");
+    assert!(text.contains("No longer there: 4 numbers, such as stripe: "), "{text}");
     assert!(text.contains("failed in the second run: it crashed"), "{text}");
     let back: serde_json::Value = serde_json::from_str(&found.render_json().unwrap()).unwrap();
     assert_eq!((&back["regression"], &back["lost"][0][1]), (&true.into(), &why.as_str().into()));

@@ -120,7 +120,7 @@ pub(super) fn student(freedom: f64) -> Option<StudentsT> {
 }
 
 /// Mean and sample standard deviation (0 of one value); `None` of nothing and of anything not finite.
-pub fn mean_and_deviation(values: &[f64]) -> Option<(f64, f64)> {
+pub(super) fn mean_and_deviation(values: &[f64]) -> Option<(f64, f64)> {
     if values.is_empty() || !values.iter().all(|value| value.is_finite()) {
         return None;
     }

@@ -11,7 +11,10 @@
 
 use statrs::distribution::ContinuousCDF;
 
-use super::effect::{Effect, LEAST_NOISE, ends, mean_and_deviation, student};
+use super::effect::{Effect, LEAST_NOISE, ends, mean, mean_and_deviation, student};
+
+/// The logarithms of a number's repetitions in the first run and in the second.
+pub type BothRuns = [Vec<f64>; 2];
 
 /// How far equal things move from run to run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,25 +25,30 @@ pub struct Drift {
     pub freedom: f64,
 }
 
+impl Drift {
+    /// By things that are the same in both runs: what their changes scatter by beyond the noise of their
+    /// repetitions. Twice, since what is compared with them drifts, too. `None` of nothing.
+    pub fn of_the_same(same: &[&BothRuns]) -> Option<Self> {
+        let moved = same.iter().filter_map(|runs| change_of(runs));
+        let (changes, noises): (Vec<f64>, Vec<f64>) = moved.unzip();
+        let (_, all) = mean_and_deviation(&changes)?;
+        let noise = mean(&noises.iter().map(|noise| noise.powi(2)).collect::<Vec<f64>>());
+        let deviation = (2.0 * (all.powi(2) - noise).max(0.0)).sqrt();
+        Some(Self { deviation, freedom: (changes.len() - 1) as f64 })
+    }
+}
+
 impl Effect {
-    /// The second over the first, from the logarithms of their repetitions. The p-value is one-sided: how
-    /// often a change up to `threshold` (0.05 for 5 %) would look like this one, or larger. Where a
-    /// side has one repetition there is no interval. `None` of nothing, and of anything not finite.
-    pub fn between_runs(
-        first: &[f64],
-        second: &[f64],
-        drift: Drift,
-        threshold: f64,
-    ) -> Option<Self> {
-        let ((mean_1, sd_1), (mean_2, sd_2)) =
-            (mean_and_deviation(first)?, mean_and_deviation(second)?);
-        let change = mean_2 - mean_1;
-        let pairs = first.len().min(second.len());
-        let noise = standard_error(sd_1, first).hypot(standard_error(sd_2, second));
+    /// The second run over the first. The p-value is one-sided: how often a change up to `threshold` (0.05
+    /// for 5 %) would look like this one, or larger. Where a run has one repetition there is no interval.
+    /// `None` of nothing, and of anything not finite.
+    pub fn between_runs(runs: &BothRuns, drift: Drift, threshold: f64) -> Option<Self> {
+        let (change, noise) = change_of(runs)?;
         let noise = noise.max(LEAST_NOISE);
+        let pairs = runs[0].len().min(runs[1].len());
         let error = noise.hypot(drift.deviation);
         let parts = noise.powi(4) / (pairs - 1) as f64 + drift.deviation.powi(4) / drift.freedom;
-        let (ratio, log_sd) = (change.exp(), sd_1.hypot(sd_2));
+        let (ratio, log_sd) = (change.exp(), noise * (pairs as f64).sqrt());
         let Some(t) = student(error.powi(4) / parts).filter(|_| pairs > 1) else {
             return Some(Self { ratio, low: ratio, high: ratio, pairs, log_sd, p_value: 1.0 });
         };
@@ -51,7 +59,10 @@ impl Effect {
     }
 }
 
-/// Of the mean of some repetitions with this deviation.
-pub fn standard_error(deviation: f64, repetitions: &[f64]) -> f64 {
-    deviation / (repetitions.len() as f64).sqrt()
+/// The logarithm of the second run over the first, and its standard error by the repetitions.
+fn change_of([first, second]: &BothRuns) -> Option<(f64, f64)> {
+    let (mean_1, sd_1) = mean_and_deviation(first)?;
+    let (mean_2, sd_2) = mean_and_deviation(second)?;
+    let error = |deviation: f64, all: &[f64]| deviation / (all.len() as f64).sqrt();
+    Some((mean_2 - mean_1, error(sd_1, first).hypot(error(sd_2, second))))
 }
