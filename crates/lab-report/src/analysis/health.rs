@@ -10,7 +10,7 @@ use super::kinds::{Sides, direction_of};
 use super::{Analysis, Cell, Standing, Work, speeds};
 use crate::stats::{ByRepetition, Effect, mean};
 use braid_lab::campaign::Health;
-use braid_lab::metric::{Better, Metric};
+use braid_lab::metric::{Better, Metric, TimeSeries};
 use braid_lab::settings::Value;
 use braid_lab::store::{Outcome, Results, StoredTrial};
 
@@ -128,8 +128,7 @@ fn trials_of<'r>(results: &'r Results, cell: &Cell) -> Vec<&'r StoredTrial> {
 }
 
 /// The mean rates of each phase of a cell's trials, and those before the first event; empty without a
-/// course of a rate. A phase in which nothing was done has none. Events count from the start of the
-/// tool, the course from the end of its ramp.
+/// course of a rate. A phase in which nothing was done has none.
 fn story_of(
     results: &Results,
     cell: &Cell,
@@ -137,35 +136,38 @@ fn story_of(
 ) -> BTreeMap<Phase, (ByRepetition, ByRepetition)> {
     let tool = work.workload.tool();
     let ramp_s = tool.map_or(0.0, |tool| tool.ramp_s(results.campaign.ramp_s));
-    let wanted = [cell.headline, Metric::Throughput, Metric::Iops];
-    let rates = wanted.map(|metric| (metric, metric.better() == Better::Higher));
+    let metrics = [cell.headline, Metric::Throughput, Metric::Iops];
+    let is_rate = |metric: &&Metric| metric.better() == Better::Higher;
     let mut found: BTreeMap<Phase, (ByRepetition, ByRepetition)> = BTreeMap::new();
     for trial in trials_of(results, cell).into_iter().filter(|_| cell.is_usable()) {
-        let series = |metric| trial.measured.series.iter().find(|one| one.metric == metric);
-        let rates = rates.iter().filter(|(_, is_rate)| *is_rate);
-        let Some(course) = rates.filter_map(|(metric, _)| series(*metric)).next() else { continue };
-        // By phase; what was before the first event is none.
-        let mut values: BTreeMap<Option<Phase>, Vec<f64>> = BTreeMap::new();
-        for (ms, value) in course.points.iter().filter(|(_, value)| value.is_finite()) {
-            let at = *ms as f64 / 1000.0 + ramp_s;
-            let phase = match trial.events.iter().rfind(|(event, _)| *event < at) {
-                None => None,
-                Some((_, what)) => match Phase::after(what) {
-                    None => continue,
-                    phase => phase,
-                },
-            };
-            values.entry(phase).or_default().push(*value);
-        }
-        let Some(healthy) = values.remove(&None).map(|all| mean(&all)) else { continue };
-        for (phase, all) in values {
-            let Some(phase) = phase.filter(|_| mean(&all) > 0.0 && healthy > 0.0) else { continue };
+        let series = |metric: &Metric| trial.measured.series.iter().find(|s| s.metric == *metric);
+        let Some(course) = metrics.iter().filter(is_rate).find_map(series) else { continue };
+        let mut rates = rates_of(trial, course, ramp_s);
+        let Some(healthy) = rates.remove(&None) else { continue };
+        for (phase, rate) in rates {
+            let Some(phase) = phase.filter(|_| rate > 0.0 && healthy > 0.0) else { continue };
             let (of_phase, of_healthy) = found.entry(phase).or_default();
-            of_phase.insert(trial.repetition, mean(&all));
+            of_phase.insert(trial.repetition, rate);
             of_healthy.insert(trial.repetition, healthy);
         }
     }
     found
+}
+
+/// The mean of a course in each phase; that before the first event has no name. Events count from the
+/// start of the tool, the course from the end of its ramp.
+fn rates_of(trial: &StoredTrial, course: &TimeSeries, ramp_s: f64) -> BTreeMap<Option<Phase>, f64> {
+    let mut values: BTreeMap<Option<Phase>, Vec<f64>> = BTreeMap::new();
+    for (ms, value) in course.points.iter().filter(|(_, value)| value.is_finite()) {
+        let at = *ms as f64 / 1000.0 + ramp_s;
+        let event = trial.events.iter().rfind(|(event, _)| *event < at);
+        let phase = event.map(|(_, what)| Phase::after(what));
+        // After an event that begins no phase nobody knows what the array does.
+        if phase != Some(None) {
+            values.entry(phase.flatten()).or_default().push(*value);
+        }
+    }
+    values.into_iter().map(|(phase, values)| (phase, mean(&values))).collect()
 }
 
 /// How long recoveries took, of every cell in which one began.

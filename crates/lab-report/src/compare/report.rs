@@ -90,7 +90,9 @@ impl Comparison {
             (all, worse) => format!("Worse: {worse} of {all} numbers, most of all {}.", worst()),
         });
         let better = self.count(Change::Improvement);
-        said.extend((better > 0).then(|| format!("Better: {better} of {}.", self.cells.len())));
+        said.extend(
+            (better > 0).then(|| format!("Better: {better} of {} numbers.", self.cells.len())),
+        );
         let few = self.count(Change::TooFew);
         said.extend((few > 0).then(|| {
             format!(
