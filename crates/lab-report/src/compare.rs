@@ -43,8 +43,8 @@ const DRIFT_FROM: usize = 3;
 /// Version of the JSON form.
 const OUTPUT_VERSION: u32 = 4;
 
-/// What became of one number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// What became of one number, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// Worse by more than the threshold, and proven.
@@ -144,7 +144,7 @@ pub fn compare_runs(first: &Results, second: &Results, threshold: f64) -> Compar
         Better::Lower => cell.percent.ln(),
         _ => -cell.percent.ln(),
     };
-    cells.sort_by(|a, b| (a.change as u8).cmp(&(b.change as u8)).then(harm(b).total_cmp(&harm(a))));
+    cells.sort_by(|a, b| a.change.cmp(&b.change).then(harm(b).total_cmp(&harm(a))));
     Comparison {
         output_version: OUTPUT_VERSION,
         first: first.campaign.name.clone(),
