@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use braid_lab::preset::{Choices, read_chosen};
 use braid_lab::{Budget, Campaign, LabError, LabOptions, Preset, StopFlag};
-use braid_lab_report::compare::CompareOptions;
 use braid_lab_report::report::render::Formats;
 use braid_lab_report::{Shown, Summary};
 
@@ -182,15 +181,15 @@ fn compare(options: &LabCompare) -> Result<(), Failure> {
     if !(options.threshold >= 0.0 && options.threshold < 1000.0) {
         return Err(Failure::usage(format!("--threshold {}: 0 to 1000", options.threshold)));
     }
-    let how = CompareOptions { threshold: options.threshold / 100.0, ..CompareOptions::default() };
-    let comparison = braid_lab_report::compare(&options.before, &options.after, &how)
+    let threshold = options.threshold / 100.0;
+    let comparison = braid_lab_report::compare(&options.before, &options.after, threshold)
         .map_err(Failure::failed)?;
     if options.json {
         println!("{}", comparison.render_json().map_err(Failure::failed)?);
     } else {
         print!("{}", comparison.render_text(colour()));
     }
-    if comparison.has_regression() {
+    if comparison.regression {
         return Err(Failure::failed("something got worse, or is gone"));
     }
     // A gate must not open because somebody gave something another name.

@@ -17,7 +17,7 @@ pub(super) fn check_unwritten(case: &TrialCase<'_>) -> Checked {
     let Some(tool) = case.workload.tool() else { return Checked::Unknown };
     let matters = case.subject.is_none_or(|subject| has_content(&subject.source));
     if !case.is_raw() || !tool.reads_raw(&case.workload.settings) || !matters {
-        return Checked::NotApplicable;
+        return Checked::Fine;
     }
     let region = case.trial.region_bytes as f64;
     if let Some(read) = case.get(Metric::BytesRead).filter(|_| tool.reads_past_region())
@@ -51,8 +51,8 @@ pub(super) fn check_unwritten(case: &TrialCase<'_>) -> Checked {
 
 /// A disk that turns reads what was never written as it reads anything else.
 fn on_rotating_disks(case: &TrialCase<'_>) -> bool {
-    let members = case.facts.map_or(&[][..], |facts| &facts.members);
-    let turns = |place: &Place| matches!(place, Place::Disk(disk) if disk.rotational);
-    let is_device = |member: &str| member.starts_with("/dev/");
-    !members.is_empty() && members.iter().all(|one| is_device(&one.member) && turns(&one.place))
+    case.all_members(|one| {
+        let turns = matches!(&one.place, Place::Disk(disk) if disk.rotational);
+        turns && one.member.starts_with("/dev/")
+    })
 }

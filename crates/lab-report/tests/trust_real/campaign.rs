@@ -149,20 +149,6 @@ fn a_campaign_that_is_resumed_on_a_changed_machine() {
     assert_eq!(found("performance\n"), None);
 }
 
-#[test]
-fn a_campaign_of_one_repetition() {
-    let _turn = alone();
-    let of = |repetitions| {
-        let lab = Lab::new(repetitions, "tool = \"cp-read\"\nsize = \"4M\"");
-        assert_eq!(lab.run(Path::new(SYS), leave).measured, repetitions);
-        lab.found("few-repetitions")
-    };
-    let finding = of(1).unwrap();
-    assert_eq!(finding.standing, Standing::Ok, "{finding:?}");
-    assert!(finding.why.contains("one repetition"), "{finding:?}");
-    assert_eq!(of(2), None);
-}
-
 /// The second copy starts when the first is whole, and after three times as long.
 #[test]
 fn a_process_that_is_held_up() {

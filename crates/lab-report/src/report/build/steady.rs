@@ -3,7 +3,7 @@
 use super::cells;
 use super::factors::MOST_SERIES;
 use super::{Context, section};
-use crate::analysis::{Cell as Measured, Rounds, Standing, WITHOUT_WORK, has_rounds};
+use crate::analysis::{Cell as Measured, Rounds, Standing, WITHOUT_WORK};
 use crate::report::model::{Axis, Block, Chart, LineSeries, Plot, Point, Section, Table, Tone};
 use crate::report::units::{Scale, percent_number, quantity, title};
 use crate::stats::{SteadyState, Window};
@@ -11,7 +11,7 @@ use crate::words::enumerate;
 
 /// The verdicts, and the rounds as lines.
 pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
-    if !has_rounds(&context.results.campaign) {
+    if !context.results.campaign.rounds {
         return Vec::new();
     }
     let analysis = context.analysis;
@@ -21,7 +21,7 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
         let metric = analysis.workloads[work].headline;
         let believed = |cell: &&Measured| cell.standing != Standing::Invalid;
         let rounds_of = |cell: &'_ Measured| {
-            let values = cell.rounds.as_ref()?.all.get(&metric)?.clone();
+            let values = cell.all.get(&metric).filter(|_| cell.rounds.is_some())?.clone();
             (!values.is_empty()).then_some(values)
         };
         let row = || analysis.row(work).iter().filter(believed);
