@@ -60,7 +60,6 @@ pub use job::{Job, common_parameters};
 pub use patterns::Patterns;
 pub(crate) use rooted::resolve_device;
 pub use setup::{FileSystem, Health, Setup};
-pub(crate) use subject::or_none;
 pub use subject::{MemberDecl, Order, Source, Subject, SubjectDecl, expand_subjects};
 
 use keys::hint;

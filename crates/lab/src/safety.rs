@@ -67,9 +67,7 @@ impl Reasons {
 
     fn add(&mut self, workload: &Workload) {
         let setup = &workload.setup;
-        self.tool |= workload
-            .tool()
-            .is_none_or(|tool| tool.writes(&workload.settings, setup.processes) != Writes::Nothing);
+        self.tool |= workload.work().is_none_or(|work| work.writes != Writes::Nothing);
         self.filesystem |= setup.filesystem.is_made();
         self.health |= setup.health != Health::Healthy;
     }

@@ -126,9 +126,7 @@ pub(super) fn direction_of(work: &Work) -> String {
         _ => {}
     }
     let workload = &work.workload;
-    let writes =
-        workload.tool().map(|tool| tool.writes(&workload.settings, workload.setup.processes));
-    match writes {
+    match workload.work().map(|work| work.writes) {
         Some(Writes::Nothing) => "reads".to_owned(),
         _ => workload.tool.clone(),
     }

@@ -87,11 +87,8 @@ pub(super) fn check_sharing(results: &Results, _: &[Workload]) -> Checked {
 /// Rule `short-trials`.
 pub(super) fn check_runtime(results: &Results, workloads: &[Workload]) -> Checked {
     let runtime_s = results.campaign.runtime_s;
-    let is_timed = |workload: &Workload| {
-        let effort =
-            workload.tool().map(|t| t.effort(&workload.settings, workload.setup.processes));
-        effort == Some(Effort::Runtime)
-    };
+    let is_timed =
+        |workload: &Workload| workload.work().is_some_and(|work| work.effort == Effort::Runtime);
     if runtime_s >= SHORT_S
         || !workloads.iter().any(is_timed)
         || results.subjects.iter().all(is_modelled)

@@ -1,6 +1,6 @@
 //! Data that compresses, on something that compresses: what is measured is then the compressor.
 //!
-//! Each tool says what it writes ([`braid_lab::tool::Tool::content`]), and also what it wrote before in
+//! Each tool says what it writes ([`braid_lab::tool::Work::content`]), and also what it wrote before in
 //! order to read it: zeros that were compressed are not read from anywhere either.
 
 use super::Checked;
@@ -23,8 +23,8 @@ enum Compressor<'a> {
 
 /// Rule `compressible`.
 pub(super) fn check_compressible(case: &TrialCase<'_>) -> Checked {
-    let Some(tool) = case.workload.tool() else { return Checked::Unknown };
-    let content = tool.content(&case.workload.settings);
+    let Some(work) = case.workload.work() else { return Checked::Unknown };
+    let content = work.content;
     if matches!(content, Content::Random | Content::Compressible(..=COMPRESSIBLE_PERCENT)) {
         return Checked::Fine;
     }
@@ -40,7 +40,7 @@ pub(super) fn check_compressible(case: &TrialCase<'_>) -> Checked {
     match content {
         Content::Constant => Checked::invalid(format!(
             "{} wrote constant data to {on}: almost nothing was stored",
-            tool.name()
+            case.workload.tool
         )),
         Content::Text(percent) => Checked::remark(format!(
             "text of which about {percent} % compress away was written to {on}: the rate is that \

@@ -59,50 +59,32 @@ pub struct Job {
 
 /// The keys that every job may have.
 const COMMON: &[Parameter] = &[
-    text("tool", "the program that measures"),
-    text("subjects", "names of subjects it runs on, * for any letters"),
-    Parameter {
-        name: "filesystem",
-        kind: Kind::Choice(&["none", "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"]),
-        default: None,
-        scales: false,
-        about: "the file system made before each trial",
-    },
-    text("mkfs", "further words for mkfs"),
-    text("mount", "mount options"),
-    Parameter {
-        name: "readahead",
-        kind: Kind::Size { min: 0, max: 1 << 30, unit: 4096 },
-        default: None,
-        scales: false,
-        about: "read-ahead of the block device",
-    },
-    Parameter {
-        name: "health",
-        kind: Kind::Choice(&["healthy", "degraded", "rebuilding", "scrubbing", "story"]),
-        default: None,
-        scales: false,
-        about: "state of the array while it is measured",
-    },
-    Parameter {
-        name: "processes",
-        kind: Kind::Count { min: 1, max: 256 },
-        default: None,
-        scales: false,
-        about: "processes at once",
-    },
-    Parameter {
-        name: "drop_caches",
-        kind: Kind::Flag,
-        default: None,
-        scales: false,
-        about: "whether the page cache is dropped before each trial",
-    },
+    Parameter::new("tool", Kind::Text, "the program that measures"),
+    Parameter::new("subjects", Kind::Text, "names of subjects it runs on, * for any letters"),
+    Parameter::new(
+        "filesystem",
+        Kind::Choice(&FileSystem::NAMES),
+        "the file system made before each trial",
+    ),
+    Parameter::new("mkfs", Kind::Text, "further words for mkfs"),
+    Parameter::new("mount", Kind::Text, "mount options"),
+    Parameter::new(
+        "readahead",
+        Kind::Size { min: 0, max: 1 << 30, unit: 4096 },
+        "read-ahead of the block device",
+    ),
+    Parameter::new(
+        "health",
+        Kind::Choice(&Health::NAMES),
+        "state of the array while it is measured",
+    ),
+    Parameter::new("processes", Kind::count(1, 256), "processes at once"),
+    Parameter::new(
+        "drop_caches",
+        Kind::Flag,
+        "whether the page cache is dropped before each trial",
+    ),
 ];
-
-const fn text(name: &'static str, about: &'static str) -> Parameter {
-    Parameter { name, kind: Kind::Text, default: None, scales: false, about }
-}
 
 /// The keys that every job may have, for help.
 pub fn common_parameters() -> &'static [Parameter] {
@@ -217,9 +199,9 @@ impl Job {
     pub(crate) fn filesystems(&self, place: Place, in_folder: bool) -> Vec<FileSystem> {
         match place {
             _ if !self.filesystem.is_empty() => self.filesystem.clone(),
-            Place::Folder | Place::Either { .. } if in_folder => vec![FileSystem::Own],
+            Place::Folder | Place::Either if in_folder => vec![FileSystem::Own],
             Place::Folder => vec![FileSystem::Ext4],
-            Place::Device { .. } | Place::Either { .. } => vec![FileSystem::None],
+            Place::Device | Place::Either => vec![FileSystem::None],
         }
     }
 }

@@ -31,7 +31,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::Expression;
 use super::keys::{check_keys, many, one, one_or_list};
-use crate::settings::Value;
+use super::setup::named;
+use crate::settings::{Value, vary};
 
 /// A device that templates use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,29 +53,17 @@ impl MemberDecl {
     }
 }
 
-/// In which order members are taken from their buses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Order {
-    /// As they are declared.
-    Given,
-    /// From bus to bus in turn.
-    Alternate,
-    /// All of the first bus, then all of the next.
-    Grouped,
-    /// [`Order::Alternate`], last to first.
-    Reversed,
-}
-
-impl Order {
-    /// Its name in campaigns.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Given => "given",
-            Self::Alternate => "alternate",
-            Self::Grouped => "grouped",
-            Self::Reversed => "reversed",
-        }
+named! {
+    /// In which order members are taken from their buses.
+    Order: 4 {
+        /// As they are declared.
+        Given "given",
+        /// From bus to bus in turn.
+        Alternate "alternate",
+        /// All of the first bus, then all of the next.
+        Grouped "grouped",
+        /// [`Order::Alternate`], last to first.
+        Reversed "reversed",
     }
 }
 
@@ -289,30 +278,20 @@ impl TryFrom<toml::Table> for SubjectDecl {
     }
 }
 
-/// `None` alone where nothing is listed: one turn of the loop without that dimension.
-pub(crate) fn or_none<T: Copy>(values: &[T]) -> Vec<Option<T>> {
-    if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
-}
-
 /// Every subject that the declarations make, in their order.
 pub fn expand_subjects(declarations: &[SubjectDecl], members: &[MemberDecl]) -> Vec<Subject> {
-    let mut subjects = Vec::new();
-    for declared in declarations {
-        for chunk in or_none(&declared.chunk) {
-            for buses in or_none(&declared.buses) {
-                for order in or_none(&declared.order) {
-                    for count in or_none(&declared.members) {
-                        let choice = Choice { chunk, buses, order, count };
-                        subjects.push(choice.subject(declared, members));
-                    }
-                }
-            }
-        }
-    }
-    subjects
+    let of = |declared: &SubjectDecl| -> Vec<Subject> {
+        let all = vary(&[Choice::default()], &declared.chunk, |one, chunk| one.chunk = Some(chunk));
+        let all = vary(&all, &declared.buses, |one, buses| one.buses = Some(buses));
+        let all = vary(&all, &declared.order, |one, order| one.order = Some(order));
+        let all = vary(&all, &declared.members, |one, count| one.count = Some(count));
+        all.iter().map(|choice| choice.subject(declared, members)).collect()
+    };
+    declarations.iter().flat_map(of).collect()
 }
 
 /// One value of each of a template's lists.
+#[derive(Clone, Default)]
 struct Choice {
     chunk: Option<ByteSize>,
     buses: Option<u32>,

@@ -80,8 +80,8 @@ fn fault_of_jobs(campaign: &Campaign, subjects: &[Subject]) -> Option<Fault> {
                     return fault(format!("{key} = {words:?} on a raw device"), next);
                 }
             }
-            match tool.place(&workload.settings) {
-                Place::Device { .. } if has_files => {
+            match tool.work(&workload.settings, workload.setup.processes).place {
+                Place::Device if has_files => {
                     return fault("it takes a raw device".into(), "remove `filesystem`");
                 }
                 Place::Folder if !has_files => {

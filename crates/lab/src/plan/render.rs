@@ -17,7 +17,7 @@ use crate::source::writes_when_it_comes_up;
 /// The plan as text for a terminal.
 pub fn render_plan(plan: &Plan) -> String {
     let mut text = Text(String::new());
-    let campaign = &plan.campaign;
+    let campaign = &plan.planned.campaign;
     let colon = if campaign.description.is_empty() { "" } else { ": " };
     text.line(format_args!("campaign {}{colon}{}", campaign.name, campaign.description));
     render_subjects(plan, &mut text);
@@ -48,8 +48,9 @@ impl Text {
 
 fn render_subjects(plan: &Plan, text: &mut Text) {
     text.line(format_args!("\nsubjects"));
-    let width = plan.subjects.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(32);
-    for subject in &plan.subjects {
+    let width =
+        plan.planned.subjects.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(32);
+    for subject in &plan.planned.subjects {
         let mark = if subject.baseline { "  (baseline)" } else { "" };
         let source = &subject.source;
         text.line(format_args!("  {:<width$}  {:<9} {source}{mark}", subject.name, source.kind()));
@@ -57,17 +58,17 @@ fn render_subjects(plan: &Plan, text: &mut Text) {
 }
 
 fn render_matrix(plan: &Plan, text: &mut Text) {
-    let campaign = &plan.campaign;
+    let campaign = &plan.planned.campaign;
     text.line(format_args!("\nworkloads, and on how many subjects"));
-    for (index, workload) in plan.workloads.iter().enumerate() {
-        let mine = || plan.cells.iter().filter(move |cell| cell.workload_index == index);
+    for (index, workload) in plan.planned.workloads.iter().enumerate() {
+        let mine = || plan.planned.cells.iter().filter(move |cell| cell.workload_index == index);
         let possible = mine().filter(|cell| cell.impossible.is_none()).count();
         text.line(format_args!("  {possible:>3}  {workload}"));
     }
     let mut reasons: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for cell in &plan.cells {
+    for cell in &plan.planned.cells {
         if let Some(reason) = &cell.impossible {
-            let name = plan.subjects.get(cell.subject).map_or("", |subject| &subject.name);
+            let name = plan.planned.subjects.get(cell.subject).map_or("", |subject| &subject.name);
             *reasons.entry((name, reason)).or_default() += 1;
         }
     }
@@ -78,7 +79,7 @@ fn render_matrix(plan: &Plan, text: &mut Text) {
             text.line(format_args!("  {subject}: {reason} ({count} {cells})"));
         }
     }
-    let cells = plan.cells.iter().filter(|cell| cell.impossible.is_none()).count();
+    let cells = plan.planned.cells.iter().filter(|cell| cell.impossible.is_none()).count();
     text.line(format_args!(
         "\n{cells} cells × {} repetitions = {} trials, shuffled inside each repetition (seed {})",
         campaign.repetitions, plan.possible, campaign.seed,
@@ -106,7 +107,7 @@ fn render_writes(plan: &Plan, text: &mut Text) {
     if !beside.is_empty() {
         text.line(format_args!("  not counted: {}", beside.join("; ")));
     }
-    let folders = plan.subjects.iter().filter(|s| s.source.is_folder());
+    let folders = plan.planned.subjects.iter().filter(|s| s.source.is_folder());
     for subject in folders {
         text.line(format_args!("  {}: in a new folder only, removed at the end", subject.source));
     }
@@ -126,9 +127,9 @@ fn render_writes(plan: &Plan, text: &mut Text) {
 
 /// What cannot be known beforehand.
 fn what_is_not_counted(plan: &Plan) -> impl Iterator<Item = &'static str> {
-    let possible = || plan.cells.iter().filter(|cell| cell.impossible.is_none());
+    let possible = || plan.planned.cells.iter().filter(|cell| cell.impossible.is_none());
     let setups = || possible().map(|cell| &cell.workload.setup);
-    let sources = || plan.subjects.iter().map(|subject| &subject.source);
+    let sources = || plan.planned.subjects.iter().map(|subject| &subject.source);
     let is_memory = |source: &Source| members_of(source).iter().any(Member::is_ephemeral);
     [
         (setups().any(|setup| setup.filesystem.is_made()), "what file systems write of their own"),
@@ -137,7 +138,7 @@ fn what_is_not_counted(plan: &Plan) -> impl Iterator<Item = &'static str> {
             "superblocks, and copies and parity that are made to agree when an array comes up",
         ),
         (
-            plan.campaign.fill && sources().any(is_memory),
+            plan.planned.campaign.fill && sources().any(is_memory),
             "memory that is filled again after it had to go",
         ),
     ]

@@ -9,7 +9,7 @@ use braid_stack::ByteSize;
 
 /// Every tool but the stand-ins of other tests, which no package has.
 fn real() -> impl Iterator<Item = &'static dyn Tool> {
-    TOOLS.iter().copied().filter(|tool| tool.package() != "none")
+    TOOLS.iter().copied().filter(|tool| tool.about().package != "none")
 }
 
 /// The defaults, and the first word of a choice that has none.
@@ -57,18 +57,19 @@ fn settings_that_differ_have_labels_that_differ() {
 #[test]
 fn only_what_fio_drives_has_a_ramp() {
     for tool in real() {
-        let wanted = if tool.package() == "fio" { 2.5 } else { 0.0 };
+        let wanted = if tool.name() == "fio" { 2.5 } else { 0.0 };
         assert_eq!(tool.ramp_s(2.5), wanted, "{}", tool.name());
     }
 }
 
 #[test]
 fn tools_and_what_they_say_are_unique() {
-    let abouts: std::collections::BTreeSet<&str> = real().map(|tool| tool.about()).collect();
+    let abouts: std::collections::BTreeSet<&str> =
+        real().map(|tool| tool.about().summary).collect();
     assert_eq!(abouts.len(), real().count());
     for tool in real() {
         assert_eq!(find(tool.name()).map(Tool::name), Some(tool.name()), "twice");
-        assert!(!tool.package().is_empty());
+        assert!(!tool.about().package.is_empty());
     }
     assert!(find("none").is_none());
 }
@@ -128,15 +129,19 @@ proptest! {
                     prop_assert!(!script.measured.is_empty(), "{}", tool.name());
                 }
             }
-            let _sizes = (
-                tool.writes(&settings, processes),
-                tool.effort(&settings, processes),
-                tool.sources(&settings),
-                tool.headline(&settings),
-                tool.reads_raw(&settings),
-                tool.content(&settings),
-            );
+            let _work = tool.work(&settings, processes);
         }
+    }
+}
+
+#[test]
+fn versions_of_gnu_programs() {
+    let version = |text: &str| Version::Gnu.find("x", &testing::output(text));
+    assert_eq!(version("dd (coreutils) 9.1\nmore").unwrap(), "coreutils-9.1");
+    assert_eq!(version("tar (GNU tar) 1.34").unwrap(), "tar-1.34");
+    assert_eq!(version("cp (uutils coreutils) 0.2.2").unwrap(), "uutils-coreutils-0.2.2");
+    for bad in ["", "bsdtar 3.6.2 - libarchive", "cp (x)", "cp (x) y", ")("] {
+        assert_eq!(version(bad), None, "{bad:?}");
     }
 }
 

@@ -60,7 +60,11 @@ fn tool(name: &str) -> Option<&'static dyn Tool> {
     let command = tool.version_command();
     let found = SystemWorld::new().run(&command, LONGEST, &StopFlag::default());
     let Ok(done) = found else {
-        println!("skipped: {} is not installed (apt install {})", command.program, tool.package());
+        println!(
+            "skipped: {} is not installed (apt install {})",
+            command.program,
+            tool.about().package
+        );
         return None;
     };
     let output =
@@ -94,8 +98,9 @@ fn measure_in(
     let settings = settings(tool, values);
     tool.check(&settings, processes).unwrap();
     let (scratch, sources) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    for data in tool.sources(&settings) {
-        make_source(&data, sources.path(), 1, &StopFlag::default(), world).unwrap();
+    let work = tool.work(&settings, processes);
+    if let Some(data) = work.source {
+        make_source(data, sources.path(), 1, &StopFlag::default(), world).unwrap();
     }
     let spec = TrialSpec {
         settings: &settings,
@@ -115,7 +120,7 @@ fn measure_in(
         assert!(left.is_empty(), "{name} left {left:?}");
     }
     let measured = tool.parse(&spec, &output).unwrap();
-    let headline = tool.headline(&settings);
+    let headline = work.headline;
     assert!(measured.get(headline).is_some_and(|value| value > 0.0), "{headline}: {measured:?}");
     for sample in &measured.samples {
         let same = measured.samples.iter().filter(|other| other.metric == sample.metric);
@@ -424,7 +429,7 @@ fn every_tool_is_run_here_and_refuses_what_does_not_fit() {
             sources: Path::new("/nonexistent"),
         };
         assert!(tool.plan(&spec).is_err(), "{name} fits into nothing");
-        if tool.place(&settings) == Place::Folder {
+        if tool.work(&settings, 1).place == Place::Folder {
             let raw = Target::Device("/nonexistent".into());
             let spec =
                 TrialSpec { target: &raw, region_bytes: u64::MAX, room_bytes: u64::MAX, ..spec };

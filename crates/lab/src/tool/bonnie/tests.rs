@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::command::ToolOutput;
 use crate::tool::testing::{
     changed, commands, folder, listed, output, run_of, settings, trial, value,
 };

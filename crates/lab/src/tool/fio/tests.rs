@@ -336,7 +336,7 @@ fn labels_tell_what_differs() {
         label("pattern = \"rand\"\nop = \"mixed\"\niodepth = 1\ndirect = false\nseries_ms = 100"),
         "random mixed 70/30 4K, depth 1, buffered, max latency by 100 ms"
     );
-    let headline = |values: &str| Fio.headline(&settings(&Fio, values));
+    let headline = |values: &str| Fio.work(&settings(&Fio, values), 1).headline;
     assert_eq!(headline("pattern = \"rand\"\nop = \"read\""), Metric::Iops);
     assert_eq!(
         headline("pattern = \"rand\"\nop = \"read\"\nblock_size = \"1M\""),
@@ -349,7 +349,8 @@ fn labels_tell_what_differs() {
 fn safety_knows_what_is_written_and_what_must_be_there() {
     let of = |op: &str| {
         let settings = settings(&Fio, &format!("op = {op:?}"));
-        (Fio.writes(&settings, 1), Fio.reads_raw(&settings))
+        let work = Fio.work(&settings, 1);
+        (work.writes, work.reads_raw)
     };
     assert_eq!(of("read"), (Writes::Nothing, true));
     assert_eq!(of("write"), (Writes::UntilTime, false));

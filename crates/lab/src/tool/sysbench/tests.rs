@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::metric::Metric;
 use crate::tool::testing::{
     changed, commands, device, folder, listed, output, run_of, settings, trial, value,
 };
@@ -112,7 +113,7 @@ fn other_versions_and_garbage_are_malformed() {
     }
     let (_, report) = READ.split_once("File operations:").unwrap();
     let without = parse(RNDRD, 1, &format!("File operations:{report}")).unwrap_err();
-    assert!(without.to_string().contains("histogram is missing"), "{without}");
+    assert!(without.to_string().contains("bins of its latencies are missing"), "{without}");
     let bad = parse(RNDRD, 1, &format!("  0.1 |*** x\n{READ}")).unwrap_err();
     assert!(bad.to_string().contains("histogram holds"), "{bad}");
     let more = READ.replace("General statistics:", "    new/s:  1\n\nGeneral statistics:");
@@ -184,7 +185,7 @@ fn checks_labels_versions() {
     let version = |text: &str| Sysbench.parse_version(&output(text));
     assert_eq!(version("sysbench 1.0.20\n"), Ok("sysbench-1.0.20".to_owned()));
     assert!(version("").is_err() && version("sysbench").is_err() && version("x 1.0").is_err());
-    let written = |values: &str| Sysbench.writes(&with(values), 1);
+    let written = |values: &str| Sysbench.work(&with(values), 1).writes;
     assert_eq!(written("mode = \"seqrd\""), Writes::Bytes(1 << 30));
     assert_eq!(written("mode = \"rndrw\""), Writes::UntilTime);
 }
