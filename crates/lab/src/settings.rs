@@ -64,8 +64,6 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Any text.
     Text,
-    /// A path.
-    Path,
 }
 
 /// A parameter of a tool.
@@ -137,7 +135,7 @@ impl Parameter {
                 }
                 Err(unknown_word(word, words))
             }
-            (Kind::Text | Kind::Path, toml::Value::String(text)) => Ok(Value::Word(text.clone())),
+            (Kind::Text, toml::Value::String(text)) => Ok(Value::Word(text.clone())),
             (kind, other) => Err(format!("is {other}; {kind} is wanted")),
         }
     }
@@ -185,7 +183,6 @@ impl fmt::Display for Kind {
             Self::Size { .. } => f.write_str("a size such as \"64K\""),
             Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
             Self::Text => f.write_str("a text in quotes"),
-            Self::Path => f.write_str("a path in quotes"),
         }
     }
 }

@@ -28,8 +28,6 @@ mod recipe;
 mod registry;
 pub mod source;
 mod sysbench;
-#[cfg(test)]
-mod testing;
 
 pub use recipe::places_in_shell;
 #[cfg(feature = "brought-tool")]
@@ -75,8 +73,6 @@ pub enum Content {
     Text(u64),
     /// Zeros or a pattern, of which next to nothing is left.
     Constant,
-    /// The user's own.
-    Unknown,
 }
 
 /// Everything that a tool needs to know about a trial.

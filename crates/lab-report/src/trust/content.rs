@@ -47,7 +47,6 @@ pub(super) fn check_compressible(case: &TrialCase<'_>) -> Checked {
              of such text"
         ))
         .but_do("compare it with other text only"),
-        Content::Unknown => Checked::Unknown,
         Content::Compressible(percent) => {
             Checked::suspect(format!("data of which {percent} % compress away was written to {on}"))
         }

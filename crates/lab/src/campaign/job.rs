@@ -10,16 +10,14 @@
 //! subjects = ["single*"]        # only these; all without it
 //! ```
 
-use std::collections::BTreeMap;
-
 use braid_stack::ByteSize;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use super::keys::{check_keys, many, one, one_or_list, one_or_many};
+use super::keys::{Lists, check_keys, lists, lists_as_written, many, one, one_or_list};
 use super::patterns::Patterns;
 use super::setup::{FileSystem, Health};
-use crate::settings::{Kind, Parameter, Value};
-use crate::tool::{Place, Tool};
+use crate::settings::{Kind, Parameter};
+use crate::tool::Place;
 
 /// A family of workloads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,8 +51,8 @@ pub struct Job {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drop_caches: Option<bool>,
     /// The tool's parameters as given, each with at least one value.
-    #[serde(flatten, serialize_with = "settings_as_written")]
-    pub settings: BTreeMap<String, Vec<Value>>,
+    #[serde(flatten, serialize_with = "lists_as_written")]
+    pub settings: Lists,
 }
 
 /// The keys that every job may have.
@@ -98,20 +96,15 @@ impl TryFrom<toml::Table> for Job {
         spell_seek_out(&mut table)?;
         let name = match table.get("tool") {
             None => "fio",
-            Some(toml::Value::String(name)) => name,
+            Some(toml::Value::String(name)) => name.as_str(),
             Some(other) => return Err(format!("tool is {other}; a name in quotes is wanted")),
         };
-        let tool = find_tool(name)?;
-        let known: Vec<&Parameter> = COMMON.iter().chain(tool.parameters()).collect();
-        let names = known.iter().map(|parameter| parameter.name);
-        check_keys(&table, &format!("a job with {name}"), names)?;
-        let values = known
-            .iter()
-            .filter(|parameter| table.contains_key(parameter.name))
-            .map(|parameter| Ok((parameter.name, values_of(&table, parameter)?)))
-            .collect::<Result<BTreeMap<_, _>, String>>()?;
-        let is_own =
-            |name: &&str| tool.parameters().iter().any(|parameter| parameter.name == *name);
+        let tool = crate::tool::find(name).ok_or_else(|| {
+            format!("unknown tool `{name}`; tools are `{}`", crate::tool::names().join("`, `"))
+        })?;
+        let known = COMMON.iter().chain(tool.parameters()).map(|parameter| parameter.name);
+        check_keys(&table, &format!("a job with {name}"), known)?;
+        lists(&table, COMMON)?;
         Ok(Self {
             tool: name.to_owned(),
             subjects: many(&table, "subjects")?,
@@ -122,11 +115,7 @@ impl TryFrom<toml::Table> for Job {
             health: many(&table, "health")?,
             processes: many(&table, "processes")?,
             drop_caches: one(&table, "drop_caches")?,
-            settings: values
-                .into_iter()
-                .filter(|(name, _)| is_own(name))
-                .map(|(name, values)| (name.to_owned(), values))
-                .collect(),
+            settings: lists(&table, tool.parameters())?,
         })
     }
 }
@@ -144,47 +133,6 @@ fn spell_seek_out(table: &mut toml::Table) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn find_tool(name: &str) -> Result<&'static dyn Tool, String> {
-    crate::tool::find(name).ok_or_else(|| {
-        format!("unknown tool `{name}`; tools are `{}`", crate::tool::names().join("`, `"))
-    })
-}
-
-/// The values of a key that is there, one or a list of different ones.
-fn values_of(table: &toml::Table, parameter: &Parameter) -> Result<Vec<Value>, String> {
-    let name = parameter.name;
-    let given = one_or_many(table.get(name));
-    if given.is_empty() {
-        return Err(format!("{name} is an empty list; name at least one value or leave it out"));
-    }
-    let one = |value| parameter.check(value).map_err(|reason| format!("{name} {reason}"));
-    let values = given.iter().map(one).collect::<Result<Vec<_>, _>>()?;
-    match values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
-        Some((_, twice)) => Err(format!("{name} holds {twice} twice; remove one")),
-        None => Ok(values),
-    }
-}
-
-fn settings_as_written<S: Serializer>(
-    settings: &BTreeMap<String, Vec<Value>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    let written = |values: &Vec<Value>| match values.as_slice() {
-        [only] => to_toml(only),
-        many => toml::Value::Array(many.iter().map(to_toml).collect()),
-    };
-    serializer.collect_map(settings.iter().map(|(name, values)| (name, written(values))))
-}
-
-fn to_toml(value: &Value) -> toml::Value {
-    match value {
-        Value::Flag(flag) => toml::Value::Boolean(*flag),
-        Value::Count(count) => toml::Value::Integer(i64::try_from(*count).unwrap_or(i64::MAX)),
-        Value::Size(size) => toml::Value::String(size.to_string()),
-        Value::Word(word) => toml::Value::String(word.clone()),
-    }
 }
 
 impl Job {

@@ -4,10 +4,15 @@
 //! subject has one of several. All errors quote alike, in backticks: what is wrong, then all that is
 //! known, so that [`hint`] can name the nearest.
 
+use std::collections::BTreeMap;
+
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 
-use crate::settings::did_you_mean;
+use crate::settings::{Parameter, Value, did_you_mean};
+
+/// The values of each parameter that is given, at least one of each.
+pub(super) type Lists = BTreeMap<String, Vec<Value>>;
 
 /// Refuses a key that is not known.
 pub(super) fn check_keys<'k>(
@@ -33,7 +38,7 @@ pub(super) fn hint(error: &str) -> String {
 }
 
 /// The values of a key that may have one or a list of them; none without it.
-pub(super) fn one_or_many(given: Option<&toml::Value>) -> &[toml::Value] {
+fn one_or_many(given: Option<&toml::Value>) -> &[toml::Value] {
     match given {
         None => &[],
         Some(toml::Value::Array(many)) => many,
@@ -68,4 +73,46 @@ pub(super) fn one<T: DeserializeOwned + Default>(
 fn read<T: DeserializeOwned>(key: &str, value: &toml::Value) -> Result<T, String> {
     let read = value.clone().try_into();
     read.map_err(|error: toml::de::Error| format!("{key}: {}", error.message()))
+}
+
+/// The values of those parameters that a table has.
+pub(super) fn lists(table: &toml::Table, parameters: &[Parameter]) -> Result<Lists, String> {
+    let given = parameters.iter().filter(|parameter| table.contains_key(parameter.name));
+    given.map(|one| Ok((one.name.to_owned(), values_of(table, one)?))).collect()
+}
+
+/// The values of a key that is there, one or a list of different ones.
+fn values_of(table: &toml::Table, parameter: &Parameter) -> Result<Vec<Value>, String> {
+    let name = parameter.name;
+    let given = one_or_many(table.get(name));
+    if given.is_empty() {
+        return Err(format!("{name} is an empty list; name at least one value or leave it out"));
+    }
+    let one = |value| parameter.check(value).map_err(|reason| format!("{name} {reason}"));
+    let values = given.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+    match values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
+        Some((_, twice)) => Err(format!("{name} holds {twice} twice; remove one")),
+        None => Ok(values),
+    }
+}
+
+/// Writes lists as they are read.
+pub(super) fn lists_as_written<S: Serializer>(
+    lists: &Lists,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let written = |values: &Vec<Value>| match values.as_slice() {
+        [only] => to_toml(only),
+        many => toml::Value::Array(many.iter().map(to_toml).collect()),
+    };
+    serializer.collect_map(lists.iter().map(|(name, values)| (name, written(values))))
+}
+
+fn to_toml(value: &Value) -> toml::Value {
+    match value {
+        Value::Flag(flag) => toml::Value::Boolean(*flag),
+        Value::Count(count) => toml::Value::Integer(i64::try_from(*count).unwrap_or(i64::MAX)),
+        Value::Size(size) => toml::Value::String(size.to_string()),
+        Value::Word(word) => toml::Value::String(word.clone()),
+    }
 }

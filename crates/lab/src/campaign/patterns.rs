@@ -1,13 +1,21 @@
 //! Names with `*` for any letters.
 
+use super::Subject;
+
 /// Some forms of names.
 #[derive(Debug, Clone, Copy)]
 pub struct Patterns<'a>(pub &'a [String]);
 
-impl Patterns<'_> {
+impl<'a> Patterns<'a> {
     /// Whether a name has one of the forms.
     pub fn matches(&self, name: &str) -> bool {
         self.0.iter().any(|pattern| matches(pattern, name))
+    }
+
+    /// A form that none of the subjects' names has.
+    pub(crate) fn unknown_among(&self, subjects: &[Subject]) -> Option<&'a str> {
+        let is_known = |form: &String| subjects.iter().any(|one| matches(form, &one.name));
+        self.0.iter().find(|form| !is_known(form)).map(String::as_str)
     }
 }
 

@@ -37,7 +37,6 @@ macro_rules! named {
         }
     };
 }
-pub(super) use named;
 
 named! {
     /// The file system that a trial runs on. Its name is that of `mkfs.NAME` and `mount -t NAME`.

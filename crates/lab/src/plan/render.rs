@@ -1,7 +1,6 @@
 //! A plan as text for a terminal.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use braid_shell::shell_path;
@@ -16,13 +15,13 @@ use crate::source::writes_when_it_comes_up;
 
 /// The plan as text for a terminal.
 pub fn render_plan(plan: &Plan) -> String {
-    let mut text = Text(String::new());
+    let mut lines = Vec::new();
     let campaign = &plan.planned.campaign;
     let colon = if campaign.description.is_empty() { "" } else { ": " };
-    text.line(format_args!("campaign {}{colon}{}", campaign.name, campaign.description));
-    render_subjects(plan, &mut text);
-    render_matrix(plan, &mut text);
-    render_writes(plan, &mut text);
+    lines.push(format!("campaign {}{colon}{}", campaign.name, campaign.description));
+    render_subjects(plan, &mut lines);
+    render_matrix(plan, &mut lines);
+    render_writes(plan, &mut lines);
     let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for (name, note) in &plan.notes {
         match notes.iter_mut().find(|(known, _)| known == note) {
@@ -31,39 +30,29 @@ pub fn render_plan(plan: &Plan) -> String {
         }
     }
     for (note, names) in notes {
-        text.line(format_args!("\nnote on {}: {note}", names.join(", ")));
+        lines.push(format!("\nnote on {}: {note}", names.join(", ")));
     }
-    text.0
+    lines.join("\n") + "\n"
 }
 
-struct Text(String);
-
-impl Text {
-    fn line(&mut self, line: fmt::Arguments<'_>) {
-        // Writing to a String cannot fail.
-        let _ = self.0.write_fmt(line);
-        self.0.push('\n');
-    }
-}
-
-fn render_subjects(plan: &Plan, text: &mut Text) {
-    text.line(format_args!("\nsubjects"));
+fn render_subjects(plan: &Plan, lines: &mut Vec<String>) {
+    lines.push(format!("\nsubjects"));
     let width =
         plan.planned.subjects.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(32);
     for subject in &plan.planned.subjects {
         let mark = if subject.baseline { "  (baseline)" } else { "" };
         let source = &subject.source;
-        text.line(format_args!("  {:<width$}  {:<9} {source}{mark}", subject.name, source.kind()));
+        lines.push(format!("  {:<width$}  {:<9} {source}{mark}", subject.name, source.kind()));
     }
 }
 
-fn render_matrix(plan: &Plan, text: &mut Text) {
+fn render_matrix(plan: &Plan, lines: &mut Vec<String>) {
     let campaign = &plan.planned.campaign;
-    text.line(format_args!("\nworkloads, and on how many subjects"));
+    lines.push(format!("\nworkloads, and on how many subjects"));
     for (index, workload) in plan.planned.workloads.iter().enumerate() {
         let mine = || plan.planned.cells.iter().filter(move |cell| cell.workload_index == index);
         let possible = mine().filter(|cell| cell.impossible.is_none()).count();
-        text.line(format_args!("  {possible:>3}  {workload}"));
+        lines.push(format!("  {possible:>3}  {workload}"));
     }
     let mut reasons: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for cell in &plan.planned.cells {
@@ -73,14 +62,14 @@ fn render_matrix(plan: &Plan, text: &mut Text) {
         }
     }
     if !reasons.is_empty() {
-        text.line(format_args!("\nimpossible, and left out"));
+        lines.push(format!("\nimpossible, and left out"));
         for ((subject, reason), count) in reasons {
             let cells = if count == 1 { "cell" } else { "cells" };
-            text.line(format_args!("  {subject}: {reason} ({count} {cells})"));
+            lines.push(format!("  {subject}: {reason} ({count} {cells})"));
         }
     }
     let cells = plan.planned.cells.iter().filter(|cell| cell.impossible.is_none()).count();
-    text.line(format_args!(
+    lines.push(format!(
         "\n{cells} cells × {} repetitions = {} trials, shuffled inside each repetition (seed {})",
         campaign.repetitions, plan.possible, campaign.seed,
     ));
@@ -95,33 +84,33 @@ fn render_matrix(plan: &Plan, text: &mut Text) {
         }
         Basis::Measured => ", as earlier trials took".to_owned(),
     };
-    text.line(format_args!("estimated time{left} {}{basis}", minutes(plan.duration)));
+    lines.push(format!("estimated time{left} {}{basis}", minutes(plan.duration)));
 }
 
-fn render_writes(plan: &Plan, text: &mut Text) {
-    text.line(format_args!("\nwritten"));
+fn render_writes(plan: &Plan, lines: &mut Vec<String>) {
+    lines.push(format!("\nwritten"));
     for (member, written) in &plan.written {
-        text.line(format_args!("  {member}: {}", describe_writes(written)));
+        lines.push(format!("  {member}: {}", describe_writes(written)));
     }
     let beside: Vec<&str> = what_is_not_counted(plan).collect();
     if !beside.is_empty() {
-        text.line(format_args!("  not counted: {}", beside.join("; ")));
+        lines.push(format!("  not counted: {}", beside.join("; ")));
     }
     let folders = plan.planned.subjects.iter().filter(|s| s.source.is_folder());
     for subject in folders {
-        text.line(format_args!("  {}: in a new folder only, removed at the end", subject.source));
+        lines.push(format!("  {}: in a new folder only, removed at the end", subject.source));
     }
     let (agreed, open): (Vec<&str>, Vec<&str>) =
         plan.overwrites.iter().map(String::as_str).partition(|path| plan.agreed.contains(*path));
     if !agreed.is_empty() {
-        text.line(format_args!("\nthe content of these is lost, as --destroy says"));
-        text.line(format_args!("  {}", agreed.join(", ")));
+        lines.push(format!("\nthe content of these is lost, as --destroy says"));
+        lines.push(format!("  {}", agreed.join(", ")));
     }
     if !open.is_empty() {
         let flags: Vec<String> =
             open.iter().map(|path| format!("--destroy {}", shell_path(path))).collect();
-        text.line(format_args!("\nthe content of these is lost; to agree, add"));
-        text.line(format_args!("  {}", flags.join(" ")));
+        lines.push(format!("\nthe content of these is lost; to agree, add"));
+        lines.push(format!("  {}", flags.join(" ")));
     }
 }
 

@@ -79,20 +79,7 @@ pub(super) const UNTAR: Copying = Copying {
             "untar",
             "tar",
             "unpacking a tar archive of many small files out of the page cache",
-            &[
-                size_of(
-                    "256M",
-                    1 << 20,
-                    "bytes of the archive's files together, where one is made",
-                ),
-                Parameter::new(
-                    "archive",
-                    Kind::Path,
-                    "path of another archive, whose length is taken for that of its files; unset: \
-                     one is made",
-                ),
-                SYNC,
-            ],
+            &[size_of("256M", 1 << 20, "bytes of the archive's files together"), SYNC],
         )
     },
     way: Way::Unpack,
@@ -124,21 +111,6 @@ fn size(settings: &Settings) -> u64 {
     settings.size("size").unwrap_or(0)
 }
 
-/// The archive that the user gave.
-fn given(settings: &Settings) -> Option<&Path> {
-    Some(settings.word("archive")).filter(|path| !path.is_empty()).map(Path::new)
-}
-
-/// The length of the archive that the user gave.
-fn length(path: &Path) -> Result<u64, String> {
-    let refused = |why: String| {
-        let path = path.display();
-        format!("archive = \"{path}\": {why}; name a tar archive, or leave archive out")
-    };
-    let meta = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?;
-    if meta.is_file() { Ok(meta.len()) } else { Err(refused("it is no file".to_owned())) }
-}
-
 impl Copying {
     /// What is made beside the subject, if anything is.
     fn source(&self, settings: &Settings) -> Option<SourceData> {
@@ -146,7 +118,6 @@ impl Copying {
             Way::Read => None,
             Way::Cached => Some(SourceData::File(size(settings))),
             Way::Tree => Some(SourceData::Tree(size(settings))),
-            Way::Unpack if given(settings).is_some() => None,
             Way::Unpack => Some(SourceData::Archive(size(settings))),
         }
     }
@@ -168,15 +139,11 @@ impl Tool for Copying {
     }
 
     fn work(&self, settings: &Settings, processes: u32) -> Work {
-        let given = given(settings);
-        // An archive that is not there is told by the plan.
-        let bytes = given.and_then(|path| length(path).ok()).unwrap_or(size(settings));
-        let all = self.all(bytes, processes);
+        let all = self.all(size(settings), processes);
         Work {
-            writes: if given.is_some() { Writes::UntilTime } else { Writes::Bytes(all) },
+            writes: Writes::Bytes(all),
             content: match self.way {
                 Way::Read | Way::Cached => Content::Random,
-                Way::Unpack if given.is_some() => Content::Unknown,
                 Way::Tree | Way::Unpack => CONTENT_OF_TREE,
             },
             effort: Effort::Bytes(all),
@@ -187,21 +154,20 @@ impl Tool for Copying {
     }
 
     fn label(&self, settings: &Settings) -> String {
-        let words = [("archive", " {}"), ("size", " {}"), ("sync", ", no sync")];
+        let words = [("size", " {}"), ("sync", ", no sync")];
         format!("{}{}", self.about.name, told(settings, self.about.parameters, &words))
     }
 
     fn plan(&self, spec: &TrialSpec<'_>) -> Result<Script, String> {
         let folder = folder_of(spec)?;
-        let given = given(spec.settings);
-        let bytes = given.map_or(Ok(size(spec.settings)), length)?;
+        let bytes = size(spec.settings);
         let room = match self.way {
             Way::Read | Way::Cached => bytes,
             Way::Tree | Way::Unpack => room_of_tree(bytes),
         };
         check_room(spec, self.all(room, spec.processes))?;
         let source = self.source(spec.settings).map(|data| data.path_in(spec.sources));
-        let from = source.or_else(|| given.map(Path::to_path_buf)).unwrap_or_default();
+        let from = source.unwrap_or_default();
         let warm = matches!(self.way, Way::Cached | Way::Unpack);
         let mut script = Script {
             warm: warm.then(|| Step::ReadAll(from.clone())).into_iter().collect(),
@@ -240,17 +206,15 @@ impl Tool for Copying {
     }
 
     fn parse(&self, spec: &TrialSpec<'_>, run: &RunOutput) -> Result<Measured, ToolError> {
-        // Nobody says how long the files of a given archive are.
-        let known = given(spec.settings).is_none();
-        let bytes = known.then(|| together(size(spec.settings), spec.processes));
+        let bytes = together(size(spec.settings), spec.processes);
         let mut measured = timed(self.about.name, run, bytes)?;
         let moved: &[Metric] = match self.way {
             Way::Read => &[Metric::BytesRead],
             Way::Cached | Way::Unpack => &[Metric::BytesWritten],
             Way::Tree => &[Metric::BytesRead, Metric::BytesWritten],
         };
-        for (metric, bytes) in moved.iter().flat_map(|metric| bytes.map(|bytes| (*metric, bytes))) {
-            push(&mut measured, self.about.name, metric, bytes as f64)?;
+        for metric in moved {
+            push(&mut measured, self.about.name, *metric, bytes as f64)?;
         }
         Ok(measured)
     }

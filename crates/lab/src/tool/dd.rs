@@ -9,8 +9,8 @@
 //! start of the program; the time of several is the wall time of all.
 
 use super::parts::{
-    arg, check_room, check_set, excerpt, malformed, number, own, push, push_processes, round_down,
-    together, told,
+    arg, check_room, excerpt, malformed, number, own, push, push_processes, round_down, together,
+    told,
 };
 use super::{
     About, Content, Effort, Place, RunOutput, Script, SourceData, Tool, ToolError, TrialSpec,
@@ -24,7 +24,6 @@ use braid_stack::ByteSize;
 pub(super) struct Dd;
 
 const NAME: &str = "dd";
-const OPS: &[&str] = &["read", "write"];
 
 const ABOUT: About = About {
     name: NAME,
@@ -32,7 +31,7 @@ const ABOUT: About = About {
     package: "coreutils",
     summary: "one stream of blocks, read or written; it writes zeros unless source = \"file\"",
     parameters: &[
-        Parameter::new("op", Kind::Choice(OPS), "direction"),
+        Parameter::new("op", Kind::Choice(&["read", "write"]), "direction"),
         Parameter::new("bs", Kind::BLOCK, "bytes of a block").or("1M"),
         Parameter::new("size", Kind::bytes_from(512), "bytes of each process, in whole blocks")
             .or("1G")
@@ -80,7 +79,6 @@ impl Tool for Dd {
     }
 
     fn check(&self, settings: &Settings, _processes: u32) -> Result<(), String> {
-        check_set(settings, "op", OPS)?;
         if bytes(settings) == 0 {
             let (size, bs) = (settings.size("size").unwrap_or(0), block(settings));
             return Err(format!(

@@ -16,7 +16,7 @@
 //! some 4 GB a second; fio never creates a file. Processes are threads of one fio (`--thread=1`),
 //! because forked jobs leave the process group and would survive it.
 
-use super::parts::{check_set, round_down, told};
+use super::parts::{round_down, told};
 use super::{
     About, Content, Place, RunOutput, Script, Tool, ToolError, TrialSpec, Version, Work, Writes,
 };
@@ -33,8 +33,6 @@ use output::{parse_jobs, totals};
 pub(super) struct Fio;
 
 const NAME: &str = "fio";
-const PATTERNS: &[&str] = &["seq", "rand"];
-const OPS: &[&str] = &["read", "write", "mixed"];
 
 /// From here on a request counts as large: fewer of them are kept in flight, and the rate is told
 /// in bytes.
@@ -47,8 +45,8 @@ const ABOUT: About = About {
     summary: "requests of one size, in sequence or at random, at a fixed depth, for a time; `tool = \"seek\"` \
               is its random reads at depth 1",
     parameters: &[
-        Parameter::new("pattern", Kind::Choice(PATTERNS), "order of the offsets"),
-        Parameter::new("op", Kind::Choice(OPS), "direction"),
+        Parameter::new("pattern", Kind::Choice(&["seq", "rand"]), "order of the offsets"),
+        Parameter::new("op", Kind::Choice(&["read", "write", "mixed"]), "direction"),
         Parameter::new("read_percent", Kind::count(1, 99), "reads among mixed requests").or("70"),
         Parameter::new("block_size", Kind::BLOCK, "bytes of a request").or("4K"),
         Parameter::new(
@@ -73,16 +71,10 @@ const ABOUT: About = About {
         Parameter::new(
             "series_ms",
             Kind::count(0, 3_600_000),
-            "length of the slices of the course over time; 0: none",
+            "length of the slices of the course over time, with the longest latency of each; 0: none",
         )
         .or("0")
         .scaling(),
-        Parameter::new(
-            "series_latency",
-            Kind::Choice(&["max", "mean"]),
-            "which latency of a slice is kept: the longest shows stalls, the mean follows the rate",
-        )
-        .or("max"),
     ],
     version_args: &["--version"],
     version: Version::After("fio-"),
@@ -129,8 +121,6 @@ impl Tool for Fio {
     }
 
     fn check(&self, settings: &Settings, _processes: u32) -> Result<(), String> {
-        check_set(settings, "pattern", PATTERNS)?;
-        check_set(settings, "op", OPS)?;
         for name in ["flush_every", "compressible"] {
             if !ops(settings).write && positive(settings, name).is_some() {
                 return Err(format!("{name} is about writes; leave it out with op = \"read\""));
@@ -174,21 +164,17 @@ impl Tool for Fio {
         } else {
             settings.word("op").to_owned()
         };
-        let series = series_ms(settings).map(|ms| {
-            let latency = settings.word("series_latency");
-            format!(", {latency} latency by {ms} ms")
-        });
-        let mut words = vec![("direct", ", buffered")];
-        // What has no effect here is told as well where it was set: settings that differ have
-        // labels that differ.
-        words.extend((!mixed).then_some(("read_percent", ", read_percent {}")));
-        words.extend(series.is_none().then_some(("series_latency", ", series_latency {}")));
-        words
-            .extend([("flush_every", ", flush every {}"), ("compressible", ", {} % compressible")]);
+        let words = [
+            ("direct", ", buffered"),
+            // Without effect it is told as well: settings that differ have labels that differ.
+            ("read_percent", if mixed { "" } else { ", read_percent {}" }),
+            ("flush_every", ", flush every {}"),
+            ("compressible", ", {} % compressible"),
+            ("series_ms", ", max latency by {} ms"),
+        ];
         let told = told(settings, ABOUT.parameters, &words);
         let (size, depth) = (ByteSize(block_size(settings)), iodepth(settings));
-        let series = series.unwrap_or_default();
-        format!("{order} {op} {size}, depth {depth}{told}{series}")
+        format!("{order} {op} {size}, depth {depth}{told}")
     }
 
     fn plan(&self, spec: &TrialSpec<'_>) -> Result<Script, String> {
@@ -199,8 +185,7 @@ impl Tool for Fio {
         let jobs = parse_jobs(run)?;
         let mut measured = totals(ops(spec.settings), &jobs)?;
         if let Some(slice_ms) = series_ms(spec.settings) {
-            let longest = spec.settings.word("series_latency") == "max";
-            measured.series = series::parse_series(&run.files, slice_ms, longest)?;
+            measured.series = series::parse_series(&run.files, slice_ms)?;
         }
         Ok(measured)
     }

@@ -11,18 +11,6 @@ use crate::command::Target;
 use crate::metric::{Measured, Metric};
 use crate::settings::{Parameter, Settings};
 
-/// That a choice without a default was made.
-pub(super) fn check_set(
-    settings: &Settings,
-    name: &str,
-    words: &'static [&'static str],
-) -> Result<(), String> {
-    if words.contains(&settings.word(name)) {
-        return Ok(());
-    }
-    Err(format!("{name} is not set; take one of: {}", words.join(", ")))
-}
-
 /// What a label tells of the parameters that do not have their defaults: of each its words, with the
 /// value in place of `{}`.
 pub(super) fn told(
@@ -179,21 +167,19 @@ pub(super) fn push_shares(measured: &mut Measured, spread_of: &[f64], fair: &[f6
     }
 }
 
-/// Numbers of programs of which only the time counts, each of which moved the same bytes.
-/// `bytes`: of all together, if they are known.
+/// Numbers of programs of which only the time counts, each of which moved the same bytes. `bytes`: of
+/// all together.
 pub(super) fn timed(
     tool: &'static str,
     run: &RunOutput,
-    bytes: Option<u64>,
+    bytes: u64,
 ) -> Result<Measured, ToolError> {
     if run.processes.is_empty() {
         return Err(ToolError::Nothing { tool });
     }
     let mut measured = Measured::default();
     push(&mut measured, tool, Metric::Seconds, run.wall_s)?;
-    if let Some(bytes) = bytes {
-        push(&mut measured, tool, Metric::Throughput, bytes as f64 / run.wall_s)?;
-    }
+    push(&mut measured, tool, Metric::Throughput, bytes as f64 / run.wall_s)?;
     let times: Vec<f64> = run.processes.iter().map(|process| process.wall_s).collect();
     push_processes(&mut measured, &times);
     Ok(measured)

@@ -14,7 +14,7 @@
 //!
 //! Processes are its threads. It works in the folder it is started in; there is no option.
 
-use super::parts::{arg, check_room, check_set, folder_of, round_down, told};
+use super::parts::{arg, check_room, folder_of, round_down, told};
 use super::{
     About, Content, Effort, RunOutput, Script, Tool, ToolError, TrialSpec, Version, Work, Writes,
 };
@@ -106,7 +106,6 @@ impl Tool for Sysbench {
     }
 
     fn check(&self, settings: &Settings, _processes: u32) -> Result<(), String> {
-        check_set(settings, "mode", MODES)?;
         if file_size(settings) == 0 {
             let total = ByteSize(settings.size("total_size").unwrap_or(0));
             return Err(format!(

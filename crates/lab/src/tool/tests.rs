@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+pub(super) mod support;
+
 use super::registry::TOOLS;
 use super::*;
 use crate::settings::{Kind, Value};
@@ -31,7 +33,7 @@ fn values(kind: Kind) -> Vec<Value> {
             [min, min + unit, max].map(|size| Value::Size(ByteSize(size))).to_vec()
         }
         Kind::Choice(words) => words.iter().map(|&w| Value::Word(w.to_owned())).collect(),
-        Kind::Text | Kind::Path => {
+        Kind::Text => {
             vec![Value::Word("/a".to_owned()), Value::Word("/b".to_owned())]
         }
     }
@@ -85,12 +87,12 @@ proptest! {
     ) {
         for tool in real() {
             let settings = usual(tool).with("series_ms", Value::Count(10));
-            let target = testing::folder();
-            let spec = testing::trial(&settings, &target, processes);
+            let target = support::folder();
+            let spec = support::trial(&settings, &target, processes);
             let one = ToolOutput {
                 stderr: stderr.clone(),
                 wall_s,
-                ..testing::output(&stdout)
+                ..support::output(&stdout)
             };
             let files = BTreeMap::from([("fio_bw.1.log".to_owned(), stdout.clone())]);
             let run = RunOutput { processes: vec![one; processes as usize], wall_s, files };
@@ -98,7 +100,7 @@ proptest! {
                 prop_assert!(measured.samples.iter().all(|sample| sample.value.is_finite()));
                 prop_assert!(processes > 0, "{} measured nothing", tool.name());
             }
-            drop(tool.parse_version(&testing::output(&stdout)));
+            drop(tool.parse_version(&support::output(&stdout)));
         }
     }
 
@@ -116,12 +118,12 @@ proptest! {
                 let value = pick.get(&values(parameter.kind)).clone();
                 settings = settings.with(parameter.name, value);
             }
-            for target in [testing::folder(), testing::device()] {
+            for target in [support::folder(), support::device()] {
                 let spec = TrialSpec {
                     region_bytes,
                     room_bytes: region_bytes,
                     seed,
-                    ..testing::trial(&settings, &target, processes)
+                    ..support::trial(&settings, &target, processes)
                 };
                 if tool.check(&settings, processes).is_ok()
                     && let Ok(script) = tool.plan(&spec)
@@ -136,7 +138,7 @@ proptest! {
 
 #[test]
 fn versions_of_gnu_programs() {
-    let version = |text: &str| Version::Gnu.find("x", &testing::output(text));
+    let version = |text: &str| Version::Gnu.find("x", &support::output(text));
     assert_eq!(version("dd (coreutils) 9.1\nmore").unwrap(), "coreutils-9.1");
     assert_eq!(version("tar (GNU tar) 1.34").unwrap(), "tar-1.34");
     assert_eq!(version("cp (uutils coreutils) 0.2.2").unwrap(), "uutils-coreutils-0.2.2");

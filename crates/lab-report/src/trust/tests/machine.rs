@@ -58,10 +58,6 @@ fn each_tool_says_what_it_writes() {
     // Text is what people have there.
     assert_eq!(of("cp-tree", &[]), Some(Remark));
     assert_eq!(of("untar", &[]), Some(Remark));
-    let given = with("untar", &[("archive", word("/srv/x.tar"))]);
-    let given = given.each(mount("btrfs rw,compress=zstd"));
-    assert_eq!(given.standing("compressible"), None);
-    assert_eq!(given.judge().unchecked["compressible"], 3);
 }
 
 #[test]

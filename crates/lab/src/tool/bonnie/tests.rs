@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::command::ToolOutput;
-use crate::tool::testing::{
+use crate::tool::tests::support::{
     changed, commands, folder, listed, output, run_of, settings, trial, value,
 };
 

@@ -101,9 +101,8 @@ fn shape(spec: &TrialSpec<'_>, part: u64, random: bool) -> Vec<String> {
     .collect()
 }
 
-/// Logs of slices. fio keeps the mean or, with `log_max_value`, the maximum of what it sampled in
-/// a slice, for all logs alike; with one sample of the rates a slice (`bwavgtime`) the two are
-/// the same for rates, and the choice is about latency alone.
+/// Logs of slices. With `log_max_value` fio keeps the longest latency of a slice; of the rates, of which
+/// there is one sample a slice (`bwavgtime`), that is the mean as well.
 fn series(spec: &TrialSpec<'_>) -> Result<Vec<String>, String> {
     let Some(slice_ms) = series_ms(spec.settings) else { return Ok(Vec::new()) };
     if slice_ms as f64 > spec.runtime_s * 1000.0 {
@@ -112,11 +111,10 @@ fn series(spec: &TrialSpec<'_>) -> Result<Vec<String>, String> {
     let prefix = arg(&spec.scratch.join(super::series::PREFIX));
     let logs = ["write_bw_log", "write_iops_log", "write_lat_log"];
     let times = ["log_avg_msec", "bwavgtime", "iopsavgtime"];
-    let longest = spec.settings.word("series_latency") == "max";
     Ok(logs
         .map(|log| format!("--{log}={prefix}"))
         .into_iter()
         .chain(times.map(|time| format!("--{time}={slice_ms}")))
-        .chain(longest.then(|| "--log_max_value=1".to_owned()))
+        .chain(["--log_max_value=1".to_owned()])
         .collect())
 }
