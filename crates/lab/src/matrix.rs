@@ -195,14 +195,12 @@ fn plan_job(campaign: &Campaign, subjects: &[Subject], job: &Job) -> Vec<Workloa
     let Some(tool) = crate::tool::find(&job.tool) else {
         return Vec::new();
     };
-    let drop_caches = job.drop_caches.unwrap_or(campaign.drop_caches);
     let mine = || subjects.iter().filter(|subject| job.is_for(&subject.name));
     let in_folders = mine().any(|subject| subject.source.is_folder());
     let on_devices = !in_folders || mine().any(|subject| !subject.source.is_folder());
     let mut all_settings = vec![Settings::defaults(tool.parameters())];
     for Parameter { name, .. } in tool.parameters() {
-        let values = job.settings.get(*name).map_or(&[][..], Vec::as_slice);
-        all_settings = vary(&all_settings, values, |settings, value| {
+        all_settings = vary(&all_settings, job.values(name), |settings, value| {
             settings.0.insert((*name).to_owned(), value);
         });
     }
@@ -215,13 +213,11 @@ fn plan_job(campaign: &Campaign, subjects: &[Subject], job: &Job) -> Vec<Workloa
             let new: Vec<FileSystem> = new.filter(|one| !filesystems.contains(one)).collect();
             filesystems.extend(new);
         }
-        let setups = [Setup { drop_caches, ..Setup::default() }];
+        let setups = [Setup { drop_caches: campaign.drop_caches, ..Setup::default() }];
         let setups = vary(&setups, &filesystems, |setup, one| setup.filesystem = one);
-        let setups = vary(&setups, &job.mkfs, |setup, words| setup.mkfs = words);
-        let setups = vary(&setups, &job.mount, |setup, options| setup.mount = options);
-        let setups = vary(&setups, &job.readahead, |setup, size| setup.readahead = Some(size));
-        let setups = vary(&setups, &job.health, |setup, health| setup.health = health);
-        let setups = vary(&setups, &job.processes, |setup, count| setup.processes = count);
+        let setups = Setup::KEYS.iter().fold(setups, |setups, key| {
+            vary(&setups, job.values(key), |setup, value| setup.set(key, value))
+        });
         workloads.extend(setups.into_iter().map(|setup| Workload {
             tool: job.tool.clone(),
             settings: settings.clone(),

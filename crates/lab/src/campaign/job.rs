@@ -10,13 +10,12 @@
 //! subjects = ["single*"]        # only these; all without it
 //! ```
 
-use braid_stack::ByteSize;
 use serde::{Deserialize, Serialize};
 
-use super::keys::{Lists, check_keys, lists, lists_as_written, many, one, one_or_list};
+use super::keys::{Lists, check_keys, lists, lists_as_written};
 use super::patterns::Patterns;
 use super::setup::{FileSystem, Health};
-use crate::settings::{Kind, Parameter};
+use crate::settings::{Kind, Parameter, Value};
 use crate::tool::Place;
 
 /// A family of workloads.
@@ -25,32 +24,8 @@ use crate::tool::Place;
 pub struct Job {
     /// The tool's name.
     pub tool: String,
-    /// Names of subjects that it runs on; `*` stands for any letters. Empty: all.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub subjects: Vec<String>,
-    /// File systems; empty: on devices `none` for tools that take a raw device, else ext4. A folder
-    /// has its own and takes no other.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub filesystem: Vec<FileSystem>,
-    /// Further words for mkfs.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub mkfs: Vec<String>,
-    /// Mount options.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub mount: Vec<String>,
-    /// Read-ahead of the device; empty: as it is.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub readahead: Vec<ByteSize>,
-    /// States of the array; empty: healthy.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub health: Vec<Health>,
-    /// Processes at once; empty: one.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub processes: Vec<u32>,
-    /// Whether caches are dropped before each trial; `None`: as the campaign says.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub drop_caches: Option<bool>,
-    /// The tool's parameters as given, each with at least one value.
+    /// What is given of its tool's parameters and of what is around every tool, each with at least one
+    /// value: [`common_parameters`] says which there are.
     #[serde(flatten, serialize_with = "lists_as_written")]
     pub settings: Lists,
 }
@@ -104,19 +79,10 @@ impl TryFrom<toml::Table> for Job {
         })?;
         let known = COMMON.iter().chain(tool.parameters()).map(|parameter| parameter.name);
         check_keys(&table, &format!("a job with {name}"), known)?;
-        lists(&table, COMMON)?;
-        Ok(Self {
-            tool: name.to_owned(),
-            subjects: many(&table, "subjects")?,
-            filesystem: many(&table, "filesystem")?,
-            mkfs: many(&table, "mkfs")?,
-            mount: many(&table, "mount")?,
-            readahead: many(&table, "readahead")?,
-            health: many(&table, "health")?,
-            processes: many(&table, "processes")?,
-            drop_caches: one(&table, "drop_caches")?,
-            settings: lists(&table, tool.parameters())?,
-        })
+        let mut settings = lists(&table, COMMON)?;
+        settings.remove("tool");
+        settings.extend(lists(&table, tool.parameters())?);
+        Ok(Self { tool: name.to_owned(), settings })
     }
 }
 
@@ -136,17 +102,31 @@ fn spell_seek_out(table: &mut toml::Table) -> Result<(), String> {
 }
 
 impl Job {
+    /// The values of a key; none where it is not given.
+    pub(crate) fn values(&self, key: &str) -> &[Value] {
+        self.settings.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// Names of subjects that it runs on, `*` standing for any letters; all without one.
+    pub(crate) fn subjects(&self) -> Vec<String> {
+        self.values("subjects").iter().map(ToString::to_string).collect()
+    }
+
     /// Whether it runs on a subject of this name.
     pub fn is_for(&self, subject: &str) -> bool {
-        self.subjects.is_empty() || Patterns(&self.subjects).matches(subject)
+        let subjects = self.subjects();
+        subjects.is_empty() || Patterns(&subjects).matches(subject)
     }
 
     /// The file systems that it runs on: those given, or what its tool needs. A folder has its own,
     /// unless the job wants what a folder cannot give: that is the same workload as on devices, and
     /// impossible there.
     pub(crate) fn filesystems(&self, place: Place, in_folder: bool) -> Vec<FileSystem> {
+        let given = self.values("filesystem").iter();
+        let given: Vec<FileSystem> =
+            given.filter_map(|name| FileSystem::find(&name.to_string())).collect();
         match place {
-            _ if !self.filesystem.is_empty() => self.filesystem.clone(),
+            _ if !given.is_empty() => given,
             Place::Folder | Place::Either if in_folder => vec![FileSystem::Own],
             Place::Folder => vec![FileSystem::Ext4],
             Place::Device | Place::Either => vec![FileSystem::None],

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serializer;
 use serde::de::DeserializeOwned;
-use serde::{Serialize, Serializer};
 
 use crate::settings::{Parameter, Value, did_you_mean};
 
@@ -37,54 +37,29 @@ pub(super) fn hint(error: &str) -> String {
     did_you_mean(quoted.next().unwrap_or_default(), quoted)
 }
 
-/// The values of a key that may have one or a list of them; none without it.
-fn one_or_many(given: Option<&toml::Value>) -> &[toml::Value] {
-    match given {
-        None => &[],
-        Some(toml::Value::Array(many)) => many,
-        Some(one) => std::slice::from_ref(one),
-    }
-}
-
-/// Writes a list of one as its only element.
-pub(super) fn one_or_list<T: Serialize, S: Serializer>(
-    values: &[T],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match values {
-        [only] => only.serialize(serializer),
-        many => many.serialize(serializer),
-    }
-}
-
-/// The values of a key, each as one of this type.
-pub(super) fn many<T: DeserializeOwned>(table: &toml::Table, key: &str) -> Result<Vec<T>, String> {
-    one_or_many(table.get(key)).iter().map(|value| read(key, value)).collect()
-}
-
 /// The value of a key; the default without it.
 pub(super) fn one<T: DeserializeOwned + Default>(
     table: &toml::Table,
     key: &str,
 ) -> Result<T, String> {
-    table.get(key).map_or_else(|| Ok(T::default()), |value| read(key, value))
-}
-
-fn read<T: DeserializeOwned>(key: &str, value: &toml::Value) -> Result<T, String> {
+    let Some(value) = table.get(key) else { return Ok(T::default()) };
     let read = value.clone().try_into();
     read.map_err(|error: toml::de::Error| format!("{key}: {}", error.message()))
 }
 
 /// The values of those parameters that a table has.
 pub(super) fn lists(table: &toml::Table, parameters: &[Parameter]) -> Result<Lists, String> {
-    let given = parameters.iter().filter(|parameter| table.contains_key(parameter.name));
-    given.map(|one| Ok((one.name.to_owned(), values_of(table, one)?))).collect()
+    let given = parameters.iter().filter_map(|one| Some((one, table.get(one.name)?)));
+    given.map(|(one, value)| Ok((one.name.to_owned(), values_of(one, value)?))).collect()
 }
 
-/// The values of a key that is there, one or a list of different ones.
-fn values_of(table: &toml::Table, parameter: &Parameter) -> Result<Vec<Value>, String> {
+/// One value, or a list of different ones.
+fn values_of(parameter: &Parameter, given: &toml::Value) -> Result<Vec<Value>, String> {
     let name = parameter.name;
-    let given = one_or_many(table.get(name));
+    let given = match given {
+        toml::Value::Array(many) => many.as_slice(),
+        one => std::slice::from_ref(one),
+    };
     if given.is_empty() {
         return Err(format!("{name} is an empty list; name at least one value or leave it out"));
     }

@@ -6,16 +6,16 @@ use super::Subject;
 #[derive(Debug, Clone, Copy)]
 pub struct Patterns<'a>(pub &'a [String]);
 
-impl<'a> Patterns<'a> {
+impl Patterns<'_> {
     /// Whether a name has one of the forms.
     pub fn matches(&self, name: &str) -> bool {
         self.0.iter().any(|pattern| matches(pattern, name))
     }
 
     /// A form that none of the subjects' names has.
-    pub(crate) fn unknown_among(&self, subjects: &[Subject]) -> Option<&'a str> {
+    pub(crate) fn unknown_among(&self, subjects: &[Subject]) -> Option<String> {
         let is_known = |form: &String| subjects.iter().any(|one| matches(form, &one.name));
-        self.0.iter().find(|form| !is_known(form)).map(String::as_str)
+        self.0.iter().find(|form| !is_known(form)).cloned()
     }
 }
 

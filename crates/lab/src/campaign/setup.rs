@@ -6,6 +6,8 @@ use std::fmt;
 use braid_stack::ByteSize;
 use serde::{Deserialize, Serialize};
 
+use crate::settings::Value;
+
 /// An enumeration whose variants have names in campaigns.
 macro_rules! named {
     (
@@ -26,6 +28,11 @@ macro_rules! named {
             pub const ALL: [Self; $count] = [$(Self::$variant,)*];
             /// Their names.
             pub const NAMES: [&str; $count] = [$($name,)*];
+
+            /// The one with this name.
+            pub(crate) fn find(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|one| one.name() == name)
+            }
 
             /// Its name in campaigns; of what a campaign cannot name, words for labels.
             pub fn name(self) -> &'static str {
@@ -105,6 +112,27 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// The values that jobs can give it, in the order in which they vary.
+    pub(crate) const KEYS: [&str; 6] =
+        ["mkfs", "mount", "readahead", "health", "processes", "drop_caches"];
+
+    /// Takes a value of one of these keys, which was checked.
+    pub(crate) fn set(&mut self, key: &str, value: Value) {
+        match (key, value) {
+            ("mkfs", Value::Word(words)) => self.mkfs = words,
+            ("mount", Value::Word(options)) => self.mount = options,
+            ("readahead", Value::Size(size)) => self.readahead = Some(size),
+            ("health", Value::Word(name)) => {
+                self.health = Health::find(&name).unwrap_or(self.health);
+            }
+            ("processes", Value::Count(count)) => {
+                self.processes = u32::try_from(count).unwrap_or(u32::MAX);
+            }
+            ("drop_caches", Value::Flag(drop)) => self.drop_caches = drop,
+            _ => {}
+        }
+    }
+
     /// Whether a folder can have it: no file system is made and nothing is mounted.
     pub(crate) fn leaves_folders_alone(&self) -> bool {
         self.filesystem == FileSystem::Own && self.mkfs.is_empty() && self.mount.is_empty()

@@ -51,7 +51,7 @@ fn fault_of_jobs(campaign: &Campaign, subjects: &[Subject]) -> Option<Fault> {
         let fault = |reason: String, next: &str| {
             Some((format!("job {} ({}): {reason}", index + 1, job.tool), next.to_owned()))
         };
-        if let Some(pattern) = Patterns(&job.subjects).unknown_among(subjects) {
+        if let Some(pattern) = Patterns(&job.subjects()).unknown_among(subjects) {
             return fault(format!("no subject is named {pattern:?}"), "correct `subjects`");
         }
         for workload in plan_job(campaign, subjects, job) {
