@@ -1,34 +1,6 @@
 //! The campaign file: what is measured, how often, on which subjects.
 //!
-//! ```toml
-//! name = "stripe"
-//! repetitions = 6
-//! region = "256M"
-//!
-//! [[member]]
-//! name = "a"
-//! device = "/srv/a.img"
-//!
-//! [[member]]
-//! name = "b"
-//! device = "/srv/b.img"
-//!
-//! [[subject]]
-//! name = "single"
-//! stack = "{a}"
-//! baseline = true
-//!
-//! [[subject]]
-//! name = "stripe"
-//! stack = "raid0(chunk={chunk}, {members})"
-//! chunk = ["64K", "512K"]
-//!
-//! [[job]]
-//! tool = "fio"
-//! pattern = ["seq", "rand"]
-//! op = ["read", "write"]
-//! block_size = ["1M", "4K"]
-//! ```
+//! `docs/laboratory.md` shows one, and says what every key means.
 //!
 //! Invariants of a [`Campaign`] that came from [`crate::matrix::parse_campaign`]: at least one subject and one
 //! job, names unique, every number in its range, every parameter known to its tool.

@@ -36,7 +36,7 @@ pub fn render_plan(plan: &Plan) -> String {
 }
 
 fn render_subjects(plan: &Plan, lines: &mut Vec<String>) {
-    lines.push(format!("\nsubjects"));
+    lines.push("\nsubjects".to_owned());
     let width =
         plan.planned.subjects.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(32);
     for subject in &plan.planned.subjects {
@@ -48,7 +48,7 @@ fn render_subjects(plan: &Plan, lines: &mut Vec<String>) {
 
 fn render_matrix(plan: &Plan, lines: &mut Vec<String>) {
     let campaign = &plan.planned.campaign;
-    lines.push(format!("\nworkloads, and on how many subjects"));
+    lines.push("\nworkloads, and on how many subjects".to_owned());
     for (index, workload) in plan.planned.workloads.iter().enumerate() {
         let mine = || plan.planned.cells.iter().filter(move |cell| cell.workload_index == index);
         let possible = mine().filter(|cell| cell.impossible.is_none()).count();
@@ -62,7 +62,7 @@ fn render_matrix(plan: &Plan, lines: &mut Vec<String>) {
         }
     }
     if !reasons.is_empty() {
-        lines.push(format!("\nimpossible, and left out"));
+        lines.push("\nimpossible, and left out".to_owned());
         for ((subject, reason), count) in reasons {
             let cells = if count == 1 { "cell" } else { "cells" };
             lines.push(format!("  {subject}: {reason} ({count} {cells})"));
@@ -88,7 +88,7 @@ fn render_matrix(plan: &Plan, lines: &mut Vec<String>) {
 }
 
 fn render_writes(plan: &Plan, lines: &mut Vec<String>) {
-    lines.push(format!("\nwritten"));
+    lines.push("\nwritten".to_owned());
     for (member, written) in &plan.written {
         lines.push(format!("  {member}: {}", describe_writes(written)));
     }
@@ -103,13 +103,13 @@ fn render_writes(plan: &Plan, lines: &mut Vec<String>) {
     let (agreed, open): (Vec<&str>, Vec<&str>) =
         plan.overwrites.iter().map(String::as_str).partition(|path| plan.agreed.contains(*path));
     if !agreed.is_empty() {
-        lines.push(format!("\nthe content of these is lost, as --destroy says"));
+        lines.push("\nthe content of these is lost, as --destroy says".to_owned());
         lines.push(format!("  {}", agreed.join(", ")));
     }
     if !open.is_empty() {
         let flags: Vec<String> =
             open.iter().map(|path| format!("--destroy {}", shell_path(path))).collect();
-        lines.push(format!("\nthe content of these is lost; to agree, add"));
+        lines.push("\nthe content of these is lost; to agree, add".to_owned());
         lines.push(format!("  {}", flags.join(" ")));
     }
 }

@@ -161,12 +161,12 @@ impl Tool for Dd {
         let wanted = bytes(spec.settings);
         let mut times = Vec::new();
         for process in &run.processes {
-            let copied = parse_copied(&process.stderr)?;
-            if copied.bytes != wanted {
-                let reason = format!("{} bytes of {wanted} were copied", copied.bytes);
+            let (copied, seconds) = parse_copied(&process.stderr)?;
+            if copied != wanted {
+                let reason = format!("{copied} bytes of {wanted} were copied");
                 return Err(ToolError::IoErrors { tool: NAME, reason });
             }
-            times.push(copied.seconds);
+            times.push(seconds);
         }
         let seconds = match times.as_slice() {
             [] => return Err(ToolError::Nothing { tool: NAME }),
@@ -215,15 +215,9 @@ fn command(spec: &TrialSpec<'_>, path: &str, first_block: u64, raw: bool) -> Com
         .args(option(if reads { "iflag" } else { "oflag" }, &flags))
 }
 
-#[derive(Debug, PartialEq)]
-struct Copied {
-    bytes: u64,
-    seconds: f64,
-}
-
-/// The last line of dd's three: `2097152 bytes (2.1 MB, 2.0 MiB) copied, 0.0056 s, 372 MB/s`;
+/// Bytes and seconds of the last line of dd's three: `2097152 bytes (2.1 MB, 2.0 MiB) copied, 0.0056 s, 372 MB/s`;
 /// small amounts have no parentheses, short times an exponent.
-fn parse_copied(stderr: &str) -> Result<Copied, ToolError> {
+fn parse_copied(stderr: &str) -> Result<(u64, f64), ToolError> {
     let not_dd =
         || malformed(NAME, format!("no \"bytes copied\" in English in {}", excerpt(stderr)));
     if let Some(line) = stderr.lines().find(|line| line.starts_with("dd: ")) {
@@ -235,7 +229,7 @@ fn parse_copied(stderr: &str) -> Result<Copied, ToolError> {
     let seconds = time.split_once(" s,").and_then(|(seconds, _)| number(seconds));
     match (bytes.parse(), seconds) {
         (Ok(bytes), Some(seconds)) if unit.starts_with("byte") && seconds >= 0.0 => {
-            Ok(Copied { bytes, seconds })
+            Ok((bytes, seconds))
         }
         _ => Err(not_dd()),
     }

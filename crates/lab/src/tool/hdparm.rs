@@ -104,19 +104,19 @@ impl Tool for Hdparm {
                 malformed(NAME, reason)
             })
         };
-        let disk = timing("disk")?;
+        let (bytes, rate) = timing("disk")?;
         let mut measured = Measured::default();
-        if disk.rate <= 0.0 {
+        if rate <= 0.0 {
             return Err(ToolError::Nothing { tool: NAME });
         }
-        push(&mut measured, NAME, Metric::Throughput, disk.rate)?;
-        push(&mut measured, NAME, Metric::BytesRead, disk.bytes)?;
+        push(&mut measured, NAME, Metric::Throughput, rate)?;
+        push(&mut measured, NAME, Metric::BytesRead, bytes)?;
         if spec.settings.flag("cached") {
             let cached = match spec.settings.flag("direct") {
                 true => Metric::DirectCachedThroughput,
                 false => Metric::CachedThroughput,
             };
-            push(&mut measured, NAME, cached, timing("cached")?.rate)?;
+            push(&mut measured, NAME, cached, timing("cached")?.1)?;
         }
         Ok(measured)
     }
@@ -126,14 +126,9 @@ fn tests_of(settings: &Settings) -> &'static str {
     if settings.flag("cached") { "-tT" } else { "-t" }
 }
 
-struct Timing {
-    bytes: f64,
-    /// Bytes per second; hdparm works it out before it rounds the other two.
-    rate: f64,
-}
-
+/// Bytes, and bytes per second, which hdparm works out before it rounds the other two:
 /// `Timing buffered disk reads:  84 MB in  3.01 seconds =  27.90 MB/sec`; slow devices get kB/sec.
-fn parse_timing(output: &str, what: &str) -> Option<Timing> {
+fn parse_timing(output: &str, what: &str) -> Option<(f64, f64)> {
     let heading = format!("{what} reads");
     let mut timings = output.lines().filter_map(|line| line.trim().split_once(':'));
     let (_, rest) =
@@ -146,7 +141,7 @@ fn parse_timing(output: &str, what: &str) -> Option<Timing> {
         "kB/sec" => 1024.0,
         _ => return None,
     };
-    Some(Timing { bytes: number(megabytes)? * MIB, rate: number(rate)? * unit })
+    Some((number(megabytes)? * MIB, number(rate)? * unit))
 }
 
 #[cfg(test)]

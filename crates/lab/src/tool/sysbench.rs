@@ -191,13 +191,7 @@ impl Tool for Sysbench {
 
     fn parse(&self, spec: &TrialSpec<'_>, run: &RunOutput) -> Result<Measured, ToolError> {
         let stdout = run.processes.first().map_or("", |process| process.stdout.as_str());
-        let asked = output::Asked {
-            block_bytes: block_size(spec.settings),
-            direction: direction(spec.settings),
-            counted: spec.settings.count("events").is_some(),
-            threads: spec.processes,
-        };
-        output::measured(&output::parse_report(stdout)?, &asked)
+        output::measured(&output::parse_report(stdout)?, spec.settings, spec.processes)
     }
 }
 
