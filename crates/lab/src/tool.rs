@@ -186,7 +186,7 @@ pub enum Version {
 
 impl Version {
     /// The version, as in `fio-3.33`.
-    fn find(self, program: &str, output: &ToolOutput) -> Option<String> {
+    fn read(self, program: &str, output: &ToolOutput) -> Option<String> {
         let numbered = |rest: &str| {
             let word = rest.split_whitespace().next()?;
             word.starts_with(|c: char| c.is_ascii_digit()).then(|| word.to_owned())
@@ -277,7 +277,7 @@ pub trait Tool: Sync {
     /// When it holds no version.
     fn parse_version(&self, output: &ToolOutput) -> Result<String, ToolError> {
         let About { program, version, .. } = *self.about();
-        version.find(program, output).ok_or_else(|| {
+        version.read(program, output).ok_or_else(|| {
             let said = [&output.stdout, &output.stderr].map(|text| parts::excerpt(text));
             parts::malformed(program, format!("no version in {}", said.join(" or ")))
         })

@@ -138,7 +138,7 @@ proptest! {
 
 #[test]
 fn versions_of_gnu_programs() {
-    let version = |text: &str| Version::Gnu.find("x", &support::output(text));
+    let version = |text: &str| Version::Gnu.read("x", &support::output(text));
     assert_eq!(version("dd (coreutils) 9.1\nmore").unwrap(), "coreutils-9.1");
     assert_eq!(version("tar (GNU tar) 1.34").unwrap(), "tar-1.34");
     assert_eq!(version("cp (uutils coreutils) 0.2.2").unwrap(), "uutils-coreutils-0.2.2");
