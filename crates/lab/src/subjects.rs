@@ -36,7 +36,7 @@ use crate::command::{Exit, Target};
 use crate::error::LabError;
 use crate::evidence::Watch;
 use crate::facts::{Member, identities_of, members_of};
-use crate::matrix::{Planned, Workload};
+use crate::matrix::{Planned, Workload, goes_through_nbd};
 use crate::safety::{Permit, Reasons, reasons_to_write, workload_writes};
 use crate::source::{Form, Treatment, is_ephemeral, treatment};
 use crate::story::Story;
@@ -181,7 +181,7 @@ impl<'a> Subjects<'a> {
             left,
             permit: Permit::new(&options.destroy),
             reasons: reasons_to_write(planned),
-            through_nbd: !campaign.jobs.is_empty() && planned.goes_through_nbd(),
+            through_nbd: !campaign.jobs.is_empty() && goes_through_nbd(&planned.workloads),
             will_be_hurt: workloads.iter().any(hurts),
             campaign: campaign.clone(),
             options,

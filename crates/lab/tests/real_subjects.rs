@@ -74,18 +74,7 @@ impl Bench {
         let dir = tempfile::tempdir().unwrap();
         let sources = make(dir.path());
         // Without jobs everything is attached; one of a tool that nobody knows needs no device.
-        let job = Job {
-            tool: "none".into(),
-            subjects: Vec::new(),
-            filesystem: Vec::new(),
-            mkfs: Vec::new(),
-            mount: Vec::new(),
-            readahead: Vec::new(),
-            health: Vec::new(),
-            processes: Vec::new(),
-            drop_caches: None,
-            settings: Default::default(),
-        };
+        let job = Job { tool: "none".into(), settings: Default::default() };
         let campaign = Campaign {
             name: "test".into(),
             description: String::new(),

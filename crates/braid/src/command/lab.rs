@@ -73,7 +73,7 @@ fn presets(name: Option<&str>) -> Result<(), Failure> {
 fn tools(name: Option<&str>) -> Result<(), Failure> {
     let Some(name) = name else {
         for tool in braid_lab::tool::all() {
-            println!("{:<12} {}", tool.name(), tool.about());
+            println!("{:<12} {}", tool.name(), tool.about().summary);
         }
         return Ok(());
     };
@@ -81,7 +81,8 @@ fn tools(name: Option<&str>) -> Result<(), Failure> {
         let known = braid_lab::tool::names().join(", ");
         Failure::usage(format!("{name:?} is not a tool; tools are: {known}"))
     })?;
-    println!("{}: {} (package {})\n", tool.name(), tool.about(), tool.package());
+    let about = tool.about();
+    println!("{}: {} (package {})\n", about.name, about.summary, about.package);
     println!("its parameters, each one value or a list:");
     print_parameters(tool.parameters());
     println!("\nof every job:");

@@ -10,7 +10,6 @@
 
 use super::{Analysis, Cell, Outlook, Standing, Work, outlooks};
 use crate::stats::{ByRepetition, Effect, SANE, geometric_mean, together};
-use braid_lab::matrix::Workload;
 use braid_lab::metric::Better;
 use braid_lab::tool::Writes;
 
@@ -154,13 +153,13 @@ fn kind_of(work: &Work, many_tools: bool) -> String {
 
 /// "reads", "writes", or the name of a tool that does both.
 pub(super) fn direction_of(work: &Work) -> String {
-    let Workload { tool, settings, setup } = &work.workload;
-    let writes = || work.workload.tool().map(|tool| tool.writes(settings, setup.processes));
+    let workload = &work.workload;
+    let writes = || workload.work().map(|work| work.writes);
     match pattern_and_op(work) {
         (_, "reads") => "reads".to_owned(),
         (_, "writes" | "rewrites") => "writes".to_owned(),
         _ if writes() == Some(Writes::Nothing) => "reads".to_owned(),
-        _ => tool.clone(),
+        _ => workload.tool.clone(),
     }
 }
 

@@ -85,7 +85,7 @@ fn an_invalid_number_takes_no_part() {
 #[test]
 fn states_say_why_there_is_nothing() {
     let mut campaign = campaign(&PLAN.replace("raid0(chunk=64K, ", "raid1("));
-    campaign.jobs[0].health = vec![braid_lab::campaign::Health::Degraded];
+    campaign.jobs[0].settings.insert("health".into(), vec![Value::Word("degraded".into())]);
     let results = results(&campaign, |_, workload, repetition| match repetition {
         1 if workload.headline() == Metric::Seconds => Given::Failed("gone"),
         2 if workload.headline() == Metric::Throughput => headline(workload, 5.0),

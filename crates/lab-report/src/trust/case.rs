@@ -148,9 +148,7 @@ impl TrialCase<'_> {
 
     /// Whether the tool goes on for as long as it is told, and not until its work is done.
     pub(super) fn runs_for_a_time(&self) -> bool {
-        let Workload { settings, setup, .. } = self.workload;
-        let effort = self.workload.tool().map(|tool| tool.effort(settings, setup.processes));
-        effort == Some(Effort::Runtime)
+        self.workload.work().is_some_and(|work| work.effort == Effort::Runtime)
     }
 
     /// How many bytes are worked on, again and again: the size of all files where it is set (a

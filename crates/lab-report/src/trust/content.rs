@@ -1,6 +1,6 @@
 //! Data that compresses, on something that compresses: what is measured is then the compressor.
 //!
-//! Each tool says what it writes ([`braid_lab::tool::Tool::content`]), and also what it wrote before in
+//! Each tool says what it writes ([`braid_lab::tool::Work::content`]), and also what it wrote before in
 //! order to read it: zeros that were compressed are not read from anywhere either.
 
 use super::Checked;
@@ -15,8 +15,8 @@ const COMPRESSIBLE_PERCENT: u64 = 10;
 
 /// Rule `compressible`.
 pub(super) fn check_compressible(case: &TrialCase<'_>) -> Checked {
-    let Some(tool) = case.workload.tool() else { return Checked::Unknown };
-    let content = tool.content(&case.workload.settings);
+    let Some(work) = case.workload.work() else { return Checked::Unknown };
+    let content = work.content;
     // Text is what such a file system is for.
     if matches!(
         content,
@@ -32,7 +32,7 @@ pub(super) fn check_compressible(case: &TrialCase<'_>) -> Checked {
     match content {
         Content::Constant => Checked::invalid(format!(
             "{} wrote constant data to {on}: almost nothing was stored",
-            tool.name()
+            case.workload.tool
         )),
         Content::Compressible(percent) => {
             Checked::suspect(format!("data of which {percent} % compress away was written to {on}"))

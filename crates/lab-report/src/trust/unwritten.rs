@@ -14,13 +14,13 @@ const HOLES: f64 = 0.1;
 
 /// Rule `unwritten`.
 pub(super) fn check_unwritten(case: &TrialCase<'_>) -> Checked {
-    let Some(tool) = case.workload.tool() else { return Checked::Unknown };
+    let Some(work) = case.workload.work() else { return Checked::Unknown };
     let matters = case.subject.is_none_or(|subject| has_content(&subject.source));
-    if !case.is_raw() || !tool.reads_raw(&case.workload.settings) || !matters {
+    if !case.is_raw() || !work.reads_raw || !matters {
         return Checked::Fine;
     }
     let region = case.trial.region_bytes as f64;
-    if let Some(read) = case.get(Metric::BytesRead).filter(|_| tool.reads_past_region())
+    if let Some(read) = case.get(Metric::BytesRead).filter(|_| work.reads_past_region)
         && read > region
     {
         let (read, region) = (mib(read), mib(region));

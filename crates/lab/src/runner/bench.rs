@@ -10,7 +10,7 @@ use crate::command::last_lines;
 use crate::command::{Exit, Step, Target, ToolOutput};
 use crate::error::LabError;
 use crate::evidence::Evidence;
-use crate::matrix::{Planned, Trial};
+use crate::matrix::{Planned, Trial, Workload};
 use crate::metric::{Measured, Metric, Sample};
 use crate::store::{Outcome, StoredTrial, Times};
 use crate::subjects::{Journal, Ready, Room};
@@ -150,8 +150,8 @@ impl<'c> Bench<'c> {
         };
         let script = tool.plan(&spec).map_err(Obstacle::Impossible)?;
         self.clean_up.clone_from(&script.clean_up);
-        let sources = tool.sources(&workload.settings);
-        kept.commands.extend(places_in_shell(&spec, &script, &sources));
+        let work = tool.work(&workload.settings, workload.setup.processes);
+        kept.commands.extend(places_in_shell(&spec, &script, work.source));
         let limit = self.time_limit(tool, &spec);
         self.prepare(&script, trial, limit, kept, world)?;
 
@@ -221,8 +221,9 @@ impl<'c> Bench<'c> {
         // Not the seed that subjects are filled from: a device that looks for what it holds already
         // would find the whole of a source.
         let seed = mix(&[self.campaign.seed, SOURCES]);
-        for data in tool.sources(&trial.cell.workload.settings) {
-            make_source(&data, &folder, seed, &self.options.stop, world)?;
+        let Workload { settings, setup, .. } = &trial.cell.workload;
+        if let Some(data) = tool.work(settings, setup.processes).source {
+            make_source(data, &folder, seed, &self.options.stop, world)?;
         }
         Ok(folder)
     }
@@ -240,7 +241,7 @@ impl<'c> Bench<'c> {
     }
 
     fn time_limit(&self, tool: &dyn Tool, spec: &TrialSpec<'_>) -> Duration {
-        let time = match tool.effort(spec.settings, spec.processes) {
+        let time = match tool.work(spec.settings, spec.processes).effort {
             Effort::Runtime => Duration::from_secs_f64(spec.runtime_s + spec.ramp_s),
             Effort::Seconds(seconds) => Duration::from_secs_f64(seconds * 10.0),
             Effort::Bytes(bytes) => Duration::from_secs(bytes / SLOWEST),
@@ -251,13 +252,8 @@ impl<'c> Bench<'c> {
 
 /// Memory, if what is to lie ready leaves half of what is free; else the results' own disk.
 fn home_of_sources(planned: &Planned, results: &Path) -> PathBuf {
-    let needed = room_of_sources(
-        planned
-            .workloads
-            .iter()
-            .filter_map(|workload| Some(workload.tool()?.sources(&workload.settings)))
-            .flatten(),
-    );
+    let needed =
+        room_of_sources(planned.workloads.iter().filter_map(|workload| workload.work()?.source));
     let memory = Path::new("/dev/shm");
     let free = rustix::fs::statvfs(memory).map_or(0, |room| room.f_bavail * room.f_frsize);
     let available = crate::evidence::available_memory_bytes().unwrap_or(0);
@@ -269,11 +265,11 @@ fn room_of_sources(sources: impl Iterator<Item = SourceData>) -> u64 {
     // A tree of small files fills whole pages.
     let tree = |bytes: u64| bytes.saturating_mul(2);
     let room = |data: &SourceData| match data {
-        SourceData::File(_, bytes) => *bytes,
-        SourceData::Tree(_, bytes) => tree(*bytes),
+        SourceData::File(bytes) => *bytes,
+        SourceData::Tree(bytes) => tree(*bytes),
         // Its tree lies beside it until it is whole; a header stands before each file in it, and
         // each is filled up to a block.
-        SourceData::Archive(_, bytes) => tree(*bytes).saturating_add(bytes + bytes / 4),
+        SourceData::Archive(bytes) => tree(*bytes).saturating_add(bytes + bytes / 4),
     };
     let each_once: std::collections::BTreeSet<SourceData> = sources.collect();
     each_once.iter().map(room).fold(0, u64::saturating_add)

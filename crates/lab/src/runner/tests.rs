@@ -540,7 +540,7 @@ fn relative_paths_are_kept_with_what_they_are_relative_to() {
 #[test]
 fn what_the_machine_could_not_do_is_tried_again() {
     let mut rivals = Rivals::new();
-    rivals.campaign.jobs[0].filesystem = vec![crate::campaign::FileSystem::Ext4];
+    rivals.campaign.jobs[0].settings.insert("filesystem".into(), vec![Value::Word("ext4".into())]);
     let all = Rivals::TRIALS as u32;
     for _ in 0..2 {
         let (tally, log) = rivals.run(&[Fault::NoProgram("mkfs.ext4")]);
@@ -564,7 +564,7 @@ fn what_the_machine_could_not_do_is_tried_again() {
 #[test]
 fn what_the_campaign_makes_impossible_is_not_tried_again_and_its_reason_is_told() {
     let mut rivals = Rivals::new();
-    rivals.campaign.jobs[0].health = vec![crate::campaign::Health::Degraded];
+    rivals.campaign.jobs[0].settings.insert("health".into(), vec![Value::Word("degraded".into())]);
     let all = Rivals::TRIALS as u32;
     for skipped in [0, all] {
         let (tally, log) = rivals.run(&[]);

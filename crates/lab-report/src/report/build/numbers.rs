@@ -39,7 +39,7 @@ struct Key {
 /// amount of work, so that its time means something.
 fn keys_of(work: &Work) -> Vec<Key> {
     let setup = &work.workload.setup;
-    let effort = work.workload.tool().map(|t| t.effort(&work.workload.settings, setup.processes));
+    let effort = work.workload.work().map(|work| work.effort);
     let is_fixed = effort.is_some_and(|effort| effort != Effort::Runtime);
     let key = |metric| Key {
         tool: (metric != Metric::Seconds).then(|| work.workload.tool.clone()),
