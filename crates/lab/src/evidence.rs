@@ -25,7 +25,6 @@ mod counters;
 mod heat;
 mod mdstat;
 mod memory;
-mod mounts;
 mod process;
 mod snapshot;
 

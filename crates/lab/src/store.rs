@@ -216,39 +216,19 @@ impl Store {
             .map_err(LabError::store("record the session's times"))
     }
 
-    /// Records what is known about a subject before it has been up, unless more is known.
-    ///
-    /// # Errors
-    ///
-    /// When the database cannot be written.
-    pub fn declare_subject(&self, position: usize, facts: &SubjectFacts) -> Result<(), LabError> {
-        self.insert_subject("ON CONFLICT DO NOTHING", position, facts)
-    }
-
-    /// Records what is known about a subject, over what was known.
+    /// Records what is known about a subject; of one that has not been up, only unless more is known.
     ///
     /// # Errors
     ///
     /// When the database cannot be written.
     pub fn save_subject(&self, position: usize, facts: &SubjectFacts) -> Result<(), LabError> {
-        let over = "ON CONFLICT (position) DO UPDATE SET name = excluded.name, \
-                    size_bytes = excluded.size_bytes, members = excluded.members, \
-                    commands = excluded.commands";
-        self.insert_subject(over, position, facts)
-    }
-
-    fn insert_subject(
-        &self,
-        or_else: &str,
-        position: usize,
-        facts: &SubjectFacts,
-    ) -> Result<(), LabError> {
         self.db
             .execute(
-                &format!(
-                    "INSERT INTO subject (position, name, size_bytes, members, commands) \
-                     VALUES (?1, ?2, ?3, ?4, ?5) {or_else}"
-                ),
+                "INSERT INTO subject (position, name, size_bytes, members, commands) \
+                 VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (position) DO UPDATE SET \
+                 name = excluded.name, size_bytes = excluded.size_bytes, \
+                 members = excluded.members, commands = excluded.commands \
+                 WHERE excluded.size_bytes IS NOT NULL",
                 params![
                     position as i64,
                     facts.name,

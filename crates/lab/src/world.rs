@@ -3,74 +3,29 @@
 //!
 //! [`SystemWorld`] is the real one; its parts lie under `world/`.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::command::{CommandLine, Exit, Finished, Step, Target, ToolOutput};
+use crate::command::{CommandLine, Finished, Step, Target, ToolOutput};
 use crate::environment::Environment;
 use crate::error::LabError;
 use crate::evidence::{Snapshot, Watch};
+use crate::story::Story;
 
 mod content;
 mod files;
 mod many;
 mod process;
-mod service;
 mod stop;
 mod strays;
-mod stream;
 mod system;
 
 pub(crate) use content::{Leave, make_file};
-pub use files::Claim;
 pub(crate) use files::{free_bytes, read_text, size_of};
 
 pub use stop::StopFlag;
 pub use system::SystemWorld;
-
-/// A server that is running.
-pub trait Service {
-    /// How it ended and what it said on standard error, if it has ended.
-    ///
-    /// # Errors
-    ///
-    /// When the process cannot be watched.
-    fn poll_exit(&mut self) -> Result<Option<(Exit, String)>, LabError>;
-
-    /// Its process, if it is one.
-    fn pid(&self) -> Option<u32> {
-        None
-    }
-
-    /// Asks it to end (SIGTERM), waits, and kills it after `grace`. Returns how it ended and what
-    /// it said on standard error.
-    ///
-    /// # Errors
-    ///
-    /// When the process can be neither signalled nor waited for.
-    fn stop(&mut self, grace: Duration) -> Result<(Exit, String), LabError>;
-}
-
-/// What is done beside programs while they run: one command at a time.
-pub trait Beside {
-    /// The command to run now, if any. Its result goes to [`Beside::did`] before this gives another.
-    fn due(&mut self, elapsed: Duration) -> Option<CommandLine>;
-
-    /// Takes the result of the command that [`Beside::due`] gave.
-    fn did(&mut self, elapsed: Duration, done: &Finished);
-}
-
-/// Nothing is done beside them.
-#[derive(Debug, Clone, Copy)]
-pub struct Alone;
-
-impl Beside for Alone {
-    fn due(&mut self, _: Duration) -> Option<CommandLine> {
-        None
-    }
-
-    fn did(&mut self, _: Duration, _: &Finished) {}
-}
 
 /// Everything that the runner needs from outside.
 pub trait World {
@@ -91,12 +46,6 @@ pub trait World {
         limit: Duration,
         stop: &StopFlag,
     ) -> Result<Finished, LabError>;
-    /// Starts a server.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be started.
-    fn start(&mut self, command: &CommandLine) -> Result<Box<dyn Service>, LabError>;
     /// Size in bytes of the export of an NBD server that is ready; an error while it is not.
     ///
     /// # Errors
@@ -111,9 +60,9 @@ pub trait World {
     fn path_size(&mut self, path: &Path) -> Result<u64, LabError>;
 
     /// Starts all programs at once and waits for all, at most `limit`, less if `stop` is set.
-    /// Then each that still runs is ended, with [`Exit::TimedOut`] or [`Exit::Stopped`]; with
-    /// [`Exit::Flooded`] when one prints without end. What a program started and left behind is
-    /// ended with it. Meanwhile the commands of `beside` are run. Answers one output for
+    /// Then each that still runs is ended, with an exit of `TimedOut` or `Stopped`; with one of
+    /// `Flooded` when one prints without end. What a program started and left behind is
+    /// ended with it. Meanwhile the commands of `story` are run. Answers one output for
     /// each program, in order, with its seconds from the common start.
     ///
     /// # Errors
@@ -125,7 +74,7 @@ pub trait World {
         commands: &[CommandLine],
         limit: Duration,
         stop: &StopFlag,
-        beside: &mut dyn Beside,
+        story: &mut Story,
     ) -> Result<Vec<ToolOutput>, LabError>;
 
     /// Carries out a step of preparing or cleaning up. Nothing that exists is overwritten, and
@@ -252,7 +201,7 @@ pub trait World {
     /// # Errors
     ///
     /// [`LabError::InUse`] when somebody has it.
-    fn claim(&mut self, path: &Path) -> Result<Option<Claim>, LabError> {
+    fn claim(&mut self, path: &Path) -> Result<Option<File>, LabError> {
         files::claim(path)
     }
 

@@ -9,9 +9,9 @@ use super::counters::{Processors, find_disk, parse_processors};
 use super::heat::{Heat, read_heat, read_throttles};
 use super::mdstat::{Activity, parse_mdstat};
 use super::memory::find_memory_bytes;
-use super::mounts::find_mount;
 use super::process::{Movers, ProcDir};
 use super::{Evidence, Moved, Watch};
+use crate::facts::mount_of;
 
 /// Where the kernel shows itself; another place is for tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,10 +74,10 @@ pub fn take_under(roots: &Roots, watch: &Watch) -> Snapshot {
         memory_bytes: text("meminfo").as_deref().and_then(find_memory_bytes),
         activities,
         elsewhere,
-        mount: watch
-            .mountpoint
-            .as_ref()
-            .and_then(|place| find_mount(&text("self/mountinfo")?, place)),
+        mount: watch.mountpoint.as_ref().and_then(|place| {
+            let mount = mount_of(place, &text("self/mountinfo")?)?;
+            (mount.point == *place).then(|| format!("{} {}", mount.kind, mount.options))
+        }),
         throttles: read_throttles(sys),
         heat: read_heat(sys),
         movers: processes.as_mut().and_then(ProcDir::movers),

@@ -8,7 +8,6 @@ use proptest::prelude::*;
 use super::counters::{Processors, find_disk, parse_processors};
 use super::heat::parse_millidegrees;
 use super::mdstat::parse_mdstat;
-use super::mounts::find_mount;
 use super::process::{Mover, Movers, ProcessStat, parse_io, parse_process};
 use super::*;
 
@@ -75,21 +74,6 @@ fn arrays_that_wait_or_rest_do_nothing() {
                  bitmap: 0/1 pages [0KB], 65536KB chunk\n";
     assert!(parse_mdstat(waits).is_empty());
     assert!(parse_mdstat(&waits.replace("DELAYED", "PENDING")).is_empty());
-}
-
-#[test]
-fn a_mount_is_its_kind_and_options() {
-    let table = "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n\
-                 40 27 0:40 / /mnt/with\\040blank rw,noatime shared:1 master:2 - btrfs /dev/loop1 \
-                 rw,compress=zstd:3,subvol=/\n\
-                 41 27 7:1 / /mnt/twice rw - ext4 /dev/loop1 rw\n\
-                 42 27 7:2 / /mnt/twice ro - xfs /dev/loop2 ro,attr2\n";
-    let find = |place: &str| find_mount(table, Path::new(place));
-    assert_eq!(find("/mnt/with blank").unwrap(), "btrfs rw,noatime,compress=zstd:3,subvol=/");
-    // The second hides the first.
-    assert_eq!(find("/mnt/twice").unwrap(), "xfs ro,attr2");
-    assert_eq!(find("/").unwrap(), "ext4 rw,relatime,discard");
-    assert_eq!(find("/mnt"), None);
 }
 
 #[test]
@@ -393,7 +377,7 @@ fn parse_all(text: &str) {
     find_disk(text, "vda");
     parse_processors(text);
     parse_mdstat(text);
-    find_mount(text, Path::new("/"));
+    crate::facts::mount_of(Path::new("/"), text);
     parse_process(text);
     parse_io(text);
     parse_millidegrees(text);

@@ -316,11 +316,11 @@ fn what_is_known_of_a_subject_outlives_its_declaration() {
         ..declared(name)
     };
     for (position, name) in ["a", "b"].into_iter().enumerate() {
-        store.declare_subject(position, &declared(name)).unwrap();
+        store.save_subject(position, &declared(name)).unwrap();
     }
     store.save_subject(1, &found("b")).unwrap();
     for (position, name) in ["a", "b"].into_iter().enumerate() {
-        store.declare_subject(position, &declared(name)).unwrap();
+        store.save_subject(position, &declared(name)).unwrap();
     }
     assert_eq!(store.results().unwrap().facts, [declared("a"), found("b")]);
     store.save_subject(1, &SubjectFacts { size_bytes: Some(1), ..found("b") }).unwrap();

@@ -55,21 +55,15 @@ fn is_passing(refusal: &Refusal) -> bool {
     holders.iter().all(|holder| matches!(holder, Holder::Process { .. }))
 }
 
-/// A block device that is held exclusively until this is dropped.
-#[derive(Debug)]
-pub struct Claim {
-    _device: File,
-}
-
 /// See [`super::World::claim`].
-pub(super) fn claim(path: &Path) -> Result<Option<Claim>, LabError> {
+pub(super) fn claim(path: &Path) -> Result<Option<File>, LabError> {
     let failed = || LabError::file("take for itself", path);
     if !fs::metadata(path).map_err(failed())?.file_type().is_block_device() {
         return Ok(None);
     }
     let flags = OFlags::EXCL.bits().cast_signed();
     match OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Ok(device) => Ok(Some(Claim { _device: device })),
+        Ok(device) => Ok(Some(device)),
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) => {
             // The probe knows by whom; if it finds nobody any more, the claim was a moment's.
             check_unused(path).and(Err(failed()(error)))

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::content::{self, Leave};
 use super::many::Left;
-use super::service::SystemService;
-use super::{Alone, Beside, Service, StopFlag, World, many, process, strays};
+use super::{StopFlag, World, many, strays};
 use crate::command::{CommandLine, Exit, Finished, Step, Target, ToolOutput};
 use crate::error::LabError;
+use crate::story::Story;
 
 /// The real world.
 #[derive(Debug)]
@@ -90,14 +90,9 @@ impl World for SystemWorld {
     ) -> Result<Finished, LabError> {
         let commands = std::slice::from_ref(command);
         let mark = self.mark.as_ref();
-        let mut done = many::run_all(commands, Left::Alone, limit, stop, &mut Alone, mark)?;
+        let mut done = many::run_all(commands, Left::Alone, limit, stop, &mut Story::none(), mark)?;
         let ToolOutput { exit, stdout, stderr, .. } = done.remove(0);
         Ok(Finished { exit, stdout, stderr })
-    }
-
-    fn start(&mut self, command: &CommandLine) -> Result<Box<dyn Service>, LabError> {
-        let (child, output) = process::spawn(command, self.mark.as_ref())?;
-        Ok(Box::new(SystemService::new(command.clone(), child, output)))
     }
 
     fn nbd_size(&mut self, uri: &str) -> Result<u64, LabError> {
@@ -116,9 +111,9 @@ impl World for SystemWorld {
         commands: &[CommandLine],
         limit: Duration,
         stop: &StopFlag,
-        beside: &mut dyn Beside,
+        story: &mut Story,
     ) -> Result<Vec<ToolOutput>, LabError> {
-        many::run_all(commands, Left::Ended, limit, stop, beside, self.mark.as_ref())
+        many::run_all(commands, Left::Ended, limit, stop, story, self.mark.as_ref())
     }
 
     fn perform(&mut self, step: &Step, limit: Duration, stop: &StopFlag) -> Result<(), LabError> {
