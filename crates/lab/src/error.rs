@@ -96,14 +96,6 @@ pub enum LabError {
         /// The cause.
         source: io::Error,
     },
-    /// A tool is there but does not say its version.
-    #[error("{program} does not work: {reason}; run `{program} --version` by hand")]
-    ToolBroken {
-        /// The program.
-        program: String,
-        /// What it did.
-        reason: String,
-    },
     /// The user asked to stop, and something was not carried through for that.
     #[error("stopped by the user")]
     Stopped,
@@ -144,14 +136,6 @@ pub enum LabError {
         command: String,
         /// What the server said on standard error.
         stderr: String,
-    },
-    /// An NBD server could not be asked for the size of its export.
-    #[error("the NBD server at {uri} gave no size: {reason}")]
-    Nbd {
-        /// The address.
-        uri: String,
-        /// Why.
-        reason: String,
     },
     /// The results directory holds another campaign.
     #[error(
@@ -243,14 +227,6 @@ pub enum LabError {
         action: &'static str,
         /// The cause.
         source: rusqlite::Error,
-    },
-    /// A stored value cannot be understood.
-    #[error("results store: {what} holds {value:?}, which this program does not know")]
-    StoreContent {
-        /// Which column.
-        what: &'static str,
-        /// What is in it.
-        value: String,
     },
     /// A serialisation that should always work did not.
     #[error("cannot write down {what}: {reason}")]

@@ -87,8 +87,6 @@ use std::path::PathBuf;
 pub struct LabOptions {
     /// The program that serves `stack = ...` subjects (`braid up STACK`).
     pub braid_binary: PathBuf,
-    /// Further arguments for every `braid up`.
-    pub serve_args: Vec<String>,
     /// Where `results.sqlite`, `campaign.toml`, `raw/` and `report.html` go; created if missing.
     pub results_dir: PathBuf,
     /// Files, block devices and NBD URIs whose content may be overwritten. A campaign that
@@ -115,7 +113,6 @@ impl LabOptions {
         };
         Ok(Self {
             braid_binary: own.map_err(error)?,
-            serve_args: Vec::new(),
             results_dir: results_dir.into(),
             destroy: Vec::new(),
             quiet: false,

@@ -111,8 +111,8 @@ pub struct Subjects<'a> {
     options: &'a LabOptions,
     subjects: Vec<Subject>,
     states: Vec<State>,
-    /// How many trials have begun.
-    begun: u64,
+    /// Those that are up, the one that was used last at the end.
+    up: Vec<usize>,
     /// Holds sockets, and what braid remembers of volumes; gone when the campaign is over.
     room: Room,
     /// How braid is called; what it remembers of volumes lies in the room.
@@ -135,8 +135,6 @@ struct State {
     trial: Held,
     /// In which form it is up.
     form: Form,
-    /// When it was used last: trials that had begun by then.
-    last_used: u64,
     /// Whether its health was changed and not mended.
     is_hurt: bool,
     is_filled: bool,
@@ -150,7 +148,6 @@ impl State {
             commands: Vec::new(),
             trial: Held::noted_in(journal),
             form: Form::default(),
-            last_used: 0,
             is_hurt: false,
             is_filled: false,
         }
@@ -171,7 +168,7 @@ impl<'a> Subjects<'a> {
         let hurts = |workload: &Workload| workload.setup.health != Health::Healthy;
         Ok(Self {
             states: subjects.iter().map(|_| State::noted_in(&journal)).collect(),
-            begun: 0,
+            up: Vec::new(),
             subjects: subjects.clone(),
             braid: Braid::in_folder(options.braid_binary.display().to_string(), room.path()),
             room,
@@ -224,8 +221,8 @@ impl<'a> Subjects<'a> {
             self.make_room(world)?;
             self.start(subject, form, world)?;
         }
-        self.begun += 1;
-        self.states[subject].last_used = self.begun;
+        self.up.retain(|one| *one != subject);
+        self.up.push(subject);
         if self.needs_fill(subject, workload) {
             self.fill(subject, world)?;
         }
@@ -332,13 +329,9 @@ impl<'a> Subjects<'a> {
 
     fn take_down_rivals(&mut self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
         let mine = identities_of(&self.subjects[subject].source);
-        for other in 0..self.states.len() {
-            let is_up = other != subject && self.states[other].base.is_some();
-            let shares = || {
-                let others = identities_of(&self.subjects[other].source);
-                others.keys().any(|identity| mine.contains_key(identity))
-            };
-            if is_up && shares() {
+        for other in self.up.clone() {
+            let others = identities_of(&self.subjects[other].source);
+            if other != subject && others.keys().any(|identity| mine.contains_key(identity)) {
                 self.take_down(other, false, world)?;
             }
         }
@@ -347,11 +340,9 @@ impl<'a> Subjects<'a> {
 
     /// Takes down what was used longest ago, where as many are up as may be.
     fn make_room(&mut self, world: &mut dyn World) -> Result<(), LabError> {
-        let mut up: Vec<usize> =
-            (0..self.states.len()).filter(|one| self.states[*one].base.is_some()).collect();
-        up.sort_by_key(|one| self.states[*one].last_used);
-        let too_many = (up.len() + 1).saturating_sub(MOST_UP);
-        up.into_iter().take(too_many).try_for_each(|one| self.take_down(one, false, world))
+        let too_many = (self.up.len() + 1).saturating_sub(MOST_UP);
+        let oldest = self.up[..too_many].to_vec();
+        oldest.into_iter().try_for_each(|one| self.take_down(one, false, world))
     }
 
     fn take_down(
@@ -369,6 +360,7 @@ impl<'a> Subjects<'a> {
         state.is_filled &= state.base.is_none() || !is_ephemeral(&facts.source);
         // Whatever comes of it, the base is whole no more.
         (state.base, state.is_hurt) = (None, false);
+        self.up.retain(|one| *one != subject);
         let mut hand = Hand { subject: &facts.name, braid: &self.braid, world };
         trial.and(state.held.release(&mut hand, is_the_end))
     }

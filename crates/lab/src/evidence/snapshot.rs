@@ -9,7 +9,7 @@ use super::counters::{Processors, find_disk, parse_processors};
 use super::heat::{Heat, read_heat, read_throttles};
 use super::mdstat::{Activity, parse_mdstat};
 use super::memory::find_memory_bytes;
-use super::process::{Movers, ProcDir};
+use super::process::{Movers, read_movers, read_process};
 use super::{Evidence, Moved, Watch};
 use crate::facts::mount_of;
 
@@ -58,10 +58,8 @@ pub fn take_under(roots: &Roots, watch: &Watch) -> Snapshot {
     let Roots { proc, sys } = roots;
     let began = Instant::now();
     let text = |name: &str| fs::read_to_string(proc.join(name)).ok();
-    let mut processes = ProcDir::open(proc);
-    let mut stat = |process| processes.as_mut()?.process(process);
-    let own = stat(std::process::id());
-    let server = watch.server_pid.and_then(&mut stat);
+    let own = read_process(proc, std::process::id());
+    let server = watch.server_pid.and_then(|process| read_process(proc, process));
     let (activities, elsewhere) =
         text("mdstat").map_or_else(Default::default, |text| activities_of(&text, watch));
     let mut snapshot = Snapshot {
@@ -80,7 +78,7 @@ pub fn take_under(roots: &Roots, watch: &Watch) -> Snapshot {
         }),
         throttles: read_throttles(sys),
         heat: read_heat(sys),
-        movers: processes.as_mut().and_then(ProcDir::movers),
+        movers: read_movers(proc),
     };
     snapshot.looked.1 = Instant::now();
     snapshot
@@ -133,11 +131,6 @@ fn is_part(device: &str, disk: &str) -> bool {
 }
 
 impl Snapshot {
-    /// Adds what the caller knows of the array, such as `rebuild 43 %` from its status.
-    pub fn note_activity(&mut self, activity: impl Into<String>) {
-        self.activities.push(activity.into());
-    }
-
     fn moved(&self, earlier: &Self, name: &str) -> Option<Moved> {
         self.disks.get(name)?.since(*earlier.disks.get(name)?)
     }

@@ -17,7 +17,7 @@ use crate::tool::source::make_source;
 use crate::tool::{
     Effort, RunOutput, Script, SourceData, Tool, ToolError, TrialSpec, places_in_shell,
 };
-use crate::world::{World, rest};
+use crate::world::{World, free_bytes, rest};
 use braid_seed::mix;
 
 /// What a tool may take beyond the time it was told: starting, laying out, the last flush.
@@ -227,7 +227,7 @@ fn home_of_sources(planned: &Planned, results: &Path) -> PathBuf {
             .flatten(),
     );
     let memory = Path::new("/dev/shm");
-    let free = rustix::fs::statvfs(memory).map_or(0, |room| room.f_bavail * room.f_frsize);
+    let free = free_bytes(memory).unwrap_or(0);
     let available = crate::evidence::available_memory_bytes().unwrap_or(0);
     if needed < free.min(available) / 2 { memory.to_owned() } else { results.to_owned() }
 }

@@ -45,7 +45,6 @@ pub(super) struct Request<'r> {
     pub(super) form: Form,
     /// What may be overwritten.
     pub(super) permit: &'r Permit,
-    pub(super) serve_args: &'r [String],
 }
 
 /// Brings the stack up.
@@ -146,7 +145,6 @@ fn up(site: &mut Site<'_>, request: &Request<'_>, called: Vec<String>) -> Result
     if request.form.read_only {
         words.push("--read-only".to_owned());
     }
-    words.extend_from_slice(request.serve_args);
     let command = request.braid.call(words.iter().map(String::as_str));
     // Noted before: a run that is killed meanwhile leaves it up, or about to be.
     site.hold(Thing::Volume { name: request.name.clone() });

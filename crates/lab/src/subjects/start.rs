@@ -90,7 +90,6 @@ impl Subjects<'_> {
                         .then(|| self.room.path().join(format!("{subject}.sock"))),
                     form,
                     permit: &self.permit,
-                    serve_args: &self.options.serve_args,
                 };
                 stack::bring_up(site, &request)
             }

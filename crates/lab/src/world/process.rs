@@ -55,7 +55,7 @@ impl Process {
         if let Some(mark) = mark {
             program.env(super::strays::MARK, mark);
         }
-        let child = program
+        let mut child = program
             .args(&command.args)
             // Tools write for people in the user's language and with its decimal sign; parsers read
             // English and a point.
@@ -67,22 +67,13 @@ impl Process {
             .spawn()
             .map_err(|source| LabError::Spawn { program: command.program.clone(), source })?;
         let group = Pid::from_child(&child);
-        match pidfd_open(group, PidfdFlags::empty()) {
-            Ok(hold) => Ok(Self {
-                program: command.program.clone(),
-                child,
-                group,
-                hold,
-                said: [stdout, stderr],
-                ended: None,
-            }),
-            Err(errno) => {
-                let mut child = child;
-                let _ = child.kill();
-                let _ = child.wait();
-                Err(failed(errno.into()))
-            }
-        }
+        let hold = pidfd_open(group, PidfdFlags::empty()).map_err(|errno| {
+            // Nothing could watch it.
+            let _ = child.kill().and_then(|()| child.wait());
+            failed(errno.into())
+        })?;
+        let (program, said) = (command.program.clone(), [stdout, stderr]);
+        Ok(Self { program, child, group, hold, said, ended: None })
     }
 
     /// Whether its end has not been seen yet.
@@ -110,7 +101,14 @@ impl Process {
 
     /// Waits until then, and ends it and what it has started. Answers whether it ended by itself.
     pub(super) fn end_by(&mut self, deadline: Instant) -> Result<bool, LabError> {
-        let in_time = wait_for([&*self], deadline.saturating_duration_since(Instant::now()));
+        // A signal to this process ends a wait before its time.
+        let in_time = loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let has_ended = wait_for([&*self], left);
+            if has_ended || left.is_zero() {
+                break has_ended;
+            }
+        };
         self.signal(Signal::KILL)?;
         self.wait(Instant::now())?;
         Ok(in_time)
@@ -175,7 +173,7 @@ pub(super) fn wait_for<'p>(
     let mut ends: Vec<_> = running.map(|one| PollFd::new(&one.hold, PollFlags::IN)).collect();
     // Longer than the system can count is for ever.
     let most = Timespec::try_from(most).ok();
-    // One that is interrupted was a short wait.
+    // One that is interrupted was a short wait in which none ended.
     poll(&mut ends, most.as_ref()).is_ok_and(|ended| ended > 0)
 }
 

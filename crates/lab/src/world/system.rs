@@ -6,15 +6,14 @@
 //! * nothing is removed but folders that this world made, and what lies below them.
 
 use std::ffi::OsString;
-use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::FileTypeExt;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::content::{self, Leave};
 use super::many::Left;
 use super::{StopFlag, World, many, strays};
-use crate::command::{CommandLine, Exit, Finished, Step, Target, ToolOutput};
+use crate::command::{CommandLine, Exit, Finished, Step, ToolOutput};
 use crate::error::LabError;
 use crate::story::Story;
 
@@ -55,11 +54,8 @@ impl SystemWorld {
     }
 
     fn not_ours(&self, path: &Path) -> LabError {
-        LabError::StepFailed {
-            action: format!("remove {}", path.display()),
-            reason: "it does not lie in a folder that the laboratory made".to_owned(),
-            command: None,
-        }
+        let action = format!("remove {}", path.display());
+        LabError::step(action, "it does not lie in a folder that the laboratory made")
     }
 }
 
@@ -95,17 +91,6 @@ impl World for SystemWorld {
         Ok(Finished { exit, stdout, stderr })
     }
 
-    fn nbd_size(&mut self, uri: &str) -> Result<u64, LabError> {
-        crate::nbd::query_size(uri)
-    }
-
-    fn path_size(&mut self, path: &Path) -> Result<u64, LabError> {
-        // Seeking to the end gives the size of a block device as well, without an ioctl.
-        std::fs::File::open(path)
-            .and_then(|mut file| file.seek(SeekFrom::End(0)))
-            .map_err(LabError::file("find out the size of", path))
-    }
-
     fn run_all(
         &mut self,
         commands: &[CommandLine],
@@ -139,39 +124,6 @@ impl World for SystemWorld {
             Step::ReadAll(path) => content::read_all(path, &Leave::new(limit, stop)),
             Step::Remove(path) => self.remove(path),
         }
-    }
-
-    fn drop_caches(&mut self) -> Result<(), LabError> {
-        rustix::fs::sync();
-        let path = Path::new("/proc/sys/vm/drop_caches");
-        std::fs::write(path, "3").map_err(|error| LabError::StepFailed {
-            action: "drop the page cache".to_owned(),
-            reason: format!(
-                "{}: {error}; run as root, or set drop_caches = false in the campaign",
-                path.display()
-            ),
-            command: None,
-        })
-    }
-
-    fn sync_path(&mut self, path: &Path) -> Result<(), LabError> {
-        let failed = || LabError::file("sync", path);
-        let file = std::fs::File::open(path).map_err(failed())?;
-        if file.metadata().map_err(failed())?.file_type().is_block_device() {
-            return file.sync_all().map_err(failed());
-        }
-        rustix::fs::syncfs(&file).map_err(|errno| failed()(errno.into()))
-    }
-
-    fn fill(
-        &mut self,
-        target: &Target,
-        bytes: u64,
-        seed: u64,
-        limit: Duration,
-        stop: &StopFlag,
-    ) -> Result<(), LabError> {
-        content::fill(target, bytes, seed, &Leave::new(limit, stop))
     }
 
     fn make_folder(&mut self, parent: &Path) -> Result<PathBuf, LabError> {
