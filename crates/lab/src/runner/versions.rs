@@ -49,9 +49,9 @@ pub(super) fn ask_versions(
         }
     }
     match versions.missing.iter().next() {
-        Some((program, reason)) if versions.found.is_empty() => {
-            Err(LabError::ToolBroken { program: program.clone(), reason: reason.clone() })
-        }
+        Some((program, reason)) if versions.found.is_empty() => Err(LabError::Reason(format!(
+            "{program} does not work: {reason}; run `{program} --version` by hand"
+        ))),
         _ => Ok(versions),
     }
 }
