@@ -1,7 +1,7 @@
 //! What a report says, before any renderer: sentences, tables, charts. Pure data.
 //!
 //! ```text
-//! analysis ──> Report ──> terminal, HTML, Markdown, XLSX, JSON
+//! analysis ──> Report ──> terminal, HTML, Markdown, XLSX
 //!                │
 //!                └─ Chart ──> SVG
 //! ```

@@ -48,13 +48,9 @@ pub(super) fn setting(context: &Context<'_>) -> Vec<Section> {
 fn subjects(context: &Context<'_>) -> Table {
     let rows = context.results.subjects.iter().map(|subject| {
         let facts = context.results.facts.iter().find(|facts| facts.name == subject.name);
-        let placed = facts.into_iter().flat_map(|facts| &facts.members);
-        let members: Vec<String> = placed
-            .map(|one| match one.place.describe() {
-                place if place == one.member => place,
-                place => format!("{} on {place}", one.member),
-            })
-            .collect();
+        let members = facts.into_iter().flat_map(|facts| &facts.members);
+        let mut places: Vec<String> = members.map(|member| member.place.describe()).collect();
+        places.dedup();
         let mut notes: Vec<String> = Vec::new();
         notes.extend(subject.baseline.then(|| "Baseline.".to_owned()));
         notes.extend(subject.impossible.as_ref().map(|why| format!("Impossible: {why}.")));
@@ -63,7 +59,7 @@ fn subjects(context: &Context<'_>) -> Table {
         cells::row(vec![
             cells::words_with(subject.name.clone(), notes.join(" ")),
             cells::words_with(subject.source.text(), subject.source.kind()),
-            cells::words(members.join("; ")),
+            cells::words(places.join("; ")),
             size.map_or_else(
                 || cells::missing(""),
                 |bytes| cells::number(format!("{:#}", ByteSize(bytes)), bytes as f64),
@@ -75,7 +71,7 @@ fn subjects(context: &Context<'_>) -> Table {
         columns: vec![
             cells::column("subject"),
             cells::column("source"),
-            cells::column("members"),
+            cells::column("lies on"),
             cells::numbers("size"),
         ],
         rows: rows.collect(),
