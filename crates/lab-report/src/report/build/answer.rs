@@ -191,22 +191,17 @@ fn undecided(context: &Context<'_>, contests: &[&Contest]) -> Vec<String> {
     }
     if let Some(first) = open.first() {
         let kinds = kinds_in_words(&open, contests.len());
-        let (ahead, scatter) = (first.margin.ratio - 1.0, first.margin.log_sd);
-        let why = match first.margin.has_interval() {
+        // A contest is of two subjects at least.
+        let [leader, next] = [0, 1].map(|place| context.subject(first.ranking[place]));
+        let ahead = digits(100.0 * (first.margin.ratio - 1.0));
+        let but = match first.margin.has_interval() {
+            true => format!("repetitions scatter by {} %", digits(100.0 * first.margin.log_sd)),
             false => "there is one repetition".to_owned(),
-            true => format!(
-                "{} was {} % ahead of the next, and repetitions scatter by {} %",
-                context.subject(first.leader()),
-                digits(100.0 * ahead),
-                digits(100.0 * scatter)
-            ),
         };
-        let names: Vec<&str> = first.ranking.iter().map(|one| context.subject(*one)).collect();
+        let kind = &first.kind.name;
+        let why = format!("{leader} was {ahead} % ahead of {next} in {kind}, and {but}");
         let takes = what_it_takes(context, needed);
-        said.insert(
-            0,
-            format!("{} cannot be told apart in {kinds}: {why}. {takes}", enumerate(&names)),
-        );
+        said.insert(0, format!("Who is fastest in {kinds} cannot be told: {why}. {takes}"));
     }
     if !alike.is_empty() {
         let kinds = kinds_in_words(&alike, contests.len());

@@ -51,12 +51,11 @@ fn a_baseline_may_win() {
 #[test]
 fn what_would_tell_is_said_with_the_command() {
     let said = answer(&small(3, 0.1, 1.02, 1.03));
-    assert!(
-        said[0].starts_with("stripe and single cannot be told apart")
-            || said[0].starts_with("single and stripe cannot be told apart"),
-        "{said:?}"
-    );
-    assert!(said[0].contains(" ahead of the next, and repetitions scatter by "), "{said:?}");
+    let both = "Who is fastest in sequential reads and sequential writes cannot be told: ";
+    assert!(said[0].starts_with(both), "{said:?}");
+    let of_two = [" % ahead of stripe in sequential ", " % ahead of single in sequential "];
+    assert!(of_two.iter().any(|ahead| said[0].contains(ahead)), "{said:?}");
+    assert!(said[0].contains(", and repetitions scatter by "), "{said:?}");
     assert!(said[0].contains("`braid lab resume results --repetitions "), "{said:?}");
     let alone = answer(&small(1, 0.1, 1.5, 1.5));
     assert!(alone[0].contains("there is one repetition."), "{alone:?}");
