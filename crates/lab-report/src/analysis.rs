@@ -313,12 +313,16 @@ fn finish(mut analysis: Analysis, results: &Results, mut judgement: Judgement) -
 fn outlooks(effects: impl Iterator<Item = Effect>) -> Vec<Outlook> {
     let effects: Vec<Effect> = effects.collect();
     let adjusted = holm(&effects.iter().map(|effect| effect.p_value).collect::<Vec<f64>>());
-    let outlook = |(effect, p_value): (Effect, f64)| match p_value <= ALPHA {
+    effects.into_iter().zip(adjusted).map(|(effect, p_value)| outlook(&effect, p_value)).collect()
+}
+
+/// What an effect says at an adjusted p-value.
+pub(crate) fn outlook(effect: &Effect, p_value: f64) -> Outlook {
+    match p_value <= ALPHA {
         true if effect.ratio > 1.0 => Outlook::Better,
         true => Outlook::Worse,
         false => Outlook::Same,
-    };
-    effects.into_iter().zip(adjusted).map(outlook).collect()
+    }
 }
 
 #[cfg(test)]

@@ -219,9 +219,7 @@ fn print_summary(summary: &Summary) {
     });
     let mut names: Vec<String> = names.collect();
     names.dedup();
-    if let Some(folder) = summary.written.folder() {
-        println!("files in {}: {}", folder.display(), names.join(", "));
-    }
+    println!("files in {}: {}", summary.written.folder.display(), names.join(", "));
 }
 
 fn formats(given: &[LabFormat]) -> Formats {

@@ -191,7 +191,6 @@ fn row(cell: &CellChange) -> Row {
         number: Some(cell.percent),
         ends: Some(cell.interval),
         tone,
-        strength: if matches!(tone, Tone::Worse | Tone::Better) { 1.0 } else { 0.0 },
     };
     line(vec![
         words(cell.subject.clone()),
