@@ -481,14 +481,14 @@ fn results_can_be_looked_at_where_nothing_can_be_written() {
     skip_without!("fio");
     let lab = Lab::new();
     let Some(disk) = Mounted::tmpfs(&lab.scratch.join("disk"), 64 << 20) else { return };
-    let file = lab.campaign(&campaign(2, 0.2));
+    let file = lab.campaign(&campaign(2, 0.4));
     let [ended, killed, torn] = ["ended", "killed", "torn"].map(|name| disk.point().join(name));
     let words = |out: &Path| {
         ["run", &file, "--quiet", "--out", &out.display().to_string()].map(String::from)
     };
     let ended_words = words(&ended);
     lab.run(&ended_words.each_ref().map(String::as_str)).ok();
-    let file = lab.campaign(&campaign(5, 0.2));
+    let file = lab.campaign(&campaign(5, 0.4));
     end_in_the_middle(&lab, &file, &[], &[Signal::KILL]);
     for copy in [&killed, &torn] {
         Tool::new("cp").arg("-r").arg(lab.results()).arg(copy).run().ok();

@@ -7,7 +7,7 @@ fn campaign(latency: &str) -> String {
     let model =
         format!("model(usb-flash, size=32M, read=800MB/s, write=800MB/s, latency={latency})");
     format!(
-        "name = \"before-and-after\"\nrepetitions = 6\nruntime_s = 0.2\nregion = \"8M\"\n\
+        "name = \"before-and-after\"\nrepetitions = 6\nruntime_s = 0.4\nregion = \"8M\"\n\
          [[member]]\nname = \"m\"\ndevice = \"{model}\"\n\
          [[subject]]\nname = \"single\"\nstack = \"{{m}}\"\nbaseline = true\n\
          [[job]]\npattern = \"rand\"\nop = \"read\"\nblock_size = \"4K\"\niodepth = 1\n"
@@ -30,7 +30,7 @@ fn a_slower_device_is_a_regression_and_the_same_one_is_not() {
     let output = lab.run(&["compare", "before", "slower"]).fails(1, &["something got worse"]);
     assert!(output.out.contains("random read 4K"), "{output}");
     let json = lab.run(&["compare", "before", "slower", "--json"]);
-    assert_eq!(json.json()["output_version"], 3, "{json}");
+    assert_eq!(json.json()["output_version"], 4, "{json}");
     // The other way round it is an improvement.
     lab.run(&["compare", "slower", "before"]).ok();
 

@@ -53,7 +53,8 @@ impl<'a> Pairing<'a> {
         let mut pairing = Self::default();
         for ((subject, workload), [a, b]) in cells {
             let name = format!("{subject}: {workload}");
-            let was_measured = [a, b].into_iter().flatten().any(|cell| cell.main().is_some());
+            let is_measured = |cell: &Cell| cell.state == State::Measured;
+            let was_measured = [a, b].into_iter().flatten().any(is_measured);
             let only = |which| (name.clone(), format!("only in the {which} run"));
             let without = |which, cell| {
                 let (how, why) = without_number(cell)?;
