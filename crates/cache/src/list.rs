@@ -60,7 +60,11 @@ impl List {
     }
 
     /// The one that has been in it for longest, of those that `fit`.
-    pub(crate) fn oldest_that(&self, links: &Links, mut fit: impl FnMut(Slot) -> bool) -> Option<Slot> {
+    pub(crate) fn oldest_that(
+        &self,
+        links: &Links,
+        mut fit: impl FnMut(Slot) -> bool,
+    ) -> Option<Slot> {
         let mut next = self.oldest();
         while let Some(slot) = next {
             if fit(slot) {
