@@ -22,23 +22,13 @@ use std::rc::Rc;
 
 use braid_block::{Completion, Extent, Io, Limits, Op, Payload, Span};
 use braid_engine::{Dev, Device, Pending};
+use braid_level::{CacheMode, CachePolicy};
 use braid_mem::{Advice, Region};
 
 use crate::contents::{Contents, Piece};
 use crate::counters::Counters;
-use crate::policy::PolicyName;
 use crate::ranges::Ranges;
 use crate::streams::Streams;
-
-/// What becomes of writes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// They go to the origin, and are held.
-    #[default]
-    WriteThrough,
-    /// They go to the origin, and what was held of their place is dropped.
-    WriteAround,
-}
 
 /// How a cache is made.
 #[derive(Clone, Copy, Debug)]
@@ -48,9 +38,9 @@ pub struct Config {
     /// Bytes of a block: a power of two from 4 KiB to 64 KiB.
     pub block: u64,
     /// What becomes of writes.
-    pub mode: Mode,
+    pub mode: CacheMode,
     /// Who leaves.
-    pub policy: PolicyName,
+    pub policy: CachePolicy,
     /// Runs that are longer than this many bytes go past the cache; none if none does.
     pub sequential_cutoff: Option<u64>,
 }
@@ -63,7 +53,7 @@ pub struct Cache {
 
 struct Inner {
     origin: Dev,
-    mode: Mode,
+    config: Config,
     memory: Region,
     contents: RefCell<Contents>,
     streams: RefCell<Streams>,
@@ -77,23 +67,37 @@ impl Cache {
     /// # Errors
     /// `EINVAL` for a block or a size that cannot be; else no memory.
     pub fn new(origin: Dev, config: Config) -> io::Result<Cache> {
-        let Config { size, block, mode, policy, sequential_cutoff } = config;
+        let Config { size, block, policy, sequential_cutoff, .. } = config;
         let is_block = block.is_power_of_two() && (4096..=65536).contains(&block);
         let slots = if is_block { size / block } else { 0 };
         let slots = u32::try_from(slots).map_err(|_| io::ErrorKind::InvalidInput)?;
         if slots == 0 || slots == u32::MAX {
             return Err(io::ErrorKind::InvalidInput.into());
         }
+        let memory = Region::new((u64::from(slots) * block) as usize, Advice::SparseHuge)?;
+        // All of it now: a page that is first touched while requests are served may have to wait for
+        // memory, and so for this very device.
+        memory.populate();
         let inner = Inner {
             origin,
-            mode,
-            memory: Region::new((u64::from(slots) * block) as usize, Advice::SparseHuge)?,
+            config,
+            memory,
             contents: RefCell::new(Contents::new(slots, block, policy)),
             streams: RefCell::new(Streams::new(sequential_cutoff)),
             counters: RefCell::default(),
             ranges: Rc::default(),
         };
         Ok(Cache { inner: Rc::new(inner) })
+    }
+
+    /// How it was made.
+    pub fn config(&self) -> Config {
+        self.inner.config
+    }
+
+    /// Memory for what is where and who leaves, in bytes: what is allocated beside the data.
+    pub fn index_bytes(&self) -> u64 {
+        self.inner.contents.borrow().index_bytes() as u64
     }
 
     /// What was counted so far.
@@ -194,7 +198,7 @@ impl Inner {
         let mut done = self.origin.start(io).await;
         std::mem::forget(doubt);
         let is_kept = op == Op::Write
-            && self.mode == Mode::WriteThrough
+            && self.config.mode == CacheMode::WriteThrough
             && done.result.is_ok()
             && !self.ranges.was_given_up(&blocks);
         match (is_kept, is_long) {

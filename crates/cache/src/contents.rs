@@ -9,10 +9,11 @@
 use std::ops::Range;
 
 use braid_block::Span;
+use braid_level::CachePolicy;
 
 use crate::directory::Directory;
 use crate::marks::{Marks, SECTOR};
-use crate::policy::{Occupants, Policy, PolicyName};
+use crate::policy::{self, Occupants, Policy};
 use crate::slot::Slot;
 
 /// A part of a span that lies in one block.
@@ -49,19 +50,19 @@ impl Occupants for Evictable<'_> {
 
 impl Contents {
     /// Nothing is held; there is room for `slots` blocks of `block_bytes`, a power of two from 4 KiB on.
-    pub(crate) fn new(slots: u32, block_bytes: u64, policy: PolicyName) -> Contents {
+    pub(crate) fn new(slots: u32, block_bytes: u64, policy: CachePolicy) -> Contents {
         assert!(block_bytes.is_power_of_two() && block_bytes >= 4096, "blocks of {block_bytes}");
         Contents {
             block_bytes,
             directory: Directory::new(slots),
-            policy: policy.policy(slots),
+            policy: policy::policy(policy, slots),
             valid: Marks::new(slots, (block_bytes / SECTOR) as usize),
         }
     }
 
-    /// Bytes of a block.
-    pub(crate) fn block_bytes(&self) -> u64 {
-        self.block_bytes
+    /// Bytes of all that is kept of blocks beside their data.
+    pub(crate) fn index_bytes(&self) -> usize {
+        self.directory.bytes() + self.policy.bytes() + self.valid.bytes()
     }
 
     /// How many blocks are held, and how many there is room for.

@@ -55,6 +55,11 @@ impl Directory {
         self.table.len() as u32
     }
 
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        self.table.allocation_size() + self.keys.len() * size_of::<u64>()
+    }
+
     /// The slot of `block`.
     #[inline]
     pub fn find(&self, block: u64) -> Option<Slot> {

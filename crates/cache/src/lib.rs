@@ -11,7 +11,7 @@ mod ranges;
 mod slot;
 mod streams;
 
-pub use cache::{Cache, Config, Mode};
+pub use cache::{Cache, Config};
 pub use counters::Counters;
 pub use directory::Directory;
 pub use slot::Slot;

@@ -24,6 +24,11 @@ impl Links {
         Links { newer: vec![NONE; slots as usize], older: vec![NONE; slots as usize] }
     }
 
+    /// Bytes that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        (self.newer.len() + self.older.len()) * size_of::<u32>()
+    }
+
     /// The one that came after `slot` in its list.
     #[inline]
     pub(crate) fn newer(&self, slot: Slot) -> Option<Slot> {

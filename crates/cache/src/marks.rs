@@ -21,8 +21,13 @@ impl Marks {
         Marks { sectors, bits: vec![0; slots as usize * sectors / 8] }
     }
 
+    /// Bytes that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bits.len()
+    }
+
     /// The bytes that have the bits of `sectors` of `slot`, each with the bits that are meant.
-    fn bytes(
+    fn bits_of(
         &self,
         slot: Slot,
         sectors: &Range<usize>,
@@ -40,22 +45,22 @@ impl Marks {
     /// Whether all of `sectors` are marked.
     #[inline]
     pub(crate) fn has_all(&self, slot: Slot, sectors: Range<usize>) -> bool {
-        self.bytes(slot, &sectors).all(|(byte, mask)| self.bits[byte] & mask == mask)
+        self.bits_of(slot, &sectors).all(|(byte, mask)| self.bits[byte] & mask == mask)
     }
 
     /// Whether some sector of `slot` is marked.
     pub(crate) fn has_any(&self, slot: Slot) -> bool {
-        self.bytes(slot, &(0..self.sectors)).any(|(byte, mask)| self.bits[byte] & mask != 0)
+        self.bits_of(slot, &(0..self.sectors)).any(|(byte, mask)| self.bits[byte] & mask != 0)
     }
 
     pub(crate) fn set(&mut self, slot: Slot, sectors: Range<usize>) {
-        for (byte, mask) in self.bytes(slot, &sectors) {
+        for (byte, mask) in self.bits_of(slot, &sectors) {
             self.bits[byte] |= mask;
         }
     }
 
     pub(crate) fn clear(&mut self, slot: Slot, sectors: Range<usize>) {
-        for (byte, mask) in self.bytes(slot, &sectors) {
+        for (byte, mask) in self.bits_of(slot, &sectors) {
             self.bits[byte] &= !mask;
         }
     }

@@ -8,9 +8,9 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use braid_block::{Errno, Flags, Io, Limits, Op, Span};
-use braid_cache::policy::PolicyName;
-use braid_cache::{Cache, Config, Mode};
+use braid_cache::{Cache, Config};
 use braid_engine::Dev;
+use braid_level::{CacheMode, CachePolicy};
 use braid_mem::Pool;
 use braid_seed::Rng;
 use braid_sim::{Client, Fault, Load, Sim, SimDisk, Target, for_each_seed};
@@ -23,8 +23,8 @@ fn config(rng: &mut Rng) -> Config {
     Config {
         size: block * rng.within(1..=8),
         block,
-        mode: [Mode::WriteThrough, Mode::WriteAround][rng.index(2)],
-        policy: PolicyName::ALL[rng.index(4)],
+        mode: CacheMode::ALL[rng.index(2)],
+        policy: CachePolicy::ALL[rng.index(4)],
         sequential_cutoff: rng.percent(50).then_some(16 << 10),
     }
 }

@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use braid_cache::policy::{Occupants, Policy, PolicyName};
+use braid_cache::policy::{Occupants, Policy, policy};
 use braid_cache::{Directory, Slot};
+use braid_level::CachePolicy;
 use braid_seed::Rng;
 use proptest::prelude::*;
 
@@ -30,9 +31,9 @@ struct Cache {
 }
 
 impl Cache {
-    fn new(name: PolicyName, slots: u32) -> Cache {
+    fn new(name: CachePolicy, slots: u32) -> Cache {
         let blocks = Blocks { directory: Directory::new(slots), pinned: BTreeSet::new() };
-        Cache { blocks, policy: name.policy(slots) }
+        Cache { blocks, policy: policy(name, slots) }
     }
 
     /// Uses `block`; answers whether it was there.
@@ -80,7 +81,7 @@ proptest! {
     /// Whoever may leave makes room, whoever may not stays, and nothing is counted twice.
     #[test]
     fn room_is_made_by_who_may_leave(slots in 1..12_u32, steps in prop::collection::vec(step(), 1..300)) {
-        for name in PolicyName::ALL {
+        for name in CachePolicy::ALL {
             let mut cache = Cache::new(name, slots);
             let mut there = BTreeSet::new();
             for step in &steps {
@@ -111,7 +112,7 @@ proptest! {
     /// Of LRU it is known who leaves.
     #[test]
     fn lru_is_lru(slots in 1..8_u32, blocks in prop::collection::vec(0..20_u64, 1..200)) {
-        let mut cache = Cache::new(PolicyName::Lru, slots);
+        let mut cache = Cache::new(CachePolicy::Lru, slots);
         let mut order: Vec<u64> = Vec::new();
         for block in blocks {
             prop_assert_eq!(cache.get(block), order.contains(&block));
@@ -174,7 +175,7 @@ fn looping(requests: usize) -> Vec<u64> {
     (0..requests as u64).map(|index| index % length).collect()
 }
 
-fn hit_ratio(name: PolicyName, trace: &[u64]) -> f64 {
+fn hit_ratio(name: CachePolicy, trace: &[u64]) -> f64 {
     let mut cache = Cache::new(name, SLOTS);
     let hits = trace.iter().filter(|block| cache.get(**block)).count();
     hits as f64 / trace.len() as f64
@@ -185,7 +186,7 @@ fn s3_fifo_keeps_what_is_popular_through_scans() {
     let traces = [zipf(400_000), zipf_with_scans(400_000), looping(400_000)];
     let ratios: Vec<Vec<f64>> = traces
         .iter()
-        .map(|trace| PolicyName::ALL.iter().map(|name| hit_ratio(*name, trace)).collect())
+        .map(|trace| CachePolicy::ALL.iter().map(|name| hit_ratio(*name, trace)).collect())
         .collect();
     println!("s3-fifo, sieve, arc, lru: {ratios:.3?}");
     let [zipf, scans, looping] = &ratios[..] else { panic!("three traces") };

@@ -117,4 +117,8 @@ impl Policy for Arc {
             if self.is_frequent[slot.index()] { &mut self.frequent } else { &mut self.recent };
         list.remove(&mut self.links, slot);
     }
+
+    fn bytes(&self) -> usize {
+        self.links.bytes() + self.is_frequent.len() + self.ghosts.bytes()
+    }
 }

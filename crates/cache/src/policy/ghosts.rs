@@ -22,6 +22,11 @@ impl<const LISTS: usize> Ghosts<LISTS> {
         }
     }
 
+    /// Bytes that they take.
+    pub(super) fn bytes(&self) -> usize {
+        self.directory.bytes() + self.links.bytes() + self.list_of.len()
+    }
+
     /// How many are in a list.
     pub(super) fn len(&self, list: usize) -> u32 {
         self.lists[list].len()

@@ -35,4 +35,8 @@ impl Policy for Lru {
     fn forget(&mut self, slot: Slot) {
         self.slots.remove(&mut self.links, slot);
     }
+
+    fn bytes(&self) -> usize {
+        self.links.bytes()
+    }
 }

@@ -22,6 +22,8 @@ pub use lru::Lru;
 pub use s3_fifo::S3Fifo;
 pub use sieve::Sieve;
 
+use braid_level::CachePolicy;
+
 use crate::slot::Slot;
 
 /// What a policy asks about slots when one has to leave.
@@ -48,44 +50,17 @@ pub trait Policy {
 
     /// What `slot` held is gone, and was not evicted: it says nothing about who comes back.
     fn forget(&mut self, slot: Slot);
+
+    /// Bytes that it takes.
+    fn bytes(&self) -> usize;
 }
 
-/// The name of a policy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PolicyName {
-    /// [`S3Fifo`].
-    #[default]
-    S3Fifo,
-    /// [`Sieve`].
-    Sieve,
-    /// [`Arc`].
-    Arc,
-    /// [`Lru`].
-    Lru,
-}
-
-impl PolicyName {
-    /// All of them.
-    pub const ALL: [PolicyName; 4] =
-        [PolicyName::S3Fifo, PolicyName::Sieve, PolicyName::Arc, PolicyName::Lru];
-
-    /// As it is written in a stack expression.
-    pub const fn name(self) -> &'static str {
-        match self {
-            PolicyName::S3Fifo => "s3-fifo",
-            PolicyName::Sieve => "sieve",
-            PolicyName::Arc => "arc",
-            PolicyName::Lru => "lru",
-        }
-    }
-
-    /// The policy for so many slots.
-    pub fn policy(self, slots: u32) -> Box<dyn Policy> {
-        match self {
-            PolicyName::S3Fifo => Box::new(S3Fifo::new(slots)),
-            PolicyName::Sieve => Box::new(Sieve::new(slots)),
-            PolicyName::Arc => Box::new(Arc::new(slots)),
-            PolicyName::Lru => Box::new(Lru::new(slots)),
-        }
+/// The policy of this name, for so many slots.
+pub fn policy(name: CachePolicy, slots: u32) -> Box<dyn Policy> {
+    match name {
+        CachePolicy::S3Fifo => Box::new(S3Fifo::new(slots)),
+        CachePolicy::Sieve => Box::new(Sieve::new(slots)),
+        CachePolicy::Arc => Box::new(Arc::new(slots)),
+        CachePolicy::Lru => Box::new(Lru::new(slots)),
     }
 }

@@ -111,4 +111,8 @@ impl Policy for S3Fifo {
         let queue = if is_in_main { &mut self.main } else { &mut self.small };
         queue.remove(&mut self.links, slot);
     }
+
+    fn bytes(&self) -> usize {
+        self.links.bytes() + self.state.len() + self.ghosts.bytes()
+    }
 }

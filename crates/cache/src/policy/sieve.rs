@@ -65,4 +65,8 @@ impl Policy for Sieve {
     fn forget(&mut self, slot: Slot) {
         self.take_out(slot);
     }
+
+    fn bytes(&self) -> usize {
+        self.links.bytes() + self.used.len()
+    }
 }
