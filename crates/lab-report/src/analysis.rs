@@ -19,19 +19,19 @@
 //! * an invalid number takes no part in any comparison: its cell has no effect, and where a
 //!   baseline is invalid no cell of that workload has one;
 //! * where repetitions are rounds of one long run, only settled ones count;
-//! * a percentile is there only where the requests support it;
+//! * a percentile is there only where the requests of each repetition that counts support it;
 //! * samples are read once; nothing is looked up by name after the index is made.
 //!
 //! Deliberately absent: sentences (the report's), and any second look at what was measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::stats::{ByRepetition, Effect, Estimate, average_baselines, estimate, holm, scatter};
-use crate::trust::{Verdict as TrustVerdict, judge};
+use crate::stats::{ByRepetition, Effect, Estimate, estimate, holm, mean, together};
+use crate::trust::judge_counted;
 use braid_lab::matrix::Workload;
-use braid_lab::metric::{Better, Metric};
+use braid_lab::metric::Metric;
 use braid_lab::settings::Value;
-use braid_lab::store::Results;
+use braid_lab::store::{Results, StoredTrial};
 
 mod contest;
 mod factors;
@@ -44,13 +44,11 @@ mod tails;
 pub use crate::trust::{Finding, Judgement, Standing};
 pub use contest::{Contest, Outcome, find_contests};
 pub use factors::{Factor, Level, LevelEffect, find_factors};
-use gather::Gathered;
+use gather::gather;
 pub use health::{Phase, PhaseEffect, Rebuild, find_phases, find_rebuilds};
-pub use kinds::{
-    Kind, KindEffect, find_effects, find_kinds, pooled_baseline, pooled_speed, speeds,
-};
+pub use kinds::{Kind, KindEffect, find_effects, find_kinds, speeds};
+pub use rounds::Rounds;
 pub(crate) use rounds::WITHOUT_WORK;
-pub use rounds::{Rounds, has_rounds};
 pub(crate) use tails::merged_latencies;
 
 /// The level at which a difference is called proven.
@@ -92,6 +90,16 @@ pub struct Work {
     pub dimensions: BTreeMap<String, Value>,
 }
 
+impl Work {
+    /// A dimension that is a word; empty of any other.
+    fn word(&self, name: &str) -> &str {
+        match self.dimensions.get(name) {
+            Some(Value::Word(word)) => word,
+            _ => "",
+        }
+    }
+}
+
 /// Whether a cell has numbers, and why not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
@@ -124,21 +132,19 @@ pub struct Cell {
     pub findings: Vec<Finding>,
     /// The number that is compared, and which way it is better.
     pub headline: Metric,
-    /// What was measured and counts, by metric and repetition. Percentiles are those of trials
-    /// whose requests support them.
+    /// Everything that was measured, by metric and repetition, but for percentiles that the requests of
+    /// a trial do not support.
+    pub all: BTreeMap<Metric, ByRepetition>,
+    /// What of that counts.
     pub values: BTreeMap<Metric, ByRepetition>,
     /// Medians and ranges of the same.
     pub estimates: BTreeMap<Metric, Estimate>,
-    /// Percentiles that the tool gave and the requests do not support.
+    /// Percentiles that the tool gave and the requests of a repetition do not support.
     pub unsupported: BTreeSet<Metric>,
-    /// All values, where some repetitions were disturbed.
-    all: Option<BTreeMap<Metric, ByRepetition>>,
     /// Repetitions that were disturbed from outside and do not count.
     pub disturbed: BTreeSet<u32>,
     /// Its rounds, in a campaign whose repetitions are rounds of one long run.
     pub rounds: Option<Rounds>,
-    /// Standard deviation of the logarithms of the headline's repetitions; `None` of fewer than two.
-    pub scatter: Option<f64>,
     /// How many times as fast as the baseline, whichever way the headline is better; `None` for a
     /// lone baseline itself, and where one of the two is missing or invalid.
     pub effect: Option<Effect>,
@@ -170,19 +176,20 @@ impl Cell {
         self.get(self.headline)
     }
 
-    /// Everything that was measured, whether it counts or not.
-    pub fn all_values(&self) -> &BTreeMap<Metric, ByRepetition> {
-        match (&self.rounds, &self.all) {
-            (Some(rounds), _) => &rounds.all,
-            (None, Some(all)) => all,
-            (None, None) => &self.values,
-        }
-    }
-
     /// Whether a repetition counts.
     pub fn counts(&self, repetition: u32) -> bool {
         let in_window = |rounds: &Rounds| rounds.window().is_some_and(|w| w.holds(repetition));
         self.rounds.as_ref().is_none_or(in_window) && !self.disturbed.contains(&repetition)
+    }
+
+    /// Leaves only what counts.
+    fn keep_what_counts(&mut self) {
+        let counted = |values: &ByRepetition| -> ByRepetition {
+            let all = values.iter().map(|(repetition, value)| (*repetition, *value));
+            all.filter(|(repetition, _)| self.counts(*repetition)).collect()
+        };
+        let counted = self.all.iter().map(|(metric, values)| (*metric, counted(values)));
+        self.values = counted.filter(|(_, values)| !values.is_empty()).collect();
     }
 
     /// Whether it has a number that may be used.
@@ -207,10 +214,23 @@ impl Analysis {
         &self.cells[start..start + self.subjects]
     }
 
+    /// A metric of the baseline at a workload: of several subjects the mean in each repetition. `None`
+    /// without a baseline, and where a number of one is missing or invalid.
+    pub fn baseline(&self, workload: usize, metric: Metric) -> Option<ByRepetition> {
+        let cells = self.baselines.iter().map(|subject| self.cell(workload, *subject));
+        let values =
+            cells.map(|cell| cell.values.get(&metric).filter(|_| cell.is_usable()).cloned());
+        let all: Vec<ByRepetition> = values.collect::<Option<_>>()?;
+        (!all.is_empty()).then(|| together(&all, mean))
+    }
+
     /// Any metric of a cell against the baseline's: the ratio of the numbers themselves, of which
-    /// [`Cell::effect`] is that of the speeds.
+    /// [`Cell::effect`] is that of the speeds. `None` of a lone baseline, and where a number is missing,
+    /// invalid or not above 0.
     pub fn compare(&self, cell: &Cell, metric: Metric) -> Option<Effect> {
-        compare_in(self.row(cell.workload), &self.baselines, cell, metric)
+        let own = cell.values.get(&metric).filter(|_| cell.is_usable())?;
+        let baseline = self.baseline(cell.workload, metric);
+        Effect::of(own, &baseline.filter(|_| self.baselines != [cell.subject])?)
     }
 
     /// How far a comparison with the baseline can be believed: as far as its worst side.
@@ -227,15 +247,17 @@ impl Analysis {
 
 /// Makes the analysis, with the laboratory's own judgement of what can be believed.
 pub fn analyse(results: &Results) -> Analysis {
-    let workloads = results.workloads.clone();
-    let mut judgement = judge(results, &workloads);
-    let gathered = Gathered::of(results, &workloads);
-    if has_rounds(&results.campaign) {
-        // A number is judged by what it is made of, each trial by itself.
-        let counted = rounds::counted_results(results, &gathered.cells);
-        judgement.cells = judge(&counted, &workloads).cells;
-    }
-    gathered.finish(results, judgement)
+    let analysis = gather(results, &results.workloads);
+    // Of what has not settled every round is judged, for no number is made of them.
+    let settled = analysis.cells.iter().filter(|cell| cell.state == State::Measured);
+    let of_cell = |cell: &Cell| -> Vec<&StoredTrial> {
+        let trials = cell.trials.iter().map(|index| &results.trials[*index]);
+        trials.filter(|trial| !cell.counts(trial.repetition)).collect()
+    };
+    let left_out: BTreeSet<u32> = settled.flat_map(of_cell).map(|trial| trial.number).collect();
+    let judgement =
+        judge_counted(results, &results.workloads, |trial| !left_out.contains(&trial.number));
+    finish(analysis, results, judgement)
 }
 
 /// The same with a judgement that was made before. `workloads` are those of
@@ -246,129 +268,61 @@ pub(crate) fn analyse_judged(
     workloads: Vec<Workload>,
     judgement: Judgement,
 ) -> Analysis {
-    Gathered::of(results, &workloads).finish(results, judgement)
+    finish(gather(results, &workloads), results, judgement)
 }
 
-impl Gathered {
-    fn finish(self, results: &Results, mut judgement: Judgement) -> Analysis {
-        let Self { works, mut cells, done } = self;
-        let subjects = results.subjects.len();
-        add_verdicts(results, &works, &mut cells, &mut judgement.cells);
-        for cell in &mut cells {
-            add_estimates(cell);
-            tails::note_unsupported(results, cell);
-        }
-        let baselines: Vec<usize> =
-            (0..subjects).filter(|subject| results.subjects[*subject].baseline).collect();
-        if subjects > 0 {
-            for row in cells.chunks_mut(subjects) {
-                add_effects(row, &baselines);
-            }
-            add_outlooks(&mut cells);
-        }
-        let possible = cells.iter().filter(|cell| cell.can_be_measured()).count();
-        Analysis {
-            done,
-            planned: possible * results.campaign.repetitions as usize,
-            workloads: works,
-            subjects,
-            baselines,
-            cells,
-            trials: judgement.trials,
-            campaign: judgement.campaign,
-            unchecked: judgement.unchecked,
-        }
-    }
-}
-
-impl Cell {
-    fn can_be_measured(&self) -> bool {
-        !matches!(self.state, State::Impossible(_) | State::NotPlanned)
-    }
-}
-
-/// Moves what is thought of each cell into it.
-fn add_verdicts(
-    results: &Results,
-    works: &[Work],
-    cells: &mut [Cell],
-    verdicts: &mut BTreeMap<(String, String), TrustVerdict>,
-) {
-    if verdicts.is_empty() {
-        return;
-    }
-    for cell in cells {
+/// What follows from the numbers and from what is thought of them.
+fn finish(mut analysis: Analysis, results: &Results, mut judgement: Judgement) -> Analysis {
+    for cell in &mut analysis.cells {
         let subject = results.subjects[cell.subject].name.clone();
-        let key = (subject, works[cell.workload].label.clone());
-        if let Some(verdict) = verdicts.remove(&key) {
+        let key = (subject, analysis.workloads[cell.workload].label.clone());
+        if let Some(verdict) = judgement.cells.remove(&key) {
             cell.standing = verdict.standing;
             cell.findings = verdict.findings;
-            if !verdict.disturbed.is_empty() {
-                cell.all = Some(cell.values.clone());
-            }
-            for values in cell.values.values_mut() {
-                values.retain(|repetition, _| !verdict.disturbed.contains(repetition));
-            }
             cell.disturbed = verdict.disturbed;
         }
-    }
-}
-
-fn add_estimates(cell: &mut Cell) {
-    for (metric, values) in &cell.values {
-        let numbers: Vec<f64> = values.values().copied().collect();
-        if let Some(estimate) = estimate(&numbers) {
-            cell.estimates.insert(*metric, estimate);
+        if cell.state == State::Measured {
+            cell.keep_what_counts();
+            tails::leave_out_unsupported(results, cell);
         }
+        cell.estimates = cell
+            .values
+            .iter()
+            .filter_map(|(metric, all)| {
+                Some((*metric, estimate(&all.values().copied().collect::<Vec<f64>>())?))
+            })
+            .collect();
     }
-    let values = cell.values.get(&cell.headline);
-    cell.scatter = values.and_then(|v| scatter(&v.values().copied().collect::<Vec<f64>>()));
-}
-
-/// The comparisons of one workload.
-fn add_effects(row: &mut [Cell], baselines: &[usize]) {
-    let compare = |cell: &Cell| {
-        let effect = compare_in(row, baselines, cell, cell.headline)?;
-        Some(if cell.headline.better() == Better::Lower { effect.inverse() } else { effect })
+    let effect_of = |cell: &Cell| {
+        let baseline = kinds::baseline_speeds(&analysis, cell.workload);
+        let baseline = baseline.filter(|_| analysis.baselines != [cell.subject])?;
+        Effect::of(&speeds(cell)?, &baseline)
     };
-    let effects: Vec<Option<Effect>> = row.iter().map(compare).collect();
-    for (cell, effect) in row.iter_mut().zip(effects) {
+    let effects: Vec<Option<Effect>> = analysis.cells.iter().map(effect_of).collect();
+    let mut outlooks = outlooks(effects.iter().copied().flatten()).into_iter();
+    for (cell, effect) in analysis.cells.iter_mut().zip(effects) {
         cell.effect = effect;
+        cell.outlook = effect.and_then(|_| outlooks.next());
     }
+    let Judgement { trials, campaign, unchecked, .. } = judgement;
+    Analysis { trials, campaign, unchecked, ..analysis }
 }
 
-/// What each comparison says when all of them are counted, so that in one campaign of twenty with
-/// equal subjects a single cell is told apart, and not one cell of twenty in each.
-fn add_outlooks(cells: &mut [Cell]) {
-    let compared = cells.iter().filter_map(|cell| cell.effect);
-    let adjusted = holm(&compared.map(|effect| effect.p_value).collect::<Vec<f64>>());
-    let compared = cells.iter_mut().filter(|cell| cell.effect.is_some());
-    for (cell, p_value) in compared.zip(adjusted) {
-        cell.outlook = cell.effect.map(|effect| outlook(&effect, p_value));
-    }
+/// What effects of speeds say when all of them are counted (Holm), so that in one campaign of twenty with
+/// equal subjects a single one is told apart, and not one of twenty in each.
+fn outlooks(effects: impl Iterator<Item = Effect>) -> Vec<Outlook> {
+    let effects: Vec<Effect> = effects.collect();
+    let adjusted = holm(&effects.iter().map(|effect| effect.p_value).collect::<Vec<f64>>());
+    effects.into_iter().zip(adjusted).map(|(effect, p_value)| outlook(&effect, p_value)).collect()
 }
 
-/// What an effect of a speed says at an adjusted p-value.
+/// What an effect says at an adjusted p-value.
 pub(crate) fn outlook(effect: &Effect, p_value: f64) -> Outlook {
     match p_value <= ALPHA {
         true if effect.ratio > 1.0 => Outlook::Better,
         true => Outlook::Worse,
         false => Outlook::Same,
     }
-}
-
-/// A cell's metric against the baselines in the same row; `None` for a lone baseline, without a
-/// baseline, and where a number is missing, invalid or not above 0.
-fn compare_in(row: &[Cell], baselines: &[usize], cell: &Cell, metric: Metric) -> Option<Effect> {
-    if baselines.is_empty() || baselines == [cell.subject] {
-        return None;
-    }
-    if !cell.is_usable() || !baselines.iter().all(|subject| row[*subject].is_usable()) {
-        return None;
-    }
-    let of_baselines: Option<Vec<&ByRepetition>> =
-        baselines.iter().map(|subject| row[*subject].values.get(&metric)).collect();
-    Effect::of(cell.values.get(&metric)?, &average_baselines(&of_baselines?))
 }
 
 #[cfg(test)]

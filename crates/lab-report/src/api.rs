@@ -7,7 +7,7 @@ use braid_lab::store::Store;
 use braid_shell::shell_path;
 
 use crate::analysis::analyse;
-use crate::compare::{CompareOptions, Comparison, compare_runs};
+use crate::compare::{Comparison, compare_runs};
 use crate::report::render::{Formats, Written, render_terminal, write_report};
 use crate::report::{build_report, report_data, tidy_rows};
 
@@ -16,8 +16,6 @@ use crate::report::{build_report, report_data, tidy_rows};
 pub struct Summary {
     /// The report for the terminal.
     pub text: String,
-    /// The answer's first sentence.
-    pub answer: String,
     /// The files that were written.
     pub written: Written,
 }
@@ -43,21 +41,16 @@ pub fn report(results_dir: &Path, formats: &Formats, colour: bool) -> Result<Sum
         }
     };
     let text = render_terminal(&report, colour, &whole);
-    let answer = report.answer.into_iter().next().unwrap_or_default();
-    Ok(Summary { text, answer, written })
+    Ok(Summary { text, written })
 }
 
-/// What changed between two results directories.
+/// What changed between two results directories; a change of up to `threshold` is none: 0.05 for 5 %.
 ///
 /// # Errors
 ///
 /// When one of them holds no results.
-pub fn compare(
-    before: &Path,
-    after: &Path,
-    options: &CompareOptions,
-) -> Result<Comparison, LabError> {
+pub fn compare(before: &Path, after: &Path, threshold: f64) -> Result<Comparison, LabError> {
     let before = Store::open(before)?.results()?;
     let after = Store::open(after)?.results()?;
-    Ok(compare_runs(&before, &after, options))
+    Ok(compare_runs(&before, &after, threshold))
 }

@@ -23,10 +23,8 @@
 
 use serde::Serialize;
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
-
-use crate::analysis::analyse;
-use crate::stats::{LEAST_NOISE, holm, logarithms, mean_and_deviation, median};
+use crate::analysis::{ALPHA, Cell, Standing, analyse};
+use crate::stats::{BothRuns, Drift, Effect, holm, median};
 use braid_lab::metric::{Better, Metric};
 use braid_lab::store::Results;
 
@@ -35,36 +33,18 @@ mod report;
 
 use pairing::{Pair, Pairing};
 
-/// Standard deviation of a logarithm from run to run that is believed at least: two runs on a quiet
-/// machine differ by so much.
-const LEAST_DRIFT: f64 = 0.03;
+/// From run to run by experience: two runs on a quiet machine differ by so much.
+const LEAST_DRIFT: Drift = Drift { deviation: 0.03, freedom: 30.0 };
 /// The same of a machine as a whole, which is what numbers drift by that are not in percent of a
 /// baseline of their own run.
-const MACHINE_DRIFT: f64 = 0.15;
-/// With how many degrees of freedom that is known: it is experience and no estimate.
-const FREEDOM_OF_LEAST: f64 = 30.0;
+const MACHINE_DRIFT: Drift = Drift { deviation: 0.15, freedom: 30.0 };
 /// Baselines' cells from which on the drift from run to run is estimated.
 const DRIFT_FROM: usize = 3;
 /// Version of the JSON form.
-const OUTPUT_VERSION: u32 = 3;
+const OUTPUT_VERSION: u32 = 4;
 
-/// What counts as a regression.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CompareOptions {
-    /// A change of the median up to this part of it is none: 0.05 for 5 %; from 0 on.
-    pub threshold: f64,
-    /// Level of significance for all cells together, between 0 and 1.
-    pub alpha: f64,
-}
-
-impl Default for CompareOptions {
-    fn default() -> Self {
-        Self { threshold: 0.05, alpha: 0.05 }
-    }
-}
-
-/// What became of one number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// What became of one number, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// Worse by more than the threshold, and proven.
@@ -123,12 +103,10 @@ pub struct Comparison {
     pub first: String,
     /// Name of the second.
     pub second: String,
-    /// Whether something got worse: a number, or a cell that has none any more.
+    /// Whether a number became worse, beyond the threshold and beyond chance, or is there no more.
     pub regression: bool,
     /// Percent up to which a change is none.
     pub threshold_percent: f64,
-    /// Level of significance.
-    pub alpha: f64,
     /// Standard deviation from run to run that was reckoned with, in percent.
     pub drift_percent: f64,
     /// How far the baselines' own numbers moved between the runs, in percent of the first; none without
@@ -139,12 +117,8 @@ pub struct Comparison {
     /// Cells with a number in the first run and none in the second, though it was to be measured
     /// there: "subject: workload", and why.
     pub lost: Vec<(String, String)>,
-    /// Cells that have a number in the first run and that the second campaign does not have.
-    pub only_first: Vec<String>,
-    /// Cells that have a number in the second run and that the first campaign does not have.
-    pub only_second: Vec<String>,
-    /// Cells left out for other reasons, and why.
-    pub left_out: Vec<(String, String)>,
+    /// Every other cell that one of the runs has a number of, and why it is not compared.
+    pub not_compared: Vec<(String, String)>,
     /// In what the environments differ, in words.
     pub environment: Vec<String>,
     /// In what the campaigns differ that is no dimension of a cell, in words.
@@ -152,144 +126,89 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether anything became slower, beyond the threshold and beyond chance, or has no number
-    /// any more.
-    pub fn has_regression(&self) -> bool {
-        self.regression
-    }
-
     /// How many numbers changed in this way.
     pub fn count(&self, change: Change) -> usize {
         self.cells.iter().filter(|cell| cell.change == change).count()
     }
 }
 
-/// Compares a second run with a first one.
-pub fn compare_runs(first: &Results, second: &Results, options: &CompareOptions) -> Comparison {
-    let pairing = Pairing::of((first, &analyse(first)), (second, &analyse(second)));
+/// Compares a second run with a first one. A change of up to `threshold` is none: 0.05 for 5 %.
+pub fn compare_runs(first: &Results, second: &Results, threshold: f64) -> Comparison {
+    let analyses = [analyse(first), analyse(second)];
+    let pairing = Pairing::of([(first, &analyses[0]), (second, &analyses[1])]);
     let drift = drift_of(&pairing.pairs);
     let baselines = pairing.pairs.iter().filter(|pair| pair.is_baseline);
-    let moved: Vec<f64> = baselines.map(|pair| pair.change.exp() * 100.0).collect();
-    let mut cells = judge(pairing.pairs, drift, options);
+    let moved: Vec<f64> = baselines.map(|pair| pair.change().exp() * 100.0).collect();
+    let mut cells = judge(&pairing.pairs, drift, threshold);
     let harm = |cell: &CellChange| match cell.which.better() {
         Better::Lower => cell.percent.ln(),
         _ => -cell.percent.ln(),
     };
-    cells.sort_by(|a, b| (a.change as u8).cmp(&(b.change as u8)).then(harm(b).total_cmp(&harm(a))));
+    cells.sort_by(|a, b| a.change.cmp(&b.change).then(harm(b).total_cmp(&harm(a))));
     Comparison {
         output_version: OUTPUT_VERSION,
         first: first.campaign.name.clone(),
         second: second.campaign.name.clone(),
         regression: !pairing.lost.is_empty()
             || cells.iter().any(|cell| cell.change == Change::Regression),
-        threshold_percent: options.threshold * 100.0,
-        alpha: options.alpha,
+        threshold_percent: threshold * 100.0,
         drift_percent: drift.deviation * 100.0,
         baseline_percent: median(&moved),
         cells,
         lost: pairing.lost,
-        only_first: pairing.only_first,
-        only_second: pairing.only_second,
-        left_out: pairing.left_out,
+        not_compared: pairing.not_compared,
         environment: environments(first, second),
         settings: settings(first, second),
     }
 }
 
-/// How far equal cells move from run to run.
-#[derive(Debug, Clone, Copy)]
-struct Drift {
-    /// Standard deviation of a logarithm.
-    deviation: f64,
-    /// Degrees of freedom with which it is known.
-    freedom: f64,
+/// The drift by the baselines, which are the same thing in both runs.
+fn drift_of(pairs: &[Pair<'_>]) -> Drift {
+    let baselines = pairs.iter().filter(|pair| pair.is_baseline);
+    let baselines: Vec<&BothRuns> = baselines.map(|pair| &pair.logarithms).collect();
+    let drift = Drift::of_the_same(&baselines).filter(|_| baselines.len() >= DRIFT_FROM);
+    drift.filter(|drift| drift.deviation > LEAST_DRIFT.deviation).unwrap_or(LEAST_DRIFT)
 }
 
-/// The drift by the baselines, which are the same thing in both runs: what their changes scatter by
-/// beyond the noise of their repetitions. Twice, since the subject drifts, too.
-fn drift_of(pairs: &[Pair]) -> Drift {
-    let least = Drift { deviation: LEAST_DRIFT, freedom: FREEDOM_OF_LEAST };
-    let baselines: Vec<&Pair> = pairs.iter().filter(|pair| pair.is_baseline).collect();
-    if baselines.len() < DRIFT_FROM {
-        return least;
-    }
-    let changes: Vec<f64> = baselines.iter().map(|pair| pair.change).collect();
-    let errors: Vec<f64> = baselines.iter().filter_map(|pair| pair.error).collect();
-    let Some((_, all)) = mean_and_deviation(&changes) else { return least };
-    let noise = errors.iter().map(|error| error.powi(2)).sum::<f64>() / errors.len().max(1) as f64;
-    let own = (all.powi(2) - noise).max(0.0);
-    let deviation = (2.0 * own).sqrt();
-    if deviation <= LEAST_DRIFT {
-        return least;
-    }
-    Drift { deviation, freedom: (baselines.len() - 1) as f64 }
-}
-
-fn judge(pairs: Vec<Pair>, drift: Drift, options: &CompareOptions) -> Vec<CellChange> {
-    let judged: Vec<(f64, (f64, f64))> =
-        pairs.iter().map(|pair| weigh(pair, drift, options)).collect();
-    let adjusted = holm(&judged.iter().map(|(p_value, _)| *p_value).collect::<Vec<f64>>());
-    let cells = pairs.into_iter().zip(judged).zip(adjusted);
-    cells
-        .map(|((pair, (p_value, interval)), adjusted_p)| CellChange {
-            change: match (pair.error, adjusted_p <= options.alpha) {
-                (None, _) => Change::TooFew,
-                (_, false) => Change::Same,
-                (_, true) => direction(pair.metric, pair.change),
-            },
-            first: median(&pair.first).unwrap_or(0.0),
-            second: median(&pair.second).unwrap_or(0.0),
-            repetitions: (pair.first.len(), pair.second.len()),
-            subject: pair.subject,
-            workload: pair.workload,
-            metric: pair.metric.name(),
-            unit: pair.metric.unit(),
-            percent: pair.change.exp() * 100.0,
-            interval,
-            against_baseline: pair.against_baseline,
-            p_value,
-            adjusted_p,
-            suspect: pair.suspect,
-            which: pair.metric,
-        })
-        .collect()
-}
-
-/// The p-value of a change up to the threshold, in its direction, and the interval in percent.
-fn weigh(pair: &Pair, drift: Drift, options: &CompareOptions) -> (f64, (f64, f64)) {
-    let alone = (1.0, (pair.change.exp() * 100.0, pair.change.exp() * 100.0));
-    let fewer = pair.first.len().min(pair.second.len());
-    let Some(error) = pair.error.filter(|_| fewer > 1) else { return alone };
-    let error = error.max(LEAST_NOISE);
-    let drift = match pair.against_baseline {
-        true => drift,
-        false => Drift { deviation: drift.deviation.max(MACHINE_DRIFT), freedom: FREEDOM_OF_LEAST },
+fn judge(pairs: &[Pair<'_>], drift: Drift, threshold: f64) -> Vec<CellChange> {
+    let of_machine = if drift.deviation > MACHINE_DRIFT.deviation { drift } else { MACHINE_DRIFT };
+    let weigh = |pair: &Pair<'_>| {
+        let drift = if pair.against_baseline { drift } else { of_machine };
+        Effect::between_runs(&pair.logarithms, drift, threshold)
     };
-    let whole = error.hypot(drift.deviation);
-    // Welch and Satterthwaite's: the part that is larger says how well the sum is known.
-    let parts = error.powi(4) / (fewer - 1) as f64 + drift.deviation.powi(4) / drift.freedom;
-    // A scale of 1 and a freedom above 0 are accepted.
-    let Ok(student) = StudentsT::new(0.0, 1.0, whole.powi(4) / parts) else { return alone };
-    let beyond = pair.change.abs() - (1.0 + options.threshold).ln();
-    let reach = student.inverse_cdf(0.975) * whole;
-    let ends = [-reach, reach].map(|reach| (pair.change + reach).exp() * 100.0);
-    (student.sf(beyond / whole).clamp(f64::MIN_POSITIVE, 1.0), (ends[0], ends[1]))
-}
-
-fn direction(metric: Metric, change: f64) -> Change {
-    match metric.better() {
-        Better::Lower if change < 0.0 => Change::Improvement,
-        Better::Lower => Change::Regression,
-        _ if change < 0.0 => Change::Regression,
-        _ => Change::Improvement,
-    }
-}
-
-/// The mean of the logarithms of some numbers, and its standard error; `None` when one is not above 0.
-fn mean_log(values: &[f64]) -> Option<(f64, Option<f64>)> {
-    let (mean, deviation) = mean_and_deviation(&logarithms(values)?)?;
-    let error = (values.len() > 1).then(|| deviation / (values.len() as f64).sqrt());
-    Some((mean, error))
+    let judged: Vec<(&Pair<'_>, Effect)> =
+        pairs.iter().filter_map(|pair| Some((pair, weigh(pair)?))).collect();
+    let adjusted = holm(&judged.iter().map(|(_, effect)| effect.p_value).collect::<Vec<f64>>());
+    let main = |cell: &Cell| cell.main().map_or((0.0, 0), |main| (main.median, main.count));
+    let change = |((pair, effect), adjusted_p): ((&Pair<'_>, Effect), f64)| {
+        let which = pair.first.headline;
+        let (first, second) = (main(pair.first), main(pair.second));
+        CellChange {
+            change: match adjusted_p <= ALPHA {
+                _ if !effect.has_interval() => Change::TooFew,
+                false => Change::Same,
+                true if (effect.ratio < 1.0) == (which.better() == Better::Lower) => {
+                    Change::Improvement
+                }
+                true => Change::Regression,
+            },
+            subject: pair.subject.to_owned(),
+            workload: pair.workload.to_owned(),
+            metric: which.name(),
+            unit: which.unit(),
+            first: first.0,
+            second: second.0,
+            repetitions: (first.1, second.1),
+            percent: effect.ratio * 100.0,
+            interval: (effect.low * 100.0, effect.high * 100.0),
+            against_baseline: pair.against_baseline,
+            p_value: effect.p_value,
+            adjusted_p,
+            suspect: pair.first.standing.max(pair.second.standing) == Standing::Suspect,
+            which,
+        }
+    };
+    judged.into_iter().zip(adjusted).map(change).collect()
 }
 
 /// Differences between the last sessions' machines.

@@ -4,7 +4,6 @@
 //! parameters are called today.
 
 use braid_lab::campaign::{Campaign, Source, Subject};
-use braid_lab::command::{CommandLine, ToolOutput};
 use braid_lab::environment::Environment;
 use braid_lab::evidence::Evidence;
 use braid_lab::facts::{Disk, Place as Hardware, Placed, members_of};
@@ -13,79 +12,54 @@ use braid_lab::metric::{LatencyBins, Measured, Metric, Sample, TimeSeries};
 use braid_lab::settings::{Kind, Parameter, Settings};
 use braid_lab::store::{Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
 use braid_lab::tool::{
-    Content, Effort, Place, RunOutput, Script, Tool, ToolError, TrialSpec, Writes,
+    About, Place, RunOutput, Script, Tool, ToolError, TrialSpec, Version, Work, Writes,
 };
 
 /// A tool that measures nothing; its headline is chosen by its parameter `unit`.
 pub(crate) struct Meter;
 
-const PARAMETERS: &[Parameter] = &[
-    choice("pattern", &["seq", "rand"], "seq"),
-    choice("op", &["read", "write"], "read"),
-    choice("unit", &["rate", "requests", "seconds"], "rate"),
-    Parameter {
-        name: "block_size",
-        kind: Kind::Size { min: 512, max: 64 << 20, unit: 512 },
-        default: Some("1M"),
-        scales: false,
-        about: "bytes of a request",
-    },
-    Parameter {
-        name: "iodepth",
-        kind: Kind::Count { min: 1, max: 1024 },
-        default: Some("1"),
-        scales: false,
-        about: "requests at once",
-    },
-];
+const ABOUT: About = About {
+    name: "meter",
+    program: "meter",
+    package: "none",
+    summary: "measures nothing",
+    parameters: &[
+        choice("pattern", &["seq", "rand"], "seq"),
+        choice("op", &["read", "write"], "read"),
+        choice("unit", &["rate", "requests", "seconds"], "rate"),
+        Parameter::new("block_size", Kind::BLOCK, "bytes of a request").or("1M"),
+        Parameter::new("iodepth", Kind::count(1, 1024), "requests at once").or("1"),
+    ],
+    version_args: &[],
+    version: Version::After("meter "),
+};
 
 const fn choice(
     name: &'static str,
     words: &'static [&'static str],
     default: &'static str,
 ) -> Parameter {
-    Parameter {
-        name,
-        kind: Kind::Choice(words),
-        default: Some(default),
-        scales: false,
-        about: "a choice",
-    }
+    Parameter::new(name, Kind::Choice(words), "a choice").or(default)
 }
 
 impl Tool for Meter {
-    fn name(&self) -> &'static str {
-        "meter"
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
-    fn package(&self) -> &'static str {
-        "none"
-    }
-    fn about(&self) -> &'static str {
-        "measures nothing"
-    }
-    fn parameters(&self) -> &'static [Parameter] {
-        PARAMETERS
-    }
-    fn version_command(&self) -> CommandLine {
-        CommandLine::new("meter")
-    }
-    fn parse_version(&self, _: &ToolOutput) -> Result<String, ToolError> {
-        Ok("meter-1".to_owned())
-    }
-    fn place(&self, _: &Settings) -> Place {
-        Place::Either { nbd: true }
-    }
-    fn writes(&self, settings: &Settings, _: u32) -> Writes {
-        if settings.word("op") == "write" { Writes::UntilTime } else { Writes::Nothing }
-    }
-    fn reads_raw(&self, settings: &Settings) -> bool {
-        settings.word("op") == "read"
-    }
-    fn content(&self, _: &Settings) -> Content {
-        Content::Random
-    }
-    fn effort(&self, _: &Settings, _: u32) -> Effort {
-        Effort::Runtime
+    fn work(&self, settings: &Settings, _: u32) -> Work {
+        let writes = settings.word("op") == "write";
+        Work {
+            place: Place::Either,
+            speaks_nbd: true,
+            writes: if writes { Writes::UntilTime } else { Writes::Nothing },
+            reads_raw: !writes,
+            headline: match settings.word("unit") {
+                "seconds" => Metric::Seconds,
+                "requests" => Metric::Iops,
+                _ => Metric::Throughput,
+            },
+            ..Work::default()
+        }
     }
     fn label(&self, settings: &Settings) -> String {
         let pattern = if settings.word("pattern") == "rand" { "random" } else { "sequential" };
@@ -94,13 +68,6 @@ impl Tool for Meter {
         let depth = if depth > 1 { format!(", depth {depth}") } else { String::new() };
         let timed = if settings.word("unit") == "seconds" { ", timed" } else { "" };
         format!("{pattern} {} {size}{depth}{timed}", settings.word("op"))
-    }
-    fn headline(&self, settings: &Settings) -> Metric {
-        match settings.word("unit") {
-            "seconds" => Metric::Seconds,
-            "requests" => Metric::Iops,
-            _ => Metric::Throughput,
-        }
     }
     fn plan(&self, _: &TrialSpec<'_>) -> Result<Script, String> {
         Err("it measures nothing".to_owned())

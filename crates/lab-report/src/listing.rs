@@ -6,7 +6,6 @@
 //!
 //! Deliberately absent: any search deeper than a folder in a folder.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,37 +18,15 @@ use serde::Serialize;
 
 mod show;
 
-pub use show::{Shown, show, show_results};
+#[cfg(test)]
+pub(crate) use show::show_results;
+pub use show::{Shown, show};
 
 /// Version of the JSON form.
 const OUTPUT_VERSION: u32 = 1;
 
-/// A results directory.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Listed {
-    /// Where.
-    pub dir: PathBuf,
-    /// What is in it, or why it cannot be read.
-    #[serde(flatten, serialize_with = "found_or_error")]
-    pub found: Result<Found, String>,
-}
-
-/// The fields of what was found, or one named `error`.
-fn found_or_error<S: serde::Serializer>(
-    found: &Result<Found, String>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    #[serde(untagged)]
-    enum Either<'a> {
-        Found(&'a Found),
-        Error { error: &'a str },
-    }
-    match found {
-        Ok(found) => Either::Found(found).serialize(serializer),
-        Err(error) => Either::Error { error }.serialize(serializer),
-    }
-}
+/// A results directory, and what is in it, or why it cannot be read.
+pub type Listed = (PathBuf, Result<Found, String>);
 
 /// What is in a results directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -80,7 +57,7 @@ pub struct Found {
 pub fn list(folder: &Path, json: bool) -> Result<String, LabError> {
     let listed = find_results(folder)?;
     if json {
-        return render_list_json(&listed);
+        return Ok(render_json(&listed));
     }
     if listed.is_empty() {
         let folder = folder.display().to_string();
@@ -89,7 +66,7 @@ pub fn list(folder: &Path, json: bool) -> Result<String, LabError> {
             printable(&folder)
         ));
     }
-    Ok(render_list(&listed))
+    Ok(listed.iter().map(render).collect())
 }
 
 /// Every results directory at `parent`, in it, or in a folder in it, by path.
@@ -98,31 +75,19 @@ pub fn list(folder: &Path, json: bool) -> Result<String, LabError> {
 ///
 /// When `parent` cannot be read. A directory in it that cannot be read is in the list.
 pub fn find_results(parent: &Path) -> Result<Vec<Listed>, LabError> {
-    let mut dirs = Vec::new();
-    if is_results(parent) {
-        dirs.push(parent.to_path_buf());
-    }
+    let mut dirs = vec![parent.to_path_buf()];
     for child in folders(parent)? {
-        if is_results(&child) {
-            dirs.push(child);
-            continue;
-        }
         // What may not be entered holds no results of this user.
-        let below = folders(&child).unwrap_or_default();
-        dirs.extend(below.into_iter().filter(|dir| is_results(dir)));
+        dirs.extend(folders(&child).unwrap_or_default());
+        dirs.push(child);
     }
+    dirs.retain(|dir| dir.join("results.sqlite").is_file());
     dirs.sort();
-    Ok(dirs
-        .into_iter()
-        .map(|dir| {
-            let found = look(&dir).map_err(|error| error.to_string());
-            Listed { dir, found }
-        })
-        .collect())
-}
-
-fn is_results(dir: &Path) -> bool {
-    dir.join("results.sqlite").is_file()
+    let found = |dir: PathBuf| {
+        let found = look(&dir).map_err(|error| error.to_string());
+        (dir, found)
+    };
+    Ok(dirs.into_iter().map(found).collect())
 }
 
 fn folders(dir: &Path) -> Result<Vec<PathBuf>, LabError> {
@@ -147,44 +112,41 @@ fn look(dir: &Path) -> Result<Found, LabError> {
     })
 }
 
-/// The list as text, two lines each.
-pub fn render_list(listed: &[Listed]) -> String {
-    let mut text = String::new();
-    for one in listed {
-        let dir = one.dir.display().to_string();
-        // Writing to a string cannot fail.
-        let _ = match &one.found {
-            Err(reason) => writeln!(text, "{}\n  {}", printable(&dir), printable(reason)),
-            Ok(found) => {
-                let begun = found.started_unix_s.map_or("not begun".to_owned(), units::date);
-                writeln!(
-                    text,
-                    "{}  {}  {begun}  {} of {} trials  {} ok, {} suspect, {} invalid\n  {}",
-                    printable(&dir),
-                    printable(&found.name),
-                    found.done,
-                    found.planned,
-                    found.ok,
-                    found.suspect,
-                    found.invalid,
-                    printable(&found.answer)
-                )
-            }
-        };
+/// A directory as two lines of text.
+fn render((dir, found): &Listed) -> String {
+    let dir = dir.display().to_string();
+    let dir = printable(&dir);
+    match found {
+        Err(reason) => format!("{dir}\n  {}\n", printable(reason)),
+        Ok(found) => {
+            let Found { name, done, planned, ok, suspect, invalid, .. } = found;
+            let begun = found.started_unix_s.map_or("not begun".to_owned(), units::date);
+            format!(
+                "{dir}  {}  {begun}  {done} of {planned} trials  {ok} ok, {suspect} suspect, \
+                 {invalid} invalid\n  {}\n",
+                printable(name),
+                printable(&found.answer)
+            )
+        }
     }
-    text
 }
 
-/// The list as JSON with an `output_version`.
-///
-/// # Errors
-///
-/// When it cannot be written, which is a mistake in this program.
-pub fn render_list_json(listed: &[Listed]) -> Result<String, LabError> {
-    let value = serde_json::json!({ "output_version": OUTPUT_VERSION, "results": listed });
-    serde_json::to_string_pretty(&value).map(|json| json + "\n").map_err(|error| {
-        LabError::Serialise { what: "the list of results", reason: error.to_string() }
-    })
+/// The list as JSON with an `output_version`: of each directory what was found, or the `error`.
+fn render_json(listed: &[Listed]) -> String {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        dir: &'a Path,
+        #[serde(flatten)]
+        found: Option<&'a Found>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<&'a String>,
+    }
+    let lines: Vec<Line<'_>> = listed
+        .iter()
+        .map(|(dir, found)| Line { dir, found: found.as_ref().ok(), error: found.as_ref().err() })
+        .collect();
+    let value = serde_json::json!({ "output_version": OUTPUT_VERSION, "results": lines });
+    format!("{value:#}\n")
 }
 
 #[cfg(test)]

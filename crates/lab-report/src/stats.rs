@@ -5,7 +5,8 @@
 //! ```text
 //! repetitions ──> estimate                median, and from where to where they lie
 //!             ──> Effect                  how many times as fast, in pairs, with interval and test
-//!             ──> holm                    tests, with all comparisons counted
+//! two runs    ──> Effect::between_runs    the same without pairs, with a drift from run to run
+//! p-values    ──> holm                    tests, with all comparisons counted
 //! requests    ──> Histogram::percentile   tails, only where the sample has them
 //! rounds      ──> find_steady_state       where they have settled
 //! ```
@@ -21,16 +22,13 @@
 mod effect;
 mod estimate;
 mod histogram;
-mod percentile;
+mod runs;
 mod steady;
 
-pub use effect::{
-    ByRepetition, Effect, LEAST_NOISE, SANE, average_baselines, holm, logarithms,
-    mean_and_deviation, scatter,
-};
+pub use effect::{ByRepetition, Effect, SANE, geometric_mean, holm, mean, scatter, together};
 pub use estimate::{Estimate, estimate, median};
-pub use histogram::{CumulativePoint, Histogram};
-pub use percentile::values_needed;
+pub use histogram::{CumulativePoint, Histogram, values_needed};
+pub use runs::{BothRuns, Drift};
 pub use steady::{SteadyState, Window, find_steady_state, judge_window};
 
 #[cfg(test)]

@@ -24,16 +24,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use braid_lab::matrix::Workload;
-use braid_lab::store::Results;
+use braid_lab::store::{Results, StoredTrial};
 
-mod amplification;
-mod arrangement;
 mod array;
 mod bytes;
 mod campaign;
-mod campaign_wide;
 mod case;
 mod content;
+mod levels;
 mod member_bound;
 mod others;
 mod processor;
@@ -41,7 +39,7 @@ mod steady;
 mod time;
 mod unwritten;
 
-pub use case::{CellCase, TrialCase};
+pub use case::{Cell, TrialCase};
 
 /// How far a number can be believed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,11 +79,9 @@ pub struct Finding {
 /// What a rule says of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checked {
-    /// It is not meant for such a case: a rule about writes, and nothing is written.
-    NotApplicable,
     /// It lacks evidence.
     Unknown,
-    /// Nothing speaks against the number.
+    /// Nothing speaks against the number, or the rule is not meant for such a case.
     Fine,
     /// Something does: how grave, what was seen, and what to do where the rule's own
     /// [`Rule::action`] does not say it well enough.
@@ -105,6 +101,14 @@ impl Checked {
         Self::Found(Standing::Ok, why.into(), None)
     }
 
+    /// How grave what it found is.
+    fn standing(&self) -> Standing {
+        match self {
+            Self::Found(standing, ..) => *standing,
+            Self::Unknown | Self::Fine => Standing::Ok,
+        }
+    }
+
     /// With another action than the rule's.
     fn but_do(self, action: impl Into<String>) -> Self {
         match self {
@@ -122,8 +126,8 @@ pub enum Check {
     /// The same of what may befall single repetitions from outside, whatever they measured: where
     /// enough others are free of it, they alone count, and the cell stays as good as they are.
     Disturbance(fn(&TrialCase<'_>) -> Checked),
-    /// Of a cell that has such a trial.
-    Cell(fn(&CellCase<'_>) -> Checked),
+    /// Of a cell that has such a trial, and of the same workload on the other subjects.
+    Cell(fn(&Cell<'_>, &[&Cell<'_>]) -> Checked),
     /// Of all results and the workloads that were planned.
     Campaign(fn(&Results, &[Workload]) -> Checked),
 }
@@ -137,6 +141,12 @@ pub struct Rule {
     pub action: &'static str,
     /// How it is found.
     pub check: Check,
+}
+
+impl Rule {
+    fn is_disturbance(&self) -> bool {
+        matches!(self.check, Check::Disturbance(_))
+    }
 }
 
 /// Every rule, the gravest first; findings come in this order.
@@ -164,11 +174,6 @@ pub const RULES: &[Rule] = &[
         action: "take a tool that writes incompressible data (fio with compressible = 0, dd with \
                  source = \"file\"), or mount without compression",
         check: Check::Trial(content::check_compressible),
-    },
-    Rule {
-        name: "fits-cache",
-        action: "take a region well above the memory, or set direct = true",
-        check: Check::Trial(bytes::check_fits_cache),
     },
     Rule {
         name: "too-short",
@@ -225,44 +230,29 @@ pub const RULES: &[Rule] = &[
         check: Check::Cell(campaign::check_environment),
     },
     Rule {
-        name: "few-repetitions",
-        action: "take at least five repetitions (--repetitions 5)",
-        check: Check::Cell(campaign::check_repetitions),
-    },
-    Rule {
         name: "unfinished",
         action: "run the campaign again into the same directory: only what is missing is measured",
-        check: Check::Campaign(campaign_wide::check_progress),
+        check: Check::Campaign(campaign::check_progress),
     },
     Rule {
         name: "differing-regions",
         action: "set region to the smallest",
-        check: Check::Campaign(campaign_wide::check_regions),
+        check: Check::Campaign(campaign::check_regions),
     },
     Rule {
         name: "modelled",
         action: "measure the devices before you rely on them",
-        check: Check::Campaign(campaign_wide::check_models),
+        check: Check::Campaign(campaign::check_models),
     },
     Rule {
         name: "shared-device",
         action: "put each member on a device of its own",
-        check: Check::Campaign(campaign_wide::check_sharing),
+        check: Check::Campaign(campaign::check_sharing),
     },
     Rule {
         name: "differing-paths",
         action: "measure single devices as stacks, too",
-        check: Check::Campaign(campaign_wide::check_paths),
-    },
-    Rule {
-        name: "short-trials",
-        action: "raise runtime_s (--runtime)",
-        check: Check::Campaign(campaign_wide::check_runtime),
-    },
-    Rule {
-        name: "closed-in-time",
-        action: "set sync, if the time without it is wanted",
-        check: Check::Campaign(campaign_wide::check_close),
+        check: Check::Campaign(campaign::check_paths),
     },
 ];
 
@@ -305,33 +295,32 @@ impl Judgement {
 /// Judges every trial that went well and every cell that has one. Trials of workloads that are not
 /// in the list are passed over.
 pub fn judge(results: &Results, workloads: &[Workload]) -> Judgement {
-    let labels: BTreeMap<String, &Workload> =
-        workloads.iter().map(|workload| (workload.label(), workload)).collect();
-    let mut cells = case::gather(results, &labels);
+    judge_counted(results, workloads, |_| true)
+}
+
+/// The same where only some trials count; no rule about trials or cells sees the others.
+pub(crate) fn judge_counted(
+    results: &Results,
+    workloads: &[Workload],
+    counts: impl Fn(&StoredTrial) -> bool,
+) -> Judgement {
+    let mut cells = case::gather(results, workloads, counts);
     let mut judgement = Judgement::default();
-    for (key, cell) in &cells {
-        let verdict = judgement.judge_trials(cell);
-        judgement.cells.insert((key.0.to_owned(), key.1.to_owned()), verdict);
-    }
-    // What does not count is no repetition for the rules of cells.
-    for (key, cell) in &mut cells {
-        if let Some(verdict) = judgement.of(key.0, key.1) {
-            cell.leave_out(&verdict.disturbed);
+    // What was disturbed is no repetition for the rules of cells.
+    let verdicts: Vec<Verdict> =
+        cells.iter_mut().map(|cell| judgement.judge_trials(cell)).collect();
+    for (cell, mut verdict) in cells.iter().zip(verdicts) {
+        let is_other = |other: &&Cell<'_>| other.key.1 == cell.key.1 && other.key.0 != cell.key.0;
+        let others: Vec<&Cell<'_>> = cells.iter().filter(is_other).collect();
+        for rule in RULES {
+            if let Check::Cell(check) = rule.check {
+                verdict.findings.extend(judgement.weigh(rule, check(cell, &others)));
+            }
         }
-    }
-    for (key, cell) in &cells {
-        let found = RULES.iter().filter_map(|rule| match rule.check {
-            Check::Cell(check) => judgement.weigh(rule, check(&CellCase::new(cell, &cells))),
-            _ => None,
-        });
-        let found: Vec<Finding> = found.collect();
-        if let Some(verdict) = judgement.cells.get_mut(&(key.0.to_owned(), key.1.to_owned())) {
-            verdict.findings.extend(found);
-            let place = |finding: &Finding| RULES.iter().position(|one| one.name == finding.rule);
-            verdict.findings.sort_by_key(place);
-            verdict.standing =
-                verdict.findings.iter().map(|finding| finding.standing).max().unwrap_or_default();
-        }
+        let place = |finding: &Finding| RULES.iter().position(|one| one.name == finding.rule);
+        verdict.findings.sort_by_key(place);
+        verdict.standing = worst(&verdict.findings);
+        judgement.cells.insert((cell.key.0.to_owned(), cell.key.1.to_owned()), verdict);
     }
     for rule in RULES {
         if let Check::Campaign(check) = rule.check {
@@ -342,79 +331,60 @@ pub fn judge(results: &Results, workloads: &[Workload]) -> Judgement {
     judgement
 }
 
-impl Verdict {
-    /// Leaves disturbed repetitions out where enough are free of any disturbance: their findings are
-    /// remarks then. `found` has the place of a rule's finding and the repetitions that it is of.
-    fn leave_out(&mut self, found: Vec<(usize, BTreeSet<u32>)>, all: usize) {
-        let disturbed: BTreeSet<u32> = found.iter().flat_map(|(_, which)| which).copied().collect();
-        let free = all.saturating_sub(disturbed.len());
-        if disturbed.is_empty() || free < ENOUGH_FREE || 2 * free < all {
-            return;
-        }
-        for (place, _) in found.iter().filter(|(_, which)| !which.is_empty()) {
-            let finding = &mut self.findings[*place];
-            finding.standing = Standing::Ok;
-            finding.why += ", which do not count";
-        }
-        self.disturbed = disturbed;
-    }
+fn worst(findings: &[Finding]) -> Standing {
+    findings.iter().map(|finding| finding.standing).max().unwrap_or_default()
 }
 
 impl Judgement {
-    /// What the trials of a cell say, with those that were disturbed left out if they may be.
-    fn judge_trials(&mut self, cell: &case::Cell<'_>) -> Verdict {
-        let mut verdict = Verdict::default();
-        let mut disturbances = Vec::new();
-        for rule in RULES {
-            let (finding, repetitions) = match rule.check {
-                Check::Trial(check) => (self.check_trials(rule, check, cell).0, None),
-                Check::Disturbance(check) => {
-                    let (finding, repetitions) = self.check_trials(rule, check, cell);
-                    (finding, Some(repetitions))
+    /// What the trials of a cell say: of each rule the worst finding, with how many repetitions have
+    /// one. Disturbed trials leave the cell where enough are free of any disturbance; the findings of
+    /// disturbances are remarks then.
+    fn judge_trials(&mut self, cell: &mut Cell<'_>) -> Verdict {
+        let mut by_rule: Vec<Vec<Finding>> = vec![Vec::new(); RULES.len()];
+        let mut disturbed = BTreeSet::new();
+        for case in &cell.good {
+            self.trials.entry(case.trial.number).or_default();
+            for (rule, found) in RULES.iter().zip(&mut by_rule) {
+                let (Check::Trial(check) | Check::Disturbance(check)) = rule.check else {
+                    continue;
+                };
+                let Some(finding) = self.weigh(rule, check(case)) else { continue };
+                if rule.is_disturbance() && finding.standing != Standing::Ok {
+                    disturbed.insert(case.trial.repetition);
                 }
-                Check::Cell(_) | Check::Campaign(_) => continue,
-            };
-            disturbances.extend(repetitions.map(|found| (verdict.findings.len(), found)));
-            verdict.findings.extend(finding);
-        }
-        verdict.leave_out(disturbances, cell.trials().count());
-        verdict
-    }
-
-    /// Checks each trial of a cell; gives the worst finding with how many repetitions have one, and
-    /// the repetitions in which something speaks against the number.
-    fn check_trials(
-        &mut self,
-        rule: &Rule,
-        check: fn(&TrialCase<'_>) -> Checked,
-        cell: &case::Cell<'_>,
-    ) -> (Option<Finding>, BTreeSet<u32>) {
-        let mut found: Vec<Finding> = Vec::new();
-        let mut against = BTreeSet::new();
-        for case in cell.trials() {
-            let finding = self.weigh(rule, check(&case));
-            let kept = self.trials.entry(case.trial.number).or_default();
-            kept.extend(finding.clone());
-            if finding.as_ref().is_some_and(|finding| finding.standing != Standing::Ok) {
-                against.insert(case.trial.repetition);
+                self.trials.entry(case.trial.number).or_default().push(finding.clone());
+                found.push(finding);
             }
-            found.extend(finding);
         }
-        let (count, all) = (found.len(), cell.trials().count());
-        // The first of the worst, so that the answer does not depend on how ties are broken.
-        let worst = found.iter().map(|finding| finding.standing).max();
-        let Some(mut finding) = found.into_iter().find(|one| Some(one.standing) == worst) else {
-            return (None, against);
-        };
-        if all > 1 {
-            finding.why += &format!(" ({count} of {all} repetitions)");
+        let all = cell.good.len();
+        let free = all.saturating_sub(disturbed.len());
+        if free < ENOUGH_FREE || 2 * free < all {
+            disturbed.clear();
         }
-        (Some(finding), against)
+        let mut verdict = Verdict::default();
+        for (rule, found) in RULES.iter().zip(by_rule) {
+            let (count, worst) = (found.len(), worst(&found));
+            // The first of the worst, so that the answer does not depend on how ties are broken.
+            let Some(mut finding) = found.into_iter().find(|one| one.standing == worst) else {
+                continue;
+            };
+            if all > 1 {
+                finding.why += &format!(" ({count} of {all} repetitions)");
+            }
+            if rule.is_disturbance() && worst != Standing::Ok && !disturbed.is_empty() {
+                finding.standing = Standing::Ok;
+                finding.why += ", which do not count";
+            }
+            verdict.findings.push(finding);
+        }
+        cell.good.retain(|case| !disturbed.contains(&case.trial.repetition));
+        verdict.disturbed = disturbed;
+        verdict
     }
 
     fn weigh(&mut self, rule: &Rule, checked: Checked) -> Option<Finding> {
         match checked {
-            Checked::NotApplicable | Checked::Fine => None,
+            Checked::Fine => None,
             Checked::Unknown => {
                 *self.unchecked.entry(rule.name).or_default() += 1;
                 None

@@ -10,7 +10,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::command::{CommandLine, Exit, Finished};
 
@@ -45,7 +45,7 @@ pub(crate) enum Keeper {
 }
 
 /// How braid is called: the program, and folders of the laboratory's own for what it remembers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Braid {
     pub(crate) program: String,
     /// Records of volumes go here and not among the user's.
@@ -55,6 +55,12 @@ pub(crate) struct Braid {
 }
 
 impl Braid {
+    /// What it remembers lies in a folder of the laboratory's.
+    pub(crate) fn in_folder(program: impl Into<String>, folder: &Path) -> Self {
+        let place = |name: &str| folder.join(name).display().to_string();
+        Self { program: program.into(), config: place("config"), state: place("state") }
+    }
+
     /// What braid remembers of a volume, in the laboratory's own folder.
     pub(crate) fn record(&self, name: &str) -> PathBuf {
         Path::new(&self.config).join(format!("{name}.toml"))
@@ -83,13 +89,6 @@ pub(crate) struct Activity {
 }
 
 impl Array {
-    fn volume(&self, words: &[&str]) -> Option<CommandLine> {
-        match &self.keeper {
-            Keeper::Volume { braid, .. } => Some(braid.call(words.iter().copied())),
-            Keeper::Kernel { .. } => None,
-        }
-    }
-
     fn on_victim(&self, braid: &[&str], mdadm: &str) -> Option<CommandLine> {
         let victim = self.victim.as_deref()?;
         Some(match &self.keeper {
@@ -115,12 +114,10 @@ impl Array {
     /// Makes it forget that it was a member.
     pub(crate) fn forget(&self) -> Option<CommandLine> {
         let victim = self.victim.as_deref()?;
-        match &self.keeper {
-            Keeper::Volume { .. } => self.volume(&["wipe", victim]),
-            Keeper::Kernel { .. } => {
-                Some(CommandLine::new("mdadm").arg("--zero-superblock").arg(victim))
-            }
-        }
+        Some(match &self.keeper {
+            Keeper::Volume { braid, .. } => braid.call(["wipe", victim]),
+            Keeper::Kernel { .. } => CommandLine::new("mdadm").arg("--zero-superblock").arg(victim),
+        })
     }
 
     /// Puts it in as a new member, which begins a recovery.
@@ -168,10 +165,7 @@ impl Array {
             return Err(done.why());
         }
         match &self.keeper {
-            Keeper::Volume { .. } => {
-                let victim = self.victim.as_deref();
-                VolumeStatus::parse(&done.stdout).map(|status| status.activity(victim))
-            }
+            Keeper::Volume { .. } => parse_volume(&done.stdout, self.victim.as_deref()),
             Keeper::Kernel { .. } => parse_kernel(&done.stdout),
         }
     }
@@ -193,61 +187,34 @@ fn parse_kernel(text: &str) -> Result<Activity, String> {
     Ok(Activity { pass, is_degraded: degraded > 0, victim: None })
 }
 
-/// The part of `braid status NAME --json` that is of use here.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct VolumeStatus {
-    pub(crate) pid: u32,
-    #[serde(default)]
-    arrays: Vec<ArrayStatus>,
+/// The process that serves a volume, by its `braid status NAME --json`.
+pub(crate) fn pid_in_status(text: &str) -> Option<u32> {
+    volume_of(text).ok()?["pid"].as_u64()?.try_into().ok()
 }
 
-#[derive(Debug, Clone, Deserialize)]
-struct ArrayStatus {
-    #[serde(default)]
-    in_sync: Vec<bool>,
-    job: Option<Job>,
-    requested: Option<String>,
-    #[serde(default)]
-    members: Vec<MemberStatus>,
+/// The one volume that was asked about.
+fn volume_of(text: &str) -> Result<Value, String> {
+    let mut all: Value =
+        serde_json::from_str(text).map_err(|error| format!("its status is odd: {error}"))?;
+    let volume = all.get_mut("volumes").and_then(|volumes| volumes.get_mut(0));
+    volume.map(Value::take).ok_or_else(|| "its status names no volume".to_owned())
 }
 
-#[derive(Debug, Clone, Deserialize)]
-struct Job {
-    kind: String,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct MemberStatus {
-    member: String,
-    state: String,
-}
-
-impl VolumeStatus {
-    /// The one volume that was asked about.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        struct All {
-            volumes: Vec<VolumeStatus>,
-        }
-        let all: All =
-            serde_json::from_str(text).map_err(|error| format!("its status is odd: {error}"))?;
-        all.volumes.into_iter().next().ok_or_else(|| "its status names no volume".to_owned())
-    }
-
-    /// What all arrays of the volume do.
-    fn activity(&self, victim: Option<&str>) -> Activity {
-        let pass = |array: &ArrayStatus| {
-            array.job.as_ref().map(|job| job.kind.clone()).or_else(|| array.requested.clone())
-        };
-        let mut members = self.arrays.iter().flat_map(|array| &array.members);
-        Activity {
-            pass: self.arrays.iter().find_map(pass),
-            is_degraded: self.arrays.iter().any(|array| array.in_sync.contains(&false)),
-            victim: members
-                .find(|one| Some(one.member.as_str()) == victim)
-                .map(|one| one.state.clone()),
-        }
-    }
+/// What all arrays of a volume do.
+fn parse_volume(text: &str, victim: Option<&str>) -> Result<Activity, String> {
+    let volume = volume_of(text)?;
+    let arrays = || volume["arrays"].as_array().into_iter().flatten();
+    let of_arrays =
+        |list: &'static str| arrays().filter_map(move |array| array[list].as_array()).flatten();
+    let owned = |value: &Value| value.as_str().map(str::to_owned);
+    Ok(Activity {
+        pass: arrays()
+            .find_map(|array| owned(&array["job"]["kind"]).or_else(|| owned(&array["requested"]))),
+        is_degraded: of_arrays("in_sync").any(|is_in_sync| *is_in_sync == false),
+        victim: of_arrays("members")
+            .find(|one| victim.is_some() && one["member"].as_str() == victim)
+            .and_then(|one| owned(&one["state"])),
+    })
 }
 
 #[cfg(test)]

@@ -1,34 +1,6 @@
 //! The campaign file: what is measured, how often, on which subjects.
 //!
-//! ```toml
-//! name = "stripe"
-//! repetitions = 6
-//! region = "256M"
-//!
-//! [[member]]
-//! name = "a"
-//! device = "/srv/a.img"
-//!
-//! [[member]]
-//! name = "b"
-//! device = "/srv/b.img"
-//!
-//! [[subject]]
-//! name = "single"
-//! stack = "{a}"
-//! baseline = true
-//!
-//! [[subject]]
-//! name = "stripe"
-//! stack = "raid0(chunk={chunk}, {members})"
-//! chunk = ["64K", "512K"]
-//!
-//! [[job]]
-//! tool = "fio"
-//! pattern = ["seq", "rand"]
-//! op = ["read", "write"]
-//! block_size = ["1M", "4K"]
-//! ```
+//! `docs/laboratory.md` shows one, and says what every key means.
 //!
 //! Invariants of a [`Campaign`] that came from [`crate::matrix::parse_campaign`]: at least one subject and one
 //! job, names unique, every number in its range, every parameter known to its tool.
@@ -60,8 +32,7 @@ pub use job::{Job, common_parameters};
 pub use patterns::Patterns;
 pub(crate) use rooted::resolve_device;
 pub use setup::{FileSystem, Health, Setup};
-pub(crate) use subject::or_none;
-pub use subject::{MemberDecl, Order, Source, Subject, SubjectDecl, expand_subjects};
+pub use subject::{MemberDecl, Source, Subject, SubjectDecl, expand_subjects};
 
 use keys::hint;
 
@@ -70,76 +41,75 @@ pub const DEFAULT_SEED: u64 = 42;
 
 /// One campaign.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Campaign {
     /// A short name; it heads the report.
     pub name: String,
     /// What the campaign is to find out.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// How often each cell is measured, 1 to 1000.
-    #[serde(default = "default_repetitions")]
     pub repetitions: u32,
     /// Seed of the shuffle, of offsets and of contents; recorded with the results.
-    #[serde(default = "default_seed")]
     pub seed: u64,
     /// Measured time of one trial in seconds, 0.1 to 86 400, for tools that run for a time.
-    #[serde(default = "default_runtime")]
     pub runtime_s: f64,
     /// Time before the measured time in seconds, 0 to 3600; what happens in it is not counted.
-    #[serde(default)]
     pub ramp_s: f64,
     /// The first so many bytes of each subject are used, or the whole subject if it is smaller.
-    #[serde(default = "default_region")]
     pub region: ByteSize,
     /// Whether the region is written once before a subject's first trial. Reading what was
     /// never written measures nothing: a hole in a file, an unmapped block of a flash disk.
     /// What the campaign only reads is left as it is.
-    #[serde(default = "default_true")]
     pub fill: bool,
     /// Whether the page cache is dropped before each trial, unless its job says otherwise.
-    #[serde(default = "default_true")]
     pub drop_caches: bool,
     /// Whether the repetitions are rounds of one long run: only those in which a subject has
     /// settled count.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub rounds: bool,
     /// Seconds of rest before each trial, 0 to 3600: flash and hot disks recover.
-    #[serde(default)]
     pub rest_s: f64,
     /// Only subjects whose worked-out names have one of these forms, `*` standing for any letters,
     /// and the baselines. Empty: all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
     /// What relative paths are relative to, absolute. A run writes its own working directory here
     /// if there is a relative path.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub working_dir: Option<PathBuf>,
     /// The devices that subjects are made of.
-    #[serde(rename = "member", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "member", skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberDecl>,
     /// What is measured.
-    #[serde(rename = "subject", default)]
+    #[serde(rename = "subject")]
     pub subjects: Vec<SubjectDecl>,
     /// The workloads.
-    #[serde(rename = "job", default)]
+    #[serde(rename = "job")]
     pub jobs: Vec<Job>,
 }
 
-fn default_repetitions() -> u32 {
-    3
-}
-fn default_seed() -> u64 {
-    DEFAULT_SEED
-}
-fn default_runtime() -> f64 {
-    10.0
-}
-fn default_region() -> ByteSize {
-    ByteSize(1 << 30)
-}
-fn default_true() -> bool {
-    true
+impl Default for Campaign {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            description: String::new(),
+            repetitions: 3,
+            seed: DEFAULT_SEED,
+            runtime_s: 10.0,
+            ramp_s: 0.0,
+            region: ByteSize(1 << 30),
+            fill: true,
+            drop_caches: true,
+            rounds: false,
+            rest_s: 0.0,
+            only: Vec::new(),
+            working_dir: None,
+            members: Vec::new(),
+            subjects: Vec::new(),
+            jobs: Vec::new(),
+        }
+    }
 }
 
 /// Reads a campaign file that may still lack something: the devices of members that are given
@@ -177,6 +147,12 @@ pub fn render_campaign(campaign: &Campaign) -> Result<String, LabError> {
 }
 
 impl Campaign {
+    /// That it cannot be run: why, and what to change.
+    pub(crate) fn refused(&self, reason: impl Into<String>, next: impl Into<String>) -> LabError {
+        let (reason, next) = (reason.into(), next.into());
+        LabError::CampaignRefused { name: self.name.clone(), reason, next }
+    }
+
     /// The subjects, worked out; with absolute paths where the campaign has a `working_dir`.
     pub fn expand(&self) -> Vec<Subject> {
         self.choose(expand_subjects(&self.subjects, &self.members))

@@ -38,6 +38,13 @@ impl CommandLine {
         self
     }
 
+    /// With these arguments behind those that are there.
+    #[must_use]
+    pub fn args<A: Into<String>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
     /// Run in a folder, for programs that know no other way to be told where.
     #[must_use]
     pub fn in_folder(mut self, folder: impl Into<String>) -> Self {

@@ -10,14 +10,6 @@ use crate::command::minutes;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
-    /// The running executable's path is unknown.
-    #[error(
-        "cannot find this program's own path ({source}); give the braid binary's path explicitly"
-    )]
-    OwnExecutable {
-        /// The cause.
-        source: io::Error,
-    },
     /// A file operation failed.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
@@ -104,17 +96,12 @@ pub enum LabError {
         /// The cause.
         source: io::Error,
     },
-    /// A tool is there but does not say its version.
-    #[error("{program} does not work: {reason}; run `{program} --version` by hand")]
-    ToolBroken {
-        /// The program.
-        program: String,
-        /// What it did.
-        reason: String,
-    },
     /// The user asked to stop, and something was not carried through for that.
     #[error("stopped by the user")]
     Stopped,
+    /// Something gave no numbers or could not be had, in the words of who tried it.
+    #[error("{0}")]
+    Reason(String),
     /// A step around a trial failed.
     #[error("cannot {action}: {reason}{}", command_of(command))]
     StepFailed {
@@ -149,24 +136,6 @@ pub enum LabError {
         command: String,
         /// What the server said on standard error.
         stderr: String,
-    },
-    /// Writing the subject before its first trial failed.
-    #[error("cannot fill subject {subject:?} before measuring it: {reason}\n  command: {command}")]
-    Fill {
-        /// The subject's name.
-        subject: String,
-        /// Why.
-        reason: String,
-        /// The exact command.
-        command: String,
-    },
-    /// An NBD server could not be asked for the size of its export.
-    #[error("the NBD server at {uri} gave no size: {reason}")]
-    Nbd {
-        /// The address.
-        uri: String,
-        /// Why.
-        reason: String,
     },
     /// The results directory holds another campaign.
     #[error(
@@ -259,14 +228,6 @@ pub enum LabError {
         /// The cause.
         source: rusqlite::Error,
     },
-    /// A stored value cannot be understood.
-    #[error("results store: {what} holds {value:?}, which this program does not know")]
-    StoreContent {
-        /// Which column.
-        what: &'static str,
-        /// What is in it.
-        value: String,
-    },
     /// A serialisation that should always work did not.
     #[error("cannot write down {what}: {reason}")]
     Serialise {
@@ -278,6 +239,11 @@ pub enum LabError {
 }
 
 impl LabError {
+    /// A step without a command of its own that failed; `action` is an infinitive.
+    pub(crate) fn step(action: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::StepFailed { action: action.into(), reason: reason.into(), command: None }
+    }
+
     /// For `map_err` on file operations.
     pub fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
@@ -288,6 +254,58 @@ impl LabError {
     pub(crate) fn store(action: &'static str) -> impl FnOnce(rusqlite::Error) -> Self {
         move |source| Self::Store { action, source }
     }
+}
+
+/// Why something is not there, or has no numbers.
+#[derive(Debug)]
+pub enum Obstacle {
+    /// It cannot be on this machine, for this reason; the campaign goes on without it.
+    Impossible(String),
+    /// The user asked to stop.
+    Stopped,
+    /// It should be there and is not.
+    Failed(LabError),
+}
+
+impl From<LabError> for Obstacle {
+    /// A program of a package that is not installed makes something impossible.
+    fn from(error: LabError) -> Self {
+        match error {
+            LabError::Stopped => Self::Stopped,
+            LabError::Spawn { program, source } => match package_of(&program) {
+                Some(package) if source.kind() == io::ErrorKind::NotFound => Self::Impossible(
+                    format!("{program} is not installed: apt-get install {package}"),
+                ),
+                _ => Self::Failed(LabError::Spawn { program, source }),
+            },
+            other => Self::Failed(other),
+        }
+    }
+}
+
+impl From<Obstacle> for LabError {
+    fn from(obstacle: Obstacle) -> Self {
+        match obstacle {
+            Obstacle::Impossible(reason) => Self::Reason(reason),
+            Obstacle::Stopped => Self::Stopped,
+            Obstacle::Failed(error) => error,
+        }
+    }
+}
+
+/// The Debian package of a program that subjects need. Tools know theirs.
+fn package_of(program: &str) -> Option<&'static str> {
+    Some(match program {
+        "mkfs.ext2" | "mkfs.ext3" | "mkfs.ext4" => "e2fsprogs",
+        "mkfs.xfs" => "xfsprogs",
+        "mkfs.btrfs" => "btrfs-progs",
+        "mkfs.f2fs" => "f2fs-tools",
+        "mdadm" => "mdadm",
+        "losetup" | "mount" | "umount" => "mount",
+        "modprobe" => "kmod",
+        "blockdev" | "zramctl" | "fallocate" => "util-linux",
+        _ => return None,
+    })
 }
 
 fn list(paths: &[String]) -> String {

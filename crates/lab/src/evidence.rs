@@ -14,8 +14,8 @@
 //! * the parsers take text and are pure: whatever the text, they give a value or nothing;
 //! * nothing here judges.
 //!
-//! Deliberately absent: asking a volume (`braid status` costs a process; who knows what the array
-//! is doing says so by [`Snapshot::note_activity`]), and sensors that a look would disturb.
+//! Deliberately absent: asking a volume (`braid status` costs a process; the runner does it once and adds
+//! what it hears to [`Evidence::activities`]), and sensors that a look would disturb.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,6 @@ mod counters;
 mod heat;
 mod mdstat;
 mod memory;
-mod mounts;
 mod process;
 mod snapshot;
 

@@ -16,9 +16,11 @@ use crate::campaign::Source;
 
 mod identity;
 mod members;
+mod mounts;
 pub(crate) use identity::{Identity, identities_of, real_path};
 pub(crate) use members::leaf_text;
 pub use members::{Member, members_of};
+pub(crate) use mounts::{Mount, mount_of};
 
 /// The kernel allows 8 loop devices upon each other, and as many mapped ones.
 const MAX_NESTING: u32 = 8;
@@ -216,25 +218,14 @@ fn find_under(sys: &Path, depth: u32) -> Result<Place, String> {
 
 fn find_by_mount(number: &str, depth: u32) -> Result<Place, String> {
     let table = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
-    let (kind, source) = find_mount(&table, number)
+    let mount = mounts::mounts(&table)
+        .find(|mount| mount.number == number)
         .ok_or_else(|| format!("no mount has the device number {number}"))?;
-    match kind {
+    match mount.kind.as_str() {
         "tmpfs" | "ramfs" | "devtmpfs" => Ok(Place::Memory),
-        _ if source.starts_with("/dev/") => find_disk(Path::new(source), depth + 1),
-        _ => Err(format!("it is on {kind}")),
+        _ if mount.source.starts_with("/dev/") => find_disk(Path::new(&mount.source), depth + 1),
+        kind => Err(format!("it is on {kind}")),
     }
-}
-
-/// File system type and source of the mount with this `major:minor`.
-fn find_mount<'t>(table: &'t str, number: &str) -> Option<(&'t str, &'t str)> {
-    table.lines().find_map(|line| {
-        let (mount, system) = line.split_once(" - ")?;
-        if mount.split(' ').nth(2)? != number {
-            return None;
-        }
-        let mut words = system.split(' ');
-        Some((words.next()?, words.next()?))
-    })
 }
 
 #[cfg(test)]
@@ -282,14 +273,5 @@ mod tests {
         fs::write(&a, b"").unwrap();
         fs::write(&b, b"").unwrap();
         assert_eq!(place_path(&a), place_path(&b));
-    }
-
-    #[test]
-    fn a_mount_is_found_by_its_number() {
-        let table = "22 1 0:21 / /run rw,nosuid shared:5 - tmpfs tmpfs rw,size=1k\n\
-                     30 1 0:35 /@ / rw,relatime - btrfs /dev/sda2 rw\n";
-        assert_eq!(find_mount(table, "0:21"), Some(("tmpfs", "tmpfs")));
-        assert_eq!(find_mount(table, "0:35"), Some(("btrfs", "/dev/sda2")));
-        assert_eq!(find_mount(table, "8:1"), None);
     }
 }

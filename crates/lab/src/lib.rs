@@ -27,7 +27,7 @@
 //!
 //! Invariants:
 //!
-//! * The laboratory drives processes (fio, `braid serve`) and never links the engine, so a bare
+//! * The laboratory drives processes (fio, `braid up`) and never links the engine, so a bare
 //!   disk, kernel md or another program is measured by the same path.
 //! * A trial's samples are on disk before the next trial starts; any stage reruns without the
 //!   earlier ones.
@@ -85,10 +85,8 @@ use std::path::PathBuf;
 /// How a campaign is carried out; what is measured is in the [`Campaign`].
 #[derive(Debug, Clone)]
 pub struct LabOptions {
-    /// The program that serves `stack = ...` subjects (`braid serve STACK --nbd unix:SOCKET`).
+    /// The program that serves `stack = ...` subjects (`braid up STACK`).
     pub braid_binary: PathBuf,
-    /// Further arguments for every `braid serve`, appended after the socket.
-    pub serve_args: Vec<String>,
     /// Where `results.sqlite`, `campaign.toml`, `raw/` and `report.html` go; created if missing.
     pub results_dir: PathBuf,
     /// Files, block devices and NBD URIs whose content may be overwritten. A campaign that
@@ -108,11 +106,13 @@ impl LabOptions {
     ///
     /// When the path of the running executable cannot be found out.
     pub fn new(results_dir: impl Into<PathBuf>) -> Result<Self, LabError> {
-        let braid_binary =
-            std::env::current_exe().map_err(|source| LabError::OwnExecutable { source })?;
+        let own = std::env::current_exe();
+        let error = |error: std::io::Error| {
+            let reason = format!("{error}; give the braid binary's path explicitly");
+            LabError::step("find this program's own path", reason)
+        };
         Ok(Self {
-            braid_binary,
-            serve_args: Vec::new(),
+            braid_binary: own.map_err(error)?,
             results_dir: results_dir.into(),
             destroy: Vec::new(),
             quiet: false,

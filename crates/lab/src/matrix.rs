@@ -14,10 +14,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::campaign::{Campaign, FileSystem, Health, Job, Setup, Source, Subject, or_none};
+use crate::campaign::{Campaign, FileSystem, Job, Setup, Source, Subject};
 use crate::metric::Metric;
-use crate::settings::{Settings, Value};
-use crate::tool::{Place, Tool};
+use crate::settings::{Parameter, Settings, Value, vary};
+use crate::tool::{Place, Tool, Work};
 use braid_seed::{Rng, mix};
 
 mod check;
@@ -41,10 +41,14 @@ impl Workload {
         crate::tool::find(&self.tool)
     }
 
+    /// What its tool does.
+    pub fn work(&self) -> Option<Work> {
+        Some(self.tool()?.work(&self.settings, self.setup.processes))
+    }
+
     /// Whether it reads raw what an earlier one should have written.
     pub(crate) fn reads_raw(&self) -> bool {
-        self.setup.filesystem == FileSystem::None
-            && self.tool().is_some_and(|tool| tool.reads_raw(&self.settings))
+        self.setup.filesystem == FileSystem::None && self.work().is_some_and(|work| work.reads_raw)
     }
 
     /// A name that tells workloads of one campaign apart: `random read 4K, depth 32 × 2, ext4`.
@@ -54,7 +58,7 @@ impl Workload {
 
     /// The number that is compared between subjects.
     pub fn headline(&self) -> Metric {
-        self.tool().map_or(Metric::Seconds, |tool| tool.headline(&self.settings))
+        self.work().map_or(Metric::Seconds, |work| work.headline)
     }
 
     /// Everything that it can be told apart by, for pivots: the tool's parameters by name, and
@@ -103,6 +107,13 @@ pub struct Cell {
     pub impossible: Option<String>,
 }
 
+impl Cell {
+    /// Which subject and which workload.
+    pub(crate) fn place(&self) -> (usize, usize) {
+        (self.subject, self.workload_index)
+    }
+}
+
 /// A cell in one repetition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trial {
@@ -138,6 +149,17 @@ impl Planned {
         Self::on(campaign, campaign.expand())
     }
 
+    /// A subject's cells that can be measured, as far as is known beforehand.
+    pub(crate) fn possible_of(&self, subject: usize) -> impl Iterator<Item = &Cell> {
+        let mine = self.cells.iter().filter(move |cell| cell.subject == subject);
+        mine.filter(|cell| cell.impossible.is_none())
+    }
+
+    /// The trials that can be done, as far as is known beforehand.
+    pub(crate) fn possible_trials(&self) -> impl Iterator<Item = &Trial> {
+        self.trials.iter().filter(|trial| trial.cell.impossible.is_none())
+    }
+
     fn on(campaign: &Campaign, subjects: Vec<Subject>) -> Self {
         let of_job = |job| (job, plan_job(campaign, &subjects, job));
         let jobs: Vec<(&Job, Vec<Workload>)> = campaign.jobs.iter().map(of_job).collect();
@@ -164,11 +186,6 @@ impl Planned {
         let trials = shuffle(campaign, &cells);
         Self { campaign: campaign.clone(), subjects, workloads, cells, trials }
     }
-
-    /// Whether stacks can be measured through NBD alone: see [`goes_through_nbd`].
-    pub fn goes_through_nbd(&self) -> bool {
-        goes_through_nbd(&self.workloads)
-    }
 }
 
 /// The workloads of one job: every combination of its lists. Where nobody has named a file system,
@@ -178,74 +195,45 @@ fn plan_job(campaign: &Campaign, subjects: &[Subject], job: &Job) -> Vec<Workloa
     let Some(tool) = crate::tool::find(&job.tool) else {
         return Vec::new();
     };
-    let drop_caches = job.drop_caches.unwrap_or(campaign.drop_caches);
     let mine = || subjects.iter().filter(|subject| job.is_for(&subject.name));
     let in_folders = mine().any(|subject| subject.source.is_folder());
     let on_devices = !in_folders || mine().any(|subject| !subject.source.is_folder());
+    let mut all_settings = vec![Settings::defaults(tool.parameters())];
+    for Parameter { name, .. } in tool.parameters() {
+        all_settings = vary(&all_settings, job.values(name), |settings, value| {
+            settings.0.insert((*name).to_owned(), value);
+        });
+    }
     let mut workloads = Vec::new();
-    for settings in combine(tool, job) {
-        let place = tool.place(&settings);
+    for settings in all_settings {
+        let place = tool.work(&settings, 1).place;
         let mut filesystems = Vec::new();
         for (_, in_folder) in [(on_devices, false), (in_folders, true)].iter().filter(|one| one.0) {
             let new = job.filesystems(place, *in_folder).into_iter();
             let new: Vec<FileSystem> = new.filter(|one| !filesystems.contains(one)).collect();
             filesystems.extend(new);
         }
-        for filesystem in filesystems {
-            for mkfs in or(&job.mkfs, String::new()) {
-                for mount in or(&job.mount, String::new()) {
-                    for readahead in or_none(&job.readahead) {
-                        for health in or(&job.health, Health::Healthy) {
-                            for processes in or(&job.processes, 1) {
-                                workloads.push(Workload {
-                                    tool: job.tool.clone(),
-                                    settings: settings.clone(),
-                                    setup: Setup {
-                                        filesystem,
-                                        mkfs: mkfs.clone(),
-                                        mount: mount.clone(),
-                                        readahead,
-                                        health,
-                                        processes,
-                                        drop_caches,
-                                    },
-                                });
-                            }
-                        }
-                    }
-                }
-            }
-        }
+        let setups = [Setup { drop_caches: campaign.drop_caches, ..Setup::default() }];
+        let setups = vary(&setups, &filesystems, |setup, one| setup.filesystem = one);
+        let setups = Setup::KEYS.iter().fold(setups, |setups, key| {
+            vary(&setups, job.values(key), |setup, value| setup.set(key, value))
+        });
+        workloads.extend(setups.into_iter().map(|setup| Workload {
+            tool: job.tool.clone(),
+            settings: settings.clone(),
+            setup,
+        }));
     }
     workloads
-}
-
-/// Every combination of the values of a tool's parameters, the first parameter slowest.
-fn combine(tool: &dyn Tool, job: &Job) -> Vec<Settings> {
-    let mut all = vec![Settings::defaults(tool.parameters())];
-    for parameter in tool.parameters() {
-        let Some(values) = job.settings.get(parameter.name) else { continue };
-        all = all
-            .iter()
-            .flat_map(|so_far| {
-                values.iter().map(|value| so_far.clone().with(parameter.name, value.clone()))
-            })
-            .collect();
-    }
-    all
-}
-
-fn or<T: Clone>(values: &[T], default: T) -> Vec<T> {
-    if values.is_empty() { vec![default] } else { values.to_vec() }
 }
 
 /// Whether one of a job's workloads is for a subject: not for a folder what is for devices, nor the
 /// other way round.
 fn suits(job: &Job, workload: &Workload, subject: &Subject) -> bool {
-    let place = workload.tool().map(|tool| tool.place(&workload.settings));
     job.is_for(&subject.name)
-        && place.is_some_and(|place| {
-            job.filesystems(place, subject.source.is_folder()).contains(&workload.setup.filesystem)
+        && workload.work().is_some_and(|work| {
+            let own = job.filesystems(work.place, subject.source.is_folder());
+            own.contains(&workload.setup.filesystem)
         })
 }
 
@@ -254,10 +242,13 @@ fn why_impossible(subject: &Subject, workload: &Workload) -> Option<String> {
     if subject.impossible.is_some() {
         return subject.impossible.clone();
     }
-    let place = workload.tool()?.place(&workload.settings);
+    let work = workload.work()?;
     let setup = &workload.setup;
-    let needs_device = matches!(place, Place::Device { .. })
-        || (matches!(place, Place::Either { .. }) && setup.filesystem == FileSystem::None);
+    let needs_device = match work.place {
+        Place::Device => true,
+        Place::Either => setup.filesystem == FileSystem::None,
+        Place::Folder => false,
+    };
     match &subject.source {
         Source::Directory(_) if needs_device => {
             Some(format!("{} needs a raw device and this is a folder", workload.tool))
@@ -266,7 +257,7 @@ fn why_impossible(subject: &Subject, workload: &Workload) -> Option<String> {
         Source::Directory(_) if setup.readahead.is_some() => Some(
             "read-ahead is set on a device, and a folder's device is not the laboratory's".into(),
         ),
-        Source::Nbd(_) if !speaks_nbd(place) || *setup != nbd_setup(setup) => Some(
+        Source::Nbd(_) if !work.speaks_nbd || *setup != nbd_setup(setup) => Some(
             "an NBD export is not a block device of this machine: attach it first and name the \
              device as a path"
                 .into(),
@@ -278,11 +269,6 @@ fn why_impossible(subject: &Subject, workload: &Workload) -> Option<String> {
 /// Why a folder cannot have what a job wants.
 pub(crate) const FOLDER_AS_IT_IS: &str = "a folder is measured on the file system that it lies on, as that is mounted: leave \
      filesystem, mkfs and mount out, or name its device as a path";
-
-/// Whether a tool can measure an NBD server directly.
-pub fn speaks_nbd(place: Place) -> bool {
-    matches!(place, Place::Device { nbd: true } | Place::Either { nbd: true })
-}
 
 /// The setup that is possible without a device of this kernel.
 fn nbd_setup(setup: &Setup) -> Setup {
@@ -296,9 +282,8 @@ pub fn goes_through_nbd(workloads: &[Workload]) -> bool {
     // What runs in folders alone says nothing about stacks.
     let mut of_devices = workloads.iter().filter(|one| one.setup.filesystem != FileSystem::Own);
     of_devices.all(|workload| {
-        let place = workload.tool().map(|tool| tool.place(&workload.settings));
         let health = Setup { health: workload.setup.health, ..nbd_setup(&workload.setup) };
-        place.is_some_and(speaks_nbd) && workload.setup == health
+        workload.work().is_some_and(|work| work.speaks_nbd) && workload.setup == health
     })
 }
 

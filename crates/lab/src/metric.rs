@@ -145,8 +145,8 @@ pub struct LatencyBins {
 /// A quantity over the time of one trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimeSeries {
-    /// What it means: [`Metric::Throughput`], [`Metric::Iops`], [`Metric::LatencyMean`] or
-    /// [`Metric::LatencyMax`] of the slice.
+    /// What it means: [`Metric::Throughput`], [`Metric::Iops`] or [`Metric::LatencyMax`] of the slice
+    /// (of older results also [`Metric::LatencyMean`]).
     pub metric: Metric,
     /// Milliseconds since the trial's measured time began, and the value of the slice that ends
     /// there; rising in time.

@@ -81,7 +81,7 @@ impl Writer {
 }
 
 fn failed<E: Display>(uri: &str) -> impl FnOnce(E) -> LabError {
-    move |error| LabError::Nbd { uri: uri.to_owned(), reason: error.to_string() }
+    move |error| LabError::Reason(format!("the NBD server at {uri} gave no size: {error}"))
 }
 
 /// A connection to either kind of socket.

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::campaign::{Campaign, Subject};
 use crate::facts::{note_on_sharing, place_members};
-use crate::matrix::{Cell, Planned, Trial, Workload};
+use crate::matrix::{Cell, Planned, Trial};
 use crate::safety::{Permit, plan_overwrites};
 use crate::store::Earlier;
 
@@ -18,23 +17,17 @@ mod work;
 
 pub use budget::{Budget, Fitted, fit, repetitions_to_plan};
 pub use render::render_plan;
-use work::{Work, plan_work};
+use work::{Figures, add_up};
 
-/// A campaign, worked out.
+/// What a campaign would do.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The campaign.
-    pub campaign: Campaign,
-    /// Its subjects.
-    pub subjects: Vec<Subject>,
-    /// The workloads.
-    pub workloads: Vec<Workload>,
-    /// The cells.
-    pub cells: Vec<Cell>,
-    /// The trials in their order.
-    pub trials: Vec<Trial>,
+    /// The campaign, worked out.
+    pub planned: Planned,
     /// What would be overwritten: paths and NBD URIs.
     pub overwrites: Vec<String>,
+    /// What the caller named to be overwritten, of what must be.
+    pub agreed: BTreeSet<String>,
     /// What each member would be written, by its text in the campaign.
     pub written: BTreeMap<String, Written>,
     /// How many trials run: none that is impossible, and none that is measured already.
@@ -45,8 +38,6 @@ pub struct Plan {
     pub duration: Duration,
     /// What the estimate rests on.
     pub basis: Basis,
-    /// What the caller named to be overwritten, of what must be.
-    pub agreed: BTreeSet<String>,
     /// Sentences about subjects, with the subject's name: members that share hardware, nothing that
     /// the baseline does as well, too little room.
     pub notes: Vec<(String, String)>,
@@ -75,75 +66,57 @@ pub struct Written {
 /// Says what a campaign would do. Reads `/sys` and asks members for their sizes; writes nothing.
 /// `earlier` is what was measured of it, `destroy` what may be overwritten.
 pub fn plan_campaign(planned: Planned, earlier: &Earlier, destroy: &[PathBuf]) -> Plan {
-    let work = plan_work(&planned);
+    let figures = add_up(&planned);
     let overwrites = plan_overwrites(&planned);
     let permit = Permit::new(destroy);
     let agreed = overwrites.iter().filter(|path| permit.covers(path)).cloned().collect();
-    let mut possible = planned.trials.iter().filter(|trial| trial.cell.impossible.is_none());
-    let left: Vec<&Trial> =
-        possible.clone().filter(|trial| !earlier.measured.contains_key(&trial.number)).collect();
-    let (to_run, possible) = (left.len(), possible.by_ref().count());
-    let (duration, basis) = estimate(&planned, &work, &left, earlier);
-    let Planned { campaign, subjects, workloads, cells, trials } = planned;
-    let notes = subjects
+    let possible: Vec<&Trial> = planned.possible_trials().collect();
+    let left: Vec<&Trial> = possible
         .iter()
-        .enumerate()
-        .flat_map(|(index, subject)| {
-            let sharing = note_on_sharing(&place_members(&subject.source));
-            let tight = work.tight.iter().filter(move |(subject, _)| *subject == index);
-            let notes = sharing
-                .into_iter()
-                .chain(note_on_comparing(&subjects, &cells, index))
-                .chain(tight.map(|(_, why)| why.clone()));
-            notes.map(|note| (subject.name.clone(), note))
-        })
+        .copied()
+        .filter(|trial| !earlier.measured.contains_key(&trial.number))
         .collect();
-    let written = work.written;
-    Plan {
-        to_run,
-        possible,
-        duration,
-        basis,
-        agreed,
-        overwrites,
-        written,
-        campaign,
-        subjects,
-        workloads,
-        cells,
-        trials,
-        notes,
+    let (to_run, possible) = (left.len(), possible.len());
+    let (duration, basis) = estimate(&planned, &figures, &left, earlier);
+    let mut notes = Vec::new();
+    for (index, subject) in planned.subjects.iter().enumerate() {
+        let tight = figures.tight.iter().filter(|(subject, _)| *subject == index);
+        let sentences = note_on_sharing(&place_members(&subject.source))
+            .into_iter()
+            .chain(note_on_comparing(&planned, index))
+            .chain(tight.map(|(_, why)| why.clone()));
+        notes.extend(sentences.map(|note| (subject.name.clone(), note)));
     }
+    let written = figures.written;
+    Plan { planned, overwrites, agreed, written, to_run, possible, duration, basis, notes }
 }
 
 /// How long a campaign takes in all, by what it says alone.
 pub(crate) fn time_of(planned: &Planned) -> Duration {
-    let work = plan_work(planned);
-    let left: Vec<&Trial> =
-        planned.trials.iter().filter(|trial| trial.cell.impossible.is_none()).collect();
-    estimate(planned, &work, &left, &Earlier::default()).0
+    let left: Vec<&Trial> = planned.possible_trials().collect();
+    estimate(planned, &add_up(planned), &left, &Earlier::default()).0
 }
 
 /// How long the trials in `left` take: as their cells did before, where any was measured, else by
 /// what they do.
 fn estimate(
     planned: &Planned,
-    work: &Work,
+    figures: &Figures,
     left: &[&Trial],
     earlier: &Earlier,
 ) -> (Duration, Basis) {
     let mut measured: BTreeMap<(usize, usize), (f64, u32)> = BTreeMap::new();
     for trial in &planned.trials {
         if let Some(seconds) = earlier.measured.get(&trial.number) {
-            let (sum, count) = measured.entry(place_of(&trial.cell)).or_default();
+            let (sum, count) = measured.entry(trial.cell.place()).or_default();
             (*sum, *count) = (*sum + seconds, *count + 1);
         }
     }
     let by_plan: BTreeMap<(usize, usize), Duration> =
-        planned.cells.iter().map(place_of).zip(work.cells.iter().copied()).collect();
-    let mut duration = if measured.is_empty() { work.fill } else { Duration::ZERO };
+        planned.cells.iter().map(Cell::place).zip(figures.cells.iter().copied()).collect();
+    let mut duration = if measured.is_empty() { figures.fill } else { Duration::ZERO };
     for trial in left {
-        let place = place_of(&trial.cell);
+        let place = trial.cell.place();
         duration += match measured.get(&place) {
             Some((sum, count)) => {
                 Duration::from_secs_f64(sum / f64::from(*count) + earlier.around_s)
@@ -151,7 +124,7 @@ fn estimate(
             None => by_plan.get(&place).copied().unwrap_or_default(),
         };
     }
-    let basis = match work.assumes {
+    let basis = match figures.assumes {
         _ if !measured.is_empty() => Basis::Measured,
         true => Basis::Assumed,
         false => Basis::Known,
@@ -159,28 +132,26 @@ fn estimate(
     (duration, basis)
 }
 
-fn place_of(cell: &Cell) -> (usize, usize) {
-    (cell.subject, cell.workload_index)
-}
-
 /// What is said of a subject that no comparison can say anything of: it is compared with all
 /// baselines together, in the workloads that they and it have.
-fn note_on_comparing(subjects: &[Subject], cells: &[Cell], subject: usize) -> Option<String> {
-    let has = |subject: usize, workload: usize| {
-        cells.iter().any(|cell| {
-            (cell.subject, cell.workload_index) == (subject, workload) && cell.impossible.is_none()
-        })
+fn note_on_comparing(planned: &Planned, subject: usize) -> Option<String> {
+    let works_of = |subject: usize| -> BTreeSet<usize> {
+        planned.possible_of(subject).map(|cell| cell.workload_index).collect()
     };
-    let baselines = || (0..subjects.len()).filter(|&one| subjects[one].baseline);
-    let mut own = cells.iter().filter(|cell| cell.subject == subject && cell.impossible.is_none());
-    if subjects[subject].baseline
-        || baselines().next().is_none()
-        || own.clone().next().is_none()
-        || own.any(|cell| baselines().all(|baseline| has(baseline, cell.workload_index)))
+    let baselines = planned.subjects.iter().enumerate().filter(|(_, one)| one.baseline);
+    let own = works_of(subject);
+    let shared = baselines
+        .clone()
+        .map(|(index, _)| works_of(index))
+        .fold(own.clone(), |shared, works| &shared & &works);
+    let names: Vec<&str> = baselines.map(|(_, one)| one.name.as_str()).collect();
+    if planned.subjects[subject].baseline
+        || names.is_empty()
+        || own.is_empty()
+        || !shared.is_empty()
     {
         return None;
     }
-    let names: Vec<&str> = baselines().map(|one| subjects[one].name.as_str()).collect();
     Some(format!(
         "It is compared with nothing: no job on it runs on the baseline ({}) in the same way. A \
          folder has a file system of its own, which compares with that of other folders only.",

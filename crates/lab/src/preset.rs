@@ -33,95 +33,53 @@ pub struct Preset {
 /// written, 37.3 MB/s read), latency of a 7200 rpm disk.
 const IDE_DISK: &str = "model(usb-flash, size=8G, read=37300KB/s, write=46200KB/s, latency=13ms)";
 /// An OCZ Rally2 alone: 23.38 MB/s read, 14 MB/s written, 3.79 ms a seek.
-const RALLY2_1: &str = "model(usb-flash, size=2G, bus=usb2, bus_rate=40MB/s)";
-const RALLY2_2: &str = RALLY2_1;
+const RALLY2: &str = "model(usb-flash, size=2G, bus=usb2, bus_rate=40MB/s)";
 /// An A-DATA stick alone: 15.8 MB/s read.
 const ADATA: &str = "model(usb-flash, size=2G, read=15800KB/s, write=9MB/s, latency=1500us)";
 /// A SanDisk Cruzer Titanium: 20 MB/s read and 9 MB/s written, as advertised.
 const CRUZER_1: &str = "model(usb-flash, size=2G, bus=ehci1, bus_rate=40MB/s, read=20MB/s, write=9MB/s, latency=900us)";
 const CRUZER_2: &str = "model(usb-flash, size=2G, bus=ehci2, bus_rate=40MB/s, read=20MB/s, write=9MB/s, latency=900us)";
 
+/// Each preset's name, which is its file's, what it is, and its members with their models.
+macro_rules! presets {
+    ($($name:literal: $summary:literal, [$($member:literal = $model:expr),*];)*) => {
+        &[$(Preset {
+            name: $name,
+            summary: $summary,
+            toml: include_str!(concat!("preset/", $name, ".toml")),
+            modelled: &[$(($member, $model)),*],
+        }),*]
+    };
+}
+
 /// All presets, in the order in which they are listed.
-pub const PRESETS: &[Preset] = &[
-    Preset {
-        name: "quick",
-        summary: "one member alone against layouts: sequential and random, read and write, 1 MiB \
-                  and 4 KiB, five repetitions, two minutes",
-        toml: include_str!("preset/quick.toml"),
-        modelled: &[],
-    },
-    Preset {
-        name: "thorough",
-        summary: "as quick with more block sizes, ten seconds a trial and seven repetitions, \
-                  enough for a 95 % interval; about an hour and a half for two subjects",
-        toml: include_str!("preset/thorough.toml"),
-        modelled: &[],
-    },
-    Preset {
-        name: "failure",
-        summary: "arrays healthy, with a failed member, and while it is filled again: sequential and \
-                  random, reads and writes apart, and how long the recovery took; five repetitions of \
-                  three seconds",
-        toml: include_str!("preset/failure.toml"),
-        modelled: &[],
-    },
-    Preset {
-        name: "crystal",
-        summary: "the profile that people post: sequential 1 MiB at depth 8 and 1, random 4 KiB \
-                  at depth 32 and 1, five repetitions of five seconds",
-        toml: include_str!("preset/crystal.toml"),
-        modelled: &[],
-    },
-    Preset {
-        name: "steady",
-        summary: "after SNIA's test specification: precondition, then rounds of random writes and \
-                  mixes until a window of five is steady; hours",
-        toml: include_str!("preset/steady.toml"),
-        modelled: &[],
-    },
-    Preset {
-        name: "two-disk-levels",
-        summary: "two disks alone, linear, striped, mirrored and raid5: bonnie++, dd, cp, cp from \
-                  the cache, untar, cp -r by one to four processes, four repetitions",
-        toml: include_str!("preset/two-disk-levels.toml"),
-        modelled: &[("disk1", IDE_DISK), ("disk2", IDE_DISK)],
-    },
-    Preset {
-        name: "rally2",
-        summary: "two USB sticks striped: hdparm, seeks, dd, read-ahead 256 to 2048 sectors, mount \
-                  -o sync",
-        toml: include_str!("preset/rally2.toml"),
-        modelled: &[("stick1", RALLY2_1), ("stick2", RALLY2_2)],
-    },
-    Preset {
-        name: "rapiddisk",
-        summary: "RAM disks (braid's, zram, a loop on tmpfs): fio 1 MiB and 4 KiB at depth 32, dd \
-                  of 512 bytes to 4 MiB, raw and on ext4 and ext2",
-        toml: include_str!("preset/rapiddisk.toml"),
-        modelled: &[],
-    },
-    Preset {
-        name: "adata-4x",
-        summary: "four USB sticks striped with chunks of 64 and 128 KiB, and linear: hdparm, \
-                  sysbench random reads and writes",
-        toml: include_str!("preset/adata-4x.toml"),
-        modelled: &[("stick1", ADATA), ("stick2", ADATA), ("stick3", ADATA), ("stick4", ADATA)],
-    },
-    Preset {
-        name: "cruzer-6x",
-        summary: "one to six USB sticks on one and two buses: dd over a sweep of chunk sizes and \
-                  orders, then bonnie++ on six file systems",
-        toml: include_str!("preset/cruzer-6x.toml"),
-        modelled: &[
-            ("stick1", CRUZER_1),
-            ("stick2", CRUZER_1),
-            ("stick3", CRUZER_1),
-            ("stick4", CRUZER_2),
-            ("stick5", CRUZER_2),
-            ("stick6", CRUZER_2),
-        ],
-    },
-];
+pub const PRESETS: &[Preset] = presets! {
+    "quick": "one member alone against layouts: sequential and random, read and write, 1 MiB and 4 KiB, \
+              five repetitions, two minutes", [];
+    "thorough": "as quick with more block sizes, ten seconds a trial and seven repetitions, enough for a \
+                 95 % interval; about an hour and a half for two subjects", [];
+    "failure": "arrays healthy, with a failed member, and while it is filled again: sequential and random, \
+                reads and writes apart, and how long the recovery took; five repetitions of three \
+                seconds", [];
+    "crystal": "the profile that people post: sequential 1 MiB at depth 8 and 1, random 4 KiB at depth 32 \
+                and 1, five repetitions of five seconds", [];
+    "steady": "after SNIA's test specification: precondition, then rounds of random writes and mixes until \
+               a window of five is steady; hours", [];
+    "two-disk-levels": "two disks alone, linear, striped, mirrored and raid5: bonnie++, dd, cp, cp from the \
+                        cache, untar, cp -r by one to four processes, four repetitions",
+        ["disk1" = IDE_DISK, "disk2" = IDE_DISK];
+    "rally2": "two USB sticks striped: hdparm, seeks, dd, read-ahead 256 to 2048 sectors, mount -o sync",
+        ["stick1" = RALLY2, "stick2" = RALLY2];
+    "rapiddisk": "RAM disks (braid's, zram, a loop on tmpfs): fio 1 MiB and 4 KiB at depth 32, dd of 512 \
+                  bytes to 4 MiB, raw and on ext4 and ext2", [];
+    "adata-4x": "four USB sticks striped with chunks of 64 and 128 KiB, and linear: hdparm, sysbench random \
+                 reads and writes",
+        ["stick1" = ADATA, "stick2" = ADATA, "stick3" = ADATA, "stick4" = ADATA];
+    "cruzer-6x": "one to six USB sticks on one and two buses: dd over a sweep of chunk sizes and orders, \
+                  then bonnie++ on six file systems",
+        ["stick1" = CRUZER_1, "stick2" = CRUZER_1, "stick3" = CRUZER_1,
+         "stick4" = CRUZER_2, "stick5" = CRUZER_2, "stick6" = CRUZER_2];
+};
 
 /// What a preset is applied to, and what is changed about it. `None` and empty keep the preset's.
 #[derive(Debug, Clone, Default)]
@@ -171,18 +129,14 @@ impl Preset {
         if campaign.subjects.is_empty() {
             add_subjects(&mut campaign, choices)?;
         } else if choices.baseline.is_some() || !choices.subjects.is_empty() {
-            return Err(refused(
-                &campaign,
-                "it has its subjects".to_owned(),
-                self.how_to_name_members(&campaign),
-            ));
+            let next = self.how_to_name_members(&campaign);
+            return Err(campaign.refused("it has its subjects", next));
         }
-        self.check_choices(&campaign, choices)?;
+        self.check_flags(&campaign, choices)?;
         if choices.modelled {
             for member in &mut campaign.members {
-                if let Some((_, model)) =
-                    self.modelled.iter().find(|(name, _)| *name == member.name)
-                {
+                let model = self.modelled.iter().find(|(name, _)| *name == member.name);
+                if let Some((_, model)) = model {
                     member.device = (*model).to_owned();
                 }
             }
@@ -191,52 +145,51 @@ impl Preset {
             campaign.subjects.iter_mut().for_each(use_kernel);
         }
         set_members(&mut campaign, choices)?;
-        if let Some(member) = campaign.members.iter().find(|member| member.device.is_empty()) {
-            let reason = format!("the device of {} is not named", member.name);
-            return Err(refused(&campaign, reason, self.how_to_name_members(&campaign)));
-        }
-        let is_expression = |member: &&MemberDecl| member.device.contains('(');
-        if let Some(member) = campaign.members.iter().find(is_expression).filter(|_| choices.kernel)
-        {
-            return Err(refused(
-                &campaign,
-                format!(
-                    "--kernel: {} is {}, which the kernel has no device for",
-                    member.name, member.device
-                ),
-                format!("give --member {}=PATH, or leave --kernel out", member.name),
-            ));
+        for MemberDecl { name, device, .. } in &campaign.members {
+            if device.is_empty() {
+                let next = self.how_to_name_members(&campaign);
+                return Err(campaign.refused(format!("the device of {name} is not named"), next));
+            }
+            if choices.kernel && device.contains('(') {
+                return Err(campaign.refused(
+                    format!("--kernel: {name} is {device}, which the kernel has no device for"),
+                    format!("give --member {name}=PATH, or leave --kernel out"),
+                ));
+            }
         }
         choices.apply(campaign)
     }
 
     /// Refuses flags that this preset has no use for: ignored, they would promise something else
     /// than what is measured.
-    fn check_choices(&self, campaign: &Campaign, choices: &Choices) -> Result<(), LabError> {
-        let is_mine = self.compares_stacks();
-        let fault = match () {
-            () if choices.modelled && self.modelled.is_empty() => Some((
+    fn check_flags(&self, campaign: &Campaign, choices: &Choices) -> Result<(), LabError> {
+        let Choices { modelled, kernel, .. } = choices;
+        let own = self.compares_stacks();
+        if *modelled && self.modelled.is_empty() {
+            return Err(campaign.refused(
                 "--modelled: it has no members that could be modelled",
-                match is_mine {
-                    true => "name models yourself: --baseline 'model(hdd, size=1G)'".to_owned(),
-                    false => "leave --modelled out".to_owned(),
+                match own {
+                    true => "name models yourself: --baseline 'model(hdd, size=1G)'",
+                    false => "leave --modelled out",
                 },
-            )),
-            () if choices.kernel && campaign.members.is_empty() => Some((
+            ));
+        }
+        if *kernel && campaign.members.is_empty() {
+            return Err(campaign.refused(
                 "--kernel: it has no members that the kernel could make arrays of",
-                match is_mine {
-                    true => "name the kernel's array as a device: --subject md=/dev/md0".to_owned(),
-                    false => "leave --kernel out".to_owned(),
+                match own {
+                    true => "name the kernel's array as a device: --subject md=/dev/md0",
+                    false => "leave --kernel out",
                 },
-            )),
-            () if choices.kernel && choices.modelled => Some((
-                "--kernel and --modelled: the kernel's md takes whole devices and files, and no \
-                 models",
+            ));
+        }
+        if *kernel && *modelled {
+            return Err(campaign.refused(
+                "--kernel and --modelled: the kernel's md takes whole devices and files, and no models",
                 format!("leave one of the two out; with --kernel {}", name_all(campaign)),
-            )),
-            () => None,
-        };
-        fault.map_or(Ok(()), |(reason, next)| Err(refused(campaign, reason.to_owned(), next)))
+            ));
+        }
+        Ok(())
     }
 
     fn how_to_name_members(&self, campaign: &Campaign) -> String {
@@ -266,10 +219,9 @@ impl Choices {
     pub fn apply(&self, mut campaign: Campaign) -> Result<Campaign, LabError> {
         if let Some(scale) = self.scale {
             if !(scale.is_finite() && scale > 0.0 && scale <= 1000.0) {
-                return Err(refused(
-                    &campaign,
+                return Err(campaign.refused(
                     format!("the scale is {scale}"),
-                    "take a number above 0, such as 0.01 or 1/100".to_owned(),
+                    "take a number above 0, such as 0.01 or 1/100",
                 ));
             }
             campaign = campaign.scaled(scale);
@@ -315,8 +267,7 @@ fn set_members(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabErro
             None => {
                 let names: Vec<&str> = campaign.members.iter().map(|m| m.name.as_str()).collect();
                 let hint = did_you_mean(name, names.iter().copied());
-                return Err(refused(
-                    campaign,
+                return Err(campaign.refused(
                     format!("it has no member {name:?}{hint}"),
                     match names.len() {
                         0 => "it has no members at all; leave --member out".to_owned(),
@@ -343,10 +294,9 @@ fn use_kernel(subject: &mut SubjectDecl) {
 /// The baseline is named `single`, or `baseline` if a subject has taken that name.
 fn add_subjects(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabError> {
     let Some(baseline) = &choices.baseline else {
-        return Err(refused(
-            campaign,
-            "it compares stacks, and none is named".to_owned(),
-            "--baseline STACK says with what, and --subject NAME=STACK what".to_owned(),
+        return Err(campaign.refused(
+            "it compares stacks, and none is named",
+            "--baseline STACK says with what, and --subject NAME=STACK what",
         ));
     };
     let taken = choices.subjects.iter().any(|(name, _)| name == "single");
@@ -356,10 +306,6 @@ fn add_subjects(campaign: &mut Campaign, choices: &Choices) -> Result<(), LabErr
         campaign.subjects.push(SubjectDecl::new(name, Source::from_argument(stack), false));
     }
     Ok(())
-}
-
-fn refused(campaign: &Campaign, reason: String, next: String) -> LabError {
-    LabError::CampaignRefused { name: campaign.name.clone(), reason, next }
 }
 
 /// The preset `quick` with these subjects.

@@ -20,21 +20,22 @@ use std::time::Duration;
 
 use crate::LabOptions;
 use crate::campaign::Campaign;
-use crate::error::LabError;
+use crate::error::{LabError, Obstacle};
 use crate::facts::{Member, members_of, place_members};
 use crate::matrix::{Planned, Trial};
 use crate::progress::Progress;
 use crate::safety::check_overwrites;
 use crate::settings::Value;
 use crate::store::{Outcome, Store, StoredTrial, SubjectFacts, Times};
-use crate::subjects::{BringUp, Ready, Subjects};
+use crate::subjects::{Ready, Subjects};
+use crate::tool::RunOutput;
 use crate::world::World;
 
 mod bench;
 mod locks;
 mod versions;
 
-use bench::{Bench, Tried};
+use bench::Bench;
 use locks::lock_devices;
 use versions::{Versions, ask_versions};
 
@@ -42,7 +43,7 @@ use versions::{Versions, ask_versions};
 const FAILURES_IN_A_ROW: u32 = 3;
 
 /// How a run ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
     /// Trials in the campaign.
     pub planned: u32,
@@ -98,17 +99,6 @@ pub fn run_campaign(
     let versions = ask_versions(planned, options, world)?;
     let environment = world.environment(versions.found.clone());
     let session = store.begin_session(world.unix_time_s(), &environment)?;
-    for (index, subject) in planned.subjects.iter().enumerate() {
-        store.declare_subject(
-            index,
-            &SubjectFacts {
-                name: subject.name.clone(),
-                size_bytes: None,
-                members: place_members(&subject.source),
-                commands: Vec::new(),
-            },
-        )?;
-    }
     let mut subjects = Subjects::new(planned, options)?;
     for told in subjects.clear_what_was_left(world)? {
         eprintln!("{told}");
@@ -174,16 +164,9 @@ struct Run<'a, 'c> {
     times: Times,
 }
 
-/// What became of one trial.
-enum Step {
-    Measured,
-    Failed(String),
-    Impossible(String),
-    Stopped,
-}
-
 impl Run<'_, '_> {
     fn all_trials(&mut self, world: &mut dyn World) -> Result<Tally, LabError> {
+        (0..self.planned.subjects.len()).try_for_each(|subject| self.save_facts(subject, None))?;
         let trials = &self.planned.trials;
         let measured = self.store.measured_trials()?;
         let impossible = self.store.impossible_trials()?;
@@ -204,14 +187,8 @@ impl Run<'_, '_> {
             planned: trials.len() as u32,
             skipped: settled.len() as u32,
             measured_before: settled.iter().filter(|t| measured.contains(&t.number)).count() as u32,
-            measured: 0,
-            failed: 0,
-            impossible: 0,
-            left_out: 0,
-            stopped: false,
-            reasons: BTreeMap::new(),
             obstacles,
-            times: Times::default(),
+            ..Tally::default()
         };
         let mut progress = Progress::new(missing.len(), trials.len(), self.options.quiet);
         let mut in_a_row = vec![0_u32; self.planned.subjects.len()];
@@ -223,21 +200,20 @@ impl Run<'_, '_> {
                 continue;
             }
             progress.begin(trial.number, &self.describe(trial), world.monotonic());
-            let step = if self.options.stop.is_set() {
-                Step::Stopped
-            } else {
-                self.one_trial(trial, world)?
+            let outcome = match self.options.stop.is_set() {
+                true => None,
+                false => self.one_trial(trial, world)?,
             };
-            match step {
-                Step::Measured => {
+            match outcome {
+                Some(Outcome::Ok) => {
                     tally.measured += 1;
                     in_a_row[subject] = 0;
                 }
-                Step::Impossible(reason) => {
+                Some(Outcome::Impossible(reason)) => {
                     tally.impossible += 1;
                     *tally.obstacles.entry(reason).or_default() += 1;
                 }
-                Step::Failed(reason) => {
+                Some(Outcome::Failed(reason)) => {
                     tally.failed += 1;
                     progress.warn(&format!("trial {} failed: {reason}", trial.number));
                     // A tool that is not there says nothing about the subject.
@@ -253,7 +229,7 @@ impl Run<'_, '_> {
                     }
                     *tally.reasons.entry(reason).or_default() += 1;
                 }
-                Step::Stopped => {
+                None => {
                     tally.stopped = true;
                     break;
                 }
@@ -282,57 +258,65 @@ impl Run<'_, '_> {
         format!("{}: {}{fill}", self.planned.subjects[trial.cell.subject].name, trial.cell.workload)
     }
 
-    fn one_trial(&mut self, trial: &Trial, world: &mut dyn World) -> Result<Step, LabError> {
+    /// What became of a trial, which is kept; `None` if the user stopped it.
+    fn one_trial(
+        &mut self,
+        trial: &Trial,
+        world: &mut dyn World,
+    ) -> Result<Option<Outcome>, LabError> {
         let mut kept = self.blank(trial, world);
         if let Some(reason) = &trial.cell.impossible {
             kept.outcome = Outcome::Impossible(reason.clone());
-            return self.keep(kept);
+            return self.keep(kept, None).map(Some);
         }
         if let Some(reason) = self.versions.missing.get(&trial.cell.workload.tool) {
             kept.outcome = Outcome::Failed(reason.clone());
-            return self.keep(kept);
+            return self.keep(kept, None).map(Some);
         }
         let subject = trial.cell.subject;
         let before = world.monotonic();
         let ready = self.subjects.bring_up(subject, &trial.cell.workload, world);
         self.times.set_up_s += (world.monotonic() - before).as_secs_f64();
         let ready = match ready {
-            Ok(BringUp::Ready(ready)) => *ready,
-            Ok(BringUp::Impossible(reason)) => {
-                kept.outcome = Outcome::Impossible(reason);
-                return self.keep(kept);
-            }
-            Ok(BringUp::Stopped) => return Ok(Step::Stopped),
-            Err(error) => {
-                kept.outcome = Outcome::Failed(error.to_string());
-                return self.keep(kept);
+            Ok(ready) => ready,
+            Err(obstacle) => {
+                let Some(outcome) = outcome_of(obstacle) else { return Ok(None) };
+                kept.outcome = outcome;
+                return self.keep(kept, None).map(Some);
             }
         };
-        self.save_facts(subject, &ready)?;
+        self.save_facts(subject, Some(&ready))?;
         // Before anything is read: what is found then is what the tool finds.
         let content = self.subjects.content_of(subject, &trial.cell.workload, world);
-        let tried = self.bench.try_out(trial, ready, &mut kept, world);
+        let mut output = None;
+        let tried = self.bench.try_out(trial, ready, &mut kept, &mut output, world);
         kept.evidence.content = content;
         self.times.busy_s += self.bench.spent.busy_s;
         self.times.set_up_s += self.bench.spent.set_up_s;
         // A pass that ran beside a trial is a reason to doubt it; a volume that no longer answers
         // says so when it is put back.
-        if let Ok(Some(pass)) = self.subjects.pass_now(subject, world) {
-            kept.evidence.activities.push(pass);
-        }
-        let step = match tried {
-            Tried::Stopped => Ok(Step::Stopped),
-            Tried::Done(output) => self.keep_with(kept, output.as_ref()),
+        kept.evidence.activities.extend(self.subjects.pass_now(subject, world));
+        let outcome = match tried {
+            Ok(measured) => {
+                kept.measured = measured;
+                Some(Outcome::Ok)
+            }
+            Err(obstacle) => outcome_of(obstacle),
         };
+        let outcome = outcome
+            .map(|outcome| self.keep(StoredTrial { outcome, ..kept }, output.as_ref()))
+            .transpose();
         let before = world.monotonic();
         self.bench.clean_up(world);
         let let_go = self.subjects.let_go(subject, world);
         self.times.set_up_s += (world.monotonic() - before).as_secs_f64();
         // A subject that cannot be put back says so in its next trial; this one is kept.
-        if let Err(error) = let_go {
-            return step.map(|_| Step::Failed(format!("after the trial: {error}")));
+        match let_go {
+            Ok(()) => outcome,
+            Err(error) => {
+                outcome.map(|_| Some(Outcome::Failed(format!("after the trial: {error}"))))
+            }
         }
-        step
     }
 
     fn blank(&self, trial: &Trial, world: &dyn World) -> StoredTrial {
@@ -361,31 +345,29 @@ impl Run<'_, '_> {
         }
     }
 
-    fn save_facts(&mut self, subject: usize, ready: &Ready) -> Result<(), LabError> {
+    /// Notes what is known of a subject, which is more once it has been up.
+    fn save_facts(&mut self, subject: usize, ready: Option<&Ready>) -> Result<(), LabError> {
         let facts = SubjectFacts {
             name: self.planned.subjects[subject].name.clone(),
-            size_bytes: Some(ready.size_bytes),
+            size_bytes: ready.map(|ready| ready.size_bytes),
             members: place_members(&self.planned.subjects[subject].source),
-            commands: ready.commands.clone(),
+            commands: ready.map(|ready| ready.commands.clone()).unwrap_or_default(),
         };
         self.store.save_subject(subject, &facts)
     }
 
-    fn keep(&mut self, kept: StoredTrial) -> Result<Step, LabError> {
-        self.keep_with(kept, None)
-    }
-
-    fn keep_with(
-        &mut self,
-        kept: StoredTrial,
-        output: Option<&crate::tool::RunOutput>,
-    ) -> Result<Step, LabError> {
+    fn keep(&mut self, kept: StoredTrial, output: Option<&RunOutput>) -> Result<Outcome, LabError> {
         self.store.save_trial(self.session, &kept, output)?;
-        Ok(match kept.outcome {
-            Outcome::Ok => Step::Measured,
-            Outcome::Impossible(reason) => Step::Impossible(reason),
-            Outcome::Failed(reason) => Step::Failed(reason),
-        })
+        Ok(kept.outcome)
+    }
+}
+
+/// What an obstacle makes of a trial; `None`: the user stopped it.
+fn outcome_of(obstacle: Obstacle) -> Option<Outcome> {
+    match obstacle {
+        Obstacle::Impossible(reason) => Some(Outcome::Impossible(reason)),
+        Obstacle::Failed(error) => Some(Outcome::Failed(error.to_string())),
+        Obstacle::Stopped => None,
     }
 }
 

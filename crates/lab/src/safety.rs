@@ -67,9 +67,7 @@ impl Reasons {
 
     fn add(&mut self, workload: &Workload) {
         let setup = &workload.setup;
-        self.tool |= workload
-            .tool()
-            .is_none_or(|tool| tool.writes(&workload.settings, setup.processes) != Writes::Nothing);
+        self.tool |= workload.work().is_none_or(|work| work.writes != Writes::Nothing);
         self.filesystem |= setup.filesystem.is_made();
         self.health |= setup.health != Health::Healthy;
     }
@@ -231,7 +229,8 @@ mod tests {
     fn hurting_an_array_writes_though_the_tool_reads() {
         let mut campaign = only_reading("./a.img", "md(./a.img, ./b.img)");
         assert_eq!(plan_overwrites(&Planned::of(&campaign)), [] as [&str; 0]);
-        campaign.jobs[0].health = vec![Health::Healthy, Health::Degraded];
+        let states = ["healthy", "degraded"].map(|name| crate::settings::Value::Word(name.into()));
+        campaign.jobs[0].settings.insert("health".into(), states.to_vec());
         assert_eq!(plan_overwrites(&Planned::of(&campaign)), ["./a.img", "./b.img"]);
         // All of the baseline is lost, so it may be filled, too.
         let filled: Vec<bool> =
@@ -274,8 +273,9 @@ mod tests {
         let mut reading = campaign.jobs[0].clone();
         let read = crate::settings::Value::Word("read".to_owned());
         reading.settings.insert("op".to_owned(), vec![read]);
-        reading.subjects = vec!["single".to_owned()];
-        campaign.jobs[0].subjects = vec!["other".to_owned()];
+        let only = |name: &str| vec![crate::settings::Value::Word(name.to_owned())];
+        reading.settings.insert("subjects".to_owned(), only("single"));
+        campaign.jobs[0].settings.insert("subjects".to_owned(), only("other"));
         campaign.jobs.push(reading);
         let names: Vec<String> = campaign.expand().into_iter().map(|one| one.name).collect();
         assert_eq!(names, ["single", "other"]);

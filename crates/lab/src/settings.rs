@@ -64,8 +64,6 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Any text.
     Text,
-    /// A path.
-    Path,
 }
 
 /// A parameter of a tool.
@@ -83,7 +81,39 @@ pub struct Parameter {
     pub about: &'static str,
 }
 
+impl Kind {
+    /// The size of a block: a sector to 1 GiB.
+    pub const BLOCK: Self = Self::Size { min: 512, max: 1 << 30, unit: 512 };
+
+    /// Bytes from `least` to a pebibyte, a multiple of `least`.
+    pub const fn bytes_from(least: u64) -> Self {
+        Self::Size { min: least, max: 1 << 50, unit: least }
+    }
+
+    /// A number.
+    pub const fn count(min: u64, max: u64) -> Self {
+        Self::Count { min, max }
+    }
+}
+
 impl Parameter {
+    /// One without a default.
+    pub const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self { name, kind, default: None, scales: false, about }
+    }
+
+    /// With a default, spelt as in a campaign.
+    #[must_use]
+    pub const fn or(self, default: &'static str) -> Self {
+        Self { default: Some(default), ..self }
+    }
+
+    /// An amount of data or of work, which `--scale` multiplies.
+    #[must_use]
+    pub const fn scaling(self) -> Self {
+        Self { scales: true, ..self }
+    }
+
     /// A value of this parameter from a campaign's.
     ///
     /// # Errors
@@ -105,7 +135,7 @@ impl Parameter {
                 }
                 Err(unknown_word(word, words))
             }
-            (Kind::Text | Kind::Path, toml::Value::String(text)) => Ok(Value::Word(text.clone())),
+            (Kind::Text, toml::Value::String(text)) => Ok(Value::Word(text.clone())),
             (kind, other) => Err(format!("is {other}; {kind} is wanted")),
         }
     }
@@ -153,7 +183,6 @@ impl fmt::Display for Kind {
             Self::Size { .. } => f.write_str("a size such as \"64K\""),
             Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
             Self::Text => f.write_str("a text in quotes"),
-            Self::Path => f.write_str("a path in quotes"),
         }
     }
 }
@@ -211,24 +240,26 @@ impl Settings {
     }
 }
 
+/// Each of these with each of the values, the first slowest; as they are where there is no value.
+pub(crate) fn vary<T: Clone, V: Clone>(all: &[T], values: &[V], set: impl Fn(&mut T, V)) -> Vec<T> {
+    if values.is_empty() {
+        return all.to_vec();
+    }
+    let with = |(one, value): (&T, &V)| {
+        let mut one = one.clone();
+        set(&mut one, value.clone());
+        one
+    };
+    all.iter().flat_map(|one| values.iter().map(move |value| (one, value))).map(with).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SIZE: Parameter = Parameter {
-        name: "block_size",
-        kind: Kind::Size { min: 512, max: 64 << 20, unit: 512 },
-        default: Some("4K"),
-        scales: false,
-        about: "bytes of a request",
-    };
-    const OP: Parameter = Parameter {
-        name: "op",
-        kind: Kind::Choice(&["read", "write"]),
-        default: None,
-        scales: false,
-        about: "direction",
-    };
+    const SIZE: Parameter =
+        Parameter::new("block_size", Kind::BLOCK, "bytes of a request").or("4K");
+    const OP: Parameter = Parameter::new("op", Kind::Choice(&["read", "write"]), "direction");
 
     #[test]
     fn values_are_checked_with_what_is_allowed() {

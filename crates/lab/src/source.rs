@@ -7,15 +7,13 @@
 use crate::campaign::Source;
 use crate::facts::{Member, members_of};
 
-mod form;
 mod kernel;
 mod redundancy;
 mod states;
 
-pub(crate) use form::Form;
 pub(crate) use kernel::plan_kernel;
 pub use redundancy::leave_one_out;
-pub(crate) use redundancy::{Redundancy, plan_creation, redundancy};
+pub(crate) use redundancy::{Form, Redundancy, plan_creation, redundancy};
 pub(crate) use states::{Treatment, refilled, treatment, why_never};
 
 use redundancy::has_redundancy;

@@ -21,23 +21,25 @@
 //!
 //! Deliberately absent: statistics. The store keeps what was measured.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Params, params};
 
 use crate::campaign::{Campaign, render_campaign};
 use crate::environment::Environment;
 use crate::error::LabError;
 use crate::matrix::parse_campaign;
 
+mod column;
 mod database;
 mod files;
 mod read;
 mod record;
 mod write;
 
-pub(crate) use files::{RunLock, patiently, write_whole};
+use column::Json;
+pub(crate) use files::{patiently, take_lock, write_whole};
 pub use record::{Earlier, Outcome, Results, Session, StoredTrial, SubjectFacts, Times};
 
 /// A results directory that is open.
@@ -47,7 +49,7 @@ pub struct Store {
     db: Connection,
     /// A run's own, or shared with other readers. Let go after the database is closed, which
     /// writes the rest of its log into it.
-    lock: Option<RunLock>,
+    lock: Option<File>,
 }
 
 impl Store {
@@ -107,8 +109,8 @@ impl Store {
     ///
     /// When another run is at work here.
     pub(crate) fn lock(&mut self) -> Result<(), LabError> {
-        let lock = RunLock::take(&lock_in(&self.dir), &self.dir.display().to_string())?;
-        self.lock = Some(lock);
+        let what = self.dir.display().to_string();
+        self.lock = Some(take_lock(&lock_in(&self.dir), &what)?);
         Ok(())
     }
 
@@ -135,12 +137,11 @@ impl Store {
     /// Has the campaign that is here more repetitions. The copy for people follows if it is as it was
     /// written.
     fn lengthen(&self, campaign: &Campaign, held: &Campaign, toml: &str) -> Result<(), LabError> {
-        self.db
-            .execute(
-                "UPDATE campaign SET repetitions = ?1, toml = ?2",
-                params![campaign.repetitions, toml],
-            )
-            .map_err(LabError::store("record more repetitions"))?;
+        self.execute(
+            "record more repetitions",
+            "UPDATE campaign SET repetitions = ?1, toml = ?2",
+            params![campaign.repetitions, toml],
+        )?;
         let copy = self.dir.join("campaign.toml");
         let was = render_campaign(held)?;
         match fs::read_to_string(&copy) {
@@ -179,13 +180,11 @@ impl Store {
         started_unix_s: u64,
         environment: &Environment,
     ) -> Result<i64, LabError> {
-        let json = to_json("the environment", environment)?;
-        self.db
-            .execute(
-                "INSERT INTO session (started_unix_s, environment) VALUES (?1, ?2)",
-                params![started_unix_s as i64, json],
-            )
-            .map_err(LabError::store("record the session"))?;
+        self.execute(
+            "record the session",
+            "INSERT INTO session (started_unix_s, environment) VALUES (?1, ?2)",
+            params![started_unix_s, Json(environment)],
+        )?;
         Ok(self.db.last_insert_rowid())
     }
 
@@ -200,65 +199,44 @@ impl Store {
         times: &Times,
         ended_unix_s: Option<u64>,
     ) -> Result<(), LabError> {
-        self.db
-            .execute(
-                "UPDATE session SET busy_s = ?2, set_up_s = ?3, overhead_s = ?4, ended_unix_s = ?5 \
-                 WHERE id = ?1",
-                params![
-                    session,
-                    times.busy_s,
-                    times.set_up_s,
-                    times.overhead_s,
-                    ended_unix_s.map(|time| time as i64)
-                ],
-            )
-            .map(|_| ())
-            .map_err(LabError::store("record the session's times"))
+        self.execute(
+            "record the session's times",
+            "UPDATE session SET busy_s = ?2, set_up_s = ?3, overhead_s = ?4, ended_unix_s = ?5 \
+             WHERE id = ?1",
+            params![session, times.busy_s, times.set_up_s, times.overhead_s, ended_unix_s],
+        )
     }
 
-    /// Records what is known about a subject before it has been up, unless more is known.
-    ///
-    /// # Errors
-    ///
-    /// When the database cannot be written.
-    pub fn declare_subject(&self, position: usize, facts: &SubjectFacts) -> Result<(), LabError> {
-        self.insert_subject("ON CONFLICT DO NOTHING", position, facts)
-    }
-
-    /// Records what is known about a subject, over what was known.
+    /// Records what is known about a subject; of one that has not been up, only unless more is known.
     ///
     /// # Errors
     ///
     /// When the database cannot be written.
     pub fn save_subject(&self, position: usize, facts: &SubjectFacts) -> Result<(), LabError> {
-        let over = "ON CONFLICT (position) DO UPDATE SET name = excluded.name, \
-                    size_bytes = excluded.size_bytes, members = excluded.members, \
-                    commands = excluded.commands";
-        self.insert_subject(over, position, facts)
+        self.execute(
+            "record a subject",
+            "INSERT INTO subject (position, name, size_bytes, members, commands) \
+             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (position) DO UPDATE SET \
+             name = excluded.name, size_bytes = excluded.size_bytes, \
+             members = excluded.members, commands = excluded.commands \
+             WHERE excluded.size_bytes IS NOT NULL",
+            params![
+                position,
+                facts.name,
+                facts.size_bytes,
+                Json(&facts.members),
+                Json(&facts.commands)
+            ],
+        )
     }
 
-    fn insert_subject(
+    fn execute(
         &self,
-        or_else: &str,
-        position: usize,
-        facts: &SubjectFacts,
+        action: &'static str,
+        query: &str,
+        params: impl Params,
     ) -> Result<(), LabError> {
-        self.db
-            .execute(
-                &format!(
-                    "INSERT INTO subject (position, name, size_bytes, members, commands) \
-                     VALUES (?1, ?2, ?3, ?4, ?5) {or_else}"
-                ),
-                params![
-                    position as i64,
-                    facts.name,
-                    facts.size_bytes.map(|bytes| bytes as i64),
-                    to_json("the members", &facts.members)?,
-                    to_json("the commands", &facts.commands)?
-                ],
-            )
-            .map(|_| ())
-            .map_err(LabError::store("record a subject"))
+        self.db.execute(query, params).map(drop).map_err(LabError::store(action))
     }
 }
 
@@ -283,25 +261,12 @@ fn insert_campaign(db: &Connection, campaign: &Campaign, toml: &str) -> Result<(
             campaign.name,
             campaign.description,
             campaign.repetitions,
-            campaign.seed as i64,
+            campaign.seed.cast_signed(),
             toml
         ],
     )
     .map(|_| ())
     .map_err(LabError::store("record the campaign"))
-}
-
-fn to_json<T: serde::Serialize>(what: &'static str, value: &T) -> Result<String, LabError> {
-    serde_json::to_string(value)
-        .map_err(|error| LabError::Serialise { what, reason: error.to_string() })
-}
-
-fn from_json<T: serde::de::DeserializeOwned>(
-    what: &'static str,
-    json: &str,
-) -> Result<T, LabError> {
-    serde_json::from_str(json)
-        .map_err(|_| LabError::StoreContent { what, value: json.chars().take(200).collect() })
 }
 
 #[cfg(test)]

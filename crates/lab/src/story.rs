@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use crate::array::Array;
 use crate::command::{CommandLine, Exit, Finished};
-use crate::world::Beside;
 
 /// How often an array is asked whether it is through.
 const ASK_EVERY: Duration = Duration::from_millis(250);
@@ -105,10 +104,9 @@ impl Story {
     pub fn events(&self) -> &[(f64, String)] {
         &self.events
     }
-}
 
-impl Beside for Story {
-    fn due(&mut self, elapsed: Duration) -> Option<CommandLine> {
+    /// The command to run now, if any. Its result goes to [`Story::did`] before this gives another.
+    pub fn due(&mut self, elapsed: Duration) -> Option<CommandLine> {
         if self.is_under_way {
             return None;
         }
@@ -127,7 +125,8 @@ impl Beside for Story {
         Some(command)
     }
 
-    fn did(&mut self, elapsed: Duration, done: &Finished) {
+    /// Takes the result of the command that [`Story::due`] gave.
+    pub fn did(&mut self, elapsed: Duration, done: &Finished) {
         if !std::mem::take(&mut self.is_under_way) {
             return;
         }

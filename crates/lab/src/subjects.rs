@@ -30,18 +30,19 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use crate::LabOptions;
-use crate::array::Keeper;
+use crate::array::{Braid, Keeper};
 use crate::campaign::{Campaign, Health, Source, Subject};
 use crate::command::{Exit, Target};
-use crate::error::LabError;
+use crate::error::{LabError, Obstacle};
 use crate::evidence::Watch;
 use crate::facts::{Member, identities_of, members_of};
-use crate::matrix::{Planned, Workload};
+use crate::matrix::{Planned, Workload, goes_through_nbd};
 use crate::safety::{Permit, Reasons, reasons_to_write, workload_writes};
 use crate::source::{Form, Treatment, is_ephemeral, treatment};
 use crate::story::Story;
 use crate::world::World;
 
+mod asked;
 mod content;
 mod devices;
 mod directory;
@@ -55,10 +56,10 @@ mod loops;
 mod nbd;
 mod path;
 mod readahead;
-mod release;
 mod site;
 mod stack;
 mod start;
+mod things;
 mod tmpfs;
 mod treat;
 mod trial;
@@ -66,10 +67,11 @@ mod zram;
 
 pub(crate) use trial::Shares;
 
+use asked::Asked;
+use hand::Hand;
 use held::Held;
-use journal::Thing;
 pub(crate) use journal::{Journal, Room};
-use site::{Base, LIMIT, Obstacle};
+use site::{Base, LIMIT};
 
 /// So many subjects are up at most: each is a process, and those in memory take what they were
 /// written.
@@ -80,17 +82,6 @@ const BLOCK: u64 = 4096;
 /// What is used of so many bytes.
 pub(crate) fn whole_blocks(bytes: u64) -> u64 {
     bytes / BLOCK * BLOCK
-}
-
-/// How bringing a subject up went.
-#[derive(Debug)]
-pub enum BringUp {
-    /// It can be measured now.
-    Ready(Box<Ready>),
-    /// It cannot be had on this machine, for this reason; the campaign goes on without it.
-    Impossible(String),
-    /// The user asked to stop meanwhile.
-    Stopped,
 }
 
 /// A subject that can be measured now.
@@ -120,13 +111,13 @@ pub struct Subjects<'a> {
     options: &'a LabOptions,
     subjects: Vec<Subject>,
     states: Vec<State>,
-    /// How many trials have begun.
-    begun: u64,
+    /// Those that are up, the one that was used last at the end.
+    up: Vec<usize>,
     /// Holds sockets, and what braid remembers of volumes; gone when the campaign is over.
     room: Room,
+    /// How braid is called; what it remembers of volumes lies in the room.
+    braid: Braid,
     journal: Rc<Journal>,
-    /// What an earlier run noted and did not strike.
-    left: Vec<(u64, Thing)>,
     /// What may be overwritten.
     permit: Permit,
     /// Why each subject is written.
@@ -136,7 +127,6 @@ pub struct Subjects<'a> {
 }
 
 /// How one subject is.
-#[derive(Default)]
 struct State {
     base: Option<Base>,
     held: Held,
@@ -145,8 +135,6 @@ struct State {
     trial: Held,
     /// In which form it is up.
     form: Form,
-    /// When it was used last: trials that had begun by then.
-    last_used: u64,
     /// Whether its health was changed and not mended.
     is_hurt: bool,
     is_filled: bool,
@@ -154,8 +142,15 @@ struct State {
 
 impl State {
     fn noted_in(journal: &Rc<Journal>) -> Self {
-        let (held, trial) = (Held::noted_in(journal), Held::noted_in(journal));
-        Self { held, trial, ..Self::default() }
+        Self {
+            base: None,
+            held: Held::noted_in(journal),
+            commands: Vec::new(),
+            trial: Held::noted_in(journal),
+            form: Form::default(),
+            is_hurt: false,
+            is_filled: false,
+        }
     }
 }
 
@@ -168,20 +163,19 @@ impl<'a> Subjects<'a> {
     pub fn new(planned: &Planned, options: &'a LabOptions) -> Result<Self, LabError> {
         // A socket's path may have 107 bytes, so not in the results directory.
         let journal = Journal::open(&options.results_dir)?;
-        let left = journal.all();
         let room = Room::new(&std::env::temp_dir(), "braid-lab-", &journal)?;
         let Planned { campaign, subjects, workloads, .. } = planned;
         let hurts = |workload: &Workload| workload.setup.health != Health::Healthy;
         Ok(Self {
             states: subjects.iter().map(|_| State::noted_in(&journal)).collect(),
-            begun: 0,
+            up: Vec::new(),
             subjects: subjects.clone(),
+            braid: Braid::in_folder(options.braid_binary.display().to_string(), room.path()),
             room,
             journal,
-            left,
             permit: Permit::new(&options.destroy),
             reasons: reasons_to_write(planned),
-            through_nbd: !campaign.jobs.is_empty() && planned.goes_through_nbd(),
+            through_nbd: !campaign.jobs.is_empty() && goes_through_nbd(&planned.workloads),
             will_be_hurt: workloads.iter().any(hurts),
             campaign: campaign.clone(),
             options,
@@ -192,22 +186,8 @@ impl<'a> Subjects<'a> {
     ///
     /// # Errors
     ///
-    /// When it should come up and does not, or its server has died since the last trial.
+    /// Why it is not ready; also when its server has died since the last trial.
     pub fn bring_up(
-        &mut self,
-        subject: usize,
-        workload: &Workload,
-        world: &mut dyn World,
-    ) -> Result<BringUp, LabError> {
-        match self.try_bring_up(subject, workload, world) {
-            Ok(ready) => Ok(BringUp::Ready(Box::new(ready))),
-            Err(Obstacle::Impossible(reason)) => Ok(BringUp::Impossible(reason)),
-            Err(Obstacle::Stopped) => Ok(BringUp::Stopped),
-            Err(Obstacle::Failed(error)) => Err(error),
-        }
-    }
-
-    fn try_bring_up(
         &mut self,
         subject: usize,
         workload: &Workload,
@@ -241,8 +221,8 @@ impl<'a> Subjects<'a> {
             self.make_room(world)?;
             self.start(subject, form, world)?;
         }
-        self.begun += 1;
-        self.states[subject].last_used = self.begun;
+        self.up.retain(|one| *one != subject);
+        self.up.push(subject);
         if self.needs_fill(subject, workload) {
             self.fill(subject, world)?;
         }
@@ -250,11 +230,7 @@ impl<'a> Subjects<'a> {
         let story = self.treat(subject, workload, treatment, &mut commands, world)?;
         match self.prepare(subject, workload, commands, world) {
             Ok(ready) => Ok(Ready { story, ..ready }),
-            Err(obstacle) => {
-                let name = &self.subjects[subject].name;
-                let cleared = self.states[subject].trial.release(name, false, world);
-                Err(first_of(obstacle, cleared))
-            }
+            Err(obstacle) => Err(first_of(obstacle, self.end_trial(subject, false, world))),
         }
     }
 
@@ -265,12 +241,22 @@ impl<'a> Subjects<'a> {
     ///
     /// When something is busy or the array does not heal.
     pub fn let_go(&mut self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
-        let name = &self.subjects[subject].name;
-        self.states[subject].trial.release(name, false, world)?;
+        self.end_trial(subject, false, world)?;
         match self.states[subject].is_hurt {
             true => self.mend(subject, world),
             false => Ok(()),
         }
+    }
+
+    fn end_trial(
+        &mut self,
+        subject: usize,
+        is_the_end: bool,
+        world: &mut dyn World,
+    ) -> Result<(), LabError> {
+        let name = &self.subjects[subject].name;
+        let mut hand = Hand { subject: name, braid: &self.braid, world };
+        self.states[subject].trial.release(&mut hand, is_the_end)
     }
 
     /// Takes everything down. All is tried, by force where it must be; the first failure is
@@ -291,28 +277,15 @@ impl<'a> Subjects<'a> {
     }
 
     /// The pass that runs over a volume's array at this moment: `resync`, `recovery`, `check`.
-    /// `None` where nothing runs, or where the kernel's own tables tell it.
-    ///
-    /// # Errors
-    ///
-    /// When the volume cannot be asked or does not answer.
-    pub fn pass_now(
-        &self,
-        subject: usize,
-        world: &mut dyn World,
-    ) -> Result<Option<String>, LabError> {
-        let array = self.states[subject].base.as_ref().and_then(|base| base.array.as_ref());
-        let Some(array) = array.filter(|array| matches!(array.keeper, Keeper::Volume { .. }))
-        else {
-            return Ok(None);
-        };
-        let done = world.run(&array.ask(), LIMIT, &self.options.stop)?;
-        let activity = array.read(&done).map_err(|reason| LabError::StepFailed {
-            action: "ask the volume what it does".to_owned(),
-            reason,
-            command: Some(array.ask().to_string()),
-        })?;
-        Ok(activity.pass)
+    /// `None` where nothing runs, where the kernel's own tables tell it, and of a volume that does
+    /// not answer.
+    pub fn pass_now(&self, subject: usize, world: &mut dyn World) -> Option<String> {
+        let array = self.states[subject].base.as_ref()?.array.as_ref()?;
+        let (name, stop) = (&self.subjects[subject].name, &self.options.stop);
+        match array.keeper {
+            Keeper::Volume { .. } => Asked { subject: name, array, stop, world }.ask().ok()?.pass,
+            Keeper::Kernel { .. } => None,
+        }
     }
 
     /// Whether the region must be written before a subject meets a workload.
@@ -356,13 +329,9 @@ impl<'a> Subjects<'a> {
 
     fn take_down_rivals(&mut self, subject: usize, world: &mut dyn World) -> Result<(), LabError> {
         let mine = identities_of(&self.subjects[subject].source);
-        for other in 0..self.states.len() {
-            let is_up = other != subject && self.states[other].base.is_some();
-            let shares = || {
-                let others = identities_of(&self.subjects[other].source);
-                others.keys().any(|identity| mine.contains_key(identity))
-            };
-            if is_up && shares() {
+        for other in self.up.clone() {
+            let others = identities_of(&self.subjects[other].source);
+            if other != subject && others.keys().any(|identity| mine.contains_key(identity)) {
                 self.take_down(other, false, world)?;
             }
         }
@@ -371,11 +340,9 @@ impl<'a> Subjects<'a> {
 
     /// Takes down what was used longest ago, where as many are up as may be.
     fn make_room(&mut self, world: &mut dyn World) -> Result<(), LabError> {
-        let mut up: Vec<usize> =
-            (0..self.states.len()).filter(|one| self.states[*one].base.is_some()).collect();
-        up.sort_by_key(|one| self.states[*one].last_used);
-        let too_many = (up.len() + 1).saturating_sub(MOST_UP);
-        up.into_iter().take(too_many).try_for_each(|one| self.take_down(one, false, world))
+        let too_many = (self.up.len() + 1).saturating_sub(MOST_UP);
+        let oldest = self.up[..too_many].to_vec();
+        oldest.into_iter().try_for_each(|one| self.take_down(one, false, world))
     }
 
     fn take_down(
@@ -384,58 +351,40 @@ impl<'a> Subjects<'a> {
         is_the_end: bool,
         world: &mut dyn World,
     ) -> Result<(), LabError> {
-        let name = &self.subjects[subject].name;
-        let state = &mut self.states[subject];
-        if state.base.is_some() && is_ephemeral(&self.subjects[subject].source) {
-            state.is_filled = false;
-        }
-        let trial = state.trial.release(name, is_the_end, world);
+        let trial = self.end_trial(subject, is_the_end, world);
         if trial.is_err() && !is_the_end {
             return trial;
         }
+        let facts = &self.subjects[subject];
+        let state = &mut self.states[subject];
+        state.is_filled &= state.base.is_none() || !is_ephemeral(&facts.source);
         // Whatever comes of it, the base is whole no more.
         (state.base, state.is_hurt) = (None, false);
-        trial.and(state.held.release(name, is_the_end, world))
+        self.up.retain(|one| *one != subject);
+        let mut hand = Hand { subject: &facts.name, braid: &self.braid, world };
+        trial.and(state.held.release(&mut hand, is_the_end))
     }
 
-    /// A server that died between two trials is an error, not a reason for a silent restart: its
+    /// A volume that died between two trials is an error, not a reason for a silent restart: its
     /// death may be the most interesting result of the campaign.
     fn check_alive(&mut self, subject: usize, world: &mut dyn World) -> Result<(), Obstacle> {
-        let state = &mut self.states[subject];
-        let Some(base) = &state.base else { return Ok(()) };
-        if let Some(server) = state.held.server() {
-            let Some((exit, stderr)) = server.poll_exit()? else { return Ok(()) };
-            state.held.forget_server();
-            return self.is_dead(subject, exit.to_string(), stderr, world);
-        }
-        let Some(name) = base.volume.clone() else { return Ok(()) };
-        let ask = self.braid().call(["status", name.as_str(), "--json"]);
+        let base = self.states[subject].base.as_ref();
+        let Some(name) = base.and_then(|base| base.volume.as_deref()) else { return Ok(()) };
+        let ask = self.braid.call(["status", name, "--json"]);
         let done = world.run(&ask, LIMIT, &self.options.stop)?;
         match done.exit {
-            Exit::Code(0) => Ok(()),
-            Exit::Stopped => Err(Obstacle::Stopped),
-            exit => {
-                self.is_dead(subject, format!("`braid status` says {exit}"), done.stderr, world)
-            }
+            Exit::Code(0) => return Ok(()),
+            Exit::Stopped => return Err(Obstacle::Stopped),
+            _ => {}
         }
-    }
-
-    /// Takes away what a server left that died, and says that it did.
-    fn is_dead(
-        &mut self,
-        subject: usize,
-        how: String,
-        stderr: String,
-        world: &mut dyn World,
-    ) -> Result<(), Obstacle> {
         let command = self.states[subject].commands.join("; ");
         let left = self.take_down(subject, true, world).err();
         let left = left.map_or_else(String::new, |error| format!("; {error}"));
         Err(Obstacle::Failed(LabError::SubjectDown {
             subject: self.subjects[subject].name.clone(),
-            reason: format!("its server ended by itself: {how}{left}"),
+            reason: format!("its server ended by itself: `braid status` says {}{left}", done.exit),
             command,
-            stderr,
+            stderr: done.stderr,
         }))
     }
 }

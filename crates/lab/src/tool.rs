@@ -28,35 +28,30 @@ mod recipe;
 mod registry;
 pub mod source;
 mod sysbench;
-#[cfg(test)]
-mod testing;
 
 pub use recipe::places_in_shell;
 #[cfg(feature = "brought-tool")]
 pub use registry::bring;
 pub use registry::{all, find, names};
+pub use source::SourceData;
 
 /// What a tool asks of the subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Place {
     /// Raw bytes: a block device or a file.
-    Device {
-        /// Whether an NBD server will do as well.
-        nbd: bool,
-    },
+    Device,
     /// A folder on a file system.
+    #[default]
     Folder,
     /// Raw bytes when the workload has no file system, else a folder.
-    Either {
-        /// Whether an NBD server will do as well.
-        nbd: bool,
-    },
+    Either,
 }
 
 /// What a trial writes to the subject, for the plan and for safety.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Writes {
     /// Nothing at all.
+    #[default]
     Nothing,
     /// So many bytes.
     Bytes(u64),
@@ -66,9 +61,10 @@ pub enum Writes {
 
 /// What a trial's data are to something that compresses: what it writes to the subject, and what it
 /// wrote there before in order to read it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Content {
     /// Incompressible, as is the first content that the laboratory gives raw subjects.
+    #[default]
     Random,
     /// About so many percent of each block compress away.
     Compressible(u64),
@@ -77,8 +73,6 @@ pub enum Content {
     Text(u64),
     /// Zeros or a pattern, of which next to nothing is left.
     Constant,
-    /// The user's own.
-    Unknown,
 }
 
 /// Everything that a tool needs to know about a trial.
@@ -105,21 +99,8 @@ pub struct TrialSpec<'a> {
     /// A folder beside the subject, empty at the trial's start. Text files that the tool leaves
     /// here are given to [`Tool::parse`] and kept.
     pub scratch: &'a Path,
-    /// A folder beside the subject with what [`Tool::sources`] asked for.
+    /// A folder beside the subject with what [`Work::source`] asks for.
     pub sources: &'a Path,
-}
-
-/// Something to have ready before a tool's first trial, on fast storage beside the subject. It is
-/// made once a campaign.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SourceData {
-    /// A file of incompressible bytes: name, length.
-    File(String, u64),
-    /// A tar archive of a tree like a kernel's sources (many small files, some large, folders in
-    /// folders, mostly compressible text): name, bytes of its files together.
-    Archive(String, u64),
-    /// The tree itself: name, bytes of its files together.
-    Tree(String, u64),
 }
 
 /// A trial, as programs to run.
@@ -175,22 +156,118 @@ pub enum ToolError {
     },
 }
 
+/// What a tool is, whatever its settings.
+#[derive(Debug, Clone, Copy)]
+pub struct About {
+    /// Its name in campaigns.
+    pub name: &'static str,
+    /// The program that it starts.
+    pub program: &'static str,
+    /// The Debian package that has the program.
+    pub package: &'static str,
+    /// One line for people: what it measures.
+    pub summary: &'static str,
+    /// What a campaign can set.
+    pub parameters: &'static [Parameter],
+    /// The arguments that make the program print its version.
+    pub version_args: &'static [&'static str],
+    /// Where the version stands in what it prints then.
+    pub version: Version,
+}
+
+/// Where a program's version stands in what it prints.
+#[derive(Debug, Clone, Copy)]
+pub enum Version {
+    /// Behind these words, on a line of its own.
+    After(&'static str),
+    /// In the first line, `NAME (PACKAGE) VERSION`.
+    Gnu,
+}
+
+impl Version {
+    /// The version, as in `fio-3.33`.
+    fn read(self, program: &str, output: &ToolOutput) -> Option<String> {
+        let numbered = |rest: &str| {
+            let word = rest.split_whitespace().next()?;
+            word.starts_with(|c: char| c.is_ascii_digit()).then(|| word.to_owned())
+        };
+        match self {
+            Self::After(words) => {
+                let lines = output.stderr.lines().chain(output.stdout.lines());
+                let mut found = lines.filter_map(|line| numbered(line.trim().strip_prefix(words)?));
+                let version = found.next()?;
+                found.next().is_none().then(|| format!("{program}-{version}"))
+            }
+            Self::Gnu => {
+                let (_, rest) = output.stdout.lines().next()?.split_once('(')?;
+                let (package, rest) = rest.split_once(')')?;
+                let package = package.trim_start_matches("GNU ").replace(' ', "-");
+                Some(format!("{package}-{}", numbered(rest)?))
+            }
+        }
+    }
+}
+
+/// What a tool does with some settings, as far as plan, safety and reports ask. The default reads for
+/// the campaign's time, in a folder.
+#[derive(Debug, Clone, Copy)]
+pub struct Work {
+    /// What it asks of the subject.
+    pub place: Place,
+    /// Whether an NBD server will do where it takes raw bytes.
+    pub speaks_nbd: bool,
+    /// What one trial writes, by all processes together.
+    pub writes: Writes,
+    /// What the data are that it writes.
+    pub content: Content,
+    /// Whether the content of a raw subject matters, so that it must have been written once before
+    /// the first trial: reading a hole measures nothing.
+    pub reads_raw: bool,
+    /// Whether it reads a raw subject on beyond the region, for a program that takes no limit.
+    pub reads_past_region: bool,
+    /// How long a trial takes.
+    pub effort: Effort,
+    /// The number that is compared between subjects.
+    pub headline: Metric,
+    /// What must lie ready beside the subject.
+    pub source: Option<SourceData>,
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Self {
+            place: Place::default(),
+            speaks_nbd: false,
+            writes: Writes::default(),
+            content: Content::default(),
+            reads_raw: false,
+            reads_past_region: false,
+            effort: Effort::Runtime,
+            headline: Metric::Throughput,
+            source: None,
+        }
+    }
+}
+
 /// A program that measures.
 pub trait Tool: Sync {
+    /// What it is.
+    fn about(&self) -> &'static About;
+
     /// Its name in campaigns.
-    fn name(&self) -> &'static str;
-
-    /// The Debian package that has the program.
-    fn package(&self) -> &'static str;
-
-    /// One line for people: what it measures.
-    fn about(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        self.about().name
+    }
 
     /// What a campaign can set.
-    fn parameters(&self) -> &'static [Parameter];
+    fn parameters(&self) -> &'static [Parameter] {
+        self.about().parameters
+    }
 
     /// Prints the version.
-    fn version_command(&self) -> CommandLine;
+    fn version_command(&self) -> CommandLine {
+        CommandLine::new(self.about().program).args(self.about().version_args.iter().copied())
+    }
 
     /// The version, as in `fio-3.33`, from what [`Tool::version_command`] printed. The exit
     /// status is not looked at before: some tools print their version and fail.
@@ -198,7 +275,13 @@ pub trait Tool: Sync {
     /// # Errors
     ///
     /// When it holds no version.
-    fn parse_version(&self, output: &ToolOutput) -> Result<String, ToolError>;
+    fn parse_version(&self, output: &ToolOutput) -> Result<String, ToolError> {
+        let About { program, version, .. } = *self.about();
+        version.read(program, output).ok_or_else(|| {
+            let said = [&output.stdout, &output.stderr].map(|text| parts::excerpt(text));
+            parts::malformed(program, format!("no version in {}", said.join(" or ")))
+        })
+    }
 
     /// What the settings mean together, for checks that one parameter alone cannot make.
     ///
@@ -210,36 +293,15 @@ pub trait Tool: Sync {
         Ok(())
     }
 
-    /// What it asks of the subject.
-    fn place(&self, settings: &Settings) -> Place;
-
-    /// What one trial writes, by all processes together.
-    fn writes(&self, settings: &Settings, processes: u32) -> Writes;
-
-    /// What the data are that it writes.
-    fn content(&self, settings: &Settings) -> Content;
+    /// What it does with these settings.
+    fn work(&self, settings: &Settings, processes: u32) -> Work;
 
     /// What lies in the subject's folder before the clock starts and is not counted by
-    /// [`Tool::writes`]: bytes, of all processes together. `room_bytes` is what a trial may use.
+    /// [`Work::writes`]: bytes, of all processes together. `room_bytes` is what a trial may use.
     fn lays_out(&self, settings: &Settings, processes: u32, room_bytes: u64) -> u64 {
         let _ = (settings, processes, room_bytes);
         0
     }
-
-    /// Whether the content of a raw subject matters, so that it must have been written once before
-    /// the first trial: reading a hole measures nothing.
-    fn reads_raw(&self, settings: &Settings) -> bool {
-        let _ = settings;
-        false
-    }
-
-    /// Whether it reads a raw subject on beyond the region, for a program that takes no limit.
-    fn reads_past_region(&self) -> bool {
-        false
-    }
-
-    /// How long a trial takes.
-    fn effort(&self, settings: &Settings, processes: u32) -> Effort;
 
     /// Seconds before the measured time in which it works and counts nothing, of the `asked_s` that
     /// the campaign wants: all of them if it has a ramp, else 0.
@@ -250,15 +312,6 @@ pub trait Tool: Sync {
 
     /// The settings in words, unique among those that differ: `random read 4K, depth 32`.
     fn label(&self, settings: &Settings) -> String;
-
-    /// The number that is compared between subjects.
-    fn headline(&self, settings: &Settings) -> Metric;
-
-    /// What must lie ready beside the subject.
-    fn sources(&self, settings: &Settings) -> Vec<SourceData> {
-        let _ = settings;
-        Vec::new()
-    }
 
     /// The trial as programs.
     ///

@@ -3,76 +3,37 @@
 //!
 //! [`SystemWorld`] is the real one; its parts lie under `world/`.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::command::{CommandLine, Exit, Finished, Step, Target, ToolOutput};
+use crate::command::{CommandLine, Finished, Step, Target, ToolOutput};
 use crate::environment::Environment;
 use crate::error::LabError;
 use crate::evidence::{Snapshot, Watch};
+use crate::story::Story;
 
 mod content;
 mod files;
 mod many;
 mod process;
-mod service;
 mod stop;
 mod strays;
-mod stream;
 mod system;
 
 pub(crate) use content::{Leave, make_file};
-pub use files::Claim;
 pub(crate) use files::{free_bytes, read_text, size_of};
 
 pub use stop::StopFlag;
 pub use system::SystemWorld;
 
-/// A server that is running.
-pub trait Service {
-    /// How it ended and what it said on standard error, if it has ended.
-    ///
-    /// # Errors
-    ///
-    /// When the process cannot be watched.
-    fn poll_exit(&mut self) -> Result<Option<(Exit, String)>, LabError>;
-
-    /// Its process, if it is one.
-    fn pid(&self) -> Option<u32> {
-        None
-    }
-
-    /// Asks it to end (SIGTERM), waits, and kills it after `grace`. Returns how it ended and what
-    /// it said on standard error.
-    ///
-    /// # Errors
-    ///
-    /// When the process can be neither signalled nor waited for.
-    fn stop(&mut self, grace: Duration) -> Result<(Exit, String), LabError>;
-}
-
-/// What is done beside programs while they run: one command at a time.
-pub trait Beside {
-    /// The command to run now, if any. Its result goes to [`Beside::did`] before this gives another.
-    fn due(&mut self, elapsed: Duration) -> Option<CommandLine>;
-
-    /// Takes the result of the command that [`Beside::due`] gave.
-    fn did(&mut self, elapsed: Duration, done: &Finished);
-}
-
-/// Nothing is done beside them.
-#[derive(Debug, Clone, Copy)]
-pub struct Alone;
-
-impl Beside for Alone {
-    fn due(&mut self, _: Duration) -> Option<CommandLine> {
-        None
-    }
-
-    fn did(&mut self, _: Duration, _: &Finished) {}
-}
-
 /// Everything that the runner needs from outside.
+///
+/// # Errors
+///
+/// What fails says what was tried, on what, and why. A program that fails is no error: its exit says
+/// so, also when `stop` was set or it took longer than its limit. Anything else that takes `stop` fails
+/// with [`LabError::Stopped`] when it is set meanwhile.
 pub trait World {
     /// Time since some fixed moment; never goes back.
     fn monotonic(&self) -> Duration;
@@ -80,122 +41,46 @@ pub trait World {
     fn unix_time_s(&self) -> u64;
     /// Waits.
     fn sleep(&mut self, time: Duration);
-    /// Runs a tool to its end, at most `limit`, less if `stop` is set.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be started or watched; a tool that fails is not an error here.
+    /// Runs a program to its end, at most `limit`, less if `stop` is set.
     fn run(
         &mut self,
         command: &CommandLine,
         limit: Duration,
         stop: &StopFlag,
     ) -> Result<Finished, LabError>;
-    /// Starts a server.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be started.
-    fn start(&mut self, command: &CommandLine) -> Result<Box<dyn Service>, LabError>;
-    /// Size in bytes of the export of an NBD server that is ready; an error while it is not.
-    ///
-    /// # Errors
-    ///
-    /// When nothing listens there or it does not speak NBD.
-    fn nbd_size(&mut self, uri: &str) -> Result<u64, LabError>;
-    /// Size in bytes of a file or block device.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be opened for reading.
-    fn path_size(&mut self, path: &Path) -> Result<u64, LabError>;
 
     /// Starts all programs at once and waits for all, at most `limit`, less if `stop` is set.
-    /// Then each that still runs is ended, with [`Exit::TimedOut`] or [`Exit::Stopped`]; with
-    /// [`Exit::Flooded`] when one prints without end. What a program started and left behind is
-    /// ended with it. Meanwhile the commands of `beside` are run. Answers one output for
-    /// each program, in order, with its seconds from the common start.
-    ///
-    /// # Errors
-    ///
-    /// When one cannot be started or watched; none is left running then. A program that fails is
-    /// not an error here.
+    /// Then each that still runs is ended, with an exit of `TimedOut` or `Stopped`; with one of
+    /// `Flooded` when one prints without end. What a program started and left behind is
+    /// ended with it. Meanwhile the commands of `story` are run. Answers one output for
+    /// each program, in order, with its seconds from the common start. When one cannot be started,
+    /// none is left running.
     fn run_all(
         &mut self,
         commands: &[CommandLine],
         limit: Duration,
         stop: &StopFlag,
-        beside: &mut dyn Beside,
+        story: &mut Story,
     ) -> Result<Vec<ToolOutput>, LabError>;
 
     /// Carries out a step of preparing or cleaning up. Nothing that exists is overwritten, and
     /// nothing is removed but what lies below a folder of [`World::make_folder`].
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be done, or `stop` was set meanwhile ([`LabError::Stopped`]).
     fn perform(&mut self, step: &Step, limit: Duration, stop: &StopFlag) -> Result<(), LabError>;
 
-    /// Writes everything back and empties the page cache.
-    ///
-    /// # Errors
-    ///
-    /// When this user may not.
-    fn drop_caches(&mut self) -> Result<(), LabError>;
-
-    /// Writes back what is dirty of a block device, or of the file system that `path` lies on.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be opened, or writing fails.
-    fn sync_path(&mut self, path: &Path) -> Result<(), LabError>;
-
-    /// Writes the first `bytes` bytes of a device, file or NBD export with incompressible data
-    /// from `seed`, durably, past the page cache where that is possible.
-    ///
-    /// # Errors
-    ///
-    /// When writing fails, takes longer than `limit`, or `stop` is set meanwhile
-    /// ([`LabError::Stopped`]).
-    fn fill(
-        &mut self,
-        target: &Target,
-        bytes: u64,
-        seed: u64,
-        limit: Duration,
-        stop: &StopFlag,
-    ) -> Result<(), LabError>;
-
     /// Makes a folder of a new name in `parent`, for this user alone.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be made.
     fn make_folder(&mut self, parent: &Path) -> Result<PathBuf, LabError>;
 
     /// Removes a folder of [`World::make_folder`], which must be empty unless `with_content`. One
     /// that is gone already is no error.
-    ///
-    /// # Errors
-    ///
-    /// When it is not such a folder, not empty, or cannot be removed.
     fn remove_folder(&mut self, folder: &Path, with_content: bool) -> Result<(), LabError>;
 
     /// Takes on a folder of [`World::make_folder`] that an earlier run left, so that it can be
-    /// removed.
-    ///
-    /// # Errors
-    ///
-    /// When it is there and not such a folder of this user's.
+    /// removed; refuses another.
     fn adopt_folder(&mut self, _folder: &Path) -> Result<(), LabError> {
         Ok(())
     }
 
     /// Marks every process that is started from now on as this results folder's.
-    ///
-    /// # Errors
-    ///
-    /// When the folder cannot be looked at.
     fn mark_processes(&mut self, _results: &Path) -> Result<(), LabError> {
         Ok(())
     }
@@ -203,12 +88,41 @@ pub trait World {
     /// Ends the processes with that mark that an earlier run left; `but_volumes` spares
     /// those that serve braid's volumes, which `braid down` ends in order. Answers how many there
     /// were.
-    ///
-    /// # Errors
-    ///
-    /// When one does not end.
     fn end_strays(&mut self, _but_volumes: bool) -> Result<usize, LabError> {
         Ok(0)
+    }
+
+    /// Size in bytes of the export of an NBD server that is ready; an error while it is not.
+    fn nbd_size(&mut self, uri: &str) -> Result<u64, LabError> {
+        crate::nbd::query_size(uri)
+    }
+
+    /// Size in bytes of a file or block device.
+    fn path_size(&mut self, path: &Path) -> Result<u64, LabError> {
+        files::path_size(path).map_err(LabError::file("find out the size of", path))
+    }
+
+    /// Writes everything back and empties the page cache.
+    fn drop_caches(&mut self) -> Result<(), LabError> {
+        files::drop_caches()
+    }
+
+    /// Writes back what is dirty of a block device, or of the file system that `path` lies on.
+    fn sync_path(&mut self, path: &Path) -> Result<(), LabError> {
+        files::sync_path(path).map_err(LabError::file("sync", path))
+    }
+
+    /// Writes the first `bytes` bytes, whole blocks, of a device, file or NBD export with
+    /// incompressible data from `seed`, durably, past the page cache where that is possible.
+    fn fill(
+        &mut self,
+        target: &Target,
+        bytes: u64,
+        seed: u64,
+        limit: Duration,
+        stop: &StopFlag,
+    ) -> Result<(), LabError> {
+        content::fill(target, bytes, seed, &Leave::new(limit, stop))
     }
 
     /// What the machine has done so far, of what a trial has to do with.
@@ -227,67 +141,39 @@ pub trait World {
     }
 
     /// What a path leads to; `None` if nothing is there.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be looked at.
     fn path_kind(&mut self, path: &Path) -> Result<Option<PathKind>, LabError> {
         files::path_kind(path)
     }
 
-    /// Refuses a file or block device that somebody uses, which whatever writes asks before:
-    /// mounted, also by a partition; swap; under another device; behind a loop device; open in a
-    /// process that could write. One that is not there is refused by whoever opens it.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::InUse`], also when it cannot be found out.
+    /// Refuses a file or block device that somebody uses ([`LabError::InUse`]), which whatever writes
+    /// asks before: mounted, also by a partition; swap; under another device; behind a loop device;
+    /// open in a process that could write. One that is not there is refused by whoever opens it.
     fn check_unused(&mut self, path: &Path) -> Result<(), LabError> {
         files::check_unused(path)
     }
 
-    /// Takes a block device exclusively, so that nobody mounts it or builds on it meanwhile. `None`
-    /// for anything else, which nobody can take so.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::InUse`] when somebody has it.
-    fn claim(&mut self, path: &Path) -> Result<Option<Claim>, LabError> {
+    /// Takes a block device exclusively for as long as the answer lives, so that nobody mounts it or
+    /// builds on it meanwhile. `None` for anything else, which nobody can take so.
+    fn claim(&mut self, path: &Path) -> Result<Option<File>, LabError> {
         files::claim(path)
     }
 
     /// The holes in the first `bytes` bytes of a file; `None` if it is none, so that nobody knows.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be looked at.
     fn holes(&mut self, path: &Path, bytes: u64) -> Result<Option<Holes>, LabError> {
         files::holes(path, bytes)
     }
 
     /// Bytes that this user may still write to the file system of `path`.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be asked.
     fn free_bytes(&mut self, path: &Path) -> Result<u64, LabError> {
         files::free_bytes(path)
     }
 
     /// A short text of the system's, from `/sys` or `/proc`; `None` if it is not there.
-    ///
-    /// # Errors
-    ///
-    /// When it is there and cannot be read.
     fn read_text(&mut self, path: &Path) -> Result<Option<String>, LabError> {
         files::read_text(path)
     }
 
     /// Gives the system an order through a file of `/sys`.
-    ///
-    /// # Errors
-    ///
-    /// When it is not there or refuses.
     fn write_text(&mut self, path: &Path, text: &str) -> Result<(), LabError> {
         std::fs::write(path, text).map_err(LabError::file("write to", path))
     }

@@ -10,11 +10,10 @@ use std::time::Duration;
 
 use braid_lab::campaign::{Campaign, FileSystem, Health, Job, Setup, Source, SubjectDecl};
 use braid_lab::command::{Step, Target};
+use braid_lab::error::Obstacle;
 use braid_lab::matrix::{Planned, Workload};
 use braid_lab::settings::Settings;
-use braid_lab::subjects::{BringUp, Ready, Subjects};
-
-use braid_lab::world::Beside as _;
+use braid_lab::subjects::{Ready, Subjects};
 use braid_lab::{ByteSize, LabError, LabOptions, StopFlag, SystemWorld, World};
 
 const LONG: Duration = Duration::from_secs(600);
@@ -74,18 +73,7 @@ impl Bench {
         let dir = tempfile::tempdir().unwrap();
         let sources = make(dir.path());
         // Without jobs everything is attached; one of a tool that nobody knows needs no device.
-        let job = Job {
-            tool: "none".into(),
-            subjects: Vec::new(),
-            filesystem: Vec::new(),
-            mkfs: Vec::new(),
-            mount: Vec::new(),
-            readahead: Vec::new(),
-            health: Vec::new(),
-            processes: Vec::new(),
-            drop_caches: None,
-            settings: Default::default(),
-        };
+        let job = Job { tool: "none".into(), settings: Default::default() };
         let campaign = Campaign {
             name: "test".into(),
             description: String::new(),
@@ -122,12 +110,12 @@ impl Bench {
         Self { dir, subjects, world, mounts: Vec::new(), pids: Vec::new() }
     }
 
-    fn try_up(&mut self, subject: usize, setup: &Setup) -> Result<BringUp, LabError> {
+    fn try_up(&mut self, subject: usize, setup: &Setup) -> Result<Ready, Obstacle> {
         let workload =
             Workload { tool: "none".into(), settings: Settings::default(), setup: setup.clone() };
         let subjects = self.subjects.as_mut().unwrap();
         let result = subjects.bring_up(subject, &workload, &mut self.world);
-        if let Ok(BringUp::Ready(ready)) = &result {
+        if let Ok(ready) = &result {
             self.mounts.extend(ready.watch.mountpoint.clone());
             self.pids.extend(ready.watch.server_pid);
         }
@@ -136,21 +124,16 @@ impl Bench {
 
     #[track_caller]
     fn up(&mut self, subject: usize, setup: &Setup) -> Ready {
-        match self.try_up(subject, setup) {
-            Ok(BringUp::Ready(ready)) => *ready,
-            Ok(BringUp::Impossible(why)) => panic!("impossible: {why}"),
-            Ok(BringUp::Stopped) => panic!("stopped"),
-            Err(error) => panic!("{error}"),
-        }
+        let up = self.try_up(subject, setup);
+        up.unwrap_or_else(|obstacle| panic!("{}", LabError::from(obstacle)))
     }
 
     #[track_caller]
     fn impossible(&mut self, subject: usize, setup: &Setup) -> String {
         match self.try_up(subject, setup) {
-            Ok(BringUp::Impossible(why)) => why,
-            Ok(BringUp::Ready(ready)) => panic!("it is up: {:?}", ready.commands),
-            Ok(BringUp::Stopped) => panic!("stopped"),
-            Err(error) => panic!("{error}"),
+            Err(Obstacle::Impossible(why)) => why,
+            Ok(ready) => panic!("it is up: {:?}", ready.commands),
+            Err(other) => panic!("{}", LabError::from(other)),
         }
     }
 
@@ -245,9 +228,9 @@ fn a_file_carries_each_file_system_in_turn() {
     let mut bench = Bench::new(|dir| vec![Source::Path(image(dir, "a.img", 400))], false);
     let mut devices = Vec::new();
     for filesystem in FileSystem::ALL.into_iter().skip(1) {
-        let ready = match bench.try_up(0, &on(filesystem)).unwrap() {
-            BringUp::Ready(ready) => ready,
-            BringUp::Impossible(why) => {
+        let ready = match bench.try_up(0, &on(filesystem)) {
+            Ok(ready) => ready,
+            Err(Obstacle::Impossible(why)) => {
                 println!("skipped: {}: {why}", filesystem.name());
                 assert!(
                     why.contains("is not installed") || why.contains("this kernel has no"),
@@ -255,7 +238,7 @@ fn a_file_carries_each_file_system_in_turn() {
                 );
                 continue;
             }
-            BringUp::Stopped => panic!("nobody stopped it"),
+            Err(other) => panic!("{}", LabError::from(other)),
         };
         use_folder(&ready);
         let mount = ready.watch.mountpoint.clone().unwrap();
@@ -336,15 +319,15 @@ fn memory_of_the_kernel_is_a_device() {
     let ready = bench.up(0, &Setup::default());
     assert_eq!((ready.size_bytes, ready.region_bytes), (64 * MIB, 64 * MIB));
     use_folder(&bench.up(0, &on(FileSystem::Ext4)));
-    match bench.try_up(1, &on(FileSystem::Ext2)).unwrap() {
-        BringUp::Ready(ready) => {
+    match bench.try_up(1, &on(FileSystem::Ext2)) {
+        Ok(ready) => {
             use_folder(&ready);
             let zram = format!("/sys/block/{}", ready.watch.target.unwrap());
             bench.take_down_all().unwrap();
             assert!(!Path::new(&zram).exists(), "{zram} is left");
         }
-        BringUp::Impossible(why) => println!("skipped: zram: {why}"),
-        BringUp::Stopped => panic!("nobody stopped it"),
+        Err(Obstacle::Impossible(why)) => println!("skipped: zram: {why}"),
+        Err(other) => panic!("{}", LabError::from(other)),
     }
     bench.finish();
 }
@@ -398,6 +381,7 @@ fn members_that_were_not_named_are_not_overwritten() {
     let made = Command::new("mkfs.ext4").arg("-q").arg(&path).status().unwrap();
     assert!(made.success());
     let Err(error) = bench.try_up(0, &Setup::default()) else { panic!("it came up") };
+    let error = LabError::from(error);
     assert!(error.to_string().contains("late.img: the campaign writes there"), "{error}");
     bench.finish();
 }
@@ -509,7 +493,7 @@ fn a_server_that_was_killed_is_named_and_the_next_trial_goes_on() {
             let _ = bench.let_go(0);
         }
         let Err(error) = bench.try_up(0, &on(FileSystem::Ext4)) else { panic!("nobody noticed") };
-        let text = error.to_string();
+        let text = LabError::from(error).to_string();
         assert!(text.contains("\"s0\"") && text.contains("ended by itself"), "{text}");
     }
     use_folder(&bench.up(0, &on(FileSystem::Ext4)));
@@ -598,6 +582,10 @@ fn the_kernels_md_works_or_is_not_there() {
     if !is_root() {
         return;
     }
+    if braid().is_none() {
+        println!("skipped: the program braid has not been built (cargo build -p braid)");
+        return;
+    }
     let make = |dir: &Path| {
         let (a, b) = (image(dir, "a.img", 32), image(dir, "b.img", 32));
         vec![
@@ -607,18 +595,20 @@ fn the_kernels_md_works_or_is_not_there() {
     };
     let mut bench = Bench::new(make, false);
     // Gone from Linux 6.8 on; where the kernel has it, it comes up as any other.
-    match bench.try_up(1, &Setup::default()).unwrap() {
-        BringUp::Impossible(why) => assert!(why.contains("6.8") || why.contains("no md"), "{why}"),
-        BringUp::Stopped => panic!("nobody stopped it"),
-        BringUp::Ready(ready) => {
+    match bench.try_up(1, &Setup::default()) {
+        Err(Obstacle::Impossible(why)) => {
+            assert!(why.contains("6.8") || why.contains("no md"), "{why}")
+        }
+        Err(other) => panic!("{}", LabError::from(other)),
+        Ok(ready) => {
             assert!(ready.watch.target.unwrap().starts_with("md"));
             bench.let_go(1).unwrap();
         }
     }
-    match bench.try_up(0, &Setup::default()).unwrap() {
-        BringUp::Impossible(why) => println!("skipped: {why}"),
-        BringUp::Stopped => panic!("nobody stopped it"),
-        BringUp::Ready(ready) => {
+    match bench.try_up(0, &Setup::default()) {
+        Err(Obstacle::Impossible(why)) => println!("skipped: {why}"),
+        Err(other) => panic!("{}", LabError::from(other)),
+        Ok(ready) => {
             assert!(ready.watch.target.unwrap().starts_with("md"));
             bench.let_go(0).unwrap();
             let mut ready = bench.up(0, &in_health(Health::Rebuilding));
@@ -642,10 +632,17 @@ fn the_kernels_md_works_in_a_guest() {
         return;
     };
     let share = tempfile::tempdir().unwrap();
-    fs::copy(std::env::current_exe().unwrap(), share.path().join("tests")).unwrap();
+    let Some(braid) = braid() else {
+        println!("skipped: the program braid has not been built (cargo build -p braid)");
+        return;
+    };
+    // Beside each other as where they were built.
+    fs::create_dir(share.path().join("deps")).unwrap();
+    fs::copy(std::env::current_exe().unwrap(), share.path().join("deps/tests")).unwrap();
+    fs::copy(braid, share.path().join("braid")).unwrap();
     // A guest has no udev, and mdadm makes its nodes itself.
     let script = "modprobe loop; modprobe md_mod; cd /tmp && \
-                  $KLAB_SHARE/tests --exact the_kernels_md_works_or_is_not_there --nocapture";
+                  $KLAB_SHARE/deps/tests --exact the_kernels_md_works_or_is_not_there --nocapture";
     let output = Command::new(klab)
         .args(["run", "--root", "/", "--timeout", "300", "--share"])
         .arg(share.path())

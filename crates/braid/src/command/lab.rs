@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use braid_lab::preset::{Choices, read_chosen};
 use braid_lab::{Budget, Campaign, LabError, LabOptions, Preset, StopFlag};
-use braid_lab_report::compare::CompareOptions;
 use braid_lab_report::report::render::Formats;
 use braid_lab_report::{Shown, Summary};
 
@@ -74,7 +73,7 @@ fn presets(name: Option<&str>) -> Result<(), Failure> {
 fn tools(name: Option<&str>) -> Result<(), Failure> {
     let Some(name) = name else {
         for tool in braid_lab::tool::all() {
-            println!("{:<12} {}", tool.name(), tool.about());
+            println!("{:<12} {}", tool.name(), tool.about().summary);
         }
         return Ok(());
     };
@@ -82,7 +81,8 @@ fn tools(name: Option<&str>) -> Result<(), Failure> {
         let known = braid_lab::tool::names().join(", ");
         Failure::usage(format!("{name:?} is not a tool; tools are: {known}"))
     })?;
-    println!("{}: {} (package {})\n", tool.name(), tool.about(), tool.package());
+    let about = tool.about();
+    println!("{}: {} (package {})\n", about.name, about.summary, about.package);
     println!("its parameters, each one value or a list:");
     print_parameters(tool.parameters());
     println!("\nof every job:");
@@ -182,15 +182,15 @@ fn compare(options: &LabCompare) -> Result<(), Failure> {
     if !(options.threshold >= 0.0 && options.threshold < 1000.0) {
         return Err(Failure::usage(format!("--threshold {}: 0 to 1000", options.threshold)));
     }
-    let how = CompareOptions { threshold: options.threshold / 100.0, ..CompareOptions::default() };
-    let comparison = braid_lab_report::compare(&options.before, &options.after, &how)
+    let threshold = options.threshold / 100.0;
+    let comparison = braid_lab_report::compare(&options.before, &options.after, threshold)
         .map_err(Failure::failed)?;
     if options.json {
         println!("{}", comparison.render_json().map_err(Failure::failed)?);
     } else {
         print!("{}", comparison.render_text(colour()));
     }
-    if comparison.has_regression() {
+    if comparison.regression {
         return Err(Failure::failed("something got worse, or is gone"));
     }
     // A gate must not open because somebody gave something another name.
@@ -219,9 +219,7 @@ fn print_summary(summary: &Summary) {
     });
     let mut names: Vec<String> = names.collect();
     names.dedup();
-    if let Some(folder) = summary.written.folder() {
-        println!("files in {}: {}", folder.display(), names.join(", "));
-    }
+    println!("files in {}: {}", summary.written.folder.display(), names.join(", "));
 }
 
 fn formats(given: &[LabFormat]) -> Formats {

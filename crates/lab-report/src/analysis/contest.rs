@@ -11,8 +11,8 @@
 
 use super::kinds::{Kind, pooled_speed, speeds};
 use super::{ALPHA, Analysis, Cell, Standing};
-use crate::stats::{ByRepetition, Effect, SANE, holm};
-use braid_lab::metric::Better as Direction;
+use crate::stats::{ByRepetition, Effect, SANE, geometric_mean, holm};
+use braid_lab::metric::Better;
 
 /// Subjects within this of each other are alike: what no user would choose by.
 const ALIKE: f64 = 0.03;
@@ -66,19 +66,20 @@ impl Contest {
 
 /// A contest for each kind in which at least two subjects can be compared, in the order of the kinds.
 pub fn find_contests(analysis: &Analysis, kinds: &[Kind]) -> Vec<Contest> {
-    let mut found: Vec<(Contest, f64)> =
+    let mut found: Vec<(Contest, Vec<Effect>)> =
         kinds.iter().filter_map(|kind| contest_at(analysis, kind)).collect();
-    let adjusted = holm(&found.iter().map(|(_, p_value)| *p_value).collect::<Vec<f64>>());
+    // The leader against the one that it is least surely better than.
+    let p_value = |effects: &Vec<Effect>| effects.iter().map(|one| one.p_value).fold(0.0, f64::max);
+    let adjusted = holm(&found.iter().map(|(_, all)| p_value(all)).collect::<Vec<f64>>());
     let level = ALPHA / found.len().max(1) as f64;
-    for ((contest, _), p_value) in found.iter_mut().zip(adjusted) {
-        contest.outcome = outcome_of(analysis, contest, p_value, level);
+    for ((contest, effects), p_value) in found.iter_mut().zip(adjusted) {
+        contest.outcome = outcome_of(analysis, contest, effects, p_value, level);
     }
     found.into_iter().map(|(contest, _)| contest).collect()
 }
 
-/// The contest without its outcome, and the p-value of the leader against the one that it is least
-/// surely better than.
-fn contest_at(analysis: &Analysis, kind: &Kind) -> Option<(Contest, f64)> {
+/// The contest without its outcome, and the leader against each of the others.
+fn contest_at(analysis: &Analysis, kind: &Kind) -> Option<(Contest, Vec<Effect>)> {
     let measured: Vec<usize> = (0..analysis.subjects)
         .filter(|subject| {
             let mut cells = kind.workloads.iter().map(|work| analysis.cell(*work, *subject));
@@ -91,12 +92,12 @@ fn contest_at(analysis: &Analysis, kind: &Kind) -> Option<(Contest, f64)> {
         .map(|subject| (*subject, pooled_speed(analysis, *subject, &workloads)))
         .filter(|(_, speeds)| !speeds.is_empty())
         .collect();
-    speeds_of.sort_by(|(_, a), (_, b)| mean_log(b).total_cmp(&mean_log(a)));
+    let overall =
+        |speeds: &ByRepetition| geometric_mean(&speeds.values().copied().collect::<Vec<f64>>());
+    speeds_of.sort_by(|(_, a), (_, b)| overall(b).total_cmp(&overall(a)));
     let ((_, leader), others) = speeds_of.split_first()?;
     let effects: Vec<Effect> =
         others.iter().map(|(_, other)| Effect::of(leader, other)).collect::<Option<_>>()?;
-    let p_value = effects.iter().map(|effect| effect.p_value).fold(0.0, f64::max);
-    let margin = *effects.first()?;
     let ranking: Vec<usize> = speeds_of.iter().map(|(subject, _)| *subject).collect();
     let standing = |subject: &usize| {
         workloads.iter().map(|work| analysis.cell(*work, *subject).standing).max()
@@ -106,10 +107,10 @@ fn contest_at(analysis: &Analysis, kind: &Kind) -> Option<(Contest, f64)> {
         left_out: measured.into_iter().filter(|subject| !ranking.contains(subject)).collect(),
         kind: Kind { name: kind.name.clone(), workloads },
         ranking,
-        margin,
+        margin: *effects.first()?,
         outcome: Outcome::Open { repetitions: None },
     };
-    Some((contest, p_value))
+    Some((contest, effects))
 }
 
 /// The workloads that at least half of the subjects have in full: those that the fewest have are
@@ -129,31 +130,27 @@ fn shared_workloads(analysis: &Analysis, workloads: &[usize], subjects: &[usize]
     shared
 }
 
-fn mean_log(speeds: &ByRepetition) -> f64 {
-    speeds.values().map(|speed| speed.ln()).sum::<f64>() / speeds.len().max(1) as f64
-}
-
-fn outcome_of(analysis: &Analysis, contest: &Contest, p_value: f64, level: f64) -> Outcome {
+fn outcome_of(
+    analysis: &Analysis,
+    contest: &Contest,
+    effects: &[Effect],
+    p_value: f64,
+    level: f64,
+) -> Outcome {
     let unbelieved = faster_without_belief(analysis, contest);
     if unbelieved > 0 {
         return Outcome::Unbelieved(unbelieved);
     }
-    if p_value <= ALPHA && contest.margin.at_most_apart().is_none_or(|apart| apart > ALIKE) {
+    let Contest { margin, .. } = contest;
+    if p_value <= ALPHA && margin.at_most_apart().is_none_or(|apart| apart > ALIKE) {
         return Outcome::Winner;
     }
-    let workloads = &contest.kind.workloads;
-    let leader = pooled_speed(analysis, contest.leader(), workloads);
-    let apart = |subject: &usize| {
-        Effect::of(&leader, &pooled_speed(analysis, *subject, workloads))?.at_most_apart()
-    };
-    let apart: Option<Vec<f64>> = contest.ranking[1..].iter().map(apart).collect();
+    let apart: Option<Vec<f64>> = effects.iter().map(Effect::at_most_apart).collect();
     match apart.map(|apart| apart.into_iter().fold(0.0, f64::max)) {
         Some(most) if most <= ALIKE => Outcome::Alike(most),
         _ => {
-            let factor = contest.margin.ratio.max(1.0 + ALIKE);
-            let needed = contest.margin.pairs_to_tell(factor, level);
-            let now = contest.margin.pairs;
-            Outcome::Open { repetitions: needed.map(|needed| needed.max(now + 1)) }
+            let needed = margin.pairs_to_tell(margin.ratio.max(1.0 + ALIKE), level);
+            Outcome::Open { repetitions: needed.map(|needed| needed.max(margin.pairs + 1)) }
         }
     }
 }
@@ -162,13 +159,13 @@ fn outcome_of(analysis: &Analysis, contest: &Contest, p_value: f64, level: f64) 
 /// the leader over the workloads that both have: whether they are faster is not known, and so neither
 /// is who is best.
 fn faster_without_belief(analysis: &Analysis, contest: &Contest) -> usize {
-    let leader = contest.leader();
+    let works = || contest.kind.workloads.iter();
     let is_ahead = |subject: &&usize| {
-        let mut cells = contest.kind.workloads.iter().map(|w| analysis.cell(*w, **subject));
+        let mut cells = works().map(|work| analysis.cell(*work, **subject));
         let unbelieved = cells.any(|cell| cell.main().is_some() && !cell.is_usable());
-        let factors = contest.kind.workloads.iter().filter_map(|work| {
-            let speed = |subject| median_speed(analysis.cell(*work, subject));
-            Some((speed(**subject)? / speed(leader)?).ln())
+        let factors = works().filter_map(|work| {
+            let own = median_speed(analysis.cell(*work, **subject))?;
+            Some((own / median_speed(analysis.cell(*work, contest.leader()))?).ln())
         });
         unbelieved && factors.sum::<f64>() > 0.0
     };
@@ -177,7 +174,6 @@ fn faster_without_belief(analysis: &Analysis, contest: &Contest) -> usize {
 
 /// The median speed of a cell, whether it is believed or not.
 fn median_speed(cell: &Cell) -> Option<f64> {
-    let median = cell.main()?.median;
-    SANE.contains(&median)
-        .then(|| if cell.headline.better() == Direction::Lower { 1.0 / median } else { median })
+    let median = cell.main().map(|main| main.median).filter(|median| SANE.contains(median))?;
+    Some(if cell.headline.better() == Better::Lower { 1.0 / median } else { median })
 }

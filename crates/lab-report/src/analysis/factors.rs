@@ -19,14 +19,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::kinds::{pooled_baseline, speeds};
-use super::{Analysis, Outlook, Standing, Work, outlook};
-use crate::stats::{ByRepetition, Effect, holm};
+use super::kinds::{Sides, baseline_speeds, direction_of, speeds};
+use super::{Analysis, Outlook, Standing, outlooks};
+use crate::stats::{ByRepetition, Effect};
 use braid_lab::campaign::{Source, Subject};
 use braid_lab::metric::Metric;
 use braid_lab::settings::Value;
 use braid_lab::store::Results;
-use braid_lab::tool::Writes;
 
 /// Dimensions that say what kind of work it is, or what state the array is in, which is told apart.
 const NO_FACTORS: [&str; 6] = ["tool", "pattern", "op", "mode", "unit", "health"];
@@ -80,58 +79,57 @@ struct Found {
 /// What is alike but for the factor: its direction, and its numbers by level.
 struct Group {
     direction: String,
+    /// The workload of the first of them.
+    workload: usize,
     levels: BTreeMap<Value, Found>,
 }
 
 /// Every dimension that varies while all else is alike, those of subjects first.
 pub fn find_factors(analysis: &Analysis, results: &Results) -> Vec<Factor> {
-    let of_subjects = names(results.subjects.iter().map(|subject| {
-        subject.dimensions.keys().map(|name| (*name).to_owned()).collect::<Vec<_>>()
-    }));
-    let of_workloads = names(analysis.workloads.iter().map(|work| {
-        let names = work.dimensions.keys().filter(|name| !NO_FACTORS.contains(&name.as_str()));
-        names.cloned().collect::<Vec<_>>()
-    }));
-    let subjects = of_subjects.into_iter().filter_map(|name| {
+    let of_subjects = results.subjects.iter().flat_map(|subject| subject.dimensions.keys());
+    let of_works = analysis.workloads.iter().flat_map(|work| work.dimensions.keys());
+    let of_works = of_works.filter(|name| !NO_FACTORS.contains(&name.as_str()));
+    let subjects = distinct(of_subjects.map(|name| (*name).to_owned())).into_iter().map(|name| {
         let groups = groups_of_subjects(analysis, results, &name);
         factor(name, groups)
     });
-    let workloads = of_workloads.into_iter().filter_map(|name| {
+    let workloads = distinct(of_works.cloned()).into_iter().map(|name| {
         let groups = groups_of_workloads(analysis, &name);
         factor(name, groups)
     });
-    subjects.chain(workloads).collect()
+    subjects.chain(workloads).flatten().collect()
 }
 
-/// All names, in the order in which they first come.
-fn names(lists: impl Iterator<Item = Vec<String>>) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for name in lists.flatten() {
-        if !names.contains(&name) {
-            names.push(name);
+/// Each once, in the order in which they first come.
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for one in all {
+        if !found.contains(&one) {
+            found.push(one);
         }
     }
-    names
+    found
 }
 
-/// "reads", "writes", or the name of a tool that does both.
-pub(super) fn direction_of(work: &Work) -> String {
-    let word = |name: &str| match work.dimensions.get(name) {
-        Some(Value::Word(word)) => word.as_str(),
-        _ => "",
-    };
-    match (word("op"), word("mode")) {
-        ("read", _) | (_, "seqrd" | "rndrd") => return "reads".to_owned(),
-        ("write", _) | (_, "seqwr" | "seqrewr" | "rndwr") => return "writes".to_owned(),
-        _ => {}
+/// Cells by what they are alike in; `key_of` gives that and the level of a cell that has one.
+fn groups<K: Ord>(
+    analysis: &Analysis,
+    key_of: impl Fn(usize, usize) -> Option<(K, Value)>,
+) -> Vec<Group> {
+    let mut places: BTreeMap<K, usize> = BTreeMap::new();
+    let mut groups: Vec<Group> = Vec::new();
+    for cell in &analysis.cells {
+        let workload = cell.workload;
+        let Some((key, level)) = key_of(workload, cell.subject) else { continue };
+        let Some(speed) = speeds(cell) else { continue };
+        let place = *places.entry(key).or_insert(groups.len());
+        if place == groups.len() {
+            let direction = direction_of(&analysis.workloads[workload]);
+            groups.push(Group { direction, workload, levels: BTreeMap::new() });
+        }
+        groups[place].levels.insert(level, Found { speed, standing: cell.standing });
     }
-    let workload = &work.workload;
-    let writes =
-        workload.tool().map(|tool| tool.writes(&workload.settings, workload.setup.processes));
-    match writes {
-        Some(Writes::Nothing) => "reads".to_owned(),
-        _ => workload.tool.clone(),
-    }
+    groups
 }
 
 /// Subjects that are alike but for the dimension, at each workload. What a declaration is called
@@ -139,68 +137,37 @@ pub(super) fn direction_of(work: &Work) -> String {
 /// as two subjects.
 fn groups_of_subjects(analysis: &Analysis, results: &Results, name: &str) -> Vec<Group> {
     let rest = |subject: &Subject, with_family: bool| {
-        let mut rest: BTreeMap<&str, Value> =
-            subject.dimensions.iter().map(|(key, value)| (*key, value.clone())).collect();
+        let mut rest = subject.dimensions.clone();
         let value = rest.remove(name)?;
-        if with_family || rest.is_empty() {
-            rest.insert("family", Value::Word(subject.family.clone()));
-        }
-        Some((rest, value))
+        let family = (with_family || rest.is_empty()).then(|| subject.family.clone());
+        Some(((rest, family), value))
     };
-    let is_ambiguous = |with_family: bool| {
-        let mut seen = BTreeSet::new();
-        let keys = results.subjects.iter().filter_map(|subject| rest(subject, with_family));
-        keys.into_iter().any(|key| !seen.insert(key))
-    };
-    let with_family = is_ambiguous(false);
-    let mut groups = Vec::new();
-    for (work, of_work) in analysis.workloads.iter().enumerate() {
-        let mut found: BTreeMap<BTreeMap<&str, Value>, BTreeMap<Value, Found>> = BTreeMap::new();
-        for (index, subject) in results.subjects.iter().enumerate() {
-            let Some((key, value)) = rest(subject, with_family) else { continue };
-            if let Some(one) = found_at(analysis, work, index) {
-                found.entry(key).or_default().insert(value, one);
-            }
+    let mut seen = BTreeSet::new();
+    let mut keys = results.subjects.iter().filter_map(|subject| rest(subject, false));
+    let with_family = keys.any(|key| !seen.insert(key));
+    let mut groups = groups(analysis, |workload, subject| {
+        let (rest, level) = rest(&results.subjects[subject], with_family)?;
+        Some(((workload, rest), level))
+    });
+    // One array beside its single member is a comparison and no study.
+    for group in groups.iter_mut().filter(|group| name == "members" && group.levels.len() > 1) {
+        if let Some(single) = single_member(analysis, results, group.workload) {
+            group.levels.entry(Value::Count(1)).or_insert(single);
         }
-        if name == "members" {
-            let single = single_member(analysis, results, work);
-            // One array beside its single member is a comparison and no study.
-            for levels in found.values_mut().filter(|levels| levels.len() > 1) {
-                if let Some(single) = &single {
-                    levels.entry(Value::Count(1)).or_insert_with(|| single.clone());
-                }
-            }
-        }
-        let direction = direction_of(of_work);
-        groups.extend(
-            found.into_values().map(|levels| Group { direction: direction.clone(), levels }),
-        );
     }
     groups
 }
 
 /// Workloads that are alike but for the dimension, on each subject.
 fn groups_of_workloads(analysis: &Analysis, name: &str) -> Vec<Group> {
-    // A rate in bytes and one in requests are no two levels of anything.
-    let mut found: BTreeMap<(usize, Metric, BTreeMap<String, Value>), Group> = BTreeMap::new();
-    for (work, of_work) in analysis.workloads.iter().enumerate() {
-        let mut rest = of_work.dimensions.clone();
-        let Some(value) = rest.remove(name) else { continue };
-        for subject in 0..analysis.subjects {
-            if let Some(one) = found_at(analysis, work, subject) {
-                let key = (subject, of_work.headline, rest.clone());
-                let direction = direction_of(of_work);
-                let new = || Group { direction, levels: BTreeMap::new() };
-                found.entry(key).or_insert_with(new).levels.insert(value.clone(), one);
-            }
-        }
-    }
-    found.into_values().collect()
-}
-
-fn found_at(analysis: &Analysis, work: usize, subject: usize) -> Option<Found> {
-    let cell = analysis.cell(work, subject);
-    Some(Found { speed: speeds(cell)?, standing: cell.standing })
+    groups(analysis, |workload, subject| {
+        let work = &analysis.workloads[workload];
+        let mut rest = work.dimensions.clone();
+        let level = rest.remove(name)?;
+        // A rate in bytes and one in requests are no two levels of anything.
+        let metric: Metric = work.headline;
+        Some(((subject, metric, rest), level))
+    })
 }
 
 /// The baseline's number, where that is a member alone: an array of one.
@@ -217,19 +184,13 @@ fn single_member(analysis: &Analysis, results: &Results, work: usize) -> Option<
     }
     let standings = analysis.baselines.iter().map(|one| analysis.cell(work, *one).standing);
     let standing = standings.max().unwrap_or_default();
-    let speed = pooled_baseline(analysis, &[work]);
-    (!speed.is_empty()).then_some(Found { speed, standing })
+    Some(Found { speed: baseline_speeds(analysis, work)?, standing })
 }
 
 /// `None` where nothing varies.
 fn factor(dimension: String, mut groups: Vec<Group>) -> Option<Factor> {
     groups.retain(|group| group.levels.len() > 1);
-    let mut values: Vec<Value> = Vec::new();
-    for value in groups.iter().flat_map(|group| group.levels.keys()) {
-        if !values.contains(value) {
-            values.push(value.clone());
-        }
-    }
+    let mut values = distinct(groups.iter().flat_map(|group| group.levels.keys().cloned()));
     if values.len() < 2 {
         return None;
     }
@@ -240,25 +201,20 @@ fn factor(dimension: String, mut groups: Vec<Group>) -> Option<Factor> {
     let having = |value: &Value| groups.iter().filter(|g| g.levels.contains_key(value)).count();
     let most = values.iter().map(having).max()?;
     let reference = values.iter().position(|value| having(value) == most)?;
-    let directions = names(groups.iter().map(|group| vec![group.direction.clone()]));
-    let mut levels: Vec<Level> = values
-        .iter()
-        .map(|value| Level {
-            value: value.clone(),
-            effects: directions
-                .iter()
-                .map(|direction| {
-                    let of = |group: &&Group| group.direction == *direction;
-                    level_effect(groups.iter().filter(of), value, &values[reference])
-                })
-                .collect(),
-        })
-        .collect();
+    let directions = distinct(groups.iter().map(|group| group.direction.clone()));
+    let level = |value: &Value| {
+        let effect = |direction: &String| {
+            let of = groups.iter().filter(|group| group.direction == *direction);
+            level_effect(of, value, &values[reference])
+        };
+        Level { value: value.clone(), effects: directions.iter().map(effect).collect() }
+    };
+    let mut levels: Vec<Level> = values.iter().map(level).collect();
     let all = levels.iter().flat_map(|level| &level.effects).flatten();
-    let adjusted = holm(&all.map(|one| one.effect.p_value).collect::<Vec<f64>>());
+    let outlooks = outlooks(all.map(|one| one.effect));
     let all = levels.iter_mut().flat_map(|level| &mut level.effects).flatten();
-    for (one, p_value) in all.zip(adjusted) {
-        one.outlook = outlook(&one.effect, p_value);
+    for (one, outlook) in all.zip(outlooks) {
+        one.outlook = outlook;
     }
     Some(Factor { dimension, levels, reference, directions })
 }
@@ -271,25 +227,21 @@ fn level_effect<'g>(
     if level == reference {
         return None;
     }
-    let mut logarithms: BTreeMap<u32, (f64, usize)> = BTreeMap::new();
-    let (mut lowest, mut highest, mut count) = (f64::MAX, 0.0_f64, 0);
-    let mut standing = Standing::Ok;
+    let (mut sides, mut ratios) = (Sides::default(), Vec::new());
     for group in groups {
-        let Some((one, of)) = group.levels.get(level).zip(group.levels.get(reference)) else {
+        let Some((one, other)) = group.levels.get(level).zip(group.levels.get(reference)) else {
             continue;
         };
-        let Some(own) = Effect::of(&one.speed, &of.speed) else { continue };
-        (lowest, highest, count) = (lowest.min(own.ratio), highest.max(own.ratio), count + 1);
-        standing = standing.max(one.standing).max(of.standing);
-        for (repetition, speed) in &one.speed {
-            if let Some(other) = of.speed.get(repetition) {
-                let entry = logarithms.entry(*repetition).or_default();
-                *entry = (entry.0 + (speed / other).ln(), entry.1 + 1);
-            }
-        }
+        let Some(own) = Effect::of(&one.speed, &other.speed) else { continue };
+        ratios.push(own.ratio);
+        sides.add(one.speed.clone(), other.speed.clone(), one.standing.max(other.standing));
     }
-    let whole = logarithms.values().filter(|(_, found)| *found == count);
-    let means: Vec<f64> = whole.map(|(sum, found)| sum / *found as f64).collect();
-    let effect = Effect::of_logarithms(&means)?;
-    Some(LevelEffect { effect, outlook: Outlook::Same, lowest, highest, groups: count, standing })
+    Some(LevelEffect {
+        effect: sides.effect()?,
+        outlook: Outlook::Same,
+        lowest: ratios.iter().copied().fold(f64::MAX, f64::min),
+        highest: ratios.iter().copied().fold(0.0, f64::max),
+        groups: ratios.len(),
+        standing: sides.standing,
+    })
 }

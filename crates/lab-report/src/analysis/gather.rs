@@ -2,37 +2,38 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::{Cell, Standing, State, Work, rounds, tails};
+use super::{Analysis, Cell, Standing, State, Work, rounds, tails};
 use braid_lab::matrix::Workload;
 use braid_lab::store::{Outcome, Results};
 
-/// Cells with what was measured, before anything is worked out from it.
-pub(super) struct Gathered {
-    pub(super) works: Vec<Work>,
-    pub(super) cells: Vec<Cell>,
-    /// Trials that went well.
-    pub(super) done: usize,
-}
-
-impl Gathered {
-    pub(super) fn of(results: &Results, workloads: &[Workload]) -> Self {
-        let subjects = results.subjects.len();
-        let works: Vec<Work> = workloads
-            .iter()
-            .map(|workload| Work {
-                label: workload.label(),
-                headline: workload.headline(),
-                dimensions: workload.dimensions(),
-                workload: workload.clone(),
-            })
-            .collect();
-        let mut cells = empty_cells(&works, subjects);
-        mark_planned(results, subjects, &mut cells);
-        let done = add_trials(results, &works, &mut cells);
-        if rounds::has_rounds(&results.campaign) {
-            cells.iter_mut().for_each(rounds::settle);
-        }
-        Self { works, cells, done }
+/// The cells with what was measured, before anything is worked out from it.
+pub(super) fn gather(results: &Results, workloads: &[Workload]) -> Analysis {
+    let subjects = results.subjects.len();
+    let of = |workload: &Workload| Work {
+        label: workload.label(),
+        headline: workload.headline(),
+        dimensions: workload.dimensions(),
+        workload: workload.clone(),
+    };
+    let workloads: Vec<Work> = workloads.iter().map(of).collect();
+    let mut cells = empty_cells(&workloads, subjects);
+    mark_planned(results, subjects, &mut cells);
+    let done = add_trials(results, &workloads, &mut cells);
+    if results.campaign.rounds {
+        cells.iter_mut().for_each(rounds::settle);
+    }
+    let cannot = |cell: &&Cell| matches!(cell.state, State::Impossible(_) | State::NotPlanned);
+    let possible = cells.len() - cells.iter().filter(cannot).count();
+    Analysis {
+        workloads,
+        subjects,
+        baselines: (0..subjects).filter(|subject| results.subjects[*subject].baseline).collect(),
+        cells,
+        done,
+        planned: possible * results.campaign.repetitions as usize,
+        trials: BTreeMap::new(),
+        campaign: Vec::new(),
+        unchecked: BTreeMap::new(),
     }
 }
 
@@ -44,13 +45,12 @@ fn empty_cells(works: &[Work], subjects: usize) -> Vec<Cell> {
         standing: Standing::Ok,
         findings: Vec::new(),
         headline: works[workload].headline,
+        all: BTreeMap::new(),
         values: BTreeMap::new(),
         estimates: BTreeMap::new(),
         unsupported: BTreeSet::new(),
-        all: None,
         disturbed: BTreeSet::new(),
         rounds: None,
-        scatter: None,
         effect: None,
         outlook: None,
         trials: Vec::new(),
@@ -94,7 +94,7 @@ fn add_trials(results: &Results, works: &[Work], cells: &mut [Cell]) -> usize {
                 cell.state = State::Measured;
                 let samples = trial.measured.samples.iter();
                 for sample in samples.filter(|s| tails::is_supported(trial, s.metric)) {
-                    let values = cell.values.entry(sample.metric).or_default();
+                    let values = cell.all.entry(sample.metric).or_default();
                     values.insert(trial.repetition, sample.value);
                 }
             }

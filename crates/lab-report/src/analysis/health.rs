@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use super::factors::direction_of;
-use super::{Analysis, Cell, Standing, pooled_speed, speeds};
-use crate::stats::Effect;
+use super::kinds::{Sides, direction_of};
+use super::{Analysis, Cell, Standing, Work, speeds};
+use crate::stats::{ByRepetition, Effect, mean};
 use braid_lab::campaign::Health;
-use braid_lab::metric::{Better, Metric};
+use braid_lab::metric::{Better, Metric, TimeSeries};
 use braid_lab::settings::Value;
 use braid_lab::store::{Outcome, Results, StoredTrial};
 
@@ -81,80 +81,45 @@ pub struct Rebuild {
     pub unended_s: Vec<f64>,
 }
 
-/// Every state of every array, by subject, direction and state.
+/// Every state of every array, by subject, state and direction.
 pub fn find_phases(analysis: &Analysis, results: &Results) -> Vec<PhaseEffect> {
     let mut found = Vec::new();
     for subject in 0..analysis.subjects {
-        found.extend(apart(analysis, subject));
-        found.extend(stories(analysis, results, subject));
-    }
-    found
-}
-
-/// States that were measured in trials of their own.
-fn apart(analysis: &Analysis, subject: usize) -> Vec<PhaseEffect> {
-    let states = [
-        (Health::Degraded, Phase::Degraded),
-        (Health::Rebuilding, Phase::Rebuilding),
-        (Health::Scrubbing, Phase::Scrubbing),
-    ];
-    let healthy_twin = |work: usize| {
-        let mut wanted = analysis.workloads[work].dimensions.clone();
-        wanted.insert("health".to_owned(), Value::Word(Health::Healthy.name().to_owned()));
-        analysis.workloads.iter().position(|other| other.dimensions == wanted)
-    };
-    let has = |work: usize| speeds(analysis.cell(work, subject)).is_some();
-    let mut found = Vec::new();
-    for (health, phase) in states {
-        let mut directions: BTreeMap<String, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
+        let mut seen: BTreeMap<(Phase, String), Sides> = BTreeMap::new();
         for (work, of_work) in analysis.workloads.iter().enumerate() {
-            if of_work.workload.setup.health != health {
-                continue;
-            }
-            if let Some(twin) = healthy_twin(work).filter(|twin| has(work) && has(*twin)) {
-                let (these, twins) = directions.entry(direction_of(of_work)).or_default();
-                these.push(work);
-                twins.push(twin);
-            }
-        }
-        for (direction, (these, twins)) in directions {
-            let speed = pooled_speed(analysis, subject, &these);
-            let whole = pooled_speed(analysis, subject, &twins);
-            let used = these.iter().chain(&twins);
-            let standing = used.map(|work| analysis.cell(*work, subject).standing).max();
-            if let Some(effect) = Effect::of(&speed, &whole) {
-                let standing = standing.unwrap_or_default();
-                found.push(PhaseEffect { subject, direction, phase, effect, standing });
-            }
-        }
-    }
-    found
-}
-
-/// States that follow each other in one trial.
-fn stories(analysis: &Analysis, results: &Results, subject: usize) -> Vec<PhaseEffect> {
-    let mut found = Vec::new();
-    for (work, of_work) in analysis.workloads.iter().enumerate() {
-        let cell = analysis.cell(work, subject);
-        if of_work.workload.setup.health != Health::Story || !cell.is_usable() {
-            continue;
-        }
-        let ramp_s = of_work.workload.tool();
-        let ramp_s = ramp_s.map_or(0.0, |tool| tool.ramp_s(results.campaign.ramp_s));
-        let mut logarithms: BTreeMap<Phase, Vec<f64>> = BTreeMap::new();
-        for trial in trials_of(results, cell) {
-            for (phase, ratio) in ratios_of(trial, cell.headline, ramp_s) {
-                logarithms.entry(phase).or_default().push(ratio.ln());
+            let at = |phase| (phase, direction_of(of_work));
+            let cell = analysis.cell(work, subject);
+            let phase = match of_work.workload.setup.health {
+                Health::Healthy => continue,
+                Health::Degraded => Phase::Degraded,
+                Health::Rebuilding => Phase::Rebuilding,
+                Health::Scrubbing => Phase::Scrubbing,
+                Health::Story => {
+                    for (phase, (speeds, healthy)) in story_of(results, cell, of_work) {
+                        seen.entry(at(phase)).or_default().add(speeds, healthy, cell.standing);
+                    }
+                    continue;
+                }
+            };
+            let twin = healthy_twin(analysis, work).map(|twin| analysis.cell(twin, subject));
+            let both = twin.and_then(|twin| Some((speeds(cell)?, speeds(twin)?, twin.standing)));
+            if let Some((own, healthy, of_twin)) = both {
+                seen.entry(at(phase)).or_default().add(own, healthy, cell.standing.max(of_twin));
             }
         }
-        let direction = direction_of(of_work);
-        found.extend(logarithms.into_iter().filter_map(|(phase, logarithms)| {
-            let effect = Effect::of_logarithms(&logarithms)?;
-            let (direction, standing) = (direction.clone(), cell.standing);
+        found.extend(seen.into_iter().filter_map(|((phase, direction), sides)| {
+            let (effect, standing) = (sides.effect()?, sides.standing);
             Some(PhaseEffect { subject, direction, phase, effect, standing })
         }));
     }
     found
+}
+
+/// The same workload on a healthy array.
+fn healthy_twin(analysis: &Analysis, work: usize) -> Option<usize> {
+    let mut wanted = analysis.workloads[work].dimensions.clone();
+    wanted.insert("health".to_owned(), Value::Word(Health::Healthy.name().to_owned()));
+    analysis.workloads.iter().position(|other| other.dimensions == wanted)
 }
 
 fn trials_of<'r>(results: &'r Results, cell: &Cell) -> Vec<&'r StoredTrial> {
@@ -162,32 +127,47 @@ fn trials_of<'r>(results: &'r Results, cell: &Cell) -> Vec<&'r StoredTrial> {
     trials.filter(|t| t.outcome == Outcome::Ok && cell.counts(t.repetition)).collect()
 }
 
-/// The mean rate of each phase of a trial over that before the first event; empty without a course of
-/// a rate. A phase in which nothing was done has no ratio. Events count from the start of the tool,
-/// the course from the end of its ramp.
-fn ratios_of(trial: &StoredTrial, headline: Metric, ramp_s: f64) -> Vec<(Phase, f64)> {
-    let wanted = [headline, Metric::Throughput, Metric::Iops];
-    let rates = wanted.iter().filter(|metric| metric.better() == Better::Higher);
-    let series = || trial.measured.series.iter();
-    let Some(series) = rates.filter_map(|m| series().find(|s| s.metric == *m)).next() else {
-        return Vec::new();
-    };
-    let mut healthy = (0.0, 0_usize);
-    let mut phases: BTreeMap<Phase, (f64, usize)> = BTreeMap::new();
-    for (ms, value) in series.points.iter().filter(|(_, value)| value.is_finite()) {
-        let at = *ms as f64 / 1000.0 + ramp_s;
-        let entry = match trial.events.iter().rfind(|(event, _)| *event < at) {
-            None => &mut healthy,
-            Some((_, what)) => match Phase::after(what) {
-                Some(phase) => phases.entry(phase).or_default(),
-                None => continue,
-            },
-        };
-        *entry = (entry.0 + value, entry.1 + 1);
+/// The mean rates of each phase of a cell's trials, and those before the first event; empty without a
+/// course of a rate. A phase in which nothing was done has none.
+fn story_of(
+    results: &Results,
+    cell: &Cell,
+    work: &Work,
+) -> BTreeMap<Phase, (ByRepetition, ByRepetition)> {
+    let tool = work.workload.tool();
+    let ramp_s = tool.map_or(0.0, |tool| tool.ramp_s(results.campaign.ramp_s));
+    let metrics = [cell.headline, Metric::Throughput, Metric::Iops];
+    let is_rate = |metric: &&Metric| metric.better() == Better::Higher;
+    let mut found: BTreeMap<Phase, (ByRepetition, ByRepetition)> = BTreeMap::new();
+    for trial in trials_of(results, cell).into_iter().filter(|_| cell.is_usable()) {
+        let series = |metric: &Metric| trial.measured.series.iter().find(|s| s.metric == *metric);
+        let Some(course) = metrics.iter().filter(is_rate).find_map(series) else { continue };
+        let mut rates = rates_of(trial, course, ramp_s);
+        let Some(healthy) = rates.remove(&None) else { continue };
+        for (phase, rate) in rates {
+            let Some(phase) = phase.filter(|_| rate > 0.0 && healthy > 0.0) else { continue };
+            let (of_phase, of_healthy) = found.entry(phase).or_default();
+            of_phase.insert(trial.repetition, rate);
+            of_healthy.insert(trial.repetition, healthy);
+        }
     }
-    let mean = |(sum, count): (f64, usize)| sum / count as f64;
-    let ratios = phases.into_iter().map(|(phase, all)| (phase, mean(all) / mean(healthy)));
-    ratios.filter(|(_, ratio)| ratio.is_finite() && *ratio > 0.0).collect()
+    found
+}
+
+/// The mean of a course in each phase; that before the first event has no name. Events count from the
+/// start of the tool, the course from the end of its ramp.
+fn rates_of(trial: &StoredTrial, course: &TimeSeries, ramp_s: f64) -> BTreeMap<Option<Phase>, f64> {
+    let mut values: BTreeMap<Option<Phase>, Vec<f64>> = BTreeMap::new();
+    for (ms, value) in course.points.iter().filter(|(_, value)| value.is_finite()) {
+        let at = *ms as f64 / 1000.0 + ramp_s;
+        let event = trial.events.iter().rfind(|(event, _)| *event < at);
+        let phase = event.map(|(_, what)| Phase::after(what));
+        // After an event that begins no phase nobody knows what the array does.
+        if phase != Some(None) {
+            values.entry(phase.flatten()).or_default().push(*value);
+        }
+    }
+    values.into_iter().map(|(phase, values)| (phase, mean(&values))).collect()
 }
 
 /// How long recoveries took, of every cell in which one began.

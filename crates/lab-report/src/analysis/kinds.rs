@@ -8,12 +8,10 @@
 //! Invariant: a subject and the baseline are compared over the workloads of a kind that both have
 //! and that are believed.
 
-use std::collections::BTreeMap;
-
-use super::{Analysis, Cell, Outlook, Standing, Work, outlook};
-use crate::stats::{ByRepetition, Effect, SANE, average_baselines, holm};
-use braid_lab::metric::Better as Direction;
-use braid_lab::settings::Value;
+use super::{Analysis, Cell, Outlook, Standing, Work, outlooks};
+use crate::stats::{ByRepetition, Effect, SANE, geometric_mean, together};
+use braid_lab::metric::Better;
+use braid_lab::tool::Writes;
 
 /// Workloads of one kind, such as all random reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,47 +44,52 @@ pub fn speeds(cell: &Cell) -> Option<ByRepetition> {
     as_speeds(values, cell.headline.better())
 }
 
-fn as_speeds(values: &ByRepetition, better: Direction) -> Option<ByRepetition> {
+fn as_speeds(values: &ByRepetition, better: Better) -> Option<ByRepetition> {
     if values.is_empty() || values.values().any(|value| !SANE.contains(value)) {
         return None;
     }
-    let speed = |value: &f64| if better == Direction::Lower { 1.0 / value } else { *value };
+    let speed = |value: &f64| if better == Better::Lower { 1.0 / value } else { *value };
     Some(values.iter().map(|(repetition, value)| (*repetition, speed(value))).collect())
+}
+
+/// The same of the baseline: of several, the mean is made first, of rates or of times.
+pub(super) fn baseline_speeds(analysis: &Analysis, workload: usize) -> Option<ByRepetition> {
+    let headline = analysis.workloads[workload].headline;
+    as_speeds(&analysis.baseline(workload, headline)?, headline.better())
 }
 
 /// A subject's speed over several workloads, in the repetitions in which it has all of them.
 /// Empty when a workload is missing altogether, and of no workload.
-pub fn pooled_speed(analysis: &Analysis, subject: usize, workloads: &[usize]) -> ByRepetition {
-    pooled(workloads, |workload| speeds(analysis.cell(workload, subject)))
+pub(super) fn pooled_speed(
+    analysis: &Analysis,
+    subject: usize,
+    workloads: &[usize],
+) -> ByRepetition {
+    let all = workloads.iter().map(|work| speeds(analysis.cell(*work, subject)));
+    together(&all.collect::<Option<Vec<_>>>().unwrap_or_default(), geometric_mean)
 }
 
-/// The same of the baseline: of several, the average is made first, of rates or of times.
-pub fn pooled_baseline(analysis: &Analysis, workloads: &[usize]) -> ByRepetition {
-    pooled(workloads, |workload| {
-        let headline = analysis.workloads[workload].headline;
-        let values: Option<Vec<&ByRepetition>> = analysis
-            .baselines
-            .iter()
-            .map(|subject| analysis.cell(workload, *subject))
-            .map(|cell| cell.values.get(&headline).filter(|_| cell.is_usable()))
-            .collect();
-        as_speeds(&average_baselines(&values?), headline.better())
-    })
+/// Two sides at everything that both have: workloads of a kind, pairs of a factor's levels, an array in a
+/// state and when healthy.
+#[derive(Default)]
+pub(super) struct Sides {
+    pub(super) own: Vec<ByRepetition>,
+    pub(super) other: Vec<ByRepetition>,
+    /// The worst of the numbers.
+    pub(super) standing: Standing,
 }
 
-fn pooled(workloads: &[usize], speeds_of: impl Fn(usize) -> Option<ByRepetition>) -> ByRepetition {
-    let mut logs: BTreeMap<u32, (f64, usize)> = BTreeMap::new();
-    for workload in workloads {
-        for (repetition, speed) in speeds_of(*workload).unwrap_or_default() {
-            let entry = logs.entry(repetition).or_default();
-            *entry = (entry.0 + speed.ln(), entry.1 + 1);
-        }
+impl Sides {
+    pub(super) fn add(&mut self, own: ByRepetition, other: ByRepetition, standing: Standing) {
+        self.own.push(own);
+        self.other.push(other);
+        self.standing = self.standing.max(standing);
     }
-    let count = workloads.len();
-    logs.into_iter()
-        .filter(|(_, (_, found))| *found == count)
-        .map(|(repetition, (sum, _))| (repetition, (sum / count as f64).exp()))
-        .collect()
+
+    /// How many times as fast the own side is over all of it.
+    pub(super) fn effect(&self) -> Option<Effect> {
+        Effect::of(&together(&self.own, geometric_mean), &together(&self.other, geometric_mean))
+    }
 }
 
 /// Every subject that is not the baseline at every kind of work: a list for each kind, in the order
@@ -97,25 +100,23 @@ pub fn find_effects(analysis: &Analysis, kinds: &[Kind]) -> Vec<Vec<KindEffect>>
         .iter()
         .map(|kind| others.iter().filter_map(|s| effect_of(analysis, *s, kind)).collect())
         .collect();
-    let p_values: Vec<f64> = found.iter().flatten().map(|one| one.effect.p_value).collect();
-    for (one, p_value) in found.iter_mut().flatten().zip(holm(&p_values)) {
-        one.outlook = outlook(&one.effect, p_value);
+    let outlooks = outlooks(found.iter().flatten().map(|one| one.effect));
+    for (one, outlook) in found.iter_mut().flatten().zip(outlooks) {
+        one.outlook = outlook;
     }
     found
 }
 
 fn effect_of(analysis: &Analysis, subject: usize, kind: &Kind) -> Option<KindEffect> {
-    let both = |work: &&usize| {
-        speeds(analysis.cell(**work, subject)).is_some()
-            && !pooled_baseline(analysis, &[**work]).is_empty()
-    };
-    let shared: Vec<usize> = kind.workloads.iter().filter(both).copied().collect();
-    let baseline = pooled_baseline(analysis, &shared);
-    let effect = Effect::of(&pooled_speed(analysis, subject, &shared), &baseline)?;
-    let standings =
-        shared.iter().map(|work| analysis.standing_against_baseline(analysis.cell(*work, subject)));
-    let standing = standings.max().unwrap_or_default();
-    Some(KindEffect { subject, effect, outlook: Outlook::Same, standing, shared: shared.len() })
+    let mut sides = Sides::default();
+    for work in &kind.workloads {
+        let cell = analysis.cell(*work, subject);
+        if let Some((own, baseline)) = speeds(cell).zip(baseline_speeds(analysis, *work)) {
+            sides.add(own, baseline, analysis.standing_against_baseline(cell));
+        }
+    }
+    let (effect, shared) = (sides.effect()?, sides.own.len());
+    Some(KindEffect { subject, effect, outlook: Outlook::Same, standing: sides.standing, shared })
 }
 
 /// The workloads by kind, in the campaign's order.
@@ -135,38 +136,49 @@ pub fn find_kinds(analysis: &Analysis) -> Vec<Kind> {
 
 /// "random reads", or the tool's name where pattern and direction do not say it.
 fn kind_of(work: &Work, many_tools: bool) -> String {
-    let word = |name: &str| match work.dimensions.get(name) {
-        Some(Value::Word(word)) => word.as_str(),
-        _ => "",
-    };
-    let pattern = match word("pattern") {
-        "seq" => "sequential ",
-        "rand" => "random ",
-        _ => "",
-    };
-    let op = match (word("op"), word("mode")) {
-        ("read", _) => "reads",
-        ("write", _) => "writes",
-        ("mixed", _) => "mixed reads and writes",
-        (_, "seqrd") => "sequential reads",
-        (_, "seqwr") => "sequential writes",
-        (_, "seqrewr") => "sequential rewrites",
-        (_, "rndrd") => "random reads",
-        (_, "rndwr") => "random writes",
-        (_, "rndrw") => "random reads and writes",
-        _ => "",
-    };
     let tool = &work.workload.tool;
-    let mut name = match op {
-        "" => tool.clone(),
-        op if many_tools => format!("{pattern}{op} ({tool})"),
-        op => format!("{pattern}{op}"),
+    let mut name = match pattern_and_op(work) {
+        (_, "") => tool.clone(),
+        (pattern, op) if many_tools => format!("{pattern}{op} ({tool})"),
+        (pattern, op) => format!("{pattern}{op}"),
     };
-    if !op.is_empty() && work.headline.better() == Direction::Lower {
+    if name != *tool && work.headline.better() == Better::Lower {
         name += " by time";
     }
-    match word("health") {
+    match work.word("health") {
         "" | "healthy" => name,
         health => format!("{name}, {health}"),
     }
+}
+
+/// "reads", "writes", or the name of a tool that does both.
+pub(super) fn direction_of(work: &Work) -> String {
+    let workload = &work.workload;
+    let writes = || workload.work().map(|work| work.writes);
+    match pattern_and_op(work) {
+        (_, "reads") => "reads".to_owned(),
+        (_, "writes" | "rewrites") => "writes".to_owned(),
+        _ if writes() == Some(Writes::Nothing) => "reads".to_owned(),
+        _ => workload.tool.clone(),
+    }
+}
+
+/// How and what a workload does, in words; empty where its dimensions do not say it.
+fn pattern_and_op(work: &Work) -> (&'static str, &'static str) {
+    let mode = work.word("mode");
+    let pattern = match work.word("pattern") {
+        "seq" => "sequential ",
+        "rand" => "random ",
+        _ if mode.starts_with("seq") => "sequential ",
+        _ if mode.starts_with("rnd") => "random ",
+        _ => "",
+    };
+    let op = match (work.word("op"), mode) {
+        ("read", _) | (_, "seqrd" | "rndrd") => "reads",
+        ("write", _) | (_, "seqwr" | "rndwr") => "writes",
+        (_, "seqrewr") => "rewrites",
+        ("mixed", _) | (_, "rndrw") => "mixed reads and writes",
+        _ => "",
+    };
+    (pattern, op)
 }

@@ -1,9 +1,9 @@
 //! Percentiles of a trial's requests, only where there are enough.
 //!
 //! A tool prints a 99 % latency of any sample; of 130 requests it is the second slowest, and no
-//! two trials agree on it. So a trial's percentile is passed on only when its requests support it;
-//! a cell's is the median of its trials', and how far it scatters is seen over them. The curve of all
-//! latencies is that of the merged bins. Percentiles are not averaged.
+//! two trials agree on it. So a trial's percentile is passed on only when its requests support it, and
+//! a cell has one only when all of its trials have: the median of theirs, and how far it scatters is seen
+//! over them. The curve of all latencies is that of the merged bins. Percentiles are not averaged.
 
 use super::Cell;
 use crate::stats::{Histogram, values_needed};
@@ -18,24 +18,14 @@ const PERCENTILES: [(Metric, f64); 4] = [
     (Metric::LatencyP999, 0.999),
 ];
 
-/// Requests that a trial must have for a metric; `None` for what is no percentile.
-fn requests_needed(metric: Metric) -> Option<u64> {
-    let (_, q) = PERCENTILES.iter().find(|(percentile, _)| *percentile == metric)?;
-    values_needed(*q)
-}
-
 /// Whether a trial has enough requests for a metric; of an unknown number it has not.
 pub(super) fn is_supported(trial: &StoredTrial, metric: Metric) -> bool {
-    let Some(needed) = requests_needed(metric) else { return true };
-    let binned = || trial.measured.latencies.iter().flat_map(|latencies| &latencies.bins);
-    match trial.measured.get(Metric::Requests) {
-        _ if binned().next().is_some() => {
-            let all = binned().fold(0_u64, |all, (_, requests)| all.saturating_add(*requests));
-            all >= needed
-        }
-        Some(requests) => requests >= needed as f64,
-        None => false,
-    }
+    let quantile = PERCENTILES.iter().find(|(percentile, _)| *percentile == metric);
+    let Some(needed) = quantile.and_then(|(_, q)| values_needed(*q)) else { return true };
+    let bins = trial.measured.latencies.iter().flat_map(|latencies| &latencies.bins);
+    let binned = bins.map(|(_, requests)| *requests).reduce(u64::saturating_add);
+    let counted = binned.map(|requests| requests as f64);
+    counted.or(trial.measured.get(Metric::Requests)).is_some_and(|all| all >= needed as f64)
 }
 
 /// The requests of all trials of a cell that went well and count; of one direction ("read" or
@@ -55,13 +45,17 @@ pub(crate) fn merged_latencies(
     Histogram::from_bins(bins).filter(|histogram| !histogram.is_empty())
 }
 
-/// Names the percentiles that a tool gave and that no trial has the requests for. What a cell has of them is made of its repetitions, as all other numbers are.
-pub(super) fn note_unsupported(results: &Results, cell: &mut Cell) {
+/// Leaves out the percentiles that one of the repetitions that count gave without the requests for them: those
+/// that had enough requests were the faster ones, and no fair part of all.
+pub(super) fn leave_out_unsupported(results: &Results, cell: &mut Cell) {
     for (metric, _) in PERCENTILES {
         let mut trials = cell.trials.iter().map(|index| &results.trials[*index]);
-        let is_given = trials
-            .any(|trial| trial.measured.get(metric).is_some() && cell.counts(trial.repetition));
-        if is_given && cell.get(metric).is_none() {
+        let lacks = trials.any(|trial| {
+            let is_given = trial.measured.get(metric).is_some() && cell.counts(trial.repetition);
+            is_given && !is_supported(trial, metric)
+        });
+        if lacks {
+            cell.values.remove(&metric);
             cell.unsupported.insert(metric);
         }
     }

@@ -62,10 +62,23 @@ impl Comparison {
                 self.environment.join("; ")
             ));
         }
-        said.extend(self.what_is_lost());
-        let worse = self.count(Change::Regression);
+        said.extend(self.lost.first().map(|(cell, why)| match self.lost.len() {
+            1 => format!("No longer there: {cell}, {why}."),
+            many => format!("No longer there: {many} numbers, such as {cell}, {why}."),
+        }));
         let threshold = digits(self.threshold_percent);
-        said.push(match (self.cells.len(), worse) {
+        let worst = || {
+            self.cells.first().map_or_else(String::new, |cell| {
+                format!(
+                    "{}, {}, from {} to {}",
+                    cell.subject,
+                    cell.workload,
+                    quantity(cell.which, cell.first),
+                    quantity(cell.which, cell.second)
+                )
+            })
+        };
+        said.push(match (self.cells.len(), self.count(Change::Regression)) {
             (0, _) => "The two runs have no number in common that may be compared.".to_owned(),
             (_, 0) if self.lost.is_empty() => format!(
                 "No regression: nothing became worse by more than {threshold} % and beyond chance."
@@ -74,76 +87,38 @@ impl Comparison {
                 "Of the {all} that both runs have nothing became worse by more than {threshold} % \
                  and beyond chance."
             ),
-            (all, 1) => format!("1 of {all} numbers became worse: {}.", self.worst()),
-            (all, many) => {
-                format!("{many} of {all} numbers became worse, most of all {}.", self.worst())
-            }
+            (all, worse) => format!("Worse: {worse} of {all} numbers, most of all {}.", worst()),
         });
-        match self.count(Change::Improvement) {
-            0 => {}
-            1 => said.push("1 number became better.".to_owned()),
-            many => said.push(format!("{many} numbers became better.")),
-        }
-        match self.count(Change::TooFew) {
-            0 => {}
-            few => said.push(format!(
+        let better = self.count(Change::Improvement);
+        said.extend(
+            (better > 0).then(|| format!("Better: {better} of {} numbers.", self.cells.len())),
+        );
+        let few = self.count(Change::TooFew);
+        said.extend((few > 0).then(|| {
+            format!(
                 "Of {few} nothing can be said: it takes at least two repetitions on both sides."
-            )),
-        }
+            )
+        }));
         said
     }
 
-    fn what_is_lost(&self) -> Option<String> {
-        let (cell, why) = self.lost.first()?;
-        Some(match self.lost.len() {
-            1 => format!("1 number is there no more: {cell}, {why}."),
-            many => format!("{many} numbers are there no more: {cell}, {why}; and so on below."),
-        })
-    }
-
-    /// The first cell is the worst.
-    fn worst(&self) -> String {
-        self.cells.first().map_or_else(String::new, |cell| {
-            format!(
-                "{}, {}, from {} to {}",
-                cell.subject,
-                cell.workload,
-                quantity(cell.which, cell.first),
-                quantity(cell.which, cell.second)
-            )
-        })
-    }
-
     fn table(&self) -> Table {
-        let heads = [
-            ("subject", false),
-            ("workload", false),
-            ("number", false),
-            ("first", true),
-            ("second", true),
-            ("change [%]", true),
-            ("verdict", false),
-        ];
-        let column = |(heading, numeric): (&str, bool)| Column { heading: heading.into(), numeric };
+        let column = |heading: &str, numeric| Column { heading: heading.to_owned(), numeric };
+        let words = ["subject", "workload", "number"].map(|heading| column(heading, false));
+        let numbers = ["first", "second", "change [%]"].map(|heading| column(heading, true));
         Table {
             id: "changes-table".to_owned(),
             title: String::new(),
             note: "The worst first. A change is the second in percent of the first, both in percent of \
                    the baseline of their own run where there is one, with the 95 % interval."
                 .to_owned(),
-            columns: heads.map(column).to_vec(),
+            columns: words.into_iter().chain(numbers).chain([column("verdict", false)]).collect(),
             rows: self.cells.iter().map(row).collect(),
         }
     }
 
     fn missing(&self) -> Option<Table> {
-        let only = |cells: &[String], which: &str| -> Vec<(String, String)> {
-            cells.iter().map(|cell| (cell.clone(), format!("only in the {which} run"))).collect()
-        };
-        let mut all = self.lost.clone();
-        all.extend(self.left_out.iter().cloned());
-        all.extend(only(&self.only_first, "first"));
-        all.extend(only(&self.only_second, "second"));
+        let all: Vec<_> = self.lost.iter().chain(&self.not_compared).collect();
         let column = |heading: &str| Column { heading: heading.to_owned(), numeric: false };
         (!all.is_empty()).then(|| Table {
             id: "not-compared".to_owned(),
@@ -216,7 +191,6 @@ fn row(cell: &CellChange) -> Row {
         number: Some(cell.percent),
         ends: Some(cell.interval),
         tone,
-        strength: if matches!(tone, Tone::Worse | Tone::Better) { 1.0 } else { 0.0 },
     };
     line(vec![
         words(cell.subject.clone()),

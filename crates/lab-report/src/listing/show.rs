@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::analysis::{Analysis, Cell, Rounds, analyse};
+use crate::analysis::{Analysis, Cell, Rounds, State, analyse};
 use crate::report::render::printable;
 use crate::report::units::{Scale, date, digits};
+use crate::stats::scatter;
 use braid_lab::LabError;
 use braid_lab::campaign::Patterns;
 use braid_lab::evidence::{Evidence, Moved};
@@ -18,6 +19,15 @@ const NAMES: usize = 26;
 /// Width of a number.
 const NUMBERS: usize = 12;
 
+/// What a filter finds among the cells of some results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shown {
+    /// Those that match, as text.
+    Cells(String),
+    /// None does: a sentence, and all that there are.
+    Nothing(String),
+}
+
 /// The cells of a results directory that match, as text: all, or those whose "subject: workload"
 /// has the form of `cells`. `*` stands for any letters in it; without one a part of the name in
 /// any case will do, or a trial's number.
@@ -29,17 +39,8 @@ pub fn show(dir: &Path, cells: Option<&str>) -> Result<Shown, LabError> {
     Ok(show_results(&Store::open(dir)?.results()?, cells.unwrap_or("*")))
 }
 
-/// What a filter finds among the cells of some results.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shown {
-    /// Those that match, as text.
-    Cells(String),
-    /// None does: a sentence, and all that there are.
-    Nothing(String),
-}
-
 /// The same of results that have been read.
-pub fn show_results(results: &Results, filter: &str) -> Shown {
+pub(crate) fn show_results(results: &Results, filter: &str) -> Shown {
     let analysis = analyse(results);
     let name = |cell: &Cell| {
         let (subject, work) = (&results.subjects[cell.subject], &analysis.workloads[cell.workload]);
@@ -50,14 +51,13 @@ pub fn show_results(results: &Results, filter: &str) -> Shown {
     let matches = |cell: &&Cell| {
         let has_trial = |index: &usize| Some(results.trials[*index].number) == number;
         let name = name(cell).to_lowercase();
-        let has_form = if wanted.contains('*') {
-            Patterns(std::slice::from_ref(&wanted)).matches(&name)
-        } else {
-            name.contains(&wanted)
+        let has_form = match wanted.contains('*') {
+            true => Patterns(std::slice::from_ref(&wanted)).matches(&name),
+            false => name.contains(&wanted),
         };
         has_form || cell.trials.iter().any(has_trial)
     };
-    let planned = || analysis.cells.iter().filter(|cell| is_of_interest(cell));
+    let planned = || analysis.cells.iter().filter(|cell| cell.state != State::NotPlanned);
     let mut text = String::new();
     for cell in planned().filter(matches) {
         show_cell(&mut text, results, &analysis, cell, &name(cell));
@@ -70,11 +70,6 @@ pub fn show_results(results: &Results, filter: &str) -> Shown {
         text += &format!("\n  {}", printable(&name(cell)));
     }
     Shown::Nothing(text)
-}
-
-/// Whether the campaign has this cell.
-fn is_of_interest(cell: &Cell) -> bool {
-    cell.state != crate::analysis::State::NotPlanned
 }
 
 /// A line whose text cannot act on the terminal.
@@ -98,7 +93,8 @@ fn show_cell(text: &mut String, results: &Results, analysis: &Analysis, cell: &C
         let (first, last) = (window.first, window.last());
         line(text, &format!("  settled in rounds {first} to {last}; only they count"));
     }
-    if let Some(scatter) = cell.scatter {
+    let counted = cell.values.get(&cell.headline).into_iter().flat_map(|all| all.values());
+    if let Some(scatter) = scatter(&counted.copied().collect::<Vec<f64>>()) {
         let scatter = digits(scatter * 100.0);
         line(
             text,
@@ -128,7 +124,7 @@ fn show_cell(text: &mut String, results: &Results, analysis: &Analysis, cell: &C
 /// median, or the percentile of their requests.
 fn show_numbers(text: &mut String, cell: &Cell) {
     let mut repetitions: Vec<u32> =
-        cell.all_values().values().flat_map(|values| values.keys().copied()).collect();
+        cell.all.values().flat_map(|values| values.keys().copied()).collect();
     repetitions.sort_unstable();
     repetitions.dedup();
     if repetitions.is_empty() {
@@ -141,7 +137,7 @@ fn show_numbers(text: &mut String, cell: &Cell) {
     }
     let _ = write!(head, "{:>NUMBERS$}", "overall");
     line(text, &head);
-    for (metric, values) in cell.all_values() {
+    for (metric, values) in &cell.all {
         let largest = values.values().fold(0.0_f64, |most, value| most.max(value.abs()));
         let scale = Scale::of(*metric, largest);
         let mut row = format!("  {:NAMES$}", heading(*metric, scale));
@@ -204,31 +200,24 @@ fn evidence_lines(evidence: &Evidence) -> Vec<String> {
             digits(moved.busy_ms as f64 / 1000.0)
         )
     };
-    let mut lines = Vec::new();
-    lines.extend(evidence.target.as_ref().map(|target| moved("the device", target)));
-    lines.extend(evidence.members.iter().map(|(name, member)| moved(name, member)));
-    lines.extend(
-        evidence.cpu_busy.map(|busy| format!("processors: {} % busy", digits(busy * 100.0))),
-    );
-    lines.extend(evidence.tool_cores.map(|cores| format!("the tool used {} cores", digits(cores))));
-    lines.extend(
-        evidence
-            .server_cpu_s
-            .map(|seconds| format!("the server used {} s of a core", digits(seconds))),
-    );
-    lines.extend(evidence.mount.as_ref().map(|mount| format!("mounted: {mount}")));
-    lines.extend(evidence.activities.iter().map(|activity| format!("at work: {activity}")));
-    lines.extend(
-        evidence
-            .throttled
-            .filter(|times| *times > 0)
-            .map(|times| format!("throttled {times} times")),
-    );
-    lines.extend(
-        evidence
-            .strangers
-            .iter()
-            .map(|(name, bytes)| format!("{name} moved {:#}", ByteSize(*bytes))),
-    );
-    lines
+    let busy = evidence.cpu_busy.map(|busy| format!("processors: {} % busy", digits(busy * 100.0)));
+    let used = evidence.tool_cores.map(|cores| format!("the tool used {} cores", digits(cores)));
+    let server = evidence.server_cpu_s;
+    let server = server.map(|seconds| format!("the server used {} s of a core", digits(seconds)));
+    let throttled = evidence.throttled.filter(|times| *times > 0);
+    let throttled = throttled.map(|times| format!("throttled {times} times"));
+    let target = evidence.target.iter().map(|target| moved("the device", target));
+    target
+        .chain(evidence.members.iter().map(|(name, member)| moved(name, member)))
+        .chain([busy, used, server].into_iter().flatten())
+        .chain(evidence.mount.iter().map(|mount| format!("mounted: {mount}")))
+        .chain(evidence.activities.iter().map(|activity| format!("at work: {activity}")))
+        .chain(throttled)
+        .chain(
+            evidence
+                .strangers
+                .iter()
+                .map(|(name, all)| format!("{name} moved {:#}", ByteSize(*all))),
+        )
+        .collect()
 }

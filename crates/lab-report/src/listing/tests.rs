@@ -47,14 +47,14 @@ fn results_are_found_in_a_folder_and_one_below() {
     let listed = find_results(parent.path()).unwrap();
     let names: Vec<String> = listed
         .iter()
-        .map(|one| one.dir.strip_prefix(parent.path()).unwrap().display().to_string())
+        .map(|(dir, _)| dir.strip_prefix(parent.path()).unwrap().display().to_string())
         .collect();
     assert_eq!(names, ["b", "broken", "year/a"]);
-    assert!(listed[1].found.is_err());
-    let found = listed[0].found.as_ref().unwrap();
+    assert!(listed[1].1.is_err());
+    let found = listed[0].1.as_ref().unwrap();
     assert_eq!((found.name.as_str(), found.done, found.planned), ("sticks", 3, 4));
     assert!(found.answer.contains("stripe"), "{}", found.answer);
-    let text = render_list(&listed);
+    let text = list(parent.path(), false).unwrap();
     assert!(text.contains("3 of 4 trials"), "{text}");
     assert!(text.contains("2027-01-15 08:00 UTC"), "{text}");
     assert_eq!(text.lines().count(), 6, "{text}");

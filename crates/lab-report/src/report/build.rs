@@ -4,7 +4,7 @@
 //! ```text
 //! Analysis ─┬─ kinds, contests, factors, states ──> answer, picture, table: one screen
 //!           ├─ judgement ──> doubts
-//!           └─ cells ──> sections: numbers, latency, over time, steady state, details
+//!           └─ cells ──> sections: numbers, latency, over time, steady state, all else, setting
 //! ```
 //!
 //! A section is a file below and a line in [`SECTIONS`]. Each gives nothing when the campaign does not
@@ -30,8 +30,8 @@ use braid_lab::store::{Outcome, Results};
 mod about;
 mod answer;
 mod cells;
+mod charts;
 mod course;
-mod details;
 mod factors;
 mod health;
 mod latency;
@@ -45,6 +45,9 @@ mod words;
 
 pub(crate) use cells::why_missing;
 pub use samples::tidy_rows;
+
+/// More subjects than a baseline and the series of one chart are not told one by one.
+const MOST_SUBJECTS: usize = 1 + charts::MOST_SERIES;
 
 /// What everything is made of.
 pub(super) struct Context<'a> {
@@ -74,6 +77,11 @@ impl<'a> Context<'a> {
             dir,
             kinds,
         }
+    }
+
+    /// Whether there are too many subjects to be told one by one, and levels of what was varied instead.
+    fn is_study(&self) -> bool {
+        self.analysis.subjects > MOST_SUBJECTS && !self.factors.is_empty()
     }
 
     fn subject(&self, index: usize) -> &'a str {
@@ -115,9 +123,11 @@ const SECTIONS: &[fn(&Context<'_>) -> Vec<Section>] = &[
     factors::sections,
     steady::sections,
     numbers::sections,
+    about::sections,
     latency::sections,
     course::sections,
-    details::sections,
+    numbers::further,
+    about::setting,
 ];
 
 /// The report of a campaign whose results are in `dir`.
@@ -132,10 +142,6 @@ pub fn build_report(analysis: &Analysis, results: &Results, dir: &Path) -> Repor
         table: summary::table(&context),
         trust: trust::trust_box(&context),
         sections: SECTIONS.iter().flat_map(|sections| sections(&context)).collect(),
-        subjects: about::subjects(&context),
-        environment: about::environment(&context),
-        commands: about::commands(&context),
-        again: about::again(results, dir),
     };
     make_ids_unique(&mut report);
     report
@@ -158,8 +164,6 @@ fn make_ids_unique(report: &mut Report) {
         }
     };
     unique(&mut report.table.id);
-    unique(&mut report.subjects.id);
-    unique(&mut report.commands.id);
     if let Some(picture) = &mut report.picture {
         unique(&mut picture.id);
     }

@@ -1,7 +1,7 @@
 //! What a report says, before any renderer: sentences, tables, charts. Pure data.
 //!
 //! ```text
-//! analysis ──> Report ──> terminal, HTML, Markdown, XLSX, JSON
+//! analysis ──> Report ──> terminal, HTML, Markdown, XLSX
 //!                │
 //!                └─ Chart ──> SVG
 //! ```
@@ -10,10 +10,10 @@
 //!
 //! * texts are plain: each renderer escapes for its own format, so hostile names of devices end
 //!   here as words;
-//! * every number of a chart is finite; a place without a number that may be used says why it is
-//!   empty, and a number that something speaks against says so wherever it is drawn;
-//! * `id`s are unique in a report and made of `a-z`, `0-9` and `-`: they name files, sheets and
-//!   anchors.
+//! * every number of a chart is finite; a number that may not be used is no point of a chart, and one
+//!   that something speaks against says so wherever it is drawn;
+//! * `id`s are unique in a report, made of `a-z`, `0-9` and `-`, and at most 31 characters long: they
+//!   name files, sheets and anchors.
 //!
 //! Deliberately absent: colours, sizes, fonts. A [`Tone`] says what a cell means.
 
@@ -38,14 +38,6 @@ pub struct Report {
     pub trust: TrustBox,
     /// Groups of tables and charts, in order.
     pub sections: Vec<Section>,
-    /// What was measured, with its members and how it was served.
-    pub subjects: Table,
-    /// Where it was measured, and how: name and value.
-    pub environment: Vec<(String, String)>,
-    /// The exact commands.
-    pub commands: Table,
-    /// How to run it again: a command line each.
-    pub again: Vec<String>,
 }
 
 /// The share of numbers that can be believed, and why the others cannot.
@@ -88,7 +80,7 @@ pub struct Section {
     pub title: String,
     /// What is seen here, in a sentence or two; may be empty.
     pub lead: String,
-    /// Whether it is for looking up, and folded until somebody asks.
+    /// Whether it is for looking up: folded until somebody asks, and in the larger files only.
     pub is_detail: bool,
     /// Tables and charts, in order.
     pub blocks: Vec<Block>,
@@ -150,12 +142,10 @@ pub struct Cell {
     pub ends: Option<(f64, f64)>,
     /// What it means.
     pub tone: Tone,
-    /// How strong the tone is, 0 to 1: the colour of a percent table.
-    pub strength: f64,
 }
 
 /// What a cell or a sentence means.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tone {
     /// Nothing in particular.
@@ -177,8 +167,8 @@ pub enum Tone {
     Missing,
 }
 
-/// A chart.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A chart: bars or lines over the same data.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Chart {
     /// Unique in the report.
     pub id: String,
@@ -186,36 +176,29 @@ pub struct Chart {
     pub title: String,
     /// How to read it, in a sentence; may be empty.
     pub note: String,
-    /// What is drawn.
-    pub plot: Plot,
+    /// What is drawn for a point.
+    pub shape: Shape,
+    /// What stands beside each other; of bars the ticks are the groups, at 0, 1, 2 and so on.
+    pub x: Axis,
+    /// What the values mean.
+    pub y: Axis,
+    /// At most eight can be told apart.
+    pub series: Vec<Series>,
+    /// A value with a line across everything, such as that of the baseline.
+    pub mark: Option<f64>,
+    /// Moments on the x axis that have a name.
+    pub events: Vec<Event>,
 }
 
-/// What a chart draws.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "plot", rename_all = "snake_case")]
-pub enum Plot {
-    /// Bars with intervals: a group for each category, a bar for each series.
-    Bars {
-        /// What the length means, with its unit.
-        axis: Axis,
-        /// The groups.
-        categories: Vec<String>,
-        /// One value for each category in each series.
-        series: Vec<BarSeries>,
-        /// A line across all bars, such as 100 % for the baseline.
-        mark: Option<f64>,
-    },
-    /// Points joined by lines, with intervals where they have them.
-    Lines {
-        /// Across.
-        x: Axis,
-        /// Up.
-        y: Axis,
-        /// The lines.
-        series: Vec<LineSeries>,
-        /// Moments on the x axis that have a name.
-        events: Vec<Event>,
-    },
+/// What is drawn for a point.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shape {
+    /// A bar, in the group that its place is.
+    #[default]
+    Bars,
+    /// A mark, joined to the next of its series.
+    Lines,
 }
 
 /// An axis.
@@ -231,108 +214,21 @@ pub struct Axis {
     pub ticks: Vec<(f64, String)>,
 }
 
-/// One series of bars.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct BarSeries {
+/// What belongs together in a chart.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Series {
     /// Its name in the legend.
     pub name: String,
-    /// One for each category.
-    pub values: Vec<Datum<Spread>>,
-}
-
-/// A place of a chart: what is drawn there, or why it is empty.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum Datum<T> {
-    /// A value.
-    Value(T),
-    /// None that may be drawn.
-    Gap(Gap),
-}
-
-impl<T> Datum<T> {
-    /// The value, if there is one.
-    pub fn value(&self) -> Option<&T> {
-        match self {
-            Self::Value(value) => Some(value),
-            Self::Gap(_) => None,
-        }
-    }
-}
-
-/// Why a place of a chart is empty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Gap {
-    /// It was measured, and the number is not to be used.
-    Invalid,
-    /// What it would be compared with has no number that may be used.
-    NoBaseline,
-    /// Its rounds have not settled.
-    Unsettled,
-    /// There are too few requests for this percentile.
-    Unsupported,
-    /// It was tried in vain.
-    Failed,
-    /// It cannot be done.
-    Impossible,
-    /// It is planned and was not begun.
-    NotMeasured,
-    /// It was measured, and the tool does not give this number.
-    NotGiven,
-    /// The campaign does not have it.
-    NotPlanned,
-}
-
-impl Gap {
-    /// In words, for a place in a chart.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Invalid => "invalid",
-            Self::NoBaseline => "the baseline has no number",
-            Self::Unsettled => "not settled",
-            Self::Unsupported => "too few requests",
-            Self::Failed => "failed",
-            Self::Impossible => "impossible",
-            Self::NotMeasured => "not measured",
-            Self::NotGiven => "the tool does not say",
-            Self::NotPlanned => "not in the campaign",
-        }
-    }
-}
-
-/// A value with its interval and the values behind it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Spread {
-    /// The middle.
-    pub value: f64,
-    /// Lower end of the interval; equal to `value` where there is none.
-    pub low: f64,
-    /// Upper end of the interval.
-    pub high: f64,
-    /// The repetitions, drawn as small points; may be empty.
-    pub points: Vec<f64>,
-    /// Whether something speaks against it.
-    pub suspect: bool,
-}
-
-/// One line.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LineSeries {
-    /// Its name in the legend.
-    pub name: String,
-    /// Left to right.
+    /// Left to right; a bar that is not there has no point.
     pub points: Vec<Point>,
-    /// Whether the value holds until the next point (a distribution) instead of sloping to it.
-    pub steps: bool,
 }
 
-/// A point of a line.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A value at a place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Point {
-    /// Across.
+    /// Its place.
     pub x: f64,
-    /// Up.
+    /// Its value.
     pub y: f64,
     /// Lower and upper end of its interval.
     pub interval: Option<(f64, f64)>,
@@ -352,22 +248,61 @@ pub struct Event {
 impl Report {
     /// Every chart, in order.
     pub fn charts(&self) -> impl Iterator<Item = &Chart> {
-        self.picture.iter().chain(self.blocks().filter_map(|block| match block {
-            Block::Chart(chart) => Some(chart),
-            Block::Table(_) => None,
-        }))
+        self.picture.iter().chain(self.sections.iter().flat_map(Section::charts))
     }
 
     /// The answer's table and those of the sections, in order.
     pub fn tables(&self) -> impl Iterator<Item = &Table> {
         let table = (!self.table.columns.is_empty()).then_some(&self.table);
-        table.into_iter().chain(self.blocks().filter_map(|block| match block {
-            Block::Table(table) => Some(table),
-            Block::Chart(_) => None,
-        }))
+        table.into_iter().chain(self.sections.iter().flat_map(Section::tables))
+    }
+}
+
+impl TrustBox {
+    /// How many numbers are of which kind.
+    pub fn sentence(&self) -> String {
+        let Self { ok, suspect, invalid, missing, .. } = self;
+        format!(
+            "{ok} numbers nothing speaks against, {suspect} suspect, {invalid} invalid, {missing} not \
+             measured."
+        )
     }
 
-    fn blocks(&self) -> impl Iterator<Item = &Block> {
-        self.sections.iter().flat_map(|section| &section.blocks)
+    /// The reasons that belong beside the answer: what cannot be measured is for looking up.
+    pub fn doubts(&self) -> impl Iterator<Item = &TrustReason> {
+        self.reasons.iter().filter(|one| one.tone != Tone::Missing || one.rule == "failed")
+    }
+}
+
+impl Section {
+    /// Its charts, in order.
+    pub fn charts(&self) -> impl Iterator<Item = &Chart> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Chart(chart) => Some(chart),
+            Block::Table(_) => None,
+        })
+    }
+
+    /// Its tables, in order.
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Table(table) => Some(table),
+            Block::Chart(_) => None,
+        })
+    }
+}
+
+impl Chart {
+    /// Every point of every series.
+    pub fn points(&self) -> impl Iterator<Item = &Point> {
+        self.series.iter().flat_map(|series| &series.points)
+    }
+}
+
+impl Point {
+    /// The value and the ends of its interval.
+    pub fn reach(&self) -> [f64; 3] {
+        let (low, high) = self.interval.unwrap_or((self.y, self.y));
+        [self.y, low, high]
     }
 }

@@ -1,9 +1,9 @@
 //! From a [`Report`](super::model::Report) to files that people and programs read.
 //!
 //! ```text
-//!            ┌─> report.html   one file: tables, pictures, no script, nothing from elsewhere
-//!            ├─> report.md     for a repository or an issue; charts are links
-//!  Report ───┼─> report.json   all of it, versioned
+//!            ┌─> the terminal  one screen
+//!            ├─> report.html   one file: tables, pictures, no script, nothing from elsewhere
+//!  Report ───┼─> report.md     for a repository or an issue, without details; charts are links
 //!            ├─> report.xlsx   tables, native charts, and every sample
 //!            └─> charts/ID.svg
 //!  analysis ───> report.json   what was measured and what it says, as data
@@ -23,16 +23,14 @@
 //! Deliberately absent: any arithmetic on measurements. What a number means was decided before.
 
 pub mod chart;
-mod html;
-mod markdown;
+mod pages;
 mod terminal;
 mod text;
 mod tidy;
 mod write;
 mod xlsx;
 
-pub use html::render_html;
-pub use markdown::render_markdown;
+pub use pages::{render_html, render_markdown};
 pub use terminal::render_terminal;
 pub(crate) use text::printable;
 pub use tidy::{TidyRow, write_csv};

@@ -94,12 +94,7 @@ pub(crate) fn ends(estimate: &Estimate, write: impl Fn(f64) -> String) -> Option
 
 /// The 95 % interval of an effect; `None` of one pair.
 pub(crate) fn interval(effect: &Effect) -> Option<String> {
-    effect.has_interval().then(|| span(&factor(effect.low), &factor(effect.high)))
-}
-
-/// How many times as fast: 0.41, 1.02, 2.71, 12.3.
-pub(crate) fn factor(ratio: f64) -> String {
-    digits(ratio)
+    effect.has_interval().then(|| span(&digits(effect.low), &digits(effect.high)))
 }
 
 /// `low to high` with the unit once where both have it: `8.85 to 15.9 ms`.
@@ -108,11 +103,6 @@ pub(crate) fn span(low: &str, high: &str) -> String {
         (Some((number, unit)), Some((_, other))) if unit == other => format!("{number} to {high}"),
         _ => format!("{low} to {high}"),
     }
-}
-
-/// A percent without its sign: whole from 10 on, else three digits.
-pub(crate) fn percent_number(value: f64) -> String {
-    if value >= 9.995 { format!("{value:.0}") } else { digits(value) }
 }
 
 /// Seconds since 1970 as `2026-11-21 21:48 UTC`.

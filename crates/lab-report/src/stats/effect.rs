@@ -28,7 +28,7 @@ pub type ByRepetition = BTreeMap<u32, f64>;
 pub const SANE: std::ops::Range<f64> = 1e-90..1e90;
 /// Standard deviation of a logarithm below which no noise is believed. Tools print three or four
 /// digits, clocks tick, and of three equal numbers nobody knows that the fourth is equal, too.
-pub const LEAST_NOISE: f64 = 0.001;
+pub(super) const LEAST_NOISE: f64 = 0.001;
 /// Ends of intervals are no further out than e^±690, which is 1e±299.
 const LARGEST_LOG: f64 = 690.0;
 /// Part of a distribution outside a 95 % interval.
@@ -72,23 +72,13 @@ impl Effect {
         let (mean, log_sd) = mean_and_deviation(logarithms)?;
         let pairs = logarithms.len();
         let ratio = mean.exp();
-        let Some(t) = student(pairs) else {
+        let Some(t) = student((pairs - 1) as f64) else {
             return Some(Self { ratio, low: ratio, high: ratio, pairs, log_sd, p_value: 1.0 });
         };
         let error = log_sd.max(LEAST_NOISE) / (pairs as f64).sqrt();
-        let reach = t.inverse_cdf(1.0 - OUTSIDE / 2.0) * error;
         let p_value = (2.0 * t.sf((mean / error).abs())).clamp(f64::MIN_POSITIVE, 1.0);
-        // Of two wild repetitions an end may be beyond what a number holds.
-        let end = |logarithm: f64| logarithm.clamp(-LARGEST_LOG, LARGEST_LOG).exp();
-        let (low, high) = (end(mean - reach).min(ratio), end(mean + reach).max(ratio));
+        let (low, high) = ends(mean, error, &t);
         Some(Self { ratio, low, high, pairs, log_sd, p_value })
-    }
-
-    /// The same seen from the other side.
-    #[must_use]
-    pub fn inverse(self) -> Self {
-        let Self { ratio, low, high, .. } = self;
-        Self { ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low, ..self }
     }
 
     /// Whether there is an interval.
@@ -106,36 +96,36 @@ impl Effect {
     /// significance with a chance of 80 %, if repetitions scatter as these do. `None` of one pair,
     /// and when it takes more than 200.
     pub fn pairs_to_tell(&self, factor: f64, level: f64) -> Option<usize> {
-        if !self.has_interval() {
-            return None;
-        }
-        pairs_to_tell(factor.ln().abs() / self.log_sd.max(LEAST_NOISE), level)
+        let distance = factor.ln().abs() / self.log_sd.max(LEAST_NOISE);
+        (2..=MOST_PAIRS).filter(|_| self.has_interval()).find(|pairs| {
+            student((pairs - 1) as f64).is_some_and(|t| {
+                let needed = t.inverse_cdf(1.0 - level / 2.0) + t.inverse_cdf(POWER);
+                distance * (*pairs as f64).sqrt() >= needed
+            })
+        })
     }
 }
 
-/// Pairs that find a distance, in standard deviations, at a level of significance with a chance of 80 %.
-fn pairs_to_tell(distance: f64, level: f64) -> Option<usize> {
-    (2..=MOST_PAIRS).find(|pairs| {
-        student(*pairs).is_some_and(|t| {
-            let needed = t.inverse_cdf(1.0 - level / 2.0) + t.inverse_cdf(POWER);
-            distance * (*pairs as f64).sqrt() >= needed
-        })
-    })
+/// The ends of the 95 % interval of e^mean.
+pub(super) fn ends(mean: f64, error: f64, t: &StudentsT) -> (f64, f64) {
+    let reach = t.inverse_cdf(1.0 - OUTSIDE / 2.0) * error;
+    // Of two wild repetitions an end may be beyond what a number holds.
+    let end = |logarithm: f64| logarithm.clamp(-LARGEST_LOG, LARGEST_LOG).exp();
+    (end(mean - reach).min(mean.exp()), end(mean + reach).max(mean.exp()))
 }
 
-/// The distribution of the mean of so many; `None` below two.
-fn student(count: usize) -> Option<StudentsT> {
-    // The scale of 1 and a freedom above 0 are accepted.
-    (count > 1).then(|| StudentsT::new(0.0, 1.0, (count - 1) as f64).ok())?
+/// Student's distribution with so many degrees of freedom; `None` where they are not above 0.
+pub(super) fn student(freedom: f64) -> Option<StudentsT> {
+    StudentsT::new(0.0, 1.0, freedom).ok()
 }
 
 /// Mean and sample standard deviation (0 of one value); `None` of nothing and of anything not finite.
-pub fn mean_and_deviation(values: &[f64]) -> Option<(f64, f64)> {
+pub(super) fn mean_and_deviation(values: &[f64]) -> Option<(f64, f64)> {
     if values.is_empty() || !values.iter().all(|value| value.is_finite()) {
         return None;
     }
     let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
+    let mean = mean(values);
     // Two passes: Σ(x − mean)² does not cancel as Σx² − n·mean² does.
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     let deviation = if values.len() > 1 { (squares / (n - 1.0)).sqrt() } else { 0.0 };
@@ -145,13 +135,10 @@ pub fn mean_and_deviation(values: &[f64]) -> Option<(f64, f64)> {
 /// How far repetitions scatter: the standard deviation of their logarithms, which is the coefficient
 /// of variation for small ones. `None` of fewer than two and of values not above 0.
 pub fn scatter(values: &[f64]) -> Option<f64> {
-    let (_, deviation) = mean_and_deviation(&logarithms(values)?)?;
+    let logarithm = |value: &f64| SANE.contains(value).then(|| value.ln());
+    let logarithms: Vec<f64> = values.iter().map(logarithm).collect::<Option<_>>()?;
+    let (_, deviation) = mean_and_deviation(&logarithms)?;
     (values.len() > 1).then_some(deviation)
-}
-
-/// The logarithms of numbers; `None` when one of them is no measurement of storage.
-pub fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
-    values.iter().map(|value| SANE.contains(value).then(|| value.ln())).collect()
 }
 
 /// The p-values with all of them counted: Holm's step-down method (1979). The i-th smallest of m is
@@ -168,15 +155,23 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// The baseline of each repetition: the mean of the subjects' values in it. A repetition that one of
-/// them lacks has no baseline, for a mean over fewer disks is another baseline.
-pub fn average_baselines(baselines: &[&ByRepetition]) -> ByRepetition {
-    let Some((first, others)) = baselines.split_first() else { return ByRepetition::new() };
-    let count = baselines.len() as f64;
-    let average = |(repetition, value): (&u32, &f64)| {
-        let further: Option<Vec<f64>> =
-            others.iter().map(|other| other.get(repetition).copied()).collect();
-        Some((*repetition, (value + further?.iter().sum::<f64>()) / count))
+/// What several numbers are together in each repetition that all of them have; none is made of a part
+/// of them, for a mean over fewer disks, or over fewer kinds of work, is another number.
+pub fn together(all: &[ByRepetition], mean: fn(&[f64]) -> f64) -> ByRepetition {
+    let repetitions = all.first().into_iter().flat_map(BTreeMap::keys);
+    let in_one = |repetition: &u32| {
+        let values: Option<Vec<f64>> = all.iter().map(|one| one.get(repetition).copied()).collect();
+        Some((*repetition, mean(&values?)))
     };
-    first.iter().filter_map(average).collect()
+    repetitions.filter_map(in_one).collect()
+}
+
+/// The mean of at least one number.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The geometric mean of at least one number above 0: none weighs more for being larger.
+pub fn geometric_mean(values: &[f64]) -> f64 {
+    (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }

@@ -18,9 +18,12 @@
 //! SNIA ends the test with the first such window. Where rounds go on, the last five decide, and
 //! the window grows backwards as long as all of it keeps to both limits: the plateau that a cache
 //! holds up for the first rounds is not taken for what the device keeps up. A window that later
-//! rounds contradict is one that was left.
+//! rounds contradict is one that was left. A round without a value ends the row, for nobody knows what
+//! the device did meanwhile; only the last row counts.
 
-use super::effect::ByRepetition;
+use statrs::distribution::ContinuousCDF;
+
+use super::effect::{ByRepetition, mean, student};
 
 /// Fewest rounds in a measurement window.
 const WINDOW: usize = 5;
@@ -46,6 +49,9 @@ pub struct Window {
     pub range: f64,
     /// (end − start) / average of the least-squares line; below 0 when it falls.
     pub slope: f64,
+    /// How often values that only scatter would have such a line: Student's test of its slope. 1 of
+    /// fewer than three values.
+    pub slope_p: f64,
 }
 
 impl Window {
@@ -60,19 +66,9 @@ impl Window {
         self.first.saturating_add(after)
     }
 
-    /// Whether the range is at most 20 % of the average.
-    pub fn range_is_steady(&self) -> bool {
-        self.range <= RANGE_UP_TO + ROUNDING
-    }
-
-    /// Whether the line's excursion is at most 10 % of the average.
-    pub fn slope_is_steady(&self) -> bool {
-        self.slope.abs() <= SLOPE_UP_TO + ROUNDING
-    }
-
-    /// Whether both hold.
+    /// Whether it keeps to both limits.
     pub fn is_steady(&self) -> bool {
-        self.range_is_steady() && self.slope_is_steady()
+        self.range <= RANGE_UP_TO + ROUNDING && self.slope.abs() <= SLOPE_UP_TO + ROUNDING
     }
 }
 
@@ -92,9 +88,9 @@ pub enum SteadyState {
         /// Whether that round is below the window's average, or above it.
         fell: bool,
     },
-    /// Nowhere are there as many rounds in a row as a window has.
+    /// The last row has fewer rounds than a window.
     TooShort {
-        /// The most that there are in a row.
+        /// So many.
         have: usize,
         /// How many it takes.
         needed: usize,
@@ -105,7 +101,7 @@ pub enum SteadyState {
 /// not from 0 to 1e100, and when all are 0.
 pub fn judge_window(values: &[f64], first: u32) -> Option<Window> {
     let rounds = values.len();
-    let average = values.iter().sum::<f64>() / rounds as f64;
+    let average = mean(values);
     let can_be_judged = values.iter().all(|value| (0.0..=LARGEST).contains(value)) && average > 0.0;
     if !can_be_judged {
         return None;
@@ -118,80 +114,59 @@ pub fn judge_window(values: &[f64], first: u32) -> Option<Window> {
     let distances = || (0..rounds).map(|round| round as f64 - middle);
     let squares: f64 = distances().map(|x| x * x).sum();
     let products: f64 = distances().zip(parts()).map(|(x, y)| x * y).sum();
-    let slope = if rounds > 1 { products / squares * (rounds - 1) as f64 } else { 0.0 };
-    Some(Window { first, rounds, average, range: largest - smallest, slope })
+    let scatter: f64 = parts().map(|y| (y - 1.0).powi(2)).sum();
+    let step = if rounds > 1 { products / squares } else { 0.0 };
+    // What the line leaves; the rounding of a sum does not make it less than nothing.
+    let left = (scatter - step * products).max(f64::MIN_POSITIVE);
+    let slope_p = student(rounds as f64 - 2.0).map_or(1.0, |t| {
+        let error = (left / (rounds as f64 - 2.0) / squares).sqrt();
+        (2.0 * t.sf(step.abs() / error)).min(1.0)
+    });
+    let (range, slope) = (largest - smallest, step * (rounds - 1) as f64);
+    Some(Window { first, rounds, average, range, slope, slope_p })
 }
 
-/// Where the rounds have settled, or why they have not. `rounds` are by their numbers: a number
-/// that is missing ends a row, for nobody knows what the device did meanwhile. The last row of at
-/// least five rounds decides, and no later round may contradict it. `None` of values that are not from
-/// 0 to 1e100, and when the last five rounds have nothing but 0.
+/// Where the rounds have settled, or why they have not. `rounds` are by their numbers. `None` where the
+/// last five cannot be judged: they have nothing but 0, or a value that is not from 0 to 1e100.
 pub fn find_steady_state(rounds: &ByRepetition) -> Option<SteadyState> {
-    let rows = rows_of(rounds);
-    let Some((first, values)) = rows.iter().rfind(|(_, values)| values.len() >= WINDOW) else {
-        let have = rows.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
-        return Some(SteadyState::TooShort { have, needed: WINDOW });
-    };
-    if let Some(window) = window_at_end(values, *first)? {
-        return Some(first_contradiction(&window, rounds)?.unwrap_or(SteadyState::Steady(window)));
+    let (first, values) = last_row(rounds);
+    if values.len() < WINDOW {
+        return Some(SteadyState::TooShort { have: values.len(), needed: WINDOW });
     }
-    // It was steady once, perhaps: the latest such window, which the next round ends.
-    for end in (WINDOW..values.len()).rev() {
-        // Five rounds of nothing but 0 are no steady state to have left.
-        if let Some(Some(was)) = window_at_end(&values[..end], *first) {
-            let round = was.last().saturating_add(1);
-            return Some(SteadyState::Left { was, round, fell: values[end] < was.average });
-        }
+    // The latest row that was steady: that of all rounds, or one that the next round ended.
+    for end in (WINDOW..=values.len()).rev() {
+        let Some(was) = longest_steady(&values[..end], first) else { continue };
+        let round = was.last().saturating_add(1);
+        return Some(match values.get(end) {
+            None => SteadyState::Steady(was),
+            Some(next) => SteadyState::Left { was, round, fell: *next < was.average },
+        });
     }
-    let before = values.len() - WINDOW;
-    Some(SteadyState::NotSteady(judge_window(&values[before..], first + before as u32)?))
+    judge_end(&values, WINDOW, first).map(SteadyState::NotSteady)
 }
 
-/// The longest steady window at the end of a row, if its last five rounds are steady. `None` where a
-/// window cannot be judged.
-fn window_at_end(values: &[f64], first: u32) -> Option<Option<Window>> {
-    let mut found = None;
-    for rounds in WINDOW..=values.len() {
-        let before = values.len() - rounds;
-        // Numbers are 32 bits wide, so a row has no more of them.
-        let window = judge_window(&values[before..], first + before as u32)?;
-        if !window.is_steady() {
+/// The longest steady window at the end of at least five rounds, if their last five are steady.
+fn longest_steady(values: &[f64], first: u32) -> Option<Window> {
+    let windows = (WINDOW..=values.len()).map(|rounds| judge_end(values, rounds, first));
+    windows.map_while(|window| window.filter(Window::is_steady)).last()
+}
+
+/// The window of the last so many of the rounds from `first` on.
+fn judge_end(values: &[f64], rounds: usize, first: u32) -> Option<Window> {
+    let before = values.len() - rounds;
+    // Numbers are 32 bits wide, so a row has no more of them.
+    judge_window(&values[before..], first + before as u32)
+}
+
+/// The last rounds that follow each other without a gap: the number of the first, and the values.
+fn last_row(rounds: &ByRepetition) -> (u32, Vec<f64>) {
+    let (mut first, mut row) = (0, Vec::new());
+    for (&round, &value) in rounds.iter().rev() {
+        if !row.is_empty() && round.checked_add(1) != Some(first) {
             break;
         }
-        found = Some(window);
+        first = round;
+        row.insert(0, value);
     }
-    Some(found)
-}
-
-/// The first round after a window and a gap that does not go with it. Such rounds are too few in a
-/// row to settle anything, and enough to say that what came before them is not what is kept up. `None`
-/// where they cannot be judged.
-fn first_contradiction(window: &Window, rounds: &ByRepetition) -> Option<Option<SteadyState>> {
-    let inside = rounds.iter().filter(|(round, _)| window.holds(**round));
-    let mut values: Vec<f64> = inside.map(|(_, value)| *value).collect();
-    for (&round, &value) in rounds.range(window.last().saturating_add(1)..) {
-        if window.holds(round) {
-            continue;
-        }
-        values.push(value);
-        if !judge_window(&values, window.first)?.is_steady() {
-            let fell = value < window.average;
-            return Some(Some(SteadyState::Left { was: *window, round, fell }));
-        }
-    }
-    Some(None)
-}
-
-/// Rounds that follow each other without a gap: the number of the first, and the values.
-fn rows_of(rounds: &ByRepetition) -> Vec<(u32, Vec<f64>)> {
-    let mut rows: Vec<(u32, Vec<f64>)> = Vec::new();
-    let mut before: Option<u32> = None;
-    for (&round, &value) in rounds {
-        match rows.last_mut().filter(|_| before.and_then(|b| b.checked_add(1)) == Some(round)) {
-            Some((_, values)) => values.push(value),
-            None => rows.push((round, vec![value])),
-        }
-        before = Some(round);
-    }
-    rows
+    (first, row)
 }

@@ -28,8 +28,11 @@ pub(super) fn check_activities(case: &TrialCase<'_>) -> Checked {
             unexpected.join(" and ")
         ));
     }
+    // In memory, in a model, on a disk that was watched.
+    let is_placed =
+        case.all_members(|one| !matches!(one.place, Place::Unknown(_) | Place::Remote(_)));
     let elsewhere = &case.evidence.elsewhere;
-    if !elsewhere.is_empty() && !is_placed(case) {
+    if !elsewhere.is_empty() && !is_placed {
         return Checked::suspect(format!(
             "beside the tool ran {}, and it cannot be told whether that array is below the subject",
             elsewhere.join(" and ")
@@ -37,16 +40,4 @@ pub(super) fn check_activities(case: &TrialCase<'_>) -> Checked {
     }
     // Nothing on record is also what it looks like where nobody looked.
     if case.evidence.span_s.is_some() { Checked::Fine } else { Checked::Unknown }
-}
-
-/// Whether it is known of every member where it lies: in memory, in a model, on a disk that was
-/// watched.
-fn is_placed(case: &TrialCase<'_>) -> bool {
-    case.facts.is_some_and(|facts| {
-        !facts.members.is_empty()
-            && facts
-                .members
-                .iter()
-                .all(|member| !matches!(member.place, Place::Unknown(_) | Place::Remote(_)))
-    })
 }

@@ -1,30 +1,38 @@
-//! What the campaign as a whole says about a cell: failures, machines, repetitions.
+//! What the campaign as a whole says about its numbers: what failed and what is missing, on which machines
+//! they were measured, what they are numbers of, and what makes subjects hard to compare.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{CellCase, Checked};
-use braid_lab::store::{Outcome, Session};
+use braid_stack::ByteSize;
+
+use super::Checked;
+use super::case::Cell;
+use crate::words::enumerate;
+use braid_lab::campaign::{FileSystem, Source, Subject};
+use braid_lab::facts::{Member, members_of, note_on_sharing};
+use braid_lab::matrix::{Workload, goes_through_nbd};
+use braid_lab::settings::Value;
+use braid_lab::store::{Outcome, Results, Session, StoredTrial};
+
+/// Trials missing, as a part of all, up to which that is a footnote.
+const FEW_MISSING: f64 = 0.05;
 
 /// Rule `failed-trials`. Those that went well may be those that were lucky.
-pub(super) fn check_failures(case: &CellCase<'_>) -> Checked {
-    let Some(first) = case.failed().first() else {
-        return Checked::Fine;
-    };
-    let reason = match &first.outcome {
-        Outcome::Failed(reason) => reason.as_str(),
-        _ => "",
-    };
-    let (failed, all) = (case.failed().len(), case.failed().len() + case.trials().len());
-    Checked::suspect(format!("{failed} of {all} repetitions failed; the first said: {reason}"))
+pub(super) fn check_failures(cell: &Cell<'_>, _: &[&Cell<'_>]) -> Checked {
+    let failed = cell.failed.len();
+    match cell.failed.first().map(|first| &first.outcome) {
+        Some(Outcome::Failed(reason)) => Checked::suspect(format!(
+            "{failed} of {} repetitions failed; the first said: {reason}",
+            failed + cell.good.len()
+        )),
+        _ => Checked::Fine,
+    }
 }
 
 /// Rule `mixed-environment`: of this cell and of those that it is compared with.
-pub(super) fn check_environment(case: &CellCase<'_>) -> Checked {
-    let others: Vec<CellCase<'_>> = case.others().collect();
-    let cells = std::iter::once(case).chain(&others);
-    let mut sessions: Vec<&Session> = cells
-        .flat_map(|cell| cell.trials().iter().filter_map(|trial| cell.session(trial)))
-        .collect();
+pub(super) fn check_environment(cell: &Cell<'_>, others: &[&Cell<'_>]) -> Checked {
+    let others = others.iter().flat_map(|other| other.sessions());
+    let mut sessions: Vec<&Session> = cell.sessions().chain(others).collect();
     sessions.sort_by_key(|session| session.started_unix_s);
     let Some((first, later)) = sessions.split_first() else {
         return Checked::Unknown;
@@ -43,12 +51,105 @@ pub(super) fn check_environment(case: &CellCase<'_>) -> Checked {
     ))
 }
 
-/// Rule `few-repetitions`. A remark and no doubt of the number itself: one number may well be
-/// right, only nobody can say how far off it may be, and comparisons with it already say that they
-/// cannot tell.
-pub(super) fn check_repetitions(case: &CellCase<'_>) -> Checked {
-    match case.trials().len() {
-        1 => Checked::remark("there is one repetition, so nothing says how far it scatters"),
-        _ => Checked::Fine,
+/// Whether everything below a subject is a model.
+pub(super) fn is_modelled(subject: &Subject) -> bool {
+    let members = members_of(&subject.source);
+    !members.is_empty() && members.iter().all(|member| matches!(member, Member::Model { .. }))
+}
+
+/// Rule `unfinished`.
+pub(super) fn check_progress(results: &Results, _: &[Workload]) -> Checked {
+    let possible = results.cells.iter().filter(|cell| cell.impossible.is_none()).count();
+    let with =
+        |is: fn(&Outcome) -> bool| results.trials.iter().filter(|trial| is(&trial.outcome)).count();
+    let impossible = with(|outcome| matches!(outcome, Outcome::Impossible(_)));
+    let failed = with(|outcome| matches!(outcome, Outcome::Failed(_)));
+    let planned = (possible * results.campaign.repetitions as usize).saturating_sub(impossible);
+    let missing = planned.saturating_sub(with(|outcome| *outcome == Outcome::Ok));
+    if missing == 0 {
+        return Checked::Fine;
     }
+    let why = match failed {
+        0 => format!("{missing} of {planned} trials have not been begun"),
+        _ => format!("{missing} of {planned} trials are missing, {failed} of them failed"),
+    };
+    if (missing as f64) <= FEW_MISSING * planned as f64 {
+        return Checked::remark(why);
+    }
+    Checked::suspect(format!("{why}, and the answer may change with them"))
+}
+
+/// Rule `modelled`. What the models lack is in ARCHITECTURE and in the README.
+pub(super) fn check_models(results: &Results, _: &[Workload]) -> Checked {
+    let modelled: Vec<&str> = results
+        .subjects
+        .iter()
+        .filter(|subject| is_modelled(subject))
+        .map(|subject| subject.name.as_str())
+        .collect();
+    let who = match modelled.len() {
+        0 => return Checked::Fine,
+        all if all == results.subjects.len() => "All numbers are".to_owned(),
+        _ => format!("The numbers of {} are", enumerate(&modelled)),
+    };
+    Checked::remark(format!(
+        "{who} of models of devices, which have no cache, no write amplification and no garbage \
+         collection: they predict what layouts and buses do, and measure no device"
+    ))
+}
+
+/// Rule `shared-device`: subjects whose members share a device alike are named together.
+pub(super) fn check_sharing(results: &Results, _: &[Workload]) -> Checked {
+    let mut notes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for facts in &results.facts {
+        if let Some(note) = note_on_sharing(&facts.members) {
+            notes.entry(note).or_default().push(&facts.name);
+        }
+    }
+    let notes: Vec<String> =
+        notes.iter().map(|(note, names)| format!("{}: {note}", enumerate(names))).collect();
+    if notes.is_empty() { Checked::Fine } else { Checked::remark(notes.join(" ")) }
+}
+
+/// Rule `differing-regions`: a smaller region is seeked over in less time.
+pub(super) fn check_regions(results: &Results, _: &[Workload]) -> Checked {
+    let mut regions: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
+    let raw = Value::Word(FileSystem::None.name().to_owned());
+    let is_raw = |trial: &&StoredTrial| {
+        trial.outcome == Outcome::Ok && trial.dimensions.get("filesystem") == Some(&raw)
+    };
+    for trial in results.trials.iter().filter(is_raw) {
+        let names = regions.entry(trial.region_bytes).or_default();
+        if !names.contains(&trial.subject.as_str()) {
+            names.push(&trial.subject);
+        }
+    }
+    if regions.len() < 2 {
+        return Checked::Fine;
+    }
+    let of = |(bytes, names): (&u64, &Vec<&str>)| {
+        format!("{:#} of {}", ByteSize(*bytes), enumerate(names))
+    };
+    let sizes: Vec<String> = regions.iter().map(of).collect();
+    Checked::suspect(format!(
+        "subjects were used to differing extents, because some are smaller than the region: {}",
+        sizes.join(", ")
+    ))
+}
+
+/// Rule `differing-paths`: what is served pays for the export, a path does not.
+pub(super) fn check_paths(results: &Results, workloads: &[Workload]) -> Checked {
+    let has = |is: fn(&Source) -> bool| results.subjects.iter().any(|one| is(&one.source));
+    let paths = has(|source| matches!(source, Source::Path(_)));
+    if !paths || !has(|source| matches!(source, Source::Stack(_))) {
+        return Checked::Fine;
+    }
+    let how = match goes_through_nbd(workloads) {
+        true => "reached through NBD",
+        false => "attached as block devices",
+    };
+    Checked::remark(format!(
+        "subjects of kind path are opened by the tool itself, stacks are {how}: the difference \
+         includes the export"
+    ))
 }

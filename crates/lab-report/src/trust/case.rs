@@ -1,77 +1,31 @@
 //! What a rule sees: a trial or a cell, with what was asked for spelt out once for all rules.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use braid_stack::Node;
+use braid_stack::{Node, Stack};
 
-use braid_lab::campaign::{Campaign, FileSystem, Source, Subject};
+use braid_lab::campaign::{FileSystem, Source, Subject};
 use braid_lab::evidence::{Evidence, Moved};
+use braid_lab::facts::Placed;
 use braid_lab::matrix::Workload;
-use braid_lab::metric::{Better, Metric};
+use braid_lab::metric::Metric;
 use braid_lab::store::{Outcome, Results, Session, StoredTrial, SubjectFacts};
 use braid_lab::tool::Effort;
 
-/// By subject's name and workload's label.
-pub(super) type Cells<'a> = BTreeMap<(&'a str, &'a str), Cell<'a>>;
-
-/// A cell with its trials, by repetition.
+/// A workload on a subject, with its trials that count.
 #[derive(Debug)]
-pub(super) struct Cell<'a> {
-    campaign: &'a Campaign,
+pub struct Cell<'a> {
+    /// The subject's name and the workload's label.
+    pub key: (&'a str, &'a str),
+    /// What was asked for.
+    pub workload: &'a Workload,
+    /// On what, if the campaign still knows it.
+    pub subject: Option<&'a Subject>,
+    /// The trials that went well, by repetition; at least one.
+    pub good: Vec<TrialCase<'a>>,
+    /// The trials that failed.
+    pub failed: Vec<&'a StoredTrial>,
     sessions: &'a [Session],
-    workload: &'a Workload,
-    subject: Option<&'a Subject>,
-    facts: Option<&'a SubjectFacts>,
-    good: Vec<&'a StoredTrial>,
-    failed: Vec<&'a StoredTrial>,
-}
-
-/// The cells that have a trial that went well.
-pub(super) fn gather<'a>(
-    results: &'a Results,
-    labels: &BTreeMap<String, &'a Workload>,
-) -> Cells<'a> {
-    let mut cells = Cells::new();
-    for trial in &results.trials {
-        let Some(&workload) = labels.get(&trial.workload) else { continue };
-        let cell = cells.entry((&trial.subject, &trial.workload)).or_insert_with(|| Cell {
-            campaign: &results.campaign,
-            sessions: &results.sessions,
-            workload,
-            subject: results.subjects.iter().find(|subject| subject.name == trial.subject),
-            facts: results.facts.iter().find(|facts| facts.name == trial.subject),
-            good: Vec::new(),
-            failed: Vec::new(),
-        });
-        match trial.outcome {
-            Outcome::Ok => cell.good.push(trial),
-            Outcome::Failed(_) => cell.failed.push(trial),
-            Outcome::Impossible(_) => {}
-        }
-    }
-    cells.retain(|_, cell| !cell.good.is_empty());
-    for cell in cells.values_mut() {
-        cell.good.sort_by_key(|trial| trial.repetition);
-    }
-    cells
-}
-
-impl<'a> Cell<'a> {
-    /// Repetitions that were disturbed are none of the cell's any more.
-    pub(super) fn leave_out(&mut self, repetitions: &BTreeSet<u32>) {
-        self.good.retain(|trial| !repetitions.contains(&trial.repetition));
-    }
-
-    pub(super) fn trials(&self) -> impl Iterator<Item = TrialCase<'a>> + '_ {
-        self.good.iter().map(|trial| TrialCase {
-            trial,
-            evidence: &trial.evidence,
-            workload: self.workload,
-            subject: self.subject,
-            facts: self.facts,
-            ramp_s: self.workload.tool().map_or(0.0, |tool| tool.ramp_s(self.campaign.ramp_s)),
-        })
-    }
 }
 
 /// A trial that went well, as a rule sees it.
@@ -89,6 +43,46 @@ pub struct TrialCase<'a> {
     pub facts: Option<&'a SubjectFacts>,
     /// Seconds before the measured time, in which the tool works as well; 0 if it has no ramp.
     pub ramp_s: f64,
+}
+
+/// The cells that have a trial that went well and counts.
+pub(super) fn gather<'a>(
+    results: &'a Results,
+    workloads: &'a [Workload],
+    counts: impl Fn(&StoredTrial) -> bool,
+) -> Vec<Cell<'a>> {
+    let labels: BTreeMap<String, &Workload> =
+        workloads.iter().map(|workload| (workload.label(), workload)).collect();
+    let mut cells: BTreeMap<(&str, &str), Cell<'a>> = BTreeMap::new();
+    for trial in &results.trials {
+        let Some(&workload) = labels.get(&trial.workload) else { continue };
+        let key = (trial.subject.as_str(), trial.workload.as_str());
+        let cell = cells.entry(key).or_insert_with(|| Cell {
+            key,
+            workload,
+            subject: results.subjects.iter().find(|subject| subject.name == trial.subject),
+            good: Vec::new(),
+            failed: Vec::new(),
+            sessions: &results.sessions,
+        });
+        match trial.outcome {
+            Outcome::Ok if counts(trial) => cell.good.push(TrialCase {
+                trial,
+                evidence: &trial.evidence,
+                workload,
+                subject: cell.subject,
+                facts: results.facts.iter().find(|facts| facts.name == trial.subject),
+                ramp_s: workload.tool().map_or(0.0, |tool| tool.ramp_s(results.campaign.ramp_s)),
+            }),
+            Outcome::Failed(_) => cell.failed.push(trial),
+            Outcome::Ok | Outcome::Impossible(_) => {}
+        }
+    }
+    cells.retain(|_, cell| !cell.good.is_empty());
+    for cell in cells.values_mut() {
+        cell.good.sort_by_key(|case| case.trial.repetition);
+    }
+    cells.into_values().collect()
 }
 
 impl TrialCase<'_> {
@@ -119,27 +113,23 @@ impl TrialCase<'_> {
     /// What the device that the tool used moved; `None` when it does not say. The kernel's md
     /// linear passes requests on and counts none of them.
     pub(super) fn target(&self) -> Option<Moved> {
-        let keeps_no_counters = || match &self.subject?.source {
-            Source::Kernel(text) => Some(matches!(text.stack().ok()?.node, Node::Linear(_))),
-            _ => None,
+        let keeps_no_counters = || {
+            let is_kernel = matches!(self.subject?.source, Source::Kernel(_));
+            Some(is_kernel && matches!(stack_of(self.subject)?.node, Node::Linear(_)))
         };
         let is_silent = |moved: &Moved| moved.read_bytes == 0 && moved.written_bytes == 0;
         let target = self.evidence.target?;
         (!is_silent(&target) || keeps_no_counters() != Some(true)).then_some(target)
     }
 
-    /// The command lines of the tool's own program, not those that set the subject up.
-    fn tool_commands(&self) -> impl Iterator<Item = &str> {
+    /// Whether a command line of the tool's own program, none that sets the subject up, has this text.
+    pub(super) fn tool_was_told(&self, text: &str) -> bool {
         let own = self.workload.tool().map(|tool| tool.version_command().program);
-        self.trial.commands.iter().map(String::as_str).filter(move |command| {
+        let is_own = |command: &str| {
             let program = command.split(' ').next().unwrap_or_default();
             program.rsplit('/').next() == own.as_deref()
-        })
-    }
-
-    /// Whether a command line of the tool has this text.
-    pub(super) fn tool_was_told(&self, text: &str) -> bool {
-        self.tool_commands().any(|command| command.contains(text))
+        };
+        self.trial.commands.iter().any(|command| is_own(command) && command.contains(text))
     }
 
     /// Whether the tool was asked to go past the page cache.
@@ -158,10 +148,7 @@ impl TrialCase<'_> {
 
     /// Whether the tool goes on for as long as it is told, and not until its work is done.
     pub(super) fn runs_for_a_time(&self) -> bool {
-        let Workload { settings, setup, .. } = self.workload;
-        self.workload
-            .tool()
-            .is_some_and(|tool| tool.effort(settings, setup.processes) == Effort::Runtime)
+        self.workload.work().is_some_and(|work| work.effort == Effort::Runtime)
     }
 
     /// How many bytes are worked on, again and again: the size of all files where it is set (a
@@ -176,71 +163,34 @@ impl TrialCase<'_> {
             .filter(|all| *all > 0)
             .unwrap_or(self.trial.region_bytes)
     }
+
+    /// Whether something is known of every member, and holds.
+    pub(super) fn all_members(&self, hold: impl Fn(&Placed) -> bool) -> bool {
+        self.facts.is_some_and(|facts| !facts.members.is_empty() && facts.members.iter().all(hold))
+    }
 }
 
-/// A cell, as a rule sees it.
-#[derive(Debug, Clone, Copy)]
-pub struct CellCase<'a> {
-    cell: &'a Cell<'a>,
-    cells: &'a Cells<'a>,
-}
-
-impl<'a> CellCase<'a> {
-    pub(super) fn new(cell: &'a Cell<'a>, cells: &'a Cells<'a>) -> Self {
-        Self { cell, cells }
-    }
-
-    /// What was asked for.
-    pub fn workload(&self) -> &'a Workload {
-        self.cell.workload
-    }
-
-    /// On what, if the campaign still knows it.
-    pub fn subject(&self) -> Option<&'a Subject> {
-        self.cell.subject
-    }
-
-    /// The trials that went well, by repetition; at least one.
-    pub fn trials(&self) -> &'a [&'a StoredTrial] {
-        &self.cell.good
-    }
-
-    /// The trials that failed.
-    pub fn failed(&self) -> &'a [&'a StoredTrial] {
-        &self.cell.failed
-    }
-
-    /// The same workload on the campaign's other subjects.
-    pub fn others(&self) -> impl Iterator<Item = CellCase<'a>> + '_ {
-        let label = self.cell.good.first().map_or("", |trial| trial.workload.as_str());
-        let own = self.cell.good.first().map_or("", |trial| trial.subject.as_str());
-        let same = self.cells.iter().filter(move |(key, _)| key.1 == label && key.0 != own);
-        same.map(|(_, cell)| CellCase { cell, cells: self.cells })
-    }
-
+impl<'a> Cell<'a> {
     /// A metric of every repetition that has it.
     pub(super) fn values(&self, metric: Metric) -> Vec<f64> {
-        self.trials().iter().filter_map(|trial| trial.measured.get(metric)).collect()
+        self.good.iter().filter_map(|case| case.trial.measured.get(metric)).collect()
     }
 
-    /// The metric that is compared, if it was measured; else the first that was measured and can
-    /// be compared at all.
-    pub(super) fn headline(&self) -> Option<Metric> {
-        let headline = self.workload().headline();
-        let measured = self.trials().first()?.measured.samples.iter().map(|sample| sample.metric);
-        let mut comparable = measured.filter(|metric| metric.better() != Better::Neither);
-        if self.trials().iter().any(|trial| trial.measured.get(headline).is_some()) {
-            Some(headline)
-        } else {
-            comparable.next()
-        }
+    /// The starts of the runner that its trials belong to: of each the last before it.
+    pub(super) fn sessions(&self) -> impl Iterator<Item = &'a Session> + '_ {
+        self.good.iter().filter_map(|case| {
+            let begun = |session: &&Session| session.started_unix_s <= case.trial.started_unix_s;
+            self.sessions.iter().filter(begun).max_by_key(|session| session.started_unix_s)
+        })
     }
+}
 
-    /// The start of the runner that a trial belongs to: the last before it.
-    pub(super) fn session(&self, trial: &StoredTrial) -> Option<&'a Session> {
-        let sessions = self.cell.sessions.iter();
-        let before = sessions.filter(|session| session.started_unix_s <= trial.started_unix_s);
-        before.max_by_key(|session| session.started_unix_s)
+/// The stack of a subject that is one; a plain path is a stack of one leaf.
+pub(super) fn stack_of(subject: Option<&Subject>) -> Option<Stack> {
+    match &subject?.source {
+        Source::Stack(text) | Source::Kernel(text) => text.stack().ok().cloned(),
+        Source::Path(path) => Stack::parse(&format!("file({path:?})")).ok(),
+        Source::Directory(_) | Source::Nbd(_) | Source::Zram(_) | Source::Tmpfs(_) => None,
     }
 }
 

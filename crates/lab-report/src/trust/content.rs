@@ -1,6 +1,6 @@
 //! Data that compresses, on something that compresses: what is measured is then the compressor.
 //!
-//! Each tool says what it writes ([`braid_lab::tool::Tool::content`]), and also what it wrote before in
+//! Each tool says what it writes ([`braid_lab::tool::Work::content`]), and also what it wrote before in
 //! order to read it: zeros that were compressed are not read from anywhere either.
 
 use super::Checked;
@@ -13,64 +13,52 @@ use braid_lab::tool::Content;
 /// most of the bytes; a number is off by at most as much.
 const COMPRESSIBLE_PERCENT: u64 = 10;
 
-/// What compresses.
-enum Compressor<'a> {
-    /// The file system, by its mount options.
-    FileSystem(&'a str),
-    /// A compressed RAM disk.
-    Zram,
-}
-
 /// Rule `compressible`.
 pub(super) fn check_compressible(case: &TrialCase<'_>) -> Checked {
-    let Some(tool) = case.workload.tool() else { return Checked::Unknown };
-    let content = tool.content(&case.workload.settings);
-    if matches!(content, Content::Random | Content::Compressible(..=COMPRESSIBLE_PERCENT)) {
+    let Some(work) = case.workload.work() else { return Checked::Unknown };
+    let content = work.content;
+    // Text is what such a file system is for.
+    if matches!(
+        content,
+        Content::Random | Content::Text(_) | Content::Compressible(..=COMPRESSIBLE_PERCENT)
+    ) {
         return Checked::Fine;
     }
-    let compressor = match compressor_of(case) {
+    let on = match compressor_of(case) {
         Some(compressor) => compressor,
         None if !case.is_raw() && case.evidence.mount.is_none() => return Checked::Unknown,
         None => return Checked::Fine,
     };
-    let on = match compressor {
-        Compressor::FileSystem(mount) => format!("a file system that compresses ({mount})"),
-        Compressor::Zram => "a compressed RAM disk (zram)".to_owned(),
-    };
     match content {
         Content::Constant => Checked::invalid(format!(
             "{} wrote constant data to {on}: almost nothing was stored",
-            tool.name()
+            case.workload.tool
         )),
-        Content::Text(percent) => Checked::remark(format!(
-            "text of which about {percent} % compress away was written to {on}: the rate is that \
-             of such text"
-        ))
-        .but_do("compare it with other text only"),
-        Content::Unknown => Checked::Unknown,
         Content::Compressible(percent) => {
             Checked::suspect(format!("data of which {percent} % compress away was written to {on}"))
         }
-        Content::Random => Checked::Fine,
+        _ => Checked::Unknown,
     }
 }
 
-fn compressor_of<'a>(case: &'a TrialCase<'_>) -> Option<Compressor<'a>> {
-    if let Some(mount) = case.evidence.mount.as_deref().filter(|mount| compresses(mount)) {
-        return Some(Compressor::FileSystem(mount));
-    }
+/// What compresses below a trial, in words: the file system by its mount options, or zram.
+fn compressor_of(case: &TrialCase<'_>) -> Option<String> {
     // Options that were asked for count where nobody could look at the mount itself.
-    let asked = case.workload.setup.mount.as_str();
-    if case.evidence.mount.is_none() && asked.split(',').any(is_compression) {
-        return Some(Compressor::FileSystem(asked));
+    let (mount, does) = match case.evidence.mount.as_deref() {
+        Some(mount) => (mount, compresses(mount)),
+        None => {
+            let asked = case.workload.setup.mount.as_str();
+            (asked, asked.split(',').any(is_compression))
+        }
+    };
+    if does {
+        return Some(format!("a file system that compresses ({mount})"));
     }
     let source = &case.subject?.source;
-    let is_zram = |member: Member| match member {
-        Member::Path(path) => path.starts_with("/dev/zram"),
-        _ => false,
-    };
+    let is_zram =
+        |member: Member| matches!(member, Member::Path(path) if path.starts_with("/dev/zram"));
     let zram = matches!(source, Source::Zram(_)) || members_of(source).into_iter().any(is_zram);
-    zram.then_some(Compressor::Zram)
+    zram.then(|| "a compressed RAM disk (zram)".to_owned())
 }
 
 /// Whether a mount such as `btrfs rw,compress=zstd:3` compresses what is written. ZFS does unless

@@ -1,25 +1,15 @@
-//! What an array can do at most, from what its members did alone.
+//! An array that is faster than its members allow together is not faster: something below it answered
+//! from memory, or the members alone were disturbed.
 //!
-//! ```text
-//! linear, raid0   sum of the members (two readers, or one with a deep queue, use all at once)
-//! raid1           reading the sum, writing the slowest
-//! raid10          reading the sum, writing the sum / copies
-//! raid4, 5, 6     reading the sum, writing the sum · (n − parities) / n
-//! ```
-//!
-//! A member that was hurt for the trial counts as missing; where it comes back meanwhile, the larger
-//! of the two bounds is taken.
-//!
-//! An array that is faster is not faster: something below it answered from memory, or the members
-//! alone were disturbed.
+//! What a member can do is what its model declares, or the best that it did alone, under the same
+//! workload; what an array can do of that is in `levels.rs`.
 
 use braid_stack::{Node, Stack};
 
 use super::Checked;
-use super::arrangement::{arrangements, parities};
-use super::case::{CellCase, mib, percent};
-use crate::stats::{Estimate, estimate};
-use braid_lab::campaign::{Health, Source};
+use super::case::{Cell, mib, percent, stack_of};
+use super::levels::{arrangements, highest_rate};
+use crate::stats::estimate;
 use braid_lab::metric::Metric;
 
 /// How far above its bound an array may be without a word: deeper queues and larger requests
@@ -29,51 +19,41 @@ const MARGIN: f64 = 1.1;
 /// far the numbers scatter.
 const CONTRADICTION: f64 = 1.5;
 
-/// What is bounded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Read,
-    Write,
-}
-
-/// The most that a stack can do, and whether members that were not measured were taken for as
-/// fast as those that were.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Bound {
-    rate: f64,
-    is_assumed: bool,
-}
-
-/// Rule `faster-than-members`.
-pub(super) fn check_members(case: &CellCase<'_>) -> Checked {
-    let Some(stack) = case.subject().and_then(|subject| stack_of(&subject.source)) else {
-        return Checked::NotApplicable;
+/// Rule `faster-than-members`: the lowest repetition against the bound.
+pub(super) fn check_members(cell: &Cell<'_>, others: &[&Cell<'_>]) -> Checked {
+    let Some(stack) = stack_of(cell.subject) else { return Checked::Fine };
+    let metrics = [Metric::Throughput, Metric::Iops].map(|metric| (metric, cell.values(metric)));
+    let Some((metric, values)) = metrics.into_iter().find(|(_, values)| !values.is_empty()) else {
+        return Checked::Fine;
     };
-    let metric = match [Metric::Throughput, Metric::Iops]
-        .into_iter()
-        .find(|metric| !case.values(*metric).is_empty())
-    {
-        Some(metric) => metric,
-        None => return Checked::NotApplicable,
-    };
-    let Some(own) = estimate(&case.values(metric)) else {
+    let Some(own) = estimate(&values) else { return Checked::Unknown };
+    let leaves = stack.leaves();
+    let is_modelled = leaves.iter().all(|leaf| matches!(leaf.node, Node::Model(_)));
+    let declared = declared(cell, &leaves).filter(|_| is_modelled && metric == Metric::Throughput);
+    let is_declared = declared.is_some();
+    if !is_declared && !is_modelled && stack.members().is_empty() {
+        return Checked::Fine;
+    }
+    let rates = declared.unwrap_or_else(|| alone(others, metric));
+    let rate = |leaf: &Stack| rates.iter().find(|(one, _)| one == leaf).map(|(_, rate)| *rate);
+    let Some(fastest) = leaves.iter().filter_map(|leaf| rate(leaf)).reduce(f64::max) else {
         return Checked::Unknown;
     };
-    let direction = direction_of(case);
-    let by_models = check_models(case, &stack, direction, metric, own);
-    if matches!(by_models, Checked::Found(..)) || stack.members().is_empty() {
-        return by_models;
-    }
-    match bound_by_singles(case, &stack, direction, metric) {
-        Some(bound) => against(own, bound, metric),
-        None => by_models,
-    }
-}
-
-fn against(own: Estimate, bound: Bound, metric: Metric) -> Checked {
-    let alone = own.count == 1;
-    let times = own.low / bound.rate;
-    if times <= if alone { CONTRADICTION } else { MARGIN } {
+    let is_assumed = leaves.iter().any(|leaf| rate(leaf).is_none());
+    let bounds = arrangements(&stack, cell.workload.setup.health)
+        .into_iter()
+        .map(|stack| highest_rate(&stack, writes(cell), &|leaf| rate(leaf).or(Some(fastest))));
+    let Some(bound) = bounds.collect::<Option<Vec<f64>>>() else { return Checked::Unknown };
+    let bound = bound.into_iter().fold(0.0, f64::max);
+    let times = own.low / bound;
+    // Models do what they say.
+    let (margin, contradiction) = match (is_declared, own.count) {
+        (true, _) => (MARGIN, MARGIN),
+        (false, 1) => (CONTRADICTION, f64::MAX),
+        (false, _) if is_assumed => (MARGIN, f64::MAX),
+        (false, _) => (MARGIN, CONTRADICTION),
+    };
+    if times <= margin {
         return Checked::Fine;
     }
     let amount = |value: f64| match metric {
@@ -81,139 +61,39 @@ fn against(own: Estimate, bound: Bound, metric: Metric) -> Checked {
         _ => format!("{value:.0} requests/s"),
     };
     let mut why = format!(
-        "{} are {} of what the members alone allow together ({})",
+        "{} are {} of what the {} together ({})",
         amount(own.low),
         percent(times),
-        amount(bound.rate)
+        if is_declared { "modelled members can do" } else { "members alone allow" },
+        amount(bound)
     );
-    if bound.is_assumed {
+    if is_assumed {
         why += ", if those that were not measured are as fast as those that were";
     }
-    if times > CONTRADICTION && !bound.is_assumed && !alone {
-        Checked::invalid(why)
-    } else {
-        Checked::suspect(why)
-    }
+    if times > contradiction { Checked::invalid(why) } else { Checked::suspect(why) }
 }
 
-/// Against the rates that models declare; nobody has to measure those, and nothing is faster.
-fn check_models(
-    case: &CellCase<'_>,
-    stack: &Stack,
-    direction: Direction,
-    metric: Metric,
-    own: Estimate,
-) -> Checked {
-    let leaves = stack.leaves();
-    if metric != Metric::Throughput || !leaves.iter().all(|l| matches!(l.node, Node::Model(_))) {
-        return Checked::NotApplicable;
-    }
-    let mut declared = case.trials().iter().map(|trial| &trial.evidence.models);
-    let Some(models) = declared.find(|models| models.len() == leaves.len()) else {
-        return Checked::Unknown;
+/// What the models of all leaves declare, which nobody has to measure. Models that are written alike
+/// are alike.
+fn declared(cell: &Cell<'_>, leaves: &[&Stack]) -> Option<Vec<(Stack, f64)>> {
+    let mut models = cell.good.iter().map(|case| &case.evidence.models);
+    let models = models.find(|models| models.len() == leaves.len())?;
+    let rate = |(read, write): &(u64, u64)| if writes(cell) { *write as f64 } else { *read as f64 };
+    Some(leaves.iter().map(|leaf| (*leaf).clone()).zip(models.iter().map(rate)).collect())
+}
+
+/// The best repetition of each subject that is a single member.
+fn alone(others: &[&Cell<'_>], metric: Metric) -> Vec<(Stack, f64)> {
+    let single = |other: &&Cell<'_>| {
+        let stack = stack_of(other.subject).filter(|stack| stack.members().is_empty())?;
+        let rate = estimate(&other.values(metric))?.high;
+        (rate > 0.0).then_some((stack, rate))
     };
-    let rate_of = |(read, write): &(u64, u64)| match direction {
-        Direction::Read => *read as f64,
-        Direction::Write => *write as f64,
-    };
-    // Models that are written alike are alike.
-    let declared: Vec<(&Stack, f64)> =
-        leaves.iter().copied().zip(models.iter().map(rate_of)).collect();
-    let declared =
-        |leaf: &Stack| declared.iter().find(|(model, _)| *model == leaf).map(|(_, rate)| *rate);
-    let health = case.workload().setup.health;
-    let Some(bound) = largest_bound(stack, health, direction, &declared) else {
-        return Checked::Unknown;
-    };
-    let times = own.low / bound;
-    if times <= MARGIN {
-        return Checked::Fine;
-    }
-    Checked::invalid(format!(
-        "{}/s are {} of what the modelled members can do together ({}/s)",
-        mib(own.low),
-        percent(times),
-        mib(bound)
-    ))
+    others.iter().filter_map(single).collect()
 }
 
-/// From the best repetitions of the members alone, under the same workload.
-fn bound_by_singles(
-    case: &CellCase<'_>,
-    stack: &Stack,
-    direction: Direction,
-    metric: Metric,
-) -> Option<Bound> {
-    let singles: Vec<(Stack, f64)> = case
-        .others()
-        .filter_map(|other| {
-            let stack = stack_of(&other.subject()?.source)?;
-            let rate = estimate(&other.values(metric))?.high;
-            (stack.members().is_empty() && rate > 0.0).then_some((stack, rate))
-        })
-        .collect();
-    let measured = |leaf: &Stack| singles.iter().find(|(s, _)| s == leaf).map(|(_, rate)| *rate);
-    let leaves = stack.leaves();
-    let fastest = leaves.iter().filter_map(|leaf| measured(leaf)).reduce(f64::max)?;
-    let is_assumed = leaves.iter().any(|leaf| measured(leaf).is_none());
-    let health = case.workload().setup.health;
-    let rate = largest_bound(stack, health, direction, &|leaf| measured(leaf).or(Some(fastest)))?;
-    Some(Bound { rate, is_assumed })
-}
-
-/// The bound of an array in the state that was asked for: a slow member that is out holds nothing
-/// up any more, a fast one no longer helps.
-fn largest_bound(
-    stack: &Stack,
-    health: Health,
-    direction: Direction,
-    leaf: &impl Fn(&Stack) -> Option<f64>,
-) -> Option<f64> {
-    let bounds = arrangements(stack, health).into_iter();
-    let bounds: Vec<f64> =
-        bounds.map(|stack| bound(&stack, direction, leaf)).collect::<Option<_>>()?;
-    bounds.into_iter().reduce(f64::max)
-}
-
-/// The bound of a stack from its leaves'. `None` where the level is not known.
-fn bound(
-    stack: &Stack,
-    direction: Direction,
-    leaf: &impl Fn(&Stack) -> Option<f64>,
-) -> Option<f64> {
-    if stack.members().is_empty() {
-        return if stack.is_missing() { Some(0.0) } else { leaf(stack) };
-    }
-    let rates = stack.members().iter().map(|member| bound(member, direction, leaf));
-    let rates: Vec<f64> = rates.collect::<Option<_>>()?;
-    let sum: f64 = rates.iter().sum();
-    let n = rates.len() as f64;
-    let there = stack.members().iter().zip(&rates).filter(|(member, _)| !member.is_missing());
-    Some(match (&stack.node, direction) {
-        (Node::Md(_), _) => return None,
-        (_, Direction::Read) | (Node::Linear(_) | Node::Raid0(_), Direction::Write) => sum,
-        (Node::Raid1(_), Direction::Write) => there.map(|(_, rate)| *rate).reduce(f64::min)?,
-        (Node::Raid10(raid10), Direction::Write) => {
-            // Members that are missing write nothing and hold nothing up.
-            let full = sum * n / there.count() as f64;
-            full / raid10.layout.copies() as f64
-        }
-        (_, Direction::Write) => sum / there.count() as f64 * (n - parities(stack)?),
-    })
-}
-
-/// The stack of a subject that is one; a plain path is a stack of one leaf.
-fn stack_of(source: &Source) -> Option<Stack> {
-    match source {
-        Source::Stack(text) | Source::Kernel(text) => text.stack().ok().cloned(),
-        Source::Path(path) => Stack::parse(&format!("file({path:?})")).ok(),
-        Source::Directory(_) | Source::Nbd(_) | Source::Zram(_) | Source::Tmpfs(_) => None,
-    }
-}
-
-/// Mixed work is bounded as reading is, which allows more.
-fn direction_of(case: &CellCase<'_>) -> Direction {
-    let reads = case.values(Metric::BytesRead).iter().any(|bytes| *bytes > 0.0);
-    let writes = case.values(Metric::BytesWritten).iter().any(|bytes| *bytes > 0.0);
-    if writes && !reads { Direction::Write } else { Direction::Read }
+/// Whether it only writes. Mixed work is bounded as reading is, which allows more.
+fn writes(cell: &Cell<'_>) -> bool {
+    let moves = |metric| cell.values(metric).iter().any(|bytes| *bytes > 0.0);
+    moves(Metric::BytesWritten) && !moves(Metric::BytesRead)
 }

@@ -11,9 +11,10 @@
 //! ahead). Each is allowed its most, so this finds a neighbour who does as much as the trial
 //! itself and not one who reads a file now and then.
 
+use super::Checked;
 use super::bytes::{claims, disks_moved};
-use super::case::{TrialCase, mib};
-use super::{Checked, amplification};
+use super::case::{TrialCase, mib, stack_of};
+use super::levels::{ITSELF, most_of};
 use braid_lab::campaign::Health;
 use braid_lab::evidence::Moved;
 use braid_lab::facts::Place;
@@ -40,43 +41,24 @@ const STRANGERS: f64 = 0.1;
 /// ... and the least that are.
 const STRANGERS_LEAST: f64 = 64.0 * 1024.0 * 1024.0;
 
-/// Rule `another-writer`.
-pub(super) fn check_others(case: &TrialCase<'_>) -> Checked {
-    let mut is_checked = false;
-    if let Some(target) = case.target() {
-        match allowed_at_target(case).map(|allowed| excess(case, "its device", target, allowed)) {
-            Some(Some(found)) => return found,
-            Some(None) => is_checked = true,
-            None => {}
-        }
-    }
-    let disks = disks_moved(case, |moved| moved.read_bytes)
-        .zip(disks_moved(case, |moved| moved.written_bytes));
-    if let Some((read, written)) = disks {
-        let moved =
-            Moved { read_bytes: read as u64, written_bytes: written as u64, ..Moved::default() };
-        match allowed_at_disks(case)
-            .map(|allowed| excess(case, "the members' disks", moved, allowed))
-        {
-            Some(Some(found)) => return found,
-            Some(None) => return Checked::Fine,
-            None => {}
-        }
-    }
-    check_strangers(case, is_checked)
-}
-
-/// Bytes that may be read and written, direct or not, in all of the trial.
+/// Bytes that may be read and written in all of the trial.
 #[derive(Debug, Clone, Copy)]
 struct Allowed {
     read: f64,
     written: f64,
 }
 
-/// What the tool asked for, its ramp included; `None` when it does not say.
-fn asked(case: &TrialCase<'_>) -> Option<Allowed> {
-    let [read, written] = claims(case).map(|claim| claim.map_or(0.0, |claim| claim.with_ramp));
-    (read + written > 0.0).then_some(Allowed { read, written })
+/// Rule `another-writer`.
+pub(super) fn check_others(case: &TrialCase<'_>) -> Checked {
+    let target = case.target().zip(at_target(case));
+    let disks = disks_moved(case).zip(at_disks(case));
+    let found = |who, (moved, allowed)| excess(case, who, moved, allowed);
+    let of_target = target.and_then(|seen| found("its device", seen));
+    match of_target.or_else(|| disks.and_then(|seen| found("the members' disks", seen))) {
+        Some(why) => Checked::suspect(why),
+        None if disks.is_some() => Checked::Fine,
+        None => check_strangers(case, target.is_some()),
+    }
 }
 
 /// Requests of the whole trial; `None` when the tool counts none.
@@ -84,22 +66,25 @@ fn requests(case: &TrialCase<'_>) -> Option<f64> {
     Some(case.get(Metric::Requests)? * case.ramp_factor())
 }
 
-/// The larger of two, unless nothing was asked for at all.
+/// What was asked for, or so much for each request where that is more; nothing of nothing.
 fn at_least(asked: f64, least: f64) -> f64 {
     if asked > 0.0 { asked.max(least) } else { 0.0 }
 }
 
-/// `None` where reading ahead could explain any number.
-fn allowed_at_target(case: &TrialCase<'_>) -> Option<Allowed> {
-    let Allowed { mut read, mut written } = asked(case)?;
+/// What the tool asked for, its ramp included, and what a cache makes of it. `None` where the tool does
+/// not say, or reading ahead could explain any number.
+fn at_target(case: &TrialCase<'_>) -> Option<Allowed> {
+    let [mut read, mut written] =
+        claims(case).map(|claim| claim.map_or(0.0, |claim| claim.with_ramp));
+    if read + written <= 0.0 {
+        return None;
+    }
     if !case.is_direct() {
         let ahead = case.workload.setup.readahead.map_or(READ_AHEAD, |size| size.0).max(READ_AHEAD);
         let requests = requests(case)?;
-        read = at_least(read, requests * ahead as f64);
-        if written > 0.0 {
-            // A write of less than a page reads the page first.
-            read += requests * PAGE;
-        }
+        // A write of less than a page reads the page first.
+        let pages = if written > 0.0 { requests * PAGE } else { 0.0 };
+        read = at_least(read, requests * ahead as f64) + pages;
         written = at_least(written, requests * PAGE);
     }
     if !case.is_raw() {
@@ -108,26 +93,19 @@ fn allowed_at_target(case: &TrialCase<'_>) -> Option<Allowed> {
     Some(Allowed { read, written })
 }
 
-/// `None` for arrays that are not healthy, and for what is no stack.
-fn allowed_at_disks(case: &TrialCase<'_>) -> Option<Allowed> {
-    if case.workload.setup.health != Health::Healthy {
-        return None;
-    }
-    let at_target = allowed_at_target(case)?;
-    let amplification = amplification::most(case)?;
+/// What the levels make of that. `None` for arrays that are not healthy.
+fn at_disks(case: &TrialCase<'_>) -> Option<Allowed> {
+    let at_target = at_target(case).filter(|_| case.workload.setup.health == Health::Healthy)?;
+    let most = stack_of(case.subject).map_or(ITSELF, |stack| most_of(&stack));
     let requests = requests(case)?;
     let written = at_least(at_target.written, requests * PAGE);
     // Members may be files behind a cache that reads ahead.
     let read = at_least(at_target.read, requests * READ_AHEAD as f64);
-    Some(Allowed {
-        read: read + written * amplification.read_to_write,
-        written: written * amplification.written * BITMAP,
-    })
+    Some(Allowed { read: read + written * most.read, written: written * most.written * BITMAP })
 }
 
-fn excess(case: &TrialCase<'_>, who: &str, moved: Moved, allowed: Allowed) -> Option<Checked> {
-    let span_s = case.evidence.span_s.unwrap_or(case.trial.duration_s);
-    let slack = SLACK + SLACK_PER_S * span_s;
+fn excess(case: &TrialCase<'_>, who: &str, moved: Moved, allowed: Allowed) -> Option<String> {
+    let slack = SLACK + SLACK_PER_S * case.evidence.span_s.unwrap_or(case.trial.duration_s);
     let directions = [
         ("read", moved.read_bytes as f64, allowed.read),
         ("wrote", moved.written_bytes as f64, allowed.written),
@@ -139,34 +117,24 @@ fn excess(case: &TrialCase<'_>, who: &str, moved: Moved, allowed: Allowed) -> Op
     if let Some((name, bytes)) = case.evidence.strangers.first() {
         why += &format!("; {name} moved {} meanwhile", mib(*bytes as f64));
     }
-    Some(Checked::suspect(why))
+    Some(why)
 }
 
-/// Without the devices' counters the strangers themselves are all there is to see.
+/// Without the counters of the members' disks the strangers themselves are all there is to see.
 fn check_strangers(case: &TrialCase<'_>, is_checked: bool) -> Checked {
-    let evidence = case.evidence;
-    let far_from_disks = case.facts.is_some_and(|facts| {
-        let places = facts.members.iter().map(|member| &member.place);
-        !facts.members.is_empty()
-            && places.into_iter().all(|p| matches!(p, Place::Memory | Place::Bus(_)))
-    });
-    if far_from_disks {
-        return Checked::Fine;
-    }
-    let bytes: u64 = evidence.strangers.iter().map(|(_, bytes)| bytes).sum();
+    let strangers = case.evidence.strangers.iter().map(|(name, bytes)| (name, *bytes as f64));
+    let bytes: f64 = strangers.clone().map(|(_, bytes)| bytes).sum();
     let own: f64 = claims(case).into_iter().flatten().map(|claim| claim.bytes).sum();
-    let bytes = bytes as f64;
-    if bytes >= STRANGERS_LEAST && bytes >= STRANGERS * own {
-        let names: Vec<String> = evidence
-            .strangers
-            .iter()
-            .map(|(name, bytes)| format!("{name} ({})", mib(*bytes as f64)))
-            .collect();
+    let far_from_disks = case.all_members(|one| matches!(one.place, Place::Memory | Place::Bus(_)));
+    if !far_from_disks && bytes >= STRANGERS_LEAST && bytes >= STRANGERS * own {
+        let names: Vec<String> =
+            strangers.map(|(name, bytes)| format!("{name} ({})", mib(bytes))).collect();
         return Checked::suspect(format!(
             "other programs moved {} to or from storage meanwhile, perhaps on the same devices: {}",
             mib(bytes),
             names.join(", ")
         ));
     }
-    if is_checked || evidence.span_s.is_some() { Checked::Fine } else { Checked::Unknown }
+    let was_looked_at = far_from_disks || is_checked || case.evidence.span_s.is_some();
+    if was_looked_at { Checked::Fine } else { Checked::Unknown }
 }

@@ -1,7 +1,7 @@
 //! Processor time and heat: whether the machine could have driven the subject harder.
 
 use super::Checked;
-use super::campaign_wide::is_modelled;
+use super::campaign::is_modelled;
 use super::case::{TrialCase, percent};
 use braid_lab::metric::Metric;
 
@@ -20,7 +20,7 @@ pub(super) fn check_client(case: &TrialCase<'_>) -> Checked {
     // A model takes its device's time whatever else the processors do: of members that allow 10 and
     // 12 MB/s, all trials of a machine that was fully busy lay within 0.1 % of that.
     if case.subject.is_some_and(is_modelled) {
-        return Checked::NotApplicable;
+        return Checked::Fine;
     }
     let evidence = case.evidence;
     let reported = [Metric::ToolCpuUser, Metric::ToolCpuSystem].map(|part| case.get(part));

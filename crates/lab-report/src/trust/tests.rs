@@ -1,7 +1,5 @@
 //! Each rule from constructed results: what triggers it, and what just does not.
 
-use std::collections::BTreeMap;
-
 use super::*;
 use braid_lab::campaign::{Campaign, DEFAULT_SEED, Setup, Source, SubjectDecl};
 use braid_lab::environment::Environment;

@@ -3,13 +3,11 @@
 //! Where the limits come from:
 //!
 //! * The kernel plans writing back, and estimates a device's rate, in steps of 200 ms
-//!   (`BANDWIDTH_INTERVAL`); frequency governors step in 10 to 100 ms. A trial below one step
+//!   (`BANDWIDTH_INTERVAL`); frequency governors step in 10 to 100 ms. A trial of about one step
 //!   measures the step ([`LEAST_S`]); from five steps on, one more or less is within 20 %
 //!   ([`ENOUGH_S`]).
 //! * A tool without a clock of its own is timed from outside: starting it takes some 10 ms, and it
-//!   is looked at every 20 ms. These [`START_UP_S`] are in its time. At a tenth of it the number
-//!   is the start-up's as much as the subject's; below 3 % it no longer matters beside the
-//!   noise of any storage.
+//!   is looked at every 20 ms. These [`START_UP_S`] are in its time, a tenth of it at [`LEAST_S`].
 //! * The median of fewer than [`LEAST_REQUESTS`] requests says nothing, and of fewer than
 //!   [`ENOUGH_REQUESTS`] the 95th percentile is a single request.
 //!
@@ -19,12 +17,10 @@
 use super::Checked;
 use super::case::TrialCase;
 use braid_lab::metric::Metric;
-use braid_lab::tool::enough::{ENOUGH_S, START_UP_ENOUGH, START_UP_S};
+use braid_lab::tool::enough::{ENOUGH_S, START_UP_S};
 
 /// Seconds below which a number is not used.
-const LEAST_S: f64 = 0.2;
-/// Part of the wall time that start-up may be in a number that is used.
-const START_UP_LEAST: f64 = 0.10;
+const LEAST_S: f64 = 0.3;
 /// Requests below which a number is not used.
 const LEAST_REQUESTS: f64 = 5.0;
 /// Requests from which on their number is no reason to doubt.
@@ -39,45 +35,26 @@ pub(super) fn check_duration(case: &TrialCase<'_>) -> Checked {
     if !seconds.is_finite() || seconds <= 0.0 {
         return Checked::Unknown;
     }
-    let start_up = START_UP_S / seconds;
-    let time = if own_clock {
-        match seconds {
-            s if s < LEAST_S => Checked::invalid(format!("only {s:.3} s were measured")),
-            s if s < ENOUGH_S => Checked::suspect(format!("only {s:.2} s were measured")),
-            _ => Checked::Fine,
-        }
-    } else {
-        let why = || {
-            format!(
-                "it took {seconds:.2} s, of which starting and watching the tool are about {:.0} %",
-                (start_up * 100.0).min(100.0)
-            )
-        };
-        match start_up {
-            part if part > START_UP_LEAST => Checked::invalid(why()),
-            part if part > START_UP_ENOUGH => Checked::suspect(why()),
-            _ => Checked::Fine,
-        }
+    let short = match own_clock {
+        true => format!("only {seconds:.2} s were measured"),
+        false => format!(
+            "it took {seconds:.2} s, of which starting and watching the tool are about {:.0} %",
+            (START_UP_S / seconds * 100.0).min(100.0)
+        ),
     };
-    let requests = match case.trial.measured.get(Metric::Requests) {
-        Some(count) if count < LEAST_REQUESTS => {
-            Checked::invalid(format!("only {count} requests were completed"))
-        }
-        Some(count) if count < ENOUGH_REQUESTS => {
-            Checked::suspect(format!("only {count} requests were completed"))
-        }
+    let time = match seconds {
+        s if s < LEAST_S => Checked::invalid(short),
+        s if s < ENOUGH_S => Checked::suspect(short),
         _ => Checked::Fine,
     };
-    worse(time, requests)
-}
-
-/// The graver of two; the first of equals.
-fn worse(first: Checked, second: Checked) -> Checked {
-    let rank = |checked: &Checked| match checked {
-        Checked::Found(standing, ..) => Some(*standing),
-        _ => None,
+    let few = |count: f64| format!("only {count} requests were completed");
+    let requests = match case.trial.measured.get(Metric::Requests) {
+        Some(count) if count < LEAST_REQUESTS => Checked::invalid(few(count)),
+        Some(count) if count < ENOUGH_REQUESTS => Checked::suspect(few(count)),
+        _ => Checked::Fine,
     };
-    if rank(&second) > rank(&first) { second } else { first }
+    // The graver of the two, and of equals the first.
+    if requests.standing() > time.standing() { requests } else { time }
 }
 
 /// Rule `processes-unfair`. Processes that had equal work and ended apart left the others alone at
@@ -87,7 +64,7 @@ fn worse(first: Checked, second: Checked) -> Checked {
 pub(super) fn check_processes(case: &TrialCase<'_>) -> Checked {
     let setup = &case.workload.setup;
     if setup.processes < 2 {
-        return Checked::NotApplicable;
+        return Checked::Fine;
     }
     let processes = setup.processes;
     match case.get(Metric::SpreadOfProcesses) {

@@ -14,13 +14,13 @@ const HOLES: f64 = 0.1;
 
 /// Rule `unwritten`.
 pub(super) fn check_unwritten(case: &TrialCase<'_>) -> Checked {
-    let Some(tool) = case.workload.tool() else { return Checked::Unknown };
+    let Some(work) = case.workload.work() else { return Checked::Unknown };
     let matters = case.subject.is_none_or(|subject| has_content(&subject.source));
-    if !case.is_raw() || !tool.reads_raw(&case.workload.settings) || !matters {
-        return Checked::NotApplicable;
+    if !case.is_raw() || !work.reads_raw || !matters {
+        return Checked::Fine;
     }
     let region = case.trial.region_bytes as f64;
-    if let Some(read) = case.get(Metric::BytesRead).filter(|_| tool.reads_past_region())
+    if let Some(read) = case.get(Metric::BytesRead).filter(|_| work.reads_past_region)
         && read > region
     {
         let (read, region) = (mib(read), mib(region));
@@ -51,8 +51,8 @@ pub(super) fn check_unwritten(case: &TrialCase<'_>) -> Checked {
 
 /// A disk that turns reads what was never written as it reads anything else.
 fn on_rotating_disks(case: &TrialCase<'_>) -> bool {
-    let members = case.facts.map_or(&[][..], |facts| &facts.members);
-    let turns = |place: &Place| matches!(place, Place::Disk(disk) if disk.rotational);
-    let is_device = |member: &str| member.starts_with("/dev/");
-    !members.is_empty() && members.iter().all(|one| is_device(&one.member) && turns(&one.place))
+    case.all_members(|one| {
+        let turns = matches!(&one.place, Place::Disk(disk) if disk.rotational);
+        turns && one.member.starts_with("/dev/")
+    })
 }

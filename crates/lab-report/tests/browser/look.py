@@ -94,8 +94,8 @@ return {
       colour: getComputedStyle(cell).backgroundColor,
     }))),
   })),
-  commands: [...document.querySelectorAll('.commands td:last-child .v')].map(node => node.textContent),
-  commands_keep: [...new Set([...document.querySelectorAll('.commands td:last-child .v')]
+  commands: [...document.querySelectorAll('#t-commands td:last-child .v')].map(node => node.textContent),
+  commands_keep: [...new Set([...document.querySelectorAll('#t-commands td:last-child .v')]
     .map(node => getComputedStyle(node).whiteSpace))],
   charts: [...document.querySelectorAll('figure')].map(figure => {
     const svg = figure.querySelector('svg');
@@ -107,9 +107,9 @@ return {
       smallest_text: Math.min(...[...svg.querySelectorAll('text')].map(one =>
         one.getAttribute('font-size') * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width)),
       texts: [...svg.querySelectorAll('text')].map(text),
-      tips: [...svg.querySelectorAll('.tips title')].map(text),
+      tips: [...svg.querySelectorAll('* > title')].filter(one => one.parentNode !== svg).map(text),
       drawn: [...svg.querySelectorAll('rect, circle, polyline, polygon, line')]
-        .filter(shape => !shape.closest('.tips') && shape.getBBox().width + shape.getBBox().height > 0).length,
+        .filter(shape => shape.getBBox().width + shape.getBBox().height > 0).length,
       outside: [...svg.querySelectorAll('text')].filter(one => {
         const a = one.getBoundingClientRect(), b = svg.getBoundingClientRect();
         return a.left < b.left - 1 || a.right > b.right + 1 || a.top < b.top - 1 || a.bottom > b.bottom + 1;

@@ -37,7 +37,7 @@ fn a_cached_file_behind_a_loop_device() {
     let mut blind = cached();
     blind.evidence.target = None;
     blind.evidence.members.clear();
-    let finding = found(&buffered, &file, blind, "fits-cache").unwrap();
+    let finding = found(&buffered, &file, blind, "page-cache").unwrap();
     assert_eq!(finding.standing, Standing::Suspect, "{finding:?}");
 
     // Honest: past both caches.
@@ -45,7 +45,7 @@ fn a_cached_file_behind_a_loop_device() {
     let honest = fio(&watch, &device.0, &["--bs=64k", "--direct=1"]);
     let source = Source::Path(device.0.display().to_string());
     let judgement = judged(&direct, &file, vec![("it", source, vec![honest])]);
-    for rule in ["page-cache", "fits-cache", "compressible", "rebuilding", "too-short"] {
+    for rule in ["page-cache", "compressible", "rebuilding", "too-short"] {
         assert_eq!(of(&judgement, "it", &direct, rule), None);
     }
     assert_eq!(judgement.unchecked.get("page-cache"), None);
@@ -223,7 +223,7 @@ fn honest_arrays_are_not_doubted() {
             let workload = workload("fio", true, Setup::default());
             let subjects = vec![("it", Source::Stack(stack.as_str().into()), vec![run])];
             let judgement = judged(&workload, Path::new(&files[0]), subjects);
-            for rule in ["page-cache", "fits-cache", "compressible", "rebuilding"] {
+            for rule in ["page-cache", "compressible", "rebuilding"] {
                 assert_eq!(of(&judgement, "it", &workload, rule), None, "{level} {work:?}");
             }
         }

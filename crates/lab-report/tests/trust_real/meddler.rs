@@ -8,7 +8,8 @@ use braid_lab::command::{CommandLine, Finished, Step, Target, ToolOutput};
 use braid_lab::environment::{Environment, read_environment_under};
 use braid_lab::evidence::{Roots, Snapshot, Watch};
 
-use braid_lab::world::{Beside, PathKind, Service};
+use braid_lab::story::Story;
+use braid_lab::world::PathKind;
 use braid_lab::{LabError, StopFlag, SystemWorld, World};
 
 /// Gets the trial's number in this run, from 1, the programs that are about to be started, and the
@@ -38,12 +39,12 @@ impl World for Meddler<'_> {
         commands: &[CommandLine],
         limit: Duration,
         stop: &StopFlag,
-        beside: &mut dyn Beside,
+        story: &mut Story,
     ) -> Result<Vec<ToolOutput>, LabError> {
         self.trials += 1;
         let mut commands = commands.to_vec();
         (self.meddling)(self.trials, &mut commands, stop);
-        self.world.run_all(&commands, limit, stop, beside)
+        self.world.run_all(&commands, limit, stop, story)
     }
 
     fn environment(&mut self, tools: Vec<(String, String)>) -> Environment {
@@ -71,10 +72,6 @@ impl World for Meddler<'_> {
         stop: &StopFlag,
     ) -> Result<Finished, LabError> {
         self.world.run(command, limit, stop)
-    }
-
-    fn start(&mut self, command: &CommandLine) -> Result<Box<dyn Service>, LabError> {
-        self.world.start(command)
     }
 
     fn nbd_size(&mut self, uri: &str) -> Result<u64, LabError> {

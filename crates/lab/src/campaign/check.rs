@@ -5,7 +5,7 @@
 
 use braid_stack::ByteSize;
 
-use super::{Campaign, MemberDecl, Patterns, Source, Subject, SubjectDecl};
+use super::{Campaign, Patterns, Source, Subject, SubjectDecl};
 
 /// What is wrong, and what to change.
 pub(crate) type Fault = (String, String);
@@ -17,43 +17,54 @@ pub(crate) fn fault_of(
     all: &[Subject],
     subjects: &[Subject],
 ) -> Option<Fault> {
-    let fault = |reason: String, next: &str| Some((reason, next.to_owned()));
-    if campaign.name.trim().is_empty() {
-        return fault("it has no name".into(), "set name = \"...\"");
-    }
-    if !(1..=1000).contains(&campaign.repetitions) {
-        return fault(format!("{} repetitions", campaign.repetitions), "take 1 to 1000");
-    }
-    if !(0.1..=86_400.0).contains(&campaign.runtime_s) {
-        return fault(format!("runtime_s is {}", campaign.runtime_s), "take 0.1 to 86400");
-    }
-    if i64::try_from(campaign.seed).is_err() {
-        return fault(
-            format!("the seed is {}", campaign.seed),
-            "take one below 2^63, as TOML does",
-        );
-    }
-    for (name, value) in [("ramp_s", campaign.ramp_s), ("rest_s", campaign.rest_s)] {
-        if !(0.0..=3600.0).contains(&value) {
-            return fault(format!("{name} is {value}"), "take 0 to 3600");
-        }
-    }
-    if campaign.region.0 < 4096 {
-        return fault(format!("region is {}", campaign.region), "take at least 4K");
-    }
-    if let Some(folder) = campaign.working_dir.as_ref().filter(|folder| !folder.is_absolute()) {
-        let reason = format!("working_dir is {:?}", folder.display().to_string());
-        return fault(reason, "write it with all that is above it, from / on, or leave it out");
-    }
-    fault_of_members(&campaign.members)
-        .or_else(|| fault_of_names(&campaign.subjects))
+    fault_of_values(campaign)
+        .or_else(|| fault_of_members(campaign))
+        .or_else(|| twice("subject", campaign.subjects.iter().map(|subject| &subject.name)))
         .or_else(|| campaign.subjects.iter().find_map(fault_of_lists))
         .or_else(|| fault_of_only(campaign, all))
         .or_else(|| fault_of_subjects(subjects))
 }
 
-fn fault_of_members(members: &[MemberDecl]) -> Option<Fault> {
-    for (index, member) in members.iter().enumerate() {
+fn fault_of_values(campaign: &Campaign) -> Option<Fault> {
+    let Campaign { repetitions, runtime_s, ramp_s, rest_s, seed, region, .. } = campaign;
+    let is_up_to_an_hour = |seconds: &f64| (0.0..=3600.0).contains(seconds);
+    let folder = campaign.working_dir.as_deref();
+    let folder_text = folder.map(|folder| folder.display().to_string()).unwrap_or_default();
+    let values = [
+        (!campaign.name.trim().is_empty(), "it has no name".to_owned(), "set name = \"...\""),
+        ((1..=1000).contains(repetitions), format!("{repetitions} repetitions"), "take 1 to 1000"),
+        (
+            (0.1..=86_400.0).contains(runtime_s),
+            format!("runtime_s is {runtime_s}"),
+            "take 0.1 to 86400",
+        ),
+        (
+            i64::try_from(*seed).is_ok(),
+            format!("the seed is {seed}"),
+            "take one below 2^63, as TOML does",
+        ),
+        (is_up_to_an_hour(ramp_s), format!("ramp_s is {ramp_s}"), "take 0 to 3600"),
+        (is_up_to_an_hour(rest_s), format!("rest_s is {rest_s}"), "take 0 to 3600"),
+        (region.0 >= 4096, format!("region is {region}"), "take at least 4K"),
+        (
+            folder.is_none_or(|folder| folder.is_absolute()),
+            format!("working_dir is {folder_text:?}"),
+            "write it with all that is above it, from / on, or leave it out",
+        ),
+    ];
+    let wrong = values.into_iter().find(|(is_fine, ..)| !is_fine);
+    wrong.map(|(_, reason, next)| (reason, next.to_owned()))
+}
+
+/// A name that two have.
+fn twice<'n>(what: &str, names: impl Iterator<Item = &'n String> + Clone) -> Option<Fault> {
+    let mut all = names.clone().enumerate();
+    let (_, name) = all.find(|(index, name)| names.clone().take(*index).any(|one| one == *name))?;
+    Some((format!("two {what}s are named {name:?}"), "rename one".into()))
+}
+
+fn fault_of_members(campaign: &Campaign) -> Option<Fault> {
+    let of_one = |(index, member): (usize, &super::MemberDecl)| {
         let is_name = !member.name.is_empty()
             && member.name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
             && !["members", "chunk"].contains(&member.name.as_str());
@@ -63,26 +74,16 @@ fn fault_of_members(members: &[MemberDecl]) -> Option<Fault> {
                 "take letters, digits, - and _, and neither \"members\" nor \"chunk\"".into(),
             ));
         }
-        if members[..index].iter().any(|other| other.name == member.name) {
-            return Some((format!("two members are named {:?}", member.name), "rename one".into()));
-        }
-        if member.device.trim().is_empty() {
-            return Some((
+        member.device.trim().is_empty().then(|| {
+            (
                 format!("member {:?} has no device", member.name),
                 format!("add --member {}=DEVICE, or set its device", member.name),
-            ));
-        }
-    }
-    None
-}
-
-fn fault_of_names(subjects: &[SubjectDecl]) -> Option<Fault> {
-    let twice = subjects
-        .iter()
-        .enumerate()
-        .find(|(index, subject)| subjects[..*index].iter().any(|other| other.name == subject.name));
-    let (_, subject) = twice?;
-    Some((format!("two subjects are named {:?}", subject.name), "rename one".into()))
+            )
+        })
+    };
+    let members = &campaign.members;
+    twice("member", members.iter().map(|member| &member.name))
+        .or_else(|| members.iter().enumerate().find_map(of_one))
 }
 
 /// A list that the template does not take: subjects of different names that are one and the same.
@@ -99,10 +100,7 @@ fn fault_of_lists(subject: &SubjectDecl) -> Option<Fault> {
 }
 
 fn fault_of_only(campaign: &Campaign, all: &[Subject]) -> Option<Fault> {
-    let unknown = campaign.only.iter().find(|pattern| {
-        let one = Patterns(std::slice::from_ref(pattern));
-        !all.iter().any(|subject| one.matches(&subject.name))
-    })?;
+    let unknown = Patterns(&campaign.only).unknown_among(all)?;
     let names: Vec<&str> = all.iter().map(|subject| subject.name.as_str()).take(20).collect();
     Some((format!("no subject is named {unknown:?}"), format!("subjects are {}", names.join("; "))))
 }
@@ -111,35 +109,28 @@ fn fault_of_subjects(subjects: &[Subject]) -> Option<Fault> {
     if subjects.is_empty() {
         return Some(("it has no subject".into(), "add a [[subject]]".into()));
     }
-    for (index, subject) in subjects.iter().enumerate() {
-        if subject.name.trim().is_empty() {
+    let of_one = |(index, subject): (usize, &Subject)| {
+        let (name, text) = (&subject.name, subject.source.text());
+        if name.trim().is_empty() {
             return Some((format!("subject {} has no name", index + 1), "set its name".into()));
         }
-        if subject.source.text().trim().is_empty() {
-            return Some((format!("subject {:?} is empty", subject.name), "say what it is".into()));
+        if text.trim().is_empty() {
+            return Some((format!("subject {name:?} is empty"), "say what it is".into()));
         }
-        if subjects[..index].iter().any(|other| other.name == subject.name) {
-            return Some((
-                format!("two subjects are named {:?}", subject.name),
-                "rename one".into(),
-            ));
-        }
-        if let Some(reason) = fault_of_source(subject) {
-            let reason =
-                format!("subject {:?} = {:?}: {reason}", subject.name, subject.source.text());
-            return Some((reason, "correct it".into()));
-        }
+        let reason = fault_of_source(subject)?;
+        Some((format!("subject {name:?} = {text:?}: {reason}"), "correct it".into()))
+    };
+    let fault = twice("subject", subjects.iter().map(|subject| &subject.name))
+        .or_else(|| subjects.iter().enumerate().find_map(of_one));
+    if fault.is_some() || subjects.len() == 1 || subjects.iter().any(|subject| subject.baseline) {
+        return fault;
     }
-    let baselines = subjects.iter().filter(|subject| subject.baseline);
-    if subjects.len() > 1 && baselines.count() == 0 {
-        return Some((
-            "no subject is the baseline".into(),
-            "add `baseline = true` to the one that the others are compared with (of several, with \
-             their average)"
-                .into(),
-        ));
-    }
-    None
+    Some((
+        "no subject is the baseline".into(),
+        "add `baseline = true` to the one that the others are compared with (of several, with their \
+         average)"
+            .into(),
+    ))
 }
 
 fn fault_of_source(subject: &Subject) -> Option<String> {

@@ -7,7 +7,7 @@ use std::fmt;
 use braid_stack::Stack;
 
 /// A stack expression of a campaign.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expression {
     text: String,
     stack: Result<Stack, String>,
@@ -36,15 +36,6 @@ impl<T: Into<String>> From<T> for Expression {
         Self { text, stack }
     }
 }
-
-/// Two are equal when they are written alike.
-impl PartialEq for Expression {
-    fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
-    }
-}
-
-impl Eq for Expression {}
 
 impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

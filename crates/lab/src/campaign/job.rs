@@ -10,16 +10,13 @@
 //! subjects = ["single*"]        # only these; all without it
 //! ```
 
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
 
-use braid_stack::ByteSize;
-use serde::{Deserialize, Serialize, Serializer};
-
-use super::keys::{check_keys, many, one, one_or_list, one_or_many};
+use super::keys::{Lists, check_keys, lists, lists_as_written};
 use super::patterns::Patterns;
 use super::setup::{FileSystem, Health};
 use crate::settings::{Kind, Parameter, Value};
-use crate::tool::{Place, Tool};
+use crate::tool::Place;
 
 /// A family of workloads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,82 +24,40 @@ use crate::tool::{Place, Tool};
 pub struct Job {
     /// The tool's name.
     pub tool: String,
-    /// Names of subjects that it runs on; `*` stands for any letters. Empty: all.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub subjects: Vec<String>,
-    /// File systems; empty: on devices `none` for tools that take a raw device, else ext4. A folder
-    /// has its own and takes no other.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub filesystem: Vec<FileSystem>,
-    /// Further words for mkfs.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub mkfs: Vec<String>,
-    /// Mount options.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub mount: Vec<String>,
-    /// Read-ahead of the device; empty: as it is.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub readahead: Vec<ByteSize>,
-    /// States of the array; empty: healthy.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub health: Vec<Health>,
-    /// Processes at once; empty: one.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub processes: Vec<u32>,
-    /// Whether caches are dropped before each trial; `None`: as the campaign says.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub drop_caches: Option<bool>,
-    /// The tool's parameters as given, each with at least one value.
-    #[serde(flatten, serialize_with = "settings_as_written")]
-    pub settings: BTreeMap<String, Vec<Value>>,
+    /// What is given of its tool's parameters and of what is around every tool, each with at least one
+    /// value: [`common_parameters`] says which there are.
+    #[serde(flatten, serialize_with = "lists_as_written")]
+    pub settings: Lists,
 }
 
 /// The keys that every job may have.
 const COMMON: &[Parameter] = &[
-    text("tool", "the program that measures"),
-    text("subjects", "names of subjects it runs on, * for any letters"),
-    Parameter {
-        name: "filesystem",
-        kind: Kind::Choice(&["none", "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"]),
-        default: None,
-        scales: false,
-        about: "the file system made before each trial",
-    },
-    text("mkfs", "further words for mkfs"),
-    text("mount", "mount options"),
-    Parameter {
-        name: "readahead",
-        kind: Kind::Size { min: 0, max: 1 << 30, unit: 4096 },
-        default: None,
-        scales: false,
-        about: "read-ahead of the block device",
-    },
-    Parameter {
-        name: "health",
-        kind: Kind::Choice(&["healthy", "degraded", "rebuilding", "scrubbing", "story"]),
-        default: None,
-        scales: false,
-        about: "state of the array while it is measured",
-    },
-    Parameter {
-        name: "processes",
-        kind: Kind::Count { min: 1, max: 256 },
-        default: None,
-        scales: false,
-        about: "processes at once",
-    },
-    Parameter {
-        name: "drop_caches",
-        kind: Kind::Flag,
-        default: None,
-        scales: false,
-        about: "whether the page cache is dropped before each trial",
-    },
+    Parameter::new("tool", Kind::Text, "the program that measures"),
+    Parameter::new("subjects", Kind::Text, "names of subjects it runs on, * for any letters"),
+    Parameter::new(
+        "filesystem",
+        Kind::Choice(&FileSystem::NAMES),
+        "the file system made before each trial",
+    ),
+    Parameter::new("mkfs", Kind::Text, "further words for mkfs"),
+    Parameter::new("mount", Kind::Text, "mount options"),
+    Parameter::new(
+        "readahead",
+        Kind::Size { min: 0, max: 1 << 30, unit: 4096 },
+        "read-ahead of the block device",
+    ),
+    Parameter::new(
+        "health",
+        Kind::Choice(&Health::NAMES),
+        "state of the array while it is measured",
+    ),
+    Parameter::new("processes", Kind::count(1, 256), "processes at once"),
+    Parameter::new(
+        "drop_caches",
+        Kind::Flag,
+        "whether the page cache is dropped before each trial",
+    ),
 ];
-
-const fn text(name: &'static str, about: &'static str) -> Parameter {
-    Parameter { name, kind: Kind::Text, default: None, scales: false, about }
-}
 
 /// The keys that every job may have, for help.
 pub fn common_parameters() -> &'static [Parameter] {
@@ -116,36 +71,18 @@ impl TryFrom<toml::Table> for Job {
         spell_seek_out(&mut table)?;
         let name = match table.get("tool") {
             None => "fio",
-            Some(toml::Value::String(name)) => name,
+            Some(toml::Value::String(name)) => name.as_str(),
             Some(other) => return Err(format!("tool is {other}; a name in quotes is wanted")),
         };
-        let tool = find_tool(name)?;
-        let known: Vec<&Parameter> = COMMON.iter().chain(tool.parameters()).collect();
-        let names = known.iter().map(|parameter| parameter.name);
-        check_keys(&table, &format!("a job with {name}"), names)?;
-        let values = known
-            .iter()
-            .filter(|parameter| table.contains_key(parameter.name))
-            .map(|parameter| Ok((parameter.name, values_of(&table, parameter)?)))
-            .collect::<Result<BTreeMap<_, _>, String>>()?;
-        let is_own =
-            |name: &&str| tool.parameters().iter().any(|parameter| parameter.name == *name);
-        Ok(Self {
-            tool: name.to_owned(),
-            subjects: many(&table, "subjects")?,
-            filesystem: many(&table, "filesystem")?,
-            mkfs: many(&table, "mkfs")?,
-            mount: many(&table, "mount")?,
-            readahead: many(&table, "readahead")?,
-            health: many(&table, "health")?,
-            processes: many(&table, "processes")?,
-            drop_caches: one(&table, "drop_caches")?,
-            settings: values
-                .into_iter()
-                .filter(|(name, _)| is_own(name))
-                .map(|(name, values)| (name.to_owned(), values))
-                .collect(),
-        })
+        let tool = crate::tool::find(name).ok_or_else(|| {
+            format!("unknown tool `{name}`; tools are `{}`", crate::tool::names().join("`, `"))
+        })?;
+        let known = COMMON.iter().chain(tool.parameters()).map(|parameter| parameter.name);
+        check_keys(&table, &format!("a job with {name}"), known)?;
+        let mut settings = lists(&table, COMMON)?;
+        settings.remove("tool");
+        settings.extend(lists(&table, tool.parameters())?);
+        Ok(Self { tool: name.to_owned(), settings })
     }
 }
 
@@ -164,62 +101,35 @@ fn spell_seek_out(table: &mut toml::Table) -> Result<(), String> {
     Ok(())
 }
 
-fn find_tool(name: &str) -> Result<&'static dyn Tool, String> {
-    crate::tool::find(name).ok_or_else(|| {
-        format!("unknown tool `{name}`; tools are `{}`", crate::tool::names().join("`, `"))
-    })
-}
-
-/// The values of a key that is there, one or a list of different ones.
-fn values_of(table: &toml::Table, parameter: &Parameter) -> Result<Vec<Value>, String> {
-    let name = parameter.name;
-    let given = one_or_many(table.get(name));
-    if given.is_empty() {
-        return Err(format!("{name} is an empty list; name at least one value or leave it out"));
-    }
-    let one = |value| parameter.check(value).map_err(|reason| format!("{name} {reason}"));
-    let values = given.iter().map(one).collect::<Result<Vec<_>, _>>()?;
-    match values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
-        Some((_, twice)) => Err(format!("{name} holds {twice} twice; remove one")),
-        None => Ok(values),
-    }
-}
-
-fn settings_as_written<S: Serializer>(
-    settings: &BTreeMap<String, Vec<Value>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    let written = |values: &Vec<Value>| match values.as_slice() {
-        [only] => to_toml(only),
-        many => toml::Value::Array(many.iter().map(to_toml).collect()),
-    };
-    serializer.collect_map(settings.iter().map(|(name, values)| (name, written(values))))
-}
-
-fn to_toml(value: &Value) -> toml::Value {
-    match value {
-        Value::Flag(flag) => toml::Value::Boolean(*flag),
-        Value::Count(count) => toml::Value::Integer(i64::try_from(*count).unwrap_or(i64::MAX)),
-        Value::Size(size) => toml::Value::String(size.to_string()),
-        Value::Word(word) => toml::Value::String(word.clone()),
-    }
-}
-
 impl Job {
+    /// The values of a key; none where it is not given.
+    pub(crate) fn values(&self, key: &str) -> &[Value] {
+        self.settings.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// Names of subjects that it runs on, `*` standing for any letters; all without one.
+    pub(crate) fn subjects(&self) -> Vec<String> {
+        self.values("subjects").iter().map(ToString::to_string).collect()
+    }
+
     /// Whether it runs on a subject of this name.
     pub fn is_for(&self, subject: &str) -> bool {
-        self.subjects.is_empty() || Patterns(&self.subjects).matches(subject)
+        let subjects = self.subjects();
+        subjects.is_empty() || Patterns(&subjects).matches(subject)
     }
 
     /// The file systems that it runs on: those given, or what its tool needs. A folder has its own,
     /// unless the job wants what a folder cannot give: that is the same workload as on devices, and
     /// impossible there.
     pub(crate) fn filesystems(&self, place: Place, in_folder: bool) -> Vec<FileSystem> {
+        let given = self.values("filesystem").iter();
+        let given: Vec<FileSystem> =
+            given.filter_map(|name| FileSystem::find(&name.to_string())).collect();
         match place {
-            _ if !self.filesystem.is_empty() => self.filesystem.clone(),
-            Place::Folder | Place::Either { .. } if in_folder => vec![FileSystem::Own],
+            _ if !given.is_empty() => given,
+            Place::Folder | Place::Either if in_folder => vec![FileSystem::Own],
             Place::Folder => vec![FileSystem::Ext4],
-            Place::Device { .. } | Place::Either { .. } => vec![FileSystem::None],
+            Place::Device | Place::Either => vec![FileSystem::None],
         }
     }
 }

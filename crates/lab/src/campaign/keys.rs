@@ -4,10 +4,15 @@
 //! subject has one of several. All errors quote alike, in backticks: what is wrong, then all that is
 //! known, so that [`hint`] can name the nearest.
 
-use serde::de::DeserializeOwned;
-use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 
-use crate::settings::did_you_mean;
+use serde::Serializer;
+use serde::de::DeserializeOwned;
+
+use crate::settings::{Parameter, Value, did_you_mean};
+
+/// The values of each parameter that is given, at least one of each.
+pub(super) type Lists = BTreeMap<String, Vec<Value>>;
 
 /// Refuses a key that is not known.
 pub(super) fn check_keys<'k>(
@@ -32,40 +37,57 @@ pub(super) fn hint(error: &str) -> String {
     did_you_mean(quoted.next().unwrap_or_default(), quoted)
 }
 
-/// The values of a key that may have one or a list of them; none without it.
-pub(super) fn one_or_many(given: Option<&toml::Value>) -> &[toml::Value] {
-    match given {
-        None => &[],
-        Some(toml::Value::Array(many)) => many,
-        Some(one) => std::slice::from_ref(one),
-    }
-}
-
-/// Writes a list of one as its only element.
-pub(super) fn one_or_list<T: Serialize, S: Serializer>(
-    values: &[T],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match values {
-        [only] => only.serialize(serializer),
-        many => many.serialize(serializer),
-    }
-}
-
-/// The values of a key, each as one of this type.
-pub(super) fn many<T: DeserializeOwned>(table: &toml::Table, key: &str) -> Result<Vec<T>, String> {
-    one_or_many(table.get(key)).iter().map(|value| read(key, value)).collect()
-}
-
 /// The value of a key; the default without it.
 pub(super) fn one<T: DeserializeOwned + Default>(
     table: &toml::Table,
     key: &str,
 ) -> Result<T, String> {
-    table.get(key).map_or_else(|| Ok(T::default()), |value| read(key, value))
-}
-
-fn read<T: DeserializeOwned>(key: &str, value: &toml::Value) -> Result<T, String> {
+    let Some(value) = table.get(key) else { return Ok(T::default()) };
     let read = value.clone().try_into();
     read.map_err(|error: toml::de::Error| format!("{key}: {}", error.message()))
+}
+
+/// The values of those parameters that a table has.
+pub(super) fn lists(table: &toml::Table, parameters: &[Parameter]) -> Result<Lists, String> {
+    let given = parameters.iter().filter_map(|one| Some((one, table.get(one.name)?)));
+    given.map(|(one, value)| Ok((one.name.to_owned(), values_of(one, value)?))).collect()
+}
+
+/// One value, or a list of different ones.
+fn values_of(parameter: &Parameter, given: &toml::Value) -> Result<Vec<Value>, String> {
+    let name = parameter.name;
+    let given = match given {
+        toml::Value::Array(many) => many.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    if given.is_empty() {
+        return Err(format!("{name} is an empty list; name at least one value or leave it out"));
+    }
+    let one = |value| parameter.check(value).map_err(|reason| format!("{name} {reason}"));
+    let values = given.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+    match values.iter().enumerate().find(|(index, value)| values[..*index].contains(value)) {
+        Some((_, twice)) => Err(format!("{name} holds {twice} twice; remove one")),
+        None => Ok(values),
+    }
+}
+
+/// Writes lists as they are read.
+pub(super) fn lists_as_written<S: Serializer>(
+    lists: &Lists,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let written = |values: &Vec<Value>| match values.as_slice() {
+        [only] => to_toml(only),
+        many => toml::Value::Array(many.iter().map(to_toml).collect()),
+    };
+    serializer.collect_map(lists.iter().map(|(name, values)| (name, written(values))))
+}
+
+fn to_toml(value: &Value) -> toml::Value {
+    match value {
+        Value::Flag(flag) => toml::Value::Boolean(*flag),
+        Value::Count(count) => toml::Value::Integer(i64::try_from(*count).unwrap_or(i64::MAX)),
+        Value::Size(size) => toml::Value::String(size.to_string()),
+        Value::Word(word) => toml::Value::String(word.clone()),
+    }
 }

@@ -1,5 +1,7 @@
 //! Names with `*` for any letters.
 
+use super::Subject;
+
 /// Some forms of names.
 #[derive(Debug, Clone, Copy)]
 pub struct Patterns<'a>(pub &'a [String]);
@@ -8,6 +10,12 @@ impl Patterns<'_> {
     /// Whether a name has one of the forms.
     pub fn matches(&self, name: &str) -> bool {
         self.0.iter().any(|pattern| matches(pattern, name))
+    }
+
+    /// A form that none of the subjects' names has.
+    pub(crate) fn unknown_among(&self, subjects: &[Subject]) -> Option<String> {
+        let is_known = |form: &String| subjects.iter().any(|one| matches(form, &one.name));
+        self.0.iter().find(|form| !is_known(form)).cloned()
     }
 }
 

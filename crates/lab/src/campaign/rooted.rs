@@ -17,9 +17,8 @@ use std::path::{Component, Path, PathBuf};
 use braid_nbd::uri::{Socket, Uri, unix_uri};
 use braid_stack::{Node, Stack};
 
-use super::{Campaign, Job, Source};
+use super::{Campaign, Source};
 use crate::error::LabError;
-use crate::settings::{Kind, Value};
 
 impl Campaign {
     /// [`Campaign::rooted_in`] the working directory of this process.
@@ -28,14 +27,12 @@ impl Campaign {
     ///
     /// When there is a relative path and the working directory cannot be found out.
     pub(crate) fn rooted(&self) -> Result<Self, LabError> {
-        if self.working_dir.is_none() && self.relative_paths().is_empty() {
+        if self.working_dir.is_some() || self.relative_paths().is_empty() {
             return Ok(self.clone());
         }
-        let folder = match &self.working_dir {
-            Some(folder) => folder.clone(),
-            None => std::env::current_dir()
-                .map_err(LabError::file("find out the working directory", Path::new(".")))?,
-        };
+        let folder = std::env::current_dir();
+        let folder =
+            folder.map_err(LabError::file("find out the working directory", Path::new(".")))?;
         Ok(self.rooted_in(&folder))
     }
 
@@ -44,11 +41,7 @@ impl Campaign {
     #[must_use]
     pub(crate) fn rooted_in(&self, folder: &Path) -> Self {
         let mut rooted = self.clone();
-        let folder = self.working_dir.as_deref().unwrap_or(folder);
-        for path in paths_of_jobs(&mut rooted) {
-            *path = join(folder, path);
-        }
-        if !rooted.relative_paths().is_empty() {
+        if rooted.working_dir.is_none() && !rooted.relative_paths().is_empty() {
             rooted.working_dir = Some(folder.to_path_buf());
         }
         rooted
@@ -56,41 +49,22 @@ impl Campaign {
 
     /// The relative paths as they are written, each once, whatever they are relative to.
     pub(crate) fn relative_paths(&self) -> Vec<String> {
-        let mut written = Self { working_dir: None, ..self.clone() };
-        let mut found: Vec<String> =
-            written.expand().iter().flat_map(|subject| relative_in(&subject.source)).collect();
-        found.extend(paths_of_jobs(&mut written).map(|path| path.clone()));
+        let written = Self { working_dir: None, ..self.clone() };
+        let mut found = Vec::new();
+        for subject in written.expand() {
+            with_paths(&subject.source, &mut |path| {
+                found.push(path.to_owned());
+                path.to_owned()
+            });
+        }
         found.sort();
         found.dedup();
         found
     }
 }
 
-/// The relative paths among the jobs' parameters.
-fn paths_of_jobs(campaign: &mut Campaign) -> impl Iterator<Item = &mut String> {
-    campaign.jobs.iter_mut().flat_map(paths_of_job)
-}
-
-fn paths_of_job(job: &mut Job) -> impl Iterator<Item = &mut String> {
-    let parameters = crate::tool::find(&job.tool).map_or(&[][..], |tool| tool.parameters());
-    let is_path = |name: &str| {
-        parameters.iter().any(|one| one.name == name && matches!(one.kind, Kind::Path))
-    };
-    let values = job.settings.iter_mut().filter(move |(name, _)| is_path(name));
-    values.flat_map(|(_, values)| values).filter_map(|value| match value {
-        Value::Word(path) if is_relative(path) => Some(path),
-        _ => None,
-    })
-}
-
-/// No path at all is not a relative one: a parameter may be unset so.
 fn is_relative(path: &str) -> bool {
     !path.is_empty() && !path.starts_with('/')
-}
-
-/// Whether a member of a stack is relative to the working directory; braid expands `~`.
-fn is_relative_member(path: &str) -> bool {
-    is_relative(path) && !Path::new(path).starts_with("~")
 }
 
 fn join(folder: &Path, path: &str) -> String {
@@ -100,67 +74,49 @@ fn join(folder: &Path, path: &str) -> String {
     kept.collect::<PathBuf>().display().to_string()
 }
 
-fn relative_in(source: &Source) -> Vec<String> {
-    match source {
-        Source::Path(path) | Source::Directory(path) if is_relative(path) => vec![path.clone()],
-        Source::Stack(_) | Source::Kernel(_) => {
-            let stack = source.stack().into_iter();
-            let paths = stack.flat_map(Stack::files).map(|(file, _)| file.path.clone());
-            paths.filter(|path| is_relative_member(path)).collect()
+/// The source with each relative path changed; `None` of one without. What cannot be understood has
+/// none: it is refused elsewhere, or is a template that nothing can be made of.
+fn with_paths(source: &Source, change: &mut dyn FnMut(&str) -> String) -> Option<Source> {
+    let text = match source {
+        Source::Path(path) | Source::Directory(path) => is_relative(path).then(|| change(path)),
+        Source::Nbd(uri) => {
+            let address: Uri = uri.parse().ok()?;
+            let Socket::Unix(path) = address.socket else { return None };
+            is_relative(&path).then(|| unix_uri(change(&path), &address.export))
         }
-        Source::Nbd(uri) => relative_socket(uri).map(|(socket, _)| socket).into_iter().collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// The socket of an NBD URI, if its path is relative, and the export.
-fn relative_socket(uri: &str) -> Option<(String, String)> {
-    let address: Uri = uri.parse().ok()?;
-    match address.socket {
-        Socket::Unix(path) if is_relative(&path) => Some((path, address.export)),
-        _ => None,
-    }
-}
-
-/// The source with absolute paths. What cannot be understood is left as it is: it is refused
-/// elsewhere, or is a template that nothing can be made of.
-pub(super) fn resolve(source: Source, folder: &Path) -> Source {
-    if relative_in(&source).is_empty() {
-        return source;
-    }
-    let text = match &source {
-        Source::Path(path) | Source::Directory(path) => join(folder, path),
-        Source::Nbd(uri) => match relative_socket(uri) {
-            Some((socket, export)) => unix_uri(join(folder, &socket), &export),
-            None => uri.clone(),
-        },
-        Source::Stack(expression) | Source::Kernel(expression) => expression.stack().map_or_else(
-            |_| expression.to_string(),
-            |stack| {
-                let mut stack = stack.clone();
-                resolve_stack(&mut stack, folder);
-                stack.to_string()
-            },
-        ),
-        Source::Zram(size) | Source::Tmpfs(size) => size.clone(),
+        Source::Stack(_) | Source::Kernel(_) => {
+            let mut stack = source.stack()?.clone();
+            change_members(&mut stack, change).then(|| stack.to_string())
+        }
+        Source::Zram(_) | Source::Tmpfs(_) => None,
     };
-    source.with_text(text)
+    text.map(|text| source.with_text(text))
+}
+
+/// Answers whether there is a relative path; braid expands `~`.
+fn change_members(stack: &mut Stack, change: &mut dyn FnMut(&str) -> String) -> bool {
+    let mut is_changed = false;
+    if let Node::File(file) = &mut stack.node
+        && is_relative(&file.path)
+        && !Path::new(&file.path).starts_with("~")
+    {
+        file.path = change(&file.path);
+        is_changed = true;
+    }
+    for member in stack.members_mut() {
+        is_changed |= change_members(member, change);
+    }
+    is_changed
+}
+
+/// The source with absolute paths.
+pub(super) fn resolve(source: Source, folder: &Path) -> Source {
+    with_paths(&source, &mut |path| join(folder, path)).unwrap_or(source)
 }
 
 /// As [`resolve`], of the device of a member: a path or a stack.
 pub(crate) fn resolve_device(device: &str, folder: &Path) -> String {
     resolve(Source::Stack(device.into()), folder).text().to_owned()
-}
-
-fn resolve_stack(stack: &mut Stack, folder: &Path) {
-    if let Node::File(file) = &mut stack.node
-        && is_relative_member(&file.path)
-    {
-        file.path = join(folder, &file.path);
-    }
-    for member in stack.members_mut() {
-        resolve_stack(member, folder);
-    }
 }
 
 #[cfg(test)]
@@ -237,18 +193,6 @@ mod tests {
         assert_eq!(kept.rooted_in(Path::new("/c2")), first);
         assert_ne!(subject("stack", "./a").rooted_in(Path::new("/c2")), first);
         assert_eq!(source_in(&kept, "/c2"), "/c1/a");
-    }
-
-    #[test]
-    fn an_archive_is_resolved_too() {
-        let text = "name = \"t\"\n[[subject]]\nname = \"s\"\ntmpfs = \"64M\"\nbaseline = true\n\
-                    [[job]]\ntool = \"untar\"\nfilesystem = \"ext4\"\narchive = \"linux.tar\"\n";
-        let campaign = parse_campaign(text, "test").unwrap();
-        assert_eq!(campaign.relative_paths(), ["linux.tar"]);
-        let rooted = campaign.rooted_in(Path::new("/c1"));
-        assert_eq!(rooted.jobs[0].settings["archive"], [Value::Word("/c1/linux.tar".into())]);
-        assert_eq!(rooted.working_dir, None, "nothing relative is left");
-        assert_eq!(rooted.rooted_in(Path::new("/c2")), rooted);
     }
 
     #[test]

@@ -6,86 +6,89 @@ use std::fmt;
 use braid_stack::ByteSize;
 use serde::{Deserialize, Serialize};
 
-/// The file system that a trial runs on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FileSystem {
-    /// None: the tool gets the raw device.
-    None,
-    /// ext2, without a journal.
-    Ext2,
-    /// ext3.
-    Ext3,
-    /// ext4.
-    Ext4,
-    /// XFS.
-    Xfs,
-    /// btrfs.
-    Btrfs,
-    /// F2FS, where the kernel has it.
-    F2fs,
+use crate::settings::Value;
+
+/// An enumeration whose variants have names in campaigns.
+macro_rules! named {
+    (
+        $(#[$attribute:meta])*
+        $type:ident: $count:literal { $($(#[$about:meta])* $variant:ident $name:literal,)* }
+        $($(#[$beside:meta])* besides $other:ident $word:literal)?
+    ) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        pub enum $type {
+            $($(#[$about])* $variant,)*
+            $($(#[$beside])* $other,)?
+        }
+
+        impl $type {
+            /// Every one that a campaign can name, in the order of reports.
+            pub const ALL: [Self; $count] = [$(Self::$variant,)*];
+            /// Their names.
+            pub const NAMES: [&str; $count] = [$($name,)*];
+
+            /// The one with this name.
+            pub(crate) fn find(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|one| one.name() == name)
+            }
+
+            /// Its name in campaigns; of what a campaign cannot name, words for labels.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                    $(Self::$other => $word,)?
+                }
+            }
+        }
+    };
+}
+
+named! {
+    /// The file system that a trial runs on. Its name is that of `mkfs.NAME` and `mount -t NAME`.
+    FileSystem: 7 {
+        /// None: the tool gets the raw device.
+        None "none",
+        /// ext2, without a journal.
+        Ext2 "ext2",
+        /// ext3.
+        Ext3 "ext3",
+        /// ext4.
+        Ext4 "ext4",
+        /// XFS.
+        Xfs "xfs",
+        /// btrfs.
+        Btrfs "btrfs",
+        /// F2FS, where the kernel has it.
+        F2fs "f2fs",
+    }
     /// The one that a folder lies on, whatever it is: nothing is made and nothing is mounted. A
     /// campaign cannot ask for it; it is what a folder has.
-    Own,
+    besides Own "the folder's file system"
 }
 
 impl FileSystem {
-    /// Every one that a campaign can name, in the order of reports.
-    pub const ALL: [Self; 7] =
-        [Self::None, Self::Ext2, Self::Ext3, Self::Ext4, Self::Xfs, Self::Btrfs, Self::F2fs];
-
     /// Whether each trial makes it anew, on a device.
     pub fn is_made(self) -> bool {
         !matches!(self, Self::None | Self::Own)
     }
-
-    /// Its name in campaigns, `mkfs.NAME` and `mount -t NAME`; of [`FileSystem::Own`] words for
-    /// labels, as nobody has said what it is.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Ext2 => "ext2",
-            Self::Ext3 => "ext3",
-            Self::Ext4 => "ext4",
-            Self::Xfs => "xfs",
-            Self::Btrfs => "btrfs",
-            Self::F2fs => "f2fs",
-            Self::Own => "the folder's file system",
-        }
-    }
 }
 
-/// What state an array is in while it is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Health {
-    /// All members are there and in sync.
-    Healthy,
-    /// One member has failed and nothing replaces it.
-    Degraded,
-    /// A replaced member is being filled while the tool runs.
-    Rebuilding,
-    /// A check of the whole array runs beside the tool.
-    Scrubbing,
-    /// All of it in one trial: healthy, a member fails, it is replaced and filled, a check runs.
-    /// Latency over time shows what users see of a failure.
-    Story,
-}
-
-impl Health {
-    /// Every one, in the order of reports.
-    pub const ALL: [Self; 5] =
-        [Self::Healthy, Self::Degraded, Self::Rebuilding, Self::Scrubbing, Self::Story];
-
-    /// Its name in campaigns.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Healthy => "healthy",
-            Self::Degraded => "degraded",
-            Self::Rebuilding => "rebuilding",
-            Self::Scrubbing => "scrubbing",
-            Self::Story => "story",
-        }
+named! {
+    /// What state an array is in while it is measured.
+    Health: 5 {
+        /// All members are there and in sync.
+        Healthy "healthy",
+        /// One member has failed and nothing replaces it.
+        Degraded "degraded",
+        /// A replaced member is being filled while the tool runs.
+        Rebuilding "rebuilding",
+        /// A check of the whole array runs beside the tool.
+        Scrubbing "scrubbing",
+        /// All of it in one trial: healthy, a member fails, it is replaced and filled, a check runs.
+        /// Latency over time shows what users see of a failure.
+        Story "story",
     }
 }
 
@@ -109,6 +112,27 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// The values that jobs can give it, in the order in which they vary.
+    pub(crate) const KEYS: [&str; 6] =
+        ["mkfs", "mount", "readahead", "health", "processes", "drop_caches"];
+
+    /// Takes a value of one of these keys, which was checked.
+    pub(crate) fn set(&mut self, key: &str, value: Value) {
+        match (key, value) {
+            ("mkfs", Value::Word(words)) => self.mkfs = words,
+            ("mount", Value::Word(options)) => self.mount = options,
+            ("readahead", Value::Size(size)) => self.readahead = Some(size),
+            ("health", Value::Word(name)) => {
+                self.health = Health::find(&name).unwrap_or(self.health);
+            }
+            ("processes", Value::Count(count)) => {
+                self.processes = u32::try_from(count).unwrap_or(u32::MAX);
+            }
+            ("drop_caches", Value::Flag(drop)) => self.drop_caches = drop,
+            _ => {}
+        }
+    }
+
     /// Whether a folder can have it: no file system is made and nothing is mounted.
     pub(crate) fn leaves_folders_alone(&self) -> bool {
         self.filesystem == FileSystem::Own && self.mkfs.is_empty() && self.mount.is_empty()

@@ -26,12 +26,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use braid_stack::{ByteSize, Stack};
+use braid_stack::Stack;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::Expression;
-use super::keys::{check_keys, many, one, one_or_list};
-use crate::settings::Value;
+use super::keys::{Lists, check_keys, lists, lists_as_written, one};
+use crate::settings::{Kind, Parameter, Settings, Value, vary};
 
 /// A device that templates use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,31 +52,21 @@ impl MemberDecl {
     }
 }
 
-/// In which order members are taken from their buses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Order {
-    /// As they are declared.
-    Given,
-    /// From bus to bus in turn.
-    Alternate,
-    /// All of the first bus, then all of the next.
-    Grouped,
-    /// [`Order::Alternate`], last to first.
-    Reversed,
-}
+/// The lists of a template, the one that varies slowest first.
+const LISTS: [Parameter; 4] = [
+    Parameter::new("chunk", Kind::bytes_from(1), "chunk sizes for {chunk}"),
+    Parameter::new("buses", COUNT, "numbers of buses that members are taken from; none: all"),
+    // As they are declared; from bus to bus in turn; all of the first bus, then all of the next; in
+    // turn, last to first.
+    Parameter::new(
+        "order",
+        Kind::Choice(&["given", "alternate", "grouped", "reversed"]),
+        "orders in which members are taken from their buses; none: as declared",
+    ),
+    Parameter::new("members", COUNT, "numbers of members for {members}; none: all of them"),
+];
 
-impl Order {
-    /// Its name in campaigns.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Given => "given",
-            Self::Alternate => "alternate",
-            Self::Grouped => "grouped",
-            Self::Reversed => "reversed",
-        }
-    }
-}
+const COUNT: Kind = Kind::count(1, 1 << 16);
 
 /// Where a subject's bytes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,29 +112,27 @@ impl Source {
         }
     }
 
+    /// The key in a campaign, and the expression, path, URI or size.
+    fn parts(&self) -> (&'static str, &str) {
+        match self {
+            Self::Stack(expression) => ("stack", expression.text()),
+            Self::Path(path) => ("path", path),
+            Self::Directory(path) => ("directory", path),
+            Self::Nbd(uri) => ("nbd", uri),
+            Self::Kernel(expression) => ("kernel", expression.text()),
+            Self::Zram(size) => ("zram", size),
+            Self::Tmpfs(size) => ("tmpfs", size),
+        }
+    }
+
     /// The key in a campaign: "stack", "path", ...
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Stack(_) => "stack",
-            Self::Path(_) => "path",
-            Self::Directory(_) => "directory",
-            Self::Nbd(_) => "nbd",
-            Self::Kernel(_) => "kernel",
-            Self::Zram(_) => "zram",
-            Self::Tmpfs(_) => "tmpfs",
-        }
+        self.parts().0
     }
 
     /// The expression, path, URI or size.
     pub fn text(&self) -> &str {
-        match self {
-            Self::Stack(expression) | Self::Kernel(expression) => expression.text(),
-            Self::Path(text)
-            | Self::Directory(text)
-            | Self::Nbd(text)
-            | Self::Zram(text)
-            | Self::Tmpfs(text) => text,
-        }
+        self.parts().1
     }
 
     /// Whether it is a folder on a file system that is there.
@@ -160,16 +148,10 @@ impl Source {
         }
     }
 
+    /// Another of the same kind.
     pub(super) fn with_text(&self, text: String) -> Self {
-        match self {
-            Self::Stack(_) => Self::Stack(text.into()),
-            Self::Path(_) => Self::Path(text),
-            Self::Directory(_) => Self::Directory(text),
-            Self::Nbd(_) => Self::Nbd(text),
-            Self::Kernel(_) => Self::Kernel(text.into()),
-            Self::Zram(_) => Self::Zram(text),
-            Self::Tmpfs(_) => Self::Tmpfs(text),
-        }
+        let make = Self::KINDS.iter().find(|(kind, _)| *kind == self.kind());
+        make.map_or_else(|| self.clone(), |(_, make)| make(text))
     }
 }
 
@@ -197,18 +179,9 @@ pub struct SubjectDecl {
     /// Whether the others are compared with it. Of several, with their average.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub baseline: bool,
-    /// Numbers of members for `{members}`; empty: all of them.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub members: Vec<u32>,
-    /// Chunk sizes for `{chunk}`.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub chunk: Vec<ByteSize>,
-    /// Numbers of buses that the members are taken from; empty: all.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub buses: Vec<u32>,
-    /// Orders; empty: as declared.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "one_or_list")]
-    pub order: Vec<Order>,
+    /// Chunk sizes for `{chunk}`; for `{members}` how many, of how many buses, in which order.
+    #[serde(flatten, serialize_with = "lists_as_written")]
+    pub lists: Lists,
 }
 
 /// A subject worked out: one thing that is measured.
@@ -231,29 +204,17 @@ pub struct Subject {
 impl SubjectDecl {
     /// A subject without a template.
     pub fn new(name: &str, source: Source, baseline: bool) -> Self {
-        Self {
-            name: name.to_owned(),
-            source,
-            baseline,
-            members: Vec::new(),
-            chunk: Vec::new(),
-            buses: Vec::new(),
-            order: Vec::new(),
-        }
+        Self { name: name.to_owned(), source, baseline, lists: Lists::new() }
     }
 
     /// A list that the template has no place for, and the place that it lacks. The subjects of such
     /// a list would have different names and be the same thing.
-    pub(super) fn unused_list(&self) -> Option<(&'static str, &'static str)> {
-        let text = self.source.text();
-        let lists = [
-            ("chunk", "{chunk}", self.chunk.is_empty()),
-            ("members", "{members}", self.members.is_empty()),
-            ("buses", "{members}", self.buses.is_empty()),
-            ("order", "{members}", self.order.is_empty()),
-        ];
-        let unused = lists.into_iter().find(|(_, place, none)| !none && !text.contains(place));
-        unused.map(|(key, place, _)| (key, place))
+    pub(super) fn unused_list(&self) -> Option<(&str, &'static str)> {
+        let with_place = self.lists.keys().map(|list| match list.as_str() {
+            "chunk" => (list.as_str(), "{chunk}"),
+            _ => (list.as_str(), "{members}"),
+        });
+        with_place.into_iter().find(|(_, place)| !self.source.text().contains(place))
     }
 }
 
@@ -261,13 +222,9 @@ impl TryFrom<toml::Table> for SubjectDecl {
     type Error = String;
 
     fn try_from(table: toml::Table) -> Result<Self, String> {
-        const KEYS: [&str; 6] = ["name", "baseline", "members", "chunk", "buses", "order"];
         let kinds = Source::KINDS.iter();
-        check_keys(
-            &table,
-            "a subject",
-            KEYS.into_iter().chain(kinds.clone().map(|(key, _)| *key)),
-        )?;
+        let keys = LISTS.iter().map(|list| list.name).chain(kinds.clone().map(|(key, _)| *key));
+        check_keys(&table, "a subject", ["name", "baseline"].into_iter().chain(keys))?;
         let name: String = one(&table, "name")?;
         let given: Vec<_> = kinds.filter(|(key, _)| table.contains_key(*key)).collect();
         let [(key, make)] = given[..] else {
@@ -280,58 +237,38 @@ impl TryFrom<toml::Table> for SubjectDecl {
         Ok(Self {
             source: make(one(&table, key)?),
             baseline: one(&table, "baseline")?,
-            members: many(&table, "members")?,
-            chunk: many(&table, "chunk")?,
-            buses: many(&table, "buses")?,
-            order: many(&table, "order")?,
+            lists: lists(&table, &LISTS)?,
             name,
         })
     }
 }
 
-/// `None` alone where nothing is listed: one turn of the loop without that dimension.
-pub(crate) fn or_none<T: Copy>(values: &[T]) -> Vec<Option<T>> {
-    if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
-}
-
 /// Every subject that the declarations make, in their order.
 pub fn expand_subjects(declarations: &[SubjectDecl], members: &[MemberDecl]) -> Vec<Subject> {
-    let mut subjects = Vec::new();
-    for declared in declarations {
-        for chunk in or_none(&declared.chunk) {
-            for buses in or_none(&declared.buses) {
-                for order in or_none(&declared.order) {
-                    for count in or_none(&declared.members) {
-                        let choice = Choice { chunk, buses, order, count };
-                        subjects.push(choice.subject(declared, members));
-                    }
-                }
-            }
-        }
-    }
-    subjects
+    let of = |declared: &SubjectDecl| -> Vec<Subject> {
+        let choices = LISTS.iter().fold(vec![Settings::default()], |choices, list| {
+            let values = declared.lists.get(list.name).map_or(&[][..], Vec::as_slice);
+            vary(&choices, values, |choice, value| *choice = choice.clone().with(list.name, value))
+        });
+        choices.iter().map(|choice| declared.subject(choice, members)).collect()
+    };
+    declarations.iter().flat_map(of).collect()
 }
 
-/// One value of each of a template's lists.
-struct Choice {
-    chunk: Option<ByteSize>,
-    buses: Option<u32>,
-    order: Option<Order>,
-    count: Option<u32>,
-}
-
-impl Choice {
-    fn subject(&self, declared: &SubjectDecl, members: &[MemberDecl]) -> Subject {
+impl SubjectDecl {
+    /// The subject with one value of each list.
+    fn subject(&self, choice: &Settings, members: &[MemberDecl]) -> Subject {
         let mut impossible = None;
-        let mut text = declared.source.text().to_owned();
-        if let Some(chunk) = self.chunk {
+        let mut choice = choice.clone();
+        let name = self.name_with(&choice);
+        let mut text = self.source.text().to_owned();
+        if let Some(chunk) = choice.get("chunk") {
             text = text.replace("{chunk}", &chunk.to_string());
         }
-        let mut count = self.count;
         if text.contains("{members}") {
-            match self.take(members) {
+            match take(&choice, members) {
                 Ok(taken) => {
-                    count = Some(taken.len() as u32);
+                    choice = choice.with("members", Value::Count(taken.len() as u64));
                     let devices: Vec<&str> = taken.iter().map(|m| m.device.as_str()).collect();
                     text = text.replace("{members}", &devices.join(", "));
                 }
@@ -341,83 +278,64 @@ impl Choice {
         for member in members {
             text = text.replace(&format!("{{{}}}", member.name), &member.device);
         }
-        let dimensions = [
-            ("chunk", self.chunk.map(Value::Size)),
-            ("members", count.map(|count| Value::Count(count.into()))),
-            ("buses", self.buses.map(|buses| Value::Count(buses.into()))),
-            ("order", self.order.map(|order| Value::Word(order.name().to_owned()))),
-        ];
+        let dimension = |list: &Parameter| Some((list.name, choice.get(list.name)?.clone()));
         Subject {
-            name: self.name(declared),
-            family: declared.name.clone(),
-            source: declared.source.with_text(text),
-            baseline: declared.baseline,
-            dimensions: dimensions.into_iter().filter_map(|(n, v)| Some((n, v?))).collect(),
+            name,
+            family: self.name.clone(),
+            source: self.source.with_text(text),
+            baseline: self.baseline,
+            dimensions: LISTS.iter().filter_map(dimension).collect(),
             impossible,
         }
     }
 
     /// The declaration's name and what varies.
-    fn name(&self, declared: &SubjectDecl) -> String {
-        let mut name = declared.name.clone();
-        if let Some(chunk) = self.chunk.filter(|_| declared.chunk.len() > 1) {
-            name += &format!(" {chunk}");
-        }
-        if let Some(count) = self.count.filter(|_| declared.members.len() > 1) {
-            name += &format!(" × {count}");
-        }
-        if let Some(buses) = self.buses.filter(|_| declared.buses.len() > 1) {
-            name += &format!(", {buses} bus{}", if buses == 1 { "" } else { "es" });
-        }
-        if let Some(order) = self.order.filter(|_| declared.order.len() > 1) {
-            name += &format!(", {}", order.name());
-        }
-        name
+    fn name_with(&self, choice: &Settings) -> String {
+        let buses = if choice.count("buses") == Some(1) { ", {} bus" } else { ", {} buses" };
+        let words = [("chunk", " {}"), ("members", " × {}"), ("buses", buses), ("order", ", {}")];
+        let part = |(list, words): &(&str, &str)| {
+            let varies = self.lists.get(*list).is_some_and(|values| values.len() > 1);
+            let value = choice.get(list).filter(|_| varies)?;
+            Some(words.replace("{}", &value.to_string()))
+        };
+        let varies: String = words.iter().filter_map(part).collect();
+        format!("{}{varies}", self.name)
     }
+}
 
-    /// The members of this choice, in its order.
-    fn take<'m>(&self, members: &'m [MemberDecl]) -> Result<Vec<&'m MemberDecl>, String> {
-        let mut names: Vec<&str> = Vec::new();
-        for member in members {
-            if !names.contains(&member.bus()) {
-                names.push(member.bus());
-            }
+/// The members of a choice, in its order.
+fn take<'m>(choice: &Settings, members: &'m [MemberDecl]) -> Result<Vec<&'m MemberDecl>, String> {
+    let wanted = |list: &str, all: usize| {
+        choice.count(list).map_or(all, |count| usize::try_from(count).unwrap_or(usize::MAX))
+    };
+    let mut buses: Vec<Vec<&MemberDecl>> = Vec::new();
+    for member in members {
+        match buses.iter_mut().find(|bus| bus[0].bus() == member.bus()) {
+            Some(bus) => bus.push(member),
+            None => buses.push(vec![member]),
         }
-        let wanted_buses = self.buses.map_or(names.len(), |buses| buses as usize);
-        if wanted_buses > names.len() {
-            return Err(format!(
-                "it needs {wanted_buses} buses and the members have {}",
-                names.len()
-            ));
-        }
-        names.truncate(wanted_buses);
-        let mut queues: Vec<Vec<&MemberDecl>> = names
-            .iter()
-            .map(|bus| members.iter().filter(|m| m.bus() == *bus).rev().collect())
-            .collect();
-        let available: usize = queues.iter().map(Vec::len).sum();
-        let wanted = self.count.map_or(available, |count| count as usize);
-        if wanted > available || wanted == 0 {
-            return Err(format!("it needs {wanted} members and there are {available}"));
-        }
-        // From bus to bus in turn, so that as many buses as possible have a part.
-        let mut taken: Vec<&MemberDecl> = Vec::new();
-        while taken.len() < wanted {
-            for queue in &mut queues {
-                taken.extend(if taken.len() < wanted { queue.pop() } else { None });
-            }
-        }
-        let place = |member: &MemberDecl| members.iter().position(|other| other == member);
-        match self.order.unwrap_or(Order::Given) {
-            Order::Alternate => {}
-            Order::Reversed => taken.reverse(),
-            Order::Given => taken.sort_by_key(|member| place(member)),
-            Order::Grouped => taken.sort_by_key(|member| {
-                (names.iter().position(|bus| *bus == member.bus()), place(member))
-            }),
-        }
-        Ok(taken)
     }
+    let wanted_buses = wanted("buses", buses.len());
+    if wanted_buses > buses.len() {
+        let there = buses.len();
+        return Err(format!("it needs {wanted_buses} buses and the members have {there}"));
+    }
+    buses.truncate(wanted_buses);
+    let on_buses = buses.concat();
+    let available = on_buses.len();
+    let wanted = wanted("members", available);
+    if wanted > available || wanted == 0 {
+        return Err(format!("it needs {wanted} members and there are {available}"));
+    }
+    // From bus to bus in turn, so that as many buses as possible have a part.
+    let turn = |turn: usize| buses.iter().filter_map(move |bus| bus.get(turn).copied());
+    let taken: Vec<&MemberDecl> = (0..available).flat_map(turn).take(wanted).collect();
+    Ok(match choice.word("order") {
+        "alternate" => taken,
+        "reversed" => taken.into_iter().rev().collect(),
+        "grouped" => on_buses.into_iter().filter(|member| taken.contains(member)).collect(),
+        _ => members.iter().filter(|member| taken.contains(member)).collect(),
+    })
 }
 
 #[cfg(test)]

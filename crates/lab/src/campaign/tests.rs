@@ -111,21 +111,14 @@ fn each_fault_names_its_remedy() {
             "name = \"x\"\nsubject = \"a\"".to_owned(),
             "tables under [[member]], [[subject]] or [[job]]",
         ),
-        (
-            GOOD.replace("chunk = [", "order = \"randm\"\nchunk = ["),
-            "order: unknown variant `randm`",
-        ),
+        (GOOD.replace("chunk = [", "order = \"randm\"\nchunk = ["), "order is \"randm\""),
         (
             GOOD.replace("chunk = [", "order = [\"alternte\"]\nchunk = ["),
             "did you mean \"alternate\"?",
         ),
         (GOOD.replace("op =", "mount = \"sync\"\nop ="), "mount = \"sync\" on a raw device"),
         (GOOD.replace("op =", "mkfs = [\"\", \"-i 8192\"]\nop ="), "mkfs = \"-i 8192\" on a raw"),
-        (
-            GOOD.replace("stack = \"{a}\"", "directory = \"/srv\"")
-                .replace("op =", "filesystem = \"ext4\"\nsubjects = \"single\"\nop ="),
-            "it has `filesystem`, and all of its subjects are folders",
-        ),
+        (GOOD.replace("op = \"read\"", ""), "op is not set; take one of: read, write, mixed"),
     ];
     for (text, expected) in cases {
         let error = error_of(&text);

@@ -10,14 +10,9 @@
 //! second look  cargo 4 GiB                  grew by 3 GiB, of which 3 GiB are old: moved nothing
 //! ```
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
-
-use rustix::fs::{Mode, OFlags};
 
 /// Bytes below which a process is not looked at closer.
 const NOTABLE: u64 = 1 << 20;
@@ -25,8 +20,6 @@ const NOTABLE: u64 = 1 << 20;
 const NAMED: usize = 5;
 /// `PF_KTHREAD` of the flags: kernel threads write back what others wrote.
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// The parent of all threads of the kernel.
-const KTHREADD: u32 = 2;
 /// Longest chain of parents that is followed; a longer one has changed while it was read.
 const GENERATIONS: usize = 64;
 
@@ -87,99 +80,57 @@ pub(super) struct Movers {
     pub(super) parents: BTreeMap<u32, u32>,
 }
 
-/// A `/proc` that is open, for reading many small files: each costs three system calls, where
-/// [`std::fs::read_to_string`] takes six.
-pub(super) struct ProcDir {
-    dir: OwnedFd,
-    buffer: [u8; 4096],
+/// What `/proc/PID/stat` says of a process.
+pub(super) fn read_process(proc: &Path, process: u32) -> Option<ProcessStat> {
+    parse_process(&read(proc, process, "stat")?)
 }
 
-impl ProcDir {
-    pub(super) fn open(proc: &Path) -> Option<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = rustix::fs::open(proc, flags, Mode::empty()).ok()?;
-        Some(Self { dir, buffer: [0; 4096] })
-    }
+/// A program's name need not be UTF-8.
+fn read(proc: &Path, process: u32, file: &str) -> Option<String> {
+    let bytes = fs::read(proc.join(process.to_string()).join(file)).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
 
-    /// The kernel gives these files whole in one read. A program's name need not be UTF-8.
-    fn read(&mut self, path: &str) -> Option<Cow<'_, str>> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.dir, path, flags, Mode::empty()).ok()?;
-        let length = rustix::io::read(&file, &mut self.buffer).ok()?;
-        Some(String::from_utf8_lossy(self.buffer.get(..length)?))
-    }
-
-    /// The `stat` of one process.
-    pub(super) fn process(&mut self, process: u32) -> Option<ProcessStat> {
-        parse_process(&self.read(&format!("{process}/stat"))?)
-    }
-
-    /// The children of kthreadd, which are often half of all processes: looking at them would cost
-    /// as much as at the others. Empty where they cannot be told so; each is then asked.
-    fn kernel_threads(&mut self) -> BTreeSet<u32> {
-        // In a container any process may have its number.
-        if !self.process(KTHREADD).is_some_and(|stat| stat.is_kernel) {
-            return BTreeSet::new();
-        }
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let children = format!("{KTHREADD}/task/{KTHREADD}/children");
-        let mut list = String::new();
-        let Ok(file) = rustix::fs::openat(&self.dir, children, flags, Mode::empty()) else {
-            return BTreeSet::new();
+/// Looks at every process. One `io` is read for all, one `stat` for each that moved something, and for
+/// its ancestors.
+pub(super) fn read_movers(proc: &Path) -> Option<Movers> {
+    let mut movers = Movers::default();
+    for entry in fs::read_dir(proc).ok()?.flatten() {
+        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
         };
-        match File::from(file).read_to_string(&mut list) {
-            Ok(_) => list.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect(),
-            Err(_) => BTreeSet::new(),
+        let bytes = read(proc, process, "io").and_then(|io| parse_io(&io));
+        if let Some(bytes) = bytes.filter(|bytes| *bytes >= NOTABLE)
+            && let Some(stat) = read_process(proc, process)
+        {
+            movers.all.insert(process, Mover { bytes, stat });
         }
     }
-
-    /// Looks at every process but the kernel's. One `io` is read for all, one `stat` for each that
-    /// moved something, and for its ancestors.
-    pub(super) fn movers(&mut self) -> Option<Movers> {
-        let mut movers = Movers::default();
-        let kernel = self.kernel_threads();
-        for entry in rustix::fs::Dir::read_from(&self.dir).ok()?.filter_map(Result::ok) {
-            let Some(process) = entry.file_name().to_str().ok().and_then(|n| n.parse().ok()) else {
-                continue;
-            };
-            if kernel.contains(&process) {
-                continue;
-            }
-            let bytes = self.read(&format!("{process}/io")).and_then(|io| parse_io(&io));
-            if let Some(bytes) = bytes.filter(|bytes| *bytes >= NOTABLE)
-                && let Some(stat) = self.process(process)
-            {
-                movers.all.insert(process, Mover { bytes, stat });
-            }
-        }
-        let mut wanted: Vec<u32> = Vec::new();
-        for (process, mover) in &movers.all {
-            movers.parents.insert(*process, mover.stat.parent);
-            wanted.push(mover.stat.parent);
-        }
-        while let Some(process) = wanted.pop() {
-            if process > 1 && !movers.parents.contains_key(&process) {
-                let Some(stat) = self.process(process) else { continue };
-                movers.parents.insert(process, stat.parent);
-                wanted.push(stat.parent);
-            }
-        }
-        Some(movers)
+    let mut wanted: Vec<u32> = Vec::new();
+    for (process, mover) in &movers.all {
+        movers.parents.insert(*process, mover.stat.parent);
+        wanted.push(mover.stat.parent);
     }
+    while let Some(process) = wanted.pop() {
+        if process > 1 && !movers.parents.contains_key(&process) {
+            let Some(stat) = read_process(proc, process) else { continue };
+            movers.parents.insert(process, stat.parent);
+            wanted.push(stat.parent);
+        }
+    }
+    Some(movers)
 }
 
 impl Movers {
+    /// A process and those that it descends from, as far as they are known.
+    fn line_of(&self, process: u32) -> impl Iterator<Item = u32> {
+        let parent = |process: &u32| self.parents.get(process).copied();
+        std::iter::successors(Some(process), parent).take(GENERATIONS)
+    }
+
     /// Whether a process is one of `roots` or descends from one.
     fn is_of(&self, process: u32, roots: &[u32]) -> bool {
-        let mut at = Some(process);
-        for _ in 0..GENERATIONS {
-            match at {
-                Some(number) if roots.contains(&number) => return true,
-                Some(number) => at = self.parents.get(&number).copied(),
-                None => return false,
-            }
-        }
-        false
+        self.line_of(process).any(|one| roots.contains(&one))
     }
 
     /// Who moved a notable number of bytes since an earlier look, most first, without the kernel
@@ -191,7 +142,9 @@ impl Movers {
             if !self.is_same(*process, &gone.stat) {
                 // What it had moved is now at the nearest ancestor that is still there.
                 old.remove(process);
-                if let Some(heir) = self.heir_of(*process, earlier) {
+                if let Some(heir) =
+                    earlier.line_of(*process).skip(1).find(|one| self.all.contains_key(one))
+                {
                     let inherited = old.entry(heir).or_default();
                     *inherited = inherited.saturating_add(gone.bytes);
                 }
@@ -216,17 +169,5 @@ impl Movers {
     /// Whether a process of an earlier look is still this one.
     fn is_same(&self, process: u32, then: &ProcessStat) -> bool {
         self.all.get(&process).is_some_and(|now| now.stat.started == then.started)
-    }
-
-    fn heir_of(&self, process: u32, earlier: &Self) -> Option<u32> {
-        let mut at = earlier.parents.get(&process).copied();
-        for _ in 0..GENERATIONS {
-            match at {
-                Some(number) if self.all.contains_key(&number) => return Some(number),
-                Some(number) => at = earlier.parents.get(&number).copied(),
-                None => return None,
-            }
-        }
-        None
     }
 }

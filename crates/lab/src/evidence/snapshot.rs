@@ -9,9 +9,9 @@ use super::counters::{Processors, find_disk, parse_processors};
 use super::heat::{Heat, read_heat, read_throttles};
 use super::mdstat::{Activity, parse_mdstat};
 use super::memory::find_memory_bytes;
-use super::mounts::find_mount;
-use super::process::{Movers, ProcDir};
+use super::process::{Movers, read_movers, read_process};
 use super::{Evidence, Moved, Watch};
+use crate::facts::mount_of;
 
 /// Where the kernel shows itself; another place is for tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,10 +58,8 @@ pub fn take_under(roots: &Roots, watch: &Watch) -> Snapshot {
     let Roots { proc, sys } = roots;
     let began = Instant::now();
     let text = |name: &str| fs::read_to_string(proc.join(name)).ok();
-    let mut processes = ProcDir::open(proc);
-    let mut stat = |process| processes.as_mut()?.process(process);
-    let own = stat(std::process::id());
-    let server = watch.server_pid.and_then(&mut stat);
+    let own = read_process(proc, std::process::id());
+    let server = watch.server_pid.and_then(|process| read_process(proc, process));
     let (activities, elsewhere) =
         text("mdstat").map_or_else(Default::default, |text| activities_of(&text, watch));
     let mut snapshot = Snapshot {
@@ -74,13 +72,13 @@ pub fn take_under(roots: &Roots, watch: &Watch) -> Snapshot {
         memory_bytes: text("meminfo").as_deref().and_then(find_memory_bytes),
         activities,
         elsewhere,
-        mount: watch
-            .mountpoint
-            .as_ref()
-            .and_then(|place| find_mount(&text("self/mountinfo")?, place)),
+        mount: watch.mountpoint.as_ref().and_then(|place| {
+            let mount = mount_of(place, &text("self/mountinfo")?)?;
+            (mount.point == *place).then(|| format!("{} {}", mount.kind, mount.options))
+        }),
         throttles: read_throttles(sys),
         heat: read_heat(sys),
-        movers: processes.as_mut().and_then(ProcDir::movers),
+        movers: read_movers(proc),
     };
     snapshot.looked.1 = Instant::now();
     snapshot
@@ -133,11 +131,6 @@ fn is_part(device: &str, disk: &str) -> bool {
 }
 
 impl Snapshot {
-    /// Adds what the caller knows of the array, such as `rebuild 43 %` from its status.
-    pub fn note_activity(&mut self, activity: impl Into<String>) {
-        self.activities.push(activity.into());
-    }
-
     fn moved(&self, earlier: &Self, name: &str) -> Option<Moved> {
         self.disks.get(name)?.since(*earlier.disks.get(name)?)
     }

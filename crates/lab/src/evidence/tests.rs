@@ -8,7 +8,6 @@ use proptest::prelude::*;
 use super::counters::{Processors, find_disk, parse_processors};
 use super::heat::parse_millidegrees;
 use super::mdstat::parse_mdstat;
-use super::mounts::find_mount;
 use super::process::{Mover, Movers, ProcessStat, parse_io, parse_process};
 use super::*;
 
@@ -75,21 +74,6 @@ fn arrays_that_wait_or_rest_do_nothing() {
                  bitmap: 0/1 pages [0KB], 65536KB chunk\n";
     assert!(parse_mdstat(waits).is_empty());
     assert!(parse_mdstat(&waits.replace("DELAYED", "PENDING")).is_empty());
-}
-
-#[test]
-fn a_mount_is_its_kind_and_options() {
-    let table = "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n\
-                 40 27 0:40 / /mnt/with\\040blank rw,noatime shared:1 master:2 - btrfs /dev/loop1 \
-                 rw,compress=zstd:3,subvol=/\n\
-                 41 27 7:1 / /mnt/twice rw - ext4 /dev/loop1 rw\n\
-                 42 27 7:2 / /mnt/twice ro - xfs /dev/loop2 ro,attr2\n";
-    let find = |place: &str| find_mount(table, Path::new(place));
-    assert_eq!(find("/mnt/with blank").unwrap(), "btrfs rw,noatime,compress=zstd:3,subvol=/");
-    // The second hides the first.
-    assert_eq!(find("/mnt/twice").unwrap(), "xfs ro,attr2");
-    assert_eq!(find("/").unwrap(), "ext4 rw,relatime,discard");
-    assert_eq!(find("/mnt"), None);
 }
 
 #[test]
@@ -234,10 +218,8 @@ fn watch() -> Watch {
 #[test]
 fn two_looks_make_evidence() {
     let [first, second] = [1, 2].map(|_| tempfile::tempdir().unwrap());
-    let mut before = take_under(&machine(first.path(), 10, 100, 3), &watch());
-    let mut after = take_under(&machine(second.path(), 30, 150, 5), &watch());
-    before.note_activity("rebuild 3 %");
-    after.note_activity("rebuild 9 %");
+    let before = take_under(&machine(first.path(), 10, 100, 3), &watch());
+    let after = take_under(&machine(second.path(), 30, 150, 5), &watch());
     let evidence = Evidence::between(&before, &after);
     let moved = Moved { read_bytes: 20 * 512, written_bytes: 40 * 512, busy_ms: 0 };
     assert_eq!(evidence.target, Some(moved));
@@ -251,36 +233,13 @@ fn two_looks_make_evidence() {
     assert_eq!(evidence.tool_cores, Some(50.0 / per_second / span_s));
     assert_eq!(evidence.server_cpu_s, Some(100.0 / per_second));
     assert_eq!(evidence.memory_bytes, Some(2 * MIB));
-    assert_eq!(evidence.activities, ["md0: recovery 12.6 %", "rebuild 3 %", "rebuild 9 %"]);
+    assert_eq!(evidence.activities, ["md0: recovery 12.6 %"]);
     assert_eq!(evidence.mount.as_deref(), Some("ext4 rw"));
     // Two cores, 2 each, and the package, which both tell of, 2.
     assert_eq!(evidence.throttled, Some(6));
     let heat = evidence.heat.unwrap();
     assert_eq!((heat.sensor.as_str(), heat.celsius, heat.limit_celsius), ("nvme", 70.0, 80.0));
     assert_eq!(evidence.strangers, [("tar".to_owned(), 20 * MIB), ("tar".to_owned(), 20 * MIB)]);
-}
-
-/// Process 88 is kthreadd's child by its list, although nothing else says so.
-#[test]
-fn the_kernels_threads_are_passed_over() {
-    let [first, second] = [1, 2].map(|_| tempfile::tempdir().unwrap());
-    let strangers = |kthreadd: Option<&str>| {
-        let looks = [(&first, 10), (&second, 30)].map(|(dir, sectors)| {
-            let roots = machine(dir.path(), sectors, 100, 0);
-            let two = roots.proc.join("2");
-            fs::create_dir_all(two.join("task/2")).unwrap();
-            fs::write(two.join("task/2/children"), "5 88 90 ").unwrap();
-            if let Some(stat) = kthreadd {
-                fs::write(two.join("stat"), stat).unwrap();
-            }
-            take_under(&roots, &watch())
-        });
-        Evidence::between(&looks[0], &looks[1]).strangers.len()
-    };
-    assert_eq!(strangers(None), 2);
-    // In a container process 2 may be anything.
-    assert_eq!(strangers(Some("2 (sh) S 1 7 7 0 -1 0 1 0 0 0 0 0 0 0 20 0 1 0 50 1 1")), 2);
-    assert_eq!(strangers(Some(KTHREADD)), 1);
 }
 
 /// One sensor alone: 85 °C now, 80 °C its "max" and 100 °C its "crit".
@@ -393,7 +352,7 @@ fn parse_all(text: &str) {
     find_disk(text, "vda");
     parse_processors(text);
     parse_mdstat(text);
-    find_mount(text, Path::new("/"));
+    crate::facts::mount_of(Path::new("/"), text);
     parse_process(text);
     parse_io(text);
     parse_millidegrees(text);

@@ -24,28 +24,15 @@ use braid_probe::{DeviceNumber, Identity as Probed, identify};
 use super::{MAX_NESTING, Member, backing_file, members_of, slaves, sys_folder, whole_disk};
 use crate::campaign::Source;
 
-/// What makes two members the same.
+/// What makes two members the same: a word for its kind, and what tells it from others of that kind. A
+/// `disk` is whole, or what else the kernel gives no further account of; a `text` is something that is
+/// not there, or not understood.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Identity {
-    /// A whole disk, or what else the kernel gives no further account of: `8:16`.
-    Disk(String),
-    /// A file or folder: its file system's number, its own.
-    File { device: String, inode: u64 },
-    /// An NBD export: socket, name.
-    Export { socket: String, name: String },
-    /// Something that is not there, or not understood.
-    Text(String),
-}
+pub(crate) struct Identity(pub(crate) String);
 
-impl fmt::Display for Identity {
-    /// Different for different ones.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Disk(number) => write!(f, "disk {number}"),
-            Self::File { device, inode } => write!(f, "file {device} {inode}"),
-            Self::Export { socket, name } => write!(f, "export {socket:?} {name:?}"),
-            Self::Text(text) => write!(f, "text {text:?}"),
-        }
+impl Identity {
+    fn text(text: impl fmt::Display) -> Self {
+        Self(format!("text {text}"))
     }
 }
 
@@ -71,9 +58,9 @@ fn of_uri(uri: &str) -> Identity {
                 Socket::Unix(path) => real_path(Path::new(&path)).display().to_string(),
                 Socket::Tcp(place) => place.to_ascii_lowercase(),
             };
-            Identity::Export { socket, name: address.export }
+            Identity(format!("export {socket:?} {:?}", address.export))
         }
-        Err(_) => Identity::Text(uri.to_owned()),
+        Err(_) => Identity::text(uri),
     }
 }
 
@@ -81,16 +68,16 @@ fn of_path(path: &Path, depth: u32) -> Vec<Identity> {
     match identify(path) {
         Ok((_, Probed::Block(number))) => of_device(number, depth),
         Ok((_, Probed::File { device, inode })) => {
-            vec![Identity::File { device: device.to_string(), inode }]
+            vec![Identity(format!("file {device} {inode}"))]
         }
-        Err(_) => vec![Identity::Text(path.display().to_string())],
+        Err(_) => vec![Identity::text(path.display())],
     }
 }
 
 fn of_device(number: DeviceNumber, depth: u32) -> Vec<Identity> {
     match sys_folder(&number.to_string()) {
         Some(sys) => under(&sys, depth),
-        None => vec![Identity::Disk(number.to_string())],
+        None => vec![Identity(format!("disk {number}"))],
     }
 }
 
@@ -109,7 +96,7 @@ fn under(sys: &Path, depth: u32) -> Vec<Identity> {
     }
     let number = fs::read_to_string(disk.join("dev"));
     let number = number.map_or_else(|_| disk.display().to_string(), |text| text.trim().to_owned());
-    vec![Identity::Disk(number)]
+    vec![Identity(format!("disk {number}"))]
 }
 
 /// The same for every spelling of a path that exists; of anything else, the text with all that is
@@ -155,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_its_text_and_memory_is_nobodys() {
-        assert_eq!(of(Source::Path("/nowhere/a".into())), [Identity::Text("/nowhere/a".into())]);
+        assert_eq!(of(Source::Path("/nowhere/a".into())), [Identity::text("/nowhere/a")]);
         assert_eq!(of(Source::Stack("raid0(ram(1M), model(hdd, size=1M))".into())), []);
         assert_eq!(of(Source::Zram("1G".into())), []);
     }
@@ -172,7 +159,7 @@ mod tests {
         assert_ne!(of(format!("nbd+unix:///x?socket={}", socket.display())), one);
         assert_eq!(of("nbd://Host/x".into()), of("nbd://host:10809/x".into()));
         assert_ne!(of("nbd://host/x".into()), of("nbd://host/y".into()));
-        assert_eq!(of("ftp://host".into()), [Identity::Text("ftp://host".into())]);
+        assert_eq!(of("ftp://host".into()), [Identity::text("ftp://host")]);
     }
 
     /// Made of folders as `/sys` has them.
@@ -194,7 +181,7 @@ mod tests {
             let link = dm.join("slaves").join(below.file_name().unwrap());
             std::os::unix::fs::symlink(below, link).unwrap();
         }
-        let number = |text: &str| Identity::Disk(text.to_owned());
+        let number = |text: &str| Identity(format!("disk {text}"));
         assert_eq!(under(&part, 0), [number("8:0")]);
         let mut found = under(&dm, 0);
         found.sort();

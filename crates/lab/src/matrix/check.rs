@@ -5,12 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{Planned, plan_job};
+use super::{Planned, Workload, plan_job};
 use crate::campaign::{
-    Campaign, Fault, FileSystem, Job, Patterns, Subject, expand_subjects, fault_of, parse_unchecked,
+    Campaign, Fault, FileSystem, Patterns, Subject, expand_subjects, fault_of, parse_unchecked,
 };
 use crate::error::LabError;
-use crate::tool::Place;
+use crate::settings::Kind;
+use crate::tool::{Place, Tool};
 
 impl Planned {
     /// Checks everything that the types do not, and works the campaign out.
@@ -21,20 +22,14 @@ impl Planned {
     pub fn checked(campaign: &Campaign) -> Result<Self, LabError> {
         let all = expand_subjects(&campaign.subjects, &campaign.members);
         let subjects = campaign.choose(all.clone());
+        let refused = |(reason, next): Fault| campaign.refused(reason, next);
         let fault = fault_of(campaign, &all, &subjects).or_else(|| fault_of_jobs(campaign, &all));
-        let planned = match fault {
-            None => Self::on(campaign, subjects),
-            Some(fault) => return Err(refused(campaign, fault)),
-        };
-        match workload_twice(&planned) {
-            None => Ok(planned),
-            Some(fault) => Err(refused(campaign, fault)),
+        if let Some(fault) = fault {
+            return Err(refused(fault));
         }
+        let planned = Self::on(campaign, subjects);
+        workload_twice(&planned).map_or(Ok(planned), |fault| Err(refused(fault)))
     }
-}
-
-fn refused(campaign: &Campaign, (reason, next): Fault) -> LabError {
-    LabError::CampaignRefused { name: campaign.name.clone(), reason, next }
 }
 
 /// Parses and checks a campaign; `origin` names it in errors.
@@ -56,19 +51,16 @@ fn fault_of_jobs(campaign: &Campaign, subjects: &[Subject]) -> Option<Fault> {
         let fault = |reason: String, next: &str| {
             Some((format!("job {} ({}): {reason}", index + 1, job.tool), next.to_owned()))
         };
-        if let Some(pattern) = job.subjects.iter().find(|pattern| {
-            let one = Patterns(std::slice::from_ref(pattern));
-            !subjects.iter().any(|subject| one.matches(&subject.name))
-        }) {
+        if let Some(pattern) = Patterns(&job.subjects()).unknown_among(subjects) {
             return fault(format!("no subject is named {pattern:?}"), "correct `subjects`");
-        }
-        if let Some(reason) = fault_of_folders(job, subjects) {
-            return fault(reason, "remove it: folders are measured as they are mounted");
         }
         for workload in plan_job(campaign, subjects, job) {
             let Some(tool) = crate::tool::find(&workload.tool) else {
                 return fault("its tool is not known".into(), "name another tool");
             };
+            if let Some(reason) = unset(tool, &workload) {
+                return fault(reason, "correct the job");
+            }
             if let Err(reason) = tool.check(&workload.settings, workload.setup.processes) {
                 return fault(reason, "correct the job");
             }
@@ -80,8 +72,8 @@ fn fault_of_jobs(campaign: &Campaign, subjects: &[Subject]) -> Option<Fault> {
                     return fault(format!("{key} = {words:?} on a raw device"), next);
                 }
             }
-            match tool.place(&workload.settings) {
-                Place::Device { .. } if has_files => {
+            match tool.work(&workload.settings, workload.setup.processes).place {
+                Place::Device if has_files => {
                     return fault("it takes a raw device".into(), "remove `filesystem`");
                 }
                 Place::Folder if !has_files => {
@@ -92,6 +84,16 @@ fn fault_of_jobs(campaign: &Campaign, subjects: &[Subject]) -> Option<Fault> {
         }
     }
     None
+}
+
+/// That a choice without a default was not made.
+fn unset(tool: &dyn Tool, workload: &Workload) -> Option<String> {
+    tool.parameters().iter().find_map(|parameter| match parameter.kind {
+        Kind::Choice(words) if workload.settings.get(parameter.name).is_none() => {
+            Some(format!("{} is not set; take one of: {}", parameter.name, words.join(", ")))
+        }
+        _ => None,
+    })
 }
 
 /// A workload that two jobs have for one subject.
@@ -105,19 +107,4 @@ fn workload_twice(planned: &Planned) -> Option<Fault> {
         }
     }
     None
-}
-
-/// What a job wants of folders, and of nothing else, that they cannot give.
-fn fault_of_folders(job: &Job, subjects: &[Subject]) -> Option<String> {
-    let mut mine = subjects.iter().filter(|subject| job.is_for(&subject.name)).peekable();
-    mine.peek()?;
-    let is_set = |words: &[String]| words.iter().any(|word| !word.is_empty());
-    let wanted = [
-        ("filesystem", !job.filesystem.is_empty()),
-        ("mkfs", is_set(&job.mkfs)),
-        ("mount", is_set(&job.mount)),
-    ];
-    let (key, _) = wanted.into_iter().find(|(_, is_wanted)| *is_wanted)?;
-    mine.all(|subject| subject.source.is_folder())
-        .then(|| format!("it has `{key}`, and all of its subjects are folders"))
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::campaign::Health;
 use crate::matrix::parse_campaign;
 use crate::preset::quick_campaign;
 
@@ -9,6 +10,10 @@ fn quick() -> Campaign {
 
 fn with_jobs(subjects: &str, jobs: &str) -> Campaign {
     parse_campaign(&format!("name = \"t\"\n{subjects}\n{jobs}"), "test").unwrap()
+}
+
+fn through_nbd(campaign: &Campaign) -> bool {
+    goes_through_nbd(&Planned::of(campaign).workloads)
 }
 
 const SINGLE: &str = "[[subject]]\nname = \"single\"\nstack = \"a.img\"\nbaseline = true\n";
@@ -86,12 +91,12 @@ fn what_cannot_be_is_in_the_matrix_with_its_reason() {
 
 #[test]
 fn one_way_for_all_stacks_of_a_campaign() {
-    assert!(Planned::of(&quick()).goes_through_nbd());
+    assert!(through_nbd(&quick()));
     let fio = "[[job]]\npattern = \"seq\"\nop = \"read\"\nblock_size = \"1M\"\n";
     let campaign = with_jobs(SINGLE, &format!("{fio}[[job]]\ntool = \"hdparm\"\n"));
-    assert!(!Planned::of(&campaign).goes_through_nbd());
+    assert!(!through_nbd(&campaign));
     let campaign = with_jobs(SINGLE, &format!("{fio}filesystem = \"ext4\"\n"));
-    assert!(!Planned::of(&campaign).goes_through_nbd());
+    assert!(!through_nbd(&campaign));
 }
 
 proptest::proptest! {
@@ -153,7 +158,7 @@ fn what_is_made_on_a_device_is_not_compared_with_what_a_folder_has() {
     assert_eq!(cells.len(), 1 + 2 + 3, "hdparm on a folder is there, and impossible");
     // A folder beside it does not change how a stack is reached.
     let fio = "[[job]]\npattern = \"seq\"\nop = \"read\"\n";
-    assert!(Planned::of(&with_jobs(&mixed, fio)).goes_through_nbd());
+    assert!(through_nbd(&with_jobs(&mixed, fio)));
 }
 
 #[test]

@@ -94,15 +94,9 @@ pub fn fit(campaign: Campaign, budget: &Budget) -> Result<Fitted, LabError> {
 /// The longest time of a trial that fits, in tenths of a second.
 fn longest(shortest: f64, fits: impl Fn(f64) -> bool) -> f64 {
     let tenths = |seconds: f64| (seconds * 10.0) as u32;
-    let (mut least, mut most) = (tenths(shortest), tenths(LONGEST_S).max(tenths(shortest)));
-    while least < most {
-        let middle = (least + most).div_ceil(2);
-        match fits(f64::from(middle) / 10.0) {
-            true => least = middle,
-            false => most = middle - 1,
-        }
-    }
-    f64::from(least) / 10.0
+    let longer: Vec<u32> = (tenths(shortest) + 1..=tenths(LONGEST_S)).collect();
+    let fitting = longer.partition_point(|tenths| fits(f64::from(*tenths) / 10.0));
+    longer[..fitting].last().map_or(shortest, |tenths| f64::from(*tenths) / 10.0)
 }
 
 /// Repetitions that a winner of each kind of work needs: kinds share the level.

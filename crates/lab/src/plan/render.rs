@@ -1,7 +1,6 @@
 //! A plan as text for a terminal.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use braid_shell::shell_path;
@@ -16,13 +15,13 @@ use crate::source::writes_when_it_comes_up;
 
 /// The plan as text for a terminal.
 pub fn render_plan(plan: &Plan) -> String {
-    let mut text = Text(String::new());
-    let campaign = &plan.campaign;
+    let mut lines = Vec::new();
+    let campaign = &plan.planned.campaign;
     let colon = if campaign.description.is_empty() { "" } else { ": " };
-    text.line(format_args!("campaign {}{colon}{}", campaign.name, campaign.description));
-    render_subjects(plan, &mut text);
-    render_matrix(plan, &mut text);
-    render_writes(plan, &mut text);
+    lines.push(format!("campaign {}{colon}{}", campaign.name, campaign.description));
+    render_subjects(plan, &mut lines);
+    render_matrix(plan, &mut lines);
+    render_writes(plan, &mut lines);
     let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for (name, note) in &plan.notes {
         match notes.iter_mut().find(|(known, _)| known == note) {
@@ -31,55 +30,46 @@ pub fn render_plan(plan: &Plan) -> String {
         }
     }
     for (note, names) in notes {
-        text.line(format_args!("\nnote on {}: {note}", names.join(", ")));
+        lines.push(format!("\nnote on {}: {note}", names.join(", ")));
     }
-    text.0
+    lines.join("\n") + "\n"
 }
 
-struct Text(String);
-
-impl Text {
-    fn line(&mut self, line: fmt::Arguments<'_>) {
-        // Writing to a String cannot fail.
-        let _ = self.0.write_fmt(line);
-        self.0.push('\n');
-    }
-}
-
-fn render_subjects(plan: &Plan, text: &mut Text) {
-    text.line(format_args!("\nsubjects"));
-    let width = plan.subjects.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(32);
-    for subject in &plan.subjects {
+fn render_subjects(plan: &Plan, lines: &mut Vec<String>) {
+    lines.push("\nsubjects".to_owned());
+    let width =
+        plan.planned.subjects.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(32);
+    for subject in &plan.planned.subjects {
         let mark = if subject.baseline { "  (baseline)" } else { "" };
         let source = &subject.source;
-        text.line(format_args!("  {:<width$}  {:<9} {source}{mark}", subject.name, source.kind()));
+        lines.push(format!("  {:<width$}  {:<9} {source}{mark}", subject.name, source.kind()));
     }
 }
 
-fn render_matrix(plan: &Plan, text: &mut Text) {
-    let campaign = &plan.campaign;
-    text.line(format_args!("\nworkloads, and on how many subjects"));
-    for (index, workload) in plan.workloads.iter().enumerate() {
-        let mine = || plan.cells.iter().filter(move |cell| cell.workload_index == index);
+fn render_matrix(plan: &Plan, lines: &mut Vec<String>) {
+    let campaign = &plan.planned.campaign;
+    lines.push("\nworkloads, and on how many subjects".to_owned());
+    for (index, workload) in plan.planned.workloads.iter().enumerate() {
+        let mine = || plan.planned.cells.iter().filter(move |cell| cell.workload_index == index);
         let possible = mine().filter(|cell| cell.impossible.is_none()).count();
-        text.line(format_args!("  {possible:>3}  {workload}"));
+        lines.push(format!("  {possible:>3}  {workload}"));
     }
     let mut reasons: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for cell in &plan.cells {
+    for cell in &plan.planned.cells {
         if let Some(reason) = &cell.impossible {
-            let name = plan.subjects.get(cell.subject).map_or("", |subject| &subject.name);
+            let name = plan.planned.subjects.get(cell.subject).map_or("", |subject| &subject.name);
             *reasons.entry((name, reason)).or_default() += 1;
         }
     }
     if !reasons.is_empty() {
-        text.line(format_args!("\nimpossible, and left out"));
+        lines.push("\nimpossible, and left out".to_owned());
         for ((subject, reason), count) in reasons {
             let cells = if count == 1 { "cell" } else { "cells" };
-            text.line(format_args!("  {subject}: {reason} ({count} {cells})"));
+            lines.push(format!("  {subject}: {reason} ({count} {cells})"));
         }
     }
-    let cells = plan.cells.iter().filter(|cell| cell.impossible.is_none()).count();
-    text.line(format_args!(
+    let cells = plan.planned.cells.iter().filter(|cell| cell.impossible.is_none()).count();
+    lines.push(format!(
         "\n{cells} cells × {} repetitions = {} trials, shuffled inside each repetition (seed {})",
         campaign.repetitions, plan.possible, campaign.seed,
     ));
@@ -94,41 +84,41 @@ fn render_matrix(plan: &Plan, text: &mut Text) {
         }
         Basis::Measured => ", as earlier trials took".to_owned(),
     };
-    text.line(format_args!("estimated time{left} {}{basis}", minutes(plan.duration)));
+    lines.push(format!("estimated time{left} {}{basis}", minutes(plan.duration)));
 }
 
-fn render_writes(plan: &Plan, text: &mut Text) {
-    text.line(format_args!("\nwritten"));
+fn render_writes(plan: &Plan, lines: &mut Vec<String>) {
+    lines.push("\nwritten".to_owned());
     for (member, written) in &plan.written {
-        text.line(format_args!("  {member}: {}", describe_writes(written)));
+        lines.push(format!("  {member}: {}", describe_writes(written)));
     }
     let beside: Vec<&str> = what_is_not_counted(plan).collect();
     if !beside.is_empty() {
-        text.line(format_args!("  not counted: {}", beside.join("; ")));
+        lines.push(format!("  not counted: {}", beside.join("; ")));
     }
-    let folders = plan.subjects.iter().filter(|s| s.source.is_folder());
+    let folders = plan.planned.subjects.iter().filter(|s| s.source.is_folder());
     for subject in folders {
-        text.line(format_args!("  {}: in a new folder only, removed at the end", subject.source));
+        lines.push(format!("  {}: in a new folder only, removed at the end", subject.source));
     }
     let (agreed, open): (Vec<&str>, Vec<&str>) =
         plan.overwrites.iter().map(String::as_str).partition(|path| plan.agreed.contains(*path));
     if !agreed.is_empty() {
-        text.line(format_args!("\nthe content of these is lost, as --destroy says"));
-        text.line(format_args!("  {}", agreed.join(", ")));
+        lines.push("\nthe content of these is lost, as --destroy says".to_owned());
+        lines.push(format!("  {}", agreed.join(", ")));
     }
     if !open.is_empty() {
         let flags: Vec<String> =
             open.iter().map(|path| format!("--destroy {}", shell_path(path))).collect();
-        text.line(format_args!("\nthe content of these is lost; to agree, add"));
-        text.line(format_args!("  {}", flags.join(" ")));
+        lines.push("\nthe content of these is lost; to agree, add".to_owned());
+        lines.push(format!("  {}", flags.join(" ")));
     }
 }
 
 /// What cannot be known beforehand.
 fn what_is_not_counted(plan: &Plan) -> impl Iterator<Item = &'static str> {
-    let possible = || plan.cells.iter().filter(|cell| cell.impossible.is_none());
+    let possible = || plan.planned.cells.iter().filter(|cell| cell.impossible.is_none());
     let setups = || possible().map(|cell| &cell.workload.setup);
-    let sources = || plan.subjects.iter().map(|subject| &subject.source);
+    let sources = || plan.planned.subjects.iter().map(|subject| &subject.source);
     let is_memory = |source: &Source| members_of(source).iter().any(Member::is_ephemeral);
     [
         (setups().any(|setup| setup.filesystem.is_made()), "what file systems write of their own"),
@@ -137,7 +127,7 @@ fn what_is_not_counted(plan: &Plan) -> impl Iterator<Item = &'static str> {
             "superblocks, and copies and parity that are made to agree when an array comes up",
         ),
         (
-            plan.campaign.fill && sources().any(is_memory),
+            plan.planned.campaign.fill && sources().any(is_memory),
             "memory that is filled again after it had to go",
         ),
     ]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::campaign::Campaign;
 use crate::command::minutes;
 use crate::matrix::{Planned, parse_campaign};
 use crate::preset::{Choices, Preset, quick_campaign};
@@ -202,7 +203,7 @@ fn only_what_will_run_is_counted() {
     let jobs = "[[job]]\npattern = 'rand'\nop = 'read'\nhealth = ['healthy', 'degraded']\n";
     let stripe = "stack = 'raid0(ram(64M), ram(64M))'";
     let plan = plan_of("region = '8M'", &[stripe, "stack = 'raid1(ram(64M), ram(64M))'"], jobs);
-    assert_eq!((plan.trials.len(), plan.possible, plan.to_run), (12, 9, 9));
+    assert_eq!((plan.planned.trials.len(), plan.possible, plan.to_run), (12, 9, 9));
     let text = render_plan(&plan);
     assert!(text.contains("3 cells × 3 repetitions = 9 trials"), "{text}");
 }
@@ -211,9 +212,9 @@ fn only_what_will_run_is_counted() {
 fn what_is_measured_already_is_not_estimated_again() {
     let jobs = "[[job]]\npattern = 'rand'\nop = 'read'\n";
     let planned = |plan: Plan| {
-        let measured = plan.trials[..2].iter().map(|trial| (trial.number, 7.0)).collect();
+        let measured = plan.planned.trials[..2].iter().map(|trial| (trial.number, 7.0)).collect();
         let earlier = Earlier { measured, around_s: 0.5 };
-        plan_campaign(Planned::of(&plan.campaign), &earlier, &[])
+        plan_campaign(plan.planned, &earlier, &[])
     };
     let plan = planned(plan_of("region = '8M'", &["stack = 'ram(64M)'"], jobs));
     assert_eq!((plan.possible, plan.to_run, plan.basis), (3, 1, Basis::Measured));
@@ -252,7 +253,7 @@ fn what_is_over_too_soon_is_said_before_it_starts() {
     let job = "[[job]]\npattern = 'seq'\nop = 'read'\n";
     let short = plan_of("region = '8M'\nramp_s = 0", &["stack = 'ram(64M)'"], job);
     assert!(short.notes.is_empty());
-    let campaign = Campaign { runtime_s: 0.5, ..short.campaign };
+    let campaign = Campaign { runtime_s: 0.5, ..short.planned.campaign };
     let notes = plan_new(Planned::of(&campaign)).notes;
     assert!(notes[0].1.contains("take --runtime 1 or more"), "{notes:?}");
 }
@@ -263,7 +264,7 @@ fn what_was_named_to_be_overwritten_is_not_asked_for_again() {
     let [a, b] = ["a", "b"].map(|name| sparse(&dir, name, 64));
     let subject = format!("stack = 'raid0({a}, {b})'");
     let jobs = "[[job]]\npattern = 'rand'\nop = 'write'\n";
-    let planned = Planned::of(&plan_of("region = '8M'", &[&subject], jobs).campaign);
+    let planned = plan_of("region = '8M'", &[&subject], jobs).planned;
     let text = |destroy: &[PathBuf]| {
         render_plan(&plan_campaign(planned.clone(), &Earlier::default(), destroy))
     };

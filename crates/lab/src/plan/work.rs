@@ -1,6 +1,6 @@
 //! What a campaign writes and how long it takes, cell by cell; and what that is on each member.
 //!
-//! The amounts are of the tools' own words ([`Tool::writes`], [`Tool::lays_out`]) and of what the
+//! The amounts are of the tools' own words ([`Work::writes`], [`Tool::lays_out`]) and of what the
 //! laboratory adds: filling, as [`reasons_to_write`] decides it; and members that are filled again.
 //! What cannot be known beforehand is left out, and the plan says so: what file systems, superblocks
 //! and logs write of their own, how often memory is filled because it had to go in between, and the
@@ -15,27 +15,28 @@ use braid_stack::{ByteSize, Node, Stack};
 use super::Written;
 use super::rates::Rates;
 use super::spread::{capacity, spread};
-use crate::campaign::{Campaign, FileSystem, Health, Source, Subject};
+use crate::campaign::{Campaign, FileSystem, Source, Subject};
 use crate::command::Target;
 use crate::facts::members_of;
-use crate::matrix::{Cell, Planned, Workload};
+use crate::matrix::{Planned, Workload};
 use crate::safety::reasons_to_write;
 use crate::source::refilled;
 use crate::subjects::{Shares, whole_blocks};
 use crate::tool::enough::{ENOUGH_S, START_UP_ENOUGH, START_UP_S};
-use crate::tool::{self, Effort, Tool, TrialSpec, Writes};
+use crate::tool::{Effort, Place, Tool, TrialSpec, Work, Writes};
 use crate::world::{free_bytes, size_of};
 
 /// Bringing up, starting a tool and writing its result down, roughly.
-const SET_UP: Duration = Duration::from_millis(600);
+const SET_UP_S: f64 = 0.6;
 /// Making and mounting a file system, roughly.
-const MAKE_FILE_SYSTEM: Duration = Duration::from_millis(700);
+const MAKE_FILE_SYSTEM_S: f64 = 0.7;
 /// What a file system leaves of its device, roughly and rather too little: journal, inodes, and what
 /// is kept for root.
 const LEFT_BY_FILE_SYSTEM: f64 = 0.85;
+
 /// What the whole campaign does, in figures.
 #[derive(Debug, Default)]
-pub(super) struct Work {
+pub(super) struct Figures {
     /// What one trial of each cell takes, in the order of the campaign's; nothing where it is
     /// impossible.
     pub(super) cells: Vec<Duration>,
@@ -50,45 +51,63 @@ pub(super) struct Work {
 }
 
 /// Adds everything up.
-pub(super) fn plan_work(planned: &Planned) -> Work {
+pub(super) fn add_up(planned: &Planned) -> Figures {
     let Planned { campaign, subjects, cells, .. } = planned;
     let reasons = reasons_to_write(planned);
-    let mut work = Work { cells: vec![Duration::ZERO; cells.len()], ..Work::default() };
+    let mut figures = Figures { cells: vec![Duration::ZERO; cells.len()], ..Figures::default() };
     for (index, subject) in subjects.iter().enumerate() {
-        let is_mine = |cell: &Cell| cell.subject == index && cell.impossible.is_none();
-        let mine = cells.iter().enumerate().filter(|(_, cell)| is_mine(cell));
-        let mut place = Place::new(subject, campaign, &mut work);
-        place.add_members();
-        for (number, cell) in mine {
-            place.work.cells[number] = place.add_cell(&cell.workload);
-            let tight = place.why_tight(&cell.workload).or_else(|| place.why_short(&cell.workload));
-            place.work.tight.extend(tight.map(|why| (index, why)));
+        let mut adding = Adding::new(subject, campaign, &mut figures);
+        for (number, cell) in cells.iter().enumerate() {
+            let is_mine = cell.subject == index && cell.impossible.is_none();
+            let task = is_mine.then(|| Task::of(&cell.workload)).flatten();
+            let Some(task) = task else { continue };
+            adding.figures.cells[number] = adding.add_task(&task);
+            let tight = adding.why_tight(&task).or_else(|| adding.why_short(&task));
+            adding.figures.tight.extend(tight.map(|why| (index, why)));
         }
         if reasons[index].fill {
-            place.add_fill();
+            adding.add_fill();
         }
     }
-    work
+    figures
+}
+
+/// A workload with what its tool says of it.
+struct Task<'w> {
+    workload: &'w Workload,
+    tool: &'static dyn Tool,
+    work: Work,
+}
+
+impl<'w> Task<'w> {
+    fn of(workload: &'w Workload) -> Option<Self> {
+        Some(Self { workload, tool: workload.tool()?, work: workload.work()? })
+    }
 }
 
 /// One subject, and where its bytes go.
-struct Place<'p> {
+struct Adding<'p> {
     source: &'p Source,
     campaign: &'p Campaign,
     /// What is not known is as large as the region.
     size: u64,
     is_size_known: bool,
     rates: Rates,
-    work: &'p mut Work,
+    figures: &'p mut Figures,
 }
 
-impl<'p> Place<'p> {
-    fn new(subject: &'p Subject, campaign: &'p Campaign, work: &'p mut Work) -> Self {
-        let known = size_of_source(&subject.source);
-        let is_size_known = known.is_some() || subject.source.is_folder();
+impl<'p> Adding<'p> {
+    fn new(subject: &'p Subject, campaign: &'p Campaign, figures: &'p mut Figures) -> Self {
+        let source = &subject.source;
+        // Every member is named, though nothing may be written to it.
+        for member in members_of(source) {
+            figures.written.entry(member.text().to_owned()).or_default();
+        }
+        let known = size_of_source(source);
+        let is_size_known = known.is_some() || source.is_folder();
         let size = known.unwrap_or(campaign.region.0);
-        let rates = subject.source.stack().map_or(Rates::ASSUMED, Rates::of);
-        Self { source: &subject.source, campaign, size, is_size_known, rates, work }
+        let rates = source.stack().map_or(Rates::ASSUMED, Rates::of);
+        Self { source, campaign, size, is_size_known, rates, figures }
     }
 
     /// Bytes of the subject that raw trials use.
@@ -107,57 +126,62 @@ impl<'p> Place<'p> {
         Shares::of(is_folder).bytes(free, self.campaign.region.0)
     }
 
-    /// Every member is named, though nothing may be written to it.
-    fn add_members(&mut self) {
-        for member in members_of(self.source) {
-            self.work.written.entry(member.text().to_owned()).or_default();
+    /// Answers what one trial takes.
+    fn add_task(&mut self, task: &Task<'_>) -> Duration {
+        let Workload { settings, setup, .. } = task.workload;
+        let repetitions = f64::from(self.campaign.repetitions);
+        let in_folder = setup.filesystem != FileSystem::None || self.source.is_folder();
+        let until_s = self.campaign.runtime_s + task.tool.ramp_s(self.campaign.ramp_s);
+        let mut seconds = SET_UP_S + self.campaign.rest_s;
+        if setup.filesystem.is_made() {
+            seconds += MAKE_FILE_SYSTEM_S;
         }
+        seconds += match task.work.effort {
+            Effort::Runtime => until_s,
+            Effort::Seconds(seconds) => seconds,
+            Effort::Bytes(bytes) => {
+                self.figures.assumes |= !self.rates.are_known;
+                bytes as f64 / self.rate_of(task)
+            }
+        };
+        match task.work.writes {
+            Writes::Nothing => {}
+            Writes::Bytes(bytes) if in_folder => self.write_anywhere(bytes, repetitions),
+            Writes::Bytes(bytes) => self.write_first(bytes.min(self.region()), repetitions),
+            Writes::UntilTime => self.write_until(in_folder, until_s * repetitions),
+        }
+        let laid_out = match in_folder {
+            true => task.tool.lays_out(settings, setup.processes, self.rooms()[0]),
+            false => 0,
+        };
+        self.write_anywhere(laid_out, repetitions);
+        // The member that a state of the array has filled again.
+        let refilled = refilled(self.source, setup.health).map_or(0, |member| {
+            let bytes = size_of(Path::new(&member)).unwrap_or(self.campaign.region.0);
+            self.written_to(member).bytes += bytes as f64 * repetitions;
+            bytes
+        });
+        Duration::from_secs_f64(seconds + self.write_s(laid_out + refilled))
     }
 
-    /// Answers what one trial takes.
-    fn add_cell(&mut self, workload: &Workload) -> Duration {
-        let repetitions = f64::from(self.campaign.repetitions);
-        let setup = &workload.setup;
-        let (mut time, mut laid_out) = (SET_UP, 0);
-        let in_folder = setup.filesystem != FileSystem::None || self.source.is_folder();
-        if setup.filesystem.is_made() {
-            time += MAKE_FILE_SYSTEM;
-        }
-        let mut seconds = self.campaign.rest_s;
-        if let Some(tool) = workload.tool() {
-            seconds += self.effort_s(tool, workload);
-            if in_folder {
-                laid_out = tool.lays_out(&workload.settings, setup.processes, self.rooms()[0]);
-            }
-            match tool.writes(&workload.settings, setup.processes) {
-                Writes::Nothing => {}
-                Writes::Bytes(bytes) if in_folder => self.write_anywhere(bytes, repetitions),
-                Writes::Bytes(bytes) => self.write_first(bytes.min(self.region()), repetitions),
-                Writes::UntilTime => self.write_until(in_folder, self.until_s(tool) * repetitions),
-            }
-        }
-        self.write_anywhere(laid_out, repetitions);
-        let refilled = self.add_refill(setup.health, repetitions);
-        seconds += self.write_s(laid_out + refilled);
-        time + Duration::from_secs_f64(seconds)
+    fn written_to(&mut self, member: String) -> &mut Written {
+        self.figures.written.entry(member).or_default()
     }
 
     fn write_s(&mut self, bytes: u64) -> f64 {
-        self.work.assumes |= bytes > 0 && !self.rates.are_known;
+        self.figures.assumes |= bytes > 0 && !self.rates.are_known;
         bytes as f64 / self.rates.write
     }
 
     /// Why a trial will be over too soon for its number to be believed, where that can be told.
-    fn why_short(&self, workload: &Workload) -> Option<String> {
-        let tool = workload.tool()?;
-        let effort = tool.effort(&workload.settings, workload.setup.processes);
-        let (seconds, next) = match effort {
+    fn why_short(&self, task: &Task<'_>) -> Option<String> {
+        let (seconds, next) = match task.work.effort {
             Effort::Runtime if self.campaign.runtime_s < ENOUGH_S => {
                 (self.campaign.runtime_s, "take --runtime 1 or more")
             }
             // It begins and ends by a clock of its own.
             Effort::Bytes(bytes) if self.rates.are_known => {
-                let seconds = bytes as f64 / self.rate_of(tool, workload);
+                let seconds = bytes as f64 / self.rate_of(task);
                 let is_short = START_UP_S / seconds > START_UP_ENOUGH;
                 is_short.then_some((seconds, "take a larger size"))?
             }
@@ -165,13 +189,13 @@ impl<'p> Place<'p> {
         };
         Some(format!(
             "Probably too short to be believed: {}: a trial takes about {seconds:.2} s; {next}",
-            workload.label()
+            task.workload
         ))
     }
 
     /// What a tool moves that is done after so many bytes.
-    fn rate_of(&self, tool: &dyn Tool, workload: &Workload) -> f64 {
-        match tool.writes(&workload.settings, workload.setup.processes) {
+    fn rate_of(&self, task: &Task<'_>) -> f64 {
+        match task.work.writes {
             Writes::Nothing => self.rates.read,
             _ => self.rates.read.min(self.rates.write),
         }
@@ -179,16 +203,15 @@ impl<'p> Place<'p> {
 
     /// Why a workload that may be impossible for want of room probably is. A tool says it when it
     /// is asked for its commands; only it knows what it needs.
-    fn why_tight(&self, workload: &Workload) -> Option<String> {
-        let tool = workload.tool().filter(|_| self.is_size_known)?;
+    fn why_tight(&self, task: &Task<'_>) -> Option<String> {
+        let Task { workload, tool, work } = task;
         let nowhere = Path::new("/");
         let in_folder = workload.setup.filesystem.is_made() || self.source.is_folder();
-        let (target, [region_bytes, room_bytes]) = if in_folder {
-            (Target::Folder(nowhere.into()), self.rooms())
-        } else if matches!(tool.place(&workload.settings), tool::Place::Either { .. }) {
-            (Target::Device(nowhere.into()), [self.region(); 2])
-        } else {
-            return None;
+        let (target, [region_bytes, room_bytes]) = match work.place {
+            _ if !self.is_size_known => return None,
+            _ if in_folder => (Target::Folder(nowhere.into()), self.rooms()),
+            Place::Either => (Target::Device(nowhere.into()), [self.region(); 2]),
+            Place::Device | Place::Folder => return None,
         };
         let planned = tool.plan(&TrialSpec {
             settings: &workload.settings,
@@ -203,18 +226,7 @@ impl<'p> Place<'p> {
             sources: nowhere,
         });
         let why = planned.err()?;
-        Some(format!("Probably impossible: {}: {why}", workload.label()))
-    }
-
-    fn effort_s(&mut self, tool: &dyn Tool, workload: &Workload) -> f64 {
-        match tool.effort(&workload.settings, workload.setup.processes) {
-            Effort::Runtime => self.until_s(tool),
-            Effort::Seconds(seconds) => seconds,
-            Effort::Bytes(bytes) => {
-                self.work.assumes |= !self.rates.are_known;
-                bytes as f64 / self.rate_of(tool, workload)
-            }
-        }
+        Some(format!("Probably impossible: {workload}: {why}"))
     }
 
     /// The region, once: also of memory, which is filled again when it was gone in between.
@@ -222,21 +234,13 @@ impl<'p> Place<'p> {
         let bytes = self.region();
         self.write_first(bytes, 1.0);
         let seconds = self.write_s(bytes);
-        self.work.fill += Duration::from_secs_f64(seconds);
-    }
-
-    /// The member that a state of the array has filled again; answers its bytes.
-    fn add_refill(&mut self, health: Health, repetitions: f64) -> u64 {
-        let Some(member) = refilled(self.source, health) else { return 0 };
-        let bytes = size_of(Path::new(&member)).unwrap_or(self.campaign.region.0);
-        self.work.written.entry(member).or_default().bytes += bytes as f64 * repetitions;
-        bytes
+        self.figures.fill += Duration::from_secs_f64(seconds);
     }
 
     /// The first bytes of the subject are written so often.
     fn write_first(&mut self, bytes: u64, times: f64) {
         for (member, share) in self.shares(bytes) {
-            self.work.written.entry(member).or_default().bytes += share as f64 * times;
+            self.written_to(member).bytes += share as f64 * times;
         }
     }
 
@@ -244,13 +248,8 @@ impl<'p> Place<'p> {
     fn write_anywhere(&mut self, bytes: u64, times: f64) {
         let part = bytes as f64 / self.size.max(1) as f64;
         for (member, share) in self.shares(self.size) {
-            self.work.written.entry(member).or_default().bytes += share as f64 * part * times;
+            self.written_to(member).bytes += share as f64 * part * times;
         }
-    }
-
-    /// How long a tool that runs for a time takes, seconds.
-    fn until_s(&self, tool: &dyn Tool) -> f64 {
-        self.campaign.runtime_s + tool.ramp_s(self.campaign.ramp_s)
     }
 
     /// As much as it takes is written for so many seconds.
@@ -258,7 +257,7 @@ impl<'p> Place<'p> {
         let bytes = if in_folder { self.size } else { self.region() };
         for (member, share) in self.shares(bytes) {
             if share > 0 {
-                self.work.written.entry(member).or_default().seconds += seconds;
+                self.written_to(member).seconds += seconds;
             }
         }
     }

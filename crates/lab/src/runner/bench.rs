@@ -6,19 +6,18 @@ use std::time::Duration;
 
 use crate::LabOptions;
 use crate::campaign::Campaign;
-use crate::command::last_lines;
-use crate::command::{Exit, Step, Target, ToolOutput};
-use crate::error::LabError;
+use crate::command::{Exit, Step, Target, ToolOutput, last_lines};
+use crate::error::{LabError, Obstacle};
 use crate::evidence::Evidence;
-use crate::matrix::{Planned, Trial};
+use crate::matrix::{Planned, Trial, Workload};
 use crate::metric::{Measured, Metric, Sample};
-use crate::store::{Outcome, StoredTrial, Times};
+use crate::store::{StoredTrial, Times};
 use crate::subjects::{Journal, Ready, Room};
 use crate::tool::source::make_source;
 use crate::tool::{
     Effort, RunOutput, Script, SourceData, Tool, ToolError, TrialSpec, places_in_shell,
 };
-use crate::world::{World, rest};
+use crate::world::{World, free_bytes, rest};
 use braid_seed::mix;
 
 /// What a tool may take beyond the time it was told: starting, laying out, the last flush.
@@ -42,30 +41,6 @@ pub(super) struct Bench<'c> {
     pub(super) spent: Times,
 }
 
-/// What became of it.
-pub(super) enum Tried {
-    /// The outcome is in the trial; here are the tools' own words, if they ran.
-    Done(Option<RunOutput>),
-    /// The user wants to stop.
-    Stopped,
-}
-
-/// Why a trial gave no numbers.
-enum Obstacle {
-    Impossible(String),
-    Failed(String),
-    Stopped,
-}
-
-impl From<LabError> for Obstacle {
-    fn from(error: LabError) -> Self {
-        match error {
-            LabError::Stopped => Self::Stopped,
-            error => Self::Failed(error.to_string()),
-        }
-    }
-}
-
 impl<'c> Bench<'c> {
     pub(super) fn new(
         planned: &'c Planned,
@@ -83,32 +58,24 @@ impl<'c> Bench<'c> {
         })
     }
 
-    /// Tries one trial out; what is found goes into `kept`.
+    /// Tries one trial out. What is found on the way goes into `kept`, and the tools' own words into
+    /// `output` if they ran.
     pub(super) fn try_out(
         &mut self,
         trial: &Trial,
         ready: Ready,
         kept: &mut StoredTrial,
+        output: &mut Option<RunOutput>,
         world: &mut dyn World,
-    ) -> Tried {
+    ) -> Result<Measured, Obstacle> {
         self.spent = Times::default();
         let began = world.monotonic();
-        let mut output = None;
-        let found = self.run(trial, ready, kept, &mut output, world);
+        let measured = self.run(trial, ready, kept, output, world);
         let all = (world.monotonic() - began).as_secs_f64();
         kept.commands.extend(self.clean_up.iter().map(ToString::to_string));
         // Parsing is the laboratory's own time, but so little that it is not told apart here.
         self.spent.set_up_s = (all - self.spent.busy_s).max(0.0);
-        kept.outcome = match found {
-            Ok(measured) => {
-                kept.measured = measured;
-                Outcome::Ok
-            }
-            Err(Obstacle::Impossible(reason)) => Outcome::Impossible(reason),
-            Err(Obstacle::Failed(reason)) => Outcome::Failed(reason),
-            Err(Obstacle::Stopped) => return Tried::Stopped,
-        };
-        Tried::Done(output)
+        measured
     }
 
     /// What the last trial's script wants done at its end. A failure leaves something behind in
@@ -130,7 +97,8 @@ impl<'c> Bench<'c> {
     ) -> Result<Measured, Obstacle> {
         let workload = &trial.cell.workload;
         let Some(tool) = workload.tool() else {
-            return Err(Obstacle::Failed(format!("the tool {:?} is not known", workload.tool)));
+            let reason = format!("the tool {:?} is not known", workload.tool);
+            return Err(LabError::Reason(reason).into());
         };
         kept.region_bytes = ready.region_bytes;
         kept.commands.clone_from(&ready.commands);
@@ -150,8 +118,8 @@ impl<'c> Bench<'c> {
         };
         let script = tool.plan(&spec).map_err(Obstacle::Impossible)?;
         self.clean_up.clone_from(&script.clean_up);
-        let sources = tool.sources(&workload.settings);
-        kept.commands.extend(places_in_shell(&spec, &script, &sources));
+        let work = tool.work(&workload.settings, workload.setup.processes);
+        kept.commands.extend(places_in_shell(&spec, &script, work.source));
         let limit = self.time_limit(tool, &spec);
         self.prepare(&script, trial, limit, kept, world)?;
 
@@ -178,7 +146,7 @@ impl<'c> Bench<'c> {
         kept.events = ready.story.events().to_vec();
         kept.evidence = Evidence::between(&before, &after);
         let run = output.insert(RunOutput { processes, wall_s, files: read_scratch(&scratch)? });
-        let mut measured = judge(tool, &spec, run).map_err(Obstacle::Failed)?;
+        let mut measured = judge(tool, &spec, run).map_err(LabError::Reason)?;
         measured.samples.extend(server_cpu(&measured, &spec, kept.evidence.server_cpu_s));
         Ok(measured)
     }
@@ -221,8 +189,9 @@ impl<'c> Bench<'c> {
         // Not the seed that subjects are filled from: a device that looks for what it holds already
         // would find the whole of a source.
         let seed = mix(&[self.campaign.seed, SOURCES]);
-        for data in tool.sources(&trial.cell.workload.settings) {
-            make_source(&data, &folder, seed, &self.options.stop, world)?;
+        let Workload { settings, setup, .. } = &trial.cell.workload;
+        if let Some(data) = tool.work(settings, setup.processes).source {
+            make_source(data, &folder, seed, &self.options.stop, world)?;
         }
         Ok(folder)
     }
@@ -240,7 +209,7 @@ impl<'c> Bench<'c> {
     }
 
     fn time_limit(&self, tool: &dyn Tool, spec: &TrialSpec<'_>) -> Duration {
-        let time = match tool.effort(spec.settings, spec.processes) {
+        let time = match tool.work(spec.settings, spec.processes).effort {
             Effort::Runtime => Duration::from_secs_f64(spec.runtime_s + spec.ramp_s),
             Effort::Seconds(seconds) => Duration::from_secs_f64(seconds * 10.0),
             Effort::Bytes(bytes) => Duration::from_secs(bytes / SLOWEST),
@@ -251,15 +220,10 @@ impl<'c> Bench<'c> {
 
 /// Memory, if what is to lie ready leaves half of what is free; else the results' own disk.
 fn home_of_sources(planned: &Planned, results: &Path) -> PathBuf {
-    let needed = room_of_sources(
-        planned
-            .workloads
-            .iter()
-            .filter_map(|workload| Some(workload.tool()?.sources(&workload.settings)))
-            .flatten(),
-    );
+    let needed =
+        room_of_sources(planned.workloads.iter().filter_map(|workload| workload.work()?.source));
     let memory = Path::new("/dev/shm");
-    let free = rustix::fs::statvfs(memory).map_or(0, |room| room.f_bavail * room.f_frsize);
+    let free = free_bytes(memory).unwrap_or(0);
     let available = crate::evidence::available_memory_bytes().unwrap_or(0);
     if needed < free.min(available) / 2 { memory.to_owned() } else { results.to_owned() }
 }
@@ -269,11 +233,11 @@ fn room_of_sources(sources: impl Iterator<Item = SourceData>) -> u64 {
     // A tree of small files fills whole pages.
     let tree = |bytes: u64| bytes.saturating_mul(2);
     let room = |data: &SourceData| match data {
-        SourceData::File(_, bytes) => *bytes,
-        SourceData::Tree(_, bytes) => tree(*bytes),
+        SourceData::File(bytes) => *bytes,
+        SourceData::Tree(bytes) => tree(*bytes),
         // Its tree lies beside it until it is whole; a header stands before each file in it, and
         // each is filled up to a block.
-        SourceData::Archive(_, bytes) => tree(*bytes).saturating_add(bytes + bytes / 4),
+        SourceData::Archive(bytes) => tree(*bytes).saturating_add(bytes + bytes / 4),
     };
     let each_once: std::collections::BTreeSet<SourceData> = sources.collect();
     each_once.iter().map(room).fold(0, u64::saturating_add)

@@ -19,33 +19,26 @@ use crate::facts::{Identity, identities_of};
 use crate::matrix::Planned;
 use crate::store::patiently;
 
-/// Held by a run.
-#[derive(Debug)]
-pub(super) struct DeviceLock {
-    _socket: UnixDatagram,
-}
-
-/// Takes the locks of every device that a campaign touches.
+/// Takes the locks of every device that a campaign touches, for as long as the answer lives.
 ///
 /// # Errors
 ///
 /// [`LabError::Busy`] with the first device that another run has.
-pub(super) fn lock_devices(planned: &Planned) -> Result<Vec<DeviceLock>, LabError> {
+pub(super) fn lock_devices(planned: &Planned) -> Result<Vec<UnixDatagram>, LabError> {
     // Each once, in one order for all.
     let members: BTreeMap<Identity, String> =
         planned.subjects.iter().flat_map(|subject| identities_of(&subject.source)).collect();
     members.iter().map(|(identity, member)| lock(identity, member)).collect()
 }
 
-fn lock(identity: &Identity, member: &str) -> Result<DeviceLock, LabError> {
-    let failed = |error: io::Error| LabError::StepFailed {
-        action: format!("lock {member}"),
-        reason: format!("{error}; are abstract Unix sockets forbidden here?"),
-        command: None,
+fn lock(identity: &Identity, member: &str) -> Result<UnixDatagram, LabError> {
+    let failed = |error: io::Error| {
+        let reason = format!("{error}; are abstract Unix sockets forbidden here?");
+        LabError::step(format!("lock {member}"), reason)
     };
     let address = SocketAddr::from_abstract_name(name_of(identity)).map_err(failed)?;
     patiently(member, || match UnixDatagram::bind_addr(&address) {
-        Ok(socket) => Ok(Some(DeviceLock { _socket: socket })),
+        Ok(socket) => Ok(Some(socket)),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
         Err(error) => Err(failed(error)),
     })
@@ -53,7 +46,7 @@ fn lock(identity: &Identity, member: &str) -> Result<DeviceLock, LabError> {
 
 /// At most 107 bytes, and different for different identities.
 fn name_of(identity: &Identity) -> String {
-    let text = identity.to_string();
+    let Identity(text) = identity;
     let kind = text.split(' ').next().unwrap_or_default();
     let hash = braid_seed::mix(&text.bytes().map(u64::from).collect::<Vec<_>>());
     format!("braid-lab-{kind}-{hash:016x}")
@@ -65,16 +58,16 @@ mod tests {
 
     #[test]
     fn names_differ_where_identities_do() {
-        let text = |text: &str| Identity::Text(text.to_owned());
-        assert_ne!(name_of(&text("/a/b-c")), name_of(&text("/a-b/c")));
-        assert_ne!(name_of(&text("8:0")), name_of(&Identity::Disk("8:0".to_owned())));
-        assert!(name_of(&text(&"x".repeat(5000))).len() < 107);
+        let name = |text: &str| name_of(&Identity(text.to_owned()));
+        assert_ne!(name("text /a/b-c"), name("text /a-b/c"));
+        assert_ne!(name("text 8:0"), name("disk 8:0"));
+        assert!(name(&format!("text {}", "x".repeat(5000))).len() < 107);
     }
 
     #[test]
     fn a_lock_is_had_once_and_again_when_it_was_let_go() {
         let dir = tempfile::tempdir().unwrap();
-        let mine = Identity::Text(dir.path().display().to_string());
+        let mine = Identity(format!("text {}", dir.path().display()));
         let held = lock(&mine, "mine").unwrap();
         let error = lock(&mine, "mine").unwrap_err().to_string();
         assert_eq!(error, "another run uses mine; wait for its end, or stop it");

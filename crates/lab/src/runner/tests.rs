@@ -12,7 +12,8 @@ use crate::matrix::{Planned, parse_campaign};
 use crate::metric::Metric;
 use crate::preset::quick_campaign;
 use crate::settings::Value;
-use crate::world::{Beside, PathKind, Service, StopFlag};
+use crate::story::Story;
+use crate::world::{PathKind, StopFlag};
 
 /// fio's own words, from which the mock answers.
 const FIO: &str = include_str!("../../testdata/fio-3.33-randread-file.json");
@@ -32,8 +33,8 @@ enum Fault {
     Truncate(usize),
     /// It never ends by itself.
     Hang(usize),
-    /// The server of the stack ends before it is ready.
-    ServerDies,
+    /// The stack does not come up.
+    NoVolume,
     /// The tool is not installed.
     NoTool,
     /// This program, which a subject needs, is not installed.
@@ -42,7 +43,7 @@ enum Fault {
 
 #[derive(Default)]
 struct Log {
-    /// Sockets of the servers that are up.
+    /// Names of the volumes that are up.
     up: BTreeSet<String>,
     most_up: usize,
     starts: usize,
@@ -54,34 +55,16 @@ struct Log {
 
 struct MockWorld {
     now: Duration,
-    asked: u32,
     log: Rc<RefCell<Log>>,
     faults: Vec<Fault>,
     /// When the user presses Ctrl-C.
     interrupt: Option<(Duration, StopFlag)>,
 }
 
-struct MockService {
-    socket: String,
-    dead: bool,
-    log: Rc<RefCell<Log>>,
-}
-
-impl Service for MockService {
-    fn poll_exit(&mut self) -> Result<Option<(Exit, String)>, LabError> {
-        Ok(self.dead.then(|| (Exit::Code(1), "cannot open a.img: it is mounted\n".to_owned())))
-    }
-
-    fn stop(&mut self, _grace: Duration) -> Result<(Exit, String), LabError> {
-        self.log.borrow_mut().up.remove(&self.socket);
-        Ok((Exit::Code(0), String::new()))
-    }
-}
-
 impl MockWorld {
     fn new(faults: &[Fault]) -> Self {
         let (now, log, faults) = (Duration::ZERO, Rc::default(), faults.to_vec());
-        Self { now, asked: 0, log, faults, interrupt: None }
+        Self { now, log, faults, interrupt: None }
     }
 
     fn trial(&mut self, command: &str, stop: &StopFlag) -> Finished {
@@ -116,6 +99,11 @@ impl MockWorld {
         }
         done
     }
+}
+
+fn refused() -> Finished {
+    let stderr = "cannot open a.img: it is mounted\n".to_owned();
+    Finished { exit: Exit::Code(1), stdout: String::new(), stderr }
 }
 
 fn broken() -> Finished {
@@ -161,15 +149,32 @@ impl World for MockWorld {
                 _ => "fio-3.33\n",
             }));
         }
-        self.now += Duration::from_millis(1300);
+        let word = |at: usize| command.args.get(at).map_or("", String::as_str);
+        if word(3) != "down" {
+            self.now += Duration::from_millis(1300);
+        }
         let program = command.program.as_str();
         if self.faults.iter().any(|fault| matches!(fault, Fault::NoProgram(one) if *one == program))
         {
             let source = std::io::ErrorKind::NotFound.into();
             return Err(LabError::Spawn { program: program.to_owned(), source });
         }
-        self.log.borrow_mut().fills += 1;
-        Ok(words("{\"device\": \"/dev/loop99\"}"))
+        let mut log = self.log.borrow_mut();
+        match word(3) {
+            "up" if self.faults.contains(&Fault::NoVolume) => Ok(refused()),
+            "up" => {
+                log.starts += 1;
+                log.up.insert(word(6).to_owned());
+                log.most_up = log.most_up.max(log.up.len());
+                Ok(words("{\"device\": \"/dev/loop99\"}"))
+            }
+            "down" => {
+                log.up.remove(word(4));
+                Ok(words(""))
+            }
+            "status" => Ok(words("{\"volumes\": [{\"pid\": 7, \"arrays\": []}]}")),
+            _ => Ok(words("")),
+        }
     }
 
     fn run_all(
@@ -177,7 +182,7 @@ impl World for MockWorld {
         commands: &[CommandLine],
         limit: Duration,
         stop: &StopFlag,
-        _: &mut dyn Beside,
+        _: &mut Story,
     ) -> Result<Vec<ToolOutput>, LabError> {
         self.now += Duration::from_millis(1300);
         let outputs = commands.iter().map(|command| {
@@ -191,26 +196,8 @@ impl World for MockWorld {
         Ok(outputs)
     }
 
-    fn start(&mut self, command: &CommandLine) -> Result<Box<dyn Service>, LabError> {
-        let socket = command.args[3].strip_prefix("unix:").expect("a Unix socket").to_owned();
-        let dead = self.faults.contains(&Fault::ServerDies);
-        let mut log = self.log.borrow_mut();
-        log.starts += 1;
-        if !dead {
-            log.up.insert(socket.clone());
-            log.most_up = log.most_up.max(log.up.len());
-        }
-        Ok(Box::new(MockService { socket, dead, log: Rc::clone(&self.log) }))
-    }
-
-    fn nbd_size(&mut self, uri: &str) -> Result<u64, LabError> {
-        // Ready at the second time of asking.
-        let up = self.log.borrow().up.iter().any(|socket| uri.ends_with(socket.as_str()));
-        self.asked += 1;
-        if up && self.asked.is_multiple_of(2) {
-            return Ok(1 << 30);
-        }
-        Err(LabError::Nbd { uri: uri.to_owned(), reason: "connection refused".to_owned() })
+    fn nbd_size(&mut self, _: &str) -> Result<u64, LabError> {
+        Ok(1 << 30)
     }
 
     fn path_size(&mut self, _: &Path) -> Result<u64, LabError> {
@@ -458,11 +445,11 @@ fn when_everything_fails_it_ends_soon() {
 #[test]
 fn a_server_that_does_not_start_shows_its_own_words() {
     let rivals = Rivals::new();
-    let (tally, _) = rivals.run(&[Fault::ServerDies]);
+    let (tally, _) = rivals.run(&[Fault::NoVolume]);
     let tally = tally.unwrap();
     let reasons: Vec<&String> = tally.reasons.keys().collect();
     assert!(reasons[0].contains("| cannot open a.img: it is mounted"), "{reasons:?}");
-    assert!(reasons[0].contains("/usr/bin/braid serve"), "{reasons:?}");
+    assert!(reasons[0].contains("/usr/bin/braid up"), "{reasons:?}");
 }
 
 #[test]
@@ -540,7 +527,7 @@ fn relative_paths_are_kept_with_what_they_are_relative_to() {
 #[test]
 fn what_the_machine_could_not_do_is_tried_again() {
     let mut rivals = Rivals::new();
-    rivals.campaign.jobs[0].filesystem = vec![crate::campaign::FileSystem::Ext4];
+    rivals.campaign.jobs[0].settings.insert("filesystem".into(), vec![Value::Word("ext4".into())]);
     let all = Rivals::TRIALS as u32;
     for _ in 0..2 {
         let (tally, log) = rivals.run(&[Fault::NoProgram("mkfs.ext4")]);
@@ -564,7 +551,7 @@ fn what_the_machine_could_not_do_is_tried_again() {
 #[test]
 fn what_the_campaign_makes_impossible_is_not_tried_again_and_its_reason_is_told() {
     let mut rivals = Rivals::new();
-    rivals.campaign.jobs[0].health = vec![crate::campaign::Health::Degraded];
+    rivals.campaign.jobs[0].settings.insert("health".into(), vec![Value::Word("degraded".into())]);
     let all = Rivals::TRIALS as u32;
     for skipped in [0, all] {
         let (tally, log) = rivals.run(&[]);

@@ -49,9 +49,9 @@ pub(super) fn ask_versions(
         }
     }
     match versions.missing.iter().next() {
-        Some((program, reason)) if versions.found.is_empty() => {
-            Err(LabError::ToolBroken { program: program.clone(), reason: reason.clone() })
-        }
+        Some((program, reason)) if versions.found.is_empty() => Err(LabError::Reason(format!(
+            "{program} does not work: {reason}; run `{program} --version` by hand"
+        ))),
         _ => Ok(versions),
     }
 }
@@ -66,7 +66,7 @@ fn ask_version(
     let done = world.run(&command, LIMIT, &options.stop).map_err(|error| match error {
         LabError::Spawn { program, source } => format!(
             "{program} cannot be started ({source}): install it with apt-get install {}",
-            tool.package()
+            tool.about().package
         ),
         error => error.to_string(),
     })?;
@@ -80,6 +80,9 @@ fn ask_version(
         wall_s: (world.monotonic() - began).as_secs_f64(),
     };
     tool.parse_version(&output).map(Some).map_err(|error| {
-        format!("`{command}` does not tell its version: {error}; reinstall {}", tool.package())
+        format!(
+            "`{command}` does not tell its version: {error}; reinstall {}",
+            tool.about().package
+        )
     })
 }

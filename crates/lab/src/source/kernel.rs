@@ -2,8 +2,7 @@
 
 use braid_stack::{Node, Stack};
 
-use super::form::Form;
-use super::redundancy::{chunk_and_layout, is_redundant, whole_path};
+use super::redundancy::{Form, chunk_and_layout, is_redundant, whole_path};
 
 /// The shape of an array in mdadm's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,15 +11,6 @@ pub(crate) struct KernelShape {
     /// Paths, or `missing`.
     pub(crate) members: Vec<String>,
     pub(crate) is_redundant: bool,
-}
-
-/// Whether the kernel's md has such an array at all.
-///
-/// # Errors
-///
-/// Why it has not.
-pub(crate) fn check(stack: &Stack) -> Result<(), String> {
-    plan_kernel(stack, Form::default()).map(drop)
 }
 
 /// What mdadm is told.

@@ -1,7 +1,7 @@
 //! What state a subject is brought into for a trial, and how, by what it is made of. Pure.
 
-use super::kernel;
-use super::redundancy::{Redundancy, is_redundant, lacks_a_member, redundancy};
+use super::kernel::plan_kernel;
+use super::redundancy::{Form, Redundancy, is_redundant, lacks_a_member, redundancy};
 use crate::campaign::{Health, Source};
 
 /// How a state is brought about.
@@ -36,7 +36,7 @@ pub(crate) fn treatment(source: &Source, health: Health) -> Result<Treatment, St
     };
     let stack = expression.stack()?;
     let redundancy = match source {
-        Source::Kernel(_) if is_redundant(stack) && kernel::check(stack).is_ok() => {
+        Source::Kernel(_) if is_redundant(stack) && plan_kernel(stack, Form::default()).is_ok() => {
             Redundancy::Remembering
         }
         Source::Kernel(_) => Redundancy::None,
@@ -79,13 +79,13 @@ pub(crate) fn refilled(source: &Source, health: Health) -> Option<String> {
 
 /// Why a subject can never be had in this state, on whatever machine. Pure.
 pub(crate) fn why_never(source: &Source, health: Health) -> Option<String> {
-    let built = match source {
-        Source::Kernel(expression) => {
-            expression.stack().map_err(str::to_owned).and_then(kernel::check)
+    if let Source::Kernel(expression) = source {
+        let stack = expression.stack().map_err(str::to_owned);
+        if let Err(why) = stack.and_then(|stack| plan_kernel(stack, Form::default())) {
+            return Some(why);
         }
-        _ => Ok(()),
-    };
-    built.and_then(|()| treatment(source, health).map(drop)).err()
+    }
+    treatment(source, health).err()
 }
 
 #[cfg(test)]

@@ -14,14 +14,14 @@
 //! Deliberately absent: older tables. There has been one version that anybody kept results of; it
 //! had no mark of its own and is told by its tables.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use braid_nbd::uri::escape;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::files::RunLock;
+use super::files::share_lock;
 use crate::error::LabError;
 
 /// Marks a database as the laboratory's, in `PRAGMA application_id`: "brlb".
@@ -32,15 +32,6 @@ const SCHEMA_VERSION: i64 = 2;
 const SCHEMA: &str = include_str!("schema.sql");
 /// The database's name in a results folder; its logs' names begin so too.
 const NAME: &str = "results.sqlite";
-
-/// What a database is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Nothing is in it.
-    New,
-    /// It holds a campaign's results.
-    Results,
-}
 
 /// Where the database of a results folder is.
 pub(super) fn path_in(dir: &Path) -> PathBuf {
@@ -72,7 +63,7 @@ pub(super) fn open_to_write(
     // Two runs that begin at once: the second waits here, and finds what the first made.
     let begun = db.transaction_with_behavior(TransactionBehavior::Immediate);
     let made = begun.map_err(LabError::store("begin"))?;
-    if identify(&made, &path)? == Kind::New {
+    if is_new(&made, &path)? {
         refuse_occupied(dir)?;
         made.execute_batch(SCHEMA)
             .and_then(|()| made.pragma_update(None, "application_id", APPLICATION_ID))
@@ -94,11 +85,11 @@ pub(super) fn open_to_write(
 /// # Errors
 ///
 /// When there is none, it is another program's or of another version, or cannot be read.
-pub(super) fn open_to_read(dir: &Path) -> Result<(Connection, Option<RunLock>), LabError> {
+pub(super) fn open_to_read(dir: &Path) -> Result<(Connection, Option<File>), LabError> {
     let path = path_in(dir);
     let none = || LabError::NoResults { dir: dir.to_path_buf() };
     length(&path)?.ok_or_else(none)?;
-    let lock = RunLock::share(&super::lock_in(dir), &dir.display().to_string());
+    let lock = share_lock(&super::lock_in(dir), &dir.display().to_string());
     let is_settled = lock.is_ok() && !has_log(&path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let opened = match is_settled {
@@ -106,9 +97,9 @@ pub(super) fn open_to_read(dir: &Path) -> Result<(Connection, Option<RunLock>), 
         false => Connection::open_with_flags(&path, flags),
     };
     let db = opened.map_err(LabError::store("open results.sqlite"))?;
-    match identify(&db, &path) {
-        Ok(Kind::Results) => Ok((db, lock.ok().flatten())),
-        Ok(Kind::New) => Err(none()),
+    match is_new(&db, &path) {
+        Ok(false) => Ok((db, lock.ok().flatten())),
+        Ok(true) => Err(none()),
         Err(LabError::Store { source, .. })
             if !is_settled && source.sqlite_error_code() == Some(ErrorCode::CannotOpen) =>
         {
@@ -120,12 +111,12 @@ pub(super) fn open_to_read(dir: &Path) -> Result<(Connection, Option<RunLock>), 
     }
 }
 
-/// What a database is.
+/// Whether nothing is in a database; else it holds a campaign's results.
 ///
 /// # Errors
 ///
 /// When it is another program's, or of a version that is not known.
-fn identify(db: &Connection, path: &Path) -> Result<Kind, LabError> {
+fn is_new(db: &Connection, path: &Path) -> Result<bool, LabError> {
     let ask = |query: &str| -> Result<i64, LabError> {
         db.query_row(query, [], |row| row.get(0))
             .map_err(LabError::store("look at what results.sqlite is"))
@@ -136,9 +127,9 @@ fn identify(db: &Connection, path: &Path) -> Result<Kind, LabError> {
     let ours = ask("SELECT count(*) FROM sqlite_schema WHERE type = 'table' \
                     AND name IN ('campaign', 'session', 'subject', 'trial', 'sample')")?;
     match (application, version) {
-        (0, 0) if tables == 0 => Ok(Kind::New),
+        (0, 0) if tables == 0 => Ok(true),
         (0, 1..) if ours < 5 => Err(LabError::ForeignDatabase { path: path.to_path_buf() }),
-        (0 | APPLICATION_ID, SCHEMA_VERSION) => Ok(Kind::Results),
+        (0 | APPLICATION_ID, SCHEMA_VERSION) => Ok(false),
         (0, 1..) | (APPLICATION_ID, _) => {
             let (found, known) = (version, SCHEMA_VERSION);
             Err(LabError::SchemaVersion { path: path.to_path_buf(), found, known })

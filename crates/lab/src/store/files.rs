@@ -13,47 +13,40 @@ use crate::tool::RunOutput;
 /// lock that is held is tried again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Held by a run, or shared by readers; the kernel lets go when the process ends, however it ends.
-#[derive(Debug)]
-pub(crate) struct RunLock {
-    _file: File,
+/// Keeps runs out while something is read and the answer lives, and writes nothing. `None` where that
+/// cannot be: no run has been here, or the file system or its rights allow no lock.
+///
+/// # Errors
+///
+/// [`LabError::Busy`] when a run holds it.
+pub(super) fn share_lock(path: &Path, what: &str) -> Result<Option<File>, LabError> {
+    let Ok(file) = File::open(path) else { return Ok(None) };
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(LabError::Busy { what: what.to_owned() }),
+        Err(_) => Ok(None),
+    }
 }
 
-impl RunLock {
-    /// Keeps runs out while something is read, and writes nothing. `None` where that cannot be: no
-    /// run has been here, or the file system or its rights allow no lock.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Busy`] when a run holds it.
-    pub(super) fn share(path: &Path, what: &str) -> Result<Option<Self>, LabError> {
-        let Ok(file) = File::open(path) else { return Ok(None) };
-        match flock(&file, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => Ok(Some(Self { _file: file })),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(LabError::Busy { what: what.to_owned() }),
-            Err(_) => Ok(None),
-        }
-    }
-
-    /// Takes a lock file.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Busy`] when another run holds it, or when the file cannot be created.
-    pub(crate) fn take(path: &Path, what: &str) -> Result<Self, LabError> {
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)
-            .map_err(LabError::file("create the lock", path))?;
-        patiently(what, || match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(())),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(LabError::file("lock", path)(errno.into())),
-        })?;
-        Ok(Self { _file: file })
-    }
+/// Takes a lock file for a run, for as long as the answer lives; the kernel lets go when the process
+/// ends, however it ends.
+///
+/// # Errors
+///
+/// [`LabError::Busy`] when another run holds it, or when the file cannot be created.
+pub(crate) fn take_lock(path: &Path, what: &str) -> Result<File, LabError> {
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .map_err(LabError::file("create the lock", path))?;
+    patiently(what, || match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(())),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(errno) => Err(LabError::file("lock", path)(errno.into())),
+    })?;
+    Ok(file)
 }
 
 /// Tries to get what another run may have.

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
-    Earlier, Outcome, Results, Session, Store, StoredTrial, SubjectFacts, Times, from_json,
-};
+use rusqlite::{Params, Row};
+
+use super::column::{Json, json, unknown};
+use super::{Earlier, Outcome, Results, Session, Store, StoredTrial, SubjectFacts, Times};
 use crate::error::LabError;
 use crate::matrix::Planned;
 use crate::metric::{LatencyBins, Measured, Metric, Sample, TimeSeries};
@@ -31,29 +32,20 @@ impl Store {
     }
 
     fn trials_that_were(&self, outcome: &str) -> Result<BTreeSet<u32>, LabError> {
-        let read = || -> rusqlite::Result<_> {
-            let mut statement = self.db.prepare("SELECT number FROM trial WHERE outcome = ?1")?;
-            statement.query_map([outcome], |row| row.get(0))?.collect()
-        };
-        read().map_err(LabError::store("list finished trials"))
+        let query = "SELECT number FROM trial WHERE outcome = ?1";
+        self.rows("list finished trials", query, [outcome], |row| row.get(0))
     }
 
     /// What the trials that were measured took.
     pub(super) fn times_of_trials(&self) -> Result<Earlier, LabError> {
-        let read = || -> rusqlite::Result<_> {
-            let mut statement =
-                self.db.prepare("SELECT number, duration_s FROM trial WHERE outcome = 'ok'")?;
-            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let measured: BTreeMap<u32, f64> = rows.collect::<rusqlite::Result<_>>()?;
-            // Trials that failed or were impossible had theirs, too.
-            let around_s: Option<f64> = self.db.query_row(
-                "SELECT (SELECT SUM(set_up_s + overhead_s) FROM session) / COUNT(*) FROM trial",
-                [],
-                |row| row.get(0),
-            )?;
-            Ok(Earlier { measured, around_s: around_s.unwrap_or(0.0) })
-        };
-        read().map_err(LabError::store("read the times of trials"))
+        let action = "read the times of trials";
+        let query = "SELECT number, duration_s FROM trial WHERE outcome = 'ok'";
+        let measured = self.rows(action, query, [], |row| row.try_into())?;
+        // Trials that failed or were impossible had theirs, too.
+        let query = "SELECT (SELECT SUM(set_up_s + overhead_s) FROM session) / COUNT(*) FROM trial";
+        let around_s: Option<f64> =
+            self.db.query_row(query, [], |row| row.get(0)).map_err(LabError::store(action))?;
+        Ok(Earlier { measured, around_s: around_s.unwrap_or(0.0) })
     }
 
     /// Everything that was measured.
@@ -63,194 +55,111 @@ impl Store {
     /// When the database cannot be read or holds something unknown.
     pub fn results(&self) -> Result<Results, LabError> {
         let campaign = self.campaign()?;
-        let mut trials = self.trials()?;
-        self.add_samples(&mut trials)?;
-        self.add_latencies(&mut trials)?;
-        self.add_series(&mut trials)?;
-        Ok(Results {
-            planned: Planned::checked(&campaign)?,
-            facts: self.subjects()?,
-            sessions: self.sessions()?,
-            trials: trials.into_values().collect(),
-        })
-    }
+        let query = "SELECT * FROM trial";
+        let mut trials: BTreeMap<u32, StoredTrial> =
+            self.rows("read the trials", query, [], trial_of)?;
 
-    fn trials(&self) -> Result<BTreeMap<u32, StoredTrial>, LabError> {
-        let read = || -> rusqlite::Result<Vec<RawTrial>> {
-            let mut statement = self.db.prepare(
-                "SELECT number, repetition, subject, workload, dimensions, seed, region_bytes, \
-                 commands, started_unix_s, duration_s, outcome, reason, evidence, events, raw \
-                 FROM trial",
-            )?;
-            statement.query_map([], RawTrial::of)?.collect()
-        };
-        let raw = read().map_err(LabError::store("read the trials"))?;
-        raw.into_iter().map(|raw| Ok((raw.trial.number, raw.checked()?))).collect()
-    }
-
-    fn add_samples(&self, trials: &mut BTreeMap<u32, StoredTrial>) -> Result<(), LabError> {
-        let read = || -> rusqlite::Result<Vec<(u32, String, f64)>> {
-            let mut statement =
-                self.db.prepare("SELECT trial, metric, value FROM sample ORDER BY rowid")?;
-            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
-        };
-        for (number, name, value) in read().map_err(LabError::store("read the samples"))? {
-            let metric = metric_of(&name)?;
+        let query = "SELECT trial, metric, value FROM sample ORDER BY rowid";
+        let samples: Vec<(u32, Metric, f64)> =
+            self.rows("read the samples", query, [], |row| row.try_into())?;
+        for (number, metric, value) in samples {
             if let Some(trial) = trials.get_mut(&number) {
                 trial.measured.samples.push(Sample { metric, value });
             }
         }
-        Ok(())
-    }
 
-    fn add_latencies(&self, trials: &mut BTreeMap<u32, StoredTrial>) -> Result<(), LabError> {
-        for (number, op, json) in
-            self.texts("SELECT trial, op, bins FROM latency ORDER BY rowid")?
-        {
-            let op = match op.as_str() {
-                "read" => "read",
-                "write" => "write",
-                _ => return Err(LabError::StoreContent { what: "latency.op", value: op }),
-            };
-            let bins = from_json("latency.bins", &json)?;
+        let query = "SELECT trial, op, bins FROM latency ORDER BY rowid";
+        let latencies: Vec<_> = self.rows("read the latencies", query, [], |row| {
+            let name: String = row.get(1)?;
+            let op = ["read", "write"].into_iter().find(|known| *known == name);
+            let op = op.ok_or_else(|| unknown(&name))?;
+            Ok((row.get::<_, u32>(0)?, LatencyBins { op, bins: json(row, "bins")? }))
+        })?;
+        for (number, bins) in latencies {
             if let Some(trial) = trials.get_mut(&number) {
-                trial.measured.latencies.push(LatencyBins { op, bins });
+                trial.measured.latencies.push(bins);
             }
         }
-        Ok(())
-    }
 
-    fn add_series(&self, trials: &mut BTreeMap<u32, StoredTrial>) -> Result<(), LabError> {
-        for (number, name, json) in
-            self.texts("SELECT trial, metric, points FROM series ORDER BY rowid")?
-        {
-            let metric = metric_of(&name)?;
-            let points = from_json("series.points", &json)?;
+        let query = "SELECT trial, metric, points FROM series ORDER BY rowid";
+        let series: Vec<(u32, Metric, Json<_>)> =
+            self.rows("read the series", query, [], |row| row.try_into())?;
+        for (number, metric, Json(points)) in series {
             if let Some(trial) = trials.get_mut(&number) {
                 trial.measured.series.push(TimeSeries { metric, points });
             }
         }
-        Ok(())
-    }
 
-    fn texts(&self, query: &str) -> Result<Vec<(u32, String, String)>, LabError> {
-        let read = || -> rusqlite::Result<_> {
-            let mut statement = self.db.prepare(query)?;
-            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
-        };
-        read().map_err(LabError::store("read latencies and series"))
-    }
-
-    fn sessions(&self) -> Result<Vec<Session>, LabError> {
-        type Row = (i64, Option<i64>, String, Times);
-        let read = || -> rusqlite::Result<Vec<Row>> {
-            let mut statement = self.db.prepare(
-                "SELECT started_unix_s, ended_unix_s, environment, busy_s, set_up_s, overhead_s \
-                 FROM session ORDER BY id",
-            )?;
-            let times = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Times> {
-                Ok(Times { busy_s: row.get(3)?, set_up_s: row.get(4)?, overhead_s: row.get(5)? })
-            };
-            statement
-                .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, times(row)?)))?
-                .collect()
-        };
-        let rows = read().map_err(LabError::store("read the sessions"))?;
-        rows.into_iter()
-            .map(|(started, ended, json, times)| {
-                Ok(Session {
-                    started_unix_s: started as u64,
-                    ended_unix_s: ended.map(|time| time as u64),
-                    environment: from_json("session.environment", &json)?,
-                    times,
-                })
-            })
-            .collect()
-    }
-
-    fn subjects(&self) -> Result<Vec<SubjectFacts>, LabError> {
-        type Row = (String, Option<i64>, String, String);
-        let read = || -> rusqlite::Result<Vec<Row>> {
-            let mut statement = self.db.prepare(
-                "SELECT name, size_bytes, members, commands FROM subject ORDER BY position",
-            )?;
-            statement
-                .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
-                .collect()
-        };
-        let rows = read().map_err(LabError::store("read the subjects"))?;
-        rows.into_iter()
-            .map(|(name, size, members, commands)| {
-                Ok(SubjectFacts {
-                    name,
-                    size_bytes: size.map(|bytes| bytes as u64),
-                    members: from_json("subject.members", &members)?,
-                    commands: from_json("subject.commands", &commands)?,
-                })
-            })
-            .collect()
-    }
-}
-
-fn metric_of(name: &str) -> Result<Metric, LabError> {
-    Metric::find(name)
-        .ok_or_else(|| LabError::StoreContent { what: "a metric", value: name.to_owned() })
-}
-
-/// A trial whose JSON and words are still to be checked.
-struct RawTrial {
-    trial: StoredTrial,
-    dimensions: String,
-    commands: String,
-    outcome: String,
-    reason: String,
-    evidence: String,
-    events: String,
-}
-
-impl RawTrial {
-    fn of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self {
-            trial: StoredTrial {
-                number: row.get(0)?,
-                repetition: row.get(1)?,
-                subject: row.get(2)?,
-                workload: row.get(3)?,
-                dimensions: BTreeMap::new(),
-                seed: row.get::<_, i64>(5)? as u64,
-                region_bytes: row.get::<_, i64>(6)? as u64,
-                commands: Vec::new(),
-                started_unix_s: row.get::<_, i64>(8)? as u64,
-                duration_s: row.get(9)?,
-                outcome: Outcome::Ok,
-                measured: Measured::default(),
-                evidence: crate::evidence::Evidence::default(),
-                events: Vec::new(),
-                raw: row.get(14)?,
-            },
-            dimensions: row.get(4)?,
-            commands: row.get(7)?,
-            outcome: row.get(10)?,
-            reason: row.get(11)?,
-            evidence: row.get(12)?,
-            events: row.get(13)?,
+        let sessions = "SELECT * FROM session ORDER BY id";
+        let subjects = "SELECT * FROM subject ORDER BY position";
+        Ok(Results {
+            planned: Planned::checked(&campaign)?,
+            facts: self.rows("read the subjects", subjects, [], subject_of)?,
+            sessions: self.rows("read the sessions", sessions, [], session_of)?,
+            trials: trials.into_values().collect(),
         })
     }
 
-    fn checked(self) -> Result<StoredTrial, LabError> {
-        let outcome = match self.outcome.as_str() {
+    fn rows<T, C: FromIterator<T>>(
+        &self,
+        action: &'static str,
+        query: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<C, LabError> {
+        let rows = || -> rusqlite::Result<C> {
+            self.db.prepare(query)?.query_map(params, read)?.collect()
+        };
+        rows().map_err(LabError::store(action))
+    }
+}
+
+fn session_of(row: &Row<'_>) -> rusqlite::Result<Session> {
+    Ok(Session {
+        started_unix_s: row.get("started_unix_s")?,
+        ended_unix_s: row.get("ended_unix_s")?,
+        environment: json(row, "environment")?,
+        times: Times {
+            busy_s: row.get("busy_s")?,
+            set_up_s: row.get("set_up_s")?,
+            overhead_s: row.get("overhead_s")?,
+        },
+    })
+}
+
+fn subject_of(row: &Row<'_>) -> rusqlite::Result<SubjectFacts> {
+    Ok(SubjectFacts {
+        name: row.get("name")?,
+        size_bytes: row.get("size_bytes")?,
+        members: json(row, "members")?,
+        commands: json(row, "commands")?,
+    })
+}
+
+/// A trial with its number, without what was measured.
+fn trial_of(row: &Row<'_>) -> rusqlite::Result<(u32, StoredTrial)> {
+    let outcome: String = row.get("outcome")?;
+    let trial = StoredTrial {
+        number: row.get("number")?,
+        repetition: row.get("repetition")?,
+        subject: row.get("subject")?,
+        workload: row.get("workload")?,
+        dimensions: json(row, "dimensions")?,
+        seed: row.get::<_, i64>("seed")?.cast_unsigned(),
+        region_bytes: row.get("region_bytes")?,
+        commands: json(row, "commands")?,
+        started_unix_s: row.get("started_unix_s")?,
+        duration_s: row.get("duration_s")?,
+        outcome: match outcome.as_str() {
             "ok" => Outcome::Ok,
-            "failed" => Outcome::Failed(self.reason),
-            "impossible" => Outcome::Impossible(self.reason),
-            _ => return Err(LabError::StoreContent { what: "trial.outcome", value: self.outcome }),
-        };
-        Ok(StoredTrial {
-            dimensions: from_json("trial.dimensions", &self.dimensions)?,
-            commands: from_json("trial.commands", &self.commands)?,
-            outcome,
-            evidence: from_json("trial.evidence", &self.evidence)?,
-            events: from_json("trial.events", &self.events)?,
-            ..self.trial
-        })
-    }
+            "failed" => Outcome::Failed(row.get("reason")?),
+            "impossible" => Outcome::Impossible(row.get("reason")?),
+            other => return Err(unknown(other).into()),
+        },
+        measured: Measured::default(),
+        evidence: json(row, "evidence")?,
+        events: json(row, "events")?,
+        raw: row.get("raw")?,
+    };
+    Ok((trial.number, trial))
 }

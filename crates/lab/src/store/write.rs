@@ -4,10 +4,10 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 
+use super::column::Json;
 use super::files::write_raw;
-use super::{Outcome, Store, StoredTrial, to_json};
+use super::{Outcome, Store, StoredTrial};
 use crate::error::LabError;
-use crate::metric::Measured;
 use crate::tool::RunOutput;
 
 impl Store {
@@ -26,10 +26,8 @@ impl Store {
         if let Some(output) = output {
             write_raw(&self.dir.join(&trial.raw), output)?;
         }
-        let row = Row::of(trial)?;
         let transaction = self.db.transaction().map_err(LabError::store("begin a trial"))?;
-        insert_trial(&transaction, session, trial, &row)
-            .map_err(LabError::store("record a trial"))?;
+        insert_trial(&transaction, session, trial).map_err(LabError::store("record a trial"))?;
         transaction.commit().map_err(LabError::store("commit a trial"))
     }
 
@@ -39,42 +37,7 @@ impl Store {
     }
 }
 
-/// The columns that are JSON, written before the transaction begins.
-struct Row {
-    dimensions: String,
-    commands: String,
-    evidence: String,
-    events: String,
-    latencies: Vec<(&'static str, String)>,
-    series: Vec<(&'static str, String)>,
-}
-
-impl Row {
-    fn of(trial: &StoredTrial) -> Result<Self, LabError> {
-        let Measured { latencies, series, .. } = &trial.measured;
-        Ok(Self {
-            dimensions: to_json("the dimensions", &trial.dimensions)?,
-            commands: to_json("the commands", &trial.commands)?,
-            evidence: to_json("the evidence", &trial.evidence)?,
-            events: to_json("the events", &trial.events)?,
-            latencies: latencies
-                .iter()
-                .map(|one| Ok((one.op, to_json("the latencies", &one.bins)?)))
-                .collect::<Result<_, LabError>>()?,
-            series: series
-                .iter()
-                .map(|one| Ok((one.metric.name(), to_json("a series", &one.points)?)))
-                .collect::<Result<_, LabError>>()?,
-        })
-    }
-}
-
-fn insert_trial(
-    db: &Connection,
-    session: i64,
-    trial: &StoredTrial,
-    row: &Row,
-) -> rusqlite::Result<()> {
+fn insert_trial(db: &Connection, session: i64, trial: &StoredTrial) -> rusqlite::Result<()> {
     let (outcome, reason) = match &trial.outcome {
         Outcome::Ok => ("ok", ""),
         Outcome::Failed(reason) => ("failed", reason.as_str()),
@@ -94,16 +57,17 @@ fn insert_trial(
             trial.repetition,
             trial.subject,
             trial.workload,
-            row.dimensions,
-            trial.seed as i64,
-            trial.region_bytes as i64,
-            row.commands,
-            trial.started_unix_s as i64,
+            Json(&trial.dimensions),
+            // SQLite's integers are signed; the bits survive.
+            trial.seed.cast_signed(),
+            trial.region_bytes,
+            Json(&trial.commands),
+            trial.started_unix_s,
             trial.duration_s,
             outcome,
             reason,
-            row.evidence,
-            row.events,
+            Json(&trial.evidence),
+            Json(&trial.events),
             trial.raw
         ],
     )?;
@@ -118,13 +82,13 @@ fn insert_trial(
             sample.metric.unit()
         ])?;
     }
-    for (op, bins) in &row.latencies {
+    for one in &trial.measured.latencies {
         db.prepare_cached("INSERT INTO latency (trial, op, bins) VALUES (?1, ?2, ?3)")?
-            .execute(params![trial.number, op, bins])?;
+            .execute(params![trial.number, one.op, Json(&one.bins)])?;
     }
-    for (metric, points) in &row.series {
+    for one in &trial.measured.series {
         db.prepare_cached("INSERT INTO series (trial, metric, points) VALUES (?1, ?2, ?3)")?
-            .execute(params![trial.number, metric, points])?;
+            .execute(params![trial.number, one.metric.name(), Json(&one.points)])?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Subjects;
-use super::loops::sys_file;
+use super::devices::sys_file;
 use crate::campaign::Source;
 use crate::evidence::RegionContent;
 use crate::facts::{Member, members_of};

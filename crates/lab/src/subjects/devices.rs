@@ -1,7 +1,7 @@
 //! Names of block devices.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::campaign::Source;
 use crate::facts::{Place, place_members, real_path};
@@ -11,6 +11,12 @@ pub(super) fn kernel_name(device: &Path) -> Option<String> {
     let device = real_path(device);
     let name = device.strip_prefix("/dev").ok()?.file_name()?;
     Some(name.to_string_lossy().into_owned())
+}
+
+/// A file of `/sys` that describes a loop device.
+pub(super) fn sys_file(device: &str, name: &str) -> PathBuf {
+    let device = Path::new(device).file_name().unwrap_or_default();
+    Path::new("/sys/block").join(device).join("loop").join(name)
 }
 
 /// Kernel names of the whole disks that carry a subject's members, each once.

@@ -4,15 +4,13 @@
 //!   and not on others, and on some takes minutes.
 //! * ext4 does not initialise its inode tables behind the trial's back (`noinit_itable`).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::hand::Hand;
-use super::journal::Thing;
-use super::site::{Obstacle, Site, said};
+use super::site::{Site, said};
 use crate::campaign::{FileSystem, Setup};
 use crate::command::{CommandLine, Exit, Finished};
-use crate::error::LabError;
+use crate::error::Obstacle;
 
 /// How long mkfs may take: ext2 writes all of its inode tables, which are a percent or two of a
 /// disk.
@@ -26,10 +24,7 @@ pub(super) fn mount(site: &mut Site<'_>, device: &str, setup: &Setup) -> Result<
     if done.exit != Exit::Code(0) {
         return Err(refused(site, &mkfs, &done, "mkfs refused"));
     }
-    let folder = site.world.make_folder(&std::env::temp_dir())?;
-    site.hold(Thing::Folder { path: folder.clone(), with_content: false });
-    let mount = mount_command(setup, device).arg(folder.display().to_string());
-    let done = site.make(Thing::Mount { folder: folder.clone() }, &mount)?;
+    let (folder, mount, done) = site.mount(mount_command(setup, device))?;
     let name = setup.filesystem.name();
     match done.exit {
         Exit::Code(0) => {}
@@ -97,23 +92,6 @@ fn mount_command(setup: &Setup, device: &str) -> CommandLine {
         command = command.arg("-o").arg(options.join(","));
     }
     command.arg(device)
-}
-
-/// Unmounts it; a busy one only by force, lazily.
-pub(super) fn release(hand: &mut Hand<'_>, folder: &Path, force: bool) -> Result<(), LabError> {
-    let umount = CommandLine::new("umount").arg(folder.display().to_string());
-    let result = hand.insist(umount.clone());
-    let Err(error) = result else { return Ok(()) };
-    if !force {
-        return Err(error);
-    }
-    let lazy = CommandLine::new("umount").arg("--lazy").arg(folder.display().to_string());
-    hand.run(lazy)?;
-    let reason = format!(
-        "{} was busy; it was detached lazily, and goes when the last program closes its files",
-        folder.display()
-    );
-    Err(hand.left(reason, &CommandLine::new("fuser").arg("-vm").arg(folder.display().to_string())))
 }
 
 #[cfg(test)]

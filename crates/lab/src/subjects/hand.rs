@@ -5,34 +5,41 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::command::{CommandLine, Exit};
+use crate::array::Braid;
+use crate::command::{CommandLine, Exit, Finished};
 use crate::error::LabError;
 use crate::world::{StopFlag, World};
 
 /// How long a command may take; `braid down` waits 120 s for what is under way.
-pub(super) const LIMIT: Duration = Duration::from_secs(180);
+const LIMIT: Duration = Duration::from_secs(180);
 /// How often what is busy is tried again: a program that has ended may hold a file for a moment.
-pub(super) const TRIES: u32 = 20;
-pub(super) const TRY_EVERY: Duration = Duration::from_millis(250);
+const TRIES: u32 = 20;
+const TRY_EVERY: Duration = Duration::from_millis(250);
 
 /// Runs what takes things away.
 pub(super) struct Hand<'h> {
     pub(super) subject: &'h str,
+    pub(super) braid: &'h Braid,
     pub(super) world: &'h mut dyn World,
 }
 
 impl Hand<'_> {
-    pub(super) fn run(&mut self, command: CommandLine) -> Result<(), LabError> {
-        let done = self.world.run(&command, LIMIT, &StopFlag::default())?;
+    /// Runs a command whose outcome is for the caller to judge.
+    pub(super) fn try_run(&mut self, command: &CommandLine) -> Result<Finished, LabError> {
+        self.world.run(command, LIMIT, &StopFlag::default())
+    }
+
+    pub(super) fn run(&mut self, command: &CommandLine) -> Result<(), LabError> {
+        let done = self.try_run(command)?;
         match done.exit {
             Exit::Code(0) => Ok(()),
-            _ => Err(self.left(done.why(), &command)),
+            _ => Err(self.left(done.why(), command)),
         }
     }
 
     /// Again and again for a while.
-    pub(super) fn insist(&mut self, command: CommandLine) -> Result<(), LabError> {
-        self.retry(|hand| hand.run(command.clone()))
+    pub(super) fn insist(&mut self, command: &CommandLine) -> Result<(), LabError> {
+        self.retry(|hand| hand.run(command))
     }
 
     pub(super) fn retry(
@@ -55,8 +62,7 @@ impl Hand<'_> {
     }
 }
 
-/// Removes a file of ours that may be gone: not every server removes its socket when it ends, and
-/// the next one cannot bind over it.
+/// Removes a file of ours that may be gone.
 pub(super) fn remove_file(path: &Path) -> Result<(), LabError> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -64,4 +70,11 @@ pub(super) fn remove_file(path: &Path) -> Result<(), LabError> {
         }
         _ => Ok(()),
     }
+}
+
+/// A program and its arguments.
+pub(super) fn command(words: &[&str]) -> CommandLine {
+    let (program, arguments) =
+        words.split_first().map_or(("", &[][..]), |(one, rest)| (*one, rest));
+    arguments.iter().fold(CommandLine::new(program), |command, word| command.arg(*word))
 }

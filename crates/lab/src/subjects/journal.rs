@@ -10,9 +10,7 @@
 //! * a thing is noted before it comes, or within a moment of its coming where the system gives its
 //!   name (loop devices, RAM disks, folders), and struck when it has gone: a run that ends in order
 //!   leaves no file;
-//! * what an earlier run noted stays noted until it has gone;
-//! * a name that may belong to somebody else by now is told by more than the name: loop devices by
-//!   their files, everything that ends with the system by the boot.
+//! * what an earlier run noted stays noted until it has gone, or the system has been started again.
 //!
 //! Why the kernel does not own what is noted here. A mount namespace of the run's own would end with it,
 //! but nobody outside could see what is mounted (`df`, `fuser`, another run's refusals), nor unmount a
@@ -32,40 +30,11 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 
 use super::hand::remove_file;
-use crate::array::Braid;
+use super::things::Thing;
 use crate::error::LabError;
 use crate::store::write_whole;
 
 const VERSION: u32 = 1;
-
-/// One thing that goes away again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub(super) enum Thing {
-    /// A volume of braid's.
-    Volume { braid: Braid, name: String },
-    /// Superblocks on members.
-    Superblocks { braid: Option<Braid>, members: Vec<String> },
-    /// A loop device, and the file that it had.
-    Loop { device: String, file: String },
-    /// A folder.
-    Folder { path: PathBuf, with_content: bool },
-    /// A mount.
-    Mount { folder: PathBuf },
-    /// A changed read-ahead, and what it was.
-    Readahead { device: String, sectors: String },
-    /// An array of the kernel's.
-    KernelArray { device: String },
-    /// A RAM disk of the kernel's.
-    Zram { number: u32 },
-}
-
-impl Thing {
-    /// Whether it is still there when the system has been started again.
-    fn outlives_the_system(&self) -> bool {
-        matches!(self, Self::Superblocks { .. } | Self::Folder { .. })
-    }
-}
 
 #[derive(Serialize, Deserialize)]
 struct Document<N> {
@@ -79,6 +48,8 @@ struct Document<N> {
 pub(crate) struct Journal {
     path: PathBuf,
     boot: String,
+    /// The first key of this run's own notes.
+    own: u64,
     state: RefCell<State>,
 }
 
@@ -108,14 +79,20 @@ impl Journal {
                 LabError::file("understand", &path)(io::Error::other(format!("{reason}; {advice}")))
             })?,
         };
-        let state =
-            State { next: notes.len() as u64, notes: (0..).zip(notes).collect(), failure: None };
-        Ok(Rc::new(Self { path, boot, state: RefCell::new(state) }))
+        let own = notes.len() as u64;
+        let state = State { next: own, notes: (0..).zip(notes).collect(), failure: None };
+        Ok(Rc::new(Self { path, boot, own, state: RefCell::new(state) }))
     }
 
-    /// What an earlier run left, if this is called before anything is noted; first to last.
-    pub(super) fn all(&self) -> Vec<(u64, Thing)> {
-        self.state.borrow().notes.iter().map(|(key, note)| (*key, note.clone())).collect()
+    /// What an earlier run left and is still noted, first to last.
+    pub(super) fn earlier(&self) -> Vec<(u64, Thing)> {
+        let state = self.state.borrow();
+        state.notes.range(..self.own).map(|(key, note)| (*key, note.clone())).collect()
+    }
+
+    /// What is noted under a key.
+    pub(super) fn get(&self, key: u64) -> Option<Thing> {
+        self.state.borrow().notes.get(&key).cloned()
     }
 
     /// Notes a thing; the answer strikes it.
@@ -232,7 +209,7 @@ mod tests {
         first.check().unwrap();
 
         let second = Journal::open(dir.path()).unwrap();
-        let left = second.all();
+        let left = second.earlier();
         let notes: Vec<&Thing> = left.iter().map(|(_, note)| note).collect();
         assert_eq!(notes, [&folder(), &mount]);
         let own = second.note(Thing::Zram { number: 4 });
@@ -279,10 +256,10 @@ mod tests {
         let room = Room::new(dir.path(), "braid-lab-", &journal).unwrap();
         let path = room.path().to_owned();
         assert_eq!(
-            Journal::open(dir.path()).unwrap().all(),
+            Journal::open(dir.path()).unwrap().earlier(),
             [(0, Thing::Folder { path: path.clone(), with_content: true })]
         );
         drop(room);
-        assert!(!path.exists() && journal.all().is_empty());
+        assert!(!path.exists() && journal.get(0).is_none());
     }
 }

@@ -13,14 +13,14 @@ use std::path::Path;
 
 use braid_stack::{Node, Stack};
 
+use super::asked::settle;
 use super::devices::kernel_name;
-use super::hand::Hand;
-use super::journal::Thing;
 use super::loops;
-use super::site::{Base, Obstacle, Site, said};
+use super::site::{Base, Site, said};
+use super::things::Thing;
 use crate::array::{Array, Keeper};
-use crate::command::{CommandLine, Exit, Target};
-use crate::error::LabError;
+use crate::command::{CommandLine, Exit};
+use crate::error::Obstacle;
 use crate::source::{Form, plan_kernel};
 use crate::world::PathKind;
 
@@ -46,9 +46,10 @@ pub(super) fn bring_up(
     for word in shape.words.iter().chain(&members) {
         command = command.arg(word);
     }
-    let members: Vec<String> = members.into_iter().filter(|one| one != "missing").collect();
+    let is_there = |member: &String| member != "missing";
     // Noted before: mdadm writes superblocks also when it fails later.
-    site.hold(Thing::Superblocks { braid: None, members: members.clone() });
+    let carriers = shape.members.into_iter().filter(is_there).collect();
+    site.hold(Thing::Superblocks { members: carriers });
     let done = site.make(Thing::KernelArray { device: device.clone() }, &command)?;
     if done.exit != Exit::Code(0) {
         let reason = said(&done);
@@ -59,13 +60,12 @@ pub(super) fn bring_up(
             },
         );
     }
-    let size = site.size_of(Path::new(&device))?;
-    let mut base = Base::new(Target::Device(device.clone().into()), size);
+    let mut base = site.device(&device)?;
     if shape.is_redundant {
         let sys = format!("/sys/block/{}/md", kernel_name(Path::new(&device)).unwrap_or_default());
-        let victim = members.first().cloned();
+        let victim = members.into_iter().find(is_there);
         let array = Array { keeper: Keeper::Kernel { device, sys }, victim, remembers: true };
-        site.settle(&array, size)?;
+        settle(site, &array, base.size_bytes)?;
         base.array = Some(array);
     }
     Ok(base)
@@ -82,19 +82,6 @@ fn not_in_kernel(stack: &Stack, reason: &str) -> String {
             format!("the kernel does not run it (has it the module {}?): {reason}", node.name())
         }
     }
-}
-
-/// Stops the array.
-pub(super) fn release(hand: &mut Hand<'_>, device: &str) -> Result<(), LabError> {
-    hand.insist(CommandLine::new("mdadm").arg("--stop").arg(device))
-}
-
-/// Members without superblocks again, so that nothing takes them for an array. mdadm is content with
-/// one that has none.
-pub(super) fn release_superblocks(hand: &mut Hand<'_>, members: &[String]) -> Result<(), LabError> {
-    let zero = |member| CommandLine::new("mdadm").arg("--zero-superblock").arg(member);
-    let all: Vec<_> = members.iter().map(|member| hand.run(zero(member))).collect();
-    all.into_iter().collect()
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! An NBD server that somebody else runs.
 
-use super::site::{Base, Obstacle, Site};
+use super::site::{Base, Site};
 use crate::command::Target;
+use crate::error::Obstacle;
 
 pub(super) fn bring_up(site: &mut Site<'_>, uri: &str) -> Result<Base, Obstacle> {
-    let size = site
-        .world
-        .nbd_size(uri)
-        .map_err(|error| site.down(error.to_string(), uri.to_owned(), String::new()))?;
+    let size = site.world.nbd_size(uri);
+    let size = size.map_err(|error| site.down(error.to_string(), uri, ""))?;
     Ok(Base::new(Target::Nbd(uri.to_owned()), size))
 }

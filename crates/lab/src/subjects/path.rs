@@ -7,9 +7,8 @@
 use std::path::Path;
 
 use super::loops;
-use super::site::{Base, Obstacle, Site};
-use crate::command::Target;
-use crate::error::LabError;
+use super::site::{Base, Site};
+use crate::error::Obstacle;
 use crate::source::Form;
 use crate::world::PathKind;
 
@@ -23,25 +22,15 @@ pub(super) fn bring_up(
     if !form.read_only {
         site.world.check_unused(Path::new(path))?;
     }
-    let device = match site.world.path_kind(Path::new(path))? {
-        Some(PathKind::File) if !as_file => loops::attach(site, path)?,
-        Some(PathKind::File | PathKind::Block) => path.to_owned(),
-        kind => return Err(not_a_device(site, path, kind)),
-    };
-    let size = site.size_of(Path::new(&device))?;
-    Ok(Base::new(Target::Device(device.into()), size))
-}
-
-fn not_a_device(site: &Site<'_>, path: &str, kind: Option<PathKind>) -> Obstacle {
-    let reason = match kind {
+    let reason = match site.world.path_kind(Path::new(path))? {
+        Some(PathKind::File) if !as_file => {
+            let device = loops::attach(site, path)?;
+            return site.device(device);
+        }
+        Some(PathKind::File | PathKind::Block) => return site.device(path.to_owned()),
         None => "it does not exist; make it, or correct the campaign",
         Some(PathKind::Folder) => "it is a folder; write `directory = ...`",
-        _ => "it is neither a file nor a block device",
+        Some(PathKind::Other) => "it is neither a file nor a block device",
     };
-    Obstacle::Failed(LabError::SubjectDown {
-        subject: site.subject.to_owned(),
-        reason: reason.to_owned(),
-        command: path.to_owned(),
-        stderr: String::new(),
-    })
+    Err(site.down(reason, path, ""))
 }

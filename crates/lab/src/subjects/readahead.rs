@@ -2,12 +2,11 @@
 
 use braid_stack::ByteSize;
 
-use super::hand::Hand;
-use super::journal::Thing;
-use super::site::{Obstacle, Site};
+use super::hand::command;
+use super::site::Site;
+use super::things::Thing;
 use crate::campaign::FileSystem;
-use crate::command::CommandLine;
-use crate::error::LabError;
+use crate::error::Obstacle;
 
 /// blockdev counts in sectors, whatever the device's own block is.
 const SECTOR: u64 = 512;
@@ -24,21 +23,16 @@ pub(super) fn set(
         ));
     }
     site.needs_root("setting the read-ahead")?;
-    let get = CommandLine::new("blockdev").arg("--getra").arg(device);
-    let before = site.must(&get)?.trim().to_owned();
+    let get = command(&["blockdev", "--getra", device]);
+    let before = site.must(&get)?.stdout.trim().to_owned();
     site.hold(Thing::Readahead { device: device.to_owned(), sectors: before });
     let wanted = (size.0 / SECTOR).to_string();
-    site.must(&CommandLine::new("blockdev").arg("--setra").arg(&wanted).arg(device))?;
-    let found = site.must(&get)?.trim().to_owned();
+    site.must(&command(&["blockdev", "--setra", &wanted, device]))?;
+    let found = site.must(&get)?.stdout.trim().to_owned();
     if found == wanted {
         return Ok(());
     }
     Err(Obstacle::Impossible(format!(
         "the kernel took a read-ahead of {found} sectors of 512 bytes for {device} and not {wanted}"
     )))
-}
-
-/// Puts back what it was, in sectors.
-pub(super) fn release(hand: &mut Hand<'_>, device: &str, sectors: &str) -> Result<(), LabError> {
-    hand.run(CommandLine::new("blockdev").arg("--setra").arg(sectors).arg(device))
 }

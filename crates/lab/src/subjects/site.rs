@@ -1,61 +1,17 @@
 //! Where a subject is being built: runs commands, notes them, and says what stood in the way.
 
-use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::held::Held;
-use super::journal::Thing;
+use super::things::Thing;
 use crate::array::Array;
 use crate::command::{CommandLine, Exit, Finished, Target, last_lines};
-use crate::error::LabError;
+use crate::error::{LabError, Obstacle};
 use crate::world::{StopFlag, World};
 
 /// How long a command may take that does not write the whole device.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
-/// How often an array is asked whether its pass is over.
-const ASK_EVERY: Duration = Duration::from_millis(200);
-
-/// Why a subject is not there.
-#[derive(Debug)]
-pub(super) enum Obstacle {
-    /// It cannot be on this machine; the campaign goes on without it.
-    Impossible(String),
-    /// The user asked to stop.
-    Stopped,
-    /// It should be there and is not.
-    Failed(LabError),
-}
-
-impl From<LabError> for Obstacle {
-    fn from(error: LabError) -> Self {
-        match error {
-            LabError::Stopped => Self::Stopped,
-            LabError::Spawn { program, source } => match package_of(&program) {
-                Some(package) if source.kind() == io::ErrorKind::NotFound => Self::Impossible(
-                    format!("{program} is not installed: apt-get install {package}"),
-                ),
-                _ => Self::Failed(LabError::Spawn { program, source }),
-            },
-            other => Self::Failed(other),
-        }
-    }
-}
-
-/// The Debian package of a program that is used here.
-fn package_of(program: &str) -> Option<&'static str> {
-    Some(match program {
-        "mkfs.ext2" | "mkfs.ext3" | "mkfs.ext4" => "e2fsprogs",
-        "mkfs.xfs" => "xfsprogs",
-        "mkfs.btrfs" => "btrfs-progs",
-        "mkfs.f2fs" => "f2fs-tools",
-        "mdadm" => "mdadm",
-        "losetup" | "mount" | "umount" => "mount",
-        "modprobe" => "kmod",
-        "blockdev" | "zramctl" | "fallocate" => "util-linux",
-        _ => return None,
-    })
-}
 
 /// What is there once a provider is through.
 #[derive(Debug, Clone)]
@@ -98,11 +54,20 @@ impl Site<'_> {
         if done.exit == Exit::Stopped { Err(Obstacle::Stopped) } else { Ok(done) }
     }
 
-    /// Runs a command that must succeed; answers its standard output.
-    pub(super) fn must(&mut self, command: &CommandLine) -> Result<String, Obstacle> {
+    /// Runs a command that must succeed.
+    pub(super) fn must(&mut self, command: &CommandLine) -> Result<Finished, Obstacle> {
         let done = self.run(command, LIMIT)?;
+        self.expect(command, done)
+    }
+
+    /// What a command said that must have succeeded.
+    pub(super) fn expect(
+        &self,
+        command: &CommandLine,
+        done: Finished,
+    ) -> Result<Finished, Obstacle> {
         match done.exit {
-            Exit::Code(0) => Ok(done.stdout),
+            Exit::Code(0) => Ok(done),
             _ => Err(self.failed(command, &done)),
         }
     }
@@ -114,9 +79,18 @@ impl Site<'_> {
     }
 
     /// The subject is not there, and should be.
-    pub(super) fn down(&self, reason: String, command: String, stderr: String) -> Obstacle {
-        let subject = self.subject.to_owned();
-        Obstacle::Failed(LabError::SubjectDown { subject, reason, command, stderr })
+    pub(super) fn down(
+        &self,
+        reason: impl Into<String>,
+        command: impl Into<String>,
+        stderr: impl Into<String>,
+    ) -> Obstacle {
+        Obstacle::Failed(LabError::SubjectDown {
+            subject: self.subject.to_owned(),
+            reason: reason.into(),
+            command: command.into(),
+            stderr: stderr.into(),
+        })
     }
 
     /// Notes what is to go away again.
@@ -131,12 +105,25 @@ impl Site<'_> {
         thing: Thing,
         command: &CommandLine,
     ) -> Result<Finished, Obstacle> {
-        self.hold(thing);
+        let key = self.held.push(thing);
         let done = self.run(command, LIMIT);
         if !matches!(&done, Ok(done) if done.exit == Exit::Code(0)) {
-            self.held.withdraw();
+            self.held.withdraw(key);
         }
         done
+    }
+
+    /// Mounts on a new folder, which is the command's last word. Answers the folder, the whole command
+    /// and what it said.
+    pub(super) fn mount(
+        &mut self,
+        command: CommandLine,
+    ) -> Result<(PathBuf, CommandLine, Finished), Obstacle> {
+        let folder = self.world.make_folder(&std::env::temp_dir())?;
+        self.hold(Thing::Folder { path: folder.clone(), with_content: false });
+        let command = command.arg(folder.display().to_string());
+        let done = self.make(Thing::Mount { folder: folder.clone() }, &command)?;
+        Ok((folder, command, done))
     }
 
     /// Refuses without the rights to attach and mount.
@@ -168,66 +155,11 @@ impl Site<'_> {
         }
     }
 
-    /// The size of a device that is there.
-    pub(super) fn size_of(&mut self, path: &Path) -> Result<u64, Obstacle> {
-        Ok(self.world.path_size(path)?)
-    }
-
-    /// Waits until no pass runs over the array.
-    pub(super) fn settle(&mut self, array: &Array, size_bytes: u64) -> Result<(), Obstacle> {
-        self.commands.push(format!("# until no pass runs: {}", array.ask()));
-        settle(self.world, array, size_bytes, self.stop)
-            .map_err(|why| why.into_obstacle(self.subject, array))
-    }
-}
-
-/// Why an array did not come to rest.
-pub(super) enum Restless {
-    Stopped,
-    Lab(LabError),
-    /// It answers no more, or takes too long.
-    Why(String),
-}
-
-impl Restless {
-    pub(super) fn into_obstacle(self, subject: &str, array: &Array) -> Obstacle {
-        match self {
-            Self::Stopped => Obstacle::Stopped,
-            Self::Lab(error) => error.into(),
-            Self::Why(reason) => Obstacle::Failed(LabError::SubjectDown {
-                subject: subject.to_owned(),
-                reason,
-                command: array.ask().to_string(),
-                stderr: String::new(),
-            }),
-        }
-    }
-}
-
-/// Waits until no pass runs over an array. A pass of 1 MiB/s and a minute are waited for; what is
-/// slower is stuck.
-pub(super) fn settle(
-    world: &mut dyn World,
-    array: &Array,
-    size_bytes: u64,
-    stop: &StopFlag,
-) -> Result<(), Restless> {
-    let limit = Duration::from_secs(60 + (size_bytes >> 20));
-    let deadline = world.monotonic() + limit;
-    loop {
-        let done = world.run(&array.ask(), LIMIT, stop).map_err(Restless::Lab)?;
-        if done.exit == Exit::Stopped || stop.is_set() {
-            return Err(Restless::Stopped);
-        }
-        let found = array
-            .read(&done)
-            .map_err(|why| Restless::Why(format!("the array does not answer: {why}")))?;
-        let Some(pass) = found.pass else { return Ok(()) };
-        if world.monotonic() >= deadline {
-            let seconds = limit.as_secs();
-            return Err(Restless::Why(format!("its {pass} was not over after {seconds} s")));
-        }
-        world.sleep(ASK_EVERY);
+    /// A file or block device that is there.
+    pub(super) fn device(&mut self, path: impl Into<PathBuf>) -> Result<Base, Obstacle> {
+        let path = path.into();
+        let size = self.world.path_size(&path)?;
+        Ok(Base::new(Target::Device(path), size))
     }
 }
 

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use braid_stack::ByteSize;
 
+use super::hand::Hand;
 use super::held::Held;
-use super::site::{Base, Obstacle, Site};
+use super::site::{Base, Site};
 use super::{Subjects, directory, first_of, kernel, nbd, path, stack, tmpfs, whole_blocks, zram};
-use crate::array::Braid;
 use crate::campaign::{Expression, Source};
-use crate::error::LabError;
+use crate::error::{LabError, Obstacle};
 use crate::source::{Form, writes_when_it_comes_up};
 use crate::world::World;
 
@@ -26,15 +26,6 @@ impl Subjects<'_> {
     pub(super) fn name_of_volume(&self, subject: usize) -> String {
         let room = self.room.path().file_name().unwrap_or_default().to_string_lossy();
         format!("{}-{subject}", room.trim_start_matches("braid-"))
-    }
-
-    pub(super) fn braid(&self) -> Braid {
-        let folder = |name: &str| self.room.path().join(name).display().to_string();
-        Braid {
-            program: self.options.braid_binary.display().to_string(),
-            config: folder("config"),
-            state: folder("state"),
-        }
     }
 
     /// Calls the subject's provider; what it left is taken away again when it failed.
@@ -62,7 +53,8 @@ impl Subjects<'_> {
                 Ok(())
             }
             Err(obstacle) => {
-                let cleared = held.release(&facts.name, false, world);
+                let mut hand = Hand { subject: &facts.name, braid: &self.braid, world };
+                let cleared = held.release(&mut hand, false);
                 // What did not go is tried again with the rest.
                 self.states[subject].held = held;
                 Err(first_of(obstacle, cleared))
@@ -91,13 +83,13 @@ impl Subjects<'_> {
             Source::Stack(text) => {
                 let request = stack::Request {
                     stack: &said(text)?,
-                    braid: self.braid(),
+                    braid: &self.braid,
                     name,
-                    socket: self.room.path().join(format!("{subject}.sock")),
-                    through_nbd: self.through_nbd,
+                    socket: self
+                        .through_nbd
+                        .then(|| self.room.path().join(format!("{subject}.sock"))),
                     form,
                     permit: &self.permit,
-                    serve_args: &self.options.serve_args,
                 };
                 stack::bring_up(site, &request)
             }
@@ -114,10 +106,13 @@ impl Subjects<'_> {
         let filled = world.fill(&base.target, bytes, seed, fill_limit(bytes), stop);
         filled.map_err(|error| match error {
             LabError::Stopped => Obstacle::Stopped,
-            error => Obstacle::Failed(LabError::Fill {
-                subject: self.subjects[subject].name.clone(),
+            error => Obstacle::Failed(LabError::StepFailed {
+                action: format!(
+                    "fill subject {:?} before measuring it",
+                    self.subjects[subject].name
+                ),
                 reason: error.to_string(),
-                command: self.states[subject].commands.join("; "),
+                command: Some(self.states[subject].commands.join("; ")),
             }),
         })?;
         self.states[subject].is_filled = true;

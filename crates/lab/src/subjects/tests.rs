@@ -2,13 +2,12 @@
 //! failure at every step.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use braid_stack::ByteSize;
 
-use super::trial::{models_of, mountpoint_of};
+use super::things::Thing;
+use super::trial::models_of;
 use super::*;
-use crate::array::Braid;
 use crate::campaign::{FileSystem, Setup, SubjectDecl};
 use crate::matrix::Planned;
 use crate::settings::Settings;
@@ -78,12 +77,16 @@ fn reading() -> Workload {
 }
 
 #[track_caller]
-fn ready(result: Result<BringUp, LabError>) -> Ready {
+fn ready(result: Result<Ready, Obstacle>) -> Ready {
+    result.unwrap_or_else(|obstacle| panic!("{}", LabError::from(obstacle)))
+}
+
+/// Why it is an error that a subject does not come up.
+#[track_caller]
+fn failure(result: Result<Ready, Obstacle>) -> LabError {
     match result {
-        Ok(BringUp::Ready(ready)) => *ready,
-        Ok(BringUp::Impossible(why)) => panic!("impossible: {why}"),
-        Ok(BringUp::Stopped) => panic!("stopped"),
-        Err(error) => panic!("{error}"),
+        Err(Obstacle::Failed(error)) => error,
+        other => panic!("{other:?}"),
     }
 }
 
@@ -143,7 +146,7 @@ fn a_failure_at_any_step_leaves_nothing() {
                 let mut machine = Machine::with_fault(step, fault, &options.stop);
                 let result = subjects.bring_up(0, &workload, &mut machine);
                 let struck = machine.calm_down();
-                if let Ok(BringUp::Stopped) = result {
+                if let Err(Obstacle::Stopped) = result {
                     assert_eq!(fault, Fault::IsStopped);
                 }
                 // Whether it is mended or merely gone is for the next to find out.
@@ -222,9 +225,8 @@ fn superblocks_of_an_ambiguous_path_are_told_and_kept() {
         ..options()
     };
     let campaign = campaign(&[stack(PAIR)]);
-    let braid = Braid { program: "braid".into(), config: "/c".into(), state: "/s".into() };
     let journal = Journal::open(dir.path()).unwrap();
-    journal.note(Thing::Superblocks { braid: Some(braid), members: vec!["a.img".into()] });
+    journal.note(Thing::Superblocks { members: vec!["a.img".into()] });
     let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
     let mut machine = Machine::default();
     let told = subjects.clear_what_was_left(&mut machine).unwrap();
@@ -366,7 +368,7 @@ fn whatever_writes_is_refused_where_a_member_was_not_named() {
         let (campaign, options) = (campaign(std::slice::from_ref(&source)), options());
         let mut subjects = Subjects::new(&Planned::of(&campaign), &options).unwrap();
         let mut machine = Machine::default();
-        let error = subjects.bring_up(0, &workload, &mut machine).unwrap_err();
+        let error = failure(subjects.bring_up(0, &workload, &mut machine));
         assert!(matches!(&error, LabError::WouldDestroy { paths } if paths.len() == 1), "{error}");
         assert!(error.to_string().contains("other"), "{error}");
         assert_eq!(machine.commands(), [] as [&str; 0], "{source:?}");
@@ -408,8 +410,8 @@ fn a_server_that_died_is_named_once() {
         let mut machine = Machine::default();
         ready(subjects.bring_up(0, &raw(), &mut machine));
         subjects.let_go(0, &mut machine).unwrap();
-        machine.kill_servers();
-        let error = subjects.bring_up(0, &raw(), &mut machine).unwrap_err();
+        machine.kill_volumes();
+        let error = failure(subjects.bring_up(0, &raw(), &mut machine));
         let text = error.to_string();
         assert!(text.contains("\"s0\"") && text.contains("ended by itself"), "{text}");
         ready(subjects.bring_up(0, &raw(), &mut machine));
@@ -454,17 +456,6 @@ fn a_region_is_filled_once_and_again_where_content_ends() {
     subjects.take_down_all(&mut machine).unwrap();
 }
 
-#[test]
-fn a_folder_lies_on_the_longest_of_the_mounts_above_it() {
-    let table = "/dev/a / ext4 rw 0 0\n/dev/b /nowhere/x ext4 rw 0 0\n\
-                 /dev/c /nowhere/x\\040y xfs rw 0 0\n";
-    let of = |folder: &str| mountpoint_of(Path::new(folder), table).unwrap();
-    assert_eq!(of("/nowhere/x/z"), Path::new("/nowhere/x"));
-    assert_eq!(of("/nowhere/x y/z"), Path::new("/nowhere/x y"));
-    assert_eq!(of("/nowhere/xy"), Path::new("/"));
-    assert_eq!(mountpoint_of(Path::new("/nowhere"), ""), None);
-}
-
 /// What a folder lies on is told, and nothing else is pretended to be there.
 #[test]
 fn a_folder_is_taken_as_it_is() {
@@ -478,8 +469,8 @@ fn a_folder_is_taken_as_it_is() {
     let noatime = Setup { mount: "noatime".into(), ..own.setup.clone() };
     for setup in [noatime, workload(FileSystem::Xfs, Health::Healthy).setup] {
         let other = Workload { setup, ..own.clone() };
-        match subjects.bring_up(0, &other, &mut machine).unwrap() {
-            BringUp::Impossible(why) => assert!(why.contains("lies on"), "{why}"),
+        match subjects.bring_up(0, &other, &mut machine) {
+            Err(Obstacle::Impossible(why)) => assert!(why.contains("lies on"), "{why}"),
             other => panic!("{other:?}"),
         }
     }
@@ -509,7 +500,7 @@ fn without_root_nothing_is_attached() {
         let mut machine = Machine::default();
         machine.take_root_away();
         match subjects.bring_up(0, &raw(), &mut machine) {
-            Ok(BringUp::Impossible(why)) => assert!(why.contains("needs root"), "{why}"),
+            Err(Obstacle::Impossible(why)) => assert!(why.contains("needs root"), "{why}"),
             _ => panic!("{source:?} came up"),
         }
         assert!(machine.commands().is_empty());

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::Subjects;
-use super::site::{LIMIT, Obstacle, Restless, said, settle};
-use crate::array::{Activity, Array};
+use super::asked::Asked;
+use super::site::{LIMIT, said};
 use crate::command::{CommandLine, Exit};
-use crate::error::LabError;
+use crate::error::{LabError, Obstacle};
 use crate::matrix::Workload;
 use crate::source::Treatment;
 use crate::story::Story;
@@ -68,32 +68,28 @@ impl Subjects<'_> {
         let (Some(array), Some(_)) = (&base.array, &base.volume) else {
             return self.take_down(subject, false, world);
         };
-        let mut mender = Mender { subject: &self.subjects[subject].name, array, world };
-        mender.begin()?;
-        match settle(mender.world, array, base.size_bytes, &self.options.stop) {
+        let (never, name) = (StopFlag::default(), &self.subjects[subject].name);
+        let mut asked = Asked { subject: name, array, stop: &never, world };
+        asked.put_back()?;
+        asked.stop = &self.options.stop;
+        match asked.settle(base.size_bytes) {
             // Who asked to stop does not wait for a recovery: md goes on with it next time.
-            Err(Restless::Stopped) => return Ok(()),
-            Err(why) => return Err(mender.error(why)),
-            Ok(()) => {}
+            Err(Obstacle::Stopped) => return Ok(()),
+            settled => settled?,
         }
-        if mender.ask()?.is_degraded {
-            return Err(mender.error(Restless::Why("the array is still degraded".to_owned())));
+        asked.stop = &never;
+        if asked.ask()?.is_degraded {
+            return Err(asked.error("the array is still degraded".to_owned()).into());
         }
         self.states[subject].is_hurt = false;
         Ok(())
     }
 }
 
-/// Mends one volume. Its commands run to their end also when the user asked to stop.
-struct Mender<'m> {
-    subject: &'m str,
-    array: &'m Array,
-    world: &'m mut dyn World,
-}
-
-impl Mender<'_> {
+/// Commands that mend a volume run to their end also when the user asked to stop.
+impl Asked<'_> {
     /// Ends a check, and puts the victim back in wherever it was left.
-    fn begin(&mut self) -> Result<(), LabError> {
+    fn put_back(&mut self) -> Result<(), LabError> {
         if self.ask()?.pass.as_deref() == Some("check") {
             self.must(Some(self.array.cancel_check()))?;
         }
@@ -112,16 +108,9 @@ impl Mender<'_> {
         }
     }
 
-    fn ask(&mut self) -> Result<Activity, LabError> {
-        let done = self.world.run(&self.array.ask(), LIMIT, &StopFlag::default())?;
-        self.array
-            .read(&done)
-            .map_err(|why| self.error(Restless::Why(format!("the array does not answer: {why}"))))
-    }
-
     fn must(&mut self, command: Option<CommandLine>) -> Result<(), LabError> {
         let Some(command) = command else { return Ok(()) };
-        let done = self.world.run(&command, LIMIT, &StopFlag::default())?;
+        let done = self.world.run(&command, LIMIT, self.stop)?;
         match done.exit {
             Exit::Code(0) => Ok(()),
             _ => Err(LabError::StepFailed {
@@ -129,13 +118,6 @@ impl Mender<'_> {
                 reason: said(&done),
                 command: Some(command.to_string()),
             }),
-        }
-    }
-
-    fn error(&self, why: Restless) -> LabError {
-        match why.into_obstacle(self.subject, self.array) {
-            Obstacle::Failed(error) => error,
-            Obstacle::Impossible(_) | Obstacle::Stopped => LabError::Stopped,
         }
     }
 }

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use braid_stack::Node;
 
 use super::devices::{disks_of, kernel_name};
-use super::journal::Thing;
-use super::site::{Base, Obstacle, Site};
+use super::site::{Base, Site};
+use super::things::Thing;
 use super::{Ready, Subjects, filesystem, readahead, whole_blocks};
 use crate::campaign::{FileSystem, Source, Subject};
 use crate::command::Target;
+use crate::error::Obstacle;
 use crate::evidence::Watch;
-use crate::facts::real_path;
+use crate::facts::{Mount, mount_of};
 use crate::matrix::{FOLDER_AS_IT_IS, Workload};
 use crate::safety::workload_writes;
 use crate::story::Story;
@@ -83,8 +84,7 @@ impl Subjects<'_> {
             None => (base.target.clone(), [self.raw_region(&base); 2]),
             Some(folder) => {
                 let free = site.world.free_bytes(folder)?;
-                let table = site.world.read_text(Path::new("/proc/self/mounts"))?;
-                watch.mountpoint = mountpoint_of(folder, &table.unwrap_or_default());
+                watch.mountpoint = mount_under(&mut site, folder)?.map(|mount| mount.point);
                 (Target::Folder(folder.clone()), shares.bytes(free as f64, self.campaign.region.0))
             }
         };
@@ -134,8 +134,7 @@ fn place(
 
 /// Says among the commands what a folder lies on: no mkfs and no mount does.
 fn note_mount(site: &mut Site<'_>, folder: &Path) -> Result<(), Obstacle> {
-    let table = site.world.read_text(Path::new("/proc/self/mounts"))?.unwrap_or_default();
-    let found = mount_of(folder, &table).map_or_else(
+    let found = mount_under(site, folder)?.map_or_else(
         || "an unknown file system".to_owned(),
         |mount| format!("{} at {} -o {}", mount.kind, mount.point.display(), mount.options),
     );
@@ -143,39 +142,9 @@ fn note_mount(site: &mut Site<'_>, folder: &Path) -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// A line of `/proc/self/mounts`.
-#[derive(Debug, PartialEq, Eq)]
-struct Mount {
-    point: PathBuf,
-    kind: String,
-    options: String,
-}
-
-impl Mount {
-    fn parse(line: &str) -> Option<Self> {
-        let mut words = line.split(' ').skip(1);
-        let (point, kind, options) = (words.next()?, words.next()?, words.next()?);
-        Some(Self {
-            // The kernel writes blanks as octal numbers.
-            point: PathBuf::from(point.replace("\\040", " ")),
-            kind: kind.to_owned(),
-            options: options.to_owned(),
-        })
-    }
-}
-
-/// The mount that a folder lies on: the deepest above it, and of several there the last.
-fn mount_of(folder: &Path, table: &str) -> Option<Mount> {
-    let folder = real_path(folder);
-    let mounts = table.lines().filter_map(Mount::parse);
-    mounts
-        .filter(|mount| folder.starts_with(&mount.point))
-        .max_by_key(|mount| mount.point.components().count())
-}
-
-/// Where the file system of a folder is mounted.
-pub(super) fn mountpoint_of(folder: &Path, table: &str) -> Option<PathBuf> {
-    mount_of(folder, table).map(|mount| mount.point)
+fn mount_under(site: &mut Site<'_>, folder: &Path) -> Result<Option<Mount>, Obstacle> {
+    let table = site.world.read_text(Path::new("/proc/self/mountinfo"))?.unwrap_or_default();
+    Ok(mount_of(folder, &table))
 }
 
 fn watch_of(facts: &Subject, base: &Base) -> Watch {

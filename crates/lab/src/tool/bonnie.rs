@@ -8,12 +8,11 @@
 //! below twice the memory is refused, unless it is told that there is less memory (`-r`), which
 //! is done here; as root it wants `-u`.
 
-use super::parts::{
-    arg, bytes_from, check_room, excerpt, folder_of, malformed, or, own, parameter, push,
-    push_processes, scaling, together, unusual,
+use super::parts::{arg, check_room, folder_of, own, push, push_processes, together, told};
+use super::{
+    About, Content, Effort, RunOutput, Script, Tool, ToolError, TrialSpec, Version, Work, Writes,
 };
-use super::{Content, Effort, Place, RunOutput, Script, Tool, ToolError, TrialSpec, Writes};
-use crate::command::{CommandLine, Step, ToolOutput};
+use crate::command::{CommandLine, Step};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
 use braid_stack::ByteSize;
@@ -26,32 +25,41 @@ const NAME: &str = "bonnie++";
 
 const MIB: u64 = 1 << 20;
 
-const PARAMETERS: &[Parameter] = &[
-    or("1G", scaling(parameter("size", bytes_from(MIB), "bytes of the file of each process"))),
-    or(
-        "8K",
-        parameter(
+const ABOUT: About = About {
+    name: "bonnie",
+    program: NAME,
+    package: NAME,
+    summary: "a large file written, rewritten, read and sought in, then many small ones (bonnie++)",
+    parameters: &[
+        Parameter::new("size", Kind::bytes_from(MIB), "bytes of the file of each process")
+            .or("1G")
+            .scaling(),
+        Parameter::new(
             "chunk",
             Kind::Size { min: 512, max: MIB, unit: 512 },
             "bytes of a request of the block phases",
-        ),
-    ),
-    // It scales with the size that it is held against.
-    scaling(parameter(
-        "ram",
-        Kind::Size { min: 0, max: 1 << 50, unit: MIB },
-        "memory it is told of, at most half the size; unset: half the size",
-    )),
-    or(
-        "16",
-        scaling(parameter(
+        )
+        .or("8K"),
+        // It scales with the size that it is held against.
+        Parameter::new(
+            "ram",
+            Kind::Size { min: 0, max: 1 << 50, unit: MIB },
+            "memory it is told of, at most half the size; unset: half the size",
+        )
+        .scaling(),
+        Parameter::new(
             "files",
-            Kind::Count { min: 0, max: 1 << 16 },
+            Kind::count(0, 1 << 16),
             "small files of each process, in units of 1024; 0: no phases of files",
-        )),
-    ),
-    or("true", parameter("per_char", Kind::Flag, "also the phases per character")),
-];
+        )
+        .or("16")
+        .scaling(),
+        Parameter::new("per_char", Kind::Flag, "also the phases per character").or("true"),
+    ],
+    // Without a folder it prints its usage, with the version, and fails.
+    version_args: &[],
+    version: Version::After("Version: "),
+};
 
 fn size(settings: &Settings) -> u64 {
     settings.size("size").unwrap_or(0)
@@ -62,34 +70,8 @@ fn ram(settings: &Settings) -> u64 {
 }
 
 impl Tool for Bonnie {
-    fn name(&self) -> &'static str {
-        "bonnie"
-    }
-
-    fn package(&self) -> &'static str {
-        NAME
-    }
-
-    fn about(&self) -> &'static str {
-        "a large file written, rewritten, read and sought in, then many small ones (bonnie++)"
-    }
-
-    fn parameters(&self) -> &'static [Parameter] {
-        PARAMETERS
-    }
-
-    /// Without a folder it prints its usage, with the version, and fails.
-    fn version_command(&self) -> CommandLine {
-        CommandLine::new(NAME)
-    }
-
-    fn parse_version(&self, output: &ToolOutput) -> Result<String, ToolError> {
-        let lines = output.stderr.lines().chain(output.stdout.lines());
-        let mut versions = lines.filter_map(|line| line.trim().strip_prefix("Version: "));
-        let version = versions.find(|version| version.starts_with(|c: char| c.is_ascii_digit()));
-        version.map(|version| format!("{NAME}-{}", version.trim())).ok_or_else(|| {
-            malformed(NAME, format!("no \"Version:\" in {}", excerpt(&output.stderr)))
-        })
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn check(&self, settings: &Settings, _processes: u32) -> Result<(), String> {
@@ -105,45 +87,29 @@ impl Tool for Bonnie {
         Ok(())
     }
 
-    fn place(&self, _settings: &Settings) -> Place {
-        Place::Folder
-    }
-
-    fn writes(&self, settings: &Settings, processes: u32) -> Writes {
-        // Per character (a part), in blocks, and again when it rewrites; the small files are empty.
-        Writes::Bytes(together(size(settings).saturating_mul(3), processes))
-    }
-
-    /// It writes the same few bytes over and over.
-    fn content(&self, _settings: &Settings) -> Content {
-        Content::Constant
-    }
-
-    fn effort(&self, settings: &Settings, processes: u32) -> Effort {
-        // Written, read and written, read.
-        Effort::Bytes(together(size(settings).saturating_mul(4), processes))
+    fn work(&self, settings: &Settings, processes: u32) -> Work {
+        let all = |times: u64| together(size(settings).saturating_mul(times), processes);
+        Work {
+            // Per character (a part), in blocks, and again when it rewrites; the small files are empty.
+            writes: Writes::Bytes(all(3)),
+            // It writes the same few bytes over and over.
+            content: Content::Constant,
+            // Written, read and written, read.
+            effort: Effort::Bytes(all(4)),
+            headline: Metric::Seconds,
+            ..Work::default()
+        }
     }
 
     fn label(&self, settings: &Settings) -> String {
-        let mut label = format!("bonnie++ {}", ByteSize(size(settings)));
-        let unusual = |name| unusual(settings, PARAMETERS, name);
-        if let Some(chunk) = unusual("chunk") {
-            label.push_str(&format!(", chunk {chunk}"));
-        }
-        if let Some(files) = unusual("files") {
-            label.push_str(&format!(", {files}x1024 files"));
-        }
-        if let Some(ram) = unusual("ram") {
-            label.push_str(&format!(", ram {ram}"));
-        }
-        if !settings.flag("per_char") {
-            label.push_str(", blocks only");
-        }
-        label
-    }
-
-    fn headline(&self, _settings: &Settings) -> Metric {
-        Metric::Seconds
+        let words = [
+            ("chunk", ", chunk {}"),
+            ("files", ", {}x1024 files"),
+            ("ram", ", ram {}"),
+            ("per_char", ", blocks only"),
+        ];
+        let told = told(settings, ABOUT.parameters, &words);
+        format!("bonnie++ {}{told}", ByteSize(size(settings)))
     }
 
     fn plan(&self, spec: &TrialSpec<'_>) -> Result<Script, String> {
@@ -160,10 +126,8 @@ impl Tool for Bonnie {
     }
 
     fn parse(&self, _spec: &TrialSpec<'_>, run: &RunOutput) -> Result<Measured, ToolError> {
-        let mut reports = Vec::new();
-        for process in &run.processes {
-            reports.push(output::parse_csv(&process.stdout)?);
-        }
+        let reports = run.processes.iter().map(|process| output::parse_csv(&process.stdout));
+        let reports = reports.collect::<Result<Vec<_>, _>>()?;
         if reports.is_empty() {
             return Err(ToolError::Nothing { tool: NAME });
         }
@@ -181,23 +145,16 @@ impl Tool for Bonnie {
 fn command(spec: &TrialSpec<'_>, folder: &str, process: u32) -> CommandLine {
     let settings = spec.settings;
     let chunk = settings.size("chunk").unwrap_or(8 << 10);
-    let command = CommandLine::new(NAME)
-        .arg("-d")
-        .arg(folder)
-        .arg("-s")
-        .arg(format!("{}:{chunk}", size(settings) / MIB))
-        .arg("-r")
-        .arg((ram(settings) / MIB).to_string())
-        .arg("-n")
-        .arg(settings.count("files").unwrap_or(16).to_string())
-        .arg("-u")
-        .arg("root")
-        .arg("-z")
-        .arg((spec.seed.wrapping_add(u64::from(process)) % (1 << 31)).to_string())
-        .arg("-m")
-        .arg("lab")
-        .arg("-q");
-    if settings.flag("per_char") { command } else { command.arg("-f") }
+    let seed = spec.seed.wrapping_add(u64::from(process)) % (1 << 31);
+    CommandLine::new(NAME)
+        .args(["-d", folder])
+        .args(["-s", &format!("{}:{chunk}", size(settings) / MIB)])
+        .args(["-r", &(ram(settings) / MIB).to_string()])
+        .args(["-n", &settings.count("files").unwrap_or(16).to_string()])
+        .args(["-u", "root"])
+        .args(["-z", &seed.to_string()])
+        .args(["-m", "lab", "-q"])
+        .args((!settings.flag("per_char")).then_some("-f"))
 }
 
 #[cfg(test)]

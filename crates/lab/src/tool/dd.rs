@@ -9,13 +9,14 @@
 //! start of the program; the time of several is the wall time of all.
 
 use super::parts::{
-    BLOCK, arg, bytes_from, check_room, check_set, excerpt, gnu_version, malformed, number, or,
-    own, parameter, push, push_processes, round_down, scaling, together, unusual,
+    arg, check_room, excerpt, malformed, number, own, push, push_processes, round_down, together,
+    told,
 };
 use super::{
-    Content, Effort, Place, RunOutput, Script, SourceData, Tool, ToolError, TrialSpec, Writes,
+    About, Content, Effort, Place, RunOutput, Script, SourceData, Tool, ToolError, TrialSpec,
+    Version, Work, Writes,
 };
-use crate::command::{CommandLine, Step, Target, ToolOutput};
+use crate::command::{CommandLine, Step, Target};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
 use braid_stack::ByteSize;
@@ -23,31 +24,36 @@ use braid_stack::ByteSize;
 pub(super) struct Dd;
 
 const NAME: &str = "dd";
-const OPS: &[&str] = &["read", "write"];
 
-const PARAMETERS: &[Parameter] = &[
-    parameter("op", Kind::Choice(OPS), "direction"),
-    or("1M", parameter("bs", BLOCK, "bytes of a block")),
-    or("1G", scaling(parameter("size", bytes_from(512), "bytes of each process, in whole blocks"))),
-    or("false", parameter("direct", Kind::Flag, "past the page cache")),
-    or(
-        "fdatasync",
-        parameter(
+const ABOUT: About = About {
+    name: NAME,
+    program: NAME,
+    package: "coreutils",
+    summary: "one stream of blocks, read or written; it writes zeros unless source = \"file\"",
+    parameters: &[
+        Parameter::new("op", Kind::Choice(&["read", "write"]), "direction"),
+        Parameter::new("bs", Kind::BLOCK, "bytes of a block").or("1M"),
+        Parameter::new("size", Kind::bytes_from(512), "bytes of each process, in whole blocks")
+            .or("1G")
+            .scaling(),
+        Parameter::new("direct", Kind::Flag, "past the page cache").or("false"),
+        Parameter::new(
             "sync",
             Kind::Choice(&["none", "fdatasync", "fsync", "each"]),
             "what makes writes durable: no call, a call at the end, or each block (O_SYNC); a raw \
              device is written back also without a call, when dd closes it, within its time",
-        ),
-    ),
-    or(
-        "zero",
-        parameter(
+        )
+        .or("fdatasync"),
+        Parameter::new(
             "source",
             Kind::Choice(&["zero", "file"]),
             "what is written: zeros as published tests did, or a file of incompressible bytes",
-        ),
-    ),
-];
+        )
+        .or("zero"),
+    ],
+    version_args: &["--version"],
+    version: Version::Gnu,
+};
 
 fn block(settings: &Settings) -> u64 {
     settings.size("bs").unwrap_or(1 << 20)
@@ -64,36 +70,15 @@ fn reads(settings: &Settings) -> bool {
 
 fn source(settings: &Settings) -> Option<SourceData> {
     let wanted = !reads(settings) && settings.word("source") == "file";
-    wanted.then(|| super::source::random_file(bytes(settings)))
+    wanted.then(|| SourceData::File(bytes(settings)))
 }
 
 impl Tool for Dd {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn package(&self) -> &'static str {
-        "coreutils"
-    }
-
-    fn about(&self) -> &'static str {
-        "one stream of blocks, read or written; it writes zeros unless source = \"file\""
-    }
-
-    fn parameters(&self) -> &'static [Parameter] {
-        PARAMETERS
-    }
-
-    fn version_command(&self) -> CommandLine {
-        CommandLine::new(NAME).arg("--version")
-    }
-
-    fn parse_version(&self, output: &ToolOutput) -> Result<String, ToolError> {
-        gnu_version(NAME, output)
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn check(&self, settings: &Settings, _processes: u32) -> Result<(), String> {
-        check_set(settings, "op", OPS)?;
         if bytes(settings) == 0 {
             let (size, bs) = (settings.size("size").unwrap_or(0), block(settings));
             return Err(format!(
@@ -105,72 +90,43 @@ impl Tool for Dd {
         Ok(())
     }
 
-    fn place(&self, _settings: &Settings) -> Place {
-        Place::Either { nbd: false }
-    }
-
-    fn writes(&self, settings: &Settings, processes: u32) -> Writes {
-        if reads(settings) {
-            return Writes::Nothing;
+    fn work(&self, settings: &Settings, processes: u32) -> Work {
+        let all = together(bytes(settings), processes);
+        let (reads, source) = (reads(settings), source(settings));
+        Work {
+            place: Place::Either,
+            writes: if reads { Writes::Nothing } else { Writes::Bytes(all) },
+            content: if reads || source.is_some() { Content::Random } else { Content::Constant },
+            reads_raw: reads,
+            effort: Effort::Bytes(all),
+            source,
+            ..Work::default()
         }
-        Writes::Bytes(together(bytes(settings), processes))
     }
 
+    /// Files that are read.
     fn lays_out(&self, settings: &Settings, processes: u32, _room_bytes: u64) -> u64 {
         if reads(settings) { together(bytes(settings), processes) } else { 0 }
     }
 
-    fn reads_raw(&self, settings: &Settings) -> bool {
-        reads(settings)
-    }
-
-    fn content(&self, settings: &Settings) -> Content {
-        if reads(settings) || source(settings).is_some() {
-            return Content::Random;
-        }
-        Content::Constant
-    }
-
-    fn effort(&self, settings: &Settings, processes: u32) -> Effort {
-        Effort::Bytes(together(bytes(settings), processes))
-    }
-
     fn label(&self, settings: &Settings) -> String {
-        let mut label = format!("dd {} {}", settings.word("op"), ByteSize(block(settings)));
-        if let Some(size) = unusual(settings, PARAMETERS, "size") {
-            label.push_str(&format!(", {size} each"));
-        }
-        if settings.flag("direct") {
-            label.push_str(", direct");
-        }
+        let mut words = vec![("size", ", {} each"), ("direct", ", direct")];
+        let mut sync = "";
         if reads(settings) {
             // They have no effect, but settings that differ have labels that differ.
-            for name in ["sync", "source"] {
-                if let Some(value) = unusual(settings, PARAMETERS, name) {
-                    label.push_str(&format!(", {name} {value}"));
-                }
-            }
+            words.extend([("sync", ", sync {}"), ("source", ", source {}")]);
         } else {
-            label.push_str(match settings.word("sync") {
+            sync = match settings.word("sync") {
                 // A raw device is synced all the same, when it is closed.
                 "none" => ", no sync call",
                 "fsync" => ", fsync",
                 "each" => ", sync each block",
                 _ => ", fdatasync",
-            });
-            if settings.word("source") == "file" {
-                label.push_str(", incompressible");
-            }
+            };
         }
-        label
-    }
-
-    fn headline(&self, _settings: &Settings) -> Metric {
-        Metric::Throughput
-    }
-
-    fn sources(&self, settings: &Settings) -> Vec<SourceData> {
-        source(settings).into_iter().collect()
+        let told = told(settings, ABOUT.parameters, &words);
+        let noise = if source(settings).is_some() { ", incompressible" } else { "" };
+        format!("dd {} {}{told}{sync}{noise}", settings.word("op"), ByteSize(block(settings)))
     }
 
     fn plan(&self, spec: &TrialSpec<'_>) -> Result<Script, String> {
@@ -196,7 +152,7 @@ impl Tool for Dd {
             }
         }
         if let Some(data) = source(spec.settings) {
-            script.warm.push(Step::ReadAll(super::source::path_of(spec.sources, &data)));
+            script.warm.push(Step::ReadAll(data.path_in(spec.sources)));
         }
         Ok(script)
     }
@@ -205,12 +161,12 @@ impl Tool for Dd {
         let wanted = bytes(spec.settings);
         let mut times = Vec::new();
         for process in &run.processes {
-            let copied = parse_copied(&process.stderr)?;
-            if copied.bytes != wanted {
-                let reason = format!("{} bytes of {wanted} were copied", copied.bytes);
+            let (copied, seconds) = parse_copied(&process.stderr)?;
+            if copied != wanted {
+                let reason = format!("{copied} bytes of {wanted} were copied");
                 return Err(ToolError::IoErrors { tool: NAME, reason });
             }
-            times.push(copied.seconds);
+            times.push(seconds);
         }
         let seconds = match times.as_slice() {
             [] => return Err(ToolError::Nothing { tool: NAME }),
@@ -230,48 +186,38 @@ impl Tool for Dd {
 
 fn command(spec: &TrialSpec<'_>, path: &str, first_block: u64, raw: bool) -> CommandLine {
     let settings = spec.settings;
-    let blocks = bytes(settings) / block(settings);
-    let dd = CommandLine::new(NAME);
-    let direct = settings.flag("direct");
-    if reads(settings) {
-        let dd = sized(dd.arg(format!("if={path}")).arg("of=/dev/null"), settings, blocks);
-        let dd = if raw { dd.arg(format!("skip={first_block}")) } else { dd };
-        return if direct { dd.arg("iflag=direct") } else { dd };
+    let reads = reads(settings);
+    let noise = source(settings).map(|data| arg(&data.path_in(spec.sources)));
+    let (from, to) = match reads {
+        true => (path, "/dev/null"),
+        false => (noise.as_deref().unwrap_or("/dev/zero"), path),
+    };
+    let block = block(settings);
+    let mut dd = CommandLine::new(NAME)
+        .args([format!("if={from}"), format!("of={to}"), format!("bs={block}")])
+        .arg(format!("count={}", bytes(settings) / block));
+    if raw {
+        dd = dd.arg(format!("{}={first_block}", if reads { "skip" } else { "seek" }));
     }
-    let noise = source(settings).map(|data| super::source::path_of(spec.sources, &data));
-    let input = noise.map_or_else(|| "/dev/zero".to_owned(), |path| arg(&path));
-    let dd = sized(dd.arg(format!("if={input}")).arg(format!("of={path}")), settings, blocks);
-    let mut dd = if raw { dd.arg(format!("seek={first_block}")) } else { dd };
-    let sync = settings.word("sync");
-    // Without notrunc dd would cut a subject that is a file.
-    let mut conversions = if raw { vec!["notrunc", "nocreat"] } else { Vec::new() };
-    if matches!(sync, "fdatasync" | "fsync") {
-        conversions.push(sync);
-    }
-    if !conversions.is_empty() {
-        dd = dd.arg(format!("conv={}", conversions.join(",")));
-    }
-    match (direct, sync == "each") {
-        (true, true) => dd.arg("oflag=direct,sync"),
-        (true, false) => dd.arg("oflag=direct"),
-        (false, true) => dd.arg("oflag=sync"),
-        (false, false) => dd,
-    }
+    let sync = if reads { "none" } else { settings.word("sync") };
+    let conversions = [
+        // Else dd would cut a subject that is a file.
+        ("notrunc", raw && !reads),
+        ("nocreat", raw && !reads),
+        (sync, matches!(sync, "fdatasync" | "fsync")),
+    ];
+    let flags = [("direct", settings.flag("direct")), ("sync", sync == "each")];
+    let option = |name: &str, words: &[(&str, bool)]| {
+        let words: Vec<&str> = words.iter().filter(|word| word.1).map(|word| word.0).collect();
+        (!words.is_empty()).then(|| format!("{name}={}", words.join(",")))
+    };
+    dd.args(option("conv", &conversions))
+        .args(option(if reads { "iflag" } else { "oflag" }, &flags))
 }
 
-fn sized(dd: CommandLine, settings: &Settings, blocks: u64) -> CommandLine {
-    dd.arg(format!("bs={}", block(settings))).arg(format!("count={blocks}"))
-}
-
-#[derive(Debug, PartialEq)]
-struct Copied {
-    bytes: u64,
-    seconds: f64,
-}
-
-/// The last line of dd's three: `2097152 bytes (2.1 MB, 2.0 MiB) copied, 0.0056 s, 372 MB/s`;
+/// Bytes and seconds of the last line of dd's three: `2097152 bytes (2.1 MB, 2.0 MiB) copied, 0.0056 s, 372 MB/s`;
 /// small amounts have no parentheses, short times an exponent.
-fn parse_copied(stderr: &str) -> Result<Copied, ToolError> {
+fn parse_copied(stderr: &str) -> Result<(u64, f64), ToolError> {
     let not_dd =
         || malformed(NAME, format!("no \"bytes copied\" in English in {}", excerpt(stderr)));
     if let Some(line) = stderr.lines().find(|line| line.starts_with("dd: ")) {
@@ -283,7 +229,7 @@ fn parse_copied(stderr: &str) -> Result<Copied, ToolError> {
     let seconds = time.split_once(" s,").and_then(|(seconds, _)| number(seconds));
     match (bytes.parse(), seconds) {
         (Ok(bytes), Some(seconds)) if unit.starts_with("byte") && seconds >= 0.0 => {
-            Ok(Copied { bytes, seconds })
+            Ok((bytes, seconds))
         }
         _ => Err(not_dd()),
     }

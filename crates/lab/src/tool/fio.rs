@@ -16,11 +16,10 @@
 //! some 4 GB a second; fio never creates a file. Processes are threads of one fio (`--thread=1`),
 //! because forked jobs leave the process group and would survive it.
 
-use super::parts::{
-    BLOCK, check_set, excerpt, malformed, or, parameter, round_down, scaling, unusual,
+use super::parts::{round_down, told};
+use super::{
+    About, Content, Place, RunOutput, Script, Tool, ToolError, TrialSpec, Version, Work, Writes,
 };
-use super::{Content, Effort, Place, RunOutput, Script, Tool, ToolError, TrialSpec, Writes};
-use crate::command::{CommandLine, ToolOutput};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
 use braid_stack::ByteSize;
@@ -34,61 +33,52 @@ use output::{parse_jobs, totals};
 pub(super) struct Fio;
 
 const NAME: &str = "fio";
-const PATTERNS: &[&str] = &["seq", "rand"];
-const OPS: &[&str] = &["read", "write", "mixed"];
-const LATENCIES: &[&str] = &["max", "mean"];
 
 /// From here on a request counts as large: fewer of them are kept in flight, and the rate is told
 /// in bytes.
 const LARGE: u64 = 256 << 10;
 
-const PARAMETERS: &[Parameter] = &[
-    parameter("pattern", Kind::Choice(PATTERNS), "order of the offsets"),
-    parameter("op", Kind::Choice(OPS), "direction"),
-    or(
-        "70",
-        parameter("read_percent", Kind::Count { min: 1, max: 99 }, "reads among mixed requests"),
-    ),
-    or("4K", parameter("block_size", BLOCK, "bytes of a request")),
-    parameter(
-        "iodepth",
-        Kind::Count { min: 1, max: 4096 },
-        "requests in flight of each process; unset: 8 from 256K on, else 32",
-    ),
-    or("true", parameter("direct", Kind::Flag, "past the page cache; NBD never goes through it")),
-    or(
-        "0",
-        parameter(
+const ABOUT: About = About {
+    name: NAME,
+    program: NAME,
+    package: "fio",
+    summary: "requests of one size, in sequence or at random, at a fixed depth, for a time; `tool = \"seek\"` \
+              is its random reads at depth 1",
+    parameters: &[
+        Parameter::new("pattern", Kind::Choice(&["seq", "rand"]), "order of the offsets"),
+        Parameter::new("op", Kind::Choice(&["read", "write", "mixed"]), "direction"),
+        Parameter::new("read_percent", Kind::count(1, 99), "reads among mixed requests").or("70"),
+        Parameter::new("block_size", Kind::BLOCK, "bytes of a request").or("4K"),
+        Parameter::new(
+            "iodepth",
+            Kind::count(1, 4096),
+            "requests in flight of each process; unset: 8 from 256K on, else 32",
+        ),
+        Parameter::new("direct", Kind::Flag, "past the page cache; NBD never goes through it")
+            .or("true"),
+        Parameter::new(
             "flush_every",
-            Kind::Count { min: 0, max: 1 << 20 },
+            Kind::count(0, 1 << 20),
             "a flush after so many writes; 0: only at the end",
-        ),
-    ),
-    or(
-        "0",
-        parameter(
+        )
+        .or("0"),
+        Parameter::new(
             "compressible",
-            Kind::Count { min: 0, max: 100 },
+            Kind::count(0, 100),
             "percent of each written block that compresses away; at 0 no two blocks are alike",
-        ),
-    ),
-    or(
-        "0",
-        scaling(parameter(
+        )
+        .or("0"),
+        Parameter::new(
             "series_ms",
-            Kind::Count { min: 0, max: 3_600_000 },
-            "length of the slices of the course over time; 0: none",
-        )),
-    ),
-    or(
-        "max",
-        parameter(
-            "series_latency",
-            Kind::Choice(LATENCIES),
-            "which latency of a slice is kept: the longest shows stalls, the mean follows the rate",
-        ),
-    ),
-];
+            Kind::count(0, 3_600_000),
+            "length of the slices of the course over time, with the longest latency of each; 0: none",
+        )
+        .or("0")
+        .scaling(),
+    ],
+    version_args: &["--version"],
+    version: Version::After("fio-"),
+};
 
 /// What a trial moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,80 +101,54 @@ fn iodepth(settings: &Settings) -> u64 {
     settings.count("iodepth").unwrap_or(usual)
 }
 
+fn read_percent(settings: &Settings) -> u64 {
+    settings.count("read_percent").unwrap_or(70)
+}
+
+/// A count that 0 switches off.
+fn positive(settings: &Settings, name: &str) -> Option<u64> {
+    settings.count(name).filter(|count| *count > 0)
+}
+
 /// The length of a time slice, if a course over time is wanted.
 fn series_ms(settings: &Settings) -> Option<u64> {
-    settings.count("series_ms").filter(|ms| *ms > 0)
+    positive(settings, "series_ms")
 }
 
 impl Tool for Fio {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn package(&self) -> &'static str {
-        "fio"
-    }
-
-    fn about(&self) -> &'static str {
-        "requests of one size, in sequence or at random, at a fixed depth, for a time; `tool = \"seek\"` \
-         is its random reads at depth 1"
-    }
-
-    fn parameters(&self) -> &'static [Parameter] {
-        PARAMETERS
-    }
-
-    fn version_command(&self) -> CommandLine {
-        CommandLine::new(NAME).arg("--version")
-    }
-
-    fn parse_version(&self, output: &ToolOutput) -> Result<String, ToolError> {
-        let word = output.stdout.trim();
-        let numbered =
-            word.strip_prefix("fio-").is_some_and(|v| v.starts_with(|c: char| c.is_ascii_digit()));
-        if numbered && word.lines().count() == 1 {
-            return Ok(word.to_owned());
-        }
-        Err(malformed(NAME, format!("no version in {}", excerpt(word))))
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn check(&self, settings: &Settings, _processes: u32) -> Result<(), String> {
-        check_set(settings, "pattern", PATTERNS)?;
-        check_set(settings, "op", OPS)?;
         for name in ["flush_every", "compressible"] {
-            if settings.word("op") == "read" && settings.count(name).unwrap_or(0) > 0 {
+            if !ops(settings).write && positive(settings, name).is_some() {
                 return Err(format!("{name} is about writes; leave it out with op = \"read\""));
             }
         }
         Ok(())
     }
 
-    fn place(&self, _settings: &Settings) -> Place {
-        Place::Either { nbd: true }
-    }
-
-    fn writes(&self, settings: &Settings, _processes: u32) -> Writes {
-        if ops(settings).write { Writes::UntilTime } else { Writes::Nothing }
+    fn work(&self, settings: &Settings, _processes: u32) -> Work {
+        let Ops { read, write } = ops(settings);
+        let small = settings.word("pattern") == "rand" && block_size(settings) < LARGE;
+        Work {
+            place: Place::Either,
+            speaks_nbd: true,
+            writes: if write { Writes::UntilTime } else { Writes::Nothing },
+            content: match positive(settings, "compressible").filter(|_| write) {
+                None => Content::Random,
+                Some(100..) => Content::Constant,
+                Some(percent) => Content::Compressible(percent),
+            },
+            reads_raw: read,
+            headline: if small { Metric::Iops } else { Metric::Throughput },
+            ..Work::default()
+        }
     }
 
     fn lays_out(&self, settings: &Settings, _processes: u32, room_bytes: u64) -> u64 {
         round_down(room_bytes, block_size(settings))
-    }
-
-    fn reads_raw(&self, settings: &Settings) -> bool {
-        ops(settings).read
-    }
-
-    fn content(&self, settings: &Settings) -> Content {
-        match settings.count("compressible").filter(|_| ops(settings).write) {
-            None | Some(0) => Content::Random,
-            Some(100..) => Content::Constant,
-            Some(percent) => Content::Compressible(percent),
-        }
-    }
-
-    fn effort(&self, _settings: &Settings, _processes: u32) -> Effort {
-        Effort::Runtime
     }
 
     fn ramp_s(&self, asked_s: f64) -> f64 {
@@ -193,45 +157,24 @@ impl Tool for Fio {
 
     fn label(&self, settings: &Settings) -> String {
         let order = if settings.word("pattern") == "rand" { "random" } else { "sequential" };
-        let op = match settings.word("op") {
-            "mixed" => {
-                let reads = settings.count("read_percent").unwrap_or(70);
-                format!("mixed {reads}/{}", 100_u64.saturating_sub(reads))
-            }
-            op => op.to_owned(),
+        let mixed = settings.word("op") == "mixed";
+        let op = if mixed {
+            let reads = read_percent(settings);
+            format!("mixed {reads}/{}", 100_u64.saturating_sub(reads))
+        } else {
+            settings.word("op").to_owned()
         };
-        let size = ByteSize(block_size(settings));
-        let mut label = format!("{order} {op} {size}, depth {}", iodepth(settings));
-        if !settings.flag("direct") {
-            label.push_str(", buffered");
-        }
-        // What has no effect here is told as well where it was set: settings that differ have
-        // labels that differ.
-        for (name, idle) in [
-            ("read_percent", settings.word("op") != "mixed"),
-            ("series_latency", series_ms(settings).is_none()),
-        ] {
-            if let Some(value) = unusual(settings, PARAMETERS, name).filter(|_| idle) {
-                label.push_str(&format!(", {name} {value}"));
-            }
-        }
-        let positive = |name: &str| settings.count(name).filter(|count| *count > 0);
-        if let Some(count) = positive("flush_every") {
-            label.push_str(&format!(", flush every {count}"));
-        }
-        if let Some(percent) = positive("compressible") {
-            label.push_str(&format!(", {percent} % compressible"));
-        }
-        if let Some(ms) = series_ms(settings) {
-            let latency = settings.word("series_latency");
-            label.push_str(&format!(", {latency} latency by {ms} ms"));
-        }
-        label
-    }
-
-    fn headline(&self, settings: &Settings) -> Metric {
-        let small = block_size(settings) < LARGE;
-        if settings.word("pattern") == "rand" && small { Metric::Iops } else { Metric::Throughput }
+        let words = [
+            ("direct", ", buffered"),
+            // Without effect it is told as well: settings that differ have labels that differ.
+            ("read_percent", if mixed { "" } else { ", read_percent {}" }),
+            ("flush_every", ", flush every {}"),
+            ("compressible", ", {} % compressible"),
+            ("series_ms", ", max latency by {} ms"),
+        ];
+        let told = told(settings, ABOUT.parameters, &words);
+        let (size, depth) = (ByteSize(block_size(settings)), iodepth(settings));
+        format!("{order} {op} {size}, depth {depth}{told}")
     }
 
     fn plan(&self, spec: &TrialSpec<'_>) -> Result<Script, String> {
@@ -242,8 +185,7 @@ impl Tool for Fio {
         let jobs = parse_jobs(run)?;
         let mut measured = totals(ops(spec.settings), &jobs)?;
         if let Some(slice_ms) = series_ms(spec.settings) {
-            let longest = spec.settings.word("series_latency") == "max";
-            measured.series = series::parse_series(&run.files, slice_ms, longest)?;
+            measured.series = series::parse_series(&run.files, slice_ms)?;
         }
         Ok(measured)
     }

@@ -11,9 +11,9 @@
 
 use std::os::unix::fs::FileTypeExt;
 
-use super::parts::{arg, excerpt, malformed, number, or, parameter, push};
-use super::{Content, Effort, Place, RunOutput, Script, Tool, ToolError, TrialSpec, Writes};
-use crate::command::{CommandLine, Target, ToolOutput};
+use super::parts::{arg, excerpt, malformed, number, push, told};
+use super::{About, Effort, Place, RunOutput, Script, Tool, ToolError, TrialSpec, Version, Work};
+use crate::command::{CommandLine, Target};
 use crate::metric::{Measured, Metric};
 use crate::settings::{Kind, Parameter, Settings};
 
@@ -21,18 +21,25 @@ pub(super) struct Hdparm;
 
 const NAME: &str = "hdparm";
 
-const PARAMETERS: &[Parameter] = &[
-    or(
-        "true",
-        parameter(
+const ABOUT: About = About {
+    name: NAME,
+    program: NAME,
+    package: "hdparm",
+    summary: "reading from the start of a block device for three seconds, on beyond the region if it gets \
+              there (hdparm -t, -T)",
+    parameters: &[
+        Parameter::new(
             "cached",
             Kind::Flag,
             "also read the same 2 MiB again and again: out of the page cache, or with direct out of \
              the device's (-T)",
-        ),
-    ),
-    or("false", parameter("direct", Kind::Flag, "past the page cache (--direct)")),
-];
+        )
+        .or("true"),
+        Parameter::new("direct", Kind::Flag, "past the page cache (--direct)").or("false"),
+    ],
+    version_args: &["-V"],
+    version: Version::After("hdparm v"),
+};
 
 const MIB: f64 = 1_048_576.0;
 
@@ -40,35 +47,8 @@ const MIB: f64 = 1_048_576.0;
 const PIECE: u64 = 2 << 20;
 
 impl Tool for Hdparm {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn package(&self) -> &'static str {
-        "hdparm"
-    }
-
-    fn about(&self) -> &'static str {
-        "reading from the start of a block device for three seconds, on beyond the region if it gets \
-         there (hdparm -t, -T)"
-    }
-
-    fn parameters(&self) -> &'static [Parameter] {
-        PARAMETERS
-    }
-
-    fn version_command(&self) -> CommandLine {
-        CommandLine::new(NAME).arg("-V")
-    }
-
-    fn parse_version(&self, output: &ToolOutput) -> Result<String, ToolError> {
-        let word = output.stdout.trim();
-        let number =
-            word.strip_prefix("hdparm v").filter(|v| v.starts_with(|c: char| c.is_ascii_digit()));
-        let number = number.filter(|number| !number.contains(char::is_whitespace));
-        number
-            .map(|number| format!("{NAME}-{number}"))
-            .ok_or_else(|| malformed(NAME, format!("no version in {}", excerpt(word))))
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn check(&self, _settings: &Settings, processes: u32) -> Result<(), String> {
@@ -78,41 +58,20 @@ impl Tool for Hdparm {
         Err("several hdparm would read the same bytes; set processes = 1".to_owned())
     }
 
-    fn place(&self, _settings: &Settings) -> Place {
-        Place::Device { nbd: false }
-    }
-
-    fn writes(&self, _settings: &Settings, _processes: u32) -> Writes {
-        Writes::Nothing
-    }
-
-    fn reads_raw(&self, _settings: &Settings) -> bool {
-        true
-    }
-
-    fn content(&self, _settings: &Settings) -> Content {
-        Content::Random
-    }
-
-    fn effort(&self, settings: &Settings, _processes: u32) -> Effort {
-        // Three seconds of reading, two of cached reads, each with some settling.
-        Effort::Seconds(if settings.flag("cached") { 6.0 } else { 3.5 })
-    }
-
-    fn reads_past_region(&self) -> bool {
-        true
+    fn work(&self, settings: &Settings, _processes: u32) -> Work {
+        Work {
+            place: Place::Device,
+            reads_raw: true,
+            reads_past_region: true,
+            // Three seconds of reading, two of cached reads, each with some settling.
+            effort: Effort::Seconds(if settings.flag("cached") { 6.0 } else { 3.5 }),
+            ..Work::default()
+        }
     }
 
     fn label(&self, settings: &Settings) -> String {
-        let mut label = if settings.flag("cached") { "hdparm -tT" } else { "hdparm -t" }.to_owned();
-        if settings.flag("direct") {
-            label.push_str(", direct");
-        }
-        label
-    }
-
-    fn headline(&self, _settings: &Settings) -> Metric {
-        Metric::Throughput
+        let told = told(settings, ABOUT.parameters, &[("direct", ", direct")]);
+        format!("hdparm {}{told}", tests_of(settings))
     }
 
     fn plan(&self, spec: &TrialSpec<'_>) -> Result<Script, String> {
@@ -125,16 +84,11 @@ impl Tool for Hdparm {
             return Err(format!("hdparm reads block devices only, and {} is none", arg(path)));
         }
         if spec.region_bytes < PIECE {
-            return Err(format!(
-                "hdparm reads pieces of 2 MiB, and there are {} bytes",
-                spec.region_bytes
-            ));
+            let bytes = spec.region_bytes;
+            return Err(format!("hdparm reads pieces of 2 MiB, and there are {bytes} bytes"));
         }
-        let test = if spec.settings.flag("cached") { "-tT" } else { "-t" };
-        let mut command = CommandLine::new(NAME).arg(test);
-        if spec.settings.flag("direct") {
-            command = command.arg("--direct");
-        }
+        let direct = spec.settings.flag("direct").then_some("--direct");
+        let command = CommandLine::new(NAME).arg(tests_of(spec.settings)).args(direct);
         Ok(Script { measured: vec![command.arg(arg(path))], ..Script::default() })
     }
 
@@ -150,32 +104,31 @@ impl Tool for Hdparm {
                 malformed(NAME, reason)
             })
         };
-        let disk = timing("disk")?;
+        let (bytes, rate) = timing("disk")?;
         let mut measured = Measured::default();
-        if disk.rate <= 0.0 {
+        if rate <= 0.0 {
             return Err(ToolError::Nothing { tool: NAME });
         }
-        push(&mut measured, NAME, Metric::Throughput, disk.rate)?;
-        push(&mut measured, NAME, Metric::BytesRead, disk.bytes)?;
+        push(&mut measured, NAME, Metric::Throughput, rate)?;
+        push(&mut measured, NAME, Metric::BytesRead, bytes)?;
         if spec.settings.flag("cached") {
             let cached = match spec.settings.flag("direct") {
                 true => Metric::DirectCachedThroughput,
                 false => Metric::CachedThroughput,
             };
-            push(&mut measured, NAME, cached, timing("cached")?.rate)?;
+            push(&mut measured, NAME, cached, timing("cached")?.1)?;
         }
         Ok(measured)
     }
 }
 
-struct Timing {
-    bytes: f64,
-    /// Bytes per second; hdparm works it out before it rounds the other two.
-    rate: f64,
+fn tests_of(settings: &Settings) -> &'static str {
+    if settings.flag("cached") { "-tT" } else { "-t" }
 }
 
+/// Bytes, and bytes per second, which hdparm works out before it rounds the other two:
 /// `Timing buffered disk reads:  84 MB in  3.01 seconds =  27.90 MB/sec`; slow devices get kB/sec.
-fn parse_timing(output: &str, what: &str) -> Option<Timing> {
+fn parse_timing(output: &str, what: &str) -> Option<(f64, f64)> {
     let heading = format!("{what} reads");
     let mut timings = output.lines().filter_map(|line| line.trim().split_once(':'));
     let (_, rest) =
@@ -188,7 +141,7 @@ fn parse_timing(output: &str, what: &str) -> Option<Timing> {
         "kB/sec" => 1024.0,
         _ => return None,
     };
-    Some(Timing { bytes: number(megabytes)? * MIB, rate: number(rate)? * unit })
+    Some((number(megabytes)? * MIB, number(rate)? * unit))
 }
 
 #[cfg(test)]

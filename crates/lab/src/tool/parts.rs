@@ -1,4 +1,4 @@
-//! What the tools share: how parameters are declared, numbers read, processes compared.
+//! What the tools share: how settings are told, numbers read, processes compared.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,59 +7,23 @@ pub(super) use braid_level::size::round_down;
 use braid_stack::ByteSize;
 
 use super::{RunOutput, ToolError, TrialSpec};
-use crate::command::{Target, ToolOutput};
+use crate::command::Target;
 use crate::metric::{Measured, Metric};
-use crate::settings::{Kind, Parameter, Settings, Value};
+use crate::settings::{Parameter, Settings};
 
-/// A parameter without a default.
-pub(super) const fn parameter(name: &'static str, kind: Kind, about: &'static str) -> Parameter {
-    Parameter { name, kind, default: None, scales: false, about }
-}
-
-/// With a default, spelt as in a campaign.
-pub(super) const fn or(default: &'static str, parameter: Parameter) -> Parameter {
-    Parameter { default: Some(default), ..parameter }
-}
-
-/// An amount of data or of work, which `--scale` multiplies.
-pub(super) const fn scaling(parameter: Parameter) -> Parameter {
-    Parameter { scales: true, ..parameter }
-}
-
-/// Bytes from `min` to a pebibyte, a multiple of `min`.
-pub(super) const fn bytes_from(min: u64) -> Kind {
-    Kind::Size { min, max: 1 << 50, unit: min }
-}
-
-/// The size of a block: a sector to 1 GiB.
-pub(super) const BLOCK: Kind = Kind::Size { min: 512, max: 1 << 30, unit: 512 };
-
-/// That a choice without a default was made.
-pub(super) fn check_set(
+/// What a label tells of the parameters that do not have their defaults: of each its words, with the
+/// value in place of `{}`.
+pub(super) fn told(
     settings: &Settings,
-    name: &str,
-    words: &'static [&'static str],
-) -> Result<(), String> {
-    if words.contains(&settings.word(name)) {
-        return Ok(());
-    }
-    Err(format!("{name} is not set; take one of: {}", words.join(", ")))
-}
-
-/// Whether a write-back of everything counts in the time of a tool that copies files.
-pub(super) const SYNC: Parameter = or(
-    "true",
-    parameter("sync", Kind::Flag, "whether writing everything back (syncfs) counts in the time"),
-);
-
-/// A parameter's value if it is not the default: what a label has to tell.
-pub(super) fn unusual<'a>(
-    settings: &'a Settings,
     parameters: &[Parameter],
-    name: &str,
-) -> Option<&'a Value> {
-    let value = settings.get(name)?;
-    (Settings::defaults(parameters).get(name) != Some(value)).then_some(value)
+    words: &[(&str, &str)],
+) -> String {
+    let defaults = Settings::defaults(parameters);
+    let tell = |(name, words): &(&str, &str)| {
+        let value = settings.get(name).filter(|value| defaults.get(name) != Some(value))?;
+        Some(words.replace("{}", &value.to_string()))
+    };
+    words.iter().filter_map(tell).collect()
 }
 
 /// The folder of a trial on a file system.
@@ -132,7 +96,7 @@ pub(super) fn push(
 
 /// Times of several processes: the slowest's over the fastest's. `None` for one process, or when
 /// one took no time.
-pub(super) fn spread(times: &[f64]) -> Option<f64> {
+fn spread(times: &[f64]) -> Option<f64> {
     if times.len() < 2 {
         return None;
     }
@@ -144,7 +108,7 @@ pub(super) fn spread(times: &[f64]) -> Option<f64> {
 
 /// Jain's index of several shares, (Σx)² / (n Σx²): 1 when all are equal, 1/n when one has all.
 /// `None` for one share, or when nobody has any.
-pub(super) fn jain(shares: &[f64]) -> Option<f64> {
+fn jain(shares: &[f64]) -> Option<f64> {
     if shares.len() < 2 {
         return None;
     }
@@ -156,7 +120,7 @@ pub(super) fn jain(shares: &[f64]) -> Option<f64> {
 
 /// The first bin at or below which so many percent of the requests lie, as fio does it; `None` of
 /// no request.
-pub(super) fn percentile(bins: &BTreeMap<u64, u64>, percent: f64) -> Option<f64> {
+fn percentile(bins: &BTreeMap<u64, u64>, percent: f64) -> Option<f64> {
     let all: f64 = bins.values().map(|&count| count as f64).sum();
     let wanted = all * percent / 100.0;
     let mut below = 0.0;
@@ -169,53 +133,61 @@ pub(super) fn percentile(bins: &BTreeMap<u64, u64>, percent: f64) -> Option<f64>
     None
 }
 
+/// Adds percentiles of these latencies.
+pub(super) fn push_percentiles(
+    measured: &mut Measured,
+    tool: &'static str,
+    bins: &BTreeMap<u64, u64>,
+) -> Result<(), ToolError> {
+    for (metric, percent) in [
+        (Metric::LatencyP50, 50.0),
+        (Metric::LatencyP95, 95.0),
+        (Metric::LatencyP99, 99.0),
+        (Metric::LatencyP999, 99.9),
+    ] {
+        let value = percentile(bins, percent)
+            .ok_or_else(|| malformed(tool, "the bins of its latencies are missing or empty"))?;
+        push(measured, tool, metric, value)?;
+    }
+    Ok(())
+}
+
 /// Adds spread and fairness of processes that did equal work in these times.
 pub(super) fn push_processes(measured: &mut Measured, times: &[f64]) {
     let rates: Vec<f64> = times.iter().map(|time| 1.0 / time).collect();
-    let values = [(Metric::SpreadOfProcesses, spread(times)), (Metric::Fairness, jain(&rates))];
+    push_shares(measured, times, &rates);
+}
+
+/// Adds how far these are apart, and how even those.
+pub(super) fn push_shares(measured: &mut Measured, spread_of: &[f64], fair: &[f64]) {
+    let values = [(Metric::SpreadOfProcesses, spread(spread_of)), (Metric::Fairness, jain(fair))];
     for (metric, value) in values {
-        // One process has neither; nor have processes of which one took no measurable time.
+        // One process has neither; nor have processes of which one got nothing or took no time.
         let _absent: Option<()> = value.and_then(|value| measured.push(metric, value));
     }
 }
 
-/// Numbers of programs of which only the time counts, each of which moved the same bytes.
-/// `bytes`: of all together, if they are known.
+/// Numbers of programs of which only the time counts, each of which moved the same bytes. `bytes`: of
+/// all together.
 pub(super) fn timed(
     tool: &'static str,
     run: &RunOutput,
-    bytes: Option<u64>,
+    bytes: u64,
 ) -> Result<Measured, ToolError> {
     if run.processes.is_empty() {
         return Err(ToolError::Nothing { tool });
     }
     let mut measured = Measured::default();
     push(&mut measured, tool, Metric::Seconds, run.wall_s)?;
-    if let Some(bytes) = bytes {
-        push(&mut measured, tool, Metric::Throughput, bytes as f64 / run.wall_s)?;
-    }
+    push(&mut measured, tool, Metric::Throughput, bytes as f64 / run.wall_s)?;
     let times: Vec<f64> = run.processes.iter().map(|process| process.wall_s).collect();
     push_processes(&mut measured, &times);
     Ok(measured)
 }
 
-/// The version of a GNU program from `NAME (PACKAGE) VERSION`, as `PACKAGE-VERSION`.
-pub(super) fn gnu_version(tool: &'static str, output: &ToolOutput) -> Result<String, ToolError> {
-    let first = output.stdout.lines().next().unwrap_or_default();
-    let parts = first.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
-    let version = parts.and_then(|(package, rest)| {
-        let version = rest.split_whitespace().next()?;
-        let numbered = version.starts_with(|c: char| c.is_ascii_digit());
-        let package = package.trim_start_matches("GNU ").replace(' ', "-");
-        numbered.then(|| format!("{package}-{version}"))
-    });
-    version.ok_or_else(|| malformed(tool, format!("no version in {}", excerpt(&output.stdout))))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tool::testing::output;
 
     #[test]
     fn shares_are_compared() {
@@ -226,17 +198,6 @@ mod tests {
         assert_eq!(jain(&[5.0, 0.0]), Some(0.5));
         assert_eq!(jain(&[1.0, 2.0]), Some(0.9));
         assert_eq!((jain(&[1.0]), jain(&[0.0, 0.0])), (None, None));
-    }
-
-    #[test]
-    fn versions_of_gnu_programs() {
-        let version = |text: &str| gnu_version("x", &output(text));
-        assert_eq!(version("dd (coreutils) 9.1\nmore"), Ok("coreutils-9.1".to_owned()));
-        assert_eq!(version("tar (GNU tar) 1.34"), Ok("tar-1.34".to_owned()));
-        assert_eq!(version("cp (uutils coreutils) 0.2.2"), Ok("uutils-coreutils-0.2.2".to_owned()));
-        for bad in ["", "bsdtar 3.6.2 - libarchive", "cp (x)", "cp (x) y", ")("] {
-            assert!(version(bad).is_err(), "{bad:?}");
-        }
     }
 
     #[test]

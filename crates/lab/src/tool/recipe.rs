@@ -23,49 +23,43 @@ use braid_stack::ByteSize;
 use super::{Script, SourceData, TrialSpec};
 use crate::command::{Step, Target};
 
-/// The folders and sources that a trial's lines need.
+/// The folders and the source that a trial's lines need.
 pub fn places_in_shell(
     spec: &TrialSpec<'_>,
     script: &Script,
-    sources: &[SourceData],
+    source: Option<SourceData>,
 ) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut make = |folder: &Path| lines.push(format!("mkdir -p {}", word(folder)));
+    let made = |folder: &Path| format!("mkdir -p {}", shell_path(folder));
     if let Target::Folder(folder) = spec.target {
-        make(folder);
+        lines.push(made(folder));
     }
     let scratch = spec.scratch.display().to_string();
     let uses = |arg: &String| arg.contains(&scratch);
     if script.measured.iter().flat_map(|command| &command.args).any(uses) {
-        make(spec.scratch);
+        lines.push(made(spec.scratch));
     }
-    if !sources.is_empty() {
-        make(spec.sources);
+    if let Some(source) = source {
+        lines.push(made(spec.sources));
+        lines.push(source_in_shell(spec.sources, source));
     }
-    lines.extend(sources.iter().map(|data| source_in_shell(spec.sources, data)));
     lines
 }
 
-fn source_in_shell(folder: &Path, data: &SourceData) -> String {
-    let path = word(&super::source::path_of(folder, data));
-    let comment = |what: &str, bytes: &u64| {
-        let size = ByteSize(*bytes);
-        format!("# {path}: {what} of {size:#} in text files, made by braid lab for the campaign")
+fn source_in_shell(folder: &Path, data: SourceData) -> String {
+    let path = shell_path(data.path_in(folder));
+    let (what, bytes) = match data {
+        SourceData::File(bytes) => return format!("[ -e {path} ] || {}", noise(&path, bytes)),
+        SourceData::Tree(bytes) => ("a tree", bytes),
+        SourceData::Archive(bytes) => ("a tar archive of a tree", bytes),
     };
-    match data {
-        SourceData::File(_, bytes) => format!("[ -e {path} ] || {}", noise(&path, *bytes)),
-        SourceData::Tree(_, bytes) => comment("a tree", bytes),
-        SourceData::Archive(_, bytes) => comment("a tar archive of a tree", bytes),
-    }
+    let size = ByteSize(bytes);
+    format!("# {path}: {what} of {size:#} in text files, made by braid lab for the campaign")
 }
 
 /// Makes a file of incompressible bytes, and writes it back.
 fn noise(path: &str, bytes: u64) -> String {
     format!("{{ head -c {bytes} /dev/urandom >{path} && sync {path}; }}")
-}
-
-fn word(path: &Path) -> String {
-    shell_path(path)
 }
 
 impl Script {
@@ -83,8 +77,8 @@ impl Script {
     /// The write-back, if it counts.
     pub fn sync_in_shell(&self, target: &Target) -> Option<String> {
         let line = match target {
-            Target::Folder(folder) => format!("sync -f {}  # counted", word(folder)),
-            Target::Device(path) => format!("sync {}  # counted", word(path)),
+            Target::Folder(folder) => format!("sync -f {}  # counted", shell_path(folder)),
+            Target::Device(path) => format!("sync {}  # counted", shell_path(path)),
             Target::Nbd(_) => return None,
         };
         self.sync.then_some(line)
@@ -97,13 +91,13 @@ impl fmt::Display for Step {
         match self {
             Self::Run(command) => write!(f, "{command}"),
             Self::MakeFile { path, bytes, seed } => {
-                write!(f, "{}  # in the trial from seed {seed}", noise(&word(path), *bytes))
+                write!(f, "{}  # in the trial from seed {seed}", noise(&shell_path(path), *bytes))
             }
-            Self::MakeFolder(path) => write!(f, "mkdir {}", word(path)),
+            Self::MakeFolder(path) => write!(f, "mkdir {}", shell_path(path)),
             Self::ReadAll(path) => {
-                write!(f, "find {} -type f -exec cat {{}} + >/dev/null", word(path))
+                write!(f, "find {} -type f -exec cat {{}} + >/dev/null", shell_path(path))
             }
-            Self::Remove(path) => write!(f, "rm -r {}", word(path)),
+            Self::Remove(path) => write!(f, "rm -r {}", shell_path(path)),
         }
     }
 }

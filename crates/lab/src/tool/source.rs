@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use braid_stack::ByteSize;
 
+use super::Content;
 use super::parts::arg;
-use super::{Content, SourceData};
 use crate::command::{CommandLine, Step};
 use crate::error::LabError;
 use crate::world::{Leave, StopFlag, World, make_file};
@@ -31,31 +31,37 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// What a tree's files are, in blocks of 4 KiB (of larger ones a little more compresses away).
 pub(super) const CONTENT_OF_TREE: Content = Content::Text(65);
 
-/// A file of incompressible bytes.
-pub(super) fn random_file(bytes: u64) -> SourceData {
-    SourceData::File(format!("random-{}.bin", ByteSize(bytes)), bytes)
+/// Something to have ready before a tool's first trial, on fast storage beside the subject: of so many
+/// bytes. It is made once a campaign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SourceData {
+    /// A file of incompressible bytes.
+    File(u64),
+    /// A tar archive of a tree like a kernel's sources (many small files, some large, folders in
+    /// folders, mostly compressible text); bytes of its files together.
+    Archive(u64),
+    /// The tree itself.
+    Tree(u64),
 }
 
-/// A tree of text files.
-pub(super) fn tree(bytes: u64) -> SourceData {
-    SourceData::Tree(format!("tree-{}", ByteSize(bytes)), bytes)
-}
+impl SourceData {
+    /// Where it lies in the folder of sources.
+    pub(super) fn path_in(self, sources: &Path) -> PathBuf {
+        sources.join(match self {
+            Self::File(bytes) => format!("random-{}.bin", ByteSize(bytes)),
+            Self::Archive(bytes) => format!("tree-{}.tar", ByteSize(bytes)),
+            Self::Tree(bytes) => format!("tree-{}", ByteSize(bytes)),
+        })
+    }
 
-/// The archive of such a tree.
-pub(super) fn archive(bytes: u64) -> SourceData {
-    SourceData::Archive(format!("tree-{}.tar", ByteSize(bytes)), bytes)
-}
-
-/// Its name in the folder of sources.
-fn name_of(data: &SourceData) -> &str {
-    let (SourceData::File(name, _) | SourceData::Archive(name, _) | SourceData::Tree(name, _)) =
-        data;
-    name
-}
-
-/// Where it lies in the folder of sources.
-pub(super) fn path_of(sources: &Path, data: &SourceData) -> PathBuf {
-    sources.join(name_of(data))
+    /// Whether what has the name is what was asked for, as far as can be seen at once.
+    fn is(self, found: &fs::Metadata) -> bool {
+        match self {
+            Self::File(bytes) => found.is_file() && found.len() == bytes,
+            Self::Archive(bytes) => found.is_file() && found.len() >= bytes,
+            Self::Tree(_) => found.is_dir(),
+        }
+    }
 }
 
 /// Room that a tree takes on a file system: small files fill whole blocks and have inodes.
@@ -70,15 +76,15 @@ pub(super) fn room_of_tree(bytes: u64) -> u64 {
 /// When it cannot be written, when `tar` is not there or fails, when something else has its name,
 /// or `stop` is set meanwhile ([`LabError::Stopped`]). Nothing of it is left then.
 pub fn make_source(
-    data: &SourceData,
+    data: SourceData,
     folder: &Path,
     seed: u64,
     stop: &StopFlag,
     world: &mut dyn World,
 ) -> Result<(), LabError> {
-    let path = path_of(folder, data);
+    let path = data.path_in(folder);
     match fs::symlink_metadata(&path) {
-        Ok(found) if is_source(data, &found) => return Ok(()),
+        Ok(found) if data.is(&found) => return Ok(()),
         Ok(_) => {
             let other = io::Error::other("something else has this name; move it away");
             return Err(LabError::file("make the source", &path)(other));
@@ -92,19 +98,18 @@ pub fn make_source(
         .prefix(".making-")
         .tempdir_in(folder)
         .map_err(LabError::file("make a folder in", folder))?;
-    let made = work.path().join("tree");
+    let [tree, archive] = ["tree", "archive"].map(|name| work.path().join(name));
     let made = match data {
-        SourceData::File(_, bytes) => {
-            make_file(&made, *bytes, seed, &Leave::new(LONGEST, stop))?;
-            made
+        SourceData::File(bytes) => {
+            make_file(&tree, bytes, seed, &Leave::new(LONGEST, stop))?;
+            tree
         }
-        SourceData::Tree(_, bytes) => {
-            make_tree(&made, *bytes, seed, stop)?;
-            made
+        SourceData::Tree(bytes) => {
+            make_tree(&tree, bytes, seed, stop)?;
+            tree
         }
-        SourceData::Archive(_, bytes) => {
-            make_tree(&made, *bytes, seed, stop)?;
-            let archive = work.path().join("archive");
+        SourceData::Archive(bytes) => {
+            make_tree(&tree, bytes, seed, stop)?;
             world.perform(&Step::Run(pack(&archive, work.path(), "tree")), LONGEST, stop)?;
             archive
         }
@@ -113,15 +118,6 @@ pub fn make_source(
     let on_disk = File::open(folder).and_then(|folder| Ok(rustix::fs::syncfs(folder)?));
     on_disk.map_err(LabError::file("sync", folder))?;
     fs::rename(&made, &path).map_err(LabError::file("create", &path))
-}
-
-/// Whether what has the name is what was asked for, as far as can be seen at once.
-fn is_source(data: &SourceData, found: &fs::Metadata) -> bool {
-    match data {
-        SourceData::File(_, bytes) => found.is_file() && found.len() == *bytes,
-        SourceData::Archive(_, bytes) => found.is_file() && found.len() >= *bytes,
-        SourceData::Tree(..) => found.is_dir(),
-    }
 }
 
 /// A file of a tree.
@@ -221,19 +217,10 @@ fn make_tree(root: &Path, bytes: u64, seed: u64, stop: &StopFlag) -> Result<(), 
 /// Packs a folder of `work` into an archive, the same for the same content whoever makes it and
 /// when.
 fn pack(archive: &Path, work: &Path, folder: &str) -> CommandLine {
-    let fixed = [
-        "--create",
-        "--format=ustar",
-        "--force-local",
-        "--sort=name",
-        "--mtime=@0",
-        "--owner=0",
-        "--group=0",
-        "--numeric-owner",
-        "--mode=u=rwX,go=rX",
-    ];
-    let tar = fixed.into_iter().fold(CommandLine::new("tar"), CommandLine::arg);
-    tar.arg("--file").arg(arg(archive)).arg("--directory").arg(arg(work)).arg(folder)
+    CommandLine::new("tar")
+        .args(["--create", "--format=ustar", "--force-local", "--sort=name", "--mtime=@0"])
+        .args(["--owner=0", "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX"])
+        .args(["--file", &arg(archive), "--directory", &arg(work), folder])
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+pub(super) mod support;
+
 use super::registry::TOOLS;
 use super::*;
 use crate::settings::{Kind, Value};
@@ -9,7 +11,7 @@ use braid_stack::ByteSize;
 
 /// Every tool but the stand-ins of other tests, which no package has.
 fn real() -> impl Iterator<Item = &'static dyn Tool> {
-    TOOLS.iter().copied().filter(|tool| tool.package() != "none")
+    TOOLS.iter().copied().filter(|tool| tool.about().package != "none")
 }
 
 /// The defaults, and the first word of a choice that has none.
@@ -31,7 +33,7 @@ fn values(kind: Kind) -> Vec<Value> {
             [min, min + unit, max].map(|size| Value::Size(ByteSize(size))).to_vec()
         }
         Kind::Choice(words) => words.iter().map(|&w| Value::Word(w.to_owned())).collect(),
-        Kind::Text | Kind::Path => {
+        Kind::Text => {
             vec![Value::Word("/a".to_owned()), Value::Word("/b".to_owned())]
         }
     }
@@ -57,18 +59,19 @@ fn settings_that_differ_have_labels_that_differ() {
 #[test]
 fn only_what_fio_drives_has_a_ramp() {
     for tool in real() {
-        let wanted = if tool.package() == "fio" { 2.5 } else { 0.0 };
+        let wanted = if tool.name() == "fio" { 2.5 } else { 0.0 };
         assert_eq!(tool.ramp_s(2.5), wanted, "{}", tool.name());
     }
 }
 
 #[test]
 fn tools_and_what_they_say_are_unique() {
-    let abouts: std::collections::BTreeSet<&str> = real().map(|tool| tool.about()).collect();
+    let abouts: std::collections::BTreeSet<&str> =
+        real().map(|tool| tool.about().summary).collect();
     assert_eq!(abouts.len(), real().count());
     for tool in real() {
         assert_eq!(find(tool.name()).map(Tool::name), Some(tool.name()), "twice");
-        assert!(!tool.package().is_empty());
+        assert!(!tool.about().package.is_empty());
     }
     assert!(find("none").is_none());
 }
@@ -84,12 +87,12 @@ proptest! {
     ) {
         for tool in real() {
             let settings = usual(tool).with("series_ms", Value::Count(10));
-            let target = testing::folder();
-            let spec = testing::trial(&settings, &target, processes);
+            let target = support::folder();
+            let spec = support::trial(&settings, &target, processes);
             let one = ToolOutput {
                 stderr: stderr.clone(),
                 wall_s,
-                ..testing::output(&stdout)
+                ..support::output(&stdout)
             };
             let files = BTreeMap::from([("fio_bw.1.log".to_owned(), stdout.clone())]);
             let run = RunOutput { processes: vec![one; processes as usize], wall_s, files };
@@ -97,7 +100,7 @@ proptest! {
                 prop_assert!(measured.samples.iter().all(|sample| sample.value.is_finite()));
                 prop_assert!(processes > 0, "{} measured nothing", tool.name());
             }
-            drop(tool.parse_version(&testing::output(&stdout)));
+            drop(tool.parse_version(&support::output(&stdout)));
         }
     }
 
@@ -115,12 +118,12 @@ proptest! {
                 let value = pick.get(&values(parameter.kind)).clone();
                 settings = settings.with(parameter.name, value);
             }
-            for target in [testing::folder(), testing::device()] {
+            for target in [support::folder(), support::device()] {
                 let spec = TrialSpec {
                     region_bytes,
                     room_bytes: region_bytes,
                     seed,
-                    ..testing::trial(&settings, &target, processes)
+                    ..support::trial(&settings, &target, processes)
                 };
                 if tool.check(&settings, processes).is_ok()
                     && let Ok(script) = tool.plan(&spec)
@@ -128,15 +131,19 @@ proptest! {
                     prop_assert!(!script.measured.is_empty(), "{}", tool.name());
                 }
             }
-            let _sizes = (
-                tool.writes(&settings, processes),
-                tool.effort(&settings, processes),
-                tool.sources(&settings),
-                tool.headline(&settings),
-                tool.reads_raw(&settings),
-                tool.content(&settings),
-            );
+            let _work = tool.work(&settings, processes);
         }
+    }
+}
+
+#[test]
+fn versions_of_gnu_programs() {
+    let version = |text: &str| Version::Gnu.read("x", &support::output(text));
+    assert_eq!(version("dd (coreutils) 9.1\nmore").unwrap(), "coreutils-9.1");
+    assert_eq!(version("tar (GNU tar) 1.34").unwrap(), "tar-1.34");
+    assert_eq!(version("cp (uutils coreutils) 0.2.2").unwrap(), "uutils-coreutils-0.2.2");
+    for bad in ["", "bsdtar 3.6.2 - libarchive", "cp (x)", "cp (x) y", ")("] {
+        assert_eq!(version(bad), None, "{bad:?}");
     }
 }
 

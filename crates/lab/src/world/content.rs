@@ -45,11 +45,7 @@ impl<'s> Leave<'s> {
         if Instant::now() < self.deadline {
             return Ok(());
         }
-        Err(LabError::StepFailed {
-            action: action.to_owned(),
-            reason: format!("it took longer than {} s", self.limit.as_secs()),
-            command: None,
-        })
+        Err(LabError::step(action, format!("it took longer than {} s", self.limit.as_secs())))
     }
 }
 
@@ -76,77 +72,68 @@ impl Pieces {
         }
         &piece[..length]
     }
+
+    /// Writes so many bytes piece by piece, each at its offset.
+    fn pour(
+        mut self,
+        bytes: u64,
+        action: &str,
+        leave: &Leave<'_>,
+        mut write: impl FnMut(u64, &[u8]) -> Result<(), LabError>,
+    ) -> Result<(), LabError> {
+        let mut done = 0;
+        while done < bytes {
+            leave.check(action)?;
+            let piece = self.next(bytes - done);
+            write(done, piece)?;
+            done += piece.len() as u64;
+        }
+        Ok(())
+    }
 }
 
-/// Writes the first bytes of a target; see [`super::World::fill`].
+/// Writes the first bytes of a target, whole blocks; see [`super::World::fill`].
 pub(super) fn fill(
     target: &Target,
     bytes: u64,
     seed: u64,
     leave: &Leave<'_>,
 ) -> Result<(), LabError> {
-    let mut pieces = Pieces::new(seed);
+    let (pieces, action) = (Pieces::new(seed), "fill the subject");
     match target {
-        Target::Device(path) => fill_device(path, bytes, &mut pieces, leave),
-        Target::Nbd(uri) => fill_nbd(uri, bytes, &mut pieces, leave),
-        Target::Folder(path) => Err(LabError::StepFailed {
-            action: format!("fill {}", path.display()),
-            reason: "it is a folder".to_owned(),
-            command: None,
-        }),
+        Target::Device(path) => {
+            let failed = || LabError::file("fill", path);
+            let mut file = open_to_fill(path).map_err(failed())?;
+            pieces
+                .pour(bytes, action, leave, |_, piece| file.write_all(piece).map_err(failed()))?;
+            file.sync_all().map_err(failed())
+        }
+        Target::Nbd(uri) => {
+            let mut writer = Writer::connect(uri)?;
+            pieces.pour(bytes, action, leave, |offset, piece| writer.write(offset, piece))?;
+            writer.finish()
+        }
+        Target::Folder(path) => {
+            Err(LabError::step(format!("fill {}", path.display()), "it is a folder"))
+        }
     }
 }
 
-fn fill_device(
-    path: &Path,
-    bytes: u64,
-    pieces: &mut Pieces,
-    leave: &Leave<'_>,
-) -> Result<(), LabError> {
-    let failed = || LabError::file("fill", path);
+fn open_to_fill(path: &Path) -> io::Result<File> {
     // A block device that somebody has mounted or built on is busy then.
-    let is_block = std::fs::metadata(path).map_err(failed())?.file_type().is_block_device();
+    let is_block = std::fs::metadata(path)?.file_type().is_block_device();
     let exclusive = if is_block { OFlags::EXCL } else { OFlags::empty() };
     let open = |flags: OFlags| {
         let flags = (flags | exclusive).bits().cast_signed();
         OpenOptions::new().write(true).custom_flags(flags).open(path)
     };
-    let direct = match open(OFlags::DIRECT) {
+    match open(OFlags::DIRECT) {
+        // Some file systems have no direct I/O.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
             open(OFlags::empty())
         }
         other => other,
-    };
-    let mut file = direct.map_err(failed())?;
-    let aligned = bytes / ALIGNMENT as u64 * ALIGNMENT as u64;
-    let mut done = 0;
-    while done < aligned {
-        leave.check("fill the subject")?;
-        let piece = pieces.next(aligned - done);
-        file.write_all(piece).map_err(failed())?;
-        done += piece.len() as u64;
     }
-    file.sync_all().map_err(failed())?;
-    if done < bytes {
-        // The rest is shorter than any device's block, so this is a file.
-        let mut rest = open(OFlags::empty()).map_err(failed())?;
-        io::Seek::seek(&mut rest, io::SeekFrom::Start(done)).map_err(failed())?;
-        rest.write_all(pieces.next(bytes - done)).map_err(failed())?;
-        rest.sync_all().map_err(failed())?;
-    }
-    Ok(())
-}
-
-fn fill_nbd(uri: &str, bytes: u64, pieces: &mut Pieces, leave: &Leave<'_>) -> Result<(), LabError> {
-    let mut writer = Writer::connect(uri)?;
-    let mut done = 0;
-    while done < bytes {
-        leave.check("fill the subject")?;
-        let piece = pieces.next(bytes - done);
-        writer.write(done, piece)?;
-        done += piece.len() as u64;
-    }
-    writer.finish()
 }
 
 /// Makes a file of so many bytes that must not exist, whole and synced; a part of one is removed
@@ -157,35 +144,17 @@ pub(crate) fn make_file(
     seed: u64,
     leave: &Leave<'_>,
 ) -> Result<(), LabError> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .map_err(LabError::file("create", path))?;
-    let written = write_content(&mut file, path, bytes, seed, leave);
+    let mut file = File::create_new(path).map_err(LabError::file("create", path))?;
+    let written = Pieces::new(seed)
+        .pour(bytes, "write a file", leave, |_, piece| {
+            file.write_all(piece).map_err(LabError::file("write", path))
+        })
+        .and_then(|()| file.sync_all().map_err(LabError::file("sync", path)));
     if written.is_err() {
         // The error of the writing is the one to tell.
         let _ = std::fs::remove_file(path);
     }
     written
-}
-
-fn write_content(
-    file: &mut File,
-    path: &Path,
-    bytes: u64,
-    seed: u64,
-    leave: &Leave<'_>,
-) -> Result<(), LabError> {
-    let mut pieces = Pieces::new(seed);
-    let mut done = 0;
-    while done < bytes {
-        leave.check("write a file")?;
-        let piece = pieces.next(bytes - done);
-        file.write_all(piece).map_err(LabError::file("write", path))?;
-        done += piece.len() as u64;
-    }
-    file.sync_all().map_err(LabError::file("sync", path))
 }
 
 /// Reads a file, or all files of a folder, so that the page cache holds them. Symbolic links are
@@ -226,11 +195,10 @@ pub(super) fn check_folder(path: &Path) -> Result<(), LabError> {
         && meta.uid() == rustix::process::geteuid().as_raw();
     match is_ours {
         true => Ok(()),
-        false => Err(LabError::StepFailed {
-            action: format!("remove {}", path.display()),
-            reason: "it is no folder that the laboratory made".to_owned(),
-            command: None,
-        }),
+        false => {
+            let action = format!("remove {}", path.display());
+            Err(LabError::step(action, "it is no folder that the laboratory made"))
+        }
     }
 }
 
@@ -299,7 +267,7 @@ mod tests {
         let path = dir.path().join("a");
         let size = 3 * PIECE + 5000;
         std::fs::write(&path, vec![0; size]).unwrap();
-        let region = 2 * PIECE + 4500;
+        let region = 2 * PIECE + ALIGNMENT;
         let target = Target::Device(path.clone());
         fill(&target, region as u64, 7, &leave(&StopFlag::default())).unwrap();
         let content = std::fs::read(&path).unwrap();

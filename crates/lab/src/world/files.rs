@@ -55,21 +55,15 @@ fn is_passing(refusal: &Refusal) -> bool {
     holders.iter().all(|holder| matches!(holder, Holder::Process { .. }))
 }
 
-/// A block device that is held exclusively until this is dropped.
-#[derive(Debug)]
-pub struct Claim {
-    _device: File,
-}
-
 /// See [`super::World::claim`].
-pub(super) fn claim(path: &Path) -> Result<Option<Claim>, LabError> {
+pub(super) fn claim(path: &Path) -> Result<Option<File>, LabError> {
     let failed = || LabError::file("take for itself", path);
     if !fs::metadata(path).map_err(failed())?.file_type().is_block_device() {
         return Ok(None);
     }
     let flags = OFlags::EXCL.bits().cast_signed();
     match OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Ok(device) => Ok(Some(Claim { _device: device })),
+        Ok(device) => Ok(Some(device)),
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) => {
             // The probe knows by whom; if it finds nobody any more, the claim was a moment's.
             check_unused(path).and(Err(failed()(error)))
@@ -80,12 +74,34 @@ pub(super) fn claim(path: &Path) -> Result<Option<Claim>, LabError> {
 
 /// Bytes of a file or block device; `None` if it is neither, or cannot be opened for reading.
 pub(crate) fn size_of(path: &Path) -> Option<u64> {
-    let meta = fs::metadata(path).ok()?;
-    if !meta.file_type().is_block_device() {
-        return meta.is_file().then_some(meta.len());
+    match path_kind(path).ok()?? {
+        PathKind::File | PathKind::Block => path_size(path).ok(),
+        PathKind::Folder | PathKind::Other => None,
     }
-    // The end of a block device is its size, without an ioctl.
-    File::open(path).ok()?.seek(SeekFrom::End(0)).ok()
+}
+
+/// Where its end is: of a block device, too, and without an ioctl.
+pub(super) fn path_size(path: &Path) -> io::Result<u64> {
+    File::open(path)?.seek(SeekFrom::End(0))
+}
+
+/// See [`super::World::sync_path`].
+pub(super) fn sync_path(path: &Path) -> io::Result<()> {
+    let file = File::open(path)?;
+    match file.metadata()?.file_type().is_block_device() {
+        true => file.sync_all(),
+        false => Ok(rustix::fs::syncfs(&file)?),
+    }
+}
+
+/// See [`super::World::drop_caches`].
+pub(super) fn drop_caches() -> Result<(), LabError> {
+    rustix::fs::sync();
+    let path = "/proc/sys/vm/drop_caches";
+    fs::write(path, "3").map_err(|error| {
+        let next = "run as root, or set drop_caches = false in the campaign";
+        LabError::step("drop the page cache", format!("{path}: {error}; {next}"))
+    })
 }
 
 /// See [`super::World::holes`]. A file system that does not tell its holes shows none.

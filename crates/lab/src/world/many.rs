@@ -3,36 +3,33 @@
 //! ```text
 //!   0 s ──┬── program 1 ────────────────┤ wall_s
 //!         ├── program 2 ───────────┤ wall_s
-//!         └── beside: fail ┤   add ┤ ask ┤ ask ┤     one command at a time
+//!         └── story: fail ┤   add ┤ ask ┤ ask ┤      one command at a time
 //! ```
 //!
 //! Invariants:
 //!
-//! * the end of each program is noted by a thread that sleeps until then, so that its time is not
-//!   rounded to the rhythm in which the stop flag is looked at;
-//! * every program is waited for, on every way out, and only by this thread: until then its number
-//!   is its own, so a signal cannot reach a stranger;
+//! * the end of a program is noted when it comes: its time is not rounded to the rhythm in which the
+//!   stop flag is looked at;
 //! * nothing of a program that ends is waited for: neither its children nor what they say.
 
 use std::ffi::OsString;
-use std::process::Child;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use rustix::process::Signal;
 
-use super::process::{Output, signal_group, spawn, try_wait, wait};
-use super::{Beside, StopFlag};
-use crate::command::{CommandLine, Exit, Finished, ToolOutput};
+use super::StopFlag;
+use super::process::{Process, wait_for};
+use crate::command::{CommandLine, Exit, ToolOutput};
 use crate::error::LabError;
+use crate::story::Story;
 
 /// How often the stop flag and what is due are looked at while programs run: 50 wake-ups a second
 /// beside the measurement.
 const POLL: Duration = Duration::from_millis(20);
 /// How long programs may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long a command beside them may take beyond the programs that it accompanies.
-const BESIDE_LIMIT: Duration = Duration::from_secs(30);
+/// How long a command of the story may take beyond the programs that it accompanies.
+const STORY_LIMIT: Duration = Duration::from_secs(30);
 
 /// What becomes of the children that a program leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,209 +40,112 @@ pub(super) enum Left {
     Alone,
 }
 
-/// A program that was started.
-struct Running<'c> {
-    command: &'c CommandLine,
-    child: Child,
-    output: Output,
-    left: Left,
-    /// How it ended, and when.
-    ended: Option<(Exit, Duration)>,
-}
-
-impl Running<'_> {
-    /// Takes note of its end, if it has ended.
-    fn look(&mut self, at: Duration) -> Result<(), LabError> {
-        if self.ended.is_none() && is_over(&self.child) {
-            if self.left == Left::Ended {
-                signal_group(&self.child, self.command, Signal::KILL)?;
-            }
-            self.ended = Some((wait(&mut self.child, self.command)?, at));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Running<'_> {
-    /// The way out after an error: nobody is left to report another to.
-    fn drop(&mut self) {
-        if self.ended.is_none() {
-            let _ = signal_group(&self.child, self.command, Signal::KILL);
-            let _ = self.child.wait();
-        }
-    }
-}
-
 /// See [`super::World::run_all`].
 pub(super) fn run_all(
     commands: &[CommandLine],
     left: Left,
     limit: Duration,
     stop: &StopFlag,
-    beside: &mut dyn Beside,
+    story: &mut Story,
     mark: Option<&OsString>,
 ) -> Result<Vec<ToolOutput>, LabError> {
     let began = Instant::now();
-    let (send, ends) = channel();
-    let mut running = Vec::with_capacity(commands.len());
-    for (index, command) in commands.iter().enumerate() {
-        let (child, output) = spawn(command, mark)?;
-        report_end(index, &child, began, send.clone());
-        running.push(Running { command, child, output, left, ended: None });
-    }
-    let mut under_way = UnderWay { child: None, mark };
-    while running.iter().any(|one| one.ended.is_none()) {
-        note_ends(&ends, &mut running, began)?;
-        under_way.go_on(began, beside)?;
+    let started = commands.iter().map(|command| Process::start(command, mark));
+    let mut running = started.collect::<Result<Vec<_>, _>>()?;
+    let mut aside = None;
+    while running.iter().any(Process::runs) {
+        wait_for(&running, POLL);
+        running.iter_mut().try_for_each(|one| one.look(left == Left::Ended))?;
+        go_on(&mut aside, began, story, mark)?;
         let verdict = if stop.is_set() {
             Some(Exit::Stopped)
-        } else if running.iter().any(|one| one.output.is_flood()) {
+        } else if running.iter().any(Process::is_flood) {
             Some(Exit::Flooded)
         } else {
             (began.elapsed() >= limit).then_some(Exit::TimedOut)
         };
         if let Some(exit) = verdict {
-            end_all(&mut running, &exit, began)?;
+            end_all(&mut running, &exit)?;
         }
     }
-    under_way.finish(began, stop, beside)?;
-    Ok(running.iter_mut().map(output_of).collect())
+    if let Some(last) = aside {
+        finish(last, began, stop, story)?;
+    }
+    running.into_iter().map(|one| output_of(one, began)).collect()
 }
 
-fn output_of(one: &mut Running<'_>) -> ToolOutput {
-    let is_flood = one.output.is_flood();
-    let (stdout, stderr) = one.output.collect();
-    // The loop above has seen the end of each.
-    let (mut exit, at) = one.ended.clone().unwrap_or((Exit::Code(-1), Duration::ZERO));
-    if is_flood && matches!(exit, Exit::Code(_)) {
+fn output_of(one: Process, began: Instant) -> Result<ToolOutput, LabError> {
+    let is_flood = one.is_flood();
+    let (done, at) = one.finished()?;
+    let exit = match done.exit {
         // It ended by itself before anybody looked; what is kept is not all that it said.
-        exit = Exit::Flooded;
-    }
-    ToolOutput { exit, stdout, stderr, wall_s: at.as_secs_f64() }
-}
-
-/// Sends the child's index and the time of its end, without waiting for it in the sense that frees
-/// its number.
-fn report_end(index: usize, child: &Child, began: Instant, to: Sender<(usize, Duration)>) {
-    let Some(pid) = Pid::from_raw(child.id() as i32) else { return };
-    std::thread::spawn(move || {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        let wait = || rustix::process::waitid(WaitId::Pid(pid), options);
-        while matches!(wait(), Err(rustix::io::Errno::INTR)) {}
-        // A closed channel means that the end has been seen otherwise.
-        let _ = to.send((index, began.elapsed()));
-    });
-}
-
-/// Waits a moment for an end, and takes note of it.
-fn note_ends(
-    ends: &Receiver<(usize, Duration)>,
-    running: &mut [Running<'_>],
-    began: Instant,
-) -> Result<(), LabError> {
-    match ends.recv_timeout(POLL) {
-        Ok((index, at)) => running[index].look(at),
-        // A thread could not report: look at all of them.
-        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-            running.iter_mut().try_for_each(|one| one.look(began.elapsed()))
-        }
-    }
+        Exit::Code(_) if is_flood => Exit::Flooded,
+        exit => exit,
+    };
+    let wall_s = at.saturating_duration_since(began).as_secs_f64();
+    Ok(ToolOutput { exit, stdout: done.stdout, stderr: done.stderr, wall_s })
 }
 
 /// Ends every program that still runs: SIGTERM, so that it can take its own children along, then
 /// SIGKILL, also for children that it left.
-fn end_all(running: &mut [Running<'_>], exit: &Exit, began: Instant) -> Result<(), LabError> {
-    for one in running.iter().filter(|one| one.ended.is_none()) {
-        signal_group(&one.child, one.command, Signal::TERM)?;
-    }
+fn end_all(running: &mut [Process], exit: &Exit) -> Result<(), LabError> {
+    running.iter().try_for_each(|one| one.signal(Signal::TERM))?;
     let deadline = Instant::now() + GRACE;
-    for one in running.iter_mut().filter(|one| one.ended.is_none()) {
-        while !is_over(&one.child) && Instant::now() < deadline {
-            std::thread::sleep(POLL / 4);
-        }
-        signal_group(&one.child, one.command, Signal::KILL)?;
-        wait(&mut one.child, one.command)?;
-        one.ended = Some((exit.clone(), began.elapsed()));
+    for one in running.iter_mut().filter(|one| one.runs()) {
+        one.end_by(deadline)?;
+        one.call_it(exit.clone());
     }
     Ok(())
 }
 
-/// Whether the child has ended, without freeing its number.
-fn is_over(child: &Child) -> bool {
-    let Some(pid) = Pid::from_raw(child.id() as i32) else { return true };
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-    !matches!(rustix::process::waitid(WaitId::Pid(pid), options), Ok(None))
+/// Hands the result of the story's command over when there is one, and starts the next.
+fn go_on(
+    aside: &mut Option<Process>,
+    began: Instant,
+    story: &mut Story,
+    mark: Option<&OsString>,
+) -> Result<(), LabError> {
+    if let Some(process) = aside {
+        process.look(false)?;
+    }
+    if let Some(ended) = aside.take_if(|process| !process.runs()) {
+        story.did(began.elapsed(), &ended.finished()?.0);
+    }
+    if aside.is_none()
+        && let Some(command) = story.due(began.elapsed())
+    {
+        *aside = Some(Process::start(&command, mark)?);
+    }
+    Ok(())
 }
 
-/// The command beside them that is under way.
-struct UnderWay<'m> {
-    child: Option<(CommandLine, Child, Output)>,
-    mark: Option<&'m OsString>,
-}
-
-impl UnderWay<'_> {
-    /// Hands the result of the command over when there is one, and starts the next.
-    fn go_on(&mut self, began: Instant, beside: &mut dyn Beside) -> Result<(), LabError> {
-        if let Some((command, mut child, mut output)) = self.child.take() {
-            let Some(exit) = try_wait(&mut child, &command)? else {
-                self.child = Some((command, child, output));
-                return Ok(());
-            };
-            let (stdout, stderr) = output.collect();
-            beside.did(began.elapsed(), &Finished { exit, stdout, stderr });
-        }
-        if let Some(command) = beside.due(began.elapsed()) {
-            let (child, output) = spawn(&command, self.mark)?;
-            self.child = Some((command, child, output));
-        }
-        Ok(())
+/// Lets the story's command that is under way end: an array is not left in the middle of a change.
+fn finish(
+    mut last: Process,
+    began: Instant,
+    stop: &StopFlag,
+    story: &mut Story,
+) -> Result<(), LabError> {
+    let grace = if stop.is_set() { GRACE } else { STORY_LIMIT };
+    if !last.end_by(Instant::now() + grace)? {
+        last.call_it(Exit::TimedOut);
     }
-
-    /// Lets the command that is under way end: an array is not left in the middle of a change.
-    fn finish(
-        &mut self,
-        began: Instant,
-        stop: &StopFlag,
-        beside: &mut dyn Beside,
-    ) -> Result<(), LabError> {
-        let Some((command, mut child, mut output)) = self.child.take() else { return Ok(()) };
-        let deadline = Instant::now() + if stop.is_set() { GRACE } else { BESIDE_LIMIT };
-        while !is_over(&child) && Instant::now() < deadline {
-            std::thread::sleep(POLL / 4);
-        }
-        let in_time = is_over(&child);
-        signal_group(&child, &command, Signal::KILL)?;
-        let exit = wait(&mut child, &command)?;
-        let exit = if in_time { exit } else { Exit::TimedOut };
-        let (stdout, stderr) = output.collect();
-        beside.did(began.elapsed(), &Finished { exit, stdout, stderr });
-        Ok(())
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    /// The way out after an error.
-    fn drop(&mut self) {
-        if let Some((command, child, _)) = &mut self.child {
-            let _ = signal_group(child, command, Signal::KILL);
-            let _ = child.wait();
-        }
-    }
+    story.did(began.elapsed(), &last.finished()?.0);
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::array::{Array, Braid, Keeper};
-    use crate::story::Story;
-    use crate::world::Alone;
 
     fn shell(script: &str) -> CommandLine {
         CommandLine::new("sh").arg("-c").arg(script)
     }
 
     fn run(commands: &[CommandLine], stop: &StopFlag) -> Vec<ToolOutput> {
-        run_all(commands, Left::Ended, Duration::from_secs(600), stop, &mut Alone, None).unwrap()
+        run_all(commands, Left::Ended, Duration::from_secs(600), stop, &mut Story::none(), None)
+            .unwrap()
     }
 
     #[test]
@@ -340,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_server_that_a_program_started_stays() {
-        let (stop, mut story) = (StopFlag::default(), Alone);
+        let (stop, mut story) = (StopFlag::default(), Story::none());
         let commands = [shell("sleep 1000 & echo $!")];
         let limit = Duration::from_secs(600);
         let done = run_all(&commands, Left::Alone, limit, &stop, &mut story, None).unwrap();
@@ -355,7 +255,7 @@ mod tests {
         let limit = Duration::from_millis(1);
         let stop = StopFlag::default();
         let commands = [shell("sleep 1000")];
-        let done = run_all(&commands, Left::Ended, limit, &stop, &mut Alone, None).unwrap();
+        let done = run_all(&commands, Left::Ended, limit, &stop, &mut Story::none(), None).unwrap();
         assert_eq!(done[0].exit, Exit::TimedOut);
     }
 
@@ -368,13 +268,17 @@ mod tests {
             [shell(&format!("sleep 1000; : {mark}")), CommandLine::new("/nonexistent/tool")];
         let limit = Duration::from_secs(600);
         let stop = StopFlag::default();
-        let error = run_all(&commands, Left::Ended, limit, &stop, &mut Alone, None);
+        let error = run_all(&commands, Left::Ended, limit, &stop, &mut Story::none(), None);
         assert!(error.unwrap_err().to_string().contains("/nonexistent/tool"));
-        let command_lines = std::fs::read_dir("/proc").unwrap().flatten();
-        let command_lines = command_lines.map(|entry| entry.path().join("cmdline"));
-        let alive = command_lines
-            .filter_map(|path| std::fs::read(path).ok())
-            .any(|line| String::from_utf8_lossy(&line).contains(&mark));
-        assert!(!alive, "the other one lives on");
+        let is_alive = || {
+            let command_lines = std::fs::read_dir("/proc").unwrap().flatten();
+            command_lines
+                .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+                .any(|line| String::from_utf8_lossy(&line).contains(&mark))
+        };
+        // A child that it had just begun to start has been signalled, and dies in its own time.
+        while is_alive() {
+            std::thread::yield_now();
+        }
     }
 }

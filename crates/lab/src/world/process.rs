@@ -1,77 +1,180 @@
 //! Child processes: started in a group of their own, watched, ended.
+//!
+//! What one says goes to files in memory and not through pipes. Nobody has to read along, so that it is
+//! never stopped by a full pipe, and nobody waits for the end of a pipe that its children keep open.
+//!
+//! Invariants:
+//!
+//! * a child is waited for on every way out, and only by its [`Process`]: until then its number is its
+//!   own, so a signal cannot reach a stranger;
+//! * no more than [`MOST_OUTPUT`] bytes of a stream are taken in; who runs a child looks whether more
+//!   was said, and ends it.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
-use super::stream::{LINGER, Stream};
-use crate::command::{CommandLine, Exit};
+use crate::command::{CommandLine, Exit, Finished, MOST_OUTPUT};
 use crate::error::LabError;
 
-/// What a child says, read beside everything else: a full pipe would stop it.
-pub(super) struct Output {
-    stdout: Option<Stream>,
-    stderr: Option<Stream>,
+/// A child that was started.
+pub(super) struct Process {
+    program: String,
+    child: Child,
+    group: Pid,
+    /// Can be read from when it has ended.
+    hold: OwnedFd,
+    said: [File; 2],
+    /// How it ended, and when that was seen.
+    ended: Option<(Exit, Instant)>,
 }
 
-impl Output {
-    /// Standard output and standard error of a child that has ended: to their ends, or as far as
-    /// they came when somebody else keeps them open.
-    pub(super) fn collect(&mut self) -> (String, String) {
-        let until = Instant::now() + LINGER;
-        let text = |stream: Option<Stream>| stream.map_or_else(String::new, |s| s.collect(until));
-        (text(self.stdout.take()), text(self.stderr.take()))
+impl Process {
+    /// Starts a child in a process group of its own, so that Ctrl-C at the terminal reaches only this
+    /// process, which then stops its children in order.
+    ///
+    /// `mark` goes into its environment, and so to its own children.
+    pub(super) fn start(command: &CommandLine, mark: Option<&OsString>) -> Result<Self, LabError> {
+        let failed = |error| failed("start", &command.program)(error);
+        let memory = |name| memfd_create(name, MemfdFlags::CLOEXEC).map(File::from);
+        let (stdout, stderr) = memory("stdout")
+            .and_then(|stdout| Ok((stdout, memory("stderr")?)))
+            .map_err(|errno| failed(errno.into()))?;
+        let mut program = Command::new(&command.program);
+        if let Some(folder) = &command.cwd {
+            program.current_dir(folder);
+        }
+        if let Some(mark) = mark {
+            program.env(super::strays::MARK, mark);
+        }
+        let mut child = program
+            .args(&command.args)
+            // Tools write for people in the user's language and with its decimal sign; parsers read
+            // English and a point.
+            .env("LC_ALL", "C")
+            .stdin(Stdio::null())
+            .stdout(stdout.try_clone().map_err(failed)?)
+            .stderr(stderr.try_clone().map_err(failed)?)
+            .process_group(0)
+            .spawn()
+            .map_err(|source| LabError::Spawn { program: command.program.clone(), source })?;
+        let group = Pid::from_child(&child);
+        let hold = pidfd_open(group, PidfdFlags::empty()).map_err(|errno| {
+            // Nothing could watch it.
+            let _ = child.kill().and_then(|()| child.wait());
+            failed(errno.into())
+        })?;
+        let (program, said) = (command.program.clone(), [stdout, stderr]);
+        Ok(Self { program, child, group, hold, said, ended: None })
     }
 
-    /// Whether more was said than is kept.
+    /// Whether its end has not been seen yet.
+    pub(super) fn runs(&self) -> bool {
+        self.ended.is_none()
+    }
+
+    /// Whether more was said than is taken in.
     pub(super) fn is_flood(&self) -> bool {
-        [&self.stdout, &self.stderr].into_iter().flatten().any(Stream::is_flood)
+        let length = |file: &File| file.metadata().map_or(0, |meta| meta.len());
+        self.said.iter().any(|file| length(file) > MOST_OUTPUT as u64)
+    }
+
+    /// Takes note of its end, if it has ended; `with_children` ends what it has left.
+    pub(super) fn look(&mut self, with_children: bool) -> Result<(), LabError> {
+        if self.runs() && wait_for([&*self], Duration::ZERO) {
+            let now = Instant::now();
+            if with_children {
+                self.signal(Signal::KILL)?;
+            }
+            self.wait(now)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until then, and ends it and what it has started. Answers whether it ended by itself.
+    pub(super) fn end_by(&mut self, deadline: Instant) -> Result<bool, LabError> {
+        // A signal to this process ends a wait before its time.
+        let in_time = loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let has_ended = wait_for([&*self], left);
+            if has_ended || left.is_zero() {
+                break has_ended;
+            }
+        };
+        self.signal(Signal::KILL)?;
+        self.wait(Instant::now())?;
+        Ok(in_time)
+    }
+
+    /// Says how it ended, where this is known better.
+    pub(super) fn call_it(&mut self, exit: Exit) {
+        if let Some((known, _)) = &mut self.ended {
+            *known = exit;
+        }
+    }
+
+    /// Signals it and what it has started, as long as it has not been waited for.
+    pub(super) fn signal(&self, signal: Signal) -> Result<(), LabError> {
+        if !self.runs() {
+            return Ok(());
+        }
+        match kill_process_group(self.group, signal) {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+            Err(errno) => Err(failed("stop", &self.program)(errno.into())),
+        }
+    }
+
+    fn wait(&mut self, at: Instant) -> Result<(), LabError> {
+        let status = self.child.wait().map_err(failed("wait for", &self.program))?;
+        self.ended = Some((exit_of(status), at));
+        Ok(())
+    }
+
+    /// How one that has ended did, when, and what it said.
+    pub(super) fn finished(self) -> Result<(Finished, Instant), LabError> {
+        let text = |file: &File| {
+            let length = file.metadata()?.len();
+            let mut bytes =
+                vec![0; usize::try_from(length).unwrap_or(MOST_OUTPUT).min(MOST_OUTPUT)];
+            file.read_exact_at(&mut bytes, 0)?;
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let [stdout, stderr] =
+            self.said.each_ref().map(|file| text(file).map_err(failed("read from", &self.program)));
+        let (exit, at) = self.ended.clone().unwrap_or((Exit::Code(-1), Instant::now()));
+        Ok((Finished { exit, stdout: stdout?, stderr: stderr? }, at))
     }
 }
 
-/// Starts a child in a process group of its own, so that Ctrl-C at the terminal reaches only this
-/// process, which then stops its children in order.
-///
-/// `mark` goes into its environment, and so to its own children.
-pub(super) fn spawn(
-    command: &CommandLine,
-    mark: Option<&OsString>,
-) -> Result<(Child, Output), LabError> {
-    let mut program = Command::new(&command.program);
-    if let Some(folder) = &command.cwd {
-        program.current_dir(folder);
+impl Drop for Process {
+    /// The way out after an error: nobody is left to report another to.
+    fn drop(&mut self) {
+        if self.runs() {
+            let _ = self.signal(Signal::KILL);
+            let _ = self.child.wait();
+        }
     }
-    if let Some(mark) = mark {
-        program.env(super::strays::MARK, mark);
-    }
-    let mut child = program
-        .args(&command.args)
-        // Tools write for people in the user's language and with its decimal sign; parsers read
-        // English and a point.
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
-        .map_err(|source| LabError::Spawn { program: command.program.clone(), source })?;
-    let output = Output {
-        stdout: child.stdout.take().map(Stream::read),
-        stderr: child.stderr.take().map(Stream::read),
-    };
-    Ok((child, output))
 }
 
-pub(super) fn try_wait(child: &mut Child, command: &CommandLine) -> Result<Option<Exit>, LabError> {
-    let status = child.try_wait().map_err(failed("wait for", command))?;
-    Ok(status.map(exit_of))
-}
-
-pub(super) fn wait(child: &mut Child, command: &CommandLine) -> Result<Exit, LabError> {
-    child.wait().map(exit_of).map_err(failed("wait for", command))
+/// Waits for the end of any of those that run, so long at most. Answers whether one has ended.
+pub(super) fn wait_for<'p>(
+    processes: impl IntoIterator<Item = &'p Process>,
+    most: Duration,
+) -> bool {
+    let running = processes.into_iter().filter(|one| one.runs());
+    let mut ends: Vec<_> = running.map(|one| PollFd::new(&one.hold, PollFlags::IN)).collect();
+    // Longer than the system can count is for ever.
+    let most = Timespec::try_from(most).ok();
+    // One that is interrupted was a short wait in which none ended.
+    poll(&mut ends, most.as_ref()).is_ok_and(|ended| ended > 0)
 }
 
 fn exit_of(status: ExitStatus) -> Exit {
@@ -82,25 +185,8 @@ fn exit_of(status: ExitStatus) -> Exit {
     }
 }
 
-/// Signals the child and what it has started. The child must not have been waited for: its number
-/// may belong to somebody else then.
-pub(super) fn signal_group(
-    child: &Child,
-    command: &CommandLine,
-    signal: Signal,
-) -> Result<(), LabError> {
-    let Some(group) = Pid::from_raw(child.id() as i32) else { return Ok(()) };
-    match rustix::process::kill_process_group(group, signal) {
-        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
-        Err(errno) => Err(failed("stop", command)(errno.into())),
-    }
-}
-
 /// For `map_err` on what is done to a child.
-pub(super) fn failed(
-    action: &'static str,
-    command: &CommandLine,
-) -> impl FnOnce(std::io::Error) -> LabError {
-    let program = command.program.clone();
+fn failed(action: &'static str, program: &str) -> impl FnOnce(std::io::Error) -> LabError {
+    let program = program.to_owned();
     move |source| LabError::Process { action, program, source }
 }

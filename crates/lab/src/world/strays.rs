@@ -87,13 +87,8 @@ fn look_at(pid: Pid, wanted: &[u8], but_volumes: bool) -> Option<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::CommandLine;
-    use crate::world::process;
-
-    fn end(mut child: std::process::Child) {
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
+    use crate::command::{CommandLine, Exit};
+    use crate::world::process::Process;
 
     #[test]
     fn those_with_the_mark_end_and_no_others() {
@@ -107,22 +102,26 @@ mod tests {
         let sleep = CommandLine::new("sleep").arg("1000");
         let (mine, other) = (dir.path().join("a"), dir.path().join("a-b"));
         let (mine, other) = (mine.into_os_string(), other.into_os_string());
-        let start = |command, mark| process::spawn(command, mark).unwrap().0;
-        let mut stray = start(&sleep, Some(&mine));
+        let start = |command, mark| Process::start(command, mark).unwrap();
+        let ended = |mut process: Process| {
+            process.look(false).unwrap();
+            assert!(!process.runs());
+            process.finished().unwrap().0.exit
+        };
+        let stray = start(&sleep, Some(&mine));
         let mut served = start(&volume, Some(&mine));
-        let mut foreign = start(&sleep, Some(&other));
-        let mut unmarked = start(&sleep, None);
+        let mut others = [start(&sleep, Some(&other)), start(&sleep, None)];
 
         assert_eq!(end_strays(&mine, true).unwrap(), 1);
-        assert_eq!(stray.wait().unwrap().code(), None, "a signal ended it");
-        assert!(served.try_wait().unwrap().is_none(), "volumes are spared");
+        assert_eq!(ended(stray), Exit::Signal(15));
+        served.look(false).unwrap();
+        assert!(served.runs(), "volumes are spared");
         assert_eq!(end_strays(&mine, false).unwrap(), 1);
-        assert_eq!(served.wait().unwrap().code(), None);
+        assert_eq!(ended(served), Exit::Signal(15));
         assert_eq!(end_strays(&mine, false).unwrap(), 0);
-        for child in [&mut foreign, &mut unmarked] {
-            assert!(child.try_wait().unwrap().is_none(), "its mark is another");
+        for process in &mut others {
+            process.look(false).unwrap();
+            assert!(process.runs(), "its mark is another");
         }
-        end(foreign);
-        end(unmarked);
     }
 }

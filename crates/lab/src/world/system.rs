@@ -6,17 +6,16 @@
 //! * nothing is removed but folders that this world made, and what lies below them.
 
 use std::ffi::OsString;
-use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::FileTypeExt;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::content::{self, Leave};
 use super::many::Left;
-use super::service::SystemService;
-use super::{Alone, Beside, Service, StopFlag, World, many, process, strays};
-use crate::command::{CommandLine, Exit, Finished, Step, Target, ToolOutput};
+use super::{StopFlag, World, many, strays};
+use crate::command::{CommandLine, Exit, Finished, Step, ToolOutput};
 use crate::error::LabError;
+use crate::story::Story;
 
 /// The real world.
 #[derive(Debug)]
@@ -55,11 +54,8 @@ impl SystemWorld {
     }
 
     fn not_ours(&self, path: &Path) -> LabError {
-        LabError::StepFailed {
-            action: format!("remove {}", path.display()),
-            reason: "it does not lie in a folder that the laboratory made".to_owned(),
-            command: None,
-        }
+        let action = format!("remove {}", path.display());
+        LabError::step(action, "it does not lie in a folder that the laboratory made")
     }
 }
 
@@ -90,25 +86,9 @@ impl World for SystemWorld {
     ) -> Result<Finished, LabError> {
         let commands = std::slice::from_ref(command);
         let mark = self.mark.as_ref();
-        let mut done = many::run_all(commands, Left::Alone, limit, stop, &mut Alone, mark)?;
+        let mut done = many::run_all(commands, Left::Alone, limit, stop, &mut Story::none(), mark)?;
         let ToolOutput { exit, stdout, stderr, .. } = done.remove(0);
         Ok(Finished { exit, stdout, stderr })
-    }
-
-    fn start(&mut self, command: &CommandLine) -> Result<Box<dyn Service>, LabError> {
-        let (child, output) = process::spawn(command, self.mark.as_ref())?;
-        Ok(Box::new(SystemService::new(command.clone(), child, output)))
-    }
-
-    fn nbd_size(&mut self, uri: &str) -> Result<u64, LabError> {
-        crate::nbd::query_size(uri)
-    }
-
-    fn path_size(&mut self, path: &Path) -> Result<u64, LabError> {
-        // Seeking to the end gives the size of a block device as well, without an ioctl.
-        std::fs::File::open(path)
-            .and_then(|mut file| file.seek(SeekFrom::End(0)))
-            .map_err(LabError::file("find out the size of", path))
     }
 
     fn run_all(
@@ -116,9 +96,9 @@ impl World for SystemWorld {
         commands: &[CommandLine],
         limit: Duration,
         stop: &StopFlag,
-        beside: &mut dyn Beside,
+        story: &mut Story,
     ) -> Result<Vec<ToolOutput>, LabError> {
-        many::run_all(commands, Left::Ended, limit, stop, beside, self.mark.as_ref())
+        many::run_all(commands, Left::Ended, limit, stop, story, self.mark.as_ref())
     }
 
     fn perform(&mut self, step: &Step, limit: Duration, stop: &StopFlag) -> Result<(), LabError> {
@@ -144,39 +124,6 @@ impl World for SystemWorld {
             Step::ReadAll(path) => content::read_all(path, &Leave::new(limit, stop)),
             Step::Remove(path) => self.remove(path),
         }
-    }
-
-    fn drop_caches(&mut self) -> Result<(), LabError> {
-        rustix::fs::sync();
-        let path = Path::new("/proc/sys/vm/drop_caches");
-        std::fs::write(path, "3").map_err(|error| LabError::StepFailed {
-            action: "drop the page cache".to_owned(),
-            reason: format!(
-                "{}: {error}; run as root, or set drop_caches = false in the campaign",
-                path.display()
-            ),
-            command: None,
-        })
-    }
-
-    fn sync_path(&mut self, path: &Path) -> Result<(), LabError> {
-        let failed = || LabError::file("sync", path);
-        let file = std::fs::File::open(path).map_err(failed())?;
-        if file.metadata().map_err(failed())?.file_type().is_block_device() {
-            return file.sync_all().map_err(failed());
-        }
-        rustix::fs::syncfs(&file).map_err(|errno| failed()(errno.into()))
-    }
-
-    fn fill(
-        &mut self,
-        target: &Target,
-        bytes: u64,
-        seed: u64,
-        limit: Duration,
-        stop: &StopFlag,
-    ) -> Result<(), LabError> {
-        content::fill(target, bytes, seed, &Leave::new(limit, stop))
     }
 
     fn make_folder(&mut self, parent: &Path) -> Result<PathBuf, LabError> {

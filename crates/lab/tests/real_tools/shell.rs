@@ -30,7 +30,8 @@ fn type_it(tool: &dyn Tool, values: &str, processes: u32, left: &str) {
     fs::create_dir(&sources).unwrap();
     // A shell makes files of noise by itself.
     let is_noise = |data: &SourceData| matches!(data, SourceData::File(..));
-    for data in tool.sources(&settings).iter().filter(|data| !is_noise(data)) {
+    let source = tool.work(&settings, processes).source;
+    if let Some(data) = source.filter(|data| !is_noise(data)) {
         make_source(data, &sources, 1, &StopFlag::default(), &mut SystemWorld::new()).unwrap();
     }
     let spec = TrialSpec {
@@ -47,7 +48,7 @@ fn type_it(tool: &dyn Tool, values: &str, processes: u32, left: &str) {
     };
     let script = tool.plan(&spec).unwrap();
     let told = |steps: &[Step]| steps.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let mut lines = places_in_shell(&spec, &script, &tool.sources(&settings));
+    let mut lines = places_in_shell(&spec, &script, source);
     lines.extend(told(&script.prepare));
     lines.extend(told(&script.warm));
     lines.extend(script.measured_in_shell());

@@ -1,16 +1,13 @@
 //! What was measured, where, with which commands, and how to do it again.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use super::{Context, cells};
-use crate::report::model::{Row, Table};
+use super::{Context, cells, section};
+use crate::report::model::{Block, Row, Section, Table};
 use crate::report::units::{date, digits};
-use crate::words::enumerate;
-use braid_lab::evidence::RegionContent;
 use braid_lab::facts::note_on_sharing;
 use braid_lab::safety::plan_overwrites;
-use braid_lab::store::{Outcome, Results};
+use braid_lab::store::{Outcome, Results, Times};
 use braid_shell::shell_path;
 use braid_stack::ByteSize;
 
@@ -34,155 +31,119 @@ pub(super) fn subtitle(context: &Context<'_>) -> String {
     parts.join(" · ")
 }
 
-/// The subjects, with what lies under them. How each was set up is told by [`commands`].
-pub(super) fn subjects(context: &Context<'_>) -> Table {
-    let results = context.results;
-    // One unit for all, in which none is less than 1.
-    let sizes = results.facts.iter().filter_map(|facts| facts.size_bytes);
-    let (unit, unit_bytes) = match sizes.min() {
-        Some(least) if least < 1 << 30 => ("MiB", (1_u64 << 20) as f64),
-        _ => ("GiB", (1_u64 << 30) as f64),
-    };
-    let scale = |bytes: u64| bytes as f64 / unit_bytes;
-    let rows = results.subjects.iter().map(|subject| {
-        let facts = results.facts.iter().find(|facts| facts.name == subject.name);
-        let size = facts.and_then(|facts| facts.size_bytes);
-        let members: Vec<String> = facts.map_or_else(Vec::new, |facts| {
-            let placed = facts.members.iter();
-            placed
-                .map(|placed| format!("{} on {}", placed.member, placed.place.describe()))
-                .collect()
-        });
+/// What was measured, which says what the names mean.
+pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
+    let blocks = vec![Block::Table(subjects(context))];
+    section("what", "What was measured", String::new(), false, blocks)
+}
+
+/// Where it was measured, with which commands, and how to do it again.
+pub(super) fn setting(context: &Context<'_>) -> Vec<Section> {
+    let tables = [environment(context), again(context), commands(context)];
+    let blocks = tables.into_iter().filter(|table| !table.rows.is_empty()).map(Block::Table);
+    section("how", "How it was measured", String::new(), true, blocks.collect())
+}
+
+/// The subjects, with what lies under them.
+fn subjects(context: &Context<'_>) -> Table {
+    let rows = context.results.subjects.iter().map(|subject| {
+        let facts = context.results.facts.iter().find(|facts| facts.name == subject.name);
+        let members = facts.into_iter().flat_map(|facts| &facts.members);
+        let mut places: Vec<String> = members.map(|member| member.place.describe()).collect();
+        places.dedup();
         let mut notes: Vec<String> = Vec::new();
         notes.extend(subject.baseline.then(|| "Baseline.".to_owned()));
         notes.extend(subject.impossible.as_ref().map(|why| format!("Impossible: {why}.")));
         notes.extend(facts.and_then(|facts| note_on_sharing(&facts.members)));
-        let size = size.map_or_else(
-            || cells::missing("not known"),
-            |bytes| cells::number(digits(scale(bytes)), scale(bytes)),
-        );
+        let size = facts.and_then(|facts| facts.size_bytes);
         cells::row(vec![
-            cells::words(subject.name.clone()),
-            cells::words(subject.source.kind()),
-            cells::words(subject.source.text()),
-            cells::words(members.join("; ")),
-            size,
-            cells::words(notes.join(" ")),
+            cells::words_with(subject.name.clone(), notes.join(" ")),
+            cells::words_with(subject.source.text(), subject.source.kind()),
+            cells::words(places.join("; ")),
+            size.map_or_else(
+                || cells::missing(""),
+                |bytes| cells::number(format!("{:#}", ByteSize(bytes)), bytes as f64),
+            ),
         ])
     });
     Table {
         id: "subjects".to_owned(),
-        title: "What was measured".to_owned(),
-        note: String::new(),
         columns: vec![
             cells::column("subject"),
-            cells::column("kind"),
             cells::column("source"),
-            cells::column("members"),
-            cells::numbers_in("size", unit),
-            cells::column("notes"),
+            cells::column("lies on"),
+            cells::numbers("size"),
         ],
         rows: rows.collect(),
+        ..Table::default()
+    }
+}
+
+/// A table of names and what belongs to them.
+fn list(id: &str, title: &str, heads: [&str; 2], rows: Vec<(&str, String)>) -> Table {
+    let row =
+        |(name, text): (&str, String)| cells::row(vec![cells::words(name), cells::words(text)]);
+    Table {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        note: String::new(),
+        columns: heads.map(cells::column).to_vec(),
+        rows: rows.into_iter().map(row).collect(),
     }
 }
 
 /// The machine of the last session.
-pub(super) fn environment(context: &Context<'_>) -> Vec<(String, String)> {
+fn environment(context: &Context<'_>) -> Table {
     let results = context.results;
-    let Some(session) = results.sessions.last() else { return Vec::new() };
-    let environment = &session.environment;
-    // Several tools come in one package.
-    let versions: BTreeSet<&str> =
-        environment.tools.iter().map(|(_, version)| version.as_str()).collect();
-    let versions: Vec<&str> = versions.into_iter().collect();
-    let virtualised = if environment.virtualised { "yes" } else { "not that it says" };
-    let mut rows = vec![
-        ("Host", environment.host.clone()),
-        ("Kernel", environment.kernel.clone()),
-        ("Processor", format!("{}, {}", environment.cpu, usable_cores(environment.cores))),
-        ("Memory", format!("{:#}", ByteSize(environment.memory_bytes))),
-        ("Virtual machine", virtualised.to_owned()),
-        ("Tools", versions.join(", ")),
-        ("Laboratory", format!("braid {}", environment.laboratory)),
-    ];
-    if let Some(governor) = &environment.governor {
-        rows.insert(3, ("Frequency governor", governor.clone()));
+    let mut rows = Vec::new();
+    if let Some(session) = results.sessions.last() {
+        let environment = &session.environment;
+        // Several tools come in one package.
+        let versions: BTreeSet<&str> =
+            environment.tools.iter().map(|(_, version)| version.as_str()).collect();
+        let governor = environment.governor.iter().map(|governor| format!(", governor {governor}"));
+        let governor: String = governor.collect();
+        let virtualised = if environment.virtualised { ", a virtual machine" } else { "" };
+        rows.extend([
+            ("host", format!("{}, {}{virtualised}", environment.host, environment.kernel)),
+            (
+                "processor",
+                format!("{}, usable cores: {}{governor}", environment.cpu, environment.cores),
+            ),
+            ("memory", format!("{:#}", ByteSize(environment.memory_bytes))),
+            ("tools", versions.into_iter().collect::<Vec<_>>().join(", ")),
+            ("laboratory", format!("braid {}", environment.laboratory)),
+            ("time", time_spent(results)),
+            ("of a raw subject", format!("the first {:#} at most", results.campaign.region)),
+        ]);
     }
-    rows.push(("Time", time_spent(results)));
-    rows.extend(region(results).map(|region| ("Of a raw subject", region)));
     let unchecked = &context.analysis.unchecked;
     if !unchecked.is_empty() {
         let rules = unchecked.iter().map(|(rule, times)| format!("{rule} ({times} times)"));
-        let rules: Vec<String> = rules.collect();
-        rows.push(("Not checked, for lack of evidence", rules.join(", ")));
+        rows.push(("not checked, for lack of evidence", rules.collect::<Vec<_>>().join(", ")));
     }
-    rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-/// What of a raw subject was used, and whether it had been written before.
-fn region(results: &Results) -> Option<String> {
-    let mut filled = BTreeSet::new();
-    let mut found = BTreeSet::new();
-    for trial in results.trials.iter().filter(|trial| trial.outcome == Outcome::Ok) {
-        match trial.evidence.content {
-            Some(RegionContent::Filled) => filled.insert(trial.subject.as_str()),
-            Some(_) => found.insert(trial.subject.as_str()),
-            None => continue,
-        };
-    }
-    let raw = results.trials.iter().any(|trial| {
-        trial.dimensions.get("filesystem").is_none_or(|value| value.to_string() == "none")
-    });
-    let found: Vec<&str> = found.into_iter().collect();
-    let written = match (filled.is_empty(), found.is_empty()) {
-        (true, true) => String::new(),
-        (false, true) => ", written once before they are read".to_owned(),
-        (true, false) => ", not written before they are read".to_owned(),
-        (false, false) => {
-            format!(", written once before they are read (but not {})", enumerate(&found))
-        }
-    };
-    raw.then(|| format!("the first {:#}{written}", results.campaign.region))
-}
-
-fn usable_cores(cores: u32) -> String {
-    match cores {
-        1 => "1 core usable".to_owned(),
-        cores => format!("{cores} cores usable"),
-    }
+    list("environment", "Where", ["what", "which"], rows)
 }
 
 /// Where the hours went.
 fn time_spent(results: &Results) -> String {
-    let sum = |of: fn(&braid_lab::store::Times) -> f64| -> f64 {
-        results.sessions.iter().map(|session| of(&session.times)).sum()
+    let minutes = |of: fn(&Times) -> f64| -> String {
+        digits(results.sessions.iter().map(|session| of(&session.times)).sum::<f64>() / 60.0)
     };
-    let [busy, set_up, own] =
-        [sum(|times| times.busy_s), sum(|times| times.set_up_s), sum(|times| times.overhead_s)];
-    let all = busy + set_up + own;
-    let share = if all > 0.0 { 100.0 * own / all } else { 0.0 };
     format!(
-        "{} measuring, {} setting up, {} of the laboratory's own ({} %)",
-        duration(busy),
-        duration(set_up),
-        duration(own),
-        digits(share)
+        "{} minutes measuring, {} setting up, {} of the laboratory's own",
+        minutes(|times| times.busy_s),
+        minutes(|times| times.set_up_s),
+        minutes(|times| times.overhead_s)
     )
 }
 
-fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 120.0 => format!("{s:.1} s"),
-        s => format!("{:.1} min", s / 60.0),
-    }
-}
-
 /// The commands of the first repetition of each cell that was run.
-pub(super) fn commands(context: &Context<'_>) -> Table {
+fn commands(context: &Context<'_>) -> Table {
     let rows = context.analysis.cells.iter().filter_map(|cell| -> Option<Row> {
         let trials = cell.trials.iter().map(|index| &context.results.trials[*index]);
-        let good = |trial: &&braid_lab::store::StoredTrial| trial.outcome == Outcome::Ok;
-        let trial = trials.clone().find(good).or_else(|| trials.clone().next())?;
+        let trial =
+            trials.clone().find(|trial| trial.outcome == Outcome::Ok).or(trials.clone().next())?;
         Some(cells::row(vec![
             cells::words(context.subject(cell.subject)),
             cells::words(context.label(cell.workload)),
@@ -195,29 +156,23 @@ pub(super) fn commands(context: &Context<'_>) -> Table {
         note: "Of one repetition each; seeds differ from repetition to repetition. Under them is \
                where the raw output lies."
             .to_owned(),
-        columns: vec![
-            cells::column("subject"),
-            cells::column("workload"),
-            cells::column("commands"),
-        ],
+        columns: ["subject", "workload", "commands"].map(cells::column).to_vec(),
         rows: rows.collect(),
     }
 }
 
-/// The command lines that go on with the campaign, run it anew, and write the report again.
-pub(super) fn again(results: &Results, dir: &Path) -> Vec<String> {
-    let campaign = shell_path(dir.join("campaign.toml"));
-    let results_dir = shell_path(dir);
-    let destroy = destroy_flags(results);
-    vec![
-        format!("braid lab resume {results_dir}{destroy}"),
-        format!("braid lab run {campaign} --out NEW-FOLDER{destroy}"),
-        format!("braid lab report {results_dir}"),
-    ]
-}
-
-/// A flag for each thing that exists and that the campaign would overwrite.
-fn destroy_flags(results: &Results) -> String {
-    let overwritten = plan_overwrites(&results.planned);
-    overwritten.iter().map(|path| format!(" --destroy {}", shell_path(path))).collect()
+/// The command lines that go on with the campaign, run it anew, and write the report again, with a flag
+/// for each thing that exists and that the campaign would overwrite.
+fn again(context: &Context<'_>) -> Table {
+    let campaign = shell_path(context.dir.join("campaign.toml"));
+    let results = shell_path(context.dir);
+    let overwritten = plan_overwrites(&context.results.planned);
+    let destroy: String =
+        overwritten.iter().map(|path| format!(" --destroy {}", shell_path(path))).collect();
+    let rows = vec![
+        ("go on", format!("braid lab resume {results}{destroy}")),
+        ("all anew", format!("braid lab run {campaign} --out NEW-FOLDER{destroy}")),
+        ("the report", format!("braid lab report {results}")),
+    ];
+    list("again", "Again", ["what", "command"], rows)
 }

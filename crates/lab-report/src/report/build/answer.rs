@@ -14,20 +14,20 @@
 
 use braid_shell::shell_path;
 
+use super::factors::is_asked;
+use super::words::{name_of, short};
 use super::{Context, steady};
 use crate::analysis::{
-    Cell, Contest, Factor, Kind, KindEffect, LevelEffect, Outcome, Outlook, Phase, State,
+    Cell, Contest, Factor, LevelEffect, Outcome, Outlook, Phase, Rebuild, State,
 };
-use crate::report::build::words::{name_of, short};
-use crate::report::units::{digits, factor, interval, quantity, span, title};
+use crate::report::units::{digits, interval, quantity, span, title};
 use crate::stats::{Effect, estimate};
 use crate::words::enumerate;
 use braid_lab::campaign::Health;
+use braid_lab::metric::Better;
 
 /// So many kinds of work, states or factors are told one by one.
 const FEW: usize = 3;
-/// More subjects than this are no choice that a sentence can tell of.
-const MOST_SUBJECTS: usize = 8;
 /// Sentences of an answer.
 const MOST: usize = 3;
 
@@ -41,8 +41,7 @@ pub(super) fn sentences(context: &Context<'_>) -> Vec<String> {
 fn of_numbers(context: &Context<'_>) -> Vec<String> {
     let analysis = context.analysis;
     if analysis.done == 0 {
-        let nothing = "Nothing has been measured, so there is no answer.".to_owned();
-        return std::iter::once(nothing).chain(first_failure(context)).collect();
+        return vec!["Nothing has been measured, so there is no answer.".to_owned()];
     }
     if !analysis.cells.iter().any(Cell::is_usable) {
         let is_unsettled = |cell: &Cell| matches!(cell.state, State::Unsettled(_));
@@ -55,7 +54,7 @@ fn of_numbers(context: &Context<'_>) -> Vec<String> {
         return std::iter::once(nothing.to_owned()).chain(steady::sentence(context)).collect();
     }
     let mut said = of_phases(context);
-    if analysis.subjects <= MOST_SUBJECTS || context.factors.is_empty() {
+    if !context.is_study() {
         said.extend(of_contests(context));
     }
     said.extend(of_factors(context));
@@ -66,22 +65,11 @@ fn of_numbers(context: &Context<'_>) -> Vec<String> {
     said
 }
 
-fn first_failure(context: &Context<'_>) -> Option<String> {
-    context.analysis.cells.iter().find_map(|cell| match &cell.state {
-        State::Failed(reason) => Some(format!(
-            "The first failure: {} on {}: {reason}",
-            context.label(cell.workload),
-            context.subject(cell.subject)
-        )),
-        _ => None,
-    })
-}
-
 /// "1.90 times", "0.41 of": fit for "... single".
 fn times(effect: &Effect) -> String {
     match effect.ratio {
-        ratio if ratio < 0.995 => format!("{} of", factor(ratio)),
-        ratio => format!("{} times", factor(ratio)),
+        ratio if ratio < 0.995 => format!("{} of", digits(ratio)),
+        ratio => format!("{} times", digits(ratio)),
     }
 }
 
@@ -90,7 +78,7 @@ fn in_brackets(effect: &Effect) -> String {
     interval(effect).map_or_else(String::new, |ends| format!(" ({ends})"))
 }
 
-/// What the subjects are at each kind of work. Without a healthy array's kinds there is none.
+/// What the subjects are at each kind of work, of arrays when they are healthy.
 fn of_contests(context: &Context<'_>) -> Vec<String> {
     let is_healthy = |contest: &&Contest| {
         let works = contest.kind.workloads.iter();
@@ -106,49 +94,40 @@ fn of_contests(context: &Context<'_>) -> Vec<String> {
             None => winners.push((winner, vec![contest])),
         }
     }
-    let mut said = Vec::new();
-    match winners.as_slice() {
-        [] => {}
-        [(winner, won)] => said.push(take(context, *winner, won, contests.len())),
-        many => said.push(it_depends(context, many)),
-    }
-    said.extend(undecided(context, &contests, winners.is_empty()));
+    let merits: Vec<String> = winners
+        .iter()
+        .map(|(winner, won)| {
+            format!(
+                "{}: {}",
+                context.subject(*winner),
+                merits(context, *winner, won, contests.len())
+            )
+        })
+        .collect();
+    let mut said = match (winners.as_slice(), merits.as_slice()) {
+        ([(winner, _)], [only]) if context.analysis.baselines == [*winner] => {
+            vec![format!("Stay with {only}.")]
+        }
+        ([(winner, _)], [only]) => vec![format!("Take {only}{}.", cost(context, *winner))],
+        (_, []) => Vec::new(),
+        (_, many) => vec![format!("It depends on the work. Take {}.", many.join("; take "))],
+    };
+    said.extend(undecided(context, &contests));
     said
 }
 
-/// "Take stripe: 1.90 times single in sequential reads (1.88 to 1.93), ...".
-fn take(context: &Context<'_>, winner: usize, won: &[&Contest], all: usize) -> String {
-    let name = context.subject(winner);
-    let Some(baseline) = context.baseline_name() else {
-        return format!("Take {name}: the fastest in {}.", kinds_in_words(won, all));
-    };
-    if context.analysis.baselines == [winner] {
-        return format!("Stay with {name}: the fastest in {}.", kinds_in_words(won, all));
-    }
-    let mut text = format!("Take {name}: {}", merits(context, winner, won, &baseline));
-    // What it costs elsewhere.
-    let lost = (context.kinds.iter().zip(&context.effects)).filter_map(|(kind, effects)| {
-        let own = effects.iter().find(|one| one.subject == winner)?;
-        (own.outlook == Outlook::Worse).then_some((kind, own))
-    });
-    let lost: Vec<(&Kind, &KindEffect)> = lost.collect();
-    if let Some((kind, own)) = lost.first() {
-        text += &format!(
-            "; but {} it in {}{}",
-            times(&own.effect),
-            kind.name,
-            in_brackets(&own.effect)
-        );
-    }
-    text + "."
-}
-
 /// "1.90 times single in sequential reads (1.88 to 1.93) and 1.41 times in random reads (...)".
-fn merits(context: &Context<'_>, subject: usize, won: &[&Contest], baseline: &str) -> String {
-    let effects = effects_of(context, subject, won);
+fn merits(context: &Context<'_>, subject: usize, won: &[&Contest], all: usize) -> String {
+    let effects = won.iter().filter_map(|contest| {
+        let place = context.kinds.iter().position(|kind| kind.name == contest.kind.name)?;
+        let own = context.effects[place].iter().find(|one| one.subject == subject)?;
+        Some((contest.kind.name.as_str(), own.effect))
+    });
+    let effects: Vec<(&str, Effect)> = effects.collect();
+    let baseline = context.baseline_name().unwrap_or_default();
     let ratios = || effects.iter().map(|(_, effect)| effect.ratio);
     match effects.as_slice() {
-        [] => format!("the fastest in {}", kinds_in_words(won, won.len())),
+        [] => format!("the fastest in {}", kinds_in_words(won, all)),
         few if few.len() <= FEW => {
             let parts = few.iter().enumerate().map(|(place, (kind, effect))| {
                 let of = if place == 0 { format!(" {baseline}") } else { String::new() };
@@ -159,49 +138,22 @@ fn merits(context: &Context<'_>, subject: usize, won: &[&Contest], baseline: &st
         }
         many => {
             let (least, most) = (ratios().fold(f64::MAX, f64::min), ratios().fold(0.0, f64::max));
-            let ends = span(&factor(least), &factor(most));
+            let ends = span(&digits(least), &digits(most));
             format!("{ends} times {baseline} in {} kinds of work", many.len())
         }
     }
 }
 
-/// "It depends on the work: for reads take a (1.59 to 1.85 times single); for writes take b (1.20 times,
-/// 1.15 to 1.25)." The table has each kind by itself.
-fn it_depends(context: &Context<'_>, winners: &[(usize, Vec<&Contest>)]) -> String {
-    let baseline = context.baseline_name();
-    let parts: Vec<String> = winners
-        .iter()
-        .map(|(subject, won)| {
-            let name = context.subject(*subject);
-            let works: Vec<&str> = won.iter().map(|contest| contest.kind.name.as_str()).collect();
-            let effects = effects_of(context, *subject, won);
-            let how_much = match (&baseline, effects.as_slice()) {
-                (None, _) | (_, []) => String::new(),
-                (Some(baseline), [(_, only)]) => match interval(only) {
-                    Some(ends) => format!(" ({} {baseline}, {ends})", times(only)),
-                    None => format!(" ({} {baseline})", times(only)),
-                },
-                (Some(baseline), many) => {
-                    let ratios = || many.iter().map(|(_, effect)| effect.ratio);
-                    let least = factor(ratios().fold(f64::MAX, f64::min));
-                    let ends = span(&least, &factor(ratios().fold(0.0, f64::max)));
-                    format!(" ({ends} times {baseline})")
-                }
-            };
-            format!("for {} take {name}{how_much}", enumerate(&works))
-        })
-        .collect();
-    format!("It depends on the work: {}.", parts.join("; "))
-}
-
-/// What a subject is against the baseline in the kinds of work that it won; nothing of the baseline.
-fn effects_of(context: &Context<'_>, subject: usize, won: &[&Contest]) -> Vec<(String, Effect)> {
-    let of = |contest: &&Contest| {
-        let place = context.kinds.iter().position(|kind| kind.name == contest.kind.name)?;
-        let own = context.effects[place].iter().find(|one| one.subject == subject)?;
-        Some((contest.kind.name.clone(), own.effect))
-    };
-    won.iter().filter_map(of).collect()
+/// What taking a subject costs in another kind of work, the first of several.
+fn cost(context: &Context<'_>, winner: usize) -> String {
+    let mut kinds = context.kinds.iter().zip(&context.effects);
+    let lost = kinds.find_map(|(kind, effects)| {
+        let own = effects.iter().find(|one| one.subject == winner)?;
+        (own.outlook == Outlook::Worse).then_some((kind, own.effect))
+    });
+    lost.map_or_else(String::new, |(kind, effect)| {
+        format!("; but {} it in {}{}", times(&effect), kind.name, in_brackets(&effect))
+    })
 }
 
 /// "sequential reads and random reads", or "all 5 kinds of work".
@@ -215,118 +167,99 @@ fn kinds_in_words(contests: &[&Contest], all: usize) -> String {
 }
 
 /// What cannot be told, why, and what it would take.
-fn undecided(context: &Context<'_>, contests: &[&Contest], alone: bool) -> Vec<String> {
-    let mut said = Vec::new();
-    let with = |is: &dyn Fn(&Outcome) -> bool| -> Vec<&Contest> {
-        contests.iter().copied().filter(|contest| is(&contest.outcome)).collect()
-    };
-    let alike = with(&|outcome| matches!(outcome, Outcome::Alike(_)));
-    if !alike.is_empty() {
-        let apart = alike.iter().map(|contest| match contest.outcome {
-            Outcome::Alike(apart) => apart,
-            _ => 0.0,
-        });
-        let who = if alone { subjects_in_words(context, alike[0]) } else { "all".to_owned() };
-        said.push(format!(
-            "In {} {who} are alike, within {} %.",
-            kinds_in_words(&alike, contests.len()),
-            digits(100.0 * apart.fold(0.0, f64::max))
-        ));
-    }
-    let open = with(&|outcome| matches!(outcome, Outcome::Open { .. }));
-    if let Some(first) = open.first() {
-        let who = subjects_in_words(context, first);
-        let lead = context.subject(first.leader());
-        let mut text = format!(
-            "{who} cannot be told apart in {}: {lead} was {} % ahead of the next, and repetitions \
-             scatter by {} %.",
-            kinds_in_words(&open, contests.len()),
-            digits(100.0 * (first.margin.ratio - 1.0)),
-            digits(100.0 * first.margin.log_sd)
-        );
-        if !first.margin.has_interval() {
-            text = format!(
-                "{who} cannot be told apart in {}: there is one repetition.",
-                kinds_in_words(&open, contests.len())
-            );
+fn undecided(context: &Context<'_>, contests: &[&Contest]) -> Vec<String> {
+    let (mut alike, mut open, mut said) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut most_apart, mut needed) = (0.0_f64, None);
+    for contest in contests {
+        match contest.outcome {
+            Outcome::Winner => {}
+            Outcome::Alike(apart) => {
+                alike.push(*contest);
+                most_apart = most_apart.max(apart);
+            }
+            Outcome::Open { repetitions } => {
+                open.push(*contest);
+                needed = needed.max(repetitions);
+            }
+            Outcome::Unbelieved(count) => said.push(format!(
+                "In {} nobody is named: {count} of the subjects were faster than {}, and their \
+                 numbers are not believed.",
+                contest.kind.name,
+                context.subject(contest.leader())
+            )),
         }
-        said.push(text + &what_it_takes(context, &open));
     }
-    for contest in with(&|outcome| matches!(outcome, Outcome::Unbelieved(_))) {
-        let Outcome::Unbelieved(count) = contest.outcome else { continue };
-        said.push(format!(
-            "In {} nobody is named: {count} of the subjects were faster than {}, and their numbers \
-             are not believed.",
-            contest.kind.name,
-            context.subject(contest.leader())
-        ));
+    if let Some(first) = open.first() {
+        let kinds = kinds_in_words(&open, contests.len());
+        // A contest is of two subjects at least.
+        let [leader, next] = [0, 1].map(|place| context.subject(first.ranking[place]));
+        let ahead = digits(100.0 * (first.margin.ratio - 1.0));
+        let but = match first.margin.has_interval() {
+            true => format!("repetitions scatter by {} %", digits(100.0 * first.margin.log_sd)),
+            false => "there is one repetition".to_owned(),
+        };
+        let kind = &first.kind.name;
+        let why = format!("{leader} was {ahead} % ahead of {next} in {kind}, and {but}");
+        let takes = what_it_takes(context, needed);
+        said.insert(0, format!("Who is fastest in {kinds} cannot be told: {why}. {takes}"));
+    }
+    if !alike.is_empty() {
+        let kinds = kinds_in_words(&alike, contests.len());
+        said.insert(
+            0,
+            format!("In {kinds} all are alike, within {} %.", digits(100.0 * most_apart)),
+        );
     }
     said
 }
 
-/// " It takes about 7 more repetitions, some 9 minutes: `braid lab resume ...`".
-fn what_it_takes(context: &Context<'_>, open: &[&Contest]) -> String {
-    let now = context.results.campaign.repetitions as usize;
-    let needed = open.iter().map(|contest| match contest.outcome {
-        Outcome::Open { repetitions } => repetitions,
-        _ => None,
-    });
-    let Some(Some(needed)) = needed.max() else {
-        return " It would take very many more repetitions, or a quieter machine.".to_owned();
+/// "About 7 more repetitions would tell, 9 minutes: `braid lab resume ...`."
+fn what_it_takes(context: &Context<'_>, needed: Option<usize>) -> String {
+    let Some(needed) = needed else {
+        return "It would take very many more repetitions, or a quieter machine.".to_owned();
     };
+    let now = context.results.campaign.repetitions as usize;
     let more = needed.saturating_sub(now).max(1);
     let seconds = context.seconds_of_a_repetition() * more as f64;
-    let time = match seconds {
-        s if s < 90.0 => format!("{s:.0} seconds"),
-        s if s < 5400.0 => format!("{:.0} minutes", (s / 60.0).ceil()),
-        s => format!("{:.1} hours", s / 3600.0),
-    };
-    let folder = shell_path(context.dir);
     format!(
-        " About {more} more {} would tell, {time}: `braid lab resume {folder} --repetitions {}`.",
+        "About {more} more {} would tell, {}: `braid lab resume {} --repetitions {}`.",
         if more == 1 { "repetition" } else { "repetitions" },
+        match seconds {
+            s if s < 90.0 => format!("{s:.0} seconds"),
+            s if s < 5400.0 => format!("{:.0} minutes", (s / 60.0).ceil()),
+            s => format!("{:.1} hours", s / 3600.0),
+        },
+        shell_path(context.dir),
         now + more
     )
 }
 
-fn subjects_in_words(context: &Context<'_>, contest: &Contest) -> String {
-    let names: Vec<&str> =
-        contest.ranking.iter().map(|subject| context.subject(*subject)).collect();
-    if names.len() > MOST_SUBJECTS {
-        return format!("{} subjects", names.len());
-    }
-    enumerate(&names)
-}
-
-/// What each state costs: "raid1 degraded reads at 0.53 of its healthy rate (0.52 to 0.54) and writes
-/// at 1.00 (0.98 to 1.02)", a sentence for each subject; and how long the recovery took.
+/// What each state costs, a sentence for each subject: "Of its healthy speed raid1 does, degraded reads
+/// 0.53 (0.52 to 0.54) and writes 1.00 (0.98 to 1.02)"; and how long the recovery took.
 fn of_phases(context: &Context<'_>) -> Vec<String> {
     let mut said = Vec::new();
     for subject in 0..context.analysis.subjects {
-        let of: Vec<_> = context.phases.iter().filter(|one| one.subject == subject).collect();
-        let mut parts: Vec<String> = Vec::new();
-        for phase in [Phase::Degraded, Phase::Rebuilding, Phase::Scrubbing] {
-            let works: Vec<String> = of
-                .iter()
+        let of = || context.phases.iter().filter(|one| one.subject == subject);
+        let in_phase = |phase: Phase| {
+            let works: Vec<String> = of()
                 .filter(|one| one.phase == phase)
                 .map(|one| {
-                    let ends = in_brackets(&one.effect);
-                    format!("{} {}{ends}", one.direction, factor(one.effect.ratio))
+                    let ratio = digits(one.effect.ratio);
+                    format!("{} {ratio}{}", one.direction, in_brackets(&one.effect))
                 })
                 .collect();
-            if !works.is_empty() {
-                parts.push(format!("{} {}", phase.words(), works.join(" and ")));
-            }
-        }
+            (!works.is_empty()).then(|| format!("{} {}", phase.words(), works.join(" and ")))
+        };
+        let phases = [Phase::Degraded, Phase::Rebuilding, Phase::Scrubbing];
+        let mut parts: Vec<String> = phases.into_iter().filter_map(in_phase).collect();
         if parts.is_empty() {
             continue;
         }
-        let mut text =
-            format!("Of its healthy speed {} does, {}", context.subject(subject), parts.join("; "));
-        if let Some(rebuild) = rebuild_in_words(context, subject) {
-            text += &format!("; {rebuild}");
-        }
-        said.push(text + ".");
+        let rebuilds: Vec<&Rebuild> =
+            context.rebuilds.iter().filter(|one| one.subject == subject).collect();
+        parts.extend(rebuild_in_words(&rebuilds));
+        let name = context.subject(subject);
+        said.push(format!("Of its healthy speed {name} does, {}.", parts.join("; ")));
     }
     let left = said.len().saturating_sub(FEW);
     said.truncate(FEW);
@@ -337,32 +270,27 @@ fn of_phases(context: &Context<'_>) -> Vec<String> {
 }
 
 /// "a recovery took 42.0 s (40.1 to 44.7 s)", or that none ended.
-pub(super) fn rebuild_in_words(context: &Context<'_>, subject: usize) -> Option<String> {
-    let rebuilds = || context.rebuilds.iter().filter(|one| one.subject == subject);
-    let ended: Vec<f64> = rebuilds().flat_map(|one| one.ended_s.iter().copied()).collect();
-    let unended: Vec<f64> = rebuilds().flat_map(|one| one.unended_s.iter().copied()).collect();
-    let longest = unended.iter().copied().fold(0.0, f64::max);
-    let all = ended.len() + unended.len();
-    match (estimate(&ended), unended.len()) {
-        (None, 0) => None,
-        (None, _) => Some(format!("no recovery had ended after {} s", digits(longest))),
-        (Some(took), some) => {
-            let ends = match took.count {
-                1 => String::new(),
-                _ => format!(" ({} s)", span(&digits(took.low), &digits(took.high))),
-            };
-            let open = match some {
-                0 => String::new(),
-                some => format!(", and {some} of {all} had not ended with their trials"),
-            };
-            Some(format!("a recovery took {} s{ends}{open}", digits(took.median)))
-        }
-    }
+pub(super) fn rebuild_in_words(rebuilds: &[&Rebuild]) -> Option<String> {
+    let ended: Vec<f64> = rebuilds.iter().flat_map(|one| one.ended_s.iter().copied()).collect();
+    let unended: Vec<f64> = rebuilds.iter().flat_map(|one| one.unended_s.iter().copied()).collect();
+    let Some(took) = estimate(&ended) else {
+        let longest = unended.iter().copied().reduce(f64::max)?;
+        return Some(format!("no recovery had ended after {} s", digits(longest)));
+    };
+    let ends = match took.count {
+        1 => String::new(),
+        _ => format!(" ({} s)", span(&digits(took.low), &digits(took.high))),
+    };
+    let open = match unended.len() {
+        0 => String::new(),
+        some => format!(", and {some} of {} had not ended with their trials", some + ended.len()),
+    };
+    Some(format!("a recovery took {} s{ends}{open}", digits(took.median)))
 }
 
 /// What each factor does, the strongest first.
 fn of_factors(context: &Context<'_>) -> Vec<String> {
-    let strength = |factor: &&Factor| {
+    let strength = |factor: &Factor| {
         let all = factor.levels.iter().flat_map(|level| level.effects.iter().flatten());
         let proven = all.filter(|one| one.outlook != Outlook::Same);
         proven.map(|one| one.effect.ratio.ln().abs()).fold(0.0, f64::max)
@@ -372,41 +300,36 @@ fn of_factors(context: &Context<'_>) -> Vec<String> {
     factors.into_iter().filter_map(of_factor).collect()
 }
 
-/// Whether a study would ask for it: not how large requests are, or how many are under way, which a
-/// campaign varies to look at subjects from several sides.
-fn is_asked(factor: &Factor) -> bool {
-    !["block_size", "bs", "iodepth", "threads", "drop_caches", "size"]
-        .contains(&factor.dimension.as_str())
-}
-
-/// "Members: 6 read 2.90 times as fast as 1 (2.80 to 3.00) and write ..." by the level that is furthest
-/// from the reference in each direction; or that it makes no difference.
+/// "Members, against 1: reads with 6 are 2.90 times as fast (2.80 to 3.00); writes with ..." by the
+/// level that is furthest from the reference in each direction; or that it makes no difference.
 fn of_factor(factor: &Factor) -> Option<String> {
-    let name = capital(&name_of(&factor.dimension));
-    let reference = short(&factor.dimension, &factor.levels[factor.reference].value);
+    let name = name_of(&factor.dimension);
+    let (first, rest) = name.split_at_checked(1)?;
+    let name = first.to_uppercase() + rest;
+    let spell = |level: usize| short(&factor.dimension, &factor.levels[level].value);
     let mut parts = Vec::new();
     let mut most_apart: Option<f64> = Some(0.0);
     for (place, direction) in factor.directions.iter().enumerate() {
-        let all: Vec<(String, &LevelEffect)> = factor
-            .levels
-            .iter()
-            .filter_map(|level| {
-                let effect = level.effects[place].as_ref()?;
-                Some((short(&factor.dimension, &level.value), effect))
-            })
+        let levels = factor.levels.iter().enumerate();
+        let all: Vec<(usize, &LevelEffect)> = levels
+            .filter_map(|(index, level)| Some((index, level.effects[place].as_ref()?)))
             .collect();
-        let furthest = |one: &&(String, &LevelEffect)| one.1.effect.ratio.ln().abs();
+        let distance = |one: &&(usize, &LevelEffect)| one.1.effect.ratio.ln().abs();
         let proven = all.iter().filter(|(_, one)| one.outlook != Outlook::Same);
-        if let Some((level, one)) = proven.max_by(|a, b| furthest(a).total_cmp(&furthest(b))) {
+        if let Some((level, one)) = proven.max_by(|a, b| distance(a).total_cmp(&distance(b))) {
             let by = match one.highest > 1.25 * one.lowest && one.groups > 1 {
-                true => format!(
-                    ", {} by what else varies",
-                    span(&factor_of(one.lowest), &factor_of(one.highest))
-                ),
+                true => {
+                    let ends = span(&digits(one.lowest), &digits(one.highest));
+                    format!(", {ends} by what else varies")
+                }
                 false => String::new(),
             };
-            let what = format!("{} as fast{}{by}", times(&one.effect), in_brackets(&one.effect));
-            parts.push(format!("{direction} with {level} are {what}"));
+            let what = format!(
+                "{} times as fast{}{by}",
+                digits(one.effect.ratio),
+                in_brackets(&one.effect)
+            );
+            parts.push(format!("{direction} with {} are {what}", spell(*level)));
         }
         for (_, one) in &all {
             let apart = one.effect.at_most_apart();
@@ -414,47 +337,30 @@ fn of_factor(factor: &Factor) -> Option<String> {
         }
     }
     if !parts.is_empty() {
-        return Some(format!("{name}, against {reference}: {}.", parts.join("; ")));
+        return Some(format!("{name}, against {}: {}.", spell(factor.reference), parts.join("; ")));
     }
     let apart = most_apart.filter(|apart| *apart > 0.0 && *apart < 0.1)?;
     Some(format!("{name}: no level differs by more than {} %.", digits(100.0 * apart)))
 }
 
-fn factor_of(ratio: f64) -> String {
-    factor(ratio)
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
 /// The best number of each kind, where nothing is compared.
 fn of_kinds(context: &Context<'_>) -> String {
-    let analysis = context.analysis;
-    let parts: Vec<String> = context
-        .kinds
-        .iter()
-        .filter_map(|kind| {
-            let cells = kind.workloads.iter().flat_map(|work| analysis.row(*work));
-            let best = cells.filter(|cell| cell.is_usable()).max_by(|a, b| {
-                let speed = |cell: &Cell| {
-                    let median = cell.main().map_or(0.0, |main| main.median);
-                    let is_time = cell.headline.better() == braid_lab::metric::Better::Lower;
-                    if is_time { 1.0 / median } else { median }
-                };
-                speed(a).total_cmp(&speed(b))
-            })?;
-            let main = best.main()?;
-            Some(format!(
-                "{} in \"{}\" on {}: {}",
-                title(best.headline),
-                context.label(best.workload),
-                context.subject(best.subject),
-                quantity(best.headline, main.median)
-            ))
-        })
-        .take(FEW)
-        .collect();
+    let speed = |cell: &Cell| {
+        let median = cell.main().map_or(0.0, |main| main.median);
+        if cell.headline.better() == Better::Lower { 1.0 / median } else { median }
+    };
+    let best_of = |kind: &crate::analysis::Kind| {
+        let cells = kind.workloads.iter().flat_map(|work| context.analysis.row(*work));
+        let usable = cells.filter(|cell| cell.is_usable());
+        let best = usable.max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
+        Some(format!(
+            "{} in \"{}\" on {}: {}",
+            title(best.headline),
+            context.label(best.workload),
+            context.subject(best.subject),
+            quantity(best.headline, best.main()?.median)
+        ))
+    };
+    let parts: Vec<String> = context.kinds.iter().filter_map(best_of).take(FEW).collect();
     format!("Nothing is compared here. The best {}.", parts.join("; "))
 }

@@ -1,7 +1,7 @@
-//! Cells of tables: how a number, a percent, a gap look in every table alike.
+//! Cells of tables: how a number, a ratio, a gap look in every table alike.
 
 use crate::analysis::{Cell as Measured, Outlook, Standing, State};
-use crate::report::model::{Cell, Column, Datum, Gap, Row, Spread, Tone};
+use crate::report::model::{Cell, Column, Row, Tone};
 use crate::report::units::{Scale, digits, ends, span};
 use crate::stats::Effect;
 use braid_lab::metric::{Better, Metric};
@@ -13,23 +13,17 @@ pub(super) fn words(text: impl Into<String>) -> Cell {
 
 /// A cell of words with something smaller under it.
 pub(super) fn words_with(text: impl Into<String>, detail: impl Into<String>) -> Cell {
-    Cell { text: text.into(), detail: detail.into(), ..Cell::default() }
+    Cell { detail: detail.into(), ..words(text) }
 }
 
 /// A plain number.
 pub(super) fn number(text: impl Into<String>, number: f64) -> Cell {
-    let number = number.is_finite().then_some(number);
-    Cell { text: text.into(), number, ..Cell::default() }
-}
-
-/// A count.
-pub(super) fn count(count: usize) -> Cell {
-    number(count.to_string(), count as f64)
+    Cell { number: Some(number).filter(|number| number.is_finite()), ..words(text) }
 }
 
 /// Nothing, and why.
 pub(super) fn missing(why: impl Into<String>) -> Cell {
-    Cell { text: "—".to_owned(), detail: why.into(), tone: Tone::Missing, ..Cell::default() }
+    Cell { tone: Tone::Missing, ..words_with("—", why) }
 }
 
 /// A heading over words.
@@ -42,14 +36,14 @@ pub(super) fn numbers(heading: impl Into<String>) -> Column {
     Column { heading: heading.into(), numeric: true }
 }
 
-/// A heading over numbers with their unit.
-pub(super) fn numbers_in(heading: &str, unit: &str) -> Column {
-    numbers(if unit.is_empty() { heading.to_owned() } else { format!("{heading} [{unit}]") })
-}
-
 /// A row that is no total.
 pub(super) fn row(cells: Vec<Cell>) -> Row {
     Row { cells, total: false }
+}
+
+/// A heading or a title with its unit.
+pub(super) fn in_unit(heading: &str, unit: &str) -> String {
+    if unit.is_empty() { heading.to_owned() } else { format!("{heading} [{unit}]") }
 }
 
 /// Why a cell has no numbers; empty when it has.
@@ -77,8 +71,8 @@ pub(super) fn tone_of(standing: Standing, otherwise: Tone) -> Tone {
     }
 }
 
-/// The median of a metric with the range of its repetitions. An invalid one is shown and has no number behind it,
-/// so that no spreadsheet adds it up.
+/// The median of a metric with the range of its repetitions. An invalid one is shown and has no number
+/// behind it, so that no spreadsheet adds it up.
 pub(super) fn median(cell: &Measured, metric: Metric, scale: Scale) -> Cell {
     let Some(estimate) = cell.get(metric) else {
         let why = match (why_missing(cell), cell.unsupported.contains(&metric)) {
@@ -88,49 +82,39 @@ pub(super) fn median(cell: &Measured, metric: Metric, scale: Scale) -> Cell {
         };
         return missing(why);
     };
-    let value = scale.apply(estimate.median);
+    let text = scale.write(estimate.median);
+    if cell.standing == Standing::Invalid {
+        return Cell { tone: Tone::Invalid, ..words_with(text, "invalid") };
+    }
     Cell {
-        text: scale.write(estimate.median),
-        detail: match cell.standing {
-            Standing::Invalid => "invalid".to_owned(),
-            _ => ends(estimate, |end| scale.write(end)).unwrap_or_default(),
-        },
-        number: (cell.standing != Standing::Invalid && value.is_finite()).then_some(value),
-        ends: (estimate.count > 1 && cell.standing != Standing::Invalid)
-            .then(|| (scale.apply(estimate.low), scale.apply(estimate.high))),
+        detail: ends(estimate, |end| scale.write(end)).unwrap_or_default(),
+        ends: (estimate.count > 1).then(|| (scale.apply(estimate.low), scale.apply(estimate.high))),
         tone: tone_of(cell.standing, Tone::Plain),
-        strength: 0.0,
+        ..number(text, scale.apply(estimate.median))
     }
 }
 
-/// What an outlook looks like.
-pub(super) fn tone_of_outlook(outlook: Outlook) -> Tone {
-    match outlook {
-        Outlook::Better => Tone::Better,
-        Outlook::Worse => Tone::Worse,
-        Outlook::Same => Tone::Same,
-    }
-}
-
-/// A ratio of two numbers in percent with its 95 % interval, coloured by what the comparison of the
-/// two subjects says, as far as both its sides can be believed: `standing` is that of the worse one.
-pub(super) fn percent(ratio: &Effect, outlook: Option<Outlook>, standing: Standing) -> Cell {
-    let tone = tone_of(standing, outlook.map_or(Tone::Plain, tone_of_outlook));
-    let [value, low, high] = [ratio.ratio, ratio.low, ratio.high].map(|ratio| ratio * 100.0);
-    let is_used = standing != Standing::Invalid;
+/// A ratio, times `scale`, with its 95 % interval; coloured by what it says, as far as both its sides
+/// can be believed: `standing` is that of the worse one.
+pub(super) fn ratio(
+    effect: &Effect,
+    scale: f64,
+    outlook: Option<Outlook>,
+    standing: Standing,
+) -> Cell {
+    let said = match outlook {
+        None => Tone::Plain,
+        Some(Outlook::Better) => Tone::Better,
+        Some(Outlook::Worse) => Tone::Worse,
+        Some(Outlook::Same) => Tone::Same,
+    };
+    let [value, low, high] = [effect.ratio, effect.low, effect.high].map(|end| end * scale);
+    let ends = effect.has_interval().then_some((low, high));
     Cell {
-        text: digits(value),
-        detail: match ratio.has_interval() {
-            true => span(&digits(low), &digits(high)),
-            false => String::new(),
-        },
-        number: is_used.then_some(value),
-        ends: (is_used && ratio.has_interval()).then_some((low, high)),
-        strength: match tone {
-            Tone::Better | Tone::Worse => strength(value),
-            _ => 0.0,
-        },
-        tone,
+        detail: ends.map_or_else(String::new, |(low, high)| span(&digits(low), &digits(high))),
+        ends,
+        tone: tone_of(standing, said),
+        ..number(digits(value), value)
     }
 }
 
@@ -143,51 +127,9 @@ pub(super) fn note_on_better(metric: Metric) -> String {
     }
 }
 
-/// So many in each chart that none is nearly empty: nine lines are five and four.
+/// So many in each part that none is nearly empty: nine are five and four.
 pub(super) fn evenly(count: usize, most: usize) -> usize {
     count.div_ceil(count.div_ceil(most).max(1)).max(1)
-}
-
-/// How far a percent is from 100, so that half and twice are equally strong: 1 from there on.
-pub(super) fn strength(percent: f64) -> f64 {
-    if percent <= 0.0 {
-        return 1.0;
-    }
-    ((percent / 100.0).log2().abs()).min(1.0)
-}
-
-/// A metric of a cell for a chart.
-pub(super) fn datum(cell: &Measured, metric: Metric, scale: Scale) -> Datum<Spread> {
-    let (Some(estimate), true) = (cell.get(metric), cell.is_usable()) else {
-        return Datum::Gap(gap(cell, metric));
-    };
-    let points = cell.values.get(&metric).into_iter().flat_map(|values| values.values());
-    let [value, low, high] =
-        [estimate.median, estimate.low, estimate.high].map(|value| scale.apply(value));
-    if ![value, low, high].iter().all(|value| value.is_finite()) {
-        return Datum::Gap(Gap::Invalid);
-    }
-    let points = points.map(|value| scale.apply(*value)).collect();
-    Datum::Value(Spread { value, low, high, points, suspect: is_suspect(cell) })
-}
-
-/// Whether something speaks against the numbers of a cell.
-pub(super) fn is_suspect(cell: &Measured) -> bool {
-    cell.standing == Standing::Suspect
-}
-
-/// Why a chart has no value for a cell.
-pub(super) fn gap(cell: &Measured, metric: Metric) -> Gap {
-    match &cell.state {
-        State::Measured if cell.standing == Standing::Invalid => Gap::Invalid,
-        State::Measured if cell.unsupported.contains(&metric) => Gap::Unsupported,
-        State::Measured => Gap::NotGiven,
-        State::Unsettled(_) => Gap::Unsettled,
-        State::Failed(_) => Gap::Failed,
-        State::Impossible(_) => Gap::Impossible,
-        State::NotYet => Gap::NotMeasured,
-        State::NotPlanned => Gap::NotPlanned,
-    }
 }
 
 /// The unit that suits a metric over some cells.

@@ -1,9 +1,9 @@
 //! Over the time of a trial: what happened when, such as the moment a member failed.
 
-use super::cells::{evenly, is_suspect};
-use super::factors::MOST_SERIES;
+use super::charts::{axis, is_suspect, lines};
 use super::{Context, section};
-use crate::report::model::{Axis, Block, Chart, Event, LineSeries, Plot, Point, Section};
+use crate::analysis::Cell;
+use crate::report::model::{Block, Chart, Event, Point, Section, Series, Shape};
 use crate::report::units::{Scale, title};
 use braid_lab::metric::Metric;
 use braid_lab::store::{Outcome, StoredTrial};
@@ -12,48 +12,42 @@ use braid_lab::store::{Outcome, StoredTrial};
 const MOST_WORKLOADS: usize = 6;
 /// Points of a line; neighbours are averaged beyond.
 const POINTS: usize = 400;
-/// What is drawn, where the tool has it.
-const METRICS: [Metric; 4] =
-    [Metric::Throughput, Metric::Iops, Metric::LatencyMean, Metric::LatencyMax];
+/// A subject's trial, and the points of one metric of it.
+type Course<'a> = (usize, &'a StoredTrial, &'a [(u64, f64)]);
 
-/// Charts of workloads in which something happened first, then of the others.
+/// Charts of workloads in which something happened first, then of the others: the rate, and how long
+/// the longest request took.
 pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
     let analysis = context.analysis;
-    let first_trials = |work: usize| -> Vec<(usize, &StoredTrial)> {
-        let cells = analysis.row(work).iter().filter(|cell| cell.is_usable());
-        let trial = |cell: &crate::analysis::Cell| {
-            let mut trials = cell.trials.iter().map(|index| &context.results.trials[*index]);
-            let good = |trial: &&StoredTrial| {
-                trial.outcome == Outcome::Ok && !trial.measured.series.is_empty()
-            };
-            Some((cell.subject, trials.find(good)?))
+    let first_trial = |cell: &Cell| -> Option<(usize, &StoredTrial)> {
+        let good = |trial: &&StoredTrial| {
+            trial.outcome == Outcome::Ok && !trial.measured.series.is_empty()
         };
-        cells.filter_map(trial).collect()
+        let mut trials = cell.trials.iter().map(|index| &context.results.trials[*index]);
+        Some((cell.subject, trials.find(good)?))
     };
     let mut works: Vec<(usize, Vec<(usize, &StoredTrial)>)> = (0..analysis.workloads.len())
-        .map(|work| (work, first_trials(work)))
-        .filter(|(_, trials)| !trials.is_empty())
+        .map(|work| {
+            let usable = analysis.row(work).iter().filter(|cell| cell.is_usable());
+            (work, usable.filter_map(first_trial).collect())
+        })
+        .filter(|(_, trials): &(usize, Vec<_>)| !trials.is_empty())
         .collect();
     works.sort_by_key(|(_, trials)| trials.iter().all(|(_, trial)| trial.events.is_empty()));
-    let blocks: Vec<Block> = works
-        .iter()
-        .take(MOST_WORKLOADS)
-        .flat_map(|(work, trials)| METRICS.iter().flat_map(|m| charts(context, *work, trials, *m)))
-        .collect();
+    let blocks = works.iter().take(MOST_WORKLOADS).flat_map(|(work, trials)| {
+        let rate = match analysis.workloads[*work].headline {
+            Metric::Iops => Metric::Iops,
+            _ => Metric::Throughput,
+        };
+        [rate, Metric::LatencyMax].map(|metric| charts(context, *work, trials, metric))
+    });
+    let blocks: Vec<Block> = blocks.flatten().collect();
     let mut lead = "Each line is the first repetition of a subject that went well.".to_owned();
     if works.len() > MOST_WORKLOADS {
         lead += &format!(" {} workloads more have a course.", works.len() - MOST_WORKLOADS);
     }
     let has_events = context.results.trials.iter().any(|trial| !trial.events.is_empty());
     section("over-time", "Over time", lead, !has_events, blocks)
-}
-
-/// A line, and where it is from.
-struct Course<'a> {
-    subject: usize,
-    trial: &'a StoredTrial,
-    points: &'a [(u64, f64)],
-    suspect: bool,
 }
 
 /// The lines of one metric. Where something was done to the array each subject has a chart of its
@@ -68,53 +62,37 @@ fn charts(
         .iter()
         .filter_map(|(subject, trial)| {
             let series = trial.measured.series.iter().find(|series| series.metric == metric)?;
-            let points = series.points.as_slice();
-            let suspect = is_suspect(context.analysis.cell(work, *subject));
-            (points.len() > 1).then_some(Course { subject: *subject, trial, points, suspect })
+            (series.points.len() > 1).then_some((*subject, *trial, series.points.as_slice()))
         })
         .collect();
-    let largest = courses.iter().flat_map(|course| course.points.iter().map(|(_, value)| *value));
-    let scale = Scale::of(metric, largest.filter(|value| value.is_finite()).fold(0.0, f64::max));
+    let values = courses.iter().flat_map(|(_, _, points)| points.iter().map(|(_, value)| *value));
+    let scale = Scale::of(metric, values.filter(|value| value.is_finite()).fold(0.0, f64::max));
+    let line = |(subject, _, points): &Course<'_>| Series {
+        name: context.subject(*subject).to_owned(),
+        points: thinned(points, scale, metric, is_suspect(context.analysis.cell(work, *subject))),
+    };
+    let heading = format!("{}: {} over time", context.label(work), title(metric));
+    let axes = (axis("measured time", "s"), axis(title(metric), scale.unit));
+    if trials.iter().all(|(_, trial)| trial.events.is_empty()) {
+        return lines("course", &heading, "", axes, &courses.iter().map(line).collect::<Vec<_>>());
+    }
     let tool = context.analysis.workloads[work].workload.tool();
     let ramp_s = tool.map_or(0.0, |tool| tool.ramp_s(context.results.campaign.ramp_s));
-    let eventful = trials.iter().any(|(_, trial)| !trial.events.is_empty());
-    courses
-        .chunks(if eventful { 1 } else { evenly(courses.len(), MOST_SERIES) })
-        .map(|lines| {
-            let events = lines.iter().flat_map(|course| &course.trial.events);
-            let (events, note) = place_events(events, ramp_s);
-            let mut name = format!("{}: {} over time", context.label(work), title(metric));
-            if let [course] = lines {
-                name = format!("{name}, {}", context.subject(course.subject));
-            }
-            Block::Chart(Chart {
-                id: "course".to_owned(),
-                title: name,
-                note,
-                plot: Plot::Lines {
-                    x: Axis {
-                        label: "measured time".to_owned(),
-                        unit: "s".to_owned(),
-                        ..Axis::default()
-                    },
-                    y: Axis {
-                        label: title(metric).to_owned(),
-                        unit: scale.unit.to_owned(),
-                        ..Axis::default()
-                    },
-                    series: lines
-                        .iter()
-                        .map(|course| LineSeries {
-                            name: context.subject(course.subject).to_owned(),
-                            points: thinned(course, scale, metric),
-                            steps: false,
-                        })
-                        .collect(),
-                    events,
-                },
-            })
+    let eventful = courses.iter().map(|course| {
+        let (events, note) = place_events(course.1.events.iter(), ramp_s);
+        Block::Chart(Chart {
+            id: "course".to_owned(),
+            title: format!("{heading}, {}", context.subject(course.0)),
+            note,
+            shape: Shape::Lines,
+            x: axes.0.clone(),
+            y: axes.1.clone(),
+            series: vec![line(course)],
+            mark: None,
+            events,
         })
-        .collect()
+    });
+    eventful.collect()
 }
 
 /// Events on the axis of a course, which begins when the ramp is over: theirs began with the tool.
@@ -139,8 +117,7 @@ fn place_events<'e>(
 
 /// At most [`POINTS`] points: the mean of neighbours, or the largest of them where peaks are what
 /// counts.
-fn thinned(course: &Course<'_>, scale: Scale, metric: Metric) -> Vec<Point> {
-    let Course { points, suspect, .. } = *course;
+fn thinned(points: &[(u64, f64)], scale: Scale, metric: Metric, suspect: bool) -> Vec<Point> {
     let group = points.len().div_ceil(POINTS).max(1);
     points
         .chunks(group)

@@ -1,11 +1,10 @@
 //! What a lost member costs, state by state, and how long it took to be whole again.
 
 use super::answer::rebuild_in_words;
-use super::factors::{MOST_SERIES, bar};
-use super::summary::of;
+use super::charts::{self, MOST_SERIES};
 use super::{Context, cells, section};
-use crate::analysis::{Outlook, Phase, PhaseEffect, Standing};
-use crate::report::model::{Axis, BarSeries, Block, Chart, Datum, Gap, Plot, Section, Table};
+use crate::analysis::{Phase, PhaseEffect, outlook};
+use crate::report::model::{Block, Chart, Section, Series, Table};
 
 /// States, in the order of a failure.
 const PHASES: [Phase; 4] =
@@ -24,6 +23,7 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
     section("state-of-array", "When a member fails", lead, false, blocks)
 }
 
+/// Each subject with each direction of work.
 fn lines<'c>(context: &'c Context<'_>) -> Vec<(usize, &'c str)> {
     let mut lines: Vec<(usize, &str)> = Vec::new();
     for one in &context.phases {
@@ -37,12 +37,11 @@ fn lines<'c>(context: &'c Context<'_>) -> Vec<(usize, &'c str)> {
 
 fn find<'c>(
     context: &'c Context<'_>,
-    line: (usize, &str),
+    (subject, direction): (usize, &str),
     phase: Phase,
 ) -> Option<&'c PhaseEffect> {
-    let is_it =
-        |one: &&PhaseEffect| (one.subject, one.direction.as_str()) == line && one.phase == phase;
-    context.phases.iter().find(is_it)
+    let mut of_phase = context.phases.iter().filter(|one| one.phase == phase);
+    of_phase.find(|one| one.subject == subject && one.direction == direction)
 }
 
 fn table(context: &Context<'_>) -> Table {
@@ -53,12 +52,8 @@ fn table(context: &Context<'_>) -> Table {
         row.extend(PHASES.map(|phase| match find(context, line, phase) {
             Some(one) => {
                 // By its own interval: a state is expected to cost something.
-                let outlook = match one.effect.p_value <= crate::analysis::ALPHA {
-                    true if one.effect.ratio > 1.0 => Outlook::Better,
-                    true => Outlook::Worse,
-                    false => Outlook::Same,
-                };
-                of(&one.effect, outlook, one.standing)
+                let said = outlook(&one.effect, one.effect.p_value);
+                cells::ratio(&one.effect, 1.0, Some(said), one.standing)
             }
             None => cells::missing("not measured"),
         }));
@@ -75,26 +70,17 @@ fn table(context: &Context<'_>) -> Table {
 
 fn rebuilds(context: &Context<'_>) -> Table {
     let rows = context.rebuilds.iter().map(|one| {
-        let words = rebuild_in_words(context, one.subject).unwrap_or_default();
         cells::row(vec![
             cells::words(context.subject(one.subject)),
             cells::words(context.label(one.workload)),
-            cells::count(one.ended_s.len()),
-            cells::count(one.unended_s.len()),
-            cells::words(words),
+            cells::words(rebuild_in_words(&[one]).unwrap_or_default()),
         ])
     });
     Table {
         id: "rebuilds".to_owned(),
         title: "How long until it was whole again".to_owned(),
         note: "From the moment at which a member was put in, beside the work.".to_owned(),
-        columns: vec![
-            cells::column("subject"),
-            cells::column("beside"),
-            cells::numbers("ended"),
-            cells::numbers("not ended with the trial"),
-            cells::column("seconds"),
-        ],
+        columns: vec![cells::column("subject"), cells::column("beside"), cells::column("recovery")],
         rows: rows.collect(),
     }
 }
@@ -102,33 +88,24 @@ fn rebuilds(context: &Context<'_>) -> Table {
 /// Bars for each state, the healthy array's speed being 1.
 pub(super) fn picture(context: &Context<'_>) -> Option<Chart> {
     let lines = lines(context);
-    let shown: Vec<Phase> = PHASES
-        .into_iter()
-        .filter(|phase| lines.iter().any(|line| find(context, *line, *phase).is_some()))
-        .collect();
-    let series = lines.iter().take(MOST_SERIES).map(|line| BarSeries {
-        name: format!("{}, {}", context.subject(line.0), line.1),
-        values: shown
-            .iter()
-            .map(|phase| match find(context, *line, *phase) {
-                Some(one) => bar(&one.effect, 100.0, one.standing != Standing::Ok),
-                None => Datum::Gap(Gap::NotMeasured),
-            })
-            .collect(),
+    let is_shown = |phase: &Phase| lines.iter().any(|line| find(context, *line, *phase).is_some());
+    let shown: Vec<Phase> = PHASES.into_iter().filter(is_shown).collect();
+    let series = lines.iter().take(MOST_SERIES).map(|line| {
+        let points = (0..).map(f64::from).zip(&shown).filter_map(|(x, phase)| {
+            let one = find(context, *line, *phase)?;
+            Some(charts::of_effect(x, &one.effect, one.standing))
+        });
+        Series {
+            name: format!("{}, {}", context.subject(line.0), line.1),
+            points: points.collect(),
+        }
     });
-    (!shown.is_empty()).then(|| Chart {
-        id: "answer".to_owned(),
-        title: "Speed in percent of the healthy array's".to_owned(),
-        note: "The line is the healthy array.".to_owned(),
-        plot: Plot::Bars {
-            axis: Axis {
-                label: "percent of healthy".to_owned(),
-                unit: "%".to_owned(),
-                ..Axis::default()
-            },
-            categories: shown.iter().map(|phase| phase.words().to_owned()).collect(),
-            series: series.collect(),
-            mark: Some(100.0),
-        },
-    })
+    let chart = charts::bars(
+        "Times the healthy speed",
+        shown.iter().map(|phase| phase.words().to_owned()),
+        charts::axis("times healthy", ""),
+        series.collect(),
+    )?;
+    let note = "The line is the healthy array.".to_owned();
+    Some(Chart { note, mark: Some(1.0), ..chart })
 }

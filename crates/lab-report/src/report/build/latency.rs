@@ -1,13 +1,9 @@
 //! How long requests took: distributions, and percentiles where the sample supports them.
 
-use super::cells;
-use super::cells::evenly;
-use super::factors::MOST_SERIES;
-use super::{Context, section};
+use super::charts::{self, axis};
+use super::{Context, cells, section};
 use crate::analysis::{Cell as Measured, Standing, merged_latencies};
-use crate::report::model::{
-    Axis, Block, Cell, Chart, LineSeries, Plot, Point, Row, Section, Table, Tone,
-};
+use crate::report::model::{Axis, Block, Cell, Point, Row, Section, Series, Table, Tone};
 use crate::report::units::{Scale, ends};
 use crate::stats::{Histogram, estimate};
 use braid_lab::metric::Metric;
@@ -18,48 +14,37 @@ const MOST_CHARTS: usize = 6;
 /// Points of a line.
 const POINTS: usize = 200;
 /// The percentiles of the table.
-const PERCENTILES: [(f64, &str); 5] =
-    [(0.5, "50 %"), (0.95, "95 %"), (0.99, "99 %"), (0.999, "99.9 %"), (0.9999, "99.99 %")];
+const PERCENTILES: [(f64, &str); 4] =
+    [(0.5, "50 % [ms]"), (0.95, "95 % [ms]"), (0.99, "99 % [ms]"), (0.999, "99.9 % [ms]")];
 
 /// What the subjects' requests of one workload and direction took.
-struct Latencies {
-    work: usize,
+struct Latencies<'a> {
     op: &'static str,
-    /// By subject.
-    histograms: Vec<(usize, Histogram)>,
+    cells: Vec<(&'a Measured, Histogram)>,
 }
 
 /// Charts of the most telling workloads, and a table of all.
 pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
-    let analysis = context.analysis;
-    let mut all: Vec<Latencies> = Vec::new();
-    for work in 0..analysis.workloads.len() {
-        for op in ["read", "write"] {
-            let histograms: Vec<(usize, Histogram)> = analysis
-                .row(work)
-                .iter()
-                .filter_map(|cell| {
-                    let merged = merged_latencies(context.results, cell, Some(op))?;
-                    Some((cell.subject, merged))
-                })
-                .collect();
-            if !histograms.is_empty() {
-                all.push(Latencies { work, op, histograms });
-            }
-        }
-    }
-    let mut blocks = Vec::new();
-    for index in most_telling(&all) {
-        blocks.extend(chart(context, &all[index]));
-    }
+    let works = 0..context.analysis.workloads.len();
+    let all: Vec<Latencies<'_>> = works
+        .flat_map(|work| ["read", "write"].map(|op| (work, op)))
+        .map(|(work, op)| {
+            let cells = context.analysis.row(work).iter();
+            let of = |cell| Some((cell, merged_latencies(context.results, cell, Some(op))?));
+            Latencies { op, cells: cells.filter_map(of).collect() }
+        })
+        .filter(|latencies| !latencies.cells.is_empty())
+        .collect();
+    let mut blocks: Vec<Block> =
+        most_telling(&all).into_iter().flat_map(|index| chart(context, &all[index])).collect();
     if !all.is_empty() {
         blocks.push(Block::Table(percentiles(context, &all)));
     }
-    let left = all.len().saturating_sub(MOST_CHARTS);
     let mut lead =
         "A curve takes all repetitions of a cell together, request by request. A percentile \
                     is the median of the repetitions'."
             .to_owned();
+    let left = all.len().saturating_sub(MOST_CHARTS);
     if left > 0 {
         lead += &format!(
             " Drawn are the {MOST_CHARTS} workloads in which subjects differ most; {left} more are in \
@@ -70,34 +55,25 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
 }
 
 /// Where subjects differ most in the 99 % latency, in the campaign's order.
-fn most_telling(all: &[Latencies]) -> Vec<usize> {
-    let difference = |histograms: &[(usize, Histogram)]| {
-        let tails: Vec<f64> =
-            histograms.iter().filter_map(|(_, histogram)| histogram.percentile(0.99)).collect();
-        let (low, high) = tails
-            .iter()
-            .fold((f64::MAX, 0.0_f64), |(low, high), tail| (low.min(*tail), high.max(*tail)));
-        if tails.len() > 1 && low > 0.0 { high / low } else { 1.0 }
+fn most_telling(all: &[Latencies<'_>]) -> Vec<usize> {
+    let difference = |index: &usize| {
+        let tails = || all[*index].cells.iter().filter_map(|(_, one)| one.percentile(0.99));
+        let (low, high) = (tails().fold(f64::MAX, f64::min), tails().fold(0.0, f64::max));
+        if low > 0.0 { high / low } else { 1.0 }
     };
     let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by(|a, b| {
-        difference(&all[*b].histograms).total_cmp(&difference(&all[*a].histograms))
-    });
+    order.sort_by(|a, b| difference(b).total_cmp(&difference(a)));
     order.truncate(MOST_CHARTS);
     order.sort_unstable();
     order
 }
 
-fn chart(context: &Context<'_>, latencies: &Latencies) -> Vec<Block> {
-    let Latencies { work, op, histograms } = latencies;
-    let usable: Vec<&(usize, Histogram)> = histograms
-        .iter()
-        .filter(|(subject, _)| context.analysis.cell(*work, *subject).is_usable())
-        .collect();
-    let slowest = usable.iter().filter_map(|(_, histogram)| histogram.max_ns()).max().unwrap_or(0);
+fn chart(context: &Context<'_>, latencies: &Latencies<'_>) -> Vec<Block> {
+    let usable = || latencies.cells.iter().filter(|(cell, _)| cell.is_usable());
+    let slowest = usable().filter_map(|(_, histogram)| histogram.max_ns()).max().unwrap_or(0);
     let scale = Scale::of(Metric::LatencyMean, slowest as f64 / 10.0);
-    let line = |(subject, histogram): &&(usize, Histogram)| LineSeries {
-        name: context.subject(*subject).to_owned(),
+    let series = usable().map(|(cell, histogram)| Series {
+        name: context.subject(cell.subject).to_owned(),
         points: histogram
             .cumulative(POINTS)
             .into_iter()
@@ -107,69 +83,48 @@ fn chart(context: &Context<'_>, latencies: &Latencies) -> Vec<Block> {
                 x: scale.apply(point.value_ns as f64),
                 y: point.at_most * 100.0,
                 interval: None,
-                suspect: cells::is_suspect(context.analysis.cell(*work, *subject)),
+                suspect: charts::is_suspect(cell),
             })
             .collect(),
-        steps: true,
-    };
-    usable
-        .chunks(evenly(usable.len(), MOST_SERIES))
-        .map(|usable| {
-            Block::Chart(Chart {
-                id: "latency".to_owned(),
-                title: format!("{}: latency of {op}s", context.label(*work)),
-                note: "How many of the requests took at most so long. Left is better.".to_owned(),
-                plot: Plot::Lines {
-                    x: Axis {
-                        label: "latency".to_owned(),
-                        unit: scale.unit.to_owned(),
-                        log: true,
-                        ticks: Vec::new(),
-                    },
-                    y: Axis {
-                        label: "requests".to_owned(),
-                        unit: "%".to_owned(),
-                        ..Axis::default()
-                    },
-                    series: usable.iter().map(line).collect(),
-                    events: Vec::new(),
-                },
-            })
-        })
-        .collect()
+    });
+    let series: Vec<Series> = series.collect();
+    let Some((first, _)) = usable().next() else { return Vec::new() };
+    charts::lines(
+        "latency",
+        &format!("{}: latency of {}s", context.label(first.workload), latencies.op),
+        "How many of the requests took at most so long. Left is better.",
+        (Axis { log: true, ..axis("latency", scale.unit) }, axis("requests", "%")),
+        &series,
+    )
 }
 
-fn percentiles(context: &Context<'_>, all: &[Latencies]) -> Table {
+fn percentiles(context: &Context<'_>, all: &[Latencies<'_>]) -> Table {
     let mut columns =
         vec![cells::column("workload"), cells::column("subject"), cells::numbers("requests")];
-    columns.extend(PERCENTILES.iter().map(|(_, name)| cells::numbers_in(name, "ms")));
-    columns.push(cells::numbers_in("slowest", "ms"));
-    let mut rows: Vec<Row> = Vec::new();
-    for Latencies { work, op, histograms } in all {
-        for (subject, histogram) in histograms {
-            let measured = context.analysis.cell(*work, *subject);
-            let standing = if measured.is_usable() { measured.standing } else { Standing::Invalid };
-            let mark = |cell: Cell| match cell.tone {
-                Tone::Missing => cell,
+    columns.extend(PERCENTILES.iter().map(|(_, name)| cells::numbers(*name)));
+    let of = |Latencies { op, cells }: &Latencies<'_>| -> Vec<Row> {
+        let row = |(cell, histogram): &(&Measured, Histogram)| {
+            let standing = if cell.is_usable() { cell.standing } else { Standing::Invalid };
+            let mark = |shown: Cell| match shown.tone {
+                Tone::Missing => shown,
                 tone => Cell {
-                    number: cell.number.filter(|_| standing != Standing::Invalid),
+                    number: shown.number.filter(|_| standing != Standing::Invalid),
                     tone: cells::tone_of(standing, tone),
-                    ..cell
+                    ..shown
                 },
             };
-            let name = format!("{}, {op}s", context.label(*work));
+            let total = histogram.total();
             let mut line = vec![
-                cells::words(name),
-                cells::words(context.subject(*subject)),
-                mark(cells::number(histogram.total().to_string(), histogram.total() as f64)),
+                cells::words(format!("{}, {op}s", context.label(cell.workload))),
+                cells::words(context.subject(cell.subject)),
+                mark(cells::number(total.to_string(), total as f64)),
             ];
-            let parts = latencies_by_trial(context, measured, op);
+            let parts = latencies_by_trial(context, cell, op);
             line.extend(PERCENTILES.iter().map(|(q, _)| mark(percentile(&parts, *q))));
-            let slowest = histogram.max_ns().unwrap_or(0) as f64;
-            line.push(mark(cells::number(in_ms(slowest), slowest / 1e6)));
-            rows.push(cells::row(line));
-        }
-    }
+            cells::row(line)
+        };
+        cells.iter().map(row).collect()
+    };
     Table {
         id: "percentiles".to_owned(),
         title: "Percentiles of the latency".to_owned(),
@@ -178,7 +133,7 @@ fn percentiles(context: &Context<'_>, all: &[Latencies]) -> Table {
             cells::UNSUPPORTED
         ),
         columns,
-        rows,
+        rows: all.iter().flat_map(of).collect(),
     }
 }
 

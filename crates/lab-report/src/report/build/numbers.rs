@@ -1,23 +1,24 @@
 //! The tables of a study: tests by subjects, each a value and its percent of the baseline; one table
-//! for each tool, metric and number of processes.
+//! for each tool, metric and number of processes, and of all else that tools said one for each tool.
 //!
 //! ```text
-//!   test          single [s]   raid0 [s]   raid0 [%]
-//!   dd write        10.0          5.1        51.0         rates are better above 100, times below
-//!   cp               4.0          2.4        60.0
-//!   sum             14.0          7.5        53.6         of the medians, as studies print it
-//!   mean of the percents                     55.5         each test with the same weight
+//!   test                         single   raid0   raid0 [%]
+//!   dd write                      10.0     5.1      51.0       rates are better above 100, times below
+//!   cp                             4.0     2.4      60.0
+//!   mean of the percents          14.0     7.5      55.5       each test with the same weight; of times
+//!                                                              also their sum, as studies print it
 //! ```
 //!
 //! More than twelve subjects stand down the table, with tests across.
 
+use super::factors::is_asked;
 use super::{Context, cells, section};
-use crate::analysis::{Cell as Measured, Standing, State, Work};
+use crate::analysis::{Cell as Measured, State, Work};
 use crate::report::model::{Block, Cell, Column, Row, Section, Table, Tone};
 use crate::report::units::{Scale, digits, title};
 use braid_lab::campaign::Setup;
 use braid_lab::matrix::Workload;
-use braid_lab::metric::Metric;
+use braid_lab::metric::{METRICS, Metric};
 use braid_lab::settings::Value;
 use braid_lab::tool::Effort;
 
@@ -25,6 +26,8 @@ use braid_lab::tool::Effort;
 const MOST_SUBJECTS: usize = 12;
 /// Most tests across.
 const MOST_TESTS: usize = 6;
+/// Rows of a table of all that a tool said; the samples have the rest.
+const MOST_ROWS: usize = 400;
 
 /// Workloads of one table.
 #[derive(PartialEq)]
@@ -39,24 +42,19 @@ struct Key {
 /// amount of work, so that its time means something.
 fn keys_of(work: &Work) -> Vec<Key> {
     let setup = &work.workload.setup;
-    let effort = work.workload.tool().map(|t| t.effort(&work.workload.settings, setup.processes));
+    let effort = work.workload.work().map(|work| work.effort);
     let is_fixed = effort.is_some_and(|effort| effort != Effort::Runtime);
+    let mut metrics = vec![work.headline];
+    metrics.extend((is_fixed && work.headline != Metric::Seconds).then_some(Metric::Seconds));
     let key = |metric| Key {
         tool: (metric != Metric::Seconds).then(|| work.workload.tool.clone()),
         metric,
         processes: setup.processes,
     };
-    let mut keys = Vec::new();
-    if is_fixed || work.headline == Metric::Seconds {
-        keys.push(key(Metric::Seconds));
-    }
-    if work.headline != Metric::Seconds {
-        keys.push(key(work.headline));
-    }
-    keys
+    metrics.into_iter().map(key).collect()
 }
 
-/// The tables, if there is anything measured.
+/// What the campaign is about.
 pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
     let mut groups: Vec<(Key, Vec<usize>)> = Vec::new();
     for (index, work) in context.analysis.workloads.iter().enumerate() {
@@ -77,115 +75,193 @@ pub(super) fn sections(context: &Context<'_>) -> Vec<Section> {
         None => "Medians of the repetitions, with their range.".to_owned(),
     };
     let blocks: Vec<Block> =
-        groups.iter().flat_map(|(key, workloads)| tables(context, key, workloads)).collect();
-    let is_detail = !context.factors.is_empty() || !context.phases.is_empty();
+        groups.iter().flat_map(|(key, workloads)| of_key(context, key, workloads)).collect();
+    let is_detail = context.factors.iter().any(is_asked) || !context.phases.is_empty();
     section("numbers", "Numbers", lead, is_detail, blocks)
 }
 
-fn tables(context: &Context<'_>, key: &Key, workloads: &[usize]) -> Vec<Block> {
-    let analysis = context.analysis;
-    let takes_part = |subject: &usize| {
-        workloads.iter().any(|work| analysis.cell(*work, *subject).state != State::NotPlanned)
+fn of_key(context: &Context<'_>, key: &Key, workloads: &[usize]) -> Vec<Block> {
+    let measured = workloads.iter().flat_map(|work| context.analysis.row(*work));
+    let scale = cells::scale_of(measured, key.metric);
+    let filesystem = shared_filesystem(context);
+    let lines = workloads.iter().map(|work| {
+        // Processes are in the heading, and so is the file system where all have the same.
+        let workload = &context.analysis.workloads[*work].workload;
+        let mut setup = Setup { processes: Setup::default().processes, ..workload.setup.clone() };
+        if filesystem.is_some() {
+            setup.filesystem = Setup::default().filesystem;
+        }
+        let name = Workload { setup, ..workload.clone() }.label();
+        Line { work: *work, metric: key.metric, scale, name, what: String::new() }
+    });
+    let lines: Vec<Line> = lines.collect();
+    let works = &context.analysis.workloads;
+    let differ = works.iter().any(|work| work.workload.setup.processes != key.processes);
+    let processes = match key.processes {
+        1 if differ => ", one process".to_owned(),
+        1 => String::new(),
+        many => format!(", {many} processes at once"),
     };
-    let (mut subjects, others): (Vec<usize>, Vec<usize>) =
-        (0..analysis.subjects).filter(takes_part).partition(|s| analysis.is_baseline(*s));
-    let measured = || workloads.iter().flat_map(|work| analysis.row(*work));
-    if !measured().any(|cell| cell.get(key.metric).is_some()) {
-        return Vec::new();
+    let what = match &key.tool {
+        Some(tool) => format!("{tool}: {}{processes}", title(key.metric)),
+        None => format!("Times of the tests{processes}"),
+    };
+    let mut note = cells::note_on_better(key.metric);
+    if let Some(filesystem) = filesystem {
+        note += &format!(" All on {filesystem}.");
     }
-    let scale = cells::scale_of(measured(), key.metric);
-    let is_turned = others.len() > MOST_SUBJECTS;
-    subjects.extend(others);
-    let sheet = |workloads| Sheet { context, key, workloads, scale, subjects: &subjects };
-    if is_turned {
-        let parts = workloads.chunks(cells::evenly(workloads.len(), MOST_TESTS));
-        return parts.map(|part| Block::Table(sheet(part).turned())).collect();
-    }
-    vec![Block::Table(sheet(workloads).table())]
+    let heading = Table {
+        id: "percent".to_owned(),
+        title: cells::in_unit(&what, scale.unit),
+        note,
+        ..Table::default()
+    };
+    Sheet { context, lines }.tables(&heading, true)
 }
 
-/// One table in the making.
+/// The file system that every workload is on; `None` when they differ, or use none.
+fn shared_filesystem(context: &Context<'_>) -> Option<String> {
+    let works = &context.analysis.workloads;
+    let mut all = works.iter().map(|work| work.dimensions.get("filesystem"));
+    match all.next()?? {
+        first @ Value::Word(word) if word != "none" => {
+            all.all(|other| other == Some(first)).then(|| word.clone())
+        }
+        _ => None,
+    }
+}
+
+/// Everything else that tools said.
+pub(super) fn further(context: &Context<'_>) -> Vec<Section> {
+    let works = &context.analysis.workloads;
+    let mut tools: Vec<&str> = Vec::new();
+    for work in works {
+        if !tools.contains(&work.workload.tool.as_str()) {
+            tools.push(&work.workload.tool);
+        }
+    }
+    let blocks = tools.into_iter().flat_map(|tool| {
+        let of_tool = (0..works.len()).filter(|work| works[*work].workload.tool == tool);
+        let mut lines: Vec<Line> = of_tool.flat_map(|work| lines_of(context, work)).collect();
+        let left_out = lines.len().saturating_sub(MOST_ROWS);
+        lines.truncate(MOST_ROWS);
+        let mut note = match left_out {
+            0 => String::new(),
+            more => format!("{more} further rows are left out here; the samples have them. "),
+        };
+        let is_unsupported = |line: &Line| {
+            let row = context.analysis.row(line.work).iter();
+            row.into_iter().any(|cell| cell.unsupported.contains(&line.metric))
+        };
+        if lines.iter().any(is_unsupported) {
+            note += cells::UNSUPPORTED;
+        }
+        let id = "further-table".to_owned();
+        let heading = Table { id, title: tool.to_owned(), note, ..Table::default() };
+        Sheet { context, lines }.tables(&heading, false)
+    });
+    let title = "Everything else that was measured";
+    section("further", title, String::new(), true, blocks.collect())
+}
+
+/// The numbers of a workload that no other table has.
+fn lines_of(context: &Context<'_>, work: usize) -> Vec<Line> {
+    let of_work = &context.analysis.workloads[work];
+    let shown = keys_of(of_work);
+    let row = context.analysis.row(work);
+    let is_left = |metric: &&Metric| {
+        shown.iter().all(|key| key.metric != **metric)
+            && row.iter().any(|cell| cell.get(**metric).is_some())
+    };
+    let line = |metric: &Metric| {
+        let scale = cells::scale_of(row, *metric);
+        let what = cells::in_unit(title(*metric), scale.unit);
+        Line { work, metric: *metric, scale, name: of_work.label.clone(), what }
+    };
+    METRICS.iter().filter(is_left).map(line).collect()
+}
+
+/// One number of one workload.
+struct Line {
+    work: usize,
+    metric: Metric,
+    scale: Scale,
+    /// The test.
+    name: String,
+    /// The metric with its unit, where a table has several.
+    what: String,
+}
+
+/// A table in the making.
 struct Sheet<'a> {
     context: &'a Context<'a>,
-    key: &'a Key,
-    workloads: &'a [usize],
-    scale: Scale,
-    /// The baselines first.
-    subjects: &'a [usize],
+    lines: Vec<Line>,
 }
 
 impl Sheet<'_> {
-    /// Tests down, subjects across.
-    fn table(&self) -> Table {
+    /// The tables, if there is anything measured; with what sums them up if it `is_summed`.
+    fn tables(&self, heading: &Table, is_summed: bool) -> Vec<Block> {
+        let analysis = self.context.analysis;
+        let cell = |line: &Line, subject: usize| analysis.cell(line.work, subject);
+        let is_measured = |line: &Line| {
+            (0..analysis.subjects).any(|subject| cell(line, subject).get(line.metric).is_some())
+        };
+        if !self.lines.iter().any(is_measured) {
+            return Vec::new();
+        }
+        let is_planned = |subject: &usize| {
+            self.lines.iter().any(|line| cell(line, *subject).state != State::NotPlanned)
+        };
+        let (baselines, others): (Vec<usize>, Vec<usize>) =
+            (0..analysis.subjects).filter(is_planned).partition(|s| analysis.is_baseline(*s));
+        let is_turned = others.len() > MOST_SUBJECTS;
+        let subjects = [baselines, others].concat();
+        let tables = match is_turned {
+            true => {
+                let parts = self.lines.chunks(cells::evenly(self.lines.len(), MOST_TESTS));
+                parts.map(|part| self.subjects_down(&subjects, part)).collect()
+            }
+            false => vec![self.tests_down(&subjects, is_summed)],
+        };
+        let with_heading =
+            |(columns, rows)| Block::Table(Table { columns, rows, ..heading.clone() });
+        tables.into_iter().map(with_heading).collect()
+    }
+
+    fn tests_down(&self, subjects: &[usize], is_summed: bool) -> (Vec<Column>, Vec<Row>) {
         let mut columns = vec![cells::column("test")];
-        for subject in self.subjects {
-            let name = self.context.subject(*subject);
-            columns.extend(self.columns_of(name, self.has_percent(*subject)));
+        for subject in subjects {
+            columns.extend(self.columns(self.context.subject(*subject), *subject));
         }
-        let mut rows: Vec<Row> = Vec::new();
-        for work in self.workloads {
-            let mut line = vec![cells::words(self.test_name(*work))];
-            for subject in self.subjects {
-                line.push(self.value(*work, *subject));
-                line.extend(self.has_percent(*subject).then(|| self.percent(*work, *subject)));
-            }
-            rows.push(cells::row(line));
+        let row = |line: &Line| {
+            let first = cells::words_with(line.name.clone(), line.what.clone());
+            let values = subjects.iter().flat_map(|subject| self.cells(line, *subject));
+            cells::row(std::iter::once(first).chain(values).collect())
+        };
+        let mut rows: Vec<Row> = self.lines.iter().map(row).collect();
+        if is_summed && rows.len() > 1 && !self.context.analysis.baselines.is_empty() {
+            rows.push(self.total(&columns, &rows));
         }
-        if self.workloads.len() > 1 && !self.context.analysis.baselines.is_empty() {
-            rows.extend(self.totals());
-        }
-        Table { columns, rows, ..self.heading() }
+        (columns, rows)
     }
 
-    /// Subjects down, tests across, for many subjects.
-    fn turned(&self) -> Table {
+    fn subjects_down(&self, subjects: &[usize], lines: &[Line]) -> (Vec<Column>, Vec<Row>) {
+        let has_percent = !self.context.analysis.baselines.is_empty();
         let mut columns = vec![cells::column("subject")];
-        let has_baseline = !self.context.analysis.baselines.is_empty();
-        for work in self.workloads {
-            columns.extend(self.columns_of(&self.test_name(*work), has_baseline));
+        for line in lines {
+            columns.push(cells::numbers(format!("{} {}", line.name, line.what).trim_end()));
+            columns.extend(has_percent.then(|| cells::numbers("[%]")));
         }
-        let takes_part = |subject: &&usize| {
-            let cells = self.workloads.iter().map(|w| self.context.analysis.cell(*w, **subject));
-            cells.into_iter().any(|cell| cell.state != State::NotPlanned)
-        };
-        let rows = self.subjects.iter().filter(takes_part).map(|subject| {
-            let mut line = vec![cells::words(self.context.subject(*subject))];
-            for work in self.workloads {
-                line.push(self.value(*work, *subject));
-                line.extend(has_baseline.then(|| self.percent(*work, *subject)));
+        let row = |subject: &usize| {
+            let mut row = vec![cells::words(self.context.subject(*subject))];
+            for line in lines {
+                let mut values = self.cells(line, *subject);
+                values.resize(1 + usize::from(has_percent), Cell::default());
+                row.extend(values);
             }
-            cells::row(line)
-        });
-        Table { columns, rows: rows.collect(), ..self.heading() }
-    }
-
-    fn heading(&self) -> Table {
-        let works = &self.context.analysis.workloads;
-        let differ = works.iter().any(|work| work.workload.setup.processes != self.key.processes);
-        let processes = match self.key.processes {
-            1 if differ => ", one process".to_owned(),
-            1 => String::new(),
-            many => format!(", {many} processes at once"),
+            cells::row(row)
         };
-        let mut note = cells::note_on_better(self.key.metric);
-        if let Some(filesystem) = self.shared_filesystem() {
-            note += &format!(" All on {filesystem}.");
-        }
-        Table {
-            id: "percent".to_owned(),
-            title: match &self.key.tool {
-                Some(tool) => format!("{tool}: {}{processes}", title(self.key.metric)),
-                None => format!("Times of the tests{processes}"),
-            },
-            note,
-            ..Table::default()
-        }
-    }
-
-    fn columns_of(&self, name: &str, has_percent: bool) -> Vec<Column> {
-        let mut columns = vec![cells::numbers_in(name, self.scale.unit)];
-        columns.extend(has_percent.then(|| cells::numbers(format!("{name} [%]"))));
-        columns
+        (columns, subjects.iter().map(row).collect())
     }
 
     /// Whether a subject has a column of percents: a lone baseline is always 100.
@@ -194,41 +270,41 @@ impl Sheet<'_> {
         !baselines.is_empty() && *baselines != [subject]
     }
 
-    fn value(&self, work: usize, subject: usize) -> Cell {
-        let cell = self.context.analysis.cell(work, subject);
-        let value = cells::median(cell, self.key.metric, self.scale);
-        match value.tone {
-            Tone::Plain if self.context.analysis.is_baseline(subject) => {
-                Cell { tone: Tone::Baseline, ..value }
-            }
-            _ => value,
-        }
+    fn columns(&self, name: &str, subject: usize) -> Vec<Column> {
+        let mut columns = vec![cells::numbers(name)];
+        columns.extend(self.has_percent(subject).then(|| cells::numbers(format!("{name} [%]"))));
+        columns
     }
 
-    fn percent(&self, work: usize, subject: usize) -> Cell {
+    /// The median, and its percent of the baseline.
+    fn cells(&self, line: &Line, subject: usize) -> Vec<Cell> {
         let analysis = self.context.analysis;
-        let cell = analysis.cell(work, subject);
-        if analysis.baselines == [subject] {
-            return match cell.get(self.key.metric).filter(|_| cell.is_usable()) {
-                Some(_) => Cell { tone: Tone::Baseline, ..cells::number("100", 100.0) },
-                None => cells::missing(cells::why_missing(cell)),
-            };
-        }
-        let Some(ratio) = analysis.compare(cell, self.key.metric) else {
-            return cells::missing(self.why_no_percent(cell, work));
-        };
-        let shown = cells::percent(&ratio, cell.outlook, analysis.standing_against_baseline(cell));
-        match shown.tone {
-            Tone::Better | Tone::Worse | Tone::Same if analysis.is_baseline(subject) => {
-                Cell { tone: Tone::Baseline, strength: 0.0, ..shown }
+        let measured = analysis.cell(line.work, subject);
+        let as_baseline = |shown: Cell| match shown.tone {
+            Tone::Plain | Tone::Better | Tone::Worse | Tone::Same
+                if analysis.is_baseline(subject) =>
+            {
+                Cell { tone: Tone::Baseline, ..shown }
             }
             _ => shown,
+        };
+        let mut shown = vec![as_baseline(cells::median(measured, line.metric, line.scale))];
+        if self.has_percent(subject) {
+            shown.push(match analysis.compare(measured, line.metric) {
+                Some(ratio) => {
+                    let standing = analysis.standing_against_baseline(measured);
+                    let said = measured.outlook.filter(|_| line.what.is_empty());
+                    as_baseline(cells::ratio(&ratio, 100.0, said, standing))
+                }
+                None => cells::missing(self.why_no_percent(line, measured)),
+            });
         }
+        shown
     }
 
-    fn why_no_percent(&self, cell: &Measured, work: usize) -> String {
+    fn why_no_percent(&self, line: &Line, cell: &Measured) -> String {
         let baselines = &self.context.analysis.baselines;
-        let of_baseline = |subject: &usize| self.context.analysis.cell(work, *subject);
+        let of_baseline = |subject: &usize| self.context.analysis.cell(line.work, *subject);
         let without = baselines.iter().map(of_baseline).find(|cell| !cell.is_usable());
         match (cells::why_missing(cell), without) {
             (why, _) if !why.is_empty() => why,
@@ -237,114 +313,35 @@ impl Sheet<'_> {
                 why if why.is_empty() => "the baseline cannot be believed".to_owned(),
                 why => format!("of the baseline: {why}"),
             },
-            _ if cell.get(self.key.metric).is_none() => String::new(),
-            _ => "no repetition has both".to_owned(),
-        }
-    }
-
-    /// A workload's label where processes are in the heading, and the file system where all have the
-    /// same.
-    fn test_name(&self, work: usize) -> String {
-        let workload = &self.context.analysis.workloads[work].workload;
-        let mut setup = Setup { processes: Setup::default().processes, ..workload.setup.clone() };
-        if self.shared_filesystem().is_some() {
-            setup.filesystem = Setup::default().filesystem;
-        }
-        Workload { setup, ..workload.clone() }.label()
-    }
-
-    /// The file system that every workload is on; `None` when they differ, or use none.
-    fn shared_filesystem(&self) -> Option<String> {
-        let works = &self.context.analysis.workloads;
-        let mut all = works.iter().map(|work| work.dimensions.get("filesystem"));
-        match all.next()?? {
-            first @ Value::Word(word) if word != "none" => {
-                all.all(|other| other == Some(first)).then(|| word.clone())
-            }
-            _ => None,
-        }
-    }
-
-    /// Sum of the times, and mean of the percents.
-    fn totals(&self) -> Vec<Row> {
-        let line = |name: &str, of: &dyn Fn(usize) -> (Cell, Cell)| {
-            let mut line = vec![cells::words(name)];
-            for subject in self.subjects {
-                let (value, percent) = of(*subject);
-                line.push(value);
-                line.extend(self.has_percent(*subject).then_some(percent));
-            }
-            Row { cells: line, total: true }
-        };
-        let mut rows = Vec::new();
-        if self.key.metric == Metric::Seconds {
-            rows.push(line("sum of the medians", &|subject| self.sum(subject)));
-        }
-        rows.push(line("mean of the percents", &|s| (Cell::default(), self.mean_percent(s))));
-        rows
-    }
-
-    /// The tests that a subject and every baseline have, as medians: the subject's and the mean of
-    /// the baselines'.
-    fn in_both(&self, subject: usize) -> Vec<(f64, f64)> {
-        let analysis = self.context.analysis;
-        let median = |work: usize, subject: usize| {
-            let cell = analysis.cell(work, subject);
-            Some(cell.get(self.key.metric).filter(|_| cell.is_usable())?.median)
-        };
-        let both = |work: &usize| {
-            let of: Option<Vec<f64>> =
-                analysis.baselines.iter().map(|baseline| median(*work, *baseline)).collect();
-            let of = of?;
-            Some((median(*work, subject)?, of.iter().sum::<f64>() / of.len() as f64))
-        };
-        self.workloads.iter().filter_map(both).collect()
-    }
-
-    fn sum(&self, subject: usize) -> (Cell, Cell) {
-        let both = self.in_both(subject);
-        if both.is_empty() {
-            return (Cell::default(), Cell::default());
-        }
-        let (own, of): (f64, f64) =
-            both.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        let shown = |value: f64| {
-            let tone = cells::tone_of(self.worst_standing(subject), Tone::Plain);
-            Cell { tone, ..cells::number(digits(value), value) }
-        };
-        let sum = Cell { detail: self.partly(both.len()), ..shown(self.scale.apply(own)) };
-        (sum, if of > 0.0 { shown(own / of * 100.0) } else { Cell::default() })
-    }
-
-    /// The mean of the percents above; those of a lone baseline are 100. Empty of none.
-    fn mean_percent(&self, subject: usize) -> Cell {
-        let percents: Vec<f64> =
-            self.workloads.iter().filter_map(|work| self.percent(*work, subject).number).collect();
-        if percents.is_empty() {
-            return cells::missing("");
-        }
-        let mean = percents.iter().sum::<f64>() / percents.len() as f64;
-        Cell {
-            detail: self.partly(percents.len()),
-            tone: cells::tone_of(self.worst_standing(subject), Tone::Plain),
-            ..cells::number(digits(mean), mean)
-        }
-    }
-
-    /// The worst standing of what a sum or mean is made of, the baselines' numbers too.
-    fn worst_standing(&self, subject: usize) -> Standing {
-        let analysis = self.context.analysis;
-        let cells = self.workloads.iter().map(|work| analysis.cell(*work, subject));
-        let standings = cells.map(|cell| analysis.standing_against_baseline(cell));
-        // What is invalid is in no sum.
-        standings.filter(|standing| *standing != Standing::Invalid).max().unwrap_or_default()
-    }
-
-    /// "of 3 of 4 tests", where some have no number.
-    fn partly(&self, rows: usize) -> String {
-        match self.workloads.len() {
-            all if rows < all => format!("of {rows} of {all} tests"),
             _ => String::new(),
         }
+    }
+
+    /// The mean of the percents above, and the sum of times; each of those that are there.
+    fn total(&self, columns: &[Column], rows: &[Row]) -> Row {
+        let is_time = self.lines.iter().all(|line| line.metric == Metric::Seconds);
+        let name =
+            if is_time { "mean of the percents, sum of the times" } else { "mean of the percents" };
+        let mut total = vec![cells::words(name)];
+        for (place, column) in columns.iter().enumerate().skip(1) {
+            let is_percent = column.heading.ends_with(" [%]");
+            let used =
+                || rows.iter().map(|row| &row.cells[place]).filter(|cell| cell.number.is_some());
+            let count = used().count();
+            if count == 0 || !(is_percent || is_time) {
+                total.push(Cell::default());
+                continue;
+            }
+            let sum: f64 = used().filter_map(|cell| cell.number).sum();
+            let value = if is_percent { sum / count as f64 } else { sum };
+            let suspect = used().any(|cell| cell.tone == Tone::Suspect);
+            let partly = format!("of {count} of {} tests", rows.len());
+            total.push(Cell {
+                detail: if count < rows.len() { partly } else { String::new() },
+                tone: if suspect { Tone::Suspect } else { Tone::Plain },
+                ..cells::number(digits(value), value)
+            });
+        }
+        Row { cells: total, total: true }
     }
 }

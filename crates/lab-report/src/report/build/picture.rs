@@ -1,101 +1,67 @@
 //! The picture that the question asks for: what a failure costs, what a factor does, or each subject
-//! in percent of the baseline.
+//! beside the baseline.
 
-use super::factors::{self, MOST_SERIES, bar};
-use super::{Context, cells, health};
-use crate::analysis::Standing;
-use crate::report::model::{Axis, BarSeries, Chart, Datum, Gap, Plot};
+use super::charts::{self, MOST_SERIES};
+use super::{Context, cells, factors, health};
+use crate::report::model::{Chart, Series};
 use crate::report::units::title;
 use braid_lab::metric::Metric;
 
-/// More subjects than this are not drawn one by one.
-const MOST_SUBJECTS: usize = 8;
 /// Groups of bars.
 const MOST_KINDS: usize = 8;
 
 /// The picture; `None` where there is nothing to draw.
 pub(super) fn of(context: &Context<'_>) -> Option<Chart> {
-    if let Some(chart) = health::picture(context) {
-        return Some(chart);
-    }
-    let compared = || context.effects.iter().flatten();
-    if context.analysis.subjects > MOST_SUBJECTS || compared().next().is_none() {
-        let told = context.factors.first().map(factors::chart);
-        let told = told.map(|chart| Chart { id: "answer".to_owned(), ..chart });
-        return told.or_else(|| of_effects(context)).or_else(|| of_numbers(context));
-    }
-    of_effects(context)
+    let of_study =
+        || context.factors.first().filter(|_| context.is_study()).and_then(factors::chart);
+    let chart = health::picture(context)
+        .or_else(of_study)
+        .or_else(|| of_effects(context))
+        .or_else(|| of_numbers(context))?;
+    Some(Chart { id: "picture".to_owned(), ..chart })
 }
 
 fn of_effects(context: &Context<'_>) -> Option<Chart> {
     let name = context.baseline_name()?;
     let others = (0..context.analysis.subjects).filter(|s| !context.analysis.is_baseline(*s));
-    let series: Vec<BarSeries> = others
-        .take(MOST_SERIES)
-        .map(|subject| BarSeries {
-            name: context.subject(subject).to_owned(),
-            values: context
-                .effects
-                .iter()
-                .take(MOST_KINDS)
-                .map(|effects| match effects.iter().find(|one| one.subject == subject) {
-                    Some(one) => bar(&one.effect, 100.0, one.standing != Standing::Ok),
-                    None => Datum::Gap(Gap::NoBaseline),
-                })
-                .collect(),
-        })
-        .collect();
-    let mut drawn = series.iter().flat_map(|series| &series.values);
-    drawn.any(|datum| datum.value().is_some()).then(|| Chart {
-        id: "answer".to_owned(),
-        title: format!("Speed in percent of {name}"),
-        note: "The line is the baseline; above it is faster.".to_owned(),
-        plot: Plot::Bars {
-            axis: Axis {
-                label: format!("percent of {name}"),
-                unit: "%".to_owned(),
-                ..Axis::default()
-            },
-            categories: context.kinds.iter().take(MOST_KINDS).map(|k| k.name.clone()).collect(),
-            series: series.clone(),
-            mark: Some(100.0),
-        },
-    })
+    let series = others.take(MOST_SERIES).map(|subject| {
+        let points = (0..).map(f64::from).zip(&context.effects).take(MOST_KINDS);
+        let points = points.filter_map(|(x, effects)| {
+            let one = effects.iter().find(|one| one.subject == subject)?;
+            Some(charts::of_effect(x, &one.effect, one.standing))
+        });
+        Series { name: context.subject(subject).to_owned(), points: points.collect() }
+    });
+    let chart = charts::bars(
+        &format!("How many times as fast as {name}"),
+        context.kinds.iter().take(MOST_KINDS).map(|kind| kind.name.clone()),
+        charts::axis(&format!("times {name}"), ""),
+        series.collect(),
+    )?;
+    let note = "The line is the baseline; right of it is faster.".to_owned();
+    Some(Chart { note, mark: Some(1.0), ..chart })
 }
 
-/// The numbers themselves, of the metric that most workloads have.
+/// The numbers themselves, of the metric that the first workload has.
 fn of_numbers(context: &Context<'_>) -> Option<Chart> {
     let analysis = context.analysis;
-    let first: Metric = analysis.workloads.first()?.headline;
+    let metric: Metric = analysis.workloads.first()?.headline;
     let works: Vec<usize> = (0..analysis.workloads.len())
-        .filter(|work| analysis.workloads[*work].headline == first)
+        .filter(|work| analysis.workloads[*work].headline == metric)
         .take(MOST_KINDS)
         .collect();
-    let scale = cells::scale_of(works.iter().flat_map(|work| analysis.row(*work)), first);
-    let series: Vec<BarSeries> = (0..analysis.subjects)
-        .take(MOST_SERIES)
-        .map(|subject| BarSeries {
-            name: context.subject(subject).to_owned(),
-            values: works
-                .iter()
-                .map(|work| cells::datum(analysis.cell(*work, subject), first, scale))
-                .collect(),
-        })
-        .collect();
-    let mut drawn = series.iter().flat_map(|series| &series.values);
-    drawn.any(|datum| datum.value().is_some()).then(|| Chart {
-        id: "answer".to_owned(),
-        title: format!("{} by workload", title(first)),
-        note: cells::note_on_better(first),
-        plot: Plot::Bars {
-            axis: Axis {
-                label: title(first).to_owned(),
-                unit: scale.unit.to_owned(),
-                ..Axis::default()
-            },
-            categories: works.iter().map(|work| context.label(*work).to_owned()).collect(),
-            series: series.clone(),
-            mark: None,
-        },
-    })
+    let scale = cells::scale_of(works.iter().flat_map(|work| analysis.row(*work)), metric);
+    let series = (0..analysis.subjects).take(MOST_SERIES).map(|subject| {
+        let points = (0..).map(f64::from).zip(&works).filter_map(|(x, work)| {
+            charts::of_cell(x, analysis.cell(*work, subject), metric, scale)
+        });
+        Series { name: context.subject(subject).to_owned(), points: points.collect() }
+    });
+    let chart = charts::bars(
+        &format!("{} by workload", title(metric)),
+        works.iter().map(|work| context.label(*work).to_owned()),
+        charts::axis(title(metric), scale.unit),
+        series.collect(),
+    )?;
+    Some(Chart { note: cells::note_on_better(metric), ..chart })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::analysis::{Analysis, Standing};
+use crate::analysis::Analysis;
 use crate::report::render::TidyRow;
 use braid_lab::store::Results;
 
@@ -10,16 +10,12 @@ use braid_lab::store::Results;
 /// is that of the sample's cell: "ok", "suspect" or "invalid", as the report has it; "unsettled" of
 /// a round that does not count.
 pub fn tidy_rows(analysis: &Analysis, results: &Results) -> Vec<TidyRow> {
-    let mut verdicts: HashMap<usize, &'static str> = HashMap::new();
+    let mut verdicts: HashMap<usize, String> = HashMap::new();
     for cell in &analysis.cells {
-        let word = match cell.standing {
-            Standing::Ok => "ok",
-            Standing::Suspect => "suspect",
-            Standing::Invalid => "invalid",
-        };
+        let word = cell.standing.to_string().to_lowercase();
         verdicts.extend(cell.trials.iter().map(|trial| {
             let counts = cell.counts(results.trials[*trial].repetition);
-            (*trial, if counts { word } else { "unsettled" })
+            (*trial, if counts { word.clone() } else { "unsettled".to_owned() })
         }));
     }
     let mut rows = Vec::new();
@@ -38,7 +34,7 @@ pub fn tidy_rows(analysis: &Analysis, results: &Results) -> Vec<TidyRow> {
                 unit: sample.metric.unit().to_owned(),
                 trial: trial.number,
                 repetition: trial.repetition,
-                verdict: verdicts.get(&index).copied().unwrap_or("ok").to_owned(),
+                verdict: verdicts.get(&index).cloned().unwrap_or_else(|| "ok".to_owned()),
             });
         }
     }

@@ -1,24 +1,8 @@
 //! What can be believed, and why the rest cannot.
 
 use super::{Context, cells};
-use crate::analysis::{Cell, Standing, State};
+use crate::analysis::{Cell, Finding, Standing, State};
 use crate::report::model::{Tone, TrustBox, TrustReason};
-
-/// What to do about trials that failed.
-fn what_to_do(context: &Context<'_>, cell: &Cell) -> &'static str {
-    // A tool that was not there, or not begun, has said nothing.
-    let has_run = |index: &usize| context.results.trials[*index].duration_s > 0.0;
-    match cell.trials.iter().any(has_run) {
-        true => {
-            "read the raw output of the trial, then run the campaign again into the same \
-             directory: only what is missing is measured"
-        }
-        false => {
-            "mend that, then run the campaign again into the same directory: only what is missing \
-             is measured"
-        }
-    }
-}
 
 /// The box.
 pub(super) fn trust_box(context: &Context<'_>) -> TrustBox {
@@ -31,61 +15,12 @@ pub(super) fn trust_box(context: &Context<'_>) -> TrustBox {
             (State::Measured, Standing::Invalid) => trust.invalid += 1,
             _ => trust.missing += 1,
         }
+        let doubted = cell.findings.iter().filter(|finding| finding.standing != Standing::Ok);
+        let reasons = doubted.map(of_finding).chain(of_state(cell));
         let name = format!("{}: {}", context.subject(cell.subject), context.label(cell.workload));
-        for finding in &cell.findings {
-            let tone = match finding.standing {
-                Standing::Invalid => Tone::Invalid,
-                Standing::Suspect => Tone::Suspect,
-                Standing::Ok => continue,
-            };
-            let reason = TrustReason {
-                tone,
-                rule: finding.rule.to_owned(),
-                why: finding.why.clone(),
-                action: finding.action.clone(),
-                cells: Vec::new(),
-            };
-            add(&mut trust.reasons, reason, name.clone());
-        }
-        let (rule, action) = match cell.state {
-            State::Failed(_) => ("failed", what_to_do(context, cell)),
-            State::Unsettled(_) => (
-                "not-settled",
-                "measure more rounds, into a new directory; until then nothing says what it keeps up",
-            ),
-            State::Impossible(_) => {
-                ("impossible", "change the campaign, or leave this combination out")
-            }
-            _ => continue,
-        };
-        let why = match &cell.state {
-            State::Failed(reason) | State::Impossible(reason) | State::Unsettled(reason) => {
-                reason.clone()
-            }
-            _ => cells::why_missing(cell),
-        };
-        let reason = TrustReason {
-            tone: Tone::Missing,
-            rule: rule.to_owned(),
-            why,
-            action: action.to_owned(),
-            cells: Vec::new(),
-        };
-        add(&mut trust.reasons, reason, name);
+        reasons.for_each(|reason| add(&mut trust.reasons, reason, &name));
     }
-    for finding in &context.analysis.campaign {
-        trust.reasons.push(TrustReason {
-            tone: match finding.standing {
-                Standing::Invalid => Tone::Invalid,
-                Standing::Suspect => Tone::Suspect,
-                Standing::Ok => Tone::Plain,
-            },
-            rule: finding.rule.to_owned(),
-            why: finding.why.clone(),
-            action: finding.action.clone(),
-            cells: Vec::new(),
-        });
-    }
+    trust.reasons.extend(context.analysis.campaign.iter().map(of_finding));
     // The gravest first, and of these what concerns most.
     trust.reasons.sort_by_key(|reason| {
         let grave = match reason.tone {
@@ -101,25 +36,61 @@ pub(super) fn trust_box(context: &Context<'_>) -> TrustBox {
     trust
 }
 
-/// One reason for all cells that share it. Numbers differ from cell to cell; the first cell's
+fn of_finding(finding: &Finding) -> TrustReason {
+    TrustReason {
+        tone: cells::tone_of(finding.standing, Tone::Plain),
+        rule: finding.rule.to_owned(),
+        why: finding.why.clone(),
+        action: finding.action.clone(),
+        cells: Vec::new(),
+    }
+}
+
+/// Why a cell has no number, where that is not for want of time.
+fn of_state(cell: &Cell) -> Option<TrustReason> {
+    let (why, rule, action) = match &cell.state {
+        State::Failed(why) => (
+            why,
+            "failed",
+            "mend that (the trial's raw output says more), then run the campaign again into the same \
+             directory: only what is missing is measured",
+        ),
+        State::Unsettled(why) => (
+            why,
+            "not-settled",
+            "measure more rounds, into a new directory; until then nothing says what it keeps up",
+        ),
+        State::Impossible(why) => {
+            (why, "impossible", "change the campaign, or leave this combination out")
+        }
+        State::Measured | State::NotYet | State::NotPlanned => return None,
+    };
+    Some(TrustReason {
+        tone: Tone::Missing,
+        rule: rule.to_owned(),
+        why: why.clone(),
+        action: action.to_owned(),
+        cells: Vec::new(),
+    })
+}
+
+/// One reason for all cells that share it: numbers differ from cell to cell, and the first cell's
 /// stand for all. Two failures are one reason only when they differ in nothing else.
-fn add(reasons: &mut Vec<TrustReason>, reason: TrustReason, cell: String) {
-    let shape = (reason.tone == Tone::Missing).then(|| without_numbers(&reason.why));
+fn add(reasons: &mut Vec<TrustReason>, reason: TrustReason, cell: &str) {
     let same = |other: &&mut TrustReason| {
-        let other_why = other.why.strip_prefix(EXAMPLE).map_or(other.why.as_str(), |example| {
-            example.strip_prefix(other.cells[0].as_str()).map_or(example, |why| &why[2..])
-        });
-        let same_words = shape.as_ref().is_none_or(|shape| *shape == without_numbers(other_why));
-        other.rule == reason.rule && other.tone == reason.tone && same_words
+        other.rule == reason.rule
+            && other.tone == reason.tone
+            && (reason.tone != Tone::Missing
+                || without_numbers(&other.why).ends_with(&without_numbers(&reason.why)))
     };
     match reasons.iter_mut().find(same) {
         Some(found) => {
-            if found.why != reason.why && !found.why.starts_with(EXAMPLE) {
+            if !found.why.ends_with(&reason.why) && !found.why.starts_with(EXAMPLE) {
                 found.why = format!("{EXAMPLE}{}: {}", found.cells[0], found.why);
             }
-            found.cells.push(cell);
+            found.cells.push(cell.to_owned());
         }
-        None => reasons.push(TrustReason { cells: vec![cell], ..reason }),
+        None => reasons.push(TrustReason { cells: vec![cell.to_owned()], ..reason }),
     }
 }
 
@@ -158,10 +129,10 @@ mod tests {
     #[test]
     fn reasons_that_differ_in_numbers_are_one() {
         let mut reasons = Vec::new();
-        add(&mut reasons, reason("it needs 24 MiB and has 16 MiB; take less"), "a: x".to_owned());
-        add(&mut reasons, reason("it needs 1.5 GiB and has 16 MiB; take less"), "b: y".to_owned());
-        add(&mut reasons, reason("it needs 1.5 GiB and has 16 MiB; take less"), "c: 7".to_owned());
-        add(&mut reasons, reason("the kernel has no ext3"), "a: z".to_owned());
+        add(&mut reasons, reason("it needs 24 MiB and has 16 MiB; take less"), "a: x");
+        add(&mut reasons, reason("it needs 1.5 GiB and has 16 MiB; take less"), "b: y");
+        add(&mut reasons, reason("it needs 1.5 GiB and has 16 MiB; take less"), "c: 7");
+        add(&mut reasons, reason("the kernel has no ext3"), "a: z");
         assert_eq!(reasons.len(), 2, "{reasons:?}");
         assert_eq!(reasons[0].why, "For example a: x: it needs 24 MiB and has 16 MiB; take less");
         assert_eq!(reasons[0].cells, ["a: x", "b: y", "c: 7"]);

@@ -16,21 +16,22 @@
 //! everything: results/report.html
 //! ```
 //!
-//! Invariants: nothing is wider than the terminal: sentences and cells are broken at spaces, and a table
-//! that is too wide even so becomes several, one under the other ([`table`]); what is left out is said,
-//! and where it is.
+//! Invariants: nothing is wider than the terminal: sentences and cells are broken at spaces; what is
+//! left out is said, and where it is.
 
-mod table;
+use comfy_table::{
+    Attribute, Cell as Shown, CellAlignment, Color, ContentArrangement, LineStyle, Table as Grid,
+    TableStyle,
+};
 
-use comfy_table::{ContentArrangement, LineStyle, Table as Grid, TableStyle};
-
-use super::markdown::{numbers, sign};
-use super::text::{printable, shorten, wrap};
-use crate::report::model::{Block, Report, Tone, TrustBox, TrustReason};
+use super::text::{printable, shorten, sign, wrap};
+use crate::report::model::{Cell, Report, Section, Table, Tone, TrustBox, TrustReason};
 
 /// A line under the header and none between rows.
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+/// What stands between two columns.
+const GAP: usize = 3;
 /// Longest text of a cell.
 const LONGEST: usize = 60;
 /// Characters of a line, where the terminal does not say how many it has or has more: longer
@@ -39,10 +40,7 @@ const WIDEST: usize = 120;
 /// A terminal narrower than this gets lines of this length all the same.
 const NARROWEST: usize = 60;
 /// Rows of a table that are shown of more.
-const MOST_ROWS: usize = 20;
-/// Lines of a table, so that all of the answer is on one screen, if as many rows are shown as these.
-const MOST_LINES: usize = 26;
-const FEWEST_ROWS: usize = 3;
+const MOST_ROWS: usize = 16;
 /// Lines of doubt.
 const MOST_DOUBTS: usize = 3;
 
@@ -72,11 +70,8 @@ fn render_within(report: &Report, colour: bool, width: usize, whole: &str) -> St
     out.table(&report.table);
     out.doubts(&report.trust);
     // A comparison of two runs has its lists here; a report's sections are in the files.
-    for block in report.sections.iter().filter(|s| s.id == NOT_COMPARED).flat_map(|s| &s.blocks) {
-        if let Block::Table(table) = block {
-            out.table(table);
-        }
-    }
+    let listed = report.sections.iter().filter(|section| section.id == NOT_COMPARED);
+    listed.flat_map(Section::tables).for_each(|table| out.table(table));
     out.sentence("", &format!("everything: {whole}"));
     out.text
 }
@@ -99,18 +94,18 @@ impl Out<'_> {
 
     /// A text after a sign, its further lines under its first word; nothing of an empty one.
     fn sentence(&mut self, sign: &str, text: &str) {
-        if text.is_empty() {
-            return;
-        }
-        for line in wrap(&format!("{sign}{}", printable(text)), self.width, sign.chars().count()) {
-            self.line(&line);
+        if !text.is_empty() {
+            let text = format!("{sign}{}", printable(text));
+            wrap(&text, self.width, sign.chars().count()).iter().for_each(|line| self.line(line));
         }
     }
 
     /// That something was left out, and where it is.
     fn left_out(&mut self, count: usize, what: &str) {
         let plural = if count == 1 { "" } else { "s" };
-        self.sentence("… ", &format!("{count} more {what}{plural}: {}", self.whole));
+        if count > 0 {
+            self.sentence("… ", &format!("{count} more {what}{plural}: {}", self.whole));
+        }
     }
 
     fn bold(&mut self, text: &str) {
@@ -122,31 +117,25 @@ impl Out<'_> {
         }
     }
 
-    /// The gravest reasons in three lines together, what is impossible left to the files.
+    /// The gravest reasons in three lines together.
     fn doubts(&mut self, trust: &TrustBox) {
-        let told = |tone: Tone, rule: &str| tone != Tone::Missing || rule == "failed";
-        let reasons: Vec<_> =
-            trust.reasons.iter().filter(|one| told(one.tone, &one.rule)).collect();
         self.line("");
-        // Lines for those that do not fit into one of their own.
-        let mut spare = MOST_DOUBTS.saturating_sub(reasons.len());
-        for reason in reasons.iter().take(MOST_DOUBTS) {
-            let lines = self.doubt(reason, 1 + spare);
-            spare -= lines.len().saturating_sub(1).min(spare);
-            lines.iter().for_each(|line| self.line(line));
+        let reasons: Vec<&TrustReason> = trust.doubts().collect();
+        let shown = reasons.len().clamp(1, MOST_DOUBTS);
+        for (place, reason) in reasons.iter().take(MOST_DOUBTS).enumerate() {
+            // The first have the lines that are left over.
+            let most = MOST_DOUBTS / shown + usize::from(place < MOST_DOUBTS % shown);
+            self.doubt(reason, most);
         }
-        match reasons.len().saturating_sub(MOST_DOUBTS) {
-            0 => {}
-            more => self.left_out(more, "doubt"),
-        }
+        self.left_out(reasons.len().saturating_sub(MOST_DOUBTS), "doubt");
     }
 
     /// A reason in so many lines, its last words left out where there are more, and whom it concerns.
-    fn doubt(&self, reason: &TrustReason, most: usize) -> Vec<String> {
+    fn doubt(&mut self, reason: &TrustReason, most: usize) {
         let concerned = match reason.cells.as_slice() {
             [] => String::new(),
             [only] => format!(" ({})", shorten(only, self.width / 3)),
-            cells => format!(" ({})", numbers(cells.len())),
+            cells => format!(" ({} numbers)", cells.len()),
         };
         let sign = if sign(reason.tone).is_empty() { "- " } else { sign(reason.tone) };
         let mut words: Vec<&str> = reason.why.split_whitespace().collect();
@@ -156,15 +145,22 @@ impl Out<'_> {
                 printable(&format!("{sign}{}{rest}{concerned}", words.join(" "))).into_owned();
             let lines = wrap(&text, self.width, sign.chars().count());
             if lines.len() <= most || words.pop().is_none() {
-                return lines;
+                return lines.iter().for_each(|line| self.line(line));
             }
             rest = " …";
         }
     }
 
-    fn grid(&self) -> Grid {
+    fn table(&mut self, table: &Table) {
+        if table.columns.is_empty() || table.rows.is_empty() {
+            return;
+        }
+        self.line("");
+        self.sentence("", &table.title);
+        // What is smaller elsewhere stands under its number where there is no room beside it.
+        let widths = (0..table.columns.len()).map(|column| width_of(table, column) + GAP);
+        let between = if widths.sum::<usize>() > self.width { '\n' } else { ' ' };
         let mut grid = Grid::new();
-        // Cells that are too wide for the lines are broken at spaces.
         grid.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
         grid.set_width(u16::try_from(self.width).unwrap_or(u16::MAX));
         if self.colour {
@@ -172,80 +168,145 @@ impl Out<'_> {
         } else {
             grid.force_no_tty();
         }
-        grid
+        grid.set_header(table.columns.iter().map(|column| shown_text(&column.heading)));
+        for row in table.rows.iter().take(MOST_ROWS) {
+            grid.add_row(row.cells.iter().map(|cell| look(text_of(cell, between), cell.tone)));
+        }
+        for (shown, _) in grid.column_iter_mut().zip(&table.columns).filter(|(_, c)| c.numeric) {
+            shown.set_cell_alignment(CellAlignment::Right);
+        }
+        grid.trim_fmt().lines().for_each(|line| self.line(line));
+        self.left_out(table.rows.len().saturating_sub(MOST_ROWS), "row");
+        self.sentence("", &table.note);
+    }
+}
+
+/// Letters of the widest cell of a column.
+fn width_of(table: &Table, column: usize) -> usize {
+    let cells = table.rows.iter().map(|row| text_of(&row.cells[column], ' '));
+    let texts = cells.chain([shown_text(&table.columns[column].heading)]);
+    texts.map(|text| text.chars().count()).max().unwrap_or(0)
+}
+
+fn shown_text(text: &str) -> String {
+    printable(&shorten(text, LONGEST)).into_owned()
+}
+
+fn text_of(cell: &Cell, between: char) -> String {
+    let text = format!("{}{}", sign(cell.tone), shown_text(&cell.text));
+    match cell.detail.as_str() {
+        "" => text,
+        detail => format!("{text}{between}{}", shown_text(detail)),
+    }
+}
+
+fn look(text: String, tone: Tone) -> Shown {
+    let shown = Shown::new(text);
+    match tone {
+        Tone::Plain => shown,
+        Tone::Baseline | Tone::Same | Tone::Missing => shown.add_attribute(Attribute::Dim),
+        Tone::Better => shown.fg(Color::Green).add_attribute(Attribute::Bold),
+        Tone::Worse => shown.fg(Color::Red).add_attribute(Attribute::Bold),
+        Tone::Suspect => shown.fg(Color::Yellow),
+        Tone::Invalid => shown.fg(Color::Red).add_attribute(Attribute::CrossedOut),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::model::{Column, Row};
 
-    #[test]
-    fn three_lines_of_doubt_at_most() {
-        let reason = |n: usize| TrustReason {
-            tone: Tone::Suspect,
-            rule: "rule".to_owned(),
-            why: format!("reason {n} of them"),
+    fn reason(rule: &str, why: &str, cells: usize) -> TrustReason {
+        TrustReason {
+            tone: if rule == "rule" { Tone::Suspect } else { Tone::Missing },
+            rule: rule.to_owned(),
+            why: why.to_owned(),
             action: String::new(),
-            cells: vec!["a".to_owned(), "b".to_owned()],
-        };
-        let doubts = |count| {
-            let trust =
-                TrustBox { reasons: (0..count).map(reason).collect(), ..TrustBox::default() };
-            let mut out =
-                Out { text: String::new(), colour: false, width: 80, whole: "report.html" };
-            out.doubts(&trust);
-            out.text
-        };
-        let many = doubts(5);
-        assert!(many.contains("⚠ reason 2 of them (2 numbers)"), "{many}");
-        assert!(!many.contains("reason 3"), "{many}");
-        assert!(many.ends_with("… 2 more doubts: report.html\n"), "{many}");
-        assert!(!doubts(3).contains('…'));
+            cells: (0..cells).map(|n| format!("{n}: x")).collect(),
+        }
+    }
+
+    fn doubts(reasons: Vec<TrustReason>) -> Vec<String> {
+        let mut out = Out { text: String::new(), colour: false, width: 60, whole: "report.html" };
+        out.doubts(&TrustBox { reasons, ..TrustBox::default() });
+        out.text.trim().lines().map(str::to_owned).collect()
     }
 
     #[test]
-    fn a_doubt_takes_the_lines_that_others_leave() {
-        let reason = |words: usize| TrustReason {
-            tone: Tone::Suspect,
-            rule: "rule".to_owned(),
-            why: vec!["word"; words].join(" "),
-            action: String::new(),
-            cells: vec!["a".to_owned(), "b".to_owned()],
-        };
-        let doubts = |reasons: Vec<TrustReason>| {
-            let mut out = Out { text: String::new(), colour: false, width: 60, whole: "page" };
-            out.doubts(&TrustBox { reasons, ..TrustBox::default() });
-            out.text.trim().lines().map(str::to_owned).collect::<Vec<String>>()
-        };
-        let alone = doubts(vec![reason(100)]);
+    fn three_lines_of_doubt_at_most() {
+        let many = (0..5).map(|n| reason("rule", &format!("reason {n} of them"), 2)).collect();
+        let many = doubts(many);
+        assert_eq!(many[2..], ["⚠ reason 2 of them (2 numbers)", "… 2 more doubts: report.html"]);
+        // One takes the lines that others leave.
+        let long = || reason("rule", &vec!["word"; 100].join(" "), 2);
+        let alone = doubts(vec![long()]);
         assert_eq!(alone.len(), 3, "{alone:?}");
         assert!(alone[2].ends_with("word … (2 numbers)"), "{alone:?}");
-        let three = doubts(vec![reason(100), reason(2), reason(100)]);
-        assert_eq!(three.len(), 3, "{three:?}");
-        assert_eq!(three[1], "⚠ word word (2 numbers)");
-        let two = doubts(vec![reason(15), reason(100)]);
-        assert!(two.len() == 3 && two[1] == "  word word word word (2 numbers)", "{two:?}");
+        let three = doubts(vec![long(), reason("rule", "word", 2), long()]);
+        assert_eq!((three.len(), three[1].as_str()), (3, "⚠ word (2 numbers)"));
+        assert!(doubts(vec![long(), long()])[1].ends_with("word … (2 numbers)"));
     }
 
     #[test]
     fn what_is_impossible_is_left_to_the_files() {
-        let reason = |rule: &str| TrustReason {
-            tone: Tone::Missing,
-            rule: rule.to_owned(),
-            why: format!("that was {rule}"),
-            action: String::new(),
-            cells: vec!["a: x".to_owned()],
+        let told = doubts(vec![reason("failed", "gone", 1), reason("impossible", "never", 1)]);
+        assert_eq!(told, ["gone (0: x)"].map(|text| format!("- {text}")));
+    }
+
+    /// Columns with a unit are numbers; a cell is `text / detail`.
+    fn shown(columns: &[&str], rows: &[&[&str]], width: usize) -> String {
+        let column = |heading: &&str| Column {
+            heading: (*heading).to_owned(),
+            numeric: heading.contains('['),
         };
-        let reasons = vec![reason("failed"), reason("impossible")];
-        let report = Report {
-            title: "a campaign".to_owned(),
-            trust: TrustBox { reasons, ..TrustBox::default() },
-            ..Report::default()
+        let cell = |text: &&str| {
+            let (text, detail) = text.split_once(" / ").unwrap_or((text, ""));
+            Cell { text: text.to_owned(), detail: detail.to_owned(), ..Cell::default() }
         };
-        let text = render_within(&report, false, 80, "report.html");
-        assert!(text.contains("that was failed (a: x)"), "{text}");
-        assert!(!text.contains("impossible"), "{text}");
-        assert!(text.ends_with("everything: report.html\n"), "{text}");
+        let row = |cells: &&[&str]| Row { cells: cells.iter().map(cell).collect(), total: false };
+        let mut out = Out { text: String::new(), colour: false, width, whole: "report.html" };
+        out.table(&Table {
+            columns: columns.iter().map(column).collect(),
+            rows: rows.iter().map(row).collect(),
+            ..Table::default()
+        });
+        for line in out.text.lines() {
+            assert!(line.chars().count() <= width, "{line:?} of {}", out.text);
+        }
+        out.text
+    }
+
+    #[test]
+    fn an_interval_is_under_its_value_before_it_is_broken() {
+        let rows: &[&[&str]] = &[&["stripe", "1.59 / 1.53 to 1.66", "1.87 / 1.81 to 1.94"]];
+        let columns = ["subject", "sequential reads [x]", "random reads [x]"];
+        assert!(shown(&columns, rows, 80).contains("1.59 1.53 to 1.66"));
+        let narrow = shown(&columns, rows, 46);
+        assert!(!narrow.contains("1.59 1.53"), "{narrow}");
+        assert!(narrow.contains("1.53 to 1.66") && narrow.contains("1.81 to 1.94"), "{narrow}");
+    }
+
+    #[test]
+    fn a_wide_table_is_broken_at_spaces() {
+        let heads: Vec<String> = (0..6).map(|n| format!("sequential reads {n} [x]")).collect();
+        let columns: Vec<&str> =
+            std::iter::once("subject").chain(heads.iter().map(String::as_str)).collect();
+        let row = ["a raid5 of six disks", "1.59 / 1.53 to 1.66"];
+        let cells: Vec<&str> = row.into_iter().chain(["1.87 / 1.81 to 1.94"; 5]).collect();
+        let text = shown(&columns, &[&cells], 120);
+        assert!(text.contains("1.53 to 1.66") && text.contains("sequential"), "{text}");
+        assert_eq!(text.matches("1.81 to 1.94").count(), 5, "{text}");
+    }
+
+    #[test]
+    fn long_tables_end_with_where_the_rest_is() {
+        let names: Vec<String> = (0..30).map(|row| format!("row {row}")).collect();
+        let rows: Vec<[&str; 2]> = names.iter().map(|name| [name.as_str(), "1.0"]).collect();
+        let rows: Vec<&[&str]> = rows.iter().map(|row| row.as_slice()).collect();
+        let text = shown(&["test", "a [s]"], &rows, 60);
+        assert!(text.contains("row 15") && !text.contains("row 16"), "{text}");
+        assert!(text.contains("… 14 more rows: report.html"), "{text}");
+        assert!(!shown(&["test", "a [s]"], &rows[..16], 60).contains("more row"));
     }
 }

@@ -2,6 +2,20 @@
 
 use std::borrow::Cow;
 
+use crate::report::model::Tone;
+
+/// What the colour says where there is none.
+pub(super) fn sign(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain | Tone::Baseline | Tone::Missing => "",
+        Tone::Better => "▲ ",
+        Tone::Worse => "▼ ",
+        Tone::Same => "≈ ",
+        Tone::Suspect => "⚠ ",
+        Tone::Invalid => "✕ ",
+    }
+}
+
 /// The text on one line, with everything replaced that would act instead of being read: control
 /// characters (terminal escapes), marks that reverse the direction of what follows, and what XML
 /// forbids.

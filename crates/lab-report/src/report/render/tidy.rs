@@ -1,5 +1,6 @@
 //! Samples, one a row, as other programs want them: every condition in a column of its own.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// One measured value with the conditions under which it was measured.
@@ -28,30 +29,19 @@ pub(super) const FIXED: [&str; 6] = ["metric", "value", "unit", "trial", "repeti
 /// The names of all conditions, in order of first appearance.
 pub(super) fn dimension_names(rows: &[TidyRow]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
-    for row in rows {
-        // Nearly all rows have the same conditions in the same order as those before.
-        let known = row.dimensions.len() <= names.len()
-            && row.dimensions.iter().zip(&names).all(|((name, _), known)| name == known);
-        if known {
-            continue;
-        }
-        for (name, _) in &row.dimensions {
-            if !names.contains(&name.as_str()) {
-                names.push(name);
-            }
+    for (name, _) in rows.iter().flat_map(|row| &row.dimensions) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
         }
     }
     names
 }
 
 impl TidyRow {
-    /// The value of a condition, with a hint at which place it may stand; empty if the row does
-    /// not have it.
-    pub(super) fn dimension(&self, name: &str, hint: usize) -> &str {
-        let at_hint = self.dimensions.get(hint).filter(|(there, _)| there == name);
-        at_hint
-            .or_else(|| self.dimensions.iter().find(|(there, _)| there == name))
-            .map_or("", |(_, value)| value)
+    /// The value of a condition; empty if the row does not have it.
+    pub(super) fn dimension(&self, name: &str) -> &str {
+        let mut dimensions = self.dimensions.iter();
+        dimensions.find(|(there, _)| there == name).map_or("", |(_, value)| value)
     }
 }
 
@@ -64,35 +54,27 @@ impl TidyRow {
 pub fn write_csv(rows: &[TidyRow], out: &mut impl Write) -> io::Result<()> {
     let names = dimension_names(rows);
     for name in &names {
-        write_field(out, name)?;
-        out.write_all(b",")?;
+        write!(out, "{},", field(name))?;
     }
     write!(out, "{}\r\n", FIXED.join(","))?;
     for row in rows {
-        for (place, name) in names.iter().enumerate() {
-            write_field(out, row.dimension(name, place))?;
-            out.write_all(b",")?;
+        for name in &names {
+            write!(out, "{},", field(row.dimension(name)))?;
         }
-        write_field(out, &row.metric)?;
         // Rust writes the shortest digits that give the same value back.
-        if row.value.is_finite() {
-            write!(out, ",{},", row.value)?;
-        } else {
-            out.write_all(b",,")?;
-        }
-        write_field(out, &row.unit)?;
-        write!(out, ",{},{},", row.trial, row.repetition)?;
-        write_field(out, &row.verdict)?;
-        out.write_all(b"\r\n")?;
+        let value = if row.value.is_finite() { row.value.to_string() } else { String::new() };
+        let (metric, unit, verdict) = (field(&row.metric), field(&row.unit), field(&row.verdict));
+        write!(out, "{metric},{value},{unit},{},{},{verdict}\r\n", row.trial, row.repetition)?;
     }
     Ok(())
 }
 
-fn write_field(out: &mut impl Write, field: &str) -> io::Result<()> {
-    if field.contains([',', '"', '\r', '\n']) {
-        write!(out, "\"{}\"", field.replace('"', "\"\""))
+/// A text as a field, in quotes where it must be.
+fn field(text: &str) -> Cow<'_, str> {
+    if text.contains([',', '"', '\r', '\n']) {
+        Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
     } else {
-        out.write_all(field.as_bytes())
+        Cow::Borrowed(text)
     }
 }
 

@@ -1,10 +1,9 @@
 //! The files of a report, each whole or absent.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::chart::{Frame, Palette, render_svg};
+use super::chart::{Palette, render_svg};
 use super::{TidyRow, render_html, render_markdown, write_csv, write_xlsx};
 use crate::report::model::Report;
 use braid_lab::LabError;
@@ -35,29 +34,15 @@ impl Formats {
         Self { html: false, markdown: false, json: false, csv: false, xlsx: false, svg: false };
 }
 
-impl Default for Formats {
-    fn default() -> Self {
-        Self::ALL
-    }
-}
-
 /// What was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
+    /// The folder that all of it is in.
+    pub folder: PathBuf,
     /// The page, if it was asked for.
     pub html: Option<PathBuf>,
-    /// Every file: the page first, pictures last.
+    /// Every file, pictures last.
     pub files: Vec<PathBuf>,
-}
-
-impl Written {
-    /// The folder that all of them are in; `None` of nothing.
-    pub fn folder(&self) -> Option<&Path> {
-        let is_picture = |path: &&PathBuf| path.extension().is_some_and(|kind| kind == "svg");
-        let document = self.files.iter().find(|path| !is_picture(path));
-        let charts = || self.files.first().and_then(|picture| picture.parent());
-        document.map(PathBuf::as_path).or_else(charts).and_then(Path::parent)
-    }
 }
 
 /// Writes the report and its samples into a directory, which is made if it is not there. Files of
@@ -74,59 +59,36 @@ pub fn write_report(
     formats: &Formats,
 ) -> Result<Written, LabError> {
     fs::create_dir_all(dir).map_err(LabError::file("create", dir))?;
-    let mut files = write_documents(report, data, samples, dir, formats)?;
-    let html = if formats.html { files.first().cloned() } else { None };
-    files.extend(write_pictures(report, dir, formats)?);
-    Ok(Written { html, files })
-}
-
-fn write_documents(
-    report: &Report,
-    data: &serde_json::Value,
-    samples: &[TidyRow],
-    dir: &Path,
-    formats: &Formats,
-) -> Result<Vec<PathBuf>, LabError> {
-    let mut files = Files { dir, written: Vec::new() };
+    let mut written = Written { folder: dir.to_owned(), html: None, files: Vec::new() };
     if formats.html {
-        files.write("report.html", render_html(report)?.as_bytes())?;
+        written.html = Some(dir.join("report.html"));
+        written.put("report.html", render_html(report)?.as_bytes())?;
     }
     if formats.markdown {
-        files.write("report.md", render_markdown(report).as_bytes())?;
+        written.put("report.md", render_markdown(report)?.as_bytes())?;
     }
     if formats.json {
-        files.write("report.json", format!("{data:#}\n").as_bytes())?;
+        written.put("report.json", format!("{data:#}\n").as_bytes())?;
     }
     if formats.csv {
-        let path = dir.join("samples.csv");
-        files.fill("samples.csv", |out| {
-            write_csv(samples, out).map_err(LabError::file("write", &path))
-        })?;
+        let mut table = Vec::new();
+        write_csv(samples, &mut table).map_err(LabError::file("write", dir))?;
+        written.put("samples.csv", &table)?;
     }
     if formats.xlsx {
-        files.fill("report.xlsx", |out| write_xlsx(report, samples, out))?;
+        written.put("report.xlsx", &write_xlsx(report, samples)?)?;
     }
-    Ok(files.written)
-}
-
-fn write_pictures(
-    report: &Report,
-    dir: &Path,
-    formats: &Formats,
-) -> Result<Vec<PathBuf>, LabError> {
-    let mut files = Files { dir, written: Vec::new() };
-    if !formats.svg {
-        return Ok(files.written);
+    if formats.svg {
+        let charts = dir.join("charts");
+        fs::create_dir_all(&charts).map_err(LabError::file("create", &charts))?;
+        let palette = Palette::of(report);
+        for chart in report.charts() {
+            check_name(&chart.id)?;
+            let svg = render_svg(chart, &palette);
+            written.put(&format!("charts/{}.svg", chart.id), svg.as_bytes())?;
+        }
     }
-    let charts = dir.join("charts");
-    fs::create_dir_all(&charts).map_err(LabError::file("create", &charts))?;
-    let palette = Palette::of(report);
-    for chart in report.charts() {
-        check_name(&chart.id)?;
-        let svg = render_svg(chart, &palette, Frame::Alone);
-        files.write(&format!("charts/{}.svg", chart.id), svg.as_bytes())?;
-    }
-    Ok(files.written)
+    Ok(written)
 }
 
 /// An `id` names a file, so it may not be a way out of the directory.
@@ -139,45 +101,18 @@ fn check_name(id: &str) -> Result<(), LabError> {
     Err(LabError::Serialise { what: "a chart", reason })
 }
 
-struct Files<'a> {
-    dir: &'a Path,
-    written: Vec<PathBuf>,
-}
-
-impl Files<'_> {
-    fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
-        let path = self.dir.join(name);
-        self.fill(name, |out| out.write_all(bytes).map_err(LabError::file("write", &path)))
-    }
-
-    fn fill(
-        &mut self,
-        name: &str,
-        fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), LabError>,
-    ) -> Result<(), LabError> {
-        let path = self.dir.join(name);
-        write_whole(&path, fill)?;
-        self.written.push(path);
+impl Written {
+    /// Writes a file beside its place and moves it there, so that it is whole or absent.
+    fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
+        let path = self.folder.join(name);
+        let draft = self.folder.join(format!("{name}.new"));
+        let put = fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, &path));
+        put.map_err(|error| {
+            // The error that counts is the first one; a draft that stays is overwritten next time.
+            let _ = fs::remove_file(&draft);
+            LabError::file("write", &path)(error)
+        })?;
+        self.files.push(path);
         Ok(())
     }
-}
-
-/// Fills a file beside its place and moves it there, so that it is whole or absent: the twin of
-/// `store::write_whole` for what is not a text in memory.
-fn write_whole(
-    path: &Path,
-    fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), LabError>,
-) -> Result<(), LabError> {
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(".new");
-    let draft = PathBuf::from(draft);
-    let file = File::create(&draft).map_err(LabError::file("create", &draft))?;
-    let mut out = BufWriter::with_capacity(1 << 18, file);
-    let filled = fill(&mut out).and_then(|()| out.flush().map_err(LabError::file("write", &draft)));
-    if let Err(error) = filled {
-        // The error that counts is the first one; a draft that stays is overwritten next time.
-        let _ = fs::remove_file(&draft);
-        return Err(error);
-    }
-    fs::rename(&draft, path).map_err(LabError::file("write", path))
 }

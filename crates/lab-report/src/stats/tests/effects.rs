@@ -92,6 +92,29 @@ fn enough_repetitions_are_planned() {
     }
 }
 
+/// Without a drift: a change of 0.35 with an error of √(0.0025 + 0.01), and one degree of freedom, which is
+/// Cauchy's distribution.
+#[test]
+fn two_runs_by_hand() {
+    let runs = [vec![0.0, 0.1], vec![0.3, 0.5]];
+    let none = Drift { deviation: 0.0, freedom: 30.0 };
+    let effect = Effect::between_runs(&runs, none, 0.0).unwrap();
+    let (change, error) = (0.35_f64, 0.0125_f64.sqrt());
+    assert!((effect.ratio - change.exp()).abs() < 1e-12, "{effect:?}");
+    let p_value = 0.5 - (change / error).atan() / std::f64::consts::PI;
+    assert!((effect.p_value - p_value).abs() < 1e-9, "{effect:?} and not {p_value}");
+    assert!((effect.high.ln() - change - 12.706_205 * error).abs() < 1e-5, "{effect:?}");
+    // A threshold asks for more.
+    let beyond = Effect::between_runs(&runs, none, 0.2).unwrap();
+    assert!(beyond.p_value > effect.p_value && beyond.low == effect.low);
+    let alone = Effect::between_runs(&[vec![0.0], vec![0.3, 0.5]], none, 0.0).unwrap();
+    assert!(!alone.has_interval() && alone.p_value == 1.0);
+    // Three things that are the same moved by 0, 0.1 and 0.2: twice 0.01, less the noise of none.
+    let same = [0.0, 0.1, 0.2].map(|moved| [vec![0.0; 3], vec![moved; 3]]);
+    let drift = Drift::of_the_same(&same.each_ref()).unwrap();
+    assert!((drift.deviation - 0.02_f64.sqrt()).abs() < 1e-12 && drift.freedom == 2.0);
+}
+
 /// A standard normal number (Box and Muller, 1958).
 fn normal(rng: &mut Rng) -> f64 {
     let mut unit = || ((rng.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
@@ -160,10 +183,10 @@ proptest! {
         values in prop::collection::vec((1.0..1e6_f64, 1.0..1e6_f64), 1..20),
     ) {
         let (a, b): (Vec<f64>, Vec<f64>) = values.into_iter().unzip();
-        let one = Effect::of(&repetitions(&a), &repetitions(&b)).unwrap().inverse();
+        let one = Effect::of(&repetitions(&a), &repetitions(&b)).unwrap();
         let other = Effect::of(&repetitions(&b), &repetitions(&a)).unwrap();
-        for (x, y) in [(one.ratio, other.ratio), (one.low, other.low), (one.high, other.high)] {
-            prop_assert!((x / y - 1.0).abs() < 1e-6, "{:?} {:?}", one, other);
+        for (x, y) in [(one.ratio, other.ratio), (one.low, other.high), (one.high, other.low)] {
+            prop_assert!((x * y - 1.0).abs() < 1e-6, "{:?} {:?}", one, other);
         }
         prop_assert!((one.p_value - other.p_value).abs() < 1e-9);
     }

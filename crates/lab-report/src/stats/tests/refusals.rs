@@ -8,7 +8,7 @@ fn undefined_input_has_no_estimate() {
         assert_eq!((median(&[1.0, bad]), estimate(&[bad, 1.0])), (None, None));
         let (bad_one, one) = (repetitions(&[bad]), repetitions(&[1.0]));
         assert_eq!((Effect::of(&bad_one, &one), Effect::of(&one, &bad_one)), (None, None));
-        assert_eq!((mean_and_deviation(&[1.0, bad]), scatter(&[1.0, bad])), (None, None));
+        assert_eq!((effect::mean_and_deviation(&[1.0, bad]), scatter(&[1.0, bad])), (None, None));
         assert!(
             judge_window(&[bad], 0).is_none()
                 && find_steady_state(&repetitions(&[bad; 5])).is_none()
@@ -65,7 +65,7 @@ proptest! {
             prop_assert!(found.low <= found.ratio && found.ratio <= found.high);
         }
         if let Some(found) = judge_window(&values, 0) {
-            prop_assert!(all_finite(&[found.average, found.range, found.slope]));
+            prop_assert!(all_finite(&[found.average, found.range, found.slope, found.slope_p]));
         }
     }
 }

@@ -23,25 +23,14 @@ fn repetitions_that_only_fall_drift() {
     let finding = of(&[100.0, 96.0, 92.0, 88.0, 85.0]).unwrap();
     assert_eq!(finding.standing, Suspect);
     assert!(finding.why.contains("falls from repetition to repetition, by 16 %"), "{finding:?}");
-    // Four in order are one of twelve by chance, five with a swap one of twelve too.
+    // Fewer than five are not judged, and of five one pair of neighbours may have changed places.
     assert_eq!(of(&[100.0, 96.0, 92.0, 88.0]), None);
-    assert_eq!(of(&[100.0, 92.0, 96.0, 88.0, 85.0]), None);
-    // Six with one swap are not chance any more.
-    assert!(of(&[100.0, 92.0, 96.0, 88.0, 85.0, 80.0]).is_some());
+    assert!(of(&[100.0, 92.0, 96.0, 88.0, 85.0]).is_some());
+    assert_eq!(of(&[100.0, 88.0, 96.0, 92.0, 85.0]), None);
     // In order, but next to nothing.
     assert_eq!(of(&[100.0, 99.0, 98.0, 97.0, 96.0]), None);
-}
-
-/// Of six and seven, the most disorder that chance gives in at most 5 % is still a drift.
-#[test]
-fn the_limits_are_those_that_can_be_attained() {
-    let of = |rates: &[f64]| repeated(rates).found("unsteady-repetitions");
-    // Two pairs of neighbours changed places: 3.3 %.
-    let finding = of(&[80.0, 70.0, 110.0, 100.0, 120.0, 130.0]).unwrap();
-    assert!(finding.why.contains("rises from repetition to repetition"), "{finding:?}");
-    assert_eq!(of(&[80.0, 70.0, 110.0, 100.0, 101.0, 99.0]), None);
-    // Squares of rank differences of 12: 4.8 %.
-    assert!(of(&[108.0, 100.0, 104.0, 120.0, 112.0, 116.0, 124.0]).is_some());
+    let rising = of(&[80.0, 70.0, 110.0, 100.0, 120.0, 130.0]).unwrap();
+    assert!(rising.why.contains("rises from repetition to repetition"), "{rising:?}");
 }
 
 /// Fourteen repetitions rise, and the last is a fifth of them: the line falls, they do not.
@@ -52,54 +41,29 @@ fn one_repetition_far_off_is_no_drift() {
     assert_eq!(repeated(&rates).found("unsteady-repetitions"), None);
 }
 
-/// How many of all orders of n values have which sum of squared rank differences: by the ranks that
-/// are taken, position by position.
-fn orders(n: usize) -> BTreeMap<usize, u64> {
-    let mut by_taken = BTreeMap::from([(0_usize, BTreeMap::from([(0, 1)]))]);
-    for position in 0..n {
-        let mut next: BTreeMap<usize, BTreeMap<usize, u64>> = BTreeMap::new();
-        for (taken, sums) in &by_taken {
-            for rank in (0..n).filter(|rank| taken & (1 << rank) == 0) {
-                let into = next.entry(taken | 1 << rank).or_default();
-                for (sum, count) in sums {
-                    *into.entry(sum + position.abs_diff(rank).pow(2)).or_default() += count;
-                }
+/// What `docs/trust.md` states: repetitions that only scatter are called a drift in about 5 of 100 cells.
+#[test]
+fn equal_repetitions_rarely_drift() {
+    const CELLS: usize = 2_000;
+    let mut rng = braid_seed::Rng::new(1);
+    let mut unit = || (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+    for count in [5, 7, 12] {
+        // Like a bell, and with one in five at little more than half.
+        for disturbed in [0.0, 0.2] {
+            let mut alarms = 0;
+            for _ in 0..CELLS {
+                let mut one = || {
+                    let bell = (0..12).map(|_| unit()).sum::<f64>() - 6.0;
+                    let lost = if unit() < disturbed { 40.0 } else { 0.0 };
+                    100.0 + 15.0 * bell - lost
+                };
+                let values: Vec<f64> = (0..count).map(|_| one().max(1.0)).collect();
+                alarms += usize::from(crate::trust::steady::drifts(&values).is_some());
             }
+            println!("{count} repetitions, {disturbed} disturbed: {alarms} of {CELLS} drift");
+            assert!(alarms * 100 <= 6 * CELLS, "{alarms} of {CELLS}, {count} repetitions");
         }
-        by_taken = next;
     }
-    by_taken.into_values().next().unwrap()
-}
-
-/// Chance gives the limit in at most 5 % of all orders, and the next weaker order in more.
-#[test]
-fn the_limits_of_order_are_exact() {
-    use crate::trust::steady::{BY_CHANCE, least_order};
-    for (n, squares) in BY_CHANCE {
-        let by_sum = orders(n);
-        let all: u64 = by_sum.values().sum();
-        assert_eq!(all, (1..=n as u64).product::<u64>());
-        // Both directions are alike.
-        let chance = |most: usize| 2 * by_sum.range(..=most).map(|(_, n)| n).sum::<u64>();
-        let squares = squares as usize;
-        let (next, _) = by_sum.range(squares + 1..).next().unwrap();
-        assert!(by_sum.contains_key(&squares), "{n}: nothing has this sum");
-        assert!(chance(squares) * 20 <= all, "{n}: {} of {all}", chance(squares));
-        assert!(chance(*next) * 20 > all, "{n}: the next is chance as well");
-        let order = 1.0 - 6.0 * squares as f64 / (n.pow(3) - n) as f64;
-        assert!((least_order(n).unwrap() - order).abs() < 1e-12);
-    }
-    assert_eq!(least_order(4), None);
-    assert!((least_order(11).unwrap() - 0.6198).abs() < 1e-4);
-}
-
-/// Beyond the table: for 20 values 1.96/√19 = 0.45.
-#[test]
-fn many_repetitions_need_less_order() {
-    let rates: Vec<f64> = (0..20).map(|i| 100.0 + f64::from(i) + 5.0 * f64::from(i % 3)).collect();
-    assert!(repeated(&rates).found("unsteady-repetitions").is_some());
-    let scattered: Vec<f64> = (0..20).map(|i| 100.0 + 10.0 * f64::from(i % 2)).collect();
-    assert_eq!(repeated(&scattered).found("unsteady-repetitions"), None);
 }
 
 #[test]
@@ -112,16 +76,6 @@ fn repetitions_far_apart_are_doubted() {
     assert_eq!(of(&[100.0, 99.0, 101.0, 30.0, 102.0]), None);
     assert!(of(&[100.0, 30.0, 101.0, 35.0, 102.0]).is_some());
     assert_eq!(of(&[100.0]), None);
-}
-
-#[test]
-fn one_repetition_is_remarked_and_still_ok() {
-    let lab = repeated(&[100.0]);
-    let verdict = lab.judge().of("single", &lab.workload.label()).cloned().unwrap();
-    assert_eq!(verdict.standing, Standing::Ok);
-    assert_eq!(verdict.findings[0].rule, "few-repetitions");
-    assert_eq!(verdict.findings[0].standing, Remark);
-    assert_eq!(repeated(&[100.0, 101.0]).found("few-repetitions"), None);
 }
 
 #[test]

@@ -55,13 +55,9 @@ fn each_tool_says_what_it_writes() {
     assert_eq!(of("cp-cached", &[]), None);
     assert_eq!(of("cp-read", &[]), None);
     assert_eq!(of("fio", &[write]), None);
-    // Text is what people have there.
-    assert_eq!(of("cp-tree", &[]), Some(Remark));
-    assert_eq!(of("untar", &[]), Some(Remark));
-    let given = with("untar", &[("archive", word("/srv/x.tar"))]);
-    let given = given.each(mount("btrfs rw,compress=zstd"));
-    assert_eq!(given.standing("compressible"), None);
-    assert_eq!(given.judge().unchecked["compressible"], 3);
+    // Text is what such a file system is for.
+    assert_eq!(of("cp-tree", &[]), None);
+    assert_eq!(of("untar", &[]), None);
 }
 
 #[test]
@@ -110,12 +106,12 @@ fn a_trial_below_a_second_is_short() {
             .standing("too-short")
     };
     assert_eq!(
-        [of(0.19), of(0.21), of(0.94), of(0.96)],
+        [of(0.29), of(0.31), of(0.94), of(0.96)],
         [Some(Invalid), Some(Suspect), Some(Suspect), None]
     );
 }
 
-/// 30 ms of start-up are a tenth of 0.3 s and 3 % of a second.
+/// 30 ms of start-up are a tenth of 0.3 s.
 #[test]
 fn a_copy_that_is_mostly_start_up_is_short() {
     let of = |seconds: f64| {
@@ -124,8 +120,8 @@ fn a_copy_that_is_mostly_start_up_is_short() {
     assert_eq!(of(0.29).unwrap().standing, Invalid);
     assert!(of(0.29).unwrap().why.contains("it took 0.29 s"), "{:?}", of(0.29));
     assert_eq!(of(0.31).unwrap().standing, Suspect);
-    assert_eq!(of(0.99).unwrap().standing, Suspect);
-    assert_eq!(of(1.01), None);
+    assert_eq!(of(0.94).unwrap().standing, Suspect);
+    assert_eq!(of(0.96), None);
     // Without any clock but the wall's.
     let wall = Lab::new().each(|trial| {
         trial.measured = measured(&[(Metric::BonnieSeqCreate, 5.0)]);

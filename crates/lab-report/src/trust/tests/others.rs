@@ -1,5 +1,5 @@
 use super::*;
-use crate::trust::amplification::most_of;
+use crate::trust::levels::most_of;
 use braid_lab::campaign::{FileSystem, Health};
 
 fn target(bytes: u64) -> impl FnMut(&mut StoredTrial) {
@@ -66,7 +66,7 @@ fn reading_ahead_and_journals_are_nobody_else() {
 fn levels_upon_levels_multiply() {
     let of = |text: &str| {
         let found = most_of(&braid_stack::Stack::parse(text).unwrap());
-        (found.written, found.read_to_write)
+        (found.written, found.read)
     };
     assert_eq!(of("/dev/a"), (1.0, 0.0));
     assert_eq!(of("linear(/dev/a, /dev/b)"), (1.0, 0.0));

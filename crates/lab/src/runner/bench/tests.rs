@@ -39,16 +39,16 @@ fn a_server_works_during_a_ramp_only_for_tools_that_have_one() {
 fn each_source_has_room_and_an_archive_beside_its_tree() {
     use crate::tool::source::make_source;
     const SIZE: u64 = 1 << 20;
-    let file = SourceData::File("noise".into(), SIZE);
-    let tree = SourceData::Tree("tree".into(), SIZE);
-    let archive = SourceData::Archive("tar".into(), SIZE);
-    let room = |all: &[&SourceData]| room_of_sources(all.iter().map(|data| (*data).clone()));
+    let file = SourceData::File(SIZE);
+    let tree = SourceData::Tree(SIZE);
+    let archive = SourceData::Archive(SIZE);
+    let room = |all: &[&SourceData]| room_of_sources(all.iter().map(|data| **data));
     assert_eq!(room(&[&file, &file]), SIZE);
     // Of one size, and yet not one source.
     assert_eq!(room(&[&file, &archive]), room(&[&file]) + room(&[&archive]));
     // What they do take.
     let dir = tempfile::tempdir().unwrap();
-    for data in [&tree, &archive] {
+    for data in [tree, archive] {
         make_source(data, dir.path(), 1, &StopFlag::default(), &mut SystemWorld::new()).unwrap();
     }
     let done = std::process::Command::new("du").args(["-s", "-B1"]).arg(dir.path()).output();

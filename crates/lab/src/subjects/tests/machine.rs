@@ -3,13 +3,15 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
 use crate::command::{CommandLine, Exit, Finished, Step, Target, ToolOutput};
 use crate::error::LabError;
-use crate::world::{Beside, Claim, PathKind, Service, StopFlag, World};
+use crate::story::Story;
+use crate::world::{PathKind, StopFlag, World};
 
 const GIB: u64 = 1 << 30;
 
@@ -79,39 +81,6 @@ pub(super) struct Machine {
     moments: Vec<Moment>,
 }
 
-struct Server {
-    socket: String,
-    state: Rc<RefCell<State>>,
-}
-
-impl Service for Server {
-    fn poll_exit(&mut self) -> Result<Option<(Exit, String)>, LabError> {
-        let is_up = self.state.borrow().things.contains(&self.socket);
-        Ok((!is_up).then(|| (Exit::Signal(9), String::new())))
-    }
-
-    fn stop(&mut self, _: Duration) -> Result<(Exit, String), LabError> {
-        self.end();
-        Ok((Exit::Signal(15), String::new()))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-impl Server {
-    fn end(&mut self) {
-        let mut state = self.state.borrow_mut();
-        state.things.remove(&self.socket);
-        let socket = self.socket.trim_start_matches("server ");
-        state.used.retain(|_, user| user != socket);
-        state.read_only.remove(socket);
-    }
-}
-
 impl Machine {
     pub(super) fn with_fault(step: usize, fault: Fault, stop: &StopFlag) -> Self {
         Self { fault: Some((step, fault, stop.clone())), ..Self::default() }
@@ -170,10 +139,10 @@ impl Machine {
         self.state.borrow().is_degraded
     }
 
-    pub(super) fn kill_servers(&mut self) {
-        let is_server = |thing: &str| thing.starts_with("server") || thing.starts_with("volume");
+    pub(super) fn kill_volumes(&mut self) {
         let mut state = self.state.borrow_mut();
-        let (dead, alive) = state.things.iter().cloned().partition(|thing| is_server(thing));
+        let is_volume = |thing: &String| thing.starts_with("volume");
+        let (dead, alive) = std::mem::take(&mut state.things).into_iter().partition(is_volume);
         state.things = alive;
         let volumes = dead.iter().filter_map(|thing: &String| thing.strip_prefix("volume "));
         let left: Vec<String> = volumes.map(|name| format!("remains {name}")).collect();
@@ -509,6 +478,11 @@ impl State {
                 members.for_each(|member| self.write(member));
                 let name = words[1].trim_start_matches("/dev/md/");
                 self.take(&words[2..].join(" "), name)?;
+                let carriers = self.used.iter().filter(|(_, user)| *user == name);
+                let carriers: Vec<String> =
+                    carriers.flat_map(|(path, _)| self.members_of(path)).collect();
+                let superblocks = carriers.into_iter().map(|path| format!("superblock {path}"));
+                self.things.extend(superblocks.collect::<Vec<_>>());
                 self.add(format!("md {}", words[1]))
             }
             "--stop" => {
@@ -561,20 +535,6 @@ impl World for Machine {
         Ok(Finished { exit, stdout, stderr })
     }
 
-    fn start(&mut self, command: &CommandLine) -> Result<Box<dyn Service>, LabError> {
-        self.act("start it")?;
-        let (_, socket) = command.args[3].split_once("unix:").unwrap();
-        let mut state = self.state.borrow_mut();
-        state.take(&command.args[1], socket).unwrap();
-        if command.args.iter().any(|word| word == "--read-only") {
-            state.read_only.insert(socket.to_owned());
-        }
-        let socket = format!("server {socket}");
-        state.things.insert(socket.clone());
-        drop(state);
-        Ok(Box::new(Server { socket, state: Rc::clone(&self.state) }))
-    }
-
     fn nbd_size(&mut self, _: &str) -> Result<u64, LabError> {
         self.act("ask for the size").map(|()| GIB)
     }
@@ -588,7 +548,7 @@ impl World for Machine {
         _: &[CommandLine],
         _: Duration,
         _: &StopFlag,
-        _: &mut dyn Beside,
+        _: &mut Story,
     ) -> Result<Vec<ToolOutput>, LabError> {
         panic!("bringing a subject up measures nothing")
     }
@@ -642,9 +602,7 @@ impl World for Machine {
 
     fn end_strays(&mut self, but_volumes: bool) -> Result<usize, LabError> {
         let mut state = self.state.borrow_mut();
-        let is_stray = |thing: &&String| {
-            thing.starts_with("server ") || (thing.starts_with("volume ") && !but_volumes)
-        };
+        let is_stray = |thing: &&String| thing.starts_with("volume ") && !but_volumes;
         let strays: Vec<String> = state.things.iter().filter(is_stray).cloned().collect();
         for stray in &strays {
             state.things.remove(stray);
@@ -679,7 +637,7 @@ impl World for Machine {
         Ok(())
     }
 
-    fn claim(&mut self, _: &Path) -> Result<Option<Claim>, LabError> {
+    fn claim(&mut self, _: &Path) -> Result<Option<File>, LabError> {
         self.act("take it").map(|()| None)
     }
 
@@ -694,9 +652,10 @@ impl World for Machine {
             self.state.borrow_mut().things.insert("zram 7".to_owned());
             return Ok(Some("7\n".to_owned()));
         }
-        if text == "/proc/self/mounts" {
+        if text == "/proc/self/mountinfo" {
             let mounts = self.left().into_iter().filter_map(|thing| {
-                Some(format!("none {} ext4 rw 0 0\n", thing.strip_prefix("mount ")?))
+                let point = thing.strip_prefix("mount ")?;
+                Some(format!("40 1 0:7 / {point} rw - ext4 none rw\n"))
             });
             return Ok(Some(mounts.collect()));
         }

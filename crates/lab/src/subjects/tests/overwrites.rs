@@ -73,8 +73,7 @@ fn write_all(campaign: &Campaign, options: &LabOptions) -> BTreeSet<String> {
         }
         let (subject, workload) = (trial.cell.subject, &trial.cell.workload);
         let ready = ready(subjects.bring_up(subject, workload, &mut machine));
-        let tool = workload.tool().unwrap();
-        if tool.writes(&workload.settings, 1) != Writes::Nothing {
+        if workload.work().unwrap().writes != Writes::Nothing {
             machine.write(&ready.target);
         }
         subjects.let_go(subject, &mut machine).unwrap();

@@ -15,48 +15,27 @@ use crate::tool::parts::{excerpt, malformed, number};
 const FORMAT: &str = "1.98";
 const COLUMNS: usize = 50;
 
-/// Rates: column, metric, what one is in the metric's unit.
-const RATES: [(usize, Metric, f64); 12] = [
-    (9, Metric::BonniePutc, 1024.0),
-    (11, Metric::BonnieWrite, 1024.0),
-    (13, Metric::BonnieRewrite, 1024.0),
-    (15, Metric::BonnieGetc, 1024.0),
-    (17, Metric::BonnieRead, 1024.0),
-    (19, Metric::BonnieSeeks, 1.0),
-    (26, Metric::BonnieSeqCreate, 1.0),
-    (28, Metric::BonnieSeqStat, 1.0),
-    (30, Metric::BonnieSeqDelete, 1.0),
-    (32, Metric::BonnieRanCreate, 1.0),
-    (34, Metric::BonnieRanStat, 1.0),
-    (36, Metric::BonnieRanDelete, 1.0),
+/// Phases: the column of the rate, its metric, what one is in the metric's unit, and the longest wait,
+/// whose columns follow one another from [`FIRST_WAIT`] on.
+const PHASES: [(usize, Metric, f64, Metric); 12] = [
+    (9, Metric::BonniePutc, 1024.0, Metric::BonniePutcLatency),
+    (11, Metric::BonnieWrite, 1024.0, Metric::BonnieWriteLatency),
+    (13, Metric::BonnieRewrite, 1024.0, Metric::BonnieRewriteLatency),
+    (15, Metric::BonnieGetc, 1024.0, Metric::BonnieGetcLatency),
+    (17, Metric::BonnieRead, 1024.0, Metric::BonnieReadLatency),
+    (19, Metric::BonnieSeeks, 1.0, Metric::BonnieSeekLatency),
+    (26, Metric::BonnieSeqCreate, 1.0, Metric::BonnieSeqCreateLatency),
+    (28, Metric::BonnieSeqStat, 1.0, Metric::BonnieSeqStatLatency),
+    (30, Metric::BonnieSeqDelete, 1.0, Metric::BonnieSeqDeleteLatency),
+    (32, Metric::BonnieRanCreate, 1.0, Metric::BonnieRanCreateLatency),
+    (34, Metric::BonnieRanStat, 1.0, Metric::BonnieRanStatLatency),
+    (36, Metric::BonnieRanDelete, 1.0, Metric::BonnieRanDeleteLatency),
 ];
-
-/// The longest waits, from this column on.
 const FIRST_WAIT: usize = 38;
-const WAITS: [Metric; 12] = [
-    Metric::BonniePutcLatency,
-    Metric::BonnieWriteLatency,
-    Metric::BonnieRewriteLatency,
-    Metric::BonnieGetcLatency,
-    Metric::BonnieReadLatency,
-    Metric::BonnieSeekLatency,
-    Metric::BonnieSeqCreateLatency,
-    Metric::BonnieSeqStatLatency,
-    Metric::BonnieSeqDeleteLatency,
-    Metric::BonnieRanCreateLatency,
-    Metric::BonnieRanStatLatency,
-    Metric::BonnieRanDeleteLatency,
-];
 
-/// A phase that was left out or too short has no number.
-type Phases = Vec<(Metric, Option<f64>)>;
-
-/// Numbers of one process.
-#[derive(Debug, PartialEq)]
-pub(super) struct Report {
-    rates: Phases,
-    waits_ns: Phases,
-}
+/// Rate and longest wait (ns) of each phase of one process; a phase that was left out or too short has
+/// none.
+pub(super) type Report = Vec<[Option<f64>; 2]>;
 
 pub(super) fn parse_csv(stdout: &str) -> Result<Report, ToolError> {
     let line = stdout
@@ -74,20 +53,18 @@ pub(super) fn parse_csv(stdout: &str) -> Result<Report, ToolError> {
         return Err(malformed(NAME, reason));
     }
     let cell = |column: usize| columns.get(column).copied().unwrap_or_default();
-    let mut rates = Vec::new();
-    for (column, metric, unit) in RATES {
-        rates.push((metric, optional(cell(column), |text| Some(number(text)? * unit))?));
-    }
-    let mut waits_ns = Vec::new();
-    for ((metric, column), (rate, ..)) in WAITS.into_iter().zip(FIRST_WAIT..).zip(RATES) {
+    let mut report = Report::new();
+    for ((column, metric, unit, _), wait) in PHASES.into_iter().zip(FIRST_WAIT..) {
+        let (rate, wait) = (cell(column), cell(wait));
         // A phase was done or not: a rate, even one too fast to tell, has a wait.
-        if cell(rate).is_empty() != cell(column).is_empty() {
-            let reason = format!("{metric} and its rate are not both there; was it cut off?");
+        if rate.is_empty() != wait.is_empty() {
+            let reason = format!("{metric} and its wait are not both there; was it cut off?");
             return Err(malformed(NAME, reason));
         }
-        waits_ns.push((metric, optional(cell(column), nanoseconds)?));
+        let rate = optional(rate, |text| Some(number(text)? * unit))?;
+        report.push([rate, optional(wait, nanoseconds)?]);
     }
-    Ok(Report { rates, waits_ns })
+    Ok(report)
 }
 
 /// Nothing for a phase that was left out (empty) or took less than half a second (`+++++`).
@@ -110,28 +87,14 @@ fn nanoseconds(text: &str) -> Option<f64> {
     None
 }
 
-/// Rates added up, the longest of the waits; of a phase that all processes have.
+/// Rates added up, then the longest of the waits; of a phase that all processes have.
 pub(super) fn merge(reports: &[Report]) -> Vec<(Metric, f64)> {
-    let sum = |values: Vec<f64>| values.into_iter().sum::<f64>();
-    let longest = |values: Vec<f64>| values.into_iter().fold(0.0, f64::max);
-    let mut merged = merge_with(reports, |report| &report.rates, sum);
-    merged.extend(merge_with(reports, |report| &report.waits_ns, longest));
-    merged
-}
-
-fn merge_with(
-    reports: &[Report],
-    of: fn(&Report) -> &Phases,
-    join: impl Fn(Vec<f64>) -> f64,
-) -> Vec<(Metric, f64)> {
-    let Some(first) = reports.first() else { return Vec::new() };
-    let mut merged = Vec::new();
-    for (index, (metric, _)) in of(first).iter().enumerate() {
-        let values: Option<Vec<f64>> = reports
-            .iter()
-            .map(|report| of(report).get(index).and_then(|(_, value)| *value))
-            .collect();
-        merged.extend(values.map(|values| (*metric, join(values))));
-    }
-    merged
+    let join = |which: usize, join: fn(f64, f64) -> f64| {
+        PHASES.iter().enumerate().filter_map(move |(phase, (_, rate, _, wait))| {
+            let values = reports.iter().map(|report| report.get(phase)?[which]);
+            let values: Vec<f64> = values.collect::<Option<_>>()?;
+            Some(([*rate, *wait][which], values.into_iter().reduce(join)?))
+        })
+    };
+    join(0, |sum, rate| sum + rate).chain(join(1, f64::max)).collect()
 }

@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::tool::testing::{
+use crate::command::ToolOutput;
+use crate::tool::tests::support::{
     changed, commands, folder, listed, output, run_of, settings, trial, value,
 };
 

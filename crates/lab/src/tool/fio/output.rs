@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::{NAME, Ops};
 use crate::metric::{LatencyBins, Measured, Metric};
-use crate::tool::parts::{jain, malformed, percentile, push, spread};
+use crate::tool::parts::{malformed, push, push_percentiles, push_shares};
 use crate::tool::{RunOutput, ToolError};
 
 // Only what is read is named; fio's output holds some hundred fields more, and new ones with
@@ -82,54 +82,52 @@ fn json_part(output: &str) -> Option<&str> {
 }
 
 /// One direction of all jobs together.
-struct Total {
+struct Total<'j> {
     op: &'static str,
+    directions: Vec<&'j Direction>,
     bytes: u64,
     requests: u64,
     runtime_s: f64,
-    bins: BTreeMap<u64, u64>,
 }
 
-fn total(op: &'static str, directions: &[&Direction]) -> Total {
+impl<'j> Total<'j> {
+    fn of(op: &'static str, directions: Vec<&'j Direction>) -> Self {
+        let sum = |of: fn(&Direction) -> u64| {
+            directions.iter().fold(0_u64, |sum, direction| sum.saturating_add(of(direction)))
+        };
+        let runtime_ms = directions.iter().map(|direction| direction.runtime).max().unwrap_or(0);
+        Self {
+            op,
+            bytes: sum(|direction| direction.io_bytes),
+            requests: sum(|direction| direction.total_ios),
+            runtime_s: runtime_ms as f64 / 1000.0,
+            directions,
+        }
+    }
+}
+
+/// How often which completion time was seen, in these directions together.
+fn bins<'j>(directions: impl IntoIterator<Item = &'j Direction>) -> BTreeMap<u64, u64> {
     let mut bins = BTreeMap::new();
-    for (&ns, &count) in directions.iter().flat_map(|direction| &direction.clat_ns.bins) {
+    for (&ns, &count) in directions.into_iter().flat_map(|direction| &direction.clat_ns.bins) {
         let sum: &mut u64 = bins.entry(ns).or_default();
         *sum = sum.saturating_add(count);
     }
-    let sum = |of: fn(&Direction) -> u64| {
-        directions.iter().fold(0_u64, |sum, direction| sum.saturating_add(of(direction)))
-    };
-    let runtime_ms = directions.iter().map(|direction| direction.runtime).max().unwrap_or(0);
-    Total {
-        op,
-        bytes: sum(|direction| direction.io_bytes),
-        requests: sum(|direction| direction.total_ios),
-        runtime_s: runtime_ms as f64 / 1000.0,
-        bins,
-    }
+    bins
 }
 
 /// Numbers and distributions of all jobs together, in the directions that were asked for.
 pub(super) fn totals(ops: Ops, jobs: &[Job]) -> Result<Measured, ToolError> {
-    let mut totals = Vec::new();
-    let mut moved: Vec<&Direction> = Vec::new();
-    for (wanted, op, of) in [
-        (ops.read, "read", (|job| &job.read) as fn(&Job) -> &Direction),
-        (ops.write, "write", |job| &job.write),
-    ] {
-        let directions: Vec<&Direction> = jobs.iter().map(of).collect();
-        let total = total(op, &directions);
-        if wanted && total.requests > 0 {
-            totals.push(total);
-            moved.extend(directions);
-        }
-    }
+    let reads = ops.read.then(|| Total::of("read", jobs.iter().map(|job| &job.read).collect()));
+    let writes = ops.write.then(|| Total::of("write", jobs.iter().map(|job| &job.write).collect()));
+    let totals: Vec<Total<'_>> =
+        [reads, writes].into_iter().flatten().filter(|total| total.requests > 0).collect();
     // fio ends with error 0 and no request at all when an NBD server is not there.
     if totals.is_empty() {
         return Err(ToolError::Nothing { tool: NAME });
     }
     let mut measured = Measured::default();
-    let sum = |of: fn(&Total) -> f64| totals.iter().map(of).sum::<f64>();
+    let sum = |of: fn(&Total<'_>) -> f64| totals.iter().map(of).sum::<f64>();
     let mut add = |metric, value| push(&mut measured, NAME, metric, value);
     add(Metric::Throughput, sum(|total| total.bytes as f64 / total.runtime_s))?;
     add(Metric::Iops, sum(|total| total.requests as f64 / total.runtime_s))?;
@@ -141,21 +139,26 @@ pub(super) fn totals(ops: Ops, jobs: &[Job]) -> Result<Measured, ToolError> {
     }
     add(Metric::ToolCpuUser, jobs.iter().map(|job| job.usr_cpu).sum())?;
     add(Metric::ToolCpuSystem, jobs.iter().map(|job| job.sys_cpu).sum())?;
-    push_latencies(&mut measured, &moved, &totals)?;
-    push_shares(&mut measured, ops, jobs);
-    measured.latencies = totals
-        .into_iter()
-        .map(|total| LatencyBins { op: total.op, bins: total.bins.into_iter().collect() })
-        .collect();
+    let moved: Vec<&Direction> =
+        totals.iter().flat_map(|total| total.directions.iter().copied()).collect();
+    push_latencies(&mut measured, &moved)?;
+    // How evenly the processes were served. They run for the same time, so the time that one needs
+    // for a byte stands for its time, and of two shares the spread of x is that of 1/x.
+    let bytes =
+        |wanted: bool, direction: &Direction| if wanted { direction.io_bytes as f64 } else { 0.0 };
+    let share = |job: &Job| bytes(ops.read, &job.read) + bytes(ops.write, &job.write);
+    let shares: Vec<f64> = jobs.iter().map(share).collect();
+    push_shares(&mut measured, &shares, &shares);
+    let latencies = totals.into_iter().map(|total| LatencyBins {
+        op: total.op,
+        bins: bins(total.directions).into_iter().collect(),
+    });
+    measured.latencies = latencies.collect();
     Ok(measured)
 }
 
 /// Mean, ends and percentiles of the requests in these directions together.
-fn push_latencies(
-    measured: &mut Measured,
-    moved: &[&Direction],
-    totals: &[Total],
-) -> Result<(), ToolError> {
+fn push_latencies(measured: &mut Measured, moved: &[&Direction]) -> Result<(), ToolError> {
     // Bins are of the completion time (submission to completion); mean and ends are taken of the
     // same quantity, so that they agree, except from engines for which fio has none.
     let completion = moved.iter().any(|direction| direction.clat_ns.mean > 0.0);
@@ -168,38 +171,8 @@ fn push_latencies(
     let weighted: f64 = seen.iter().map(|latency| latency.mean * latency.count as f64).sum();
     let min = seen.iter().map(|latency| latency.min).fold(f64::INFINITY, f64::min);
     let max = seen.iter().map(|latency| latency.max).fold(f64::NEG_INFINITY, f64::max);
-    let mut bins = BTreeMap::new();
-    for (&ns, &requests) in totals.iter().flat_map(|total| &total.bins) {
-        let sum: &mut u64 = bins.entry(ns).or_default();
-        *sum = sum.saturating_add(requests);
-    }
     push(measured, NAME, Metric::LatencyMean, weighted / count)?;
     push(measured, NAME, Metric::LatencyMin, min)?;
-    for (metric, percent) in [
-        (Metric::LatencyP50, 50.0),
-        (Metric::LatencyP95, 95.0),
-        (Metric::LatencyP99, 99.0),
-        (Metric::LatencyP999, 99.9),
-    ] {
-        let value = percentile(&bins, percent)
-            .ok_or_else(|| malformed(NAME, "the bins of its latencies are missing (json+)"))?;
-        push(measured, NAME, metric, value)?;
-    }
+    push_percentiles(measured, NAME, &bins(moved.iter().copied()))?;
     push(measured, NAME, Metric::LatencyMax, max)
-}
-
-/// How evenly the processes were served. They run for the same time, so the time that one needs
-/// for a byte stands for its time.
-fn push_shares(measured: &mut Measured, ops: Ops, jobs: &[Job]) {
-    let bytes = |wanted: bool, direction: &Direction| {
-        if wanted { direction.io_bytes as f64 } else { 0.0 }
-    };
-    let shares: Vec<f64> =
-        jobs.iter().map(|job| bytes(ops.read, &job.read) + bytes(ops.write, &job.write)).collect();
-    // Of two shares the spread of x is that of 1/x. A process that got nothing has no spread.
-    for (metric, value) in
-        [(Metric::SpreadOfProcesses, spread(&shares)), (Metric::Fairness, jain(&shares))]
-    {
-        let _absent: Option<()> = value.and_then(|value| measured.push(metric, value));
-    }
 }

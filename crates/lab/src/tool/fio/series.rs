@@ -25,27 +25,45 @@ pub(super) const PREFIX: &str = "fio";
 /// A slice's number (1 is the first), the job, the direction.
 type Slices = BTreeMap<(u64, u32, u32), f64>;
 
-/// Rates and one latency over time, of all processes together.
+/// Rates and the longest latency over time, of all processes together.
 pub(super) fn parse_series(
     files: &BTreeMap<String, String>,
     slice_ms: u64,
-    longest: bool,
 ) -> Result<Vec<TimeSeries>, ToolError> {
     let throughput = parse_kind(files, "bw", slice_ms)?;
     let iops = parse_kind(files, "iops", slice_ms)?;
     let latency = parse_kind(files, "clat", slice_ms)?;
-    let last = last_slice(&throughput).min(last_slice(&iops));
-    let latency = TimeSeries {
-        metric: if longest { Metric::LatencyMax } else { Metric::LatencyMean },
-        points: latency_points(&latency, &iops, last, slice_ms, longest),
+    // An hour of slices of 1 ms; more is no output of a trial that was planned here.
+    const MOST: u64 = 3_600_000;
+    let last = last_slice(&throughput).min(last_slice(&iops)).min(MOST);
+    let end = |slice: u64| slice.saturating_mul(slice_ms);
+    let rate = |slices: &Slices, unit: f64| {
+        let sums = join(slices, |sum, value| sum + value * unit);
+        let value = |slice| sums.get(&slice).copied().unwrap_or(0.0);
+        (1..=last).map(|slice| (end(slice), value(slice))).collect()
     };
-    let rate = |metric, slices: &Slices, unit: f64| TimeSeries {
-        metric,
-        points: rate_points(slices, last, slice_ms, unit),
-    };
-    let all =
-        [rate(Metric::Throughput, &throughput, 1024.0), rate(Metric::Iops, &iops, 1.0), latency];
-    Ok(all.into_iter().filter(|series| !series.points.is_empty()).collect())
+    // A slice in which no request ended has no latency.
+    let longest = join(&latency, f64::max);
+    let all: [(Metric, Vec<(u64, f64)>); 3] = [
+        (Metric::Throughput, rate(&throughput, 1024.0)),
+        (Metric::Iops, rate(&iops, 1.0)),
+        (
+            Metric::LatencyMax,
+            longest.range(1..=last.max(1)).map(|(slice, value)| (end(*slice), *value)).collect(),
+        ),
+    ];
+    let series = all.into_iter().map(|(metric, points)| TimeSeries { metric, points });
+    Ok(series.filter(|series| last > 0 && !series.points.is_empty()).collect())
+}
+
+/// One value for each slice, of all processes and directions.
+fn join(slices: &Slices, with: impl Fn(f64, f64) -> f64) -> BTreeMap<u64, f64> {
+    let mut joined = BTreeMap::new();
+    for ((slice, ..), value) in slices {
+        let so_far = joined.entry(*slice).or_insert(0.0);
+        *so_far = with(*so_far, *value);
+    }
+    joined
 }
 
 /// All logs of a kind.
@@ -87,40 +105,4 @@ fn last_slice(slices: &Slices) -> u64 {
     let there: BTreeSet<u32> =
         slices.keys().filter(|(slice, ..)| *slice == last).map(|(_, job, _)| *job).collect();
     if jobs == there { last } else { last.saturating_sub(1) }
-}
-
-fn rate_points(slices: &Slices, last: u64, slice_ms: u64, unit: f64) -> Vec<(u64, f64)> {
-    let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
-    for ((slice, ..), value) in slices {
-        *sums.entry(*slice).or_default() += value * unit;
-    }
-    // An hour of slices of 1 ms; more is no output of a trial that was planned here.
-    const MOST: u64 = 3_600_000;
-    (1..=last.min(MOST))
-        .map(|slice| {
-            let value = sums.get(&slice).copied().unwrap_or(0.0);
-            (slice.saturating_mul(slice_ms), value)
-        })
-        .collect()
-}
-
-/// The longest, or the mean weighted with the requests of each process and direction. A slice in
-/// which no request ended has no latency.
-fn latency_points(
-    slices: &Slices,
-    iops: &Slices,
-    last: u64,
-    slice_ms: u64,
-    longest: bool,
-) -> Vec<(u64, f64)> {
-    let mut sums: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
-    for (key, value) in slices.iter().filter(|((slice, ..), _)| (1..=last).contains(slice)) {
-        let (sum, weights) = sums.entry(key.0).or_default();
-        let weight = if longest { 1.0 } else { iops.get(key).copied().unwrap_or(0.0).max(1.0) };
-        *sum = if longest { sum.max(*value) } else { *sum + value * weight };
-        *weights += weight;
-    }
-    let value = |(sum, weights): (f64, f64)| if longest { sum } else { sum / weights };
-    let points = sums.into_iter().map(|(slice, sum)| (slice.saturating_mul(slice_ms), value(sum)));
-    points.filter(|(_, value)| value.is_finite()).collect()
 }

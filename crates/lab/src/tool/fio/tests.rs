@@ -4,8 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::command::{Step, Target};
-use crate::metric::TimeSeries;
-use crate::tool::testing::{
+use crate::tool::tests::support::{
     changed, commands, device, folder, listed, output, run_of, settings, trial, value,
 };
 
@@ -151,19 +150,6 @@ fn slices_of_all_processes_are_added() {
 }
 
 #[test]
-fn means_of_slices_are_weighted_with_requests() {
-    let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
-    let files = BTreeMap::from([
-        file("fio_bw.1.log", "100, 4, 0, 0, 0\n"),
-        file("fio_iops.1.log", "100, 30, 0, 0, 0\n100, 10, 1, 0, 0\n"),
-        file("fio_clat.1.log", "100, 1000, 0, 0, 0\n100, 5000, 1, 0, 0\n100, 9, 1, 0, 0\n"),
-    ]);
-    let series = series::parse_series(&files, 100, false).unwrap();
-    let mean = TimeSeries { metric: Metric::LatencyMean, points: vec![(100, 2000.0)] };
-    assert_eq!(series[2], mean);
-}
-
-#[test]
 fn a_missing_slice_is_a_stall() {
     let file = |name: &str, text: &str| (name.to_owned(), text.to_owned());
     let files = BTreeMap::from([
@@ -171,7 +157,7 @@ fn a_missing_slice_is_a_stall() {
         file("fio_iops.1.log", "100, 1, 1, 0, 0\n405, 2, 1, 0, 0\n"),
         file("fio_clat.1.log", "100, 7, 1, 0, 0\n398, 300000000, 1, 0, 0\n512, 1, 1, 0, 0\n"),
     ]);
-    let series = series::parse_series(&files, 100, true).unwrap();
+    let series = series::parse_series(&files, 100).unwrap();
     assert_eq!(series[0].points, [(100, 4096.0), (200, 0.0), (300, 0.0), (400, 8192.0)]);
     assert_eq!(series[2].points, [(100, 7.0), (400, 3e8)]);
 }
@@ -303,9 +289,6 @@ fn a_course_over_time_is_logged_into_the_scratch_folder() {
     let logs = "--write_bw_log=/scratch/fio --write_iops_log=/scratch/fio \
                 --write_lat_log=/scratch/fio --log_avg_msec=250 --bwavgtime=250 --iopsavgtime=250";
     assert!(command.contains(&format!("{logs} --log_max_value=1 --output")), "{command}");
-    let mean =
-        commands(&plan(&format!("{values}series_latency = \"mean\""), &device(), 1).unwrap());
-    assert!(mean.contains(&format!("{logs} --output")), "{mean}");
     let refused = plan("pattern = \"rand\"\nop = \"read\"\nseries_ms = 1001", &device(), 1);
     assert_eq!(refused.unwrap_err(), "a trial of 1 s has no slice of 1001 ms");
 }
@@ -313,8 +296,6 @@ fn a_course_over_time_is_logged_into_the_scratch_folder() {
 #[test]
 fn contradictions_are_refused() {
     let check = |values: &str| Fio.check(&settings(&Fio, values), 1);
-    assert!(check("").unwrap_err().contains("pattern is not set"));
-    assert!(check("pattern = \"seq\"").unwrap_err().contains("op is not set"));
     for writes in ["flush_every = 1", "compressible = 1"] {
         let values = format!("pattern = \"seq\"\nop = \"read\"\n{writes}");
         assert!(check(&values).unwrap_err().contains("is about writes"), "{writes}");
@@ -336,7 +317,7 @@ fn labels_tell_what_differs() {
         label("pattern = \"rand\"\nop = \"mixed\"\niodepth = 1\ndirect = false\nseries_ms = 100"),
         "random mixed 70/30 4K, depth 1, buffered, max latency by 100 ms"
     );
-    let headline = |values: &str| Fio.headline(&settings(&Fio, values));
+    let headline = |values: &str| Fio.work(&settings(&Fio, values), 1).headline;
     assert_eq!(headline("pattern = \"rand\"\nop = \"read\""), Metric::Iops);
     assert_eq!(
         headline("pattern = \"rand\"\nop = \"read\"\nblock_size = \"1M\""),
@@ -349,7 +330,8 @@ fn labels_tell_what_differs() {
 fn safety_knows_what_is_written_and_what_must_be_there() {
     let of = |op: &str| {
         let settings = settings(&Fio, &format!("op = {op:?}"));
-        (Fio.writes(&settings, 1), Fio.reads_raw(&settings))
+        let work = Fio.work(&settings, 1);
+        (work.writes, work.reads_raw)
     };
     assert_eq!(of("read"), (Writes::Nothing, true));
     assert_eq!(of("write"), (Writes::UntilTime, false));

@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::world::SystemWorld;
 
 /// A source that nobody stops.
-fn make_source(data: &SourceData, folder: &Path, seed: u64) -> Result<(), LabError> {
+fn make_source(data: SourceData, folder: &Path, seed: u64) -> Result<(), LabError> {
     super::make_source(data, folder, seed, &StopFlag::default(), &mut SystemWorld::new())
 }
 
@@ -34,40 +34,41 @@ fn names_in(folder: &Path) -> Vec<String> {
 
 #[test]
 fn a_file_of_noise_is_exact_and_the_same_for_a_seed() {
-    let dir = tempfile::tempdir().unwrap();
     let bytes = (1 << 20) + 4097;
-    for (name, seed) in [("a", 7), ("b", 7), ("c", 8)] {
-        make_source(&SourceData::File(name.to_owned(), bytes), dir.path(), seed).unwrap();
-    }
-    let read = |name: &str| fs::read(dir.path().join(name)).unwrap();
-    assert_eq!(read("a").len() as u64, bytes);
-    assert_eq!(read("a"), read("b"));
-    assert_ne!(read("a"), read("c"));
-    let kinds: BTreeSet<u8> = read("a").into_iter().collect();
+    let made = |seed: u64| {
+        let dir = tempfile::tempdir().unwrap();
+        make_source(SourceData::File(bytes), dir.path(), seed).unwrap();
+        assert_eq!(names_in(dir.path()).len(), 1, "nothing else is left");
+        fs::read(SourceData::File(bytes).path_in(dir.path())).unwrap()
+    };
+    let noise = made(7);
+    assert_eq!(noise.len() as u64, bytes);
+    assert!(noise == made(7) && noise != made(8));
+    let kinds: BTreeSet<u8> = noise.into_iter().collect();
     assert_eq!(kinds.len(), 256);
-    assert_eq!(names_in(dir.path()), ["a", "b", "c"], "nothing else is left");
 }
 
 #[test]
 fn what_is_there_is_kept_and_something_else_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("x");
-    fs::write(&path, b"mine").unwrap();
-    make_source(&SourceData::File("x".to_owned(), 4), dir.path(), 1).unwrap();
-    assert_eq!(fs::read(&path).unwrap(), b"mine");
-    for data in [SourceData::File("x".to_owned(), 5), SourceData::Tree("x".to_owned(), 4)] {
-        let error = make_source(&data, dir.path(), 1).unwrap_err().to_string();
+    let (file, tree) = (SourceData::File(4), SourceData::Tree(4));
+    fs::write(file.path_in(dir.path()), b"mine").unwrap();
+    make_source(file, dir.path(), 1).unwrap();
+    assert_eq!(fs::read(file.path_in(dir.path())).unwrap(), b"mine");
+    for (data, other) in [(file, &b"other"[..]), (tree, b"file")] {
+        fs::write(data.path_in(dir.path()), other).unwrap();
+        let error = make_source(data, dir.path(), 1).unwrap_err().to_string();
         assert!(error.contains("move it away"), "{error}");
+        assert_eq!(fs::read(data.path_in(dir.path())).unwrap(), other);
     }
-    assert_eq!(fs::read(&path).unwrap(), b"mine");
 }
 
 #[test]
 fn a_tree_has_the_size_and_shape_that_were_asked_for() {
     let dir = tempfile::tempdir().unwrap();
-    make_source(&SourceData::Tree("t".to_owned(), 4 << 20), dir.path(), 3).unwrap();
+    make_source(SourceData::Tree(4 << 20), dir.path(), 3).unwrap();
     let mut files = Vec::new();
-    all_files(&dir.path().join("t"), &mut files);
+    all_files(&dir.path().join("tree-4M"), &mut files);
     assert_eq!(files.iter().map(|(_, bytes)| bytes).sum::<u64>(), 4 << 20);
     let text = fs::read(&files[0].0).unwrap();
     assert!(text.iter().all(|byte| byte.is_ascii_graphic() || b" \t\n".contains(byte)));
@@ -91,15 +92,15 @@ fn sizes_are_log_normal_and_folders_are_nested() {
 #[test]
 fn an_archive_is_the_same_bytes_each_time_and_unpacks_to_the_tree() {
     let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let data = SourceData::Archive("t.tar".to_owned(), 1 << 20);
+    let data = SourceData::Archive(1 << 20);
     for dir in [&a, &b] {
-        make_source(&data, dir.path(), 5).unwrap();
-        assert_eq!(names_in(dir.path()), ["t.tar"]);
+        make_source(data, dir.path(), 5).unwrap();
+        assert_eq!(names_in(dir.path()), ["tree-1M.tar"]);
     }
-    let read = |dir: &tempfile::TempDir| fs::read(dir.path().join("t.tar")).unwrap();
+    let read = |dir: &tempfile::TempDir| fs::read(dir.path().join("tree-1M.tar")).unwrap();
     assert_eq!(read(&a), read(&b));
     let mut tar = Command::new("tar");
-    tar.arg("-xf").arg(a.path().join("t.tar")).current_dir(b.path());
+    tar.arg("-xf").arg(a.path().join("tree-1M.tar")).current_dir(b.path());
     assert!(tar.status().unwrap().success());
     let mut files = Vec::new();
     all_files(&b.path().join("tree"), &mut files);
@@ -110,7 +111,7 @@ fn an_archive_is_the_same_bytes_each_time_and_unpacks_to_the_tree() {
 #[test]
 fn a_failure_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let error = make_source(&tree(1 << 20), &dir.path().join("gone"), 1).unwrap_err();
+    let error = make_source(SourceData::Tree(1 << 20), &dir.path().join("gone"), 1).unwrap_err();
     assert!(error.to_string().contains("gone"), "{error}");
     assert!(names_in(dir.path()).is_empty());
 }
@@ -136,8 +137,8 @@ fn a_stop_ends_the_making_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let stop = StopFlag::default();
     stop.set();
-    for data in [random_file(8 << 20), tree(8 << 20), archive(8 << 20)] {
-        let made = super::make_source(&data, dir.path(), 1, &stop, &mut SystemWorld::new());
+    for data in [SourceData::File, SourceData::Tree, SourceData::Archive].map(|of| of(8 << 20)) {
+        let made = super::make_source(data, dir.path(), 1, &stop, &mut SystemWorld::new());
         assert!(matches!(made, Err(LabError::Stopped)), "{data:?}: {made:?}");
         assert_eq!(names_in(dir.path()), [] as [String; 0]);
     }

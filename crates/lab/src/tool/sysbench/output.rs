@@ -2,22 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::NAME;
+use super::{NAME, block_size, direction};
 use crate::metric::{LatencyBins, Measured, Metric};
+use crate::settings::Settings;
 use crate::tool::ToolError;
-use crate::tool::parts::{excerpt, malformed, number, percentile, push};
+use crate::tool::parts::{excerpt, malformed, number, push, push_percentiles};
 
 const NS_PER_MS: f64 = 1e6;
-
-/// What the trial asked for, as far as it decides what a number means.
-pub(super) struct Work {
-    pub(super) block_bytes: u64,
-    /// "read" or "write"; `None` when it did both.
-    pub(super) direction: Option<&'static str>,
-    /// Whether it ended after a number of requests.
-    pub(super) counted: bool,
-    pub(super) threads: u32,
-}
 
 /// sysbench's figures in its own units.
 #[derive(Debug)]
@@ -97,7 +88,13 @@ fn parse_histogram(text: &str) -> Result<BTreeMap<u64, u64>, ToolError> {
     Ok(histogram)
 }
 
-pub(super) fn measured(report: &Report, work: &Work) -> Result<Measured, ToolError> {
+/// Numbers of a trial with these settings and so many threads.
+pub(super) fn measured(
+    report: &Report,
+    settings: &Settings,
+    threads: u32,
+) -> Result<Measured, ToolError> {
+    let block_bytes = block_size(settings) as f64;
     let requests_per_s = report.reads_per_s + report.writes_per_s;
     if report.events == 0.0 || requests_per_s == 0.0 {
         return Err(ToolError::Nothing { tool: NAME });
@@ -110,18 +107,18 @@ pub(super) fn measured(report: &Report, work: &Work) -> Result<Measured, ToolErr
     let [reads, writes] = [report.reads_per_s, report.writes_per_s]
         .map(|rate| (requests * rate / requests_per_s).round());
     let mut add = |metric, value| push(&mut measured, NAME, metric, value);
-    add(Metric::Throughput, requests_per_s * work.block_bytes as f64)?;
+    add(Metric::Throughput, requests_per_s * block_bytes)?;
     add(Metric::Iops, requests_per_s)?;
-    if work.counted {
+    if settings.count("events").is_some() {
         add(Metric::Seconds, report.total_s)?;
     }
     add(Metric::Requests, reads + writes)?;
     for (metric, count) in [(Metric::BytesRead, reads), (Metric::BytesWritten, writes)] {
         if count > 0.0 {
-            add(metric, count * work.block_bytes as f64)?;
+            add(metric, count * block_bytes)?;
         }
     }
-    if work.threads > 1 {
+    if threads > 1 {
         // Jain's index of shares is mean² / (mean² + variance); sysbench's deviation is that of
         // all threads, not of a sample.
         let (mean, deviation) = report.events_of_threads;
@@ -130,13 +127,17 @@ pub(super) fn measured(report: &Report, work: &Work) -> Result<Measured, ToolErr
     // Most fsyncs are of files that are clean, and fast: with them in the figures these say nothing
     // about writes.
     if !synced {
-        push_latencies(&mut measured, report, work)?;
+        push_latencies(&mut measured, report, direction(settings))?;
     }
     Ok(measured)
 }
 
 /// What the report says of single requests, all of which were reads or writes.
-fn push_latencies(measured: &mut Measured, report: &Report, work: &Work) -> Result<(), ToolError> {
+fn push_latencies(
+    measured: &mut Measured,
+    report: &Report,
+    direction: Option<&'static str>,
+) -> Result<(), ToolError> {
     let mut add = |metric, value| push(measured, NAME, metric, value);
     add(Metric::LatencyMean, report.sum_ms / report.events * NS_PER_MS)?;
     // "0.00" is not a time but all that two decimals say of less than 5 µs.
@@ -145,17 +146,8 @@ fn push_latencies(measured: &mut Measured, report: &Report, work: &Work) -> Resu
             add(metric, ms * NS_PER_MS)?;
         }
     }
-    for (metric, percent) in [
-        (Metric::LatencyP50, 50.0),
-        (Metric::LatencyP95, 95.0),
-        (Metric::LatencyP99, 99.0),
-        (Metric::LatencyP999, 99.9),
-    ] {
-        let value = percentile(&report.histogram, percent)
-            .ok_or_else(|| malformed(NAME, "its histogram is missing or empty"))?;
-        add(metric, value)?;
-    }
-    if let Some(op) = work.direction {
+    push_percentiles(measured, NAME, &report.histogram)?;
+    if let Some(op) = direction {
         let bins = report.histogram.iter().map(|(&ns, &count)| (ns, count)).collect();
         measured.latencies.push(LatencyBins { op, bins });
     }

@@ -37,17 +37,6 @@ fn a_set_flag_stops_a_tool_and_its_children() {
 }
 
 #[test]
-fn a_server_ends_when_it_is_asked() {
-    let sleeper = CommandLine::new("sleep").arg("1000");
-    let mut service = SystemWorld::new().start(&sleeper).unwrap();
-    assert!(service.poll_exit().unwrap().is_none());
-    assert!(service.pid().is_some());
-    let (exit, _) = service.stop(Duration::from_secs(60)).unwrap();
-    assert_eq!(exit, Exit::Signal(15));
-    assert_eq!(service.poll_exit().unwrap().unwrap().0, Exit::Signal(15));
-}
-
-#[test]
 fn steps_make_read_and_remove_below_a_folder_of_ours() {
     let outside = tempfile::tempdir().unwrap();
     let mut world = SystemWorld::new();

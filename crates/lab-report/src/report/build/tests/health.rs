@@ -46,9 +46,8 @@ fn each_state_is_told_against_the_healthy_one_reads_and_writes_apart() {
     );
     assert!(report.answer[1].starts_with("Of its healthy speed ten does, degraded"), "{report:?}");
     let picture = report.picture.as_ref().unwrap();
-    assert_eq!(picture.title, "Speed in percent of the healthy array's");
-    let Plot::Bars { series, categories, .. } = &picture.plot else { panic!("{picture:?}") };
-    assert_eq!((series.len(), categories.len()), (4, 3));
+    assert_eq!(picture.title, "Times the healthy speed");
+    assert_eq!((picture.series.len(), picture.x.ticks.len()), (4, 3));
     assert_eq!(cell(&report, "health", "five", "degraded").text, "0.50");
     // Numbers that are not believed say nothing; doubtful ones are marked.
     let labels: Vec<String> = analyse(&results).workloads.iter().map(|w| w.label.clone()).collect();
@@ -108,7 +107,9 @@ fn a_story_is_told_by_its_phases() {
     for part in ["rebuilding reads 0.20", "scrubbing reads 0.80", "a recovery took 4.00 s"] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    assert_eq!(cell(&report, "rebuilds", "five", "ended").text, "2");
+    assert!(
+        cell(&report, "rebuilds", "five", "recovery").text.starts_with("a recovery took 4.00 s")
+    );
 }
 
 /// A trial that ends before its recovery says so, and gives no time.

@@ -52,14 +52,10 @@ fn the_fast_rounds_of_a_fresh_device_win_nothing() {
     let said = report.answer.join(" ");
     assert!(said.starts_with("Take b: 1.10 times a in random writes"), "{said}");
     let number = |column| cell(&report, "percent", "random write", column).text.as_str();
-    assert_eq!(
-        [number("a [1/s]"), number("b [1/s]"), number("b [%]")],
-        ["100000", "110000", "110"]
-    );
+    assert_eq!([number("a"), number("b"), number("b [%]")], ["100000", "110000", "110"]);
     // All rounds are drawn all the same.
     let chart = report.charts().find(|chart| chart.id == "rounds").unwrap();
-    let Plot::Lines { series, .. } = &chart.plot else { panic!("{chart:?}") };
-    assert_eq!(series[0].points.len(), 15);
+    assert_eq!(chart.series[0].points.len(), 15);
     // And every sample is written out, with what it is.
     let samples = tidy_rows(&analyse(&results), &results);
     let of_a = samples.iter().filter(|row| row.dimensions[0].1 == "a");
@@ -177,7 +173,6 @@ fn a_fall_at_the_end_settles_nothing() {
         &table.rows[row].cells[at]
     };
     assert_eq!((cell(0, "verdict").tone, cell(1, "verdict").tone), (Tone::Suspect, Tone::Better));
-    assert_eq!(cell(1, "mean of the settled").text, "100000 1/s");
     let numbers = report.tables().find(|table| table.id == "percent").unwrap();
     let why = "not settled: it held in rounds 1 to 7 and fell in round 8";
     assert_eq!(

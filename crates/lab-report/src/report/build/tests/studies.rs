@@ -7,7 +7,6 @@ fn the_two_disk_study_reads_well() {
     insta::assert_snapshot!(text_of(&report_of(&two_disks())));
 }
 
-/// Efficiency is reckoned from the single member, which is there.
 #[test]
 fn a_study_is_answered_by_factor() {
     let report = report_of(&sticks());
@@ -19,8 +18,7 @@ fn a_study_is_answered_by_factor() {
     let said = report.answer.join(" ");
     assert!(said.contains("Members, against 1: reads with 3 are 3.0"), "{said}");
     let chart = report.charts().find(|chart| chart.title == "What members does").unwrap();
-    let Plot::Lines { series, .. } = &chart.plot else { panic!("{chart:?}") };
-    let ideal = series.iter().find(|line| line.name == "ideal").unwrap();
+    let ideal = chart.series.iter().find(|line| line.name == "ideal").unwrap();
     let points: Vec<(f64, f64)> = ideal.points.iter().map(|point| (point.x, point.y)).collect();
     assert_eq!(points, [(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)]);
     // Chunk by members, as studies print it.

@@ -2,7 +2,7 @@
 
 use super::canvas::{Anchor, Canvas, Look, SMALL, WIDTH, fit, text_width};
 use super::scale::Scale;
-use crate::report::model::Axis;
+use crate::report::model::{Axis, Point};
 use crate::report::render::text::shorten;
 use crate::report::units;
 
@@ -59,17 +59,13 @@ pub(in crate::report::render) fn value_text(value: f64) -> String {
 }
 
 /// A value with its interval, as a tooltip says it.
-pub(super) fn tip_of(
-    value: f64,
-    interval: Option<(f64, f64)>,
-    unit: &str,
-    suspect: bool,
-) -> String {
-    let interval = interval.map_or(String::new(), |(low, high)| {
+pub(super) fn tip_of(point: &Point, unit: &str) -> String {
+    let interval = point.interval.map_or(String::new(), |(low, high)| {
         format!(" [{}, {}]", value_text(low), value_text(high))
     });
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
-    format!("{}{interval}{unit}{}", value_text(value), if suspect { ", suspect" } else { "" })
+    let doubt = if point.suspect { ", suspect" } else { "" };
+    format!("{}{interval}{unit}{doubt}", value_text(point.y))
 }
 
 #[cfg(test)]
@@ -86,7 +82,9 @@ mod tests {
 
     #[test]
     fn a_tip_says_everything_of_a_value() {
-        assert_eq!(tip_of(2.0, None, "", false), "2.00");
-        assert_eq!(tip_of(2.0, Some((1.0, 3.0)), "s", true), "2.00 [1.00, 3.00] s, suspect");
+        let point = Point { y: 2.0, ..Point::default() };
+        assert_eq!(tip_of(&point, ""), "2.00");
+        let doubtful = Point { interval: Some((1.0, 3.0)), suspect: true, ..point };
+        assert_eq!(tip_of(&doubtful, "s"), "2.00 [1.00, 3.00] s, suspect");
     }
 }

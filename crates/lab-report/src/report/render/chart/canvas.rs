@@ -1,12 +1,12 @@
 //! The ground on which a chart is drawn: SVG's rectangles, lines, areas, discs and texts, in pixels of
-//! the picture's natural size, under a layer of tooltips.
+//! the picture's natural size.
 //!
 //! Invariants: no element but these is written, and every text is escaped here; places are rounded to
 //! a tenth of a pixel, which is finer than an eye sees.
 
 use std::fmt::{self, Display, Write as _};
 
-use super::colours::{Colour, INK, PAPER, SOFT};
+use super::colours::{Colour, INK, PAPER, SOFT, series};
 use crate::report::render::text::{escape_xml, printable, shorten};
 
 /// Width of a picture: on a phone its texts are small but can be read, and two pictures stand side by
@@ -76,130 +76,137 @@ pub(super) enum Anchor {
 pub(super) struct Look {
     pub(super) size: f64,
     pub(super) bold: bool,
+    /// Whether lines may run below it, which are kept at a distance.
+    pub(super) over: bool,
     pub(super) colour: Colour,
 }
 
 impl Look {
     /// Names of what is drawn.
-    pub(super) const NAME: Self = Self { size: TEXT, bold: false, colour: INK };
+    pub(super) const NAME: Self = Self { size: TEXT, bold: false, over: false, colour: INK };
     /// Values beside what is drawn.
     pub(super) const VALUE: Self = Self { size: SMALL, ..Self::NAME };
     /// Ticks and names of axes.
     pub(super) const TICK: Self = Self { colour: SOFT, ..Self::VALUE };
 }
 
-/// What makes a line's points known without its colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Marker {
-    Disc,
-    Square,
-    Triangle,
-    Diamond,
-    Down,
-    Cross,
-    Bar,
-    Plus,
-}
+/// Corners around zero of what marks a line's points without its colour, in the order of the series;
+/// of a disc none.
+const MARKERS: [&[Place]; 4] = [
+    &[],
+    &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+    &[(-1.1, 0.8), (1.1, 0.8), (0.0, -1.15)],
+    &[(-1.25, 0.0), (0.0, -1.25), (1.25, 0.0), (0.0, 1.25)],
+];
+const MARKER: f64 = 3.5;
+/// Dashes that tell a line from others, in pixels; the first is whole.
+const DASHES: [&str; 4] = ["", "7 3.5", "2 3.2", "10 3 2 3"];
 
-impl Marker {
-    /// Of the series at a place.
-    pub(super) fn of(place: usize) -> Self {
-        use Marker::{Bar, Cross, Diamond, Disc, Down, Plus, Square, Triangle};
-        // The second round of colours starts with another marker.
-        let order = [Disc, Square, Triangle, Diamond, Down, Cross, Bar, Plus];
-        order[(place + place / order.len()) % order.len()]
-    }
-
-    /// Its corners around zero, for a disc of radius 1; of a cross the strokes.
-    fn corners(self) -> &'static [Place] {
-        match self {
-            Self::Disc => &[],
-            Self::Square => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
-            Self::Triangle => &[(-1.1, 0.8), (1.1, 0.8), (0.0, -1.15)],
-            Self::Down => &[(-1.1, -0.8), (1.1, -0.8), (0.0, 1.15)],
-            Self::Diamond => &[(-1.25, 0.0), (0.0, -1.25), (1.25, 0.0), (0.0, 1.25)],
-            Self::Bar => &[(-1.25, -0.55), (1.25, -0.55), (1.25, 0.55), (-1.25, 0.55)],
-            Self::Cross => &[(-1.0, -1.0), (1.0, 1.0), (0.0, 0.0), (-1.0, 1.0), (1.0, -1.0)],
-            Self::Plus => &[(-1.2, 0.0), (1.2, 0.0), (0.0, 0.0), (0.0, -1.2), (0.0, 1.2)],
-        }
-    }
+/// The dashes of the line of a series. Among eight none has another's marker as well.
+pub(super) fn dashes(place: usize) -> &'static str {
+    DASHES[(place + place / MARKERS.len()) % DASHES.len()]
 }
 
 /// A picture that is being drawn.
 #[derive(Default)]
 pub(super) struct Canvas {
-    body: String,
-    tips: String,
+    pub(super) body: String,
     /// Where the picture ends.
     pub(super) height: f64,
 }
 
 impl Canvas {
-    /// The drawing with its tooltips on top, without a frame.
-    pub(super) fn finish(self) -> String {
-        let Self { body, tips, .. } = self;
-        format!("{body}<g class=\"tips\" fill=\"none\" pointer-events=\"all\">\n{tips}</g>\n")
-    }
-
-    fn put(&mut self, element: fmt::Arguments<'_>) {
+    /// An element with its tooltip.
+    fn put(&mut self, name: &str, attributes: fmt::Arguments<'_>, tip: &str) {
         // Writing to a String cannot fail.
-        let _ = writeln!(self.body, "{element}");
+        let _ = match tip {
+            "" => writeln!(self.body, "<{name} {attributes}/>"),
+            tip => {
+                let tip = escape_xml(tip);
+                writeln!(self.body, "<{name} {attributes}><title>{tip}</title></{name}>")
+            }
+        };
     }
 
-    /// Draws what belongs together, in a group with these attributes.
-    pub(super) fn group(&mut self, attributes: &str, paint: impl FnOnce(&mut Self)) {
-        self.put(format_args!("<g{attributes}>"));
-        paint(self);
-        self.put(format_args!("</g>"));
-    }
-
-    /// A tooltip on a disc.
-    pub(super) fn tip_disc(&mut self, (x, y): Place, radius: f64, tip: &str) {
-        let (x, y, r, tip) = (Px(x), Px(y), Px(radius), escape_xml(tip));
-        let _ = writeln!(
-            self.tips,
-            "<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\"><title>{tip}</title></circle>"
-        );
-    }
-
-    /// A tooltip on a field.
-    pub(super) fn tip_field(&mut self, (x, y): Place, width: f64, height: f64, tip: &str) {
-        let (x, y, width, height) = (Px(x), Px(y), Px(width.max(0.1)), Px(height.max(0.1)));
-        let _ = writeln!(
-            self.tips,
-            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"><title>{}</title></rect>",
-            escape_xml(tip)
-        );
-    }
-
-    pub(super) fn rect(&mut self, from: Place, to: Place, colour: Colour, alpha: f64) {
+    /// What stands for a value of a series: pale inside of its edge if something speaks against the
+    /// value.
+    pub(super) fn field(&mut self, from: Place, to: Place, colour: Colour, pale: bool, tip: &str) {
         let (x, y) = (Px(from.0.min(to.0)), Px(from.1.min(to.1)));
         let (width, height) = (Px((to.0 - from.0).abs()), Px((to.1 - from.1).abs()));
-        self.put(format_args!(
-            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"{} fill=\"{colour}\"/>",
-            opacity(alpha)
-        ));
+        let inside = if pale { 0.25 } else { 0.8 };
+        let edge = if pale { format!(" stroke=\"{colour}\"") } else { String::new() };
+        self.put(
+            "rect",
+            format_args!(
+                "x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{colour}\" \
+                 fill-opacity=\"{inside}\"{edge}"
+            ),
+            tip,
+        );
     }
 
     pub(super) fn line(&mut self, points: &[Place], colour: Colour, width: f64) {
-        self.put(format_args!(
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{}\"/>",
-            list(points),
-            Px(width)
-        ));
+        self.dashed(points, colour, width, "", "");
     }
 
-    pub(super) fn area(&mut self, points: &[Place], colour: Colour, alpha: f64) {
-        self.put(format_args!(
-            "<polygon points=\"{}\"{} fill=\"{colour}\"/>",
-            list(points),
-            opacity(alpha)
-        ));
+    pub(super) fn dashed(
+        &mut self,
+        points: &[Place],
+        colour: Colour,
+        width: f64,
+        dashes: &str,
+        tip: &str,
+    ) {
+        let dashes = match dashes {
+            "" => String::new(),
+            dashes => format!(" stroke-dasharray=\"{dashes}\""),
+        };
+        let (points, width) = (list(points), Px(width));
+        self.put(
+            "polyline",
+            format_args!(
+                "points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"{dashes}"
+            ),
+            tip,
+        );
     }
 
-    pub(super) fn disc(&mut self, (x, y): Place, radius: f64, colour: Colour) {
-        let (x, y, r) = (Px(x), Px(y), Px(radius));
-        self.put(format_args!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\" fill=\"{colour}\"/>"));
+    /// From one end of an interval to the other, with a stroke across each; on a light ground, because
+    /// it may lie over a dark field.
+    pub(super) fn interval(&mut self, low: Place, high: Place, colour: Colour) {
+        let across = if low.1 == high.1 { (0.0, 3.5) } else { (3.5, 0.0) };
+        let end =
+            |(x, y): Place| [(x - across.0, y - across.1), (x + across.0, y + across.1), (x, y)];
+        let mut points = end(low).to_vec();
+        points.extend(end(high).into_iter().rev());
+        self.line(&points, PAPER, 3.2);
+        self.line(&points, colour, 1.3);
+    }
+
+    /// The mark of a series at a point: hollow if something speaks against the value.
+    pub(super) fn marker(
+        &mut self,
+        at: Place,
+        place: usize,
+        colour: Colour,
+        hollow: bool,
+        tip: &str,
+    ) {
+        let edge = format!(
+            "fill=\"{}\" stroke=\"{colour}\" stroke-width=\"1.5\"",
+            if hollow { PAPER } else { colour }
+        );
+        match MARKERS[place % MARKERS.len()] {
+            [] => {
+                let (x, y, r) = (Px(at.0), Px(at.1), Px(MARKER));
+                self.put("circle", format_args!("cx=\"{x}\" cy=\"{y}\" r=\"{r}\" {edge}"), tip);
+            }
+            corners => {
+                let corners = corners.iter().map(|c| (at.0 + c.0 * MARKER, at.1 + c.1 * MARKER));
+                let points = list(&corners.collect::<Vec<_>>());
+                self.put("polygon", format_args!("points=\"{points}\" {edge}"), tip);
+            }
+        }
     }
 
     /// A text whose middle line is at the point.
@@ -210,87 +217,35 @@ impl Canvas {
             Anchor::End => " text-anchor=\"end\"",
         };
         let bold = if look.bold { " font-weight=\"bold\"" } else { "" };
+        let edge = match look.over {
+            true => format!(" stroke=\"{PAPER}\" stroke-width=\"3\" paint-order=\"stroke\""),
+            false => String::new(),
+        };
         let (x, y, size, colour) = (Px(x), Px(y), Px(look.size), look.colour);
-        self.put(format_args!(
-            "<text x=\"{x}\" y=\"{y}\" dy=\".5ex\"{anchor} font-size=\"{size}\"{bold} fill=\"{colour}\">{}</text>",
-            escape_xml(text)
-        ));
+        let text = escape_xml(text);
+        let _ = writeln!(
+            self.body,
+            "<text x=\"{x}\" y=\"{y}\" dy=\".5ex\"{anchor} font-size=\"{size}\"{bold} \
+             fill=\"{colour}\"{edge}>{text}</text>"
+        );
     }
 
-    /// What stands for a value of the series at a place; with stripes if something speaks against
-    /// the value.
-    pub(super) fn field(&mut self, from: Place, to: Place, place: usize, suspect: bool) {
-        let colour = super::colours::series(place);
-        let is_light = super::colours::is_light(place);
-        self.rect(from, to, colour, if is_light { 0.3 } else { 0.8 });
-        if suspect {
-            self.stripes(from, to);
-        }
-        if suspect || is_light {
-            self.frame(from, to, colour);
-        }
-    }
-
-    /// A field with stripes that belongs to no series.
-    pub(super) fn striped(&mut self, from: Place, to: Place, colour: Colour) {
-        self.rect(from, to, colour, 0.8);
-        self.stripes(from, to);
-        self.frame(from, to, colour);
-    }
-
-    /// A line along the inner edge of a rectangle.
-    fn frame(&mut self, from: Place, to: Place, colour: Colour) {
-        let (left, right) = (from.0 + 0.5, (to.0 - 0.5).max(from.0 + 0.5));
-        let (top, bottom) = (from.1 + 0.5, to.1 - 0.5);
-        let corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
-        self.line(&corners, colour, 1.0);
-    }
-
-    /// Stripes of the ground across a rectangle, which show it through.
-    fn stripes(&mut self, (left, top): Place, (right, bottom): Place) {
-        const EVERY: f64 = 6.0;
-        const WIDE: f64 = 2.4;
-        let height = bottom - top;
-        // Each begins at the lower edge, `start` right of the left end, and rises to the right.
-        let count = ((right - left + height) / EVERY).ceil().clamp(0.0, 1000.0) as usize;
-        for stripe in 0..count {
-            let start = left - height + EVERY * (stripe as f64 + 0.5);
-            let (low, high) = (start.max(left), (start + height).min(right));
-            if low < high {
-                let ends = [(low, bottom - (low - start)), (high, bottom - (high - start))];
-                self.line(&ends, PAPER, WIDE);
-            }
+    /// The key of a series in a legend, so that it looks like what it stands for.
+    pub(super) fn key(&mut self, (x, y): Place, lines: bool, place: Option<usize>) {
+        // Without a series it is what something speaks against.
+        let (colour, hollow) = (place.map_or(SOFT, series), place.is_none());
+        let place = place.unwrap_or(0);
+        if lines {
+            self.dashed(&[(x, y), (x + 25.0, y)], colour, 2.0, dashes(place), "");
+            self.marker((x + 12.5, y), place, colour, hollow, "");
+        } else {
+            self.field((x, y - 5.5), (x + 11.0, y + 5.5), colour, hollow, "");
         }
     }
-
-    pub(super) fn marker(&mut self, marker: Marker, (x, y): Place, r: f64, colour: Colour) {
-        let corners = marker.corners().iter().map(|(across, down)| (x + across * r, y + down * r));
-        let corners: Vec<Place> = corners.collect();
-        match marker {
-            Marker::Disc => self.disc((x, y), r, colour),
-            Marker::Cross | Marker::Plus => self.line(&corners, colour, 1.8),
-            _ => self.area(&corners, colour, 1.0),
-        }
-    }
-
-    /// The same with a hole: of a value that something speaks against.
-    pub(super) fn hollow(&mut self, marker: Marker, at: Place, r: f64, colour: Colour) {
-        self.marker(marker, at, r * 1.15, colour);
-        self.marker(marker, at, r * 0.62, PAPER);
-    }
-}
-
-/// As an attribute; nothing of what is not seen through.
-fn opacity(alpha: f64) -> String {
-    if alpha < 1.0 { format!(" opacity=\"{alpha}\"") } else { String::new() }
 }
 
 /// As the points of a line or an area.
 fn list(points: &[Place]) -> String {
-    let mut list = String::with_capacity(points.len() * 12);
-    for (place, (x, y)) in points.iter().enumerate() {
-        let gap = if place == 0 { "" } else { " " };
-        let _ = write!(list, "{gap}{},{}", Px(*x), Px(*y));
-    }
-    list
+    let points = points.iter().map(|(x, y)| format!("{},{}", Px(*x), Px(*y)));
+    points.collect::<Vec<_>>().join(" ")
 }

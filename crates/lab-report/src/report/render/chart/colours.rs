@@ -4,119 +4,63 @@
 //! or blue (simulated by the matrices of Machado and others, 2009), and each has a contrast on white
 //! of about 3 or more. Each has a twin for dark pages in `page.css`, of which the same is true.
 
-use std::fmt;
+use crate::report::model::Report;
 
-use crate::report::model::{Chart, Plot, Report};
-
-/// A colour's red, green and blue. It is written as `#RRGGBB`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::report::render) struct Colour(
-    pub(in crate::report::render) u8,
-    pub(in crate::report::render) u8,
-    pub(in crate::report::render) u8,
-);
-
-impl fmt::Display for Colour {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(red, green, blue) = self;
-        write!(f, "#{red:02X}{green:02X}{blue:02X}")
-    }
-}
+/// A colour as `#RRGGBB`.
+pub(in crate::report::render) type Colour = &'static str;
 
 /// Texts, intervals, marks.
-pub(super) const INK: Colour = Colour(0x1a, 0x1d, 0x21);
+pub(super) const INK: Colour = "#1A1D21";
 /// Ticks and names of axes.
-pub(in crate::report::render) const SOFT: Colour = Colour(0x5b, 0x64, 0x70);
+pub(in crate::report::render) const SOFT: Colour = "#5B6470";
 /// The grid.
-pub(super) const RULE: Colour = Colour(0xdf, 0xe3, 0xe8);
-/// The ground under marks with a hole.
-pub(super) const PAPER: Colour = Colour(0xff, 0xff, 0xff);
+pub(super) const RULE: Colour = "#DFE3E8";
+/// The ground, also of marks with a hole.
+pub(super) const PAPER: Colour = "#FFFFFF";
 
 /// Of the series, in order.
-pub(super) const SERIES: [Colour; 8] = [
-    Colour(0x14, 0x3a, 0xa1),
-    Colour(0xcf, 0x8e, 0x1b),
-    Colour(0x2c, 0x7c, 0x58),
-    Colour(0x89, 0x40, 0x7e),
-    Colour(0x46, 0x9d, 0xff),
-    Colour(0x7d, 0x21, 0x0e),
-    Colour(0x99, 0x91, 0x9f),
-    Colour(0x7c, 0x6d, 0x00),
-];
+pub(super) const SERIES: [Colour; 8] =
+    ["#143AA1", "#CF8E1B", "#2C7C58", "#89407E", "#469DFF", "#7D210E", "#99919F", "#7C6D00"];
 
-/// Gives a subject the same looks in all charts of a report, and other names the same colour as
-/// long as the colours last.
+/// Gives a name the same looks in all charts of a report, as long as they last.
 #[derive(Debug, Clone, Default)]
 pub struct Palette {
-    /// Subjects that are drawn, in the order of their table.
-    subjects: Vec<String>,
-    /// Other series, in the order of the charts.
-    others: Vec<String>,
+    /// The names of series, in the order in which they are drawn.
+    names: Vec<String>,
 }
 
 impl Palette {
     /// Of a report with its charts.
     pub fn of(report: &Report) -> Self {
-        let mut drawn: Vec<&str> = Vec::new();
-        for name in report.charts().flat_map(series_of) {
-            if !drawn.contains(&name) {
-                drawn.push(name);
+        let mut names: Vec<String> = Vec::new();
+        for series in report.charts().flat_map(|chart| &chart.series) {
+            if !names.contains(&series.name) {
+                names.push(series.name.clone());
             }
         }
-        let names = report.subjects.rows.iter().filter_map(|row| row.cells.first());
-        let subjects: Vec<String> = names
-            .map(|cell| cell.text.as_str())
-            .filter(|name| drawn.contains(name))
-            .map(str::to_owned)
-            .collect();
-        let is_other = |name: &&str| !subjects.iter().any(|subject| subject == name);
-        let others = drawn.into_iter().filter(is_other).map(str::to_owned).collect();
-        Self { subjects, others }
+        Self { names }
     }
 
-    /// A place for each series of one chart, all different: its colour is that of [`series`], the
-    /// rest of its looks depends on how often the eight colours have gone round ([`is_light`], markers,
-    /// dashes). A subject's place is its own; another name takes the colour after the subjects' that
-    /// is its own, or the next that is free in this chart.
-    pub(in crate::report::render) fn places(&self, names: &[&str]) -> Vec<usize> {
-        let mut places: Vec<Option<usize>> = Vec::new();
+    /// A place for each series of a chart, its own where no other of the chart has that; all
+    /// different as far as there are colours.
+    pub(in crate::report::render) fn places<'n>(
+        &self,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Vec<usize> {
+        let mut places: Vec<usize> = Vec::new();
         for name in names {
-            let own = self.subjects.iter().position(|subject| subject == name);
-            places.push(own.filter(|own| !places.contains(&Some(*own))));
+            let own = self.names.iter().position(|known| known == name).unwrap_or(0);
+            let mut from_own = (own..own + SERIES.len()).map(|place| place % SERIES.len());
+            let free = from_own.find(|place| !places.contains(place));
+            places.push(free.unwrap_or(own % SERIES.len()));
         }
-        for (index, name) in names.iter().enumerate() {
-            if places[index].is_some() {
-                continue;
-            }
-            let known = self.others.iter().position(|other| other == name);
-            let wanted = known.map_or(index, |known| self.subjects.len() + known) % SERIES.len();
-            // After all eight are taken, the second round starts.
-            let rounds = (0..).map(|round| round * SERIES.len());
-            let free = rounds
-                .flat_map(|round| (0..SERIES.len()).map(move |step| (round, step)))
-                .map(|(round, step)| round + (wanted + step) % SERIES.len())
-                .find(|place| !places.contains(&Some(*place)));
-            places[index] = Some(free.unwrap_or(wanted));
-        }
-        places.into_iter().flatten().collect()
-    }
-}
-
-fn series_of(chart: &Chart) -> Vec<&str> {
-    match &chart.plot {
-        Plot::Bars { series, .. } => series.iter().map(|series| series.name.as_str()).collect(),
-        Plot::Lines { series, .. } => series.iter().map(|series| series.name.as_str()).collect(),
+        places
     }
 }
 
 /// The colour at a place that [`Palette::places`] gave.
 pub(in crate::report::render) fn series(place: usize) -> Colour {
     SERIES[place % SERIES.len()]
-}
-
-/// Whether bars at a place are light with a line around them, as every second round is.
-pub(in crate::report::render) fn is_light(place: usize) -> bool {
-    place / SERIES.len() % 2 == 1
 }
 
 #[cfg(test)]
@@ -153,8 +97,9 @@ mod tests {
         ),
     ];
 
-    fn linear(Colour(red, green, blue): Colour) -> [f64; 3] {
-        [red, green, blue].map(|part| {
+    fn linear(colour: Colour) -> [f64; 3] {
+        [1, 3, 5].map(|from| {
+            let part = u8::from_str_radix(&colour[from..from + 2], 16).unwrap();
             let part = f64::from(part) / 255.0;
             if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
         })
@@ -190,10 +135,9 @@ mod tests {
     /// The twin of a colour in the page's style.
     fn dark(colour: Colour) -> Colour {
         let style = include_str!("../page.css");
-        let rule = format!(".chart [fill=\"{}\"] {{ fill: #", colour);
+        let rule = format!(".chart [fill=\"{colour}\"] {{ fill: ");
         let (_, after) = style.split_once(&rule).unwrap();
-        let part = |from: usize| u8::from_str_radix(&after[from..from + 2], 16).unwrap();
-        Colour(part(0), part(2), part(4))
+        &after[..7]
     }
 
     #[test]
@@ -202,11 +146,11 @@ mod tests {
             [("light", SERIES, PAPER, 2.7), ("dark", SERIES.map(dark), dark(PAPER), 4.5)]
         {
             for (index, colour) in colours.iter().enumerate() {
-                let ratio = contrast(*colour, paper);
+                let ratio = contrast(colour, paper);
                 assert!(ratio > enough, "{page}: {} has a contrast of {ratio}", colour);
                 for other in &colours[..index] {
                     for (eye, matrix) in EYES {
-                        let [a, b] = [*colour, *other].map(|c| lab(times(&matrix, linear(c))));
+                        let [a, b] = [colour, other].map(|c| lab(times(&matrix, linear(c))));
                         let apart = (0..3).map(|n| (a[n] - b[n]).powi(2)).sum::<f64>().sqrt();
                         let pair = format!("{} and {}", colour, other);
                         assert!(apart >= 20.0, "{page}, {eye}: {pair} are {apart} apart");

@@ -1,5 +1,5 @@
 use super::super::*;
-use crate::tool::testing::{commands, folder, listed, run_times, settings, trial};
+use crate::tool::tests::support::{commands, folder, listed, run_times, settings, trial};
 
 #[test]
 fn the_source_is_warm_and_the_copies_are_apart() {
@@ -14,7 +14,7 @@ fn the_source_is_warm_and_the_copies_are_apart() {
     assert_eq!(script.warm, [Step::ReadAll("/src/random-512K.bin".into())]);
     let removed = [Step::Remove("/mnt/t/copy1".into()), Step::Remove("/mnt/t/copy2".into())];
     assert_eq!(script.clean_up, removed);
-    assert_eq!(CP_CACHED.sources(&values), [SourceData::File("random-512K.bin".into(), 512 << 10)]);
+    assert_eq!(CP_CACHED.work(&values, 1).source, Some(SourceData::File(512 << 10)));
     assert!(CP_CACHED.plan(&trial(&values, &target, 3)).unwrap_err().contains("larger region"));
 }
 

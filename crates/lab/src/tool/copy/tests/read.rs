@@ -1,5 +1,5 @@
 use super::super::*;
-use crate::tool::testing::{commands, folder, listed, run_times, settings, trial};
+use crate::tool::tests::support::{commands, folder, listed, run_times, settings, trial};
 
 #[test]
 fn files_are_made_before_and_read() {

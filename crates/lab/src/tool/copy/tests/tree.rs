@@ -1,5 +1,5 @@
 use super::super::*;
-use crate::tool::testing::{commands, folder, listed, run_times, settings, trial};
+use crate::tool::tests::support::{commands, folder, listed, run_times, settings, trial};
 
 #[test]
 fn trees_are_put_there_and_copied_on_the_subject() {
@@ -30,8 +30,8 @@ fn trees_are_put_there_and_copied_on_the_subject() {
         .map(|name| Step::Remove(std::path::Path::new("/mnt/t").join(name)));
     assert_eq!(script.clean_up, removed);
     assert!(script.sync && script.warm.is_empty());
-    assert_eq!(CP_TREE.sources(&values), [SourceData::Tree("tree-1M".into(), 1 << 20)]);
-    assert_eq!(CP_TREE.writes(&values, 2), Writes::Bytes(4 << 20));
+    assert_eq!(CP_TREE.work(&values, 1).source, Some(SourceData::Tree(1 << 20)));
+    assert_eq!(CP_TREE.work(&values, 2).writes, Writes::Bytes(4 << 20));
     let small = TrialSpec { room_bytes: (6 << 20) - 1, ..spec };
     assert!(CP_TREE.plan(&small).unwrap_err().contains("larger region"));
 }

@@ -1,5 +1,5 @@
 use super::super::*;
-use crate::tool::testing::{commands, folder, listed, run_times, settings, trial};
+use crate::tool::tests::support::{commands, folder, listed, run_times, settings, trial};
 
 const SMALL: &str = "size = \"1M\"";
 
@@ -20,52 +20,17 @@ fn each_process_unpacks_into_its_own_folder() {
         "tar -x --force-local --file=/src/tree-1M.tar --directory=/mnt/t/tree1\n\
          tar -x --force-local --file=/src/tree-1M.tar --directory=/mnt/t/tree2"
     );
-    let (one, two): (PathBuf, PathBuf) = ("/mnt/t/tree1".into(), "/mnt/t/tree2".into());
+    let (one, two): (std::path::PathBuf, std::path::PathBuf) =
+        ("/mnt/t/tree1".into(), "/mnt/t/tree2".into());
     assert_eq!(script.prepare, [Step::MakeFolder(one.clone()), Step::MakeFolder(two.clone())]);
     assert_eq!(script.warm, [Step::ReadAll("/src/tree-1M.tar".into())]);
     assert_eq!(script.clean_up, [Step::Remove(one), Step::Remove(two)]);
     assert!(script.sync);
-    assert_eq!(UNTAR.sources(&values), [SourceData::Archive("tree-1M.tar".into(), 1 << 20)]);
-    assert_eq!(UNTAR.writes(&values, 2), Writes::Bytes(2 << 20));
+    assert_eq!(UNTAR.work(&values, 1).source, Some(SourceData::Archive(1 << 20)));
+    assert_eq!(UNTAR.work(&values, 2).writes, Writes::Bytes(2 << 20));
     let refused = UNTAR.plan(&roomy(&values, &target, 3)).unwrap_err();
     assert!(refused.contains("it needs 4.5 MiB and has 3 MiB"), "{refused}");
-    assert!(UNTAR.plan(&trial(&values, &crate::tool::testing::device(), 1)).is_err());
-}
-
-#[test]
-fn another_archive_has_no_known_bytes() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("x:y.tar.xz");
-    std::fs::write(&path, vec![0; 2 << 20]).unwrap();
-    let path = path.display();
-    let values = settings(&UNTAR, &format!("archive = \"{path}\"\nsync = false"));
-    let target = folder();
-    let script = UNTAR.plan(&roomy(&values, &target, 1)).unwrap();
-    assert_eq!(
-        commands(&script),
-        format!("tar -x --force-local --file={path} --directory=/mnt/t/tree1")
-    );
-    // Its own length counts, and not what one that is made would have.
-    let refused = UNTAR.plan(&roomy(&values, &target, 2)).unwrap_err();
-    assert!(refused.contains("it needs 6 MiB and has 3 MiB"), "{refused}");
-    assert_eq!(UNTAR.effort(&values, 2), Effort::Bytes(4 << 20));
-    assert!(!script.sync);
-    assert_eq!((UNTAR.sources(&values).len(), UNTAR.writes(&values, 1)), (0, Writes::UntilTime));
-    let measured = UNTAR.parse(&roomy(&values, &target, 1), &run_times(&[2.0])).unwrap();
-    assert_eq!(listed(&measured), [("seconds", 2.0)]);
-    assert_eq!(UNTAR.label(&values), format!("untar {path}, no sync"));
-}
-
-#[test]
-fn an_archive_that_is_not_there_is_named() {
-    let dir = tempfile::tempdir().unwrap();
-    for path in [dir.path().join("none"), dir.path().to_owned()] {
-        let values = settings(&UNTAR, &format!("archive = \"{}\"", path.display()));
-        let target = folder();
-        let refused = UNTAR.plan(&roomy(&values, &target, 1)).unwrap_err();
-        let named = format!("archive = \"{}\": ", path.display());
-        assert!(refused.starts_with(&named) && !refused.contains("MiB"), "{refused}");
-    }
+    assert!(UNTAR.plan(&trial(&values, &crate::tool::tests::support::device(), 1)).is_err());
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::{RunOutput, Script, Tool, TrialSpec};
 use crate::command::{Exit, Target, ToolOutput};
 use crate::settings::{Settings, Value};
+use crate::tool::{RunOutput, Script, Tool, TrialSpec};
 
 /// What a program printed on standard output before it ended well.
-pub(super) fn output(stdout: &str) -> ToolOutput {
+pub(in crate::tool) fn output(stdout: &str) -> ToolOutput {
     ToolOutput {
         exit: Exit::Code(0),
         stdout: stdout.to_owned(),
@@ -17,18 +17,18 @@ pub(super) fn output(stdout: &str) -> ToolOutput {
 }
 
 /// A run of programs, each with its wall time.
-pub(super) fn run_of(processes: Vec<ToolOutput>) -> RunOutput {
+pub(in crate::tool) fn run_of(processes: Vec<ToolOutput>) -> RunOutput {
     let wall_s = processes.iter().map(|process| process.wall_s).fold(0.0, f64::max);
     RunOutput { processes, wall_s, files: std::collections::BTreeMap::new() }
 }
 
 /// A run of programs of which nothing but the time is known.
-pub(super) fn run_times(times: &[f64]) -> RunOutput {
+pub(in crate::tool) fn run_times(times: &[f64]) -> RunOutput {
     run_of(times.iter().map(|&wall_s| ToolOutput { wall_s, ..output("") }).collect())
 }
 
 /// Values set over a tool's defaults; values are spelt as in a campaign.
-pub(super) fn settings(tool: &dyn Tool, values: &str) -> Settings {
+pub(in crate::tool) fn settings(tool: &dyn Tool, values: &str) -> Settings {
     let table: toml::Table = values.parse().unwrap();
     let mut settings = Settings::defaults(tool.parameters());
     for (name, value) in table {
@@ -40,7 +40,7 @@ pub(super) fn settings(tool: &dyn Tool, values: &str) -> Settings {
 }
 
 /// A trial with a region of 1 MiB, 1 s, no ramp, seed 7.
-pub(super) fn trial<'a>(
+pub(in crate::tool) fn trial<'a>(
     settings: &'a Settings,
     target: &'a Target,
     processes: u32,
@@ -60,28 +60,31 @@ pub(super) fn trial<'a>(
 }
 
 /// The measured commands of a plan, one a line.
-pub(super) fn commands(script: &Script) -> String {
+pub(in crate::tool) fn commands(script: &Script) -> String {
     let lines: Vec<String> = script.measured.iter().map(ToString::to_string).collect();
     lines.join("\n")
 }
 
 /// A raw device.
-pub(super) fn device() -> Target {
+pub(in crate::tool) fn device() -> Target {
     Target::Device("/dev/sdx".into())
 }
 
 /// A folder on the subject.
-pub(super) fn folder() -> Target {
+pub(in crate::tool) fn folder() -> Target {
     Target::Folder("/mnt/t".into())
 }
 
 /// The value of a metric.
-pub(super) fn value(measured: &crate::metric::Measured, metric: crate::metric::Metric) -> f64 {
+pub(in crate::tool) fn value(
+    measured: &crate::metric::Measured,
+    metric: crate::metric::Metric,
+) -> f64 {
     measured.get(metric).unwrap_or_else(|| panic!("{metric} is missing in {measured:?}"))
 }
 
 /// A text with the byte at `at` replaced; still text.
-pub(super) fn changed(text: &str, at: usize, byte: u8) -> String {
+pub(in crate::tool) fn changed(text: &str, at: usize, byte: u8) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let at = at % bytes.len().max(1);
     bytes[at] = byte;
@@ -89,6 +92,6 @@ pub(super) fn changed(text: &str, at: usize, byte: u8) -> String {
 }
 
 /// All samples as `name value`, in order: what a golden output gave.
-pub(super) fn listed(measured: &crate::metric::Measured) -> Vec<(&'static str, f64)> {
+pub(in crate::tool) fn listed(measured: &crate::metric::Measured) -> Vec<(&'static str, f64)> {
     measured.samples.iter().map(|sample| (sample.metric.name(), sample.value)).collect()
 }
