@@ -200,7 +200,7 @@ help: this version has ram, file, linear, raid0, raid1, raid10, raid4, raid5, ra
   cache(a.img)
   ^^^^^^^^^^^^
 help: the form is cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, ORIGIN)",
-    "column 22: `cache` does not take this argument
+    "column 23: `cache` does not take this argument
   cache(size=1G, a.img, b.img)
                         ^^^^^
 help: the form is cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, ORIGIN)",
@@ -210,11 +210,11 @@ help: the form is cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo,
     "column 22: `block` 12K is not a power of two
   cache(size=1G, block=12K, a.img)
                        ^^^
-help: for example 8K or 16K",
+help: the nearest are 8K and 16K",
     "column 21: `write-back` is not a mode
   cache(size=1G, mode=write-back, a.img)
                       ^^^^^^^^^^
-help: possible are write-through, write-around",
+help: use one of write-through, write-around",
     "column 1: `sdb` is neither a level nor a path
   sdb
   ^^^
