@@ -60,6 +60,17 @@ fn check_counters(cache: &Cache) {
     assert!(used <= most);
 }
 
+/// What is answered is what the disk has.
+async fn check_equal(dev: &Dev, pool: &Pool, disk: &SimDisk) {
+    for offset in (0..SIZE).step_by(4096) {
+        let done = dev.start(Io::read(offset, pool.get(4096).expect("memory"))).await;
+        let shown = done.payload.into_one().expect("one buffer");
+        let mut there = vec![0; 4096];
+        disk.contents().read(offset as usize, &mut there);
+        assert!(shown[..] == there[..], "{offset}: {:?} of {:?}", &shown[..8], &there[..8]);
+    }
+}
+
 /// At every moment a crash of the disk leaves what it would without a cache.
 #[test]
 fn what_is_read_was_written_and_the_origin_is_complete() {
@@ -97,7 +108,12 @@ fn errors_of_the_origin_leave_nothing_behind() {
             disk.faults().add_some(Target::op(op), Fault::Error(Errno::IO), many);
         }
         let load = load(&mut dice);
-        let report = sim.block_on(async move { client.run(load).await });
+        let report = sim.block_on(async move {
+            let report = client.run(load).await;
+            disk.faults().clear_rules();
+            check_equal(&client.dev, &client.pool, &disk).await;
+            report
+        });
         assert!(report.errors.iter().all(|(.., errno)| *errno == Errno::IO), "{report:?}");
         check_counters(&cache);
     });
@@ -136,15 +152,8 @@ fn requests_that_are_given_up_leave_nothing_behind() {
                 .await;
             }
             handle.sleep(1_000_000_000).await;
-            // Everything has arrived: what the cache answers is what the disk has.
-            for offset in (0..SIZE).step_by(4096) {
-                let buf = client.pool.get(4096).expect("memory");
-                let done = client.dev.start(Io::read(offset, buf)).await;
-                let shown = done.payload.into_one().expect("one buffer");
-                let mut there = vec![0; 4096];
-                disk.contents().read(offset as usize, &mut there);
-                assert!(shown[..] == there[..], "{offset}: {:?} of {:?}", &shown[..8], &there[..8]);
-            }
+            // Everything has arrived.
+            check_equal(&client.dev, &client.pool, &disk).await;
         });
         check_counters(&seen);
     });
