@@ -27,7 +27,10 @@ fn an_expression_that_cannot_be_read_is_drawn() {
         ),
         ("raid5(layout=n2, ./a.img, ram(1M))", "column 14: `n2` is not a layout"),
         ("raid4(chunk=12K, ./a.img, ram(1M))", "column 13: `chunk` 12K is not a power of two"),
-        ("cache(./a.img, ram(1M))", "`cache` is not in this version"),
+        (
+            "cache(./a.img, ram(1M))",
+            "column 1: `cache` needs the memory that it may take: size=SIZE",
+        ),
         ("linear(\"./a.img)", "the quote is not closed"),
     ] {
         refuses(&scratch, stack, &[], USAGE, &["this stack cannot be read", drawing]);

@@ -28,3 +28,4 @@ pub use clock::Clock;
 pub use device::{Dev, Device};
 pub use inflight::InFlight;
 pub use pending::{CompletionSource, Pending, Ticket, Token, Watch, Watched, join_all};
+pub use signal::Signal;

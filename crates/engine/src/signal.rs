@@ -5,13 +5,13 @@ use std::task::{Poll, Waker};
 
 /// Tasks that wait until something changed.
 #[derive(Default)]
-pub(crate) struct Signal {
+pub struct Signal {
     waiting: RefCell<Vec<Waker>>,
 }
 
 impl Signal {
     /// Has every waiting task look again.
-    pub(crate) fn notify(&self) {
+    pub fn notify(&self) {
         if !self.waiting.borrow().is_empty() {
             let waiting = self.waiting.take();
             waiting.into_iter().for_each(Waker::wake);
@@ -19,7 +19,7 @@ impl Signal {
     }
 
     /// Waits until `condition` holds, which is asked now and after each [`Signal::notify`].
-    pub(crate) async fn until(&self, mut condition: impl FnMut() -> bool) {
+    pub async fn until(&self, mut condition: impl FnMut() -> bool) {
         std::future::poll_fn(|cx| {
             if condition() {
                 return Poll::Ready(());

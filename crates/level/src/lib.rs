@@ -10,6 +10,7 @@
 //! * [`level`]: the levels, and what holds for each of them.
 //! * [`raid0`], [`raid10`], [`parity`]: the layouts of those that have several.
 //! * [`layout`]: the layout of any level, by md's number and by mdadm's name.
+//! * [`cache`]: what a cache does with writes, and who leaves it.
 //! * [`size`]: what an array uses of its members, how large it is, which members suffice.
 //!
 //! Invariants: the arithmetic overflows for no values whatever; where a size exceeds 64 bits, the
@@ -19,6 +20,7 @@
 //! Source: Linux `include/uapi/linux/raid/md_u.h`, `drivers/md/raid0.h`, `raid5.h`, `raid10.c`;
 //! mdadm's manual page (`--level`, `--layout`).
 
+pub mod cache;
 pub mod layout;
 pub mod level;
 pub mod parity;
@@ -28,6 +30,7 @@ pub mod size;
 
 use std::fmt;
 
+pub use cache::{CacheMode, CachePolicy};
 pub use level::{Level, ParityLevel};
 pub use parity::ParityLayout;
 pub use raid0::Raid0Layout;

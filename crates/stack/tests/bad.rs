@@ -87,11 +87,11 @@ help: did you mean `linear`?",
     "column 1: `raid7` is not a level
   raid7(a.img)
   ^^^^^
-help: this version has ram, file, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, model, missing",
+help: this version has ram, file, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, model, missing",
     "column 1: `stripe` is not a level
   stripe(a.img)
   ^^^^^^
-help: this version has ram, file, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, model, missing",
+help: this version has ram, file, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, model, missing",
     "column 1: `RAID0` is not a level
   RAID0(a.img)
   ^^^^^
@@ -195,11 +195,26 @@ help: it is already at column 7; each member needs bytes of its own",
     "column 14: `nbd` is not in this version
   raid0(a.img, nbd(nbd+unix:///?socket=/run/x.sock))
                ^^^
-help: this version has ram, file, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, model, missing",
-    "column 1: `cache` is not in this version
-  cache(size=1G, origin=raid0(chunk=64K, a.img, b.img))
-  ^^^^^
-help: this version has ram, file, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, model, missing",
+help: this version has ram, file, linear, raid0, raid1, raid10, raid4, raid5, raid6, md, cache, model, missing",
+    "column 1: `cache` needs the memory that it may take: size=SIZE
+  cache(a.img)
+  ^^^^^^^^^^^^
+help: the form is cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, ORIGIN)",
+    "column 23: `cache` does not take this argument
+  cache(size=1G, a.img, b.img)
+                        ^^^^^
+help: the form is cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, ORIGIN)",
+    "column 1: `size` 16K is outside 64K to 8T
+  cache(size=16K, block=64K, a.img)
+  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
+    "column 22: `block` 12K is not a power of two
+  cache(size=1G, block=12K, a.img)
+                       ^^^
+help: the nearest are 8K and 16K",
+    "column 21: `write-back` is not a mode
+  cache(size=1G, mode=write-back, a.img)
+                      ^^^^^^^^^^
+help: use one of write-through, write-around",
     "column 1: `sdb` is neither a level nor a path
   sdb
   ^^^

@@ -41,6 +41,12 @@ const GOOD: &[(&str, &str)] = &[
         "model(usb-flash, size=2G, bus=usb2:0, read=30MB/s, write=8M/s, latency=1500us, bus_rate=35M/s)",
     ),
     ("model(hdd7200, size=2T)", ""),
+    ("cache(a.img, size=1G)", "cache(size=1G, mode=write-through, a.img)"),
+    (
+        "cache(size=64M, mode=write-around, block=64K, policy=arc, cutoff=4M, raid0(chunk=4K, a.img))",
+        "",
+    ),
+    ("cache(size=1G, policy=s3-fifo, ram(2G))", "cache(size=1G, mode=write-through, ram(2G))"),
     ("raid1(a.img)", ""),
     ("raid1( a.img,missing )", "raid1(a.img, missing)"),
     ("raid1(missing, a.img, missing)", ""),

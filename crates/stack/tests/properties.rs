@@ -1,9 +1,9 @@
 //! What holds for every stack and for every text.
 
-use braid_level::{ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
+use braid_level::{CacheMode, CachePolicy, ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
 use braid_stack::{
-    ByteSize, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Raid0, Raid1, Raid4,
-    Raid5, Raid6, Raid10, Ram, Rate, Stack, parse_expr,
+    ByteSize, Cache, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Raid0, Raid1,
+    Raid4, Raid5, Raid6, Raid10, Ram, Rate, Stack, parse_expr,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -62,8 +62,10 @@ fn some_missing(
     })
 }
 
-fn one_of(layouts: impl Iterator<Item = ParityLayout>) -> impl Strategy<Value = ParityLayout> {
-    prop::sample::select(layouts.collect::<Vec<_>>())
+fn one_of<T: Clone + std::fmt::Debug + 'static>(
+    choices: impl IntoIterator<Item = T>,
+) -> impl Strategy<Value = T> {
+    prop::sample::select(choices.into_iter().collect::<Vec<_>>())
 }
 
 /// Members of a level with parity: at least `least`, of which up to `parities` are missing.
@@ -90,6 +92,14 @@ fn stack() -> impl Strategy<Value = Stack> {
         let layout = prop_oneof![Just(Raid0Layout::Original), Just(Raid0Layout::Alternate)];
         prop_oneof![
             members().prop_map(|members| Node::Linear(Linear { members }).into()),
+            (12_u32..=16, one_of(CacheMode::ALL), one_of(CachePolicy::ALL), member.clone())
+                .prop_map(|(shift, mode, policy, origin)| {
+                    let block = ByteSize(1 << shift);
+                    let (size, cutoff) = (ByteSize(1 << (shift + 3)), Some(ByteSize::mib(4)));
+                    let cutoff = cutoff.filter(|_| shift % 2 == 0);
+                    let origin = vec![origin];
+                    Node::Cache(Cache { size, block, mode, policy, cutoff, origin }).into()
+                }),
             (1_u64..=16384, layout, members()).prop_map(|(chunk, layout, members)| {
                 Node::Raid0(Raid0 { chunk: ByteSize::kib(4 * chunk), layout, members }).into()
             }),

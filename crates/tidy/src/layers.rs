@@ -30,6 +30,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("array", &["block", "level"]),
     ("stack", &["level"]),
     ("engine", &["array", "block", "level", "md", "mem", "parity"]),
+    ("cache", &["block", "engine", "level", "mem"]),
     ("uring", &["block", "engine", "mem"]),
     ("device", &["block", "engine", "mem", "model", "sys", "uring"]),
     ("probe", &["shell", "stack"]),
@@ -42,6 +43,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "array",
             "block",
+            "cache",
             "device",
             "engine",
             "export-fuse",

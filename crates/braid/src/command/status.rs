@@ -8,7 +8,8 @@ use braid_stack::ByteSize;
 
 use crate::cli;
 use crate::control::{
-    self, ArrayMember, ArrayStatus, ControlError, JobStatus, MemberStatus, OUTPUT_VERSION, Status,
+    self, ArrayMember, ArrayStatus, CacheStatus, ControlError, JobStatus, MemberStatus,
+    OUTPUT_VERSION, Status,
 };
 use crate::failure::{Context, Failure};
 use crate::places::{Places, check_name};
@@ -207,6 +208,9 @@ pub(crate) fn render(status: &Status) -> String {
     for array in &status.arrays {
         text.push_str(&render_array(array, device.volatile, status.arrays.len() > 1));
     }
+    for cache in &status.caches {
+        text.push_str(&render_cache(cache));
+    }
     // An array that keeps copies has said how its members are.
     let told: Vec<&str> = status
         .arrays
@@ -232,6 +236,25 @@ pub(crate) fn render(status: &Status) -> String {
         text.push_str(&format!("          {size:>10}  {how:<6}  {}\n", member.member));
     }
     text
+}
+
+/// A cache: how full it is, what it was good for.
+fn render_cache(cache: &CacheStatus) -> String {
+    let hits = cache
+        .hit_percent()
+        .map_or("nothing was read yet".to_owned(), |hits| format!("{hits:.1} % of reads are hits"));
+    format!(
+        "{:>8}: {}, {}, {:#} of {:#} in use, in blocks of {:#}; {hits}; {:#} came from memory, {:#} from \
+         the origin\n",
+        "cache",
+        cache.mode,
+        cache.policy,
+        ByteSize(cache.used_bytes),
+        ByteSize(cache.size_bytes),
+        ByteSize(cache.block_bytes),
+        ByteSize(cache.bytes_from_ram),
+        ByteSize(cache.bytes_from_origin),
+    )
 }
 
 /// An array: what it is, how its members are, what goes on.

@@ -25,6 +25,6 @@ pub(crate) use giver::Giver;
 pub(crate) use order::{Order, OrderAnswer, Outcome};
 pub(crate) use server::{Event, Server, StopAnswer, Volume, serve};
 pub(crate) use status::{
-    ArrayMember, ArrayStatus, AttachedStatus, DeviceStatus, ExportStatus, JobStatus, LeftOutStatus,
-    LogCostStatus, MemberStatus, OUTPUT_VERSION, ScrubStatus, Status, SuspectStatus,
+    ArrayMember, ArrayStatus, AttachedStatus, CacheStatus, DeviceStatus, ExportStatus, JobStatus,
+    LeftOutStatus, LogCostStatus, MemberStatus, OUTPUT_VERSION, ScrubStatus, Status, SuspectStatus,
 };

@@ -25,6 +25,8 @@ pub(crate) struct Status {
     /// The arrays that keep copies, and those of other levels that have superblocks.
     #[serde(default)]
     pub(crate) arrays: Vec<ArrayStatus>,
+    #[serde(default)]
+    pub(crate) caches: Vec<CacheStatus>,
     /// What is not as it should be, though it works.
     pub(crate) warnings: Vec<String>,
     pub(crate) pid: u32,
@@ -188,6 +190,47 @@ impl ArrayStatus {
     /// Whether it is a raid4, raid5 or raid6.
     pub(crate) fn has_parity(&self) -> bool {
         matches!(self.level.as_str(), "raid4" | "raid5" | "raid6")
+    }
+}
+
+/// A cache. Counters are since it was brought up, of requests that were answered well, under the names
+/// that RapidCache gave to them: `reads = cache_hits + disk_reads` less those that failed, `bytes_read =
+/// bytes_from_ram + bytes_from_origin`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct CacheStatus {
+    /// As it is written in the stack.
+    pub(crate) cache: String,
+    pub(crate) mode: String,
+    pub(crate) policy: String,
+    pub(crate) block_bytes: u64,
+    /// Memory for data, and how much of it is of blocks that are held.
+    pub(crate) size_bytes: u64,
+    pub(crate) used_bytes: u64,
+    /// Memory beside that: what is where, and who leaves.
+    pub(crate) index_bytes: u64,
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+    pub(crate) cache_hits: u64,
+    pub(crate) replacement: u64,
+    pub(crate) write_replacement: u64,
+    pub(crate) read_invalidates: u64,
+    pub(crate) write_invalidates: u64,
+    pub(crate) uncached_reads: u64,
+    pub(crate) uncached_writes: u64,
+    pub(crate) disk_reads: u64,
+    pub(crate) disk_writes: u64,
+    pub(crate) cache_reads: u64,
+    pub(crate) cache_writes: u64,
+    pub(crate) bytes_read: u64,
+    pub(crate) bytes_from_ram: u64,
+    pub(crate) bytes_from_origin: u64,
+    pub(crate) bytes_written: u64,
+}
+
+impl CacheStatus {
+    /// How many of a hundred reads were answered from memory; none before the first.
+    pub(crate) fn hit_percent(&self) -> Option<f64> {
+        (self.reads > 0).then(|| self.cache_hits as f64 * 100.0 / self.reads as f64)
     }
 }
 

@@ -1,7 +1,5 @@
 //! What a volume's status says of its arrays: the engine's facts in the words of `status`.
 
-use std::time::Duration;
-
 use braid_array::Role;
 use braid_engine::redundant::{
     self, Consistency, JobKind, LastScrub, LogCost, MemberState, Status,
@@ -11,6 +9,7 @@ use braid_md::Resync;
 use braid_stack::{ByteSize, File, Node, Stack};
 use braid_uring::Remote;
 
+use super::build::AtWork;
 use super::level::Level;
 use super::md::MdArray;
 use super::media::Media;
@@ -18,9 +17,6 @@ use super::shard;
 use crate::control::{
     ArrayMember, ArrayStatus, JobStatus, LeftOutStatus, LogCostStatus, ScrubStatus, SuspectStatus,
 };
-
-/// How long a shard may take to say how its arrays are.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What an array at work says of itself.
 struct Answer {
@@ -36,13 +32,20 @@ pub(super) fn all(media: &Media, remote: Option<&Remote>, read_only: bool) -> Ve
     let described = media.md_arrays();
     let plain = described.iter().filter(|md| !md.level.is_redundant());
     let mut all: Vec<ArrayStatus> = plain.map(|md| plain_status(md, read_only)).collect();
-    let Some(remote) = remote.filter(|_| media.is_redundant()) else { return all };
+    let Some(remote) = remote.filter(|_| media.has_state()) else { return all };
     let status = |answer: Answer| {
         let is_it = |md: &&&MdArray| answer.uuid.as_deref() == Some(&*uuid_of(md));
         let md = described.iter().find(is_it).copied();
         status_of(answer, md, read_only)
     };
-    all.extend(ask(remote).unwrap_or_default().into_iter().map(status));
+    let of = |one: &std::rc::Rc<AtWork>| Answer {
+        name: one.name.clone(),
+        uuid: one.uuid.clone(),
+        level: one.level.clone(),
+        status: one.array.status(),
+    };
+    let answers = shard::ask(remote, move |local| local.arrays.iter().map(of).collect::<Vec<_>>());
+    all.extend(answers.unwrap_or_default().into_iter().map(status));
     all
 }
 
@@ -79,22 +82,6 @@ fn renew<'a>(
         Stack::from(Node::File(File { path, offset, length: None }))
     };
     md.members = array.members.iter().map(file).collect();
-}
-
-/// Asks the shard of `remote`; `None` if it does not answer.
-fn ask(remote: &Remote) -> Option<Vec<Answer>> {
-    let (send, receive) = std::sync::mpsc::channel();
-    shard::call(remote, move |_, local| {
-        let of = |one: &std::rc::Rc<super::build::AtWork>| Answer {
-            name: one.name.clone(),
-            uuid: one.uuid.clone(),
-            level: one.level.clone(),
-            status: one.array.status(),
-        };
-        // Whoever asked may have lost patience.
-        let _ = send.send(local.arrays.iter().map(of).collect());
-    });
-    receive.recv_timeout(PATIENCE).ok()
 }
 
 /// In the words of `status`; `md` is the array's own description, if it has one.

@@ -4,6 +4,7 @@ use std::io;
 use std::rc::Rc;
 
 use braid_array::Role;
+use braid_cache::{Cache, Config};
 use braid_engine::redundant::{MemberState, NewMember, Redundant, STRIPE_CACHE, Setup, Speed};
 use braid_engine::{Array, Dev};
 use braid_md::{BadBlocks, Resync};
@@ -31,6 +32,8 @@ pub(crate) struct AtWork {
 pub(crate) struct Built {
     pub(crate) dev: Dev,
     pub(crate) arrays: Vec<AtWork>,
+    /// Caches, each as it is written.
+    pub(crate) caches: Vec<(String, Cache)>,
 }
 
 /// What the parts of a stack are made with on a shard.
@@ -39,6 +42,7 @@ struct Builder<'a> {
     pool: &'a Pool,
     read_only: bool,
     arrays: Vec<AtWork>,
+    caches: Vec<(String, Cache)>,
 }
 
 /// The device that the stack is, for the shard of `handle`.
@@ -51,9 +55,9 @@ pub(crate) fn build(
     pool: &Pool,
     read_only: bool,
 ) -> io::Result<Built> {
-    let mut builder = Builder { handle, pool, read_only, arrays: Vec::new() };
+    let mut builder = Builder { handle, pool, read_only, arrays: Vec::new(), caches: Vec::new() };
     let dev = builder.part(&media.root)?.expect("the whole of a stack is there");
-    Ok(Built { dev, arrays: builder.arrays })
+    Ok(Built { dev, arrays: builder.arrays, caches: builder.caches })
 }
 
 impl Builder<'_> {
@@ -63,12 +67,20 @@ impl Builder<'_> {
             Part::Missing => None,
             Part::Leaf(leaf) => Some(self.leaf(leaf)?),
             Part::Md(array) => Some(self.md(array)?),
+            Part::Cached { config, text, origin } => self.cached(*config, text, origin)?,
             Part::Joined { level, members } => {
                 let devs: Vec<Option<Dev>> =
                     members.iter().map(|member| self.part(member)).collect::<Result<_, _>>()?;
                 Some(self.join(level, devs, &members.iter().map(Part::path).collect::<Vec<_>>())?)
             }
         })
+    }
+
+    fn cached(&mut self, config: Config, text: &str, origin: &Part) -> io::Result<Option<Dev>> {
+        let Some(origin) = self.part(origin)? else { return Ok(None) };
+        let cache = Cache::new(origin, config)?;
+        self.caches.push((text.to_owned(), cache.clone()));
+        Ok(Some(Dev::new(cache)))
     }
 
     fn leaf(&self, leaf: &Leaf) -> io::Result<Dev> {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use braid_array::GeometryError;
 use braid_block::Limits;
+use braid_cache::Config;
 use braid_device::Buses;
-use braid_stack::{Node, Stack};
+use braid_stack::{ByteSize, Cache, Node, Stack};
 
 use super::leaf::{Leaf, LeafError, Medium, open_leaf};
 use super::level::{self, Level};
@@ -16,7 +17,7 @@ use super::options::OpenOptions;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MediaError {
     #[error("{what} is more than the {total:#} of memory that this machine has")]
-    TooMuchMemory { what: String, total: braid_stack::ByteSize },
+    TooMuchMemory { what: String, total: ByteSize },
     #[error("{level}: {source}")]
     Geometry { level: String, source: GeometryError },
     #[error("{0}")]
@@ -51,6 +52,13 @@ pub(super) enum Part {
     },
     /// Members that describe their array themselves.
     Md(Box<MdArray>),
+    /// Memory in front of a part.
+    Cached {
+        config: Config,
+        /// As it is written, for people.
+        text: String,
+        origin: Box<Part>,
+    },
 }
 
 impl Media {
@@ -76,9 +84,10 @@ impl Media {
         arrays
     }
 
-    /// Whether the stack has arrays that survive losses, which takes one shard for all of it.
-    pub(crate) fn is_redundant(&self) -> bool {
-        self.root.is_redundant()
+    /// Whether the stack has arrays that survive losses, or caches, which takes one shard for all of it:
+    /// what they know of requests under way is on that shard alone.
+    pub(crate) fn has_state(&self) -> bool {
+        self.root.has_state()
     }
 
     /// What is not as it should be, though it works.
@@ -113,6 +122,11 @@ impl Opener<'_> {
         if stack.is_missing() {
             return Ok(Part::Missing);
         }
+        if let Node::Cache(cache) = &stack.node {
+            let [origin] = &cache.origin[..] else { unreachable!("checked when it was read") };
+            let origin = Box::new(self.part(origin)?);
+            return Ok(Part::Cached { config: config_of(cache), text: stack.to_string(), origin });
+        }
         if stack.members().is_empty() {
             let medium = open_leaf(&stack.node, self.options, &mut self.buses)?;
             return Ok(Part::Leaf(Arc::new(Leaf::new(stack, medium))));
@@ -146,6 +160,9 @@ impl Part {
             Part::Leaf(leaf) => Some(leaf.limits()),
             Part::Missing => None,
             Part::Md(array) => Some(array.limits()),
+            Part::Cached { origin, .. } => {
+                origin.limits()?.map(|limits| Limits { immediate: false, ..limits })
+            }
             Part::Joined { level, members } => {
                 let mut limits = Vec::new();
                 for member in members {
@@ -161,6 +178,7 @@ impl Part {
             Part::Leaf(leaf) => leaves.push(Arc::clone(leaf)),
             Part::Missing => {}
             Part::Md(array) => leaves.extend(array.leaves()),
+            Part::Cached { origin, .. } => origin.collect_leaves(leaves),
             Part::Joined { members, .. } => {
                 members.iter().for_each(|member| member.collect_leaves(leaves));
             }
@@ -170,6 +188,7 @@ impl Part {
     fn collect_md<'a>(&'a self, arrays: &mut Vec<&'a MdArray>) {
         match self {
             Part::Md(array) => arrays.push(array),
+            Part::Cached { origin, .. } => origin.collect_md(arrays),
             Part::Joined { members, .. } => {
                 members.iter().for_each(|member| member.collect_md(arrays));
             }
@@ -177,12 +196,13 @@ impl Part {
         }
     }
 
-    fn is_redundant(&self) -> bool {
+    fn has_state(&self) -> bool {
         match self {
             Part::Leaf(_) | Part::Missing => false,
+            Part::Cached { .. } => true,
             Part::Md(array) => array.level.is_redundant(),
             Part::Joined { level, members } => {
-                level.is_redundant() || members.iter().any(Part::is_redundant)
+                level.is_redundant() || members.iter().any(Part::has_state)
             }
         }
     }
@@ -191,7 +211,11 @@ impl Part {
 impl Part {
     /// Of parity that nobody vouches for: what a missing member had is worked out from it.
     fn warn_of_parity(&self, warnings: &mut Vec<String>) {
-        let Part::Joined { level, members } = self else { return };
+        let (level, members) = match self {
+            Part::Joined { level, members } => (level, members),
+            Part::Cached { origin, .. } => return origin.warn_of_parity(warnings),
+            Part::Leaf(_) | Part::Missing | Part::Md(_) => return,
+        };
         members.iter().for_each(|member| member.warn_of_parity(warnings));
         let is_missing = members.iter().any(|member| matches!(member, Part::Missing));
         let is_volatile = self.limits().ok().flatten().is_none_or(|limits| limits.volatile);
@@ -211,19 +235,37 @@ fn check_memory(stack: &Stack) -> Result<(), MediaError> {
     let total = u64::from(total.mem_unit) * total.totalram;
     let mut wanted = 0u64;
     let mut largest = String::new();
-    for leaf in stack.leaves() {
-        let size = match &leaf.node {
+    let mut takers = 0;
+    for part in all_of(stack) {
+        let size = match &part.node {
             Node::Ram(ram) => ram.size,
             Node::Model(model) => model.size,
+            Node::Cache(cache) => cache.size,
             _ => continue,
         };
+        takers += 1;
         wanted = wanted.saturating_add(size.bytes());
-        largest = leaf.to_string();
+        largest = part.to_string();
     }
     if wanted > total {
-        let what =
-            if stack.leaves().len() == 1 { largest } else { "the memory of this stack".to_owned() };
-        return Err(MediaError::TooMuchMemory { what, total: braid_stack::ByteSize(total) });
+        let what = if takers == 1 { largest } else { "the memory of this stack".to_owned() };
+        return Err(MediaError::TooMuchMemory { what, total: ByteSize(total) });
     }
     Ok(())
+}
+
+/// The stack and all that is below it.
+fn all_of(stack: &Stack) -> Vec<&Stack> {
+    let below = stack.members().iter().flat_map(all_of);
+    std::iter::once(stack).chain(below).collect()
+}
+
+fn config_of(cache: &Cache) -> Config {
+    Config {
+        size: cache.size.bytes(),
+        block: cache.block.bytes(),
+        mode: cache.mode,
+        policy: cache.policy,
+        sequential_cutoff: cache.cutoff.map(ByteSize::bytes),
+    }
 }

@@ -16,6 +16,7 @@ mod admission;
 mod arrays;
 mod attachment;
 mod build;
+mod caches;
 mod error;
 mod leaf;
 mod level;

@@ -294,7 +294,7 @@ fn start_shards(
         Shard::start(index, spec, media, mode, ended)
     };
     // What keeps copies is one thread's, which is why it needs no locks.
-    let count = if media.is_redundant() { 1 } else { spec.shard_count() };
+    let count = if media.has_state() { 1 } else { spec.shard_count() };
     (0..count).map(start).collect::<Result<_, ShardError>>().map_err(|error| match error {
         ShardError::Io(error) if mode == braid_uring::Mode::Uring => RunError::NoUring(error),
         ShardError::Io(source) => RunError::System { what: "cannot start a shard", source },

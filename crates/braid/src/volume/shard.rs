@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use braid_block::{Io, Limits};
+use braid_cache::Cache;
 use braid_engine::Dev;
 use braid_engine::redundant::RestartError;
 use braid_export_nbd::{Bounds, Counters, Server};
@@ -21,6 +22,9 @@ use super::media::Media;
 use super::memory;
 use super::spec::Spec;
 use crate::control::{Giver, OrderAnswer};
+
+/// How long a shard may take to answer a status: a turn of its takes milliseconds.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Memory of a shard for requests under way, in bytes.
 const POOL: usize = 64 << 20;
@@ -78,6 +82,8 @@ pub(crate) struct Local {
     pub(crate) dev: Dev,
     pub(crate) pool: Pool,
     pub(crate) arrays: Vec<Rc<AtWork>>,
+    /// Caches, each as it is written.
+    pub(crate) caches: Vec<(String, Cache)>,
 }
 
 thread_local! {
@@ -188,6 +194,19 @@ impl Orders {
     }
 }
 
+/// What `f` answers on the thread of `remote`; `None` if that takes longer than a status waits.
+pub(crate) fn ask<T: Send + 'static>(
+    remote: &Remote,
+    f: impl FnOnce(&Local) -> T + Send + 'static,
+) -> Option<T> {
+    let (send, receive) = channel();
+    call(remote, move |_, local| {
+        // Whoever asked may have lost patience.
+        let _ = send.send(f(local));
+    });
+    receive.recv_timeout(PATIENCE).ok()
+}
+
 /// Which of the shards do not answer within `limit`, by their numbers.
 pub(crate) fn silent(remotes: &[Remote], limit: Duration) -> Vec<usize> {
     let (send, receive) = channel();
@@ -260,7 +279,9 @@ fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Resul
     };
     let bounds = Bounds::default();
     let server = Server::new(&handle, dev.clone(), pool.clone(), &spec.name, bounds, on_end)?;
-    let local = Local { server: server.clone(), dev: dev.clone(), pool, arrays: arrays.clone() };
+    let (arrays_here, caches) = (arrays.clone(), built.caches);
+    let local =
+        Local { server: server.clone(), dev: dev.clone(), pool, arrays: arrays_here, caches };
     LOCAL.with_borrow_mut(|slot| *slot = Some(local));
     let facts = Facts {
         remote: handle.remote(),

@@ -1,7 +1,7 @@
 //! What a volume that is up says of itself, and who carries out orders: what the control socket sees.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use braid_block::Limits;
 use braid_export_nbd::{Counters, Counts};
@@ -12,11 +12,8 @@ use super::leaf::{Leaf, Medium};
 use super::media::Media;
 use super::spec::Spec;
 use super::verdict::{self, Silent, Verdict};
-use super::{arrays, memory, orders, shard};
+use super::{arrays, caches, memory, orders, shard};
 use crate::control::{self, DeviceStatus, ExportStatus, MemberStatus, OUTPUT_VERSION, Status};
-
-/// How long a status waits for the shards: a turn of theirs takes milliseconds.
-const SHARD_LIMIT: Duration = Duration::from_secs(2);
 
 /// What a status is made of.
 pub(super) struct Shared {
@@ -43,10 +40,11 @@ impl control::Volume for Shared {
 
     fn status(&self) -> Status {
         let members = self.members();
-        let silent = shard::silent(&self.remotes, SHARD_LIMIT);
+        let silent = shard::silent(&self.remotes, shard::PATIENCE);
         let remote = Some(&self.remotes[0]).filter(|_| !silent.contains(&0));
         let arrays = arrays::all(&self.media, remote, self.limits.read_only);
-        let asked = silent.first().map(|shard| Silent { shard: *shard, waited: SHARD_LIMIT });
+        let caches = remote.map_or(Vec::new(), caches::all);
+        let asked = silent.first().map(|shard| Silent { shard: *shard, waited: shard::PATIENCE });
         let Verdict { state, why, next } =
             verdict::judge(&self.spec.name, &members, &arrays, asked);
         let mut warnings = self.warnings.clone();
@@ -70,6 +68,7 @@ impl control::Volume for Shared {
             nbd: (!self.uris.is_empty()).then(|| self.nbd_status()),
             members,
             arrays,
+            caches,
             warnings,
             pid: std::process::id(),
             uptime_seconds: self.started.elapsed().as_secs(),

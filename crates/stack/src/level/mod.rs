@@ -6,6 +6,7 @@
 //! iteration and usage follow.
 
 mod args;
+pub(crate) mod cache;
 pub(crate) mod file;
 pub(crate) mod linear;
 pub(crate) mod md;
@@ -210,6 +211,8 @@ levels! {
     Raid6(raid6::Raid6),
     /// Members that describe their array themselves.
     Md(md::Md),
+    /// Memory in front of a device.
+    Cache(cache::Cache),
     /// A member that behaves like a modelled device, in wall time.
     Model(model::Model),
     /// The place of a member that is not there; no device.
@@ -217,7 +220,7 @@ levels! {
 }
 
 /// Names of the language that this version refuses.
-pub const RESERVED_NAMES: &[&str] = &["cache", "nbd"];
+pub const RESERVED_NAMES: &[&str] = &["nbd"];
 
 /// How each level is written, in the order of the manual.
 pub fn usages() -> impl Iterator<Item = &'static str> {

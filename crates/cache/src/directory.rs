@@ -1,0 +1,106 @@
+//! Which block is in which slot, and which slots are free.
+//!
+//! ```text
+//!   block ──hash──▶ table of slots ──▶ keys[slot] == block        4 + 1 bytes a place of the table,
+//!                                                                 8 bytes a slot for its key
+//! ```
+//!
+//! Invariants
+//! * A block is in one slot at most; a slot is free, or has one block.
+//! * Nothing is allocated after [`Directory::new`].
+//! * The hash has no secret and no clock: the same requests find the same places in every run.
+
+use hashbrown::HashTable;
+
+use crate::slot::Slot;
+
+/// Where blocks are.
+pub struct Directory {
+    table: HashTable<Slot>,
+    /// Of a slot that has a block its number; of a free one the next that is free.
+    keys: Vec<u64>,
+    free: Option<Slot>,
+}
+
+const LAST: u64 = u64::MAX;
+
+/// Spreads a block's number over 64 bits: the finaliser of MurmurHash3, which is a bijection.
+#[inline]
+pub(crate) fn hash(block: u64) -> u64 {
+    let mut hash = block.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ (hash >> 33)
+}
+
+impl Directory {
+    /// One of `slots` slots, all free.
+    pub fn new(slots: u32) -> Directory {
+        // The lowest are taken first.
+        let mut keys: Vec<u64> = (1..=u64::from(slots)).collect();
+        if let Some(last) = keys.last_mut() {
+            *last = LAST;
+        }
+        let free = (slots > 0).then(|| Slot::new(0));
+        Directory { table: HashTable::with_capacity(slots as usize), keys, free }
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> u32 {
+        self.keys.len() as u32
+    }
+
+    /// How many have a block.
+    pub fn used(&self) -> u32 {
+        self.table.len() as u32
+    }
+
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        self.table.allocation_size() + self.keys.len() * size_of::<u64>()
+    }
+
+    /// The slot of `block`.
+    #[inline]
+    pub fn find(&self, block: u64) -> Option<Slot> {
+        let keys = &self.keys;
+        self.table.find(hash(block), |slot| keys[slot.index()] == block).copied()
+    }
+
+    /// The block in `slot`, which has one.
+    #[inline]
+    pub fn block_of(&self, slot: Slot) -> u64 {
+        self.keys[slot.index()]
+    }
+
+    /// Puts `block`, which has no slot, into a free one; none if none is free.
+    pub fn insert(&mut self, block: u64) -> Option<Slot> {
+        debug_assert!(self.find(block).is_none(), "block {block} has a slot");
+        let slot = self.free?;
+        let next = self.keys[slot.index()];
+        self.free = (next != LAST).then(|| Slot::new(next as u32));
+        self.keys[slot.index()] = block;
+        let keys = &self.keys;
+        self.table.insert_unique(hash(block), slot, |slot| hash(keys[slot.index()]));
+        Some(slot)
+    }
+
+    /// Frees `slot`, which has a block.
+    ///
+    /// # Panics
+    /// If it has none.
+    pub fn remove(&mut self, slot: Slot) {
+        let hash = hash(self.keys[slot.index()]);
+        match self.table.find_entry(hash, |other| *other == slot) {
+            Ok(entry) => drop(entry.remove()),
+            Err(_) => panic!("slot {} has no block", slot.get()),
+        }
+        self.keys[slot.index()] = self.free.map_or(LAST, |next| next.get().into());
+        self.free = Some(slot);
+    }
+
+    /// Slots that have a block, in no order that means anything.
+    pub fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.table.iter().copied()
+    }
+}

@@ -1,0 +1,97 @@
+//! A bit for each 512-byte sector of each slot.
+
+use std::ops::Range;
+
+use crate::slot::Slot;
+
+/// Bytes of a sector.
+pub(crate) const SECTOR: u64 = 512;
+
+/// The sectors of all slots, of which some are marked.
+pub(crate) struct Marks {
+    /// Bits of a slot: sectors of a block.
+    sectors: usize,
+    bits: Vec<u8>,
+}
+
+impl Marks {
+    /// No sector is marked; a block has `sectors`, a multiple of 8.
+    pub(crate) fn new(slots: u32, sectors: usize) -> Marks {
+        assert!(sectors > 0 && sectors.is_multiple_of(8), "{sectors} sectors of a block");
+        Marks { sectors, bits: vec![0; slots as usize * sectors / 8] }
+    }
+
+    /// Bytes that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bits.len()
+    }
+
+    /// The bytes that have the bits of `sectors` of `slot`, each with the bits that are meant.
+    fn bits_of(
+        &self,
+        slot: Slot,
+        sectors: &Range<usize>,
+    ) -> impl Iterator<Item = (usize, u8)> + use<> {
+        debug_assert!(sectors.end <= self.sectors, "{sectors:?} of {}", self.sectors);
+        let first = slot.index() * self.sectors;
+        let (start, end) = (first + sectors.start, first + sectors.end);
+        (start / 8..end.div_ceil(8)).map(move |byte| {
+            let from = start.saturating_sub(byte * 8).min(8);
+            let to = (end - byte * 8).min(8);
+            (byte, (0xff_u16 << from & (0xff_u16 >> (8 - to))) as u8)
+        })
+    }
+
+    /// Whether all of `sectors` are marked.
+    #[inline]
+    pub(crate) fn has_all(&self, slot: Slot, sectors: Range<usize>) -> bool {
+        self.bits_of(slot, &sectors).all(|(byte, mask)| self.bits[byte] & mask == mask)
+    }
+
+    /// Whether some sector of `slot` is marked.
+    pub(crate) fn has_any(&self, slot: Slot) -> bool {
+        self.bits_of(slot, &(0..self.sectors)).any(|(byte, mask)| self.bits[byte] & mask != 0)
+    }
+
+    pub(crate) fn set(&mut self, slot: Slot, sectors: Range<usize>) {
+        for (byte, mask) in self.bits_of(slot, &sectors) {
+            self.bits[byte] |= mask;
+        }
+    }
+
+    pub(crate) fn clear(&mut self, slot: Slot, sectors: Range<usize>) {
+        for (byte, mask) in self.bits_of(slot, &sectors) {
+            self.bits[byte] &= !mask;
+        }
+    }
+
+    pub(crate) fn clear_all(&mut self, slot: Slot) {
+        self.clear(slot, 0..self.sectors);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every range of every slot of a small world, against a set of numbers.
+    #[test]
+    fn a_mark_is_of_one_sector() {
+        for sectors in [8, 16] {
+            for (start, end) in (0..sectors).flat_map(|at| (at..=sectors).map(move |end| (at, end)))
+            {
+                let mut marks = Marks::new(3, sectors);
+                let slot = Slot::new(1);
+                marks.set(slot, start..end);
+                for sector in 0..sectors {
+                    let is_in = (start..end).contains(&sector);
+                    assert_eq!(marks.has_all(slot, sector..sector + 1), is_in, "{start}..{end}");
+                }
+                assert_eq!(marks.has_any(slot), start < end);
+                assert!(!marks.has_any(Slot::new(0)) && !marks.has_any(Slot::new(2)));
+                marks.clear(slot, start..end);
+                assert!(!marks.has_any(slot));
+            }
+        }
+    }
+}

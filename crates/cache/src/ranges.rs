@@ -1,0 +1,67 @@
+//! Which blocks have something under way at the origin: one request at a time in each.
+//!
+//! Whoever comes second finds what the first brought. A block whose request was given up before the
+//! origin had answered is never held again: nobody knows when its write arrives.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use braid_engine::Signal;
+
+#[derive(Default)]
+pub(crate) struct Ranges {
+    taken: RefCell<Vec<Range<u64>>>,
+    given_up: RefCell<Vec<Range<u64>>>,
+    changed: Signal,
+}
+
+/// Blocks that are taken until [`Taken::finish`].
+pub(crate) struct Taken {
+    ranges: Rc<Ranges>,
+    blocks: Range<u64>,
+    is_finished: bool,
+}
+
+fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+impl Ranges {
+    fn is_free(&self, blocks: &Range<u64>) -> bool {
+        !self.taken.borrow().iter().any(|one| overlap(one, blocks))
+    }
+
+    /// Takes `blocks` once nobody has them.
+    pub(crate) async fn take(self: &Rc<Self>, blocks: Range<u64>) -> Taken {
+        self.changed.until(|| self.is_free(&blocks)).await;
+        self.taken.borrow_mut().push(blocks.clone());
+        Taken { ranges: Rc::clone(self), blocks, is_finished: false }
+    }
+
+    /// Whether some of `blocks` was given up.
+    pub(crate) fn was_given_up(&self, blocks: &Range<u64>) -> bool {
+        self.given_up.borrow().iter().any(|one| overlap(one, blocks))
+    }
+}
+
+impl Taken {
+    /// The origin has answered.
+    pub(crate) fn finish(mut self) {
+        self.is_finished = true;
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let mut taken = self.ranges.taken.borrow_mut();
+        if let Some(index) = taken.iter().position(|one| *one == self.blocks) {
+            taken.swap_remove(index);
+        }
+        drop(taken);
+        if !self.is_finished {
+            self.ranges.given_up.borrow_mut().push(self.blocks.clone());
+        }
+        self.ranges.changed.notify();
+    }
+}

@@ -1,0 +1,160 @@
+//! A cache in front of a simulated disk: whatever is asked at once, however the disk answers, nobody
+//! reads what was not there, and the disk has everything that was answered.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use braid_block::{Errno, Flags, Io, Limits, Op, Span};
+use braid_cache::{Cache, Config};
+use braid_engine::Dev;
+use braid_level::{CacheMode, CachePolicy};
+use braid_mem::Pool;
+use braid_seed::Rng;
+use braid_sim::{Client, Fault, Load, Sim, SimDisk, Target, for_each_seed};
+
+const SIZE: u64 = 256 << 10;
+
+/// A cache that is drawn from `rng`: smaller than the disk, so that blocks come and go.
+fn config(rng: &mut Rng) -> Config {
+    let block = 4096 << rng.below(3);
+    Config {
+        size: block * rng.within(1..=8),
+        block,
+        mode: CacheMode::ALL[rng.index(2)],
+        policy: CachePolicy::ALL[rng.index(4)],
+        sequential_cutoff: rng.percent(50).then_some(16 << 10),
+    }
+}
+
+struct World {
+    sim: Sim,
+    disk: SimDisk,
+    cache: Cache,
+    client: Client,
+    dice: Rng,
+}
+
+fn world(seed: u64) -> World {
+    let mut dice = Rng::new(!seed);
+    let sim = Sim::new(seed);
+    let limits = Limits { discard: true, ..Limits::new(SIZE, [512, 4096][dice.index(2)]) };
+    let disk = SimDisk::new(&sim.handle(), "origin", limits);
+    let cache = Cache::new(Dev::new(disk.clone()), config(&mut dice)).expect("memory");
+    let pool = Pool::new(4 << 20).expect("memory");
+    let client = Client::new(Dev::new(cache.clone()), pool, dice.fork());
+    World { sim, disk, cache, client, dice }
+}
+
+fn load(dice: &mut Rng) -> Load {
+    Load { requests: 120, depth: 1 + dice.index(8), longest: 24, overlapping: dice.percent(70) }
+}
+
+fn check_counters(cache: &Cache) {
+    let counters = cache.counters();
+    assert!(counters.bytes_read == counters.bytes_from_ram + counters.bytes_from_origin);
+    assert!(counters.reads <= counters.cache_hits + counters.disk_reads, "{counters:?}");
+    let (used, most) = cache.used_blocks();
+    assert!(used <= most);
+}
+
+/// What is answered is what the disk has.
+async fn check_equal(dev: &Dev, pool: &Pool, disk: &SimDisk) {
+    for offset in (0..SIZE).step_by(4096) {
+        let done = dev.start(Io::read(offset, pool.get(4096).expect("memory"))).await;
+        let shown = done.payload.into_one().expect("one buffer");
+        let mut there = vec![0; 4096];
+        disk.contents().read(offset as usize, &mut there);
+        assert!(shown[..] == there[..], "{offset}: {:?} of {:?}", &shown[..8], &there[..8]);
+    }
+}
+
+/// At every moment a crash of the disk leaves what it would without a cache.
+#[test]
+fn what_is_read_was_written_and_the_origin_is_complete() {
+    for_each_seed("coherent::what_is_read_was_written_and_the_origin_is_complete", 200, |seed| {
+        let World { sim, disk, cache, mut client, mut dice } = world(seed);
+        let (oracle, origin, mut crash) = (Rc::clone(&client.oracle), disk.clone(), dice.fork());
+        let found = Rc::new(RefCell::new(None));
+        let seen = Rc::clone(&found);
+        sim.observe(move || {
+            let image = origin.crash_image(&mut crash).to_vec();
+            if let Err(mismatch) = oracle.borrow().check_crash(&image) {
+                seen.borrow_mut().get_or_insert(mismatch);
+            }
+        });
+        let load = load(&mut dice);
+        let report = sim.block_on(async move { client.run(load).await });
+        assert!(report.errors.is_empty(), "{:?}", report.errors);
+        if let Some(mismatch) = found.take() {
+            panic!("after a crash {mismatch}");
+        }
+        let counters = cache.counters();
+        assert_eq!(counters.reads, counters.cache_hits + counters.disk_reads, "{counters:?}");
+        check_counters(&cache);
+    });
+}
+
+/// A write that failed may have reached the disk or not, each sector by itself: what is read is what
+/// the disk has.
+#[test]
+fn errors_of_the_origin_leave_nothing_behind() {
+    for_each_seed("coherent::errors_of_the_origin_leave_nothing_behind", 200, |seed| {
+        let World { sim, disk, cache, mut client, mut dice } = world(seed);
+        for op in [Op::Read, Op::Write, Op::WriteZeroes, Op::Discard] {
+            let many = dice.within(0..=6);
+            disk.faults().add_some(Target::op(op), Fault::Error(Errno::IO), many);
+        }
+        let load = load(&mut dice);
+        let report = sim.block_on(async move {
+            let report = client.run(load).await;
+            disk.faults().clear_rules();
+            check_equal(&client.dev, &client.pool, &disk).await;
+            report
+        });
+        assert!(report.errors.iter().all(|(.., errno)| *errno == Errno::IO), "{report:?}");
+        check_counters(&cache);
+    });
+}
+
+/// A request that is given up is carried out all the same, whenever that is.
+#[test]
+fn requests_that_are_given_up_leave_nothing_behind() {
+    for_each_seed("coherent::requests_that_are_given_up_leave_nothing_behind", 200, |seed| {
+        let World { sim, disk, cache, client, mut dice } = world(seed);
+        let (handle, seen) = (sim.handle(), cache.clone());
+        sim.block_on(async move {
+            let block = u64::from(client.dev.limits().logical_block);
+            let span = |dice: &mut Rng| {
+                let len = dice.within(1..=8);
+                Span::new(dice.below(SIZE / block - len) * block, len * block)
+            };
+            for _ in 0..60 {
+                let at = span(&mut dice);
+                let mut buf = client.pool.get(at.len as usize).expect("memory");
+                buf.fill(dice.below(255) as u8);
+                let io = match dice.below(4) {
+                    0 => Io::read(at.offset, buf),
+                    1 => Io::write_zeroes(at, Flags::NONE),
+                    _ => Io::write(at.offset, buf, Flags::NONE),
+                };
+                let mut pending = client.dev.start(io);
+                let gives_up = dice.percent(40);
+                let mut polls = dice.within(0..=2);
+                poll_fn(|cx| {
+                    let is_done = Pin::new(&mut pending).poll(cx).is_ready();
+                    let is_over = gives_up && polls == 0;
+                    polls = polls.saturating_sub(1);
+                    if is_done || is_over { Poll::Ready(()) } else { Poll::Pending }
+                })
+                .await;
+            }
+            handle.sleep(1_000_000_000).await;
+            // Everything has arrived.
+            check_equal(&client.dev, &client.pool, &disk).await;
+        });
+        check_counters(&seen);
+    });
+}

@@ -1,0 +1,70 @@
+//! What a cache in front of a device does with writes, and by which policy blocks leave it: names.
+
+use std::fmt;
+
+/// What becomes of writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheMode {
+    /// They go to the origin, and are held.
+    #[default]
+    WriteThrough,
+    /// They go to the origin, and what was held of their place is dropped.
+    WriteAround,
+}
+
+impl CacheMode {
+    /// All of them.
+    pub const ALL: [CacheMode; 2] = [CacheMode::WriteThrough, CacheMode::WriteAround];
+
+    /// As it is written in a stack expression.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            CacheMode::WriteThrough => "write-through",
+            CacheMode::WriteAround => "write-around",
+        }
+    }
+}
+
+/// Which block leaves a full cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CachePolicy {
+    /// One that was not used again while it was new.
+    #[default]
+    S3Fifo,
+    /// The oldest that was not used since a hand came by.
+    Sieve,
+    /// The one that was used longest ago, of recent or of frequent ones by what would have hit.
+    Arc,
+    /// The one that was used longest ago.
+    Lru,
+}
+
+impl CachePolicy {
+    /// All of them.
+    pub const ALL: [CachePolicy; 4] =
+        [CachePolicy::S3Fifo, CachePolicy::Sieve, CachePolicy::Arc, CachePolicy::Lru];
+
+    /// As it is written in a stack expression.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            CachePolicy::S3Fifo => "s3-fifo",
+            CachePolicy::Sieve => "sieve",
+            CachePolicy::Arc => "arc",
+            CachePolicy::Lru => "lru",
+        }
+    }
+}
+
+impl fmt::Display for CacheMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for CachePolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,100 @@
+//! A RAM cache in front of a device, as its user meets it: what is on the origin, what is counted.
+
+mod common;
+
+use common::{KIB, MIB, Scratch, Tool, fill, skip_without};
+use serde_json::Value;
+
+fn cache_of(status: &Value) -> &Value {
+    &status["caches"][0]
+}
+
+fn count(status: &Value, name: &str) -> u64 {
+    cache_of(status)[name].as_u64().unwrap_or_else(|| panic!("{name} in {status:#}"))
+}
+
+#[test]
+fn what_is_read_again_comes_from_memory_and_the_origin_has_everything() {
+    let scratch = Scratch::new();
+    scratch.file("a.img", 8 * MIB, 1);
+    let before = scratch.read("a.img");
+    for mode in ["write-through", "write-around"] {
+        let stack = format!("cache(size=4M, mode={mode}, a.img)");
+        let volume = scratch.up(&stack, &["--name", mode, "--attach", "none"]);
+        let mut client = volume.client();
+        for round in 0..3 {
+            let read = client.read(MIB, (64 * KIB) as u32).expect("a read");
+            assert!(read == before[MIB as usize..][..64 << 10], "round {round}");
+        }
+        let status = volume.status();
+        assert_eq!(count(&status, "reads"), 3, "{status:#}");
+        assert_eq!(count(&status, "cache_hits"), 2, "{status:#}");
+        assert_eq!(count(&status, "bytes_from_ram"), 128 * KIB, "{status:#}");
+        assert_eq!(count(&status, "bytes_from_origin"), 64 * KIB, "{status:#}");
+        assert!(
+            count(&status, "index_bytes") * 1000 <= count(&status, "size_bytes") * 15,
+            "{status:#}"
+        );
+
+        // What is answered is on the origin, whatever becomes of the cache.
+        let mut written = vec![0; (16 * KIB) as usize];
+        fill(&mut written, 7, 0);
+        client.write(MIB + 4 * KIB, &written, false).expect("a write");
+        let read = client.read(MIB + 4 * KIB, (16 * KIB) as u32).expect("a read");
+        assert!(read == written, "{mode}");
+        let hits = count(&volume.status(), "cache_hits");
+        assert_eq!(hits, if mode == "write-through" { 3 } else { 2 }, "{mode}");
+        let text = scratch.run(&["status", mode]).ok();
+        assert!(text.out.contains(&format!("cache: {mode}, s3-fifo, ")), "{text}");
+        assert!(text.out.contains("% of reads are hits"), "{text}");
+        volume.kill();
+        assert!(scratch.read("a.img")[(MIB + 4 * KIB) as usize..][..16 << 10] == written[..]);
+        scratch.patch("a.img", 0, &before);
+    }
+}
+
+/// Every policy, small and large blocks, smaller than what is written: blocks come and go.
+#[test]
+fn fio_finds_what_it_wrote() {
+    skip_without!("fio");
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", 32 * MIB);
+    scratch.sparse("b.img", 32 * MIB);
+    for (index, policy) in ["s3-fifo", "sieve", "arc", "lru"].into_iter().enumerate() {
+        let mode = ["write-through", "write-around"][index % 2];
+        let block = ["4K", "64K"][index / 2];
+        let stack = format!(
+            "cache(size=4M, mode={mode}, block={block}, policy={policy}, cutoff=2M, raid1(a.img, b.img))"
+        );
+        let volume = scratch.up(&stack, &["--name", policy, "--attach", "none"]);
+        let output = Tool::new("fio")
+            .args(["--name=v", "--ioengine=nbd", "--rw=randrw", "--bsrange=512-16k", "--size=32M"])
+            .args(["--io_size=48M", "--iodepth=16", "--verify=crc32c", "--verify_backlog=64"])
+            .arg("--random_distribution=zipf:1.1")
+            .arg(format!("--uri={}", volume.uris[0]))
+            .folder(scratch.path())
+            .run();
+        output.ok();
+        let status = volume.status();
+        assert!(count(&status, "cache_hits") > 0, "{status:#}");
+        let (read, ram) = (count(&status, "bytes_read"), count(&status, "bytes_from_ram"));
+        assert_eq!(read, ram + count(&status, "bytes_from_origin"), "{status:#}");
+        volume.down();
+    }
+    let (a, b) = (scratch.read("a.img"), scratch.read("b.img"));
+    assert!(a == b, "the copies under the cache");
+}
+
+#[test]
+fn more_memory_than_there_is_is_refused() {
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", MIB);
+    let before = scratch.read("a.img");
+    let output = scratch.run(&["up", "cache(size=4T, a.img)", "--name", "v", "--attach", "none"]);
+    assert!(!output.status.success(), "{output}");
+    assert!(
+        output.err.contains("is more than the") && output.err.contains("of memory"),
+        "{output}"
+    );
+    assert!(scratch.read("a.img") == before);
+}
