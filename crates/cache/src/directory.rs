@@ -20,6 +20,8 @@ pub struct Directory {
     /// Of a slot that has a block its number; of a free one the next that is free.
     keys: Vec<u64>,
     free: Option<Slot>,
+    slots: u32,
+    used: u32,
 }
 
 const LAST: u64 = u64::MAX;
@@ -42,17 +44,17 @@ impl Directory {
             *last = LAST;
         }
         let free = (slots > 0).then(|| Slot::new(0));
-        Directory { table: HashTable::with_capacity(slots as usize), keys, free }
+        Directory { table: HashTable::with_capacity(slots as usize), keys, free, slots, used: 0 }
     }
 
     /// How many slots there are.
     pub fn slots(&self) -> u32 {
-        self.keys.len() as u32
+        self.slots
     }
 
     /// How many have a block.
     pub fn used(&self) -> u32 {
-        self.table.len() as u32
+        self.used
     }
 
     /// Bytes that it takes.
@@ -77,9 +79,10 @@ impl Directory {
     pub fn insert(&mut self, block: u64) -> Option<Slot> {
         debug_assert!(self.find(block).is_none(), "block {block} has a slot");
         let slot = self.free?;
-        let next = self.keys[slot.index()];
-        self.free = (next != LAST).then(|| Slot::new(next as u32));
+        // What is larger than any slot is the end.
+        self.free = u32::try_from(self.keys[slot.index()]).ok().map(Slot::new);
         self.keys[slot.index()] = block;
+        self.used += 1;
         let keys = &self.keys;
         self.table.insert_unique(hash(block), slot, |slot| hash(keys[slot.index()]));
         Some(slot)
@@ -97,6 +100,7 @@ impl Directory {
         }
         self.keys[slot.index()] = self.free.map_or(LAST, |next| next.get().into());
         self.free = Some(slot);
+        self.used -= 1;
     }
 
     /// Slots that have a block, in no order that means anything.

@@ -7,6 +7,9 @@ use crate::slot::Slot;
 /// Bytes of a sector.
 pub(crate) const SECTOR: u64 = 512;
 
+/// The lowest so many bits of a byte.
+const LOWEST: [u8; 9] = [0x00, 0x01, 0x03, 0x07, 0x0f, 0x1f, 0x3f, 0x7f, 0xff];
+
 /// The sectors of all slots, of which some are marked.
 pub(crate) struct Marks {
     /// Bits of a slot: sectors of a block.
@@ -38,7 +41,7 @@ impl Marks {
         (start / 8..end.div_ceil(8)).map(move |byte| {
             let from = start.saturating_sub(byte * 8).min(8);
             let to = (end - byte * 8).min(8);
-            (byte, (0xff_u16 << from & (0xff_u16 >> (8 - to))) as u8)
+            (byte, LOWEST[to] & !LOWEST[from])
         })
     }
 

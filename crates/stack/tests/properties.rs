@@ -97,7 +97,7 @@ fn stack() -> impl Strategy<Value = Stack> {
                     let block = ByteSize(1 << shift);
                     let (size, cutoff) = (ByteSize(1 << (shift + 3)), Some(ByteSize::mib(4)));
                     let cutoff = cutoff.filter(|_| shift % 2 == 0);
-                    let origin = vec![origin];
+                    let origin = Box::new([origin]);
                     Node::Cache(Cache { size, block, mode, policy, cutoff, origin }).into()
                 }),
             (1_u64..=16384, layout, members()).prop_map(|(chunk, layout, members)| {

@@ -123,8 +123,7 @@ impl Opener<'_> {
             return Ok(Part::Missing);
         }
         if let Node::Cache(cache) = &stack.node {
-            let [origin] = &cache.origin[..] else { unreachable!("checked when it was read") };
-            let origin = Box::new(self.part(origin)?);
+            let origin = Box::new(self.part(&cache.origin[0])?);
             return Ok(Part::Cached { config: config_of(cache), text: stack.to_string(), origin });
         }
         if stack.members().is_empty() {

@@ -15,8 +15,8 @@ use crate::list::{Links, List};
 use crate::slot::Slot;
 
 /// Of what left `recent`, and of what left `frequent`.
-const RECENT: usize = 0;
-const FREQUENT: usize = 1;
+const RECENT: u8 = 0;
+const FREQUENT: u8 = 1;
 
 /// The lists, and the share of the first.
 pub struct Arc {
@@ -46,7 +46,7 @@ impl Arc {
     }
 
     /// Moves the share by what was remembered of the block that comes in.
-    fn adapt(&mut self, remembered: Option<usize>) {
+    fn adapt(&mut self, remembered: Option<u8>) {
         let (recent, frequent) = (self.ghosts.len(RECENT), self.ghosts.len(FREQUENT));
         match remembered {
             Some(RECENT) => {
@@ -62,7 +62,7 @@ impl Arc {
     }
 
     /// The oldest of a list that may leave.
-    fn oldest(&self, list: usize, occupants: &dyn Occupants) -> Option<Slot> {
+    fn oldest(&self, list: u8, occupants: &dyn Occupants) -> Option<Slot> {
         let slots = if list == RECENT { &self.recent } else { &self.frequent };
         slots.oldest_that(&self.links, |slot| occupants.may_leave(slot))
     }

@@ -28,15 +28,15 @@ impl<const LISTS: usize> Ghosts<LISTS> {
     }
 
     /// How many are in a list.
-    pub(super) fn len(&self, list: usize) -> u32 {
-        self.lists[list].len()
+    pub(super) fn len(&self, list: u8) -> u32 {
+        self.lists[usize::from(list)].len()
     }
 
     /// Adds `block` to a list, if there is room.
-    pub(super) fn remember(&mut self, list: usize, block: u64) {
+    pub(super) fn remember(&mut self, list: u8, block: u64) {
         if let Some(ghost) = self.directory.insert(block) {
-            self.list_of[ghost.index()] = list as u8;
-            self.lists[list].push(&mut self.links, ghost);
+            self.list_of[ghost.index()] = list;
+            self.lists[usize::from(list)].push(&mut self.links, ghost);
         }
     }
 
@@ -46,16 +46,16 @@ impl<const LISTS: usize> Ghosts<LISTS> {
     }
 
     /// Takes the oldest out of a list.
-    pub(super) fn forget_oldest(&mut self, list: usize) {
-        if let Some(oldest) = self.lists[list].oldest() {
-            self.lists[list].remove(&mut self.links, oldest);
+    pub(super) fn forget_oldest(&mut self, list: u8) {
+        if let Some(oldest) = self.lists[usize::from(list)].oldest() {
+            self.lists[usize::from(list)].remove(&mut self.links, oldest);
             self.directory.remove(oldest);
         }
     }
 
     /// The list that `block` is in.
-    pub(super) fn find(&self, block: u64) -> Option<usize> {
-        self.directory.find(block).map(|ghost| self.list_of[ghost.index()].into())
+    pub(super) fn find(&self, block: u64) -> Option<u8> {
+        self.directory.find(block).map(|ghost| self.list_of[ghost.index()])
     }
 
     /// Takes `block` out; answers whether it was there.

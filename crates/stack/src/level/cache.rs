@@ -23,8 +23,8 @@ pub struct Cache {
     pub policy: CachePolicy,
     /// Sequential runs longer than this go past the cache; none if none does.
     pub cutoff: Option<ByteSize>,
-    /// The device behind it: exactly one.
-    pub origin: Vec<Stack>,
+    /// The device behind it.
+    pub origin: Box<[Stack; 1]>,
 }
 
 impl Cache {
@@ -74,27 +74,26 @@ impl Level for Cache {
                 Problem::OutOfRange { what: "size", value: size, min: block, max: MAX_SIZE };
             return Err(Fault::new(problem, args.span()));
         }
-        let origin = args.members()?;
-        if let Some(second) = origin.get(1) {
+        let origin = <[Stack; 1]>::try_from(args.members()?).map_err(|several| {
             let problem = Problem::TooManyArguments { level: Self::NAME, usage: Self::USAGE };
-            return Err(Fault::new(problem, second.span));
-        }
+            Fault::new(problem, several.get(1).map_or(args.span(), |second| second.span))
+        })?;
         Ok(Self {
             size,
             block,
             mode: args.choice("mode", MODES)?.unwrap_or_default(),
             policy: args.choice("policy", POLICIES)?.unwrap_or_default(),
             cutoff: args.size("cutoff")?,
-            origin,
+            origin: Box::new(origin),
         })
     }
 
     fn members(&self) -> &[Stack] {
-        &self.origin
+        &self.origin[..]
     }
 
     fn members_mut(&mut self) -> &mut [Stack] {
-        &mut self.origin
+        &mut self.origin[..]
     }
 }
 
@@ -112,7 +111,7 @@ impl fmt::Display for Cache {
             write!(f, ", cutoff={cutoff}")?;
         }
         f.write_str(", ")?;
-        super::fmt_members(f, &self.origin)?;
+        super::fmt_members(f, &self.origin[..])?;
         f.write_str(")")
     }
 }
