@@ -316,9 +316,13 @@ fn outlooks(effects: impl Iterator<Item = Effect>) -> Vec<Outlook> {
     effects.into_iter().zip(adjusted).map(|(effect, p_value)| outlook(&effect, p_value)).collect()
 }
 
+/// A speed that differs by less is shown as 1.00 times the other, and said to be no different.
+const LEAST_DIFFERENCE: f64 = 0.005;
+
 /// What an effect says at an adjusted p-value.
 pub(crate) fn outlook(effect: &Effect, p_value: f64) -> Outlook {
     match p_value <= ALPHA {
+        true if (effect.ratio - 1.0).abs() < LEAST_DIFFERENCE => Outlook::Same,
         true if effect.ratio > 1.0 => Outlook::Better,
         true => Outlook::Worse,
         false => Outlook::Same,

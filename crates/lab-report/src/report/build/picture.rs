@@ -3,6 +3,7 @@
 
 use super::charts::{self, MOST_SERIES};
 use super::{Context, cells, factors, health};
+use crate::analysis::Cell;
 use crate::report::model::{Chart, Series};
 use crate::report::units::title;
 use braid_lab::metric::Metric;
@@ -42,10 +43,12 @@ fn of_effects(context: &Context<'_>) -> Option<Chart> {
     Some(Chart { note, mark: Some(1.0), ..chart })
 }
 
-/// The numbers themselves, of the metric that the first workload has.
+/// The numbers themselves, of the first metric that there are numbers of.
 fn of_numbers(context: &Context<'_>) -> Option<Chart> {
     let analysis = context.analysis;
-    let metric: Metric = analysis.workloads.first()?.headline;
+    let is_usable = |work: &usize| analysis.row(*work).iter().any(Cell::is_usable);
+    let with_numbers = (0..analysis.workloads.len()).find(is_usable)?;
+    let metric: Metric = analysis.workloads[with_numbers].headline;
     let works: Vec<usize> = (0..analysis.workloads.len())
         .filter(|work| analysis.workloads[*work].headline == metric)
         .take(MOST_KINDS)
