@@ -114,7 +114,7 @@ run "$braid" examine one.img
 rm -f one.img two.img
 
 mkdir -p "$keep"
-# Trials of a second and more, or their page would doubt them.
+# Trials of a second and more, and of some tens of requests, or their page would doubt them.
 campaign() { # NAME SINGLE STRIPE
     cat >"$1.toml" <<END
 name = "$1"
@@ -134,7 +134,7 @@ stack = '$3'
 [[job]]
 pattern = "seq"
 op = ["read", "write"]
-block_size = "1M"
+block_size = "256K"
 
 [[job]]
 pattern = "rand"
