@@ -142,16 +142,16 @@ impl Inner {
     #[inline]
     fn read_held(&self, io: &mut Io) -> bool {
         let mut contents = self.contents.borrow_mut();
-        let mut pieces = contents.pieces(io.span);
-        if !pieces.all(|piece| contents.has(piece)) {
+        let blocks = contents.blocks(io.span);
+        let blocks = blocks.end - blocks.start;
+        // One block, as most requests have, is looked up once: it is there or not.
+        if blocks > 1 && !contents.pieces(io.span).all(|piece| contents.has(piece)) {
             return false;
         }
         let mut cursor = Cursor::new(&mut io.payload);
-        let mut blocks = 0;
         for piece in contents.pieces(io.span) {
-            let at = contents.hit(piece).expect("seen just now");
+            let Some(at) = contents.hit(piece) else { return false };
             cursor.each(piece.len, |done, part| self.memory.read(at + done, part));
-            blocks += 1;
         }
         let counters = &mut *self.counters.borrow_mut();
         counters.reads += 1;
@@ -178,9 +178,9 @@ impl Inner {
         }
         let counters = &mut *self.counters.borrow_mut();
         counters.disk_reads += 1;
-        counters.uncached_reads += u64::from(is_long);
         if done.result.is_ok() {
             counters.reads += 1;
+            counters.uncached_reads += u64::from(is_long);
             counters.bytes_read += span.len;
             counters.bytes_from_origin += span.len;
         }
@@ -209,9 +209,9 @@ impl Inner {
         }
         let counters = &mut *self.counters.borrow_mut();
         counters.disk_writes += 1;
-        counters.uncached_writes += u64::from(!is_kept || is_long);
         if done.result.is_ok() && op == Op::Write {
             counters.writes += 1;
+            counters.uncached_writes += u64::from(!is_kept || is_long);
             counters.bytes_written += span.len;
         }
         taken.finish();

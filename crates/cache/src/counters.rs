@@ -16,8 +16,6 @@ pub struct Counters {
     pub replacement: u64,
     /// Blocks that left for one that was written.
     pub write_replacement: u64,
-    /// Blocks of which some was dropped when they were read: the origin could not be read.
-    pub read_invalidates: u64,
     /// Blocks of which some was dropped when they were written.
     pub write_invalidates: u64,
     /// Reads that went past the cache: long runs.

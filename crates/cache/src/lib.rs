@@ -1,4 +1,13 @@
 //! A RAM cache in front of a device, the *origin*.
+//!
+//! ```text
+//!   request ──▶ Cache ──▶ contents: directory, policy, marks ──▶ a place in memory      pure
+//!                 │       streams: what goes past it                                    pure
+//!                 └─────▶ ranges: one request a block ──▶ origin
+//! ```
+//!
+//! Invariant: the origin is complete at every moment. Deliberately absent: threads and clocks, any format
+//! on a disk, and writes that are answered before the origin has them.
 
 mod cache;
 mod contents;

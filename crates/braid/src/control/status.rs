@@ -213,6 +213,7 @@ pub(crate) struct CacheStatus {
     pub(crate) cache_hits: u64,
     pub(crate) replacement: u64,
     pub(crate) write_replacement: u64,
+    /// None ever: a read drops nothing. RapidCache has the number.
     pub(crate) read_invalidates: u64,
     pub(crate) write_invalidates: u64,
     pub(crate) uncached_reads: u64,

@@ -27,7 +27,7 @@ fn status_of((text, cache): &(String, Cache)) -> CacheStatus {
         cache_hits: counters.cache_hits,
         replacement: counters.replacement,
         write_replacement: counters.write_replacement,
-        read_invalidates: counters.read_invalidates,
+        read_invalidates: 0,
         write_invalidates: counters.write_invalidates,
         uncached_reads: counters.uncached_reads,
         uncached_writes: counters.uncached_writes,
