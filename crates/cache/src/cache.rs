@@ -23,10 +23,10 @@ use std::rc::Rc;
 use braid_block::{Completion, Extent, Io, Limits, Op, Payload, Span};
 use braid_engine::{Dev, Device, Pending};
 use braid_level::{CacheMode, CachePolicy};
-use braid_mem::{Advice, Region};
 
 use crate::contents::{Contents, Piece};
 use crate::counters::Counters;
+use crate::memory::Memory;
 use crate::ranges::Ranges;
 use crate::streams::Streams;
 
@@ -54,7 +54,7 @@ pub struct Cache {
 struct Inner {
     origin: Dev,
     config: Config,
-    memory: Region,
+    memory: RefCell<Memory>,
     contents: RefCell<Contents>,
     streams: RefCell<Streams>,
     counters: RefCell<Counters>,
@@ -68,20 +68,12 @@ impl Cache {
     /// `EINVAL` for a block or a size that cannot be; else no memory.
     pub fn new(origin: Dev, config: Config) -> io::Result<Cache> {
         let Config { size, block, policy, sequential_cutoff, .. } = config;
-        let is_block = block.is_power_of_two() && (4096..=65536).contains(&block);
-        let slots = if is_block { size / block } else { 0 };
-        let slots = u32::try_from(slots).map_err(|_| io::ErrorKind::InvalidInput)?;
-        if slots == 0 || slots == u32::MAX {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let memory = Region::new((u64::from(slots) * block) as usize, Advice::SparseHuge)?;
-        // All of it now: a page that is first touched while requests are served may have to wait for
-        // memory, and so for this very device.
-        memory.populate();
+        let slots = slots_of(size, block).ok_or(io::ErrorKind::InvalidInput)?;
+        let memory = Memory::new((u64::from(slots) * block) as usize)?;
         let inner = Inner {
             origin,
             config,
-            memory,
+            memory: RefCell::new(memory),
             contents: RefCell::new(Contents::new(slots, block, policy)),
             streams: RefCell::new(Streams::new(sequential_cutoff)),
             counters: RefCell::default(),
@@ -105,10 +97,46 @@ impl Cache {
         *self.inner.counters.borrow()
     }
 
+    /// Has room for `size` bytes of data from now on, in whole blocks. `more` is what [`Memory::to_grow`]
+    /// made for it, of nothing if it is to shrink: then who would leave first leaves. What is answered is
+    /// not needed any more, and takes a while to drop.
+    ///
+    /// # Panics
+    /// If `more` is not what is missing, or `size` has no block: whoever asks has checked it.
+    pub fn resize(&self, size: u64, more: Memory) -> Memory {
+        let block = self.inner.config.block;
+        let slots = slots_of(size, block).expect("a size of some blocks");
+        let len = slots as usize * block as usize;
+        let mut memory = self.inner.memory.borrow_mut();
+        let mut contents = self.inner.contents.borrow_mut();
+        let is = contents.used().1;
+        if slots == is {
+            return more;
+        }
+        if slots > is {
+            contents.resize(slots);
+            let replaced = memory.grow(more);
+            assert!(memory.len() >= len, "{} bytes of memory for {len}", memory.len());
+            return replaced;
+        }
+        for one in contents.resize(slots) {
+            let from = one.from.index() * block as usize;
+            memory.copy(from..from + block as usize, one.to.index() * block as usize);
+        }
+        memory.shrink(len)
+    }
+
     /// How many blocks are held, and how many there is room for.
     pub fn used_blocks(&self) -> (u32, u32) {
         self.inner.contents.borrow().used()
     }
+}
+
+/// How many blocks of `block` bytes there is room for in `size`; none if that is no cache.
+fn slots_of(size: u64, block: u64) -> Option<u32> {
+    let is_block = block.is_power_of_two() && (4096..=65536).contains(&block);
+    let slots = if is_block { u32::try_from(size / block).ok()? } else { 0 };
+    (slots > 0 && slots < u32::MAX).then_some(slots)
 }
 
 impl Device for Cache {
@@ -148,10 +176,11 @@ impl Inner {
         if blocks > 1 && !contents.pieces(io.span).all(|piece| contents.has(piece)) {
             return false;
         }
+        let memory = self.memory.borrow();
         let mut cursor = Cursor::new(&mut io.payload);
         for piece in contents.pieces(io.span) {
             let Some(at) = contents.hit(piece) else { return false };
-            cursor.each(piece.len, |done, part| self.memory.read(at + done, part));
+            cursor.each(piece.len, |done, part| memory.read(at + done, part));
         }
         let counters = &mut *self.counters.borrow_mut();
         counters.reads += 1;
@@ -222,10 +251,11 @@ impl Inner {
     fn keep(&self, span: Span, payload: &mut Payload, is_written: bool) {
         let mut contents = self.contents.borrow_mut();
         let counters = &mut *self.counters.borrow_mut();
+        let memory = self.memory.borrow();
         let mut cursor = Cursor::new(payload);
         for piece in contents.pieces(span) {
             let Some(put) = contents.put(piece) else { continue };
-            cursor.each(piece.len, |done, part| self.memory.write(put.at + done, part));
+            cursor.each(piece.len, |done, part| memory.write(put.at + done, part));
             counters.cache_writes += 1;
             let replaced = u64::from(put.replaced);
             if is_written {
@@ -239,12 +269,13 @@ impl Inner {
     /// As [`Inner::keep`], of blocks of which something is held already.
     fn renew(&self, span: Span, payload: &mut Payload) {
         let mut contents = self.contents.borrow_mut();
+        let memory = self.memory.borrow();
         let mut cursor = Cursor::new(payload);
         for piece in contents.pieces(span) {
             let at = contents.renew(piece);
             cursor.each(piece.len, |done, part| {
                 if let Some(at) = at {
-                    self.memory.write(at + done, part);
+                    memory.write(at + done, part);
                 }
             });
         }

@@ -30,9 +30,10 @@ pub(crate) struct Piece {
 /// What is where.
 pub(crate) struct Contents {
     block_bytes: u64,
-    directory: Directory,
-    policy: Box<dyn Policy>,
-    valid: Marks,
+    pub(crate) name: CachePolicy,
+    pub(crate) directory: Directory,
+    pub(crate) policy: Box<dyn Policy>,
+    pub(crate) valid: Marks,
 }
 
 /// What a policy is told of slots: what is held here is held by the origin too.
@@ -54,6 +55,7 @@ impl Contents {
         assert!(block_bytes.is_power_of_two() && block_bytes >= 4096, "blocks of {block_bytes}");
         Contents {
             block_bytes,
+            name: policy,
             directory: Directory::new(slots),
             policy: policy::policy(policy, slots),
             valid: Marks::new(slots, (block_bytes / SECTOR) as usize),

@@ -47,6 +47,31 @@ impl Directory {
         Directory { table: HashTable::with_capacity(slots as usize), keys, free, slots, used: 0 }
     }
 
+    /// One of `slots` slots, of which some have a block.
+    ///
+    /// # Panics
+    /// If two are in one slot.
+    pub(crate) fn of(slots: u32, blocks: impl Iterator<Item = (Slot, u64)>) -> Directory {
+        let mut directory = Directory::new(0);
+        directory.table.reserve(slots as usize, |_| unreachable!("it is empty"));
+        directory.keys = vec![LAST; slots as usize];
+        for (slot, block) in blocks {
+            assert_eq!(directory.keys[slot.index()], LAST, "two blocks in slot {}", slot.get());
+            directory.keys[slot.index()] = block;
+            let keys = &directory.keys;
+            directory.table.insert_unique(hash(block), slot, |slot| hash(keys[slot.index()]));
+            directory.used += 1;
+        }
+        let mut is_free = vec![true; slots as usize];
+        directory.table.iter().for_each(|slot| is_free[slot.index()] = false);
+        for slot in (0..slots).rev().map(Slot::new).filter(|slot| is_free[slot.index()]) {
+            directory.keys[slot.index()] = directory.free.map_or(LAST, |next| next.get().into());
+            directory.free = Some(slot);
+        }
+        directory.slots = slots;
+        directory
+    }
+
     /// How many slots there are.
     pub fn slots(&self) -> u32 {
         self.slots

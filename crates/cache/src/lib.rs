@@ -15,12 +15,15 @@ mod counters;
 mod directory;
 mod list;
 mod marks;
+mod memory;
 pub mod policy;
 mod ranges;
+mod resize;
 mod slot;
 mod streams;
 
 pub use cache::{Cache, Config};
 pub use counters::Counters;
 pub use directory::Directory;
+pub use memory::Memory;
 pub use slot::Slot;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::resize::Move;
 use crate::slot::Slot;
 
 /// Bytes of a sector.
@@ -27,6 +28,17 @@ impl Marks {
     /// Bytes that they take.
     pub(crate) fn bytes(&self) -> usize {
         self.bits.len()
+    }
+
+    /// Those of `slots` slots, of which some have the marks that others had here.
+    pub(crate) fn rearranged(&self, slots: u32, places: impl Iterator<Item = Move>) -> Marks {
+        let mut marks = Marks::new(slots, self.sectors);
+        let bytes = self.sectors / 8;
+        for Move { from, to } in places {
+            let (from, to) = (from.index() * bytes, to.index() * bytes);
+            marks.bits[to..to + bytes].copy_from_slice(&self.bits[from..from + bytes]);
+        }
+        marks
     }
 
     /// The bytes that have the bits of `sectors` of `slot`, each with the bits that are meant.

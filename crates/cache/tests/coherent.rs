@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use braid_block::{Errno, Flags, Io, Limits, Op, Span};
-use braid_cache::{Cache, Config};
+use braid_cache::{Cache, Config, Memory};
 use braid_engine::Dev;
 use braid_level::{CacheMode, CachePolicy};
 use braid_mem::Pool;
@@ -60,6 +60,28 @@ fn check_counters(cache: &Cache) {
     assert!(used <= most);
 }
 
+/// Has the cache grow and shrink beside the load, if the dice say so.
+fn resize_now_and_then(sim: &Sim, cache: &Cache, mut dice: Rng) {
+    let (handle, cache) = (sim.handle(), cache.clone());
+    let times = if dice.percent(50) { dice.within(1..=20) } else { 0 };
+    let clock = handle.clone();
+    handle.spawn("resizes", async move {
+        for _ in 0..times {
+            clock.sleep(dice.below(5_000_000)).await;
+            resize(&cache, cache.config().block * dice.within(1..=12));
+        }
+    });
+}
+
+fn resize(cache: &Cache, size: u64) {
+    let is = u64::from(cache.used_blocks().1) * cache.config().block;
+    let more = match size > is {
+        true => Memory::to_grow(is as usize, size as usize).expect("memory"),
+        false => Memory::default(),
+    };
+    cache.resize(size, more);
+}
+
 /// What is answered is what the disk has.
 async fn check_equal(dev: &Dev, pool: &Pool, disk: &SimDisk) {
     for offset in (0..SIZE).step_by(4096) {
@@ -85,6 +107,7 @@ fn what_is_read_was_written_and_the_origin_is_complete() {
                 seen.borrow_mut().get_or_insert(mismatch);
             }
         });
+        resize_now_and_then(&sim, &cache, dice.fork());
         let load = load(&mut dice);
         let report = sim.block_on(async move { client.run(load).await });
         assert!(report.errors.is_empty(), "{:?}", report.errors);
