@@ -48,14 +48,14 @@ pub struct Config {
 /// A cache in front of a device. Cheap to clone, all clones are the same.
 #[derive(Clone)]
 pub struct Cache {
-    inner: Rc<Inner>,
+    pub(crate) inner: Rc<Inner>,
 }
 
-struct Inner {
-    origin: Dev,
-    config: Config,
-    memory: RefCell<Memory>,
-    contents: RefCell<Contents>,
+pub(crate) struct Inner {
+    pub(crate) origin: Dev,
+    pub(crate) config: Config,
+    pub(crate) memory: RefCell<Memory>,
+    pub(crate) contents: RefCell<Contents>,
     streams: RefCell<Streams>,
     counters: RefCell<Counters>,
     ranges: Rc<Ranges>,
@@ -215,6 +215,20 @@ impl Inner {
         }
         taken.finish();
         done
+    }
+
+    /// Has what `io` reads held, if it is not yet; answers how many bytes were read for it.
+    pub(crate) async fn fill(self: Rc<Self>, io: Io) -> u64 {
+        let span = io.span;
+        let blocks = self.contents.borrow().blocks(span);
+        let taken = self.ranges.take(blocks.clone()).await;
+        let mut done = self.origin.start(io).await;
+        let is_kept = done.result.is_ok() && !self.ranges.was_given_up(&blocks);
+        if is_kept {
+            self.keep(span, &mut done.payload, false);
+        }
+        taken.finish();
+        if is_kept { span.len } else { 0 }
     }
 
     /// A write, or what makes zeroes or nothing of a span.

@@ -21,9 +21,12 @@ mod ranges;
 mod resize;
 mod slot;
 mod streams;
+pub mod warm;
+mod warming;
 
 pub use cache::{Cache, Config};
 pub use counters::Counters;
 pub use directory::Directory;
 pub use memory::Memory;
 pub use slot::Slot;
+pub use warming::Left;

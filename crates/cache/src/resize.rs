@@ -34,15 +34,22 @@ impl Occupants for Everybody<'_> {
 }
 
 impl Contents {
-    /// Has room for `slots` blocks from now on. Answers what moved; no place is moved to that another is
-    /// moved from.
-    pub(crate) fn resize(&mut self, slots: u32) -> Vec<Move> {
+    /// All slots that have a block, in the order in which they would leave. The policy knows none of
+    /// them any more.
+    pub(crate) fn all_leave(&mut self) -> Vec<Slot> {
         // A block that none has: no memory of it moves a policy.
         let nobody = u64::MAX;
         let mut order = Vec::new();
         while let Some(slot) = self.policy.evict(nobody, &Everybody(&self.directory)) {
             order.push(slot);
         }
+        order
+    }
+
+    /// Has room for `slots` blocks from now on. Answers what moved; no place is moved to that another is
+    /// moved from.
+    pub(crate) fn resize(&mut self, slots: u32) -> Vec<Move> {
+        let mut order = self.all_leave();
         let stay = order.split_off(order.len().saturating_sub(slots as usize));
         let is_there = |slot: &Slot| slot.get() < slots;
         let mut taken = vec![false; slots as usize];

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use braid_block::{Errno, Flags, Io, Limits, Op, Span};
+use braid_cache::warm::Head;
 use braid_cache::{Cache, Config, Memory};
 use braid_engine::Dev;
 use braid_level::{CacheMode, CachePolicy};
@@ -179,5 +180,51 @@ fn requests_that_are_given_up_leave_nothing_behind() {
             check_equal(&client.dev, &client.pool, &disk).await;
         });
         check_counters(&seen);
+    });
+}
+
+/// What a cache held when it ended another one holds that begins: by its data, or read anew. Whatever
+/// is asked meanwhile, what is read is what the disk has.
+#[test]
+fn what_was_held_is_held_again() {
+    for_each_seed("coherent::what_was_held_is_held_again", 100, |seed| {
+        let World { sim, disk, cache, mut client, mut dice } = world(seed);
+        let load = load(&mut dice);
+        let mut client = sim.block_on(async move {
+            client.run(load).await;
+            client
+        });
+        let has_data = dice.percent(50);
+        let left = cache.leave("origin".to_owned(), has_data);
+        let head = Head::parse(&left.head().to_bytes()).expect("what was just made");
+        assert_eq!(head, *left.head());
+        let block = cache.config().block;
+        let again = Cache::new(Dev::new(disk.clone()), cache.config()).expect("memory");
+        let dev = Dev::new(again.clone());
+        client.dev = dev.clone();
+        if has_data {
+            let mut data = vec![0; block as usize];
+            for (index, kept) in head.kept.iter().enumerate() {
+                left.read(index, &mut data);
+                assert!(again.take(kept, &data));
+                data[dice.index(block as usize)] ^= 1;
+                assert!(!again.take(kept, &data), "what is damaged is not taken");
+            }
+            assert_eq!(again.used_blocks(), cache.used_blocks());
+        } else {
+            let (cache, pool) = (again.clone(), client.pool.clone());
+            let blocks: Vec<u64> = head.kept.iter().map(|one| one.block).collect();
+            sim.handle().spawn("refill", async move {
+                assert!(cache.refill(blocks, &pool).await > 0);
+            });
+        }
+        let load = self::load(&mut dice);
+        let report = sim.block_on(async move {
+            let report = client.run(load).await;
+            check_equal(&dev, &client.pool, &disk).await;
+            report
+        });
+        assert!(report.errors.is_empty(), "{:?}", report.errors);
+        check_counters(&again);
     });
 }
