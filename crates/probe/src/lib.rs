@@ -5,6 +5,7 @@
 //!       ── duplicates is it listed twice, or beside its disk stat, sysfs
 //!       ── facts      size, block sizes, model, serial       lseek, sysfs
 //!       ── usage      mounted, held, swap, open              mountinfo, sysfs, O_EXCL, /proc/*/fd
+//!       ── untouched  was it written since                 stat, sysfs
 //!       ── signature  ext4, md, GPT, LUKS, qcow2, …          reads of a few KiB
 //!       ▼
 //!  check_member ──▶ MemberFacts, or a Refusal that says what, why and the next command
@@ -31,6 +32,7 @@ mod mounts;
 mod refusal;
 pub mod signature;
 mod sysfs;
+mod untouched;
 mod usage;
 
 pub use duplicates::{Duplicate, Relation, find_duplicates};
@@ -40,4 +42,5 @@ pub use identity::{DeviceNumber, FileKind, Identity, identify};
 pub use mounts::leads_to;
 pub use refusal::{Policy, Reason, Refusal, check_member, check_members};
 pub use signature::{Class, ReadAt, Signature, scan_signatures};
+pub use untouched::last_change;
 pub use usage::{Holder, Usage, find_users};

@@ -52,6 +52,11 @@ impl BlockDevice {
         name.replace('!', "/")
     }
 
+    /// The names of the folders that lead to it, from `/sys` on.
+    pub(crate) fn components(&self) -> impl Iterator<Item = String> + '_ {
+        self.directory.iter().map(|part| part.to_string_lossy().into_owned())
+    }
+
     pub(crate) fn number(&self) -> Option<DeviceNumber> {
         let text = self.attribute("dev")?;
         let (major, minor) = text.split_once(':')?;
