@@ -2,6 +2,7 @@
 
 mod lab;
 mod metadata;
+mod whole;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use crate::volume::{Attach, IoMode};
 
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabRun, LabTarget};
 pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
+pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
 
 /// Software RAID in user space, and the laboratory that measures it
 ///
@@ -60,6 +62,18 @@ pub(crate) enum Command {
     Grow(Grow),
     /// Set how fast resync, recovery and scrub may go
     Speed(Speed),
+    /// Refuse writes to a volume while it is up
+    Lock(Lock),
+    /// Let a volume that was locked be written to again
+    Unlock(OneVolume),
+    /// Give a RAM disk another size while it is up
+    Resize(Resize),
+    /// Forget all that a RAM disk holds, and give its memory back
+    Erase(Erase),
+    /// Write a volume's content to a file, compressed
+    Save(Save),
+    /// Take a volume's content from a file that `save` wrote
+    Restore(Restore),
     /// Say what this machine offers, and what to do about what it lacks
     Doctor(Doctor),
     /// Measure layouts against each other

@@ -14,4 +14,4 @@ mod ram;
 
 pub use file::{Access, File, FileDevice};
 pub use modelled::{Buses, Modelled, ModelledDevice};
-pub use ram::{Ram, RamDevice};
+pub use ram::{Ram, RamDevice, RamError, RamOptions};

@@ -4,7 +4,6 @@
 //! same bus name share that bus's timetable, in whatever shard or array they are.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use braid_engine::{Device, Pending};
 use braid_model::{Bus, Profile, Timetable, Work};
 use braid_uring::Handle;
 
-use crate::{Ram, RamDevice};
+use crate::{Ram, RamDevice, RamError};
 
 /// The contents and the timetable of a modelled device.
 #[derive(Clone, Debug)]
@@ -54,7 +53,7 @@ impl Modelled {
         profile: Profile,
         bus: Option<&str>,
         buses: &mut Buses,
-    ) -> io::Result<Modelled> {
+    ) -> Result<Modelled, RamError> {
         let make = || Arc::new(Mutex::new(Bus::new(profile.bus_rate)));
         let bus = match bus {
             Some(name) => Arc::clone(buses.named.entry(name.to_owned()).or_insert_with(make)),

@@ -6,6 +6,7 @@
 //!   a mapped request) costs no allocation and no scheduling.
 //! * [`Array`]: a geometry over members, the interpreter of [`braid_array::Plan`]s.
 //! * [`assembled`]: from what members carry to what an array of them is given, without I/O.
+//! * [`Offered`]: what exports offer, which may be locked or exchanged while they serve.
 //! * [`InFlight`]: the requests a client has under way, polled only when one of them moved.
 //!
 //! Invariants: a request's payload comes back in its completion, also on error; a future that is
@@ -19,6 +20,7 @@ pub mod canary;
 mod clock;
 mod device;
 mod inflight;
+mod offered;
 mod pending;
 pub mod redundant;
 mod signal;
@@ -27,5 +29,6 @@ pub use array::Array;
 pub use clock::Clock;
 pub use device::{Dev, Device};
 pub use inflight::InFlight;
+pub use offered::{Offered, WritePermit};
 pub use pending::{CompletionSource, Pending, Ticket, Token, Watch, Watched, join_all};
 pub use signal::Signal;

@@ -186,28 +186,21 @@ impl Attachment {
         &self.mount
     }
 
-    /// Who uses the block device, in whatever mount namespace. Mounts elsewhere are told as
-    /// `/proc/PID/root/…`. This process's own descriptors do not count.
+    /// Who uses the block device; see [`AttachedDevice::holders`].
     ///
     /// # Errors
     /// When the kernel's tables cannot be read.
     pub fn holders(&self) -> Result<Vec<Holder>, DetachError> {
-        let Some(number) = self.number.filter(|number| self.is_ours(*number)) else {
-            return Ok(Vec::new());
-        };
-        let path = PathBuf::from(loop_device::path(number));
-        let mut holders = find_users(&path)?.holders;
-        let elsewhere =
-            mountinfo::find_elsewhere((LOOP_MAJOR, number), &path).map_err(DetachError::Mounts)?;
-        if !elsewhere.is_empty() {
-            // Now it is known whose the claim is.
-            holders.retain(|holder| *holder != Holder::Exclusive);
+        match self.attached().filter(|attached| self.is_ours(attached.number)) {
+            Some(attached) => attached.holders(),
+            None => Ok(Vec::new()),
         }
-        holders.extend(elsewhere.into_iter().map(|(pid, point)| {
-            let root = PathBuf::from(format!("/proc/{pid}/root"));
-            Holder::Mounted { at: root.join(point.strip_prefix("/").unwrap_or(&point)) }
-        }));
-        Ok(holders)
+    }
+
+    /// The block device as others may ask for it while this value is elsewhere; `None` after it was
+    /// detached.
+    pub fn attached(&self) -> Option<AttachedDevice> {
+        Some(AttachedDevice { number: self.number?, volume: self.mount.volume_path() })
     }
 
     /// Takes block device and mount away, if nobody uses them.
@@ -252,8 +245,12 @@ impl Attachment {
         forced
     }
 
-    /// Programs that look at every new device (udev, blkid) open it for moments only.
-    fn check_unused(&self) -> Result<(), DetachError> {
+    /// Refuses if anybody uses the block device. Programs that look at every new device (udev, blkid)
+    /// open it for moments only, which is waited for.
+    ///
+    /// # Errors
+    /// [`DetachError::Busy`]; or when the kernel's tables cannot be read.
+    pub fn check_unused(&self) -> Result<(), DetachError> {
         let deadline = Instant::now() + Duration::from_secs(1);
         loop {
             let holders = self.holders()?;
@@ -287,6 +284,63 @@ impl Attachment {
         let volume = self.mount.volume_path();
         let inside = Path::new("/").join(crate::session::VOLUME);
         backing_file(number).is_some_and(|path| path == volume || path == inside)
+    }
+}
+
+/// A volume's block device, while it is attached.
+#[derive(Clone, Debug)]
+pub struct AttachedDevice {
+    number: u32,
+    /// The file behind it.
+    volume: PathBuf,
+}
+
+impl AttachedDevice {
+    /// Who uses it, in whatever mount namespace. Mounts elsewhere are told as `/proc/PID/root/…`. This
+    /// process's own descriptors do not count.
+    ///
+    /// # Errors
+    /// When the kernel's tables cannot be read.
+    pub fn holders(&self) -> Result<Vec<Holder>, DetachError> {
+        let number = self.number;
+        let path = PathBuf::from(loop_device::path(number));
+        let mut holders = find_users(&path)?.holders;
+        let elsewhere =
+            mountinfo::find_elsewhere((LOOP_MAJOR, number), &path).map_err(DetachError::Mounts)?;
+        if !elsewhere.is_empty() {
+            // Now it is known whose the claim is.
+            holders.retain(|holder| *holder != Holder::Exclusive);
+        }
+        holders.extend(elsewhere.into_iter().map(|(pid, point)| {
+            let root = PathBuf::from(format!("/proc/{pid}/root"));
+            Holder::Mounted { at: root.join(point.strip_prefix("/").unwrap_or(&point)) }
+        }));
+        Ok(holders)
+    }
+
+    /// Has the kernel see the size that the volume has by now. Whoever has it open, or a file system
+    /// on it mounted, goes on.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn refresh_size(&self) -> io::Result<()> {
+        // The kernel keeps the size of the file for ever, unless it is asked to ask again.
+        let flags = rustix::fs::AtFlags::STATX_FORCE_SYNC;
+        let mask = rustix::fs::StatxFlags::SIZE;
+        rustix::fs::statx(rustix::fs::CWD, &self.volume, flags, mask)?;
+        loop_device::set_capacity(self.number)
+    }
+
+    /// Has the block layer refuse writes, after what it holds for the volume was written; or let them
+    /// through again.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn set_read_only(&self, read_only: bool) -> io::Result<()> {
+        if read_only {
+            File::open(loop_device::path(self.number))?.sync_all()?;
+        }
+        loop_device::set_read_only(self.number, read_only)
     }
 }
 

@@ -72,7 +72,7 @@ impl Connection {
         kernel.set_nonblocking(true).expect("a socket can be told not to wait");
         let fd = Fd::new(OwnedFd::from(served));
         let dev = Dev::new(Shared(Rc::clone(&disk)));
-        let server = Server::new(fd, dev, pool.clone(), Arc::default());
+        let server = Server::new(fd, dev.into(), pool.clone(), Arc::default());
         Connection { server, kernel, pool: pool.clone(), disk, contents }
     }
 

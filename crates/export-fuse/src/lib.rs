@@ -37,7 +37,7 @@ pub mod protocol;
 mod serve;
 pub mod session;
 
-pub use attach::{AttachError, Attachment, DetachError, Forced};
+pub use attach::{AttachError, AttachedDevice, Attachment, DetachError, Forced};
 pub use counters::Counters;
 pub use mount::{Aborter, Mount, MountError};
 pub use serve::{ServeError, serve};

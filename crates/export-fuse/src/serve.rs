@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
 use braid_block::{Completion, Errno, Flags, Io, Limits, Payload, Span};
-use braid_engine::{Dev, InFlight, Pending};
+use braid_engine::{Dev, InFlight, Offered, Pending, WritePermit};
 use braid_mem::{Buf, Pool};
 use braid_uring::{Fd, Handle, Interest};
 use rustix::io::Errno as Os;
@@ -78,23 +78,26 @@ pub enum ServeError {
 pub async fn serve(
     handle: Handle,
     fd: Fd,
-    dev: Dev,
+    offered: impl Into<Offered>,
     pool: Pool,
     counters: Arc<Counters>,
 ) -> Result<(), ServeError> {
     if pool.total_bytes() < 2 * MAX_DATA {
         return Err(ServeError::PoolTooSmall { needed: 2 * MAX_DATA, total: pool.total_bytes() });
     }
-    Server::new(fd, dev, pool, counters).run(&handle).await
+    Server::new(fd, offered.into(), pool, counters).run(&handle).await
 }
 
 pub(crate) struct Server {
     fd: Fd,
+    offered: Offered,
+    /// The changes of it that `dev` and `session` know.
+    changes: u64,
     dev: Dev,
     pool: Pool,
     session: Session,
     counters: Arc<Counters>,
-    inflight: InFlight<Tag>,
+    inflight: InFlight<(Tag, Option<WritePermit>)>,
     /// The beginning of the request at hand.
     head: [u8; HEAD],
     /// Memory for the payload of the next one, [`MAX_DATA`] bytes.
@@ -128,10 +131,19 @@ enum Stop {
 }
 
 impl Server {
-    pub(crate) fn new(fd: Fd, dev: Dev, pool: Pool, counters: Arc<Counters>) -> Server {
-        let session = Session::new(*dev.limits());
+    pub(crate) fn new(fd: Fd, offered: Offered, pool: Pool, counters: Arc<Counters>) -> Server {
+        let (dev, changes) = (offered.dev(), offered.changes());
+        let session = session_of(&offered, &dev);
         let inflight = InFlight::new(IN_FLIGHT);
-        Server { fd, dev, pool, session, counters, inflight, head: [0; HEAD], body: None }
+        let (head, body) = ([0; HEAD], None);
+        Server { fd, offered, changes, dev, pool, session, counters, inflight, head, body }
+    }
+
+    /// Takes over what is offered now. Between two turns nothing is half received.
+    fn follow(&mut self) {
+        self.changes = self.offered.changes();
+        self.dev = self.offered.dev();
+        self.session = session_of(&self.offered, &self.dev);
     }
 
     /// The memory for a payload that an earlier request left, for whoever receives by other means.
@@ -167,6 +179,9 @@ impl Server {
 
     /// Reads requests and starts them.
     fn drain(&mut self) -> Result<Stop, ServeError> {
+        if self.changes != self.offered.changes() {
+            self.follow();
+        }
         for _ in 0..BUDGET {
             if self.inflight.is_full() {
                 return Ok(Stop::NoRoom);
@@ -286,13 +301,15 @@ impl Server {
     /// Starts a block request. If it is done at once it is answered, and its memory returned.
     #[inline]
     fn start(&mut self, tag: Tag, io: Io) -> Result<Option<Payload>, ServeError> {
+        let is_modifying = io.op.is_modifying();
         match self.dev.start(io) {
             Pending::Ready(Some(completion)) => {
                 self.reply(tag, &completion)?;
                 Ok(Some(completion.payload))
             }
             pending => {
-                self.inflight.push(tag, pending);
+                let permit = is_modifying.then(|| self.offered.permit());
+                self.inflight.push((tag, permit), pending);
                 Ok(None)
             }
         }
@@ -398,12 +415,18 @@ impl Server {
     /// are more.
     pub(crate) fn poll_completed(&mut self, cx: &mut Context<'_>) -> Result<usize, ServeError> {
         let mut completed = 0;
-        while let Poll::Ready((tag, completion)) = self.inflight.poll_next(cx) {
+        while let Poll::Ready(((tag, _), completion)) = self.inflight.poll_next(cx) {
             self.reply(tag, &completion)?;
             completed += 1;
         }
         Ok(completed)
     }
+}
+
+/// A session for `dev` as it is offered: locked, nobody may write.
+fn session_of(offered: &Offered, dev: &Dev) -> Session {
+    let limits = *dev.limits();
+    Session::new(Limits { read_only: limits.read_only || offered.is_locked(), ..limits })
 }
 
 /// The first byte from `offset` on, which is inside, that is data (or, if false, in a hole).

@@ -11,8 +11,9 @@
 //! * Requests that are no whole blocks are refused with `EINVAL`, as `O_DIRECT` does elsewhere.
 //!   The kernel cuts what is longer than 1 MiB at pages of the caller's memory, so a long transfer
 //!   from memory that is not aligned to blocks is refused, too. A loop device never asks that.
-//! * Nothing changes after INIT, so names and attributes may be kept by the kernel for ever, and
-//!   several shards may each have a session of the same connection.
+//! * A session's answers are the same for its life. When what is offered changes (a size, a lock)
+//!   another session goes on, and who has it changed has the kernel ask for attributes again
+//!   ([`crate::AttachedDevice::refresh_size`]): otherwise it may keep names and attributes for ever.
 //!
 //! Deliberately absent: file handles (there is nothing to tell openings apart by), locks,
 //! extended attributes, and a page cache: the file is opened for direct I/O only, so what is

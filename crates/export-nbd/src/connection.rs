@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use braid_engine::Dev;
+use braid_engine::{Dev, Offered};
 use braid_mem::{Buf, Pool};
 use braid_nbd::handshake::{Handshake, Policy, Step};
 use braid_nbd::protocol::{BlockSize, ExportError, ExportInfo, Exports, Negotiated};
@@ -54,43 +54,45 @@ impl Door {
 /// A device as an export of NBD: what all of its connections have in common.
 #[derive(Clone)]
 pub struct Export {
-    dev: Dev,
+    offered: Offered,
     pool: Pool,
-    exports: Arc<Exports>,
-    export: Arc<ExportInfo>,
+    name: Arc<str>,
     stall: Duration,
     stop: Stop,
     counters: Arc<Counters>,
 }
 
 impl Export {
-    /// `dev` as the one export called `name`; payloads come from `pool`; a client may take `stall`
-    /// for the handshake, and for the next byte of a request.
+    /// What is `offered` as the one export called `name`; payloads come from `pool`; a client may
+    /// take `stall` for the handshake, and for the next byte of a request.
     ///
     /// # Errors
     /// A device that NBD cannot describe.
-    pub fn new(dev: Dev, pool: Pool, name: &str, stall: Duration) -> Result<Export, ExportError> {
-        let export = export_of(&dev, name);
-        let exports = Exports::new(vec![export.clone()])?;
-        Ok(Export {
-            dev,
-            pool,
-            exports: Arc::new(exports),
-            export: Arc::new(export),
-            stall,
-            stop: Stop::default(),
-            counters: Arc::default(),
-        })
+    pub fn new(
+        offered: impl Into<Offered>,
+        pool: Pool,
+        name: &str,
+        stall: Duration,
+    ) -> Result<Export, ExportError> {
+        let (stop, counters) = (Stop::default(), Arc::default());
+        let export =
+            Export { offered: offered.into(), pool, name: name.into(), stall, stop, counters };
+        export.exports()?;
+        Ok(export)
+    }
+
+    /// What a client that comes now can ask for.
+    pub(crate) fn exports(&self) -> Result<Exports, ExportError> {
+        Exports::new(vec![self.info()])
+    }
+
+    fn info(&self) -> ExportInfo {
+        export_of(&self.offered.dev(), &self.name, self.offered.is_locked())
     }
 
     /// Raised, no connection takes more requests.
     pub fn stop(&self) -> &Stop {
         &self.stop
-    }
-
-    /// What a client can ask for.
-    pub(crate) fn exports(&self) -> &Arc<Exports> {
-        &self.exports
     }
 
     /// What all connections count.
@@ -106,11 +108,19 @@ impl Export {
     /// The same, for one that comes in by `door`.
     pub async fn serve_by<S: Stream>(&self, door: &Door, stream: S, inbox: Buf) -> End {
         let mut inbox = Inbox::new(inbox);
+        // What the client hears of in the handshake is what it has for as long as it is there.
+        let (dev, export) = (self.offered.dev(), self.info());
+        let exports = match self.exports() {
+            Ok(exports) => Arc::new(exports),
+            Err(error) => {
+                return End::Failed(io::Error::new(io::ErrorKind::InvalidInput, error));
+            }
+        };
         let negotiated = {
             let mut limit = pin!(stream.sleep(door.limit));
             let mut closed = pin!(door.closed.wait());
             let mut stopped = pin!(self.stop.wait());
-            let mut negotiate = pin!(self.negotiate(door.policy, &stream, &mut inbox));
+            let mut negotiate = pin!(self.negotiate(exports, door.policy, &stream, &mut inbox));
             poll_fn(|cx| {
                 if let Poll::Ready(result) = negotiate.as_mut().poll(cx) {
                     return Poll::Ready(result);
@@ -132,9 +142,10 @@ impl Export {
         door.is_through.set(true);
         let parts = Parts {
             stream,
-            dev: self.dev.clone(),
+            dev,
+            offered: self.offered.clone(),
             pool: self.pool.clone(),
-            export: Arc::clone(&self.export),
+            export: Arc::new(export),
             negotiated,
             stall_limit: self.stall,
             stop: self.stop.clone(),
@@ -146,11 +157,12 @@ impl Export {
     /// The handshake, up to the first request.
     async fn negotiate<S: Stream>(
         &self,
+        exports: Arc<Exports>,
         policy: Policy,
         stream: &S,
         inbox: &mut Inbox,
     ) -> Result<Negotiated, End> {
-        let mut handshake = Handshake::new(Arc::clone(&self.exports), policy);
+        let mut handshake = Handshake::new(exports, policy);
         let mut answer = handshake.greeting().to_vec();
         // An option may be longer than the inbox: they are collected here.
         let mut input = Vec::new();
@@ -198,12 +210,12 @@ async fn send_all<S: Stream>(stream: &S, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// How NBD describes a device.
-fn export_of(dev: &Dev, name: &str) -> ExportInfo {
+/// How NBD describes a device, which may be locked.
+fn export_of(dev: &Dev, name: &str, locked: bool) -> ExportInfo {
     let limits = dev.limits();
     let preferred = limits.physical_block.max(4096).next_power_of_two();
     ExportInfo {
-        read_only: limits.read_only,
+        read_only: limits.read_only || locked,
         can_trim: limits.discard,
         can_cache: true,
         rotational: limits.rotational,

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use braid_engine::Dev;
+use braid_engine::Offered;
 use braid_mem::Pool;
 use braid_nbd::handshake::Policy;
 use braid_uring::{Fd, Handle};
@@ -90,20 +90,20 @@ struct Inner {
 }
 
 impl Server {
-    /// Serves `dev` as the one export called `name` to the connections it is given. `on_end`
+    /// Serves what is `offered` as the one export called `name` to the connections it is given. `on_end`
     /// hears why each ended.
     ///
     /// # Errors
     /// No memory; or a device that NBD cannot describe (as [`io::ErrorKind::InvalidInput`]).
     pub fn new(
         handle: &Handle,
-        dev: Dev,
+        offered: impl Into<Offered>,
         pool: Pool,
         name: &str,
         bounds: Bounds,
         on_end: impl Fn(&End) + 'static,
     ) -> io::Result<Server> {
-        let export = Export::new(dev, pool, name, bounds.stall)
+        let export = Export::new(offered, pool, name, bounds.stall)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         Ok(Server {
             inner: Rc::new(Inner {

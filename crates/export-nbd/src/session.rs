@@ -19,6 +19,7 @@
 //!   read its replies stops being read.
 //! * A request gets all its memory at once or none, so that clients that each hold a part cannot
 //!   block each other for ever; one that does not go on is cut off ([`crate::watch`]).
+//! * A write that was let in is not refused later: it holds a permit until it is answered.
 //! * After the end was decided nothing more is parsed; what is under way is finished and sent.
 
 mod reply;
@@ -31,9 +32,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use braid_block::{Errno, Flags, Io, Span};
-use braid_engine::{Dev, InFlight, Pending};
+use braid_engine::{Dev, InFlight, Offered, Pending, WritePermit};
 use braid_mem::Pool;
-use braid_nbd::protocol::{self, CheckedRequest, Command, ExportInfo, Negotiated, ParsedHeader};
+use braid_nbd::protocol::{
+    self, CheckedRequest, Command, ExportInfo, NbdErrno, Negotiated, ParsedHeader, Payload,
+    Refusal, RefusalReason,
+};
 
 use crate::counters::{Counters, Counts};
 use crate::end::End;
@@ -60,6 +64,7 @@ const MOST_HELD: u64 = 8 << 20;
 pub(crate) struct Parts<S> {
     pub(crate) stream: S,
     pub(crate) dev: Dev,
+    pub(crate) offered: Offered,
     pub(crate) pool: Pool,
     pub(crate) export: Arc<ExportInfo>,
     pub(crate) negotiated: Negotiated,
@@ -76,7 +81,7 @@ pub(crate) struct Session<S: Stream> {
     incoming: Option<Write>,
     /// Bytes of a refused payload to throw away.
     drain: usize,
-    in_flight: InFlight<CheckedRequest>,
+    in_flight: InFlight<(CheckedRequest, Option<WritePermit>)>,
     outbox: Outbox,
     writable: Option<Wait<io::Result<()>>>,
     watch: Watch<S>,
@@ -102,6 +107,7 @@ struct Write {
     incoming: Incoming,
     /// How the parts before went.
     result: Result<(), Errno>,
+    permit: WritePermit,
 }
 
 type Wait<T> = Pin<Box<dyn Future<Output = T>>>;
@@ -262,7 +268,7 @@ impl<S: Stream> Session<S> {
             return false;
         }
         if let Some(write) = self.incoming.take() {
-            self.answer(write.request, pending);
+            self.answer(write.request, Some(write.permit), pending);
         }
         true
     }
@@ -276,7 +282,10 @@ impl<S: Stream> Session<S> {
                     return Poll::Pending;
                 };
                 self.counts.read_bytes += u64::from(length);
-                self.start(request, Io::read(offset, payload));
+                self.start(request, None, Io::read(offset, payload));
+            }
+            Command::Write { length, .. } if self.parts.offered.is_locked() => {
+                self.refuse_locked(request, length);
             }
             Command::Write { offset, length, fua } => {
                 let immediate = self.parts.dev.limits().immediate;
@@ -292,16 +301,18 @@ impl<S: Stream> Session<S> {
                     offset,
                     incoming: Incoming::new(payload),
                     result: Ok(()),
+                    permit: self.parts.offered.permit(),
                 });
             }
-            Command::Flush => self.start(request, Io::flush()),
+            Command::Flush => self.start(request, None, Io::flush()),
             Command::Trim { offset, length, fua } => {
-                self.start(request, Io::discard(Span::new(offset, length), fua_flag(fua)));
+                let io = Io::discard(Span::new(offset, length), fua_flag(fua));
+                self.start_modifying(request, io);
             }
             Command::WriteZeroes { offset, length, fua, no_hole, .. } => {
                 let keep = if no_hole { Flags::NO_UNMAP } else { Flags::NONE };
                 let flags = fua_flag(fua).union(keep);
-                self.start(request, Io::write_zeroes(Span::new(offset, length), flags));
+                self.start_modifying(request, Io::write_zeroes(Span::new(offset, length), flags));
             }
             // A hint, for which nothing in the stack has a use.
             Command::Cache { .. } => self.reply_ok(request),
@@ -314,26 +325,47 @@ impl<S: Stream> Session<S> {
     }
 
     #[inline]
-    fn start(&mut self, request: CheckedRequest, io: Io) {
+    fn start(&mut self, request: CheckedRequest, permit: Option<WritePermit>, io: Io) {
         let pending = self.parts.dev.start(io);
-        self.answer(request, pending);
+        self.answer(request, permit, pending);
+    }
+
+    /// Starts what modifies and has no payload, unless the volume is locked.
+    fn start_modifying(&mut self, request: CheckedRequest, io: Io) {
+        match self.parts.offered.is_locked() {
+            true => self.refuse_locked(request, 0),
+            false => {
+                let permit = self.parts.offered.permit();
+                self.start(request, Some(permit), io);
+            }
+        }
+    }
+
+    /// Refuses what modifies, as a read-only export does; `payload` bytes of it are still to come.
+    fn refuse_locked(&mut self, request: CheckedRequest, payload: u32) {
+        self.refuse(Refusal {
+            to: request.to,
+            errno: NbdErrno::Perm,
+            reason: RefusalReason::ReadOnly,
+            payload: Payload::Drain(payload),
+        });
     }
 
     /// Answers a request that is done, or waits for it.
     #[inline]
-    fn answer(&mut self, request: CheckedRequest, pending: Pending) {
+    fn answer(&mut self, request: CheckedRequest, permit: Option<WritePermit>, pending: Pending) {
         match pending {
             Pending::Ready(Some(completion)) => self.reply(request, completion),
             pending => {
                 self.in_flight_bytes += data_bytes(&request.command);
-                self.in_flight.push(request, pending);
+                self.in_flight.push((request, permit), pending);
             }
         }
     }
 
     fn take_completions(&mut self, cx: &mut Context<'_>) -> bool {
         let mut any = false;
-        while let Poll::Ready((request, completion)) = self.in_flight.poll_next(cx) {
+        while let Poll::Ready(((request, _), completion)) = self.in_flight.poll_next(cx) {
             self.in_flight_bytes -= data_bytes(&request.command);
             self.reply(request, completion);
             any = true;

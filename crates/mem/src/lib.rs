@@ -18,7 +18,7 @@ pub mod steady;
 mod stream;
 
 pub use pool::{Buf, Pool, keep_arenas};
-pub use region::{Advice, Region};
+pub use region::{Advice, HUGE_PAGE, Pages, Region};
 
 /// The unit of allocation and of alignment, in bytes. O_DIRECT needs no more on any device with
 /// blocks of up to 4096 bytes.

@@ -1,18 +1,25 @@
 //! One anonymous memory mapping, shared between threads by copying in and out.
 //!
 //! Invariants
-//! * `base..base + len` is mapped readable and writable for the life of the value.
+//! * `base..base + len` is mapped readable and writable for the life of the value; it may become
+//!   longer ([`Region::grow`]) and moves never, so who copies meanwhile is not disturbed.
 //! * No reference into the mapping is ever handed out from here: bytes move by `memcpy` between
 //!   the mapping and a slice that the caller owns, so Rust's aliasing rules hold whatever other
 //!   threads do. Two threads that touch the same bytes at once get either's bytes, as on a disk.
+//!
+//! ```text
+//!   Region::new        | len                 |
+//!   Region::reserve    no access | len, read and written | room to grow, no access | no access
+//! ```
 //!
 //! Deliberately absent: bounds that clip. An access outside the mapping is a bug of the caller,
 //! who has already checked the request against the device's size, and panics.
 
 use std::io;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::stream;
+use crate::{PAGE, stream};
 
 /// What the kernel is told about a mapping when it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +30,46 @@ pub enum Advice {
     SparseHuge,
 }
 
-/// An anonymous private mapping of fixed length; all zeroes when made.
+/// Bytes of a page of the machine's pool of huge pages, as braid asks for them.
+pub const HUGE_PAGE: usize = 2 << 20;
+
+/// Which pages a region is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pages {
+    /// Of the base size; the kernel is told that huge ones are welcome (`MADV_HUGEPAGE`).
+    #[default]
+    Usual,
+    /// Of the machine's pool of huge pages (`vm.nr_hugepages`), which are set aside at once.
+    Pool,
+}
+
+impl Pages {
+    /// Bytes of a page.
+    fn bytes(self) -> usize {
+        match self {
+            Pages::Usual => PAGE,
+            Pages::Pool => HUGE_PAGE,
+        }
+    }
+
+    fn flags(self) -> i32 {
+        match self {
+            Pages::Usual => libc::MAP_NORESERVE,
+            Pages::Pool => libc::MAP_HUGETLB | libc::MAP_HUGE_2MB,
+        }
+    }
+}
+
+/// An anonymous private mapping; all zeroes when made.
 #[derive(Debug)]
 pub struct Region {
     base: NonNull<u8>,
-    len: usize,
+    len: AtomicUsize,
+    /// The most that `len` can become.
+    most: usize,
+    pages: Pages,
+    /// All that was mapped: with what nobody may touch around it.
+    whole: (NonNull<u8>, usize),
 }
 
 // SAFETY: the mapping belongs to this value alone and is only reached by raw copies (see the
@@ -43,23 +85,10 @@ impl Region {
     /// What `mmap` answers: usually `ENOMEM` when the address space or the overcommit limit
     /// does not allow it.
     pub fn new(len: usize, advice: Advice) -> io::Result<Region> {
-        // SAFETY: an anonymous mapping at an address of the kernel's choosing touches no memory
-        // that exists; the result is checked before use.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if address == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(address.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let region = Region { base, len };
+        let base = map(len, libc::PROT_READ | libc::PROT_WRITE)?;
+        let pages = Pages::Usual;
+        let region =
+            Region { base, len: AtomicUsize::new(len), most: len, pages, whole: (base, len) };
         if advice == Advice::SparseHuge {
             // Advice only: a kernel without transparent huge pages answers EINVAL and the
             // mapping works all the same.
@@ -68,14 +97,91 @@ impl Region {
         Ok(region)
     }
 
+    /// Maps `len` bytes of `pages`, and reserves the addresses of up to `most`, for
+    /// [`Region::grow`]: that takes no memory, but counts where addresses are limited.
+    ///
+    /// # Errors
+    /// What `mmap` answers: `ENOMEM` also when the pool has too few huge pages.
+    pub fn reserve(len: usize, most: usize, pages: Pages) -> io::Result<Region> {
+        // Nobody may touch what is before and behind: so it is a mapping of its own for the kernel,
+        // whose pages are counted apart.
+        let page = pages.bytes();
+        let most =
+            most.max(len).checked_next_multiple_of(page).ok_or(io::ErrorKind::OutOfMemory)?;
+        let all = most.checked_add(3 * page).ok_or(io::ErrorKind::OutOfMemory)?;
+        let start = map(all, libc::PROT_NONE)?;
+        let skipped = start.as_ptr().addr().next_multiple_of(page) - start.as_ptr().addr() + page;
+        // SAFETY: at most two pages of the mapping, which has three more than `most`.
+        let base = unsafe { start.add(skipped) };
+        let region = Region { base, len: AtomicUsize::new(0), most, pages, whole: (start, all) };
+        region.grow(len)?;
+        Ok(region)
+    }
+
+    /// Makes the region `len` bytes long; one that is as long stays as it is. What is new reads as
+    /// zeroes. Not to be called from two threads at once.
+    ///
+    /// # Errors
+    /// `ENOMEM` when more was never reserved, or as [`Region::reserve`]: then it is as long as before.
+    pub fn grow(&self, len: usize) -> io::Result<()> {
+        if len > self.most {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        let (old, new) = (self.len(), self.pages.bytes());
+        let (old, new) = (old.next_multiple_of(new), len.next_multiple_of(new));
+        if old < new {
+            let rights = libc::PROT_READ | libc::PROT_WRITE;
+            if let Err(error) = self.remap(old, new - old, rights, self.pages.flags()) {
+                // What could not be had may have left nothing at all at these addresses.
+                self.remap(old, new - old, libc::PROT_NONE, libc::MAP_NORESERVE)?;
+                return Err(error);
+            }
+            if self.pages == Pages::Usual {
+                // Advice only, as in `new`.
+                let _ = self.advise(old, new - old, libc::MADV_HUGEPAGE);
+            }
+        }
+        self.len.fetch_max(len, Ordering::Release);
+        Ok(())
+    }
+
+    /// Maps a part of this value's own addresses anew.
+    fn remap(&self, offset: usize, len: usize, rights: i32, flags: i32) -> io::Result<()> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | flags;
+        // SAFETY: the range lies behind `len` and inside what this value has mapped (callers checked
+        // it), where nobody reads or writes.
+        let address =
+            unsafe { libc::mmap(self.base.as_ptr().add(offset).cast(), len, rights, flags, -1, 0) };
+        if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// The most bytes that it can be made to have.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Bytes of memory that the kernel holds for it now, in RAM or swapped out; pages that were only
+    /// read are not among them. Of a region that was reserved. It walks the page tables of the whole
+    /// process: for a status, not for a request.
+    ///
+    /// # Errors
+    /// `/proc/self/smaps` cannot be read (proc_pid_smaps(5)).
+    pub fn allocated(&self) -> io::Result<u64> {
+        let first = self.base.as_ptr().addr();
+        let smaps = io::BufReader::new(std::fs::File::open("/proc/self/smaps")?);
+        allocated(smaps, first..first + self.most)
+    }
+
     /// Length in bytes.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.len
+        // Who was told of more than it sees has been told by whoever saw it.
+        self.len.load(Ordering::Relaxed)
     }
 
     /// Whether the mapping has no bytes (it always has some).
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Copies `into.len()` bytes from `offset` on.
@@ -119,7 +225,7 @@ impl Region {
     /// If the range is not inside the region.
     pub fn zero(&self, offset: usize, len: usize, keep: bool) {
         self.check(offset, len);
-        let page = crate::PAGE;
+        let page = self.pages.bytes();
         let first = offset.next_multiple_of(page);
         let last = (offset + len) / page * page;
         if keep || first >= last || self.give_back(first, last - first).is_err() {
@@ -160,20 +266,49 @@ impl Region {
     /// `ENOMEM` or `EPERM` when the limit on locked memory is too low.
     pub fn lock(&self) -> io::Result<()> {
         // SAFETY: the range is this value's own mapping.
-        match unsafe { libc::mlock(self.base.as_ptr().cast(), self.len) } {
+        match unsafe { libc::mlock(self.base.as_ptr().cast(), self.len()) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
     }
 
-    /// Faults every page in, so that later writes take no page fault.
+    /// Keeps every page in memory from its first touch on (`mlock2`).
+    ///
+    /// # Errors
+    /// As [`Region::lock`].
+    pub fn lock_on_fault(&self) -> io::Result<()> {
+        // SAFETY: the range is this value's own mapping.
+        let result = unsafe {
+            libc::mlock2(self.base.as_ptr().cast(), self.len(), libc::MLOCK_ONFAULT as _)
+        };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Faults every page of a new region in, so that later writes take no page fault.
     pub fn populate(&self) {
-        if self.advise(0, self.len, libc::MADV_POPULATE_WRITE).is_err() {
-            // Before Linux 5.14: touch each page.
-            for offset in (0..self.len).step_by(crate::PAGE) {
-                self.fill_zero(offset, 1);
-            }
+        // What there was no memory for is faulted in when it is written.
+        let _ = self.populate_from(0);
+    }
+
+    /// Faults every page from `from` on in, so that later writes take no page fault; their content
+    /// stays.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn populate_from(&self, from: usize) -> io::Result<()> {
+        let from = from / PAGE * PAGE;
+        let len = self.len().saturating_sub(from);
+        match self.advise(from, len, libc::MADV_POPULATE_WRITE) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+            result => return result,
         }
+        // Before Linux 5.14: write each page as it is.
+        let mut byte = [0];
+        for offset in (from..from + len).step_by(PAGE) {
+            self.read(offset, &mut byte);
+            self.write(offset, &byte);
+        }
+        Ok(())
     }
 
     pub(crate) fn base(&self) -> NonNull<u8> {
@@ -196,19 +331,51 @@ impl Region {
 
     #[inline]
     fn check(&self, offset: usize, len: usize) {
+        let all = self.len();
         assert!(
-            offset <= self.len && len <= self.len - offset,
-            "access to {len} bytes at {offset} outside a region of {} bytes",
-            self.len
+            offset <= all && len <= all - offset,
+            "access to {len} bytes at {offset} outside a region of {all} bytes"
         );
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `new` and nothing refers to it any more.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+        let (start, all) = self.whole;
+        // SAFETY: the mapping was made with the value and nothing refers to it any more.
+        unsafe { libc::munmap(start.as_ptr().cast(), all) };
     }
+}
+
+/// Maps `len` bytes where the kernel likes.
+fn map(len: usize, rights: i32) -> io::Result<NonNull<u8>> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: an anonymous mapping at an address of the kernel's choosing touches no memory that
+    // exists; the result is checked before use.
+    let address = unsafe { libc::mmap(std::ptr::null_mut(), len, rights, flags, -1, 0) };
+    if address == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(NonNull::new(address.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?)
+}
+
+/// What `smaps` says is held for the mappings inside `range`, in bytes.
+fn allocated(smaps: impl io::BufRead, range: std::ops::Range<usize>) -> io::Result<u64> {
+    let (mut is_inside, mut kib) = (false, 0);
+    for line in smaps.lines() {
+        let line = line?;
+        let Some((key, value)) = line.split_once(':') else { continue };
+        if let Some(start) = line.split_once('-').and_then(|(start, rest)| {
+            // 7f00-7f80 rw-p 00000000 00:00 0
+            rest.split_once(' ')?;
+            usize::from_str_radix(start, 16).ok()
+        }) {
+            is_inside = range.contains(&start);
+        } else if is_inside && matches!(key, "Anonymous" | "Swap" | "Private_Hugetlb") {
+            kib += value.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0);
+        }
+    }
+    Ok(kib << 10)
 }
 
 #[cfg(test)]
@@ -243,10 +410,10 @@ mod tests {
 
     /// Pages that are in memory.
     fn resident(region: &Region) -> usize {
-        let mut pages = vec![0u8; region.len / crate::PAGE];
+        let mut pages = vec![0u8; region.len() / crate::PAGE];
         // SAFETY: the range is the region's own mapping, and the vector has a byte for each page.
         let result = unsafe {
-            libc::mincore(region.base.as_ptr().cast(), region.len, pages.as_mut_ptr().cast())
+            libc::mincore(region.base.as_ptr().cast(), region.len(), pages.as_mut_ptr().cast())
         };
         assert_eq!(result, 0);
         pages.iter().filter(|page| *page & 1 != 0).count()
@@ -273,6 +440,45 @@ mod tests {
             region.write(8192, &[7; 4096]);
             assert!(region.advise(8192, 4096, libc::MADV_DONTNEED).is_err(), "still locked");
         }
+    }
+
+    #[test]
+    fn a_region_grows_in_place_and_says_what_it_holds() {
+        for pages in [Pages::Usual, Pages::Pool] {
+            let region = match Region::reserve(HUGE_PAGE, 3 * HUGE_PAGE, pages) {
+                Ok(region) => region,
+                Err(error) => {
+                    println!("skipped: no {pages:?} pages here: {error}");
+                    continue;
+                }
+            };
+            assert_eq!(region.allocated().unwrap(), 0);
+            region.write(HUGE_PAGE - 4096, &[7; 4096]);
+            let base = region.base;
+            region.grow(HUGE_PAGE + 512).unwrap();
+            let mut end = [1; 512];
+            region.read(HUGE_PAGE, &mut end);
+            assert_eq!(end, [0; 512]);
+            region.write(HUGE_PAGE, &[8; 512]);
+            assert!(region.grow(3 * HUGE_PAGE + 1).is_err(), "more was never reserved");
+            assert_eq!((region.len(), region.base), (HUGE_PAGE + 512, base));
+            let held = region.allocated().unwrap();
+            assert!((8192..=2 * HUGE_PAGE as u64).contains(&held), "{held} of {pages:?}");
+            region.zero(0, HUGE_PAGE + 512, false);
+            let mut all = vec![1; HUGE_PAGE + 512];
+            region.read(0, &mut all);
+            assert!(all.iter().all(|byte| *byte == 0), "{pages:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_held_is_read_from_what_the_kernel_says() {
+        let smaps = "\
+1000-2000 rw-p 00000000 00:00 0\nRss: 4 kB\nAnonymous:          4 kB\nSwap:   0 kB\n\
+2000-8000 rw-p 00000000 00:00 0\nRss: 9 kB\nAnonymous:          8 kB\nSwap:   12 kB\n\
+8000-9000 ---p 00000000 00:00 0\nPrivate_Hugetlb:   2048 kB\nVmFlags: rd wr\n\
+9000-a000 rw-p 00000000 00:00 0 [heap]\nAnonymous: 99 kB\n";
+        assert_eq!(allocated(smaps.as_bytes(), 0x2000..0x9000).unwrap(), (8 + 12 + 2048) << 10);
     }
 
     #[test]

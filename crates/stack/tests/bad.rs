@@ -33,7 +33,7 @@ help: write ram(…)",
     "column 1: `ram` needs its arguments in parentheses
   ram
   ^^^
-help: the form is ram(SIZE), for example ram(1G)",
+help: the form is ram(SIZE, preallocate, huge, lock, overcommit, logical_block=512, image=PATH), for example ram(1G)",
     "column 21: found `)` where the end of the expression is needed
   linear(a.img, b.img))
                       ^",
@@ -282,7 +282,7 @@ help: the form is linear(MEMBER, MEMBER, …)",
     "column 1: `ram` needs a size
   ram()
   ^^^^^
-help: the form is ram(SIZE), for example ram(1G)",
+help: the form is ram(SIZE, preallocate, huge, lock, overcommit, logical_block=512, image=PATH), for example ram(1G)",
     "column 5: `size` cannot be zero
   ram(0)
       ^",
@@ -290,17 +290,39 @@ help: the form is ram(SIZE), for example ram(1G)",
   ram(1000)
       ^^^^
 help: the nearest are 512 and 1K",
-    "column 10: `ram` does not take this argument
+    "column 10: `1G` is not a word for a RAM disk
   ram(16P, 1G)
            ^^
-help: the form is ram(SIZE), for example ram(1G)",
+help: use one of preallocate, huge, lock, overcommit",
+    "column 9: `preallocat` is not a word for a RAM disk
+  ram(1G, preallocat)
+          ^^^^^^^^^^
+help: did you mean `preallocate`?",
+    "column 15: `lock` is given twice
+  ram(1G, lock, lock)
+                ^^^^
+help: keep one of them",
+    "column 23: `logical_block` 3K is not a power of two
+  ram(1G, logical_block=3K)
+                        ^^
+help: the nearest are 2K and 4K",
+    "column 23: `logical_block` 8K is outside 512 to 4K
+  ram(1G, logical_block=8K)
+                        ^^",
+    "column 5: `size` 1536 is not a multiple of 1K
+  ram(1536, logical_block=1K)
+      ^^^^
+help: the nearest are 1K and 2K",
+    "column 15: a path cannot be empty or contain a NUL character
+  ram(1G, image=\"\")
+                ^^",
     "column 5: `size` 8192P is outside 512 to 4096P
   ram(8192P)
       ^^^^^",
     "column 5: `ram` has no parameter `size`
   ram(size=1G)
       ^^^^
-help: the form is ram(SIZE), for example ram(1G)",
+help: the form is ram(SIZE, preallocate, huge, lock, overcommit, logical_block=512, image=PATH), for example ram(1G)",
     "column 5: `size` cannot be `big`: `big` does not begin with a number
   ram(big)
       ^^^",

@@ -10,6 +10,12 @@ use braid_stack::{
 const GOOD: &[(&str, &str)] = &[
     ("ram(1G)", ""),
     (" ram ( 1024MiB ) ", "ram(1G)"),
+    ("ram(1G, lock)", ""),
+    (
+        "ram(1G, image=\"/srv/my image\", overcommit, lock, logical_block=4096, huge, preallocate)",
+        "ram(1G, preallocate, huge, lock, overcommit, logical_block=4K, image=\"/srv/my image\")",
+    ),
+    ("ram(1G, logical_block=512)", "ram(1G)"),
     ("/dev/sdb", ""),
     ("./a.img", ""),
     ("../a", ""),
@@ -104,7 +110,7 @@ fn every_value_arrives() {
     };
     let expected = Linear {
         members: vec![
-            Node::Ram(Ram { size: ByteSize::gib(1) }).into(),
+            Node::Ram(Ram::new(ByteSize::gib(1))).into(),
             Node::Raid0(Raid0 {
                 chunk: ByteSize::kib(64),
                 layout: Raid0Layout::Original,
@@ -139,7 +145,7 @@ fn every_value_of_the_levels_with_copies_arrives() {
         members: vec![
             file("./a"),
             Node::Missing(Missing).into(),
-            Node::Ram(Ram { size: ByteSize::gib(1) }).into(),
+            Node::Ram(Ram::new(ByteSize::gib(1))).into(),
         ],
     };
     let expected = Raid1 {

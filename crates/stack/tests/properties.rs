@@ -37,6 +37,17 @@ fn model() -> impl Strategy<Value = Node> {
     )
 }
 
+fn ram() -> impl Strategy<Value = Node> {
+    let words = any::<[bool; 4]>();
+    let image = option::of("[^\\x00]{1,9}");
+    (size(), words, 0u32..4, image).prop_map(|(size, words, shift, image)| {
+        let logical_block = ByteSize(512 << shift);
+        let size = ByteSize(size.bytes().next_multiple_of(logical_block.bytes()));
+        let [preallocate, huge, lock, overcommit] = words;
+        Node::Ram(Ram { size, preallocate, huge, lock, overcommit, logical_block, image })
+    })
+}
+
 fn md() -> impl Strategy<Value = Node> {
     let members = prop::collection::vec(file().prop_map(Stack::from), 1..4);
     let layout = prop_oneof![Just(None), Just(Some(Raid0Layout::Original))];
@@ -86,7 +97,7 @@ fn with_parity(
 }
 
 fn stack() -> impl Strategy<Value = Stack> {
-    let leaf = prop_oneof![size().prop_map(|size| Node::Ram(Ram { size })), file(), model(), md()];
+    let leaf = prop_oneof![ram(), file(), model(), md()];
     leaf.prop_map(Stack::from).prop_recursive(4, 40, 5, |member| {
         let members = || prop::collection::vec(member.clone(), 1..5);
         let layout = prop_oneof![Just(Raid0Layout::Original), Just(Raid0Layout::Alternate)];

@@ -10,6 +10,9 @@ const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
 const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
 const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
 const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
+const LOOP_SET_CAPACITY: libc::Ioctl = 0x4C07;
+/// `BLKROSET` (`linux/fs.h`).
+const BLKROSET: libc::Ioctl = 0x125D;
 
 const LO_FLAGS_READ_ONLY: u32 = 1;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
@@ -106,6 +109,27 @@ pub fn is_direct(number: u32) -> io::Result<bool> {
     // SAFETY: the kernel writes a loop_info64 at the address of a live one.
     check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64, &mut info) })?;
     Ok(info.flags & LO_FLAGS_DIRECT_IO != 0)
+}
+
+/// Has the device become as long as its backing file is by now.
+///
+/// # Errors
+/// `ENXIO` if it is not set up; no permission.
+pub fn set_capacity(number: u32) -> io::Result<()> {
+    let device = open(number, true)?;
+    // SAFETY: a call without pointers.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_SET_CAPACITY) }).map(drop)
+}
+
+/// Has the block layer refuse writes to the device, or let them through.
+///
+/// # Errors
+/// No permission.
+pub fn set_read_only(number: u32, read_only: bool) -> io::Result<()> {
+    let device = open(number, false)?;
+    let read_only = libc::c_int::from(read_only);
+    // SAFETY: the kernel reads an int at the address of a live one.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), BLKROSET, &read_only) }).map(drop)
 }
 
 /// Takes the backing file away. If the device is open elsewhere, the kernel does so when the

@@ -19,7 +19,7 @@ pub(super) fn down(down: &Down) -> Result<(), Failure> {
     let places = Places::from_environment();
     let name = &down.name;
     let socket = places.control(name);
-    let limit = if down.force { IMPATIENCE } else { PATIENCE };
+    let limit = if down.force { IMPATIENCE } else { PATIENCE } + to_save(&socket);
     match control::post_stop(&socket, down.force, limit) {
         Ok(answer) if answer.stopped => {
             // Its members are free when the process is gone.
@@ -48,6 +48,14 @@ pub(super) fn down(down: &Down) -> Result<(), Failure> {
         }
         Err(error) => Err(Failure::failed(format!("{name}: {error}")).next(error.next(name))),
     }
+}
+
+/// What saving its content may take, if it is saved.
+fn to_save(socket: &Path) -> Duration {
+    // One that does not answer is waited for no longer.
+    let status = control::get_status(socket).ok();
+    let saved = status.iter().flat_map(|status| &status.rams).filter(|ram| ram.image.is_some());
+    control::time_for(saved.map(|ram| ram.size_bytes).sum())
 }
 
 /// No process is there: take away what one that was killed left.

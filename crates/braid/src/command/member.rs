@@ -67,7 +67,7 @@ pub(super) fn scrub(scrub: &cli::Scrub) -> Result<(), Failure> {
     let order =
         Order::Scrub { repair: scrub.repair, cancel: scrub.cancel, array: array_of(&scrub.which) };
     let Some(before) = before else { return give(&scrub.name, &order, scrub.json) };
-    let text = carried_out(&scrub.name, &order)?;
+    let text = carried_out(&scrub.name, &order, 0)?;
     if !scrub.json {
         println!("{text}");
     }
@@ -254,7 +254,17 @@ fn named(member: &Path) -> Result<String, Failure> {
 }
 
 fn give(volume: &str, order: &Order, json: bool) -> Result<(), Failure> {
-    let text = carried_out(volume, order)?;
+    give_long(volume, order, 0, json)
+}
+
+/// Gives an order that goes through `bytes` of content, and prints what was done.
+pub(super) fn give_long(
+    volume: &str,
+    order: &Order,
+    bytes: u64,
+    json: bool,
+) -> Result<(), Failure> {
+    let text = carried_out(volume, order, bytes)?;
     match json {
         true => {
             println!("{}", serde_json::json!({ "output_version": OUTPUT_VERSION, "done": text }));
@@ -265,11 +275,11 @@ fn give(volume: &str, order: &Order, json: bool) -> Result<(), Failure> {
 }
 
 /// Has an order carried out; answers what was done.
-fn carried_out(volume: &str, order: &Order) -> Result<String, Failure> {
+fn carried_out(volume: &str, order: &Order, bytes: u64) -> Result<String, Failure> {
     check_name(volume)?;
     let places = Places::from_environment();
     let answer =
-        control::post_order(&places.control(volume), order).map_err(unreachable(volume))?;
+        control::post_order(&places.control(volume), order, bytes).map_err(unreachable(volume))?;
     let OrderAnswer { text, outcome, .. } = answer;
     match outcome {
         Outcome::Done => Ok(text),
@@ -278,7 +288,7 @@ fn carried_out(volume: &str, order: &Order) -> Result<String, Failure> {
     }
 }
 
-fn status(volume: &str) -> Result<Status, Failure> {
+pub(super) fn status(volume: &str) -> Result<Status, Failure> {
     check_name(volume)?;
     let places = Places::from_environment();
     control::get_status(&places.control(volume)).map_err(unreachable(volume))

@@ -18,6 +18,7 @@ mod stacks;
 mod status;
 mod undo;
 mod up;
+mod whole;
 mod wipe;
 
 #[cfg(test)]
@@ -53,6 +54,12 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Member(member) => member::member(&member),
         Command::Scrub(scrub) => member::scrub(&scrub),
         Command::Grow(grow) => member::grow(&grow),
+        Command::Lock(options) => whole::lock(&options),
+        Command::Unlock(volume) => whole::unlock(&volume),
+        Command::Erase(options) => whole::erase(&options),
+        Command::Resize(options) => whole::resize(&options),
+        Command::Save(options) => whole::save(&options),
+        Command::Restore(options) => whole::restore(&options),
         Command::Speed(speed) => member::speed(&speed),
         Command::Examine(examine) => examine::examine(&examine),
         Command::Create(create) => create::create(&create),

@@ -2,6 +2,7 @@
 
 use crate::cli::Serve;
 use crate::failure::Failure;
+use crate::places::Places;
 use crate::volume::{Attach, RunError, Spec, run};
 
 use super::{given, stacks};
@@ -21,6 +22,7 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         accepted: stacks::forced(&serve.common, &[&stack])?,
         arrays: Vec::new(),
         notes: Vec::new(),
+        promised: stacks::promised_beside(&Places::from_environment(), &stack),
         io: serve.common.io,
         shards: serve.common.shards.map_or(0, usize::from),
         control: None,

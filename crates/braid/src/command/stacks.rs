@@ -3,10 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use braid_level::Raid0Layout;
-use braid_stack::{ByteSize, File, Md, Node, Stack};
+use braid_stack::{ByteSize, File, Md, Node, Ram, Stack};
 
 use crate::cli::Common;
+use crate::control;
 use crate::failure::Failure;
+use crate::places::Places;
+use crate::volume::promised_by;
 
 /// Reads an expression.
 pub(super) fn parse(text: &str) -> Result<Stack, Failure> {
@@ -29,7 +32,28 @@ fn make_absolute(stack: &mut Stack) -> Result<(), Failure> {
         // The stack language is text; what came from it stays text.
         file.path = path.to_string_lossy().into_owned();
     }
+    if let Node::Ram(Ram { image: Some(image), .. }) = &mut stack.node {
+        *image = absolute_path(Path::new(image))?.to_string_lossy().into_owned();
+    }
     stack.members_mut().iter_mut().try_for_each(make_absolute)
+}
+
+/// Memory that the volumes which are up have promised, where `stack` wants any.
+pub(super) fn promised_beside(places: &Places, stack: &Stack) -> u64 {
+    if promised_by(stack) == 0 { 0 } else { promised_but(places, None) }
+}
+
+/// Memory that the volumes which are up, but for one, have promised. Those that do not answer are not
+/// counted.
+pub(super) fn promised_but(places: &Places, but: Option<&str>) -> u64 {
+    let names = places.running_names().unwrap_or_default();
+    let sockets: Vec<PathBuf> = names
+        .iter()
+        .filter(|name| Some(name.as_str()) != but)
+        .map(|name| places.control(name))
+        .collect();
+    let statuses = control::get_statuses(&sockets).into_iter().flatten();
+    statuses.fold(0, |all, status| all.saturating_add(status.promised_bytes))
 }
 
 /// The path of a member, as the stack has it once it is absolute.

@@ -9,7 +9,7 @@ use braid_stack::ByteSize;
 use crate::cli;
 use crate::control::{
     self, ArrayMember, ArrayStatus, CacheStatus, ControlError, JobStatus, MemberStatus,
-    OUTPUT_VERSION, Status,
+    OUTPUT_VERSION, RamStatus, Status,
 };
 use crate::failure::{Context, Failure};
 use crate::places::{Places, check_name};
@@ -165,7 +165,11 @@ pub(crate) fn render(status: &Status) -> String {
         ByteSize(device.size_bytes),
         device.logical_block_bytes
     );
-    for (is, word) in [(device.read_only, "read-only"), (device.volatile, "in memory only")] {
+    for (is, word) in [
+        (device.read_only, "read-only"),
+        (device.volatile, "in memory only"),
+        (device.locked, "locked"),
+    ] {
         if is {
             size = format!("{size}, {word}");
         }
@@ -208,6 +212,9 @@ pub(crate) fn render(status: &Status) -> String {
     for array in &status.arrays {
         text.push_str(&render_array(array, device.volatile, status.arrays.len() > 1));
     }
+    for ram in &status.rams {
+        text.push_str(&render_ram(ram));
+    }
     for cache in &status.caches {
         text.push_str(&render_cache(cache));
     }
@@ -234,6 +241,32 @@ pub(crate) fn render(status: &Status) -> String {
         };
         let size = format!("{:#}", ByteSize(member.size_bytes));
         text.push_str(&format!("          {size:>10}  {how:<6}  {}\n", member.member));
+    }
+    text
+}
+
+/// A RAM disk: what it promises, what of it is in use, what the kernel holds, what becomes of it.
+fn render_ram(ram: &RamStatus) -> String {
+    let mut what = format!("{:#}, {:#} in use", ByteSize(ram.size_bytes), ByteSize(ram.used_bytes));
+    if let Some(allocated) = ram.allocated_bytes {
+        what = format!("{what}, {:#} of memory taken", ByteSize(allocated));
+    }
+    for (is, word) in [
+        (ram.preallocated, "preallocated"),
+        (ram.huge_pages, "huge pages of the pool"),
+        (ram.memory_locked, "never swapped out"),
+    ] {
+        if is {
+            what = format!("{what}, {word}");
+        }
+    }
+    let mut text = format!("{:>8}: {what}\n", "ram");
+    if let Some(image) = &ram.image {
+        text.push_str(&format!(
+            "{:>8}: `braid down` saves it to {image}; a power cut loses what was written since it came \
+             up\n",
+            "image"
+        ));
     }
     text
 }

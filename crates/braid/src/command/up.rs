@@ -219,6 +219,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         accepted,
         arrays: Vec::new(),
         notes: Vec::new(),
+        promised: stacks::promised_beside(places, &record.stack),
         io: record.io,
         shards: record.shards,
         control: Some(places.control(name)),

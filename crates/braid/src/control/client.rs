@@ -120,10 +120,20 @@ pub(crate) fn post_stop(
     give(socket, &format!("/v1/stop?force={force}"), Bytes::new(), limit)
 }
 
-/// Has the volume at `socket` carry out an order.
-pub(crate) fn post_order(socket: &Path, order: &Order) -> Result<OrderAnswer, ControlError> {
+/// Has the volume at `socket` carry out an order, which has to go through `bytes` of content for it.
+pub(crate) fn post_order(
+    socket: &Path,
+    order: &Order,
+    bytes: u64,
+) -> Result<OrderAnswer, ControlError> {
     let body = serde_json::to_vec(order).map_err(malformed)?;
-    give(socket, "/v1/order", body.into(), TO_END)
+    give(socket, "/v1/order", body.into(), TO_END + time_for(bytes))
+}
+
+/// How long a volume may take to read, compress and store `bytes` of content, or the way back: a slow
+/// stick takes 4 MiB in a second.
+pub(crate) fn time_for(bytes: u64) -> Duration {
+    Duration::from_secs(bytes >> 22)
 }
 
 /// Gives an order, and follows it: until it is accepted, until it is begun, until it is answered.
@@ -295,7 +305,7 @@ mod tests {
                 assert!(stream.read(&mut request).unwrap() > 0);
                 said.iter().for_each(|text| stream.write_all(text.as_bytes()).unwrap());
             });
-            post_order(&socket, &Order::RaidDisks { count: 2, array: None })
+            post_order(&socket, &Order::RaidDisks { count: 2, array: None }, 0)
         })
     }
 

@@ -20,11 +20,12 @@ mod order;
 mod server;
 mod status;
 
-pub(crate) use client::{ControlError, get_status, get_statuses, post_order, post_stop};
+pub(crate) use client::{ControlError, get_status, get_statuses, post_order, post_stop, time_for};
 pub(crate) use giver::Giver;
-pub(crate) use order::{Order, OrderAnswer, Outcome};
+pub(crate) use order::{Order, OrderAnswer, Outcome, WholeOrder};
 pub(crate) use server::{Event, Server, StopAnswer, Volume, serve};
 pub(crate) use status::{
     ArrayMember, ArrayStatus, AttachedStatus, CacheStatus, DeviceStatus, ExportStatus, JobStatus,
-    LeftOutStatus, LogCostStatus, MemberStatus, OUTPUT_VERSION, ScrubStatus, Status, SuspectStatus,
+    LeftOutStatus, LogCostStatus, MemberStatus, OUTPUT_VERSION, RamStatus, ScrubStatus, Status,
+    SuspectStatus,
 };

@@ -1,4 +1,4 @@
-//! What an operator asks of the arrays of a volume that is up, and the answer.
+//! What an operator asks of a volume that is up, or of its arrays, and the answer.
 
 use std::path::PathBuf;
 
@@ -39,6 +39,38 @@ pub(crate) enum Order {
     RaidDisks { count: usize, array: Option<String> },
     /// Use so many bytes of each member, or all that all of them have.
     MemberSize { bytes: Option<u64>, array: Option<String> },
+    /// For the volume as a whole.
+    Whole(WholeOrder),
+}
+
+/// What is done with a volume as a whole. `force`: whoever uses it, or whatever would be overwritten.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum WholeOrder {
+    /// Refuse what modifies.
+    Lock {
+        force: bool,
+    },
+    Unlock,
+    /// Forget all that a RAM disk holds.
+    Erase {
+        force: bool,
+    },
+    /// Give a RAM disk so many bytes, where other volumes have promised so many.
+    Resize {
+        bytes: u64,
+        promised: u64,
+    },
+    /// Write the content to a new file.
+    Save {
+        file: PathBuf,
+        force: bool,
+    },
+    /// Take the content from such a file.
+    Restore {
+        file: PathBuf,
+        force: bool,
+    },
 }
 
 /// What became of it.

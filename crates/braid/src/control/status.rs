@@ -27,6 +27,11 @@ pub(crate) struct Status {
     pub(crate) arrays: Vec<ArrayStatus>,
     #[serde(default)]
     pub(crate) caches: Vec<CacheStatus>,
+    #[serde(default)]
+    pub(crate) rams: Vec<RamStatus>,
+    /// Memory for content that the volume may take: sizes of RAM disks, models, caches.
+    #[serde(default)]
+    pub(crate) promised_bytes: u64,
     /// What is not as it should be, though it works.
     pub(crate) warnings: Vec<String>,
     pub(crate) pid: u32,
@@ -52,6 +57,33 @@ pub(crate) struct DeviceStatus {
     pub(crate) read_only: bool,
     /// Contents end with the process.
     pub(crate) volatile: bool,
+    /// Clients' writes are refused until it is unlocked.
+    #[serde(default)]
+    pub(crate) locked: bool,
+}
+
+/// A RAM disk.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RamStatus {
+    /// As it is written in the stack.
+    pub(crate) ram: String,
+    /// What it promises.
+    pub(crate) size_bytes: u64,
+    /// What it can be resized to while it is up.
+    pub(crate) most_bytes: u64,
+    /// What was written and not discarded since, in whole granules of 64 KiB.
+    pub(crate) used_bytes: u64,
+    /// Memory that the kernel holds for it, in RAM or swapped out (`Anonymous`, `Swap` and
+    /// `Private_Hugetlb` in `/proc/PID/smaps`); `null` if it does not say.
+    pub(crate) allocated_bytes: Option<u64>,
+    pub(crate) logical_block_bytes: u32,
+    pub(crate) preallocated: bool,
+    /// Of the machine's pool of huge pages.
+    pub(crate) huge_pages: bool,
+    /// Never swapped out.
+    pub(crate) memory_locked: bool,
+    /// The file that it is saved to when the volume goes down well.
+    pub(crate) image: Option<String>,
 }
 
 /// The block device of this machine.

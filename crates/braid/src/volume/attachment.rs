@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
 use braid_block::Limits;
-use braid_export_fuse::{Attachment, Counters, DetachError, Mount, MountError};
+use braid_export_fuse::{AttachedDevice, Attachment, Counters, DetachError, Mount, MountError};
 use serde::{Deserialize, Serialize};
 
 use super::shard::Shard;
@@ -102,8 +102,8 @@ impl Attached {
         let aborter = mount.aborter();
         shard.call(move |handle, local| {
             let fd = braid_uring::Fd::new(fd);
-            let (dev, pool) = (local.dev.clone(), local.pool.clone());
-            let serve = braid_export_fuse::serve(handle.clone(), fd, dev, pool, served);
+            let (offered, pool) = (local.offered.clone(), local.pool.clone());
+            let serve = braid_export_fuse::serve(handle.clone(), fd, offered, pool, served);
             handle.spawn(async move {
                 if let Err(error) = serve.await {
                     eprintln!("fuse: {error}");
@@ -118,6 +118,16 @@ impl Attached {
         let path = attachment.device().unwrap_or_default();
         let facts = Facts { path, mount: spec.mount.clone(), counters };
         Ok(Attached { attachment, facts })
+    }
+
+    /// The block device, for who has to do with it while it is attached.
+    pub(crate) fn device(&self) -> Option<AttachedDevice> {
+        self.attachment.attached()
+    }
+
+    /// Refuses if anybody uses the device.
+    pub(crate) fn check_unused(&self) -> Result<(), AttachError> {
+        Ok(self.attachment.check_unused()?)
     }
 
     pub(crate) fn facts(&self) -> &Facts {

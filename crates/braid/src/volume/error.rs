@@ -6,6 +6,7 @@ use braid_export_nbd::ListenError;
 use braid_probe::{Reason, Refusal};
 
 use super::attachment::AttachError;
+use super::image::ImageError;
 use super::leaf::LeafError;
 use super::media::MediaError;
 use super::memory::NotHeld;
@@ -40,6 +41,15 @@ pub(crate) enum RunError {
     System { what: &'static str, source: io::Error },
     #[error("{0}")]
     Restart(ShardError),
+    #[error(
+        "{ram} has an image, but is a part of a stack\n  next: without image=; `braid save` saves a \
+         volume as a whole"
+    )]
+    NestedImage { ram: String },
+    #[error("the RAM disk is not restored: {0}")]
+    Restore(ImageError),
+    #[error("the content is lost: {0}")]
+    Lost(ImageError),
     #[error("what was written last may be lost: {0}")]
     LastFlush(ShardError),
 }
@@ -62,12 +72,16 @@ impl RunError {
 
     /// Whether a safety rule said no.
     pub(crate) fn is_refusal(&self) -> bool {
+        if let RunError::Restore(error) = self {
+            return error.is_refusal();
+        }
         matches!(
             self,
             RunError::Refused(_)
                 | RunError::NameTaken { .. }
                 | RunError::Memory(_)
-                | RunError::Media(MediaError::Md(_))
+                | RunError::Media(MediaError::Md(_) | MediaError::TooMuchMemory(_))
+                | RunError::NestedImage { .. }
                 | RunError::Listen(ListenError::NotLoopback { .. })
         )
     }
@@ -78,9 +92,16 @@ impl RunError {
             RunError::Media(MediaError::Geometry { .. }) => {
                 Some("another chunk, or the stack without that member")
             }
-            RunError::Media(
-                MediaError::TooMuchMemory { .. } | MediaError::Leaf(LeafError::Memory { .. }),
-            ) => Some("smaller sizes, or files instead of memory"),
+            RunError::Media(MediaError::Leaf(LeafError::Memory { .. })) => {
+                Some("smaller sizes, or files instead of memory")
+            }
+            RunError::Media(MediaError::Leaf(LeafError::Lock { .. })) => Some(
+                "`ulimit -l unlimited`, or LimitMEMLOCK=infinity in the service; or without `lock`",
+            ),
+            RunError::Media(MediaError::Leaf(LeafError::HugePages { .. })) => Some(
+                "`sysctl vm.nr_hugepages=COUNT` makes the pool larger; without `huge` the kernel \
+                 gives huge pages where it has them",
+            ),
             RunError::Media(MediaError::Leaf(LeafError::Locked { .. })) => Some(
                 "`braid status` shows whether a volume has it; `braid down NAME` ends that one",
             ),
@@ -96,6 +117,12 @@ impl RunError {
             ),
             RunError::TooFewFiles { .. } => {
                 Some("`ulimit -n 4096`, or LimitNOFILE=4096 in the service")
+            }
+            RunError::Restore(ImageError::Size { .. }) => Some(
+                "give the disk the image's size, or move the image away: without it, the disk is empty",
+            ),
+            RunError::Restore(_) => {
+                Some("put a good image there, or move it away: without it, the disk is empty")
             }
             RunError::LastFlush(_) => Some("look at the members: `dmesg` says what failed"),
             _ => None,

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use braid_block::Limits;
-use braid_device::{Buses, File, Modelled, Ram};
+use braid_device::{Buses, File, Modelled, Ram, RamError, RamOptions};
 use braid_engine::Dev;
-use braid_mem::Pool;
+use braid_mem::{HUGE_PAGE, Pages, Pool};
 use braid_stack::{Node, Stack};
 use braid_uring::Handle;
 
@@ -22,7 +22,14 @@ pub(crate) enum LeafError {
     #[error("{path} is in use: another program has it locked{by}, and did not let go of it")]
     Locked { path: PathBuf, by: String },
     #[error("no memory for {what}: {source}")]
-    Memory { what: String, source: io::Error },
+    Memory { what: String, source: RamError },
+    #[error("the memory of {what} cannot be locked: {source}")]
+    Lock { what: String, source: RamError },
+    #[error(
+        "no memory for {what}: the machine's pool has fewer than {pages} huge pages of 2 MiB that are \
+         free ({source})"
+    )]
+    HugePages { what: String, pages: u64, source: RamError },
     #[error("there is no model called {name:?}; there are: {known}")]
     UnknownModel { name: String, known: String },
 }
@@ -58,6 +65,14 @@ impl Leaf {
                 (path == self.label).then_some(path)
             }
             Medium::Ram(_) | Medium::Modelled(_) => None,
+        }
+    }
+
+    /// Its memory, if it is a RAM disk.
+    pub(super) fn ram(&self) -> Option<&Ram> {
+        match &self.medium {
+            Medium::Ram(ram) => Some(ram),
+            Medium::File(_) | Medium::Modelled(_) => None,
         }
     }
 
@@ -124,16 +139,48 @@ pub(super) fn open_file(
     }
 }
 
-/// Opens, or makes, what a leaf of a stack is.
+/// Makes a RAM disk, which can be resized to `most` bytes.
+fn open_ram(ram: &braid_stack::Ram, most: u64) -> Result<Ram, LeafError> {
+    let size = ram.size.bytes();
+    // What is to be there at once must be free now: the kernel would end somebody for it.
+    if ram.preallocate && !ram.huge && available_memory().is_some_and(|free| size > free) {
+        let source = RamError::Populate(io::ErrorKind::OutOfMemory.into());
+        return Err(LeafError::Memory { what: ram.to_string(), source });
+    }
+    let options = RamOptions {
+        logical_block: u32::try_from(ram.logical_block.bytes()).unwrap_or(512),
+        preallocate: ram.preallocate,
+        lock: ram.lock,
+        pages: if ram.huge { Pages::Pool } else { Pages::Usual },
+        most,
+    };
+    Ram::with(size, options).map_err(|source| match (&source, ram.huge) {
+        (RamError::Lock(_), _) => LeafError::Lock { what: ram.to_string(), source },
+        (RamError::Map(_), true) => LeafError::HugePages {
+            what: ram.to_string(),
+            pages: size.div_ceil(HUGE_PAGE as u64),
+            source,
+        },
+        _ => LeafError::Memory { what: ram.to_string(), source },
+    })
+}
+
+/// Bytes of memory that can be had without anybody's being swapped out (`MemAvailable`).
+fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+}
+
+/// Opens, or makes, what a leaf of a stack is; a RAM disk can be resized to `most_ram` bytes.
 pub(super) fn open_leaf(
     node: &Node,
     options: &OpenOptions,
+    most_ram: u64,
     buses: &mut Buses,
 ) -> Result<Medium, LeafError> {
     match node {
-        Node::Ram(ram) => Ram::new(ram.size.bytes())
-            .map(Medium::Ram)
-            .map_err(|source| LeafError::Memory { what: ram.to_string(), source }),
+        Node::Ram(ram) => open_ram(ram, most_ram).map(Medium::Ram),
         Node::File(file) => {
             let path = file.path();
             let length = file.length.map(|length| length.bytes());

@@ -5,19 +5,20 @@ use std::sync::Arc;
 use braid_array::GeometryError;
 use braid_block::Limits;
 use braid_cache::Config;
-use braid_device::Buses;
+use braid_device::{Buses, Ram};
 use braid_stack::{ByteSize, Cache, Node, Stack};
 
 use super::leaf::{Leaf, LeafError, Medium, open_leaf};
 use super::level::{self, Level};
 use super::md::{MdArray, MdError};
 use super::options::OpenOptions;
+use super::promises::{self, TooMuchMemory};
 
 /// Why a stack that reads well cannot be brought up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MediaError {
-    #[error("{what} is more than the {total:#} of memory that this machine has")]
-    TooMuchMemory { what: String, total: ByteSize },
+    #[error("{0}")]
+    TooMuchMemory(#[from] TooMuchMemory),
     #[error("{level}: {source}")]
     Geometry { level: String, source: GeometryError },
     #[error("{0}")]
@@ -64,10 +65,21 @@ pub(super) enum Part {
 impl Media {
     /// Opens every leaf of `stack` and checks that its arrays can be made of them.
     pub(crate) fn open(stack: &Stack, options: &OpenOptions) -> Result<Media, MediaError> {
-        check_memory(stack)?;
-        let root = Opener { options, buses: Buses::default() }.part(stack)?;
+        // Memory is taken when it is written: what can never fit is refused before.
+        promises::check_stack(stack, options.promised)?;
+        // Only a RAM disk that is all of a stack can grow: the others are parts of something.
+        let most_ram = if matches!(stack.node, Node::Ram(_)) { options.most_ram } else { 0 };
+        let root = Opener { options, buses: Buses::default(), most_ram }.part(stack)?;
         root.limits()?;
         Ok(Media { root })
+    }
+
+    /// The RAM disk, if the stack is one and nothing else.
+    pub(crate) fn ram(&self) -> Option<&Ram> {
+        match &self.root {
+            Part::Leaf(leaf) => leaf.ram(),
+            _ => None,
+        }
     }
 
     /// All leaves, from left to right.
@@ -109,6 +121,7 @@ impl Media {
 struct Opener<'a> {
     options: &'a OpenOptions,
     buses: Buses,
+    most_ram: u64,
 }
 
 impl Opener<'_> {
@@ -127,7 +140,7 @@ impl Opener<'_> {
             return Ok(Part::Cached { config: config_of(cache), text: stack.to_string(), origin });
         }
         if stack.members().is_empty() {
-            let medium = open_leaf(&stack.node, self.options, &mut self.buses)?;
+            let medium = open_leaf(&stack.node, self.options, self.most_ram, &mut self.buses)?;
             return Ok(Part::Leaf(Arc::new(Leaf::new(stack, medium))));
         }
         let members: Vec<Part> =
@@ -226,37 +239,6 @@ impl Part {
             ));
         }
     }
-}
-
-/// Memory is taken when it is written: what can never fit is refused before.
-fn check_memory(stack: &Stack) -> Result<(), MediaError> {
-    let total = rustix::system::sysinfo();
-    let total = u64::from(total.mem_unit) * total.totalram;
-    let mut wanted = 0u64;
-    let mut largest = String::new();
-    let mut takers = 0;
-    for part in all_of(stack) {
-        let size = match &part.node {
-            Node::Ram(ram) => ram.size,
-            Node::Model(model) => model.size,
-            Node::Cache(cache) => cache.size,
-            _ => continue,
-        };
-        takers += 1;
-        wanted = wanted.saturating_add(size.bytes());
-        largest = part.to_string();
-    }
-    if wanted > total {
-        let what = if takers == 1 { largest } else { "the memory of this stack".to_owned() };
-        return Err(MediaError::TooMuchMemory { what, total: ByteSize(total) });
-    }
-    Ok(())
-}
-
-/// The stack and all that is below it.
-fn all_of(stack: &Stack) -> Vec<&Stack> {
-    let below = stack.members().iter().flat_map(all_of);
-    std::iter::once(stack).chain(below).collect()
 }
 
 fn config_of(cache: &Cache) -> Config {

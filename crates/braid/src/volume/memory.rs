@@ -31,6 +31,7 @@ use braid_mem::steady;
 use braid_stack::ByteSize;
 use braid_uring::Workers;
 
+use super::promises;
 use super::spec::Attach;
 use crate::cgroup;
 
@@ -87,6 +88,26 @@ pub(super) fn check_limit(attach: Attach, files: &[String]) -> Result<Option<Str
         Attach::Fuse => Ok(Some(limited.to_string())),
         Attach::Auto | Attach::None => Err(NotHeld::Limited(limited)),
     }
+}
+
+/// What a RAM disk can be resized to: all that the machine has. Its addresses are reserved for that;
+/// under a limit on locked memory, which counts addresses, none are, where all will be locked.
+pub(super) fn most_ram(attach: Attach) -> u64 {
+    let may_lock = || {
+        braid_sys::process::locked_memory_limit().is_ok_and(|limit| limit.is_none())
+            || has_capability(CAP_IPC_LOCK)
+    };
+    if attach.attaches() && !may_lock() { 0 } else { promises::total_memory() }
+}
+
+/// `CAP_IPC_LOCK` of capabilities(7).
+const CAP_IPC_LOCK: u32 = 14;
+
+fn has_capability(number: u32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    effective.is_some_and(|bits| bits >> number & 1 != 0)
 }
 
 /// Holds all that serving takes; answers what is not as it should be.

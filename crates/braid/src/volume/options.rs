@@ -21,6 +21,10 @@ pub(crate) struct OpenOptions {
     pub(crate) unusable: Vec<Unusable>,
     /// Identifiers of the arrays that members were accepted for.
     pub(crate) arrays: Vec<(PathBuf, String)>,
+    /// Memory that other volumes have promised, in bytes.
+    pub(crate) promised: u64,
+    /// What a RAM disk that is all of a stack can be resized to, in bytes.
+    pub(crate) most_ram: u64,
     /// The command that brings this stack up, if there is one: `braid up NAME`.
     pub(crate) command: Option<String>,
 }

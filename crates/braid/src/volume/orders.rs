@@ -17,6 +17,7 @@ use braid_stack::ByteSize;
 use braid_uring::Handle;
 
 use super::build::AtWork;
+use super::live::Live;
 use super::md::MdArray;
 use super::media::Media;
 use super::newcomer::Newcomer;
@@ -30,10 +31,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The minimum of a pass that has a latency target, if none is given, in bytes a second.
 const LEAST_WITH_TARGET: u64 = 1 << 20;
 
-/// Carries out `order` on the arrays of `media`, which live on the shard of `remote`.
-pub(crate) fn carry_out(media: &Media, remote: &Remote, order: Order) -> OrderAnswer {
+/// Carries out `order`, on the whole of the volume or on the arrays of `media`, which live on the shard of `remote`.
+pub(super) fn carry_out(media: &Media, live: &Live, remote: &Remote, order: Order) -> OrderAnswer {
     let arrays = media.md_arrays();
     match order {
+        Order::Whole(order) => live.carry_out(&order, remote),
         Order::Add { member, force, again, array } => {
             match which_takes(&arrays, &member, array.as_deref()) {
                 Ok(array) => add(array, remote, &member, force, again),

@@ -8,12 +8,16 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use braid_export_nbd::{Address, Listener};
+use braid_stack::{Node, Stack};
+use braid_uring::Remote;
 use serde::{Deserialize, Serialize};
 
 use super::admission::admit;
 use super::attachment::{AttachError, Attached, clear_left, leave_traces};
 use super::error::{RunError, system};
+use super::image::ImageError;
 use super::leaf::{Leaf, Medium};
+use super::live::Live;
 use super::media::Media;
 use super::memory;
 use super::name_lock::NameLock;
@@ -81,6 +85,7 @@ impl Volume {
             warnings.extend(left.told);
             is_dying = left.is_dying;
         }
+        refuse_nested_images(&spec.stack)?;
         let media = Arc::new(open_members(spec, is_dying)?);
         warnings.extend(media.warnings());
         if attaches {
@@ -95,8 +100,14 @@ impl Volume {
         watch_signals(send.clone()).map_err(system("cannot watch for signals"))?;
         let shards = start_shards(spec, &media, &send)?;
         warnings.extend(shard::pool_warning(&shards));
-        accept_on(&listeners, &shards).map_err(system("cannot accept connections"))?;
         let limits = shards[0].facts.limits;
+        let remotes: Vec<Remote> = shards.iter().map(|shard| shard.facts.remote.clone()).collect();
+        let live = Live::new(spec, &media, remotes.clone(), limits);
+        if let Some(image) = live.image().filter(|image| image.symlink_metadata().is_ok()) {
+            // Before anybody is served.
+            live.restore_from(image).map_err(RunError::Restore)?;
+        }
+        accept_on(&listeners, &shards).map_err(system("cannot accept connections"))?;
         let attached = match attaches {
             false => None,
             true => {
@@ -104,6 +115,7 @@ impl Volume {
                 Some(Attached::attach(spec, &shards[0], limits, send.clone())?)
             }
         };
+        live.set_attached(attached.as_ref().and_then(Attached::device));
         check_open_files()?;
         // From here on serving takes no page fault, but for what RAM disks hold.
         let threads: Vec<u32> = shards.iter().map(|shard| shard.facts.thread).collect();
@@ -111,8 +123,8 @@ impl Volume {
         let shared = Arc::new(Shared {
             spec: spec.clone(),
             media,
-            remotes: shards.iter().map(|shard| shard.facts.remote.clone()).collect(),
-            limits,
+            remotes,
+            live,
             nbd: shards.iter().map(|shard| Arc::clone(&shard.facts.counters)).collect(),
             uris: listeners.iter().map(|listener| listener.address().uri()).collect(),
             attached: attached.as_ref().map(|attached| attached.facts().clone()),
@@ -151,8 +163,8 @@ impl Volume {
             match self.events.recv() {
                 Ok(Event::Signal) => {
                     let force = warned.is_some_and(|at| INSISTS.contains(&at.elapsed()));
-                    match self.detach(force) {
-                        Ok(()) => return self.end(),
+                    match self.let_go(force) {
+                        Ok(lost) => return self.end(lost),
                         Err(error) => {
                             eprintln!(
                                 "{error}; once more within 10 s ends the volume all the same"
@@ -163,9 +175,9 @@ impl Volume {
                 }
                 // Whoever asked has gone, and may not want it any more.
                 Ok(Event::Stop { giver, .. }) if !giver.begin() => {}
-                Ok(Event::Stop { force, answer, .. }) => match self.detach(force) {
-                    Ok(()) => {
-                        let ended = self.end();
+                Ok(Event::Stop { force, answer, .. }) => match self.let_go(force) {
+                    Ok(lost) => {
+                        let ended = self.end(lost);
                         let error = ended.as_ref().err().map(ToString::to_string);
                         let process = Process::this();
                         let holders = Vec::new();
@@ -192,12 +204,37 @@ impl Volume {
                     }
                     eprintln!("the file system below the device was unmounted from outside");
                     self.attached = None;
-                    return self.end();
+                    let lost = save_to_the_end(&self.shared.live).err();
+                    return self.end(lost);
                 }
-                Ok(Event::ShardEnded) => return self.end(),
-                Err(_) => return self.end(),
+                Ok(Event::ShardEnded) => return self.end(None),
+                Err(_) => return self.end(None),
             }
         }
+    }
+
+    /// Takes the block device away and saves what is to be saved; answers what was lost, which is
+    /// something by force only.
+    fn let_go(&mut self, force: bool) -> Result<Option<ImageError>, StopError> {
+        // An order that is being carried out is waited for, and none begins.
+        let shared = Arc::clone(&self.shared);
+        let _none = shared.live.hold();
+        if force {
+            self.detach(true)?;
+            return Ok(save_to_the_end(&shared.live).err());
+        }
+        // What cannot be saved goes on being served: so first it is saved.
+        if let Some(attached) = &self.attached {
+            attached.check_unused()?;
+        }
+        let name = shared.spec.name.clone();
+        let sealed = shared.live.save_image();
+        let sealed = sealed.map_err(|source| StopError::NotSaved { name, source })?;
+        self.detach(false)?;
+        if let Some(sealed) = sealed {
+            sealed.keep();
+        }
+        Ok(None)
     }
 
     fn detach(&mut self, force: bool) -> Result<(), AttachError> {
@@ -212,11 +249,11 @@ impl Volume {
     }
 
     /// Takes no more requests, answers those under way, flushes.
-    fn end(&mut self) -> Result<(), RunError> {
+    fn end(&mut self, lost: Option<ImageError>) -> Result<(), RunError> {
         self.listeners.clear();
         let shards = std::mem::take(&mut self.shards);
         shards.iter().for_each(Shard::stop);
-        let mut result = Ok(());
+        let mut result = lost.map_or(Ok(()), |error| Err(RunError::Lost(error)));
         for shard in shards {
             if let Err(error) = shard.join() {
                 result = Err(RunError::LastFlush(error));
@@ -228,6 +265,47 @@ impl Volume {
             let _ = std::fs::remove_file(self.shared.spec.traces());
         }
         result
+    }
+}
+
+/// Saves the content of a volume that ends, if it has an image, whatever comes of it.
+fn save_to_the_end(live: &Live) -> Result<(), ImageError> {
+    if let Some(sealed) = live.save_image()? {
+        sealed.keep();
+    }
+    Ok(())
+}
+
+/// Why a volume goes on though it was told to end.
+#[derive(Debug, thiserror::Error)]
+enum StopError {
+    #[error("{0}")]
+    Attached(#[from] AttachError),
+    #[error(
+        "what it holds would be lost: {source}\n  next: make room; or `braid save {name} FILE` elsewhere; \
+         `braid down {name} --force` loses it"
+    )]
+    NotSaved { name: String, source: ImageError },
+}
+
+impl StopError {
+    /// Who uses the device, if that is why.
+    fn holders(&self) -> Vec<String> {
+        match self {
+            StopError::Attached(error) => error.holders(),
+            StopError::NotSaved { .. } => Vec::new(),
+        }
+    }
+}
+
+/// An image is of a volume: what a part of a stack holds is no content by itself.
+fn refuse_nested_images(stack: &Stack) -> Result<(), RunError> {
+    let is_one = |leaf: &&Stack| matches!(&leaf.node, Node::Ram(ram) if ram.image.is_some());
+    match stack.leaves().into_iter().find(is_one) {
+        Some(ram) if !stack.members().is_empty() => {
+            Err(RunError::NestedImage { ram: ram.to_string() })
+        }
+        _ => Ok(()),
     }
 }
 

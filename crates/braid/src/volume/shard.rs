@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use braid_block::{Io, Limits};
 use braid_cache::Cache;
-use braid_engine::Dev;
+use braid_engine::Offered;
 use braid_engine::redundant::RestartError;
 use braid_export_nbd::{Bounds, Counters, Server};
 use braid_mem::Pool;
@@ -79,7 +79,8 @@ pub(crate) struct Facts {
 /// What a shard's thread has at hand for calls from the main thread.
 pub(crate) struct Local {
     pub(crate) server: Server,
-    pub(crate) dev: Dev,
+    /// What its exports offer.
+    pub(crate) offered: Offered,
     pub(crate) pool: Pool,
     pub(crate) arrays: Vec<Rc<AtWork>>,
     /// Caches, each as it is written.
@@ -160,6 +161,11 @@ pub(crate) struct Orders {
 impl Orders {
     pub(crate) fn new(remote: Remote, giver: Giver) -> Orders {
         Orders { remote, giver: Arc::new(giver) }
+    }
+
+    /// Whether an order that the caller carries out may be begun now; see [`Giver::begin`].
+    pub(crate) fn begin(&self) -> bool {
+        self.giver.begin()
     }
 
     /// Has the shard call `f`, if by then the order's giver is still there, and waits for what `f`
@@ -278,10 +284,10 @@ fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Resul
         }
     };
     let bounds = Bounds::default();
-    let server = Server::new(&handle, dev.clone(), pool.clone(), &spec.name, bounds, on_end)?;
+    let offered = Offered::from(dev.clone());
+    let server = Server::new(&handle, offered.clone(), pool.clone(), &spec.name, bounds, on_end)?;
     let (arrays_here, caches) = (arrays.clone(), built.caches);
-    let local =
-        Local { server: server.clone(), dev: dev.clone(), pool, arrays: arrays_here, caches };
+    let local = Local { server: server.clone(), offered, pool, arrays: arrays_here, caches };
     LOCAL.with_borrow_mut(|slot| *slot = Some(local));
     let facts = Facts {
         remote: handle.remote(),

@@ -3,17 +3,21 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use braid_block::Limits;
 use braid_export_nbd::{Counters, Counts};
+use braid_mem::Pages;
+use braid_stack::{ByteSize, Node, Stack};
 use braid_uring::Remote;
 
 use super::attachment::Facts;
 use super::leaf::{Leaf, Medium};
+use super::live::Live;
 use super::media::Media;
 use super::spec::Spec;
 use super::verdict::{self, Silent, Verdict};
-use super::{arrays, caches, memory, orders, shard};
-use crate::control::{self, DeviceStatus, ExportStatus, MemberStatus, OUTPUT_VERSION, Status};
+use super::{arrays, caches, memory, orders, promises, shard};
+use crate::control::{
+    self, DeviceStatus, ExportStatus, MemberStatus, OUTPUT_VERSION, RamStatus, Status,
+};
 
 /// What a status is made of.
 pub(super) struct Shared {
@@ -21,7 +25,7 @@ pub(super) struct Shared {
     pub(super) media: Arc<Media>,
     /// All shards; arrays that keep copies live on the first.
     pub(super) remotes: Vec<Remote>,
-    pub(super) limits: Limits,
+    pub(super) live: Live,
     pub(super) nbd: Vec<Arc<Counters>>,
     pub(super) uris: Vec<String>,
     pub(super) attached: Option<Facts>,
@@ -35,14 +39,17 @@ pub(super) struct Shared {
 
 impl control::Volume for Shared {
     fn carry_out(&self, order: control::Order, giver: control::Giver) -> control::OrderAnswer {
-        orders::carry_out(&self.media, &shard::Orders::new(self.remotes[0].clone(), giver), order)
+        let orders = shard::Orders::new(self.remotes[0].clone(), giver);
+        orders::carry_out(&self.media, &self.live, &orders, order)
     }
 
     fn status(&self) -> Status {
         let members = self.members();
+        let limits = self.live.limits();
+        let stack = self.stack();
         let silent = shard::silent(&self.remotes, shard::PATIENCE);
         let remote = Some(&self.remotes[0]).filter(|_| !silent.contains(&0));
-        let arrays = arrays::all(&self.media, remote, self.limits.read_only);
+        let arrays = arrays::all(&self.media, remote, limits.read_only);
         let caches = remote.map_or(Vec::new(), caches::all);
         let asked = silent.first().map(|shard| Silent { shard: *shard, waited: shard::PATIENCE });
         let Verdict { state, why, next } =
@@ -55,20 +62,23 @@ impl control::Volume for Shared {
             state: state.to_owned(),
             why,
             next,
-            stack: arrays::stack_now(&self.spec.stack, &self.media, &arrays).to_string(),
+            stack: arrays::stack_now(&stack, &self.media, &arrays).to_string(),
             device: DeviceStatus {
-                size_bytes: self.limits.size,
-                logical_block_bytes: self.limits.logical_block,
-                physical_block_bytes: self.limits.physical_block,
-                optimal_io_bytes: self.limits.optimal_io,
-                read_only: self.limits.read_only,
-                volatile: self.limits.volatile,
+                size_bytes: limits.size,
+                logical_block_bytes: limits.logical_block,
+                physical_block_bytes: limits.physical_block,
+                optimal_io_bytes: limits.optimal_io,
+                read_only: limits.read_only,
+                volatile: limits.volatile,
+                locked: self.live.is_locked(),
             },
             attached: self.attached.as_ref().map(|facts| facts.status()),
             nbd: (!self.uris.is_empty()).then(|| self.nbd_status()),
             members,
             arrays,
             caches,
+            rams: self.rams(),
+            promised_bytes: promises::promised_by(&stack),
             warnings,
             pid: std::process::id(),
             uptime_seconds: self.started.elapsed().as_secs(),
@@ -94,7 +104,7 @@ impl Shared {
                 Medium::Ram(_) | Medium::Modelled(_) => (None, None),
             };
             MemberStatus {
-                member: leaf.label.clone(),
+                member: self.label(leaf),
                 size_bytes: leaf.limits().size,
                 direct,
                 failures: failures.map_or(0, |failures| failures.count()),
@@ -106,6 +116,44 @@ impl Shared {
             }
         };
         self.media.leaves().iter().map(member).collect()
+    }
+
+    /// The stack, with the size that a RAM disk has by now.
+    fn stack(&self) -> Stack {
+        let mut stack = self.spec.stack.clone();
+        if let (Node::Ram(told), Some(ram)) = (&mut stack.node, self.media.ram()) {
+            told.size = ByteSize(ram.size());
+        }
+        stack
+    }
+
+    /// A leaf as the stack spells it now.
+    fn label(&self, leaf: &Leaf) -> String {
+        match self.media.ram() {
+            Some(_) => self.stack().to_string(),
+            None => leaf.label.clone(),
+        }
+    }
+
+    fn rams(&self) -> Vec<RamStatus> {
+        let image = self.live.image().map(|path| path.display().to_string());
+        let status = |leaf: Arc<Leaf>| {
+            let ram = leaf.ram()?;
+            let options = ram.options();
+            Some(RamStatus {
+                ram: self.label(&leaf),
+                size_bytes: ram.size(),
+                most_bytes: ram.most(),
+                used_bytes: ram.used_bytes(),
+                allocated_bytes: ram.allocated_bytes().ok(),
+                logical_block_bytes: options.logical_block,
+                preallocated: options.preallocate,
+                huge_pages: options.pages == Pages::Pool,
+                memory_locked: options.lock,
+                image: image.clone(),
+            })
+        };
+        self.media.leaves().into_iter().filter_map(status).collect()
     }
 
     fn nbd_status(&self) -> ExportStatus {

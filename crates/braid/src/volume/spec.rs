@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
+use super::memory;
 use super::options::OpenOptions;
 
 /// How a volume becomes a block device of this machine.
@@ -85,6 +86,9 @@ pub(crate) struct Spec {
     /// What whoever brings it up has found out and is to be known.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
+    /// Memory that other volumes have promised, in bytes.
+    #[serde(default)]
+    pub(crate) promised: u64,
     pub(crate) io: IoMode,
     /// Threads that serve; 0 for the machine's best.
     pub(crate) shards: usize,
@@ -102,6 +106,8 @@ impl Spec {
             degraded: self.degraded,
             unusable: Vec::new(),
             arrays: self.arrays.clone(),
+            promised: self.promised,
+            most_ram: memory::most_ram(self.attach),
             command: self.control.as_ref().map(|_| format!("braid up {}", self.name)),
         }
     }

@@ -56,7 +56,7 @@ enum Ends {
 
 /// Reads all of `input`; `disk` is as the server's was at the start.
 pub(super) fn expect(export: &Export, disk: &Disk, input: &[u8]) -> Expected {
-    let mut handshake = Handshake::new(Arc::clone(export.exports()), Policy::default());
+    let mut handshake = Handshake::new(Arc::new(exports_of(export)), Policy::default());
     let mut greeting = handshake.greeting().to_vec();
     let (answers, consumed, step) = drive_handshake(&mut handshake, input, input.len());
     greeting.extend(answers);
@@ -92,7 +92,8 @@ impl Expected {
         disk: &Disk,
         mut rest: &[u8],
     ) -> Ends {
-        let info = export.exports().get(negotiated.export_index).expect("one that there is");
+        let exports = exports_of(export);
+        let info = exports.get(negotiated.export_index).expect("one that there is");
         loop {
             let raw = match parse(negotiated.header_mode(), rest) {
                 ParsedHeader::NeedMore if rest.is_empty() => return Ends::Disconnected,
@@ -241,4 +242,8 @@ fn carry_out(disk: &Disk, request: &CheckedRequest, payload: &[u8]) -> What {
         Command::Flush | Command::Cache { .. } | Command::Disconnect => {}
     }
     What::Done
+}
+
+fn exports_of(export: &Export) -> braid_nbd::protocol::Exports {
+    export.exports().expect("it was one when it was made")
 }

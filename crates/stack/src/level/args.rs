@@ -151,24 +151,45 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// The first positional argument as a plain value, and what the others choose, each at most once.
+    /// `missing` names the first one with its article, `what` one of the others.
+    pub(crate) fn first_and_words<T: Copy>(
+        &self,
+        first: &'static str,
+        missing: &'static str,
+        what: &'static str,
+        choices: &[(&'static str, T)],
+    ) -> Result<(&'a Word, Vec<T>), Fault> {
+        let [value, others @ ..] = &self.positional[..] else { return Err(self.missing(missing)) };
+        let mut chosen: Vec<&Word> = Vec::new();
+        for other in others {
+            let word = plain_value(what, other)?;
+            if chosen.iter().any(|before| before.text == word.text) {
+                let problem = Problem::DuplicateParameter { parameter: word.text.clone() };
+                return Err(Fault::new(problem, word.span));
+            }
+            chosen.push(word);
+        }
+        let words = chosen.into_iter().map(|word| chosen_of(what, word, choices));
+        Ok((plain_value(first, value)?, words.collect::<Result<_, _>>()?))
+    }
+
+    /// The path of parameter `key`, if it is given: not empty, and without NUL.
+    pub(crate) fn path(&self, key: &'static str) -> Result<Option<String>, Fault> {
+        let Some(word) = self.word(key)? else { return Ok(None) };
+        if word.text.is_empty() || word.text.contains('\0') {
+            return Err(Fault::new(Problem::ImpossiblePath, word.span));
+        }
+        Ok(Some(word.text.clone()))
+    }
+
     /// The one of `choices` that parameter `key` names, if it is given.
     pub(crate) fn choice<T: Copy>(
         &self,
         key: &'static str,
         choices: &[(&'static str, T)],
     ) -> Result<Option<T>, Fault> {
-        let Some(word) = self.word(key)? else { return Ok(None) };
-        if let Some((_, choice)) = choices.iter().find(|(name, _)| *name == word.text) {
-            return Ok(Some(*choice));
-        }
-        let names = || choices.iter().map(|(name, _)| *name);
-        let problem = Problem::UnknownChoice {
-            what: key,
-            text: word.text.clone(),
-            suggestion: suggest(&word.text, names()),
-            known: names().collect::<Vec<_>>().join(", "),
-        };
-        Err(Fault::new(problem, word.span))
+        self.word(key)?.map(|word| chosen_of(key, word, choices)).transpose()
     }
 
     /// The positional arguments as members.
@@ -203,6 +224,25 @@ impl<'a> Args<'a> {
         }
         Ok(members)
     }
+}
+
+/// The one of `choices` that `word` names.
+fn chosen_of<T: Copy>(
+    what: &'static str,
+    word: &Word,
+    choices: &[(&'static str, T)],
+) -> Result<T, Fault> {
+    if let Some((_, choice)) = choices.iter().find(|(name, _)| *name == word.text) {
+        return Ok(*choice);
+    }
+    let names = || choices.iter().map(|(name, _)| *name);
+    let problem = Problem::UnknownChoice {
+        what,
+        text: word.text.clone(),
+        suggestion: suggest(&word.text, names()),
+        known: names().collect::<Vec<_>>().join(", "),
+    };
+    Err(Fault::new(problem, word.span))
 }
 
 fn plain_value<'a>(what: &'static str, value: &'a Expr) -> Result<&'a Word, Fault> {

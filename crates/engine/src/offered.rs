@@ -1,0 +1,88 @@
+//! What a shard's exports offer: a device, which may be exchanged for one of another size, and
+//! whether clients may write to it.
+//!
+//! ```text
+//!   an export's write ──▶ locked? ── no ──▶ permit ──▶ Dev ──▶ answered: the permit goes
+//!                            │ yes
+//!                            ▼
+//!                         refused           quiet: locked for long enough that no permit is left
+//! ```
+//!
+//! Invariants
+//! * Only what modifies asks for the lock, and only exports do: what is behind them works on.
+//! * A connection goes on with the device that it began with; what is exchanged is for those that
+//!   come, and for exports that follow [`Offered::changes`].
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use crate::Dev;
+
+/// What exports of one shard offer. Cheap to clone, all clones are the same.
+#[derive(Clone)]
+pub struct Offered {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    dev: RefCell<Dev>,
+    locked: Cell<bool>,
+    changes: Cell<u64>,
+    under_way: Rc<()>,
+}
+
+/// A write that was let through, until it is answered.
+#[derive(Debug)]
+pub struct WritePermit {
+    _under_way: Rc<()>,
+}
+
+impl From<Dev> for Offered {
+    fn from(dev: Dev) -> Offered {
+        let (locked, changes) = (Cell::new(false), Cell::new(0));
+        let inner = Inner { dev: RefCell::new(dev), locked, changes, under_way: Rc::new(()) };
+        Offered { inner: Rc::new(inner) }
+    }
+}
+
+impl Offered {
+    /// The device as it is now.
+    pub fn dev(&self) -> Dev {
+        self.inner.dev.borrow().clone()
+    }
+
+    /// Offers `dev` from now on, which has the content of the one before.
+    pub fn exchange(&self, dev: Dev) {
+        *self.inner.dev.borrow_mut() = dev;
+        self.inner.changes.set(self.inner.changes.get() + 1);
+    }
+
+    /// Lets no more writes of clients through, or lets them again.
+    pub fn set_locked(&self, locked: bool) {
+        self.inner.locked.set(locked);
+        self.inner.changes.set(self.inner.changes.get() + 1);
+    }
+
+    /// Whether writes of clients are to be refused.
+    #[inline]
+    pub fn is_locked(&self) -> bool {
+        self.inner.locked.get()
+    }
+
+    /// How often it changed: the device, or whether it is locked.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.inner.changes.get()
+    }
+
+    /// For a write that is let through.
+    #[inline]
+    pub fn permit(&self) -> WritePermit {
+        WritePermit { _under_way: Rc::clone(&self.inner.under_way) }
+    }
+
+    /// Whether all writes that were let through are answered.
+    pub fn is_quiet(&self) -> bool {
+        Rc::strong_count(&self.inner.under_way) == 1
+    }
+}
