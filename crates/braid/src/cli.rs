@@ -1,5 +1,6 @@
 //! What can be typed.
 
+mod cache;
 mod lab;
 mod metadata;
 
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::volume::{Attach, IoMode};
 
+pub(crate) use cache::{Cache, CacheAdvise};
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabRun, LabTarget};
 pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
 
@@ -60,6 +62,9 @@ pub(crate) enum Command {
     Grow(Grow),
     /// Set how fast resync, recovery and scrub may go
     Speed(Speed),
+    /// Ask a cache what it is good for
+    #[command(subcommand)]
+    Cache(Cache),
     /// Say what this machine offers, and what to do about what it lacks
     Doctor(Doctor),
     /// Measure layouts against each other

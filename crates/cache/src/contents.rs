@@ -11,6 +11,7 @@ use std::ops::Range;
 use braid_block::Span;
 use braid_level::CachePolicy;
 
+use crate::curve::Curve;
 use crate::directory::Directory;
 use crate::marks::{Marks, SECTOR};
 use crate::policy::{self, Occupants, Policy};
@@ -33,7 +34,11 @@ pub(crate) struct Contents {
     directory: Directory,
     policy: Box<dyn Policy>,
     valid: Marks,
+    curve: Curve,
 }
+
+/// Of the data, what may be kept beside it at most: 15 of 1000 bytes, as the manual says.
+const INDEX_PER_MILLE: usize = 15;
 
 /// What a policy is told of slots: what is held here is held by the origin too.
 struct Evictable<'a>(&'a Directory);
@@ -49,20 +54,32 @@ impl Occupants for Evictable<'_> {
 }
 
 impl Contents {
-    /// Nothing is held; there is room for `slots` blocks of `block_bytes`, a power of two from 4 KiB on.
-    pub(crate) fn new(slots: u32, block_bytes: u64, policy: CachePolicy) -> Contents {
+    /// Nothing is held; there is room for `slots` blocks of `block_bytes`, a power of two from 4 KiB on,
+    /// of an origin of `origin` bytes.
+    pub(crate) fn new(slots: u32, block_bytes: u64, policy: CachePolicy, origin: u64) -> Contents {
         assert!(block_bytes.is_power_of_two() && block_bytes >= 4096, "blocks of {block_bytes}");
-        Contents {
+        let mut contents = Contents {
             block_bytes,
             directory: Directory::new(slots),
             policy: policy::policy(policy, slots),
             valid: Marks::new(slots, (block_bytes / SECTOR) as usize),
-        }
+            curve: Curve::new(slots, 0, 0),
+        };
+        // The curve has what is left.
+        let most = slots as usize * (block_bytes as usize / 1000 * INDEX_PER_MILLE);
+        let left = most.saturating_sub(contents.index_bytes());
+        contents.curve = Curve::new(slots, origin.div_ceil(block_bytes), left);
+        contents
+    }
+
+    /// What it would hit if it were another.
+    pub(crate) fn curve(&self) -> &Curve {
+        &self.curve
     }
 
     /// Bytes of all that is kept of blocks beside their data.
     pub(crate) fn index_bytes(&self) -> usize {
-        self.directory.bytes() + self.policy.bytes() + self.valid.bytes()
+        self.directory.bytes() + self.policy.bytes() + self.valid.bytes() + self.curve.bytes()
     }
 
     /// How many blocks are held, and how many there is room for.
@@ -104,6 +121,7 @@ impl Contents {
             return None;
         }
         self.policy.touch(slot);
+        self.curve.read(piece.block);
         Some(self.place(slot, piece))
     }
 
@@ -115,8 +133,13 @@ impl Contents {
     }
 
     /// Where the bytes of `piece` are to be put, in bytes of the memory: it is held from now on. Answers
-    /// whether another block left for it, too; none if nobody may leave.
-    pub(crate) fn put(&mut self, piece: Piece) -> Option<Put> {
+    /// whether another block left for it, too; none if nobody may leave. `is_written`: by a client, else
+    /// it was read.
+    pub(crate) fn put(&mut self, piece: Piece, is_written: bool) -> Option<Put> {
+        match is_written {
+            true => self.curve.write(piece.block),
+            false => self.curve.read(piece.block),
+        }
         let (slot, replaced) = match self.directory.find(piece.block) {
             Some(slot) => (slot, false),
             None => self.admit(piece.block)?,
@@ -147,6 +170,7 @@ impl Contents {
 
     /// `piece` is not held any more; answers whether some of its block was.
     pub(crate) fn drop(&mut self, piece: Piece) -> bool {
+        self.curve.forget(piece.block);
         let Some(slot) = self.directory.find(piece.block) else { return false };
         self.valid.clear(slot, Self::sectors(piece));
         if !self.valid.has_any(slot) {

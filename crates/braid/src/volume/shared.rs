@@ -38,6 +38,10 @@ impl control::Volume for Shared {
         orders::carry_out(&self.media, &shard::Orders::new(self.remotes[0].clone(), giver), order)
     }
 
+    fn curves(&self) -> Option<Vec<control::CacheCurve>> {
+        caches::curves(&self.remotes[0])
+    }
+
     fn status(&self) -> Status {
         let members = self.members();
         let silent = shard::silent(&self.remotes, shard::PATIENCE);
