@@ -6,29 +6,35 @@
 //!   included; `raid0_read_in_flight`: the same through the table of requests in flight;
 //! * `raid1_read`, `raid1_write`: one request of two healthy members, whose superblocks say
 //!   "active"; `raid1_write_bitmap`: the same where the bit is set already;
+//! * `ram_read`: one read of a RAM disk; `cache_hit`: the same block of a cache in front of it, which
+//!   holds it and does not sample it for its curve, as hardly any block is;
 //! * `bare_copy`: the member and offset by arithmetic, and the copy; `bare_two_copies`: into both
 //!   members.
 //!
 //! The targets are `raid0_read - bare_copy <= 1500` and `raid1_read - raid0_read <= 300`. As a
 //! bench can only be held to a figure of its own, `raid0_read` itself is held to 1500, and
-//! `raid1_read` to what `raid0_read` takes (RAID0) plus 300.
+//! `raid1_read` to what `raid0_read` takes (RAID0) plus 300. So is `cache_hit` to what `ram_read` takes
+//! (RAM) plus 250.
 //!
 //! Instructions do not depend on what else the machine does, so these figures can be compared
 //! between days and machines where those of the other programs cannot.
 
 #![allow(missing_docs)] // The macros make items that have none.
 
+use std::future::Future;
 use std::hint::black_box;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use braid_array::geometry::Raid0;
 use braid_bench::mirrored::{DATA_OFFSET, NoTimers, Raid1Plan};
 use braid_block::{Completion, Flags, Io, Payload};
+use braid_cache::{Cache, Config};
 use braid_device::Ram;
 use braid_engine::redundant::Redundant;
 use braid_engine::{Array, Dev, InFlight, Pending};
-use braid_level::Raid0Layout;
+use braid_level::{CacheMode, CachePolicy, Raid0Layout};
 use braid_mem::{Advice, Buf, Pool, Region};
 use gungraun::prelude::*;
 use gungraun::{Callgrind, EventKind};
@@ -42,6 +48,8 @@ const MEMBER: u64 = 1 << 20;
 const PLACE: u64 = 7 * CHUNK + 3 * BLOCK as u64;
 /// What `raid0_read` takes.
 const RAID0: u64 = 750;
+/// What `ram_read` takes.
+const RAM: u64 = 660;
 
 struct Engine {
     dev: Dev,
@@ -146,6 +154,53 @@ fn raid1_write_bitmap((dev, payload): (Dev, Payload)) -> (Dev, Completion) {
     (dev, completion)
 }
 
+/// A RAM disk, and a buffer.
+fn ram() -> (Dev, Payload) {
+    let dev = Dev::new(Ram::new(MEMBER).expect("memory").device());
+    warm(dev)
+}
+
+/// A cache that holds all of it.
+fn cache(policy: CachePolicy) -> (Dev, Payload) {
+    let (origin, _) = ram();
+    let (mode, block) = (CacheMode::WriteThrough, BLOCK as u64);
+    let config = Config { size: 32 << 20, block, mode, policy, sequential_cutoff: None };
+    warm(Dev::new(Cache::new(origin, config).expect("memory")))
+}
+
+/// The device after requests for the block, and a buffer.
+fn warm(dev: Dev) -> (Dev, Payload) {
+    let pool = Pool::new(1 << 20).expect("memory");
+    let mut payload = Payload::from(pool.get(BLOCK).expect("a buffer"));
+    for _ in 0..3 {
+        let mut pending = dev.start(Io::read(PLACE, payload));
+        let mut cx = Context::from_waker(Waker::noop());
+        payload = match Pin::new(&mut pending).poll(&mut cx) {
+            Poll::Ready(completion) => completion.payload,
+            Poll::Pending => unreachable!("a RAM disk answers at once"),
+        };
+    }
+    (dev, payload)
+}
+
+#[library_benchmark]
+#[bench::one(ram())]
+fn ram_read((dev, payload): (Dev, Payload)) -> (Dev, Completion) {
+    let completion = at_once(&dev, Io::read(black_box(PLACE), payload));
+    (dev, completion)
+}
+
+#[library_benchmark(config = LibraryBenchmarkConfig::default()
+    .tool(Callgrind::default().hard_limits([(EventKind::Ir, RAM + 250)])))]
+#[bench::s3_fifo(cache(CachePolicy::S3Fifo))]
+#[bench::sieve(cache(CachePolicy::Sieve))]
+#[bench::arc(cache(CachePolicy::Arc))]
+#[bench::lru(cache(CachePolicy::Lru))]
+fn cache_hit((dev, payload): (Dev, Payload)) -> (Dev, Completion) {
+    let completion = at_once(&dev, Io::read(black_box(PLACE), payload));
+    (dev, completion)
+}
+
 /// Four members and a buffer.
 fn memory() -> (Vec<Region>, Buf) {
     let member = || Region::new(MEMBER as usize, Advice::SparseHuge).expect("memory");
@@ -183,6 +238,8 @@ library_benchmark_group!(
         raid1_read,
         raid1_write,
         raid1_write_bitmap,
+        ram_read,
+        cache_hit,
         bare_copy,
         bare_two_copies,
     ]

@@ -12,7 +12,7 @@ mod status;
 
 use libfuzzer_sys::fuzz_target;
 use order::{Order, OrderAnswer};
-use status::Status;
+use status::{CacheCurve, Status};
 
 fuzz_target!(|data: &[u8]| {
     fuzz::fuzz_bodies(data);

@@ -1,5 +1,6 @@
 //! What can be typed.
 
+mod cache;
 mod lab;
 mod metadata;
 mod whole;
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::volume::{Attach, IoMode};
 
+pub(crate) use cache::{Cache, CacheAdvise};
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabRun, LabTarget};
 pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
 pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
@@ -74,6 +76,9 @@ pub(crate) enum Command {
     Save(Save),
     /// Take a volume's content from a file that `save` wrote
     Restore(Restore),
+    /// Ask a cache what it is good for
+    #[command(subcommand)]
+    Cache(Cache),
     /// Say what this machine offers, and what to do about what it lacks
     Doctor(Doctor),
     /// Measure layouts against each other

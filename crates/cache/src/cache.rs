@@ -16,16 +16,18 @@
 //! * Of a write that failed nothing is held: its sectors may be old or new, as the origin has them.
 //! * A hit allocates nothing.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 
 use braid_block::{Completion, Extent, Io, Limits, Op, Payload, Span};
-use braid_engine::{Dev, Device, Pending};
+use braid_engine::{Clock, Dev, Device, Pending};
 use braid_level::{CacheMode, CachePolicy};
 
 use crate::contents::{Contents, Piece};
 use crate::counters::Counters;
+use crate::curve;
 use crate::memory::Memory;
 use crate::ranges::Ranges;
 use crate::streams::Streams;
@@ -59,6 +61,7 @@ pub(crate) struct Inner {
     streams: RefCell<Streams>,
     counters: RefCell<Counters>,
     ranges: Rc<Ranges>,
+    clock: OnceCell<Rc<dyn Clock>>,
 }
 
 impl Cache {
@@ -70,16 +73,23 @@ impl Cache {
         let Config { size, block, policy, sequential_cutoff, .. } = config;
         let slots = slots_of(size, block).ok_or(io::ErrorKind::InvalidInput)?;
         let memory = Memory::new((u64::from(slots) * block) as usize)?;
+        let origin_bytes = origin.limits().size;
         let inner = Inner {
             origin,
             config,
             memory: RefCell::new(memory),
-            contents: RefCell::new(Contents::new(slots, block, policy)),
+            contents: RefCell::new(Contents::new(slots, block, policy, origin_bytes)),
             streams: RefCell::new(Streams::new(sequential_cutoff)),
             counters: RefCell::default(),
             ranges: Rc::default(),
+            clock: OnceCell::new(),
         };
         Ok(Cache { inner: Rc::new(inner) })
+    }
+
+    /// Counts from now on how long the origin takes to read, by `clock`; by the first that is given.
+    pub fn time_origin(&self, clock: Rc<dyn Clock>) {
+        self.inner.clock.get_or_init(|| clock);
     }
 
     /// How it was made.
@@ -124,6 +134,11 @@ impl Cache {
             memory.copy(from..from + block as usize, one.to.index() * block as usize);
         }
         memory.shrink(len)
+    }
+
+    /// What it would miss with another policy, or at another size.
+    pub fn curve(&self) -> curve::Report {
+        self.inner.contents.borrow().curve().report()
     }
 
     /// How many blocks are held, and how many there is room for.
@@ -200,7 +215,10 @@ impl Inner {
             taken.finish();
             return io.complete(Ok(()));
         }
+        let now = || self.clock.get().map_or(Duration::ZERO, |clock| clock.now());
+        let start = now();
         let mut done = self.origin.start(io).await;
+        let took = now().saturating_sub(start);
         let is_kept = !is_long && done.result.is_ok() && !self.ranges.was_given_up(&blocks);
         if is_kept {
             self.keep(span, &mut done.payload, false);
@@ -209,7 +227,9 @@ impl Inner {
         counters.disk_reads += 1;
         if done.result.is_ok() {
             counters.reads += 1;
+            counters.cache_misses += u64::from(!is_long);
             counters.uncached_reads += u64::from(is_long);
+            counters.origin_read_time += took;
             counters.bytes_read += span.len;
             counters.bytes_from_origin += span.len;
         }
@@ -268,7 +288,7 @@ impl Inner {
         let memory = self.memory.borrow();
         let mut cursor = Cursor::new(payload);
         for piece in contents.pieces(span) {
-            let Some(put) = contents.put(piece) else { continue };
+            let Some(put) = contents.put(piece, is_written) else { continue };
             cursor.each(piece.len, |done, part| memory.write(put.at + done, part));
             counters.cache_writes += 1;
             let replaced = u64::from(put.replaced);

@@ -11,6 +11,7 @@ use std::ops::Range;
 use braid_block::Span;
 use braid_level::CachePolicy;
 
+use crate::curve::Curve;
 use crate::directory::Directory;
 use crate::marks::{Marks, SECTOR};
 use crate::policy::{self, Occupants, Policy};
@@ -31,10 +32,16 @@ pub(crate) struct Piece {
 pub(crate) struct Contents {
     block_bytes: u64,
     pub(crate) name: CachePolicy,
+    /// Blocks of the origin.
+    origin: u64,
     pub(crate) directory: Directory,
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) valid: Marks,
+    curve: Curve,
 }
+
+/// Of the data, what may be kept beside it at most: 15 of 1000 bytes, as the manual says.
+const INDEX_PER_MILLE: usize = 15;
 
 /// What a policy is told of slots: what is held here is held by the origin too.
 struct Evictable<'a>(&'a Directory);
@@ -50,21 +57,40 @@ impl Occupants for Evictable<'_> {
 }
 
 impl Contents {
-    /// Nothing is held; there is room for `slots` blocks of `block_bytes`, a power of two from 4 KiB on.
-    pub(crate) fn new(slots: u32, block_bytes: u64, policy: CachePolicy) -> Contents {
+    /// Nothing is held; there is room for `slots` blocks of `block_bytes`, a power of two from 4 KiB on,
+    /// of an origin of `origin` bytes.
+    pub(crate) fn new(slots: u32, block_bytes: u64, policy: CachePolicy, origin: u64) -> Contents {
         assert!(block_bytes.is_power_of_two() && block_bytes >= 4096, "blocks of {block_bytes}");
-        Contents {
+        let mut contents = Contents {
             block_bytes,
             name: policy,
+            origin: origin.div_ceil(block_bytes),
             directory: Directory::new(slots),
             policy: policy::policy(policy, slots),
             valid: Marks::new(slots, (block_bytes / SECTOR) as usize),
-        }
+            curve: Curve::new(slots, 0, 0),
+        };
+        contents.start_curve();
+        contents
+    }
+
+    /// Has the curve begin anew: it has what memory the rest of the index leaves.
+    pub(crate) fn start_curve(&mut self) {
+        let slots = self.directory.slots();
+        self.curve = Curve::new(slots, 0, 0);
+        let most = slots as usize * (self.block_bytes as usize / 1000 * INDEX_PER_MILLE);
+        let left = most.saturating_sub(self.index_bytes());
+        self.curve = Curve::new(slots, self.origin, left);
+    }
+
+    /// What it would hit if it were another.
+    pub(crate) fn curve(&self) -> &Curve {
+        &self.curve
     }
 
     /// Bytes of all that is kept of blocks beside their data.
     pub(crate) fn index_bytes(&self) -> usize {
-        self.directory.bytes() + self.policy.bytes() + self.valid.bytes()
+        self.directory.bytes() + self.policy.bytes() + self.valid.bytes() + self.curve.bytes()
     }
 
     /// How many blocks are held, and how many there is room for.
@@ -106,6 +132,7 @@ impl Contents {
             return None;
         }
         self.policy.touch(slot);
+        self.curve.read(piece.block);
         Some(self.place(slot, piece))
     }
 
@@ -117,8 +144,13 @@ impl Contents {
     }
 
     /// Where the bytes of `piece` are to be put, in bytes of the memory: it is held from now on. Answers
-    /// whether another block left for it, too; none if nobody may leave.
-    pub(crate) fn put(&mut self, piece: Piece) -> Option<Put> {
+    /// whether another block left for it, too; none if nobody may leave. `is_written`: by a client, else
+    /// it was read.
+    pub(crate) fn put(&mut self, piece: Piece, is_written: bool) -> Option<Put> {
+        match is_written {
+            true => self.curve.write(piece.block),
+            false => self.curve.read(piece.block),
+        }
         let (slot, replaced) = match self.directory.find(piece.block) {
             Some(slot) => (slot, false),
             None => self.admit(piece.block)?,
@@ -149,6 +181,7 @@ impl Contents {
 
     /// `piece` is not held any more; answers whether some of its block was.
     pub(crate) fn drop(&mut self, piece: Piece) -> bool {
+        self.curve.forget(piece.block);
         let Some(slot) = self.directory.find(piece.block) else { return false };
         self.valid.clear(slot, Self::sectors(piece));
         if !self.valid.has_any(slot) {

@@ -3,6 +3,7 @@
 //! ```text
 //!   request ──▶ Cache ──▶ contents: directory, policy, marks ──▶ a place in memory      pure
 //!                 │       streams: what goes past it                                    pure
+//!                 │       curve: what it would hit if it were another                   pure
 //!                 └─────▶ ranges: one request a block ──▶ origin
 //! ```
 //!
@@ -12,6 +13,7 @@
 mod cache;
 mod contents;
 mod counters;
+pub mod curve;
 mod directory;
 mod list;
 mod marks;

@@ -64,6 +64,8 @@ impl Contents {
         self.directory = Directory::of(slots, placed.iter().map(|(one, block)| (one.to, *block)));
         self.policy = policy::policy(self.name, slots);
         placed.iter().for_each(|(one, block)| self.policy.admit(one.to, *block));
+        // Its sizes are shares of this one.
+        self.start_curve();
         placed.into_iter().map(|(one, _)| one).filter(|one| one.from != one.to).collect()
     }
 }
@@ -87,7 +89,7 @@ mod tests {
     fn read(contents: &mut Contents, block: u64) {
         let piece = contents.pieces(Span::new(block * BLOCK, BLOCK)).next().expect("a block");
         if contents.hit(piece).is_none() {
-            contents.put(piece);
+            contents.put(piece, false);
         }
     }
 
@@ -100,7 +102,7 @@ mod tests {
             (CachePolicy::Sieve, [1, 5, 6, 7]),
             (CachePolicy::S3Fifo, [1, 5, 6, 7]),
         ] {
-            let mut contents = Contents::new(8, BLOCK, name);
+            let mut contents = Contents::new(8, BLOCK, name, 1 << 20);
             (0..8).for_each(|block| read(&mut contents, block));
             read(&mut contents, 1);
             read(&mut contents, 5);

@@ -62,7 +62,7 @@ impl Cache {
             let bytes = bytes_of(&sectors);
             let (within, len) = (bytes.start as u64, bytes.len() as u64);
             let piece = Piece { block: kept.block, within, len };
-            let Some(put) = contents.put(piece) else { return false };
+            let Some(put) = contents.put(piece, false) else { return false };
             self.inner.memory.borrow().write(put.at, &data[bytes]);
         }
         true

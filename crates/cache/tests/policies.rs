@@ -1,64 +1,13 @@
 //! Policies: what they may never do, whatever is asked, and how often they hit.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
+mod traces;
 
-use braid_cache::policy::{Occupants, Policy, policy};
+use std::collections::{BTreeMap, BTreeSet};
+
 use braid_cache::{Directory, Slot};
 use braid_level::CachePolicy;
-use braid_seed::Rng;
 use proptest::prelude::*;
-
-/// Blocks in slots, as a cache has them, without data.
-struct Blocks {
-    directory: Directory,
-    pinned: BTreeSet<u64>,
-}
-
-impl Occupants for Blocks {
-    fn block_of(&self, slot: Slot) -> u64 {
-        self.directory.block_of(slot)
-    }
-
-    fn may_leave(&self, slot: Slot) -> bool {
-        !self.pinned.contains(&self.directory.block_of(slot))
-    }
-}
-
-struct Cache {
-    blocks: Blocks,
-    policy: Box<dyn Policy>,
-}
-
-impl Cache {
-    fn new(name: CachePolicy, slots: u32) -> Cache {
-        let blocks = Blocks { directory: Directory::new(slots), pinned: BTreeSet::new() };
-        Cache { blocks, policy: policy(name, slots) }
-    }
-
-    /// Uses `block`; answers whether it was there.
-    fn get(&mut self, block: u64) -> bool {
-        if let Some(slot) = self.blocks.directory.find(block) {
-            self.policy.touch(slot);
-            return true;
-        }
-        if self.blocks.directory.used() == self.blocks.directory.slots() {
-            let Some(slot) = self.policy.evict(block, &self.blocks) else { return false };
-            assert!(self.blocks.may_leave(slot), "who was pinned left");
-            self.blocks.directory.remove(slot);
-        }
-        let slot = self.blocks.directory.insert(block).expect("room was made");
-        self.policy.admit(slot, block);
-        false
-    }
-
-    fn forget(&mut self, block: u64) {
-        if let Some(slot) = self.blocks.directory.find(block) {
-            self.policy.forget(slot);
-            self.blocks.directory.remove(slot);
-        }
-    }
-}
+use traces::{Cache, looping, zipf, zipf_with_scans};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -109,6 +58,35 @@ proptest! {
         }
     }
 
+    /// A directory is a map from blocks to slots, whatever comes and goes; it never grows.
+    #[test]
+    fn a_directory_is_a_map(slots in 0..40_u32, steps in prop::collection::vec((0..100_u64, any::<bool>()), 0..400)) {
+        let mut directory = Directory::new(slots);
+        let bytes = directory.bytes();
+        let mut model = BTreeMap::new();
+        for (block, is_coming) in steps {
+            let there = directory.find(block);
+            prop_assert_eq!(there, model.get(&block).copied());
+            match there {
+                None if is_coming => {
+                    let slot = directory.insert(block);
+                    prop_assert_eq!(slot.is_some(), model.len() < slots as usize);
+                    model.extend(slot.map(|slot| (block, slot)));
+                }
+                Some(slot) if !is_coming => {
+                    prop_assert_eq!(directory.block_of(slot), block);
+                    directory.remove(slot);
+                    model.remove(&block);
+                }
+                _ => {}
+            }
+            let taken: BTreeSet<Slot> = directory.iter().collect();
+            prop_assert_eq!(taken, model.values().copied().collect::<BTreeSet<Slot>>());
+            prop_assert_eq!(directory.used() as usize, model.len());
+        }
+        prop_assert_eq!((directory.bytes(), directory.slots()), (bytes, slots));
+    }
+
     /// Of LRU it is known who leaves.
     #[test]
     fn lru_is_lru(slots in 1..8_u32, blocks in prop::collection::vec(0..20_u64, 1..200)) {
@@ -125,55 +103,7 @@ proptest! {
     }
 }
 
-/// Draws from 0 to `items`, the n-th with a probability like n to the power of -`skew`.
-struct Zipf {
-    sums: Vec<f64>,
-    rng: RefCell<Rng>,
-}
-
-impl Zipf {
-    fn new(items: u64, skew: f64, seed: u64) -> Zipf {
-        let mut sum = 0.0;
-        let sums = (1..=items).map(|rank| {
-            sum += (rank as f64).powf(-skew);
-            sum
-        });
-        Zipf { sums: sums.collect(), rng: RefCell::new(Rng::new(seed)) }
-    }
-
-    fn draw(&self) -> u64 {
-        let all = self.sums.last().copied().unwrap_or(0.0);
-        let at = self.rng.borrow_mut().below(1 << 53) as f64 / (1_u64 << 53) as f64 * all;
-        self.sums.partition_point(|sum| *sum < at) as u64
-    }
-}
-
-const ITEMS: u64 = 50_000;
 const SLOTS: u32 = 5_000;
-
-fn zipf(requests: usize) -> Vec<u64> {
-    let zipf = Zipf::new(ITEMS, 0.9, 1);
-    (0..requests).map(|_| zipf.draw()).collect()
-}
-
-/// Every 20,000 requests a scan over as many blocks as the cache holds, none of them seen before.
-fn zipf_with_scans(requests: usize) -> Vec<u64> {
-    let zipf = Zipf::new(ITEMS, 0.9, 2);
-    let mut next = 1 << 40;
-    let mut trace = Vec::new();
-    while trace.len() < requests {
-        trace.extend((0..20_000).map(|_| zipf.draw()));
-        trace.extend(next..next + u64::from(SLOTS));
-        next += u64::from(SLOTS);
-    }
-    trace
-}
-
-/// A loop that is a fifth longer than the cache.
-fn looping(requests: usize) -> Vec<u64> {
-    let length = u64::from(SLOTS) * 6 / 5;
-    (0..requests as u64).map(|index| index % length).collect()
-}
 
 fn hit_ratio(name: CachePolicy, trace: &[u64]) -> f64 {
     let mut cache = Cache::new(name, SLOTS);
@@ -183,7 +113,8 @@ fn hit_ratio(name: CachePolicy, trace: &[u64]) -> f64 {
 
 #[test]
 fn s3_fifo_keeps_what_is_popular_through_scans() {
-    let traces = [zipf(400_000), zipf_with_scans(400_000), looping(400_000)];
+    let traces =
+        [zipf(SLOTS, 400_000, 1), zipf_with_scans(SLOTS, 400_000, 2), looping(SLOTS, 400_000, 0)];
     let ratios: Vec<Vec<f64>> = traces
         .iter()
         .map(|trace| CachePolicy::ALL.iter().map(|name| hit_ratio(*name, trace)).collect())

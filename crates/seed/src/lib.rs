@@ -3,7 +3,11 @@
 //!
 //! Deliberately absent: seeds from the clock, and secrets. Whoever wants either asks the system.
 
+mod zipf;
+
 use std::ops::RangeInclusive;
+
+pub use zipf::Zipf;
 
 /// A generator with 64 bits of state.
 #[derive(Clone, Debug)]

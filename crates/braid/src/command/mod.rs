@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod assemble;
+mod cache;
 mod cat;
 mod completions;
 mod create;
@@ -61,6 +62,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Save(options) => whole::save(&options),
         Command::Restore(options) => whole::restore(&options),
         Command::Speed(speed) => member::speed(&speed),
+        Command::Cache(cache) => cache::cache(&cache),
         Command::Examine(examine) => examine::examine(&examine),
         Command::Create(create) => create::create(&create),
         Command::Assemble(assemble) => assemble::assemble(&assemble),

@@ -276,9 +276,17 @@ fn render_cache(cache: &CacheStatus) -> String {
     let hits = cache
         .hit_percent()
         .map_or("nothing was read yet".to_owned(), |hits| format!("{hits:.1} % of reads are hits"));
+    let saved = match cache.origin_read_us {
+        Some(mean) => format!(
+            "; {:.1} s of waiting saved, at {:.2} ms for a read of the origin",
+            cache.saved_us as f64 / 1e6,
+            mean as f64 / 1e3
+        ),
+        None => String::new(),
+    };
     format!(
         "{:>8}: {}, {}, {:#} of {:#} in use, in blocks of {:#}; {hits}; {:#} came from memory, {:#} from \
-         the origin\n",
+         the origin{saved}\n",
         "cache",
         cache.mode,
         cache.policy,

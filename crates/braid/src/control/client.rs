@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::giver::{ACCEPTED, BEGUN, PHASE};
-use super::{Order, OrderAnswer, Status, StopAnswer};
+use super::{CacheCurve, Order, OrderAnswer, Status, StopAnswer};
 
 /// For an answer that nothing but the volume's process is needed for.
 const SOON: Duration = Duration::from_secs(5);
@@ -87,11 +87,20 @@ impl Progress {
 
 /// Asks the volume at `socket` how it is.
 pub(crate) fn get_status(socket: &Path) -> Result<Status, ControlError> {
+    get(socket, "/v1/status")
+}
+
+/// Asks the volume at `socket` what its caches would be if they were others; none if they do not answer.
+pub(crate) fn get_curves(socket: &Path) -> Result<Option<Vec<CacheCurve>>, ControlError> {
+    get(socket, "/v1/curves")
+}
+
+fn get<T: DeserializeOwned>(socket: &Path, target: &str) -> Result<T, ControlError> {
     let progress = Progress::default();
     run(async {
         let asked = async {
             let stream = connect(socket).await?;
-            exchange(stream, "GET", "/v1/status", Bytes::new(), progress).await
+            exchange(stream, "GET", target, Bytes::new(), progress).await
         };
         let body = timeout(SOON, asked).await.unwrap_or(Err(ControlError::TimedOut(SOON)));
         parse(&body?)

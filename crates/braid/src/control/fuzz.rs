@@ -6,7 +6,7 @@
 //! This crate is a program and nothing can be linked to it: `fuzz/` has this file, and those of the
 //! bodies, among its own. What shows an answer is reached by the test below only.
 
-use super::{Order, OrderAnswer, Status};
+use super::{CacheCurve, Order, OrderAnswer, Status};
 
 /// Any bytes as each of the bodies; the status, if it is one.
 pub(crate) fn fuzz_bodies(data: &[u8]) -> Option<Status> {
@@ -20,6 +20,11 @@ pub(crate) fn fuzz_bodies(data: &[u8]) -> Option<Status> {
         let again = serde_json::from_slice::<OrderAnswer>(&written);
         let again = again.expect("an answer that was written");
         assert_eq!((again.text, again.outcome), (answer.text, answer.outcome));
+    }
+    if let Ok(curves) = serde_json::from_slice::<Vec<CacheCurve>>(data) {
+        let written = serde_json::to_string(&curves).expect("curves can be written");
+        let again = serde_json::from_str::<Vec<CacheCurve>>(&written).expect("curves that were");
+        assert_eq!(serde_json::to_string(&again).expect("the same"), written);
     }
     let mut status = serde_json::from_slice::<Status>(data).ok()?;
     if let Some(nbd) = &mut status.nbd {

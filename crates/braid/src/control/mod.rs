@@ -3,6 +3,7 @@
 //! | request             | answer                                                        |
 //! |---------------------|---------------------------------------------------------------|
 //! | `GET /v1/status`    | [`Status`]                                                    |
+//! | `GET /v1/curves`    | a [`CacheCurve`] of each cache; `null` if they do not answer  |
 //! | `POST /v1/stop`     | when it has detached and takes no more requests; 409 if held  |
 //! | `POST /v1/order`    | an [`Order`] carried out, or why not: [`OrderAnswer`]         |
 //!
@@ -20,12 +21,14 @@ mod order;
 mod server;
 mod status;
 
-pub(crate) use client::{ControlError, get_status, get_statuses, post_order, post_stop, time_for};
+pub(crate) use client::{
+    ControlError, get_curves, get_status, get_statuses, post_order, post_stop, time_for,
+};
 pub(crate) use giver::Giver;
 pub(crate) use order::{Order, OrderAnswer, Outcome, WholeOrder};
 pub(crate) use server::{Event, Server, StopAnswer, Volume, serve};
 pub(crate) use status::{
-    ArrayMember, ArrayStatus, AttachedStatus, CacheStatus, DeviceStatus, ExportStatus, JobStatus,
-    LeftOutStatus, LogCostStatus, MemberStatus, OUTPUT_VERSION, RamStatus, ScrubStatus, Status,
-    SuspectStatus,
+    ArrayMember, ArrayStatus, AttachedStatus, CacheCurve, CacheStatus, CurvePoint, DeviceStatus,
+    ExportStatus, JobStatus, LeftOutStatus, LogCostStatus, MemberStatus, OUTPUT_VERSION, RamStatus,
+    ScrubStatus, Status, SuspectStatus,
 };

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::giver::Giver;
-use super::{Order, OrderAnswer, Status};
+use super::{CacheCurve, Order, OrderAnswer, Status};
 use crate::process::Process;
 
 /// What the main thread of a volume waits for.
@@ -50,6 +50,9 @@ pub(crate) struct StopAnswer {
 pub(crate) trait Volume: Send + Sync {
     /// How it is.
     fn status(&self) -> Status;
+
+    /// What its caches would be if they were others; none if they do not answer.
+    fn curves(&self) -> Option<Vec<CacheCurve>>;
 
     /// Carries out an order, if its giver is still there when it begins, and waits until it is.
     fn carry_out(&self, order: Order, giver: Giver) -> OrderAnswer;
@@ -125,6 +128,7 @@ pub(crate) fn serve(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let app = Router::new()
         .route("/v1/status", get(get_status))
+        .route("/v1/curves", get(get_curves))
         .route("/v1/stop", post(post_stop))
         .route("/v1/order", post(post_order))
         .with_state(Shared { volume, events })
@@ -153,6 +157,13 @@ pub(crate) fn serve(
 async fn get_status(State(shared): State<Shared>) -> Result<Json<Status>, StatusCode> {
     // It asks the shards, which may be busy; others are answered meanwhile.
     let asked = tokio::task::spawn_blocking(move || shared.volume.status());
+    asked.await.map(Json).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+async fn get_curves(
+    State(shared): State<Shared>,
+) -> Result<Json<Option<Vec<CacheCurve>>>, StatusCode> {
+    let asked = tokio::task::spawn_blocking(move || shared.volume.curves());
     asked.await.map(Json).map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
 }
 

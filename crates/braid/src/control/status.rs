@@ -226,8 +226,8 @@ impl ArrayStatus {
 }
 
 /// A cache. Counters are since it was brought up, of requests that were answered well, under the names
-/// that RapidCache gave to them: `reads = cache_hits + disk_reads` less those that failed, `bytes_read =
-/// bytes_from_ram + bytes_from_origin`.
+/// that RapidCache gave to them, and others: `reads = cache_hits + cache_misses + uncached_reads`,
+/// `bytes_read = bytes_from_ram + bytes_from_origin`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct CacheStatus {
     /// As it is written in the stack.
@@ -243,6 +243,8 @@ pub(crate) struct CacheStatus {
     pub(crate) reads: u64,
     pub(crate) writes: u64,
     pub(crate) cache_hits: u64,
+    #[serde(default)]
+    pub(crate) cache_misses: u64,
     pub(crate) replacement: u64,
     pub(crate) write_replacement: u64,
     /// None ever: a read drops nothing. RapidCache has the number.
@@ -258,6 +260,37 @@ pub(crate) struct CacheStatus {
     pub(crate) bytes_from_ram: u64,
     pub(crate) bytes_from_origin: u64,
     pub(crate) bytes_written: u64,
+    /// What a read of the origin takes in the mean; `null` before the first.
+    #[serde(default)]
+    pub(crate) origin_read_us: Option<u64>,
+    /// What the hits would have waited for the origin: their number times that.
+    #[serde(default)]
+    pub(crate) saved_us: u64,
+}
+
+/// What a cache would be if it were another: its miss-ratio curve. The answer to `GET /v1/curves`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct CacheCurve {
+    pub(crate) cache: CacheStatus,
+    /// Reads of blocks that the curve is of.
+    pub(crate) block_reads: u64,
+    /// From the smallest size to the largest, and of each the policies; none if the cache is too small
+    /// to have a curve.
+    pub(crate) points: Vec<CurvePoint>,
+}
+
+/// One policy at one size.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct CurvePoint {
+    pub(crate) policy: String,
+    pub(crate) size_bytes: u64,
+    /// Of a million reads of blocks, how many would have missed, and the standard error of that.
+    pub(crate) miss_ppm: u32,
+    pub(crate) error_ppm: u32,
+    /// Whether it would have been full: if not, a larger one would not have hit more.
+    pub(crate) filled: bool,
+    /// Reads of the sample of blocks that it is made from.
+    pub(crate) sampled_reads: u64,
 }
 
 impl CacheStatus {

@@ -79,6 +79,7 @@ impl Builder<'_> {
     fn cached(&mut self, config: Config, text: &str, origin: &Part) -> io::Result<Option<Dev>> {
         let Some(origin) = self.part(origin)? else { return Ok(None) };
         let cache = Cache::new(origin, config)?;
+        cache.time_origin(Rc::new(ExecutorClock::new(self.handle)));
         self.caches.push((text.to_owned(), cache.clone()));
         Ok(Some(Dev::new(cache)))
     }

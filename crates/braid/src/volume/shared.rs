@@ -43,6 +43,10 @@ impl control::Volume for Shared {
         orders::carry_out(&self.media, &self.live, &orders, order)
     }
 
+    fn curves(&self) -> Option<Vec<control::CacheCurve>> {
+        caches::curves(&self.remotes[0])
+    }
+
     fn status(&self) -> Status {
         let members = self.members();
         let limits = self.live.limits();

@@ -1,0 +1,67 @@
+//! `braid cache advise`: asks a volume for the curves of its caches, and shows what they say.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+
+use braid_lab_report::report::render::render_html;
+
+use super::advice::Advice;
+use super::show;
+use crate::cli;
+use crate::control::{self, CacheCurve, ControlError, OUTPUT_VERSION};
+use crate::failure::{Context, Failure};
+use crate::places::{Places, check_name};
+
+pub(super) fn advise(options: &cli::CacheAdvise) -> Result<(), Failure> {
+    let name = &options.name;
+    let curves = curves_of(name)?;
+    let advices: Vec<Advice> = curves.iter().map(Advice::of).collect();
+    if options.json {
+        let caches: Vec<_> = advices.iter().map(show::json).collect();
+        let json = serde_json::json!({
+            "output_version": OUTPUT_VERSION,
+            "volume": name,
+            "caches": caches,
+        });
+        println!("{json}");
+        return Ok(());
+    }
+    if let Some(file) = &options.html {
+        let page = render_html(&show::report(name, &advices)).context("cannot draw the page")?;
+        return write_new(file, &page);
+    }
+    let is_coloured = std::io::stdout().is_terminal();
+    print!("{}", show::text(name, &advices, is_coloured));
+    Ok(())
+}
+
+fn curves_of(name: &str) -> Result<Vec<CacheCurve>, Failure> {
+    check_name(name)?;
+    let socket = Places::from_environment().control(name);
+    let curves = control::get_curves(&socket).map_err(|error| match error {
+        ControlError::Unreachable(_) => Failure::failed(format!("no volume called {name} is up"))
+            .next("`braid status` lists those that are"),
+        other => Failure::failed(format!("{name}: {other}")).next(other.next(name)),
+    })?;
+    let Some(curves) = curves else {
+        let text = format!("{name}: the shard of its caches does not answer");
+        return Err(Failure::failed(text).next(format!("`braid status {name}` says why")));
+    };
+    if curves.is_empty() {
+        let next = "`braid up 'cache(size=1G, DEVICE)'` puts a cache in front of a device";
+        return Err(Failure::failed(format!("{name} has no cache")).next(next));
+    }
+    Ok(curves)
+}
+
+fn write_new(file: &Path, page: &str) -> Result<(), Failure> {
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).open(file);
+    let mut made = match made {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let text = format!("{} is there already; nothing was written", file.display());
+            return Err(Failure::refused(text).next("name another file"));
+        }
+        made => made.context(format!("cannot write {}", file.display()))?,
+    };
+    made.write_all(page.as_bytes()).context(format!("cannot write {}", file.display()))
+}
