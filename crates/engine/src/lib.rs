@@ -29,6 +29,6 @@ pub use array::Array;
 pub use clock::Clock;
 pub use device::{Dev, Device};
 pub use inflight::InFlight;
-pub use offered::{Offered, WritePermit};
+pub use offered::{Earlier, Offered, WritePermit};
 pub use pending::{CompletionSource, Pending, Ticket, Token, Watch, Watched, join_all};
 pub use signal::Signal;

@@ -10,8 +10,8 @@
 //!
 //! Invariants
 //! * Only what modifies asks for the lock, and only exports do: what is behind them works on.
-//! * A connection goes on with the device that it began with; what is exchanged is for those that
-//!   come, and for exports that follow [`Offered::changes`].
+//! * A connection goes on with the device that it began with, or with another of the same shape: one of
+//!   another size is for those that come, and for exports that can tell their client.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -28,19 +28,40 @@ struct Inner {
     dev: RefCell<Dev>,
     locked: Cell<bool>,
     changes: Cell<u64>,
+    /// Of all eras.
     under_way: Rc<()>,
+    era: RefCell<Era>,
 }
+
+/// From one exchange of the device to the next. There are as many as it has writes under way, and one
+/// for whoever looks.
+type Era = Rc<Rc<()>>;
 
 /// A write that was let through, until it is answered.
 #[derive(Debug)]
 pub struct WritePermit {
-    _under_way: Rc<()>,
+    _era: Era,
+}
+
+/// The writes that were let through before the device was exchanged.
+#[derive(Debug)]
+pub struct Earlier {
+    era: Era,
+}
+
+impl Earlier {
+    /// Whether all of them are answered.
+    pub fn are_answered(&self) -> bool {
+        Rc::strong_count(&self.era) == 1
+    }
 }
 
 impl From<Dev> for Offered {
     fn from(dev: Dev) -> Offered {
         let (locked, changes) = (Cell::new(false), Cell::new(0));
-        let inner = Inner { dev: RefCell::new(dev), locked, changes, under_way: Rc::new(()) };
+        let under_way = Rc::new(());
+        let era = RefCell::new(Rc::new(Rc::clone(&under_way)));
+        let inner = Inner { dev: RefCell::new(dev), locked, changes, under_way, era };
         Offered { inner: Rc::new(inner) }
     }
 }
@@ -51,10 +72,13 @@ impl Offered {
         self.inner.dev.borrow().clone()
     }
 
-    /// Offers `dev` from now on, which has the content of the one before.
-    pub fn exchange(&self, dev: Dev) {
+    /// Offers `dev` from now on, which has the content of the one before. What is under way in that one
+    /// goes on there.
+    pub fn exchange(&self, dev: Dev) -> Earlier {
         *self.inner.dev.borrow_mut() = dev;
         self.inner.changes.set(self.inner.changes.get() + 1);
+        let next = Rc::new(Rc::clone(&self.inner.under_way));
+        Earlier { era: self.inner.era.replace(next) }
     }
 
     /// Lets no more writes of clients through, or lets them again.
@@ -78,11 +102,13 @@ impl Offered {
     /// For a write that is let through.
     #[inline]
     pub fn permit(&self) -> WritePermit {
-        WritePermit { _under_way: Rc::clone(&self.inner.under_way) }
+        WritePermit { _era: Rc::clone(&self.inner.era.borrow()) }
     }
 
     /// Whether all writes that were let through are answered.
     pub fn is_quiet(&self) -> bool {
-        Rc::strong_count(&self.inner.under_way) == 1
+        // What offers it, and this era, which nobody else has; of the eras before none has a write left.
+        let era = Rc::strong_count(&self.inner.era.borrow());
+        Rc::strong_count(&self.inner.under_way) == 2 && era == 1
     }
 }

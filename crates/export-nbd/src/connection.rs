@@ -109,7 +109,7 @@ impl Export {
     pub async fn serve_by<S: Stream>(&self, door: &Door, stream: S, inbox: Buf) -> End {
         let mut inbox = Inbox::new(inbox);
         // What the client hears of in the handshake is what it has for as long as it is there.
-        let (dev, export) = (self.offered.dev(), self.info());
+        let (dev, changes, export) = (self.offered.dev(), self.offered.changes(), self.info());
         let exports = match self.exports() {
             Ok(exports) => Arc::new(exports),
             Err(error) => {
@@ -143,6 +143,7 @@ impl Export {
         let parts = Parts {
             stream,
             dev,
+            changes,
             offered: self.offered.clone(),
             pool: self.pool.clone(),
             export: Arc::new(export),

@@ -64,6 +64,8 @@ const MOST_HELD: u64 = 8 << 20;
 pub(crate) struct Parts<S> {
     pub(crate) stream: S,
     pub(crate) dev: Dev,
+    /// The changes of what is offered that `dev` is as of.
+    pub(crate) changes: u64,
     pub(crate) offered: Offered,
     pub(crate) pool: Pool,
     pub(crate) export: Arc<ExportInfo>,
@@ -197,6 +199,18 @@ impl<S: Stream> Session<S> {
         }
     }
 
+    /// Goes on with the device that is offered now, if the client need not know: of another size it was
+    /// not told. Between two requests: a write that is coming in ends where it began.
+    #[cold]
+    fn follow(&mut self) {
+        let dev = self.parts.offered.dev();
+        let shape = |dev: &Dev| (dev.limits().size, dev.limits().logical_block);
+        if shape(&dev) == shape(&self.parts.dev) {
+            self.parts.dev = dev;
+        }
+        self.parts.changes = self.parts.offered.changes();
+    }
+
     /// Starts every request that has come whole.
     fn parse(&mut self, cx: &mut Context<'_>) -> Held {
         loop {
@@ -221,6 +235,9 @@ impl<S: Stream> Session<S> {
                 }
                 ParsedHeader::Request(raw) => raw,
             };
+            if self.parts.changes != self.parts.offered.changes() {
+                self.follow();
+            }
             match protocol::check(&raw, &self.parts.export, &self.parts.negotiated) {
                 Ok(request) => {
                     if self.begin(request, cx).is_pending() {
