@@ -68,9 +68,35 @@ impl Marks {
         }
     }
 
+    /// The bits of `slot`, the first sector's the lowest.
+    pub(crate) fn of(&self, slot: Slot) -> &[u8] {
+        let bytes = self.sectors / 8;
+        &self.bits[slot.index() * bytes..][..bytes]
+    }
+
+    /// The bits of `slot`, to be changed.
+    pub(crate) fn of_mut(&mut self, slot: Slot) -> &mut [u8] {
+        let bytes = self.sectors / 8;
+        &mut self.bits[slot.index() * bytes..][..bytes]
+    }
+
     pub(crate) fn clear_all(&mut self, slot: Slot) {
         self.clear(slot, 0..self.sectors);
     }
+}
+
+/// The runs of bits that are set, as numbers of sectors.
+pub(crate) fn runs(bits: impl Iterator<Item = u8>) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (index, byte) in bits.enumerate() {
+        for sector in (0..8).filter(|bit| byte >> bit & 1 == 1).map(|bit| index * 8 + bit) {
+            match runs.last_mut() {
+                Some(last) if last.end == sector => last.end += 1,
+                _ => runs.push(sector..sector + 1),
+            }
+        }
+    }
+    runs
 }
 
 #[cfg(test)]
