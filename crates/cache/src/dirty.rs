@@ -11,8 +11,8 @@
 //!
 //! Invariants
 //! * What is unlogged or draining is dirty; what is unlogged is not draining.
-//! * Of a block that has something dirty it is known where the oldest record lies that may have to be
-//!   replayed for it. All that is dirty in it is in that record, or is younger.
+//! * A record has all that is dirty of a block, so that of its records only the last durable one, and
+//!   what comes behind it, has to be replayed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -26,11 +26,20 @@ pub(crate) struct Dirty {
     dirty: Marks,
     unlogged: Marks,
     draining: Marks,
-    /// Those with something dirty: where the record lies.
-    blocks: BTreeMap<u64, Option<u64>>,
+    /// Those with something dirty.
+    blocks: BTreeMap<u64, Logged>,
     /// Those with something unlogged.
     unlogged_blocks: BTreeSet<u64>,
     sectors: u64,
+}
+
+/// Where records of a block lie that has something dirty.
+#[derive(Clone, Copy, Default)]
+struct Logged {
+    /// The first that may have to be replayed: it is durable.
+    oldest: Option<u64>,
+    /// The last.
+    newest: Option<u64>,
 }
 
 impl Dirty {
@@ -102,9 +111,9 @@ impl Dirty {
         self.unlogged_blocks.iter().copied().collect()
     }
 
-    /// Where the oldest record lies that may have to be replayed; none if none has to.
+    /// Where the oldest durable record lies that may have to be replayed; none if none has to.
     pub(crate) fn oldest_record(&self) -> Option<u64> {
-        self.blocks.values().copied().flatten().min()
+        self.blocks.values().filter_map(|logged| logged.oldest).min()
     }
 
     /// `sectors` of `block`, in `slot`, were written.
@@ -116,7 +125,7 @@ impl Dirty {
         if !Canary::RewriteCountsAsDrained.is_planted() {
             self.draining.clear(slot, sectors);
         }
-        self.blocks.entry(block).or_insert(None);
+        self.blocks.entry(block).or_default();
         self.unlogged_blocks.insert(block);
     }
 
@@ -125,12 +134,20 @@ impl Dirty {
         runs(self.dirty.of(slot).iter().copied())
     }
 
-    /// What of `block` is dirty is in the record at `position`, or is given up as a record's.
+    /// What of `block` is dirty is in the record at `position`, which is being written.
     pub(crate) fn logged(&mut self, block: u64, slot: Slot, position: u64) {
         self.unlogged.clear_all(slot);
         self.unlogged_blocks.remove(&block);
-        if let Some(at) = self.blocks.get_mut(&block) {
-            *at = Some(position);
+        if let Some(logged) = self.blocks.get_mut(&block) {
+            logged.newest = Some(position);
+        }
+    }
+
+    /// The record at `position` is durable: older ones need not be replayed for `block`.
+    pub(crate) fn durable(&mut self, block: u64, position: u64) {
+        let logged = self.blocks.get_mut(&block);
+        if let Some(logged) = logged.filter(|logged| logged.newest == Some(position)) {
+            logged.oldest = logged.newest;
         }
     }
 
@@ -142,7 +159,7 @@ impl Dirty {
         slot: Slot,
         durable: Option<u64>,
     ) -> Vec<Range<usize>> {
-        let is_durable = |at: &Option<u64>| at.is_some_and(|at| Some(at) < durable);
+        let is_durable = |at: &Logged| at.newest.is_some_and(|at| Some(at) < durable);
         let is_logged = durable.is_none() || self.blocks.get(&block).is_some_and(is_durable);
         let is_strict = durable.is_some() && !Canary::DrainBeforeLog.is_planted();
         if is_strict && !is_logged {

@@ -27,4 +27,5 @@ pub(crate) use server::{Event, Server, StopAnswer, Volume, serve};
 pub(crate) use status::{
     ArrayMember, ArrayStatus, AttachedStatus, CacheStatus, DeviceStatus, ExportStatus, JobStatus,
     LeftOutStatus, LogCostStatus, MemberStatus, OUTPUT_VERSION, ScrubStatus, Status, SuspectStatus,
+    WriteBackStatus,
 };

@@ -1,17 +1,61 @@
 //! What a volume's status says of its caches.
 
-use braid_cache::Cache;
+use braid_cache::Phase;
 use braid_uring::Remote;
 
+use super::build::AtCache;
 use super::shard;
-use crate::control::CacheStatus;
+use crate::control::{CacheStatus, WriteBackStatus};
 
 /// The caches of the shard of `remote`, if it answers: counted at one moment, so that they add up.
 pub(super) fn all(remote: &Remote) -> Vec<CacheStatus> {
     shard::ask(remote, |local| local.caches.iter().map(status_of).collect()).unwrap_or_default()
 }
 
-fn status_of((text, cache): &(String, Cache)) -> CacheStatus {
+/// What is not as it should be with caches.
+pub(super) fn warnings(caches: &[CacheStatus]) -> Vec<String> {
+    let of = |cache: &CacheStatus| {
+        let write_back = cache.write_back.as_ref()?;
+        let of_log = write_back.log_error.as_ref().map(|error| {
+            let log = write_back.log.as_deref().unwrap_or_default();
+            format!("{log}: the log failed ({error}): FLUSH goes to the origin now, which takes longer")
+        });
+        let of_origin = write_back.drain_error.as_ref().map(|error| {
+            let bytes = write_back.dirty_bytes;
+            format!("{bytes} bytes of the cache are not on the origin, which fails ({error})")
+        });
+        Some(of_log.into_iter().chain(of_origin))
+    };
+    caches.iter().filter_map(of).flatten().collect()
+}
+
+fn write_back_of(one: &AtCache) -> Option<WriteBackStatus> {
+    let status = one.cache.write_back_status()?;
+    let flushed_to = match status.phase {
+        Phase::Logged => "log",
+        Phase::LogFailing => "log failing",
+        Phase::LogGivenUp | Phase::Volatile => "origin",
+    };
+    let oldest = status.oldest.map(|oldest| u64::try_from(oldest.as_millis()).unwrap_or(u64::MAX));
+    Some(WriteBackStatus {
+        flushed_to: flushed_to.to_owned(),
+        dirty_bytes: status.dirty,
+        dirty_limit_bytes: status.dirty_limit,
+        oldest_dirty_ms: oldest,
+        drained_bytes: status.drained,
+        log: status.log.map(|_| one.log.clone()),
+        log_size_bytes: status.log.map(|log| log.size),
+        log_used_bytes: status.log.map(|log| log.used),
+        log_writes: status.log.map(|log| log.writes),
+        log_written_bytes: status.log.map(|log| log.bytes),
+        replayed_bytes: status.replayed.map_or(0, |replayed| replayed.bytes),
+        drain_error: status.drain_error.map(|errno| errno.to_string()),
+        log_error: status.log_error.map(|errno| errno.to_string()),
+    })
+}
+
+fn status_of(one: &AtCache) -> CacheStatus {
+    let AtCache { text, cache, .. } = one;
     let (counters, config) = (cache.counters(), cache.config());
     let (used, all) = cache.used_blocks();
     CacheStatus {
@@ -39,5 +83,6 @@ fn status_of((text, cache): &(String, Cache)) -> CacheStatus {
         bytes_from_ram: counters.bytes_from_ram,
         bytes_from_origin: counters.bytes_from_origin,
         bytes_written: counters.bytes_written,
+        write_back: write_back_of(one),
     }
 }

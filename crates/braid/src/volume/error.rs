@@ -67,7 +67,8 @@ impl RunError {
             RunError::Refused(_)
                 | RunError::NameTaken { .. }
                 | RunError::Memory(_)
-                | RunError::Media(MediaError::Md(_))
+                | RunError::Media(MediaError::Md(_) | MediaError::Log { .. })
+                | RunError::Restart(ShardError::Log { .. })
                 | RunError::Listen(ListenError::NotLoopback { .. })
         )
     }
@@ -81,6 +82,7 @@ impl RunError {
             RunError::Media(
                 MediaError::TooMuchMemory { .. } | MediaError::Leaf(LeafError::Memory { .. }),
             ) => Some("smaller sizes, or files instead of memory"),
+            RunError::Media(MediaError::Log { .. }) => Some("another file or device as log="),
             RunError::Media(MediaError::Leaf(LeafError::Locked { .. })) => Some(
                 "`braid status` shows whether a volume has it; `braid down NAME` ends that one",
             ),

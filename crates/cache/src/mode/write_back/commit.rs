@@ -61,7 +61,7 @@ impl WriteBack {
         if blocks.is_empty() && operations.is_empty() {
             return Ok(());
         }
-        let mut writes = Vec::new();
+        let (mut writes, mut written) = (Vec::new(), Vec::new());
         while !(blocks.is_empty() && operations.is_empty()) {
             let mut buf = log.buffer().await;
             let mut collected = Collected::default();
@@ -83,6 +83,7 @@ impl WriteBack {
             for block in collected.blocks {
                 if let Some((dirty, slot)) = contents.dirty_of(block) {
                     dirty.logged(block, slot, position);
+                    written.push((block, position));
                 }
             }
             drop(contents);
@@ -94,7 +95,14 @@ impl WriteBack {
         }
         all_well(writes).await?;
         let head = log.ring.borrow().head();
-        log.flush(head).await
+        log.flush(head).await?;
+        let mut contents = self.held.contents.borrow_mut();
+        for (block, position) in written {
+            if let Some((dirty, _)) = contents.dirty_of(block) {
+                dirty.durable(block, position);
+            }
+        }
+        Ok(())
     }
 
     /// Copies what is dirty of the last of `blocks` to `data`, as many as there is room for.

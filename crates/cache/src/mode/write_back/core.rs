@@ -51,7 +51,7 @@ pub(super) struct Operation {
     pub(super) flags: Flags,
     /// Where its record lies.
     pub(super) position: Cell<Option<u64>>,
-    /// The origin has answered it well.
+    /// The origin has answered it.
     pub(super) is_done: Cell<bool>,
     pub(super) result: Cell<Option<Result<(), Errno>>>,
 }

@@ -182,8 +182,9 @@ impl WriteBack {
         let is_late = Canary::TailBeforeOriginFlush.is_planted();
         if !is_late && let Err(errno) = self.held.origin.start(Io::flush()).await.result {
             self.give_back(blocks.iter().copied());
-            // What is dirty is written once more. Zeroes are not: they would fall on what came later.
-            self.is_lost.set(self.is_lost.get() || !operations.is_empty());
+            // What is dirty is written once more. Zeroes are not: they would fall on what came later. The
+            // origin may have done some of which nobody here knows yet.
+            self.is_lost.set(self.is_lost.get() || !self.unflushed.borrow().is_empty());
             return Err(errno);
         }
         let is_flushed = |one: &Rc<_>| operations.iter().any(|done| Rc::ptr_eq(one, done));
@@ -205,9 +206,9 @@ impl WriteBack {
         let of_blocks = self.held.contents.borrow().dirty().and_then(|dirty| dirty.oldest_record());
         let of_operations =
             self.unflushed.borrow().iter().filter_map(|one| one.position.get()).min();
-        let oldest = of_blocks.into_iter().chain(of_operations).min();
-        let head = log.ring.borrow().head();
-        if let Err(errno) = log.retire(oldest.unwrap_or(head)).await {
+        // What is being written counts as soon as it is durable, and instead of nothing before.
+        let oldest = of_blocks.into_iter().chain(of_operations).chain([log.durable.get()]).min();
+        if let Err(errno) = log.retire(oldest.unwrap_or_default()).await {
             self.log_failed(errno);
             return Err(errno);
         }

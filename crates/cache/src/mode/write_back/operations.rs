@@ -55,7 +55,6 @@ impl WriteBack {
                     dropped += u64::from(contents.forget(piece));
                 });
                 self.held.counters.borrow_mut().write_invalidates += dropped;
-                operation.is_done.set(true);
             }
             Err(_) => {
                 self.for_each(&pieces, |contents, piece| {
@@ -64,9 +63,10 @@ impl WriteBack {
                     }
                     contents.drop_clean(piece);
                 });
-                self.unflushed.borrow_mut().retain(|other| !Rc::ptr_eq(other, &operation));
             }
         }
+        // One that failed may have done a part, which a flush has to make durable, too.
+        operation.is_done.set(true);
         self.held.counters.borrow_mut().disk_writes += 1;
         self.note_dirty();
         drop((taken, changes));
