@@ -6,30 +6,26 @@
 //!             ▼
 //!          take its blocks ──▶ held by now? ── no ──▶ read the origin ──▶ keep ──▶ answer
 //!
-//!   write  take its blocks ──▶ write the origin ──▶ keep, or drop what was held ──▶ answer
+//!   write  write-through, write-around:  take its blocks ──▶ write the origin ──▶ keep, or drop ──▶ answer
+//!          write-back:                   keep ──▶ answer
 //! ```
-//!
-//! Invariants
-//! * The origin is complete at every moment: a write is answered when the origin has answered it.
-//! * What is held of a sector is what the origin answered last, and a request that changes a block has
-//!   it for itself, so nobody reads something older than somebody read before.
-//! * Of a write that failed nothing is held: its sectors may be old or new, as the origin has them.
-//! * A hit allocates nothing.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
 use std::rc::Rc;
-use std::time::Duration;
 
-use braid_block::{Completion, Extent, Io, Limits, Op, Payload, Span};
+use braid_block::{Errno, Extent, Io, Limits, Op, Span};
 use braid_engine::{Clock, Dev, Device, Pending};
 use braid_level::{CacheMode, CachePolicy};
 
-use crate::contents::{Contents, Piece};
+use crate::contents::Contents;
 use crate::counters::Counters;
 use crate::curve;
+use crate::held::Held;
+use crate::log::store::{LogError, Replayed};
 use crate::memory::Memory;
-use crate::ranges::Ranges;
+use crate::mode::write_back::{WriteBack, WriteBackConfig, WriteBackStatus};
+use crate::mode::{write_around, write_through};
 use crate::streams::Streams;
 
 /// How a cache is made.
@@ -43,108 +39,229 @@ pub struct Config {
     pub mode: CacheMode,
     /// Who leaves.
     pub policy: CachePolicy,
-    /// Runs that are longer than this many bytes go past the cache; none if none does.
+    /// Runs that are longer than this many bytes go past the cache; none if none does. In write-back mode
+    /// only those of reads.
     pub sequential_cutoff: Option<u64>,
 }
 
 /// A cache in front of a device. Cheap to clone, all clones are the same.
 #[derive(Clone)]
 pub struct Cache {
-    pub(crate) inner: Rc<Inner>,
-}
-
-pub(crate) struct Inner {
-    pub(crate) origin: Dev,
-    pub(crate) config: Config,
-    pub(crate) memory: RefCell<Memory>,
-    pub(crate) contents: RefCell<Contents>,
-    streams: RefCell<Streams>,
-    counters: RefCell<Counters>,
-    ranges: Rc<Ranges>,
-    clock: OnceCell<Rc<dyn Clock>>,
+    pub(crate) held: Rc<Held>,
+    /// In write-back mode.
+    write_back: Option<Rc<WriteBack>>,
 }
 
 impl Cache {
-    /// A cache in front of `origin`, which holds nothing yet.
+    /// A cache in front of `origin`, which holds nothing yet and writes through or around.
     ///
     /// # Errors
-    /// `EINVAL` for a block or a size that cannot be; else no memory.
+    /// `EINVAL` for a block or a size that cannot be, or write-back mode; else no memory.
     pub fn new(origin: Dev, config: Config) -> io::Result<Cache> {
-        let Config { size, block, policy, sequential_cutoff, .. } = config;
-        let slots = slots_of(size, block).ok_or(io::ErrorKind::InvalidInput)?;
-        let memory = Memory::new((u64::from(slots) * block) as usize)?;
-        let origin_bytes = origin.limits().size;
-        let inner = Inner {
-            origin,
-            config,
-            memory: RefCell::new(memory),
-            contents: RefCell::new(Contents::new(slots, block, policy, origin_bytes)),
-            streams: RefCell::new(Streams::new(sequential_cutoff)),
-            counters: RefCell::default(),
-            ranges: Rc::default(),
-            clock: OnceCell::new(),
-        };
-        Ok(Cache { inner: Rc::new(inner) })
+        if config.mode == CacheMode::WriteBack {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let held = Rc::new(hold(origin, config, None)?);
+        Ok(Cache { held, write_back: None })
+    }
+
+    /// A cache in write-back mode. [`Cache::restart`] comes before the first request, [`Cache::run`] goes
+    /// on while it is used, [`Cache::shut_down`] comes after the last.
+    ///
+    /// # Errors
+    /// `EINVAL` for a block or a size that cannot be, or another mode; else no memory.
+    pub fn write_back(origin: Dev, config: Config, more: WriteBackConfig) -> io::Result<Cache> {
+        if config.mode != CacheMode::WriteBack {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let held = Rc::new(hold(origin, config, None)?);
+        let (_, slots) = held.contents.borrow().used();
+        let write_back = WriteBack::new(Rc::clone(&held), more, slots, config.block)?;
+        Ok(Cache { held, write_back: Some(Rc::new(write_back)) })
+    }
+
+    /// A cache in front of an `origin` that others may still be asking past it, in `memory` that was made
+    /// for it: it holds nothing before [`Cache::begin`].
+    ///
+    /// # Errors
+    /// As [`Cache::new`]; `EINVAL` for less memory than its size.
+    pub fn attach(origin: Dev, config: Config, memory: Memory) -> io::Result<Cache> {
+        if config.mode == CacheMode::WriteBack {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let held = hold(origin, config, Some(memory))?;
+        held.is_holding.set(false);
+        Ok(Cache { held: Rc::new(held), write_back: None })
+    }
+
+    /// Nobody asks the origin past it any more: what is read and written from now on is held.
+    pub fn begin(&self) {
+        self.held.is_holding.set(true);
+    }
+
+    /// The device behind it.
+    pub fn origin(&self) -> Dev {
+        self.held.origin.clone()
+    }
+
+    /// What is asked from now on goes to the origin past it: it holds nothing more, and gives its memory
+    /// back, which takes a while to drop. In write-back mode [`Cache::close`] comes before.
+    pub fn end(&self) -> Memory {
+        self.held.is_holding.set(false);
+        self.resize(self.config().block, Memory::default()).unwrap_or_default()
+    }
+
+    /// Ends write-back mode, while requests come: the origin has everything, the log is closed, and writes
+    /// go through from now on. Those that come meanwhile wait.
+    ///
+    /// # Errors
+    /// The origin, or the log's device, failed: all goes on as before.
+    pub async fn close(&self) -> Result<(), Errno> {
+        if let Some(write_back) = self.written_back() {
+            write_back.close().await?;
+            self.set_mode(CacheMode::WriteThrough);
+        }
+        Ok(())
+    }
+
+    /// Has writes go through from now on, or around.
+    ///
+    /// # Panics
+    /// To or from write-back mode: see [`Cache::close`].
+    pub fn set_mode(&self, mode: CacheMode) {
+        assert!(mode != CacheMode::WriteBack && self.written_back().is_none(), "write-back mode");
+        self.held.config.set(Config { mode, ..self.config() });
+    }
+
+    /// In write-back mode, that.
+    fn written_back(&self) -> Option<&Rc<WriteBack>> {
+        self.write_back.as_ref().filter(|write_back| !write_back.is_closed())
     }
 
     /// Counts from now on how long the origin takes to read, by `clock`; by the first that is given.
     pub fn time_origin(&self, clock: Rc<dyn Clock>) {
-        self.inner.clock.get_or_init(|| clock);
-    }
-
-    /// How it was made.
-    pub fn config(&self) -> Config {
-        self.inner.config
-    }
-
-    /// Memory for what is where and who leaves, in bytes: what is allocated beside the data.
-    pub fn index_bytes(&self) -> u64 {
-        self.inner.contents.borrow().index_bytes() as u64
-    }
-
-    /// What was counted so far.
-    pub fn counters(&self) -> Counters {
-        *self.inner.counters.borrow()
+        self.held.clock.get_or_init(|| clock);
     }
 
     /// Has room for `size` bytes of data from now on, in whole blocks. `more` is what [`Memory::to_grow`]
     /// made for it, of nothing if it is to shrink: then who would leave first leaves. What is answered is
-    /// not needed any more, and takes a while to drop.
+    /// not needed any more, and takes a while to drop. `None` if more than that is dirty: all stays as it
+    /// was.
     ///
     /// # Panics
     /// If `more` is not what is missing, or `size` has no block: whoever asks has checked it.
-    pub fn resize(&self, size: u64, more: Memory) -> Memory {
-        let block = self.inner.config.block;
+    pub fn resize(&self, size: u64, more: Memory) -> Option<Memory> {
+        let block = self.config().block;
         let slots = slots_of(size, block).expect("a size of some blocks");
         let len = slots as usize * block as usize;
-        let mut memory = self.inner.memory.borrow_mut();
-        let mut contents = self.inner.contents.borrow_mut();
+        let mut memory = self.held.memory.borrow_mut();
+        let mut contents = self.held.contents.borrow_mut();
         let is = contents.used().1;
+        if contents.dirty().is_some_and(|dirty| dirty.block_count() > slots.into()) {
+            return None;
+        }
         if slots == is {
-            return more;
+            return Some(more);
+        }
+        let moves = contents.resize(slots);
+        drop(contents);
+        self.held.config.set(Config { size, ..self.config() });
+        if let Some(write_back) = &self.write_back {
+            write_back.resized(slots);
         }
         if slots > is {
-            contents.resize(slots);
             let replaced = memory.grow(more);
             assert!(memory.len() >= len, "{} bytes of memory for {len}", memory.len());
-            return replaced;
+            return Some(replaced);
         }
-        for one in contents.resize(slots) {
+        for one in moves {
             let from = one.from.index() * block as usize;
             memory.copy(from..from + block as usize, one.to.index() * block as usize);
         }
-        memory.shrink(len)
+        Some(memory.shrink(len))
     }
 
     /// What it would miss with another policy, or at another size.
     pub fn curve(&self) -> curve::Report {
-        self.inner.contents.borrow().curve().report()
+        self.held.contents.borrow().curve().report()
+    }
+
+    /// Opens the log of a cache that has one, and writes to the origin what it holds; answers what that was.
+    ///
+    /// # Errors
+    /// [`LogError`]: the log stays as it is.
+    pub async fn restart(&self) -> Result<Option<Replayed>, LogError> {
+        match &self.write_back {
+            Some(write_back) => write_back.restart().await,
+            None => Ok(None),
+        }
+    }
+
+    /// What a cache in write-back mode does of itself, without end; none in another mode.
+    pub fn run(&self) -> Option<impl Future<Output = ()> + 'static> {
+        self.write_back.clone().map(WriteBack::run)
+    }
+
+    /// Has the origin take all that it does not have, and closes the log.
+    ///
+    /// # Errors
+    /// The origin, or the log's device, failed. What was flushed is in the log, if there is one.
+    pub async fn shut_down(&self) -> Result<(), Errno> {
+        match &self.write_back {
+            Some(write_back) => write_back.shut_down().await,
+            None => Ok(()),
+        }
+    }
+
+    /// What the origin does not have, in write-back mode.
+    pub fn write_back_status(&self) -> Option<WriteBackStatus> {
+        self.written_back().map(|write_back| write_back.status())
+    }
+
+    /// How it is.
+    pub fn config(&self) -> Config {
+        self.held.config.get()
+    }
+
+    /// Memory for what is where and who leaves, in bytes: what is allocated beside the data.
+    pub fn index_bytes(&self) -> u64 {
+        self.held.contents.borrow().index_bytes() as u64
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> Counters {
+        *self.held.counters.borrow()
     }
 
     /// How many blocks are held, and how many there is room for.
     pub fn used_blocks(&self) -> (u32, u32) {
-        self.inner.contents.borrow().used()
+        self.held.contents.borrow().used()
     }
+}
+
+/// The memory of a cache in front of `origin`.
+fn hold(origin: Dev, config: Config, memory: Option<Memory>) -> io::Result<Held> {
+    let Config { size, block, mode, policy, sequential_cutoff } = config;
+    let slots = slots_of(size, block).ok_or(io::ErrorKind::InvalidInput)?;
+    let len = slots as usize * block as usize;
+    let memory = match memory {
+        Some(memory) if memory.len() < len => return Err(io::ErrorKind::InvalidInput.into()),
+        Some(memory) => memory,
+        None => Memory::new(len)?,
+    };
+    let contents = Contents::new(slots, block, policy, origin.limits().size);
+    let is_write_back = mode == CacheMode::WriteBack;
+    Ok(Held {
+        origin,
+        config: Cell::new(config),
+        memory: RefCell::new(memory),
+        contents: RefCell::new(if is_write_back { contents.with_dirty() } else { contents }),
+        streams: RefCell::new(Streams::new(sequential_cutoff)),
+        counters: RefCell::default(),
+        ranges: Rc::default(),
+        clock: OnceCell::new(),
+        is_holding: Cell::new(true),
+    })
 }
 
 /// How many blocks of `block` bytes there is room for in `size`; none if that is no cache.
@@ -156,209 +273,36 @@ fn slots_of(size: u64, block: u64) -> Option<u32> {
 
 impl Device for Cache {
     fn limits(&self) -> Limits {
-        Limits { immediate: false, ..*self.inner.origin.limits() }
+        Limits { immediate: false, ..*self.held.origin.limits() }
     }
 
     #[inline]
     fn start(&self, mut io: Io) -> Pending {
-        match io.op {
-            Op::Read => {
-                if self.inner.read_held(&mut io) {
-                    return Pending::ready(io.complete(Ok(())));
-                }
-                Pending::task(Rc::clone(&self.inner).read(io))
+        if io.op == Op::Read {
+            if self.held.read_held(&mut io) {
+                return Pending::ready(io.complete(Ok(())));
             }
-            Op::Flush => self.inner.origin.start(io),
-            Op::Write | Op::WriteZeroes | Op::Discard => {
-                Pending::task(Rc::clone(&self.inner).change(io))
+            return Pending::task(Rc::clone(&self.held).read(io));
+        }
+        let held = Rc::clone(&self.held);
+        match (self.written_back(), io.op) {
+            (Some(write_back), Op::Write) => write_back.write(io),
+            (Some(write_back), Op::Flush) => write_back.start_flush(io),
+            (Some(write_back), _) => write_back.operate(io),
+            (None, Op::Flush) => self.held.origin.start(io),
+            (None, _) if self.config().mode == CacheMode::WriteAround => {
+                Pending::task(write_around::change(held, io))
             }
+            (None, _) => Pending::task(write_through::change(held, io)),
         }
     }
 
     fn extents(&self, span: Span) -> Vec<Extent> {
-        self.inner.origin.extents(span)
-    }
-}
-
-impl Inner {
-    /// Answers a read from memory, if every byte of it is there.
-    #[inline]
-    fn read_held(&self, io: &mut Io) -> bool {
-        let mut contents = self.contents.borrow_mut();
-        let blocks = contents.blocks(io.span);
-        let blocks = blocks.end - blocks.start;
-        // One block, as most requests have, is looked up once: it is there or not.
-        if blocks > 1 && !contents.pieces(io.span).all(|piece| contents.has(piece)) {
-            return false;
+        let contents = self.held.contents.borrow();
+        let is_touched = |dirty: &crate::dirty::Dirty| dirty.touches(contents.blocks(span));
+        if contents.dirty().is_some_and(is_touched) {
+            return vec![Extent::data(span.len)];
         }
-        let memory = self.memory.borrow();
-        let mut cursor = Cursor::new(&mut io.payload);
-        for piece in contents.pieces(io.span) {
-            let Some(at) = contents.hit(piece) else { return false };
-            cursor.each(piece.len, |done, part| memory.read(at + done, part));
-        }
-        let counters = &mut *self.counters.borrow_mut();
-        counters.reads += 1;
-        counters.cache_hits += 1;
-        counters.cache_reads += blocks;
-        counters.bytes_read += io.span.len;
-        counters.bytes_from_ram += io.span.len;
-        true
-    }
-
-    async fn read(self: Rc<Self>, mut io: Io) -> Completion {
-        let span = io.span;
-        let is_long = self.streams.borrow_mut().is_long(span);
-        let blocks = self.contents.borrow().blocks(span);
-        let taken = self.ranges.take(blocks.clone()).await;
-        if self.read_held(&mut io) {
-            taken.finish();
-            return io.complete(Ok(()));
-        }
-        let now = || self.clock.get().map_or(Duration::ZERO, |clock| clock.now());
-        let start = now();
-        let mut done = self.origin.start(io).await;
-        let took = now().saturating_sub(start);
-        let is_kept = !is_long && done.result.is_ok() && !self.ranges.was_given_up(&blocks);
-        if is_kept {
-            self.keep(span, &mut done.payload, false);
-        }
-        let counters = &mut *self.counters.borrow_mut();
-        counters.disk_reads += 1;
-        if done.result.is_ok() {
-            counters.reads += 1;
-            counters.cache_misses += u64::from(!is_long);
-            counters.uncached_reads += u64::from(is_long);
-            counters.origin_read_time += took;
-            counters.bytes_read += span.len;
-            counters.bytes_from_origin += span.len;
-        }
-        taken.finish();
-        done
-    }
-
-    /// Has what `io` reads held, if it is not yet; answers how many bytes were read for it.
-    pub(crate) async fn fill(self: Rc<Self>, io: Io) -> u64 {
-        let span = io.span;
-        let blocks = self.contents.borrow().blocks(span);
-        let taken = self.ranges.take(blocks.clone()).await;
-        let mut done = self.origin.start(io).await;
-        let is_kept = done.result.is_ok() && !self.ranges.was_given_up(&blocks);
-        if is_kept {
-            self.keep(span, &mut done.payload, false);
-        }
-        taken.finish();
-        if is_kept { span.len } else { 0 }
-    }
-
-    /// A write, or what makes zeroes or nothing of a span.
-    async fn change(self: Rc<Self>, io: Io) -> Completion {
-        let (op, span) = (io.op, io.span);
-        let is_long = op == Op::Write && self.streams.borrow_mut().is_long(span);
-        let blocks = self.contents.borrow().blocks(span);
-        let taken = self.ranges.take(blocks.clone()).await;
-        let doubt = Doubt { inner: &self, span };
-        let mut done = self.origin.start(io).await;
-        std::mem::forget(doubt);
-        let is_kept = op == Op::Write
-            && self.config.mode == CacheMode::WriteThrough
-            && done.result.is_ok()
-            && !self.ranges.was_given_up(&blocks);
-        match (is_kept, is_long) {
-            (true, false) => self.keep(span, &mut done.payload, true),
-            // What is held of a long run stays right; nothing else is held for it.
-            (true, true) => self.renew(span, &mut done.payload),
-            (false, _) => self.drop_held(span),
-        }
-        let counters = &mut *self.counters.borrow_mut();
-        counters.disk_writes += 1;
-        if done.result.is_ok() && op == Op::Write {
-            counters.writes += 1;
-            counters.uncached_writes += u64::from(!is_kept || is_long);
-            counters.bytes_written += span.len;
-        }
-        taken.finish();
-        done
-    }
-
-    /// Holds what `payload` has for `span`.
-    fn keep(&self, span: Span, payload: &mut Payload, is_written: bool) {
-        let mut contents = self.contents.borrow_mut();
-        let counters = &mut *self.counters.borrow_mut();
-        let memory = self.memory.borrow();
-        let mut cursor = Cursor::new(payload);
-        for piece in contents.pieces(span) {
-            let Some(put) = contents.put(piece, is_written) else { continue };
-            cursor.each(piece.len, |done, part| memory.write(put.at + done, part));
-            counters.cache_writes += 1;
-            let replaced = u64::from(put.replaced);
-            if is_written {
-                counters.write_replacement += replaced;
-            } else {
-                counters.replacement += replaced;
-            }
-        }
-    }
-
-    /// As [`Inner::keep`], of blocks of which something is held already.
-    fn renew(&self, span: Span, payload: &mut Payload) {
-        let mut contents = self.contents.borrow_mut();
-        let memory = self.memory.borrow();
-        let mut cursor = Cursor::new(payload);
-        for piece in contents.pieces(span) {
-            let at = contents.renew(piece);
-            cursor.each(piece.len, |done, part| {
-                if let Some(at) = at {
-                    memory.write(at + done, part);
-                }
-            });
-        }
-    }
-
-    fn drop_held(&self, span: Span) {
-        let mut contents = self.contents.borrow_mut();
-        let dropped = contents.pieces(span).filter(|piece: &Piece| contents.drop(*piece)).count();
-        self.counters.borrow_mut().write_invalidates += dropped as u64;
-    }
-}
-
-/// A span that the origin is changing: dropped, nobody learns any more how that ended, and nothing is
-/// held of it.
-struct Doubt<'a> {
-    inner: &'a Inner,
-    span: Span,
-}
-
-impl Drop for Doubt<'_> {
-    fn drop(&mut self) {
-        self.inner.drop_held(self.span);
-    }
-}
-
-/// Goes through a payload from its front.
-struct Cursor<'a> {
-    payload: &'a mut Payload,
-    buf: usize,
-    within: usize,
-}
-
-impl<'a> Cursor<'a> {
-    fn new(payload: &'a mut Payload) -> Cursor<'a> {
-        Cursor { payload, buf: 0, within: 0 }
-    }
-
-    /// Has `f` see the next `len` bytes, part by part, each with how many there were before it.
-    fn each(&mut self, len: u64, mut f: impl FnMut(usize, &mut [u8])) {
-        let (mut done, len) = (0, len as usize);
-        while done < len {
-            let buf = &mut self.payload.bufs_mut()[self.buf];
-            let count = (buf.len() - self.within).min(len - done);
-            f(done, &mut buf[self.within..self.within + count]);
-            done += count;
-            self.within += count;
-            if self.within == buf.len() {
-                (self.buf, self.within) = (self.buf + 1, 0);
-            }
-        }
+        self.held.origin.extents(span)
     }
 }

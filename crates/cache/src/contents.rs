@@ -13,6 +13,7 @@ use braid_level::CachePolicy;
 
 use crate::curve::Curve;
 use crate::directory::Directory;
+use crate::dirty::Dirty;
 use crate::marks::{Marks, SECTOR};
 use crate::policy::{self, Occupants, Policy};
 use crate::slot::Slot;
@@ -38,21 +39,26 @@ pub(crate) struct Contents {
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) valid: Marks,
     curve: Curve,
+    /// What the origin does not have; none where it has everything.
+    pub(crate) dirty: Option<Dirty>,
 }
 
 /// Of the data, what may be kept beside it at most: 15 of 1000 bytes, as the manual says.
 const INDEX_PER_MILLE: usize = 15;
 
-/// What a policy is told of slots: what is held here is held by the origin too.
-struct Evictable<'a>(&'a Directory);
+/// What a policy is told of slots: what the origin does not have must not leave.
+struct Evictable<'a> {
+    directory: &'a Directory,
+    dirty: Option<&'a Dirty>,
+}
 
 impl Occupants for Evictable<'_> {
     fn block_of(&self, slot: Slot) -> u64 {
-        self.0.block_of(slot)
+        self.directory.block_of(slot)
     }
 
-    fn may_leave(&self, _slot: Slot) -> bool {
-        true
+    fn may_leave(&self, slot: Slot) -> bool {
+        self.dirty.is_none_or(|dirty| !dirty.has_any(slot))
     }
 }
 
@@ -69,6 +75,7 @@ impl Contents {
             policy: policy::policy(policy, slots),
             valid: Marks::new(slots, (block_bytes / SECTOR) as usize),
             curve: Curve::new(slots, 0, 0),
+            dirty: None,
         };
         contents.start_curve();
         contents
@@ -88,9 +95,31 @@ impl Contents {
         &self.curve
     }
 
+    /// The same, where some of what is held may be dirty.
+    pub(crate) fn with_dirty(self) -> Contents {
+        let sectors = (self.block_bytes / SECTOR) as usize;
+        let dirty = Some(Dirty::new(self.directory.slots(), sectors));
+        let mut contents = Contents { dirty, ..self };
+        contents.start_curve();
+        contents
+    }
+
+    /// What is dirty, of a cache where something may be.
+    pub(crate) fn dirty(&self) -> Option<&Dirty> {
+        self.dirty.as_ref()
+    }
+
+    /// What is dirty, and the slot of `block`, which is held.
+    pub(crate) fn dirty_of(&mut self, block: u64) -> Option<(&mut Dirty, Slot)> {
+        let slot = self.directory.find(block)?;
+        Some((self.dirty.as_mut()?, slot))
+    }
+
     /// Bytes of all that is kept of blocks beside their data.
     pub(crate) fn index_bytes(&self) -> usize {
-        self.directory.bytes() + self.policy.bytes() + self.valid.bytes() + self.curve.bytes()
+        let dirty = self.dirty.as_ref().map_or(0, Dirty::index_bytes);
+        let beside = self.valid.bytes() + self.curve.bytes() + dirty;
+        self.directory.bytes() + self.policy.bytes() + beside
     }
 
     /// How many blocks are held, and how many there is room for.
@@ -113,7 +142,8 @@ impl Contents {
         })
     }
 
-    fn sectors(piece: Piece) -> Range<usize> {
+    /// The sectors of its block that `piece` has something of.
+    pub(crate) fn sectors(piece: Piece) -> Range<usize> {
         let end = (piece.within + piece.len).div_ceil(SECTOR);
         (piece.within / SECTOR) as usize..end as usize
     }
@@ -134,6 +164,11 @@ impl Contents {
         self.policy.touch(slot);
         self.curve.read(piece.block);
         Some(self.place(slot, piece))
+    }
+
+    /// Where `piece`, all of which is held, lies; nobody uses it by that.
+    pub(crate) fn held_at(&self, piece: Piece) -> Option<usize> {
+        Some(self.place(self.directory.find(piece.block)?, piece))
     }
 
     /// Whether all of `piece` is held.
@@ -169,7 +204,9 @@ impl Contents {
     fn admit(&mut self, block: u64) -> Option<(Slot, bool)> {
         let mut replaced = false;
         if self.directory.used() == self.directory.slots() {
-            let gone = self.policy.evict(block, &Evictable(&self.directory))?;
+            let (directory, dirty) = (&self.directory, self.dirty.as_ref());
+            let occupants = Evictable { directory, dirty };
+            let gone = self.policy.evict(block, &occupants)?;
             self.valid.clear_all(gone);
             self.directory.remove(gone);
             replaced = true;
@@ -177,6 +214,55 @@ impl Contents {
         let slot = self.directory.insert(block)?;
         self.policy.admit(slot, block);
         Some((slot, replaced))
+    }
+
+    /// As [`Contents::put`], of what the origin does not have: it is dirty.
+    pub(crate) fn put_dirty(&mut self, piece: Piece) -> Option<Put> {
+        let put = self.put(piece, true)?;
+        if let Some((dirty, slot)) = self.dirty_of(piece.block) {
+            dirty.write(piece.block, slot, Self::sectors(piece));
+        }
+        Some(put)
+    }
+
+    /// `piece`, cut where what is held of its block begins or ends; with each part, whether it is held.
+    pub(crate) fn cut(&self, piece: Piece) -> Vec<(Piece, bool)> {
+        let slot = self.directory.find(piece.block);
+        let mut parts: Vec<(Piece, bool)> = Vec::new();
+        for sector in Self::sectors(piece) {
+            let is_held = slot.is_some_and(|slot| self.valid.has_all(slot, sector..sector + 1));
+            match parts.last_mut() {
+                Some((last, was_held)) if *was_held == is_held => last.len += SECTOR,
+                _ => {
+                    let within = sector as u64 * SECTOR;
+                    parts.push((Piece { within, len: SECTOR, ..piece }, is_held));
+                }
+            }
+        }
+        parts
+    }
+
+    /// What is clean of `piece` is not held any more.
+    pub(crate) fn drop_clean(&mut self, piece: Piece) {
+        let Some(slot) = self.directory.find(piece.block) else { return };
+        let Some(dirty) = &self.dirty else { return };
+        for sector in Self::sectors(piece) {
+            if !dirty.is_dirty(slot, sector) {
+                self.valid.clear(slot, sector..sector + 1);
+            }
+        }
+        if !self.valid.has_any(slot) {
+            self.policy.forget(slot);
+            self.directory.remove(slot);
+        }
+    }
+
+    /// `piece` is neither dirty nor held any more.
+    pub(crate) fn forget(&mut self, piece: Piece) -> bool {
+        if let Some((dirty, slot)) = self.dirty_of(piece.block) {
+            dirty.forget(piece.block, slot, Self::sectors(piece));
+        }
+        self.drop(piece)
     }
 
     /// `piece` is not held any more; answers whether some of its block was.

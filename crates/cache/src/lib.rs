@@ -1,23 +1,31 @@
 //! A RAM cache in front of a device, the *origin*.
 //!
 //! ```text
-//!   request ──▶ Cache ──▶ contents: directory, policy, marks ──▶ a place in memory      pure
-//!                 │       streams: what goes past it                                    pure
-//!                 │       curve: what it would hit if it were another                   pure
-//!                 └─────▶ ranges: one request a block ──▶ origin
+//!   request ──▶ Cache ──▶ held: contents (directory, policy, marks, dirty), memory, streams
+//!                 │         ranges: one request a block ──▶ origin
+//!                 └─────▶ mode: write_through, write_around; write_back ──▶ log ──▶ its device
 //! ```
 //!
-//! Invariant: the origin is complete at every moment. Deliberately absent: threads and clocks, any format
-//! on a disk, and writes that are answered before the origin has them.
+//! Pure: `contents`, `dirty`, `directory`, `marks`, `policy`, `streams`, `log::format`, `log::ring`.
+//!
+//! Invariant: the origin is complete at every moment, but for what a write-back cache says that it has not.
+//! Deliberately absent: threads and clocks, and anything on the origin that is the cache's own.
 
 mod cache;
+pub mod canary;
 mod contents;
 mod counters;
+mod cursor;
 pub mod curve;
 mod directory;
+mod dirty;
+pub mod fuzz;
+mod held;
 mod list;
+pub mod log;
 mod marks;
 mod memory;
+mod mode;
 pub mod policy;
 mod ranges;
 mod resize;
@@ -29,6 +37,8 @@ mod warming;
 pub use cache::{Cache, Config};
 pub use counters::Counters;
 pub use directory::Directory;
+pub use log::store::{LogError, LogSetup, Replayed, least_log};
 pub use memory::Memory;
+pub use mode::write_back::{LogStatus, Phase, WriteBackConfig, WriteBackStatus};
 pub use slot::Slot;
 pub use warming::Left;

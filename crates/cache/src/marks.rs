@@ -86,6 +86,12 @@ impl Marks {
         &self.bits[slot.index() * bytes..][..bytes]
     }
 
+    /// The bits of `slot`, to be changed.
+    pub(crate) fn of_mut(&mut self, slot: Slot) -> &mut [u8] {
+        let bytes = self.sectors / 8;
+        &mut self.bits[slot.index() * bytes..][..bytes]
+    }
+
     pub(crate) fn clear_all(&mut self, slot: Slot) {
         self.clear(slot, 0..self.sectors);
     }

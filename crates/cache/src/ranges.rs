@@ -1,7 +1,7 @@
 //! Which blocks have something under way at the origin: one request at a time in each.
 //!
-//! Whoever comes second finds what the first brought. A block whose request was given up before the
-//! origin had answered is never held again: nobody knows when its write arrives.
+//! Whoever comes second finds what the first brought. A block whose change was given up before the
+//! origin had answered is never held again: nobody knows when it arrives.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -16,11 +16,12 @@ pub(crate) struct Ranges {
     changed: Signal,
 }
 
-/// Blocks that are taken until [`Taken::finish`].
+/// Blocks that are taken until this is dropped.
 pub(crate) struct Taken {
     ranges: Rc<Ranges>,
     blocks: Range<u64>,
-    is_finished: bool,
+    /// The origin is changing them, and has not answered.
+    is_changing: bool,
 }
 
 fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
@@ -28,7 +29,8 @@ fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
 }
 
 impl Ranges {
-    fn is_free(&self, blocks: &Range<u64>) -> bool {
+    /// Whether nobody has any of `blocks`.
+    pub(crate) fn is_free(&self, blocks: &Range<u64>) -> bool {
         !self.taken.borrow().iter().any(|one| overlap(one, blocks))
     }
 
@@ -36,7 +38,14 @@ impl Ranges {
     pub(crate) async fn take(self: &Rc<Self>, blocks: Range<u64>) -> Taken {
         self.changed.until(|| self.is_free(&blocks)).await;
         self.taken.borrow_mut().push(blocks.clone());
-        Taken { ranges: Rc::clone(self), blocks, is_finished: false }
+        Taken { ranges: Rc::clone(self), blocks, is_changing: false }
+    }
+
+    /// As [`Ranges::take`], to change them until [`Taken::finish`].
+    pub(crate) async fn take_to_change(self: &Rc<Self>, blocks: Range<u64>) -> Taken {
+        let mut taken = self.take(blocks).await;
+        taken.is_changing = true;
+        taken
     }
 
     /// Whether some of `blocks` was given up.
@@ -48,7 +57,7 @@ impl Ranges {
 impl Taken {
     /// The origin has answered.
     pub(crate) fn finish(mut self) {
-        self.is_finished = true;
+        self.is_changing = false;
     }
 }
 
@@ -59,7 +68,7 @@ impl Drop for Taken {
             taken.swap_remove(index);
         }
         drop(taken);
-        if !self.is_finished {
+        if self.is_changing {
             self.ranges.given_up.borrow_mut().push(self.blocks.clone());
         }
         self.ranges.changed.notify();

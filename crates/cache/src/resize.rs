@@ -46,11 +46,18 @@ impl Contents {
         order
     }
 
-    /// Has room for `slots` blocks from now on. Answers what moved; no place is moved to that another is
-    /// moved from.
+    /// Has room for `slots` blocks from now on, of which what is dirty is not more. Answers what moved;
+    /// no place is moved to that another is moved from.
     pub(crate) fn resize(&mut self, slots: u32) -> Vec<Move> {
-        let mut order = self.all_leave();
-        let stay = order.split_off(order.len().saturating_sub(slots as usize));
+        let mut stay = self.all_leave();
+        let mut excess = stay.len().saturating_sub(slots as usize);
+        let dirty = self.dirty.as_ref();
+        stay.retain(|slot| {
+            let leaves = excess > 0 && dirty.is_none_or(|dirty| !dirty.has_any(*slot));
+            excess -= usize::from(leaves);
+            !leaves
+        });
+        assert!(excess == 0, "{excess} dirty blocks more than there is room for");
         let is_there = |slot: &Slot| slot.get() < slots;
         let mut taken = vec![false; slots as usize];
         stay.iter().filter(|slot| is_there(slot)).for_each(|slot| taken[slot.index()] = true);
@@ -60,7 +67,11 @@ impl Contents {
             Some((Move { from, to: to? }, self.directory.block_of(from)))
         };
         let placed: Vec<(Move, u64)> = stay.into_iter().filter_map(place).collect();
-        self.valid = self.valid.rearranged(slots, placed.iter().map(|(one, _)| *one));
+        let places = || placed.iter().map(|(one, _)| *one);
+        self.valid = self.valid.rearranged(slots, places());
+        if let Some(dirty) = &mut self.dirty {
+            dirty.rearrange(slots, places);
+        }
         self.directory = Directory::of(slots, placed.iter().map(|(one, block)| (one.to, *block)));
         self.policy = policy::policy(self.name, slots);
         placed.iter().for_each(|(one, block)| self.policy.admit(one.to, *block));

@@ -12,8 +12,9 @@ use std::rc::Rc;
 use braid_block::Io;
 use braid_mem::Pool;
 
-use crate::cache::{Cache, Inner};
+use crate::cache::Cache;
 use crate::contents::Piece;
+use crate::held::Held;
 use crate::marks::{SECTOR, runs};
 use crate::slot::Slot;
 use crate::warm::{Head, Kept};
@@ -23,7 +24,7 @@ const REFILL: u64 = 256 << 10;
 
 /// What a cache held when it ended.
 pub struct Left {
-    inner: Rc<Inner>,
+    held: Rc<Held>,
     slots: Vec<Slot>,
     head: Head,
 }
@@ -31,13 +32,13 @@ pub struct Left {
 impl Cache {
     /// What is held, for a cache that is asked nothing any more. `origin` is said to whoever reads it.
     pub fn leave(&self, origin: String, has_data: bool) -> Left {
-        let inner = Rc::clone(&self.inner);
-        let slots = inner.contents.borrow_mut().all_leave();
-        let block = inner.config.block as u32;
-        let mut left = Left { inner, slots, head: Head { origin, block, has_data, kept: vec![] } };
+        let held = Rc::clone(&self.held);
+        let slots = held.contents.borrow_mut().all_leave();
+        let block = held.config.get().block as u32;
+        let mut left = Left { held, slots, head: Head { origin, block, has_data, kept: vec![] } };
         let mut data = vec![0; block as usize];
         for index in 0..left.slots.len() {
-            let contents = left.inner.contents.borrow();
+            let contents = left.held.contents.borrow();
             let slot = left.slots[index];
             let (block, marks) =
                 (contents.directory.block_of(slot), contents.valid.of(slot).to_vec());
@@ -51,19 +52,19 @@ impl Cache {
     /// Holds the sectors of a block that was kept, if `data` is what was; answers whether it is. For a
     /// cache that was not asked anything yet, whose origin was not written since.
     pub fn take(&self, kept: &Kept, data: &[u8]) -> bool {
-        let block = self.inner.config.block;
+        let block = self.config().block;
         let end = kept.block.checked_add(1).and_then(|next| next.checked_mul(block));
-        let is_on_origin = end.is_some_and(|end| end - block < self.inner.origin.limits().size);
+        let is_on_origin = end.is_some_and(|end| end - block < self.held.origin.limits().size);
         if !is_on_origin || data.len() as u64 != block || crc32c::crc32c(data) != kept.checksum {
             return false;
         }
-        let mut contents = self.inner.contents.borrow_mut();
+        let mut contents = self.held.contents.borrow_mut();
         for sectors in runs(kept.marks.iter().copied()) {
             let bytes = bytes_of(&sectors);
             let (within, len) = (bytes.start as u64, bytes.len() as u64);
             let piece = Piece { block: kept.block, within, len };
             let Some(put) = contents.put(piece, false) else { return false };
-            self.inner.memory.borrow().write(put.at, &data[bytes]);
+            self.held.memory.borrow().write(put.at, &data[bytes]);
         }
         true
     }
@@ -71,15 +72,15 @@ impl Cache {
     /// Reads what was held from the origin, beside whatever is asked, one request at a time: neighbours
     /// in one. What fails, or has no memory to be read to, is left out. Answers how many bytes were read.
     pub async fn refill(&self, blocks: Vec<u64>, pool: &Pool) -> u64 {
-        let block = self.inner.config.block;
-        let size = self.inner.origin.limits().size;
+        let block = self.config().block;
+        let size = self.held.origin.limits().size;
         let mut done = 0;
         for run in neighbours(blocks, REFILL / block) {
             let end = run.end.saturating_mul(block).min(size);
             let Some(len) = end.checked_sub(run.start.saturating_mul(block)) else { continue };
             // Clients come first, when memory for requests is short.
             let Some(buf) = pool.get(len as usize) else { continue };
-            done += Rc::clone(&self.inner).fill(Io::read(run.start * block, buf)).await;
+            done += Rc::clone(&self.held).fill(Io::read(run.start * block, buf)).await;
         }
         done
     }
@@ -101,7 +102,7 @@ impl Left {
         into.fill(0);
         for sectors in runs(marks.iter().copied()) {
             let bytes = bytes_of(&sectors);
-            self.inner.memory.borrow().read(at + bytes.start, &mut into[bytes]);
+            self.held.memory.borrow().read(at + bytes.start, &mut into[bytes]);
         }
     }
 

@@ -10,11 +10,14 @@ pub enum CacheMode {
     WriteThrough,
     /// They go to the origin, and what was held of their place is dropped.
     WriteAround,
+    /// They are held, and go to the origin later.
+    WriteBack,
 }
 
 impl CacheMode {
     /// All of them.
-    pub const ALL: [CacheMode; 2] = [CacheMode::WriteThrough, CacheMode::WriteAround];
+    pub const ALL: [CacheMode; 3] =
+        [CacheMode::WriteThrough, CacheMode::WriteAround, CacheMode::WriteBack];
 
     /// As it is written in a stack expression.
     #[must_use]
@@ -22,6 +25,7 @@ impl CacheMode {
         match self {
             CacheMode::WriteThrough => "write-through",
             CacheMode::WriteAround => "write-around",
+            CacheMode::WriteBack => "write-back",
         }
     }
 }

@@ -41,6 +41,6 @@ pub use facts::{MemberFacts, Named, named_devices, physical_device, physical_dev
 pub use identity::{DeviceNumber, FileKind, Identity, identify};
 pub use mounts::leads_to;
 pub use refusal::{Policy, Reason, Refusal, check_member, check_members};
-pub use signature::{Class, ReadAt, Signature, scan_signatures};
+pub use signature::{CACHE_LOG, Class, ReadAt, Signature, scan_signatures};
 pub use untouched::last_change;
 pub use usage::{Holder, Usage, find_users};

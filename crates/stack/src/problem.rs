@@ -264,6 +264,20 @@ pub enum Problem {
         /// The value as written.
         text: String,
     },
+    /// Write-back without anything that keeps what is flushed.
+    #[error(
+        "mode=write-back needs a log, which keeps over a crash what the origin does not have yet"
+    )]
+    NoLog,
+    /// A log, and none.
+    #[error("a cache with a log is not volatile")]
+    VolatileLog,
+    /// A parameter of write-back mode in another one.
+    #[error("`{parameter}` is for mode=write-back")]
+    OnlyWriteBack {
+        /// The parameter.
+        parameter: &'static str,
+    },
     /// Two members would be the same bytes of the same path.
     #[error("`{path}` is a member twice")]
     SamePathTwice {
@@ -302,6 +316,11 @@ impl Problem {
             | Problem::UnknownParameter { suggestion: None, usage, .. } => {
                 format!("the form is {usage}")
             }
+            Problem::NoLog => "log=PATH names a file or a device for it; volatile=yes does without: what \
+                               is dirty is lost with the power, and FLUSH writes all of it to the origin"
+                .to_owned(),
+            Problem::VolatileLog => "leave out log= or volatile=yes".to_owned(),
+            Problem::OnlyWriteBack { .. } => "add mode=write-back, or leave it out".to_owned(),
             Problem::NotAPath { word } => {
                 format!("write ./{word} for a file, /dev/{word} for a device")
             }

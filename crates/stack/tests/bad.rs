@@ -199,11 +199,11 @@ help: this version has ram, file, linear, raid0, raid1, raid10, raid4, raid5, ra
     "column 1: `cache` needs the memory that it may take: size=SIZE
   cache(a.img)
   ^^^^^^^^^^^^
-help: the form is cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, ORIGIN)",
+help: the form is cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, ORIGIN); with mode=write-back also log=PATH or volatile=yes, dirty=SIZE, age=30s",
     "column 23: `cache` does not take this argument
   cache(size=1G, a.img, b.img)
                         ^^^^^
-help: the form is cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, ORIGIN)",
+help: the form is cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, ORIGIN); with mode=write-back also log=PATH or volatile=yes, dirty=SIZE, age=30s",
     "column 1: `size` 16K is outside 64K to 8T
   cache(size=16K, block=64K, a.img)
   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
@@ -211,10 +211,22 @@ help: the form is cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo,
   cache(size=1G, block=12K, a.img)
                        ^^^
 help: the nearest are 8K and 16K",
-    "column 21: `write-back` is not a mode
+    "column 1: mode=write-back needs a log, which keeps over a crash what the origin does not have yet
   cache(size=1G, mode=write-back, a.img)
-                      ^^^^^^^^^^
-help: use one of write-through, write-around",
+  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+help: log=PATH names a file or a device for it; volatile=yes does without: what is dirty is lost with the power, and FLUSH writes all of it to the origin",
+    "column 37: a cache with a log is not volatile
+  cache(size=1G, mode=write-back, log=l.img, volatile=yes, a.img)
+                                      ^^^^^
+help: leave out log= or volatile=yes",
+    "column 20: `log` is for mode=write-back
+  cache(size=1G, log=l.img, a.img)
+                     ^^^^^
+help: add mode=write-back, or leave it out",
+    "column 44: `a.img` is a member twice
+  cache(size=1G, mode=write-back, a.img, log=a.img)
+                                             ^^^^^
+help: it is already at column 33; each member needs bytes of its own",
     "column 1: `sdb` is neither a level nor a path
   sdb
   ^^^

@@ -53,6 +53,12 @@ const GOOD: &[(&str, &str)] = &[
         "",
     ),
     ("cache(size=1G, policy=s3-fifo, ram(2G))", "cache(size=1G, mode=write-through, ram(2G))"),
+    ("cache(size=1G, mode=write-back, volatile=yes, a.img)", ""),
+    (
+        "cache(a.img, log=/dev/nvme0n1p4, size=1G, age=5s, mode=write-back, dirty=256M, volatile=no)",
+        "cache(size=1G, mode=write-back, log=/dev/nvme0n1p4, dirty=256M, age=5s, a.img)",
+    ),
+    ("cache(size=8M, mode=write-back, log=raid1(l.img, m.img), raid1(a.img, b.img))", ""),
     ("raid1(a.img)", ""),
     ("raid1( a.img,missing )", "raid1(a.img, missing)"),
     ("raid1(missing, a.img, missing)", ""),

@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use braid_stack::ByteSize;
+
 use crate::cli::Down;
-use crate::control::{self, ControlError};
+use crate::control::{self, CacheStatus, ControlError};
 use crate::failure::Failure;
 use crate::places::{Places, check_name};
 use crate::volume::clean_up_after;
@@ -14,12 +16,41 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Who forces does not wait so long.
 const IMPATIENCE: Duration = Duration::from_secs(15);
 
+/// Bytes in a second that an origin takes at least, of those that a cache has for it.
+const SLOWEST: u64 = 1 << 20;
+
+/// What the caches of the volume have that their origins do not.
+fn dirty_bytes(socket: &Path) -> Option<u64> {
+    let status = control::get_status(socket).ok()?;
+    let of = |cache: &CacheStatus| cache.write_back.as_ref().map_or(0, |one| one.dirty_bytes);
+    Some(status.caches.iter().map(of).sum())
+}
+
+/// Says how much is still to be written, for as long as somebody answers and it takes long.
+fn tell_of_draining(name: &str, socket: &Path) {
+    let (name, socket) = (name.to_owned(), socket.to_owned());
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(2));
+        while let Some(dirty) = dirty_bytes(&socket).filter(|dirty| *dirty > 0) {
+            eprintln!("{name}: {:#} are still to be written to the origin", ByteSize(dirty));
+            std::thread::sleep(Duration::from_secs(2));
+        }
+    });
+}
+
 pub(super) fn down(down: &Down) -> Result<(), Failure> {
     check_name(&down.name)?;
     let places = Places::from_environment();
     let name = &down.name;
     let socket = places.control(name);
-    let limit = if down.force { IMPATIENCE } else { PATIENCE } + to_save(&socket);
+    let dirty = dirty_bytes(&socket).unwrap_or(0);
+    let limit = match down.force {
+        true => IMPATIENCE,
+        false => PATIENCE + Duration::from_secs(dirty / SLOWEST),
+    } + to_save(&socket);
+    if dirty > 0 {
+        tell_of_draining(name, &socket);
+    }
     match control::post_stop(&socket, down.force, limit) {
         Ok(answer) if answer.stopped => {
             // Its members are free when the process is gone.

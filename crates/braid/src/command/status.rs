@@ -9,7 +9,7 @@ use braid_stack::ByteSize;
 use crate::cli;
 use crate::control::{
     self, ArrayMember, ArrayStatus, CacheStatus, ControlError, JobStatus, MemberStatus,
-    OUTPUT_VERSION, RamStatus, Status,
+    OUTPUT_VERSION, RamStatus, Status, WriteBackStatus,
 };
 use crate::failure::{Context, Failure};
 use crate::places::{Places, check_name};
@@ -295,7 +295,30 @@ fn render_cache(cache: &CacheStatus) -> String {
         ByteSize(cache.block_bytes),
         ByteSize(cache.bytes_from_ram),
         ByteSize(cache.bytes_from_origin),
-    )
+    ) + &cache.write_back.as_ref().map(render_write_back).unwrap_or_default()
+}
+
+/// What the origin does not have, and what a power cut would take of it.
+fn render_write_back(status: &WriteBackStatus) -> String {
+    let dirty = match status.oldest_dirty_ms {
+        Some(oldest) => format!(
+            "{:#} of at most {:#}, the oldest for {}",
+            ByteSize(status.dirty_bytes),
+            ByteSize(status.dirty_limit_bytes),
+            duration(oldest / 1000),
+        ),
+        None => "nothing".to_owned(),
+    };
+    let lost = match (&status.log, status.flushed_to.as_str()) {
+        (Some(log), "log") => format!(
+            "a power cut loses what was not flushed; the log {log} has {:#} to replay, of {:#}",
+            ByteSize(status.log_used_bytes.unwrap_or(0)),
+            ByteSize(status.log_size_bytes.unwrap_or(0)),
+        ),
+        (_, "origin") => "a power cut loses all of it, and nothing that was flushed".to_owned(),
+        _ => "the log fails, and FLUSH waits for the origin".to_owned(),
+    };
+    format!("{:>8}: {dirty}; {lost}\n", "dirty")
 }
 
 /// An array: what it is, how its members are, what goes on.

@@ -61,7 +61,7 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
     }
     now.stack = members.resolve(&record.stack);
     let forced = stacks::forced(&up.common, &[&record.stack, &now.stack])?;
-    let accepted = [members.recognised, forced].concat();
+    let accepted = [members.recognised, forced.clone()].concat();
     // What is judged now and taken for writing is the volume's from now on. To be looked at, a
     // member may carry anything; that makes it nobody's.
     if !now.read_only && (up.accept_members || record.members.is_empty()) {
@@ -70,6 +70,7 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
     let arrays = record.arrays();
     let spec = Spec {
         degraded: up.common.degraded,
+        forced,
         arrays,
         notes,
         ..spec_of(&now, &name, accepted, &places)
@@ -217,6 +218,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         read_only: record.read_only,
         degraded: false,
         accepted,
+        forced: Vec::new(),
         arrays: Vec::new(),
         notes: Vec::new(),
         promised: stacks::promised_beside(places, &record.stack),

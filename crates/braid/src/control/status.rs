@@ -266,6 +266,39 @@ pub(crate) struct CacheStatus {
     /// What the hits would have waited for the origin: their number times that.
     #[serde(default)]
     pub(crate) saved_us: u64,
+    /// In write-back mode.
+    #[serde(default)]
+    pub(crate) write_back: Option<WriteBackStatus>,
+}
+
+/// What a cache's origin does not have yet, and what becomes of that.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct WriteBackStatus {
+    /// What an acknowledged FLUSH is kept by: `log`; `origin`; `log failing` while the log cannot be
+    /// written, and the origin does not have all of it: FLUSH waits or fails.
+    pub(crate) flushed_to: String,
+    /// Bytes that the origin does not have. Without a log a power cut loses them; with one, those of
+    /// them that were not flushed.
+    pub(crate) dirty_bytes: u64,
+    /// Beyond so many writers wait.
+    pub(crate) dirty_limit_bytes: u64,
+    /// How long the oldest of them may have been dirty.
+    pub(crate) oldest_dirty_ms: Option<u64>,
+    pub(crate) drained_bytes: u64,
+    /// The log as it is written in the stack.
+    pub(crate) log: Option<String>,
+    /// Bytes of it for records, and how many of these would have to be replayed.
+    pub(crate) log_size_bytes: Option<u64>,
+    pub(crate) log_used_bytes: Option<u64>,
+    /// Records that were written to it, and their bytes.
+    pub(crate) log_writes: Option<u64>,
+    pub(crate) log_written_bytes: Option<u64>,
+    /// What was replayed when it came up.
+    pub(crate) replayed_bytes: u64,
+    /// Why the origin does not take what is dirty: it is tried again.
+    pub(crate) drain_error: Option<String>,
+    /// Why the log is not used any more.
+    pub(crate) log_error: Option<String>,
 }
 
 /// What a cache would be if it were another: its miss-ratio curve. The answer to `GET /v1/curves`.

@@ -36,6 +36,7 @@ pub(crate) fn admit(
     let mut described = md_members(stack);
     let mut accepted = accepted.to_vec();
     accepted.extend(described.iter().flatten().filter(|path| is_own(path)).cloned());
+    accepted.extend(logs(stack).into_iter().filter(|path| is_log(path)));
     let policy = Policy { force: &accepted, read_only: options.read_only, min_bytes: 4096 };
     let mut unusable = Vec::new();
     loop {
@@ -125,6 +126,29 @@ fn md_members(stack: &Stack) -> Vec<Vec<PathBuf>> {
     }
     all.extend(stack.members().iter().flat_map(md_members));
     all
+}
+
+/// The files and devices that are logs of caches.
+fn logs(stack: &Stack) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    if let Node::Cache(cache) = &stack.node
+        && let Some(log) = cache.log()
+    {
+        all.extend(path_of(log));
+    }
+    all.extend(stack.members().iter().flat_map(logs));
+    all
+}
+
+/// Whether a path carries nothing but a cache's log: whoever opens it judges it.
+fn is_log(path: &Path) -> bool {
+    let policy = Policy { force: &[], read_only: false, min_bytes: 0 };
+    match check_member(path, &policy) {
+        Err(Refusal { reason: Reason::Contents { signatures }, .. }) => {
+            signatures.iter().all(|one| one.name == braid_probe::CACHE_LOG)
+        }
+        _ => false,
+    }
 }
 
 fn path_of(member: &Stack) -> Option<PathBuf> {

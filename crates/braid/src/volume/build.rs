@@ -11,6 +11,7 @@ use braid_md::{BadBlocks, Resync};
 use braid_mem::Pool;
 use braid_uring::{ExecutorClock, Handle};
 
+use super::cache_log::WriteBack;
 use super::leaf::Leaf;
 use super::level::Level;
 use super::md::MdArray;
@@ -28,12 +29,22 @@ pub(crate) struct AtWork {
     pub(crate) is_changed: bool,
 }
 
+/// A cache on its shard.
+#[derive(Clone)]
+pub(crate) struct AtCache {
+    /// As it is written.
+    pub(crate) text: String,
+    /// Its log as it is written, if it has one.
+    pub(crate) log: String,
+    pub(crate) cache: Cache,
+}
+
 /// What a shard makes of the media.
 pub(crate) struct Built {
     pub(crate) dev: Dev,
     pub(crate) arrays: Vec<AtWork>,
-    /// Caches, each as it is written.
-    pub(crate) caches: Vec<(String, Cache)>,
+    /// Caches, those below others first.
+    pub(crate) caches: Vec<AtCache>,
 }
 
 /// What the parts of a stack are made with on a shard.
@@ -42,7 +53,7 @@ struct Builder<'a> {
     pool: &'a Pool,
     read_only: bool,
     arrays: Vec<AtWork>,
-    caches: Vec<(String, Cache)>,
+    caches: Vec<AtCache>,
 }
 
 /// The device that the stack is, for the shard of `handle`.
@@ -67,7 +78,11 @@ impl Builder<'_> {
             Part::Missing => None,
             Part::Leaf(leaf) => Some(self.leaf(leaf)?),
             Part::Md(array) => Some(self.md(array)?),
-            Part::Cached { config, text, origin } => self.cached(*config, text, origin)?,
+            Part::Cached { config, text, origin, write_back, log } => {
+                let Some(origin) = self.part(origin)? else { return Ok(None) };
+                let log = log.as_ref().map(|log| self.part(log)).transpose()?.flatten();
+                Some(self.cached(*config, text, origin, write_back.as_ref(), log)?)
+            }
             Part::Joined { level, members } => {
                 let devs: Vec<Option<Dev>> =
                     members.iter().map(|member| self.part(member)).collect::<Result<_, _>>()?;
@@ -76,12 +91,26 @@ impl Builder<'_> {
         })
     }
 
-    fn cached(&mut self, config: Config, text: &str, origin: &Part) -> io::Result<Option<Dev>> {
-        let Some(origin) = self.part(origin)? else { return Ok(None) };
-        let cache = Cache::new(origin, config)?;
+    fn cached(
+        &mut self,
+        config: Config,
+        text: &str,
+        origin: Dev,
+        write_back: Option<&WriteBack>,
+        log: Option<Dev>,
+    ) -> io::Result<Dev> {
+        let cache = match write_back {
+            None => Cache::new(origin, config)?,
+            Some(write_back) => {
+                let clock = Rc::new(ExecutorClock::new(self.handle));
+                let more = write_back.config(&origin, log, clock)?;
+                Cache::write_back(origin, config, more)?
+            }
+        };
         cache.time_origin(Rc::new(ExecutorClock::new(self.handle)));
-        self.caches.push((text.to_owned(), cache.clone()));
-        Ok(Some(Dev::new(cache)))
+        let log = write_back.map(|write_back| write_back.log_text.clone()).unwrap_or_default();
+        self.caches.push(AtCache { text: text.to_owned(), log, cache: cache.clone() });
+        Ok(Dev::new(cache))
     }
 
     fn leaf(&self, leaf: &Leaf) -> io::Result<Dev> {

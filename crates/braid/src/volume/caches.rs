@@ -1,11 +1,12 @@
 //! What a volume says of its caches: how they are, and what they would be if they were others.
 
-use braid_cache::Cache;
+use braid_cache::Phase;
 use braid_cache::curve::Estimate;
 use braid_uring::Remote;
 
+use super::build::AtCache;
 use super::shard;
-use crate::control::{CacheCurve, CacheStatus, CurvePoint};
+use crate::control::{CacheCurve, CacheStatus, CurvePoint, WriteBackStatus};
 
 /// The caches of the shard of `remote`, if it answers: counted at one moment, so that they add up.
 pub(super) fn all(remote: &Remote) -> Vec<CacheStatus> {
@@ -17,18 +18,18 @@ pub(super) fn curves(remote: &Remote) -> Option<Vec<CacheCurve>> {
     shard::ask(remote, |local| local.caches.iter().map(curve_of).collect())
 }
 
-fn curve_of(named: &(String, Cache)) -> CacheCurve {
-    let (report, block) = (named.1.curve(), named.1.config().block);
-    let point = |one: &Estimate| CurvePoint {
-        policy: one.policy.name().to_owned(),
-        size_bytes: one.slots * block,
-        miss_ppm: ppm(one.misses),
-        error_ppm: ppm(one.error),
-        filled: one.is_full,
-        sampled_reads: one.sampled,
+fn curve_of(one: &AtCache) -> CacheCurve {
+    let (report, block) = (one.cache.curve(), one.cache.config().block);
+    let point = |at: &Estimate| CurvePoint {
+        policy: at.policy.name().to_owned(),
+        size_bytes: at.slots * block,
+        miss_ppm: ppm(at.misses),
+        error_ppm: ppm(at.error),
+        filled: at.is_full,
+        sampled_reads: at.sampled,
     };
     let points = report.estimates.iter().map(point).collect();
-    CacheCurve { cache: status_of(named), block_reads: report.reads, points }
+    CacheCurve { cache: status_of(one), block_reads: report.reads, points }
 }
 
 /// Of a million, a share from 0 to 1.
@@ -36,7 +37,52 @@ fn ppm(share: f64) -> u32 {
     (share * 1e6).round() as u32
 }
 
-fn status_of((text, cache): &(String, Cache)) -> CacheStatus {
+/// What is not as it should be with caches.
+pub(super) fn warnings(caches: &[CacheStatus]) -> Vec<String> {
+    let of = |cache: &CacheStatus| {
+        let write_back = cache.write_back.as_ref()?;
+        let of_log = write_back.log_error.as_ref().map(|error| {
+            let log = write_back.log.as_deref().unwrap_or_default();
+            format!(
+                "{log}: the log failed ({error}): FLUSH goes to the origin now, which takes longer"
+            )
+        });
+        let of_origin = write_back.drain_error.as_ref().map(|error| {
+            let bytes = write_back.dirty_bytes;
+            format!("{bytes} bytes of the cache are not on the origin, which fails ({error})")
+        });
+        Some(of_log.into_iter().chain(of_origin))
+    };
+    caches.iter().filter_map(of).flatten().collect()
+}
+
+fn write_back_of(one: &AtCache) -> Option<WriteBackStatus> {
+    let status = one.cache.write_back_status()?;
+    let flushed_to = match status.phase {
+        Phase::Logged => "log",
+        Phase::LogFailing => "log failing",
+        Phase::LogGivenUp | Phase::Volatile => "origin",
+    };
+    let oldest = status.oldest.map(|oldest| u64::try_from(oldest.as_millis()).unwrap_or(u64::MAX));
+    Some(WriteBackStatus {
+        flushed_to: flushed_to.to_owned(),
+        dirty_bytes: status.dirty,
+        dirty_limit_bytes: status.dirty_limit,
+        oldest_dirty_ms: oldest,
+        drained_bytes: status.drained,
+        log: status.log.map(|_| one.log.clone()),
+        log_size_bytes: status.log.map(|log| log.size),
+        log_used_bytes: status.log.map(|log| log.used),
+        log_writes: status.log.map(|log| log.writes),
+        log_written_bytes: status.log.map(|log| log.bytes),
+        replayed_bytes: status.replayed.map_or(0, |replayed| replayed.bytes),
+        drain_error: status.drain_error.map(|errno| errno.to_string()),
+        log_error: status.log_error.map(|errno| errno.to_string()),
+    })
+}
+
+fn status_of(one: &AtCache) -> CacheStatus {
+    let AtCache { text, cache, .. } = one;
     let (counters, config) = (cache.counters(), cache.config());
     let (used, all) = cache.used_blocks();
     let mean = counters.mean_origin_read();
@@ -69,5 +115,6 @@ fn status_of((text, cache): &(String, Cache)) -> CacheStatus {
         bytes_written: counters.bytes_written,
         origin_read_us: mean.map(|mean| micros(mean.as_secs_f64())),
         saved_us: mean.map_or(0, |mean| micros(mean.as_secs_f64() * counters.cache_hits as f64)),
+        write_back: write_back_of(one),
     }
 }

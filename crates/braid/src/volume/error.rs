@@ -80,8 +80,11 @@ impl RunError {
             RunError::Refused(_)
                 | RunError::NameTaken { .. }
                 | RunError::Memory(_)
-                | RunError::Media(MediaError::Md(_) | MediaError::TooMuchMemory(_))
+                | RunError::Media(
+                    MediaError::Md(_) | MediaError::TooMuchMemory(_) | MediaError::Log { .. }
+                )
                 | RunError::NestedImage { .. }
+                | RunError::Restart(ShardError::Log { .. })
                 | RunError::Listen(ListenError::NotLoopback { .. })
         )
     }
@@ -102,6 +105,7 @@ impl RunError {
                 "`sysctl vm.nr_hugepages=COUNT` makes the pool larger; without `huge` the kernel \
                  gives huge pages where it has them",
             ),
+            RunError::Media(MediaError::Log { .. }) => Some("another file or device as log="),
             RunError::Media(MediaError::Leaf(LeafError::Locked { .. })) => Some(
                 "`braid status` shows whether a volume has it; `braid down NAME` ends that one",
             ),

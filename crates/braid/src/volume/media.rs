@@ -8,6 +8,7 @@ use braid_cache::Config;
 use braid_device::{Buses, Ram};
 use braid_stack::{ByteSize, Cache, Node, Stack};
 
+use super::cache_log::{self, WriteBack};
 use super::leaf::{Leaf, LeafError, Medium, open_leaf};
 use super::level::{self, Level};
 use super::md::{MdArray, MdError};
@@ -25,6 +26,8 @@ pub(crate) enum MediaError {
     Leaf(#[from] LeafError),
     #[error("{0}")]
     Md(#[source] MdError),
+    #[error("{log} cannot be the log of {cache}: {why}")]
+    Log { log: String, cache: String, why: String },
 }
 
 impl MediaError {
@@ -59,6 +62,8 @@ pub(super) enum Part {
         /// As it is written, for people.
         text: String,
         origin: Box<Part>,
+        write_back: Option<WriteBack>,
+        log: Option<Box<Part>>,
     },
 }
 
@@ -136,8 +141,19 @@ impl Opener<'_> {
             return Ok(Part::Missing);
         }
         if let Node::Cache(cache) = &stack.node {
-            let origin = Box::new(self.part(&cache.origin[0])?);
-            return Ok(Part::Cached { config: config_of(cache), text: stack.to_string(), origin });
+            let (config, text) = (config_of(cache), stack.to_string());
+            let of_origin = cache_log::identity(cache.origin());
+            let origin = Box::new(self.part(cache.origin())?);
+            let log = cache.log().map(|log| self.part(log)).transpose()?.map(Box::new);
+            if let Some(log) = &log {
+                let (of_log, behind) = (log.limits()?, origin.limits()?);
+                if let Some(why) = cache_log::unfit(of_log, behind, cache.block.bytes()) {
+                    let log = cache.log().map(ToString::to_string).unwrap_or_default();
+                    return Err(MediaError::Log { log, cache: text, why });
+                }
+            }
+            let write_back = WriteBack::new(cache, &of_origin, self.options);
+            return Ok(Part::Cached { config, text, origin, write_back, log });
         }
         if stack.members().is_empty() {
             let medium = open_leaf(&stack.node, self.options, self.most_ram, &mut self.buses)?;
@@ -190,7 +206,10 @@ impl Part {
             Part::Leaf(leaf) => leaves.push(Arc::clone(leaf)),
             Part::Missing => {}
             Part::Md(array) => leaves.extend(array.leaves()),
-            Part::Cached { origin, .. } => origin.collect_leaves(leaves),
+            Part::Cached { origin, log, .. } => {
+                origin.collect_leaves(leaves);
+                log.iter().for_each(|log| log.collect_leaves(leaves));
+            }
             Part::Joined { members, .. } => {
                 members.iter().for_each(|member| member.collect_leaves(leaves));
             }
@@ -200,7 +219,10 @@ impl Part {
     fn collect_md<'a>(&'a self, arrays: &mut Vec<&'a MdArray>) {
         match self {
             Part::Md(array) => arrays.push(array),
-            Part::Cached { origin, .. } => origin.collect_md(arrays),
+            Part::Cached { origin, log, .. } => {
+                origin.collect_md(arrays);
+                log.iter().for_each(|log| log.collect_md(arrays));
+            }
             Part::Joined { members, .. } => {
                 members.iter().for_each(|member| member.collect_md(arrays));
             }

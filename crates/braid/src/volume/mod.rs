@@ -16,6 +16,7 @@ mod admission;
 mod arrays;
 mod attachment;
 mod build;
+mod cache_log;
 mod caches;
 mod error;
 mod image;

@@ -17,6 +17,8 @@ pub(crate) struct OpenOptions {
     pub(crate) read_only: bool,
     /// Start arrays without members that they were last seen with.
     pub(crate) degraded: bool,
+    /// Members that were named again, whatever they hold.
+    pub(crate) forced: Vec<PathBuf>,
     /// Members with superblocks that cannot be used.
     pub(crate) unusable: Vec<Unusable>,
     /// Identifiers of the arrays that members were accepted for.

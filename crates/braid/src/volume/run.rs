@@ -376,7 +376,7 @@ fn start_shards(
     (0..count).map(start).collect::<Result<_, ShardError>>().map_err(|error| match error {
         ShardError::Io(error) if mode == braid_uring::Mode::Uring => RunError::NoUring(error),
         ShardError::Io(source) => RunError::System { what: "cannot start a shard", source },
-        error @ ShardError::Restart { .. } => RunError::Restart(error),
+        error @ (ShardError::Restart { .. } | ShardError::Log { .. }) => RunError::Restart(error),
     })
 }
 

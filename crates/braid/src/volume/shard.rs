@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use braid_block::{Io, Limits};
-use braid_cache::Cache;
+use braid_cache::LogError;
 use braid_engine::Offered;
 use braid_engine::redundant::RestartError;
 use braid_export_nbd::{Bounds, Counters, Server};
@@ -17,7 +17,7 @@ use braid_mem::Pool;
 use braid_shell::shell_path;
 use braid_uring::{Config, Executor, Handle, Mode, Remote};
 
-use super::build::{AtWork, build};
+use super::build::{AtCache, AtWork, build};
 use super::media::Media;
 use super::memory;
 use super::spec::Spec;
@@ -44,6 +44,8 @@ pub(crate) enum ShardError {
     Io(#[from] io::Error),
     #[error("{array}: {source}{}", next_of(source, members))]
     Restart { array: String, members: Vec<String>, source: RestartError },
+    #[error("{log}, the log of {cache}: {source}{}", next_of_log(source, log))]
+    Log { log: String, cache: String, source: LogError },
 }
 
 /// What to do about an array whose log does not make good what a crash left.
@@ -61,6 +63,29 @@ fn next_of(error: &RestartError, members: &[String]) -> String {
             "\n  next: look at the members: `dmesg` says what failed".to_owned()
         }
     }
+}
+
+/// What to do about a log that cannot be used.
+fn next_of_log(error: &LogError, log: &str) -> String {
+    let next = match error {
+        LogError::OtherOrigin { .. } => format!(
+            "bring up the cache that it belongs to, then `braid down` drains it; or another log; or, \
+             to give up what it holds, --force {log}"
+        ),
+        LogError::Damaged(_) => {
+            format!("another copy of the log; or, to give up what it holds, --force {log}")
+        }
+        LogError::TooSmall { .. } => "a larger file or device as log=".to_owned(),
+        LogError::NotReplayed(_) => {
+            "without --read-only, which writes it to the origin first".to_owned()
+        }
+        LogError::Device(_) | LogError::Origin(_) => {
+            "look at the device: `dmesg` says what failed; what the log holds is still there"
+                .to_owned()
+        }
+        LogError::Memory(_) => "a smaller cache".to_owned(),
+    };
+    format!("\n  next: {next}")
 }
 
 /// What a shard says when it has started.
@@ -83,8 +108,8 @@ pub(crate) struct Local {
     pub(crate) offered: Offered,
     pub(crate) pool: Pool,
     pub(crate) arrays: Vec<Rc<AtWork>>,
-    /// Caches, each as it is written.
-    pub(crate) caches: Vec<(String, Cache)>,
+    /// Caches, those below others first.
+    pub(crate) caches: Vec<AtCache>,
 }
 
 thread_local! {
@@ -268,6 +293,12 @@ fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Resul
             executor.block_on(async move { drop(array.record().await) });
         }
     }
+    for one in &built.caches {
+        replay(&executor, one)?;
+        if let Some(run) = one.cache.run() {
+            handle.spawn(run);
+        }
+    }
     let bad = std::cell::Cell::new(0u64);
     let on_end = move |end: &braid_export_nbd::End| {
         if !end.is_protocol_error() {
@@ -286,7 +317,7 @@ fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Resul
     let bounds = Bounds::default();
     let offered = Offered::from(dev.clone());
     let server = Server::new(&handle, offered.clone(), pool.clone(), &spec.name, bounds, on_end)?;
-    let (arrays_here, caches) = (arrays.clone(), built.caches);
+    let (arrays_here, caches) = (arrays.clone(), built.caches.clone());
     let local = Local { server: server.clone(), offered, pool, arrays: arrays_here, caches };
     LOCAL.with_borrow_mut(|slot| *slot = Some(local));
     let facts = Facts {
@@ -309,7 +340,12 @@ fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Resul
         if dev.limits().read_only {
             return Ok(());
         }
-        let flushed = dev.start(Io::flush()).await.result.map_err(io::Error::from);
+        let mut flushed = dev.start(Io::flush()).await.result.map_err(io::Error::from);
+        // From above: what one drains another may hold.
+        for one in built.caches.iter().rev() {
+            let drained = one.cache.shut_down().await.map_err(io::Error::from);
+            flushed = flushed.and(drained);
+        }
         for one in &arrays {
             one.array.shut_down().await;
         }
@@ -343,6 +379,25 @@ fn restart(executor: &Executor, one: &AtWork) -> Result<(), ShardError> {
     })?;
     for (_, text) in &status.log {
         eprintln!("{}: {text}", one.name);
+    }
+    Ok(())
+}
+
+/// Writes to the origin what the log of a cache holds, before anybody may ask for anything.
+fn replay(executor: &Executor, one: &AtCache) -> Result<(), ShardError> {
+    let cache = one.cache.clone();
+    let replayed = executor.block_on(async move { cache.restart().await });
+    let replayed = replayed.map_err(|source| {
+        let (log, cache) = (one.log.clone(), one.text.clone());
+        ShardError::Log { log, cache, source }
+    })?;
+    if let Some(replayed) = replayed.filter(|replayed| replayed.records > 0 || replayed.is_torn) {
+        let torn =
+            if replayed.is_torn { "; the last one was cut off, and does not count" } else { "" };
+        eprintln!(
+            "{}: {} bytes in {} records were written to the origin{torn}",
+            one.log, replayed.bytes, replayed.records
+        );
     }
     Ok(())
 }

@@ -60,6 +60,7 @@ impl control::Volume for Shared {
             verdict::judge(&self.spec.name, &members, &arrays, asked);
         let mut warnings = self.warnings.clone();
         warnings.extend(verdict::warnings_of_gone(&members));
+        warnings.extend(caches::warnings(&caches));
         Status {
             output_version: OUTPUT_VERSION,
             name: self.spec.name.clone(),

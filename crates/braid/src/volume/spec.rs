@@ -80,6 +80,9 @@ pub(crate) struct Spec {
     pub(crate) degraded: bool,
     /// Members whose contents are accepted, whatever they are.
     pub(crate) accepted: Vec<PathBuf>,
+    /// Of these, those that were named again.
+    #[serde(default)]
+    pub(crate) forced: Vec<PathBuf>,
     /// Identifiers of the arrays that members with superblocks were accepted for.
     #[serde(default)]
     pub(crate) arrays: Vec<(PathBuf, String)>,
@@ -104,6 +107,7 @@ impl Spec {
         OpenOptions {
             read_only: self.read_only,
             degraded: self.degraded,
+            forced: self.forced.clone(),
             unusable: Vec::new(),
             arrays: self.arrays.clone(),
             promised: self.promised,

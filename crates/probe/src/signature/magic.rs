@@ -14,6 +14,9 @@ enum Place {
 use Class::{Cache, Encryption, FileSystem, Raid, VolumeManager};
 use Place::{End, Start};
 
+/// The name of the log of a cache of braid's.
+pub const CACHE_LOG: &str = "braid cache log";
+
 /// Name, class, place, magic bytes. The same name twice: any of the places.
 const MAGICS: &[(&str, Class, Place, &[u8])] = &[
     ("jfs", FileSystem, Start(0x8000), b"JFS1"),
@@ -44,6 +47,8 @@ const MAGICS: &[(&str, Class, Place, &[u8])] = &[
     ("ceph bluestore", VolumeManager, Start(0), b"bluestore block device"),
     ("stratis", VolumeManager, Start(0x204), b"!Stra0tis\x86\xff\x02^\x41rh"),
     ("vdo", VolumeManager, Start(0), b"dmvdo001"),
+    (CACHE_LOG, Cache, Start(0), b"braidwbl"),
+    (CACHE_LOG, Cache, Start(0x1000), b"braidwbl"),
     ("dm-snapshot", Cache, Start(0), b"SnAp"),
     ("dm-integrity", Encryption, Start(0), b"integrt\0"),
     ("dm-verity", Encryption, Start(0), b"verity\0\0"),

@@ -35,6 +35,7 @@ use std::os::unix::fs::FileExt;
 
 use braid_stack::ByteSize;
 
+pub use magic::CACHE_LOG;
 pub(crate) use window::Window;
 
 /// Bytes that can be read at an offset.

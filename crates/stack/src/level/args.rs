@@ -109,6 +109,17 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// Where the value of parameter `key` stands, if it is given.
+    pub(crate) fn place(&self, key: &'static str) -> Option<Span> {
+        self.named.iter().find(|(known, _)| known.text == key).map(|(_, value)| value.span())
+    }
+
+    /// The device that is parameter `key`, if it is given.
+    pub(crate) fn stack(&self, key: &'static str) -> Result<Option<Stack>, Fault> {
+        let value = self.named.iter().find(|(known, _)| known.text == key);
+        value.map(|(_, value)| check_expr(value)).transpose()
+    }
+
     /// The quantity of parameter `key`, if it is given.
     pub(crate) fn quantity<T>(&self, key: &'static str) -> Result<Option<T>, Fault>
     where

@@ -1,4 +1,4 @@
-//! `cache(size=SIZE, ORIGIN)`: memory in front of a device, which has everything at every moment.
+//! `cache(size=SIZE, ORIGIN)`: memory in front of a device.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::args::{Args, size_between};
 use super::{Level, Stack};
 use crate::error::Fault;
 use crate::problem::Problem;
-use crate::size::ByteSize;
+use crate::size::{ByteSize, Latency};
 
 /// A RAM cache in front of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,8 +23,19 @@ pub struct Cache {
     pub policy: CachePolicy,
     /// Sequential runs longer than this go past the cache; none if none does.
     pub cutoff: Option<ByteSize>,
-    /// The device behind it.
-    pub origin: Box<[Stack; 1]>,
+    /// In write-back mode: what a FLUSH makes durable beside the origin, and how much may be dirty.
+    pub write_back: Option<WriteBack>,
+    /// The device behind it; in write-back mode the log follows, if there is one.
+    pub devices: Vec<Stack>,
+}
+
+/// How a cache in write-back mode keeps what its origin does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WriteBack {
+    /// Dirty bytes beyond which writers wait; half of the memory if none are given.
+    pub dirty: Option<ByteSize>,
+    /// How long something may be dirty before it is drained.
+    pub age: Option<Latency>,
 }
 
 impl Cache {
@@ -32,12 +43,29 @@ impl Cache {
     pub const DEFAULT_BLOCK: ByteSize = ByteSize::kib(4);
     /// The most bytes of a block.
     pub const MAX_BLOCK: ByteSize = ByteSize::kib(64);
+    /// How long something may be dirty if nothing is said.
+    pub const DEFAULT_AGE: Latency = Latency(30_000_000_000);
+
+    /// The device behind it.
+    #[must_use]
+    pub fn origin(&self) -> &Stack {
+        &self.devices[0]
+    }
+
+    /// What keeps, over a crash, what was flushed and the origin does not have.
+    #[must_use]
+    pub fn log(&self) -> Option<&Stack> {
+        self.devices.get(1)
+    }
 }
 
 const MODES: &[(&str, CacheMode)] = &[
     (CacheMode::WriteThrough.name(), CacheMode::WriteThrough),
     (CacheMode::WriteAround.name(), CacheMode::WriteAround),
+    (CacheMode::WriteBack.name(), CacheMode::WriteBack),
 ];
+
+const YES: &[(&str, bool)] = &[("yes", true), ("no", false)];
 
 const POLICIES: &[(&str, CachePolicy)] = &[
     (CachePolicy::S3Fifo.name(), CachePolicy::S3Fifo),
@@ -51,9 +79,10 @@ const MAX_SIZE: ByteSize = ByteSize(1 << 43);
 
 impl Level for Cache {
     const NAME: &'static str = "cache";
-    const USAGE: &'static str =
-        "cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, ORIGIN)";
-    const PARAMETERS: &'static [&'static str] = &["size", "mode", "block", "policy", "cutoff"];
+    const USAGE: &'static str = "cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, ORIGIN); with \
+         mode=write-back also log=PATH or volatile=yes, dirty=SIZE, age=30s";
+    const PARAMETERS: &'static [&'static str] =
+        &["size", "mode", "block", "policy", "cutoff", "log", "volatile", "dirty", "age"];
 
     fn check(args: &Args<'_>) -> Result<Self, Fault> {
         let block = match args.word("block")? {
@@ -74,27 +103,57 @@ impl Level for Cache {
                 Problem::OutOfRange { what: "size", value: size, min: block, max: MAX_SIZE };
             return Err(Fault::new(problem, args.span()));
         }
-        let origin = <[Stack; 1]>::try_from(args.members()?).map_err(|several| {
+        let mut devices = args.members()?;
+        if let Some(second) = devices.get(1) {
             let problem = Problem::TooManyArguments { level: Self::NAME, usage: Self::USAGE };
-            Fault::new(problem, several.get(1).map_or(args.span(), |second| second.span))
-        })?;
+            return Err(Fault::new(problem, second.span));
+        }
+        let mode = args.choice("mode", MODES)?.unwrap_or_default();
+        let write_back = check_write_back(args, mode, size, block)?;
+        devices.extend(args.stack("log")?);
         Ok(Self {
             size,
             block,
-            mode: args.choice("mode", MODES)?.unwrap_or_default(),
+            mode,
             policy: args.choice("policy", POLICIES)?.unwrap_or_default(),
             cutoff: args.size("cutoff")?,
-            origin: Box::new(origin),
+            write_back,
+            devices,
         })
     }
 
     fn members(&self) -> &[Stack] {
-        &self.origin[..]
+        &self.devices
     }
 
     fn members_mut(&mut self) -> &mut [Stack] {
-        &mut self.origin[..]
+        &mut self.devices
     }
+}
+
+/// What only write-back mode has, and has to have.
+fn check_write_back(
+    args: &Args<'_>,
+    mode: CacheMode,
+    size: ByteSize,
+    block: ByteSize,
+) -> Result<Option<WriteBack>, Fault> {
+    if mode != CacheMode::WriteBack {
+        for parameter in ["log", "volatile", "dirty", "age"] {
+            if let Some(span) = args.place(parameter) {
+                return Err(Fault::new(Problem::OnlyWriteBack { parameter }, span));
+            }
+        }
+        return Ok(None);
+    }
+    let is_volatile = args.choice("volatile", YES)?.unwrap_or(false);
+    match (args.place("log"), is_volatile) {
+        (None, false) => return Err(Fault::new(Problem::NoLog, args.span())),
+        (Some(span), true) => return Err(Fault::new(Problem::VolatileLog, span)),
+        (Some(_), false) | (None, true) => {}
+    }
+    let dirty = args.word("dirty")?.map(|word| size_between("dirty", word, block, size, block));
+    Ok(Some(WriteBack { dirty: dirty.transpose()?, age: args.quantity("age")? }))
 }
 
 impl fmt::Display for Cache {
@@ -110,8 +169,20 @@ impl fmt::Display for Cache {
         if let Some(cutoff) = self.cutoff {
             write!(f, ", cutoff={cutoff}")?;
         }
+        if let Some(WriteBack { dirty, age }) = self.write_back {
+            match self.log() {
+                Some(log) => write!(f, ", log={log}")?,
+                None => f.write_str(", volatile=yes")?,
+            }
+            if let Some(dirty) = dirty {
+                write!(f, ", dirty={dirty}")?;
+            }
+            if let Some(age) = age {
+                write!(f, ", age={age}")?;
+            }
+        }
         f.write_str(", ")?;
-        super::fmt_members(f, &self.origin[..])?;
+        super::fmt_members(f, &self.devices[..1])?;
         f.write_str(")")
     }
 }

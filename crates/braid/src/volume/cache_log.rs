@@ -1,0 +1,122 @@
+//! What a cache in write-back mode is opened with: its bounds, its log, what proves its origin.
+//!
+//! The origin holds no mark of the cache. What proves that a log is its own is what the devices below are
+//! known by wherever they are plugged in, how they are joined, and the size of it all. A device that is
+//! known by nothing that lasts (a loop device, a disk without a serial number) is proved by its place
+//! and the size alone.
+
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use braid_block::Limits;
+use braid_cache::log::format::OriginId;
+use braid_cache::{LogSetup, WriteBackConfig, least_log};
+use braid_engine::{Clock, Dev};
+use braid_md::Uuid;
+use braid_stack::{Cache, Node, Stack};
+
+use super::options::OpenOptions;
+use crate::metadata::Metadata;
+use crate::record::Seen;
+
+/// The same as [`WriteBackConfig`], for any shard.
+pub(super) struct WriteBack {
+    dirty: u64,
+    age: Duration,
+    /// What proves the origin.
+    digest: [u8; 16],
+    /// The origin as it is written.
+    text: String,
+    /// The log as it is written.
+    pub(super) log_text: String,
+    /// Somebody named the log again: what it holds of another cache is given up.
+    is_forced: bool,
+}
+
+impl WriteBack {
+    /// That of `cache`, if it is in write-back mode.
+    pub(super) fn new(cache: &Cache, identity: &str, options: &OpenOptions) -> Option<WriteBack> {
+        let bounds = cache.write_back?;
+        let of_log = cache.log().map_or(Vec::new(), Stack::member_paths);
+        let dirty = bounds.dirty.map_or(cache.size.bytes() / 2, |dirty| dirty.bytes());
+        Some(WriteBack {
+            dirty,
+            age: Duration::from_nanos(bounds.age.unwrap_or(Cache::DEFAULT_AGE).0),
+            digest: digest(identity.as_bytes()),
+            text: cache.origin().to_string(),
+            log_text: cache.log().map(ToString::to_string).unwrap_or_default(),
+            is_forced: of_log.iter().any(|path| options.forced.iter().any(|one| one == path)),
+        })
+    }
+
+    /// For one shard, on which `log` is the log.
+    pub(super) fn config(
+        &self,
+        origin: &Dev,
+        log: Option<Dev>,
+        clock: Rc<dyn Clock>,
+    ) -> io::Result<WriteBackConfig> {
+        let mut uuid = [0; 16];
+        rustix::rand::getrandom(&mut uuid, rustix::rand::GetRandomFlags::empty())?;
+        let log = log.map(|dev| LogSetup {
+            dev,
+            origin: OriginId { size: origin.limits().size, digest: self.digest },
+            text: self.text.clone(),
+            uuid,
+            overwrite: self.is_forced,
+            forsake: None,
+        });
+        Ok(WriteBackConfig { dirty: self.dirty, age: self.age, clock, log })
+    }
+}
+
+/// Why a device cannot be the log of a cache with blocks of `block` bytes in front of `origin`, whatever it
+/// holds.
+pub(super) fn unfit(log: Option<Limits>, origin: Option<Limits>, block: u64) -> Option<String> {
+    let (Some(log), Some(origin)) = (log, origin) else {
+        return Some("it is not there".to_owned());
+    };
+    let least = least_log(block);
+    if log.size < least {
+        return Some(format!("it has {} bytes, and needs {least}", log.size));
+    }
+    let ends = log.volatile && !origin.volatile;
+    ends.then(|| "what it holds ends with this process".to_owned())
+}
+
+/// What `stack` is known by: what lasts of its devices, in place of their paths. Reading only.
+pub(super) fn identity(stack: &Stack) -> String {
+    match &stack.node {
+        Node::Md(md) => {
+            let uuid = |member: &Stack| -> Option<Uuid> {
+                let path = member.member_paths().first().copied()?.to_owned();
+                Some(Metadata::read(&path).ok()?.superblock.array_uuid)
+            };
+            let uuid = md.members.iter().find_map(uuid);
+            format!("md {}", uuid.map(|uuid| uuid.to_string()).unwrap_or_default())
+        }
+        Node::File(file) => {
+            let seen = Seen::at(file.path());
+            let lasts = |one: &String| {
+                ["wwn ", "serial ", "inode "].iter().any(|word| one.starts_with(word))
+            };
+            let known = seen.and_then(|seen| seen.identities.into_iter().find(lasts));
+            let known = known.unwrap_or_default();
+            format!("file {known} {} {:?}", file.offset, file.length)
+        }
+        _ if stack.members().is_empty() => stack.to_string(),
+        node => {
+            let members: Vec<String> = stack.members().iter().map(identity).collect();
+            format!("{} {:?} ({})", node.name(), stack.shape(), members.join(", "))
+        }
+    }
+}
+
+/// FNV-1a, 128 bits: tells devices apart, and proves nothing to an adversary.
+fn digest(bytes: &[u8]) -> [u8; 16] {
+    let step = |hash: u128, byte: &u8| {
+        (hash ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+    };
+    bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, step).to_be_bytes()
+}

@@ -1,0 +1,71 @@
+//! Planted faults, for tests of the tests: each breaks one rule of order of write-back.
+//!
+//! Without the feature `canary` a planted fault is a constant `false`, and nothing of it is in the program.
+
+/// A rule of order, broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Canary {
+    /// A record counts although its data is not proved.
+    HeaderBeforeData,
+    /// Records of an earlier time that the log was open count.
+    OlderGenerationReplayed,
+    /// What is dirty goes to the origin although the log does not have it.
+    DrainBeforeLog,
+    /// A flush is answered although the log was not written.
+    FlushSkipsLog,
+    /// A flush is answered although the log's device was not flushed.
+    LogNotFlushed,
+    /// Records stop counting although the origin was not flushed.
+    TailBeforeOriginFlush,
+    /// Room of the ring is used again although its superblock still counts on it.
+    RoomBeforeTail,
+    /// Zeroes go to the origin past the log, whose older records come after them in a replay.
+    ZeroesPastLog,
+    /// What was read of the origin replaces what was written meanwhile.
+    MissReplacesDirty,
+    /// What was written while it was being drained counts as drained.
+    RewriteCountsAsDrained,
+    /// A log that failed is given up although the origin does not have what it has.
+    ForsakenBeforeDrain,
+}
+
+impl Canary {
+    /// All of them.
+    pub const ALL: &[Canary] = &[
+        Canary::HeaderBeforeData,
+        Canary::OlderGenerationReplayed,
+        Canary::DrainBeforeLog,
+        Canary::FlushSkipsLog,
+        Canary::LogNotFlushed,
+        Canary::TailBeforeOriginFlush,
+        Canary::RoomBeforeTail,
+        Canary::ZeroesPastLog,
+        Canary::MissReplacesDirty,
+        Canary::RewriteCountsAsDrained,
+        Canary::ForsakenBeforeDrain,
+    ];
+
+    /// Whether this fault is planted in this thread.
+    #[cfg(feature = "canary")]
+    pub(crate) fn is_planted(self) -> bool {
+        PLANTED.get() == Some(self)
+    }
+
+    /// Whether this fault is planted in this thread: never, without the feature.
+    #[cfg(not(feature = "canary"))]
+    #[inline(always)]
+    pub(crate) const fn is_planted(self) -> bool {
+        false
+    }
+}
+
+#[cfg(feature = "canary")]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Canary>> = const { std::cell::Cell::new(None) };
+}
+
+/// Plants `canary` in every cache of this thread, or takes out the one that is planted.
+#[cfg(feature = "canary")]
+pub fn plant(canary: Option<Canary>) {
+    PLANTED.set(canary);
+}

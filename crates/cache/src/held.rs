@@ -1,0 +1,177 @@
+//! What is held, and the origin: what a read is answered from, whatever becomes of writes.
+//!
+//! Invariants
+//! * What is held of a sector is what the origin answered last, or what is to be written to it.
+//! * A request that asks the origin for a block has it for itself, so nobody reads something older than
+//!   somebody read before.
+//! * A hit allocates nothing.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use braid_block::{Completion, Io, Payload, Span};
+use braid_engine::{Clock, Dev};
+
+use crate::cache::Config;
+use crate::canary::Canary;
+use crate::contents::{Contents, Piece};
+use crate::counters::Counters;
+use crate::cursor::Cursor;
+use crate::memory::Memory;
+use crate::ranges::Ranges;
+use crate::streams::Streams;
+
+/// What is held, and what is behind it.
+pub(crate) struct Held {
+    pub(crate) origin: Dev,
+    pub(crate) config: Cell<Config>,
+    pub(crate) memory: RefCell<Memory>,
+    pub(crate) contents: RefCell<Contents>,
+    pub(crate) streams: RefCell<Streams>,
+    pub(crate) counters: RefCell<Counters>,
+    pub(crate) ranges: Rc<Ranges>,
+    pub(crate) clock: OnceCell<Rc<dyn Clock>>,
+    /// Whether anything more is held: not while others may ask the origin for the same.
+    pub(crate) is_holding: Cell<bool>,
+}
+
+impl Held {
+    /// Answers a read from memory, if every byte of it is there.
+    #[inline]
+    pub(crate) fn read_held(&self, io: &mut Io) -> bool {
+        let mut contents = self.contents.borrow_mut();
+        let blocks = contents.blocks(io.span);
+        let blocks = blocks.end - blocks.start;
+        // One block, as most requests have, is looked up once: it is there or not.
+        if blocks > 1 && !contents.pieces(io.span).all(|piece| contents.has(piece)) {
+            return false;
+        }
+        let memory = self.memory.borrow();
+        let mut cursor = Cursor::new(&mut io.payload);
+        for piece in contents.pieces(io.span) {
+            let Some(at) = contents.hit(piece) else { return false };
+            cursor.each(piece.len, |done, part| memory.read(at + done, part));
+        }
+        let counters = &mut *self.counters.borrow_mut();
+        counters.reads += 1;
+        counters.cache_hits += 1;
+        counters.cache_reads += blocks;
+        counters.bytes_read += io.span.len;
+        counters.bytes_from_ram += io.span.len;
+        true
+    }
+
+    pub(crate) async fn read(self: Rc<Self>, mut io: Io) -> Completion {
+        let span = io.span;
+        let is_long = self.streams.borrow_mut().is_long(span);
+        let blocks = self.contents.borrow().blocks(span);
+        let taken = self.ranges.take(blocks.clone()).await;
+        if self.read_held(&mut io) {
+            return io.complete(Ok(()));
+        }
+        let now = || self.clock.get().map_or(Duration::ZERO, |clock| clock.now());
+        let (is_holding, start) = (self.is_holding.get(), now());
+        let mut done = self.origin.start(io).await;
+        let took = now().saturating_sub(start);
+        let is_sound = done.result.is_ok() && is_holding && !self.ranges.was_given_up(&blocks);
+        let is_kept = !is_long && is_sound;
+        if done.result.is_ok() && self.contents.borrow().dirty().is_some() {
+            self.merge(span, &mut done.payload, is_kept);
+        } else if is_kept {
+            self.keep(span, &mut done.payload, false);
+        }
+        let counters = &mut *self.counters.borrow_mut();
+        counters.disk_reads += 1;
+        if done.result.is_ok() {
+            counters.reads += 1;
+            counters.cache_misses += u64::from(!is_long);
+            counters.uncached_reads += u64::from(is_long);
+            counters.origin_read_time += took;
+            counters.bytes_read += span.len;
+            counters.bytes_from_origin += span.len;
+        }
+        drop(taken);
+        done
+    }
+
+    /// Has what `io` reads held, if it is not yet; answers how many bytes were read for it.
+    pub(crate) async fn fill(self: Rc<Self>, io: Io) -> u64 {
+        let span = io.span;
+        let blocks = self.contents.borrow().blocks(span);
+        let _taken = self.ranges.take(blocks.clone()).await;
+        let is_holding = self.is_holding.get();
+        let mut done = self.origin.start(io).await;
+        let is_kept = done.result.is_ok() && is_holding && !self.ranges.was_given_up(&blocks);
+        if is_kept {
+            self.merge(span, &mut done.payload, true);
+        }
+        if is_kept { span.len } else { 0 }
+    }
+
+    /// Holds what `payload` has for `span`.
+    pub(crate) fn keep(&self, span: Span, payload: &mut Payload, is_written: bool) {
+        let mut contents = self.contents.borrow_mut();
+        let counters = &mut *self.counters.borrow_mut();
+        let memory = self.memory.borrow();
+        let mut cursor = Cursor::new(payload);
+        for piece in contents.pieces(span) {
+            let Some(put) = contents.put(piece, is_written) else { continue };
+            cursor.each(piece.len, |done, part| memory.write(put.at + done, part));
+            counters.cache_writes += 1;
+            let replaced = u64::from(put.replaced);
+            if is_written {
+                counters.write_replacement += replaced;
+            } else {
+                counters.replacement += replaced;
+            }
+        }
+    }
+
+    /// What the origin has of `span` came into `payload`: what is held of it, and may be newer, goes over
+    /// it, and the rest is held, too, if it `is_kept`.
+    fn merge(&self, span: Span, payload: &mut Payload, is_kept: bool) {
+        let mut contents = self.contents.borrow_mut();
+        let counters = &mut *self.counters.borrow_mut();
+        let memory = self.memory.borrow();
+        let mut cursor = Cursor::new(payload);
+        for piece in contents.pieces(span) {
+            for (part, is_held) in contents.cut(piece) {
+                let is_held = is_held && !Canary::MissReplacesDirty.is_planted();
+                if is_held && let Some(at) = contents.renew(part) {
+                    cursor.each(part.len, |done, bytes| memory.read(at + done, bytes));
+                    continue;
+                }
+                let put = if is_kept { contents.put(part, false) } else { None };
+                cursor.each(part.len, |done, bytes| {
+                    if let Some(put) = put {
+                        memory.write(put.at + done, bytes);
+                    }
+                });
+                counters.cache_writes += u64::from(put.is_some());
+                counters.replacement += u64::from(put.is_some_and(|put| put.replaced));
+            }
+        }
+    }
+
+    /// As [`Held::keep`], of blocks of which something is held already.
+    pub(crate) fn renew(&self, span: Span, payload: &mut Payload) {
+        let mut contents = self.contents.borrow_mut();
+        let memory = self.memory.borrow();
+        let mut cursor = Cursor::new(payload);
+        for piece in contents.pieces(span) {
+            let at = contents.renew(piece);
+            cursor.each(piece.len, |done, part| {
+                if let Some(at) = at {
+                    memory.write(at + done, part);
+                }
+            });
+        }
+    }
+
+    pub(crate) fn drop_held(&self, span: Span) {
+        let mut contents = self.contents.borrow_mut();
+        let dropped = contents.pieces(span).filter(|piece: &Piece| contents.drop(*piece)).count();
+        self.counters.borrow_mut().write_invalidates += dropped as u64;
+    }
+}

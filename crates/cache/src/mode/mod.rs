@@ -1,0 +1,6 @@
+//! What becomes of writes: one file for each mode.
+
+mod at_origin;
+pub(crate) mod write_around;
+pub(crate) mod write_back;
+pub(crate) mod write_through;

@@ -1,0 +1,277 @@
+//! To the origin: rounds over all that is dirty, in order of its place.
+//!
+//! A round is begun when somebody asks for one, when what is dirty or the log is past the half of its
+//! bound, when something has been dirty for too long, and when nobody asks for anything.
+
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::Duration;
+
+use braid_block::{Errno, Flags, Io};
+
+use super::core::{Phase, WriteBack};
+use super::together::{Crowd, either};
+use crate::canary::Canary;
+use crate::contents::Piece;
+use crate::log::store::all_well;
+use crate::marks::SECTOR;
+
+/// Runs on their way at once.
+const DEPTH: usize = 8;
+/// Bytes of a run, at most.
+const RUN: u64 = 512 << 10;
+/// Nobody has asked for anything for so long: the origin has time.
+const IDLE: Duration = Duration::from_millis(500);
+/// After a round that failed, how long before the next one.
+const RETRY: Duration = Duration::from_millis(500);
+
+impl WriteBack {
+    /// Drains whenever it is time.
+    pub(super) async fn drain_in_time(&self) {
+        loop {
+            self.wait_for_work().await;
+            self.rounds.begin();
+            self.since_next.set(None);
+            let result = self.round().await;
+            if result.is_ok() {
+                self.since.set(self.since_next.get());
+            }
+            self.drain_error.set(result.err());
+            self.rounds.end(result.is_ok());
+            self.changed.notify();
+            if result.is_err() {
+                self.clock.sleep(RETRY).await;
+            }
+        }
+    }
+
+    async fn wait_for_work(&self) {
+        let is_time = || self.rounds.is_wanted() || self.since.get().is_some() && self.is_pressed();
+        loop {
+            self.changed.until(|| is_time() || self.since.get().is_some()).await;
+            self.is_busy.set(false);
+            if is_time() || self.until_old().is_zero() {
+                return;
+            }
+            let pause = IDLE.min(self.until_old());
+            either(self.clock.sleep(pause), self.changed.until(is_time)).await;
+            let is_idle = pause == IDLE && !self.is_busy.get();
+            if is_time() || self.until_old().is_zero() || is_idle {
+                return;
+            }
+        }
+    }
+
+    /// Drains what is dirty, flushes the origin, and lets go of the records that are not needed any more.
+    async fn round(&self) -> Result<(), Errno> {
+        if self.is_lost.get() {
+            return Err(Errno::IO);
+        }
+        if Canary::ForsakenBeforeDrain.is_planted() && self.phase.get() == Phase::LogFailing {
+            self.forsake().await?;
+        }
+        if self.logged().is_some() && !Canary::DrainBeforeLog.is_planted() {
+            self.commit_once().await;
+        }
+        let phase = self.phase.get();
+        let durable = self.logged().map(|log| log.durable.get());
+        let (mut blocks, mut result) = (Vec::new(), Ok(()));
+        let mut next = 0;
+        let mut under_way = Crowd::new();
+        loop {
+            while under_way.len() < DEPTH
+                && let Some(run) = self.run_from(next)
+            {
+                next = run.end;
+                under_way.push(self.drain_run(run, durable));
+            }
+            if under_way.len() == 0 {
+                break;
+            }
+            let (run, outcome) = under_way.next().await;
+            match outcome {
+                Ok(()) => blocks.extend(run),
+                Err(errno) => result = Err(errno),
+            }
+        }
+        drop(under_way);
+        self.make_durable(&blocks).await?;
+        result?;
+        match self.phase.get() {
+            Phase::Logged => self.retire().await,
+            // What was dirty when it failed was perhaps not all drained by a round that began before.
+            Phase::LogFailing if phase == Phase::LogFailing => self.forsake().await,
+            Phase::LogFailing => Err(Errno::IO),
+            Phase::LogGivenUp | Phase::Volatile => Ok(()),
+        }
+    }
+
+    /// Blocks beside each other with something dirty: the first from `block` on.
+    fn run_from(&self, block: u64) -> Option<Range<u64>> {
+        let contents = self.held.contents.borrow();
+        let dirty = contents.dirty()?;
+        let start = dirty.next(block)?;
+        let most = (RUN / self.block).max(1);
+        let end = (start + 1..start + most).find(|block| !dirty.has(*block));
+        Some(start..end.unwrap_or(start + most))
+    }
+
+    /// Writes what is dirty of `run` to the origin; with `durable`, what the log has before it.
+    async fn drain_run(
+        &self,
+        run: Range<u64>,
+        durable: Option<u64>,
+    ) -> (Range<u64>, Result<(), Errno>) {
+        let taken = self.held.ranges.take(run.clone()).await;
+        let bytes = (run.end - run.start) * self.block;
+        let mut buf = self.pool.get_wait(bytes as usize).await;
+        let spans = self.copy_dirty(run.clone(), durable, &mut buf);
+        let mut writes = Vec::with_capacity(spans.len());
+        for (offset, len) in spans {
+            let rest = buf.split_off(len as usize);
+            let part = std::mem::replace(&mut buf, rest);
+            writes.push(self.held.origin.start(Io::write(offset, part, Flags::NONE)));
+        }
+        drop(buf);
+        self.held.counters.borrow_mut().disk_writes += writes.len() as u64;
+        let result = all_well(writes).await;
+        if result.is_err() {
+            self.give_back(run.clone());
+        }
+        drop(taken);
+        (run, result)
+    }
+
+    /// Copies what is dirty of `run` to `to`, one after the other; answers where on the origin each part
+    /// goes that lies in one piece there, and how long it is.
+    fn copy_dirty(&self, run: Range<u64>, durable: Option<u64>, to: &mut [u8]) -> Vec<(u64, u64)> {
+        let mut contents = self.held.contents.borrow_mut();
+        let memory = self.held.memory.borrow();
+        let mut spans: Vec<(u64, u64)> = Vec::new();
+        let mut done = 0;
+        for block in run {
+            let Some((dirty, slot)) = contents.dirty_of(block) else { continue };
+            for sectors in dirty.drain(block, slot, durable) {
+                let (within, len) = (sectors.start as u64 * SECTOR, sectors.len() as u64 * SECTOR);
+                let Some(at) = contents.held_at(Piece { block, within, len }) else { continue };
+                memory.read(at, &mut to[done..done + len as usize]);
+                done += len as usize;
+                let offset = block * self.block + within;
+                match spans.last_mut() {
+                    Some((start, before)) if *start + *before == offset => *before += len,
+                    _ => spans.push((offset, len)),
+                }
+            }
+        }
+        spans
+    }
+
+    /// What was drained of `blocks` has not arrived, or not durably: it stays dirty.
+    fn give_back(&self, blocks: impl IntoIterator<Item = u64>) {
+        let mut contents = self.held.contents.borrow_mut();
+        for block in blocks {
+            if let Some((dirty, slot)) = contents.dirty_of(block) {
+                dirty.drain_failed(slot);
+            }
+        }
+    }
+
+    /// Flushes the origin: what was drained of `blocks`, and not written since, is clean.
+    async fn make_durable(&self, blocks: &[u64]) -> Result<(), Errno> {
+        let mut operations = self.unflushed.borrow().clone();
+        operations.retain(|one| one.is_done.get());
+        let is_late = Canary::TailBeforeOriginFlush.is_planted();
+        if !is_late && let Err(errno) = self.held.origin.start(Io::flush()).await.result {
+            self.give_back(blocks.iter().copied());
+            // What is dirty is written once more. Zeroes are not: they would fall on what came later. The
+            // origin may have done some of which nobody here knows yet.
+            self.is_lost.set(self.is_lost.get() || !self.unflushed.borrow().is_empty());
+            return Err(errno);
+        }
+        let is_flushed = |one: &Rc<_>| operations.iter().any(|done| Rc::ptr_eq(one, done));
+        self.unflushed.borrow_mut().retain(|one| !is_flushed(one));
+        let mut contents = self.held.contents.borrow_mut();
+        let mut drained = 0;
+        for block in blocks {
+            if let Some((dirty, slot)) = contents.dirty_of(*block) {
+                drained += dirty.drained(*block, slot);
+            }
+        }
+        self.drained.set(self.drained.get() + drained);
+        Ok(())
+    }
+
+    /// Lets go of the records that need not be replayed any more.
+    async fn retire(&self) -> Result<(), Errno> {
+        let Some(log) = self.logged() else { return Ok(()) };
+        let of_blocks = self.held.contents.borrow().dirty().and_then(|dirty| dirty.oldest_record());
+        let of_operations =
+            self.unflushed.borrow().iter().filter_map(|one| one.position.get()).min();
+        // What is being written counts as soon as it is durable, and instead of nothing before.
+        let oldest = of_blocks.into_iter().chain(of_operations).chain([log.durable.get()]).min();
+        if let Err(errno) = log.retire(oldest.unwrap_or_default()).await {
+            self.log_failed(errno);
+            return Err(errno);
+        }
+        Ok(())
+    }
+
+    /// Gives up a log that failed: nobody may replay it, because the origin has, or will have, what is newer.
+    async fn forsake(&self) -> Result<(), Errno> {
+        let log = self.log.borrow().clone();
+        let Some(log) = log else { return Ok(()) };
+        let head = log.ring.borrow().head();
+        if log.write_superblock(head, false).await.is_err() {
+            let elsewhere = self.setup.as_ref().and_then(|setup| setup.forsake.as_ref());
+            elsewhere.ok_or(Errno::IO)?()?;
+        }
+        self.phase.set(Phase::LogGivenUp);
+        Ok(())
+    }
+
+    /// Drains all, and closes the log, while requests come: those that change something wait for its end,
+    /// and write through.
+    ///
+    /// # Errors
+    /// As [`WriteBack::shut_down`]; all goes on as before.
+    pub(crate) async fn close(&self) -> Result<(), Errno> {
+        // Most of it before anybody has to wait.
+        let round = self.rounds.ask();
+        self.changed.notify();
+        self.changed.until(|| self.rounds.outcome(round).is_some()).await;
+        let all = self.changes.take(0..u64::MAX).await;
+        self.shut_down().await?;
+        self.phase.set(Phase::Volatile);
+        self.is_closed.set(true);
+        drop(all);
+        Ok(())
+    }
+
+    /// Drains all, and closes the log: to be called when nobody asks for anything any more.
+    ///
+    /// # Errors
+    /// The origin does not have everything. What was flushed is in the log, if there is one.
+    pub(crate) async fn shut_down(&self) -> Result<(), Errno> {
+        // What the log has stays there if the origin fails.
+        self.flush().await?;
+        loop {
+            let dirty = self.held.contents.borrow().dirty().map_or(0, |dirty| dirty.block_count());
+            if dirty == 0 && self.unflushed.borrow().is_empty() {
+                break;
+            }
+            let round = self.rounds.ask();
+            self.changed.notify();
+            self.changed.until(|| self.rounds.outcome(round).is_some()).await;
+            if self.rounds.outcome(round) != Some(true) {
+                return Err(self.drain_error.get().unwrap_or(Errno::IO));
+            }
+        }
+        match self.logged() {
+            Some(log) => {
+                let head = log.ring.borrow().head();
+                log.write_superblock(head, false).await
+            }
+            None => Ok(()),
+        }
+    }
+}

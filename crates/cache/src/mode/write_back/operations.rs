@@ -1,0 +1,96 @@
+//! Zeroes and discards: they go to the origin at once, behind a record that says so.
+//!
+//! They are carried out by a task of the cache's own, so that nothing is drained to their place while the
+//! origin is at it, also when their clients have gone.
+
+use std::rc::Rc;
+
+use braid_block::{Flags, Io, Payload};
+
+use super::core::{Operation, WriteBack};
+use super::together::{Crowd, either};
+use crate::canary::Canary;
+use crate::contents::{Contents, Piece};
+use crate::mode::write_through;
+
+impl WriteBack {
+    /// Carries out what is asked for, as it comes.
+    pub(super) async fn operate_as_asked(&self) {
+        let mut under_way = Crowd::new();
+        loop {
+            let comes = self.changed.until(|| !self.asked.borrow().is_empty());
+            either(under_way.next(), comes).await;
+            while let Some(operation) = self.asked.borrow_mut().pop_front() {
+                under_way.push(self.carry_out(operation));
+            }
+        }
+    }
+
+    async fn carry_out(&self, operation: Rc<Operation>) {
+        let Operation { op, span, flags, .. } = *operation;
+        let (pieces, blocks) = {
+            let contents = self.held.contents.borrow();
+            (contents.pieces(span).collect::<Vec<_>>(), contents.blocks(span))
+        };
+        let changes = self.changes.take(blocks.clone()).await;
+        if self.is_closed.get() {
+            drop(changes);
+            let io = Io { op, span, flags, payload: Payload::None };
+            let done = write_through::change(Rc::clone(&self.held), io).await;
+            operation.result.set(Some(done.result));
+            return self.changed.notify();
+        }
+        let taken = self.held.ranges.take(blocks).await;
+        self.changed.until(|| self.has_log_room(1)).await;
+        let is_logged = self.logged().is_some() && !Canary::ZeroesPastLog.is_planted();
+        if is_logged {
+            // From here on the record speaks for what was held, until it is known that it failed.
+            self.for_each(&pieces, |contents, piece| {
+                if let Some((dirty, slot)) = contents.dirty_of(piece.block) {
+                    dirty.supersede(piece.block, slot, Contents::sectors(piece));
+                }
+            });
+            self.unlogged.borrow_mut().push(Rc::clone(&operation));
+        }
+        self.unflushed.borrow_mut().push(Rc::clone(&operation));
+        let is_logged = is_logged && self.commit_once().await;
+        let io = Io { op, span, flags: without_fua(flags), payload: Payload::None };
+        let mut result = self.held.origin.start(io).await.result;
+        match result {
+            Ok(()) => {
+                let mut dropped = 0;
+                self.for_each(&pieces, |contents, piece| {
+                    dropped += u64::from(contents.forget(piece));
+                });
+                self.held.counters.borrow_mut().write_invalidates += dropped;
+            }
+            Err(_) => {
+                self.for_each(&pieces, |contents, piece| {
+                    if let Some((dirty, slot)) = contents.dirty_of(piece.block) {
+                        dirty.restore(piece.block, slot, Contents::sectors(piece));
+                    }
+                    contents.drop_clean(piece);
+                });
+            }
+        }
+        // One that failed may have done a part, which a flush has to make durable, too.
+        operation.is_done.set(true);
+        self.held.counters.borrow_mut().disk_writes += 1;
+        self.note_dirty();
+        drop((taken, changes));
+        if result.is_ok() && flags.contains(Flags::FUA) && !is_logged {
+            result = self.flush().await;
+        }
+        operation.result.set(Some(result));
+        self.changed.notify();
+    }
+
+    fn for_each(&self, pieces: &[Piece], mut f: impl FnMut(&mut Contents, Piece)) {
+        let mut contents = self.held.contents.borrow_mut();
+        pieces.iter().for_each(|piece| f(&mut contents, *piece));
+    }
+}
+
+fn without_fua(flags: Flags) -> Flags {
+    if flags.contains(Flags::NO_UNMAP) { Flags::NO_UNMAP } else { Flags::NONE }
+}

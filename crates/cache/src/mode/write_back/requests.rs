@@ -1,0 +1,172 @@
+//! What clients ask.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use braid_block::{Completion, Errno, Flags, Io};
+use braid_engine::Pending;
+
+use super::core::{Operation, Phase, WriteBack};
+use crate::canary::Canary;
+use crate::contents::Piece;
+use crate::cursor::Cursor;
+use crate::mode::write_through;
+
+impl WriteBack {
+    /// Holds a write, at once if there is room.
+    pub(crate) fn write(self: &Rc<Self>, mut io: Io) -> Pending {
+        self.is_busy.set(true);
+        let blocks = self.held.contents.borrow().blocks(io.span);
+        let is_free = self.changes.is_free(&blocks) && self.has_room(blocks);
+        if is_free && !io.flags.contains(Flags::FUA) && self.hold_all(&mut io) {
+            self.count(&io);
+            return Pending::ready(io.complete(Ok(())));
+        }
+        Pending::task(Rc::clone(self).write_in_time(io))
+    }
+
+    /// Holds a write block by block, each when there is room; one that is to be durable is flushed.
+    async fn write_in_time(self: Rc<Self>, mut io: Io) -> Completion {
+        let (pieces, blocks) = {
+            let contents = self.held.contents.borrow();
+            (contents.pieces(io.span), contents.blocks(io.span))
+        };
+        let taken = self.changes.take(blocks).await;
+        if self.is_closed.get() {
+            drop(taken);
+            return write_through::change(Rc::clone(&self.held), io).await;
+        }
+        let mut cursor = Cursor::new(&mut io.payload);
+        for piece in pieces {
+            let room = async {
+                while !(self.has_room(piece.block..piece.block + 1)
+                    && self.hold(piece, &mut cursor))
+                {
+                    self.make_room(piece.block).await?;
+                }
+                Ok(())
+            };
+            if let Err(errno) = room.await {
+                return io.complete(Err(errno));
+            }
+        }
+        drop(taken);
+        self.count(&io);
+        let is_forced = io.flags.contains(Flags::FUA);
+        let result = if is_forced { self.flush().await } else { Ok(()) };
+        io.complete(result)
+    }
+
+    /// Waits for a round to make room for `block`.
+    async fn make_room(&self, block: u64) -> Result<(), Errno> {
+        let round = self.rounds.ask();
+        self.changed.notify();
+        let is_over = || self.rounds.outcome(round).is_some();
+        self.changed.until(|| is_over() || self.has_room(block..block + 1)).await;
+        match self.rounds.outcome(round) {
+            Some(false) => Err(self.drain_error.get().unwrap_or(Errno::IO)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether all of `blocks` can be dirty, and go into the log.
+    fn has_room(&self, blocks: Range<u64>) -> bool {
+        let (mut dirty_more, mut unlogged_more) = (0, 0);
+        let mut is_in_bounds = true;
+        if let Some(dirty) = self.held.contents.borrow().dirty() {
+            for block in blocks {
+                dirty_more += u64::from(!dirty.has(block));
+                unlogged_more += u64::from(!dirty.is_unlogged(block));
+            }
+            is_in_bounds = dirty.block_count() + dirty_more <= self.dirty_blocks.get();
+        }
+        is_in_bounds && (unlogged_more == 0 || self.has_log_room(unlogged_more))
+    }
+
+    fn hold_all(&self, io: &mut Io) -> bool {
+        let pieces = self.held.contents.borrow().pieces(io.span);
+        let mut cursor = Cursor::new(&mut io.payload);
+        pieces.into_iter().all(|piece| self.hold(piece, &mut cursor))
+    }
+
+    /// Holds a piece; not if nothing can leave for it.
+    fn hold(&self, piece: Piece, cursor: &mut Cursor<'_>) -> bool {
+        let Some(put) = self.held.contents.borrow_mut().put_dirty(piece) else { return false };
+        let memory = self.held.memory.borrow();
+        cursor.each(piece.len, |done, part| memory.write(put.at + done, part));
+        let counters = &mut *self.held.counters.borrow_mut();
+        counters.cache_writes += 1;
+        counters.write_replacement += u64::from(put.replaced);
+        true
+    }
+
+    fn count(&self, io: &Io) {
+        let counters = &mut *self.held.counters.borrow_mut();
+        counters.writes += 1;
+        counters.bytes_written += io.span.len;
+        self.note_dirty();
+        if !self.rounds.is_under_way() && self.is_pressed() {
+            self.changed.notify();
+        }
+    }
+
+    /// Has a request carried out that changes a span without data.
+    pub(crate) fn operate(self: &Rc<Self>, io: Io) -> Pending {
+        self.is_busy.set(true);
+        let operation = Rc::new(Operation {
+            op: io.op,
+            span: io.span,
+            flags: io.flags,
+            position: Cell::default(),
+            is_done: Cell::default(),
+            result: Cell::default(),
+        });
+        self.asked.borrow_mut().push_back(Rc::clone(&operation));
+        self.changed.notify();
+        let this = Rc::clone(self);
+        Pending::task(async move {
+            this.changed.until(|| operation.result.get().is_some()).await;
+            io.complete(operation.result.get().unwrap_or(Err(Errno::IO)))
+        })
+    }
+
+    /// Makes what was answered before durable.
+    pub(crate) fn start_flush(self: &Rc<Self>, io: Io) -> Pending {
+        let this = Rc::clone(self);
+        Pending::task(async move {
+            let result = this.flush().await;
+            io.complete(result)
+        })
+    }
+
+    /// Makes what was answered before durable: in the log, or on the origin.
+    pub(super) async fn flush(&self) -> Result<(), Errno> {
+        if self.phase.get() == Phase::Logged {
+            if Canary::FlushSkipsLog.is_planted() {
+                return Ok(());
+            }
+            if self.commit_once().await {
+                return Ok(());
+            }
+        }
+        if self.is_closed.get() {
+            return self.held.origin.start(Io::flush()).await.result;
+        }
+        let round = self.rounds.ask();
+        self.changed.notify();
+        self.changed.until(|| self.rounds.outcome(round).is_some()).await;
+        match self.rounds.outcome(round) {
+            Some(true) => Ok(()),
+            _ => Err(self.drain_error.get().unwrap_or(Errno::IO)),
+        }
+    }
+
+    /// Has the log take all that is unlogged; answers whether it did.
+    pub(super) async fn commit_once(&self) -> bool {
+        let commit = self.commits.ask();
+        self.changed.notify();
+        self.changed.until(|| self.commits.outcome(commit).is_some()).await;
+        self.commits.outcome(commit) == Some(true)
+    }
+}

@@ -1,0 +1,365 @@
+//! A write-back cache through several lives: requests of all kinds at once, on an origin and a log that
+//! answer in any order, late or with errors; the power goes at some event, and at many more a crash is
+//! tried beside: whatever of what was not flushed both disks lose, what is left is replayed, and held to
+//! the oracle. The power goes in the replay, too.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::time::Duration;
+
+use braid_block::{Errno, Limits, Op};
+use braid_cache::log::format::OriginId;
+use braid_cache::{Cache, Config, LogSetup, WriteBackConfig, least_log};
+use braid_engine::Dev;
+use braid_level::{CacheMode, CachePolicy};
+use braid_mem::Pool;
+use braid_seed::Rng;
+use braid_sim::found::SimClock;
+use braid_sim::{Client, Fault, Image, Load, Oracle, Outcome, Sim, SimDisk, Target};
+
+pub const SIZE: u64 = 128 << 10;
+
+/// What is the same in all lives.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    pub config: Config,
+    pub dirty: u64,
+    pub age_us: u64,
+    /// Bytes of the log; none for a cache without.
+    pub log: Option<u64>,
+    pub origin_block: u32,
+    pub log_block: u32,
+    /// Errors of the log, of the origin.
+    pub errors: (bool, bool),
+    /// There is somebody who remembers that a log is given up.
+    pub remembers: bool,
+    /// One in so many events is a crash that is tried.
+    pub tried: u64,
+    pub requests: usize,
+}
+
+impl Shape {
+    pub fn of(dice: &mut Rng) -> Shape {
+        let block = 4096 << dice.below(3);
+        let size = block * dice.within(1..=10);
+        let is_logged = dice.percent(80);
+        Shape {
+            config: Config {
+                size,
+                block,
+                mode: CacheMode::WriteBack,
+                policy: CachePolicy::ALL[dice.index(4)],
+                sequential_cutoff: dice.percent(50).then_some(16 << 10),
+            },
+            dirty: dice.within(1..=size),
+            age_us: dice.within(100..=20_000),
+            log: is_logged.then(|| least_log(block) + 4096 * dice.below(30)),
+            origin_block: [512, 4096][dice.index(2)],
+            log_block: [512, 4096][dice.index(2)],
+            errors: (dice.percent(20), dice.percent(20)),
+            remembers: dice.percent(70),
+            tried: [1, 16, 16, 64][dice.index(4)],
+            requests: dice.within(5..=60) as usize,
+        }
+    }
+}
+
+/// What a crash leaves.
+#[derive(Clone)]
+struct Left {
+    origin: Image,
+    log: Option<Image>,
+    /// The log was given up.
+    is_forsaken: bool,
+}
+
+/// A simulation with both disks and a cache.
+struct World {
+    sim: Sim,
+    origin: SimDisk,
+    log: Option<SimDisk>,
+    cache: Cache,
+    is_forsaken: Rc<Cell<bool>>,
+}
+
+impl World {
+    fn new(seed: u64, shape: &Shape, left: &Left) -> World {
+        let sim = Sim::new(seed);
+        sim.be_quiet();
+        let handle = sim.handle();
+        let limits = |size, block| Limits { discard: true, ..Limits::new(size, block) };
+        let of = |name, image: &Image, block| {
+            let limits = limits(image.len() as u64, block);
+            SimDisk::with_contents(&handle, name, limits, image.clone())
+        };
+        let origin = of("origin", &left.origin, shape.origin_block);
+        let log = left.log.as_ref().map(|image| of("log", image, shape.log_block));
+        let is_forsaken = Rc::new(Cell::new(left.is_forsaken));
+        let clock = Rc::new(SimClock { handle: handle.clone(), unix_start: Duration::ZERO });
+        let setup = log.as_ref().map(|log| {
+            let flag = Rc::clone(&is_forsaken);
+            let forsake = move || {
+                flag.set(true);
+                Ok(())
+            };
+            LogSetup {
+                dev: Dev::new(log.clone()),
+                origin: OriginId { size: SIZE, digest: [7; 16] },
+                text: "origin".to_owned(),
+                uuid: [left.is_forsaken.into(); 16],
+                overwrite: left.is_forsaken,
+                forsake: shape.remembers.then(|| Box::new(forsake) as Box<_>),
+            }
+        });
+        let more = WriteBackConfig {
+            dirty: shape.dirty,
+            age: Duration::from_micros(shape.age_us),
+            clock,
+            log: setup,
+        };
+        let cache = Cache::write_back(Dev::new(origin.clone()), shape.config, more);
+        World { sim, origin, log, cache: cache.expect("memory"), is_forsaken }
+    }
+
+    fn crash(&self, rng: &mut Rng) -> Left {
+        crash(&self.origin, self.log.as_ref(), self.is_forsaken.get(), rng)
+    }
+}
+
+fn crash(origin: &SimDisk, log: Option<&SimDisk>, is_forsaken: bool, rng: &mut Rng) -> Left {
+    let image = |disk: &SimDisk, rng: &mut Rng| match rng.below(4) {
+        0 => disk.durable(),
+        1 => disk.contents(),
+        _ => disk.crash_image(rng),
+    };
+    let origin = image(origin, rng);
+    Left { origin, log: log.map(|log| image(log, rng)), is_forsaken }
+}
+
+/// Brings up what a crash left, and holds the origin to the oracle; the power goes in that, too.
+fn try_restart(
+    seed: u64,
+    shape: &Shape,
+    left: &Left,
+    oracle: &Oracle,
+    again: u32,
+) -> Result<(), String> {
+    let World { sim, origin, log, cache, is_forsaken } = World::new(seed, shape, left);
+    let mut dice = Rng::new(!seed);
+    let found = Rc::new(RefCell::new(Ok(())));
+    if again > 0 {
+        let (seen, oracle, shape) = (Rc::clone(&found), oracle.clone(), *shape);
+        let (origin, log, was_forsaken) = (origin.clone(), log, is_forsaken.get());
+        let mut dice = dice.fork();
+        sim.observe(move || {
+            // What was forsaken is overwritten: nothing in it counts.
+            if dice.percent(30) && seen.borrow().is_ok() {
+                let left = crash(&origin, log.as_ref(), was_forsaken, &mut dice);
+                let tried = try_restart(dice.next_u64(), &shape, &left, &oracle, again - 1);
+                *seen.borrow_mut() = tried.map_err(|what| format!("in a replay: {what}"));
+            }
+        });
+    }
+    let restarting = cache.clone();
+    let restarted = sim.block_on(async move { restarting.restart().await });
+    if let Err(why) = restarted {
+        return Err(format!("it does not come up: {why}"));
+    }
+    found.replace(Ok(()))?;
+    // What counts is on the origin, and stays there.
+    let durable = origin.crash_image(&mut dice).to_vec();
+    if let (Err(m), Some(l)) = (oracle.check_crash(&durable), &left.log) {
+        let l = l.to_vec();
+        let b = left.origin.piece(m.offset as usize, 8).to_vec();
+        eprintln!("DBG again={again} origin before {b:02x?} restarted {restarted:?}");
+        let mut best = None;
+        for at in [0, 4096] {
+            let sb = braid_cache::log::format::Superblock::parse(&l[at..], l.len() as u64);
+            if let Ok(sb) = &sb {
+                eprintln!(
+                    "DBG sb gen {} written {} tail {} seq {} open {}",
+                    sb.life.generation, sb.written, sb.tail, sb.tail_sequence, sb.is_open
+                );
+                best = Some(sb.life);
+            } else {
+                eprintln!("DBG sb {sb:?}");
+            }
+        }
+        for at in (8192..l.len()).step_by(4096) {
+            for g in 0..6 {
+                for seq in 1..400 {
+                    let mut life = best.unwrap();
+                    life.generation = g;
+                    if let Ok(h) = braid_cache::log::format::Header::parse(&l[at..], &life, seq) {
+                        let ok = h.prove(&l[at + 4096..]).is_ok();
+                        let covers: Vec<_> = h
+                            .extents
+                            .iter()
+                            .filter(|e| e.span.offset <= m.offset && m.offset < e.span.end())
+                            .collect();
+                        let data = h.prove(&l[at + 4096..]).ok().map(|p| {
+                            p.iter()
+                                .filter(|(e, _)| {
+                                    e.span.offset <= m.offset && m.offset < e.span.end()
+                                })
+                                .map(|(e, d)| {
+                                    d.get((m.offset - e.span.offset) as usize..)
+                                        .map(|d| d[..d.len().min(4)].to_vec())
+                                })
+                                .collect::<Vec<_>>()
+                        });
+                        eprintln!(
+                            "DBG at {} gen {g} seq {seq} ok {ok} covers {covers:?} {data:02x?}",
+                            at - 8192
+                        );
+                    }
+                }
+            }
+        }
+    }
+    oracle.check_crash(&durable).map_err(|mismatch| format!("after a replay {mismatch}"))
+}
+
+/// Several lives of a cache.
+pub fn lives(seed: u64) -> Result<(), String> {
+    let mut dice = Rng::new(!seed);
+    let shape = Shape::of(&mut dice);
+    lives_of(seed, &shape, &mut dice).map_err(|what| format!("{what}\n{shape:?}"))
+}
+
+fn lives_of(seed: u64, shape: &Shape, dice: &mut Rng) -> Result<(), String> {
+    let image = |size: u64| Image::zeroes(size as usize);
+    let mut left = Left { origin: image(SIZE), log: shape.log.map(image), is_forsaken: false };
+    let zeroes = vec![0; SIZE as usize];
+    let oracle = Rc::new(RefCell::new(Oracle::new(&zeroes, shape.origin_block)));
+    for life in 0..dice.within(1..=3) {
+        let world = World::new(seed.wrapping_mul(8).wrapping_add(life), shape, &left);
+        let lived = catch_unwind(AssertUnwindSafe(|| one_life(&world, shape, &oracle, dice)));
+        let text = |panic: Box<dyn std::any::Any + Send>| {
+            let text = panic.downcast_ref::<String>().cloned();
+            text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+                .unwrap_or_default()
+        };
+        let is_at_rest = lived
+            .unwrap_or_else(|panic| Err(text(panic)))
+            .map_err(|what| format!("life {life}: {what}"))?;
+        left = world.crash(dice);
+        if !is_at_rest {
+            oracle.borrow_mut().crash(|_| false);
+        }
+    }
+    Ok(())
+}
+
+/// Answers whether it ended by itself, and well: else the power has gone.
+fn one_life(
+    world: &World,
+    shape: &Shape,
+    oracle: &Rc<RefCell<Oracle>>,
+    dice: &mut Rng,
+) -> Result<bool, String> {
+    let World { sim, origin, log, cache, is_forsaken } = world;
+    let was_forsaken = is_forsaken.get();
+    let found = Rc::new(RefCell::new(Ok(())));
+    let (seen, beside, handle) = (Rc::clone(&found), Rc::clone(oracle), sim.handle());
+    let (disks, flag) = ((origin.clone(), log.clone()), Rc::clone(is_forsaken));
+    let mut events = if dice.percent(50) { dice.within(1..=3000) } else { u64::MAX };
+    let (mut die, shape_then) = (dice.fork(), *shape);
+    let is_up = Rc::new(Cell::new(!was_forsaken));
+    let came_up = Rc::clone(&is_up);
+    sim.observe(move || {
+        events -= 1;
+        if die.below(shape_then.tried) == 0 && is_up.get() {
+            let left = crash(&disks.0, disks.1.as_ref(), flag.get(), &mut die);
+            let tried = try_restart(die.next_u64(), &shape_then, &left, &beside.borrow(), 1);
+            if tried.is_err() {
+                *seen.borrow_mut() = tried;
+                events = 0;
+            }
+        }
+        if events == 0 {
+            handle.halt();
+        }
+    });
+    let pool = Pool::new(4 << 20).expect("memory");
+    let dev = Dev::new(cache.clone());
+    let mut client = Client { dev, pool, rng: dice.fork(), oracle: Rc::clone(oracle) };
+    let load = Load {
+        requests: shape.requests,
+        depth: 1 + dice.index(8),
+        longest: 16,
+        overlapping: dice.percent(70),
+    };
+    let (log, origin, cache, handle) = (log.clone(), origin.clone(), cache.clone(), sim.handle());
+    let (errors, mut dice) = (shape.errors, dice.fork());
+    let pause_ns = dice.below(3) * 300_000_000;
+    let flag = Rc::clone(is_forsaken);
+    let outcome = sim.run_until(async move {
+        cache.restart().await.map_err(|why| format!("it does not come up: {why}"))?;
+        // A log that was given up is a new one now.
+        flag.set(false);
+        came_up.set(true);
+        handle.spawn("cache", cache.run().expect("write-back"));
+        if errors.0
+            && let Some(log) = &log
+        {
+            let ops = [Op::Write, Op::Flush];
+            let many = [1, 1, u64::MAX][dice.index(3)];
+            log.faults().add_some(Target::op(ops[dice.index(2)]), Fault::Error(Errno::IO), many);
+        }
+        if errors.1 {
+            for op in [Op::Read, Op::Write, Op::Flush, Op::WriteZeroes, Op::Discard] {
+                let many = dice.within(0..=2);
+                origin.faults().add_some(Target::op(op), Fault::Error(Errno::IO), many);
+            }
+        }
+        let report = client.run(load).await;
+        let is_hurt = errors.0 || errors.1;
+        if !is_hurt && !report.errors.is_empty() {
+            return Err(format!("{:?}", report.errors));
+        }
+        let status = cache.write_back_status().expect("write-back");
+        if !is_hurt && (status.log_error.is_some() || status.drain_error.is_some()) {
+            return Err(format!("{status:?}"));
+        }
+        handle.sleep(pause_ns).await;
+        if dice.percent(50) {
+            return Ok(false);
+        }
+        if let Err(errno) = cache.shut_down().await {
+            return if is_hurt { Ok(false) } else { Err(format!("its end: {errno}")) };
+        }
+        let status = cache.write_back_status().expect("write-back");
+        if status.dirty != 0 {
+            return Err(format!("{status:?} after its end"));
+        }
+        // The origin alone has what is read.
+        let block = client.dev.limits().logical_block;
+        let durable = origin.durable();
+        for offset in (0..SIZE).step_by(block as usize) {
+            let io =
+                braid_block::Io::read(offset, client.pool.get(block as usize).expect("memory"));
+            let done = client.dev.start(io).await;
+            let shown = done.payload.to_vec();
+            if done.result.is_ok() && shown != durable.piece(offset as usize, block as usize) {
+                return Err(format!("at its end the origin has something else at {offset}"));
+            }
+        }
+        oracle_flushed(&client);
+        Ok(true)
+    });
+    found.replace(Ok(()))?;
+    match outcome {
+        Outcome::Done(lived) => lived,
+        Outcome::Halted => Ok(false),
+        Outcome::Stuck(stuck) => Err(stuck.to_string()),
+    }
+}
+
+/// All that was answered is durable.
+fn oracle_flushed(client: &Client) {
+    let mut oracle = client.oracle.borrow_mut();
+    let flush = oracle.begin_flush();
+    oracle.end_flush(flush);
+}
