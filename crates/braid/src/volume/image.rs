@@ -287,11 +287,8 @@ mod tests {
     /// Content that is no multiple of a piece, with a hole, and one piece that does not compress.
     fn content() -> Vec<u8> {
         let mut bytes = vec![0u8; 3 * PIECE + 512];
-        let mut state = 1u64;
-        for byte in &mut bytes[..PIECE] {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            *byte = (state >> 56) as u8;
-        }
+        let mut random = braid_seed::Rng::new(1);
+        bytes[..PIECE].iter_mut().for_each(|byte| *byte = random.below(256) as u8);
         bytes[3 * PIECE..].fill(7);
         bytes
     }
