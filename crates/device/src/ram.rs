@@ -97,6 +97,17 @@ pub enum RamError {
     },
 }
 
+impl From<RamError> for io::Error {
+    fn from(error: RamError) -> io::Error {
+        match error {
+            RamError::Map(error) | RamError::Populate(error) | RamError::Lock(error) => error,
+            RamError::Size { .. } | RamError::Data { .. } => {
+                io::Error::new(io::ErrorKind::InvalidInput, error)
+            }
+        }
+    }
+}
+
 impl Ram {
     /// A disk of `size` bytes, all zeroes, of which none are taken yet.
     ///
