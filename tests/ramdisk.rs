@@ -498,3 +498,71 @@ fn a_disk_grows_under_clients_that_write() {
     assert_eq!(volume.client().size(), 33 * MIB);
     volume.down();
 }
+
+#[test]
+fn a_lock_waits_for_a_write_whose_payload_is_still_coming() {
+    let scratch = Scratch::new();
+    let volume = up(&scratch, "ram(4M)", "v");
+    let mut client = volume.client();
+    let payload = bytes(512 * KIB, 4);
+    let (early, late) = payload.split_at(300 << 10);
+    let write = Command::Write { offset: 0, length: payload.len() as u32, fua: false };
+    let cookie = client.send(write, early).expect("a request is taken");
+    // What comes behind it on the same connection has its place behind it.
+    wait_until("the write", || ram_of(&volume.status(), "used_bytes") > 0);
+    std::thread::scope(|scope| {
+        let lock = scope.spawn(|| scratch.run(&["lock", "v"]));
+        let refused = || {
+            let zeroes = Command::Trim { offset: MIB, length: 4096, fua: false };
+            volume.client().request(zeroes, &[]).is_err()
+        };
+        wait_until("new writes are refused", refused);
+        assert_eq!(volume.status()["device"]["locked"], false, "one is under way");
+        assert!(!lock.is_finished());
+        client.raw.send(late).expect("the rest is taken");
+        let (answered, answer) = client.receive().expect("an answer");
+        assert!(answered == cookie && answer.is_ok(), "{answer:?}");
+        lock.join().expect("it was waited for").ok();
+    });
+    assert!(read(&volume, 0, 512 * KIB) == payload);
+}
+
+/// Whatever was answered before the end is in the image: nobody is answered between the last byte that
+/// is saved and the end.
+#[test]
+fn what_was_answered_before_the_end_is_in_the_image() {
+    let scratch = Scratch::new();
+    let volume = up(&scratch, "ram(4M, image=v.lz4)", "v");
+    for round in 0..3u64 {
+        let mut client = volume_client(&scratch, "v");
+        let writer = std::thread::spawn(move || {
+            let mut last = 0u64;
+            for count in 1.. {
+                let mut block = [0; 512];
+                block[..8].copy_from_slice(&(round << 32 | count).to_le_bytes());
+                match client.write(0, &block, false) {
+                    Ok(()) => last = round << 32 | count,
+                    Err(_) => break,
+                }
+            }
+            last
+        });
+        let written = || {
+            scratch.run(&["status", "v", "--json"]).json()["volumes"][0]["nbd"]["written_bytes"]
+                .as_u64()
+                > Some(KIB << 10)
+        };
+        wait_until("writes", written);
+        scratch.run(&["down", "v"]).ok();
+        let last = writer.join().expect("a writer ends");
+        scratch.run(&["up", "v", "--attach", "none"]).ok();
+        let read = volume_client(&scratch, "v").read(0, 512).expect("a read");
+        let saved = u64::from_le_bytes(read[..8].try_into().expect("8 bytes"));
+        assert!(last > round << 32 && saved == last, "{last:#x} was answered, {saved:#x} is there");
+    }
+    volume.try_down(&[]).ok();
+}
+
+fn volume_client(scratch: &Scratch, name: &str) -> common::Client {
+    common::Client::connect(&scratch.run_folder().join(format!("{name}.nbd"))).expect("a client")
+}

@@ -410,6 +410,8 @@ mod tests {
         assert!(ram.allocated_bytes().unwrap() >= 2 << 20);
         assert!(matches!(ram.resize(8 << 20), Err(RamError::Map(_))));
         assert_eq!(ram.size(), 2 << 20);
+        ram.resize(1 << 20).unwrap();
+        assert!(ram.allocated_bytes().unwrap() < 2 << 20, "what is behind the end is given back");
     }
 
     /// Bytes of the world below: three granules and a half.
