@@ -75,9 +75,9 @@ fn models_and_memory_that_are_not_there() {
     let parts = ["there is no model called \"floppy\"", "there are: ", "usb-flash"];
     refuses(&scratch, "model(floppy, size=1M)", &[], USAGE, &parts);
     let parts = ["ram(1P) is more than the", "memory that this machine has"];
-    refuses(&scratch, "ram(1P)", &[], FAILED, &parts);
+    refuses(&scratch, "ram(1P)", &[], REFUSED, &parts);
     let both = "linear(ram(512T), ram(512T))";
-    refuses(&scratch, both, &[], FAILED, &["the memory of this stack is more than"]);
+    refuses(&scratch, both, &[], REFUSED, &["the memory of this stack is more than"]);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! same bus name share that bus's timetable, in whatever shard or array they are.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use braid_engine::{Device, Pending};
 use braid_model::{Bus, Profile, Timetable, Work};
 use braid_uring::Handle;
 
-use crate::{Ram, RamDevice, RamError};
+use crate::{Ram, RamDevice};
 
 /// The contents and the timetable of a modelled device.
 #[derive(Clone, Debug)]
@@ -53,7 +54,7 @@ impl Modelled {
         profile: Profile,
         bus: Option<&str>,
         buses: &mut Buses,
-    ) -> Result<Modelled, RamError> {
+    ) -> io::Result<Modelled> {
         let make = || Arc::new(Mutex::new(Bus::new(profile.bus_rate)));
         let bus = match bus {
             Some(name) => Arc::clone(buses.named.entry(name.to_owned()).or_insert_with(make)),

@@ -97,6 +97,17 @@ pub enum RamError {
     },
 }
 
+impl From<RamError> for io::Error {
+    fn from(error: RamError) -> io::Error {
+        match error {
+            RamError::Map(error) | RamError::Populate(error) | RamError::Lock(error) => error,
+            RamError::Size { .. } | RamError::Data { .. } => {
+                io::Error::new(io::ErrorKind::InvalidInput, error)
+            }
+        }
+    }
+}
+
 impl Ram {
     /// A disk of `size` bytes, all zeroes, of which none are taken yet.
     ///
@@ -399,6 +410,8 @@ mod tests {
         assert!(ram.allocated_bytes().unwrap() >= 2 << 20);
         assert!(matches!(ram.resize(8 << 20), Err(RamError::Map(_))));
         assert_eq!(ram.size(), 2 << 20);
+        ram.resize(1 << 20).unwrap();
+        assert!(ram.allocated_bytes().unwrap() < 2 << 20, "what is behind the end is given back");
     }
 
     /// Bytes of the world below: three granules and a half.

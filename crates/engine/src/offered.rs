@@ -16,6 +16,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use braid_block::Limits;
+
 use crate::Dev;
 
 /// What exports of one shard offer. Cheap to clone, all clones are the same.
@@ -70,6 +72,12 @@ impl Offered {
     /// The device as it is now.
     pub fn dev(&self) -> Dev {
         self.inner.dev.borrow().clone()
+    }
+
+    /// What holds for clients now: nobody may write to what is locked.
+    pub fn limits(&self) -> Limits {
+        let limits = *self.inner.dev.borrow().limits();
+        Limits { read_only: limits.read_only || self.is_locked(), ..limits }
     }
 
     /// Offers `dev` from now on, which has the content of the one before. What is under way in that one

@@ -133,7 +133,7 @@ enum Stop {
 impl Server {
     pub(crate) fn new(fd: Fd, offered: Offered, pool: Pool, counters: Arc<Counters>) -> Server {
         let (dev, changes) = (offered.dev(), offered.changes());
-        let session = session_of(&offered, &dev);
+        let session = Session::new(offered.limits());
         let inflight = InFlight::new(IN_FLIGHT);
         let (head, body) = ([0; HEAD], None);
         Server { fd, offered, changes, dev, pool, session, counters, inflight, head, body }
@@ -143,7 +143,7 @@ impl Server {
     fn follow(&mut self) {
         self.changes = self.offered.changes();
         self.dev = self.offered.dev();
-        self.session = session_of(&self.offered, &self.dev);
+        self.session = Session::new(self.offered.limits());
     }
 
     /// The memory for a payload that an earlier request left, for whoever receives by other means.
@@ -421,12 +421,6 @@ impl Server {
         }
         Ok(completed)
     }
-}
-
-/// A session for `dev` as it is offered: locked, nobody may write.
-fn session_of(offered: &Offered, dev: &Dev) -> Session {
-    let limits = *dev.limits();
-    Session::new(Limits { read_only: limits.read_only || offered.is_locked(), ..limits })
 }
 
 /// The first byte from `offset` on, which is inside, that is data (or, if false, in a hole).

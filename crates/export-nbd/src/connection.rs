@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use braid_engine::{Dev, Offered};
+use braid_block::Limits;
+use braid_engine::Offered;
 use braid_mem::{Buf, Pool};
 use braid_nbd::handshake::{Handshake, Policy, Step};
 use braid_nbd::protocol::{BlockSize, ExportError, ExportInfo, Exports, Negotiated};
@@ -83,11 +84,7 @@ impl Export {
 
     /// What a client that comes now can ask for.
     pub(crate) fn exports(&self) -> Result<Exports, ExportError> {
-        Exports::new(vec![self.info()])
-    }
-
-    fn info(&self) -> ExportInfo {
-        export_of(&self.offered.dev(), &self.name, self.offered.is_locked())
+        Exports::new(vec![export_of(&self.offered.limits(), &self.name)])
     }
 
     /// Raised, no connection takes more requests.
@@ -109,7 +106,8 @@ impl Export {
     pub async fn serve_by<S: Stream>(&self, door: &Door, stream: S, inbox: Buf) -> End {
         let mut inbox = Inbox::new(inbox);
         // What the client hears of in the handshake is what it has for as long as it is there.
-        let (dev, changes, export) = (self.offered.dev(), self.offered.changes(), self.info());
+        let (dev, changes) = (self.offered.dev(), self.offered.changes());
+        let export = export_of(&self.offered.limits(), &self.name);
         let exports = match self.exports() {
             Ok(exports) => Arc::new(exports),
             Err(error) => {
@@ -211,12 +209,11 @@ async fn send_all<S: Stream>(stream: &S, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// How NBD describes a device, which may be locked.
-fn export_of(dev: &Dev, name: &str, locked: bool) -> ExportInfo {
-    let limits = dev.limits();
+/// How NBD describes a device.
+fn export_of(limits: &Limits, name: &str) -> ExportInfo {
     let preferred = limits.physical_block.max(4096).next_power_of_two();
     ExportInfo {
-        read_only: limits.read_only || locked,
+        read_only: limits.read_only,
         can_trim: limits.discard,
         can_cache: true,
         rotational: limits.rotational,

@@ -34,10 +34,7 @@ use std::time::Duration;
 use braid_block::{Errno, Flags, Io, Span};
 use braid_engine::{Dev, InFlight, Offered, Pending, WritePermit};
 use braid_mem::Pool;
-use braid_nbd::protocol::{
-    self, CheckedRequest, Command, ExportInfo, NbdErrno, Negotiated, ParsedHeader, Payload,
-    Refusal, RefusalReason,
-};
+use braid_nbd::protocol::{self, CheckedRequest, Command, ExportInfo, Negotiated, ParsedHeader};
 
 use crate::counters::{Counters, Counts};
 use crate::end::End;
@@ -356,16 +353,6 @@ impl<S: Stream> Session<S> {
                 self.start(request, Some(permit), io);
             }
         }
-    }
-
-    /// Refuses what modifies, as a read-only export does; `payload` bytes of it are still to come.
-    fn refuse_locked(&mut self, request: CheckedRequest, payload: u32) {
-        self.refuse(Refusal {
-            to: request.to,
-            errno: NbdErrno::Perm,
-            reason: RefusalReason::ReadOnly,
-            payload: Payload::Drain(payload),
-        });
     }
 
     /// Answers a request that is done, or waits for it.

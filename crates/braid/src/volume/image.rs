@@ -229,28 +229,31 @@ impl Image {
         let reader = BufReader::with_capacity(PIECE, &self.file);
         let mut frame = FrameDecoder::new(UpToEnd { reader, has_ended: false });
         let mut piece = vec![0; PIECE];
-        let mut offset = 0;
-        loop {
+        let (mut offset, mut is_over) = (0, false);
+        // Once its frame is over, a decoder would look for another one.
+        while !is_over {
             // One byte more than there may be tells an image that is too long.
             let wanted = piece_len((self.size - offset).max(1));
             let mut filled = 0;
             while filled < wanted {
                 match frame.read(&mut piece[filled..wanted]) {
-                    Ok(0) => break,
+                    Ok(0) => {
+                        is_over = true;
+                        break;
+                    }
                     Ok(count) => filled += count,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) if error.raw_os_error().is_some() => return Err(failed(error)),
                     Err(error) => return Err(self.damaged(error)),
                 }
             }
-            if filled == 0 {
-                break;
-            }
-            if offset == self.size {
+            if offset == self.size && filled > 0 {
                 return Err(self.other_size("more".to_owned()));
             }
-            take(offset, &piece[..filled]).map_err(ImageError::WriteVolume)?;
-            offset += filled as u64;
+            if filled > 0 {
+                take(offset, &piece[..filled]).map_err(ImageError::WriteVolume)?;
+                offset += filled as u64;
+            }
         }
         let mut rest = frame.into_inner();
         if rest.has_ended {
@@ -287,11 +290,8 @@ mod tests {
     /// Content that is no multiple of a piece, with a hole, and one piece that does not compress.
     fn content() -> Vec<u8> {
         let mut bytes = vec![0u8; 3 * PIECE + 512];
-        let mut state = 1u64;
-        for byte in &mut bytes[..PIECE] {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            *byte = (state >> 56) as u8;
-        }
+        let mut random = braid_seed::Rng::new(1);
+        bytes[..PIECE].iter_mut().for_each(|byte| *byte = random.below(256) as u8);
         bytes[3 * PIECE..].fill(7);
         bytes
     }

@@ -201,6 +201,7 @@ pub(super) fn open_leaf(
                 overrides.latency.map_or(profile.latency_ns, |latency| latency.nanoseconds());
             Modelled::new(model.size.bytes(), profile, model.bus.as_deref(), buses)
                 .map(Medium::Modelled)
+                .map_err(RamError::Map)
                 .map_err(|source| LeafError::Memory { what: model.to_string(), source })
         }
         _ => unreachable!("a level with members is no leaf"),

@@ -13,6 +13,7 @@
 //! (or refuse to), stop taking requests, answer those under way, flush, exit.
 
 mod admission;
+mod all_shards;
 mod arrays;
 mod attachment;
 mod build;

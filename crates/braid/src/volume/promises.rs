@@ -111,7 +111,7 @@ mod tests {
         let text = judge(60, 41).unwrap_err().to_string();
         assert!(
             text.starts_with(
-                "it, with the 41 that other volumes have promised, is more than the 100 "
+                "it, with the 41 B that other volumes have promised, is more than the 100 B "
             ),
             "{text}"
         );
@@ -124,9 +124,9 @@ mod tests {
         let all =
             "raid0(cache(size=1M, a.img), ram(2M), model(hdd7200, size=4M), ram(8M, overcommit))";
         assert_eq!(promised_by(&stack(all)), 15 << 20);
-        assert!(check_stack(&stack("ram(1E)"), 0).is_err());
-        assert!(check_stack(&stack("ram(1E, overcommit)"), 0).is_ok());
-        assert!(check_stack(&stack("linear(ram(1E, overcommit), ram(1M))"), u64::MAX).is_err());
+        assert!(check_stack(&stack("ram(1024P)"), 0).is_err());
+        assert!(check_stack(&stack("ram(1024P, overcommit)"), 0).is_ok());
+        assert!(check_stack(&stack("linear(ram(1024P, overcommit), ram(1M))"), u64::MAX).is_err());
         assert!(check_stack(&stack("a.img"), u64::MAX).is_ok());
     }
 }

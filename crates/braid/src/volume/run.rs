@@ -344,6 +344,7 @@ fn open_members(spec: &Spec, is_dying: bool) -> Result<Media, RunError> {
     let deadline = Instant::now() + if is_dying { DYING } else { Duration::ZERO };
     let open = || {
         let mut options = spec.open_options();
+        options.most_ram = memory::most_ram(spec.attach);
         options.unusable = admit(&spec.stack, &spec.accepted, &options)?;
         Ok::<Media, RunError>(Media::open(&spec.stack, &options)?)
     };

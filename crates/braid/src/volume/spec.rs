@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
-use super::memory;
 use super::options::OpenOptions;
 
 /// How a volume becomes a block device of this machine.
@@ -111,7 +110,7 @@ impl Spec {
             unusable: Vec::new(),
             arrays: self.arrays.clone(),
             promised: self.promised,
-            most_ram: memory::most_ram(self.attach),
+            most_ram: 0,
             command: self.control.as_ref().map(|_| format!("braid up {}", self.name)),
         }
     }

@@ -2,7 +2,9 @@
 
 use braid_block::{Completion, Span};
 use braid_nbd::protocol::constants::{NBD_STATE_HOLE, NBD_STATE_ZERO};
-use braid_nbd::protocol::{CheckedRequest, Command, Extent, NbdErrno, Payload, Refusal};
+use braid_nbd::protocol::{
+    CheckedRequest, Command, Extent, NbdErrno, Payload, Refusal, RefusalReason,
+};
 
 use super::Session;
 use crate::end::End;
@@ -41,6 +43,16 @@ impl<S: Stream> Session<S> {
         style.block_status(request.to, id, span.len, one_extent, &extents, &mut bytes);
         self.counts.replies += 1;
         self.outbox.push_bytes(bytes);
+    }
+
+    /// Refuses what modifies, as a read-only export does; `payload` bytes of it are still to come.
+    pub(super) fn refuse_locked(&mut self, request: CheckedRequest, payload: u32) {
+        self.refuse(Refusal {
+            to: request.to,
+            errno: NbdErrno::Perm,
+            reason: RefusalReason::ReadOnly,
+            payload: Payload::Drain(payload),
+        });
     }
 
     pub(super) fn refuse(&mut self, refusal: Refusal) {

@@ -1,0 +1,185 @@
+//! All shards of a volume together: clients' writes kept out of every one, another device given to every
+//! one; and its content, through the first.
+//!
+//! Invariant: every call ends, with an error where a shard does not answer in time.
+
+use std::io;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use braid_block::{Flags, Io, Span};
+use braid_device::Ram;
+use braid_engine::Dev;
+use braid_mem::Pool;
+use braid_uring::{Handle, Remote};
+
+use super::shard::{self, Local};
+
+/// How long writes that are under way may take to be answered, and a piece to be read or written.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is looked whether they are.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// A piece of content: where, how long, and its bytes; none for a hole.
+pub(super) type Piece = (u64, usize, Option<Vec<u8>>);
+
+pub(super) struct AllShards {
+    remotes: Vec<Remote>,
+}
+
+impl AllShards {
+    pub(super) fn new(remotes: Vec<Remote>) -> AllShards {
+        AllShards { remotes }
+    }
+
+    /// Lets no writes of clients in, or lets them again.
+    pub(super) fn set_locked(&self, locked: bool) {
+        for remote in &self.remotes {
+            shard::call(remote, move |_, local| local.offered.set_locked(locked));
+        }
+    }
+
+    /// Lets no more writes of clients in, and waits until those under way are answered.
+    pub(super) fn lock_and_wait(&self) -> io::Result<()> {
+        self.on_each(|handle, local, done| {
+            let (handle, offered) = (handle.clone(), local.offered.clone());
+            offered.set_locked(true);
+            handle.clone().spawn(async move {
+                while !offered.is_quiet() {
+                    handle.sleep(RETRY).await;
+                }
+                send(&done, ());
+            });
+        })
+        .map(drop)
+    }
+
+    /// NBD clients.
+    pub(super) fn connections(&self) -> io::Result<usize> {
+        let counts = self.on_each(|_, local, done| send(&done, local.server.open_connections()))?;
+        Ok(counts.iter().sum())
+    }
+
+    /// Offers `ram`, which was resized, with the size that it has now.
+    pub(super) fn exchange(&self, ram: &Ram) -> io::Result<()> {
+        let ram = ram.clone();
+        self.on_each(move |_, local, done| {
+            local.offered.exchange(Dev::new(ram.device()));
+            send(&done, ());
+        })
+        .map(drop)
+    }
+
+    /// Whether anything of its first `size` bytes reads as something else than a hole.
+    pub(super) fn has_data(&self, size: u64) -> io::Result<bool> {
+        self.on_first(move |_, local, done| {
+            let dev = local.offered.dev();
+            let mut offset = 0;
+            while offset < size {
+                let extents = dev.extents(Span::new(offset, size - offset));
+                if extents.iter().any(|extent| !extent.zero) {
+                    return send(&done, Ok(true));
+                }
+                offset += extents.iter().map(|extent| extent.len).sum::<u64>();
+            }
+            send(&done, Ok(false));
+        })
+    }
+
+    /// Reads a piece of the volume; none if it is a hole.
+    pub(super) fn read(&self, offset: u64, len: usize) -> io::Result<Option<Vec<u8>>> {
+        self.on_first(move |handle, local, done| {
+            let (dev, pool) = (local.offered.dev(), local.pool.clone());
+            let span = Span::new(offset, len as u64);
+            handle.spawn(async move { send(&done, read(&dev, &pool, span).await) });
+        })
+    }
+
+    /// Writes pieces of the volume; what has no bytes becomes a hole.
+    pub(super) fn write(&self, pieces: Vec<Piece>) -> io::Result<()> {
+        self.on_first(move |handle, local, done| {
+            let (dev, pool) = (local.offered.dev(), local.pool.clone());
+            handle.spawn(async move {
+                let mut result = Ok(());
+                for (offset, len, bytes) in pieces {
+                    let io = match bytes {
+                        None => Io::write_zeroes(Span::new(offset, len as u64), Flags::NONE),
+                        Some(bytes) => {
+                            let mut buf = pool.get_wait(len).await;
+                            buf.copy_from_slice(&bytes);
+                            Io::write(offset, buf, Flags::NONE)
+                        }
+                    };
+                    result = result.and(dev.start(io).await.result);
+                }
+                send(&done, result.map_err(io::Error::from));
+            });
+        })
+    }
+
+    /// Makes durable what was written.
+    pub(super) fn flush(&self) -> io::Result<()> {
+        self.on_first(|handle, local, done| {
+            let dev = local.offered.dev();
+            handle.spawn(async move {
+                let flushed = dev.start(Io::flush()).await.result;
+                send(&done, flushed.map_err(io::Error::from));
+            });
+        })
+    }
+
+    /// What `f` sends, of the first shard.
+    fn on_first<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&Handle, &Local, Sender<io::Result<T>>) + Send + 'static,
+    ) -> io::Result<T> {
+        let (send, receive) = channel();
+        shard::call(&self.remotes[0], move |handle, local| f(handle, local, send));
+        receive.recv_timeout(PATIENCE).unwrap_or_else(|_| Err(late()))
+    }
+
+    /// What `f` sends, of every shard.
+    fn on_each<T: Send + 'static>(
+        &self,
+        f: impl Fn(&Handle, &Local, Sender<T>) + Clone + Send + 'static,
+    ) -> io::Result<Vec<T>> {
+        let (send, receive) = channel();
+        for remote in &self.remotes {
+            let (f, send) = (f.clone(), send.clone());
+            shard::call(remote, move |handle, local| f(handle, local, send));
+        }
+        drop(send);
+        let deadline = Instant::now() + PATIENCE;
+        let answer = |_| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            receive.recv_timeout(left).map_err(|_| late())
+        };
+        (0..self.remotes.len()).map(answer).collect()
+    }
+}
+
+fn late() -> io::Error {
+    let text = format!("what is under way was not done within {} s", PATIENCE.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, text)
+}
+
+async fn read(dev: &Dev, pool: &Pool, span: Span) -> io::Result<Option<Vec<u8>>> {
+    let extents = dev.extents(span);
+    if let [extent] = &extents[..]
+        && extent.zero
+        && extent.len == span.len
+    {
+        return Ok(None);
+    }
+    let buf = pool.get_wait(span.len as usize).await;
+    let completion = dev.start(Io::read(span.offset, buf)).await;
+    completion.result?;
+    let mut bytes = Vec::with_capacity(span.len as usize);
+    completion.payload.bufs().iter().for_each(|buf| bytes.extend_from_slice(buf));
+    Ok(Some(bytes))
+}
+
+fn send<T>(to: &Sender<T>, value: T) {
+    // Whoever asked may have lost patience.
+    let _ = to.send(value);
+}

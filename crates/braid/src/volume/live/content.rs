@@ -1,0 +1,172 @@
+//! The content of a volume as a whole: erased, saved to an image, restored from one.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use braid_shell::shell_path;
+use braid_stack::ByteSize;
+
+use super::{Live, No};
+use crate::control::OrderAnswer;
+use crate::volume::image::{self, Image, ImageError};
+
+/// What is written of an image, or left a hole, in one piece, in bytes.
+const GRAIN: usize = 64 << 10;
+
+/// A volume that was saved: nobody writes to it until this goes, or to its end.
+pub(in crate::volume) struct Sealed<'a> {
+    live: &'a Live,
+    was_locked: bool,
+}
+
+impl Sealed<'_> {
+    /// Nobody writes any more.
+    pub(in crate::volume) fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Sealed<'_> {
+    fn drop(&mut self) {
+        self.live.locked.store(self.was_locked, Ordering::Relaxed);
+        self.live.shards.set_locked(self.was_locked);
+    }
+}
+
+impl Live {
+    pub(super) fn erase(
+        &self,
+        force: bool,
+        begin: impl Fn() -> Result<(), No>,
+    ) -> Result<String, No> {
+        let name = &self.spec.name;
+        let Some(ram) = self.media.ram() else {
+            return Err(No::refused(format!(
+                "{name} is no RAM disk, and nothing else is erased here\n  next: `blkdiscard` or \
+                 `mkfs` on its device; `braid wipe MEMBER` removes superblocks of an array that is \
+                 down"
+            )));
+        };
+        self.refuse_locked()?;
+        self.refuse_users("erase", force)?;
+        begin()?;
+        let quiet = self.quiet()?;
+        let used = ram.used_bytes();
+        ram.erase();
+        drop(quiet);
+        Ok(format!("{name} is erased: {:#} of data are gone", ByteSize(used)))
+    }
+
+    pub(super) fn save(
+        &self,
+        file: &Path,
+        force: bool,
+        begin: impl Fn() -> Result<(), No>,
+    ) -> Result<String, No> {
+        let name = &self.spec.name;
+        let users = self.users()?;
+        if !users.is_empty() && !self.is_locked() && !self.limits.read_only {
+            return Err(No::refused(format!(
+                "{name} is in use, and an image of it while it is written would be none:\n  {}\n  next: \
+                 unmount or close it; or `braid lock {name}`, then `braid save`, then `braid unlock \
+                 {name}`",
+                users.join("\n  ")
+            )));
+        }
+        begin()?;
+        let len = self.save_to(file, force).map_err(|error| self.with_next(error, file))?;
+        Ok(format!(
+            "{name} is saved: {:#} of content in {:#}, {}",
+            ByteSize(self.limits().size),
+            ByteSize(len),
+            file.display()
+        ))
+    }
+
+    pub(super) fn restore(
+        &self,
+        file: &Path,
+        force: bool,
+        begin: impl Fn() -> Result<(), No>,
+    ) -> Result<String, No> {
+        let name = &self.spec.name;
+        if self.limits.read_only {
+            return Err(No::refused(format!("{name} is read-only")));
+        }
+        self.refuse_locked()?;
+        self.refuse_users("restore", force)?;
+        begin()?;
+        let quiet = self.quiet()?;
+        if !force && self.has_data()? {
+            return Err(No::refused(format!(
+                "{name} has data, which would be overwritten\n  next: `braid save {name} FILE` keeps \
+                 it; `braid restore {name} {} --force` overwrites it",
+                shell_path(file)
+            )));
+        }
+        self.restore_from(file).map_err(|error| self.with_next(error, file))?;
+        drop(quiet);
+        Ok(format!("{name} is restored from {}", file.display()))
+    }
+
+    fn with_next(&self, error: ImageError, file: &Path) -> No {
+        let name = &self.spec.name;
+        let next = match &error {
+            ImageError::Exists { .. } => {
+                format!("another FILE; or `braid save {name} {} --force`", shell_path(file))
+            }
+            ImageError::Size { .. } if self.media.ram().is_some() => {
+                format!("`braid resize {name} SIZE` gives it the image's size")
+            }
+            ImageError::WriteVolume(_) => {
+                format!("a part of it may be written: `braid erase {name}`, or restore it again")
+            }
+            ImageError::Damaged { .. } | ImageError::NoImage { .. } => {
+                format!("another image; `lz4 --test {}` looks at this one", shell_path(file))
+            }
+            _ => return No::from(error),
+        };
+        let No(answer) = No::from(error);
+        No(OrderAnswer { text: format!("{}\n  next: {next}", answer.text), ..answer })
+    }
+
+    /// The content as an image, while nobody writes; answers its length.
+    pub(in crate::volume) fn save_to(&self, file: &Path, replace: bool) -> Result<u64, ImageError> {
+        let _quiet = self
+            .quiet()
+            .map_err(|No(answer)| ImageError::ReadVolume(io::Error::other(answer.text)))?;
+        image::save(file, replace, self.limits().size, |offset, len| self.shards.read(offset, len))
+    }
+
+    /// The content of an image, which is verified before. The caller keeps clients from writing.
+    pub(in crate::volume) fn restore_from(&self, file: &Path) -> Result<(), ImageError> {
+        Image::verify(file, self.limits().size)?.restore(|offset, bytes| {
+            let mut pieces = Vec::new();
+            for (index, grain) in bytes.chunks(GRAIN).enumerate() {
+                let at = offset + (index * GRAIN) as u64;
+                let is_hole = grain.iter().all(|byte| *byte == 0);
+                pieces.push((at, grain.len(), (!is_hole).then(|| grain.to_vec())));
+            }
+            self.shards.write(pieces)
+        })?;
+        self.shards.flush().map_err(ImageError::WriteVolume)
+    }
+
+    /// Saves the content to its image, and lets clients write no more: what they wrote after that would
+    /// be lost. Without an image nothing is done.
+    pub(in crate::volume) fn save_image(&self) -> Result<Option<Sealed<'_>>, ImageError> {
+        let Some(image) = self.image().filter(|_| !self.spec.read_only) else { return Ok(None) };
+        let sealed = Sealed { live: self, was_locked: self.locked.swap(true, Ordering::Relaxed) };
+        self.save_to(image, true)?;
+        Ok(Some(sealed))
+    }
+
+    /// Whether anything reads as something else than a hole.
+    fn has_data(&self) -> Result<bool, No> {
+        match self.media.ram() {
+            Some(ram) => Ok(ram.used_bytes() > 0),
+            None => Ok(self.shards.has_data(self.limits().size)?),
+        }
+    }
+}
