@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::volume::{Attach, IoMode};
 
-pub(crate) use cache::{Cache, CacheAdvise};
+pub(crate) use cache::{Cache, CacheAdvise, CacheAttach, CacheMode, CacheResize};
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabRun, LabTarget};
 pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
 pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
@@ -76,7 +76,7 @@ pub(crate) enum Command {
     Save(Save),
     /// Take a volume's content from a file that `save` wrote
     Restore(Restore),
-    /// Ask a cache what it is good for
+    /// Put a cache in front of a volume, change it, ask what it is good for
     #[command(subcommand)]
     Cache(Cache),
     /// Say what this machine offers, and what to do about what it lacks

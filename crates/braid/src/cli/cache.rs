@@ -4,10 +4,53 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::OneVolume;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Cache {
+    /// Put a cache in front of a volume that is up
+    Attach(CacheAttach),
+    /// Take the cache in front of a volume off; what it has not written yet is written first
+    Detach(OneVolume),
+    /// Give a volume's cache more memory, or less
+    Resize(CacheResize),
+    /// Have a volume's cache treat writes otherwise
+    Mode(CacheMode),
     /// Say what another size or another policy would hit, by what was read so far
     Advise(CacheAdvise),
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Nobody who uses the volume waits for it. The volume is brought up with the cache from now \
+                  on, until it is detached. Write-back mode begins when a volume comes up."
+)]
+pub(crate) struct CacheAttach {
+    #[command(flatten)]
+    pub(crate) volume: OneVolume,
+    /// Parameters as a stack has them: size=1G, mode=write-around, policy=arc, block=16K, cutoff=8M
+    #[arg(required = true, value_name = "PARAMETER")]
+    pub(crate) parameters: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "What would leave first leaves first; all else stays.")]
+pub(crate) struct CacheResize {
+    #[command(flatten)]
+    pub(crate) volume: OneVolume,
+    /// Its memory, such as 2G
+    pub(crate) size: braid_stack::ByteSize,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "From write-back mode: what is dirty is drained first, and the log is closed."
+)]
+pub(crate) struct CacheMode {
+    #[command(flatten)]
+    pub(crate) volume: OneVolume,
+    /// write-through or write-around
+    pub(crate) mode: String,
 }
 
 #[derive(Debug, Args)]

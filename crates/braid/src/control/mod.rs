@@ -13,6 +13,7 @@
 //!
 //! The socket is its owner's (0600) and there is nothing else to reach it by.
 
+mod cache_order;
 mod client;
 #[cfg(test)]
 mod fuzz;
@@ -21,6 +22,7 @@ mod order;
 mod server;
 mod status;
 
+pub(crate) use cache_order::{CacheOrder, one_cache};
 pub(crate) use client::{
     ControlError, get_curves, get_status, get_statuses, post_order, post_stop, time_for,
 };

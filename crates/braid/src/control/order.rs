@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::cache_order::CacheOrder;
+
 /// One order, for the array that it concerns: the one whose name or identifier is given, the one that
 /// has the member, the only one; a scrub and the limits of passes are for all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +43,8 @@ pub(crate) enum Order {
     MemberSize { bytes: Option<u64>, array: Option<String> },
     /// For the volume as a whole.
     Whole(WholeOrder),
+    /// For its caches.
+    Cache(CacheOrder),
 }
 
 /// What is done with a volume as a whole. `force`: whoever uses it, or whatever would be overwritten.

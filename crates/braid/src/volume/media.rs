@@ -263,7 +263,7 @@ impl Part {
     }
 }
 
-fn config_of(cache: &Cache) -> Config {
+pub(super) fn config_of(cache: &Cache) -> Config {
     Config {
         size: cache.size.bytes(),
         block: cache.block.bytes(),

@@ -19,6 +19,7 @@ mod attachment;
 mod build;
 mod cache_log;
 mod caches;
+mod caching;
 mod error;
 mod image;
 mod leaf;

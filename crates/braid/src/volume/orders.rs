@@ -17,6 +17,7 @@ use braid_stack::ByteSize;
 use braid_uring::Handle;
 
 use super::build::AtWork;
+use super::caching::Caching;
 use super::live::Live;
 use super::md::MdArray;
 use super::media::Media;
@@ -32,10 +33,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LEAST_WITH_TARGET: u64 = 1 << 20;
 
 /// Carries out `order`, on the whole of the volume or on the arrays of `media`, which live on the shard of `remote`.
-pub(super) fn carry_out(media: &Media, live: &Live, remote: &Remote, order: Order) -> OrderAnswer {
+pub(super) fn carry_out(
+    media: &Media,
+    live: &Live,
+    caching: &Caching,
+    remote: &Remote,
+    order: Order,
+) -> OrderAnswer {
     let arrays = media.md_arrays();
     match order {
         Order::Whole(order) => live.carry_out(&order, remote),
+        Order::Cache(order) => caching.carry_out(live, remote, &order),
         Order::Add { member, force, again, array } => {
             match which_takes(&arrays, &member, array.as_deref()) {
                 Ok(array) => add(array, remote, &member, force, again),

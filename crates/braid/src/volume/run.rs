@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::admission::admit;
 use super::attachment::{AttachError, Attached, clear_left, leave_traces};
+use super::caching::Caching;
 use super::error::{RunError, system};
 use super::image::ImageError;
 use super::leaf::{Leaf, Medium};
@@ -123,6 +124,7 @@ impl Volume {
         let shared = Arc::new(Shared {
             spec: spec.clone(),
             media,
+            caching: Caching::new(&spec.name, &spec.stack, remotes.len()),
             remotes,
             live,
             nbd: shards.iter().map(|shard| Arc::clone(&shard.facts.counters)).collect(),

@@ -1,5 +1,6 @@
 //! A shard: one thread with its own executor, memory and devices.
 
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -109,11 +110,11 @@ pub(crate) struct Local {
     pub(crate) pool: Pool,
     pub(crate) arrays: Vec<Rc<AtWork>>,
     /// Caches, those below others first.
-    pub(crate) caches: Vec<AtCache>,
+    pub(crate) caches: Rc<RefCell<Vec<AtCache>>>,
 }
 
 thread_local! {
-    static LOCAL: std::cell::RefCell<Option<Local>> = const { std::cell::RefCell::new(None) };
+    static LOCAL: RefCell<Option<Local>> = const { RefCell::new(None) };
 }
 
 impl Shard {
@@ -317,8 +318,14 @@ fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Resul
     let bounds = Bounds::default();
     let offered = Offered::from(dev.clone());
     let server = Server::new(&handle, offered.clone(), pool.clone(), &spec.name, bounds, on_end)?;
-    let (arrays_here, caches) = (arrays.clone(), built.caches.clone());
-    let local = Local { server: server.clone(), offered, pool, arrays: arrays_here, caches };
+    let caches = Rc::new(RefCell::new(built.caches));
+    let local = Local {
+        server: server.clone(),
+        offered: offered.clone(),
+        pool,
+        arrays: arrays.clone(),
+        caches: Rc::clone(&caches),
+    };
     LOCAL.with_borrow_mut(|slot| *slot = Some(local));
     let facts = Facts {
         remote: handle.remote(),
@@ -340,9 +347,10 @@ fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Resul
         if dev.limits().read_only {
             return Ok(());
         }
-        let mut flushed = dev.start(Io::flush()).await.result.map_err(io::Error::from);
+        let mut flushed = offered.dev().start(Io::flush()).await.result.map_err(io::Error::from);
         // From above: what one drains another may hold.
-        for one in built.caches.iter().rev() {
+        let caches = caches.borrow().clone();
+        for one in caches.iter().rev() {
             let drained = one.cache.shut_down().await.map_err(io::Error::from);
             flushed = flushed.and(drained);
         }

@@ -9,6 +9,7 @@ use braid_stack::{ByteSize, Node, Stack};
 use braid_uring::Remote;
 
 use super::attachment::Facts;
+use super::caching::Caching;
 use super::leaf::{Leaf, Medium};
 use super::live::Live;
 use super::media::Media;
@@ -26,6 +27,7 @@ pub(super) struct Shared {
     /// All shards; arrays that keep copies live on the first.
     pub(super) remotes: Vec<Remote>,
     pub(super) live: Live,
+    pub(super) caching: Caching,
     pub(super) nbd: Vec<Arc<Counters>>,
     pub(super) uris: Vec<String>,
     pub(super) attached: Option<Facts>,
@@ -40,7 +42,7 @@ pub(super) struct Shared {
 impl control::Volume for Shared {
     fn carry_out(&self, order: control::Order, giver: control::Giver) -> control::OrderAnswer {
         let orders = shard::Orders::new(self.remotes[0].clone(), giver);
-        orders::carry_out(&self.media, &self.live, &orders, order)
+        orders::carry_out(&self.media, &self.live, &self.caching, &orders, order)
     }
 
     fn curves(&self) -> Option<Vec<control::CacheCurve>> {
@@ -125,7 +127,7 @@ impl Shared {
 
     /// The stack, with the size that a RAM disk has by now.
     fn stack(&self) -> Stack {
-        let mut stack = self.spec.stack.clone();
+        let mut stack = self.caching.stack();
         if let (Node::Ram(told), Some(ram)) = (&mut stack.node, self.media.ram()) {
             told.size = ByteSize(ram.size());
         }

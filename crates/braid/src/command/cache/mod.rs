@@ -2,6 +2,7 @@
 
 mod advice;
 mod advise;
+mod change;
 mod show;
 
 use crate::cli;
@@ -9,6 +10,10 @@ use crate::failure::Failure;
 
 pub(super) fn cache(cache: &cli::Cache) -> Result<(), Failure> {
     match cache {
+        cli::Cache::Attach(options) => change::attach(options),
+        cli::Cache::Detach(volume) => change::detach(volume),
+        cli::Cache::Resize(options) => change::resize(options),
+        cli::Cache::Mode(options) => change::mode(options),
         cli::Cache::Advise(options) => advise::advise(options),
     }
 }

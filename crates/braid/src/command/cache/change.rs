@@ -1,0 +1,47 @@
+//! `braid cache attach`, `detach`, `resize`, `mode`: done to a volume that is up, and remembered.
+
+use super::super::member::give_long;
+use super::super::stacks::promised_but;
+use crate::cli;
+use crate::control::{CacheOrder, Order};
+use crate::failure::Failure;
+use crate::places::Places;
+use crate::record::Record;
+
+pub(super) fn attach(attach: &cli::CacheAttach) -> Result<(), Failure> {
+    let promised = promised_but(&Places::from_environment(), Some(&attach.volume.name));
+    let parameters = attach.parameters.join(", ");
+    give(&attach.volume, CacheOrder::Attach { parameters, promised })
+}
+
+pub(super) fn detach(volume: &cli::OneVolume) -> Result<(), Failure> {
+    give(volume, CacheOrder::Detach)
+}
+
+pub(super) fn resize(resize: &cli::CacheResize) -> Result<(), Failure> {
+    let promised = promised_but(&Places::from_environment(), Some(&resize.volume.name));
+    give(&resize.volume, CacheOrder::Resize { bytes: resize.size.bytes(), promised })
+}
+
+pub(super) fn mode(mode: &cli::CacheMode) -> Result<(), Failure> {
+    give(&mode.volume, CacheOrder::Mode { mode: mode.mode.clone() })
+}
+
+/// Has it carried out, and notes it, so that the volume is brought up as it is now.
+fn give(volume: &cli::OneVolume, order: CacheOrder) -> Result<(), Failure> {
+    let name = &volume.name;
+    give_long(name, &Order::Cache(order.clone()), 0, volume.json)?;
+    let file = Places::from_environment().config_file(name);
+    if !file.exists() {
+        return Ok(());
+    }
+    let mut record = Record::read(&file)?;
+    record.stack = order.applied_to(&record.stack).map_err(|unsuited| {
+        Failure::failed(format!(
+            "it was done, but {} does not say so: {}",
+            file.display(),
+            unsuited.text(name)
+        ))
+    })?;
+    record.write(&file)
+}

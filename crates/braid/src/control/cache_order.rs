@@ -1,0 +1,222 @@
+//! What an operator asks of a volume's caches while it is up, and what becomes of its stack by that. Pure.
+
+use braid_level::CacheMode;
+use braid_stack::{ByteSize, Cache, Node, Stack};
+use serde::{Deserialize, Serialize};
+
+/// An order about caches. `promised`: memory that other volumes have promised, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum CacheOrder {
+    /// Put a cache in front of the volume: with these parameters, as a stack has them.
+    Attach { parameters: String, promised: u64 },
+    /// Take off the cache that is in front of the volume.
+    Detach,
+    /// Give the volume's cache so much memory.
+    Resize { bytes: u64, promised: u64 },
+    /// Have it treat writes otherwise.
+    Mode { mode: String },
+}
+
+/// Why a stack cannot become what an order makes of it, with the next command for the volume `name`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unsuited {
+    /// What the parameters are told.
+    Parameters(String),
+    HasCache,
+    NoCache,
+    Several,
+    NotInFront,
+    Memory,
+    Mode(String),
+    ToWriteBack,
+    Size {
+        least: ByteSize,
+    },
+}
+
+impl Unsuited {
+    /// For people.
+    pub(crate) fn text(&self, name: &str) -> String {
+        match self {
+            Unsuited::Parameters(text) => text.clone(),
+            Unsuited::HasCache => format!(
+                "{name} has a cache in front of it already\n  next: `braid cache resize {name} SIZE`; or \
+                 `braid cache detach {name}` first"
+            ),
+            Unsuited::NoCache => format!(
+                "{name} has no cache\n  next: `braid cache attach {name} size=SIZE` puts one in front"
+            ),
+            Unsuited::Several => format!(
+                "{name} has several caches, and which one is meant cannot be said\n  next: `braid down \
+                 {name}`, and `braid up` with another stack"
+            ),
+            Unsuited::NotInFront => format!(
+                "the cache of {name} is a part of its stack, not in front of it\n  next: `braid down \
+                 {name}`, and `braid up` with the stack without it"
+            ),
+            Unsuited::Memory => format!(
+                "{name} is memory itself: a cache would make it slower\n  next: `braid resize {name} SIZE` \
+                 gives it more"
+            ),
+            Unsuited::Mode(mode) => format!(
+                "{mode:?} is no mode of a cache: write-through, write-around\n  next: `braid cache mode \
+                 {name} write-through`"
+            ),
+            Unsuited::ToWriteBack => format!(
+                "write-back mode begins when a volume comes up, because its log has to be looked at \
+                 first\n  next: `braid down {name}`, and `braid up 'cache(mode=write-back, log=PATH, …)'`"
+            ),
+            Unsuited::Size { least } => {
+                format!("a cache of {name} has at least a block, {least:#}\n  next: a larger size")
+            }
+        }
+    }
+}
+
+impl CacheOrder {
+    /// What `stack` becomes.
+    ///
+    /// # Errors
+    /// [`Unsuited`].
+    pub(crate) fn applied_to(&self, stack: &Stack) -> Result<Stack, Unsuited> {
+        match self {
+            CacheOrder::Attach { parameters, .. } => attached(stack, parameters),
+            CacheOrder::Detach => match (&stack.node, caches_of(stack).len()) {
+                (Node::Cache(cache), _) => Ok(cache.origin().clone()),
+                (_, 0) => Err(Unsuited::NoCache),
+                _ => Err(Unsuited::NotInFront),
+            },
+            CacheOrder::Resize { bytes, .. } => changed(stack, |cache| {
+                let (size, least) = (ByteSize(*bytes), cache.block);
+                cache.size = size;
+                if size < least { Err(Unsuited::Size { least }) } else { Ok(()) }
+            }),
+            CacheOrder::Mode { mode } => {
+                let named = CacheMode::ALL.into_iter().find(|one| one.name() == mode);
+                let mode = named.ok_or_else(|| Unsuited::Mode(mode.clone()))?;
+                changed(stack, |cache| {
+                    if mode == CacheMode::WriteBack && cache.mode != mode {
+                        return Err(Unsuited::ToWriteBack);
+                    }
+                    if mode != CacheMode::WriteBack {
+                        cache.write_back = None;
+                        cache.devices.truncate(1);
+                    }
+                    cache.mode = mode;
+                    Ok(())
+                })
+            }
+        }
+    }
+}
+
+fn attached(stack: &Stack, parameters: &str) -> Result<Stack, Unsuited> {
+    match &stack.node {
+        Node::Cache(_) => return Err(Unsuited::HasCache),
+        Node::Ram(_) => return Err(Unsuited::Memory),
+        _ => {}
+    }
+    let parsed = Stack::parse(&format!("cache({parameters}, {stack})"));
+    let attached = parsed.map_err(|error| Unsuited::Parameters(error.to_string()))?;
+    match &attached.node {
+        Node::Cache(cache) if cache.mode == CacheMode::WriteBack => Err(Unsuited::ToWriteBack),
+        _ => Ok(attached),
+    }
+}
+
+/// The stack with its one cache changed by `f`.
+fn changed(
+    stack: &Stack,
+    f: impl FnOnce(&mut Cache) -> Result<(), Unsuited>,
+) -> Result<Stack, Unsuited> {
+    match caches_of(stack).len() {
+        0 => return Err(Unsuited::NoCache),
+        1 => {}
+        _ => return Err(Unsuited::Several),
+    }
+    let mut stack = stack.clone();
+    match find_cache(&mut stack) {
+        Some(cache) => f(cache)?,
+        None => return Err(Unsuited::NoCache),
+    }
+    Ok(stack)
+}
+
+fn find_cache(stack: &mut Stack) -> Option<&mut Cache> {
+    if matches!(stack.node, Node::Cache(_)) {
+        let Node::Cache(cache) = &mut stack.node else { return None };
+        return Some(cache);
+    }
+    stack.members_mut().iter_mut().find_map(find_cache)
+}
+
+fn caches_of(stack: &Stack) -> Vec<&Cache> {
+    let here = match &stack.node {
+        Node::Cache(cache) => Some(cache),
+        _ => None,
+    };
+    here.into_iter().chain(stack.members().iter().flat_map(caches_of)).collect()
+}
+
+/// The cache of a stack that has one alone.
+pub(crate) fn one_cache(stack: &Stack) -> Option<&Cache> {
+    match caches_of(stack)[..] {
+        [cache] => Some(cache),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(order: &CacheOrder, stack: &str) -> Result<String, Unsuited> {
+        let stack = order.applied_to(&Stack::parse(stack).unwrap())?;
+        // What is remembered has to be read again.
+        assert_eq!(Stack::parse(&stack.to_string()).unwrap().to_string(), stack.to_string());
+        Ok(stack.to_string())
+    }
+
+    fn attach(parameters: &str) -> CacheOrder {
+        CacheOrder::Attach { parameters: parameters.to_owned(), promised: 0 }
+    }
+
+    #[test]
+    fn a_cache_comes_and_goes() {
+        let cached = "cache(size=1M, mode=write-through, a.img)";
+        assert_eq!(applied(&attach("size=1M"), "a.img"), Ok(cached.to_owned()));
+        assert_eq!(applied(&CacheOrder::Detach, cached), Ok("a.img".to_owned()));
+        assert_eq!(applied(&attach("size=1M"), cached), Err(Unsuited::HasCache));
+        assert_eq!(applied(&attach("size=1M"), "ram(1M)"), Err(Unsuited::Memory));
+        assert_eq!(applied(&CacheOrder::Detach, "a.img"), Err(Unsuited::NoCache));
+        let below = "raid1(cache(size=1M, a.img), b.img)";
+        assert_eq!(applied(&CacheOrder::Detach, below), Err(Unsuited::NotInFront));
+        let back = attach("size=1M, mode=write-back, volatile=yes");
+        assert_eq!(applied(&back, "a.img"), Err(Unsuited::ToWriteBack));
+        for wrong in ["size=1", "", "size=1M, b.img", "size=1M), raid0(c.img", "size=1M, mode=x"] {
+            let error = applied(&attach(wrong), "a.img").unwrap_err();
+            assert!(matches!(error, Unsuited::Parameters(_)), "{wrong}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn the_one_cache_changes() {
+        let resize = |bytes| CacheOrder::Resize { bytes, promised: 0 };
+        let mode = |mode: &str| CacheOrder::Mode { mode: mode.to_owned() };
+        let below = "raid1(cache(size=1M, mode=write-through, a.img), b.img)";
+        let larger = "raid1(cache(size=2M, mode=write-through, a.img), b.img)";
+        assert_eq!(applied(&resize(2 << 20), below), Ok(larger.to_owned()));
+        assert_eq!(applied(&resize(4095), below), Err(Unsuited::Size { least: ByteSize::kib(4) }));
+        let around = "raid1(cache(size=1M, mode=write-around, a.img), b.img)";
+        assert_eq!(applied(&mode("write-around"), below), Ok(around.to_owned()));
+        assert_eq!(applied(&mode("write-back"), below), Err(Unsuited::ToWriteBack));
+        assert_eq!(applied(&mode("fast"), below), Err(Unsuited::Mode("fast".to_owned())));
+        let back = "cache(size=1M, mode=write-back, log=l.img, age=5s, a.img)";
+        let through = "cache(size=1M, mode=write-through, a.img)";
+        assert_eq!(applied(&mode("write-through"), back), Ok(through.to_owned()));
+        let two = "raid1(cache(size=1M, a.img), cache(size=1M, b.img))";
+        assert_eq!(applied(&resize(2 << 20), two), Err(Unsuited::Several));
+        assert_eq!(applied(&resize(2 << 20), "a.img"), Err(Unsuited::NoCache));
+    }
+}

@@ -1,0 +1,256 @@
+//! Caches of a volume that is up: attached, taken off, given more memory or less, another mode.
+//!
+//! ```text
+//!   attach   control thread: memory ──▶ shard: a cache that holds nothing, offered in place of the device
+//!                                              writes of before are answered ──▶ it begins to hold
+//!   detach   write-back mode is closed ──▶ the origin is offered again ──▶ the memory goes
+//! ```
+//!
+//! Invariant: nobody waits for it, but for those who write while write-back mode is closed.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use braid_cache::{Cache, Memory};
+use braid_engine::{Dev, Earlier};
+use braid_level::CacheMode;
+use braid_stack::{ByteSize, Node, Stack};
+use braid_uring::{ExecutorClock, Handle};
+
+use super::build::AtCache;
+use super::live::Live;
+use super::media::config_of;
+use super::promises;
+use super::shard::Orders;
+use crate::control::{CacheOrder, OrderAnswer, Outcome, one_cache};
+
+/// How long an order may take: what is dirty may have to be drained to a slow disk.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// How often it is looked whether earlier writes are answered.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// The stack as it is by now.
+pub(super) struct Caching {
+    name: String,
+    stack: Mutex<Stack>,
+    shards: usize,
+}
+
+impl Caching {
+    /// For a volume that came up as `stack`, on so many shards.
+    pub(super) fn new(name: &str, stack: &Stack, shards: usize) -> Caching {
+        Caching { name: name.to_owned(), stack: Mutex::new(stack.clone()), shards }
+    }
+
+    /// The stack, with the caches that it has now.
+    pub(super) fn stack(&self) -> Stack {
+        self.stack.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Carries out an order, after those that are being carried out on the volume as a whole.
+    pub(super) fn carry_out(
+        &self,
+        live: &Live,
+        orders: &Orders,
+        order: &CacheOrder,
+    ) -> OrderAnswer {
+        let _one = live.hold();
+        let before = self.stack();
+        let after = match order.applied_to(&before) {
+            Ok(after) => after,
+            Err(unsuited) => return OrderAnswer::refused(unsuited.text(&self.name)),
+        };
+        let answer = match order {
+            CacheOrder::Attach { promised, .. } => self.attach(orders, &before, &after, *promised),
+            CacheOrder::Detach => self.detach(orders),
+            CacheOrder::Resize { bytes, promised } => {
+                self.resize(orders, &before, &after, *bytes, *promised)
+            }
+            CacheOrder::Mode { .. } => self.set_mode(orders, &after),
+        };
+        if answer.outcome == Outcome::Done {
+            *self.stack.lock().unwrap_or_else(PoisonError::into_inner) = after;
+        }
+        answer
+    }
+
+    fn attach(&self, orders: &Orders, before: &Stack, after: &Stack, promised: u64) -> OrderAnswer {
+        let name = self.name.clone();
+        if self.shards > 1 {
+            return OrderAnswer::refused(format!(
+                "{} shards serve {name}, and a cache has one\n  next: `braid down {name}`, and `braid \
+                 up {name} --shards 1`",
+                self.shards
+            ));
+        }
+        let Node::Cache(cache) = &after.node else { return no_cache(&name) };
+        let (config, text) = (config_of(cache), after.to_string());
+        let others = promised.saturating_add(promises::promised_by(before));
+        if let Err(error) = promises::check(cache.size, &text, others) {
+            return OrderAnswer::refused(error.to_string());
+        }
+        let memory = match whole(config.size, config.block).and_then(Memory::new) {
+            Ok(memory) => memory,
+            Err(error) => return no_memory(cache.size, &error),
+        };
+        orders.carry_out(PATIENCE, move |handle, local, answer| {
+            let cache = match Cache::attach(local.offered.dev(), config, memory) {
+                Ok(cache) => cache,
+                Err(error) => return send(&answer, OrderAnswer::failed(error.to_string())),
+            };
+            cache.time_origin(Rc::new(ExecutorClock::new(handle)));
+            let earlier = local.offered.exchange(Dev::new(cache.clone()));
+            let at = AtCache { text, log: String::new(), cache: cache.clone() };
+            local.caches.borrow_mut().push(at);
+            let waiting = handle.clone();
+            handle.spawn(async move {
+                answered(&waiting, &earlier).await;
+                cache.begin();
+                let text = format!("{name} has a cache of {:#} now", ByteSize(config.size));
+                send(&answer, OrderAnswer::done(text));
+            });
+        })
+    }
+
+    fn detach(&self, orders: &Orders) -> OrderAnswer {
+        let name = self.name.clone();
+        let (drop_later, dropped) = channel();
+        let answer = orders.carry_out(PATIENCE, move |handle, local, answer| {
+            let caches = Rc::clone(&local.caches);
+            let Some(at) = caches.borrow().last().cloned() else {
+                return send(&answer, no_cache(&name));
+            };
+            let (waiting, offered) = (handle.clone(), local.offered.clone());
+            handle.spawn(async move {
+                if let Err(errno) = at.cache.close().await {
+                    return send(&answer, not_drained(&name, &errno.to_string()));
+                }
+                let earlier = offered.exchange(at.cache.origin());
+                caches.borrow_mut().pop();
+                answered(&waiting, &earlier).await;
+                // Whoever gave the order may have lost patience: then it is dropped here.
+                let _ = drop_later.send(at.cache.end());
+                let text = format!("{name} has no cache in front of it any more");
+                send(&answer, OrderAnswer::done(text));
+            });
+        });
+        drop(dropped.try_recv());
+        answer
+    }
+
+    fn resize(
+        &self,
+        orders: &Orders,
+        before: &Stack,
+        after: &Stack,
+        bytes: u64,
+        promised: u64,
+    ) -> OrderAnswer {
+        let name = self.name.clone();
+        let Some((old, new)) = one_cache(before).zip(one_cache(after)) else {
+            return no_cache(&name);
+        };
+        let (block, is_larger, text) = (new.block.bytes(), bytes > old.size.bytes(), text_of(new));
+        let mut more = Memory::default();
+        if is_larger {
+            let others = promises::promised_by(before) - old.size.bytes();
+            let others = promised.saturating_add(others);
+            if let Err(error) = promises::check(new.size, &text, others) {
+                return OrderAnswer::refused(error.to_string());
+            }
+            let sizes =
+                whole(old.size.bytes(), block).and_then(|is| Ok((is, whole(bytes, block)?)));
+            more = match sizes.and_then(|(is, wish)| Memory::to_grow(is, wish)) {
+                Ok(more) => more,
+                Err(error) => return no_memory(new.size, &error),
+            };
+        }
+        let (drop_later, dropped) = channel();
+        let answer = orders.carry_out(PATIENCE, move |_, local, answer| {
+            let mut caches = local.caches.borrow_mut();
+            let [at] = &mut caches[..] else { return send(&answer, no_cache(&name)) };
+            let Some(rest) = at.cache.resize(bytes, more) else {
+                return send(
+                    &answer,
+                    OrderAnswer::refused(format!(
+                        "more of {name}'s cache is dirty than {:#}\n  next: again in a moment: it is \
+                         being drained; `braid status {name}` says how far",
+                        ByteSize(bytes)
+                    )),
+                );
+            };
+            at.text = text;
+            // As above.
+            let _ = drop_later.send(rest);
+            let text = format!("the cache of {name} has {:#} now", ByteSize(bytes));
+            send(&answer, OrderAnswer::done(text));
+        });
+        drop(dropped.try_recv());
+        answer
+    }
+
+    fn set_mode(&self, orders: &Orders, after: &Stack) -> OrderAnswer {
+        let name = self.name.clone();
+        let Some(new) = one_cache(after) else { return no_cache(&name) };
+        let (mode, text) = (new.mode, text_of(new));
+        orders.carry_out(PATIENCE, move |handle, local, answer| {
+            let caches = Rc::clone(&local.caches);
+            let [at] = &caches.borrow().clone()[..] else { return send(&answer, no_cache(&name)) };
+            let cache = at.cache.clone();
+            handle.spawn(async move {
+                if mode != CacheMode::WriteBack {
+                    if let Err(errno) = cache.close().await {
+                        return send(&answer, not_drained(&name, &errno.to_string()));
+                    }
+                    cache.set_mode(mode);
+                }
+                if let [at] = &mut caches.borrow_mut()[..] {
+                    at.text = text;
+                    at.log.clear();
+                }
+                send(&answer, OrderAnswer::done(format!("the cache of {name} is {mode} now")));
+            });
+        })
+    }
+}
+
+/// Whole blocks of `size` bytes, as memory is counted.
+fn whole(size: u64, block: u64) -> io::Result<usize> {
+    usize::try_from(size / block * block).map_err(|_| io::ErrorKind::OutOfMemory.into())
+}
+
+/// As a status shows it.
+fn text_of(cache: &braid_stack::Cache) -> String {
+    Node::Cache(cache.clone()).to_string()
+}
+
+async fn answered(handle: &Handle, earlier: &Earlier) {
+    while !earlier.are_answered() {
+        handle.sleep(RETRY).await;
+    }
+}
+
+fn no_cache(name: &str) -> OrderAnswer {
+    OrderAnswer::failed(format!(
+        "{name} has not the cache that its stack says\n  next: `braid status {name}`"
+    ))
+}
+
+fn no_memory(size: ByteSize, error: &io::Error) -> OrderAnswer {
+    OrderAnswer::failed(format!("no memory for {size:#}: {error}\n  next: a smaller size"))
+}
+
+fn not_drained(name: &str, why: &str) -> OrderAnswer {
+    OrderAnswer::failed(format!(
+        "what is dirty could not be drained ({why}): the cache goes on as it was\n  next: `braid status \
+         {name}` says what fails"
+    ))
+}
+
+fn send(to: &Sender<OrderAnswer>, answer: OrderAnswer) {
+    // Whoever asked may have lost patience.
+    let _ = to.send(answer);
+}
