@@ -10,7 +10,7 @@ use std::task::Poll;
 use braid_block::{Errno, Flags, Io, Limits, Op, Span};
 use braid_cache::warm::Head;
 use braid_cache::{Cache, Config, Memory};
-use braid_engine::Dev;
+use braid_engine::{Dev, Device, Offered, Pending};
 use braid_level::{CacheMode, CachePolicy};
 use braid_mem::Pool;
 use braid_seed::Rng;
@@ -87,7 +87,7 @@ fn resize(cache: &Cache, size: u64) {
 
 /// What is answered is what the disk has.
 async fn check_equal(dev: &Dev, pool: &Pool, disk: &SimDisk) {
-    for offset in (0..SIZE).step_by(4096) {
+    for offset in (0..dev.limits().size).step_by(4096) {
         let done = dev.start(Io::read(offset, pool.get(4096).expect("memory"))).await;
         let shown = done.payload.into_one().expect("one buffer");
         let mut there = vec![0; 4096];
@@ -228,5 +228,82 @@ fn what_was_held_is_held_again() {
         });
         assert!(report.errors.is_empty(), "{:?}", report.errors);
         check_counters(&again);
+    });
+}
+
+/// What is offered, as an export asks it: each write with a permit until it is answered.
+struct Front(Offered);
+
+impl Device for Front {
+    fn limits(&self) -> Limits {
+        self.0.limits()
+    }
+
+    fn start(&self, io: Io) -> Pending {
+        let permit = io.op.is_modifying().then(|| self.0.permit());
+        let started = self.0.dev().start(io);
+        Pending::task(async move {
+            let done = started.await;
+            drop(permit);
+            done
+        })
+    }
+}
+
+/// Caches come and go in front of a disk that is asked all the while.
+#[test]
+fn caches_come_and_go_under_load() {
+    for_each_seed("coherent::caches_come_and_go_under_load", 300, |seed| {
+        let mut dice = Rng::new(!seed);
+        let sim = Sim::new(seed);
+        // Small, so that what is under way meets what is held.
+        let size = 4096 << dice.within(1..=4);
+        let limits = Limits { discard: true, ..Limits::new(size, [512, 4096][dice.index(2)]) };
+        let disk = SimDisk::new(&sim.handle(), "origin", limits);
+        let offered = Offered::from(Dev::new(disk.clone()));
+        let pool = Pool::new(4 << 20).expect("memory");
+        let mut client = Client::new(Dev::new(Front(offered.clone())), pool, dice.fork());
+        let (oracle, origin, mut crash) = (Rc::clone(&client.oracle), disk.clone(), dice.fork());
+        let found = Rc::new(RefCell::new(None));
+        let seen = Rc::clone(&found);
+        sim.observe(move || {
+            let image = origin.crash_image(&mut crash).to_vec();
+            if let Err(mismatch) = oracle.borrow().check_crash(&image) {
+                seen.borrow_mut().get_or_insert(mismatch);
+            }
+        });
+        let (handle, mut whims, front) = (sim.handle(), dice.fork(), offered.clone());
+        sim.handle().spawn("caches", async move {
+            for _ in 0..whims.within(1..=12) {
+                let longest = [1_000, 3_000_000][whims.index(2)];
+                handle.sleep(whims.below(longest)).await;
+                let config = config(&mut whims);
+                let memory = Memory::new(config.size as usize).expect("memory");
+                let cache = Cache::attach(front.dev(), config, memory).expect("a cache");
+                let earlier = front.exchange(Dev::new(cache.clone()));
+                while !earlier.are_answered() {
+                    handle.sleep(10_000).await;
+                }
+                cache.begin();
+                handle.sleep(whims.below(5_000_000)).await;
+                let earlier = front.exchange(cache.origin());
+                if whims.percent(50) {
+                    while !earlier.are_answered() {
+                        handle.sleep(10_000).await;
+                    }
+                }
+                drop(cache.end());
+            }
+        });
+        let load = Load { requests: 400, depth: 8, longest: 8, overlapping: true };
+        let report = sim.block_on(async move {
+            let report = client.run(load).await;
+            check_equal(&client.dev, &client.pool, &disk).await;
+            report
+        });
+        assert!(report.errors.is_empty(), "{:?}", report.errors);
+        if let Some(mismatch) = found.take() {
+            panic!("after a crash {mismatch}");
+        }
     });
 }

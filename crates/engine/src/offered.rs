@@ -13,7 +13,7 @@
 //! * A connection goes on with the device that it began with, or with another of the same shape: one of
 //!   another size is for those that come, and for exports that can tell their client.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
 use braid_block::Limits;
@@ -30,25 +30,27 @@ struct Inner {
     dev: RefCell<Dev>,
     locked: Cell<bool>,
     changes: Cell<u64>,
-    /// Of all eras.
-    under_way: Rc<()>,
-    era: RefCell<Era>,
+    era: RefCell<Rc<Era>>,
 }
 
-/// From one exchange of the device to the next. There are as many as it has writes under way, and one
-/// for whoever looks.
-type Era = Rc<Rc<()>>;
+/// From one exchange of the device to the next. It is referred to by its writes under way, by the era
+/// before for as long as that has any, and by whoever looks: who alone refers to it knows that all writes
+/// up to its end are answered.
+#[derive(Debug, Default)]
+struct Era {
+    next: OnceCell<Rc<Era>>,
+}
 
 /// A write that was let through, until it is answered.
 #[derive(Debug)]
 pub struct WritePermit {
-    _era: Era,
+    _era: Rc<Era>,
 }
 
-/// The writes that were let through before the device was exchanged.
+/// The writes that were let through before the device was exchanged. Who keeps it has later ones wait.
 #[derive(Debug)]
 pub struct Earlier {
-    era: Era,
+    era: Rc<Era>,
 }
 
 impl Earlier {
@@ -60,10 +62,8 @@ impl Earlier {
 
 impl From<Dev> for Offered {
     fn from(dev: Dev) -> Offered {
-        let (locked, changes) = (Cell::new(false), Cell::new(0));
-        let under_way = Rc::new(());
-        let era = RefCell::new(Rc::new(Rc::clone(&under_way)));
-        let inner = Inner { dev: RefCell::new(dev), locked, changes, under_way, era };
+        let (locked, changes, era) = (Cell::new(false), Cell::new(0), RefCell::default());
+        let inner = Inner { dev: RefCell::new(dev), locked, changes, era };
         Offered { inner: Rc::new(inner) }
     }
 }
@@ -85,8 +85,11 @@ impl Offered {
     pub fn exchange(&self, dev: Dev) -> Earlier {
         *self.inner.dev.borrow_mut() = dev;
         self.inner.changes.set(self.inner.changes.get() + 1);
-        let next = Rc::new(Rc::clone(&self.inner.under_way));
-        Earlier { era: self.inner.era.replace(next) }
+        let next = Rc::<Era>::default();
+        let era = self.inner.era.replace(Rc::clone(&next));
+        // It is new, and so has none after it.
+        let _ = era.next.set(next);
+        Earlier { era }
     }
 
     /// Lets no more writes of clients through, or lets them again.
@@ -115,8 +118,6 @@ impl Offered {
 
     /// Whether all writes that were let through are answered.
     pub fn is_quiet(&self) -> bool {
-        // What offers it, and this era, which nobody else has; of the eras before none has a write left.
-        let era = Rc::strong_count(&self.inner.era.borrow());
-        Rc::strong_count(&self.inner.under_way) == 2 && era == 1
+        Rc::strong_count(&self.inner.era.borrow()) == 1
     }
 }
