@@ -274,7 +274,7 @@ fn caches_come_and_go_under_load() {
         });
         let (handle, mut whims, front) = (sim.handle(), dice.fork(), offered.clone());
         sim.handle().spawn("caches", async move {
-            for _ in 0..whims.within(1..=12) {
+            for _ in 0..whims.within(1..=60) {
                 let longest = [1_000, 3_000_000][whims.index(2)];
                 handle.sleep(whims.below(longest)).await;
                 let config = config(&mut whims);
@@ -285,7 +285,7 @@ fn caches_come_and_go_under_load() {
                     handle.sleep(10_000).await;
                 }
                 cache.begin();
-                handle.sleep(whims.below(5_000_000)).await;
+                handle.sleep(whims.below(2_000_000)).await;
                 let earlier = front.exchange(cache.origin());
                 if whims.percent(50) {
                     while !earlier.are_answered() {
