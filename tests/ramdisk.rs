@@ -112,7 +112,17 @@ fn an_attached_disk_grows_under_a_mounted_file_system_and_is_locked() {
     let mounted = Mounted::device(&device, &scratch.join("mnt"));
     std::fs::write(mounted.point().join("more"), b"x").expect("it is written again");
     mounted.unmount();
+    scratch.run(&["lock", "v"]).ok();
+    let read_only = |device: &Path| {
+        let output = Tool::new("blockdev").arg("--getro").arg(device).run().ok();
+        output.out.trim() == "1"
+    };
+    assert!(read_only(&device));
     volume.down();
+    let number = device.file_name().expect("a device has a name");
+    // Unless somebody has it already.
+    let is_free = || !Path::new("/sys/block").join(number).join("loop").exists();
+    assert!(!is_free() || !read_only(&device) || !is_free(), "who has it next can write to it");
 }
 
 #[test]
@@ -384,6 +394,13 @@ fn options_say_what_memory_it_is() {
     let text = scratch.run(&["status", "v"]).ok();
     assert!(text.out.contains("memory taken, preallocated"), "{text}");
     volume.down();
+
+    // Not all of the machine's memory is free.
+    let meminfo = std::fs::read_to_string("/proc/meminfo").expect("Linux");
+    let total = meminfo.split_whitespace().nth(1).expect("a number");
+    let stack = format!("ram({total}K, preallocate, overcommit)");
+    let output = scratch.run(&["up", &stack, "--name", "p", "--attach", "none"]);
+    output.fails(FAILED, &["no memory for ram(", "preallocate", "next: smaller sizes"]);
 
     // More huge pages than any pool that this machine could have.
     let stack = format!("ram({}M, huge, overcommit)", 1 << 20);
