@@ -307,6 +307,20 @@ fn a_damaged_or_another_image_is_refused_and_nothing_is_changed() {
     std::fs::write(scratch.join("v.lz4"), &image).expect("an image");
     let volume = up(&scratch, "v", "v");
     assert!(read(&volume, 0, MIB) == bytes(MIB, 3));
+    // A power cut: the image is as it was.
+    write(&volume, 0, &[8; 4096]);
+    volume.kill();
+    assert!(scratch.read("v.lz4") == image);
+    let volume = up(&scratch, "v", "v");
+    assert!(read(&volume, 0, MIB) == bytes(MIB, 3));
+    drop(volume);
+
+    // In the foreground it is the same.
+    let volume = scratch.serve("ram(4M, image=s.lz4)", &[]);
+    volume.client().write(0, &[8; 4096], false).expect("a write");
+    assert!(volume.stop().success());
+    let volume = scratch.serve("ram(4M, image=s.lz4)", &[]);
+    assert_eq!(volume.client().read(0, 4096).expect("a read"), [8; 4096]);
 }
 
 #[test]
@@ -452,6 +466,7 @@ fn bad_input_says_what_is_wrong_and_what_to_do() {
         (&["save", "v", "there.lz4"], REFUSED, &["exists already", "--force"]),
         (&["save", "v", "no/such/folder"], FAILED, &["cannot be written", "No such file"]),
         (&["save", "v", "/dev/full"], REFUSED, &["exists already"]),
+        (&["save", "v", "/dev/full", "--force"], REFUSED, &["is no image", "it is no file"]),
         (&["restore", "v", "missing.lz4"], FAILED, &["cannot be read", "No such file"]),
         (&["restore", "v", "a.img"], REFUSED, &["is no image", "next: "]),
         (&["restore", "v", "."], REFUSED, &["is no image", "it is no file"]),

@@ -68,8 +68,15 @@ pub(super) fn save(
     size: u64,
     mut read: impl FnMut(u64, usize) -> io::Result<Option<Vec<u8>>>,
 ) -> Result<u64, ImageError> {
-    if !replace && path.symlink_metadata().is_ok() {
-        return Err(ImageError::Exists { path: path.to_owned() });
+    let path = &*match path.symlink_metadata() {
+        Ok(_) if !replace => return Err(ImageError::Exists { path: path.to_owned() }),
+        // Of a link, what it leads to is replaced.
+        Ok(_) => std::fs::canonicalize(path)
+            .map_err(|source| ImageError::Write { path: path.to_owned(), source })?,
+        Err(_) => path.to_owned(),
+    };
+    if path.metadata().is_ok_and(|there| !there.is_file()) {
+        return Err(ImageError::NoImage { path: path.to_owned(), why: "it is no file" });
     }
     let failed = |source| ImageError::Write { path: path.to_owned(), source };
     let new = Beside::create(path).map_err(failed)?;
@@ -164,7 +171,9 @@ impl Image {
     /// Opens the image at `path`, which is to have `size` bytes of content, and decodes all of it.
     pub(super) fn verify(path: &Path, size: u64) -> Result<Image, ImageError> {
         let failed = |source| ImageError::Read { path: path.to_owned(), source };
-        let file = File::open(path).map_err(failed)?;
+        // Nobody may write to a pipe, ever.
+        let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
         if !file.metadata().map_err(failed)?.is_file() {
             return Err(ImageError::NoImage { path: path.to_owned(), why: "it is no file" });
         }
@@ -326,6 +335,24 @@ mod tests {
         save_to(&path, &bytes[512..], true).unwrap();
         assert!(restored(&path, bytes.len() - 512).unwrap() == bytes[512..]);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing lies beside it");
+    }
+
+    #[test]
+    fn only_files_are_replaced_and_a_link_stays_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("v.lz4"), folder.path().join("link"));
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(matches!(save_to(&link, &[1; 512], false), Err(ImageError::Exists { .. })));
+        save_to(&path, &[1; 512], false).unwrap();
+        save_to(&link, &[2; 512], true).unwrap();
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        assert!(restored(&path, 512).unwrap() == [2; 512]);
+        assert!(matches!(save_to(folder.path(), &[3; 512], true), Err(ImageError::NoImage { .. })));
+        let pipe = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert!(matches!(save_to(&pipe, &[3; 512], true), Err(ImageError::NoImage { .. })));
+        assert!(matches!(restored(&pipe, 512), Err(ImageError::NoImage { .. })));
     }
 
     #[test]
