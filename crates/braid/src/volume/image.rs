@@ -399,6 +399,38 @@ mod tests {
         }
     }
 
+    /// Frames of all kinds that others write, with bytes changed at random behind a good header.
+    #[test]
+    fn hostile_bytes_are_an_error_or_what_was_saved() {
+        let seed = std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos().into();
+        println!("seed {seed}");
+        let mut random = braid_seed::Rng::new(seed);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("v.lz4");
+        // Several blocks of 64 KiB, of which the later ones repeat the earlier ones.
+        let mut bytes = content()[..150_000].to_vec();
+        bytes.copy_within(..60_000, 70_000);
+        for round in 0..400 {
+            let mode = if random.percent(50) { BlockMode::Linked } else { BlockMode::Independent };
+            let info = FrameInfo::new()
+                .content_checksum(true)
+                .block_checksums(random.percent(30))
+                .block_size(BlockSize::Max64KB)
+                .block_mode(mode);
+            let mut frame = FrameEncoder::with_frame_info(info, Vec::new());
+            frame.write_all(&bytes).unwrap();
+            let mut image = frame.finish().unwrap();
+            for _ in 0..random.below(4) {
+                let at = 7 + random.index(image.len() - 7);
+                image[at] = random.below(256) as u8;
+            }
+            std::fs::write(&path, &image).unwrap();
+            if let Ok(read) = restored(&path, bytes.len()) {
+                assert!(read == bytes, "round {round}");
+            }
+        }
+    }
+
     #[test]
     fn a_frame_without_size_is_measured_and_one_without_checksum_is_refused() {
         let folder = tempfile::tempdir().unwrap();
