@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 use braid_block::Limits;
 use braid_device::{Ram, RamError};
 use braid_export_fuse::AttachedDevice;
+use braid_mem::Pages;
 use braid_stack::{ByteSize, Node};
 use braid_uring::Remote;
 
@@ -313,9 +314,14 @@ impl Live {
                  {name}`, a larger one, and `braid restore`",
                 ByteSize(ram.most())
             )),
-            error => No::failed(format!(
-                "{name} is not resized to {wish:#}: {error}\n  next: `braid doctor`, or a smaller size"
-            )),
+            error => {
+                let next = match (error, ram.options().pages) {
+                    (RamError::Lock(_), _) => "`prlimit --memlock=unlimited --pid` of its process",
+                    (_, Pages::Pool) => "`sysctl vm.nr_hugepages=COUNT` makes the pool larger",
+                    _ => "a smaller size",
+                };
+                No::failed(format!("{name} is not resized to {wish:#}: {error}\n  next: {next}"))
+            }
         }
     }
 
