@@ -24,6 +24,7 @@ for purpose in "${@:-build}"; do
             need fio fio
             need nbdkit nbdkit
             need nbdcopy libnbd-bin
+            need lz4 lz4
             need '/usr/lib/python3/dist-packages/nbd.py' python3-libnbd
             need qemu-img qemu-utils
             need mkfs.ext4 e2fsprogs

@@ -112,7 +112,17 @@ fn an_attached_disk_grows_under_a_mounted_file_system_and_is_locked() {
     let mounted = Mounted::device(&device, &scratch.join("mnt"));
     std::fs::write(mounted.point().join("more"), b"x").expect("it is written again");
     mounted.unmount();
+    scratch.run(&["lock", "v"]).ok();
+    let read_only = |device: &Path| {
+        let output = Tool::new("blockdev").arg("--getro").arg(device).run().ok();
+        output.out.trim() == "1"
+    };
+    assert!(read_only(&device));
     volume.down();
+    let number = device.file_name().expect("a device has a name");
+    // Unless somebody has it already.
+    let is_free = || !Path::new("/sys/block").join(number).join("loop").exists();
+    assert!(!is_free() || !read_only(&device) || !is_free(), "who has it next can write to it");
 }
 
 #[test]
@@ -297,6 +307,20 @@ fn a_damaged_or_another_image_is_refused_and_nothing_is_changed() {
     std::fs::write(scratch.join("v.lz4"), &image).expect("an image");
     let volume = up(&scratch, "v", "v");
     assert!(read(&volume, 0, MIB) == bytes(MIB, 3));
+    // A power cut: the image is as it was.
+    write(&volume, 0, &[8; 4096]);
+    volume.kill();
+    assert!(scratch.read("v.lz4") == image);
+    let volume = up(&scratch, "v", "v");
+    assert!(read(&volume, 0, MIB) == bytes(MIB, 3));
+    drop(volume);
+
+    // In the foreground it is the same.
+    let volume = scratch.serve("ram(4M, image=s.lz4)", &[]);
+    volume.client().write(0, &[8; 4096], false).expect("a write");
+    assert!(volume.stop().success());
+    let volume = scratch.serve("ram(4M, image=s.lz4)", &[]);
+    assert_eq!(volume.client().read(0, 4096).expect("a read"), [8; 4096]);
 }
 
 #[test]
@@ -385,6 +409,13 @@ fn options_say_what_memory_it_is() {
     assert!(text.out.contains("memory taken, preallocated"), "{text}");
     volume.down();
 
+    // Not all of the machine's memory is free.
+    let meminfo = std::fs::read_to_string("/proc/meminfo").expect("Linux");
+    let total = meminfo.split_whitespace().nth(1).expect("a number");
+    let stack = format!("ram({total}K, preallocate, overcommit)");
+    let output = scratch.run(&["up", &stack, "--name", "p", "--attach", "none"]);
+    output.fails(FAILED, &["no memory for ram(", "preallocate", "next: smaller sizes"]);
+
     // More huge pages than any pool that this machine could have.
     let stack = format!("ram({}M, huge, overcommit)", 1 << 20);
     let output = scratch.run(&["up", &stack, "--name", "h", "--attach", "none"]);
@@ -435,6 +466,7 @@ fn bad_input_says_what_is_wrong_and_what_to_do() {
         (&["save", "v", "there.lz4"], REFUSED, &["exists already", "--force"]),
         (&["save", "v", "no/such/folder"], FAILED, &["cannot be written", "No such file"]),
         (&["save", "v", "/dev/full"], REFUSED, &["exists already"]),
+        (&["save", "v", "/dev/full", "--force"], REFUSED, &["is no image", "it is no file"]),
         (&["restore", "v", "missing.lz4"], FAILED, &["cannot be read", "No such file"]),
         (&["restore", "v", "a.img"], REFUSED, &["is no image", "next: "]),
         (&["restore", "v", "."], REFUSED, &["is no image", "it is no file"]),

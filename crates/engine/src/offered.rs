@@ -121,3 +121,47 @@ impl Offered {
         Rc::strong_count(&self.inner.era.borrow()) == 1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use braid_block::Io;
+
+    use super::*;
+    use crate::{Device, Pending};
+
+    struct Sized(u64);
+
+    impl Device for Sized {
+        fn limits(&self) -> Limits {
+            Limits::new(self.0, 512)
+        }
+
+        fn start(&self, io: Io) -> Pending {
+            Pending::ready(io.complete(Ok(())))
+        }
+    }
+
+    #[test]
+    fn it_is_quiet_when_all_that_were_let_through_are_answered() {
+        let offered = Offered::from(Dev::new(Sized(512)));
+        let other = offered.clone();
+        assert!(offered.is_quiet() && !offered.is_locked());
+        let permit = other.permit();
+        offered.set_locked(true);
+        assert!(other.is_locked() && other.limits().read_only);
+        assert!(!offered.is_quiet() && !other.is_quiet());
+        drop(permit);
+        assert!(offered.is_quiet() && other.is_quiet());
+        offered.set_locked(false);
+        assert!(!other.limits().read_only);
+    }
+
+    #[test]
+    fn who_has_a_device_keeps_it_and_who_comes_has_the_new_one() {
+        let offered = Offered::from(Dev::new(Sized(512)));
+        let (before, changes) = (offered.dev(), offered.changes());
+        offered.exchange(Dev::new(Sized(1024)));
+        assert_eq!((before.limits().size, offered.limits().size), (512, 1024));
+        assert_ne!(offered.changes(), changes);
+    }
+}

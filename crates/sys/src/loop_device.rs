@@ -126,19 +126,23 @@ pub fn set_capacity(number: u32) -> io::Result<()> {
 /// # Errors
 /// No permission.
 pub fn set_read_only(number: u32, read_only: bool) -> io::Result<()> {
-    let device = open(number, false)?;
-    let read_only = libc::c_int::from(read_only);
+    allow_writes(&open(number, false)?, !read_only)
+}
+
+fn allow_writes(device: &File, allow: bool) -> io::Result<()> {
+    let read_only = libc::c_int::from(!allow);
     // SAFETY: the kernel reads an int at the address of a live one.
     check(unsafe { libc::ioctl(device.as_raw_fd(), BLKROSET, &read_only) }).map(drop)
 }
 
 /// Takes the backing file away. If the device is open elsewhere, the kernel does so when the
-/// last user closes it.
+/// last user closes it. Whoever gets the device next can write to it ([`set_read_only`] would stay).
 ///
 /// # Errors
 /// `ENXIO` if it is not set up.
 pub fn detach(number: u32) -> io::Result<()> {
     let device = open(number, false)?;
+    allow_writes(&device, true)?;
     // SAFETY: a call without pointers.
     check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD) }).map(drop)
 }

@@ -68,8 +68,15 @@ pub(super) fn save(
     size: u64,
     mut read: impl FnMut(u64, usize) -> io::Result<Option<Vec<u8>>>,
 ) -> Result<u64, ImageError> {
-    if !replace && path.symlink_metadata().is_ok() {
-        return Err(ImageError::Exists { path: path.to_owned() });
+    let path = &*match path.symlink_metadata() {
+        Ok(_) if !replace => return Err(ImageError::Exists { path: path.to_owned() }),
+        // Of a link, what it leads to is replaced.
+        Ok(_) => std::fs::canonicalize(path)
+            .map_err(|source| ImageError::Write { path: path.to_owned(), source })?,
+        Err(_) => path.to_owned(),
+    };
+    if path.metadata().is_ok_and(|there| !there.is_file()) {
+        return Err(ImageError::NoImage { path: path.to_owned(), why: "it is no file" });
     }
     let failed = |source| ImageError::Write { path: path.to_owned(), source };
     let new = Beside::create(path).map_err(failed)?;
@@ -164,7 +171,9 @@ impl Image {
     /// Opens the image at `path`, which is to have `size` bytes of content, and decodes all of it.
     pub(super) fn verify(path: &Path, size: u64) -> Result<Image, ImageError> {
         let failed = |source| ImageError::Read { path: path.to_owned(), source };
-        let file = File::open(path).map_err(failed)?;
+        // Nobody may write to a pipe, ever.
+        let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
         if !file.metadata().map_err(failed)?.is_file() {
             return Err(ImageError::NoImage { path: path.to_owned(), why: "it is no file" });
         }
@@ -329,6 +338,24 @@ mod tests {
     }
 
     #[test]
+    fn only_files_are_replaced_and_a_link_stays_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("v.lz4"), folder.path().join("link"));
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(matches!(save_to(&link, &[1; 512], false), Err(ImageError::Exists { .. })));
+        save_to(&path, &[1; 512], false).unwrap();
+        save_to(&link, &[2; 512], true).unwrap();
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        assert!(restored(&path, 512).unwrap() == [2; 512]);
+        assert!(matches!(save_to(folder.path(), &[3; 512], true), Err(ImageError::NoImage { .. })));
+        let pipe = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert!(matches!(save_to(&pipe, &[3; 512], true), Err(ImageError::NoImage { .. })));
+        assert!(matches!(restored(&pipe, 512), Err(ImageError::NoImage { .. })));
+    }
+
+    #[test]
     fn a_save_that_fails_leaves_the_old_image_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("v.lz4");
@@ -369,6 +396,38 @@ mod tests {
         for size in [4999, 5001, 1, 1 << 30] {
             std::fs::write(&path, &image).unwrap();
             assert!(matches!(restored(&path, size), Err(ImageError::Size { .. })), "{size}");
+        }
+    }
+
+    /// Frames of all kinds that others write, with bytes changed at random behind a good header.
+    #[test]
+    fn hostile_bytes_are_an_error_or_what_was_saved() {
+        let seed = std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos().into();
+        println!("seed {seed}");
+        let mut random = braid_seed::Rng::new(seed);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("v.lz4");
+        // Several blocks of 64 KiB, of which the later ones repeat the earlier ones.
+        let mut bytes = content()[..150_000].to_vec();
+        bytes.copy_within(..60_000, 70_000);
+        for round in 0..400 {
+            let mode = if random.percent(50) { BlockMode::Linked } else { BlockMode::Independent };
+            let info = FrameInfo::new()
+                .content_checksum(true)
+                .block_checksums(random.percent(30))
+                .block_size(BlockSize::Max64KB)
+                .block_mode(mode);
+            let mut frame = FrameEncoder::with_frame_info(info, Vec::new());
+            frame.write_all(&bytes).unwrap();
+            let mut image = frame.finish().unwrap();
+            for _ in 0..random.below(4) {
+                let at = 7 + random.index(image.len() - 7);
+                image[at] = random.below(256) as u8;
+            }
+            std::fs::write(&path, &image).unwrap();
+            if let Ok(read) = restored(&path, bytes.len()) {
+                assert!(read == bytes, "round {round}");
+            }
         }
     }
 

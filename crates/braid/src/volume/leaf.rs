@@ -13,6 +13,7 @@ use braid_uring::Handle;
 
 use super::admission::locked_by;
 use super::options::OpenOptions;
+use super::promises;
 
 /// Why a leaf is not to be had.
 #[derive(Debug, thiserror::Error)]
@@ -143,7 +144,7 @@ pub(super) fn open_file(
 fn open_ram(ram: &braid_stack::Ram, most: u64) -> Result<Ram, LeafError> {
     let size = ram.size.bytes();
     // What is to be there at once must be free now: the kernel would end somebody for it.
-    if ram.preallocate && !ram.huge && available_memory().is_some_and(|free| size > free) {
+    if ram.preallocate && !ram.huge && promises::available_memory() < size {
         let source = RamError::Populate(io::ErrorKind::OutOfMemory.into());
         return Err(LeafError::Memory { what: ram.to_string(), source });
     }
@@ -163,13 +164,6 @@ fn open_ram(ram: &braid_stack::Ram, most: u64) -> Result<Ram, LeafError> {
         },
         _ => LeafError::Memory { what: ram.to_string(), source },
     })
-}
-
-/// Bytes of memory that can be had without anybody's being swapped out (`MemAvailable`).
-fn available_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }
 
 /// Opens, or makes, what a leaf of a stack is; a RAM disk can be resized to `most_ram` bytes.

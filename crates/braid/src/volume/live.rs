@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 use braid_block::Limits;
 use braid_device::{Ram, RamError};
 use braid_export_fuse::AttachedDevice;
+use braid_mem::Pages;
 use braid_stack::{ByteSize, Node};
 use braid_uring::Remote;
 
@@ -192,16 +193,27 @@ impl Live {
             )));
         }
         begin()?;
-        if let Some(device) = self.attached.get() {
-            device.set_read_only(true).map_err(|error| not_told(&error))?;
+        self.tell_kernel(true)?;
+        if let Err(why) = self.lock_shards() {
+            self.tell_kernel(false)?;
+            return Err(why);
         }
-        let quiet = self.quiet()?;
+        Ok(format!("{name} is locked: nobody can write to it"))
+    }
+
+    /// Has the block layer refuse writes, or let them through, if it is a block device.
+    fn tell_kernel(&self, read_only: bool) -> Result<(), No> {
+        let Some(device) = self.attached.get() else { return Ok(()) };
+        device.set_read_only(read_only).map_err(|error| not_told(&error))
+    }
+
+    fn lock_shards(&self) -> Result<(), No> {
+        let _quiet = self.quiet()?;
         self.shards.flush().map_err(|error| {
             No::failed(format!("what was written last could not be made durable: {error}"))
         })?;
         self.locked.store(true, Ordering::Relaxed);
-        drop(quiet);
-        Ok(format!("{name} is locked: nobody can write to it"))
+        Ok(())
     }
 
     fn unlock(&self, begin: impl Fn() -> Result<(), No>) -> Result<String, No> {
@@ -218,9 +230,7 @@ impl Live {
         begin()?;
         self.locked.store(false, Ordering::Relaxed);
         self.shards.set_locked(false);
-        if let Some(device) = self.attached.get() {
-            device.set_read_only(false).map_err(|error| not_told(&error))?;
-        }
+        self.tell_kernel(false)?;
         Ok(format!(
             "{name} is unlocked: it can be written to; NBD clients that came meanwhile connect again"
         ))
@@ -248,6 +258,15 @@ impl Live {
         if bytes > old && !told.overcommit {
             promises::check(wish, &format!("{wish:#} for {name}"), promised)
                 .map_err(|error| No::refused(error.to_string()))?;
+        }
+        if told.preallocate
+            && !told.huge
+            && promises::available_memory() < bytes.saturating_sub(old)
+        {
+            return Err(No::refused(format!(
+                "{name} is not resized to {wish:#}: it is preallocated, and that much memory is not \
+                 free\n  next: a smaller size, or a volume taken down"
+            )));
         }
         begin()?;
         let quiet = match bytes < old {
@@ -295,9 +314,14 @@ impl Live {
                  {name}`, a larger one, and `braid restore`",
                 ByteSize(ram.most())
             )),
-            error => No::failed(format!(
-                "{name} is not resized to {wish:#}: {error}\n  next: `braid doctor`, or a smaller size"
-            )),
+            error => {
+                let next = match (error, ram.options().pages) {
+                    (RamError::Lock(_), _) => "`prlimit --memlock=unlimited --pid` of its process",
+                    (_, Pages::Pool) => "`sysctl vm.nr_hugepages=COUNT` makes the pool larger",
+                    _ => "a smaller size",
+                };
+                No::failed(format!("{name} is not resized to {wish:#}: {error}\n  next: {next}"))
+            }
         }
     }
 

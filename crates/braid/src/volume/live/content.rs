@@ -75,7 +75,10 @@ impl Live {
             )));
         }
         begin()?;
-        let len = self.save_to(file, force).map_err(|error| self.with_next(error, file))?;
+        let len = self.save_to(file, force).map_err(|error| match error {
+            ImageError::NoImage { .. } => No::refused(format!("{error}\n  next: another FILE")),
+            error => self.with_next(error, file),
+        })?;
         Ok(format!(
             "{name} is saved: {:#} of content in {:#}, {}",
             ByteSize(self.limits().size),
