@@ -9,6 +9,7 @@ use super::{given, stacks};
 pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
     crate::places::check_name(&serve.name)?;
     let stack = stacks::parse(&serve.stack)?;
+    let forced = stacks::forced(&serve.common, &[&stack])?;
     let spec = Spec {
         name: serve.name.clone(),
         stack: stack.clone(),
@@ -18,7 +19,8 @@ pub(super) fn serve(serve: &Serve) -> Result<(), Failure> {
         attach: Attach::None,
         read_only: serve.common.read_only,
         degraded: serve.common.degraded,
-        accepted: stacks::forced(&serve.common, &[&stack])?,
+        accepted: forced.clone(),
+        forced,
         arrays: Vec::new(),
         notes: Vec::new(),
         io: serve.common.io,

@@ -44,6 +44,7 @@ impl Shape {
         let block = 4096 << dice.below(3);
         let size = block * dice.within(1..=10);
         let is_logged = dice.percent(80);
+        let tried = [1, 50, 100, 100][dice.index(4)];
         Shape {
             config: Config {
                 size,
@@ -59,8 +60,8 @@ impl Shape {
             log_block: [512, 4096][dice.index(2)],
             errors: (dice.percent(20), dice.percent(20)),
             remembers: dice.percent(70),
-            tried: [1, 16, 16, 64][dice.index(4)],
-            requests: dice.within(5..=60) as usize,
+            tried,
+            requests: dice.within(5..=if tried == 1 { 8 } else { 60 }) as usize,
         }
     }
 }
@@ -148,7 +149,7 @@ fn try_restart(seed: u64, shape: &Shape, left: &Left, oracle: &Oracle, again: u3
         let mut dice = dice.fork();
         sim.observe(move || {
             // What was forsaken is overwritten: nothing in it counts.
-            if dice.percent(30) && seen.borrow().is_ok() {
+            if dice.percent(10) && seen.borrow().is_ok() {
                 let left = crash(&origin, log.as_ref(), was_forsaken, &mut dice);
                 let tried = try_restart(dice.next_u64(), &shape, &left, &oracle, again - 1);
                 *seen.borrow_mut() = tried.map_err(|what| format!("in a replay: {what}"));
@@ -163,27 +164,6 @@ fn try_restart(seed: u64, shape: &Shape, left: &Left, oracle: &Oracle, again: u3
     found.replace(Ok(()))?;
     // What counts is on the origin, and stays there.
     let durable = origin.crash_image(&mut dice).to_vec();
-    if let (Err(m), Some(l)) = (oracle.check_crash(&durable), &left.log) {
-        let l = l.to_vec();
-        let b = left.origin.piece(m.offset as usize, 8).to_vec();
-        eprintln!("DBG again={again} origin before {b:02x?} restarted {restarted:?}");
-        let mut best = None;
-        for at in [0, 4096] {
-            let sb = braid_cache::log::format::Superblock::parse(&l[at..], l.len() as u64);
-            if let Ok(sb) = &sb { eprintln!("DBG sb gen {} written {} tail {} seq {} open {}", sb.life.generation, sb.written, sb.tail, sb.tail_sequence, sb.is_open); best = Some(sb.life); } else { eprintln!("DBG sb {sb:?}"); }
-        }
-        for at in (8192..l.len()).step_by(4096) {
-            for g in 0..6 { for seq in 1..400 {
-                let mut life = best.unwrap(); life.generation = g;
-                if let Ok(h) = braid_cache::log::format::Header::parse(&l[at..], &life, seq) {
-                    let ok = h.prove(&l[at+4096..]).is_ok();
-                    let covers: Vec<_> = h.extents.iter().filter(|e| e.span.offset <= m.offset && m.offset < e.span.end()).collect();
-                    let data = h.prove(&l[at+4096..]).ok().map(|p| p.iter().filter(|(e, _)| e.span.offset <= m.offset && m.offset < e.span.end()).map(|(e, d)| d.get((m.offset-e.span.offset) as usize..).map(|d| d[..d.len().min(4)].to_vec())).collect::<Vec<_>>());
-                    eprintln!("DBG at {} gen {g} seq {seq} ok {ok} covers {covers:?} {data:02x?}", at-8192);
-                }
-            }}
-        }
-    }
     oracle.check_crash(&durable).map_err(|mismatch| format!("after a replay {mismatch}"))
 }
 
