@@ -109,7 +109,8 @@ impl World {
                 origin: OriginId { size: SIZE, digest: [7; 16] },
                 text: "origin".to_owned(),
                 uuid: [left.is_forsaken.into(); 16],
-                overwrite: left.is_forsaken,
+                is_forced: false,
+                is_forsaken: left.is_forsaken,
                 forsake: shape.remembers.then(|| Box::new(forsake) as Box<_>),
             }
         });
