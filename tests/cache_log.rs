@@ -68,10 +68,9 @@ fn what_was_flushed_is_replayed_and_going_down_drains() {
 #[test]
 fn idleness_drains() {
     let scratch = scratch();
-    for (name, stack) in [
-        ("logged", LOGGED),
-        ("volatile", "cache(size=8M, mode=write-back, volatile=yes, a.img)"),
-    ] {
+    for (name, stack) in
+        [("logged", LOGGED), ("volatile", "cache(size=8M, mode=write-back, volatile=yes, a.img)")]
+    {
         let options = ["--name", name, "--attach", "none"];
         let volume = scratch.up(stack, &options);
         let mut client = volume.client();
@@ -104,7 +103,10 @@ fn a_log_that_cannot_be_used_is_refused_and_stays() {
     let origin = scratch.read("a.img");
     scratch.sparse("b.img", 32 * MIB);
     let other = up("cache(size=8M, mode=write-back, log=log.img, b.img)", &[]);
-    refused(&other, &["it is the log of a cache in front of", "65536 bytes that the origin does not have"]);
+    refused(
+        &other,
+        &["it is the log of a cache in front of", "65536 bytes that the origin does not have"],
+    );
     let as_member = up("raid0(log.img, b.img)", &[]);
     refused(&as_member, &["braid cache log"]);
     let looked_at = scratch.run(&["up", "v", "--attach", "none", "--read-only"]);
@@ -115,7 +117,10 @@ fn a_log_that_cannot_be_used_is_refused_and_stays() {
     let shrunk = up(LOGGED, &[]);
     refused(&shrunk, &["it is the log of a cache in front of"]);
     scratch.resize("a.img", 32 * MIB);
-    assert!(scratch.read("log.img") == log && scratch.read("a.img") == origin, "nothing was written");
+    assert!(
+        scratch.read("log.img") == log && scratch.read("a.img") == origin,
+        "nothing was written"
+    );
 
     // Another file at the log's path is not the log.
     std::fs::rename(scratch.join("log.img"), scratch.join("kept.img")).expect("a file");
@@ -151,7 +156,8 @@ fn a_kill_loses_nothing_that_was_forced() {
         let mut client = volume.client();
         for (block, version) in known.iter().enumerate() {
             let offset = block as u64 * BLOCK;
-            let expected = if *version == 0 { vec![0; 4096] } else { pattern(*version, offset, BLOCK) };
+            let expected =
+                if *version == 0 { vec![0; 4096] } else { pattern(*version, offset, BLOCK) };
             let shown = client.read(offset, 4096).expect("a read");
             assert!(shown == expected, "round {round}: block {block}, version {version}");
         }
@@ -181,9 +187,11 @@ fn a_kill_loses_nothing_that_was_forced() {
             let offset = block as u64 * BLOCK;
             let shown = client.read(offset, 4096).expect("a read");
             let is_it = |version: u64| shown == pattern(version, offset, BLOCK);
-            let is_known = if *version == 0 { shown.iter().all(|byte| *byte == 0) } else { is_it(*version) };
+            let is_known =
+                if *version == 0 { shown.iter().all(|byte| *byte == 0) } else { is_it(*version) };
             if !is_known {
-                let last = (1..=3000).map(|index| ((round + 1) << 32) + index).find(|one| is_it(*one));
+                let last =
+                    (1..=3000).map(|index| ((round + 1) << 32) + index).find(|one| is_it(*one));
                 assert!(last > Some(*version), "round {round}: block {block}, {version}, {last:?}");
                 *version = last.unwrap_or(0);
             }
@@ -198,7 +206,8 @@ fn fio_finds_what_it_wrote_also_after_a_kill() {
     skip_without!("fio");
     let scratch = scratch();
     let fio = |uri: &str, more: &[&str]| {
-        let job = ["--name=v", "--ioengine=nbd", "--rw=randwrite", "--bsrange=512-16k", "--size=32M"];
+        let job =
+            ["--name=v", "--ioengine=nbd", "--rw=randwrite", "--bsrange=512-16k", "--size=32M"];
         Tool::new("fio")
             .args(job)
             .args(["--io_size=24M", "--iodepth=16", "--verify=crc32c", "--randseed=7"])

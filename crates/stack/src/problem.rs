@@ -265,7 +265,9 @@ pub enum Problem {
         text: String,
     },
     /// Write-back without anything that keeps what is flushed.
-    #[error("mode=write-back needs a log, which keeps over a crash what the origin does not have yet")]
+    #[error(
+        "mode=write-back needs a log, which keeps over a crash what the origin does not have yet"
+    )]
     NoLog,
     /// A log, and none.
     #[error("a cache with a log is not volatile")]

@@ -1,7 +1,10 @@
 //! What holds for every stack and for every text.
 
 use braid_level::{CacheMode, CachePolicy, ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
-use braid_stack::{ByteSize, Cache, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Raid0, Raid1, Raid10, Raid4, Raid5, Raid6, Ram, Rate, Stack, WriteBack, parse_expr};
+use braid_stack::{
+    ByteSize, Cache, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Raid0, Raid1,
+    Raid4, Raid5, Raid6, Raid10, Ram, Rate, Stack, WriteBack, parse_expr,
+};
 use proptest::option;
 use proptest::prelude::*;
 
@@ -89,7 +92,12 @@ fn stack() -> impl Strategy<Value = Stack> {
         let layout = prop_oneof![Just(Raid0Layout::Original), Just(Raid0Layout::Alternate)];
         prop_oneof![
             members().prop_map(|members| Node::Linear(Linear { members }).into()),
-            (12_u32..=16, one_of(CacheMode::ALL), one_of(CachePolicy::ALL), prop::collection::vec(member.clone(), 1..=2))
+            (
+                12_u32..=16,
+                one_of(CacheMode::ALL),
+                one_of(CachePolicy::ALL),
+                prop::collection::vec(member.clone(), 1..=2)
+            )
                 .prop_map(|(shift, mode, policy, mut devices)| {
                     let block = ByteSize(1 << shift);
                     let (size, cutoff) = (ByteSize(1 << (shift + 3)), Some(ByteSize::mib(4)));

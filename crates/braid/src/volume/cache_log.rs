@@ -36,11 +36,7 @@ pub(super) struct WriteBack {
 
 impl WriteBack {
     /// That of `cache`, if it is in write-back mode.
-    pub(super) fn new(
-        cache: &Cache,
-        identity: &str,
-        options: &OpenOptions,
-    ) -> Option<WriteBack> {
+    pub(super) fn new(cache: &Cache, identity: &str, options: &OpenOptions) -> Option<WriteBack> {
         let bounds = cache.write_back?;
         let of_log = cache.log().map_or(Vec::new(), Stack::member_paths);
         let dirty = bounds.dirty.map_or(cache.size.bytes() / 2, |dirty| dirty.bytes());
@@ -79,7 +75,9 @@ impl WriteBack {
 /// Why a device cannot be the log of a cache with blocks of `block` bytes in front of `origin`, whatever it
 /// holds.
 pub(super) fn unfit(log: Option<Limits>, origin: Option<Limits>, block: u64) -> Option<String> {
-    let (Some(log), Some(origin)) = (log, origin) else { return Some("it is not there".to_owned()) };
+    let (Some(log), Some(origin)) = (log, origin) else {
+        return Some("it is not there".to_owned());
+    };
     let least = least_log(block);
     if log.size < least {
         return Some(format!("it has {} bytes, and needs {least}", log.size));
@@ -101,7 +99,9 @@ pub(super) fn identity(stack: &Stack) -> String {
         }
         Node::File(file) => {
             let seen = Seen::at(file.path());
-            let lasts = |one: &String| ["wwn ", "serial ", "inode "].iter().any(|word| one.starts_with(word));
+            let lasts = |one: &String| {
+                ["wwn ", "serial ", "inode "].iter().any(|word| one.starts_with(word))
+            };
             let known = seen.and_then(|seen| seen.identities.into_iter().find(lasts));
             let known = known.unwrap_or_default();
             format!("file {known} {} {:?}", file.offset, file.length)

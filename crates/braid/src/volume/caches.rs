@@ -18,7 +18,9 @@ pub(super) fn warnings(caches: &[CacheStatus]) -> Vec<String> {
         let write_back = cache.write_back.as_ref()?;
         let of_log = write_back.log_error.as_ref().map(|error| {
             let log = write_back.log.as_deref().unwrap_or_default();
-            format!("{log}: the log failed ({error}): FLUSH goes to the origin now, which takes longer")
+            format!(
+                "{log}: the log failed ({error}): FLUSH goes to the origin now, which takes longer"
+            )
         });
         let of_origin = write_back.drain_error.as_ref().map(|error| {
             let bytes = write_back.dirty_bytes;

@@ -386,7 +386,8 @@ fn replay(executor: &Executor, one: &AtCache) -> Result<(), ShardError> {
         ShardError::Log { log, cache, source }
     })?;
     if let Some(replayed) = replayed.filter(|replayed| replayed.records > 0 || replayed.is_torn) {
-        let torn = if replayed.is_torn { "; the last one was cut off, and does not count" } else { "" };
+        let torn =
+            if replayed.is_torn { "; the last one was cut off, and does not count" } else { "" };
         eprintln!(
             "{}: {} bytes in {} records were written to the origin{torn}",
             one.log, replayed.bytes, replayed.records

@@ -22,8 +22,7 @@ pub(super) async fn change(held: Rc<Held>, io: Io, hold: Hold) -> Completion {
     let doubt = Doubt { held: &held, span };
     let mut done = held.origin.start(io).await;
     std::mem::forget(doubt);
-    let is_certain =
-        op == Op::Write && done.result.is_ok() && !held.ranges.was_given_up(&blocks);
+    let is_certain = op == Op::Write && done.result.is_ok() && !held.ranges.was_given_up(&blocks);
     let is_held = is_certain && hold(&held, span, &mut done.payload, is_long);
     if !is_certain {
         held.drop_held(span);

@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use braid_block::{Errno, Limits, Op};
-use braid_cache::{Cache, Config, LogSetup, WriteBackConfig, least_log};
 use braid_cache::log::format::OriginId;
+use braid_cache::{Cache, Config, LogSetup, WriteBackConfig, least_log};
 use braid_engine::Dev;
 use braid_level::{CacheMode, CachePolicy};
 use braid_mem::Pool;
@@ -140,7 +140,13 @@ fn crash(origin: &SimDisk, log: Option<&SimDisk>, is_forsaken: bool, rng: &mut R
 }
 
 /// Brings up what a crash left, and holds the origin to the oracle; the power goes in that, too.
-fn try_restart(seed: u64, shape: &Shape, left: &Left, oracle: &Oracle, again: u32) -> Result<(), String> {
+fn try_restart(
+    seed: u64,
+    shape: &Shape,
+    left: &Left,
+    oracle: &Oracle,
+    again: u32,
+) -> Result<(), String> {
     let World { sim, origin, log, cache, is_forsaken } = World::new(seed, shape, left);
     let mut dice = Rng::new(!seed);
     let found = Rc::new(RefCell::new(Ok(())));
@@ -170,6 +176,8 @@ fn try_restart(seed: u64, shape: &Shape, left: &Left, oracle: &Oracle, again: u3
 
 /// Several lives of a cache.
 pub fn lives(seed: u64) -> Result<(), String> {
+    // Thousands of caches come and go.
+    braid_mem::keep_arenas();
     let mut dice = Rng::new(!seed);
     let shape = Shape::of(&mut dice);
     lives_of(seed, &shape, &mut dice).map_err(|what| format!("{what}\n{shape:?}"))
@@ -188,7 +196,8 @@ fn lives_of(seed: u64, shape: &Shape, dice: &mut Rng) -> Result<(), String> {
             text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
                 .unwrap_or_default()
         };
-        let is_at_rest = lived.unwrap_or_else(|panic| Err(text(panic)))
+        let is_at_rest = lived
+            .unwrap_or_else(|panic| Err(text(panic)))
             .map_err(|what| format!("life {life}: {what}"))?;
         left = world.crash(dice);
         if !is_at_rest {
@@ -247,10 +256,17 @@ fn one_life(
         flag.set(false);
         came_up.set(true);
         handle.spawn("cache", cache.run().expect("write-back"));
-        if errors.0 && let Some(log) = &log {
-            let ops = [Op::Write, Op::Flush];
+        if errors.0
+            && let Some(log) = log.clone()
+        {
+            // Also when something is in the log already.
+            let op = [Op::Write, Op::Flush][dice.index(2)];
             let many = [1, 1, u64::MAX][dice.index(3)];
-            log.faults().add_some(Target::op(ops[dice.index(2)]), Fault::Error(Errno::IO), many);
+            let (later, time_ns) = (handle.clone(), dice.below(6_000_000));
+            handle.spawn("faults", async move {
+                later.sleep(time_ns).await;
+                log.faults().add_some(Target::op(op), Fault::Error(Errno::IO), many);
+            });
         }
         if errors.1 {
             for op in [Op::Read, Op::Write, Op::Flush, Op::WriteZeroes, Op::Discard] {
@@ -282,7 +298,8 @@ fn one_life(
         let block = client.dev.limits().logical_block;
         let durable = origin.durable();
         for offset in (0..SIZE).step_by(block as usize) {
-            let io = braid_block::Io::read(offset, client.pool.get(block as usize).expect("memory"));
+            let io =
+                braid_block::Io::read(offset, client.pool.get(block as usize).expect("memory"));
             let done = client.dev.start(io).await;
             let shown = done.payload.to_vec();
             if done.result.is_ok() && shown != durable.piece(offset as usize, block as usize) {

@@ -79,8 +79,7 @@ const MAX_SIZE: ByteSize = ByteSize(1 << 43);
 
 impl Level for Cache {
     const NAME: &'static str = "cache";
-    const USAGE: &'static str =
-        "cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, ORIGIN); with \
+    const USAGE: &'static str = "cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, ORIGIN); with \
          mode=write-back also log=PATH or volatile=yes, dirty=SIZE, age=30s";
     const PARAMETERS: &'static [&'static str] =
         &["size", "mode", "block", "policy", "cutoff", "log", "volatile", "dirty", "age"];
