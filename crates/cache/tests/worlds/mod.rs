@@ -5,10 +5,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
-use braid_block::{Errno, Limits, Op};
+use braid_block::{Errno, Flags, Io, Limits, Op, Span};
 use braid_cache::log::format::OriginId;
 use braid_cache::{Cache, Config, LogSetup, WriteBackConfig, least_log};
 use braid_engine::Dev;
@@ -18,29 +20,29 @@ use braid_seed::Rng;
 use braid_sim::found::SimClock;
 use braid_sim::{Client, Fault, Image, Load, Oracle, Outcome, Sim, SimDisk, Target};
 
-pub const SIZE: u64 = 128 << 10;
+pub(crate) const SIZE: u64 = 128 << 10;
 
 /// What is the same in all lives.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
-    pub config: Config,
-    pub dirty: u64,
-    pub age_us: u64,
+pub(crate) struct Shape {
+    pub(crate) config: Config,
+    pub(crate) dirty: u64,
+    pub(crate) age_us: u64,
     /// Bytes of the log; none for a cache without.
-    pub log: Option<u64>,
-    pub origin_block: u32,
-    pub log_block: u32,
+    pub(crate) log: Option<u64>,
+    pub(crate) origin_block: u32,
+    pub(crate) log_block: u32,
     /// Errors of the log, of the origin.
-    pub errors: (bool, bool),
+    pub(crate) errors: (bool, bool),
     /// There is somebody who remembers that a log is given up.
-    pub remembers: bool,
+    pub(crate) remembers: bool,
     /// One in so many events is a crash that is tried.
-    pub tried: u64,
-    pub requests: usize,
+    pub(crate) tried: u64,
+    pub(crate) requests: usize,
 }
 
 impl Shape {
-    pub fn of(dice: &mut Rng) -> Shape {
+    pub(crate) fn of(dice: &mut Rng) -> Shape {
         let block = 4096 << dice.below(3);
         let size = block * dice.within(1..=10);
         let is_logged = dice.percent(80);
@@ -174,8 +176,64 @@ fn try_restart(
     oracle.check_crash(&durable).map_err(|mismatch| format!("after a replay {mismatch}"))
 }
 
+/// A client that goes away in the middle of its requests: they are carried out, or not, and what is read
+/// in the end is what the origin has in the end.
+pub(crate) fn given_up(seed: u64) -> Result<(), String> {
+    braid_mem::keep_arenas();
+    let mut dice = Rng::new(!seed);
+    let shape = Shape { errors: (false, false), ..Shape::of(&mut dice) };
+    let image = |size: u64| Image::zeroes(size as usize);
+    let left = Left { origin: image(SIZE), log: shape.log.map(image), is_forsaken: false };
+    let World { sim, origin, cache, .. } = World::new(seed, &shape, &left);
+    let (handle, dev) = (sim.handle(), Dev::new(cache.clone()));
+    let pool = Pool::new(4 << 20).expect("memory");
+    let lived = sim.try_block_on(async move {
+        cache.restart().await.map_err(|why| why.to_string())?;
+        handle.spawn("cache", cache.run().expect("write-back"));
+        let block = u64::from(dev.limits().logical_block);
+        for _ in 0..60 {
+            let len = dice.within(1..=8) * block;
+            let span = Span::new(dice.below((SIZE - len) / block) * block, len);
+            let flags = if dice.percent(20) { Flags::FUA } else { Flags::NONE };
+            let mut buf = pool.get(len as usize).expect("memory");
+            buf.fill(dice.below(255) as u8);
+            let mut pending = dev.start(match dice.below(8) {
+                0 => Io::read(span.offset, buf),
+                1 => Io::write_zeroes(span, flags),
+                2 => Io::flush(),
+                _ => Io::write(span.offset, buf, flags),
+            });
+            let (gives_up, mut polls) = (dice.percent(40), dice.within(0..=3));
+            std::future::poll_fn(|cx| {
+                let is_done = Pin::new(&mut pending).poll(cx).is_ready();
+                let is_over = gives_up && polls == 0;
+                polls = polls.saturating_sub(1);
+                if is_done || is_over { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+        }
+        handle.sleep(2_000_000_000).await;
+        cache.shut_down().await.map_err(|errno| format!("its end: {errno}"))?;
+        has_what_is_read(&dev, &pool, &origin).await
+    });
+    lived.map_err(|stuck| stuck.to_string())?.map_err(|what| format!("{what}\n{shape:?}"))
+}
+
+/// That the origin has, durably, what is read.
+async fn has_what_is_read(dev: &Dev, pool: &Pool, origin: &SimDisk) -> Result<(), String> {
+    let (block, durable) = (dev.limits().logical_block as usize, origin.durable());
+    for offset in (0..SIZE).step_by(block) {
+        let done = dev.start(Io::read(offset, pool.get(block).expect("memory"))).await;
+        let shown = done.payload.to_vec();
+        if done.result.is_ok() && shown != durable.piece(offset as usize, block) {
+            return Err(format!("at its end the origin has something else at {offset}"));
+        }
+    }
+    Ok(())
+}
+
 /// Several lives of a cache.
-pub fn lives(seed: u64) -> Result<(), String> {
+pub(crate) fn lives(seed: u64) -> Result<(), String> {
     // Thousands of caches come and go.
     braid_mem::keep_arenas();
     let mut dice = Rng::new(!seed);
@@ -279,7 +337,12 @@ fn one_life(
         if !is_hurt && !report.errors.is_empty() {
             return Err(format!("{:?}", report.errors));
         }
-        let status = cache.write_back_status().expect("write-back");
+        let (status, counters) = (cache.write_back_status().expect("write-back"), cache.counters());
+        if counters.bytes_read != counters.bytes_from_ram + counters.bytes_from_origin
+            || counters.reads > counters.cache_hits + counters.disk_reads
+        {
+            return Err(format!("{counters:?}"));
+        }
         if !is_hurt && (status.log_error.is_some() || status.drain_error.is_some()) {
             return Err(format!("{status:?}"));
         }
@@ -295,17 +358,7 @@ fn one_life(
             return Err(format!("{status:?} after its end"));
         }
         // The origin alone has what is read.
-        let block = client.dev.limits().logical_block;
-        let durable = origin.durable();
-        for offset in (0..SIZE).step_by(block as usize) {
-            let io =
-                braid_block::Io::read(offset, client.pool.get(block as usize).expect("memory"));
-            let done = client.dev.start(io).await;
-            let shown = done.payload.to_vec();
-            if done.result.is_ok() && shown != durable.piece(offset as usize, block as usize) {
-                return Err(format!("at its end the origin has something else at {offset}"));
-            }
-        }
+        has_what_is_read(&client.dev, &client.pool, &origin).await?;
         oracle_flushed(&client);
         Ok(true)
     });
