@@ -54,6 +54,7 @@ test: check
 	$(CARGO) clippy $(FLAGS) --workspace --all-targets -- --deny warnings
 	BRAID_FUZZ_SECONDS=$(FUZZ) timeout --kill-after 30 3300 $(CARGO) test $(FLAGS) --workspace
 	timeout --kill-after 30 900 $(CARGO) test $(FLAGS) --package braid-sim --features canary --test canaries
+	timeout --kill-after 30 900 $(CARGO) test $(FLAGS) --package braid-cache --features canary --test canaries
 
 # braid and the kernel's md on the same members, every level and version: some ten minutes. The
 # table of what held goes into docs/interop.md. (`make test` has a few of these arrays.)

@@ -218,8 +218,10 @@ impl Dirty {
         self.tidy(block, slot);
     }
 
-    /// That has failed: what of `sectors` is dirty counts, and a record has to have it.
+    /// That has failed, and may have done a part: what of `sectors` is dirty counts, a record has to have
+    /// it, and what was drained of it before is not there for sure.
     pub(crate) fn restore(&mut self, block: u64, slot: Slot, sectors: Range<usize>) {
+        self.draining.clear(slot, sectors.clone());
         for sector in sectors {
             if self.dirty.has_all(slot, sector..sector + 1) {
                 self.unlogged.set(slot, sector..sector + 1);

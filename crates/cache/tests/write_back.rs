@@ -12,3 +12,12 @@ fn what_was_flushed_survives_every_crash() {
         }
     });
 }
+
+#[test]
+fn requests_that_are_given_up_are_carried_out_or_not() {
+    for_each_seed("write_back::requests_that_are_given_up_are_carried_out_or_not", 200, |seed| {
+        if let Err(what) = worlds::given_up(seed) {
+            panic!("{what}");
+        }
+    });
+}

@@ -64,7 +64,8 @@ impl WriteBack {
             origin: OriginId { size: origin.limits().size, digest: self.digest },
             text: self.text.clone(),
             uuid,
-            overwrite: self.is_forced,
+            is_forced: self.is_forced,
+            is_forsaken: false,
             forsake: None,
         });
         Ok(WriteBackConfig { dirty: self.dirty, age: self.age, clock, log })

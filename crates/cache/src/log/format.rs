@@ -203,7 +203,17 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 3] = [Kind::Data, Kind::Zeroes, Kind::Discard];
+    const fn number(self) -> u32 {
+        match self {
+            Kind::Data => 0,
+            Kind::Zeroes => 1,
+            Kind::Discard => 2,
+        }
+    }
+
+    fn of_number(number: u32) -> Option<Kind> {
+        [Kind::Data, Kind::Zeroes, Kind::Discard].into_iter().find(|kind| kind.number() == number)
+    }
 }
 
 /// A part of the origin, in whole sectors of 512 bytes.
@@ -268,7 +278,7 @@ impl Header {
         for (field, extent) in fields.zip(&self.extents) {
             put_u64(field, 0, extent.span.offset);
             put_u64(field, 8, extent.span.len);
-            put_u32(field, 16, extent.kind as u32);
+            put_u32(field, 16, extent.kind.number());
         }
         seal(block);
     }
@@ -349,8 +359,8 @@ fn extent_of(field: &[u8], size: u64) -> Result<Extent, Rejection> {
         return Err(Rejection::Field { what: "an extent's place", value: span.offset });
     }
     let kind = get_u32(field, 16);
-    match Kind::ALL.get(kind as usize) {
-        Some(kind) => Ok(Extent { span, kind: *kind }),
+    match Kind::of_number(kind) {
+        Some(kind) => Ok(Extent { span, kind }),
         None => Err(Rejection::Field { what: "an extent's kind", value: kind.into() }),
     }
 }

@@ -129,7 +129,7 @@ impl Cursor {
     }
 
     /// Bytes from the tail to the end of the last record that was found.
-    pub fn len(&self) -> u64 {
+    pub fn passed(&self) -> u64 {
         self.position - self.tail
     }
 }
@@ -168,7 +168,7 @@ mod tests {
                     prop_assert!(cursor.candidates().any(|one| one == offset));
                     prop_assert!(cursor.take(offset, *len));
                 }
-                prop_assert!(cursor.len() == ring.used());
+                prop_assert!(cursor.passed() == ring.used());
                 live.drain(..gone.min(live.len()));
                 let tail = live.first().map_or(ring.head(), |(position, ..)| *position);
                 ring.advance(tail);

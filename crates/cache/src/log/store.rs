@@ -88,8 +88,10 @@ pub struct LogSetup {
     pub text: String,
     /// Of the log if it is made anew.
     pub uuid: [u8; 16],
-    /// Whatever it holds is given up.
-    pub overwrite: bool,
+    /// What it holds of another cache, or damaged, is given up.
+    pub is_forced: bool,
+    /// It was given up before: nothing in it counts.
+    pub is_forsaken: bool,
     /// Remembers, durably and elsewhere, that the log must never be replayed: for a log whose device
     /// does not even take a superblock.
     pub forsake: Option<Box<dyn Fn() -> std::io::Result<()>>>,
@@ -235,15 +237,18 @@ impl Log {
         }
         let read_only = origin.limits().read_only || dev.limits().read_only;
         let found = match newest(dev, pool).await {
-            Err(LogError::Damaged(_)) if setup.overwrite => None,
+            Err(LogError::Damaged(_)) if setup.is_forced || setup.is_forsaken => None,
             found => found?,
         };
+        let is_others = |found: &Superblock| found.life.origin != setup.origin;
+        let counts =
+            |found: &Superblock| !(setup.is_forsaken || setup.is_forced && is_others(found));
         let mut replayed = Replayed { is_new: true, ..Replayed::default() };
         let mut life = Life { uuid: setup.uuid, generation: 0, origin: setup.origin };
         let mut written = 0;
-        if let Some(found) = found.filter(|_| !setup.overwrite) {
+        if let Some(found) = found.filter(counts) {
             replayed = Replayed::default();
-            if found.life.origin != setup.origin {
+            if is_others(&found) {
                 let mut bytes = 0;
                 if found.is_open {
                     bytes = scan(dev, pool, &found, async |_, _| Ok(())).await?.bytes;

@@ -5,10 +5,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
-use braid_block::{Errno, Limits, Op};
+use braid_block::{Errno, Flags, Io, Limits, Op, Span};
 use braid_cache::log::format::OriginId;
 use braid_cache::{Cache, Config, LogSetup, WriteBackConfig, least_log};
 use braid_engine::Dev;
@@ -18,32 +20,33 @@ use braid_seed::Rng;
 use braid_sim::found::SimClock;
 use braid_sim::{Client, Fault, Image, Load, Oracle, Outcome, Sim, SimDisk, Target};
 
-pub const SIZE: u64 = 128 << 10;
+pub(crate) const SIZE: u64 = 128 << 10;
 
 /// What is the same in all lives.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
-    pub config: Config,
-    pub dirty: u64,
-    pub age_us: u64,
+pub(crate) struct Shape {
+    pub(crate) config: Config,
+    pub(crate) dirty: u64,
+    pub(crate) age_us: u64,
     /// Bytes of the log; none for a cache without.
-    pub log: Option<u64>,
-    pub origin_block: u32,
-    pub log_block: u32,
+    pub(crate) log: Option<u64>,
+    pub(crate) origin_block: u32,
+    pub(crate) log_block: u32,
     /// Errors of the log, of the origin.
-    pub errors: (bool, bool),
+    pub(crate) errors: (bool, bool),
     /// There is somebody who remembers that a log is given up.
-    pub remembers: bool,
+    pub(crate) remembers: bool,
     /// One in so many events is a crash that is tried.
-    pub tried: u64,
-    pub requests: usize,
+    pub(crate) tried: u64,
+    pub(crate) requests: usize,
 }
 
 impl Shape {
-    pub fn of(dice: &mut Rng) -> Shape {
+    pub(crate) fn of(dice: &mut Rng) -> Shape {
         let block = 4096 << dice.below(3);
         let size = block * dice.within(1..=10);
         let is_logged = dice.percent(80);
+        let tried = [1, 50, 100, 100][dice.index(4)];
         Shape {
             config: Config {
                 size,
@@ -59,8 +62,8 @@ impl Shape {
             log_block: [512, 4096][dice.index(2)],
             errors: (dice.percent(20), dice.percent(20)),
             remembers: dice.percent(70),
-            tried: [1, 16, 16, 64][dice.index(4)],
-            requests: dice.within(5..=60) as usize,
+            tried,
+            requests: dice.within(5..=if tried == 1 { 8 } else { 60 }) as usize,
         }
     }
 }
@@ -108,7 +111,8 @@ impl World {
                 origin: OriginId { size: SIZE, digest: [7; 16] },
                 text: "origin".to_owned(),
                 uuid: [left.is_forsaken.into(); 16],
-                overwrite: left.is_forsaken,
+                is_forced: false,
+                is_forsaken: left.is_forsaken,
                 forsake: shape.remembers.then(|| Box::new(forsake) as Box<_>),
             }
         });
@@ -154,7 +158,7 @@ fn try_restart(
         let mut dice = dice.fork();
         sim.observe(move || {
             // What was forsaken is overwritten: nothing in it counts.
-            if dice.percent(30) && seen.borrow().is_ok() {
+            if dice.percent(10) && seen.borrow().is_ok() {
                 let left = crash(&origin, log.as_ref(), was_forsaken, &mut dice);
                 let tried = try_restart(dice.next_u64(), &shape, &left, &oracle, again - 1);
                 *seen.borrow_mut() = tried.map_err(|what| format!("in a replay: {what}"));
@@ -169,60 +173,69 @@ fn try_restart(
     found.replace(Ok(()))?;
     // What counts is on the origin, and stays there.
     let durable = origin.crash_image(&mut dice).to_vec();
-    if let (Err(m), Some(l)) = (oracle.check_crash(&durable), &left.log) {
-        let l = l.to_vec();
-        let b = left.origin.piece(m.offset as usize, 8).to_vec();
-        eprintln!("DBG again={again} origin before {b:02x?} restarted {restarted:?}");
-        let mut best = None;
-        for at in [0, 4096] {
-            let sb = braid_cache::log::format::Superblock::parse(&l[at..], l.len() as u64);
-            if let Ok(sb) = &sb {
-                eprintln!(
-                    "DBG sb gen {} written {} tail {} seq {} open {}",
-                    sb.life.generation, sb.written, sb.tail, sb.tail_sequence, sb.is_open
-                );
-                best = Some(sb.life);
-            } else {
-                eprintln!("DBG sb {sb:?}");
-            }
-        }
-        for at in (8192..l.len()).step_by(4096) {
-            for g in 0..6 {
-                for seq in 1..400 {
-                    let mut life = best.unwrap();
-                    life.generation = g;
-                    if let Ok(h) = braid_cache::log::format::Header::parse(&l[at..], &life, seq) {
-                        let ok = h.prove(&l[at + 4096..]).is_ok();
-                        let covers: Vec<_> = h
-                            .extents
-                            .iter()
-                            .filter(|e| e.span.offset <= m.offset && m.offset < e.span.end())
-                            .collect();
-                        let data = h.prove(&l[at + 4096..]).ok().map(|p| {
-                            p.iter()
-                                .filter(|(e, _)| {
-                                    e.span.offset <= m.offset && m.offset < e.span.end()
-                                })
-                                .map(|(e, d)| {
-                                    d.get((m.offset - e.span.offset) as usize..)
-                                        .map(|d| d[..d.len().min(4)].to_vec())
-                                })
-                                .collect::<Vec<_>>()
-                        });
-                        eprintln!(
-                            "DBG at {} gen {g} seq {seq} ok {ok} covers {covers:?} {data:02x?}",
-                            at - 8192
-                        );
-                    }
-                }
-            }
-        }
-    }
     oracle.check_crash(&durable).map_err(|mismatch| format!("after a replay {mismatch}"))
 }
 
+/// A client that goes away in the middle of its requests: they are carried out, or not, and what is read
+/// in the end is what the origin has in the end.
+pub(crate) fn given_up(seed: u64) -> Result<(), String> {
+    braid_mem::keep_arenas();
+    let mut dice = Rng::new(!seed);
+    let shape = Shape { errors: (false, false), ..Shape::of(&mut dice) };
+    let image = |size: u64| Image::zeroes(size as usize);
+    let left = Left { origin: image(SIZE), log: shape.log.map(image), is_forsaken: false };
+    let World { sim, origin, cache, .. } = World::new(seed, &shape, &left);
+    let (handle, dev) = (sim.handle(), Dev::new(cache.clone()));
+    let pool = Pool::new(4 << 20).expect("memory");
+    let lived = sim.try_block_on(async move {
+        cache.restart().await.map_err(|why| why.to_string())?;
+        handle.spawn("cache", cache.run().expect("write-back"));
+        let block = u64::from(dev.limits().logical_block);
+        for _ in 0..60 {
+            let len = dice.within(1..=8) * block;
+            let span = Span::new(dice.below((SIZE - len) / block) * block, len);
+            let flags = if dice.percent(20) { Flags::FUA } else { Flags::NONE };
+            let mut buf = pool.get(len as usize).expect("memory");
+            buf.fill(dice.below(255) as u8);
+            let mut pending = dev.start(match dice.below(8) {
+                0 => Io::read(span.offset, buf),
+                1 => Io::write_zeroes(span, flags),
+                2 => Io::flush(),
+                _ => Io::write(span.offset, buf, flags),
+            });
+            let (gives_up, mut polls) = (dice.percent(40), dice.within(0..=3));
+            std::future::poll_fn(|cx| {
+                let is_done = Pin::new(&mut pending).poll(cx).is_ready();
+                let is_over = gives_up && polls == 0;
+                polls = polls.saturating_sub(1);
+                if is_done || is_over { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+        }
+        handle.sleep(2_000_000_000).await;
+        cache.shut_down().await.map_err(|errno| format!("its end: {errno}"))?;
+        has_what_is_read(&dev, &pool, &origin).await
+    });
+    lived.map_err(|stuck| stuck.to_string())?.map_err(|what| format!("{what}\n{shape:?}"))
+}
+
+/// That the origin has, durably, what is read.
+async fn has_what_is_read(dev: &Dev, pool: &Pool, origin: &SimDisk) -> Result<(), String> {
+    let (block, durable) = (dev.limits().logical_block as usize, origin.durable());
+    for offset in (0..SIZE).step_by(block) {
+        let done = dev.start(Io::read(offset, pool.get(block).expect("memory"))).await;
+        let shown = done.payload.to_vec();
+        if done.result.is_ok() && shown != durable.piece(offset as usize, block) {
+            return Err(format!("at its end the origin has something else at {offset}"));
+        }
+    }
+    Ok(())
+}
+
 /// Several lives of a cache.
-pub fn lives(seed: u64) -> Result<(), String> {
+pub(crate) fn lives(seed: u64) -> Result<(), String> {
+    // Thousands of caches come and go.
+    braid_mem::keep_arenas();
     let mut dice = Rng::new(!seed);
     let shape = Shape::of(&mut dice);
     lives_of(seed, &shape, &mut dice).map_err(|what| format!("{what}\n{shape:?}"))
@@ -302,11 +315,16 @@ fn one_life(
         came_up.set(true);
         handle.spawn("cache", cache.run().expect("write-back"));
         if errors.0
-            && let Some(log) = &log
+            && let Some(log) = log.clone()
         {
-            let ops = [Op::Write, Op::Flush];
+            // Also when something is in the log already.
+            let op = [Op::Write, Op::Flush][dice.index(2)];
             let many = [1, 1, u64::MAX][dice.index(3)];
-            log.faults().add_some(Target::op(ops[dice.index(2)]), Fault::Error(Errno::IO), many);
+            let (later, time_ns) = (handle.clone(), dice.below(6_000_000));
+            handle.spawn("faults", async move {
+                later.sleep(time_ns).await;
+                log.faults().add_some(Target::op(op), Fault::Error(Errno::IO), many);
+            });
         }
         if errors.1 {
             for op in [Op::Read, Op::Write, Op::Flush, Op::WriteZeroes, Op::Discard] {
@@ -319,7 +337,12 @@ fn one_life(
         if !is_hurt && !report.errors.is_empty() {
             return Err(format!("{:?}", report.errors));
         }
-        let status = cache.write_back_status().expect("write-back");
+        let (status, counters) = (cache.write_back_status().expect("write-back"), cache.counters());
+        if counters.bytes_read != counters.bytes_from_ram + counters.bytes_from_origin
+            || counters.reads > counters.cache_hits + counters.disk_reads
+        {
+            return Err(format!("{counters:?}"));
+        }
         if !is_hurt && (status.log_error.is_some() || status.drain_error.is_some()) {
             return Err(format!("{status:?}"));
         }
@@ -335,17 +358,7 @@ fn one_life(
             return Err(format!("{status:?} after its end"));
         }
         // The origin alone has what is read.
-        let block = client.dev.limits().logical_block;
-        let durable = origin.durable();
-        for offset in (0..SIZE).step_by(block as usize) {
-            let io =
-                braid_block::Io::read(offset, client.pool.get(block as usize).expect("memory"));
-            let done = client.dev.start(io).await;
-            let shown = done.payload.to_vec();
-            if done.result.is_ok() && shown != durable.piece(offset as usize, block as usize) {
-                return Err(format!("at its end the origin has something else at {offset}"));
-            }
-        }
+        has_what_is_read(&client.dev, &client.pool, &origin).await?;
         oracle_flushed(&client);
         Ok(true)
     });

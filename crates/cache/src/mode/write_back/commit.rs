@@ -80,14 +80,8 @@ impl WriteBack {
                 continue;
             }
             let (position, write) = log.append(buf, collected.extents)?;
-            let mut contents = self.held.contents.borrow_mut();
-            for block in collected.blocks {
-                if let Some((dirty, slot)) = contents.dirty_of(block) {
-                    dirty.logged(block, slot, position);
-                    written.push((block, position));
-                }
-            }
-            drop(contents);
+            self.note_logged(&collected.blocks, position);
+            written.extend(collected.blocks.into_iter().map(|block| (block, position)));
             here.iter().for_each(|operation| operation.position.set(Some(position)));
             writes.push(write);
             if writes.len() == DEPTH {
@@ -104,6 +98,16 @@ impl WriteBack {
             }
         }
         Ok(())
+    }
+
+    /// What is dirty of `blocks` is in the record at `position`, which is being written.
+    fn note_logged(&self, blocks: &[u64], position: u64) {
+        let mut contents = self.held.contents.borrow_mut();
+        for block in blocks {
+            if let Some((dirty, slot)) = contents.dirty_of(*block) {
+                dirty.logged(*block, slot, position);
+            }
+        }
     }
 
     /// Copies what is dirty of the last of `blocks` to `data`, as many as there is room for.

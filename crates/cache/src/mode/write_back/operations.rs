@@ -41,7 +41,13 @@ impl WriteBack {
             return self.changed.notify();
         }
         let taken = self.held.ranges.take(blocks).await;
-        self.changed.until(|| self.has_log_room(1)).await;
+        while !self.has_log_room(1) {
+            if let Err(errno) = self.wait_for(|| self.has_log_room(1)).await {
+                operation.result.set(Some(Err(errno)));
+                self.changed.notify();
+                return;
+            }
+        }
         let is_logged = self.logged().is_some() && !Canary::ZeroesPastLog.is_planted();
         if is_logged {
             // From here on the record speaks for what was held, until it is known that it failed.

@@ -39,11 +39,10 @@ impl WriteBack {
         }
         let mut cursor = Cursor::new(&mut io.payload);
         for piece in pieces {
+            let has_room = || self.has_room(piece.block..piece.block + 1);
             let room = async {
-                while !(self.has_room(piece.block..piece.block + 1)
-                    && self.hold(piece, &mut cursor))
-                {
-                    self.make_room(piece.block).await?;
+                while !(has_room() && self.hold(piece, &mut cursor)) {
+                    self.wait_for(has_room).await?;
                 }
                 Ok(())
             };
@@ -58,12 +57,14 @@ impl WriteBack {
         io.complete(result)
     }
 
-    /// Waits for a round to make room for `block`.
-    async fn make_room(&self, block: u64) -> Result<(), Errno> {
+    /// Waits until there is room, which a round makes.
+    ///
+    /// # Errors
+    /// Why there was one that did not make it.
+    pub(super) async fn wait_for(&self, has_room: impl Fn() -> bool) -> Result<(), Errno> {
         let round = self.rounds.ask();
         self.changed.notify();
-        let is_over = || self.rounds.outcome(round).is_some();
-        self.changed.until(|| is_over() || self.has_room(block..block + 1)).await;
+        self.changed.until(|| self.rounds.outcome(round).is_some() || has_room()).await;
         match self.rounds.outcome(round) {
             Some(false) => Err(self.drain_error.get().unwrap_or(Errno::IO)),
             _ => Ok(()),

@@ -1,0 +1,229 @@
+//! A write-back cache as its user meets it: what a log keeps, what is refused, what a kill leaves.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{KIB, MIB, Output, Random, Scratch, Tool, pattern, skip_without, wait_until};
+use serde_json::Value;
+
+const LOGGED: &str = "cache(size=8M, mode=write-back, log=log.img, a.img)";
+
+fn write_back(status: &Value) -> &Value {
+    &status["caches"][0]["write_back"]
+}
+
+fn refused(output: &Output, words: &[&str]) {
+    assert_eq!(output.status.code(), Some(3), "{output}");
+    for word in words.iter().chain(&["next:"]) {
+        assert!(output.err.contains(word), "{word:?} in {output}");
+    }
+}
+
+fn scratch() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", 32 * MIB);
+    scratch.sparse("log.img", 4 * MIB);
+    scratch
+}
+
+/// Leaves something in the log that the origin does not have; answers what.
+fn leave_something(scratch: &Scratch) -> Vec<u8> {
+    let written = pattern(3, 0, 64 * KIB);
+    let volume = scratch.up(LOGGED, &["--name", "v", "--attach", "none"]);
+    let mut client = volume.client();
+    client.write(MIB, &written, true).expect("a write");
+    volume.kill();
+    let origin = scratch.read("a.img");
+    assert!(origin[MIB as usize..][..64 << 10] != written[..], "killed before it was drained");
+    written
+}
+
+#[test]
+fn what_was_flushed_is_replayed_and_going_down_drains() {
+    let scratch = scratch();
+    let written = leave_something(&scratch);
+    let volume = scratch.up("v", &["--attach", "none"]);
+    let status = volume.status();
+    assert_eq!(write_back(&status)["replayed_bytes"], 64 * KIB, "{status:#}");
+    assert_eq!(write_back(&status)["flushed_to"], "log", "{status:#}");
+    let mut client = volume.client();
+    assert!(client.read(MIB, (64 * KIB) as u32).expect("a read") == written);
+    assert!(scratch.read("a.img")[MIB as usize..][..64 << 10] == written[..], "replayed");
+    let again = pattern(4, 0, 64 * KIB);
+    client.write(2 * MIB, &again, false).expect("a write");
+    let status = volume.status();
+    assert_eq!(write_back(&status)["dirty_bytes"], 64 * KIB, "{status:#}");
+    let text = scratch.run(&["status", "v"]).ok();
+    assert!(text.out.contains("cache: write-back, s3-fifo, "), "{text}");
+    assert!(text.out.contains("a power cut loses what was not flushed"), "{text}");
+    volume.down();
+    assert!(scratch.read("a.img")[2 * MIB as usize..][..64 << 10] == again[..], "drained");
+    // What is closed has nothing to replay, so the origin may be used by itself, and changed.
+    let volume = scratch.up("v", &["--attach", "none"]);
+    assert_eq!(write_back(&volume.status())["replayed_bytes"], 0);
+    volume.down();
+}
+
+#[test]
+fn idleness_drains() {
+    let scratch = scratch();
+    for (name, stack) in
+        [("logged", LOGGED), ("volatile", "cache(size=8M, mode=write-back, volatile=yes, a.img)")]
+    {
+        let options = ["--name", name, "--attach", "none"];
+        let volume = scratch.up(stack, &options);
+        let mut client = volume.client();
+        client.write(MIB, &pattern(5, 0, 64 * KIB), false).expect("a write");
+        wait_until("nothing is dirty", || write_back(&volume.status())["dirty_bytes"] == 0);
+        client.write(MIB, &pattern(6, 0, 64 * KIB), false).expect("a write");
+        client.flush().expect("a flush");
+        let is_there = scratch.read("a.img")[MIB as usize..][..64 << 10] == pattern(6, 0, 64 * KIB);
+        assert!(is_there || name == "logged", "without a log FLUSH is the origin's");
+        volume.down();
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_used_is_refused_and_stays() {
+    let scratch = scratch();
+    let up = |stack: &str, more: &[&str]| {
+        let name = ["up", stack, "--name", "w", "--attach", "none"];
+        scratch.run(&[&name[..], more].concat())
+    };
+    scratch.sparse("small.img", 64 * KIB);
+    let small = up("cache(size=8M, mode=write-back, log=small.img, a.img)", &[]);
+    refused(&small, &["small.img", "bytes, and needs"]);
+
+    scratch.sparse("fs.img", 8 * MIB);
+    scratch.patch("fs.img", 1080, &[0x53, 0xef]);
+    scratch.patch("fs.img", 1024, &[0x40, 0, 0, 0, 0, 4, 0, 0]);
+    leave_something(&scratch);
+    let log = scratch.read("log.img");
+    let origin = scratch.read("a.img");
+    scratch.sparse("b.img", 32 * MIB);
+    let other = up("cache(size=8M, mode=write-back, log=log.img, b.img)", &[]);
+    refused(
+        &other,
+        &["it is the log of a cache in front of", "65536 bytes that the origin does not have"],
+    );
+    let as_member = up("raid0(log.img, b.img)", &[]);
+    refused(&as_member, &["braid cache log"]);
+    let looked_at = scratch.run(&["up", "v", "--attach", "none", "--read-only"]);
+    refused(&looked_at, &["65536 bytes that the origin does not have"]);
+    scratch.resize("a.img", 31 * MIB);
+    let shrunk = scratch.run(&["up", "v", "--attach", "none"]);
+    refused(&shrunk, &["a.img has"]);
+    let shrunk = up(LOGGED, &[]);
+    refused(&shrunk, &["it is the log of a cache in front of"]);
+    scratch.resize("a.img", 32 * MIB);
+    assert!(
+        scratch.read("log.img") == log && scratch.read("a.img") == origin,
+        "nothing was written"
+    );
+
+    // Another file at the log's path is not the log.
+    std::fs::rename(scratch.join("log.img"), scratch.join("kept.img")).expect("a file");
+    scratch.sparse("log.img", 4 * MIB);
+    let replaced = scratch.run(&["up", "v", "--attach", "none"]);
+    refused(&replaced, &["its members are not what it was last up with", "log.img"]);
+    std::fs::remove_file(scratch.join("log.img")).expect("a file");
+    let missing = scratch.run(&["up", "v", "--attach", "none"]);
+    assert!(!missing.status.success() && missing.err.contains("log.img"), "{missing}");
+    std::fs::rename(scratch.join("kept.img"), scratch.join("log.img")).expect("a file");
+    let volume = scratch.up("v", &["--attach", "none"]);
+    assert_eq!(write_back(&volume.status())["replayed_bytes"], 64 * KIB);
+    let locked = up("cache(size=8M, mode=write-back, log=log.img, b.img)", &[]);
+    refused(&locked, &["log.img"]);
+    volume.down();
+    // Who names it again gives up what it holds.
+    let forced = up("cache(size=8M, mode=write-back, log=log.img, b.img)", &["--force", "log.img"]);
+    forced.ok();
+    scratch.run(&["down", "w"]).ok();
+}
+
+/// What was acknowledged as durable is there after each of several kills in the middle of writes.
+#[test]
+fn a_kill_loses_nothing_that_was_forced() {
+    const BLOCK: u64 = 4096;
+    let scratch = scratch();
+    let mut random = Random::new(std::process::id().into());
+    let mut known = vec![0_u64; 1024];
+    for round in 0..6 {
+        let target = if round == 0 { LOGGED } else { "v" };
+        let name: &[&str] = if round == 0 { &["--name", "v"] } else { &[] };
+        let volume = scratch.up(target, &[name, &["--attach", "none"]].concat());
+        let mut client = volume.client();
+        for (block, version) in known.iter().enumerate() {
+            let offset = block as u64 * BLOCK;
+            let expected =
+                if *version == 0 { vec![0; 4096] } else { pattern(*version, offset, BLOCK) };
+            let shown = client.read(offset, 4096).expect("a read");
+            assert!(shown == expected, "round {round}: block {block}, version {version}");
+        }
+        let (pid, delay) = (volume.pid, 50 + random.below(500));
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(delay));
+            common::send_signal(pid, rustix::process::Signal::KILL);
+        });
+        let start = Instant::now();
+        let mut version = (round + 1) << 32;
+        while start.elapsed() < Duration::from_secs(20) {
+            version += 1;
+            let block = random.below(known.len() as u64);
+            let bytes = pattern(version, block * BLOCK, BLOCK);
+            if client.write(block * BLOCK, &bytes, true).is_ok() {
+                known[block as usize] = version;
+                continue;
+            }
+            break;
+        }
+        killer.join().expect("a kill");
+        wait_until("the end of the process", || !common::is_alive(pid));
+        // The write that was not answered may be there: nobody asks for its block any more.
+        let again = scratch.up("v", &["--attach", "none"]);
+        let mut client = again.client();
+        for (block, version) in known.iter_mut().enumerate() {
+            let offset = block as u64 * BLOCK;
+            let shown = client.read(offset, 4096).expect("a read");
+            let is_it = |version: u64| shown == pattern(version, offset, BLOCK);
+            let is_known =
+                if *version == 0 { shown.iter().all(|byte| *byte == 0) } else { is_it(*version) };
+            if !is_known {
+                let last =
+                    (1..=3000).map(|index| ((round + 1) << 32) + index).find(|one| is_it(*one));
+                assert!(last > Some(*version), "round {round}: block {block}, {version}, {last:?}");
+                *version = last.unwrap_or(0);
+            }
+        }
+        again.kill();
+        drop(volume);
+    }
+}
+
+#[test]
+fn fio_finds_what_it_wrote_also_after_a_kill() {
+    skip_without!("fio");
+    let scratch = scratch();
+    let fio = |uri: &str, more: &[&str]| {
+        let job =
+            ["--name=v", "--ioengine=nbd", "--rw=randwrite", "--bsrange=512-16k", "--size=32M"];
+        Tool::new("fio")
+            .args(job)
+            .args(["--io_size=24M", "--iodepth=16", "--verify=crc32c", "--randseed=7"])
+            .args(more)
+            .arg(format!("--uri={uri}"))
+            .folder(scratch.path())
+            .run()
+    };
+    let stack = "cache(size=4M, mode=write-back, log=log.img, dirty=2M, block=16K, a.img)";
+    let volume = scratch.up(stack, &["--name", "v", "--attach", "none"]);
+    fio(&volume.uris[0], &["--do_verify=0", "--fsync=50", "--end_fsync=1"]).ok();
+    volume.kill();
+    let again = scratch.up("v", &["--attach", "none"]);
+    fio(&again.uris[0], &["--verify_only"]).ok();
+    fio(&again.uris[0], &["--verify_backlog=64"]).ok();
+    let status = again.status();
+    assert!(write_back(&status)["drained_bytes"].as_u64() > Some(MIB), "{status:#}");
+    again.down();
+}
