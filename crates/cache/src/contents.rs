@@ -40,6 +40,10 @@ pub(crate) struct Contents {
 /// Of the data, what may be kept beside it at most: 15 of 1000 bytes, as the manual says.
 const INDEX_PER_MILLE: usize = 15;
 
+/// Of that a curve has so many bytes a block at most: its sample would grow with its memory, and with the
+/// sample what a hit costs.
+const CURVE_BYTES: usize = 16;
+
 /// What a policy is told of slots: what is held here is held by the origin too.
 struct Evictable<'a>(&'a Directory);
 
@@ -67,7 +71,7 @@ impl Contents {
         };
         // The curve has what is left.
         let most = slots as usize * (block_bytes as usize / 1000 * INDEX_PER_MILLE);
-        let left = most.saturating_sub(contents.index_bytes());
+        let left = most.saturating_sub(contents.index_bytes()).min(slots as usize * CURVE_BYTES);
         contents.curve = Curve::new(slots, origin.div_ceil(block_bytes), left);
         contents
     }
@@ -88,8 +92,18 @@ impl Contents {
     }
 
     /// The numbers of the blocks that `span`, which is not empty, lies in.
+    #[inline]
     pub(crate) fn blocks(&self, span: Span) -> Range<u64> {
-        span.offset / self.block_bytes..(span.end() - 1) / self.block_bytes + 1
+        // The compiler does not know that blocks are powers of two.
+        let bits = self.block_bytes.trailing_zeros();
+        span.offset >> bits..((span.end() - 1) >> bits) + 1
+    }
+
+    /// `span`, which lies in one block.
+    #[inline]
+    pub(crate) fn piece(&self, span: Span) -> Piece {
+        let block = self.blocks(span).start;
+        Piece { block, within: span.offset & (self.block_bytes - 1), len: span.len }
     }
 
     /// `span` cut where blocks end.
