@@ -40,9 +40,10 @@ pub(crate) struct Contents {
 /// Of the data, what may be kept beside it at most: 15 of 1000 bytes, as the manual says.
 const INDEX_PER_MILLE: usize = 15;
 
-/// Of that a curve has so many bytes a block at most: its sample would grow with its memory, and with the
-/// sample what a hit costs.
-const CURVE_BYTES: usize = 16;
+/// Of that a curve has so many bytes a block, or this many if that is more: with its memory its sample
+/// grows, and with that what a read costs.
+const CURVE_BYTES: usize = 4;
+const LEAST_CURVE: usize = 64 << 10;
 
 /// What a policy is told of slots: what is held here is held by the origin too.
 struct Evictable<'a>(&'a Directory);
@@ -71,7 +72,8 @@ impl Contents {
         };
         // The curve has what is left.
         let most = slots as usize * (block_bytes as usize / 1000 * INDEX_PER_MILLE);
-        let left = most.saturating_sub(contents.index_bytes()).min(slots as usize * CURVE_BYTES);
+        let left = most.saturating_sub(contents.index_bytes());
+        let left = left.min(LEAST_CURVE.max(slots as usize * CURVE_BYTES));
         contents.curve = Curve::new(slots, origin.div_ceil(block_bytes), left);
         contents
     }

@@ -41,8 +41,7 @@ const fn fio(rw: &'static str, block: u64, depth: u32) -> Option<Workload> {
     Some(Workload { name: "", rw, block, depth, jobs: 1 })
 }
 
-const fn cpu(name: &'static str, workload: Option<Workload>) -> Row {
-    let target = Target::AtMost(1.10);
+const fn cpu(name: &'static str, workload: Option<Workload>, target: Target) -> Row {
     Row { name, origin: "ram(256M)", cache: "size=320M", workload, figure: Figure::Cpu, target }
 }
 
@@ -57,9 +56,19 @@ const fn miss(name: &'static str, origin: &'static str) -> Row {
     Row { name, origin, cache: "size=4M", workload, figure: Figure::Time, target }
 }
 
-const ROWS: [Row; 8] = [
-    cpu("hit: 4 KiB random read, depth 32, in batches: server CPU / bare RAM's", None),
-    cpu("hit: 4 KiB random read, depth 1: server CPU / bare RAM's", fio("randread", 4096, 1)),
+const ROWS: [Row; 9] = [
+    cpu(
+        "hit: 4 KiB random read, depth 1: server CPU / bare RAM's",
+        fio("randread", 4096, 1),
+        Target::AtMost(1.10),
+    ),
+    cpu(
+        "hit: 4 KiB random read, depth 32: server CPU / bare RAM's",
+        fio("randread", 4096, 32),
+        Target::AtMost(1.10),
+    ),
+    // Nothing but copies and the index is left of it.
+    cpu("hit: the same, in batches: server CPU / bare RAM's", None, Target::None),
     write("disk, write-through: 1 MiB sequential, depth 8 / bare", DISK, fio("write", 1 << 20, 8)),
     write("disk, write-through: 4 KiB random, depth 8 / bare", DISK, fio("randwrite", 4096, 8)),
     write(

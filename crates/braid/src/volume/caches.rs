@@ -32,8 +32,8 @@ fn curve_of(named: &(String, Cache)) -> CacheCurve {
 }
 
 /// Of a million, a share from 0 to 1.
-fn ppm(share: f64) -> u32 {
-    (share * 1e6).round() as u32
+fn ppm(share: f64) -> u64 {
+    (share * 1e6).round() as u64
 }
 
 fn status_of((text, cache): &(String, Cache)) -> CacheStatus {
