@@ -100,6 +100,7 @@ bench:
 	target/release/modelled
 	target/release/recovery
 	target/release/attach
+	target/release/cache
 	target/release/beside-md
 	target/release/laboratory
 	@command -v gungraun-runner >/dev/null || $(CARGO) install --locked gungraun-runner --version 0.20.0

@@ -36,6 +36,9 @@ fn what_is_read_again_comes_from_memory_and_the_origin_has_everything() {
             "{status:#}"
         );
 
+        assert_eq!(count(&status, "cache_misses") + count(&status, "uncached_reads"), 1);
+        assert!(cache_of(&status)["origin_read_us"].as_u64().is_some(), "{status:#}");
+
         // What is answered is on the origin, whatever becomes of the cache.
         let mut written = vec![0; (16 * KIB) as usize];
         fill(&mut written, 7, 0);
@@ -77,12 +80,65 @@ fn fio_finds_what_it_wrote() {
         output.ok();
         let status = volume.status();
         assert!(count(&status, "cache_hits") > 0, "{status:#}");
+        let asked = count(&status, "cache_misses") + count(&status, "uncached_reads");
+        assert_eq!(count(&status, "reads"), count(&status, "cache_hits") + asked, "{status:#}");
         let (read, ram) = (count(&status, "bytes_read"), count(&status, "bytes_from_ram"));
         assert_eq!(read, ram + count(&status, "bytes_from_origin"), "{status:#}");
         volume.down();
     }
     let (a, b) = (scratch.read("a.img"), scratch.read("b.img"));
     assert!(a == b, "the copies under the cache");
+}
+
+/// A loop over one and a half times what LRU has room for: nothing hits, with the rest of it all does.
+#[test]
+fn advice_says_what_more_memory_saves() {
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", 64 * MIB);
+    let stack = "cache(size=8M, policy=lru, model(usb-flash, size=64M, latency=0.1ms, read=1G/s))";
+    let volume = scratch.up(stack, &["--name", "v", "--attach", "none"]);
+    let early = scratch.run(&["cache", "advise", "v"]).ok();
+    assert!(early.out.contains("Too few reads for advice: 0 of blocks by now"), "{early}");
+
+    let mut client = volume.client();
+    for _ in 0..4 {
+        for offset in (0..12 * MIB).step_by(64 << 10) {
+            client.read(offset, 64 << 10).expect("a read");
+        }
+    }
+    let text = scratch.run(&["cache", "advise", "v"]).ok();
+    assert!(text.out.contains("MiB more memory, "), "{text}");
+    assert!(text.out.contains(" at the size that it has would save "), "{text}");
+    assert!(text.out.contains("hits of lru, by size:"), "{text}");
+    let json = scratch.run(&["cache", "advise", "v", "--json"]).ok().json();
+    let cache = &json["caches"][0];
+    assert_eq!((&json["output_version"], &cache["sound"]), (&1.into(), &true.into()), "{json:#}");
+    assert_eq!(cache["block_reads"], 4 * 3072, "{json:#}");
+    let point = |policy: &str, size: u64| {
+        let points = cache["points"].as_array().expect("points");
+        let is_it = |one: &&Value| one["policy"] == policy && one["size_bytes"] == size;
+        points.iter().find(is_it).expect("this size").clone()
+    };
+    let number = |point: &Value, name: &str| point[name].as_f64().expect("a number");
+    let (now, twice) = (point("lru", 8 * MIB), point("lru", 16 * MIB));
+    assert!(number(&now, "hit_percent") < 1.0, "{json:#}");
+    assert!((number(&twice, "hit_percent") - 75.0).abs() < 1.0, "{json:#}");
+    assert_eq!(number(&now, "saved_ms_per_1000_reads"), 0.0, "{json:#}");
+    assert!(number(&twice, "saved_ms_per_1000_reads") > 0.0, "{json:#}");
+    assert_eq!(point("lru", 64 * MIB)["filled"], false, "{json:#}");
+
+    let page = scratch.join("page.html");
+    let page = page.to_str().expect("a path");
+    scratch.run(&["cache", "advise", "v", "--html", page]).ok();
+    let before = std::fs::read_to_string(page).expect("a page");
+    assert!(before.contains("<svg") && before.contains("more memory"), "{before}");
+    scratch.run(&["cache", "advise", "v", "--html", page]).fails(3, &["is there already"]);
+    assert_eq!(std::fs::read_to_string(page).expect("the page"), before);
+    scratch.run(&["cache", "advise", "w"]).fails(1, &["no volume called w is up"]);
+    let plain = scratch.up("a.img", &["--name", "plain", "--attach", "none"]);
+    scratch.run(&["cache", "advise", "plain"]).fails(1, &["plain has no cache", "braid up"]);
+    plain.down();
+    volume.down();
 }
 
 #[test]

@@ -7,7 +7,8 @@
 //! * `raid1_read`, `raid1_write`: one request of two healthy members, whose superblocks say
 //!   "active"; `raid1_write_bitmap`: the same where the bit is set already;
 //! * `ram_read`: one read of a RAM disk; `cache_hit`: the same block of a cache in front of it, which
-//!   holds it and does not sample it for its curve, as hardly any block is;
+//!   holds it and does not sample it for its curve, as seven of eight are; `cache_hits`: all 256 blocks
+//!   of the disk, sampled or not;
 //! * `bare_copy`: the member and offset by arithmetic, and the copy; `bare_two_copies`: into both
 //!   members.
 //!
@@ -49,7 +50,7 @@ const PLACE: u64 = 7 * CHUNK + 3 * BLOCK as u64;
 /// What `raid0_read` takes.
 const RAID0: u64 = 750;
 /// What `ram_read` takes.
-const RAM: u64 = 660;
+const RAM: u64 = 586;
 
 struct Engine {
     dev: Dev,
@@ -164,16 +165,16 @@ fn ram() -> (Dev, Payload) {
 fn cache(policy: CachePolicy) -> (Dev, Payload) {
     let (origin, _) = ram();
     let (mode, block) = (CacheMode::WriteThrough, BLOCK as u64);
-    let config = Config { size: 32 << 20, block, mode, policy, sequential_cutoff: None };
+    let config = Config { size: 128 << 20, block, mode, policy, sequential_cutoff: None };
     warm(Dev::new(Cache::new(origin, config).expect("memory")))
 }
 
-/// The device after requests for the block, and a buffer.
+/// The device after requests for all of it, and a buffer.
 fn warm(dev: Dev) -> (Dev, Payload) {
     let pool = Pool::new(1 << 20).expect("memory");
     let mut payload = Payload::from(pool.get(BLOCK).expect("a buffer"));
-    for _ in 0..3 {
-        let mut pending = dev.start(Io::read(PLACE, payload));
+    for offset in (0..3).flat_map(|_| (0..MEMBER).step_by(BLOCK)) {
+        let mut pending = dev.start(Io::read(offset, payload));
         let mut cx = Context::from_waker(Waker::noop());
         payload = match Pin::new(&mut pending).poll(&mut cx) {
             Poll::Ready(completion) => completion.payload,
@@ -199,6 +200,16 @@ fn ram_read((dev, payload): (Dev, Payload)) -> (Dev, Completion) {
 fn cache_hit((dev, payload): (Dev, Payload)) -> (Dev, Completion) {
     let completion = at_once(&dev, Io::read(black_box(PLACE), payload));
     (dev, completion)
+}
+
+/// All blocks of it, of which one in eight is sampled for one miniature of each policy or more.
+#[library_benchmark]
+#[bench::s3_fifo(cache(CachePolicy::S3Fifo))]
+fn cache_hits((dev, mut payload): (Dev, Payload)) -> (Dev, Payload) {
+    for offset in (0..MEMBER).step_by(BLOCK) {
+        payload = at_once(&dev, Io::read(black_box(offset), payload)).payload;
+    }
+    (dev, payload)
 }
 
 /// Four members and a buffer.
@@ -240,6 +251,7 @@ library_benchmark_group!(
         raid1_write_bitmap,
         ram_read,
         cache_hit,
+        cache_hits,
         bare_copy,
         bare_two_copies,
     ]

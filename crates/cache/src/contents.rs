@@ -46,6 +46,11 @@ pub(crate) struct Contents {
 /// Of the data, what may be kept beside it at most: 15 of 1000 bytes, as the manual says.
 const INDEX_PER_MILLE: usize = 15;
 
+/// Of that a curve has so many bytes a block, or this many if that is more: with its memory its sample
+/// grows, and with that what a read costs.
+const CURVE_BYTES: usize = 4;
+const LEAST_CURVE: usize = 64 << 10;
+
 /// What a policy is told of slots: what the origin does not have must not leave.
 struct Evictable<'a> {
     directory: &'a Directory,
@@ -87,6 +92,7 @@ impl Contents {
         self.curve = Curve::new(slots, 0, 0);
         let most = slots as usize * (self.block_bytes as usize / 1000 * INDEX_PER_MILLE);
         let left = most.saturating_sub(self.index_bytes());
+        let left = left.min(LEAST_CURVE.max(slots as usize * CURVE_BYTES));
         self.curve = Curve::new(slots, self.origin, left);
     }
 
@@ -128,8 +134,18 @@ impl Contents {
     }
 
     /// The numbers of the blocks that `span`, which is not empty, lies in.
+    #[inline]
     pub(crate) fn blocks(&self, span: Span) -> Range<u64> {
-        span.offset / self.block_bytes..(span.end() - 1) / self.block_bytes + 1
+        // The compiler does not know that blocks are powers of two.
+        let bits = self.block_bytes.trailing_zeros();
+        span.offset >> bits..((span.end() - 1) >> bits) + 1
+    }
+
+    /// `span`, which lies in one block.
+    #[inline]
+    pub(crate) fn piece(&self, span: Span) -> Piece {
+        let block = self.blocks(span).start;
+        Piece { block, within: span.offset & (self.block_bytes - 1), len: span.len }
     }
 
     /// `span` cut where blocks end.

@@ -26,6 +26,7 @@ pub struct Directory {
     /// Of a slot that has a block its number; of a free one the next that is free.
     keys: Vec<u64>,
     free: Option<Slot>,
+    slots: u32,
     used: u32,
 }
 
@@ -65,7 +66,7 @@ impl Directory {
         let places = slots as usize + slots as usize / 3 + 1;
         // As many bits as `slots` has: all of them set is more than the last slot.
         let mask = u32::MAX.checked_shr(slots.leading_zeros()).unwrap_or(0);
-        Directory { table: vec![EMPTY; places], mask, keys, free, used: 0 }
+        Directory { table: vec![EMPTY; places], mask, keys, free, slots, used: 0 }
     }
 
     /// One of `slots` slots, of which some have a block.
@@ -90,8 +91,7 @@ impl Directory {
 
     /// How many slots there are.
     pub fn slots(&self) -> u32 {
-        // As many as were asked for.
-        self.keys.len() as u32
+        self.slots
     }
 
     /// How many have a block.

@@ -43,15 +43,24 @@ impl Held {
         let mut contents = self.contents.borrow_mut();
         let blocks = contents.blocks(io.span);
         let blocks = blocks.end - blocks.start;
-        // One block, as most requests have, is looked up once: it is there or not.
-        if blocks > 1 && !contents.pieces(io.span).all(|piece| contents.has(piece)) {
-            return false;
-        }
         let memory = self.memory.borrow();
-        let mut cursor = Cursor::new(&mut io.payload);
-        for piece in contents.pieces(io.span) {
-            let Some(at) = contents.hit(piece) else { return false };
-            cursor.each(piece.len, |done, part| memory.read(at + done, part));
+        match io.payload.bufs_mut() {
+            // As most requests are: looked up once, and copied in one go.
+            [buf] if blocks == 1 => {
+                let piece = contents.piece(io.span);
+                let Some(at) = contents.hit(piece) else { return false };
+                memory.read(at, buf);
+            }
+            _ => {
+                if !contents.pieces(io.span).all(|piece| contents.has(piece)) {
+                    return false;
+                }
+                let mut cursor = Cursor::new(&mut io.payload);
+                for piece in contents.pieces(io.span) {
+                    let Some(at) = contents.hit(piece) else { return false };
+                    cursor.each(piece.len, |done, part| memory.read(at + done, part));
+                }
+            }
         }
         let counters = &mut *self.counters.borrow_mut();
         counters.reads += 1;

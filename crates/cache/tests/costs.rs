@@ -41,10 +41,10 @@ fn the_index_is_small() {
         for slots in [1_u64 << 12, 7 << 11, (7 << 11) + 1, 3 << 12, 1 << 15] {
             let size = slots * 4096;
             let cache = Cache::new(Dev::new(origin.device()), config(size, 4096, policy));
-            let index = cache.expect("memory").index_bytes();
+            let cache = cache.expect("memory");
+            let index = cache.index_bytes();
             assert!(index * 1000 <= size * 15, "{policy}: {index} bytes for {slots} slots");
-            // What the curve has is nothing that was promised to somebody else.
-            assert!(index * 1000 >= size * 12, "{policy}: {index} bytes for {slots} slots");
+            assert!(!cache.curve().estimates.is_empty(), "{policy}: no curve of {slots} slots");
         }
     }
 }

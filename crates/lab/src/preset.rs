@@ -70,8 +70,8 @@ pub const PRESETS: &[Preset] = presets! {
         ["disk1" = IDE_DISK, "disk2" = IDE_DISK];
     "rally2": "two USB sticks striped: hdparm, seeks, dd, read-ahead 256 to 2048 sectors, mount -o sync",
         ["stick1" = RALLY2, "stick2" = RALLY2];
-    "rapiddisk": "RAM disks (braid's, zram, a loop on tmpfs): fio 1 MiB and 4 KiB at depth 32, dd of 512 \
-                  bytes to 4 MiB, raw and on ext4 and ext2", [];
+    "rapiddisk": "RAM disks (braid's, zram, a loop on tmpfs) and a modelled disk, bare and cached: fio 1 MiB \
+                  and 4 KiB at depth 32; of RAM disks dd of 512 bytes to 4 MiB, raw and on ext4 and ext2", [];
     "adata-4x": "four USB sticks striped with chunks of 64 and 128 KiB, and linear: hdparm, sysbench random \
                  reads and writes",
         ["stick1" = ADATA, "stick2" = ADATA, "stick3" = ADATA, "stick4" = ADATA];

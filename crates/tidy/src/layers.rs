@@ -74,6 +74,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "array",
             "block",
+            "cache",
             "device",
             "engine",
             "export-nbd",

@@ -318,8 +318,8 @@ pub(crate) struct CurvePoint {
     pub(crate) policy: String,
     pub(crate) size_bytes: u64,
     /// Of a million reads of blocks, how many would have missed, and the standard error of that.
-    pub(crate) miss_ppm: u32,
-    pub(crate) error_ppm: u32,
+    pub(crate) miss_ppm: u64,
+    pub(crate) error_ppm: u64,
     /// Whether it would have been full: if not, a larger one would not have hit more.
     pub(crate) filled: bool,
     /// Reads of the sample of blocks that it is made from.

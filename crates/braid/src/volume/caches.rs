@@ -34,8 +34,8 @@ fn curve_of(one: &AtCache) -> CacheCurve {
 }
 
 /// Of a million, a share from 0 to 1.
-fn ppm(share: f64) -> u32 {
-    (share * 1e6).round() as u32
+fn ppm(share: f64) -> u64 {
+    (share * 1e6).round() as u64
 }
 
 /// What is not as it should be with caches.

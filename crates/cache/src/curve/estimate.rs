@@ -62,9 +62,9 @@ mod tests {
         reads[3] += 1000;
         let (of_all, error) = ratio(&reads, &misses, 160.0);
         assert!((of_all - 0.5).abs() < 1e-9 && error < 1e-9, "{of_all} ± {error}");
-        // Whatever is read misses; there are more blocks of the loop in the sample than expected.
+        // Whatever is read misses; there are fewer blocks of the loop in the sample than expected.
         let reads: Groups = std::array::from_fn(|index| 10 + index as u32);
-        let (of_all, error) = ratio(&reads, &reads, 200.0);
+        let (of_all, error) = ratio(&reads, &reads, 400.0);
         assert!((of_all - 1.0).abs() < 1e-9 && error < 1e-9, "{of_all} ± {error}");
         // Nothing was seen.
         assert_eq!(ratio(&[0; GROUPS], &[0; GROUPS], 0.0), (1.0, 1.0));

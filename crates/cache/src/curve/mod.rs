@@ -36,7 +36,7 @@ use sample::{Sample, drawn};
 /// The sizes, in eighths of the cache's own.
 const EIGHTHS: [u64; 8] = [1, 2, 4, 8, 12, 16, 32, 64];
 /// Slots of a miniature cache, at most and at least: with fewer there is no curve.
-const MOST: u32 = 4096;
+const MOST: u32 = 1024;
 const LEAST: u32 = 24;
 /// After so many uses of blocks for each slot of the cache, all counts are halved: what was long ago
 /// counts for less, and no count grows for ever.

@@ -32,12 +32,12 @@ pub(super) enum Beside {
 impl CurvePoint {
     /// Of a hundred reads of blocks.
     pub(super) fn hit_percent(&self) -> f64 {
-        100.0 - f64::from(self.miss_ppm) / 1e4
+        100.0 - self.miss_ppm as f64 / 1e4
     }
 
     /// Twice the standard error of that.
     pub(super) fn error_percent(&self) -> f64 {
-        2.0 * f64::from(self.error_ppm) / 1e4
+        2.0 * self.error_ppm as f64 / 1e4
     }
 }
 
@@ -85,7 +85,7 @@ impl<'a> Advice<'a> {
     /// Milliseconds that a thousand reads wait for the origin; none before it was asked.
     pub(super) fn wait_ms(&self, point: &CurvePoint) -> Option<f64> {
         let origin = self.cache().origin_read_us?;
-        Some(f64::from(point.miss_ppm) / 1e6 * origin as f64)
+        Some(point.miss_ppm as f64 / 1e6 * origin as f64)
     }
 
     /// Milliseconds of a thousand reads that `point` would save beside the cache as it is; below 0 if it
@@ -192,7 +192,7 @@ mod tests {
 
     /// A cache of 16 MiB whose reads of the origin take 10 ms, with s3-fifo's hits in percent at 8, 16, 32
     /// and 64 MiB, and of LRU always 50.
-    fn curve(hits: [u32; 4], block_reads: u64) -> CacheCurve {
+    fn curve(hits: [u64; 4], block_reads: u64) -> CacheCurve {
         let cache = serde_json::json!({
             "cache": "cache(size=16M, a)", "mode": "write-through", "policy": "s3-fifo",
             "block_bytes": 4096, "size_bytes": 16 << 20, "used_bytes": 0, "index_bytes": 0,
@@ -202,7 +202,7 @@ mod tests {
             "cache_writes": 0, "bytes_read": 0, "bytes_from_ram": 0, "bytes_from_origin": 0,
             "bytes_written": 0, "origin_read_us": 10_000,
         });
-        let point = |policy: &str, size: u64, hits: u32| CurvePoint {
+        let point = |policy: &str, size: u64, hits: u64| CurvePoint {
             policy: policy.to_owned(),
             size_bytes: size << 20,
             miss_ppm: (100 - hits) * 10_000,
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    fn answer(hits: [u32; 4]) -> [String; 3] {
+    fn answer(hits: [u64; 4]) -> [String; 3] {
         let curve = curve(hits, 1 << 20);
         Advice::of(&curve).answer.try_into().expect("three sentences")
     }

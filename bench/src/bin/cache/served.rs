@@ -1,0 +1,168 @@
+//! Volumes with a cache beside the same without, each served at a socket.
+
+use std::path::Path;
+use std::time::Duration;
+
+use braid_bench::args::Args;
+use braid_bench::fio::{self, Subject, Workload};
+use braid_bench::peer::{Folder, Server};
+use braid_bench::stats::{Estimate, Target, median};
+use braid_bench::table::Table;
+use braid_bench::{Error, Result, cpu, load};
+
+use crate::add;
+
+/// A disk with a seek and a turn of 8 ms.
+const DISK: &str = "model(usb-flash, size=1G, read=150MB/s, write=150MB/s, latency=8ms)";
+
+/// What is compared.
+#[derive(Clone, Copy)]
+enum Figure {
+    /// Processor time of the server for a request; sent in batches where there is no workload of fio.
+    Cpu,
+    /// Bytes a second.
+    Rate,
+    /// Time of a request, where they come one after the other.
+    Time,
+}
+
+struct Row {
+    name: &'static str,
+    /// The origin; `FILE` in it is the path of a file.
+    origin: &'static str,
+    /// What stands before it, without its origin.
+    cache: &'static str,
+    workload: Option<Workload>,
+    figure: Figure,
+    target: Target,
+}
+
+const fn fio(rw: &'static str, block: u64, depth: u32) -> Option<Workload> {
+    Some(Workload { name: "", rw, block, depth, jobs: 1 })
+}
+
+const fn cpu(name: &'static str, workload: Option<Workload>, target: Target) -> Row {
+    Row { name, origin: "ram(256M)", cache: "size=320M", workload, figure: Figure::Cpu, target }
+}
+
+const fn write(name: &'static str, origin: &'static str, workload: Option<Workload>) -> Row {
+    let target = Target::AtLeast(0.98);
+    Row { name, origin, cache: "size=64M", workload, figure: Figure::Rate, target }
+}
+
+const fn miss(name: &'static str, origin: &'static str) -> Row {
+    let (workload, target) = (fio("randread", 4096, 1), Target::AtMost(1.05));
+    // Of a file that is 256 times as large hardly anything is held.
+    Row { name, origin, cache: "size=4M", workload, figure: Figure::Time, target }
+}
+
+const ROWS: [Row; 9] = [
+    cpu(
+        "hit: 4 KiB random read, depth 1: server CPU / bare RAM's",
+        fio("randread", 4096, 1),
+        Target::AtMost(1.10),
+    ),
+    cpu(
+        "hit: 4 KiB random read, depth 32: server CPU / bare RAM's",
+        fio("randread", 4096, 32),
+        Target::AtMost(1.10),
+    ),
+    // Nothing but copies and the index is left of it.
+    cpu("hit: the same, in batches: server CPU / bare RAM's", None, Target::None),
+    write("disk, write-through: 1 MiB sequential, depth 8 / bare", DISK, fio("write", 1 << 20, 8)),
+    write("disk, write-through: 4 KiB random, depth 8 / bare", DISK, fio("randwrite", 4096, 8)),
+    write(
+        "file, write-through: 1 MiB sequential, depth 8 / bare",
+        "FILE",
+        fio("write", 1 << 20, 8),
+    ),
+    write("file, write-through: 4 KiB random, depth 32 / bare", "FILE", fio("randwrite", 4096, 32)),
+    miss("disk, miss: 4 KiB random read, depth 1: time / bare", DISK),
+    miss("file, miss: 4 KiB random read, depth 1: time / bare", "FILE"),
+];
+
+pub(crate) fn run(args: &Args, table: &mut Table) -> Result<()> {
+    let rounds = args.value("--rounds", 7usize)?.max(1);
+    let seconds: f64 = args.value("--runtime", 1.0)?;
+    let rows: Vec<&Row> = ROWS.iter().filter(|row| args.wants(row.name)).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    fio::require()?;
+    let braid = args.braid()?;
+    let folder = Folder::new()?;
+    let files = match args.text("--folder") {
+        Some(folder) => folder.into(),
+        None => std::env::temp_dir(),
+    };
+    for row in rows {
+        eprintln!("{} ...", row.name);
+        let images = tempfile::tempdir_in(&files).map_err(Error::io("a folder for files"))?;
+        let bare = Server::braid(&braid, "bare", &origin(row, images.path(), "a")?, folder.path())?;
+        let stack = format!("cache({}, {})", row.cache, origin(row, images.path(), "b")?);
+        let cached = Server::braid(&braid, "cached", &stack, folder.path())?;
+        if matches!(row.figure, Figure::Cpu) {
+            for server in [&bare, &cached] {
+                fio::fill(Subject::Nbd(server.socket()))?;
+            }
+        }
+        let servers = [&cached, &bare];
+        let mut figures: [Vec<f64>; 2] = Default::default();
+        for round in 0..rounds {
+            for turn in 0..servers.len() {
+                let index = (round + turn) % servers.len();
+                figures[index].push(measure(servers[index], row, seconds)?);
+            }
+        }
+        let estimate = Estimate::of_ratio(&figures[0], &figures[1]);
+        let middle =
+            figures.each_ref().map(|values| shown(row.figure, median(&mut values.clone())));
+        add(table, row.name, middle, estimate, row.target);
+    }
+    Ok(())
+}
+
+/// The origin of a row; a file of a gigabyte that was written once, if it is one.
+fn origin(row: &Row, folder: &Path, name: &str) -> Result<String> {
+    if row.origin != "FILE" {
+        return Ok(row.origin.to_owned());
+    }
+    let path = folder.join(name);
+    let failed = || Error::io("a file as an origin");
+    let mut file = std::fs::File::create(&path).map_err(failed())?;
+    let piece = vec![1; 1 << 20];
+    for _ in 0..1024 {
+        std::io::Write::write_all(&mut file, &piece).map_err(failed())?;
+    }
+    file.sync_all().map_err(failed())?;
+    Ok(path.display().to_string())
+}
+
+fn measure(server: &Server, row: &Row, seconds: f64) -> Result<f64> {
+    let before = cpu::process_ns(server.pid())?;
+    let (requests, bytes, ran) = match &row.workload {
+        Some(workload) => {
+            let outcome = fio::run(Subject::Nbd(server.socket()), workload, seconds)?;
+            (outcome.requests, outcome.bytes, outcome.seconds)
+        }
+        None => {
+            let duration = Duration::from_secs_f64(seconds);
+            let outcome = load::random_reads(server.socket(), 32, duration)?;
+            (outcome.requests as f64, 0.0, outcome.seconds)
+        }
+    };
+    let used = cpu::process_ns(server.pid())? - before;
+    Ok(match row.figure {
+        Figure::Cpu => used as f64 / 1e3 / requests,
+        Figure::Rate => bytes / ran / 1e6,
+        Figure::Time => ran * 1e6 / requests,
+    })
+}
+
+fn shown(figure: Figure, value: f64) -> String {
+    match figure {
+        Figure::Cpu => format!("{value:.2} µs"),
+        Figure::Rate => format!("{value:.1} MB/s"),
+        Figure::Time => format!("{value:.0} µs"),
+    }
+}
