@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use braid_block::{Errno, Flags, Io, Limits, Op, Span};
 use braid_cache::log::format::OriginId;
-use braid_cache::{Cache, Config, LogSetup, WriteBackConfig, least_log};
+use braid_cache::{Cache, Config, LogSetup, Memory, WriteBackConfig, WriteBackStatus, least_log};
 use braid_engine::Dev;
 use braid_level::{CacheMode, CachePolicy};
 use braid_mem::Pool;
 use braid_seed::Rng;
+use braid_sim::Handle;
 use braid_sim::found::SimClock;
 use braid_sim::{Client, Fault, Image, Load, Oracle, Outcome, Sim, SimDisk, Target};
 
@@ -332,18 +333,21 @@ fn one_life(
                 origin.faults().add_some(Target::op(op), Fault::Error(Errno::IO), many);
             }
         }
+        handle.spawn("whims", whims(handle.clone(), cache.clone(), dice.fork()));
         let report = client.run(load).await;
         let is_hurt = errors.0 || errors.1;
         if !is_hurt && !report.errors.is_empty() {
             return Err(format!("{:?}", report.errors));
         }
-        let (status, counters) = (cache.write_back_status().expect("write-back"), cache.counters());
+        let (status, counters) = (cache.write_back_status(), cache.counters());
         if counters.bytes_read != counters.bytes_from_ram + counters.bytes_from_origin
             || counters.reads > counters.cache_hits + counters.disk_reads
         {
             return Err(format!("{counters:?}"));
         }
-        if !is_hurt && (status.log_error.is_some() || status.drain_error.is_some()) {
+        let has_failed =
+            |status: &WriteBackStatus| status.log_error.is_some() || status.drain_error.is_some();
+        if !is_hurt && status.as_ref().is_some_and(has_failed) {
             return Err(format!("{status:?}"));
         }
         handle.sleep(pause_ns).await;
@@ -353,8 +357,8 @@ fn one_life(
         if let Err(errno) = cache.shut_down().await {
             return if is_hurt { Ok(false) } else { Err(format!("its end: {errno}")) };
         }
-        let status = cache.write_back_status().expect("write-back");
-        if status.dirty != 0 {
+        let status = cache.write_back_status();
+        if status.as_ref().is_some_and(|status| status.dirty != 0) {
             return Err(format!("{status:?} after its end"));
         }
         // The origin alone has what is read.
@@ -367,6 +371,25 @@ fn one_life(
         Outcome::Done(lived) => lived,
         Outcome::Halted => Ok(false),
         Outcome::Stuck(stuck) => Err(stuck.to_string()),
+    }
+}
+
+/// Now and then the cache grows, shrinks, or is write-back no more.
+async fn whims(handle: Handle, cache: Cache, mut dice: Rng) {
+    let times = if dice.percent(50) { dice.within(1..=12) } else { 0 };
+    for _ in 0..times {
+        handle.sleep(dice.below(3_000_000)).await;
+        let block = cache.config().block;
+        if dice.percent(15) && cache.close().await.is_ok() && dice.percent(50) {
+            cache.set_mode(CacheMode::WriteAround);
+        }
+        let (is, size) = (u64::from(cache.used_blocks().1) * block, block * dice.within(1..=12));
+        let more = match size > is {
+            true => Memory::to_grow(is as usize, size as usize).expect("memory"),
+            false => Memory::default(),
+        };
+        // What is dirty may not leave: then it stays as large as it was.
+        drop(cache.resize(size, more));
     }
 }
 
