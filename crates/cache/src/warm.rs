@@ -18,7 +18,8 @@ use std::fmt;
 const MAGIC: [u8; 8] = *b"braidwm1";
 /// Where what is checked by the checksum starts.
 const CHECKED: usize = 12;
-const FIXED: usize = 28;
+/// Bytes of a head before what is said of the origin.
+pub const FIXED: usize = 28;
 /// Of a block in the table, before its marks.
 const ENTRY: usize = 12;
 /// What data starts at a multiple of.
@@ -26,6 +27,8 @@ const ALIGN: usize = 4096;
 
 /// The most blocks that are read from a file: as many as a cache of 8 TiB has of 64 KiB.
 const MOST_BLOCKS: u32 = 1 << 27;
+/// The most bytes of what is said of an origin.
+const MOST_ORIGIN: u32 = 1 << 20;
 
 /// A block that was held.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,22 +106,34 @@ impl Head {
         FIXED + self.origin.len() + self.kept.len() * (ENTRY + marks_of(self.block))
     }
 
+    /// How many bytes a head has that begins with `first`, if it is one: so many are to be read.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn len_of(first: &[u8; FIXED]) -> Result<usize, Wrong> {
+        let mut rest = first.strip_prefix(&MAGIC).ok_or(Wrong::Foreign)?;
+        let _checksum = number(&mut rest)?;
+        let (block, count) = (number(&mut rest)?, number(&mut rest)?);
+        let (has_data, origin_len) = (number(&mut rest)?, number(&mut rest)?);
+        let is_sound = block.is_power_of_two() && (4096..=65536).contains(&block);
+        if !is_sound || has_data > 1 || count > MOST_BLOCKS || origin_len > MOST_ORIGIN {
+            return Err(Wrong::Damaged);
+        }
+        Ok(FIXED + origin_len as usize + count as usize * (ENTRY + marks_of(block)))
+    }
+
     /// The head that `bytes`, which may go on after it, begin with.
     ///
     /// # Errors
     /// They do not begin with one.
     pub fn parse(bytes: &[u8]) -> Result<Head, Wrong> {
         let mut rest = bytes.strip_prefix(&MAGIC).ok_or(Wrong::Foreign)?;
+        let first = bytes.first_chunk().ok_or(Wrong::Damaged)?;
+        let len = Head::len_of(first)?;
         let checksum = number(&mut rest)?;
-        let (block, count) = (number(&mut rest)?, number(&mut rest)?);
+        let (block, _count) = (number(&mut rest)?, number(&mut rest)?);
         let (has_data, origin_len) = (number(&mut rest)?, number(&mut rest)?);
-        let is_sound = block.is_power_of_two() && (4096..=65536).contains(&block);
-        if !is_sound || has_data > 1 || count > MOST_BLOCKS {
-            return Err(Wrong::Damaged);
-        }
         let marks = marks_of(block);
-        let table = count as usize * (ENTRY + marks);
-        let len = FIXED + origin_len as usize + table;
         let checked = bytes.get(CHECKED..len).ok_or(Wrong::Damaged)?;
         if crc32c::crc32c(checked) != checksum {
             return Err(Wrong::Damaged);

@@ -35,7 +35,7 @@ mod suggest;
 
 pub use error::ParseError;
 pub use expr::{Arg, Call, Expr, Word};
-pub use level::cache::{Cache, WriteBack};
+pub use level::cache::{Cache, Warm, WriteBack};
 pub use level::file::File;
 pub use level::linear::Linear;
 pub use level::md::Md;

@@ -278,6 +278,9 @@ pub enum Problem {
         /// The parameter.
         parameter: &'static str,
     },
+    /// What is saved, without where.
+    #[error("`saved` is for a cache with warm=PATH")]
+    OnlyWarm,
     /// Two members would be the same bytes of the same path.
     #[error("`{path}` is a member twice")]
     SamePathTwice {
@@ -320,6 +323,7 @@ impl Problem {
                                is dirty is lost with the power, and FLUSH writes all of it to the origin"
                 .to_owned(),
             Problem::VolatileLog => "leave out log= or volatile=yes".to_owned(),
+            Problem::OnlyWarm => "add warm=PATH, a file for it, or leave it out".to_owned(),
             Problem::OnlyWriteBack { .. } => "add mode=write-back, or leave it out".to_owned(),
             Problem::NotAPath { word } => {
                 format!("write ./{word} for a file, /dev/{word} for a device")

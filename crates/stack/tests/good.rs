@@ -55,6 +55,11 @@ const GOOD: &[(&str, &str)] = &[
     ("cache(size=1G, policy=s3-fifo, ram(2G))", "cache(size=1G, mode=write-through, ram(2G))"),
     ("cache(size=1G, mode=write-back, volatile=yes, a.img)", ""),
     (
+        "cache(size=1G, saved=data, warm=\"/srv/my cache\", a.img)",
+        "cache(size=1G, mode=write-through, warm=\"/srv/my cache\", saved=data, a.img)",
+    ),
+    ("cache(size=1G, mode=write-through, warm=/srv/c, a.img)", ""),
+    (
         "cache(a.img, log=/dev/nvme0n1p4, size=1G, age=5s, mode=write-back, dirty=256M, volatile=no)",
         "cache(size=1G, mode=write-back, log=/dev/nvme0n1p4, dirty=256M, age=5s, a.img)",
     ),

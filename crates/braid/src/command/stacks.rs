@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use braid_level::Raid0Layout;
-use braid_stack::{ByteSize, File, Md, Node, Ram, Stack};
+use braid_stack::{ByteSize, Cache, File, Md, Node, Ram, Stack};
 
 use crate::cli::Common;
 use crate::control;
@@ -34,6 +34,9 @@ fn make_absolute(stack: &mut Stack) -> Result<(), Failure> {
     }
     if let Node::Ram(Ram { image: Some(image), .. }) = &mut stack.node {
         *image = absolute_path(Path::new(image))?.to_string_lossy().into_owned();
+    }
+    if let Node::Cache(Cache { warm: Some(warm), .. }) = &mut stack.node {
+        warm.path = absolute_path(Path::new(&warm.path))?.to_string_lossy().into_owned();
     }
     stack.members_mut().iter_mut().try_for_each(make_absolute)
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use braid_array::Role;
 use braid_cache::{Cache, Config};
@@ -16,6 +17,7 @@ use super::leaf::Leaf;
 use super::level::Level;
 use super::md::MdArray;
 use super::media::{Media, Part};
+use super::warm::Warm;
 
 /// An array that survives the loss of members, on its shard, with what people call it.
 pub(crate) struct AtWork {
@@ -37,6 +39,8 @@ pub(crate) struct AtCache {
     /// Its log as it is written, if it has one.
     pub(crate) log: String,
     pub(crate) cache: Cache,
+    /// Where it is kept between two lives.
+    pub(crate) warm: Option<Arc<Warm>>,
 }
 
 /// What a shard makes of the media.
@@ -78,10 +82,14 @@ impl Builder<'_> {
             Part::Missing => None,
             Part::Leaf(leaf) => Some(self.leaf(leaf)?),
             Part::Md(array) => Some(self.md(array)?),
-            Part::Cached { config, text, origin, write_back, log } => {
+            Part::Cached { config, text, origin, write_back, log, warm } => {
                 let Some(origin) = self.part(origin)? else { return Ok(None) };
                 let log = log.as_ref().map(|log| self.part(log)).transpose()?.flatten();
-                Some(self.cached(*config, text, origin, write_back.as_ref(), log)?)
+                let dev = self.cached(*config, text, origin, write_back.as_ref(), log)?;
+                if let Some(at) = self.caches.last_mut() {
+                    at.warm.clone_from(warm);
+                }
+                Some(dev)
             }
             Part::Joined { level, members } => {
                 let devs: Vec<Option<Dev>> =
@@ -109,7 +117,7 @@ impl Builder<'_> {
         };
         cache.time_origin(Rc::new(ExecutorClock::new(self.handle)));
         let log = write_back.map(|write_back| write_back.log_text.clone()).unwrap_or_default();
-        self.caches.push(AtCache { text: text.to_owned(), log, cache: cache.clone() });
+        self.caches.push(AtCache { text: text.to_owned(), log, cache: cache.clone(), warm: None });
         Ok(Dev::new(cache))
     }
 

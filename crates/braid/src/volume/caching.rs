@@ -11,7 +11,7 @@
 use std::io;
 use std::rc::Rc;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use braid_cache::{Cache, Memory};
@@ -25,6 +25,7 @@ use super::live::Live;
 use super::media::config_of;
 use super::promises;
 use super::shard::Orders;
+use super::warm::Warm;
 use crate::control::{CacheOrder, OrderAnswer, Outcome, one_cache};
 
 /// How long an order may take: what is dirty may have to be drained to a slow disk.
@@ -92,6 +93,12 @@ impl Caching {
         if let Err(error) = promises::check(cache.size, &text, others) {
             return OrderAnswer::refused(error.to_string());
         }
+        let warm = match Warm::open(cache) {
+            Ok(warm) => warm.map(Arc::new),
+            Err(error) => {
+                return OrderAnswer::refused(format!("{error}\n  next: another warm=PATH"));
+            }
+        };
         let memory = match whole(config.size, config.block).and_then(Memory::new) {
             Ok(memory) => memory,
             Err(error) => return no_memory(cache.size, &error),
@@ -103,7 +110,7 @@ impl Caching {
             };
             cache.time_origin(Rc::new(ExecutorClock::new(handle)));
             let earlier = local.offered.exchange(Dev::new(cache.clone()));
-            let at = AtCache { text, log: String::new(), cache: cache.clone() };
+            let at = AtCache { text, log: String::new(), cache: cache.clone(), warm };
             local.caches.borrow_mut().push(at);
             let waiting = handle.clone();
             handle.spawn(async move {

@@ -81,7 +81,10 @@ impl RunError {
                 | RunError::NameTaken { .. }
                 | RunError::Memory(_)
                 | RunError::Media(
-                    MediaError::Md(_) | MediaError::TooMuchMemory(_) | MediaError::Log { .. }
+                    MediaError::Md(_)
+                        | MediaError::TooMuchMemory(_)
+                        | MediaError::Log { .. }
+                        | MediaError::Warm(_)
                 )
                 | RunError::NestedImage { .. }
                 | RunError::Restart(ShardError::Log { .. })
@@ -105,6 +108,7 @@ impl RunError {
                 "`sysctl vm.nr_hugepages=COUNT` makes the pool larger; without `huge` the kernel \
                  gives huge pages where it has them",
             ),
+            RunError::Media(MediaError::Warm(_)) => Some("another file as warm="),
             RunError::Media(MediaError::Log { .. }) => Some("another file or device as log="),
             RunError::Media(MediaError::Leaf(LeafError::Locked { .. })) => Some(
                 "`braid status` shows whether a volume has it; `braid down NAME` ends that one",

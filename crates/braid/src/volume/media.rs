@@ -14,6 +14,7 @@ use super::level::{self, Level};
 use super::md::{MdArray, MdError};
 use super::options::OpenOptions;
 use super::promises::{self, TooMuchMemory};
+use super::warm::{Warm, WarmError};
 
 /// Why a stack that reads well cannot be brought up.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +29,8 @@ pub(crate) enum MediaError {
     Md(#[source] MdError),
     #[error("{log} cannot be the log of {cache}: {why}")]
     Log { log: String, cache: String, why: String },
+    #[error("a cache cannot be kept there: {0}")]
+    Warm(#[from] WarmError),
 }
 
 impl MediaError {
@@ -64,6 +67,7 @@ pub(super) enum Part {
         origin: Box<Part>,
         write_back: Option<WriteBack>,
         log: Option<Box<Part>>,
+        warm: Option<Arc<Warm>>,
     },
 }
 
@@ -153,7 +157,8 @@ impl Opener<'_> {
                 }
             }
             let write_back = WriteBack::new(cache, &of_origin, self.options);
-            return Ok(Part::Cached { config, text, origin, write_back, log });
+            let warm = Warm::open(cache)?.map(Arc::new);
+            return Ok(Part::Cached { config, text, origin, write_back, log, warm });
         }
         if stack.members().is_empty() {
             let medium = open_leaf(&stack.node, self.options, self.most_ram, &mut self.buses)?;

@@ -38,6 +38,7 @@ mod shard;
 mod shared;
 mod spec;
 mod verdict;
+mod warm;
 
 pub(crate) use admission::{admit, check_patiently};
 pub(crate) use attachment::clean_up_after;

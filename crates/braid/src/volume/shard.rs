@@ -299,6 +299,10 @@ fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Resul
         if let Some(run) = one.cache.run() {
             handle.spawn(run);
         }
+        let warm = one.warm.as_ref();
+        if let Some(text) = warm.and_then(|warm| warm.restore(&one.cache, &handle, &pool)) {
+            eprintln!("{text}");
+        }
     }
     let bad = std::cell::Cell::new(0u64);
     let on_end = move |end: &braid_export_nbd::End| {
@@ -356,6 +360,15 @@ fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Resul
         }
         for one in &arrays {
             one.array.shut_down().await;
+        }
+        // When nobody writes the origins any more.
+        for (one, warm) in caches.iter().filter_map(|one| Some((one, one.warm.as_ref()?))) {
+            if flushed.is_ok()
+                && let Err(error) = warm.save(&one.cache)
+            {
+                let path = warm.path().display();
+                eprintln!("{path}: {error}: the cache will be as it was before, or empty");
+            }
         }
         flushed
     });

@@ -7,6 +7,7 @@ use braid_level::{CacheMode, CachePolicy};
 use super::args::{Args, size_between};
 use super::{Level, Stack};
 use crate::error::Fault;
+use crate::expr::fmt_word;
 use crate::problem::Problem;
 use crate::size::{ByteSize, Latency};
 
@@ -25,6 +26,8 @@ pub struct Cache {
     pub cutoff: Option<ByteSize>,
     /// In write-back mode: what a FLUSH makes durable beside the origin, and how much may be dirty.
     pub write_back: Option<WriteBack>,
+    /// Where what is held is kept between two lives; none if it is not.
+    pub warm: Option<Warm>,
     /// The device behind it; in write-back mode the log follows, if there is one.
     pub devices: Vec<Stack>,
 }
@@ -36,6 +39,15 @@ pub struct WriteBack {
     pub dirty: Option<ByteSize>,
     /// How long something may be dirty before it is drained.
     pub age: Option<Latency>,
+}
+
+/// What of a cache is kept between two lives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warm {
+    /// The file; not empty.
+    pub path: String,
+    /// Data, too; else only which blocks were held.
+    pub has_data: bool,
 }
 
 impl Cache {
@@ -67,6 +79,8 @@ const MODES: &[(&str, CacheMode)] = &[
 
 const YES: &[(&str, bool)] = &[("yes", true), ("no", false)];
 
+const SAVED: &[(&str, bool)] = &[("index", false), ("data", true)];
+
 const POLICIES: &[(&str, CachePolicy)] = &[
     (CachePolicy::S3Fifo.name(), CachePolicy::S3Fifo),
     (CachePolicy::Sieve.name(), CachePolicy::Sieve),
@@ -79,10 +93,12 @@ const MAX_SIZE: ByteSize = ByteSize(1 << 43);
 
 impl Level for Cache {
     const NAME: &'static str = "cache";
-    const USAGE: &'static str = "cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, ORIGIN); with \
-         mode=write-back also log=PATH or volatile=yes, dirty=SIZE, age=30s";
-    const PARAMETERS: &'static [&'static str] =
-        &["size", "mode", "block", "policy", "cutoff", "log", "volatile", "dirty", "age"];
+    const USAGE: &'static str = "cache(size=SIZE, mode=write-through, block=4K, policy=s3-fifo, cutoff=SIZE, warm=PATH, saved=index, ORIGIN); \
+         with mode=write-back also log=PATH or volatile=yes, dirty=SIZE, age=30s";
+    const PARAMETERS: &'static [&'static str] = &[
+        "size", "mode", "block", "policy", "cutoff", "log", "volatile", "dirty", "age", "warm",
+        "saved",
+    ];
 
     fn check(args: &Args<'_>) -> Result<Self, Fault> {
         let block = match args.word("block")? {
@@ -118,6 +134,7 @@ impl Level for Cache {
             policy: args.choice("policy", POLICIES)?.unwrap_or_default(),
             cutoff: args.size("cutoff")?,
             write_back,
+            warm: check_warm(args)?,
             devices,
         })
     }
@@ -129,6 +146,19 @@ impl Level for Cache {
     fn members_mut(&mut self) -> &mut [Stack] {
         &mut self.devices
     }
+}
+
+/// What is kept between two lives.
+fn check_warm(args: &Args<'_>) -> Result<Option<Warm>, Fault> {
+    let has_data = args.choice("saved", SAVED)?;
+    let Some(word) = args.word("warm")? else {
+        let Some(span) = args.place("saved") else { return Ok(None) };
+        return Err(Fault::new(Problem::OnlyWarm, span));
+    };
+    if word.text.is_empty() || word.text.contains('\0') {
+        return Err(Fault::new(Problem::ImpossiblePath, word.span));
+    }
+    Ok(Some(Warm { path: word.text.clone(), has_data: has_data.unwrap_or(false) }))
 }
 
 /// What only write-back mode has, and has to have.
@@ -179,6 +209,13 @@ impl fmt::Display for Cache {
             }
             if let Some(age) = age {
                 write!(f, ", age={age}")?;
+            }
+        }
+        if let Some(Warm { path, has_data }) = &self.warm {
+            f.write_str(", warm=")?;
+            fmt_word(f, path)?;
+            if *has_data {
+                f.write_str(", saved=data")?;
             }
         }
         f.write_str(", ")?;

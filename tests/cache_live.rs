@@ -1,0 +1,194 @@
+//! Caches that come, change and go while their volume is up; and what they hold from one life to the next.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{KIB, MIB, Scratch, Tool, pattern, skip_without, wait_until};
+use serde_json::Value;
+
+fn count(status: &Value, name: &str) -> u64 {
+    let cache = &status["caches"][0];
+    cache[name].as_u64().unwrap_or_else(|| panic!("{name} in {status:#}"))
+}
+
+/// Under fio's verification, over one connection and the other.
+#[test]
+fn a_cache_comes_changes_and_goes_under_load() {
+    skip_without!("fio");
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", 64 * MIB);
+    scratch.sparse("b.img", 64 * MIB);
+    let volume = scratch.up("raid1(a.img, b.img)", &["--name", "v", "--attach", "none"]);
+    let fio = Tool::new("fio")
+        .args(["--name=v", "--ioengine=nbd", "--rw=randrw", "--bsrange=4k-16k", "--size=32M"])
+        .args(["--time_based", "--runtime=6", "--iodepth=16", "--numjobs=2", "--thread"])
+        .args(["--offset_increment=32M", "--verify=crc32c", "--verify_backlog=64"])
+        .args(["--verify_state_save=0", "--random_distribution=zipf:1.1"])
+        .arg(format!("--uri={}", volume.uris[0]))
+        .folder(scratch.path());
+    let running = std::thread::spawn(move || fio.run());
+    let order = |arguments: &[&str]| {
+        std::thread::sleep(Duration::from_millis(150));
+        scratch.run(&[&["cache"], arguments].concat()).ok()
+    };
+    let mut rounds = 0;
+    while !running.is_finished() {
+        order(&["attach", "v", "size=8M", ["policy=arc", "block=16K"][rounds % 2]]);
+        order(&["resize", "v", "24M"]);
+        order(&["mode", "v", "write-around"]);
+        order(&["resize", "v", "1M"]);
+        order(&["mode", "v", "write-through"]);
+        order(&["detach", "v"]);
+        rounds += 1;
+    }
+    running.join().expect("fio").ok();
+    assert!(rounds > 1, "{rounds} rounds");
+    volume.down();
+    assert!(scratch.read("a.img") == scratch.read("b.img"), "the copies under the cache");
+}
+
+/// What was done is remembered, and seen in `status`.
+#[test]
+fn a_volume_comes_up_as_it_went_down() {
+    let scratch = Scratch::new();
+    scratch.file("a.img", 8 * MIB, 1);
+    let before = scratch.read("a.img");
+    let volume = scratch.up("./a.img", &["--name", "v", "--attach", "none", "--shards", "1"]);
+    let mut client = volume.client();
+    scratch.run(&["cache", "attach", "v", "size=2M", "policy=lru"]).ok();
+    let mut hits = |status: Value| {
+        let was = count(&status, "cache_hits");
+        for _ in 0..2 {
+            assert!(
+                client.read(MIB, (64 * KIB) as u32).expect("a read")
+                    == before[1 << 20..][..64 << 10]
+            );
+        }
+        count(&volume.status(), "cache_hits") - was
+    };
+    assert_eq!(hits(volume.status()), 1, "the connection that was there is cached");
+    scratch.run(&["cache", "resize", "v", "4M"]).ok();
+    assert_eq!(hits(volume.status()), 2, "it holds what it held");
+    assert_eq!(count(&volume.status(), "size_bytes"), 4 * MIB);
+    scratch.run(&["cache", "mode", "v", "write-around"]).ok();
+    volume.down();
+    let volume = scratch.up("v", &["--attach", "none"]);
+    let stack = volume.status()["stack"].to_string();
+    assert!(stack.contains("cache(size=4M, mode=write-around, policy=lru, "), "{stack}");
+    scratch.run(&["cache", "detach", "v"]).ok();
+    volume.down();
+    let volume = scratch.up("v", &["--attach", "none"]);
+    assert!(!volume.status()["stack"].to_string().contains("cache"));
+    volume.down();
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_nothing_changes() {
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", 8 * MIB);
+    scratch.file("else.txt", 10, 1);
+    let volume = scratch.up("./a.img", &["--name", "v", "--attach", "none", "--shards", "1"]);
+    let refused = |arguments: &[&str], words: &[&str]| {
+        let output = scratch.run(&[&["cache"], arguments].concat());
+        output.fails(3, &[words, &["next:"]].concat());
+    };
+    refused(&["detach", "v"], &["v has no cache"]);
+    refused(&["resize", "v", "1M"], &["v has no cache"]);
+    refused(&["attach", "v", "size=7T"], &["is more than the", "of memory"]);
+    let back = ["attach", "v", "size=1M", "mode=write-back", "volatile=yes"];
+    refused(&back, &["write-back mode begins when a volume comes up"]);
+    let else_txt = format!("warm={}", scratch.join("else.txt").display());
+    refused(&["attach", "v", "size=1M", &else_txt], &["is something else"]);
+    scratch.run(&["cache", "attach", "v", "sise=1M"]).fails(3, &["no parameter `sise`"]);
+    assert!(volume.status()["caches"].as_array().expect("caches").is_empty());
+    scratch.run(&["cache", "attach", "v", "size=1M"]).ok();
+    refused(&["attach", "v", "size=1M"], &["has a cache in front of it already"]);
+    refused(&["resize", "v", "4095"], &["at least a block"]);
+    refused(&["resize", "v", "7T"], &["is more than the", "of memory"]);
+    refused(&["mode", "v", "write-back"], &["write-back mode begins"]);
+    refused(&["mode", "v", "fast"], &["\"fast\" is no mode"]);
+    assert_eq!(count(&volume.status(), "size_bytes"), MIB);
+    volume.down();
+    let volume = scratch.up("ram(8M)", &["--name", "r", "--attach", "none"]);
+    refused(&["attach", "r", "size=1M"], &["r is memory itself"]);
+    volume.down();
+    let volume = scratch.up("./a.img", &["--name", "w", "--attach", "none", "--shards", "2"]);
+    refused(&["attach", "w", "size=1M"], &["2 shards serve w", "--shards 1"]);
+    volume.down();
+}
+
+/// From write-back mode: what is dirty is on the origin before.
+#[test]
+fn write_back_mode_ends_while_it_is_written() {
+    let scratch = Scratch::new();
+    scratch.sparse("a.img", 8 * MIB);
+    scratch.sparse("log.img", 4 * MIB);
+    let stack = "cache(size=4M, mode=write-back, log=log.img, a.img)";
+    for (name, order) in [("m", &["mode", "m", "write-through"][..]), ("d", &["detach", "d"])] {
+        let volume = scratch.up(stack, &["--name", name, "--attach", "none"]);
+        let mut client = volume.client();
+        let written = pattern(7, 0, 64 * KIB);
+        client.write(MIB, &written, false).expect("a write");
+        scratch.run(&[&["cache"], order].concat()).ok();
+        assert!(scratch.read("a.img")[MIB as usize..][..64 << 10] == written[..], "{name}");
+        let again = pattern(8, 0, 64 * KIB);
+        client.write(MIB, &again, false).expect("a write");
+        assert!(client.read(MIB, (64 * KIB) as u32).expect("a read") == again);
+        assert!(scratch.read("a.img")[MIB as usize..][..64 << 10] == again[..], "written through");
+        volume.kill();
+        // The log is closed: nothing of it is written over that, with it or without.
+        let volume = scratch.up(name, &["--attach", "none"]);
+        assert!(volume.client().read(MIB, (64 * KIB) as u32).expect("a read") == again);
+        volume.down();
+    }
+}
+
+/// What is held is there again; once somebody wrote the origin it is read anew.
+#[test]
+fn a_cache_is_warm_when_it_comes_up_again() {
+    let scratch = Scratch::new();
+    scratch.file("a.img", 8 * MIB, 1);
+    let before = scratch.read("a.img");
+    let all = (2 * MIB) as u32;
+    for saved in ["data", "index"] {
+        let stack = format!("cache(size=4M, warm=kept-{saved}, saved={saved}, a.img)");
+        let options = ["--name", saved, "--attach", "none"];
+        let volume = scratch.up(&stack, &options);
+        assert!(volume.client().read(MIB, all).expect("a read") == before[1 << 20..][..2 << 20]);
+        volume.down();
+
+        let volume = scratch.up(saved, &["--attach", "none"]);
+        wait_until("it is warm", || count(&volume.status(), "used_bytes") == 2 * MIB);
+        let mut client = volume.client();
+        assert!(client.read(MIB, all).expect("a read") == before[1 << 20..][..2 << 20]);
+        assert_eq!(count(&volume.status(), "cache_hits"), 1);
+        let is_proved = saved == "data" && count(&volume.status(), "disk_reads") == 0;
+        assert!(saved == "index" || is_proved, "{:#}", volume.status());
+        volume.down();
+
+        // Past the cache, while it is away.
+        let other = pattern(9, 0, 4 * KIB);
+        scratch.patch("a.img", MIB + 8 * KIB, &other);
+        let volume = scratch.up(saved, &["--attach", "none"]);
+        wait_until("it is warm", || count(&volume.status(), "used_bytes") == 2 * MIB);
+        let read = volume.client().read(MIB, all).expect("a read");
+        assert!(read == scratch.read("a.img")[1 << 20..][..2 << 20], "{saved}: what was written");
+        volume.kill();
+
+        // A file that is damaged leaves an empty cache, and nothing else.
+        let kept = format!("kept-{saved}");
+        scratch.patch(&kept, 20, &[0xff]);
+        let volume = scratch.up(saved, &["--attach", "none"]);
+        let status = volume.status();
+        assert_eq!(count(&status, "used_bytes"), 0, "{status:#}");
+        let read = volume.client().read(MIB, all).expect("a read");
+        assert!(read == scratch.read("a.img")[1 << 20..][..2 << 20]);
+        volume.down();
+        scratch.patch("a.img", 0, &before);
+    }
+    scratch.file("else.txt", 100, 1);
+    let stack = "cache(size=1M, warm=else.txt, a.img)";
+    let output = scratch.run(&["up", stack, "--name", "v", "--attach", "none"]);
+    output.fails(3, &["else.txt is something else", "next:"]);
+}
