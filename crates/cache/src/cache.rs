@@ -16,8 +16,9 @@ use std::rc::Rc;
 
 use braid_block::{Errno, Extent, Io, Limits, Op, Span};
 use braid_engine::{Clock, Dev, Device, Pending};
-use braid_level::{CacheMode, CachePolicy};
+use braid_level::CacheMode;
 
+use crate::config::{Config, slots_of};
 use crate::contents::Contents;
 use crate::counters::Counters;
 use crate::curve;
@@ -27,22 +28,6 @@ use crate::memory::Memory;
 use crate::mode::write_back::{WriteBack, WriteBackConfig, WriteBackStatus};
 use crate::mode::{write_around, write_through};
 use crate::streams::Streams;
-
-/// How a cache is made.
-#[derive(Clone, Copy, Debug)]
-pub struct Config {
-    /// Memory for data, in bytes: whole blocks of it are used.
-    pub size: u64,
-    /// Bytes of a block: a power of two from 4 KiB to 64 KiB.
-    pub block: u64,
-    /// What becomes of writes.
-    pub mode: CacheMode,
-    /// Who leaves.
-    pub policy: CachePolicy,
-    /// Runs that are longer than this many bytes go past the cache; none if none does. In write-back mode
-    /// only those of reads.
-    pub sequential_cutoff: Option<u64>,
-}
 
 /// A cache in front of a device. Cheap to clone, all clones are the same.
 #[derive(Clone)]
@@ -262,13 +247,6 @@ fn hold(origin: Dev, config: Config, memory: Option<Memory>) -> io::Result<Held>
         clock: OnceCell::new(),
         is_holding: Cell::new(true),
     })
-}
-
-/// How many blocks of `block` bytes there is room for in `size`; none if that is no cache.
-fn slots_of(size: u64, block: u64) -> Option<u32> {
-    let is_block = block.is_power_of_two() && (4096..=65536).contains(&block);
-    let slots = if is_block { u32::try_from(size / block).ok()? } else { 0 };
-    (slots > 0 && slots < u32::MAX).then_some(slots)
 }
 
 impl Device for Cache {

@@ -19,8 +19,7 @@ use std::ops::Range;
 
 use crate::canary::Canary;
 use crate::marks::{Marks, SECTOR, runs};
-use crate::resize::Move;
-use crate::slot::Slot;
+use crate::slot::{Move, Slot};
 
 /// The dirty part of what a cache holds.
 pub(crate) struct Dirty {

@@ -13,8 +13,8 @@ use std::time::Duration;
 use braid_block::{Completion, Io, Payload, Span};
 use braid_engine::{Clock, Dev};
 
-use crate::cache::Config;
 use crate::canary::Canary;
+use crate::config::Config;
 use crate::contents::{Contents, Piece};
 use crate::counters::Counters;
 use crate::cursor::Cursor;

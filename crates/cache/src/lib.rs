@@ -13,6 +13,7 @@
 
 mod cache;
 pub mod canary;
+mod config;
 mod contents;
 mod counters;
 mod cursor;
@@ -34,7 +35,8 @@ mod streams;
 pub mod warm;
 mod warming;
 
-pub use cache::{Cache, Config};
+pub use cache::Cache;
+pub use config::Config;
 pub use counters::Counters;
 pub use directory::Directory;
 pub use log::store::{LogError, LogSetup, Replayed, least_log};

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use crate::resize::Move;
-use crate::slot::Slot;
+use crate::slot::{Move, Slot};
 
 /// Bytes of a sector.
 pub(crate) const SECTOR: u64 = 512;

@@ -11,14 +11,7 @@
 use crate::contents::Contents;
 use crate::directory::Directory;
 use crate::policy::{self, Occupants};
-use crate::slot::Slot;
-
-/// A block that is in another slot now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Move {
-    pub(crate) from: Slot,
-    pub(crate) to: Slot,
-}
+use crate::slot::{Move, Slot};
 
 /// Everybody may leave: it is only asked in which order.
 struct Everybody<'a>(&'a Directory);

@@ -22,3 +22,10 @@ impl Slot {
         self.0
     }
 }
+
+/// A block that is in another slot now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Move {
+    pub(crate) from: Slot,
+    pub(crate) to: Slot,
+}

@@ -76,15 +76,19 @@ impl std::error::Error for Wrong {}
 
 impl Head {
     /// The head as bytes, as long as [`Head::data_offset`] says.
+    ///
+    /// # Panics
+    /// If there are more blocks than a cache has.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let count = self.kept.len() as u32;
+        let small =
+            |count: usize| u32::try_from(count).expect("no more than a cache has").to_le_bytes();
         let mut bytes = Vec::with_capacity(self.len());
         bytes.extend(MAGIC);
         bytes.extend([0; CHECKED - MAGIC.len()]);
         bytes.extend(self.block.to_le_bytes());
-        bytes.extend(count.to_le_bytes());
+        bytes.extend(small(self.kept.len()));
         bytes.extend(u32::from(self.has_data).to_le_bytes());
-        bytes.extend((self.origin.len() as u32).to_le_bytes());
+        bytes.extend(small(self.origin.len()));
         bytes.extend(self.origin.as_bytes());
         for one in &self.kept {
             bytes.extend(one.block.to_le_bytes());

@@ -34,7 +34,7 @@ impl Cache {
     pub fn leave(&self, origin: String, has_data: bool) -> Left {
         let held = Rc::clone(&self.held);
         let slots = held.contents.borrow_mut().all_leave();
-        let block = held.config.get().block as u32;
+        let block = u32::try_from(held.config.get().block).expect("64 KiB at most");
         let mut left = Left { held, slots, head: Head { origin, block, has_data, kept: vec![] } };
         let mut data = vec![0; block as usize];
         for index in 0..left.slots.len() {

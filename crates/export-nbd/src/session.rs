@@ -22,6 +22,7 @@
 //! * A write that was let in is not refused later: it holds a permit until it is answered.
 //! * After the end was decided nothing more is parsed; what is under way is finished and sent.
 
+mod device;
 mod reply;
 
 use std::future::Future;
@@ -196,18 +197,6 @@ impl<S: Stream> Session<S> {
         }
     }
 
-    /// Goes on with the device that is offered now, if the client need not know: of another size it was
-    /// not told. Between two requests: a write that is coming in ends where it began.
-    #[cold]
-    fn follow(&mut self) {
-        let dev = self.parts.offered.dev();
-        let shape = |dev: &Dev| (dev.limits().size, dev.limits().logical_block);
-        if shape(&dev) == shape(&self.parts.dev) {
-            self.parts.dev = dev;
-        }
-        self.parts.changes = self.parts.offered.changes();
-    }
-
     /// Starts every request that has come whole.
     fn parse(&mut self, cx: &mut Context<'_>) -> Held {
         loop {
@@ -336,35 +325,6 @@ impl<S: Stream> Session<S> {
             Command::Disconnect => self.end = Some(End::Disconnected),
         }
         Poll::Ready(())
-    }
-
-    #[inline]
-    fn start(&mut self, request: CheckedRequest, permit: Option<WritePermit>, io: Io) {
-        let pending = self.parts.dev.start(io);
-        self.answer(request, permit, pending);
-    }
-
-    /// Starts what modifies and has no payload, unless the volume is locked.
-    fn start_modifying(&mut self, request: CheckedRequest, io: Io) {
-        match self.parts.offered.is_locked() {
-            true => self.refuse_locked(request, 0),
-            false => {
-                let permit = self.parts.offered.permit();
-                self.start(request, Some(permit), io);
-            }
-        }
-    }
-
-    /// Answers a request that is done, or waits for it.
-    #[inline]
-    fn answer(&mut self, request: CheckedRequest, permit: Option<WritePermit>, pending: Pending) {
-        match pending {
-            Pending::Ready(Some(completion)) => self.reply(request, completion),
-            pending => {
-                self.in_flight_bytes += data_bytes(&request.command);
-                self.in_flight.push((request, permit), pending);
-            }
-        }
     }
 
     fn take_completions(&mut self, cx: &mut Context<'_>) -> bool {

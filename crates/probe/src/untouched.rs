@@ -50,7 +50,7 @@ pub fn last_change(path: &Path) -> Result<Option<String>, ProbeError> {
             if !TIMED.contains(&u64::try_from(status.f_type).unwrap_or(0)) {
                 return Ok(None);
             }
-            if metadata.modified().is_ok_and(|changed| is_within_a_tick(changed)) {
+            if metadata.modified().is_ok_and(is_within_a_tick) {
                 std::thread::sleep(TICK);
                 metadata = fs::metadata(path).map_err(ProbeError::io("look at", path))?;
             }

@@ -1,0 +1,56 @@
+//! What goes to the device.
+
+use braid_block::Io;
+use braid_engine::{Dev, Pending, WritePermit};
+use braid_nbd::protocol::CheckedRequest;
+
+use super::{Session, data_bytes};
+use crate::stream::Stream;
+
+impl<S: Stream> Session<S> {
+    /// Goes on with the device that is offered now, if the client need not know: of another size it was
+    /// not told. Between two requests: a write that is coming in ends where it began.
+    #[cold]
+    pub(super) fn follow(&mut self) {
+        let dev = self.parts.offered.dev();
+        let shape = |dev: &Dev| (dev.limits().size, dev.limits().logical_block);
+        if shape(&dev) == shape(&self.parts.dev) {
+            self.parts.dev = dev;
+        }
+        self.parts.changes = self.parts.offered.changes();
+    }
+
+    #[inline]
+    pub(super) fn start(&mut self, request: CheckedRequest, permit: Option<WritePermit>, io: Io) {
+        let pending = self.parts.dev.start(io);
+        self.answer(request, permit, pending);
+    }
+
+    /// Starts what modifies and has no payload, unless the volume is locked.
+    pub(super) fn start_modifying(&mut self, request: CheckedRequest, io: Io) {
+        match self.parts.offered.is_locked() {
+            true => self.refuse_locked(request, 0),
+            false => {
+                let permit = self.parts.offered.permit();
+                self.start(request, Some(permit), io);
+            }
+        }
+    }
+
+    /// Answers a request that is done, or waits for it.
+    #[inline]
+    pub(super) fn answer(
+        &mut self,
+        request: CheckedRequest,
+        permit: Option<WritePermit>,
+        pending: Pending,
+    ) {
+        match pending {
+            Pending::Ready(Some(completion)) => self.reply(request, completion),
+            pending => {
+                self.in_flight_bytes += data_bytes(&request.command);
+                self.in_flight.push((request, permit), pending);
+            }
+        }
+    }
+}
