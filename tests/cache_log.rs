@@ -95,9 +95,12 @@ fn a_log_that_cannot_be_used_is_refused_and_stays() {
     let small = up("cache(size=8M, mode=write-back, log=small.img, a.img)", &[]);
     refused(&small, &["small.img", "bytes, and needs"]);
 
-    scratch.sparse("fs.img", 8 * MIB);
-    scratch.patch("fs.img", 1080, &[0x53, 0xef]);
-    scratch.patch("fs.img", 1024, &[0x40, 0, 0, 0, 0, 4, 0, 0]);
+    scratch.sparse("vdo.img", 8 * MIB);
+    scratch.patch("vdo.img", 0, b"dmvdo001");
+    let foreign = up("cache(size=8M, mode=write-back, log=vdo.img, a.img)", &[]);
+    refused(&foreign, &["vdo.img"]);
+    assert!(scratch.read("vdo.img")[..4096].iter().filter(|byte| **byte != 0).count() == 8);
+
     leave_something(&scratch);
     let log = scratch.read("log.img");
     let origin = scratch.read("a.img");
@@ -218,7 +221,9 @@ fn fio_finds_what_it_wrote_also_after_a_kill() {
     };
     let stack = "cache(size=4M, mode=write-back, log=log.img, dirty=2M, block=16K, a.img)";
     let volume = scratch.up(stack, &["--name", "v", "--attach", "none"]);
-    fio(&volume.uris[0], &["--do_verify=0", "--fsync=50", "--end_fsync=1"]).ok();
+    fio(&volume.uris[0], &["--do_verify=0", "--fsync=50"]).ok();
+    // fio sends its last write behind its last flush.
+    volume.client().flush().expect("a flush");
     volume.kill();
     let again = scratch.up("v", &["--attach", "none"]);
     fio(&again.uris[0], &["--verify_only"]).ok();

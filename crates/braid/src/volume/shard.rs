@@ -84,7 +84,6 @@ fn next_of_log(error: &LogError, log: &str) -> String {
             "look at the device: `dmesg` says what failed; what the log holds is still there"
                 .to_owned()
         }
-        LogError::Memory(_) => "a smaller cache".to_owned(),
     };
     format!("\n  next: {next}")
 }

@@ -52,9 +52,6 @@ pub enum LogError {
     /// The origin failed while the log was replayed: nothing of the log is lost.
     #[error("what it holds cannot be written to the origin: {0}")]
     Origin(Errno),
-    /// There is no memory.
-    #[error("no memory: {0}")]
-    Memory(Errno),
 }
 
 fn not_drained(bytes: u64) -> String {

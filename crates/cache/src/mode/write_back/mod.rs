@@ -8,8 +8,7 @@
 //! ```
 //!
 //! Invariants, with a log
-//! * What goes to the origin is in the log, durably: a replay never writes something older over it, and
-//!   after it the origin is as it was at some moment, with all that a FLUSH covered.
+//! * What goes to the origin is in the log, durably: a replay never goes back behind what the origin had.
 //! * A record counts until the origin has, durably, what it says, or a younger record that counts says it
 //!   again.
 //! * The log has room for all that is unlogged: whoever would write more waits.

@@ -40,14 +40,21 @@ impl WriteBack {
             operation.result.set(Some(done.result));
             return self.changed.notify();
         }
-        let taken = self.held.ranges.take(blocks).await;
-        while !self.has_log_room(1) {
-            if let Err(errno) = self.wait_for(|| self.has_log_room(1)).await {
+        // A round may have to drain these very blocks to make room in the log: who waits for it has not
+        // taken them.
+        let taken = loop {
+            if !self.has_log_room(1)
+                && let Err(errno) = self.wait_for(|| self.has_log_room(1)).await
+            {
                 operation.result.set(Some(Err(errno)));
                 self.changed.notify();
                 return;
             }
-        }
+            let taken = self.held.ranges.take(blocks.clone()).await;
+            if self.has_log_room(1) {
+                break taken;
+            }
+        };
         let is_logged = self.logged().is_some() && !Canary::ZeroesPastLog.is_planted();
         if is_logged {
             // From here on the record speaks for what was held, until it is known that it failed.
