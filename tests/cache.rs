@@ -135,7 +135,7 @@ fn advice_says_what_more_memory_saves() {
     scratch.run(&["cache", "advise", "v", "--html", page]).fails(3, &["is there already"]);
     assert_eq!(std::fs::read_to_string(page).expect("the page"), before);
     scratch.run(&["cache", "advise", "w"]).fails(1, &["no volume called w is up"]);
-    let plain = scratch.up("a.img", &["--name", "plain", "--attach", "none"]);
+    let plain = scratch.up("file(a.img)", &["--name", "plain", "--attach", "none"]);
     scratch.run(&["cache", "advise", "plain"]).fails(1, &["plain has no cache", "braid up"]);
     plain.down();
     volume.down();

@@ -105,23 +105,25 @@ impl<'a> Advice<'a> {
         }
     }
 
-    /// The smallest larger size that has half of what the largest would gain.
+    /// The smallest larger size that has half of what the largest would gain, or more.
     fn of_more(&self, now: &CurvePoint) -> String {
         let larger = || self.own().filter(|one| one.size_bytes > now.size_bytes);
         let Some(most) = larger().next_back() else {
             return "All of the origin fits into it: more memory would hold nothing.".to_owned();
         };
-        let half = (now.miss_ppm.saturating_sub(most.miss_ppm)) / 2;
-        let best = larger().find(|one| one.miss_ppm + half <= now.miss_ppm).unwrap_or(most);
-        match self.beside(best) {
-            Beside::Better => format!(
+        let half = now.miss_ppm.saturating_sub(most.miss_ppm) / 2;
+        let is_worth = |one: &&CurvePoint| {
+            one.miss_ppm + half <= now.miss_ppm && self.beside(one) == Beside::Better
+        };
+        match larger().find(is_worth) {
+            Some(best) => format!(
                 "{:#} more memory, {:#}, would {}.",
                 ByteSize(best.size_bytes - now.size_bytes),
                 ByteSize(best.size_bytes),
                 self.change(now, best)
             ),
-            _ => format!(
-                "More memory would save nothing that can be told: of reads {:.1} % hit, with {:#} {:.1} %.",
+            None => format!(
+                "More memory would save nothing that can be told: {:.1} % of reads hit, with {:#} {:.1} %.",
                 now.hit_percent(),
                 ByteSize(most.size_bytes),
                 most.hit_percent()
@@ -258,7 +260,7 @@ mod tests {
         none.points.clear();
         assert!(Advice::of(&none).answer[0].contains("too small for advice"));
         let mut vague = curve([40, 60, 80, 90], 1 << 20);
-        vague.points.iter_mut().for_each(|point| point.error_ppm = 100_000);
+        vague.points.iter_mut().for_each(|point| point.error_ppm = 150_000);
         let advice = Advice::of(&vague);
         assert!(advice.curve.points.iter().all(|one| advice.beside(one) == Beside::Alike));
         assert!(advice.answer[0].contains("nothing that can be told"), "{:?}", advice.answer);

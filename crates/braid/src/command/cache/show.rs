@@ -105,7 +105,7 @@ fn table(advice: &Advice<'_>) -> Table {
     Table {
         id: String::new(),
         title: "Of a hundred reads of blocks, how many hit".to_owned(),
-        note: "Below it what 1,000 reads wait less for the origin than they do now; − is more"
+        note: "Beside it, how much less 1,000 reads would wait for the origin than they do now; − is more"
             .to_owned(),
         columns: std::iter::once(Column { heading: "size".to_owned(), numeric: false })
             .chain(policies)
