@@ -202,7 +202,7 @@ fn cache_hit((dev, payload): (Dev, Payload)) -> (Dev, Completion) {
     (dev, completion)
 }
 
-/// All blocks of it, of which one in eight is sampled for one miniature of each policy or more.
+// All blocks of it, of which one in eight is sampled for one miniature of each policy or more.
 #[library_benchmark]
 #[bench::s3_fifo(cache(CachePolicy::S3Fifo))]
 fn cache_hits((dev, mut payload): (Dev, Payload)) -> (Dev, Payload) {

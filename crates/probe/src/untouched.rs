@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn disks_of_this_machine_are_counted() {
         let disks = BlockDevice::all().unwrap();
-        let loops = disks.iter().filter(|disk| disk.name().starts_with("loop"));
-        assert!(loops.cloned().all(|disk| of_disk(&disk).is_none()));
+        let mut loops = disks.iter().filter(|disk| disk.name().starts_with("loop"));
+        assert!(loops.all(|disk| of_disk(disk).is_none()));
     }
 }

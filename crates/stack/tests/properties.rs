@@ -3,7 +3,7 @@
 use braid_level::{CacheMode, CachePolicy, ParityLayout, ParityLevel, Raid0Layout, Raid10Layout};
 use braid_stack::{
     ByteSize, Cache, File, Latency, Linear, Md, Missing, Model, ModelOverrides, Node, Raid0, Raid1,
-    Raid4, Raid5, Raid6, Raid10, Ram, Rate, Stack, WriteBack, parse_expr,
+    Raid4, Raid5, Raid6, Raid10, Ram, Rate, Stack, Warm, WriteBack, parse_expr,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -107,9 +107,11 @@ fn stack() -> impl Strategy<Value = Stack> {
                 12_u32..=16,
                 one_of(CacheMode::ALL),
                 one_of(CachePolicy::ALL),
+                option::of(("[^\\x00]{1,9}", any::<bool>())),
                 prop::collection::vec(member.clone(), 1..=2)
             )
-                .prop_map(|(shift, mode, policy, mut devices)| {
+                .prop_map(|(shift, mode, policy, warm, mut devices)| {
+                    let warm = warm.map(|(path, has_data)| Warm { path, has_data });
                     let block = ByteSize(1 << shift);
                     let (size, cutoff) = (ByteSize(1 << (shift + 3)), Some(ByteSize::mib(4)));
                     let cutoff = cutoff.filter(|_| shift % 2 == 0);
@@ -118,8 +120,17 @@ fn stack() -> impl Strategy<Value = Stack> {
                     let dirty = Some(ByteSize(1 << (shift + 2))).filter(|_| shift % 3 == 0);
                     let age = Some(Latency(5_000_000)).filter(|_| shift % 2 == 0);
                     let write_back = is_write_back.then_some(WriteBack { dirty, age });
-                    Node::Cache(Cache { size, block, mode, policy, cutoff, write_back, devices })
-                        .into()
+                    Node::Cache(Cache {
+                        size,
+                        block,
+                        mode,
+                        policy,
+                        cutoff,
+                        write_back,
+                        warm,
+                        devices,
+                    })
+                    .into()
                 }),
             (1_u64..=16384, layout, members()).prop_map(|(chunk, layout, members)| {
                 Node::Raid0(Raid0 { chunk: ByteSize::kib(4 * chunk), layout, members }).into()

@@ -3,6 +3,8 @@
 #[path = "../../../../crates/cache/tests/traces/mod.rs"]
 mod traces;
 
+use std::io;
+
 use braid_bench::args::Args;
 use braid_bench::stats::{Estimate, Target, median};
 use braid_bench::table::Table;
@@ -96,7 +98,7 @@ fn quick(trace: &[u64]) -> f64 {
 
 fn add_index(table: &mut Table, name: &str, policy: CachePolicy) -> Result<()> {
     let failed = || Error::io("memory of a cache");
-    let origin = Ram::new(1 << 20).map_err(failed())?;
+    let origin = Ram::new(1 << 20).map_err(io::Error::from).map_err(failed())?;
     let mut shares = Vec::new();
     for size in [16 << 20, 56 << 20, 64 << 20, (64 << 20) + 4096] {
         let (mode, block) = (CacheMode::WriteThrough, 4096);
