@@ -102,6 +102,8 @@ pub(crate) struct Log {
     text: String,
     area: u64,
     written: Cell<u64>,
+    /// Where the next superblock goes: not over the last one that is durable.
+    place: Cell<u64>,
     pub(crate) ring: RefCell<Ring>,
     /// Records before this position are durable.
     pub(crate) durable: Cell<u64>,
@@ -124,15 +126,15 @@ async fn read(dev: &Dev, pool: &Pool, offset: u64, len: u64) -> Result<Buf, LogE
     done.payload.into_one().ok_or(LogError::Device(Errno::IO))
 }
 
-/// The superblock that counts; none if nothing there is one.
-async fn newest(dev: &Dev, pool: &Pool) -> Result<Option<Superblock>, LogError> {
-    let (mut newest, mut damage): (Option<Superblock>, _) = (None, None);
+/// The superblock that counts, and where it lies; none if nothing there is one.
+async fn newest(dev: &Dev, pool: &Pool) -> Result<Option<(Superblock, u64)>, LogError> {
+    let (mut newest, mut damage): (Option<(Superblock, u64)>, _) = (None, None);
     let room = dev.limits().size;
     for offset in [0, BLOCK] {
         let bytes = read(dev, pool, offset, BLOCK).await?;
         match Superblock::parse(&bytes, room) {
-            Ok(one) if newest.as_ref().is_none_or(|other| other.written < one.written) => {
-                newest = Some(one);
+            Ok(one) if newest.as_ref().is_none_or(|(other, _)| other.written < one.written) => {
+                newest = Some((one, offset));
             }
             Err(why) if Superblock::is_one(&bytes) => damage = Some(why),
             Ok(_) | Err(_) => {}
@@ -238,12 +240,13 @@ impl Log {
             found => found?,
         };
         let is_others = |found: &Superblock| found.life.origin != setup.origin;
-        let counts =
-            |found: &Superblock| !(setup.is_forsaken || setup.is_forced && is_others(found));
+        let counts = |(found, _): &(Superblock, u64)| {
+            !(setup.is_forsaken || setup.is_forced && is_others(found))
+        };
         let mut replayed = Replayed { is_new: true, ..Replayed::default() };
         let mut life = Life { uuid: setup.uuid, generation: 0, origin: setup.origin };
-        let mut written = 0;
-        if let Some(found) = found.filter(counts) {
+        let (mut written, mut place) = (0, 0);
+        if let Some((found, at)) = found.filter(counts) {
             replayed = Replayed::default();
             if is_others(&found) {
                 let mut bytes = 0;
@@ -266,6 +269,7 @@ impl Log {
                 origin.start(Io::flush()).await.result.map_err(LogError::Origin)?;
             }
             (life, written) = (found.life, found.written + 1);
+            place = BLOCK - at;
         }
         if read_only {
             return Ok((None, replayed));
@@ -279,6 +283,7 @@ impl Log {
             text: setup.text.clone(),
             area,
             written: Cell::new(written),
+            place: Cell::new(place),
             ring: RefCell::new(Ring::new(area - RING_START)),
             durable: Cell::new(0),
             writes: Cell::new(0),
@@ -304,10 +309,12 @@ impl Log {
         };
         let mut block = self.pool.get_wait(BLOCK as usize).await;
         superblock.encode_into(&mut block);
-        let offset = self.written.get() % 2 * BLOCK;
         // Also one that failed may be there.
         self.written.set(self.written.get() + 1);
-        self.dev.start(Io::write(offset, block, Flags::FUA)).await.result
+        let place = self.place.get();
+        self.dev.start(Io::write(place, block, Flags::FUA)).await.result?;
+        self.place.set(BLOCK - place);
+        Ok(())
     }
 
     /// Records before `tail` do not count any more.

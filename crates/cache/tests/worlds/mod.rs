@@ -111,7 +111,8 @@ impl World {
                 dev: Dev::new(log.clone()),
                 origin: OriginId { size: SIZE, digest: [7; 16] },
                 text: "origin".to_owned(),
-                uuid: [left.is_forsaken.into(); 16],
+                // Another one each time: records of a log that was given up are there still.
+                uuid: u128::from(seed).to_le_bytes(),
                 is_forced: false,
                 is_forsaken: left.is_forsaken,
                 forsake: shape.remembers.then(|| Box::new(forsake) as Box<_>),

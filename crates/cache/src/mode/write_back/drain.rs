@@ -18,6 +18,8 @@ use crate::marks::SECTOR;
 
 /// Runs on their way at once.
 const DEPTH: usize = 8;
+/// Of the bound of what is dirty, the part after which the origin is flushed.
+const PARTS: u64 = 64;
 /// Bytes of a run, at most.
 const RUN: u64 = 512 << 10;
 /// Nobody has asked for anything for so long: the origin has time.
@@ -75,14 +77,39 @@ impl WriteBack {
         }
         let phase = self.phase.get();
         let durable = self.logged().map(|log| log.durable.get());
-        let (mut blocks, mut result) = (Vec::new(), Ok(()));
         let mut next = 0;
+        loop {
+            self.drain_some(&mut next, durable).await?;
+            if self.phase.get() == Phase::Logged {
+                self.retire().await?;
+            }
+            if self.run_from(next).is_none() {
+                break;
+            }
+            // There is room again for those who wait.
+            self.changed.notify();
+        }
+        match self.phase.get() {
+            // What was dirty when it failed was perhaps not all drained by a round that began before.
+            Phase::LogFailing if phase == Phase::LogFailing => self.forsake().await,
+            Phase::LogFailing => Err(Errno::IO),
+            Phase::Logged | Phase::LogGivenUp | Phase::Volatile => Ok(()),
+        }
+    }
+
+    /// Drains a part of what is dirty, from block `next` on, and flushes the origin: so much that the flush
+    /// costs little, and so little that nobody waits long for it.
+    async fn drain_some(&self, next: &mut u64, durable: Option<u64>) -> Result<(), Errno> {
+        let (mut blocks, mut result) = (Vec::new(), Ok(()));
+        let mut left = (self.dirty_blocks / PARTS).max(DEPTH as u64 / 2);
         let mut under_way = Crowd::new();
         loop {
             while under_way.len() < DEPTH
-                && let Some(run) = self.run_from(next)
+                && left > 0
+                && let Some(run) = self.run_from(*next)
             {
-                next = run.end;
+                *next = run.end;
+                left = left.saturating_sub(run.end - run.start);
                 under_way.push(self.drain_run(run, durable));
             }
             if under_way.len() == 0 {
@@ -94,16 +121,8 @@ impl WriteBack {
                 Err(errno) => result = Err(errno),
             }
         }
-        drop(under_way);
         self.make_durable(&blocks).await?;
-        result?;
-        match self.phase.get() {
-            Phase::Logged => self.retire().await,
-            // What was dirty when it failed was perhaps not all drained by a round that began before.
-            Phase::LogFailing if phase == Phase::LogFailing => self.forsake().await,
-            Phase::LogFailing => Err(Errno::IO),
-            Phase::LogGivenUp | Phase::Volatile => Ok(()),
-        }
+        result
     }
 
     /// Blocks beside each other with something dirty: the first from `block` on.
