@@ -101,7 +101,7 @@ impl WriteBack {
     /// costs little, and so little that nobody waits long for it.
     async fn drain_some(&self, next: &mut u64, durable: Option<u64>) -> Result<(), Errno> {
         let (mut blocks, mut result) = (Vec::new(), Ok(()));
-        let mut left = (self.dirty_blocks / PARTS).max(DEPTH as u64 / 2);
+        let mut left = (self.dirty_blocks.get() / PARTS).max(DEPTH as u64 / 2);
         let mut under_way = Crowd::new();
         loop {
             while under_way.len() < DEPTH
