@@ -192,3 +192,41 @@ fn a_cache_is_warm_when_it_comes_up_again() {
     let output = scratch.run(&["up", stack, "--name", "v", "--attach", "none"]);
     output.fails(3, &["else.txt is something else", "next:"]);
 }
+
+/// Of two caches, one is too small for its loop, and the other larger than all that is read.
+#[test]
+fn a_budget_goes_where_it_saves_most() {
+    let scratch = Scratch::new();
+    let stack = "cache(size=8M, policy=lru, model(usb-flash, size=64M, latency=0.1ms, read=1G/s))";
+    let hungry = scratch.up(stack, &["--name", "hungry", "--attach", "none"]);
+    let sated = scratch.up(stack, &["--name", "sated", "--attach", "none"]);
+    let share = |arguments: &[&str]| {
+        let all = [&["cache", "share", "20M", "hungry", "sated", "--json"], arguments].concat();
+        scratch.run(&all).ok().json()
+    };
+    let early = share(&[]);
+    assert_eq!(early["caches"][0]["kept_because"], "too few reads to judge by", "{early:#}");
+    for (volume, span, rounds) in [(&hungry, 12 * MIB, 5), (&sated, MIB, 40)] {
+        let mut client = volume.client();
+        for _ in 0..rounds {
+            for offset in (0..span).step_by(64 << 10) {
+                client.read(offset, 64 << 10).expect("a read");
+            }
+        }
+    }
+    let sizes = || [&hungry, &sated].map(|volume| count(&volume.status(), "size_bytes"));
+    let planned = share(&["--plan"]);
+    assert_eq!(sizes(), [8 * MIB, 8 * MIB], "a plan changes nothing");
+    let done = share(&[]);
+    assert_eq!(done["caches"], planned["caches"]);
+    let [more, less] = sizes();
+    assert!(more >= 12 * MIB && less <= 4 * MIB && more + less <= 20 * MIB, "{done:#}");
+    assert_eq!(done["taken_bytes"], more + less);
+    let text = scratch.run(&["cache", "share", "20M", "hungry", "sated", "--plan"]).ok();
+    assert!(text.out.contains("all would take "), "{text}");
+    let small = scratch.run(&["cache", "share", "1M", "hungry", "sated"]);
+    small.fails(3, &["1 MiB is less than what these caches have at least", "next:"]);
+    assert_eq!(sizes(), [more, less]);
+    hungry.down();
+    sated.down();
+}

@@ -16,6 +16,8 @@ pub(crate) enum Cache {
     Resize(CacheResize),
     /// Have a volume's cache treat writes otherwise
     Mode(CacheMode),
+    /// Divide one budget of memory among the caches of several volumes
+    Share(CacheShare),
     /// Say what another size or another policy would hit, by what was read so far
     Advise(CacheAdvise),
 }
@@ -40,6 +42,25 @@ pub(crate) struct CacheResize {
     pub(crate) volume: OneVolume,
     /// Its memory, such as 2G
     pub(crate) size: braid_stack::ByteSize,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "By what was read so far (`braid cache advise`), each gets the size that saves the most \
+                  waiting. Run it again, by a timer for instance, and memory follows the load."
+)]
+pub(crate) struct CacheShare {
+    /// Memory for all of them, such as 8G
+    pub(crate) budget: braid_stack::ByteSize,
+    /// The volumes, each of which has one cache
+    #[arg(required = true, value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) plan: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -275,7 +275,7 @@ pub(super) fn give_long(
 }
 
 /// Has an order carried out; answers what was done.
-fn carried_out(volume: &str, order: &Order, bytes: u64) -> Result<String, Failure> {
+pub(super) fn carried_out(volume: &str, order: &Order, bytes: u64) -> Result<String, Failure> {
     check_name(volume)?;
     let places = Places::from_environment();
     let answer =

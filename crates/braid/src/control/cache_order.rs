@@ -2,21 +2,8 @@
 
 use braid_level::CacheMode;
 use braid_stack::{ByteSize, Cache, Node, Stack};
-use serde::{Deserialize, Serialize};
 
-/// An order about caches. `promised`: memory that other volumes have promised, in bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum CacheOrder {
-    /// Put a cache in front of the volume: with these parameters, as a stack has them.
-    Attach { parameters: String, promised: u64 },
-    /// Take off the cache that is in front of the volume.
-    Detach,
-    /// Give the volume's cache so much memory.
-    Resize { bytes: u64, promised: u64 },
-    /// Have it treat writes otherwise.
-    Mode { mode: String },
-}
+use super::order::CacheOrder;
 
 /// Why a stack cannot become what an order makes of it, with the next command for the volume `name`.
 #[derive(Clone, Debug, PartialEq, Eq)]

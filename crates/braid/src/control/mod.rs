@@ -22,12 +22,12 @@ mod order;
 mod server;
 mod status;
 
-pub(crate) use cache_order::{CacheOrder, one_cache};
+pub(crate) use cache_order::one_cache;
 pub(crate) use client::{
     ControlError, get_curves, get_status, get_statuses, post_order, post_stop, time_for,
 };
 pub(crate) use giver::Giver;
-pub(crate) use order::{Order, OrderAnswer, Outcome, WholeOrder};
+pub(crate) use order::{CacheOrder, Order, OrderAnswer, Outcome, WholeOrder};
 pub(crate) use server::{Event, Server, StopAnswer, Volume, serve};
 pub(crate) use status::{
     ArrayMember, ArrayStatus, AttachedStatus, CacheCurve, CacheStatus, CurvePoint, DeviceStatus,

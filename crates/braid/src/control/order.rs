@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::cache_order::CacheOrder;
-
 /// One order, for the array that it concerns: the one whose name or identifier is given, the one that
 /// has the member, the only one; a scrub and the limits of passes are for all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +73,20 @@ pub(crate) enum WholeOrder {
         file: PathBuf,
         force: bool,
     },
+}
+
+/// An order about caches. `promised`: memory that other volumes have promised, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum CacheOrder {
+    /// Put a cache in front of the volume: with these parameters, as a stack has them.
+    Attach { parameters: String, promised: u64 },
+    /// Take off the cache that is in front of the volume.
+    Detach,
+    /// Give the volume's cache so much memory.
+    Resize { bytes: u64, promised: u64 },
+    /// Have it treat writes otherwise.
+    Mode { mode: String },
 }
 
 /// What became of it.

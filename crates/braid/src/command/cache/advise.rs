@@ -35,7 +35,7 @@ pub(super) fn advise(options: &cli::CacheAdvise) -> Result<(), Failure> {
     Ok(())
 }
 
-fn curves_of(name: &str) -> Result<Vec<CacheCurve>, Failure> {
+pub(super) fn curves_of(name: &str) -> Result<Vec<CacheCurve>, Failure> {
     check_name(name)?;
     let socket = Places::from_environment().control(name);
     let curves = control::get_curves(&socket).map_err(|error| match error {

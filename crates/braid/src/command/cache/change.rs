@@ -1,6 +1,8 @@
 //! `braid cache attach`, `detach`, `resize`, `mode`: done to a volume that is up, and remembered.
 
-use super::super::member::give_long;
+use braid_stack::ByteSize;
+
+use super::super::member::{carried_out, give_long};
 use super::super::stacks::promised_but;
 use crate::cli;
 use crate::control::{CacheOrder, Order};
@@ -19,8 +21,20 @@ pub(super) fn detach(volume: &cli::OneVolume) -> Result<(), Failure> {
 }
 
 pub(super) fn resize(resize: &cli::CacheResize) -> Result<(), Failure> {
-    let promised = promised_but(&Places::from_environment(), Some(&resize.volume.name));
-    give(&resize.volume, CacheOrder::Resize { bytes: resize.size.bytes(), promised })
+    let order = resize_order(&resize.volume.name, resize.size);
+    give(&resize.volume, order)
+}
+
+/// Resizes, and says nothing.
+pub(super) fn resize_to(name: &str, size: ByteSize) -> Result<(), Failure> {
+    let order = resize_order(name, size);
+    carried_out(name, &Order::Cache(order.clone()), 0)?;
+    remember(name, &order)
+}
+
+fn resize_order(name: &str, size: ByteSize) -> CacheOrder {
+    let promised = promised_but(&Places::from_environment(), Some(name));
+    CacheOrder::Resize { bytes: size.bytes(), promised }
 }
 
 pub(super) fn mode(mode: &cli::CacheMode) -> Result<(), Failure> {
@@ -29,8 +43,11 @@ pub(super) fn mode(mode: &cli::CacheMode) -> Result<(), Failure> {
 
 /// Has it carried out, and notes it, so that the volume is brought up as it is now.
 fn give(volume: &cli::OneVolume, order: CacheOrder) -> Result<(), Failure> {
-    let name = &volume.name;
-    give_long(name, &Order::Cache(order.clone()), 0, volume.json)?;
+    give_long(&volume.name, &Order::Cache(order.clone()), 0, volume.json)?;
+    remember(&volume.name, &order)
+}
+
+fn remember(name: &str, order: &CacheOrder) -> Result<(), Failure> {
     let file = Places::from_environment().config_file(name);
     if !file.exists() {
         return Ok(());

@@ -2,7 +2,9 @@
 
 mod advice;
 mod advise;
+mod budget;
 mod change;
+mod share;
 mod show;
 
 use crate::cli;
@@ -14,6 +16,7 @@ pub(super) fn cache(cache: &cli::Cache) -> Result<(), Failure> {
         cli::Cache::Detach(volume) => change::detach(volume),
         cli::Cache::Resize(options) => change::resize(options),
         cli::Cache::Mode(options) => change::mode(options),
+        cli::Cache::Share(options) => share::share(options),
         cli::Cache::Advise(options) => advise::advise(options),
     }
 }
