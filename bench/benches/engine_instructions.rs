@@ -7,8 +7,8 @@
 //! * `raid1_read`, `raid1_write`: one request of two healthy members, whose superblocks say
 //!   "active"; `raid1_write_bitmap`: the same where the bit is set already;
 //! * `ram_read`: one read of a RAM disk; `cache_hit`: the same block of a cache in front of it, which
-//!   holds it and does not sample it for its curve, as seven of eight are; `cache_hits`: all 256 blocks
-//!   of the disk, sampled or not;
+//!   holds it and does not sample it for its curve, as nearly all are; `cache_hits`: all 256 blocks of
+//!   the disk, sampled or not;
 //! * `bare_copy`: the member and offset by arithmetic, and the copy; `bare_two_copies`: into both
 //!   members.
 //!
@@ -202,7 +202,7 @@ fn cache_hit((dev, payload): (Dev, Payload)) -> (Dev, Completion) {
     (dev, completion)
 }
 
-// All blocks of it, of which one in eight is sampled for one miniature of each policy or more.
+// All blocks of it, also those that are sampled.
 #[library_benchmark]
 #[bench::s3_fifo(cache(CachePolicy::S3Fifo))]
 fn cache_hits((dev, mut payload): (Dev, Payload)) -> (Dev, Payload) {

@@ -179,7 +179,7 @@ fn rapiddisk() {
     skip_unless_root!();
     skip_without!("fio", "mkfs.ext4");
     let more = ["--scale", "0.04", "--repetitions", "1"];
-    try_preset("rapiddisk", 40, &more, &Cut::Jobs(&["loop*"]));
+    try_preset("rapiddisk", 40, &more, &Cut::Jobs(&["loop*", "cached*"]));
 }
 
 #[test]

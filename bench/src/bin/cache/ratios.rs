@@ -108,6 +108,6 @@ fn add_index(table: &mut Table, name: &str, policy: CachePolicy) -> Result<()> {
     }
     let most = shares.iter().copied().fold(0.0, f64::max);
     let shown = [format!("{most:.3} %"), String::new()];
-    add(table, name, shown, Estimate::of(&shares), Target::AtMost(1.5));
+    add(table, name, shown, Estimate::of(&[most]), Target::AtMost(1.5));
     Ok(())
 }
