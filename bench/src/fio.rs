@@ -69,7 +69,21 @@ pub fn require() -> Result<()> {
 /// # Errors
 /// If fio fails, or does nothing.
 pub fn run(subject: Subject<'_>, workload: &Workload, seconds: f64) -> Result<Outcome> {
+    run_flushing(subject, workload, seconds, 0)
+}
+
+/// The same with a flush after each `every` writes; with none if that is 0.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_flushing(
+    subject: Subject<'_>,
+    workload: &Workload,
+    seconds: f64,
+    every: u32,
+) -> Result<Outcome> {
     let mut command = command(subject, workload);
+    command.arg(format!("--fsync={every}"));
     // fio reads a bare number as seconds, and no fractions of them.
     let runtime_ms = (seconds * 1000.0) as u64;
     command.arg("--time_based=1").arg(format!("--runtime={runtime_ms}ms"));

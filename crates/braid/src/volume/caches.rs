@@ -38,25 +38,6 @@ fn ppm(share: f64) -> u64 {
     (share * 1e6).round() as u64
 }
 
-/// What is not as it should be with caches.
-pub(super) fn warnings(caches: &[CacheStatus]) -> Vec<String> {
-    let of = |cache: &CacheStatus| {
-        let write_back = cache.write_back.as_ref()?;
-        let of_log = write_back.log_error.as_ref().map(|error| {
-            let log = write_back.log.as_deref().unwrap_or_default();
-            format!(
-                "{log}: the log failed ({error}): FLUSH goes to the origin now, which takes longer"
-            )
-        });
-        let of_origin = write_back.drain_error.as_ref().map(|error| {
-            let bytes = write_back.dirty_bytes;
-            format!("{bytes} bytes of the cache are not on the origin, which fails ({error})")
-        });
-        Some(of_log.into_iter().chain(of_origin))
-    };
-    caches.iter().filter_map(of).flatten().collect()
-}
-
 fn write_back_of(one: &AtCache) -> Option<WriteBackStatus> {
     let status = one.cache.write_back_status()?;
     let flushed_to = match status.phase {

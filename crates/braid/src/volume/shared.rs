@@ -59,10 +59,9 @@ impl control::Volume for Shared {
         let caches = remote.map_or(Vec::new(), caches::all);
         let asked = silent.first().map(|shard| Silent { shard: *shard, waited: shard::PATIENCE });
         let Verdict { state, why, next } =
-            verdict::judge(&self.spec.name, &members, &arrays, asked);
+            verdict::judge(&self.spec.name, &members, &arrays, &caches, asked);
         let mut warnings = self.warnings.clone();
         warnings.extend(verdict::warnings_of_gone(&members));
-        warnings.extend(caches::warnings(&caches));
         Status {
             output_version: OUTPUT_VERSION,
             name: self.spec.name.clone(),

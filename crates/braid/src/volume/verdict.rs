@@ -5,7 +5,7 @@
 //!   failed    an array has stopped             │ the worst
 //!   degraded  members are missing              │ of all
 //!   resyncing copies, or parity, may not fit   │ arrays
-//!   failing   a member without redundancy failed, or its file is gone
+//!   failing   a member without redundancy failed, or its file is gone; a cache cannot drain, or its log failed
 //!   online    none of that
 //! ```
 //!
@@ -14,8 +14,9 @@
 use std::time::Duration;
 
 use braid_shell::shell_path;
+use braid_stack::ByteSize;
 
-use crate::control::{ArrayStatus, LeftOutStatus, MemberStatus};
+use crate::control::{ArrayStatus, CacheStatus, LeftOutStatus, MemberStatus};
 
 /// What a status says first.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,12 +39,15 @@ pub(super) fn judge(
     volume: &str,
     members: &[MemberStatus],
     arrays: &[ArrayStatus],
+    caches: &[CacheStatus],
     silent: Option<Silent>,
 ) -> Verdict {
     silent
         .map(|silent| stalled(volume, silent))
         .or_else(|| worst_of(volume, arrays))
+        .or_else(|| caches.iter().find_map(undrained))
         .or_else(|| failing(volume, members, arrays))
+        .or_else(|| caches.iter().find_map(|cache| unlogged(volume, cache)))
         .or_else(|| gone(volume, members, arrays))
         .unwrap_or(Verdict { state: "online", why: None, next: None })
 }
@@ -65,6 +69,42 @@ fn stalled(volume: &str, silent: Silent) -> Verdict {
              ends its process and gets the device back"
         )),
     )
+}
+
+/// A cache whose origin does not take what is dirty.
+fn undrained(cache: &CacheStatus) -> Option<Verdict> {
+    let write_back = cache.write_back.as_ref()?;
+    let error = write_back.drain_error.as_ref()?;
+    let kept = match write_back.flushed_to.as_str() {
+        "log" => "what was flushed is in its log",
+        _ => "it is in memory alone",
+    };
+    Some(verdict(
+        "failing",
+        format!(
+            "{:#} of its cache cannot be written to the origin ({error}): {kept}",
+            ByteSize(write_back.dirty_bytes)
+        ),
+        Some(
+            "look at the origin's members (`dmesg`): it is tried again, and the volume must not go down \
+             before"
+                .to_owned(),
+        ),
+    ))
+}
+
+/// A cache whose log's device failed.
+fn unlogged(volume: &str, cache: &CacheStatus) -> Option<Verdict> {
+    let write_back = cache.write_back.as_ref()?;
+    let error = write_back.log_error.as_ref()?;
+    Some(verdict(
+        "failing",
+        format!("the log of its cache failed ({error}): FLUSH waits for the origin"),
+        Some(format!(
+            "`braid cache mode {volume} write-through`; or `braid down {volume}`, and `braid up` with \
+             another log"
+        )),
+    ))
 }
 
 /// The worst of the arrays that are not as they should be.
@@ -235,9 +275,9 @@ fn gone(volume: &str, members: &[MemberStatus], arrays: &[ArrayStatus]) -> Optio
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    use super::{ArrayStatus, judge};
+    use super::{ArrayStatus, Verdict, judge};
 
     fn raid5(in_sync: [bool; 3], resync_from_bytes: Option<u64>) -> ArrayStatus {
         let array = json!({
@@ -254,10 +294,42 @@ mod tests {
 
     #[test]
     fn a_reconstruction_from_parity_in_doubt_is_told() {
-        let why = |array| judge("home", &[], &[array], None).why.unwrap_or_default();
+        let why = |array| judge("home", &[], &[array], &[], None).why.unwrap_or_default();
         let doubt = "parity from byte 4096 of each member's data on was in doubt";
         assert!(why(raid5([true, true, false], Some(4096))).contains(doubt));
         assert!(!why(raid5([true, true, false], None)).contains("in doubt"));
         assert!(!why(raid5([true; 3], Some(4096))).contains("in doubt"));
+    }
+
+    #[test]
+    fn a_cache_that_cannot_drain_needs_somebody() {
+        let mut cache = json!({
+            "cache": "cache(…)", "mode": "write-back", "policy": "lru", "block_bytes": 4096,
+            "size_bytes": 1 << 20, "used_bytes": 8192, "index_bytes": 0, "reads": 0, "writes": 2,
+            "cache_hits": 0, "cache_misses": 0, "replacement": 0, "write_replacement": 0,
+            "read_invalidates": 0, "write_invalidates": 0, "uncached_reads": 0, "uncached_writes": 0,
+            "disk_reads": 0, "disk_writes": 1, "cache_reads": 0, "cache_writes": 2, "bytes_read": 0,
+            "bytes_from_ram": 0, "bytes_from_origin": 0, "bytes_written": 8192,
+            "write_back": {
+                "flushed_to": "log", "dirty_bytes": 8192, "dirty_limit_bytes": 1 << 19,
+                "oldest_dirty_ms": 5, "drained_bytes": 0, "log": "l.img", "log_size_bytes": 1 << 20,
+                "log_used_bytes": 8192, "log_writes": 1, "log_written_bytes": 8192,
+                "replayed_bytes": 0, "drain_error": null, "log_error": null,
+            },
+        });
+        let judged = |cache: &Value| {
+            let cache = serde_json::from_value(cache.clone()).expect("a status");
+            judge("home", &[], &[], &[cache], None)
+        };
+        assert_eq!(judged(&cache).state, "online");
+        cache["write_back"]["log_error"] = json!("EIO");
+        assert!(
+            judged(&cache).why.unwrap_or_default().contains("the log of its cache failed (EIO)")
+        );
+        cache["write_back"]["drain_error"] = json!("ENOSPC");
+        let Verdict { state, why, next } = judged(&cache);
+        assert_eq!(state, "failing");
+        assert!(why.unwrap_or_default().contains("8 KiB of its cache cannot be written"));
+        assert!(next.unwrap_or_default().contains("it is tried again"));
     }
 }
