@@ -21,7 +21,7 @@ pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
 /// A stack expression says what a volume is made of:
 ///
 ///     raid0(chunk=64K, /dev/sdb, /dev/sdc)     raid5(a.img, b.img, c.img)
-///     ram(1G)                                  model(usb-flash, size=2G, bus=usb2:0)
+///     ram(1G)                                  cache(size=1G, /dev/sdb)
 ///
 /// Exit status: 0 well, 1 failed, 2 wrong usage, 3 refused by a safety rule.
 #[derive(Debug, Parser)]
