@@ -44,28 +44,6 @@ impl Canary {
         Canary::RewriteCountsAsDrained,
         Canary::ForsakenBeforeDrain,
     ];
-
-    /// Whether this fault is planted in this thread.
-    #[cfg(feature = "canary")]
-    pub(crate) fn is_planted(self) -> bool {
-        PLANTED.get() == Some(self)
-    }
-
-    /// Whether this fault is planted in this thread: never, without the feature.
-    #[cfg(not(feature = "canary"))]
-    #[inline(always)]
-    pub(crate) const fn is_planted(self) -> bool {
-        false
-    }
 }
 
-#[cfg(feature = "canary")]
-thread_local! {
-    static PLANTED: std::cell::Cell<Option<Canary>> = const { std::cell::Cell::new(None) };
-}
-
-/// Plants `canary` in every cache of this thread, or takes out the one that is planted.
-#[cfg(feature = "canary")]
-pub fn plant(canary: Option<Canary>) {
-    PLANTED.set(canary);
-}
+braid_engine::plantable!(Canary);

@@ -72,7 +72,7 @@ impl Memory {
     }
 
     /// Takes off what lies beyond `len` bytes, as far as it is whole parts; it is answered, to be dropped
-    /// elsewhere. What is left of a part that is cut reads as before, and is not used.
+    /// elsewhere. What is cut off a part that stays is given back, and not used.
     pub(crate) fn shrink(&mut self, len: usize) -> Memory {
         let parts = self.parts.split_off(len.div_ceil(PART).min(self.parts.len()));
         if let Some(last) = self.parts.last() {

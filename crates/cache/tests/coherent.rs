@@ -14,7 +14,7 @@ use braid_engine::{Dev, Device, Offered, Pending};
 use braid_level::{CacheMode, CachePolicy};
 use braid_mem::Pool;
 use braid_seed::Rng;
-use braid_sim::{Client, Fault, Load, Sim, SimDisk, Target, for_each_seed};
+use braid_sim::{Client, Fault, Load, Mismatch, Sim, SimDisk, Target, for_each_seed};
 
 const SIZE: u64 = 256 << 10;
 
@@ -96,20 +96,31 @@ async fn check_equal(dev: &Dev, pool: &Pool, disk: &SimDisk) {
     }
 }
 
+/// What a crash at some event leaves that it must not, if anything.
+fn crash_at_every_event(
+    sim: &Sim,
+    disk: &SimDisk,
+    client: &Client,
+    mut dice: Rng,
+) -> Rc<RefCell<Option<Mismatch>>> {
+    let (oracle, disk) = (Rc::clone(&client.oracle), disk.clone());
+    let found = Rc::new(RefCell::new(None));
+    let seen = Rc::clone(&found);
+    sim.observe(move || {
+        let image = disk.crash_image(&mut dice).to_vec();
+        if let Err(mismatch) = oracle.borrow().check_crash(&image) {
+            seen.borrow_mut().get_or_insert(mismatch);
+        }
+    });
+    found
+}
+
 /// At every moment a crash of the disk leaves what it would without a cache.
 #[test]
 fn what_is_read_was_written_and_the_origin_is_complete() {
     for_each_seed("coherent::what_is_read_was_written_and_the_origin_is_complete", 200, |seed| {
         let World { sim, disk, cache, mut client, mut dice } = world(seed);
-        let (oracle, origin, mut crash) = (Rc::clone(&client.oracle), disk.clone(), dice.fork());
-        let found = Rc::new(RefCell::new(None));
-        let seen = Rc::clone(&found);
-        sim.observe(move || {
-            let image = origin.crash_image(&mut crash).to_vec();
-            if let Err(mismatch) = oracle.borrow().check_crash(&image) {
-                seen.borrow_mut().get_or_insert(mismatch);
-            }
-        });
+        let found = crash_at_every_event(&sim, &disk, &client, dice.fork());
         resize_now_and_then(&sim, &cache, dice.fork());
         let load = load(&mut dice);
         let report = sim.block_on(async move { client.run(load).await });
@@ -264,15 +275,7 @@ fn caches_come_and_go_under_load() {
         let offered = Offered::from(Dev::new(disk.clone()));
         let pool = Pool::new(4 << 20).expect("memory");
         let mut client = Client::new(Dev::new(Front(offered.clone())), pool, dice.fork());
-        let (oracle, origin, mut crash) = (Rc::clone(&client.oracle), disk.clone(), dice.fork());
-        let found = Rc::new(RefCell::new(None));
-        let seen = Rc::clone(&found);
-        sim.observe(move || {
-            let image = origin.crash_image(&mut crash).to_vec();
-            if let Err(mismatch) = oracle.borrow().check_crash(&image) {
-                seen.borrow_mut().get_or_insert(mismatch);
-            }
-        });
+        let found = crash_at_every_event(&sim, &disk, &client, dice.fork());
         let (handle, mut whims, front) = (sim.handle(), dice.fork(), offered.clone());
         sim.handle().spawn("caches", async move {
             for _ in 0..whims.within(1..=60) {

@@ -78,28 +78,39 @@ impl Canary {
     pub fn name(self) -> String {
         format!("{self:?}")
     }
-
-    /// Whether this fault is planted in this thread.
-    #[cfg(feature = "canary")]
-    pub(crate) fn is_planted(self) -> bool {
-        PLANTED.get() == Some(self)
-    }
-
-    /// Whether this fault is planted in this thread: never, without the feature.
-    #[cfg(not(feature = "canary"))]
-    #[inline(always)]
-    pub(crate) const fn is_planted(self) -> bool {
-        false
-    }
 }
 
-#[cfg(feature = "canary")]
-thread_local! {
-    static PLANTED: std::cell::Cell<Option<Canary>> = const { std::cell::Cell::new(None) };
+/// What it takes to plant the faults of a type: in the crate that has the type, if that has its feature
+/// `canary`.
+#[macro_export]
+macro_rules! plantable {
+    ($canary:ty) => {
+        impl $canary {
+            /// Whether this fault is planted in this thread.
+            #[cfg(feature = "canary")]
+            pub(crate) fn is_planted(self) -> bool {
+                PLANTED.get() == Some(self)
+            }
+
+            /// Whether this fault is planted in this thread: never, without the feature.
+            #[cfg(not(feature = "canary"))]
+            #[inline(always)]
+            pub(crate) const fn is_planted(self) -> bool {
+                false
+            }
+        }
+
+        #[cfg(feature = "canary")]
+        thread_local! {
+            static PLANTED: std::cell::Cell<Option<$canary>> = const { std::cell::Cell::new(None) };
+        }
+
+        /// Plants a fault in this thread, or takes out the one that is planted.
+        #[cfg(feature = "canary")]
+        pub fn plant(canary: Option<$canary>) {
+            PLANTED.set(canary);
+        }
+    };
 }
 
-/// Plants `canary` in every array of this thread, or takes out the one that is planted.
-#[cfg(feature = "canary")]
-pub fn plant(canary: Option<Canary>) {
-    PLANTED.set(canary);
-}
+plantable!(Canary);

@@ -51,14 +51,17 @@ impl Caching {
         self.stack.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Carries out an order, after those that are being carried out on the volume as a whole.
+    /// Carries out an order, if none is being carried out on the volume as a whole.
     pub(super) fn carry_out(
         &self,
         live: &Live,
         orders: &Orders,
         order: &CacheOrder,
     ) -> OrderAnswer {
-        let _one = live.hold();
+        let _one = match live.try_hold() {
+            Ok(one) => one,
+            Err(answer) => return answer,
+        };
         let before = self.stack();
         let after = match order.applied_to(&before) {
             Ok(after) => after,

@@ -14,7 +14,6 @@
 //!
 //! Source: "LZ4 Frame Format Description" 1.6.4.
 
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -22,6 +21,8 @@ use std::path::{Path, PathBuf};
 
 use braid_stack::ByteSize;
 use lz4_flex::frame::{BlockMode, BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
+
+use super::beside::Beside;
 
 /// Bytes that are read from, or written to, a volume at a time.
 pub(super) const PIECE: usize = 1 << 20;
@@ -85,7 +86,7 @@ pub(super) fn save(
         .content_checksum(true)
         .block_size(BlockSize::Max1MB)
         .block_mode(BlockMode::Independent);
-    let writer = BufWriter::with_capacity(PIECE, &new.file);
+    let writer = BufWriter::with_capacity(PIECE, new.file());
     let mut frame = FrameEncoder::with_frame_info(info, writer);
     let zeroes = vec![0; PIECE];
     let mut offset = 0;
@@ -106,57 +107,6 @@ pub(super) fn save(
 
 fn piece_len(left: u64) -> usize {
     usize::try_from(left).map_or(PIECE, |left| left.min(PIECE))
-}
-
-/// A new file in the folder of another, which goes unless it takes that one's place.
-struct Beside {
-    file: File,
-    path: PathBuf,
-    is_placed: bool,
-}
-
-impl Beside {
-    fn create(path: &Path) -> io::Result<Beside> {
-        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let mut hidden = OsString::from(".");
-        hidden.push(name);
-        hidden.push(format!(".new-{}", std::process::id()));
-        let path = path.with_file_name(hidden);
-        // One that an earlier process of this number left.
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        Ok(Beside { file, path, is_placed: false })
-    }
-
-    /// Makes it durable, then gives it the name `path`; answers its length.
-    fn into_place(mut self, path: &Path, replace: bool) -> io::Result<u64> {
-        self.file.sync_all()?;
-        let len = self.file.metadata()?.len();
-        match replace {
-            true => std::fs::rename(&self.path, path)?,
-            false => {
-                let flags = rustix::fs::RenameFlags::NOREPLACE;
-                let here = rustix::fs::CWD;
-                rustix::fs::renameat_with(here, &self.path, here, path, flags)?;
-            }
-        }
-        self.is_placed = true;
-        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
-        Ok(len)
-    }
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        if !self.is_placed {
-            // There is nothing else to be done about it.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
 }
 
 /// An image that was verified.

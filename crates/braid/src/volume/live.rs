@@ -153,15 +153,9 @@ impl Live {
 
     /// Carries out an order, if its giver is still there when it begins.
     pub(super) fn carry_out(&self, order: &WholeOrder, orders: &Orders) -> OrderAnswer {
-        let _one = match self.one.try_lock() {
+        let _one = match self.try_hold() {
             Ok(one) => one,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                return OrderAnswer::refused(format!(
-                    "another order is being carried out on {}\n  next: again, when it is done",
-                    self.spec.name
-                ));
-            }
+            Err(answer) => return answer,
         };
         let begin = || match orders.begin() {
             true => Ok(()),
@@ -322,6 +316,21 @@ impl Live {
                 };
                 No::failed(format!("{name} is not resized to {wish:#}: {error}\n  next: {next}"))
             }
+        }
+    }
+
+    /// Lets no other order begin.
+    ///
+    /// # Errors
+    /// One is being carried out.
+    pub(super) fn try_hold(&self) -> Result<MutexGuard<'_, ()>, OrderAnswer> {
+        match self.one.try_lock() {
+            Ok(one) => Ok(one),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(OrderAnswer::refused(format!(
+                "another order is being carried out on {}\n  next: again, when it is done",
+                self.spec.name
+            ))),
         }
     }
 

@@ -16,6 +16,7 @@ mod admission;
 mod all_shards;
 mod arrays;
 mod attachment;
+mod beside;
 mod build;
 mod cache_log;
 mod caches;

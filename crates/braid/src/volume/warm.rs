@@ -13,7 +13,6 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use braid_cache::Cache;
@@ -22,6 +21,7 @@ use braid_mem::Pool;
 use braid_stack::{ByteSize, Stack};
 use braid_uring::Handle;
 
+use super::beside::Beside;
 use super::cache_log;
 
 /// Where a cache is kept, and what it is kept for.
@@ -147,27 +147,21 @@ impl Warm {
     pub(super) fn save(&self, cache: &Cache) -> io::Result<()> {
         let proof = proof(&self.below).unwrap_or_default();
         let left = cache.leave(format!("{}{BETWEEN}{proof}", self.identity), self.has_data);
-        let new = self.path.with_added_extension("new");
-        let write = || {
-            let mut options = File::options();
-            // What it holds is the origin's.
-            options.write(true).create(true).truncate(true).mode(0o600);
-            let mut file = BufWriter::with_capacity(1 << 20, options.open(&new)?);
-            file.write_all(&left.head().to_bytes())?;
-            if self.has_data {
-                let mut data = vec![0; left.head().block as usize];
-                for index in 0..left.head().kept.len() {
-                    left.read(index, &mut data);
-                    file.write_all(&data)?;
-                }
+        // Of a link, what it leads to is replaced.
+        let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let new = Beside::create(&path)?;
+        let mut file = BufWriter::with_capacity(1 << 20, new.file());
+        file.write_all(&left.head().to_bytes())?;
+        if self.has_data {
+            let mut data = vec![0; left.head().block as usize];
+            for index in 0..left.head().kept.len() {
+                left.read(index, &mut data);
+                file.write_all(&data)?;
             }
-            file.into_inner()?.sync_all()?;
-            fs::rename(&new, &self.path)
-        };
-        write().inspect_err(|_| {
-            // What cannot be removed is in the way of nothing.
-            let _ = fs::remove_file(&new);
-        })
+        }
+        file.flush()?;
+        drop(file);
+        new.into_place(&path, true).map(drop)
     }
 
     /// Where it is kept.
