@@ -20,6 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("nbd", &[]),
     ("parity", &[]),
+    ("published", &[]),
     ("seed", &[]),
     ("shell", &[]),
     ("sys", &[]),
