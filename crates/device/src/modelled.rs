@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use braid_block::{Io, Limits, Op};
 use braid_engine::{Device, Pending};
-use braid_model::{Bus, Profile, Timetable, Work};
+use braid_model::{Bus, BusProfile, Timetable, Work};
 use braid_uring::Handle;
 
 use crate::{Ram, RamDevice};
@@ -44,24 +44,24 @@ impl Default for Buses {
 }
 
 impl Modelled {
-    /// A device of `size` bytes that takes the time of `profile`, on the bus called `bus` (or
-    /// one of its own). The first device of a bus sets its rate.
+    /// A device of `size` bytes that takes the time of `device`, on the bus called `bus` (or
+    /// one of its own). The first device of a bus says what it is.
     ///
     /// # Errors
     /// As [`Ram::new`].
     pub fn new(
         size: u64,
-        profile: Profile,
+        device: Timetable,
+        of_bus: BusProfile,
         bus: Option<&str>,
         buses: &mut Buses,
     ) -> io::Result<Modelled> {
-        let make = || Arc::new(Mutex::new(Bus::new(profile.bus_rate)));
+        let make = || Arc::new(Mutex::new(Bus::new(of_bus)));
         let bus = match bus {
             Some(name) => Arc::clone(buses.named.entry(name.to_owned()).or_insert_with(make)),
             None => make(),
         };
-        let device = Mutex::new(Timetable::new(profile));
-        let schedule = Arc::new(Schedule { device, bus, epoch: buses.epoch });
+        let schedule = Arc::new(Schedule { device: Mutex::new(device), bus, epoch: buses.epoch });
         Ok(Modelled { ram: Ram::new(size)?, schedule })
     }
 

@@ -1,14 +1,38 @@
 //! Timing models: when would this device be done?
 //!
-//! * [`Profile`]: the constants of a kind of device; [`profile()`] looks one up by name.
+//! ```text
+//!  TOML ──parse, check──▶ Profile ──▶ Timetable: serve(bus, now, work) ──▶ when it is done
+//!  constants, each           │         plain   a rate and a latency
+//!  with its source           │         flash   commands, allocation units, merges      Bus: what
+//!                            │         disk    seeks, rotation, zones, write cache     several share
+//!                            └▶ Host   ram     copies and calls
+//! ```
+//!
+//! * [`Profile`]: the constants of one device, bus or host, and where each of them comes from.
 //! * [`Timetable`]: one device's schedule; [`Bus`]: what several devices share.
 //!
 //! A model is arithmetic: the time is an argument, in nanoseconds since any fixed moment, so that
 //! the same model runs in wall time, in a simulation, and in a prediction. Deliberately absent:
 //! clocks, randomness and contents.
 
+mod bus;
+mod disk;
+mod flash;
+mod host;
 mod profile;
 mod timetable;
+mod tools;
 
-pub use profile::{Profile, profile, profile_names};
-pub use timetable::{Bus, Timetable, Work};
+pub use bus::{Bus, BusProfile, Direction};
+pub use disk::Disk;
+pub use flash::{Flash, Wear};
+pub use host::{Copies, Host};
+pub use profile::{Constant, Kind, Profile, ProfileError, device_names, profile, profile_names};
+pub use timetable::{Plain, Ram, Timetable, Work};
+pub use tools::Tools;
+
+/// The time that `bytes` take at `rate` bytes per second, in nanoseconds, rounded up.
+fn nanoseconds(bytes: u64, rate: u64) -> u64 {
+    let ns = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(rate.max(1)));
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}

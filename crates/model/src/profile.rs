@@ -1,35 +1,427 @@
-//! The constants of kinds of devices.
+//! The constants of devices, buses and hosts: from TOML to checked values.
+//!
+//! ```toml
+//! kind = "usb-flash"
+//! label = "OCZ Rally2 2GB"
+//!
+//! [constant]
+//! command_us = [690, "where it comes from: data sheet, standard, kernel source, or a published row"]
+//! ```
+//!
+//! Invariants: every constant has a source; no constant is missing, unknown, out of its range, or in
+//! contradiction to another: the error names it. Deliberately absent: files; whoever reads one has
+//! its text.
 
-/// What a device of a kind takes for a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::bus::BusProfile;
+use crate::disk::Disk;
+use crate::flash::Flash;
+use crate::host::{Copies, Host};
+use crate::timetable::{Plain, Ram};
+use crate::tools::Tools;
+
+/// A device, a bus or a host.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// Rate of long reads, in bytes per second; at least 1.
-    pub read_rate: u64,
-    /// Rate of long writes, in bytes per second; at least 1.
-    pub write_rate: u64,
-    /// Time from a request to its first byte, unless it continues the one before, in
-    /// nanoseconds.
-    pub latency_ns: u64,
-    /// Rate of the bus it hangs on, in bytes per second; 0 for a bus that is never the limit.
-    pub bus_rate: u64,
+    /// What a person calls it.
+    pub label: String,
+    /// Bytes of the device, where that is known.
+    pub capacity: Option<u64>,
+    /// What it is, with its constants.
+    pub kind: Kind,
+    /// Every constant as it was given, by name.
+    pub constants: Vec<Constant>,
 }
 
-/// Every profile, by name.
-///
-/// `usb-flash`: a USB 2.0 stick of 2008, OCZ Rally2 2GB, as a public test measured one alone:
-/// `hdparm -t` 23.38 MB/s, `dd` writing 14.0 MB/s, 3.79 ms a random seek on the faster of two
-/// hosts. The rates hold for one request behind the other and so contain what a command costs.
-const PROFILES: &[(&str, Profile)] = &[(
+/// A constant and where it comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Constant {
+    /// Its name, which ends with its unit.
+    pub name: String,
+    /// Its value, in that unit; rates are bytes per second.
+    pub value: f64,
+    /// A data sheet, a standard, a file of the kernel, a row of a published measurement, or a fit.
+    pub source: String,
+}
+
+/// What a profile is of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// A rate and a latency.
+    Plain(Plain),
+    /// A USB stick.
+    Flash(Flash),
+    /// A hard disk.
+    Disk(Disk),
+    /// Memory.
+    Ram(Ram),
+    /// What devices share.
+    Bus(BusProfile),
+    /// A computer: its page cache, its calls.
+    Host(Host),
+    /// What copies of a process cost.
+    Copies(Copies),
+    /// What tools take on a device.
+    Tools(Tools),
+}
+
+impl Kind {
+    /// What the profile's `kind` says.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Plain(_) => "plain",
+            Kind::Flash(_) => "usb-flash",
+            Kind::Disk(_) => "disk",
+            Kind::Ram(_) => "ram",
+            Kind::Bus(_) => "bus",
+            Kind::Host(_) => "host",
+            Kind::Copies(_) => "copies",
+            Kind::Tools(_) => "tools",
+        }
+    }
+}
+
+/// Why a text is no profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProfileError {
+    /// It is no TOML: what the parser said, with the place.
+    Toml(String),
+    /// `kind` is none that there is.
+    Kind(String),
+    /// A constant is not there.
+    Missing(&'static str),
+    /// A constant that the kind does not have.
+    Unknown(String),
+    /// It is not `[number, "source"]`.
+    Form(String),
+    /// It is not what the key wants: `kind` and `label` a text, `capacity` a whole number.
+    Key(String),
+    /// It is out of its range.
+    Range {
+        /// Which constant.
+        name: &'static str,
+        /// What it is.
+        value: String,
+        /// What it must be.
+        must: &'static str,
+    },
+    /// It cannot be beside another.
+    Contradiction {
+        /// Which constant.
+        name: &'static str,
+        /// With what, and why.
+        why: String,
+    },
+}
+
+impl fmt::Display for ProfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Toml(why) => write!(f, "no TOML: {}", why.trim_end()),
+            Self::Kind(found) => write!(
+                f,
+                "kind is {found:?}; it is one of plain, usb-flash, disk, ram, usb-bus, channel, host, \
+                 copies, tools"
+            ),
+            Self::Missing(name) => write!(f, "{name} is missing"),
+            Self::Unknown(name) => write!(f, "{name} is no constant of this kind"),
+            Self::Form(name) => {
+                write!(f, "{name} must be [number, \"source\"]: a value and where it comes from")
+            }
+            Self::Key(name) => {
+                write!(
+                    f,
+                    "{name}: kind and label are texts, capacity is a whole number of bytes, constant a table"
+                )
+            }
+            Self::Range { name, value, must } => write!(f, "{name} is {value}; it must be {must}"),
+            Self::Contradiction { name, why } => write!(f, "{name} contradicts: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for ProfileError {}
+
+/// The constants of a text, each of which is asked for once.
+pub(crate) struct Constants<'a> {
+    left: BTreeMap<&'a str, f64>,
+}
+
+impl Constants<'_> {
+    fn take(&mut self, name: &'static str) -> Result<f64, ProfileError> {
+        self.left.remove(name).ok_or(ProfileError::Missing(name))
+    }
+
+    /// A number above zero.
+    pub(crate) fn positive(&mut self, name: &'static str) -> Result<f64, ProfileError> {
+        let value = self.take(name)?;
+        if value > 0.0 && value <= MOST {
+            return Ok(value);
+        }
+        let must = "above zero and at most 10^15";
+        Err(ProfileError::Range { name, value: value.to_string(), must })
+    }
+
+    /// A number that is not negative.
+    pub(crate) fn at_least_zero(&mut self, name: &'static str) -> Result<f64, ProfileError> {
+        let value = self.take(name)?;
+        if (0.0..=MOST).contains(&value) {
+            return Ok(value);
+        }
+        let must = "from zero to 10^15";
+        Err(ProfileError::Range { name, value: value.to_string(), must })
+    }
+
+    /// All that were not asked for yet.
+    pub(crate) fn rest(&mut self) -> impl Iterator<Item = (&str, f64)> {
+        std::mem::take(&mut self.left).into_iter()
+    }
+
+    pub(crate) fn contradiction(&self, name: &'static str, why: String) -> ProfileError {
+        ProfileError::Contradiction { name, why }
+    }
+}
+
+/// Beyond this no constant makes sense, and integers would be lost.
+const MOST: f64 = 1e15;
+
+impl Profile {
+    /// Reads a profile.
+    ///
+    /// # Errors
+    /// [`ProfileError`] names the constant.
+    pub fn parse(text: &str) -> Result<Profile, ProfileError> {
+        let table: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| ProfileError::Toml(error.to_string()))?;
+        let mut constants = Vec::new();
+        for (key, value) in &table {
+            match (key.as_str(), value) {
+                ("constant", toml::Value::Table(entries)) => {
+                    for (name, value) in entries {
+                        constants.push(Constant::parse(name, value)?);
+                    }
+                }
+                ("kind" | "label", toml::Value::String(_))
+                | ("capacity", toml::Value::Integer(0..)) => {}
+                ("kind" | "label" | "capacity" | "constant", _) => {
+                    return Err(ProfileError::Key(key.clone()));
+                }
+                _ => return Err(ProfileError::Unknown(key.clone())),
+            }
+        }
+        let text_of = |key: &'static str| {
+            table.get(key).and_then(toml::Value::as_str).ok_or(ProfileError::Missing(key))
+        };
+        let left = constants.iter().map(|one| (one.name.as_str(), one.value)).collect();
+        let mut asked = Constants { left };
+        let kind = match text_of("kind")? {
+            "plain" => Kind::Plain(Plain::of(&mut asked)?),
+            "usb-flash" => Kind::Flash(Flash::of(&mut asked)?),
+            "disk" => Kind::Disk(Disk::of(&mut asked)?),
+            "ram" => Kind::Ram(Ram::of(&mut asked)?),
+            "usb-bus" => Kind::Bus(BusProfile::usb(&mut asked)?),
+            "channel" => Kind::Bus(BusProfile::channel(&mut asked)?),
+            "host" => Kind::Host(Host::of(&mut asked)?),
+            "copies" => Kind::Copies(Copies::of(&mut asked)?),
+            "tools" => Kind::Tools(Tools::of(&mut asked)?),
+            other => return Err(ProfileError::Kind(other.to_owned())),
+        };
+        if let Some(name) = asked.left.keys().next() {
+            return Err(ProfileError::Unknown((*name).to_owned()));
+        }
+        let capacity = table.get("capacity").and_then(toml::Value::as_integer);
+        Ok(Profile {
+            label: text_of("label")?.to_owned(),
+            capacity: capacity.and_then(|bytes| u64::try_from(bytes).ok()),
+            kind,
+            constants,
+        })
+    }
+
+    /// Rates of long sequential reads and writes with the largest command, one behind the other, in
+    /// bytes per second, without a bus; `None` for what is no device.
+    pub fn long_rates(&self) -> Option<(f64, f64)> {
+        match &self.kind {
+            Kind::Plain(plain) => Some((plain.read_rate as f64, plain.write_rate as f64)),
+            Kind::Flash(flash) => Some((flash.long_rate(false), flash.long_rate(true))),
+            Kind::Disk(disk) => Some((disk.outer_rate, disk.outer_rate)),
+            Kind::Ram(ram) => Some((ram.read_rate as f64, ram.write_rate as f64)),
+            Kind::Bus(_) | Kind::Host(_) | Kind::Copies(_) | Kind::Tools(_) => None,
+        }
+    }
+
+    /// The bus that it hangs on unless another is given: for a USB stick that of a controller of its time.
+    pub fn usual_bus(&self) -> BusProfile {
+        match &self.kind {
+            Kind::Plain(plain) => BusProfile::of_rate(plain.bus_rate),
+            Kind::Flash(_) => match profile("usb2-ich9").map(|profile| profile.kind) {
+                Some(Kind::Bus(bus)) => bus,
+                other => panic!("usb2-ich9 is a bus among the profiles here, not {other:?}"),
+            },
+            _ => BusProfile::default(),
+        }
+    }
+
+    /// Replaces rates in bytes per second and the latency in nanoseconds.
+    ///
+    /// # Errors
+    /// What there is not of this kind.
+    pub fn replace(
+        &mut self,
+        read_rate: Option<u64>,
+        write_rate: Option<u64>,
+        latency_ns: Option<u64>,
+    ) -> Result<(), &'static str> {
+        let (read, write, latency) = match &mut self.kind {
+            Kind::Plain(one) => (&mut one.read_rate, &mut one.write_rate, &mut one.latency_ns),
+            Kind::Flash(one) => (&mut one.read_rate, &mut one.write_rate, &mut one.command_ns),
+            Kind::Ram(one) => (&mut one.read_rate, &mut one.write_rate, &mut one.call_ns),
+            _ if read_rate.or(write_rate).or(latency_ns).is_none() => return Ok(()),
+            Kind::Disk(_) => {
+                return Err("a disk has zones and a seek curve, no one rate or latency");
+            }
+            Kind::Bus(_) | Kind::Host(_) | Kind::Copies(_) | Kind::Tools(_) => {
+                return Err("it is no device");
+            }
+        };
+        *read = read_rate.unwrap_or(*read);
+        *write = write_rate.unwrap_or(*write);
+        *latency = latency_ns.unwrap_or(*latency);
+        Ok(())
+    }
+
+    /// The value of the constant `name`.
+    pub fn constant(&self, name: &str) -> Option<f64> {
+        self.constants.iter().find(|one| one.name == name).map(|one| one.value)
+    }
+}
+
+impl Constant {
+    fn parse(name: &str, value: &toml::Value) -> Result<Constant, ProfileError> {
+        let form = || ProfileError::Form(name.to_owned());
+        let [value, source] = value.as_array().map(Vec::as_slice).ok_or_else(form)? else {
+            return Err(form());
+        };
+        let number = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
+        let source = source.as_str().filter(|text| !text.trim().is_empty()).ok_or_else(form)?;
+        let value = number.filter(|number| number.is_finite()).ok_or_else(form)?;
+        Ok(Constant { name: name.to_owned(), value, source: source.to_owned() })
+    }
+}
+
+macro_rules! built_in {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../profiles/", $name, ".toml")))),*]
+    };
+}
+
+/// Every profile that comes with braid, by name: the files of `profiles/`.
+const PROFILES: &[(&str, &str)] = built_in![
     "usb-flash",
-    Profile { read_rate: 23_380_000, write_rate: 14_000_000, latency_ns: 3_790_000, bus_rate: 0 },
-)];
+    "rally2",
+    "adata",
+    "cruzer-titanium",
+    "barracuda-500",
+    "sata-7200",
+    "ram",
+    "usb2-ich9",
+    "pci-p3",
+    "host-p3",
+    "host-2007",
+    "ide-1",
+    "ide-2",
+    "sata-fio",
+    "xeon-dd",
+];
 
 /// The profile called `name`.
 pub fn profile(name: &str) -> Option<Profile> {
-    PROFILES.iter().find(|(known, _)| *known == name).map(|(_, profile)| *profile)
+    let (_, text) = PROFILES.iter().find(|(known, _)| *known == name)?;
+    Some(Profile::parse(text).expect("a test parses every profile that comes with braid"))
 }
 
 /// The names of all profiles.
 pub fn profile_names() -> impl Iterator<Item = &'static str> {
     PROFILES.iter().map(|(name, _)| *name)
+}
+
+/// The names of those that are devices, which `model(NAME, …)` takes.
+pub fn device_names() -> impl Iterator<Item = &'static str> {
+    profile_names().filter(|name| profile(name).is_some_and(|one| one.long_rates().is_some()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+kind = "plain"
+label = "a stick"
+capacity = 2048
+[constant]
+read_rate = [20e6, "made up"]
+write_rate = [10_000_000, "made up"]
+latency_us = [1.5, "made up"]
+bus_rate = [0, "never the limit"]
+"#;
+
+    #[test]
+    fn every_profile_that_comes_with_braid_is_one() {
+        for (name, text) in PROFILES {
+            Profile::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+    }
+
+    #[test]
+    fn a_profile_has_its_constants_and_their_sources() {
+        let profile = Profile::parse(GOOD).unwrap();
+        let plain =
+            Plain { read_rate: 20_000_000, write_rate: 10_000_000, latency_ns: 1500, bus_rate: 0 };
+        assert_eq!(profile.kind, Kind::Plain(plain));
+        assert_eq!((profile.label.as_str(), profile.capacity), ("a stick", Some(2048)));
+        assert_eq!(profile.constant("latency_us"), Some(1.5));
+        assert_eq!(profile.constants[0].source, "never the limit", "by name");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let with = |from: &str, to: &str| {
+            assert!(GOOD.contains(from), "{from}");
+            Profile::parse(&GOOD.replace(from, to)).unwrap_err().to_string()
+        };
+        insta::assert_snapshot!([
+            with("latency_us", "latency"),
+            with("[20e6, \"made up\"]", "20e6"),
+            with("[20e6, \"made up\"]", "[20e6, \" \"]"),
+            with("20e6", "-20e6"),
+            with("20e6", "nan"),
+            with("bus_rate = [0, \"never the limit\"]", ""),
+            with("bus_rate", "colour = [1, \"x\"]\nbus_rate"),
+            with("plain", "floppy"),
+            with("capacity = 2048", "capacity = -1"),
+            with("label = \"a stick\"", ""),
+            with("label", "weight = 3\nlabel"),
+            with("[constant]", "[constant"),
+        ]
+        .join("\n"), @r#"
+        latency_us is missing
+        read_rate must be [number, "source"]: a value and where it comes from
+        read_rate must be [number, "source"]: a value and where it comes from
+        read_rate is -20000000; it must be above zero and at most 10^15
+        read_rate must be [number, "source"]: a value and where it comes from
+        bus_rate is missing
+        colour is no constant of this kind
+        kind is "floppy"; it is one of plain, usb-flash, disk, ram, usb-bus, channel, host, copies, tools
+        capacity: kind and label are texts, capacity is a whole number of bytes, constant a table
+        label is missing
+        weight is no constant of this kind
+        no TOML: TOML parse error at line 5, column 10
+          |
+        5 | [constant
+          |          ^
+        unclosed table, expected `]`
+        "#);
+    }
 }

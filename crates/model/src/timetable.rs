@@ -1,4 +1,4 @@
-//! When a device that does one request at a time, over a bus that it shares, is done.
+//! When a device that does one request at a time, over a bus that it may share, is done.
 //!
 //! ```text
 //! device 0   |latency|........ medium ........|..... continues .....|
@@ -7,14 +7,15 @@
 //! bus                               |== transfer ==|
 //! ```
 //!
-//! A request starts when the device is free. One that does not continue where the request before
-//! it ended waits the latency first. Then the medium takes its time; the transfer starts with
-//! the medium, or when the bus is free, and the completion is the later end of the two.
-//!
 //! Schedules are kept, not clocks: a caller that is woken late loses nothing while requests are
-//! queued, so the rates hold however coarse its timers are.
+//! queued, so the rates hold however coarse its timers are. Requests are served in the order in
+//! which they come, and the `now` of a call is not before that of an earlier one.
 
-use crate::Profile;
+use crate::bus::{Bus, Direction};
+use crate::disk::{Disk, DiskState};
+use crate::flash::{Flash, FlashState, Wear};
+use crate::nanoseconds;
+use crate::profile::{Constants, Kind, ProfileError};
 
 /// What a request moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,43 +38,101 @@ pub enum Work {
     Command,
 }
 
+/// A device of a rate and a latency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plain {
+    /// Rate of long reads, in bytes per second; at least 1.
+    pub read_rate: u64,
+    /// Rate of long writes, in bytes per second; at least 1.
+    pub write_rate: u64,
+    /// Time from a request to its first byte, unless it continues the one before, in
+    /// nanoseconds.
+    pub latency_ns: u64,
+    /// Rate of the bus it hangs on, in bytes per second; 0 for a bus that is never the limit.
+    pub bus_rate: u64,
+}
+
+impl Plain {
+    pub(crate) fn of(constants: &mut Constants<'_>) -> Result<Plain, ProfileError> {
+        Ok(Plain {
+            read_rate: constants.positive("read_rate")? as u64,
+            write_rate: constants.positive("write_rate")? as u64,
+            latency_ns: (constants.at_least_zero("latency_us")? * 1e3) as u64,
+            bus_rate: constants.at_least_zero("bus_rate")? as u64,
+        })
+    }
+}
+
+/// Memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ram {
+    /// Bytes per second that are copied, reading.
+    pub read_rate: u64,
+    /// Bytes per second that are copied, writing.
+    pub write_rate: u64,
+    /// What a request costs without its bytes, in nanoseconds.
+    pub call_ns: u64,
+    /// What it costs in addition if it does not continue the one before, in nanoseconds.
+    pub random_ns: u64,
+}
+
+impl Ram {
+    pub(crate) fn of(constants: &mut Constants<'_>) -> Result<Ram, ProfileError> {
+        Ok(Ram {
+            read_rate: constants.positive("read_rate")? as u64,
+            write_rate: constants.positive("write_rate")? as u64,
+            call_ns: constants.at_least_zero("call_ns")? as u64,
+            random_ns: constants.at_least_zero("random_ns")? as u64,
+        })
+    }
+}
+
+impl Ram {
+    /// What a request takes, in nanoseconds.
+    pub fn request_ns(&self, write: bool, bytes: u64, continues: bool) -> u64 {
+        let rate = if write { self.write_rate } else { self.read_rate };
+        let jump_ns = if continues { 0 } else { self.random_ns };
+        self.call_ns + jump_ns + nanoseconds(bytes, rate)
+    }
+}
+
 /// The schedule of one device.
 #[derive(Clone, Debug)]
 pub struct Timetable {
-    profile: Profile,
     free_at_ns: u64,
     /// Where the last request ended: what begins there continues it.
     position: Option<(bool, u64)>,
+    device: Device,
 }
 
-/// The schedule of a bus.
-#[derive(Clone, Debug, Default)]
-pub struct Bus {
-    rate: u64,
-    free_at_ns: u64,
+#[derive(Clone, Debug)]
+enum Device {
+    Plain(Plain),
+    Flash(Flash, FlashState),
+    Disk(Disk, DiskState),
+    Ram(Ram),
 }
 
-impl Bus {
-    /// A bus of `rate` bytes per second; 0 for one that is never the limit.
-    pub fn new(rate: u64) -> Bus {
-        Bus { rate, free_at_ns: 0 }
-    }
-
-    /// Reserves the transfer of `bytes`, not before `from_ns`, and answers its end.
-    fn reserve(&mut self, from_ns: u64, bytes: u64) -> u64 {
-        if self.rate == 0 {
-            return from_ns;
-        }
-        let start = from_ns.max(self.free_at_ns);
-        self.free_at_ns = start + nanoseconds(bytes, self.rate);
-        self.free_at_ns
+impl From<Plain> for Timetable {
+    fn from(plain: Plain) -> Timetable {
+        Timetable::over(Device::Plain(plain))
     }
 }
 
 impl Timetable {
-    /// A device that is free at time 0.
-    pub fn new(profile: Profile) -> Timetable {
-        Timetable { profile, free_at_ns: 0, position: None }
+    /// A device of `size` bytes that is free at time 0; `None` for a kind that is no device.
+    pub fn new(kind: &Kind, size: u64) -> Option<Timetable> {
+        Some(Timetable::over(match kind {
+            Kind::Plain(plain) => Device::Plain(*plain),
+            Kind::Flash(flash) => Device::Flash(*flash, FlashState::default()),
+            Kind::Disk(disk) => Device::Disk(*disk, DiskState::new(size)),
+            Kind::Ram(ram) => Device::Ram(*ram),
+            Kind::Bus(_) | Kind::Host(_) | Kind::Copies(_) | Kind::Tools(_) => return None,
+        }))
+    }
+
+    fn over(device: Device) -> Timetable {
+        Timetable { free_at_ns: 0, position: None, device }
     }
 
     /// Takes a request in at `now_ns` and answers when it is done.
@@ -81,45 +140,106 @@ impl Timetable {
         let (write, offset, bytes) = match work {
             Work::Read { offset, bytes } => (false, offset, bytes),
             Work::Write { offset, bytes } => (true, offset, bytes),
-            // It moves nothing and leaves the position as it is.
-            Work::Command => {
-                self.free_at_ns = now_ns.max(self.free_at_ns) + self.profile.latency_ns;
-                return self.free_at_ns;
-            }
+            Work::Command => return self.command(now_ns),
         };
-        let rate = if write { self.profile.write_rate } else { self.profile.read_rate };
         let continues = self.position == Some((write, offset));
         self.position = Some((write, offset + bytes));
-        let latency_ns = if continues { 0 } else { self.profile.latency_ns };
-        let ready = now_ns.max(self.free_at_ns) + latency_ns;
-        let medium_done = ready + nanoseconds(bytes, rate);
-        let transfer_done = bus.reserve(ready, bytes);
-        self.free_at_ns = medium_done.max(transfer_done);
+        let begin_ns = now_ns.max(self.free_at_ns);
+        let mut at = Place { now_ns, begin_ns, write, offset, bytes, continues };
+        let done_ns = match &mut self.device {
+            Device::Plain(plain) => at.plain(plain, bus),
+            Device::Ram(ram) => begin_ns + ram.request_ns(write, bytes, continues),
+            Device::Disk(disk, state) => disk.serve(state, bus, &at),
+            Device::Flash(flash, state) => {
+                // A command moves so much and no more.
+                while at.bytes > 0 {
+                    let part = at.bytes.min(flash.transfer_max);
+                    at = Place {
+                        begin_ns: flash.command(state, bus, &Place { bytes: part, ..at }),
+                        offset: at.offset + part,
+                        bytes: at.bytes - part,
+                        continues: true,
+                        ..at
+                    };
+                }
+                let settle_ns = if write || continues { 0 } else { flash.settle_ns };
+                self.free_at_ns = at.begin_ns + settle_ns;
+                return at.begin_ns;
+            }
+        };
+        self.free_at_ns = done_ns;
+        done_ns
+    }
+
+    /// A flush or a discard. It moves nothing and leaves the position as it is.
+    fn command(&mut self, now_ns: u64) -> u64 {
+        let begin_ns = now_ns.max(self.free_at_ns);
+        self.free_at_ns = match &mut self.device {
+            Device::Plain(plain) => begin_ns + plain.latency_ns,
+            Device::Ram(ram) => begin_ns + ram.call_ns,
+            Device::Flash(flash, _) => begin_ns + flash.command_ns,
+            Device::Disk(disk, state) => begin_ns + disk.command_ns + state.drained(begin_ns),
+        };
         self.free_at_ns
+    }
+
+    /// What writing has done to a device that wears; `None` for one that does not.
+    pub fn wear(&self) -> Option<Wear> {
+        match &self.device {
+            Device::Flash(_, state) => Some(state.wear()),
+            Device::Plain(_) | Device::Disk(..) | Device::Ram(_) => None,
+        }
     }
 }
 
-/// The time that `bytes` take at `rate` bytes per second, rounded up.
-fn nanoseconds(bytes: u64, rate: u64) -> u64 {
-    let ns = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(rate.max(1)));
-    u64::try_from(ns).unwrap_or(u64::MAX)
+/// A request and where the device is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// When it came: others may still reserve the bus from here on.
+    pub(crate) now_ns: u64,
+    /// When the device is free for it.
+    pub(crate) begin_ns: u64,
+    pub(crate) write: bool,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    /// Whether it begins where the one before ended, in the same direction.
+    pub(crate) continues: bool,
+}
+
+impl Place {
+    pub(crate) fn direction(&self) -> Direction {
+        if self.write { Direction::Out } else { Direction::In }
+    }
+
+    /// Medium and bus at the same time, after the latency.
+    fn plain(&self, plain: &Plain, bus: &mut Bus) -> u64 {
+        let rate = if self.write { plain.write_rate } else { plain.read_rate };
+        let ready = self.begin_ns + if self.continues { 0 } else { plain.latency_ns };
+        let medium_done = ready + nanoseconds(self.bytes, rate);
+        medium_done.max(bus.reserve(self.now_ns, ready, self.bytes, self.direction()))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bus::BusProfile;
     use proptest::prelude::*;
 
-    const STICK: Profile =
-        Profile { read_rate: 20_000_000, write_rate: 10_000_000, latency_ns: 1000, bus_rate: 0 };
+    const STICK: Plain =
+        Plain { read_rate: 20_000_000, write_rate: 10_000_000, latency_ns: 1000, bus_rate: 0 };
 
     fn read(offset: u64, bytes: u64) -> Work {
         Work::Read { offset, bytes }
     }
 
+    fn bus(rate: u64) -> Bus {
+        Bus::new(BusProfile::of_rate(rate))
+    }
+
     #[test]
     fn one_request_at_a_time() {
-        let (mut device, mut bus) = (Timetable::new(STICK), Bus::new(0));
+        let (mut device, mut bus) = (Timetable::from(STICK), bus(0));
         // 20 MB/s: 50 ns a byte.
         assert_eq!(device.serve(&mut bus, 0, read(0, 100)), 1000 + 5000);
         let write = Work::Write { offset: 100, bytes: 100 };
@@ -129,7 +249,7 @@ mod tests {
 
     #[test]
     fn what_continues_does_not_wait_for_the_latency() {
-        let (mut device, mut bus) = (Timetable::new(STICK), Bus::new(0));
+        let (mut device, mut bus) = (Timetable::from(STICK), bus(0));
         assert_eq!(device.serve(&mut bus, 0, read(500, 100)), 6000);
         assert_eq!(device.serve(&mut bus, 0, read(600, 100)), 11_000);
         assert_eq!(device.serve(&mut bus, 0, read(800, 100)), 17_000);
@@ -138,8 +258,8 @@ mod tests {
     #[test]
     fn two_devices_share_a_bus() {
         // 25 MB/s: 40 ns a byte, less than two of the devices give together.
-        let mut bus = Bus::new(25_000_000);
-        let mut devices = [Timetable::new(STICK), Timetable::new(STICK)];
+        let mut bus = bus(25_000_000);
+        let mut devices = [Timetable::from(STICK), Timetable::from(STICK)];
         let mut done = 0;
         for round in 0..1000 {
             for device in &mut devices {
@@ -158,7 +278,7 @@ mod tests {
             steps in prop::collection::vec(
                 (0u64..1_000_000, 0u64..4, 0u64..1_000_000, any::<bool>()), 1..50),
         ) {
-            let (mut device, mut bus) = (Timetable::new(STICK), Bus::new(bus_rate));
+            let (mut device, mut bus) = (Timetable::from(STICK), bus(bus_rate));
             let (mut now, mut last) = (0, 0);
             for (wait, offset, bytes, write) in steps {
                 now += wait;

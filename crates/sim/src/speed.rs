@@ -9,7 +9,7 @@ use braid_block::{Flags, Io, Limits, Op, Span};
 use braid_engine::redundant::Speed;
 use braid_engine::{Dev, InFlight};
 use braid_md::{Level, Version};
-use braid_model::{Bus, Timetable, Work, profile};
+use braid_model::{Bus, BusProfile, Timetable, Work, profile};
 
 use crate::executor::Outcome;
 use crate::found::{self, Frame};
@@ -50,18 +50,19 @@ pub fn measure(requests: u64) -> Result<Measured, String> {
         version: Version::V1_2,
     };
     let stick = profile("usb-flash").ok_or("no profile for USB sticks")?;
+    let device = Timetable::new(&stick.kind, spec.member_size).ok_or("a stick is a device")?;
     braid_mem::keep_arenas();
     let begun = Instant::now();
     let process = Process::default();
     let sim = Sim::new(1);
     let handle = sim.handle();
-    let bus = Rc::new(RefCell::new(Bus::new(stick.bus_rate)));
+    let bus = Rc::new(RefCell::new(Bus::new(BusProfile::default())));
     let disks: Vec<SimDisk> = (0..spec.members)
         .map(|role| {
             let image = spec.disk(role, &[], |_| {});
             let limits = Limits::new(image.len() as u64, 512);
             let disk = SimDisk::with_contents(&handle, found::label(role), limits, image);
-            let (bus, mut timetable) = (Rc::clone(&bus), Timetable::new(stick));
+            let (bus, mut timetable) = (Rc::clone(&bus), device.clone());
             disk.set_timing(Box::new(move |op, span: Span, now_ns| {
                 let (offset, bytes) = (span.offset, span.len);
                 let work = match op {

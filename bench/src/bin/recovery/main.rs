@@ -28,7 +28,7 @@ use braid_bench::table::Table;
 use braid_bench::{Error, Result, cpu};
 use braid_engine::Dev;
 use braid_engine::redundant::Speed;
-use braid_model::Profile;
+use braid_model::Plain;
 
 use world::{World, on_executor};
 
@@ -57,19 +57,19 @@ fn run() -> Result<()> {
     beside_clients(&args, rounds, runtime)
 }
 
-const STICK: Profile =
-    Profile { read_rate: 23_380_000, write_rate: 14_000_000, latency_ns: 3_790_000, bus_rate: 0 };
+const STICK: Plain =
+    Plain { read_rate: 23_380_000, write_rate: 14_000_000, latency_ns: 3_790_000, bus_rate: 0 };
 /// A disk with a seek and a turn of 8 ms.
-const DISK: Profile =
-    Profile { read_rate: 150_000_000, write_rate: 150_000_000, latency_ns: 8_000_000, bus_rate: 0 };
-const SLOW_DISK: Profile = Profile { read_rate: 90_000_000, write_rate: 90_000_000, ..DISK };
+const DISK: Plain =
+    Plain { read_rate: 150_000_000, write_rate: 150_000_000, latency_ns: 8_000_000, bus_rate: 0 };
+const SLOW_DISK: Plain = Plain { read_rate: 90_000_000, write_rate: 90_000_000, ..DISK };
 
 /// A recovery that nobody disturbs.
 struct Fill {
     name: &'static str,
     /// Of the members that are in sync.
-    source: Profile,
-    target: Profile,
+    source: Plain,
+    target: Plain,
     how: How,
     size: u64,
 }
@@ -98,7 +98,7 @@ const FILLS: [Fill; 8] = [
 const RAID5: How = How::Recovered(Kind::Raid5, 3);
 const RAID6: How = How::Recovered(Kind::Raid6, 5);
 
-const fn fill(name: &'static str, source: Profile, target: Profile, how: How, size: u64) -> Fill {
+const fn fill(name: &'static str, source: Plain, target: Plain, how: How, size: u64) -> Fill {
     Fill { name, source, target, how, size }
 }
 
@@ -171,7 +171,7 @@ async fn slower_member(world: World, fill: &'static Fill) -> Result<f64> {
 /// A recovery beside clients.
 struct Load {
     name: &'static str,
-    profile: Profile,
+    profile: Plain,
     clients: u64,
     /// Writes in a hundred requests.
     writes: u64,

@@ -16,7 +16,7 @@ use braid_device::{Buses, Modelled};
 use braid_engine::redundant::{NewMember, Redundant, Setup, Speed};
 use braid_engine::{Dev, Pending};
 use braid_mem::Pool;
-use braid_model::Profile;
+use braid_model::{BusProfile, Plain};
 use braid_seed::Rng;
 use braid_uring::{Config, Executor, ExecutorClock, Handle};
 
@@ -68,8 +68,14 @@ type OwnWork = Pin<Box<dyn Future<Output = ()>>>;
 impl World {
     /// A modelled device with room for `size` bytes of data behind any array's metadata, on a bus
     /// of its own.
-    pub(crate) fn device(&self, profile: Profile, size: u64) -> Result<Dev> {
-        let modelled = Modelled::new(DATA_OFFSET + size, profile, None, &mut Buses::default());
+    pub(crate) fn device(&self, profile: Plain, size: u64) -> Result<Dev> {
+        let modelled = Modelled::new(
+            DATA_OFFSET + size,
+            profile.into(),
+            BusProfile::default(),
+            None,
+            &mut Buses::default(),
+        );
         let modelled = modelled.map_err(Error::io("memory of a modelled device"))?;
         Ok(Dev::new(modelled.device(&self.handle)))
     }

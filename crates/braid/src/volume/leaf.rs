@@ -8,6 +8,7 @@ use braid_block::Limits;
 use braid_device::{Buses, File, Modelled, Ram, RamError, RamOptions};
 use braid_engine::Dev;
 use braid_mem::{HUGE_PAGE, Pages, Pool};
+use braid_model::{BusProfile, Timetable};
 use braid_stack::{Node, Stack};
 use braid_uring::Handle;
 
@@ -33,6 +34,8 @@ pub(crate) enum LeafError {
     HugePages { what: String, pages: u64, source: RamError },
     #[error("there is no model called {name:?}; there are: {known}")]
     UnknownModel { name: String, known: String },
+    #[error("model({name}, …): {why}; `braid model show {name}` has its constants")]
+    ModelOverride { name: String, why: &'static str },
 }
 
 /// One leaf.
@@ -183,17 +186,25 @@ pub(super) fn open_leaf(
         Node::Model(model) => {
             let unknown = || LeafError::UnknownModel {
                 name: model.profile.clone(),
-                known: braid_model::profile_names().collect::<Vec<_>>().join(", "),
+                known: braid_model::device_names().collect::<Vec<_>>().join(", "),
             };
             let mut profile = braid_model::profile(&model.profile).ok_or_else(unknown)?;
             let overrides = &model.overrides;
             let rate = |rate: Option<braid_stack::Rate>| rate.map(|rate| rate.bytes_per_second());
-            profile.read_rate = rate(overrides.read).unwrap_or(profile.read_rate);
-            profile.write_rate = rate(overrides.write).unwrap_or(profile.write_rate);
-            profile.bus_rate = rate(overrides.bus_rate).unwrap_or(profile.bus_rate);
-            profile.latency_ns =
-                overrides.latency.map_or(profile.latency_ns, |latency| latency.nanoseconds());
-            Modelled::new(model.size.bytes(), profile, model.bus.as_deref(), buses)
+            let refused = |why| LeafError::ModelOverride { name: model.profile.clone(), why };
+            profile
+                .replace(
+                    rate(overrides.read),
+                    rate(overrides.write),
+                    overrides.latency.map(|latency| latency.nanoseconds()),
+                )
+                .map_err(refused)?;
+            let size = model.size.bytes();
+            let device =
+                Timetable::new(&profile.kind, size).ok_or_else(|| refused("it is no device"))?;
+            let of_bus = rate(overrides.bus_rate).map(BusProfile::of_rate);
+            let of_bus = of_bus.unwrap_or_else(|| profile.usual_bus());
+            Modelled::new(size, device, of_bus, model.bus.as_deref(), buses)
                 .map(Medium::Modelled)
                 .map_err(RamError::Map)
                 .map_err(|source| LeafError::Memory { what: model.to_string(), source })

@@ -76,18 +76,20 @@ fn of(stack: &Stack, on_bus: &BTreeMap<&str, u32>) -> Rates {
 fn of_model(model: &Model, on_bus: &BTreeMap<&str, u32>) -> Rates {
     let profile = braid_model::profile(&model.profile);
     let given = model.overrides;
-    let rate = |given: Option<braid_stack::Rate>, own: Option<u64>| {
-        given.map(braid_stack::Rate::bytes_per_second).or(own).map(|rate| rate as f64)
+    let own = profile.as_ref().and_then(braid_model::Profile::long_rates);
+    let rate = |given: Option<braid_stack::Rate>, own: Option<f64>| {
+        given.map(|rate| rate.bytes_per_second() as f64).or(own)
     };
-    let of_bus = rate(given.bus_rate, profile.map(|one| one.bus_rate)).filter(|rate| *rate > 0.0);
     let sharing = model.bus.as_deref().and_then(|bus| on_bus.get(bus)).copied().unwrap_or(1);
-    let most = of_bus.map_or(f64::INFINITY, |rate| rate / f64::from(sharing.max(1)));
-    match (
-        rate(given.read, profile.map(|one| one.read_rate)),
-        rate(given.write, profile.map(|one| one.write_rate)),
-    ) {
+    let bus = profile.as_ref().map(braid_model::Profile::usual_bus).unwrap_or_default();
+    let most = |of_bus: u64| {
+        let rate = rate(given.bus_rate, Some(of_bus as f64)).filter(|rate| *rate > 0.0);
+        rate.map_or(f64::INFINITY, |rate| rate / f64::from(sharing.max(1)))
+    };
+    match (rate(given.read, own.map(|own| own.0)), rate(given.write, own.map(|own| own.1))) {
         (Some(read), Some(write)) => {
-            Rates { read: read.min(most), write: write.min(most), are_known: true }
+            let (most_in, most_out) = (most(bus.rate_in), most(bus.rate_out));
+            Rates { read: read.min(most_in), write: write.min(most_out), are_known: true }
         }
         _ => Rates::ASSUMED,
     }

@@ -1,0 +1,152 @@
+//! A member's queue, as the kernel's block layer keeps it before a device that does one command at a time.
+//!
+//! Neighbours are merged up to the largest command. Reads keep their order; writes are sorted, and one
+//! sweep goes up before the next begins. Reads go first, but no more than a batch of them while
+//! writes wait.
+//!
+//! Source: Linux Documentation/block/deadline-iosched: sorted batches, writes starved at most twice.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Bytes of one owner within a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Whose they are.
+    pub(crate) owner: u64,
+    /// How many.
+    pub(crate) bytes: u64,
+}
+
+/// What a device is given in one command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Command {
+    pub(crate) write: bool,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    /// Whose bytes, from the first to the last.
+    pub(crate) parts: Vec<Part>,
+}
+
+/// How many reads in a row may go before a write that waits.
+const READS_IN_A_ROW: u32 = 2 * 16;
+
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    /// The largest command, in bytes.
+    most: u64,
+    /// Whether what is put in is merged in whole or not at all.
+    whole: bool,
+    reads: VecDeque<Command>,
+    writes: BTreeMap<u64, Command>,
+    /// Where the sweep of the writes is.
+    sweep: u64,
+    reads_in_a_row: u32,
+}
+
+impl Queue {
+    pub(crate) fn new(most: u64) -> Queue {
+        Queue { most, ..Queue::default() }
+    }
+
+    /// From now on what is put in is merged in whole or not at all: a file system gives requests, which
+    /// end where a chunk does; a block device's own page cache gives pages.
+    pub(crate) fn keep_whole(&mut self) {
+        self.whole = true;
+    }
+
+    /// Puts bytes in: behind a command that they continue as far as it has room, the rest as one of
+    /// their own.
+    pub(crate) fn push(&mut self, write: bool, offset: u64, part: Part) {
+        let (mut offset, mut left) = (offset, part.bytes);
+        while left > 0 {
+            let last = if write {
+                self.writes.range_mut(..offset).next_back().map(|(_, command)| command)
+            } else {
+                self.reads.back_mut()
+            };
+            let fits = |command: &&mut Command| {
+                command.offset + command.bytes == offset
+                    && command.bytes < self.most
+                    && (!self.whole || command.bytes + left <= self.most)
+            };
+            let room = last.filter(fits);
+            let taken = match room {
+                Some(command) => {
+                    let taken = left.min(self.most - command.bytes);
+                    command.bytes += taken;
+                    match command.parts.last_mut().filter(|last| last.owner == part.owner) {
+                        Some(last) => last.bytes += taken,
+                        None => command.parts.push(Part { bytes: taken, ..part }),
+                    }
+                    taken
+                }
+                None => {
+                    let bytes = left.min(self.most);
+                    let parts = vec![Part { bytes, ..part }];
+                    let command = Command { write, offset, bytes, parts };
+                    if write {
+                        // The same bytes again: what waits is overtaken, its owner is served with it.
+                        if let Some(old) = self.writes.insert(offset, command) {
+                            let new = self.writes.get_mut(&offset).expect("it was just put there");
+                            new.parts.extend(old.parts);
+                        }
+                    } else {
+                        self.reads.push_back(command);
+                    }
+                    bytes
+                }
+            };
+            offset += taken;
+            left -= taken;
+        }
+    }
+
+    /// The next command for the device.
+    pub(crate) fn pop(&mut self) -> Option<Command> {
+        let writes_wait = !self.writes.is_empty();
+        if !self.reads.is_empty() && (!writes_wait || self.reads_in_a_row < READS_IN_A_ROW) {
+            self.reads_in_a_row += 1;
+            return self.reads.pop_front();
+        }
+        self.reads_in_a_row = 0;
+        let next = self.writes.range(self.sweep..).next().or_else(|| self.writes.iter().next());
+        let offset = *next?.0;
+        let command = self.writes.remove(&offset)?;
+        self.sweep = offset + command.bytes;
+        Some(command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(owner: u64, bytes: u64) -> Part {
+        Part { owner, bytes }
+    }
+
+    #[test]
+    fn neighbours_are_one_command_up_to_the_largest() {
+        let mut queue = Queue::new(100);
+        queue.push(false, 0, part(1, 60));
+        queue.push(false, 60, part(2, 60));
+        queue.push(false, 500, part(3, 250));
+        let commands: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+        let spans: Vec<_> = commands.iter().map(|one| (one.offset, one.bytes)).collect();
+        assert_eq!(spans, [(0, 100), (100, 20), (500, 100), (600, 100), (700, 50)]);
+        assert_eq!(commands[0].parts, [part(1, 60), part(2, 40)]);
+    }
+
+    #[test]
+    fn writes_go_in_sweeps() {
+        let mut queue = Queue::new(100);
+        for offset in [500, 100, 900] {
+            queue.push(true, offset, part(offset, 10));
+        }
+        assert_eq!(queue.pop().map(|one| one.offset), Some(100));
+        queue.push(true, 50, part(50, 10));
+        queue.push(true, 300, part(300, 10));
+        let rest: Vec<_> = std::iter::from_fn(|| queue.pop()).map(|one| one.offset).collect();
+        assert_eq!(rest, [300, 500, 900, 50]);
+    }
+}
