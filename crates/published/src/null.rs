@@ -61,7 +61,7 @@ fn members(array: &Array, condition: &Condition<'_>) -> f64 {
     condition.params.number("members").unwrap_or(array.members.len() as f64)
 }
 
-/// The device's figure by the same tool, of the row with the most equal parameters.
+/// The device's figure by the same tool: its own, or that of the row with the most equal parameters.
 fn figure(study: &Study, condition: &Condition<'_>, device: &str) -> Result<f64, NotModelled> {
     let Condition { tool, unit, .. } = *condition;
     let is_alike = |row: &&Row| {
@@ -74,7 +74,7 @@ fn figure(study: &Study, condition: &Condition<'_>, device: &str) -> Result<f64,
     };
     // Of several the first.
     let rows = study.rows.iter().rev().filter(is_alike);
-    let nearest = rows.max_by_key(|row| equal(row));
+    let nearest = rows.max_by_key(|row| (row.asked.id == condition.id, equal(row)));
     nearest
         .map(|row| row.published)
         .ok_or_else(|| NotModelled(format!("no figure of {device} by {tool}")))
