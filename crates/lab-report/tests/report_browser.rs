@@ -103,14 +103,14 @@ fn check_table(seen: &Value, table: &Table, at: &str) {
 fn values(chart: &Chart) -> usize {
     let is_drawn = |x: f64, y: f64| match chart.shape {
         Shape::Bars => chart.x.ticks.iter().any(|(place, _)| *place == x) && y.is_finite(),
-        Shape::Lines => x.is_finite() && y.is_finite() && (!chart.y.log || y > 0.0),
+        Shape::Lines | Shape::Marks => x.is_finite() && y.is_finite() && (!chart.y.log || y > 0.0),
     };
     let of_series = chart.series.iter().map(|series| {
         let drawn = series.points.iter().filter(|point| is_drawn(point.x, point.y)).count();
         // Of a long line some are marked.
         if chart.shape == Shape::Lines { drawn.min(10) } else { drawn }
     });
-    let events = if chart.shape == Shape::Lines { chart.events.len() } else { 0 };
+    let events = if chart.shape != Shape::Bars { chart.events.len() } else { 0 };
     of_series.sum::<usize>() + events
 }
 

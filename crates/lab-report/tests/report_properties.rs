@@ -87,7 +87,7 @@ fn any_chart() -> impl Strategy<Value = Chart> {
         .prop_map(|(name, points)| Series { name, points });
     let event = (any_number(), any_text()).prop_map(|(x, label)| Event { x, label });
     (
-        prop_oneof![Just(Shape::Bars), Just(Shape::Lines)],
+        prop_oneof![Just(Shape::Bars), Just(Shape::Lines), Just(Shape::Marks)],
         any_axis(),
         any_axis(),
         proptest::collection::vec(series, 0..11),

@@ -14,13 +14,18 @@
 //! Deliberately absent: any model but the null models; I/O; anything that draws.
 
 mod built_in;
+mod judge;
+mod null;
 mod params;
 pub mod predicate;
 mod predictor;
 mod read;
 mod study;
+mod values;
 
 pub use built_in::{FILES, built_in};
+pub use judge::{Decision, JudgedClaim, JudgedRow, Judgement, Summary, judge, score};
+pub use null::NullModel;
 pub use params::{Param, Params};
 pub use predictor::{Condition, NotModelled, Predictor};
 pub use read::{ReadError, parse};

@@ -13,13 +13,22 @@
 //! Deliberately absent: statements, names of one's own but in generators and keys, attributes, dictionaries,
 //! bits, complex numbers, and whole numbers beyond 64 bits.
 
+mod arithmetic;
+mod eval;
 mod expr;
+mod format;
 mod lexer;
 mod parser;
+mod value;
 
 use std::fmt;
 
-pub use expr::Expr;
+use eval::{Evaluation, Failed, Seen};
+use expr::Expr;
+use value::float_text;
+
+pub use eval::Source;
+pub use value::{Items, Value};
 
 /// An expression that could be parsed.
 #[derive(Debug, Clone)]
@@ -38,9 +47,85 @@ impl Predicate {
         Ok(Self { text: text.to_owned(), expr: parser::parse(text)? })
     }
 
+    /// Its value, with `source` for `f`.
+    ///
+    /// # Errors
+    ///
+    /// If `source` has no value for an id, if an operation has none, or beyond the limits.
+    pub fn evaluate(&self, source: Source<'_>) -> Result<Evaluated, NoAnswer> {
+        let mut evaluation = Evaluation::new(source);
+        match evaluation.value(&self.expr) {
+            Ok(value) => Ok(Evaluated { value, seen: evaluation.seen.as_ref().map(describe) }),
+            Err(Failed::NoValue(id, why)) => Err(NoAnswer::NoValue { id, why }),
+            Err(Failed::At(at, reason)) => {
+                Err(NoAnswer::Failed(SyntaxError { place: place_of(&self.text, at), reason }))
+            }
+        }
+    }
+
     /// As it was written.
     pub fn text(&self) -> &str {
         &self.text
+    }
+}
+
+/// What an expression came to.
+#[derive(Debug, Clone)]
+pub struct Evaluated {
+    /// Its value.
+    pub value: Value,
+    /// The comparison that came last, with numbers: of `all` and `and` that do not hold, the one that
+    /// fails.
+    pub seen: Option<String>,
+}
+
+/// Why an expression has no value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoAnswer {
+    /// `f` has none.
+    #[error("no value of {id}: {why}")]
+    NoValue {
+        /// Of this row or probe.
+        id: String,
+        /// Why.
+        why: String,
+    },
+    /// An operation has none.
+    #[error("{0}")]
+    Failed(SyntaxError),
+}
+
+/// A comparison with its numbers, and the names that had values: `1.40 <= 1.83 <= 1.75 (n = 2)`.
+fn describe(seen: &Seen) -> String {
+    let short = |value: &Value| match value {
+        Value::Float(value) => digits(*value),
+        value => value.to_string(),
+    };
+    let mut text = short(&seen.first);
+    for (compare, value) in &seen.rest {
+        text += &format!(" {} {}", compare.text(), short(value));
+    }
+    let names: Vec<String> =
+        seen.names.iter().map(|(name, value)| format!("{name} = {}", short(value))).collect();
+    if names.is_empty() { text } else { format!("{text} ({})", names.join(", ")) }
+}
+
+/// Four digits, which is enough to see by how much something fails.
+fn digits(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if (1e-4..1e6).contains(&size) => {
+            let digits = (3.0 - size.log10().floor()).clamp(0.0, 8.0);
+            let text = format!("{value:.*}", digits as usize);
+            match text.contains('.') {
+                true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+                false => text,
+            }
+        }
+        _ => {
+            let rounded: f64 = format!("{value:.3e}").parse().unwrap_or(value);
+            if rounded.abs() >= 1e6 { format!("{rounded:e}") } else { float_text(rounded) }
+        }
     }
 }
 

@@ -57,6 +57,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "mem",
             "model",
             "probe",
+            "published",
             "shell",
             "stack",
             "sys",

@@ -1,5 +1,7 @@
 //! `braid lab`: the laboratory's command line.
 
+mod reproduce;
+
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -53,6 +55,7 @@ pub(super) fn lab(lab: &Lab) -> Result<(), Failure> {
             Ok(())
         }
         Lab::Compare(options) => compare(options),
+        Lab::Reproduce(options) => reproduce::reproduce(options, colour()),
     }
 }
 

@@ -13,6 +13,7 @@ mod lab;
 mod man;
 mod mdstat;
 mod member;
+mod page;
 mod scrubbed;
 mod serve;
 mod stacks;

@@ -167,7 +167,7 @@ pub enum Tone {
     Missing,
 }
 
-/// A chart: bars or lines over the same data.
+/// A chart: bars, lines or marks over the same data.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Chart {
     /// Unique in the report.
@@ -199,6 +199,8 @@ pub enum Shape {
     Bars,
     /// A mark, joined to the next of its series.
     Lines,
+    /// A mark alone.
+    Marks,
 }
 
 /// An axis.

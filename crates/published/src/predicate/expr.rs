@@ -2,7 +2,7 @@
 
 /// A node, and where it stands in the text.
 #[derive(Debug, Clone)]
-pub struct Expr {
+pub(super) struct Expr {
     /// The byte of the text at which it, or its operator, begins.
     pub(super) at: usize,
     /// Nodes on the longest way down, itself included.

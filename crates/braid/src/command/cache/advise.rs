@@ -1,13 +1,13 @@
 //! `braid cache advise`: asks a volume for the curves of its caches, and shows what they say.
 
-use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::io::IsTerminal;
 
 use braid_lab_report::report::render::render_html;
 
 use super::advice::Advice;
 use super::show;
 use crate::cli;
+use crate::command::page::write_new;
 use crate::control::{self, CacheCurve, ControlError, OUTPUT_VERSION};
 use crate::failure::{Context, Failure};
 use crate::places::{Places, check_name};
@@ -52,16 +52,4 @@ pub(super) fn curves_of(name: &str) -> Result<Vec<CacheCurve>, Failure> {
         return Err(Failure::failed(format!("{name} has no cache")).next(next));
     }
     Ok(curves)
-}
-
-fn write_new(file: &Path, page: &str) -> Result<(), Failure> {
-    let made = std::fs::OpenOptions::new().write(true).create_new(true).open(file);
-    let mut made = match made {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            let text = format!("{} is there already; nothing was written", file.display());
-            return Err(Failure::refused(text).next("name another file"));
-        }
-        made => made.context(format!("cannot write {}", file.display()))?,
-    };
-    made.write_all(page.as_bytes()).context(format!("cannot write {}", file.display()))
 }

@@ -66,6 +66,7 @@ fn drawn(chart: &Chart) -> String {
     match chart.shape {
         Shape::Bars => format!("bars in {} groups, {points:?}", chart.x.ticks.len()),
         Shape::Lines => format!("lines of {points:?}, {} events", chart.events.len()),
+        Shape::Marks => format!("marks of {points:?}"),
     }
 }
 

@@ -44,7 +44,7 @@ pub fn render_svg(chart: &Chart, palette: &Palette) -> String {
     let places = palette.places(chart.series.iter().map(|series| series.name.as_str()));
     let canvas = match chart.shape {
         Shape::Bars => bars::draw(chart, &places),
-        Shape::Lines => lines::draw(chart, &places),
+        Shape::Lines | Shape::Marks => lines::draw(chart, &places),
     };
     let title = escape_xml(&chart.title);
     let (from, width, height) =

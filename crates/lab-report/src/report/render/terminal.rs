@@ -47,14 +47,17 @@ const MOST_DOUBTS: usize = 3;
 /// The report as text, as wide as the terminal; with terminal colours if `colour`. It ends with where
 /// all of it is: `whole`, a file or a command.
 pub fn render_terminal(report: &Report, colour: bool, whole: &str) -> String {
+    render_within(report, colour, screen_width(), whole)
+}
+
+fn screen_width() -> usize {
     // `None` where the output is no terminal.
-    let width = Grid::new().width().map_or(WIDEST, usize::from);
-    render_within(report, colour, width.clamp(NARROWEST, WIDEST), whole)
+    Grid::new().width().map_or(WIDEST, usize::from).clamp(NARROWEST, WIDEST)
 }
 
 /// The same in lines of `width` characters.
 fn render_within(report: &Report, colour: bool, width: usize, whole: &str) -> String {
-    let mut out = Out { text: String::new(), colour, width, whole };
+    let mut out = Out { most_rows: MOST_ROWS, longest: LONGEST, ..Out::new(colour, width, whole) };
     match report.question.as_str() {
         "" => out.bold(&report.title),
         question => out.bold(&format!("{}: {question}", report.title)),
@@ -76,6 +79,18 @@ fn render_within(report: &Report, colour: bool, width: usize, whole: &str) -> St
     out.text
 }
 
+/// Sections as text, their tables whole: for what is read where it is printed, and nowhere else.
+pub fn render_sections(sections: &[Section], colour: bool) -> String {
+    let mut out = Out::new(colour, screen_width(), "");
+    for section in sections {
+        out.line("");
+        out.bold(&section.title);
+        out.sentence("", &section.lead);
+        section.tables().for_each(|table| out.table(table));
+    }
+    out.text
+}
+
 /// The section that a terminal shows.
 const NOT_COMPARED: &str = "not-compared";
 
@@ -84,9 +99,19 @@ struct Out<'a> {
     colour: bool,
     width: usize,
     whole: &'a str,
+    /// Rows of a table that are shown.
+    most_rows: usize,
+    /// Longest text of a cell.
+    longest: usize,
 }
 
-impl Out<'_> {
+impl<'a> Out<'a> {
+    /// Everything is shown.
+    fn new(colour: bool, width: usize, whole: &'a str) -> Self {
+        let (most_rows, longest) = (usize::MAX, usize::MAX);
+        Self { text: String::new(), colour, width, whole, most_rows, longest }
+    }
+
     fn line(&mut self, line: &str) {
         self.text += line.trim_end();
         self.text.push('\n');
@@ -158,7 +183,8 @@ impl Out<'_> {
         self.line("");
         self.sentence("", &table.title);
         // What is smaller elsewhere stands under its number where there is no room beside it.
-        let widths = (0..table.columns.len()).map(|column| width_of(table, column) + GAP);
+        let longest = self.longest;
+        let widths = (0..table.columns.len()).map(|column| width_of(table, column, longest) + GAP);
         let between = if widths.sum::<usize>() > self.width { '\n' } else { ' ' };
         let mut grid = Grid::new();
         grid.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
@@ -168,35 +194,36 @@ impl Out<'_> {
         } else {
             grid.force_no_tty();
         }
-        grid.set_header(table.columns.iter().map(|column| shown_text(&column.heading)));
-        for row in table.rows.iter().take(MOST_ROWS) {
-            grid.add_row(row.cells.iter().map(|cell| look(text_of(cell, between), cell.tone)));
+        grid.set_header(table.columns.iter().map(|column| shown_text(&column.heading, longest)));
+        for row in table.rows.iter().take(self.most_rows) {
+            let cells = row.cells.iter();
+            grid.add_row(cells.map(|cell| look(text_of(cell, between, longest), cell.tone)));
         }
         for (shown, _) in grid.column_iter_mut().zip(&table.columns).filter(|(_, c)| c.numeric) {
             shown.set_cell_alignment(CellAlignment::Right);
         }
         grid.trim_fmt().lines().for_each(|line| self.line(line));
-        self.left_out(table.rows.len().saturating_sub(MOST_ROWS), "row");
+        self.left_out(table.rows.len().saturating_sub(self.most_rows), "row");
         self.sentence("", &table.note);
     }
 }
 
 /// Letters of the widest cell of a column.
-fn width_of(table: &Table, column: usize) -> usize {
-    let cells = table.rows.iter().map(|row| text_of(&row.cells[column], ' '));
-    let texts = cells.chain([shown_text(&table.columns[column].heading)]);
+fn width_of(table: &Table, column: usize, longest: usize) -> usize {
+    let cells = table.rows.iter().map(|row| text_of(&row.cells[column], ' ', longest));
+    let texts = cells.chain([shown_text(&table.columns[column].heading, longest)]);
     texts.map(|text| text.chars().count()).max().unwrap_or(0)
 }
 
-fn shown_text(text: &str) -> String {
-    printable(&shorten(text, LONGEST)).into_owned()
+fn shown_text(text: &str, longest: usize) -> String {
+    printable(&shorten(text, longest)).into_owned()
 }
 
-fn text_of(cell: &Cell, between: char) -> String {
-    let text = format!("{}{}", sign(cell.tone), shown_text(&cell.text));
+fn text_of(cell: &Cell, between: char, longest: usize) -> String {
+    let text = format!("{}{}", sign(cell.tone), shown_text(&cell.text, longest));
     match cell.detail.as_str() {
         "" => text,
-        detail => format!("{text}{between}{}", shown_text(detail)),
+        detail => format!("{text}{between}{}", shown_text(detail, longest)),
     }
 }
 
@@ -228,7 +255,7 @@ mod tests {
     }
 
     fn doubts(reasons: Vec<TrustReason>) -> Vec<String> {
-        let mut out = Out { text: String::new(), colour: false, width: 60, whole: "report.html" };
+        let mut out = Out::new(false, 60, "report.html");
         out.doubts(&TrustBox { reasons, ..TrustBox::default() });
         out.text.trim().lines().map(str::to_owned).collect()
     }
@@ -265,7 +292,7 @@ mod tests {
             Cell { text: text.to_owned(), detail: detail.to_owned(), ..Cell::default() }
         };
         let row = |cells: &&[&str]| Row { cells: cells.iter().map(cell).collect(), total: false };
-        let mut out = Out { text: String::new(), colour: false, width, whole: "report.html" };
+        let mut out = Out { most_rows: MOST_ROWS, ..Out::new(false, width, "report.html") };
         out.table(&Table {
             columns: columns.iter().map(column).collect(),
             rows: rows.iter().map(row).collect(),

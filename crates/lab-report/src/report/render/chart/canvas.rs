@@ -7,6 +7,7 @@
 use std::fmt::{self, Display, Write as _};
 
 use super::colours::{Colour, INK, PAPER, SOFT, series};
+use crate::report::model::Shape;
 use crate::report::render::text::{escape_xml, printable, shorten};
 
 /// Width of a picture: on a phone its texts are small but can be read, and two pictures stand side by
@@ -231,15 +232,17 @@ impl Canvas {
     }
 
     /// The key of a series in a legend, so that it looks like what it stands for.
-    pub(super) fn key(&mut self, (x, y): Place, lines: bool, place: Option<usize>) {
+    pub(super) fn key(&mut self, (x, y): Place, shape: Shape, place: Option<usize>) {
         // Without a series it is what something speaks against.
         let (colour, hollow) = (place.map_or(SOFT, series), place.is_none());
         let place = place.unwrap_or(0);
-        if lines {
-            self.dashed(&[(x, y), (x + 25.0, y)], colour, 2.0, dashes(place), "");
-            self.marker((x + 12.5, y), place, colour, hollow, "");
-        } else {
-            self.field((x, y - 5.5), (x + 11.0, y + 5.5), colour, hollow, "");
+        match shape {
+            Shape::Bars => self.field((x, y - 5.5), (x + 11.0, y + 5.5), colour, hollow, ""),
+            Shape::Marks => self.marker((x + 5.5, y), place, colour, hollow, ""),
+            Shape::Lines => {
+                self.dashed(&[(x, y), (x + 25.0, y)], colour, 2.0, dashes(place), "");
+                self.marker((x + 12.5, y), place, colour, hollow, "");
+            }
         }
     }
 }

@@ -19,8 +19,7 @@ pub(super) fn draw(canvas: &mut Canvas, chart: &Chart, places: &[usize]) -> f64 
     if entries.is_empty() {
         return 4.0;
     }
-    let lines = chart.shape == Shape::Lines;
-    let before = if lines { 30.0 } else { 16.0 };
+    let before = if chart.shape == Shape::Lines { 30.0 } else { 16.0 };
     let (mut x, mut y) = (0.0, ROW / 2.0);
     for (name, place) in entries {
         let name = fit(name, TEXT, WIDEST);
@@ -28,7 +27,7 @@ pub(super) fn draw(canvas: &mut Canvas, chart: &Chart, places: &[usize]) -> f64 
         if x > 0.0 && x + width > WIDTH {
             (x, y) = (0.0, y + ROW);
         }
-        canvas.key((x, y), lines, place);
+        canvas.key((x, y), chart.shape, place);
         canvas.text((x + before, y), Anchor::Start, Look::NAME, &name);
         x += width + GAP;
     }

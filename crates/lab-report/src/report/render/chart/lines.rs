@@ -1,11 +1,11 @@
-//! Lines over an axis, with intervals, gaps, and moments that have names.
+//! Lines, or marks alone, over an axis, with intervals, gaps, and moments that have names.
 
 use super::axis::{TICK, axis_title, draw_nothing, draw_ticks, draw_title, tip_of, value_text};
 use super::canvas::{Anchor, Canvas, Look, SMALL, WIDTH, dashes, fit, text_width};
 use super::colours::{INK, RULE, SOFT, series as colour_of};
 use super::legend;
 use super::scale::{Scale, Start};
-use crate::report::model::{Chart, Event, Point, Series};
+use crate::report::model::{Chart, Event, Point, Series, Shape};
 use crate::report::render::text::shorten;
 
 const HEIGHT: f64 = 225.0;
@@ -137,7 +137,8 @@ fn runs<'s>(series: &'s Series, chart: &Chart) -> impl Iterator<Item = &'s [Poin
 fn draw_series(canvas: &mut Canvas, plane: &Plane, one: &Series, place: usize, chart: &Chart) {
     let colour = colour_of(place);
     let points: Vec<&Point> = runs(one, chart).flatten().collect();
-    let dense = points.len() > MARKED;
+    let is_joined = chart.shape == Shape::Lines;
+    let dense = is_joined && points.len() > MARKED;
     for point in &points {
         if let Some((low, high)) = point.interval.filter(|(low, high)| low < high) {
             let x = plane.x.at(point.x);
@@ -146,7 +147,7 @@ fn draw_series(canvas: &mut Canvas, plane: &Plane, one: &Series, place: usize, c
     }
     // Dashes of a line that goes up and down in every pixel are noise.
     let (width, dashes) = if dense { (1.4, "") } else { (2.0, dashes(place)) };
-    for run in runs(one, chart).filter(|run| run.len() > 1) {
+    for run in runs(one, chart).filter(|run| is_joined && run.len() > 1) {
         let points: Vec<(f64, f64)> = run.iter().map(|point| plane.at(point)).collect();
         canvas.dashed(&points, colour, width, dashes, "");
     }

@@ -60,9 +60,12 @@ impl<'a> Charts<'a> {
         let ends = || chart.points().flat_map(Point::reach).chain(chart.mark);
         let Some((low, high)) = limits(&chart.y, ends()) else { return Ok(None) };
         let first = self.column;
-        let is_lines = chart.shape == Shape::Lines;
-        let mut drawing =
-            Drawing::new(if is_lines { ChartType::ScatterStraight } else { ChartType::Bar });
+        let has_places = chart.shape != Shape::Bars;
+        let mut drawing = Drawing::new(match chart.shape {
+            Shape::Bars => ChartType::Bar,
+            Shape::Lines => ChartType::ScatterStraight,
+            Shape::Marks => ChartType::Scatter,
+        });
         self.text(TITLE, first, &chart.title)?;
         self.text(AXES, first, &axis_title(&chart.x))?;
         self.text(AXES, first + 1, &axis_title(&chart.y))?;
@@ -77,12 +80,12 @@ impl<'a> Charts<'a> {
         for one in marks(chart, (low, high)) {
             self.series(&mut drawing, chart, &one, None)?;
         }
-        let values = if is_lines { drawing.y_axis() } else { drawing.x_axis() };
+        let values = if has_places { drawing.y_axis() } else { drawing.x_axis() };
         values.set_name(&range((AXES, AXES), first + 1)).set_min(low).set_max(high);
         if chart.y.log {
             values.set_log_base(10);
         }
-        if is_lines {
+        if has_places {
             drawing.x_axis().set_name(&range((AXES, AXES), first));
             if chart.x.log {
                 drawing.x_axis().set_log_base(10);
@@ -152,6 +155,11 @@ impl<'a> Charts<'a> {
             Shape::Lines => {
                 format.set_line(&line);
             }
+            // A mark over everything is a line all the same.
+            Shape::Marks if colour.is_none() => {
+                format.set_line(&line);
+            }
+            Shape::Marks => {}
         }
         let drawn = drawing.add_series();
         drawn
@@ -167,7 +175,7 @@ impl<'a> Charts<'a> {
             match chart.shape {
                 // Values of bars that lie on their side are on x here.
                 Shape::Bars => drawn.set_x_error_bars(&bars),
-                Shape::Lines => drawn.set_y_error_bars(&bars),
+                Shape::Lines | Shape::Marks => drawn.set_y_error_bars(&bars),
             };
         }
         Ok(true)

@@ -1,0 +1,78 @@
+//! Judgements as JSON.
+
+use braid_published::{Decision, JudgedClaim, JudgedRow, Role};
+use serde_json::{Value, json};
+
+use super::Judged;
+
+/// Of this form of the output.
+const OUTPUT_VERSION: u32 = 1;
+
+/// Rows and claims of all files, and a summary of each file. Values are in `unit`; what has none is null,
+/// with the reason.
+pub(super) fn json(judged: &[Judged]) -> Value {
+    let rows = judged.iter().flat_map(|one| one.model.rows.iter().map(|row| of_row(one, row)));
+    let claims =
+        judged.iter().flat_map(|one| one.model.claims.iter().map(|claim| of_claim(one, claim)));
+    json!({
+        "output_version": OUTPUT_VERSION,
+        "files": judged.iter().map(file).collect::<Vec<_>>(),
+        "rows": rows.collect::<Vec<_>>(),
+        "claims": claims.collect::<Vec<_>>(),
+    })
+}
+
+fn file(judged: &Judged) -> Value {
+    let model = &judged.model;
+    let predicted = model.predictions();
+    let calibration = model.summary(|role| matches!(role, Role::Calibration(_)));
+    let null_means = judged.null.iter().map(|(null, summary)| {
+        (null.name().to_owned(), json!(summary.map(|summary| summary.mean)))
+    });
+    let null_means: serde_json::Map<_, _> = null_means.collect();
+    let (held, published) = model.held();
+    json!({
+        "file": model.study,
+        "title": model.title,
+        "mean": predicted.map(|summary| summary.mean),
+        "median": predicted.map(|summary| summary.median),
+        "rows_scored": predicted.map_or(0, |summary| summary.scored),
+        "rows_missing": model.rows.iter().filter(|row| row.role == Role::Prediction && row.score.is_none()).count(),
+        "calibration_mean": calibration.map(|summary| summary.mean),
+        "calibration_median": calibration.map(|summary| summary.median),
+        "null_means": null_means,
+        "claims_held": held,
+        "claims_published": published,
+    })
+}
+
+fn of_row(judged: &Judged, row: &JudgedRow) -> Value {
+    json!({
+        "file": judged.model.study,
+        "id": row.id,
+        "role": row.role.text(),
+        "published": row.published,
+        "model": row.model.as_ref().ok(),
+        "unit": row.unit.text(),
+        "score": row.score,
+        "reason": row.model.as_ref().err().map(ToString::to_string),
+    })
+}
+
+fn of_claim(judged: &Judged, claim: &JudgedClaim) -> Value {
+    let (seen, reason) = match &claim.in_model {
+        Decision::Holds(seen) | Decision::Fails(seen) => (Some(seen), None),
+        Decision::Undecided(why) => (None, Some(why.to_string())),
+    };
+    json!({
+        "file": judged.model.study,
+        "id": claim.id,
+        "holds": claim.in_model.holds(),
+        "holds_in_print": claim.is_published(),
+        "statement": claim.statement,
+        "predicate": claim.predicate,
+        "compared": seen,
+        "reason": reason,
+        "published_values_of": claim.taken,
+    })
+}

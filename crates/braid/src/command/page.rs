@@ -1,0 +1,20 @@
+//! A page that a command writes where it is told to, over nothing.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use crate::failure::{Context, Failure};
+
+/// Writes a file that is not there yet.
+pub(super) fn write_new(file: &Path, page: &str) -> Result<(), Failure> {
+    let made = OpenOptions::new().write(true).create_new(true).open(file);
+    let mut made = match made {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let text = format!("{} is there already; nothing was written", file.display());
+            return Err(Failure::refused(text).next("name another file"));
+        }
+        made => made.context(format!("cannot write {}", file.display()))?,
+    };
+    made.write_all(page.as_bytes()).context(format!("cannot write {}", file.display()))
+}
