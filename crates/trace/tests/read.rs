@@ -110,7 +110,7 @@ fn one_of_several_has_to_be_selected() {
     let files = parse(TWO_FILES.as_bytes(), None).expect_err("two files");
     assert_eq!(files, several("files", &["/srv/g.img", "/srv/f.img"]));
     let one = parse(TWO_DEVICES.as_bytes(), Some("259,12")).expect("it is there");
-    assert_eq!(one.requests, [request(204_400, Read, 64 * 512, 4096)]);
+    assert_eq!(one.requests, [request(204_600, Read, 64 * 512, 4096)]);
     let other = parse(TWO_FILES.as_bytes(), Some("/srv/f.img")).expect("it is there");
     assert_eq!(other.totals().written_bytes, 256 << 10);
     let error = parse(TWO_FILES.as_bytes(), Some("/srv/x.img")).expect_err("not there");
