@@ -3,6 +3,7 @@
 mod cache;
 mod lab;
 mod metadata;
+mod trace;
 mod whole;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use crate::volume::{Attach, IoMode};
 pub(crate) use cache::{Cache, CacheAdvise, CacheAttach, CacheMode, CacheResize, CacheShare};
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabReproduce, LabRun, LabTarget};
 pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
+pub(crate) use trace::{Trace, TraceArg};
 pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
 
 /// Software RAID in user space, and the laboratory that measures it
@@ -79,6 +81,9 @@ pub(crate) enum Command {
     /// Put a cache in front of a volume, change it, ask what it is good for
     #[command(subcommand)]
     Cache(Cache),
+    /// Look at a trace of requests
+    #[command(subcommand)]
+    Trace(Trace),
     /// Say what this machine offers, and what to do about what it lacks
     Doctor(Doctor),
     /// Measure layouts against each other
@@ -138,6 +143,10 @@ pub(crate) struct Up {
     /// another order) are the members from now on
     #[arg(long, conflicts_with = "read_only")]
     pub(crate) accept_members: bool,
+    /// Record what clients ask for, without data, in a new file of at most SIZE [default: 64M], as an
+    /// iolog that fio can replay
+    #[arg(long, value_name = "FILE[,size=SIZE]")]
+    pub(crate) trace: Option<TraceArg>,
     /// Stay in the foreground (for a service manager)
     #[arg(long)]
     pub(crate) foreground: bool,

@@ -18,6 +18,7 @@ mod scrubbed;
 mod serve;
 mod stacks;
 mod status;
+mod trace;
 mod undo;
 mod up;
 mod whole;
@@ -70,6 +71,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Wipe(wipe) => wipe::wipe(&wipe),
         Command::Undo(undo) => undo::undo(&undo),
         Command::Cat(cat) => cat::cat(&cat),
+        Command::Trace(trace) => trace::trace(&trace),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Lab(lab) => lab::lab(&lab),
         Command::Completions(options) => completions::completions(&options),

@@ -205,6 +205,20 @@ pub(crate) fn render(status: &Status) -> String {
             if status.shards == 1 { "shard" } else { "shards" }
         ),
     ));
+    if let Some(trace) = &status.trace {
+        let mut text = format!(
+            "{}: {} requests, {:#} of at most {:#}, {} not recorded",
+            trace.path,
+            trace.requests,
+            ByteSize(trace.size_bytes),
+            ByteSize(trace.size_limit_bytes),
+            trace.dropped
+        );
+        if let Some(why) = &trace.stopped {
+            text = format!("{text}; stopped: {why}");
+        }
+        lines.push(("trace", text));
+    }
     for warning in &status.warnings {
         lines.push(("warning", warning.clone()));
     }

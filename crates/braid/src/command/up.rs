@@ -18,13 +18,13 @@ use braid_shell::shell_path;
 use serde::{Deserialize, Serialize};
 
 use super::{given, serve, stacks};
-use crate::cli::Up;
+use crate::cli::{TraceArg, Up};
 use crate::control;
 use crate::failure::{Context, Failure};
 use crate::membership::{self, Membership};
 use crate::places::{Places, check_name};
 use crate::record::Record;
-use crate::volume::{Ready, RunError, Spec, run};
+use crate::volume::{Ready, RunError, Spec, TraceTo, run};
 
 /// What the volume's process tells the command that started it.
 #[derive(Serialize, Deserialize)]
@@ -73,6 +73,7 @@ pub(super) fn up(up: &Up) -> Result<(), Failure> {
         forced,
         arrays,
         notes,
+        trace: trace_of(up)?,
         ..spec_of(&now, &name, accepted, &places)
     };
     if up.foreground {
@@ -203,6 +204,14 @@ fn apply_options(up: &Up, record: &mut Record) {
     }
 }
 
+/// Where the volume's process, which is in another folder, records a trace.
+fn trace_of(up: &Up) -> Result<Option<TraceTo>, Failure> {
+    let to = |arg: &TraceArg| {
+        Ok(TraceTo { path: stacks::absolute_path(&arg.file)?, most: arg.size.bytes() })
+    };
+    up.trace.as_ref().map(to).transpose()
+}
+
 fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places) -> Spec {
     let mut nbd = record.nbd.clone();
     // A volume that cannot be attached must be reachable somehow.
@@ -226,6 +235,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         shards: record.shards,
         control: Some(places.control(name)),
         mount: places.mount(name),
+        trace: None,
     }
 }
 

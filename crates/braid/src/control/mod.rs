@@ -32,5 +32,5 @@ pub(crate) use server::{Event, Server, StopAnswer, Volume, serve};
 pub(crate) use status::{
     ArrayMember, ArrayStatus, AttachedStatus, CacheCurve, CacheStatus, CurvePoint, DeviceStatus,
     ExportStatus, JobStatus, LeftOutStatus, LogCostStatus, MemberStatus, OUTPUT_VERSION, RamStatus,
-    ScrubStatus, Status, SuspectStatus, WriteBackStatus,
+    ScrubStatus, Status, SuspectStatus, TraceStatus, WriteBackStatus,
 };

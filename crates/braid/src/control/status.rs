@@ -29,6 +29,9 @@ pub(crate) struct Status {
     pub(crate) caches: Vec<CacheStatus>,
     #[serde(default)]
     pub(crate) rams: Vec<RamStatus>,
+    /// What is recorded of clients' requests, if it is.
+    #[serde(default)]
+    pub(crate) trace: Option<TraceStatus>,
     /// Memory for content that the volume may take: sizes of RAM disks, models, caches.
     #[serde(default)]
     pub(crate) promised_bytes: u64,
@@ -60,6 +63,22 @@ pub(crate) struct DeviceStatus {
     /// Clients' writes are refused until it is unlocked.
     #[serde(default)]
     pub(crate) locked: bool,
+}
+
+/// A trace that is recorded.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct TraceStatus {
+    /// The file.
+    pub(crate) path: String,
+    /// It gets no larger.
+    pub(crate) size_limit_bytes: u64,
+    pub(crate) size_bytes: u64,
+    /// Requests in it, each a line.
+    pub(crate) requests: u64,
+    /// Requests that are not: the file could not be written as fast, was full, or failed.
+    pub(crate) dropped: u64,
+    /// Why nothing is recorded any more.
+    pub(crate) stopped: Option<String>,
 }
 
 /// A RAM disk.

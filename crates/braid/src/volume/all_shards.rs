@@ -35,14 +35,14 @@ impl AllShards {
     /// Lets no writes of clients in, or lets them again.
     pub(super) fn set_locked(&self, locked: bool) {
         for remote in &self.remotes {
-            shard::call(remote, move |_, local| local.offered.set_locked(locked));
+            shard::call(remote, move |_, local| local.front.offered().set_locked(locked));
         }
     }
 
     /// Lets no more writes of clients in, and waits until those under way are answered.
     pub(super) fn lock_and_wait(&self) -> io::Result<()> {
         self.on_each(|handle, local, done| {
-            let (handle, offered) = (handle.clone(), local.offered.clone());
+            let (handle, offered) = (handle.clone(), local.front.offered().clone());
             offered.set_locked(true);
             handle.clone().spawn(async move {
                 while !offered.is_quiet() {
@@ -64,7 +64,7 @@ impl AllShards {
     pub(super) fn exchange(&self, ram: &Ram) -> io::Result<()> {
         let ram = ram.clone();
         self.on_each(move |_, local, done| {
-            local.offered.exchange(Dev::new(ram.device()));
+            local.front.exchange(Dev::new(ram.device()));
             send(&done, ());
         })
         .map(drop)
@@ -73,7 +73,7 @@ impl AllShards {
     /// Whether anything of its first `size` bytes reads as something else than a hole.
     pub(super) fn has_data(&self, size: u64) -> io::Result<bool> {
         self.on_first(move |_, local, done| {
-            let dev = local.offered.dev();
+            let dev = local.front.dev();
             let mut offset = 0;
             while offset < size {
                 let extents = dev.extents(Span::new(offset, size - offset));
@@ -89,7 +89,7 @@ impl AllShards {
     /// Reads a piece of the volume; none if it is a hole.
     pub(super) fn read(&self, offset: u64, len: usize) -> io::Result<Option<Vec<u8>>> {
         self.on_first(move |handle, local, done| {
-            let (dev, pool) = (local.offered.dev(), local.pool.clone());
+            let (dev, pool) = (local.front.dev(), local.pool.clone());
             let span = Span::new(offset, len as u64);
             handle.spawn(async move { send(&done, read(&dev, &pool, span).await) });
         })
@@ -98,7 +98,7 @@ impl AllShards {
     /// Writes pieces of the volume; what has no bytes becomes a hole.
     pub(super) fn write(&self, pieces: Vec<Piece>) -> io::Result<()> {
         self.on_first(move |handle, local, done| {
-            let (dev, pool) = (local.offered.dev(), local.pool.clone());
+            let (dev, pool) = (local.front.dev(), local.pool.clone());
             handle.spawn(async move {
                 let mut result = Ok(());
                 for (offset, len, bytes) in pieces {
@@ -120,7 +120,7 @@ impl AllShards {
     /// Makes durable what was written.
     pub(super) fn flush(&self) -> io::Result<()> {
         self.on_first(|handle, local, done| {
-            let dev = local.offered.dev();
+            let dev = local.front.dev();
             handle.spawn(async move {
                 let flushed = dev.start(Io::flush()).await.result;
                 send(&done, flushed.map_err(io::Error::from));

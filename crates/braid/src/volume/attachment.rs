@@ -102,7 +102,7 @@ impl Attached {
         let aborter = mount.aborter();
         shard.call(move |handle, local| {
             let fd = braid_uring::Fd::new(fd);
-            let (offered, pool) = (local.offered.clone(), local.pool.clone());
+            let (offered, pool) = (local.front.offered().clone(), local.pool.clone());
             let serve = braid_export_fuse::serve(handle.clone(), fd, offered, pool, served);
             handle.spawn(async move {
                 if let Err(error) = serve.await {

@@ -107,12 +107,12 @@ impl Caching {
             Err(error) => return no_memory(cache.size, &error),
         };
         orders.carry_out(PATIENCE, move |handle, local, answer| {
-            let cache = match Cache::attach(local.offered.dev(), config, memory) {
+            let cache = match Cache::attach(local.front.dev(), config, memory) {
                 Ok(cache) => cache,
                 Err(error) => return send(&answer, OrderAnswer::failed(error.to_string())),
             };
             cache.time_origin(Rc::new(ExecutorClock::new(handle)));
-            let earlier = local.offered.exchange(Dev::new(cache.clone()));
+            let earlier = local.front.exchange(Dev::new(cache.clone()));
             let at = AtCache { text, log: String::new(), cache: cache.clone(), warm };
             local.caches.borrow_mut().push(at);
             let waiting = handle.clone();
@@ -133,12 +133,12 @@ impl Caching {
             let Some(at) = caches.borrow().last().cloned() else {
                 return send(&answer, no_cache(&name));
             };
-            let (waiting, offered) = (handle.clone(), local.offered.clone());
+            let (waiting, front) = (handle.clone(), local.front.clone());
             handle.spawn(async move {
                 if let Err(errno) = at.cache.close().await {
                     return send(&answer, not_drained(&name, &errno.to_string()));
                 }
-                let earlier = offered.exchange(at.cache.origin());
+                let earlier = front.exchange(at.cache.origin());
                 caches.borrow_mut().pop();
                 answered(&waiting, &earlier).await;
                 // Whoever gave the order may have lost patience: then it is dropped here.

@@ -1,6 +1,7 @@
 //! Why a volume does not come up, or does not end well; and what leads on.
 
 use std::io;
+use std::path::PathBuf;
 
 use braid_export_nbd::ListenError;
 use braid_probe::{Reason, Refusal};
@@ -52,6 +53,16 @@ pub(crate) enum RunError {
     Lost(ImageError),
     #[error("what was written last may be lost: {0}")]
     LastFlush(ShardError),
+    #[error(
+        "{} is there already, and a trace overwrites nothing\n  next: another file for --trace",
+        path.display()
+    )]
+    TraceExists { path: PathBuf },
+    #[error(
+        "the trace {} cannot be made: {source}\n  next: a file for --trace in a folder that is there",
+        path.display()
+    )]
+    Trace { path: PathBuf, source: io::Error },
 }
 
 impl RunError {
@@ -87,6 +98,7 @@ impl RunError {
                         | MediaError::Warm(_)
                 )
                 | RunError::NestedImage { .. }
+                | RunError::TraceExists { .. }
                 | RunError::Restart(ShardError::Log { .. })
                 | RunError::Listen(ListenError::NotLoopback { .. })
         )

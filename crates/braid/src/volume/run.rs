@@ -25,6 +25,7 @@ use super::name_lock::NameLock;
 use super::shard::{self, Shard, ShardError};
 use super::shared::Shared;
 use super::spec::Spec;
+use super::trace::{Lane, Recorder};
 use crate::control::{self, Event, StopAnswer};
 use crate::process::Process;
 
@@ -68,6 +69,8 @@ struct Volume {
     events: Receiver<Event>,
     control: Option<PathBuf>,
     server: Option<control::Server>,
+    /// Ends when nobody is served any more.
+    trace: Option<Recorder>,
     /// Held for the life of the process.
     _name: Option<NameLock>,
 }
@@ -99,7 +102,10 @@ impl Volume {
             .collect::<Result<Vec<Listener>, RunError>>()?;
         let (send, events) = channel();
         watch_signals(send.clone()).map_err(system("cannot watch for signals"))?;
-        let shards = start_shards(spec, &media, &send)?;
+        // What keeps copies is one thread's, which is why it needs no locks.
+        let count = if media.has_state() { 1 } else { spec.shard_count() };
+        let (mut trace, lanes) = start_trace(spec, count)?;
+        let shards = start_shards(spec, &media, lanes, &send)?;
         warnings.extend(shard::pool_warning(&shards));
         let limits = shards[0].facts.limits;
         let remotes: Vec<Remote> = shards.iter().map(|shard| shard.facts.remote.clone()).collect();
@@ -135,6 +141,7 @@ impl Volume {
             threads,
             faults,
             started: Instant::now(),
+            trace: trace.as_ref().map(Recorder::recording),
         });
         let mut server = None;
         if let Some(path) = &spec.control {
@@ -146,7 +153,18 @@ impl Volume {
             server = Some(served.map_err(system("cannot make the control socket"))?);
         }
         let control = spec.control.clone();
-        Ok(Volume { shards, listeners, attached, shared, events, control, server, _name: name })
+        trace.iter_mut().for_each(Recorder::keep);
+        Ok(Volume {
+            shards,
+            listeners,
+            attached,
+            shared,
+            events,
+            control,
+            server,
+            trace,
+            _name: name,
+        })
     }
 
     fn ready(&self) -> Ready {
@@ -261,6 +279,7 @@ impl Volume {
                 result = Err(RunError::LastFlush(error));
             }
         }
+        drop(self.trace.take());
         if let Some(path) = self.control.take() {
             // The process ends now; a socket that stays is recognised as stale.
             let _ = std::fs::remove_file(path);
@@ -360,23 +379,39 @@ fn open_members(spec: &Spec, is_dying: bool) -> Result<Media, RunError> {
     }
 }
 
+/// Begins the trace that is asked for; answers what each of `shards` shards is given.
+fn start_trace(
+    spec: &Spec,
+    shards: usize,
+) -> Result<(Option<Recorder>, Vec<Option<Lane>>), RunError> {
+    let Some(to) = &spec.trace else { return Ok((None, (0..shards).map(|_| None).collect())) };
+    let path = to.path.clone();
+    match Recorder::create(to, &spec.name, shards) {
+        Ok((recorder, lanes)) => Ok((Some(recorder), lanes.into_iter().map(Some).collect())),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(RunError::TraceExists { path })
+        }
+        Err(source) => Err(RunError::Trace { path, source }),
+    }
+}
+
 fn start_shards(
     spec: &Spec,
     media: &Arc<Media>,
+    lanes: Vec<Option<Lane>>,
     events: &Sender<Event>,
 ) -> Result<Vec<Shard>, RunError> {
     let mode = spec.io.executor_mode();
-    let start = |index| {
+    let start = |(index, lane)| {
         let events = events.clone();
         let ended = move || {
             // Nobody listens any more when the volume is ending: then it is no news.
             let _ = events.send(Event::ShardEnded);
         };
-        Shard::start(index, spec, media, mode, ended)
+        Shard::start(index, spec, media, mode, lane, ended)
     };
-    // What keeps copies is one thread's, which is why it needs no locks.
-    let count = if media.has_state() { 1 } else { spec.shard_count() };
-    (0..count).map(start).collect::<Result<_, ShardError>>().map_err(|error| match error {
+    let started = lanes.into_iter().enumerate().map(start);
+    started.collect::<Result<_, ShardError>>().map_err(|error| match error {
         ShardError::Io(error) if mode == braid_uring::Mode::Uring => RunError::NoUring(error),
         ShardError::Io(source) => RunError::System { what: "cannot start a shard", source },
         error @ (ShardError::Restart { .. } | ShardError::Log { .. }) => RunError::Restart(error),

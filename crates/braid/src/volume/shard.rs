@@ -11,17 +11,18 @@ use std::time::{Duration, Instant};
 
 use braid_block::{Io, Limits};
 use braid_cache::LogError;
-use braid_engine::Offered;
 use braid_engine::redundant::RestartError;
 use braid_export_nbd::{Bounds, Counters, Server};
 use braid_mem::Pool;
 use braid_shell::shell_path;
-use braid_uring::{Config, Executor, Handle, Mode, Remote};
+use braid_uring::{Config, Executor, ExecutorClock, Handle, Mode, Remote};
 
 use super::build::{AtCache, AtWork, build};
+use super::front::Front;
 use super::media::Media;
 use super::memory;
 use super::spec::Spec;
+use super::trace::Lane;
 use crate::control::{Giver, OrderAnswer};
 
 /// How long a shard may take to answer a status: a turn of its takes milliseconds.
@@ -105,7 +106,7 @@ pub(crate) struct Facts {
 pub(crate) struct Local {
     pub(crate) server: Server,
     /// What its exports offer.
-    pub(crate) offered: Offered,
+    pub(super) front: Front,
     pub(crate) pool: Pool,
     pub(crate) arrays: Vec<Rc<AtWork>>,
     /// Caches, those below others first.
@@ -117,7 +118,8 @@ thread_local! {
 }
 
 impl Shard {
-    /// Starts shard number `index`. `ended` is told when its thread has ended.
+    /// Starts shard number `index`, whose clients' requests go to `lane`, if there is one. `ended` is told
+    /// when its thread has ended.
     ///
     /// # Errors
     /// Whatever keeps its executor, memory or devices from being made; what a crash left of an
@@ -127,13 +129,14 @@ impl Shard {
         spec: &Spec,
         media: &Arc<Media>,
         mode: Mode,
+        lane: Option<Lane>,
         ended: impl Fn() + Send + 'static,
     ) -> Result<Shard, ShardError> {
         let (send, receive) = channel();
         let (media, spec) = (Arc::clone(media), spec.clone());
         let thread =
             std::thread::Builder::new().name(format!("shard-{index}")).spawn(move || {
-                let result = run(&media, &spec, mode, &send);
+                let result = run(&media, &spec, mode, lane, &send);
                 ended();
                 result
             })?;
@@ -272,7 +275,13 @@ fn join(thread: JoinHandle<Result<(), ShardError>>) -> Result<(), ShardError> {
     })
 }
 
-fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Result<(), ShardError> {
+fn run(
+    media: &Media,
+    spec: &Spec,
+    mode: Mode,
+    lane: Option<Lane>,
+    started: &Sender<Facts>,
+) -> Result<(), ShardError> {
     memory::prepare_shard();
     let workers = memory::workers(spec.attach.attaches());
     let executor = Executor::new(Config { mode, workers, ..Config::default() })?;
@@ -319,12 +328,13 @@ fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Resul
         }
     };
     let bounds = Bounds::default();
-    let offered = Offered::from(dev.clone());
-    let server = Server::new(&handle, offered.clone(), pool.clone(), &spec.name, bounds, on_end)?;
+    let front = Front::new(dev.clone(), lane, ExecutorClock::new(&handle));
+    let offered = front.offered().clone();
+    let server = Server::new(&handle, offered, pool.clone(), &spec.name, bounds, on_end)?;
     let caches = Rc::new(RefCell::new(built.caches));
     let local = Local {
         server: server.clone(),
-        offered: offered.clone(),
+        front: front.clone(),
         pool,
         arrays: arrays.clone(),
         caches: Rc::clone(&caches),
@@ -350,7 +360,7 @@ fn run(media: &Media, spec: &Spec, mode: Mode, started: &Sender<Facts>) -> Resul
         if dev.limits().read_only {
             return Ok(());
         }
-        let mut flushed = offered.dev().start(Io::flush()).await.result.map_err(io::Error::from);
+        let mut flushed = front.dev().start(Io::flush()).await.result.map_err(io::Error::from);
         // From above: what one drains another may hold.
         let caches = caches.borrow().clone();
         for one in caches.iter().rev() {

@@ -14,6 +14,7 @@ use super::leaf::{Leaf, Medium};
 use super::live::Live;
 use super::media::Media;
 use super::spec::Spec;
+use super::trace::Recording;
 use super::verdict::{self, Silent, Verdict};
 use super::{arrays, caches, memory, orders, promises, shard};
 use crate::control::{
@@ -37,6 +38,7 @@ pub(super) struct Shared {
     pub(super) threads: Vec<u32>,
     pub(super) faults: u64,
     pub(super) started: Instant,
+    pub(super) trace: Option<Arc<Recording>>,
 }
 
 impl control::Volume for Shared {
@@ -84,6 +86,7 @@ impl control::Volume for Shared {
             arrays,
             caches,
             rams: self.rams(),
+            trace: self.trace.as_ref().map(|trace| trace.status()),
             promised_bytes: promises::promised_by(&stack),
             warnings,
             pid: std::process::id(),

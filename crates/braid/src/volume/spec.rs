@@ -6,6 +6,7 @@ use braid_stack::Stack;
 use serde::{Deserialize, Serialize};
 
 use super::options::OpenOptions;
+use super::trace::TraceTo;
 
 /// How a volume becomes a block device of this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -98,6 +99,9 @@ pub(crate) struct Spec {
     pub(crate) control: Option<PathBuf>,
     /// The folder of a FUSE mount.
     pub(crate) mount: PathBuf,
+    /// Where clients' requests are recorded, if they are.
+    #[serde(default)]
+    pub(crate) trace: Option<TraceTo>,
 }
 
 impl Spec {

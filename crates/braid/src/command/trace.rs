@@ -1,0 +1,179 @@
+//! `braid trace show`: what a trace asks for, at a glance.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use braid_shell::{shell_path, shell_word};
+use braid_stack::ByteSize;
+use braid_trace::{Reader, Summary, Trace, TraceError};
+
+use crate::cli;
+use crate::control::OUTPUT_VERSION;
+use crate::failure::{Context, Failure};
+
+/// As much of the file is read at a time, in bytes.
+const PIECE: usize = 1 << 20;
+/// The longest bar, in characters.
+const BAR: u64 = 40;
+
+pub(super) fn trace(command: &cli::Trace) -> Result<(), Failure> {
+    let cli::Trace::Show(options) = command;
+    let trace = read(&options.file, options.of.as_deref())?;
+    let summary = Summary::of(&trace);
+    let text = match options.json {
+        true => format!("{}\n", json(&trace, &summary)),
+        false => render(&options.file, &trace, &summary),
+    };
+    std::io::stdout().write_all(text.as_bytes()).context("standard output")
+}
+
+fn read(path: &Path, of: Option<&str>) -> Result<Trace, Failure> {
+    let name = path.display();
+    let mut file = File::open(path).context(&name)?;
+    let mut reader = Reader::new(of);
+    let mut piece = vec![0; PIECE];
+    let wrong = |error: TraceError| {
+        let failure = Failure::usage(format!("{name}: {error}"));
+        match &error {
+            TraceError::Syntax(_) => failure,
+            TraceError::Several { names, .. } | TraceError::NotThere { names, .. } => {
+                match names.first() {
+                    None => failure,
+                    Some(first) => failure.next(format!(
+                        "one of them: braid trace show {} --of {}",
+                        shell_path(path),
+                        shell_word(first)
+                    )),
+                }
+            }
+        }
+    };
+    loop {
+        match file.read(&mut piece).context(&name)? {
+            0 => return reader.finish().map_err(wrong),
+            len => reader.push(&piece[..len]).map_err(wrong)?,
+        }
+    }
+}
+
+fn json(trace: &Trace, summary: &Summary) -> serde_json::Value {
+    let totals = &summary.totals;
+    let sizes = summary.sizes.iter().map(|class| {
+        serde_json::json!({ "from_bytes": class.from, "reads": class.reads, "writes": class.writes })
+    });
+    let burst = summary
+        .burst
+        .map(|burst| serde_json::json!({ "median": burst.median, "largest": burst.largest }));
+    let busiest = summary.busiest.map(|busiest| {
+        let (second, requests, bytes) = (busiest.second, busiest.requests, busiest.bytes);
+        serde_json::json!({ "second": second, "requests": requests, "bytes": bytes })
+    });
+    serde_json::json!({
+        "output_version": OUTPUT_VERSION,
+        "format": trace.format.name(),
+        "of": trace.name,
+        "has_times": trace.has_times,
+        "torn_line": trace.torn_line,
+        "duration_ns": totals.duration_ns,
+        "reads": totals.reads,
+        "writes": totals.writes,
+        "fua_writes": totals.fua_writes,
+        "discards": totals.discards,
+        "flushes": totals.flushes,
+        "read_bytes": totals.read_bytes,
+        "written_bytes": totals.written_bytes,
+        "discarded_bytes": totals.discarded_bytes,
+        "read_share": totals.read_share(),
+        "mean_bytes": totals.mean_length(),
+        "sequential_share": totals.sequential_share(),
+        "largest_end_bytes": totals.largest_end,
+        "working_set_bytes": summary.working_set,
+        "sizes": sizes.collect::<Vec<_>>(),
+        "burst": burst,
+        "busiest": busiest,
+    })
+}
+
+fn render(path: &Path, trace: &Trace, summary: &Summary) -> String {
+    let totals = &summary.totals;
+    let bytes = |bytes: u64| format!("{:#}", ByteSize(bytes));
+    let mut lines = vec![("trace", format!("{} ({})", path.display(), trace.format.name()))];
+    if !trace.name.is_empty() {
+        lines.push(("of", trace.name.clone()));
+    }
+    if let Some(line) = trace.torn_line {
+        lines.push(("warning", format!("line {line}, the last, has no end and does not count")));
+    }
+    lines.push((
+        "duration",
+        match trace.has_times {
+            true => format!("{:.3} s", totals.duration_ns as f64 / 1e9),
+            false => "not told: it has no times".to_owned(),
+        },
+    ));
+    let fua = match totals.fua_writes {
+        0 => String::new(),
+        count => format!(" ({count} with forced unit access)"),
+    };
+    lines.push((
+        "requests",
+        format!(
+            "{}: {} reads, {} writes{fua}, {} discards, {} flushes",
+            trace.requests.len(),
+            totals.reads,
+            totals.writes,
+            totals.discards,
+            totals.flushes
+        ),
+    ));
+    lines.push((
+        "bytes",
+        format!(
+            "{} read, {} written, {} discarded",
+            bytes(totals.read_bytes),
+            bytes(totals.written_bytes),
+            bytes(totals.discarded_bytes)
+        ),
+    ));
+    lines.push((
+        "where",
+        format!(
+            "{} at least once, below {}",
+            bytes(summary.working_set),
+            bytes(totals.largest_end)
+        ),
+    ));
+    if let Some(share) = totals.sequential_share() {
+        let text = format!("{:.1} % begin where one of the 16 before ended", share * 100.0);
+        lines.push(("sequence", text));
+    }
+    if let Some(burst) = summary.burst {
+        let text = format!(
+            "{} at once or fewer, for half of the requests; {} at most (those within 100 µs)",
+            burst.median, burst.largest
+        );
+        lines.push(("depth", text));
+    }
+    if let Some(busiest) = summary.busiest {
+        let (second, requests) = (busiest.second, busiest.requests);
+        let text = format!("second {second}: {requests} requests, {}", bytes(busiest.bytes));
+        lines.push(("busiest", text));
+    }
+    if let Some(mean) = totals.mean_length() {
+        lines.push(("sizes", format!("{} in the mean", bytes(mean.round() as u64))));
+    }
+    let mut text: String =
+        lines.iter().map(|(key, value)| format!("{key:>8}: {value}\n")).collect();
+    let largest = summary.sizes.iter().map(|class| class.reads + class.writes).max().unwrap_or(1);
+    for class in &summary.sizes {
+        let count = class.reads + class.writes;
+        let from = bytes(class.from);
+        let bar = "#".repeat(usize::try_from((count * BAR).div_ceil(largest)).unwrap_or(0));
+        text.push_str(&format!(
+            "          {from:>10}  {:>9} reads {:>9} writes  {bar}\n",
+            class.reads, class.writes
+        ));
+    }
+    text
+}

@@ -1,0 +1,114 @@
+//! What a shard serves, and in front of it, where a trace is recorded, what tells the trace.
+//!
+//! ```text
+//!   export ──▶ Offered ──▶ Tapped ──▶ Dev      with a trace
+//!   export ──▶ Offered ─────────────▶ Dev      without
+//!                        the volume ──▶ Dev    saves, restores, flushes: never recorded
+//! ```
+//!
+//! Invariant: whoever exchanges the device, a cache or a RAM disk of another size, does so behind the trace.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use braid_block::{Extent, Flags, Io, Limits, Op, Span};
+use braid_engine::{Clock, Dev, Device, Earlier, Offered, Pending};
+use braid_trace::{Kind, Request};
+
+use super::trace::{Lane, ns};
+
+/// What a shard serves. Cheap to clone, all clones are the same.
+#[derive(Clone)]
+pub(super) struct Front {
+    offered: Offered,
+    tapped: Option<(Rc<RefCell<Dev>>, Rc<Tap>)>,
+}
+
+impl Front {
+    /// Serves `dev`, and puts each request on `lane`, if there is one, with its time by `clock`.
+    pub(super) fn new(dev: Dev, lane: Option<Lane>, clock: impl Clock + 'static) -> Front {
+        let Some(lane) = lane else {
+            return Front { offered: Offered::from(dev), tapped: None };
+        };
+        let began = lane.elapsed().saturating_sub(clock.now());
+        let tap = Rc::new(Tap { lane, clock: Box::new(clock), began });
+        let offered = Offered::from(tap.in_front_of(dev.clone()));
+        Front { offered, tapped: Some((Rc::new(RefCell::new(dev)), tap)) }
+    }
+
+    /// What exports offer.
+    pub(super) fn offered(&self) -> &Offered {
+        &self.offered
+    }
+
+    /// The device itself: what is asked of it is not recorded.
+    pub(super) fn dev(&self) -> Dev {
+        match &self.tapped {
+            Some((dev, _)) => dev.borrow().clone(),
+            None => self.offered.dev(),
+        }
+    }
+
+    /// Serves `dev` from now on; see [`Offered::exchange`].
+    pub(super) fn exchange(&self, dev: Dev) -> Earlier {
+        match &self.tapped {
+            Some((behind, tap)) => {
+                behind.replace(dev.clone());
+                self.offered.exchange(tap.in_front_of(dev))
+            }
+            None => self.offered.exchange(dev),
+        }
+    }
+}
+
+/// Who tells a trace of requests.
+struct Tap {
+    lane: Lane,
+    clock: Box<dyn Clock>,
+    /// The time of the trace when the clock began.
+    began: Duration,
+}
+
+impl Tap {
+    fn in_front_of(self: &Rc<Tap>, dev: Dev) -> Dev {
+        Dev::new(Tapped { dev, tap: Rc::clone(self) })
+    }
+
+    #[inline]
+    fn note(&self, io: &Io) {
+        let at_ns = ns(self.began + self.clock.now());
+        let kind = match io.op {
+            Op::Read => Kind::Read,
+            Op::Write => Kind::Write,
+            Op::Flush => return self.lane.put(Request::flush(at_ns)),
+            Op::Discard => Kind::Discard,
+            // It moves no data, and takes space or gives it back: as what is like it elsewhere.
+            Op::WriteZeroes if io.flags.contains(Flags::NO_UNMAP) => Kind::Write,
+            Op::WriteZeroes => Kind::Discard,
+        };
+        let fua = kind == Kind::Write && io.flags.contains(Flags::FUA);
+        let (offset, length) = (io.span.offset, io.span.len);
+        self.lane.put(Request { at_ns, offset, length, kind, fua });
+    }
+}
+
+struct Tapped {
+    dev: Dev,
+    tap: Rc<Tap>,
+}
+
+impl Device for Tapped {
+    fn limits(&self) -> Limits {
+        *self.dev.limits()
+    }
+
+    fn start(&self, io: Io) -> Pending {
+        self.tap.note(&io);
+        self.dev.start(io)
+    }
+
+    fn extents(&self, span: Span) -> Vec<Extent> {
+        self.dev.extents(span)
+    }
+}

@@ -1,0 +1,135 @@
+//! A trace, and what it adds up to.
+
+use std::collections::VecDeque;
+
+use crate::{Kind, Request};
+
+/// How a trace was written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// What `blkparse` prints.
+    Blkparse,
+    /// fio's iolog, version 2.
+    Iolog2,
+    /// fio's iolog, version 3.
+    Iolog3,
+}
+
+impl Format {
+    /// For people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Blkparse => "blkparse",
+            Format::Iolog2 => "fio iolog, version 2",
+            Format::Iolog3 => "fio iolog, version 3",
+        }
+    }
+}
+
+/// What was asked of one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// In order of time; those of one moment in the order of the text.
+    pub requests: Vec<Request>,
+    /// How it was written down.
+    pub format: Format,
+    /// The device (`8,0`) or file that was asked; empty if there are no requests.
+    pub name: String,
+    /// Whether it says when requests were made. A version 2 iolog without `wait` does not: each request
+    /// follows as soon as it can.
+    pub has_times: bool,
+    /// The line that had no end and does not count, if there was one: the last.
+    pub torn_line: Option<u64>,
+}
+
+/// How many streams are told apart when it is asked whether a request goes on where another ended.
+const STREAMS: usize = 16;
+
+/// What a trace adds up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Numbers of requests.
+    pub reads: u64,
+    /// As above.
+    pub writes: u64,
+    /// As above.
+    pub discards: u64,
+    /// As above.
+    pub flushes: u64,
+    /// Writes with forced unit access, which are among the writes.
+    pub fua_writes: u64,
+    /// Bytes that were read. Sums stop at 2^64 − 1.
+    pub read_bytes: u64,
+    /// Bytes that were written.
+    pub written_bytes: u64,
+    /// Bytes that were discarded.
+    pub discarded_bytes: u64,
+    /// From the first request to the last, in nanoseconds.
+    pub duration_ns: u64,
+    /// The largest end of a request, in bytes: a device has to be at least so large.
+    pub largest_end: u64,
+    /// Reads and writes that begin where one of the 16 reads and writes before ended.
+    pub sequential: u64,
+}
+
+impl Trace {
+    /// Adds it up.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        let mut ends: VecDeque<u64> = VecDeque::with_capacity(STREAMS + 1);
+        for request in &self.requests {
+            totals.add(request);
+            if request.has_data() {
+                totals.sequential += u64::from(ends.contains(&request.offset));
+                ends.push_front(request.end());
+                ends.truncate(STREAMS);
+            }
+        }
+        if let [first, .., last] = &self.requests[..] {
+            totals.duration_ns = last.at_ns - first.at_ns;
+        }
+        totals
+    }
+}
+
+impl Totals {
+    fn add(&mut self, request: &Request) {
+        let (count, bytes) = match request.kind {
+            Kind::Read => (&mut self.reads, Some(&mut self.read_bytes)),
+            Kind::Write => (&mut self.writes, Some(&mut self.written_bytes)),
+            Kind::Discard => (&mut self.discards, Some(&mut self.discarded_bytes)),
+            Kind::Flush => (&mut self.flushes, None),
+        };
+        *count += 1;
+        if let Some(bytes) = bytes {
+            *bytes = bytes.saturating_add(request.length);
+        }
+        self.fua_writes += u64::from(request.fua);
+        self.largest_end = self.largest_end.max(request.end());
+    }
+
+    /// Reads and writes.
+    pub fn data_requests(&self) -> u64 {
+        self.reads + self.writes
+    }
+
+    /// How many of the reads and writes are reads, from 0 to 1; none without any.
+    pub fn read_share(&self) -> Option<f64> {
+        self.share(self.reads)
+    }
+
+    /// How many of the reads and writes are sequential, from 0 to 1; none without any.
+    pub fn sequential_share(&self) -> Option<f64> {
+        self.share(self.sequential)
+    }
+
+    /// The mean length of reads and writes, in bytes; none without any.
+    pub fn mean_length(&self) -> Option<f64> {
+        let bytes = self.read_bytes as f64 + self.written_bytes as f64;
+        (self.data_requests() > 0).then(|| bytes / self.data_requests() as f64)
+    }
+
+    fn share(&self, part: u64) -> Option<f64> {
+        (self.data_requests() > 0).then(|| part as f64 / self.data_requests() as f64)
+    }
+}
