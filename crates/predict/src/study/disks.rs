@@ -17,8 +17,9 @@ use braid_model::{Host, Kind, Tools};
 use braid_published::{Condition, NotModelled};
 
 use super::{bus, host, memory, no, of_requests, profile_of};
+use crate::layout::Layout;
 use crate::load::{Random, random_reads, random_writes};
-use crate::machine::{Layout, Machine, MemberModel};
+use crate::machine::{Machine, MemberModel};
 
 /// What a process of a tool moves, in bytes.
 #[derive(Clone, Copy)]

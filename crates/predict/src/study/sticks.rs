@@ -5,8 +5,9 @@ use braid_level::Raid0Layout;
 use braid_published::{Array, Condition, NotModelled, Study};
 
 use super::{bus, host, no, of_rate, of_requests, profile_of};
+use crate::layout::Layout;
 use crate::load::{Random, Reading, random_reads, random_writes, read_ahead, synced, write_back};
-use crate::machine::{Layout, Machine, MemberModel};
+use crate::machine::{Machine, MemberModel};
 
 /// The chunk of mdadm before version 3.1, in bytes.
 const CHUNK: u64 = 64 << 10;
