@@ -138,6 +138,7 @@ fn summary(judged: &[Judged]) -> Table {
 
 fn section(at: usize, one: &Judged, claims: Claims) -> Section {
     let mut blocks: Vec<Block> = charts(at, one).into_iter().map(Block::Chart).collect();
+    blocks.extend(claims_table(at, one, claims).map(Block::Table));
     let tables = [
         ("predicted", "Rows to be predicted", Role::Prediction),
         ("calibration", "Rows of calibration", Role::Calibration(braid_published::CalibUse::Input)),
@@ -161,7 +162,6 @@ fn section(at: usize, one: &Judged, claims: Claims) -> Section {
             )));
         }
     }
-    blocks.extend(claims_table(at, one, claims).map(Block::Table));
     Section {
         id: format!("file-{at}"),
         title: one.model.study.clone(),
@@ -281,6 +281,7 @@ fn chart(at: usize, one: &Judged, unit: Unit) -> Option<Chart> {
     }
     let ticks: &[f64] = match furthest {
         far if far <= 1.5 => &[0.67, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5],
+        far if far <= 2.0 => &[0.5, 0.67, 0.8, 1.0, 1.25, 1.5, 2.0],
         far if far <= 4.0 => &[0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 4.0],
         _ => &[],
     };
