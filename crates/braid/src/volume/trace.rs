@@ -85,16 +85,7 @@ impl Recorder {
         let mut new = OpenOptions::new();
         let file =
             new.write(true).create_new(true).mode(0o600).custom_flags(nofollow).open(&to.path)?;
-        let recording = Arc::new(Recording {
-            to: to.clone(),
-            started: Instant::now(),
-            is_ending: AtomicBool::new(false),
-            is_stopped: AtomicBool::new(false),
-            why: Mutex::new(None),
-            lines: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            dropped: (0..=shards).map(|_| Arc::default()).collect(),
-        });
+        let recording = Arc::new(Recording::new(to.clone(), shards));
         let mut recorder =
             Recorder { recording: Arc::clone(&recording), thread: None, is_kept: false };
         let (queues, receivers): (Vec<_>, Vec<_>) =
@@ -138,6 +129,19 @@ impl Drop for Recorder {
 }
 
 impl Recording {
+    fn new(to: TraceTo, shards: usize) -> Recording {
+        Recording {
+            to,
+            started: Instant::now(),
+            is_ending: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
+            why: Mutex::new(None),
+            lines: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            dropped: (0..=shards).map(|_| Arc::default()).collect(),
+        }
+    }
+
     fn path(&self) -> &Path {
         &self.to.path
     }
@@ -300,4 +304,35 @@ impl Writer {
 /// Nanoseconds of a time since the trace began, which is shorter than 584 years.
 pub(super) fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A lane without a thread behind it.
+#[cfg(test)]
+pub(super) struct Queue {
+    recording: Arc<Recording>,
+    pub(super) receiver: Receiver<Request>,
+}
+
+#[cfg(test)]
+impl Queue {
+    pub(super) fn dropped(&self) -> u64 {
+        self.recording.status().dropped
+    }
+
+    pub(super) fn stop(&self) {
+        self.recording.stop("a test".to_owned());
+    }
+}
+
+#[cfg(test)]
+impl Recording {
+    /// A lane that takes so many requests, and its other end.
+    pub(super) fn lane_of(most: usize) -> (Lane, Queue) {
+        let to = TraceTo { path: PathBuf::from("none"), most: 0 };
+        let recording = Arc::new(Recording::new(to, 1));
+        let (queue, receiver) = sync_channel(most);
+        let dropped = Arc::clone(&recording.dropped[0]);
+        let lane = Lane { recording: Arc::clone(&recording), queue, dropped };
+        (lane, Queue { recording, receiver })
+    }
 }
