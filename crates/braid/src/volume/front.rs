@@ -117,9 +117,10 @@ impl Device for Tapped {
 mod tests {
     use std::future::Future;
     use std::pin::Pin;
+    use std::sync::Arc;
 
     use super::*;
-    use crate::volume::trace::Recording;
+    use crate::volume::trace::{Recording, TraceTo};
 
     struct Ready;
 
@@ -154,8 +155,10 @@ mod tests {
 
     #[test]
     fn a_request_takes_no_memory_and_waits_for_nobody() {
-        let (lane, queue) = Recording::lane_of(100);
-        let front = Front::new(Dev::new(Ready), Some(lane), Steps::default());
+        let to = TraceTo { path: "none".into(), most: 0 };
+        let recording = Arc::new(Recording::new(to, 1));
+        let (mut lanes, queues) = recording.lanes(100);
+        let front = Front::new(Dev::new(Ready), lanes.pop(), Steps::default());
         let dev = front.offered().dev();
         let span = Span::new(4096, 512);
         let memory = allocation_counter::measure(|| {
@@ -164,17 +167,17 @@ mod tests {
             }
         });
         assert_eq!(memory.count_total, 0);
-        let put: Vec<Request> = queue.receiver.try_iter().collect();
-        assert_eq!((put.len(), queue.dropped()), (100, 50));
+        let put: Vec<Request> = queues[0].try_iter().collect();
+        assert_eq!((put.len(), recording.status().dropped), (100, 50));
         let expected =
             |at_ns| Request { at_ns, offset: 4096, length: 512, kind: Kind::Discard, fua: false };
         assert!(put.is_sorted_by(|one, next| next.at_ns == one.at_ns + 10_000));
         assert!(put.iter().all(|one| *one == expected(one.at_ns)));
         // What is asked of the device itself is not recorded.
         drop(front.dev().start(Io::flush()));
-        assert_eq!(queue.receiver.try_iter().count(), 0);
-        queue.stop();
+        assert_eq!(queues[0].try_iter().count(), 0);
+        recording.stop("a test".to_owned());
         drop(dev.start(Io::flush()));
-        assert_eq!((queue.receiver.try_iter().count(), queue.dropped()), (0, 51));
+        assert_eq!((queues[0].try_iter().count(), recording.status().dropped), (0, 51));
     }
 }
