@@ -16,7 +16,7 @@ use crate::volume::{Attach, IoMode};
 pub(crate) use cache::{Cache, CacheAdvise, CacheAttach, CacheMode, CacheResize, CacheShare};
 pub(crate) use lab::{Lab, LabCompare, LabFormat, LabHow, LabReproduce, LabRun, LabTarget};
 pub(crate) use metadata::{Assemble, BitmapArg, Cat, ConsistencyArg, Create, Examine, Undo, Wipe};
-pub(crate) use model::{Advise, AdviseNeed, Model, ModelList, ModelShow};
+pub(crate) use model::{Advise, AdviseNeed, Model};
 pub(crate) use trace::{Trace, TraceArg};
 pub(crate) use whole::{Erase, Lock, OneVolume, Resize, Restore, Save};
 
