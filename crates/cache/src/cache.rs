@@ -118,6 +118,13 @@ impl Cache {
         self.held.config.set(Config { mode, ..self.config() });
     }
 
+    /// Holds draining to so many bytes a second from now on, while nobody waits for it, or to nothing.
+    /// Answers whether the cache is in write-back mode.
+    pub fn set_drain(&self, rate: Option<u64>) -> bool {
+        let write_back = self.written_back();
+        write_back.inspect(|write_back| write_back.set_drain(rate)).is_some()
+    }
+
     /// In write-back mode, that.
     fn written_back(&self) -> Option<&Rc<WriteBack>> {
         self.write_back.as_ref().filter(|write_back| !write_back.is_closed())

@@ -6,7 +6,7 @@
 //!                 └─────▶ mode: write_through, write_around; write_back ──▶ log ──▶ its device
 //! ```
 //!
-//! Pure: `contents`, `dirty`, `directory`, `marks`, `policy`, `streams`, `log::format`, `log::ring`.
+//! Pure: `contents`, `dirty`, `directory`, `marks`, `pace`, `policy`, `streams`, `log::format`, `log::ring`.
 //!
 //! Invariant: the origin is complete at every moment, but for what a write-back cache says that it has not.
 //! Deliberately absent: threads and clocks, and anything on the origin that is the cache's own.
@@ -27,6 +27,7 @@ pub mod log;
 mod marks;
 mod memory;
 mod mode;
+mod pace;
 pub mod policy;
 mod ranges;
 mod resize;
@@ -39,7 +40,7 @@ pub use cache::Cache;
 pub use config::Config;
 pub use counters::Counters;
 pub use directory::Directory;
-pub use log::store::{LogError, LogSetup, Replayed, least_log};
+pub use log::store::{GivenUp, LogError, LogId, LogSetup, Replayed, least_log};
 pub use memory::Memory;
 pub use mode::write_back::{LogStatus, Phase, WriteBackConfig, WriteBackStatus};
 pub use slot::Slot;

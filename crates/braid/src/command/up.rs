@@ -226,6 +226,7 @@ fn spec_of(record: &Record, name: &str, accepted: Vec<PathBuf>, places: &Places)
         shards: record.shards,
         control: Some(places.control(name)),
         mount: places.mount(name),
+        given_up: places.given_up(),
     }
 }
 

@@ -285,6 +285,9 @@ pub(crate) struct WriteBackStatus {
     /// How long the oldest of them may have been dirty.
     pub(crate) oldest_dirty_ms: Option<u64>,
     pub(crate) drained_bytes: u64,
+    /// What draining is held to while there is time; `null` for nothing.
+    #[serde(default)]
+    pub(crate) drain_bytes_per_second: Option<u64>,
     /// The log as it is written in the stack.
     pub(crate) log: Option<String>,
     /// Bytes of it for records, and how many of these would have to be replayed.

@@ -52,6 +52,7 @@ fn write_back_of(one: &AtCache) -> Option<WriteBackStatus> {
         dirty_limit_bytes: status.dirty_limit,
         oldest_dirty_ms: oldest,
         drained_bytes: status.drained,
+        drain_bytes_per_second: status.drain_rate,
         log: status.log.map(|_| one.log.clone()),
         log_size_bytes: status.log.map(|log| log.size),
         log_used_bytes: status.log.map(|log| log.used),

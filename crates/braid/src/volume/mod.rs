@@ -22,6 +22,7 @@ mod cache_log;
 mod caches;
 mod caching;
 mod error;
+mod given_up;
 mod image;
 mod leaf;
 mod level;

@@ -98,6 +98,9 @@ pub(crate) struct Spec {
     pub(crate) control: Option<PathBuf>,
     /// The folder of a FUSE mount.
     pub(crate) mount: PathBuf,
+    /// The folder that says which logs of caches must not be replayed.
+    #[serde(default)]
+    pub(crate) given_up: PathBuf,
 }
 
 impl Spec {
@@ -111,6 +114,7 @@ impl Spec {
             arrays: self.arrays.clone(),
             promised: self.promised,
             most_ram: 0,
+            given_up: self.given_up.clone(),
             command: self.control.as_ref().map(|_| format!("braid up {}", self.name)),
         }
     }

@@ -78,5 +78,9 @@ fn write_back(status: &WriteBackStatus) -> String {
         (_, "origin") => "a power cut loses all of it, and nothing that was flushed".to_owned(),
         _ => "the log fails, and FLUSH waits for the origin".to_owned(),
     };
-    format!("{:>8}: {dirty}; {lost}\n", "dirty")
+    let rate = match status.drain_bytes_per_second {
+        Some(rate) => format!(", drained at up to {:#}/s while there is time", ByteSize(rate)),
+        None => String::new(),
+    };
+    format!("{:>8}: {dirty}{rate}; {lost}\n", "dirty")
 }

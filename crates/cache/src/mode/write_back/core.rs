@@ -14,6 +14,7 @@ use super::turns::Turns;
 use crate::held::Held;
 use crate::log::format::BLOCK;
 use crate::log::store::{Log, LogSetup, Replayed};
+use crate::pace::Pace;
 use crate::ranges::Ranges;
 
 /// Memory for what is on its way to the log and to the origin.
@@ -25,6 +26,9 @@ pub struct WriteBackConfig {
     pub dirty: u64,
     /// How long something may be dirty before it is drained.
     pub age: Duration,
+    /// Bytes a second that are drained while nobody waits for it, and nothing is that old; as fast as it
+    /// goes for none.
+    pub drain: Option<u64>,
     /// Time.
     pub clock: Rc<dyn Clock>,
     /// The log; none for a cache that keeps what is dirty in memory alone.
@@ -82,6 +86,8 @@ pub struct WriteBackStatus {
     pub oldest: Option<Duration>,
     /// Bytes that were drained.
     pub drained: u64,
+    /// Bytes a second that draining is held to, while there is time.
+    pub drain_rate: Option<u64>,
     /// The log, while it is open.
     pub log: Option<LogStatus>,
     /// What the log held when the cache came up.
@@ -112,6 +118,10 @@ pub(crate) struct WriteBack {
     /// In blocks, of those that there are.
     pub(super) dirty_blocks: Cell<u64>,
     age: Duration,
+    /// What draining is held to.
+    pub(super) pace: Cell<Pace>,
+    /// The round under way was asked for: somebody waits for it.
+    pub(super) is_awaited: Cell<bool>,
     /// Blocks that are not to be written in memory now: they wait, or are being made zeroes.
     pub(super) changes: Rc<Ranges>,
     pub(super) asked: RefCell<VecDeque<Rc<Operation>>>,
@@ -159,6 +169,8 @@ impl WriteBack {
             dirty: config.dirty,
             dirty_blocks: Cell::new(dirty_blocks(config.dirty, block, slots)),
             age: config.age,
+            pace: Cell::new(Pace::new(config.drain)),
+            is_awaited: Cell::default(),
             changes: Rc::default(),
             asked: RefCell::default(),
             unlogged: RefCell::default(),
@@ -180,6 +192,12 @@ impl WriteBack {
     /// Whether write-back mode has ended.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.get()
+    }
+
+    /// Draining is held to so many bytes a second from now on, or to nothing.
+    pub(crate) fn set_drain(&self, rate: Option<u64>) {
+        self.pace.set(Pace::new(rate));
+        self.changed.notify();
     }
 
     /// There are `slots` blocks from now on.
@@ -259,6 +277,7 @@ impl WriteBack {
             dirty_limit: self.dirty_blocks.get() * self.block,
             oldest: since.map(|since| self.clock.now().saturating_sub(since)),
             drained: self.drained.get(),
+            drain_rate: self.pace.get().rate(),
             log,
             replayed: self.replayed.get(),
             drain_error: self.drain_error.get(),

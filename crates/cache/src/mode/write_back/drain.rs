@@ -32,6 +32,7 @@ impl WriteBack {
     pub(super) async fn drain_in_time(&self) {
         loop {
             self.wait_for_work().await;
+            self.is_awaited.set(self.rounds.is_wanted());
             self.rounds.begin();
             self.since_next.set(None);
             let result = self.round().await;
@@ -106,14 +107,24 @@ impl WriteBack {
         loop {
             while under_way.len() < DEPTH
                 && left > 0
+                && self.held_back().is_zero()
                 && let Some(run) = self.run_from(*next)
             {
                 *next = run.end;
                 left = left.saturating_sub(run.end - run.start);
+                self.pay(&run);
                 under_way.push(self.drain_run(run, durable));
             }
             if under_way.len() == 0 {
-                break;
+                let pause = self.held_back();
+                if pause.is_zero() || left == 0 || self.run_from(*next).is_none() {
+                    break;
+                }
+                // A while, so that what comes to an end meanwhile is seen.
+                let pause = pause.min(self.until_old());
+                let hurried = self.changed.until(|| self.held_back().is_zero());
+                either(self.clock.sleep(pause), hurried).await;
+                continue;
             }
             let (run, outcome) = under_way.next().await;
             match outcome {
@@ -123,6 +134,28 @@ impl WriteBack {
         }
         self.make_durable(&blocks).await?;
         result
+    }
+
+    /// How long draining waits for its rate: not where somebody waits for the round or the next one, nor
+    /// where something is too old.
+    fn held_back(&self) -> Duration {
+        let is_hurried = self.is_awaited.get() || self.rounds.is_wanted();
+        if is_hurried || self.until_old().is_zero() {
+            return Duration::ZERO;
+        }
+        self.pace.get().wait(self.clock.now())
+    }
+
+    /// Counts what of `run` is dirty towards the rate.
+    fn pay(&self, run: &Range<u64>) {
+        let mut pace = self.pace.get();
+        if pace.rate().is_some() {
+            let mut contents = self.held.contents.borrow_mut();
+            let of =
+                |block| contents.dirty_of(block).map_or(0, |(dirty, slot)| dirty.bytes_of(slot));
+            pace.take(run.clone().map(of).sum(), self.clock.now());
+            self.pace.set(pace);
+        }
     }
 
     /// Blocks beside each other with something dirty: the first from `block` on.
@@ -235,14 +268,16 @@ impl WriteBack {
         Ok(())
     }
 
-    /// Gives up a log that failed: nobody may replay it, because the origin has, or will have, what is newer.
+    /// Has nothing in the log count any more, because the origin has, or will have, what is newer: its
+    /// superblock says so, or, if its device does not take that, who remembers it elsewhere.
     async fn forsake(&self) -> Result<(), Errno> {
         let log = self.log.borrow().clone();
         let Some(log) = log else { return Ok(()) };
         let head = log.ring.borrow().head();
-        if log.write_superblock(head, false).await.is_err() {
-            let elsewhere = self.setup.as_ref().and_then(|setup| setup.forsake.as_ref());
-            elsewhere.ok_or(Errno::IO)?()?;
+        if let Err(errno) = log.write_superblock(head, false).await {
+            self.log_error.set(self.log_error.get().or(Some(errno)));
+            let given_up = self.setup.as_ref().and_then(|setup| setup.given_up.as_ref());
+            given_up.ok_or(errno)?.remember(log.id())?;
         }
         self.phase.set(Phase::LogGivenUp);
         Ok(())
@@ -278,19 +313,20 @@ impl WriteBack {
             if dirty == 0 && self.unflushed.borrow().is_empty() {
                 break;
             }
+            let phase = self.phase.get();
             let round = self.rounds.ask();
             self.changed.notify();
             self.changed.until(|| self.rounds.outcome(round).is_some()).await;
-            if self.rounds.outcome(round) != Some(true) {
+            // If the log failed in this one, the next one gives it up.
+            let is_over = self.phase.get() == phase;
+            if self.rounds.outcome(round) != Some(true) && is_over {
                 return Err(self.drain_error.get().unwrap_or(Errno::IO));
             }
         }
-        match self.logged() {
-            Some(log) => {
-                let head = log.ring.borrow().head();
-                log.write_superblock(head, false).await
-            }
-            None => Ok(()),
+        // The origin has all of it: what the log's device fails at is only to say so.
+        match self.phase.get() {
+            Phase::Logged | Phase::LogFailing => self.forsake().await,
+            Phase::LogGivenUp | Phase::Volatile => Ok(()),
         }
     }
 }
