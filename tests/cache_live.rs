@@ -209,6 +209,54 @@ fn write_back_mode_ends_while_it_is_written() {
     }
 }
 
+/// Reads of `span` bytes for so long; answers the status.
+fn read_at_random(volume: &common::UpVolume, span: u64, time: Duration) -> Value {
+    let (mut client, mut dice) = (volume.client(), common::Random::new(7));
+    let start = std::time::Instant::now();
+    while start.elapsed() < time {
+        for _ in 0..256 {
+            client.read(dice.below(span / (4 * KIB)) * 4 * KIB, 4 << 10).expect("a read");
+        }
+    }
+    volume.status()
+}
+
+/// In front of memory there is nothing to gain, and copies to lose by; in front of a disk there is.
+#[test]
+fn a_cache_steps_aside_where_it_loses_and_only_there() {
+    let scratch = Scratch::new();
+    let ram = scratch.up("cache(size=1M, ram(64M))", &["--name", "ram", "--attach", "none"]);
+    let disk = "cache(size=4M, model(usb-flash, size=64M, latency=0.2ms, read=1G/s))";
+    let disk = scratch.up(disk, &["--name", "disk", "--attach", "none"]);
+    let time = Duration::from_secs(12);
+    let (lost, won) = std::thread::scope(|scope| {
+        let lost = scope.spawn(|| read_at_random(&ram, 64 * MIB, time));
+        let won = scope.spawn(|| read_at_random(&disk, 6 * MIB, time));
+        (lost.join().expect("a thread"), won.join().expect("a thread"))
+    });
+    let aside = |status: &Value| status["caches"][0]["aside"].clone();
+    assert_eq!(aside(&lost)["standing"], "aside", "{:#}", aside(&lost));
+    assert!(aside(&lost)["judged_by"]["gain_ns"].as_i64() < Some(0), "{:#}", aside(&lost));
+    assert_eq!(aside(&won)["standing"], "serving", "{:#}", aside(&won));
+    assert!(aside(&won)["judged_by"]["gain_ns"].as_i64() > Some(0), "{:#}", aside(&won));
+    // What is read is the same, and what is written.
+    let mut client = ram.client();
+    client.write(MIB, &pattern(1, 0, 64 * KIB), false).expect("a write");
+    assert!(client.read(MIB, (64 * KIB) as u32).expect("a read") == pattern(1, 0, 64 * KIB));
+    let before = count(&ram.status(), "uncached_reads");
+    for place in 0..64 {
+        client.read(2 * MIB + place * 4 * KIB, 4 << 10).expect("a read");
+    }
+    assert!(count(&ram.status(), "uncached_reads") > before + 32, "they go past");
+    let text = scratch.run(&["status", "ram"]).ok();
+    assert!(text.out.contains("reads go past the cache: "), "{text}");
+    let text = scratch.run(&["cache", "advise", "ram"]).ok();
+    assert!(text.out.contains("It steps aside: "), "{text}");
+    assert!(!scratch.run(&["status", "disk"]).ok().out.contains("past the cache"));
+    ram.down();
+    disk.down();
+}
+
 /// What is held is there again; once somebody wrote the origin it is read anew.
 #[test]
 fn a_cache_is_warm_when_it_comes_up_again() {

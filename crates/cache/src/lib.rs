@@ -6,11 +6,12 @@
 //!                 └─────▶ mode: write_through, write_around; write_back ──▶ log ──▶ its device
 //! ```
 //!
-//! Pure: `contents`, `dirty`, `directory`, `marks`, `pace`, `policy`, `streams`, `log::format`, `log::ring`.
+//! Pure: `aside`, `contents`, `dirty`, `directory`, `marks`, `pace`, `policy`, `streams`, `log::format`, `log::ring`.
 //!
 //! Invariant: the origin is complete at every moment, but for what a write-back cache says that it has not.
 //! Deliberately absent: threads and clocks, and anything on the origin that is the cache's own.
 
+mod aside;
 mod cache;
 pub mod canary;
 mod config;
@@ -36,6 +37,7 @@ mod streams;
 pub mod warm;
 mod warming;
 
+pub use aside::{AsideStatus, Figures, Rules, Standing};
 pub use cache::Cache;
 pub use config::Config;
 pub use counters::Counters;

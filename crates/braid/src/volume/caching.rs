@@ -18,7 +18,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use braid_cache::{Cache, Memory};
+use braid_cache::{Cache, Memory, Rules};
 use braid_engine::{Dev, Earlier};
 use braid_level::CacheMode;
 use braid_stack::{ByteSize, Node, Rate, Stack};
@@ -152,7 +152,7 @@ impl Caching {
                 Ok(cache) => cache,
                 Err(error) => return send(&answer, OrderAnswer::failed(error.to_string())),
             };
-            cache.time_origin(Rc::new(ExecutorClock::new(handle)));
+            cache.time_origin(Rc::new(ExecutorClock::new(handle)), Rules::default());
             let earlier = local.offered.exchange(Dev::new(cache.clone()));
             let at = AtCache { text, log: String::new(), cache: cache.clone(), warm };
             local.caches.borrow_mut().push(at);

@@ -3,6 +3,9 @@
 //! tried beside: whatever of what was not flushed both disks lose, what is left is replayed, and held to
 //! the oracle. The power goes in the replay, too.
 
+#[path = "../clocks/mod.rs"]
+mod clocks;
+
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -22,6 +25,7 @@ use braid_seed::Rng;
 use braid_sim::Handle;
 use braid_sim::found::SimClock;
 use braid_sim::{Client, Fault, Image, Load, Oracle, Outcome, Sim, SimDisk, Target};
+use clocks::Whimsical;
 
 pub(crate) const SIZE: u64 = 128 << 10;
 
@@ -43,6 +47,8 @@ pub(crate) struct Shape {
     /// One in so many events is a crash that is tried.
     pub(crate) tried: u64,
     pub(crate) requests: usize,
+    /// It may step aside.
+    pub(crate) is_timed: bool,
 }
 
 impl Shape {
@@ -69,6 +75,7 @@ impl Shape {
             remembers: dice.percent(70),
             tried,
             requests: dice.within(5..=if tried == 1 { 8 } else { 60 }) as usize,
+            is_timed: dice.percent(50),
         }
     }
 }
@@ -136,7 +143,11 @@ impl World {
             log: setup,
         };
         let cache = Cache::write_back(Dev::new(origin.clone()), shape.config, more);
-        World { sim, origin, log, cache: cache.expect("memory"), given_up }
+        let cache = cache.expect("memory");
+        if shape.is_timed {
+            cache.time_origin(Rc::new(Whimsical::new(Rng::new(seed))), Whimsical::rules());
+        }
+        World { sim, origin, log, cache, given_up }
     }
 
     fn crash(&self, rng: &mut Rng) -> Left {

@@ -55,7 +55,15 @@ pub(super) fn cache(cache: &CacheStatus) -> String {
         ByteSize(cache.block_bytes),
         ByteSize(cache.bytes_from_ram),
         ByteSize(cache.bytes_from_origin),
-    ) + &cache.write_back.as_ref().map(write_back).unwrap_or_default()
+    ) + &aside(cache)
+        + &cache.write_back.as_ref().map(write_back).unwrap_or_default()
+}
+
+/// Why it steps aside, if it does.
+fn aside(cache: &CacheStatus) -> String {
+    let since = duration(cache.aside.for_ms / 1000);
+    let line = |why| format!("{:>8}: for {since}, {why}\n", "aside");
+    cache.aside.why().map(line).unwrap_or_default()
 }
 
 /// What the origin does not have, and what a power cut would take of it.
