@@ -272,9 +272,12 @@ fn fio_finds_what_it_wrote_also_after_a_kill() {
             .folder(scratch.path())
             .run()
     };
-    let stack = "cache(size=4M, mode=write-back, log=log.img, dirty=2M, block=16K, a.img)";
+    let stack =
+        "cache(size=4M, mode=write-back, log=log.img, dirty=2M, block=16K, cutoff=12K, a.img)";
     let volume = scratch.up(stack, &["--name", "v", "--attach", "none"]);
     fio(&volume.uris[0], &["--do_verify=0", "--fsync=50"]).ok();
+    let past = volume.status()["caches"][0]["uncached_writes"].as_u64();
+    assert!(past > Some(0), "{past:?} writes went past");
     // fio sends its last write behind its last flush.
     volume.client().flush().expect("a flush");
     volume.kill();

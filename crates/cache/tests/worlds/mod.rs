@@ -63,7 +63,7 @@ impl Shape {
                 block,
                 mode: CacheMode::WriteBack,
                 policy: CachePolicy::ALL[dice.index(4)],
-                sequential_cutoff: dice.percent(50).then_some(16 << 10),
+                sequential_cutoff: dice.percent(50).then(|| [2, 8, 16][dice.index(3)] << 10),
             },
             dirty: dice.within(1..=size),
             age_us: dice.within(100..=20_000),

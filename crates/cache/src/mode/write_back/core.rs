@@ -10,6 +10,7 @@ use braid_block::{Errno, Flags, Op, Span};
 use braid_engine::{Clock, Signal};
 use braid_mem::Pool;
 
+use super::past::Large;
 use super::turns::Turns;
 use crate::held::Held;
 use crate::log::format::BLOCK;
@@ -129,6 +130,21 @@ pub(crate) struct WriteBack {
     pub(super) unlogged: RefCell<Vec<Rc<Operation>>>,
     /// Those that the origin may not have durably.
     pub(super) unflushed: RefCell<Vec<Rc<Operation>>>,
+    /// Large writes, as they come.
+    pub(super) large: RefCell<VecDeque<Rc<Large>>>,
+    /// What records have something of, and where these lie, in their order: those that may count.
+    pub(super) recorded: RefCell<VecDeque<(Span, u64)>>,
+    /// Writes that went past, and how many of them the origin has durably.
+    pub(super) passed: Cell<u64>,
+    pub(super) passed_durable: Cell<u64>,
+    /// Large writes that are not done, also those whose clients have gone.
+    pub(super) undone: Cell<u64>,
+    /// Of writes that go past, those that the origin has been asked for.
+    pub(super) passing: Cell<u64>,
+    /// The origin may have lost some that it had answered.
+    pub(super) is_past_lost: Cell<bool>,
+    /// Flushes of the origin that failed.
+    pub(super) failed_flushes: Cell<u64>,
     pub(super) commits: Turns,
     pub(super) rounds: Turns,
     /// Anything.
@@ -175,6 +191,14 @@ impl WriteBack {
             asked: RefCell::default(),
             unlogged: RefCell::default(),
             unflushed: RefCell::default(),
+            large: RefCell::default(),
+            recorded: RefCell::default(),
+            passed: Cell::default(),
+            passed_durable: Cell::default(),
+            undone: Cell::default(),
+            passing: Cell::default(),
+            is_past_lost: Cell::default(),
+            failed_flushes: Cell::default(),
             commits: Turns::default(),
             rounds: Turns::default(),
             changed: Signal::default(),

@@ -102,6 +102,7 @@ impl WriteBack {
     /// costs little, and so little that nobody waits long for it.
     async fn drain_some(&self, next: &mut u64, durable: Option<u64>) -> Result<(), Errno> {
         let (mut blocks, mut result) = (Vec::new(), Ok(()));
+        let failed_before = self.failed_flushes.get();
         let mut left = (self.dirty_blocks.get() / PARTS).max(DEPTH as u64 / 2);
         let mut under_way = Crowd::new();
         loop {
@@ -132,7 +133,7 @@ impl WriteBack {
                 Err(errno) => result = Err(errno),
             }
         }
-        self.make_durable(&blocks).await?;
+        self.make_durable(&blocks, failed_before).await?;
         result
     }
 
@@ -228,16 +229,19 @@ impl WriteBack {
         }
     }
 
-    /// Flushes the origin: what was drained of `blocks`, and not written since, is clean.
-    async fn make_durable(&self, blocks: &[u64]) -> Result<(), Errno> {
+    /// Flushes the origin: what was drained of `blocks`, and not written since, is clean. Before any of it was
+    /// drained so many flushes had failed.
+    async fn make_durable(&self, blocks: &[u64], failed_before: u64) -> Result<(), Errno> {
         let mut operations = self.unflushed.borrow().clone();
         operations.retain(|one| one.is_done.get());
         let is_late = Canary::TailBeforeOriginFlush.is_planted();
-        if !is_late && let Err(errno) = self.held.origin.start(Io::flush()).await.result {
+        let mut flushed = if is_late { Ok(()) } else { self.flush_origin().await };
+        // One that failed beside it may have taken with it what was written for this one.
+        if self.failed_flushes.get() != failed_before {
+            flushed = flushed.and(Err(Errno::IO));
+        }
+        if let Err(errno) = flushed {
             self.give_back(blocks.iter().copied());
-            // What is dirty is written once more. Zeroes are not: they would fall on what came later. The
-            // origin may have done some of which nobody here knows yet.
-            self.is_lost.set(self.is_lost.get() || !self.unflushed.borrow().is_empty());
             return Err(errno);
         }
         let is_flushed = |one: &Rc<_>| operations.iter().any(|done| Rc::ptr_eq(one, done));
@@ -261,10 +265,12 @@ impl WriteBack {
             self.unflushed.borrow().iter().filter_map(|one| one.position.get()).min();
         // What is being written counts as soon as it is durable, and instead of nothing before.
         let oldest = of_blocks.into_iter().chain(of_operations).chain([log.durable.get()]).min();
-        if let Err(errno) = log.retire(oldest.unwrap_or_default()).await {
+        let tail = oldest.unwrap_or_default();
+        if let Err(errno) = log.retire(tail).await {
             self.log_failed(errno);
             return Err(errno);
         }
+        self.note_retired(tail);
         Ok(())
     }
 
@@ -294,7 +300,7 @@ impl WriteBack {
         self.changed.notify();
         self.changed.until(|| self.rounds.outcome(round).is_some()).await;
         let all = self.changes.take(0..u64::MAX).await;
-        self.shut_down().await?;
+        self.settle().await?;
         self.phase.set(Phase::Volatile);
         self.is_closed.set(true);
         drop(all);
@@ -306,6 +312,12 @@ impl WriteBack {
     /// # Errors
     /// The origin does not have everything. What was flushed is in the log, if there is one.
     pub(crate) async fn shut_down(&self) -> Result<(), Errno> {
+        self.changed.until(|| self.undone.get() == 0).await;
+        self.settle().await
+    }
+
+    /// The same, where those that change something wait.
+    async fn settle(&self) -> Result<(), Errno> {
         // What the log has stays there if the origin fails.
         self.flush().await?;
         loop {
